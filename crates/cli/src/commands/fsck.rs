@@ -1,0 +1,11 @@
+//! `stripewise fsck`.
+
+use std::process::ExitCode;
+
+/// (in work)
+#[derive(clap::Args)]
+pub struct Args {}
+
+pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
+    anyhow::bail!("fsck: not built yet")
+}

@@ -1,0 +1,17 @@
+//! One module per command: its flags, and how its result is printed.
+
+pub mod calibrate;
+pub mod cat;
+pub mod cost;
+pub mod cp;
+pub mod demo;
+pub mod export;
+pub mod fsck;
+pub mod place;
+pub mod plan;
+pub mod report;
+pub mod rm;
+pub mod run;
+pub mod status;
+pub mod synth;
+pub mod trace;

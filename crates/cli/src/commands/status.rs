@@ -1,0 +1,11 @@
+//! `stripewise status`.
+
+use std::process::ExitCode;
+
+/// (in work)
+#[derive(clap::Args)]
+pub struct Args {}
+
+pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
+    anyhow::bail!("status: not built yet")
+}

@@ -1,0 +1,61 @@
+//! `stripewise`: parses, calls, prints; nothing else.
+
+mod commands;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use commands::*;
+
+/// Finds the data layout that makes an application's I/O fast on the storage it runs on, puts the data in that
+/// layout, and runs the application over it unchanged.
+#[derive(Parser)]
+#[command(name = "stripewise", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Calibrate(calibrate::Args),
+    Trace(trace::Args),
+    Synth(synth::Args),
+    Plan(plan::Args),
+    Cost(cost::Args),
+    Place(place::Args),
+    Export(export::Args),
+    Run(run::Args),
+    Status(status::Args),
+    Fsck(fsck::Args),
+    Cat(cat::Args),
+    Cp(cp::Args),
+    Rm(rm::Args),
+    Report(report::Args),
+    Demo(demo::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Calibrate(args) => calibrate::run(args),
+        Command::Trace(args) => trace::run(args),
+        Command::Synth(args) => synth::run(args),
+        Command::Plan(args) => plan::run(args),
+        Command::Cost(args) => cost::run(args),
+        Command::Place(args) => place::run(args),
+        Command::Export(args) => export::run(args),
+        Command::Run(args) => run::run(args),
+        Command::Status(args) => status::run(args),
+        Command::Fsck(args) => fsck::run(args),
+        Command::Cat(args) => cat::run(args),
+        Command::Cp(args) => cp::run(args),
+        Command::Rm(args) => rm::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Demo(args) => demo::run(args),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("stripewise: {error:#}");
+        ExitCode::FAILURE
+    })
+}

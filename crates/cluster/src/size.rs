@@ -1,0 +1,1 @@
+//! Sizes in bytes, written as `64K`, `1G`, ... (binary).

@@ -1,0 +1,1 @@
+//! A logical file over its components.

@@ -1,0 +1,172 @@
+//! The representation, and what a valid layout is.
+
+use crate::prepared::Prepared;
+
+/// Largest file offset that a layout maps: 2^63 - 1, the largest `off_t`.
+pub const MAX_OFFSET: u64 = i64::MAX as u64;
+
+/// One step of a stripe cycle: the next `width` bytes of the file lie on `target`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stripe {
+    /// Index into the list of targets that the layout is used with.
+    pub target: u32,
+    /// Bytes, more than 0.
+    pub width: u64,
+}
+
+/// A byte range of the file and the stripe cycle that is repeated over it, beginning at `start`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Region {
+    /// First byte, a file offset.
+    pub start: u64,
+    /// One past the last byte; `None` in the last region, and only there: it has no end.
+    pub end: Option<u64>,
+    /// The cycle; a target may occur several times.
+    pub cycle: Vec<Stripe>,
+}
+
+/// Why a list of regions is not a layout.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// There is no region at all.
+    #[error("a layout needs at least one region")]
+    NoRegion,
+    /// The region begins elsewhere than where the one before it ends (the first: at 0).
+    #[error("region {region} starts at byte {start}, but byte {expected} comes next")]
+    Gap {
+        /// Index of the region.
+        region: usize,
+        /// Where it starts.
+        start: u64,
+        /// Where it must start.
+        expected: u64,
+    },
+    /// The region ends at or before its start, or past [`MAX_OFFSET`].
+    #[error("region {region} ends at byte {end}, which must lie between its start and 2^63")]
+    BadEnd {
+        /// Index of the region.
+        region: usize,
+        /// The end given.
+        end: u64,
+    },
+    /// A region other than the last has no end, or the last has one.
+    #[error("region {region}: every region but the last has an end, and the last has none")]
+    OpenEnd {
+        /// Index of the region.
+        region: usize,
+    },
+    /// A region has an empty cycle.
+    #[error("region {region} has no stripes; it needs at least one (target, width)")]
+    EmptyCycle {
+        /// Index of the region.
+        region: usize,
+    },
+    /// A stripe of 0 bytes.
+    #[error("region {region}: the stripe on target {target} is 0 bytes wide; leave the target out instead")]
+    ZeroWidth {
+        /// Index of the region.
+        region: usize,
+        /// The target.
+        target: u32,
+    },
+    /// The widths of one cycle add up to more than [`MAX_OFFSET`].
+    #[error("region {region}: the stripes of one cycle add up to more than 2^63 bytes")]
+    CycleTooLong {
+        /// Index of the region.
+        region: usize,
+    },
+}
+
+/// Where the bytes of a file lie. See the [crate] for the model.
+///
+/// Equality compares the regions.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    regions: Vec<Region>,
+    pub(crate) prepared: Prepared,
+}
+
+impl Layout {
+    /// Makes a layout of regions that follow one another from byte 0 on; the last has no end.
+    ///
+    /// # Errors
+    /// Any [`LayoutError`]; nothing else is checked (that targets exist is for those who know the targets).
+    pub fn new(regions: Vec<Region>) -> Result<Self, LayoutError> {
+        check(&regions)?;
+        let prepared = Prepared::new(&regions);
+        Ok(Self { regions, prepared })
+    }
+
+    /// One region over the whole file.
+    ///
+    /// # Errors
+    /// As [`Layout::new`].
+    pub fn single(cycle: Vec<Stripe>) -> Result<Self, LayoutError> {
+        Self::new(vec![Region { start: 0, end: None, cycle }])
+    }
+
+    /// The regions, in file order.
+    pub fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// One more than the largest target index used: the length that per-target slices need.
+    pub fn target_count(&self) -> usize {
+        self.prepared.target_count
+    }
+
+    /// The targets used, ascending, each once.
+    pub fn targets(&self) -> impl Iterator<Item = u32> + '_ {
+        let mut used = vec![false; self.target_count()];
+        for stripe in self.regions.iter().flat_map(|region| &region.cycle) {
+            used[stripe.target as usize] = true;
+        }
+        used.into_iter().zip(0..).filter_map(|(used, target)| used.then_some(target))
+    }
+}
+
+impl PartialEq for Layout {
+    fn eq(&self, other: &Self) -> bool {
+        self.regions == other.regions
+    }
+}
+
+impl Eq for Layout {}
+
+fn check(regions: &[Region]) -> Result<(), LayoutError> {
+    let last = regions.len().checked_sub(1).ok_or(LayoutError::NoRegion)?;
+    let mut expected = 0;
+    for (index, region) in regions.iter().enumerate() {
+        if region.start != expected {
+            return Err(LayoutError::Gap { region: index, start: region.start, expected });
+        }
+        if region.end.is_none() != (index == last) {
+            return Err(LayoutError::OpenEnd { region: index });
+        }
+        if let Some(end) = region.end {
+            if end <= region.start || end > MAX_OFFSET {
+                return Err(LayoutError::BadEnd { region: index, end });
+            }
+            expected = end;
+        }
+        check_cycle(index, &region.cycle)?;
+    }
+    Ok(())
+}
+
+fn check_cycle(region: usize, cycle: &[Stripe]) -> Result<(), LayoutError> {
+    if cycle.is_empty() {
+        return Err(LayoutError::EmptyCycle { region });
+    }
+    let mut sum = 0u64;
+    for stripe in cycle {
+        if stripe.width == 0 {
+            return Err(LayoutError::ZeroWidth { region, target: stripe.target });
+        }
+        sum = sum
+            .checked_add(stripe.width)
+            .filter(|&sum| sum <= MAX_OFFSET)
+            .ok_or(LayoutError::CycleTooLong { region })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! What calibration measures and every model reads (SPEC 1): e, t and, per server class, α and β.
+
+use serde::{Deserialize, Serialize};
+
+/// The network between a client and a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// `e`: establishing one connection, seconds.
+    pub establish_s: f64,
+    /// `t`: seconds per byte.
+    pub per_byte_s: f64,
+}
+
+/// How long one server is busy with one sub-request of `b` bytes: `startup_s + b * per_byte_s`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Service {
+    /// `α`: startup of one I/O, seconds.
+    pub startup_s: f64,
+    /// `β`: seconds per byte.
+    pub per_byte_s: f64,
+}
+
+impl Service {
+    /// Seconds that a sub-request of `bytes` keeps the server busy; 0 for 0 bytes: it is not touched.
+    pub fn busy_s(&self, bytes: u64) -> f64 {
+        if bytes == 0 { 0.0 } else { self.startup_s + bytes as f64 * self.per_byte_s }
+    }
+}
+
+/// The two directions of an I/O request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Op {
+    /// Data from the servers.
+    Read,
+    /// Data to the servers.
+    Write,
+}
+
+/// Whether a request goes on where the stream's last one ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// Anywhere.
+    Random,
+    /// Where the last one ended.
+    Sequential,
+}
+
+/// One direction's parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ByAccess {
+    /// For random access.
+    pub random: Service,
+    /// For sequential access.
+    pub sequential: Service,
+}
+
+/// All parameters of one server class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassParams {
+    /// For reads.
+    pub read: ByAccess,
+    /// For writes.
+    pub write: ByAccess,
+}
+
+impl ClassParams {
+    /// The parameters for one kind of request.
+    pub fn service(&self, op: Op, access: Access) -> Service {
+        let by_access = match op {
+            Op::Read => self.read,
+            Op::Write => self.write,
+        };
+        match access {
+            Access::Random => by_access.random,
+            Access::Sequential => by_access.sequential,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Planners that choose a layout per file.

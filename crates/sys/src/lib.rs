@@ -1,0 +1,1 @@
+//! The only room that makes system calls: interface, real, faulty.

@@ -1,0 +1,1 @@
+//! Component files in targets, parallel fan-out, emulated servers.

@@ -1,0 +1,1 @@
+//! Trace records, trace files, phases and pattern statistics.
