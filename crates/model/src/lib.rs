@@ -1,7 +1,22 @@
 //! Cost of one request on a layout, in seconds: the general formula, and the papers' models as cases of it.
 //!
+//! - [`general`]: the formula, for servers of any number of classes; [`PreparedCost`] evaluates it on a layout.
+//! - [`cil`]: three layouts on equal servers. [`psa`]: HServers and SServers. [`sla`]: expected startup under
+//!   contention, and the benefit of caching.
+//!
 //! Pure: no I/O, no clock, no constants of any machine. All types are plain values, shareable between threads.
 
+pub mod cil;
+mod cost;
+mod error;
+pub mod general;
 pub mod params;
+pub mod psa;
+pub mod sla;
+mod striping;
 
+pub use cost::Cost;
+pub use error::ModelError;
+pub use general::{PreparedCost, Server, Share, Startup, sharing};
 pub use params::{Access, ByAccess, ClassParams, Network, Op, Service};
+pub use striping::Striping;

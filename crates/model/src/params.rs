@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::{self, ModelError};
+
 /// The network between a client and a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -10,6 +12,18 @@ pub struct Network {
     pub establish_s: f64,
     /// `t`: seconds per byte.
     pub per_byte_s: f64,
+}
+
+impl Network {
+    /// Whether both are times.
+    ///
+    /// # Errors
+    /// A value that is negative, infinite or not a number.
+    pub fn check(&self) -> Result<(), ModelError> {
+        error::time("establishing a connection (e)", self.establish_s)?;
+        error::time("the network time per byte (t)", self.per_byte_s)?;
+        Ok(())
+    }
 }
 
 /// How long one server is busy with one sub-request of `b` bytes: `startup_s + b * per_byte_s`.
@@ -23,6 +37,16 @@ pub struct Service {
 }
 
 impl Service {
+    /// Whether both are times.
+    ///
+    /// # Errors
+    /// A value that is negative, infinite or not a number.
+    pub fn check(&self) -> Result<(), ModelError> {
+        error::time("the startup time (alpha)", self.startup_s)?;
+        error::time("the I/O time per byte (beta)", self.per_byte_s)?;
+        Ok(())
+    }
+
     /// Seconds that a sub-request of `bytes` keeps the server busy; 0 for 0 bytes: it is not touched.
     pub fn busy_s(&self, bytes: u64) -> f64 {
         if bytes == 0 { 0.0 } else { self.startup_s + bytes as f64 * self.per_byte_s }

@@ -1,0 +1,163 @@
+//! SLA (Eq. 1-16; SPEC 2.3): expected cost of a request under contention, and what caching it would gain.
+//!
+//! No network: only the servers differ. The startup is the slowest of `w` that are uniform on [a, b]:
+//! `T = a + w/(w+1)·(b - a) + s_max·β`, with a = α and b = q·α ([`Startup::Expected`]).
+
+use stripewise_layout::MAX_OFFSET;
+
+use crate::cost::Cost;
+use crate::error::{self, ModelError};
+use crate::general::{self, Server, Share, Startup};
+use crate::params::{Network, Service};
+use crate::striping::Striping;
+
+/// One side (HServers or SServers) of a cached file; checked when made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sla {
+    service: Service,
+    servers: u32,
+    procs: u32,
+    stripe: u64,
+}
+
+/// How a request sees a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    /// w: servers that the request touches.
+    pub touched: u32,
+    /// s_max: its largest sub-request, bytes.
+    pub largest: u64,
+    /// b/α: processes that may be before this one on a server, itself included.
+    pub sharing: u32,
+}
+
+impl Sla {
+    /// `servers` (M or N) with α and β, `procs` processes, stripes of `stripe` bytes.
+    ///
+    /// # Errors
+    /// A count or the stripe is 0, or times that are not.
+    pub fn new(service: Service, servers: u32, procs: u32, stripe: u64) -> Result<Self, ModelError> {
+        service.check()?;
+        error::count("the number of servers", servers)?;
+        error::count("the number of processes", procs)?;
+        if stripe == 0 {
+            return Err(ModelError::Zero { name: "the stripe" });
+        }
+        Ok(Self { service, servers, procs, stripe })
+    }
+
+    /// (w, s_max, q) of the request of `size` bytes at `offset`; O(1).
+    ///
+    /// Where g does not divide the servers, 2-D touches up to ⌈n/g⌉ of them and the largest sub-request is that on
+    /// ⌊n/g⌋, as CIL has it (SLA is silent).
+    ///
+    /// # Errors
+    /// A request of 0 bytes or past 2^63; 2-D with no groups, or more than servers.
+    pub fn view(&self, striping: Striping, offset: u64, size: u64) -> Result<View, ModelError> {
+        striping.check(self.servers)?;
+        error::request_size(size as f64)?;
+        if offset.checked_add(size).is_none_or(|end| end > MAX_OFFSET) {
+            return Err(ModelError::PastEnd { offset, size });
+        }
+        let (n, p) = (self.servers, self.procs);
+        let (most, fewest, sharing) = match striping {
+            Striping::OneDh => (n, n, p),
+            // The request's stripe is on one server; ⌊p/N⌋ is 0 where there are more servers than processes,
+            // but b is never below a.
+            Striping::OneDv => (1, 1, (p / n).max(1)),
+            Striping::TwoD { groups: g } => (n.div_ceil(g), n / g, (p / g).max(1)),
+        };
+        Ok(View {
+            touched: servers_touched(offset, size, self.stripe, most),
+            largest: largest_sub_request(offset, size, self.stripe, fewest),
+            sharing,
+        })
+    }
+
+    /// The cost of the request of `size` bytes at `offset`; the network terms are 0.
+    ///
+    /// # Errors
+    /// As [`Sla::view`].
+    pub fn cost(&self, striping: Striping, offset: u64, size: u64) -> Result<Cost, ModelError> {
+        let view = self.view(striping, offset, size)?;
+        let share = Share {
+            server: Server::new(self.service, view.sharing)?,
+            bytes: view.largest as f64,
+            count: view.touched,
+        };
+        let shares = std::iter::once(share);
+        Ok(general::cost(Startup::Expected, &Network::default(), 1, size as f64, shares))
+    }
+}
+
+/// How many of `servers` a request touches whose stripes of `stripe` bytes lie round-robin on them.
+///
+/// Eq. 5 counts one server too many for a request that ends on a stripe boundary; this counts by its last byte.
+/// `size`, `stripe` and `servers` are at least 1, and the request ends before 2^63.
+pub fn servers_touched(offset: u64, size: u64, stripe: u64, servers: u32) -> u32 {
+    let stripes = (offset + size - 1) / stripe - offset / stripe + 1;
+    stripes.min(u64::from(servers)) as u32
+}
+
+/// Bytes of a request on the server that gets most of them; arguments as for [`servers_touched`].
+///
+/// Table 2 is right but for one server, whose sub-request is the whole request; this is exact for all.
+pub fn largest_sub_request(offset: u64, size: u64, stripe: u64, servers: u32) -> u64 {
+    let servers = u64::from(servers);
+    let last = offset + size - 1;
+    let after_first = last / stripe - offset / stripe;
+    if after_first == 0 || servers == 1 {
+        return size;
+    }
+    // Count servers from the one of the first stripe on: numbers 0..=end get `turns` + 1 stripes, the others
+    // `turns`. All stripes are whole but the first, on number 0, and the last, on number `end`.
+    let (turns, end) = (after_first / servers, after_first % servers);
+    let missing_first = offset % stripe;
+    let missing_last = stripe - 1 - last % stripe;
+    let longest = (turns + 1) * stripe;
+    match end {
+        0 => (longest - missing_first - missing_last).max(turns * stripe),
+        1 => longest - missing_first.min(missing_last),
+        _ => longest,
+    }
+}
+
+/// The outcome of comparing a request's cost on the HServers with that on the SServers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Verdict {
+    /// T_H: on the HServers, 1-DH.
+    pub hservers: Cost,
+    /// T_S under 1-DH, 1-DV and 2-D.
+    pub sservers: [(Striping, Cost); 3],
+    /// The layout with the largest benefit `B_l = T_H - T_S(l)`, and that benefit in seconds, if it is above 0:
+    /// then the request is performance-critical.
+    pub best: Option<(Striping, f64)>,
+}
+
+/// Whether a request is performance-critical, and the layout its cached copy should have (Eq. 13-16).
+///
+/// In a tie the data stay on the HServers (B = 0 is not critical), and among the layouts the first of 1-DH, 1-DV, 2-D
+/// with the largest benefit is taken.
+///
+/// # Errors
+/// As [`Sla::view`]; `groups` is that of 2-D on the SServers.
+pub fn verdict(
+    hservers: &Sla,
+    sservers: &Sla,
+    groups: u32,
+    offset: u64,
+    size: u64,
+) -> Result<Verdict, ModelError> {
+    let on_hservers = hservers.cost(Striping::OneDh, offset, size)?;
+    let on_sservers = |striping| Ok((striping, sservers.cost(striping, offset, size)?));
+    let costs =
+        [on_sservers(Striping::OneDh)?, on_sservers(Striping::OneDv)?, on_sservers(Striping::TwoD { groups })?];
+    let mut best: Option<(Striping, f64)> = None;
+    for (striping, cost) in costs {
+        let benefit_s = on_hservers.total_s() - cost.total_s();
+        if benefit_s > best.map_or(0.0, |(_, benefit_s)| benefit_s) {
+            best = Some((striping, benefit_s));
+        }
+    }
+    Ok(Verdict { hservers: on_hservers, sservers: costs, best })
+}
