@@ -1,11 +1,22 @@
 //! The files that users see and edit: `cluster.toml`, `profile.toml`, `plan.toml`.
 //!
 //! Reading and writing of text only: [`Cluster::parse`] and its like take a string; the callers do the I/O.
-//! Every error names the file, the key, the value and the remedy ([`FileError`]).
+//! Every error names the file, the key, the value and the remedy ([`FileError`]). All types are plain values,
+//! shareable between threads.
 
 pub mod cluster;
+mod cluster_text;
+mod error;
+pub mod pattern;
 pub mod plan;
+mod plan_text;
+pub mod profile;
+pub mod reader;
 pub mod size;
+mod write;
 
 pub use cluster::{Cluster, Driver, TargetSpec, Tier};
-pub use plan::{Plan, Rule};
+pub use error::FileError;
+pub use plan::{KEEP, Plan, Rule, Spread};
+pub use plan_text::{PLAN_VERSION, format_cycle, parse_cycle};
+pub use profile::{Fit, MeasuredClass, MeasuredNetwork, Profile};

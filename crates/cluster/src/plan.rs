@@ -1,15 +1,23 @@
 //! `plan.toml`: which files get which layout. Written by the planner, read by `place` and by the data path.
+//! Format: `docs/formats/plan.md`.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use stripewise_layout::Layout;
 
 use crate::cluster::Cluster;
+use crate::pattern::match_path;
+
+/// The scheme name of rules that leave the files as they are.
+pub const KEEP: &str = "keep";
 
 /// A plan: self-contained, so it carries the cluster it was made for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The scheme that was asked for (`overall`, `psa`, ...).
     pub scheme: String,
-    /// The cluster, with calibrated parameters already applied.
+    /// The cluster, with calibrated parameters beside those given by hand.
     pub cluster: Cluster,
     /// First match wins.
     pub rules: Vec<Rule>,
@@ -18,9 +26,10 @@ pub struct Plan {
 /// The layout of all files whose absolute path matches a pattern.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Absolute path pattern: `<n>` is a run of digits, `*` any characters but `/`, `**` any characters.
+    /// Absolute path pattern: `<n>` is a run of digits, `*` any characters but `/`, `**` any characters
+    /// ([`crate::pattern`]).
     pub pattern: String,
-    /// What the planner chose (`1-DH`, `PSA`, ...), or `keep`: leave the files as they are.
+    /// What the planner chose (`1-DH`, `PSA`, ...), or [`KEEP`]: leave the files as they are.
     pub scheme: String,
     /// One sentence for people.
     pub reason: String,
@@ -28,7 +37,7 @@ pub struct Rule {
     pub predicted_s: f64,
     /// Expected wall-clock seconds.
     pub elapsed_s: f64,
-    /// Candidate layouts for the matching files, target indices as in [`Cluster::targets`]; none for `keep`.
+    /// Candidate layouts for the matching files, target indices as in [`Cluster::targets`]; none for [`KEEP`].
     /// A file takes the one that [`Rule::choose`] picks (1-DV and 2-D of files that belong to one process each).
     pub layouts: Vec<Layout>,
     /// How a file's number picks one of several layouts.
@@ -36,10 +45,52 @@ pub struct Rule {
 }
 
 /// Which of a rule's layouts a file gets: `(number / stride) mod layouts`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
     /// Which `<n>` of the pattern is the file's number, counted from 0; `None`: a hash of the path is.
     pub field: Option<usize>,
     /// Numbers that get the same layout; at least 1.
     pub stride: u64,
+}
+
+impl Default for Spread {
+    fn default() -> Self {
+        Self { field: None, stride: 1 }
+    }
+}
+
+impl Plan {
+    /// The first rule that matches the absolute path, if any; a rule without layouts says: not managed.
+    pub fn rule_for(&self, path: &Path) -> Option<&Rule> {
+        self.rules.iter().find(|rule| rule.matches(path))
+    }
+}
+
+impl Rule {
+    /// Whether the rule is for the file at this absolute path. Allocates nothing.
+    pub fn matches(&self, path: &Path) -> bool {
+        self.number(path).is_some()
+    }
+
+    /// The layout of the file at this absolute path; `None` where it does not match or the rule has no layouts.
+    /// Allocates nothing.
+    pub fn choose(&self, path: &Path) -> Option<&Layout> {
+        let number = self.number(path)?;
+        if self.layouts.len() <= 1 {
+            return self.layouts.first();
+        }
+        let number = if self.spread.field.is_some() { number } else { hash(path) };
+        let index = number / self.spread.stride.max(1) % self.layouts.len() as u64;
+        self.layouts.get(index as usize)
+    }
+
+    fn number(&self, path: &Path) -> Option<u64> {
+        match_path(self.pattern.as_bytes(), path.as_os_str().as_bytes(), self.spread.field)
+    }
+}
+
+/// FNV-1a: the same in every version, so that a file's layout does not depend on who asks.
+fn hash(path: &Path) -> u64 {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    path.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }

@@ -1,0 +1,239 @@
+//! `cluster.toml` as text: parsing with every check, and writing.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use stripewise_model::{ByAccess, ClassParams, Network, Service};
+
+use crate::cluster::{CAPACITY_MIN, Cluster, Driver, Tier};
+use crate::error::FileError;
+use crate::profile::Profile;
+use crate::reader::{Document, Item, Table};
+use crate::size;
+use crate::write::{quoted, service_line};
+
+/// Drivers that this version can use, for messages.
+const DRIVERS: &str = "dirs";
+/// Drivers that are planned for, so that their names are no typing mistake.
+const OTHER_DRIVERS: [&str; 4] = ["cephfs", "lustre", "beegfs", "orangefs"];
+
+/// Which tables a tier's class may come from.
+#[derive(Clone, Copy, PartialEq)]
+enum Classes {
+    /// It must be there.
+    Needed,
+    /// It may be missing unless the tier is emulated: it is about to be measured.
+    ToBeMeasured,
+}
+
+impl Cluster {
+    /// Parses `cluster.toml`; `file_name` is only used in messages.
+    ///
+    /// # Errors
+    /// Anything that is not exactly the documented format, with line, key, value and remedy.
+    pub fn parse(text: &str, file_name: &str) -> Result<Self, FileError> {
+        Self::parse_with(text, file_name, None)
+    }
+
+    /// As [`Cluster::parse`], with a profile applied: class tables that it has need not be in the text.
+    ///
+    /// # Errors
+    /// As [`Cluster::parse`].
+    pub fn parse_with(text: &str, file_name: &str, profile: Option<&Profile>) -> Result<Self, FileError> {
+        let document = Document::parse(text, file_name)?;
+        let root = document.root();
+        root.allow_only(&["network", "class", "tier"])?;
+        read_cluster(&root, profile, Classes::Needed)
+    }
+
+    /// As [`Cluster::parse`], but classes of servers that are not emulated may be missing: calibration measures them.
+    ///
+    /// # Errors
+    /// As [`Cluster::parse`].
+    pub fn parse_uncalibrated(text: &str, file_name: &str) -> Result<Self, FileError> {
+        let document = Document::parse(text, file_name)?;
+        let root = document.root();
+        root.allow_only(&["network", "class", "tier"])?;
+        read_cluster(&root, None, Classes::ToBeMeasured)
+    }
+
+    /// The cluster as the text of a `cluster.toml`, which [`Cluster::parse`] reads back.
+    ///
+    /// Measured parameters take the place of those given by hand, except for classes of emulated tiers.
+    pub fn to_toml(&self) -> String {
+        let mut plain = self.clone();
+        for (name, params) in std::mem::take(&mut plain.measured) {
+            if !self.tiers.iter().any(|tier| tier.emulate && tier.class == name) {
+                plain.classes.insert(name, params);
+            }
+        }
+        let mut text = String::new();
+        plain.write(&mut text, "");
+        text
+    }
+
+    /// The cluster inside a plan: all keys below `prefix` (`cluster.`).
+    pub(crate) fn write(&self, out: &mut String, prefix: &str) {
+        let Network { establish_s, per_byte_s } = self.network;
+        let _ = writeln!(out, "[{prefix}network]\nestablish_s = {establish_s:?}\nper_byte_s = {per_byte_s:?}");
+        write_classes(out, &format!("{prefix}class"), &self.classes);
+        write_classes(out, &format!("{prefix}measured"), &self.measured);
+        for tier in &self.tiers {
+            let Driver::Dirs { servers } = &tier.driver;
+            let servers: Vec<String> = servers.iter().map(|path| quoted(&path.to_string_lossy())).collect();
+            let _ = writeln!(out, "\n[[{prefix}tier]]\nname = {}", quoted(&tier.name));
+            let _ = writeln!(out, "class = {}\ndriver = {}", quoted(&tier.class), quoted(tier.driver.name()));
+            let _ = writeln!(out, "servers = [{}]", servers.join(", "));
+            let capacity = size::format(tier.capacity_per_server);
+            let _ = writeln!(out, "capacity_per_server = {}\nemulate = {}", quoted(&capacity), tier.emulate);
+        }
+    }
+}
+
+fn write_classes(out: &mut String, prefix: &str, classes: &BTreeMap<String, ClassParams>) {
+    for (name, params) in classes {
+        let _ = writeln!(out, "\n[{prefix}.{}]", quoted(name));
+        for (op, by_access) in [("read", &params.read), ("write", &params.write)] {
+            for (access, service) in [("random", &by_access.random), ("sequential", &by_access.sequential)] {
+                let _ = writeln!(out, "{op}.{access} = {{ {} }}", service_line(service));
+            }
+        }
+    }
+}
+
+/// The cluster embedded in a plan; there measured classes stand beside those given by hand.
+pub(crate) fn read_embedded(table: &Table<'_>) -> Result<Cluster, FileError> {
+    table.allow_only(&["network", "class", "measured", "tier"])?;
+    read_cluster(table, None, Classes::Needed)
+}
+
+fn read_cluster(root: &Table<'_>, profile: Option<&Profile>, need: Classes) -> Result<Cluster, FileError> {
+    let network = match root.get("network") {
+        None => Network::default(),
+        Some(item) => read_network(&item.table()?)?,
+    };
+    let cluster = Cluster {
+        network,
+        classes: read_classes(root, "class")?,
+        measured: read_classes(root, "measured")?,
+        tiers: Vec::new(),
+    };
+    let mut cluster = profile.iter().fold(cluster, |cluster, profile| cluster.with_profile(profile));
+    let tiers = root.tables("tier")?;
+    if tiers.is_empty() {
+        return Err(
+            root.error("there is no [[tier]], so no server; describe at least one tier with its servers")
+        );
+    }
+    for table in &tiers {
+        let tier = read_tier(table, &cluster, need)?;
+        if cluster.tiers.iter().any(|other| other.name == tier.name) {
+            let item = table.need("name", "")?;
+            return Err(item.error("another tier has this name; give every tier its own"));
+        }
+        cluster.tiers.push(tier);
+    }
+    check_servers_differ(&tiers)?;
+    Ok(cluster)
+}
+
+fn read_network(table: &Table<'_>) -> Result<Network, FileError> {
+    table.allow_only(&["establish_s", "per_byte_s"])?;
+    let value = |key| table.need(key, "give seconds, 0 where there is no network")?.amount();
+    Ok(Network { establish_s: value("establish_s")?, per_byte_s: value("per_byte_s")? })
+}
+
+fn read_classes(root: &Table<'_>, key: &str) -> Result<BTreeMap<String, ClassParams>, FileError> {
+    let mut classes = BTreeMap::new();
+    if let Some(item) = root.get(key) {
+        for (name, item) in item.table()?.entries() {
+            if name.is_empty() {
+                return Err(item.error("a class needs a name"));
+            }
+            classes.insert(name.to_owned(), read_class(&item.table()?)?);
+        }
+    }
+    Ok(classes)
+}
+
+fn read_class(table: &Table<'_>) -> Result<ClassParams, FileError> {
+    table.allow_only(&["read", "write"])?;
+    let by_access = |key| -> Result<ByAccess, FileError> {
+        let table =
+            table.need(key, "give read.random, read.sequential, write.random, write.sequential")?.table()?;
+        table.allow_only(&["random", "sequential"])?;
+        let service = |key| read_service(&table.need(key, "give { startup_s = ..., per_byte_s = ... }")?);
+        Ok(ByAccess { random: service("random")?, sequential: service("sequential")? })
+    };
+    Ok(ClassParams { read: by_access("read")?, write: by_access("write")? })
+}
+
+fn read_service(item: &Item<'_>) -> Result<Service, FileError> {
+    let table = item.table()?;
+    table.allow_only(&["startup_s", "per_byte_s"])?;
+    let value = |key| table.need(key, "give seconds")?.amount();
+    Ok(Service { startup_s: value("startup_s")?, per_byte_s: value("per_byte_s")? })
+}
+
+fn read_tier(table: &Table<'_>, known: &Cluster, need: Classes) -> Result<Tier, FileError> {
+    table.allow_only(&["name", "class", "driver", "servers", "capacity_per_server", "emulate"])?;
+    let name_item = table.need("name", "give the tier a name, like \"hdd\"")?;
+    let name = name_item.text()?;
+    let good = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || !name.chars().all(good) {
+        return Err(name_item.error("must be letters, digits, '-', '_' or '.'"));
+    }
+    let emulate = table.get("emulate").map_or(Ok(false), |item| item.flag())?;
+    let class_item = table.need("class", "name a [class....] table")?;
+    let class = class_item.text()?;
+    let given = known.classes.contains_key(class);
+    let usable = given || known.measured.contains_key(class) || need == Classes::ToBeMeasured;
+    if !usable || (emulate && !given) {
+        let remedy = format!("there is no table [class.{class}]; write one, or run `stripewise calibrate`");
+        let emulated = format!("there is no table [class.{class}] to emulate; write one");
+        return Err(class_item.error(if emulate { emulated } else { remedy }));
+    }
+    let driver = read_driver(table)?;
+    let capacity = table.need("capacity_per_server", "give the bytes that may be filled, like \"1T\"")?;
+    let capacity_per_server = capacity.size()?;
+    if capacity_per_server < CAPACITY_MIN {
+        return Err(capacity.error("smaller than one stripe; give at least 64K"));
+    }
+    Ok(Tier { name: name.to_owned(), class: class.to_owned(), driver, capacity_per_server, emulate })
+}
+
+fn read_driver(table: &Table<'_>) -> Result<Driver, FileError> {
+    let driver = table.need("driver", "write driver = \"dirs\"")?;
+    match driver.text()? {
+        "dirs" => {}
+        name if OTHER_DRIVERS.contains(&name) => {
+            return Err(driver.error(format!("this driver is not built yet; supported: {DRIVERS}")));
+        }
+        _ => return Err(driver.error(format!("no such driver; supported: {DRIVERS}"))),
+    }
+    let servers_item = table.need("servers", "list one directory per server")?;
+    let items = servers_item.items()?;
+    if items.is_empty() {
+        return Err(servers_item.error("a tier needs at least one server; list one directory per server"));
+    }
+    let path = |item: &Item<'_>| -> Result<PathBuf, FileError> {
+        let path = PathBuf::from(item.text()?);
+        if path.is_absolute() { Ok(path) } else { Err(item.error("must be an absolute directory")) }
+    };
+    Ok(Driver::Dirs { servers: items.iter().map(path).collect::<Result<_, _>>()? })
+}
+
+/// The same directory twice would be one disk taken for two.
+fn check_servers_differ(tiers: &[Table<'_>]) -> Result<(), FileError> {
+    let mut seen = HashSet::new();
+    for table in tiers {
+        for item in table.need("servers", "")?.items()? {
+            let path: PathBuf = PathBuf::from(item.text()?).components().collect();
+            if !seen.insert(path) {
+                return Err(item.error("this directory is already a server; every server needs its own"));
+            }
+        }
+    }
+    Ok(())
+}

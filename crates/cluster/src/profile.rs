@@ -1,0 +1,225 @@
+//! `profile.toml`: what calibration measured. Format: `docs/formats/profile.md`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use stripewise_model::{ByAccess, ClassParams, Service};
+
+use crate::error::FileError;
+use crate::reader::{Document, Item, Table};
+use crate::write::{quoted, service_line};
+
+/// The format that this version reads and writes.
+pub const PROFILE_VERSION: u64 = 1;
+
+/// Measured parameters, and how they were measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Profile {
+    /// When, as RFC 3339 text.
+    pub date: String,
+    /// How, one line for people: sizes, repeats, direct or buffered.
+    pub method: String,
+    /// e and t, where a network was measured or given.
+    pub network: Option<MeasuredNetwork>,
+    /// Per class name.
+    pub classes: BTreeMap<String, MeasuredClass>,
+}
+
+/// e and t with their spread.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MeasuredNetwork {
+    /// `e`, seconds.
+    pub establish_s: f64,
+    /// `t`, seconds per byte.
+    pub per_byte_s: f64,
+    /// Standard deviation of single measurements of `e`, seconds.
+    pub establish_spread_s: f64,
+    /// Standard error of `t`, seconds per byte.
+    pub per_byte_spread_s: f64,
+    /// Measurements used.
+    pub samples: u64,
+}
+
+/// The four fits of one class.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MeasuredClass {
+    /// The target that was measured, `tier/index`.
+    pub target: String,
+    /// Whether the page cache was bypassed (O_DIRECT).
+    pub direct_io: bool,
+    /// Random reads.
+    pub read_random: Fit,
+    /// Sequential reads.
+    pub read_sequential: Fit,
+    /// Random writes.
+    pub write_random: Fit,
+    /// Sequential writes.
+    pub write_sequential: Fit,
+}
+
+/// One least-squares fit of time against size.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Fit {
+    /// α and β.
+    pub service: Service,
+    /// Standard error of α, seconds.
+    pub startup_spread_s: f64,
+    /// Standard error of β, seconds per byte.
+    pub per_byte_spread_s: f64,
+    /// Root mean square of (measured mean - fit) / fit over the sizes.
+    pub residual_relative: f64,
+    /// Measurements used.
+    pub samples: u64,
+    /// Measurements set aside as outliers.
+    pub outliers: u64,
+}
+
+impl MeasuredClass {
+    /// α and β alone.
+    pub fn params(&self) -> ClassParams {
+        let by = |random: &Fit, sequential: &Fit| ByAccess {
+            random: random.service,
+            sequential: sequential.service,
+        };
+        ClassParams {
+            read: by(&self.read_random, &self.read_sequential),
+            write: by(&self.write_random, &self.write_sequential),
+        }
+    }
+
+    fn fits(&self) -> [(&'static str, &Fit); 4] {
+        [
+            ("read.random", &self.read_random),
+            ("read.sequential", &self.read_sequential),
+            ("write.random", &self.write_random),
+            ("write.sequential", &self.write_sequential),
+        ]
+    }
+}
+
+impl Profile {
+    /// Parses `profile.toml`; `file_name` is only used in messages.
+    ///
+    /// # Errors
+    /// Anything that is not exactly the documented format, with line, key, value and remedy.
+    pub fn parse(text: &str, file_name: &str) -> Result<Self, FileError> {
+        let document = Document::parse(text, file_name)?;
+        let root = document.root();
+        check_version(&root, PROFILE_VERSION, "run `stripewise calibrate` again")?;
+        root.allow_only(&["version", "date", "method", "network", "class"])?;
+        let mut classes = BTreeMap::new();
+        if let Some(item) = root.get("class") {
+            for (name, item) in item.table()?.entries() {
+                classes.insert(name.to_owned(), read_class(&item.table()?)?);
+            }
+        }
+        Ok(Self {
+            date: root.need("date", REMEDY)?.text()?.to_owned(),
+            method: root.need("method", REMEDY)?.text()?.to_owned(),
+            network: root.get("network").map(|item| read_network(&item)).transpose()?,
+            classes,
+        })
+    }
+
+    /// The text of a `profile.toml`, which [`Profile::parse`] reads back.
+    pub fn to_toml(&self) -> String {
+        let mut out = String::from(
+            "# Measured by `stripewise calibrate`; overrides the class tables of the cluster file.\n",
+        );
+        let _ = writeln!(
+            out,
+            "version = {PROFILE_VERSION}\ndate = {}\nmethod = {}",
+            quoted(&self.date),
+            quoted(&self.method)
+        );
+        if let Some(n) = &self.network {
+            let _ = writeln!(
+                out,
+                "\n[network]\nestablish_s = {:?}\nper_byte_s = {:?}",
+                n.establish_s, n.per_byte_s
+            );
+            let _ = writeln!(out, "establish_spread_s = {:?}", n.establish_spread_s);
+            let _ = writeln!(out, "per_byte_spread_s = {:?}\nsamples = {}", n.per_byte_spread_s, n.samples);
+        }
+        for (name, class) in &self.classes {
+            let _ = writeln!(out, "\n[class.{}]\ntarget = {}", quoted(name), quoted(&class.target));
+            let _ = writeln!(out, "direct_io = {}", class.direct_io);
+            for (key, fit) in class.fits() {
+                let _ = writeln!(out, "{key} = {{ {}, {} }}", service_line(&fit.service), spread_line(fit));
+            }
+        }
+        out
+    }
+}
+
+const REMEDY: &str = "run `stripewise calibrate` again";
+
+fn spread_line(fit: &Fit) -> String {
+    format!(
+        "startup_spread_s = {:?}, per_byte_spread_s = {:?}, residual_relative = {:?}, samples = {}, outliers = {}",
+        fit.startup_spread_s, fit.per_byte_spread_s, fit.residual_relative, fit.samples, fit.outliers
+    )
+}
+
+/// Refuses a text of another format version, before anything else in it is looked at.
+pub(crate) fn check_version(root: &Table<'_>, version: u64, remedy: &str) -> Result<(), FileError> {
+    let item = root.need("version", remedy)?;
+    if item.count()? == version {
+        return Ok(());
+    }
+    Err(item.error(format!("this program reads version {version}; {remedy}")))
+}
+
+fn read_network(item: &Item<'_>) -> Result<MeasuredNetwork, FileError> {
+    let table = item.table()?;
+    table.allow_only(&["establish_s", "per_byte_s", "establish_spread_s", "per_byte_spread_s", "samples"])?;
+    let amount = |key| table.need(key, REMEDY)?.amount();
+    Ok(MeasuredNetwork {
+        establish_s: amount("establish_s")?,
+        per_byte_s: amount("per_byte_s")?,
+        establish_spread_s: amount("establish_spread_s")?,
+        per_byte_spread_s: amount("per_byte_spread_s")?,
+        samples: table.need("samples", REMEDY)?.count()?,
+    })
+}
+
+fn read_class(table: &Table<'_>) -> Result<MeasuredClass, FileError> {
+    table.allow_only(&["target", "direct_io", "read", "write"])?;
+    let pair = |key| -> Result<(Fit, Fit), FileError> {
+        let table = table.need(key, REMEDY)?.table()?;
+        table.allow_only(&["random", "sequential"])?;
+        let fit = |key| read_fit(&table.need(key, REMEDY)?);
+        Ok((fit("random")?, fit("sequential")?))
+    };
+    let ((read_random, read_sequential), (write_random, write_sequential)) = (pair("read")?, pair("write")?);
+    Ok(MeasuredClass {
+        target: table.need("target", REMEDY)?.text()?.to_owned(),
+        direct_io: table.need("direct_io", REMEDY)?.flag()?,
+        read_random,
+        read_sequential,
+        write_random,
+        write_sequential,
+    })
+}
+
+fn read_fit(item: &Item<'_>) -> Result<Fit, FileError> {
+    let table = item.table()?;
+    table.allow_only(&[
+        "startup_s",
+        "per_byte_s",
+        "startup_spread_s",
+        "per_byte_spread_s",
+        "residual_relative",
+        "samples",
+        "outliers",
+    ])?;
+    let amount = |key| table.need(key, REMEDY)?.amount();
+    Ok(Fit {
+        service: Service { startup_s: amount("startup_s")?, per_byte_s: amount("per_byte_s")? },
+        startup_spread_s: amount("startup_spread_s")?,
+        per_byte_spread_s: amount("per_byte_spread_s")?,
+        residual_relative: amount("residual_relative")?,
+        samples: table.need("samples", REMEDY)?.count()?,
+        outliers: table.need("outliers", REMEDY)?.count()?,
+    })
+}
