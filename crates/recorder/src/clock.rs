@@ -1,0 +1,54 @@
+//! The clock of the records: the cheapest one that is steady.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// A point in time, in the unit of the spool's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticks(pub u64);
+
+/// Where [`Ticks`] come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// The processor's time stamp counter, which runs at one rate on all cores.
+    Tsc,
+    /// `CLOCK_MONOTONIC`, through the vDSO: ticks are nanoseconds.
+    Monotonic,
+}
+
+impl Clock {
+    /// The time stamp counter where the processor says that it is invariant, else the kernel's clock.
+    pub fn detect() -> Clock {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::__cpuid;
+            const POWER_LEAF: u32 = 0x8000_0007;
+            const INVARIANT_TSC: u32 = 1 << 8;
+            // SAFETY: every x86-64 processor has the instruction (older compilers call it unsafe all the same).
+            #[allow(unused_unsafe)]
+            let invariant = unsafe {
+                __cpuid(0x8000_0000).eax >= POWER_LEAF && __cpuid(POWER_LEAF).edx & INVARIANT_TSC != 0
+            };
+            if invariant {
+                return Clock::Tsc;
+            }
+        }
+        Clock::Monotonic
+    }
+
+    /// The present time.
+    #[inline]
+    pub fn now(self) -> Ticks {
+        #[cfg(target_arch = "x86_64")]
+        if self == Clock::Tsc {
+            // SAFETY: every x86-64 processor has the instruction.
+            return Ticks(unsafe { std::arch::x86_64::_rdtsc() });
+        }
+        Ticks(ns(ClockId::Monotonic))
+    }
+}
+
+/// A kernel clock's time in nanoseconds.
+pub fn ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,1 @@
+//! The spool: what a traced process leaves behind (format; `docs/formats/trace.md`).
