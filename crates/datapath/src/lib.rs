@@ -1,1 +1,3 @@
 //! A logical file over its components.
+
+pub mod manifest;

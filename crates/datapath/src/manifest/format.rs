@@ -1,0 +1,133 @@
+//! Writing a manifest.
+
+use std::fmt::Write;
+
+use stripewise_layout::Region;
+
+use super::{MAGIC_LINE, Manifest, ManifestError, PENDING_BYTES, TEXT_BYTES_MAX, check_size};
+
+const COMMENT: &str = "\
+# This file's bytes are stored in pieces on several targets; this text only says where.
+# Read it with `stripewise cat FILE`, run programs over it with `stripewise run -- CMD`,
+# or turn it back into a plain file with `stripewise export FILE`.
+";
+
+/// Digits of `length`, so that the text's length does not depend on its own digits.
+const LENGTH_DIGITS: usize = 7;
+pub(super) const CHECKSUM_KEY: &str = "checksum = \"crc32:";
+pub(super) const CHECKSUM_DIGITS: usize = 8;
+pub(super) const PENDING_KEY: &str = "pending_truncate = \"";
+
+impl Manifest {
+    /// The text. It parses to an equal manifest.
+    ///
+    /// # Errors
+    /// It would be longer than [`TEXT_BYTES_MAX`], has too many regions and targets, or a target's path is not
+    /// UTF-8.
+    pub fn format(&self) -> Result<String, ManifestError> {
+        check_size(self.layout.regions().len(), self.targets.len())
+            .map_err(|problem| ManifestError { file: self.path.clone(), problem })?;
+        let mut text = format!(
+            "{MAGIC_LINE}{COMMENT}length = {blank:LENGTH_DIGITS$}\n{CHECKSUM_KEY}{blank:CHECKSUM_DIGITS$}\"\n\
+             id = \"{id}\"\n{PENDING_KEY}{pending}\"\npath = {path}\ncreated = {created}\n",
+            blank = "",
+            id = self.id,
+            pending = pending_text(self.pending_truncate),
+            path = quoted(&self.path),
+            created = quoted(&self.created),
+        );
+        self.format_targets(&mut text)?;
+        self.layout.regions().iter().for_each(|region| format_region(region, &mut text));
+        if text.len() > TEXT_BYTES_MAX {
+            let problem = format!(
+                "its manifest would be {} bytes long, more than {TEXT_BYTES_MAX}; use fewer regions or targets",
+                text.len()
+            );
+            return Err(ManifestError { file: self.path.clone(), problem });
+        }
+        let length = format!("{:<LENGTH_DIGITS$}", text.len());
+        patch(&mut text, "length = ", &length);
+        let sum = format!("{:08x}", checksum(text.as_bytes()));
+        patch(&mut text, CHECKSUM_KEY, &sum);
+        Ok(text)
+    }
+
+    fn format_targets(&self, text: &mut String) -> Result<(), ManifestError> {
+        for target in &self.targets {
+            let path = target.path.to_str().ok_or_else(|| ManifestError {
+                file: self.path.clone(),
+                problem: format!(
+                    "key `target.path`: {} is not UTF-8; rename the target's directory",
+                    target.path.display()
+                ),
+            })?;
+            let (name, path, id) = (quoted(&target.name), quoted(path), quoted(&target.id));
+            // Writing to a String cannot fail.
+            let _ = write!(text, "[[target]]\nname = {name}\npath = {path}\nid = {id}\n");
+        }
+        Ok(())
+    }
+}
+
+/// The value of `pending_truncate`, [`PENDING_BYTES`] long.
+pub(crate) fn pending_text(pending: Option<u64>) -> String {
+    match pending {
+        Some(size) => format!("{size:<PENDING_BYTES$}"),
+        None => " ".repeat(PENDING_BYTES),
+    }
+}
+
+/// Offset of the value that follows the first line that begins with `key`.
+pub(super) fn value_offset(text: &[u8], key: &str) -> Option<usize> {
+    let key = key.as_bytes();
+    let mut start = 0;
+    loop {
+        if text.get(start..)?.starts_with(key) {
+            return Some(start + key.len());
+        }
+        start += text.get(start..)?.iter().position(|&byte| byte == b'\n')? + 1;
+    }
+}
+
+/// CRC-32 of the text with the checksum's digits and the `pending_truncate` value read as blanks.
+pub(super) fn checksum(text: &[u8]) -> u32 {
+    let mut blanked = text.to_vec();
+    for (key, len) in [(CHECKSUM_KEY, CHECKSUM_DIGITS), (PENDING_KEY, PENDING_BYTES)] {
+        if let Some(value) = value_offset(text, key).and_then(|at| blanked.get_mut(at..at + len)) {
+            value.fill(b' ');
+        }
+    }
+    crc32fast::hash(&blanked)
+}
+
+fn patch(text: &mut String, key: &str, value: &str) {
+    if let Some(at) = value_offset(text.as_bytes(), key) {
+        text.replace_range(at..at + value.len(), value);
+    }
+}
+
+fn format_region(region: &Region, text: &mut String) {
+    let _ = writeln!(text, "[[region]]\nstart = {}", region.start);
+    if let Some(end) = region.end {
+        let _ = writeln!(text, "end = {end}");
+    }
+    let cycle: Vec<String> = region.cycle.iter().map(|s| format!("[{}, {}]", s.target, s.width)).collect();
+    let _ = writeln!(text, "cycle = [{}]", cycle.join(", "));
+}
+
+/// A TOML basic string.
+fn quoted(value: &str) -> String {
+    let mut out = String::with_capacity(value.len() + 2);
+    out.push('"');
+    for c in value.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

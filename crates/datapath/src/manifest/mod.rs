@@ -1,0 +1,106 @@
+//! The text that says where a file's bytes are: `docs/formats/manifest.md`, format 1.
+//!
+//! Text in, text out; no I/O. [`Manifest::parse`] takes what stands at the start of an anchor (a hole may follow)
+//! or in `ID.manifest`; [`Manifest::format`] writes it. What was parsed is valid: every region's targets exist,
+//! every target is used.
+
+mod format;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use stripewise_layout::Layout;
+
+/// The first line. A file that does not start with it is not an anchor of any format.
+pub const MAGIC: &[u8] = b"stripewise file, format ";
+/// The first line of the only format there is.
+pub(crate) const MAGIC_LINE: &str = "stripewise file, format 1\n";
+/// Upper limit of a manifest, bytes.
+pub const TEXT_BYTES_MAX: usize = 1 << 20;
+/// How many bytes of an anchor [`Manifest::text_length`] wants to see.
+pub const HEAD_BYTES: usize = 4096;
+/// No manifest is shorter: magic line, and id and checksum in full.
+pub const TEXT_BYTES_MIN: usize = 160;
+/// Characters of the `pending_truncate` value: blank, or a size.
+pub const PENDING_BYTES: usize = 20;
+
+/// Names a file's components: 128 random bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId(pub [u8; 16]);
+
+/// One target that holds a part of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetRef {
+    /// Its name in the cluster (`hdd/0`).
+    pub name: String,
+    /// The directory, absolute.
+    pub path: PathBuf,
+    /// The id in the target's marker.
+    pub id: String,
+}
+
+/// A file's manifest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Manifest {
+    /// Names the components.
+    pub id: FileId,
+    /// A truncate to this size, bytes, began and has not been finished.
+    pub pending_truncate: Option<u64>,
+    /// The anchor's absolute path when it was created: a hint, not a truth.
+    pub path: String,
+    /// UTC, `2026-11-21T01:00:00Z`; for people.
+    pub created: String,
+    /// Target `n` of the layout; its component is `ID.n`. Every one is used by the layout.
+    pub targets: Vec<TargetRef>,
+    /// Where the bytes are.
+    pub layout: Layout,
+}
+
+/// Why a text is not a manifest: which file, which key, and what to do about it, in one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}: {problem}")]
+pub struct ManifestError {
+    /// The file it was read from, as the caller called it.
+    pub file: String,
+    /// Key, value and remedy.
+    pub problem: String,
+}
+
+/// A layout keeps tables of regions times targets, in every process that opens the file.
+const TABLE_CELLS_MAX: usize = 1 << 20;
+
+fn check_size(regions: usize, targets: usize) -> Result<(), String> {
+    if regions.saturating_mul(targets) <= TABLE_CELLS_MAX {
+        return Ok(());
+    }
+    Err(format!(
+        "key `region`: {regions} regions over {targets} targets are more than {TABLE_CELLS_MAX} entries; \
+         use fewer regions or targets"
+    ))
+}
+
+impl FileId {
+    /// From 32 lower-case hexadecimal digits.
+    pub fn from_hex(hex: &str) -> Option<Self> {
+        let digits = hex.as_bytes();
+        if digits.len() != 32 || !digits.iter().all(|d| matches!(d, b'0'..=b'9' | b'a'..=b'f')) {
+            return None;
+        }
+        u128::from_str_radix(hex, 16).ok().map(|id| Self(id.to_be_bytes()))
+    }
+}
+
+impl fmt::Display for FileId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Debug for FileId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

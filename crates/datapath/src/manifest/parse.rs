@@ -1,0 +1,175 @@
+//! Reading a manifest: every key is checked, every error says which one, and what to do.
+
+use serde::Deserialize;
+use stripewise_layout::{Layout, MAX_OFFSET, Region, Stripe};
+
+use super::format::{CHECKSUM_DIGITS, CHECKSUM_KEY, PENDING_KEY, checksum, value_offset};
+use super::{
+    FileId, MAGIC, MAGIC_LINE, Manifest, ManifestError, PENDING_BYTES, TEXT_BYTES_MAX, TEXT_BYTES_MIN,
+    TargetRef, check_size,
+};
+
+/// What to do about a text that was damaged.
+const RESTORE: &str = "the text is damaged; restore it with `stripewise fsck --repair FILE`";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    length: u64,
+    checksum: String,
+    id: String,
+    pending_truncate: String,
+    path: String,
+    created: String,
+    #[serde(default)]
+    target: Vec<TextTarget>,
+    #[serde(default)]
+    region: Vec<TextRegion>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextTarget {
+    name: String,
+    path: String,
+    id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextRegion {
+    start: u64,
+    end: Option<u64>,
+    cycle: Vec<(u32, u64)>,
+}
+
+impl Manifest {
+    /// How long the text is that begins with `head` (the first [`super::HEAD_BYTES`] of the file, or all of it).
+    ///
+    /// # Errors
+    /// `head` does not begin with the magic line of format 1, or has no usable `length`.
+    pub fn text_length(head: &[u8], file: &str) -> Result<usize, ManifestError> {
+        text_length(head).map_err(|problem| ManifestError { file: file.into(), problem })
+    }
+
+    /// Where the `pending_truncate` value stands in a valid text: the offset of its [`PENDING_BYTES`] bytes.
+    pub fn pending_offset(text: &[u8]) -> Option<usize> {
+        value_offset(text, PENDING_KEY)
+    }
+
+    /// Reads `bytes`: the text, and anything after it. `file` is how errors call it.
+    ///
+    /// # Errors
+    /// One line with key, value and remedy; whatever the bytes, this does not panic.
+    pub fn parse(bytes: &[u8], file: &str) -> Result<Self, ManifestError> {
+        parse(bytes).map_err(|problem| ManifestError { file: file.into(), problem })
+    }
+}
+
+/// Reads a `pending_truncate` value.
+pub(crate) fn parse_pending(value: &str) -> Result<Option<u64>, String> {
+    let digits = value.trim_end_matches(' ');
+    let fits = value.len() == PENDING_BYTES && digits.bytes().all(|digit| digit.is_ascii_digit());
+    match (fits, digits.is_empty(), digits.parse()) {
+        (true, true, _) => Ok(None),
+        (true, false, Ok(size)) if size <= MAX_OFFSET => Ok(Some(size)),
+        _ => Err(format!(
+            "key `pending_truncate`: {value:?} is neither {PENDING_BYTES} blanks nor a size; {RESTORE}"
+        )),
+    }
+}
+
+fn text_length(head: &[u8]) -> Result<usize, String> {
+    if !head.starts_with(MAGIC) {
+        return Err("does not begin with the line `stripewise file, format 1`; it is not a managed file".into());
+    }
+    if !head.starts_with(MAGIC_LINE.as_bytes()) {
+        let rest = &head[MAGIC.len()..head.len().min(MAGIC.len() + 20)];
+        let number =
+            String::from_utf8_lossy(rest.split(|&byte| byte == b'\n').next().unwrap_or(rest)).into_owned();
+        return Err(format!("is of format {number:?}, this version knows format 1; use a newer stripewise"));
+    }
+    let value = value_offset(head, "length = ").ok_or(format!("key `length` is missing; {RESTORE}"))?;
+    let digits = head[value..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let length = std::str::from_utf8(&head[value..value + digits]).ok().and_then(|digits| digits.parse().ok());
+    length
+        .filter(|length| (TEXT_BYTES_MIN..=TEXT_BYTES_MAX).contains(length))
+        .ok_or(format!("key `length`: must be a number from {TEXT_BYTES_MIN} to {TEXT_BYTES_MAX}; {RESTORE}"))
+}
+
+fn parse(bytes: &[u8]) -> Result<Manifest, String> {
+    let length = text_length(bytes)?;
+    let text = bytes.get(..length).ok_or_else(|| {
+        format!("key `length`: says {length}, but only {} bytes are there; {RESTORE}", bytes.len())
+    })?;
+    verify_checksum(text)?;
+    let text = std::str::from_utf8(text).map_err(|error| format!("is not UTF-8 ({error}); {RESTORE}"))?;
+    let body = &text[MAGIC_LINE.len()..];
+    let parsed: Text = toml::from_str(body).map_err(|error| toml_problem(body, &error))?;
+    if parsed.length != length as u64 || !parsed.checksum.starts_with("crc32:") {
+        return Err(format!(
+            "keys `length` and `checksum` must stand once, each on a line of its own; {RESTORE}"
+        ));
+    }
+    let id = FileId::from_hex(&parsed.id)
+        .ok_or_else(|| format!("key `id`: {:?} must be 32 hexadecimal digits; {RESTORE}", parsed.id))?;
+    Ok(Manifest {
+        id,
+        pending_truncate: parse_pending(&parsed.pending_truncate)?,
+        path: parsed.path,
+        created: parsed.created,
+        layout: layout_of(parsed.region, parsed.target.len())?,
+        targets: parsed.target.into_iter().map(target_of).collect::<Result<_, _>>()?,
+    })
+}
+
+/// The parser's message names the key only sometimes, so the line is quoted.
+fn toml_problem(body: &str, error: &toml::de::Error) -> String {
+    let start = error.span().map_or(0, |span| span.start).min(body.len());
+    let number = body.as_bytes()[..start].iter().filter(|&&byte| byte == b'\n').count();
+    let line: String = body.lines().nth(number).unwrap_or_default().chars().take(60).collect();
+    let message = error.message().replace('\n', " ");
+    // One line more: the magic line is not part of the body.
+    format!("line {} ({line:?}): {message}; {RESTORE}", number + 2)
+}
+
+fn verify_checksum(text: &[u8]) -> Result<(), String> {
+    let at = value_offset(text, CHECKSUM_KEY).ok_or(format!("key `checksum` is missing; {RESTORE}"))?;
+    let digits = text.get(at..at + CHECKSUM_DIGITS).unwrap_or_default();
+    let (said, is) = (String::from_utf8_lossy(digits).into_owned(), format!("{:08x}", checksum(text)));
+    if said == is {
+        Ok(())
+    } else {
+        Err(format!("key `checksum`: says {said:?}, the text has {is:?}; {RESTORE}"))
+    }
+}
+
+fn target_of(target: TextTarget) -> Result<TargetRef, String> {
+    if !target.path.starts_with('/') {
+        return Err(format!("key `target.path`: {:?} must be an absolute directory; {RESTORE}", target.path));
+    }
+    Ok(TargetRef { name: target.name, path: target.path.into(), id: target.id })
+}
+
+/// Checks that regions and targets fit: every index names a target, and every target is used.
+fn layout_of(regions: Vec<TextRegion>, targets: usize) -> Result<Layout, String> {
+    check_size(regions.len(), targets)?;
+    // Before a layout is made of them: it keeps tables as long as the largest index.
+    let stripes = || regions.iter().flat_map(|region| &region.cycle);
+    if let Some((target, _)) = stripes().find(|(target, _)| *target as usize >= targets) {
+        return Err(format!(
+            "key `region.cycle`: target {target} is not in the list of {targets} targets; {RESTORE}"
+        ));
+    }
+    let mut used = vec![false; targets];
+    stripes().for_each(|(target, _)| used[*target as usize] = true);
+    if let Some(unused) = used.iter().position(|used| !used) {
+        return Err(format!("key `target`: no region uses target {unused}; {RESTORE}"));
+    }
+    let regions = regions.into_iter().map(|region| Region {
+        start: region.start,
+        end: region.end,
+        cycle: region.cycle.into_iter().map(|(target, width)| Stripe { target, width }).collect(),
+    });
+    Layout::new(regions.collect()).map_err(|error| format!("key `region`: {error}; {RESTORE}"))
+}
