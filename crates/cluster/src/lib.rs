@@ -13,6 +13,8 @@ mod plan_text;
 pub mod profile;
 pub mod reader;
 pub mod size;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub use cluster::{Cluster, Driver, TargetSpec, Tier};
