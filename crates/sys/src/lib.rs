@@ -1,1 +1,27 @@
-//! The only room that makes system calls: interface, real, faulty.
+//! The only room of the runtime that makes system calls: an interface ([`Sys`]), the kernel behind it ([`Real`]),
+//! and a file system that fails on demand ([`faulty`]).
+//!
+//! The runtime lives inside other people's processes, below a library that interposes `open`, `close`, `read` and
+//! their like. So nothing here calls a libc symbol of that list: the calls go to the kernel through `rustix` (raw
+//! system calls) or through [`raw`], descriptors are closed by [`Fd`] and never by `std`, and `errno` stays as it was.
+//!
+//! Errors are [`Errno`]s. Nothing here panics, prints, or reads the environment.
+
+pub mod fd;
+mod interface;
+mod map;
+pub mod raw;
+mod real;
+mod ring;
+
+pub use fd::Fd;
+pub use interface::{Dir, IoVec, Kind, Listed, LockKind, Sys, SysRef};
+pub use map::SharedMap;
+pub use real::Real;
+pub use ring::{Action, Completion, Entry, Ring};
+
+pub use rustix::fs::{FileType, Mode, OFlags, SeekFrom, Stat, StatVfs, Timespec, Timestamps};
+pub use rustix::io::Errno;
+
+/// What every call here returns.
+pub type Result<T> = std::result::Result<T, Errno>;

@@ -1,0 +1,233 @@
+//! The interface of everything that the runtime asks of the operating system.
+
+use std::ffi::OsString;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom, Stat, StatVfs, Timestamps};
+
+use crate::{Fd, Result, SharedMap};
+
+/// The directory that a relative path starts from; `None`: the process's working directory.
+pub type Dir<'a> = Option<BorrowedFd<'a>>;
+
+/// How everybody holds the interface.
+pub type SysRef = Arc<dyn Sys>;
+
+/// A buffer as the kernel takes it (`struct iovec`). Nobody but the kernel follows the pointer.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct IoVec {
+    /// First byte.
+    pub base: *mut u8,
+    /// Bytes.
+    pub len: usize,
+}
+
+// SAFETY: a pointer without the right to follow it.
+unsafe impl Send for IoVec {}
+// SAFETY: as above.
+unsafe impl Sync for IoVec {}
+
+/// Kind of an OFD lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockKind {
+    /// With others of its kind; the descriptor is open for reading.
+    Shared,
+    /// Alone; the descriptor is open for writing.
+    Exclusive,
+}
+
+/// Which file a call about times, mode or owner is for.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind<'a> {
+    /// An open file.
+    Open(BorrowedFd<'a>),
+    /// A name (links are followed).
+    Named(Dir<'a>, &'a Path),
+}
+
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: OsString,
+    /// What it is; `Unknown` where the file system does not tell.
+    pub kind: FileType,
+}
+
+/// The operating system. Object safe; every method may be called from several threads at once, and after fork.
+///
+/// Paths are relative to `dir` unless absolute. All calls but the blocking [`Sys::lock`] fail or finish; EINTR is
+/// retried inside. `open` adds O_CLOEXEC.
+pub trait Sys: Send + Sync {
+    /// Whether descriptors are plain kernel descriptors that may also be used past this interface (io_uring, mmap).
+    /// False for a model that watches what is done.
+    fn is_real(&self) -> bool;
+
+    /// openat(2), as a private descriptor.
+    fn open(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd>;
+
+    /// pread(2); EFAULT for an invalid buffer.
+    ///
+    /// # Safety
+    /// No Rust reference to the `len` bytes at `buffer` is alive; they need not be valid memory.
+    unsafe fn pread(&self, fd: BorrowedFd<'_>, buffer: *mut u8, len: usize, offset: u64) -> Result<usize>;
+
+    /// pwrite(2); EFAULT for an invalid buffer.
+    ///
+    /// # Safety
+    /// No mutable Rust reference to the `len` bytes at `buffer` is in use; they need not be valid memory.
+    unsafe fn pwrite(&self, fd: BorrowedFd<'_>, buffer: *const u8, len: usize, offset: u64) -> Result<usize>;
+
+    /// preadv(2), at most [`crate::raw::IOV_MAX`] vectors.
+    ///
+    /// # Safety
+    /// As [`Sys::pread`] for every vector.
+    unsafe fn preadv(&self, fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64) -> Result<usize>;
+
+    /// pwritev(2), at most [`crate::raw::IOV_MAX`] vectors.
+    ///
+    /// # Safety
+    /// As [`Sys::pwrite`] for every vector.
+    unsafe fn pwritev(&self, fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64) -> Result<usize>;
+
+    /// lseek(2).
+    fn seek(&self, fd: BorrowedFd<'_>, to: SeekFrom) -> Result<u64>;
+
+    /// ftruncate(2).
+    fn truncate(&self, fd: BorrowedFd<'_>, size: u64) -> Result<()>;
+
+    /// Makes the file at least `size` bytes long by fallocate(2) of the last byte: under any race with writers and
+    /// other growers it never shortens the file and never changes a byte. EOPNOTSUPP where the file system cannot.
+    fn grow(&self, fd: BorrowedFd<'_>, size: u64) -> Result<()>;
+
+    /// fsync(2); of a directory: its entries.
+    fn sync(&self, fd: BorrowedFd<'_>) -> Result<()>;
+
+    /// fdatasync(2).
+    fn sync_data(&self, fd: BorrowedFd<'_>) -> Result<()>;
+
+    /// fstat(2).
+    fn stat(&self, fd: BorrowedFd<'_>) -> Result<Stat>;
+
+    /// stat(2), or with `follow` false lstat(2).
+    fn stat_at(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Stat>;
+
+    /// fstatvfs(2).
+    fn stat_fs(&self, fd: BorrowedFd<'_>) -> Result<StatVfs>;
+
+    /// linkat(2); EEXIST if `new` exists.
+    fn link(&self, old_dir: Dir<'_>, old: &Path, new_dir: Dir<'_>, new: &Path) -> Result<()>;
+
+    /// renameat(2): replaces `new`.
+    fn rename(&self, old_dir: Dir<'_>, old: &Path, new_dir: Dir<'_>, new: &Path) -> Result<()>;
+
+    /// renameat2(2) with RENAME_NOREPLACE; EEXIST if `new` exists, EINVAL where the file system cannot.
+    fn rename_noreplace(&self, old_dir: Dir<'_>, old: &Path, new_dir: Dir<'_>, new: &Path) -> Result<()>;
+
+    /// unlinkat(2) of a file.
+    fn unlink(&self, dir: Dir<'_>, path: &Path) -> Result<()>;
+
+    /// mkdirat(2).
+    fn mkdir(&self, dir: Dir<'_>, path: &Path, mode: Mode) -> Result<()>;
+
+    /// unlinkat(2) of an empty directory.
+    fn rmdir(&self, dir: Dir<'_>, path: &Path) -> Result<()>;
+
+    /// readlinkat(2).
+    fn read_link(&self, dir: Dir<'_>, path: &Path) -> Result<OsString>;
+
+    /// The entries of an open directory but `.` and `..`, in no order. Uses the descriptor's offset.
+    fn list(&self, dir: BorrowedFd<'_>) -> Result<Vec<Listed>>;
+
+    /// Waits for an OFD lock of `len` bytes at `start` (`len` 0: to the end). It belongs to the open file
+    /// description, so to all its duplicates, and goes with the last of them.
+    fn lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<()>;
+
+    /// As [`Sys::lock`], but does not wait: false when somebody else has it.
+    fn try_lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<bool>;
+
+    /// Gives the lock back.
+    fn unlock(&self, fd: BorrowedFd<'_>, start: u64, len: u64) -> Result<()>;
+
+    /// utimensat(2).
+    fn set_times(&self, of: Kind<'_>, times: &Timestamps) -> Result<()>;
+
+    /// chmod(2).
+    fn set_mode(&self, of: Kind<'_>, mode: Mode) -> Result<()>;
+
+    /// chown(2); `None` leaves that one.
+    fn set_owner(&self, of: Kind<'_>, user: Option<u32>, group: Option<u32>) -> Result<()>;
+
+    /// CLOCK_MONOTONIC, ns.
+    fn now_ns(&self) -> u64;
+
+    /// CLOCK_REALTIME, ns since 1970.
+    fn wall_ns(&self) -> u64;
+
+    /// Returns at CLOCK_MONOTONIC `until_ns`, as exactly as the kernel can (the thread's timer slack is 1 ns
+    /// meanwhile); at once when that is past.
+    fn sleep_until_ns(&self, until_ns: u64);
+
+    /// Fills the buffer with random bytes fit for identifiers.
+    fn random(&self, buffer: &mut [u8]) -> Result<()>;
+
+    /// Maps the first `words` 64-bit words of a file shared between processes. The file must be that long.
+    fn map_shared(&self, fd: BorrowedFd<'_>, words: usize) -> Result<SharedMap>;
+}
+
+impl dyn Sys {
+    /// [`Sys::pread`] into memory that is there.
+    ///
+    /// # Errors
+    /// As pread(2).
+    pub fn read_at(&self, fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        // SAFETY: exclusive, valid.
+        unsafe { self.pread(fd, buffer.as_mut_ptr(), buffer.len(), offset) }
+    }
+
+    /// [`Sys::pwrite`] from memory that is there.
+    ///
+    /// # Errors
+    /// As pwrite(2).
+    pub fn write_at(&self, fd: BorrowedFd<'_>, buffer: &[u8], offset: u64) -> Result<usize> {
+        // SAFETY: valid, and not changed meanwhile.
+        unsafe { self.pwrite(fd, buffer.as_ptr(), buffer.len(), offset) }
+    }
+
+    /// Writes all of `buffer`.
+    ///
+    /// # Errors
+    /// As pwrite(2); ENOSPC when the file takes no more. A part may have been written.
+    pub fn write_all_at(&self, fd: BorrowedFd<'_>, mut buffer: &[u8], mut offset: u64) -> Result<()> {
+        while !buffer.is_empty() {
+            let done = self.write_at(fd, buffer, offset)?;
+            if done == 0 {
+                return Err(crate::Errno::NOSPC);
+            }
+            buffer = &buffer[done..];
+            offset += done as u64;
+        }
+        Ok(())
+    }
+
+    /// The first bytes of a file, at most `max`.
+    ///
+    /// # Errors
+    /// As pread(2).
+    pub fn read_start(&self, fd: BorrowedFd<'_>, max: usize) -> Result<Vec<u8>> {
+        let mut text = Vec::new();
+        let mut chunk = [0; 4096];
+        while text.len() < max {
+            let want = chunk.len().min(max - text.len());
+            let done = self.read_at(fd, &mut chunk[..want], text.len() as u64)?;
+            if done == 0 {
+                break;
+            }
+            text.extend_from_slice(&chunk[..done]);
+        }
+        Ok(text)
+    }
+}

@@ -1,0 +1,57 @@
+//! Memory shared between processes through a file.
+
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::Result;
+
+/// A shared, writable mapping of the beginning of a file; unmapped on drop. Inherited by fork, with the same memory.
+#[derive(Debug)]
+pub struct SharedMap {
+    base: NonNull<AtomicU64>,
+    words: usize,
+}
+
+// SAFETY: the memory is only reached as atomics.
+unsafe impl Send for SharedMap {}
+// SAFETY: as above.
+unsafe impl Sync for SharedMap {}
+
+impl SharedMap {
+    /// Maps the first `words` 64-bit words of a file that is at least that long (access past its end would be
+    /// SIGBUS, so whoever may shorten the file must not map it).
+    ///
+    /// # Errors
+    /// As mmap(2).
+    pub(crate) fn new(fd: BorrowedFd<'_>, words: usize) -> Result<Self> {
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let base = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                words * size_of::<AtomicU64>(),
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                fd,
+                0,
+            )?
+        };
+        let base = NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)?;
+        Ok(Self { base, words })
+    }
+
+    /// The words. Other processes change them at any time.
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: mapped, page aligned, `words` long, until drop.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.words) }
+    }
+}
+
+impl Drop for SharedMap {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`, and no reference outlives self.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.words * size_of::<AtomicU64>()) };
+    }
+}

@@ -1,0 +1,115 @@
+//! System calls on memory that may not exist, and others that rustix has no safe form of.
+//!
+//! A buffer of the application may be an invalid pointer: the kernel answers EFAULT, and so must we. So buffers travel
+//! as raw pointers that only the kernel follows.
+//!
+//! They go through libc's `syscall`, which nobody interposes; it sets `errno`, which is put back.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::io::Errno;
+
+use crate::{IoVec, Result};
+
+/// Largest number of vectors of one call.
+pub const IOV_MAX: usize = 1024;
+
+macro_rules! syscall {
+    ($($argument:expr),+ $(,)?) => {{
+        // SAFETY: errno is thread-local and always mapped; what the call itself needs is for its function to state.
+        unsafe {
+            let errno = libc::__errno_location();
+            let saved = *errno;
+            let result = libc::syscall($($argument),+);
+            let failed = *errno;
+            *errno = saved;
+            if result < 0 { Err(Errno::from_raw_os_error(failed)) } else { Ok(result as usize) }
+        }
+    }};
+}
+
+/// pread(2). EFAULT for an invalid buffer.
+///
+/// # Safety
+/// No Rust reference to the buffer is alive.
+pub unsafe fn pread(fd: BorrowedFd<'_>, buffer: *mut u8, len: usize, offset: u64) -> Result<usize> {
+    syscall!(libc::SYS_pread64, fd.as_raw_fd(), buffer, len, offset)
+}
+
+/// pwrite(2). EFAULT for an invalid buffer.
+///
+/// # Safety
+/// No mutable Rust reference to the buffer is in use.
+pub unsafe fn pwrite(fd: BorrowedFd<'_>, buffer: *const u8, len: usize, offset: u64) -> Result<usize> {
+    syscall!(libc::SYS_pwrite64, fd.as_raw_fd(), buffer, len, offset)
+}
+
+/// preadv2(2) with its flags (`RWF_*`); at most [`IOV_MAX`] vectors.
+///
+/// # Safety
+/// As [`pread`], for every vector.
+pub unsafe fn preadv(fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64, flags: u32) -> Result<usize> {
+    let (low, high) = halves(offset);
+    syscall!(libc::SYS_preadv2, fd.as_raw_fd(), vectors.as_ptr(), vectors.len(), low, high, flags)
+}
+
+/// pwritev2(2) with its flags (`RWF_*`); at most [`IOV_MAX`] vectors.
+///
+/// # Safety
+/// As [`pwrite`], for every vector.
+pub unsafe fn pwritev(fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64, flags: u32) -> Result<usize> {
+    let (low, high) = halves(offset);
+    syscall!(libc::SYS_pwritev2, fd.as_raw_fd(), vectors.as_ptr(), vectors.len(), low, high, flags)
+}
+
+/// fcntl with a `struct flock`: the OFD lock commands.
+pub(crate) fn fcntl_lock(fd: BorrowedFd<'_>, command: i32, lock: &libc::flock) -> Result<()> {
+    syscall!(libc::SYS_fcntl, fd.as_raw_fd(), command, std::ptr::from_ref(lock)).map(|_| ())
+}
+
+/// The two words in which the kernel takes the offset of a vectored call; on 64 bits the first has all of it.
+fn halves(offset: u64) -> (u64, u64) {
+    (offset, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn invalid_buffers_give_efault_and_leave_errno_alone() {
+        let file = tempfile::tempfile().unwrap();
+        let fd = file.as_fd();
+        let bad = 8 as *mut u8;
+        // SAFETY: only the kernel follows the pointer.
+        unsafe {
+            *libc::__errno_location() = 77;
+            assert_eq!(pwrite(fd, bad, 10, 0), Err(Errno::FAULT));
+            assert_eq!(pwritev(fd, &[IoVec { base: bad, len: 10 }], 0, 0), Err(Errno::FAULT));
+            assert_eq!(pwrite(fd, b"abcdef".as_ptr(), 6, 1 << 33), Ok(6));
+            assert_eq!(pread(fd, bad, 10, 0), Err(Errno::FAULT));
+            assert_eq!(*libc::__errno_location(), 77);
+        }
+    }
+
+    #[test]
+    fn vectors_at_an_offset_beyond_32_bits() {
+        let file = tempfile::tempfile().unwrap();
+        let (mut one, mut two) = ([0u8; 2], [0u8; 4]);
+        // SAFETY: buffers of this frame.
+        unsafe {
+            let text = *b"abcdef";
+            let parts = [
+                IoVec { base: text.as_ptr().cast_mut(), len: 4 },
+                IoVec { base: text.as_ptr().cast_mut().add(4), len: 2 },
+            ];
+            assert_eq!(pwritev(file.as_fd(), &parts, 1 << 33, 0), Ok(6));
+            let parts = [IoVec { base: one.as_mut_ptr(), len: 2 }, IoVec { base: two.as_mut_ptr(), len: 4 }];
+            assert_eq!(preadv(file.as_fd(), &parts, 1 << 33, 0), Ok(6));
+        }
+        assert_eq!((&one, &two), (b"ab", b"cdef"));
+        assert_eq!(file.metadata().unwrap().len(), (1 << 33) + 6);
+    }
+}

@@ -1,0 +1,232 @@
+//! The Linux kernel.
+
+use std::ffi::{OsStr, OsString};
+use std::mem::MaybeUninit;
+use std::num::NonZeroU64;
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use rustix::fs::{
+    self, AtFlags, CWD, FallocateFlags, Mode, OFlags, RawDir, RenameFlags, SeekFrom, Stat, StatVfs, Timestamps,
+};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::rand::{GetRandomFlags, getrandom};
+use rustix::thread::{clock_nanosleep_absolute, current_timer_slack, set_current_timer_slack};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use crate::{Dir, Fd, IoVec, Kind, Listed, LockKind, Result, SharedMap, Sys, raw};
+
+/// The kernel, by raw system calls. Has no state.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Real;
+
+fn at<'a>(dir: Dir<'a>) -> BorrowedFd<'a> {
+    dir.unwrap_or(CWD)
+}
+
+impl Sys for Real {
+    fn is_real(&self) -> bool {
+        true
+    }
+
+    fn open(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
+        let flags = flags | OFlags::CLOEXEC;
+        Fd::adopt(retry_on_intr(|| fs::openat(at(dir), path, flags, mode))?)
+    }
+
+    unsafe fn pread(&self, fd: BorrowedFd<'_>, buffer: *mut u8, len: usize, offset: u64) -> Result<usize> {
+        // SAFETY: as promised by the caller.
+        retry_on_intr(|| unsafe { raw::pread(fd, buffer, len, offset) })
+    }
+
+    unsafe fn pwrite(&self, fd: BorrowedFd<'_>, buffer: *const u8, len: usize, offset: u64) -> Result<usize> {
+        // SAFETY: as promised by the caller.
+        retry_on_intr(|| unsafe { raw::pwrite(fd, buffer, len, offset) })
+    }
+
+    unsafe fn preadv(&self, fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64) -> Result<usize> {
+        // SAFETY: as promised by the caller.
+        retry_on_intr(|| unsafe { raw::preadv(fd, vectors, offset, 0) })
+    }
+
+    unsafe fn pwritev(&self, fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64) -> Result<usize> {
+        // SAFETY: as promised by the caller.
+        retry_on_intr(|| unsafe { raw::pwritev(fd, vectors, offset, 0) })
+    }
+
+    fn seek(&self, fd: BorrowedFd<'_>, to: SeekFrom) -> Result<u64> {
+        fs::seek(fd, to)
+    }
+
+    fn truncate(&self, fd: BorrowedFd<'_>, size: u64) -> Result<()> {
+        retry_on_intr(|| fs::ftruncate(fd, size))
+    }
+
+    fn grow(&self, fd: BorrowedFd<'_>, size: u64) -> Result<()> {
+        match size.checked_sub(1) {
+            Some(last) => retry_on_intr(|| fs::fallocate(fd, FallocateFlags::empty(), last, 1)),
+            None => Ok(()),
+        }
+    }
+
+    fn sync(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        retry_on_intr(|| fs::fsync(fd))
+    }
+
+    fn sync_data(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        retry_on_intr(|| fs::fdatasync(fd))
+    }
+
+    fn stat(&self, fd: BorrowedFd<'_>) -> Result<Stat> {
+        fs::fstat(fd)
+    }
+
+    fn stat_at(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Stat> {
+        let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        fs::statat(at(dir), path, flags)
+    }
+
+    fn stat_fs(&self, fd: BorrowedFd<'_>) -> Result<StatVfs> {
+        retry_on_intr(|| fs::fstatvfs(fd))
+    }
+
+    fn link(&self, old_dir: Dir<'_>, old: &Path, new_dir: Dir<'_>, new: &Path) -> Result<()> {
+        fs::linkat(at(old_dir), old, at(new_dir), new, AtFlags::empty())
+    }
+
+    fn rename(&self, old_dir: Dir<'_>, old: &Path, new_dir: Dir<'_>, new: &Path) -> Result<()> {
+        fs::renameat(at(old_dir), old, at(new_dir), new)
+    }
+
+    fn rename_noreplace(&self, old_dir: Dir<'_>, old: &Path, new_dir: Dir<'_>, new: &Path) -> Result<()> {
+        fs::renameat_with(at(old_dir), old, at(new_dir), new, RenameFlags::NOREPLACE)
+    }
+
+    fn unlink(&self, dir: Dir<'_>, path: &Path) -> Result<()> {
+        fs::unlinkat(at(dir), path, AtFlags::empty())
+    }
+
+    fn mkdir(&self, dir: Dir<'_>, path: &Path, mode: Mode) -> Result<()> {
+        fs::mkdirat(at(dir), path, mode)
+    }
+
+    fn rmdir(&self, dir: Dir<'_>, path: &Path) -> Result<()> {
+        fs::unlinkat(at(dir), path, AtFlags::REMOVEDIR)
+    }
+
+    fn read_link(&self, dir: Dir<'_>, path: &Path) -> Result<OsString> {
+        fs::readlinkat(at(dir), path, Vec::new()).map(|link| OsString::from_vec(link.into_bytes()))
+    }
+
+    fn list(&self, dir: BorrowedFd<'_>) -> Result<Vec<Listed>> {
+        fs::seek(dir, SeekFrom::Start(0))?;
+        let mut buffer = [MaybeUninit::uninit(); 8192];
+        let mut entries = RawDir::new(dir, &mut buffer);
+        let mut listed = Vec::new();
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                let name = OsStr::from_bytes(name).to_owned();
+                listed.push(Listed { name, kind: entry.file_type() });
+            }
+        }
+        Ok(listed)
+    }
+
+    fn lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<()> {
+        let lock = flock(lock_type(kind), start, len);
+        retry_on_intr(|| raw::fcntl_lock(fd, libc::F_OFD_SETLKW, &lock))
+    }
+
+    fn try_lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<bool> {
+        match raw::fcntl_lock(fd, libc::F_OFD_SETLK, &flock(lock_type(kind), start, len)) {
+            Ok(()) => Ok(true),
+            Err(Errno::AGAIN | Errno::ACCESS) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn unlock(&self, fd: BorrowedFd<'_>, start: u64, len: u64) -> Result<()> {
+        raw::fcntl_lock(fd, libc::F_OFD_SETLK, &flock(libc::F_UNLCK, start, len))
+    }
+
+    fn set_times(&self, of: Kind<'_>, times: &Timestamps) -> Result<()> {
+        match of {
+            Kind::Open(fd) => fs::futimens(fd, times),
+            Kind::Named(dir, path) => fs::utimensat(at(dir), path, times, AtFlags::empty()),
+        }
+    }
+
+    fn set_mode(&self, of: Kind<'_>, mode: Mode) -> Result<()> {
+        match of {
+            Kind::Open(fd) => fs::fchmod(fd, mode),
+            Kind::Named(dir, path) => fs::chmodat(at(dir), path, mode, AtFlags::empty()),
+        }
+    }
+
+    fn set_owner(&self, of: Kind<'_>, user: Option<u32>, group: Option<u32>) -> Result<()> {
+        let user = user.map(fs::Uid::from_raw);
+        let group = group.map(fs::Gid::from_raw);
+        match of {
+            Kind::Open(fd) => fs::fchown(fd, user, group),
+            Kind::Named(dir, path) => fs::chownat(at(dir), path, user, group, AtFlags::empty()),
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        clock_ns(ClockId::Monotonic)
+    }
+
+    fn wall_ns(&self) -> u64 {
+        clock_ns(ClockId::Realtime)
+    }
+
+    fn sleep_until_ns(&self, until_ns: u64) {
+        if self.now_ns() >= until_ns {
+            return;
+        }
+        let until =
+            Timespec { tv_sec: (until_ns / 1_000_000_000) as i64, tv_nsec: (until_ns % 1_000_000_000) as i64 };
+        // The default slack of 50 us would be as long as an I/O of a fast device.
+        let slack = current_timer_slack().ok().and_then(NonZeroU64::new);
+        let _ = set_current_timer_slack(NonZeroU64::new(1));
+        while clock_nanosleep_absolute(ClockId::Monotonic, &until) == Err(Errno::INTR) {}
+        let _ = set_current_timer_slack(slack);
+    }
+
+    fn random(&self, buffer: &mut [u8]) -> Result<()> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            filled += retry_on_intr(|| getrandom(&mut buffer[filled..], GetRandomFlags::empty()))?;
+        }
+        Ok(())
+    }
+
+    fn map_shared(&self, fd: BorrowedFd<'_>, words: usize) -> Result<SharedMap> {
+        SharedMap::new(fd, words)
+    }
+}
+
+fn clock_ns(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+fn lock_type(kind: LockKind) -> i32 {
+    match kind {
+        LockKind::Shared => libc::F_RDLCK,
+        LockKind::Exclusive => libc::F_WRLCK,
+    }
+}
+
+fn flock(kind: i32, start: u64, len: u64) -> libc::flock {
+    // SAFETY: integers only; l_pid must be 0 for OFD locks.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_start = start as libc::off_t;
+    lock.l_len = len as libc::off_t;
+    lock
+}
