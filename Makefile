@@ -1,0 +1,55 @@
+# Everything a person or a machine does with this checkout. `make help` lists it.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+PYTHON := .venv/bin/python
+# The tests of real programs drive the same artefacts that `cargo test` builds: one profile, built once.
+TEST_BIN := $(TARGET)/debug
+PYTEST = STRIPEWISE_BIN_DIR=$(TEST_BIN) $(PYTHON) -m pytest
+
+help:
+	@echo 'make demo       a real MPI program and a real h5py program on emulated servers, under every layout'
+	@echo 'make test       all tests: units, properties, real programs'
+	@echo 'make build      stripewise and its library (release) in $(TARGET)/release, MPI programs in build/'
+	@echo 'make lint       formatting and clippy, warnings are errors'
+	@echo 'make bench      the micro benchmarks'
+	@echo 'make test-long  crash and fuzz campaigns, and the tests with long variants (an hour)'
+	@echo 'make setup      install what is missing (Debian packages, .venv), check the Rust version'
+	@echo 'make clean      remove what was built (not .venv)'
+	@echo
+	@echo 'Options of the demo: make demo DEMO="--quick --dir D --keep"'
+
+setup:
+	@tools/setup.sh
+
+workloads: setup
+	@$(MAKE) --no-print-directory -s -C workloads
+
+build: workloads
+	cargo build --release --workspace
+
+demo: build
+	$(TARGET)/release/stripewise demo $(DEMO)
+
+build-test:
+	cargo build --workspace --profile test
+
+test: workloads build-test
+	cargo test --workspace --no-fail-fast
+	$(PYTEST) -q tests
+
+test-long: workloads
+	cargo build --workspace --profile test
+	STRIPEWISE_LONG=1 cargo test --workspace --no-fail-fast
+	STRIPEWISE_LONG=1 $(PYTEST) -q tests
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+bench:
+	cargo bench --workspace
+
+clean:
+	cargo clean
+	rm -rf build
+
+.PHONY: help setup workloads build demo build-test test test-long lint bench clean

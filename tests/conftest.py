@@ -1,0 +1,235 @@
+"""What the tests of real programs share: where things are built, the MPIs, clusters of directories, commands.
+
+Variables: STRIPEWISE_BIN_DIR (with the stripewise binary and its library; default: the newest build in the cargo target
+directory), STRIPEWISE_BUILD_DIR (the workloads; default build/), STRIPEWISE_LONG=1 (long variants).
+"""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LONG = os.environ.get("STRIPEWISE_LONG") == "1"
+BUILD = Path(os.environ.get("STRIPEWISE_BUILD_DIR", ROOT / "build")).resolve()
+LIBRARY_NAME = "libstripewise_posix.so"
+MPIS = ["mpich", "openmpi"]
+
+# 2 cores, up to 16 ranks, as root in a container: what both MPIs need to be told.
+MPI_ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+}
+
+
+def find_bin_dir():
+    """The directory with the binary and the library that are under test."""
+    named = os.environ.get("STRIPEWISE_BIN_DIR")
+    if named:
+        return Path(named).resolve()
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    built = [d for d in (target / "debug", target / "release") if (d / "stripewise").exists()]
+    return max(built, key=lambda d: (d / "stripewise").stat().st_mtime, default=target / "debug").resolve()
+
+
+BIN = find_bin_dir()
+
+
+@dataclass
+class Result:
+    """A finished command."""
+
+    args: list
+    code: int
+    out: str
+    err: str
+
+    def json(self):
+        """Its standard output as JSON."""
+        return json.loads(self.out)
+
+    def __str__(self):
+        return f"{' '.join(map(str, self.args))}\nexit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+def run_command(*args, env=None, cwd=None, timeout=120, ok=True, stdin=None):
+    """Runs a command to its end. With ok=True a failure fails the test, showing what the command printed."""
+    environment = {**os.environ, **MPI_ENVIRONMENT, **(env or {})}
+    process = subprocess.run(
+        [str(a) for a in args],
+        env=environment,
+        cwd=cwd,
+        timeout=timeout,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+    result = Result(list(args), process.returncode, process.stdout, process.stderr)
+    if ok:
+        assert result.code == 0, str(result)
+    return result
+
+
+@pytest.fixture(scope="session")
+def execute():
+    """Runs any command: execute("cp", a, b) -> Result; see run_command."""
+    return run_command
+
+
+@pytest.fixture(scope="session")
+def bin_dir():
+    """The directory with the binary and the library."""
+    if not (BIN / "stripewise").exists():
+        pytest.exit(f"no stripewise in {BIN}: run `make test`, or set STRIPEWISE_BIN_DIR", returncode=1)
+    return BIN
+
+
+@pytest.fixture(scope="session")
+def library(bin_dir):
+    """The preload library."""
+    path = bin_dir / LIBRARY_NAME
+    if not path.exists():
+        pytest.exit(f"no {LIBRARY_NAME} in {bin_dir}: run `cargo build --workspace`", returncode=1)
+    return path
+
+
+@pytest.fixture(scope="session")
+def stripewise(bin_dir):
+    """Runs `stripewise ARGS...`: stripewise("fsck", path) -> Result."""
+
+    def run(*args, **options):
+        return run_command(bin_dir / "stripewise", *args, **options)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def workloads():
+    """The directory of the built workloads: workloads / "mpich" / "ior", workloads / "h5.py"."""
+    if not (BUILD / "mpich" / "ior").exists():
+        pytest.exit(f"no workloads in {BUILD}: run `make workloads`", returncode=1)
+    return BUILD
+
+
+@dataclass
+class Mpi:
+    """One MPI implementation."""
+
+    name: str
+    build: Path
+
+    def command(self, ranks, program, *args):
+        """The command line: program is a workload's name or a path."""
+        found = self.build / self.name / str(program)
+        return [f"mpirun.{self.name}", "-n", str(ranks), str(found if found.exists() else program), *map(str, args)]
+
+    def run(self, ranks, program, *args, **options):
+        """Runs the program with that many ranks."""
+        return run_command(*self.command(ranks, program, *args), **options)
+
+
+@pytest.fixture(params=MPIS)
+def mpi(request, workloads):
+    """Each MPI in turn."""
+    return Mpi(request.param, workloads)
+
+
+@pytest.fixture(scope="session")
+def python():
+    """The interpreter with h5py, NumPy and pyarrow."""
+    return Path(sys.executable)
+
+
+@dataclass
+class Tier:
+    """A tier of cluster.toml. The default parameters are SPEC's HDD, a thousand times faster to keep tests quick."""
+
+    name: str
+    servers: int
+    startup_s: float = 3e-7
+    per_byte_s: float = 7.95e-12
+    capacity: str = "1T"
+    emulate: bool = False
+
+
+HDD = Tier("hdd", 4)
+SSD = Tier("ssd", 4, startup_s=5e-8, per_byte_s=2.38e-12)
+
+
+@dataclass
+class ClusterDir:
+    """A cluster of directories below `root`, with its cluster.toml and a directory for the user's files."""
+
+    root: Path
+    tiers: list
+    bin_dir: Path
+    targets: list = field(default_factory=list)  # directories, in the order of the target numbers
+    data: Path = None  # where the user's files go
+
+    def __post_init__(self):
+        self.data = self.root / "data"
+        self.data.mkdir(parents=True)
+        for tier in self.tiers:
+            for number in range(tier.servers):
+                target = self.root / "servers" / f"{tier.name}{number}"
+                target.mkdir(parents=True)
+                self.targets.append(target)
+        self.toml.write_text(self.text())
+
+    @property
+    def toml(self):
+        """cluster.toml."""
+        return self.root / "cluster.toml"
+
+    @property
+    def plan(self):
+        """plan.toml, where plan_with writes it."""
+        return self.root / "plan.toml"
+
+    def text(self):
+        """The content of cluster.toml."""
+        parts = ["[network]\nestablish_s = 0.0\nper_byte_s = 0.0\n"]
+        for tier in self.tiers:
+            service = f"{{ startup_s = {tier.startup_s!r}, per_byte_s = {tier.per_byte_s!r} }}"
+            keys = [f"{op}.{access} = {service}" for op in ("read", "write") for access in ("random", "sequential")]
+            parts.append(f"[class.{tier.name}]\n" + "\n".join(keys) + "\n")
+        for tier in self.tiers:
+            servers = [str(t) for t in self.targets if t.name.rstrip("0123456789") == tier.name]
+            parts.append(
+                f'[[tier]]\nname = "{tier.name}"\nclass = "{tier.name}"\ndriver = "dirs"\n'
+                f"servers = {json.dumps(servers)}\n"
+                f'capacity_per_server = "{tier.capacity}"\nemulate = {str(tier.emulate).lower()}\n'
+            )
+        return "\n".join(parts)
+
+    def environment(self, plan=None):
+        """What a program needs to run over the layouts without `stripewise run`."""
+        return {"LD_PRELOAD": str(self.bin_dir / LIBRARY_NAME), "STRIPEWISE_PLAN": str(plan or self.plan)}
+
+    def run(self, *args, plan=None, env=None, **options):
+        """Runs a command over the layouts of a plan (default: self.plan)."""
+        return run_command(*args, env={**self.environment(plan), **(env or {})}, **options)
+
+
+@pytest.fixture
+def make_cluster(tmp_path, bin_dir):
+    """make_cluster([tiers], name) -> ClusterDir; default 4 HDD + 4 SSD servers, not emulated."""
+
+    def make(tiers=(HDD, SSD), name="cluster"):
+        return ClusterDir(tmp_path / name, list(tiers), bin_dir)
+
+    return make
+
+
+@pytest.fixture
+def cluster(make_cluster):
+    """A cluster of 4 HDD + 4 SSD directories, not emulated."""
+    return make_cluster()

@@ -1,0 +1,71 @@
+#!/bin/sh
+# Installs what building and testing stripewise needs, and only what is missing. Safe to run again.
+#   tools/setup.sh          packages, cargo's version, Python environment in .venv
+# Variables: PYTHON (default python3), VENV (default .venv).
+set -eu
+cd "$(dirname "$0")/.."
+
+# Both MPIs side by side, because programs are tested under both; fio for the data path's verification.
+PACKAGES="gcc make python3 python3-venv mpich libmpich-dev openmpi-bin libopenmpi-dev gfortran fio libaio-dev libc6-dev"
+PYTHON=${PYTHON:-python3}
+VENV=${VENV:-.venv}
+
+say() { echo "setup: $*"; }
+fail() { echo "setup: $*" >&2; exit 1; }
+
+missing_packages() {
+    for package in $PACKAGES; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || printf '%s ' "$package"
+    done
+}
+
+install_packages() {
+    if ! command -v apt-get >/dev/null 2>&1; then
+        missing=""
+        for tool in gcc mpicc mpirun fio gfortran "$PYTHON"; do
+            command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
+        done
+        [ -z "$missing" ] && { say "no apt-get here; the tools that are needed are all there"; return; }
+        fail "no apt-get here (not Debian or Ubuntu) and these are missing:$missing." \
+            "Install them, or the counterparts of: $PACKAGES"
+    fi
+    missing=$(missing_packages)
+    [ -z "$missing" ] && { say "all Debian packages are there"; return; }
+    as_root=""
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null 2>&1 || fail "needs root to install: $missing (no sudo here; run as root:" \
+            "apt-get install --no-install-recommends $missing)"
+        as_root="sudo"
+    fi
+    say "installing Debian packages: $missing"
+    $as_root apt-get update -q
+    # shellcheck disable=SC2086  # a list of words
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
+}
+
+check_cargo() {
+    need=$(sed -n 's/^rust-version *= *"\([0-9.]*\)".*/\1/p' Cargo.toml)
+    remedy="install Rust from https://rustup.rs (or 'rustup update stable') and open a new shell"
+    command -v cargo >/dev/null 2>&1 || fail "cargo is not there and stripewise needs Rust $need or newer: $remedy"
+    have=$(cargo --version | sed 's/^cargo \([0-9]*\.[0-9]*\).*/\1/')
+    oldest=$(printf '%s\n%s\n' "$need" "$have" | sort -V | head -n 1)
+    [ "$oldest" = "$need" ] || fail "cargo is $have but stripewise needs Rust $need or newer: $remedy"
+    say "cargo $have is new enough (needs $need)"
+}
+
+make_venv() {
+    # The stamp is the pins themselves: changed pins are installed again.
+    if [ -x "$VENV/bin/python" ] && cmp -s tools/requirements.txt "$VENV/requirements.installed"; then
+        say "Python environment $VENV is up to date"
+        return
+    fi
+    say "Python environment: installing $(sed '/^#/d' tools/requirements.txt | tr '\n' ' ')into $VENV"
+    "$PYTHON" -m venv "$VENV" || fail "'$PYTHON -m venv' failed: install python3-venv, or set PYTHON to a Python 3.11 or newer"
+    "$VENV/bin/pip" install -q --disable-pip-version-check -r tools/requirements.txt ||
+        fail "pip could not install tools/requirements.txt (network? Python older than 3.11?)"
+    cp tools/requirements.txt "$VENV/requirements.installed"
+}
+
+install_packages
+check_cargo
+make_venv
