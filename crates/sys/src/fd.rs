@@ -102,6 +102,19 @@ impl AsRawFd for Fd {
     }
 }
 
+/// A duplicate at the lowest free number, for the application; it closes it.
+///
+/// # Errors
+/// EMFILE, EBADF.
+pub fn duplicate_public(fd: BorrowedFd<'_>, close_on_exec: bool) -> Result<RawFd> {
+    let public = fcntl_dupfd_cloexec(fd, 0).map(IntoRawFd::into_raw_fd)?;
+    if !close_on_exec {
+        // SAFETY: just made.
+        rustix::io::fcntl_setfd(unsafe { borrow(public) }, rustix::io::FdFlags::empty())?;
+    }
+    Ok(public)
+}
+
 /// Whether `raw` is a private descriptor of this library (of any copy of it in this process image and its parents by
 /// fork). Lock-free, a few ns.
 pub fn is_private(raw: RawFd) -> bool {

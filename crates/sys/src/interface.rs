@@ -1,7 +1,7 @@
 //! The interface of everything that the runtime asks of the operating system.
 
 use std::ffi::OsString;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -69,6 +69,12 @@ pub trait Sys: Send + Sync {
     /// openat(2), as a private descriptor.
     fn open(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd>;
 
+    /// openat(2) for the application: the lowest free number, not private, close-on-exec only if `flags` say so.
+    fn open_public(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<RawFd> {
+        let fd = self.open(dir, path, flags, mode)?;
+        crate::fd::duplicate_public(fd.as_fd(), flags.contains(OFlags::CLOEXEC))
+    }
+
     /// pread(2); EFAULT for an invalid buffer.
     ///
     /// # Safety
@@ -102,6 +108,12 @@ pub trait Sys: Send + Sync {
     /// Makes the file at least `size` bytes long by fallocate(2) of the last byte: under any race with writers and
     /// other growers it never shortens the file and never changes a byte. EOPNOTSUPP where the file system cannot.
     fn grow(&self, fd: BorrowedFd<'_>, size: u64) -> Result<()>;
+
+    /// fallocate(2): `len` bytes at `offset` get their space now, and the file grows to their end unless `keep_size`.
+    fn allocate(&self, fd: BorrowedFd<'_>, offset: u64, len: u64, keep_size: bool) -> Result<()> {
+        let _ = len;
+        if keep_size { Ok(()) } else { self.grow(fd, offset.saturating_add(len)) }
+    }
 
     /// fsync(2); of a directory: its entries.
     fn sync(&self, fd: BorrowedFd<'_>) -> Result<()>;

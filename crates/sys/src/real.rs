@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -33,6 +33,10 @@ impl Sys for Real {
     fn open(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
         let flags = flags | OFlags::CLOEXEC;
         Fd::adopt(retry_on_intr(|| fs::openat(at(dir), path, flags, mode))?)
+    }
+
+    fn open_public(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<RawFd> {
+        fs::openat(at(dir), path, flags, mode).map(IntoRawFd::into_raw_fd)
     }
 
     unsafe fn pread(&self, fd: BorrowedFd<'_>, buffer: *mut u8, len: usize, offset: u64) -> Result<usize> {
@@ -68,6 +72,11 @@ impl Sys for Real {
             Some(last) => retry_on_intr(|| fs::fallocate(fd, FallocateFlags::empty(), last, 1)),
             None => Ok(()),
         }
+    }
+
+    fn allocate(&self, fd: BorrowedFd<'_>, offset: u64, len: u64, keep_size: bool) -> Result<()> {
+        let flags = if keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
+        retry_on_intr(|| fs::fallocate(fd, flags, offset, len))
     }
 
     fn sync(&self, fd: BorrowedFd<'_>) -> Result<()> {
