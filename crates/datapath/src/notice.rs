@@ -1,0 +1,44 @@
+//! What the library has to tell people: one line on stderr, each line once per process.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, OnceLock};
+
+/// No more lines than this from one process, so that a program that meets ten thousand bad files stays readable.
+const LINES_MAX: usize = 20;
+
+static SAID: OnceLock<Mutex<HashSet<u64>>> = OnceLock::new();
+
+/// Says `stripewise: MESSAGE` on descriptor 2, unless this process has said it before or has said 20 lines.
+/// Never blocks on its own lock (after a fork somebody may hold it for ever): then the line is left out.
+pub fn say(message: &str) {
+    if let Some(line) = line_to_say(message) {
+        stripewise_sys::raw::say(line.as_bytes());
+    }
+}
+
+fn line_to_say(message: &str) -> Option<String> {
+    let mut hasher = DefaultHasher::new();
+    message.hash(&mut hasher);
+    let mut said = SAID.get_or_init(Mutex::default).try_lock().ok()?;
+    if said.len() > LINES_MAX || !said.insert(hasher.finish()) {
+        return None;
+    }
+    let more = if said.len() > LINES_MAX { " (further messages are left out)" } else { "" };
+    Some(format!("stripewise: {message}{more}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_once_and_not_too_many() {
+        assert_eq!(line_to_say("a disk is missing").as_deref(), Some("stripewise: a disk is missing\n"));
+        assert_eq!(line_to_say("a disk is missing"), None);
+        let lines = (0..100).filter_map(|n| line_to_say(&format!("trouble {n}")));
+        let lines: Vec<String> = lines.collect();
+        assert!(lines.len() <= LINES_MAX, "{lines:?}");
+        assert!(lines.last().unwrap().contains("further messages are left out"), "{lines:?}");
+    }
+}
