@@ -1,0 +1,230 @@
+//! `results.json`: what was predicted and measured. Format: `docs/formats/results.md`.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+
+/// The format that this version reads and writes.
+pub const RESULTS_VERSION: u32 = 1;
+
+/// Measurements of one or more workloads on one machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Results {
+    /// [`RESULTS_VERSION`].
+    pub version: u32,
+    /// When the measurements began: RFC 3339, UTC.
+    pub date: String,
+    /// The command line that made these results.
+    pub command: String,
+    /// Where they were made.
+    pub machine: Machine,
+    /// The storage that was measured, one entry per tier of the cluster file.
+    pub servers: Vec<Servers>,
+    /// What was run.
+    pub workloads: Vec<Workload>,
+}
+
+/// The machine that ran the workloads.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// Host name.
+    pub host: String,
+    /// Model of the processor, as the system names it.
+    pub cpu: String,
+    /// Processors that the workloads could use.
+    pub cores: u32,
+    /// Main memory, bytes.
+    pub memory_bytes: u64,
+    /// Operating system and version.
+    pub system: String,
+}
+
+/// The servers of one tier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Servers {
+    /// Name of the tier in the cluster file.
+    pub tier: String,
+    /// Class of device.
+    pub class: String,
+    /// How many.
+    pub count: u32,
+    /// Whether every access was paced by parameters instead of by a device.
+    pub emulated: bool,
+}
+
+/// One program with one set of parameters, run under several layouts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Short and unique in the results: `ior read 64K`.
+    pub name: String,
+    /// One sentence: what it does.
+    pub description: String,
+    /// Its command line.
+    pub command: String,
+    /// Processes that do I/O.
+    pub processes: u32,
+    /// Bytes that the measured part of one run moves.
+    pub bytes: u64,
+    /// Why the trace that the plan was made from is incomplete; `None`: it is complete.
+    #[serde(default)]
+    pub trace_incomplete: Option<String>,
+    /// The trace, relative to the results file, for those who want to look closer.
+    #[serde(default)]
+    pub trace: Option<String>,
+    /// The plan of the planner's choice, relative to the results file.
+    #[serde(default)]
+    pub plan: Option<String>,
+    /// Name of the candidate that is the layout without a plan: what speed-ups refer to.
+    pub present: String,
+    /// Name of the candidate that the planner chose (the present one where it says keep).
+    pub choice: String,
+    /// Why, in one sentence.
+    pub reason: String,
+    /// Everything that was predicted or measured.
+    pub candidates: Vec<Candidate>,
+}
+
+/// One layout of a workload's files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Candidate {
+    /// Unique in the workload: `1-DH`, `2-D g=4`, `PSA`.
+    pub name: String,
+    /// The layout in the words of `plan.toml`: `hdd/0-3:64K`; for people only.
+    pub layout: String,
+    /// The papers' overall cost, process-seconds; `None`: not predicted.
+    #[serde(default)]
+    pub predicted_s: Option<f64>,
+    /// Expected wall-clock seconds of one run: what `measured_s` is compared with.
+    #[serde(default)]
+    pub elapsed_s: Option<f64>,
+    /// Wall-clock seconds of each run, in order; empty: not measured.
+    #[serde(default)]
+    pub measured_s: Vec<f64>,
+    /// Whether every byte was compared with what must be there, and was right; `None`: not compared.
+    #[serde(default)]
+    pub verified: Option<bool>,
+}
+
+/// Why a text is not a results file. One line: file, what is wrong, remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}: {problem}")]
+pub struct ResultsError {
+    /// The name given to [`Results::parse`].
+    pub file: String,
+    /// What is wrong where, and what to do.
+    pub problem: String,
+}
+
+impl Results {
+    /// Parses `results.json`; `file_name` is only used in messages.
+    ///
+    /// # Errors
+    /// Anything that is not exactly the documented format.
+    pub fn parse(text: &str, file_name: &str) -> Result<Self, ResultsError> {
+        let error = |problem: String| ResultsError { file: file_name.to_owned(), problem };
+        // Read first and alone: a file of another version has other keys, and must not fail over those.
+        let version: Version = serde_json::from_str(text)
+            .map_err(|e| error(format!("no results file ({e}); write one with `stripewise demo`")))?;
+        if version.version != RESULTS_VERSION {
+            let read = RESULTS_VERSION;
+            return Err(error(format!(
+                "version = {}: this stripewise reads version {read}; measure again with it",
+                version.version
+            )));
+        }
+        let results: Self = serde_json::from_str(text)
+            .map_err(|e| error(format!("{e}; see docs/formats/results.md, or measure again")))?;
+        results.check().map_err(|problem| error(format!("{problem}; correct it, or measure again")))?;
+        Ok(results)
+    }
+
+    /// The text of a `results.json`, which [`Results::parse`] reads back.
+    ///
+    /// # Errors
+    /// What [`Results::check`] finds.
+    pub fn to_json(&self) -> Result<String, ResultsError> {
+        let error = |problem| ResultsError { file: "results".to_owned(), problem };
+        self.check().map_err(error)?;
+        serde_json::to_string_pretty(self).map_err(|e| error(e.to_string()))
+    }
+
+    /// Checks what the types cannot say: unique names, references to candidates, finite times.
+    ///
+    /// # Errors
+    /// Key, value and what is wrong with it.
+    pub fn check(&self) -> Result<(), String> {
+        unique(self.workloads.iter().map(|w| w.name.as_str()), "workloads")?;
+        self.workloads.iter().try_for_each(|w| w.check().map_err(|e| format!("workload {:?}: {e}", w.name)))
+    }
+}
+
+impl Workload {
+    /// The candidate with this name.
+    pub fn candidate(&self, name: &str) -> Option<&Candidate> {
+        self.candidates.iter().find(|candidate| candidate.name == name)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        unique(self.candidates.iter().map(|c| c.name.as_str()), "candidates")?;
+        for (key, name) in [("present", &self.present), ("choice", &self.choice)] {
+            if self.candidate(name).is_none() {
+                return Err(format!("{key} = {name:?} is the name of no candidate"));
+            }
+        }
+        self.candidates.iter().try_for_each(|c| c.check().map_err(|e| format!("candidate {:?}: {e}", c.name)))
+    }
+}
+
+impl Candidate {
+    /// Median of the measured runs, seconds; `None` where there are none.
+    pub fn median_s(&self) -> Option<f64> {
+        let mut sorted = self.measured_s.clone();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.len() / 2;
+        match sorted.len() {
+            0 => None,
+            n if n % 2 == 1 => Some(sorted[middle]),
+            _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
+        }
+    }
+
+    /// (expected - measured) / measured, of wall-clock seconds; `None` where one is missing or nothing was measured.
+    pub fn relative_error(&self) -> Option<f64> {
+        let measured = self.median_s().filter(|&seconds| seconds > 0.0)?;
+        Some((self.elapsed_s? - measured) / measured)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let single = [("predicted_s", self.predicted_s), ("elapsed_s", self.elapsed_s)];
+        let single = single.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        for (key, value) in single.chain(self.measured_s.iter().map(|&value| ("measured_s", value))) {
+            if !value.is_finite() || value < 0.0 {
+                return Err(format!("{key} = {value} must be a number of seconds, 0 or more"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+fn unique<'a>(names: impl Iterator<Item = &'a str>, key: &str) -> Result<(), String> {
+    let mut seen = HashSet::new();
+    for name in names {
+        if name.is_empty() {
+            return Err(format!("{key}: an empty name"));
+        }
+        if !seen.insert(name) {
+            return Err(format!("{key}: the name {name:?} occurs twice"));
+        }
+    }
+    Ok(())
+}
