@@ -183,6 +183,9 @@ pub trait Sys: Send + Sync {
     /// meanwhile); at once when that is past.
     fn sleep_until_ns(&self, until_ns: u64);
 
+    /// Writes a line to descriptor 2, ignoring failure.
+    fn say(&self, line: &[u8]);
+
     /// Fills the buffer with random bytes fit for identifiers.
     fn random(&self, buffer: &mut [u8]) -> Result<()>;
 
