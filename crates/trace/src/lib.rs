@@ -2,8 +2,34 @@
 //!
 //! A traced process writes a *spool* ([`spool`], through the recorder); the spools of a job are merged into one
 //! *trace file* (Parquet, `docs/formats/trace.md`), which readers stream.
+//!
+//! ```text
+//! let trace = Trace::open("t.parquet")?;              // the footer only
+//! if let Some(reason) = trace.incomplete() { .. }
+//! let summary = Summary::of(&trace)?;                 // one pass, bounded memory
+//! let mut requests = trace.requests()?;               // a second pass, in order of start
+//! while let Some(batch) = requests.next_batch()? {    // &[Request]
+//!     for request in batch { .. }
+//! }
+//! ```
+//!
+//! Types that stream are `Send`, not `Sync`; everything else is plain data.
 
 pub mod record;
 pub mod spool;
 
+#[cfg(feature = "files")]
+mod error;
+#[cfg(feature = "files")]
+pub mod file;
+#[cfg(feature = "files")]
+pub mod pattern;
+
 pub use record::{Flags, Op, ProcessInfo, Request};
+
+#[cfg(feature = "files")]
+pub use error::TraceError;
+#[cfg(feature = "files")]
+pub use file::{Meta, Requests, Trace, TraceWriter};
+#[cfg(feature = "files")]
+pub use pattern::pattern_of;

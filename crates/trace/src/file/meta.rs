@@ -1,0 +1,97 @@
+//! What a trace file says about itself: the key-value metadata of the Parquet footer.
+
+use std::path::Path;
+
+use parquet::file::metadata::KeyValue;
+
+use crate::{ProcessInfo, TraceError};
+
+/// The version of the format that this code writes, and the only one that it reads.
+const FORMAT: &str = "1";
+
+const KEY_FORMAT: &str = "stripewise.format";
+const KEY_ORIGIN: &str = "stripewise.origin";
+const KEY_COMPLETE: &str = "stripewise.complete";
+const KEY_INCOMPLETE: &str = "stripewise.incomplete";
+const KEY_COMMAND: &str = "stripewise.command";
+const KEY_WALL: &str = "stripewise.wall_s";
+const KEY_START: &str = "stripewise.start_unix_ns";
+const KEY_PROCESSES: &str = "stripewise.processes";
+
+/// What is known of a trace besides its rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Meta {
+    /// Where the rows come from: `recorded`, or `synthetic` (no program ran).
+    pub origin: String,
+    /// The traced command and its arguments, or the synthetic one's.
+    pub command: Vec<String>,
+    /// How long the command ran, seconds; `None` if nobody watched it (spools merged later, synthetic traces).
+    pub wall_s: Option<f64>,
+    /// When `start_ns` 0 was, nanoseconds since 1970; 0 in synthetic traces.
+    pub start_unix_ns: u64,
+    /// Why calls are missing from the trace, one sentence each; empty: it is complete.
+    pub incomplete: Vec<String>,
+}
+
+impl Meta {
+    /// As the footer's entries.
+    pub(super) fn to_key_values(&self, processes: &[ProcessInfo]) -> Vec<KeyValue> {
+        let json = |value: serde_json::Value| value.to_string();
+        let mut entries = vec![
+            (KEY_FORMAT, FORMAT.to_string()),
+            (KEY_ORIGIN, self.origin.clone()),
+            (KEY_COMPLETE, self.incomplete.is_empty().to_string()),
+            (KEY_INCOMPLETE, json(serde_json::json!(self.incomplete))),
+            (KEY_COMMAND, json(serde_json::json!(self.command))),
+            (KEY_START, self.start_unix_ns.to_string()),
+            (KEY_PROCESSES, json(serde_json::json!(processes))),
+        ];
+        if let Some(wall_s) = self.wall_s {
+            entries.push((KEY_WALL, wall_s.to_string()));
+        }
+        entries.into_iter().map(|(key, value)| KeyValue::new(key.to_string(), value)).collect()
+    }
+
+    /// From the footer's entries.
+    pub(super) fn from_key_values(
+        path: &Path,
+        entries: &[KeyValue],
+    ) -> Result<(Meta, Vec<ProcessInfo>), TraceError> {
+        let find =
+            |key: &str| entries.iter().find(|entry| entry.key == key).and_then(|entry| entry.value.as_deref());
+        match find(KEY_FORMAT) {
+            Some(FORMAT) => {}
+            Some(other) => {
+                let what = format!(
+                    "trace format {other} is not known (this is format {FORMAT}): use the stripewise that wrote it"
+                );
+                return Err(TraceError::damaged(path, what));
+            }
+            None => {
+                return Err(TraceError::damaged(
+                    path,
+                    "is a Parquet file, but not a trace (no stripewise.format)",
+                ));
+            }
+        }
+        let need = |key: &str| {
+            find(key).ok_or_else(|| TraceError::damaged(path, format!("{key} is missing: damaged trace")))
+        };
+        let bad = |key: &str| TraceError::damaged(path, format!("{key} is not readable: damaged trace"));
+        let strings = |key: &str| -> Result<Vec<String>, TraceError> {
+            serde_json::from_str(need(key)?).map_err(|_| bad(key))
+        };
+        let meta = Meta {
+            origin: need(KEY_ORIGIN)?.to_string(),
+            command: strings(KEY_COMMAND)?,
+            wall_s: find(KEY_WALL).map(|text| text.parse().map_err(|_| bad(KEY_WALL))).transpose()?,
+            start_unix_ns: need(KEY_START)?.parse().map_err(|_| bad(KEY_START))?,
+            incomplete: strings(KEY_INCOMPLETE)?,
+        };
+        if need(KEY_COMPLETE)? != meta.incomplete.is_empty().to_string() {
+            return Err(bad(KEY_COMPLETE));
+        }
+        let processes = serde_json::from_str(need(KEY_PROCESSES)?).map_err(|_| bad(KEY_PROCESSES))?;
+        Ok((meta, processes))
+    }
+}

@@ -1,0 +1,14 @@
+//! Trace files: Parquet, one row per call, in order of start (`docs/formats/trace.md`).
+
+mod meta;
+mod reader;
+mod schema;
+mod source;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use meta::Meta;
+pub use reader::{Requests, Trace};
+pub use writer::TraceWriter;

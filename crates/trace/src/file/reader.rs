@@ -1,0 +1,319 @@
+//! Reading a trace file.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+
+use super::meta::Meta;
+use super::schema::schema;
+use super::source::Source;
+use crate::{Flags, Op, ProcessInfo, Request, TraceError};
+
+/// Rows of one batch.
+const BATCH_ROWS: usize = 16 * 1024;
+
+/// An open trace file: what its footer says.
+pub struct Trace {
+    path: PathBuf,
+    meta: Meta,
+    processes: Vec<ProcessInfo>,
+    requests: u64,
+}
+
+impl Trace {
+    /// Opens a trace file and reads its footer.
+    pub fn open(path: &Path) -> Result<Trace, TraceError> {
+        let reader = open_parquet(path)?;
+        let footer = reader.metadata().file_metadata();
+        let entries = footer.key_value_metadata().map(Vec::as_slice).unwrap_or_default();
+        let (meta, processes) = Meta::from_key_values(path, entries)?;
+        if footer.schema().get_fields() != schema().get_fields() {
+            return Err(TraceError::damaged(path, "has other columns than a trace of format 1: damaged trace"));
+        }
+        let rows = (0..reader.num_row_groups()).map(|i| reader.metadata().row_group(i).num_rows());
+        let requests = rows
+            .map(|rows| u64::try_from(rows).ok())
+            .try_fold(0u64, |sum, rows| sum.checked_add(rows?))
+            .ok_or_else(|| TraceError::damaged(path, "impossible number of rows: damaged trace"))?;
+        Ok(Trace { path: path.to_path_buf(), meta, processes, requests })
+    }
+
+    /// The file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Command, times and the like.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// Why calls are missing, one sentence each, joined; `None`: the trace is complete.
+    pub fn incomplete(&self) -> Option<String> {
+        (!self.meta.incomplete.is_empty()).then(|| self.meta.incomplete.join("; "))
+    }
+
+    /// The processes that [`Request::process`] numbers.
+    pub fn processes(&self) -> &[ProcessInfo] {
+        &self.processes
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> u64 {
+        self.requests
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.requests == 0
+    }
+
+    /// All rows from the first on, in order of start; memory: some batches and the file names.
+    pub fn requests(&self) -> Result<Requests, TraceError> {
+        Ok(Requests {
+            parquet: open_parquet(&self.path)?,
+            path: self.path.clone(),
+            processes: self.processes.len(),
+            row_group: 0,
+            columns: None,
+            files: Files::default(),
+            batch: Vec::new(),
+            last_start_ns: 0,
+        })
+    }
+}
+
+fn open_parquet(path: &Path) -> Result<SerializedFileReader<Source>, TraceError> {
+    let source = File::open(path).and_then(Source::new).map_err(|error| TraceError::io(path, error))?;
+    SerializedFileReader::new(source)
+        .map_err(|error| TraceError::damaged(path, format!("is not a readable trace ({error})")))
+}
+
+/// The rows of a trace, batch by batch.
+pub struct Requests {
+    parquet: SerializedFileReader<Source>,
+    path: PathBuf,
+    processes: usize,
+    row_group: usize,
+    columns: Option<Columns>,
+    files: Files,
+    batch: Vec<Request>,
+    last_start_ns: u64,
+}
+
+/// File names by number; numbers are given in order of first appearance.
+#[derive(Default)]
+struct Files {
+    names: Vec<String>,
+    ids: HashMap<String, u32>,
+    /// The strings of one row group's dictionary lie at one place each: most look-ups end here.
+    by_address: HashMap<(usize, usize), u32>,
+    last: Option<((usize, usize), u32)>,
+}
+
+impl Files {
+    fn id(&mut self, name: &ByteArray) -> Option<u32> {
+        let address = (name.data().as_ptr() as usize, name.len());
+        if let Some((last, id)) = self.last
+            && last == address
+        {
+            return Some(id);
+        }
+        let id = match self.by_address.get(&address) {
+            Some(id) => *id,
+            None => {
+                let id = self.id_of_text(std::str::from_utf8(name.data()).ok()?);
+                self.by_address.insert(address, id);
+                id
+            }
+        };
+        self.last = Some((address, id));
+        Some(id)
+    }
+
+    fn id_of_text(&mut self, name: &str) -> u32 {
+        if let Some(id) = self.ids.get(name) {
+            return *id;
+        }
+        let id = self.names.len() as u32;
+        self.names.push(name.to_string());
+        self.ids.insert(name.to_string(), id);
+        id
+    }
+
+    /// The addresses are only good as long as the row group's dictionary lives.
+    fn forget_addresses(&mut self) {
+        self.by_address.clear();
+        self.last = None;
+    }
+}
+
+impl Requests {
+    /// The next rows, in order of start; `None` after the last.
+    pub fn next_batch(&mut self) -> Result<Option<&[Request]>, TraceError> {
+        loop {
+            if self.columns.is_none() && !self.open_row_group()? {
+                return Ok(None);
+            }
+            self.batch.clear();
+            let columns = self.columns.as_mut().expect("opened above");
+            columns
+                .read()
+                .map_err(|error| TraceError::damaged(&self.path, format!("damaged trace ({error})")))?;
+            if columns.rows() > 0 {
+                self.fill_batch()?;
+                return Ok(Some(&self.batch));
+            }
+            self.columns = None;
+            self.files.forget_addresses();
+        }
+    }
+
+    /// The name of a file, by a number that a returned request had.
+    pub fn file_name(&self, file: u32) -> &str {
+        &self.files.names[file as usize]
+    }
+
+    /// The names of all files so far: [`Request::file`] is an index.
+    pub fn file_names(&self) -> &[String] {
+        &self.files.names
+    }
+
+    fn open_row_group(&mut self) -> Result<bool, TraceError> {
+        if self.row_group == self.parquet.num_row_groups() {
+            return Ok(false);
+        }
+        let columns = self
+            .parquet
+            .get_row_group(self.row_group)
+            .and_then(|group| Columns::open(group.as_ref()))
+            .map_err(|error| TraceError::damaged(&self.path, format!("damaged trace ({error})")))?;
+        self.row_group += 1;
+        self.columns = Some(columns);
+        Ok(true)
+    }
+
+    fn fill_batch(&mut self) -> Result<(), TraceError> {
+        let columns = self.columns.as_ref().expect("the caller read them");
+        let bad = |what: &str| TraceError::damaged(&self.path, format!("{what}: damaged trace"));
+        for row in 0..columns.rows() {
+            let process = columns.process.values[row] as u32;
+            let start_ns = columns.start.values[row] as u64;
+            let end_ns = columns.end.values[row] as u64;
+            if process as usize >= self.processes {
+                return Err(bad("a request names an unknown process"));
+            }
+            if start_ns < self.last_start_ns || end_ns < start_ns {
+                return Err(bad("times are not in order"));
+            }
+            self.last_start_ns = start_ns;
+            self.batch.push(Request {
+                process,
+                tid: columns.tid.values[row] as u32,
+                file: self
+                    .files
+                    .id(&columns.file.values[row])
+                    .ok_or_else(|| bad("a file name is not UTF-8"))?,
+                op: op_of(columns.op.values[row].data()).ok_or_else(|| bad("unknown operation"))?,
+                flags: Flags(columns.flags.values[row] as u8),
+                offset: columns.offset.values[row] as u64,
+                size: columns.size.values[row] as u64,
+                result: columns.result.values[row],
+                start_ns,
+                end_ns,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The operation by its name, the frequent ones first.
+fn op_of(name: &[u8]) -> Option<Op> {
+    match name {
+        b"read" => Some(Op::Read),
+        b"write" => Some(Op::Write),
+        other => Op::from_name(std::str::from_utf8(other).ok()?),
+    }
+}
+
+/// One column of a row group and its values of the present batch.
+struct Values<T: DataType> {
+    reader: ColumnReaderImpl<T>,
+    values: Vec<T::T>,
+}
+
+impl<T: DataType> Values<T> {
+    /// `Trace::open` has checked that all columns are there and of their types.
+    fn open(group: &dyn RowGroupReader, name: &str) -> parquet::errors::Result<Values<T>> {
+        let columns = group.metadata().schema_descr().columns();
+        let index = columns.iter().position(|column| column.name() == name);
+        let index = index.ok_or_else(|| ParquetError::General(format!("no column {name}")))?;
+        let reader = get_typed_column_reader(group.get_column_reader(index)?);
+        Ok(Values { reader, values: Vec::with_capacity(BATCH_ROWS) })
+    }
+
+    fn read(&mut self) -> parquet::errors::Result<usize> {
+        self.values.clear();
+        self.reader.read_records(BATCH_ROWS, None, None, &mut self.values)?;
+        Ok(self.values.len())
+    }
+}
+
+/// The columns that make a [`Request`]; the others repeat what the processes say.
+struct Columns {
+    process: Values<Int32Type>,
+    tid: Values<Int32Type>,
+    file: Values<ByteArrayType>,
+    op: Values<ByteArrayType>,
+    flags: Values<Int32Type>,
+    offset: Values<Int64Type>,
+    size: Values<Int64Type>,
+    result: Values<Int64Type>,
+    start: Values<Int64Type>,
+    end: Values<Int64Type>,
+}
+
+impl Columns {
+    fn open(group: &dyn RowGroupReader) -> parquet::errors::Result<Columns> {
+        Ok(Columns {
+            process: Values::open(group, "process")?,
+            tid: Values::open(group, "tid")?,
+            file: Values::open(group, "file")?,
+            op: Values::open(group, "op")?,
+            flags: Values::open(group, "flags")?,
+            offset: Values::open(group, "offset")?,
+            size: Values::open(group, "size")?,
+            result: Values::open(group, "result")?,
+            start: Values::open(group, "start_ns")?,
+            end: Values::open(group, "end_ns")?,
+        })
+    }
+
+    fn rows(&self) -> usize {
+        self.start.values.len()
+    }
+
+    fn read(&mut self) -> parquet::errors::Result<()> {
+        let rows = self.start.read()?;
+        let lengths = [
+            self.process.read()?,
+            self.tid.read()?,
+            self.file.read()?,
+            self.op.read()?,
+            self.flags.read()?,
+            self.offset.read()?,
+            self.size.read()?,
+            self.result.read()?,
+            self.end.read()?,
+        ];
+        if lengths.iter().any(|length| *length != rows) {
+            return Err(ParquetError::General("columns of different lengths".into()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,51 @@
+//! The columns of a trace file.
+
+use std::sync::Arc;
+
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::{ColumnPath, TypePtr};
+
+/// The columns, in the order of the file.
+pub(super) const SCHEMA: &str = "
+    message trace {
+        REQUIRED INT32 process;
+        REQUIRED INT32 rank;
+        REQUIRED BYTE_ARRAY node (STRING);
+        REQUIRED INT32 pid;
+        REQUIRED INT32 tid;
+        REQUIRED BYTE_ARRAY file (STRING);
+        REQUIRED BYTE_ARRAY op (STRING);
+        REQUIRED INT32 flags;
+        REQUIRED INT64 offset;
+        REQUIRED INT64 size;
+        REQUIRED INT64 result;
+        REQUIRED INT64 start_ns;
+        REQUIRED INT64 end_ns;
+    }";
+
+/// Rows of one row group: what a writer keeps in memory (some 80 bytes each).
+pub(super) const ROW_GROUP_ROWS: usize = 512 * 1024;
+
+/// [`SCHEMA`], parsed.
+pub(super) fn schema() -> TypePtr {
+    Arc::new(parse_message_type(SCHEMA).expect("the schema is a constant"))
+}
+
+/// How the columns are stored.
+pub(super) fn properties() -> WriterProperties {
+    let mut builder = WriterProperties::builder()
+        .set_created_by(concat!("stripewise ", env!("CARGO_PKG_VERSION")).to_string())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).expect("1 is a level")))
+        // One dictionary per row group even with many files: readers rely on few distinct strings.
+        .set_dictionary_page_size_limit(64 << 20)
+        .set_statistics_enabled(EnabledStatistics::Chunk);
+    for name in ["offset", "start_ns", "end_ns"] {
+        let column = ColumnPath::from(name);
+        builder = builder
+            .set_column_dictionary_enabled(column.clone(), false)
+            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+    }
+    builder.build()
+}

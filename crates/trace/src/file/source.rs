@@ -1,0 +1,62 @@
+//! Where the Parquet library reads from: a file, by position, so that column readers do not disturb each other.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, Length};
+
+/// A file that is read by position only.
+pub(super) struct Source {
+    file: Arc<File>,
+    length_bytes: u64,
+}
+
+impl Source {
+    pub(super) fn new(file: File) -> io::Result<Source> {
+        let length_bytes = file.metadata()?.len();
+        Ok(Source { file: Arc::new(file), length_bytes })
+    }
+}
+
+/// Sequential reading from a position on.
+pub(super) struct SourceReader {
+    file: Arc<File>,
+    position: u64,
+}
+
+impl Read for SourceReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read_at(buffer, self.position)?;
+        self.position += n as u64;
+        Ok(n)
+    }
+}
+
+impl Length for Source {
+    fn len(&self) -> u64 {
+        self.length_bytes
+    }
+}
+
+impl ChunkReader for Source {
+    type T = BufReader<SourceReader>;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        // Page headers are small: a big buffer would be read for nothing at every page.
+        let reader = SourceReader { file: self.file.clone(), position: start };
+        Ok(BufReader::with_capacity(512, reader))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<bytes::Bytes> {
+        // Checked first: a damaged length must not become a huge allocation.
+        if start.checked_add(length as u64).is_none_or(|end| end > self.length_bytes) {
+            return Err(ParquetError::EOF(format!("{length} bytes at {start} lie beyond the end of the file")));
+        }
+        let mut buffer = vec![0; length];
+        self.file.read_exact_at(&mut buffer, start)?;
+        Ok(buffer.into())
+    }
+}

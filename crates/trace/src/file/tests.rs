@@ -1,0 +1,106 @@
+use super::*;
+use crate::{Flags, Op, ProcessInfo, Request};
+
+fn process(pid: u32) -> ProcessInfo {
+    ProcessInfo { node: "n0".into(), pid, rank: pid as i32 - 1, program: "app".into() }
+}
+
+fn request(i: u64) -> Request {
+    Request {
+        process: (i % 3) as u32,
+        tid: 7,
+        file: (i % 2) as u32,
+        op: Op::ALL[(i % 10) as usize],
+        flags: Flags((i % 32) as u8),
+        offset: i << 40,
+        size: i * 3,
+        result: if i % 5 == 0 { -28 } else { i as i64 },
+        start_ns: i * 10,
+        end_ns: i * 10 + 4,
+    }
+}
+
+fn meta() -> Meta {
+    Meta {
+        origin: "recorded".into(),
+        command: vec!["app".into(), "--x \"y\"".into()],
+        wall_s: Some(1.5),
+        start_unix_ns: 1 << 60,
+        incomplete: vec!["limit reached".into()],
+    }
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t");
+    let mut writer = TraceWriter::create(&path).unwrap();
+    for pid in 1..=3 {
+        assert_eq!(writer.process_id(&process(pid)), pid - 1);
+    }
+    assert_eq!((writer.file_id("/a"), writer.file_id("/b"), writer.file_id("/a")), (0, 1, 0));
+    let n = schema::ROW_GROUP_ROWS as u64 + 40_000;
+    for i in 0..n {
+        writer.push(&request(i)).unwrap();
+    }
+    assert!(!path.exists());
+    writer.finish(&meta()).unwrap();
+
+    let trace = Trace::open(&path).unwrap();
+    assert_eq!(trace.meta(), &meta());
+    assert_eq!(trace.incomplete().as_deref(), Some("limit reached"));
+    assert_eq!(trace.processes(), [process(1), process(2), process(3)]);
+    assert_eq!(trace.len(), n);
+    let mut requests = trace.requests().unwrap();
+    let mut seen = 0;
+    while let Some(batch) = requests.next_batch().unwrap() {
+        for got in batch {
+            assert_eq!(*got, request(seen));
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, n);
+    assert_eq!(requests.file_names(), ["/a", "/b"]);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
+}
+
+#[test]
+fn an_empty_trace_is_a_trace() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t");
+    TraceWriter::create(&path).unwrap().finish(&Meta::default()).unwrap();
+    let trace = Trace::open(&path).unwrap();
+    assert!(trace.is_empty() && trace.incomplete().is_none());
+    assert!(trace.requests().unwrap().next_batch().unwrap().is_none());
+}
+
+#[test]
+fn a_dropped_writer_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(TraceWriter::create(&dir.path().join("t")).unwrap());
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn rows_out_of_order_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = TraceWriter::create(&dir.path().join("t")).unwrap();
+    writer.process_id(&process(1));
+    writer.file_id("/a");
+    let row = Request { process: 0, file: 0, ..request(5) };
+    writer.push(&row).unwrap();
+    assert!(writer.push(&Request { start_ns: row.start_ns - 1, ..row }).is_err());
+    assert!(writer.push(&Request { file: 9, ..row }).is_err());
+}
+
+#[test]
+fn other_files_are_refused_in_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t");
+    assert!(Trace::open(&path).err().unwrap().to_string().contains("No such file"));
+    for bytes in [&b""[..], b"PAR1", b"hello, this is no parquet at all PAR1"] {
+        std::fs::write(&path, bytes).unwrap();
+        let message = Trace::open(&path).err().unwrap().to_string();
+        assert!(message.contains("not a readable trace") && !message.contains('\n'), "{message}");
+    }
+}

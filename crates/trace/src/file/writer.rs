@@ -1,0 +1,198 @@
+//! Writing a trace file.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+
+use super::meta::Meta;
+use super::schema::{ROW_GROUP_ROWS, properties, schema};
+use crate::{Op, ProcessInfo, Request, TraceError};
+
+/// Writes a trace file, row group by row group; memory: one row group, the file names and the processes.
+///
+/// Nothing is at `path` before [`TraceWriter::finish`]: the file is written under a temporary name beside it, which
+/// goes when the writer is dropped unfinished.
+pub struct TraceWriter {
+    path: PathBuf,
+    temporary: PathBuf,
+    parquet: Option<SerializedFileWriter<BufWriter<File>>>,
+    rows: Vec<Request>,
+    last_start_ns: u64,
+    files: Interner,
+    processes: Vec<ProcessInfo>,
+    process_ids: HashMap<ProcessInfo, u32>,
+    requests: u64,
+}
+
+/// Names and their numbers, in order of first appearance.
+#[derive(Default)]
+struct Interner {
+    ids: HashMap<Bytes, u32>,
+    names: Vec<ByteArray>,
+}
+
+impl Interner {
+    fn id(&mut self, name: &str) -> u32 {
+        if let Some(id) = self.ids.get(name.as_bytes()) {
+            return *id;
+        }
+        let id = self.names.len() as u32;
+        let shared = Bytes::copy_from_slice(name.as_bytes());
+        self.names.push(ByteArray::from(shared.clone()));
+        self.ids.insert(shared, id);
+        id
+    }
+}
+
+impl TraceWriter {
+    /// Starts the file that will be at `path`, replacing what is there.
+    pub fn create(path: &Path) -> Result<TraceWriter, TraceError> {
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".tmp{}", std::process::id()));
+        let temporary = path.with_file_name(name);
+        let file = File::create(&temporary).map_err(|error| TraceError::io(path, error))?;
+        let parquet = SerializedFileWriter::new(BufWriter::new(file), schema(), Arc::new(properties()))
+            .map_err(|error| TraceError::misuse(path, error.to_string()))?;
+        Ok(TraceWriter {
+            path: path.to_path_buf(),
+            temporary,
+            parquet: Some(parquet),
+            rows: Vec::new(),
+            last_start_ns: 0,
+            files: Interner::default(),
+            processes: Vec::new(),
+            process_ids: HashMap::new(),
+            requests: 0,
+        })
+    }
+
+    /// The number of a file name, for [`Request::file`].
+    pub fn file_id(&mut self, name: &str) -> u32 {
+        self.files.id(name)
+    }
+
+    /// The number of a process, for [`Request::process`].
+    pub fn process_id(&mut self, process: &ProcessInfo) -> u32 {
+        if let Some(id) = self.process_ids.get(process) {
+            return *id;
+        }
+        let id = self.processes.len() as u32;
+        self.processes.push(process.clone());
+        self.process_ids.insert(process.clone(), id);
+        id
+    }
+
+    /// Adds a row. Rows must come in order of their start.
+    pub fn push(&mut self, request: &Request) -> Result<(), TraceError> {
+        if request.start_ns < self.last_start_ns {
+            return Err(TraceError::misuse(&self.path, "requests must come in order of their start"));
+        }
+        if request.file as usize >= self.files.names.len() || request.process as usize >= self.processes.len() {
+            return Err(TraceError::misuse(&self.path, "a request names an unknown file or process"));
+        }
+        self.last_start_ns = request.start_ns;
+        self.requests += 1;
+        self.rows.push(*request);
+        if self.rows.len() == ROW_GROUP_ROWS { self.write_row_group() } else { Ok(()) }
+    }
+
+    /// Rows so far.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Writes what is left and the footer, syncs, and puts the file at its path. Returns the file's size in bytes.
+    pub fn finish(mut self, meta: &Meta) -> Result<u64, TraceError> {
+        if !self.rows.is_empty() {
+            self.write_row_group()?;
+        }
+        let mut parquet = self.parquet.take().expect("only finish takes it");
+        for entry in meta.to_key_values(&self.processes) {
+            parquet.append_key_value_metadata(entry);
+        }
+        let io = |error| TraceError::io(&self.path, error);
+        let buffered = parquet.into_inner().map_err(|error| self.failed(error))?;
+        let file = buffered.into_inner().map_err(|error| io(error.into_error()))?;
+        file.sync_all().map_err(io)?;
+        let size_bytes = file.metadata().map_err(io)?.len();
+        fs::rename(&self.temporary, &self.path).map_err(io)?;
+        Ok(size_bytes)
+    }
+
+    fn write_row_group(&mut self) -> Result<(), TraceError> {
+        let rows = std::mem::take(&mut self.rows);
+        let mut parquet = self.parquet.take().expect("only finish takes it");
+        let written = self.columns(&mut parquet, &rows).map_err(|error| self.failed(error));
+        self.parquet = Some(parquet);
+        self.rows = rows;
+        self.rows.clear();
+        written
+    }
+
+    fn failed(&self, error: parquet::errors::ParquetError) -> TraceError {
+        match error {
+            parquet::errors::ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
+                Ok(io) => TraceError::io(&self.path, *io),
+                Err(other) => TraceError::misuse(&self.path, other.to_string()),
+            },
+            other => TraceError::misuse(&self.path, other.to_string()),
+        }
+    }
+
+    fn columns(
+        &self,
+        parquet: &mut SerializedFileWriter<BufWriter<File>>,
+        rows: &[Request],
+    ) -> parquet::errors::Result<()> {
+        let nodes: Vec<ByteArray> = self.processes.iter().map(|process| process.node.as_str().into()).collect();
+        let ops: Vec<ByteArray> =
+            std::iter::once(ByteArray::from("")).chain(Op::ALL.iter().map(|op| op.name().into())).collect();
+        let process = |row: &Request| &self.processes[row.process as usize];
+        let mut group = parquet.next_row_group()?;
+        // In the order of the schema.
+        column::<Int32Type>(&mut group, rows, |row| row.process as i32)?;
+        column::<Int32Type>(&mut group, rows, |row| process(row).rank)?;
+        column::<ByteArrayType>(&mut group, rows, |row| nodes[row.process as usize].clone())?;
+        column::<Int32Type>(&mut group, rows, |row| process(row).pid as i32)?;
+        column::<Int32Type>(&mut group, rows, |row| row.tid as i32)?;
+        column::<ByteArrayType>(&mut group, rows, |row| self.files.names[row.file as usize].clone())?;
+        column::<ByteArrayType>(&mut group, rows, |row| ops[row.op as usize].clone())?;
+        column::<Int32Type>(&mut group, rows, |row| i32::from(row.flags.0))?;
+        column::<Int64Type>(&mut group, rows, |row| row.offset as i64)?;
+        column::<Int64Type>(&mut group, rows, |row| row.size as i64)?;
+        column::<Int64Type>(&mut group, rows, |row| row.result)?;
+        column::<Int64Type>(&mut group, rows, |row| row.start_ns as i64)?;
+        column::<Int64Type>(&mut group, rows, |row| row.end_ns as i64)?;
+        group.close()?;
+        Ok(())
+    }
+}
+
+impl Drop for TraceWriter {
+    fn drop(&mut self) {
+        // After a finish the name is gone already; nothing more can be done about a failure here.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+/// Writes the next column, in batches that stay in the processor's cache.
+fn column<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, BufWriter<File>>,
+    rows: &[Request],
+    value: impl Fn(&Request) -> T::T,
+) -> parquet::errors::Result<()> {
+    let mut column = group.next_column()?.expect("as many calls as columns");
+    let mut values = Vec::with_capacity(8192.min(rows.len()));
+    for chunk in rows.chunks(8192) {
+        values.clear();
+        values.extend(chunk.iter().map(&value));
+        column.typed::<T>().write_batch(&values, None, None)?;
+    }
+    column.close()
+}

@@ -1,0 +1,55 @@
+//! File-name patterns: what the files of one purpose have in common.
+
+/// Extensions that end in a digit which is no number of anything.
+const EXTENSIONS_WITH_DIGITS: [&str; 15] = [
+    "h4", "h5", "he4", "he5", "hdf4", "hdf5", "nc3", "nc4", "bz2", "lz4", "mp3", "mp4", "jp2", "md5", "sha256",
+];
+
+/// The pattern of a path: every run of digits becomes `<n>`, but for those in well-known extensions (`.h5`).
+///
+/// Files with the same pattern are one *group*: `/data/out.0001.h5` and `/data/out.0002.h5` are `/data/out.<n>.h5`.
+pub fn pattern_of(path: &str) -> String {
+    let (stem, extension) = match path.rsplit_once('.') {
+        Some((stem, extension)) if EXTENSIONS_WITH_DIGITS.contains(&extension) => (stem, Some(extension)),
+        _ => (path, None),
+    };
+    let mut pattern = String::with_capacity(path.len() + 8);
+    let mut in_digits = false;
+    for c in stem.chars() {
+        if c.is_ascii_digit() {
+            if !in_digits {
+                pattern.push_str("<n>");
+            }
+            in_digits = true;
+        } else {
+            pattern.push(c);
+            in_digits = false;
+        }
+    }
+    if let Some(extension) = extension {
+        pattern.push('.');
+        pattern.push_str(extension);
+    }
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pattern_of;
+
+    #[test]
+    fn digit_runs_become_one_placeholder() {
+        assert_eq!(pattern_of("/data/run12/out.0001"), "/data/run<n>/out.<n>");
+        assert_eq!(pattern_of("/data/plain"), "/data/plain");
+        assert_eq!(pattern_of(""), "");
+        assert_eq!(pattern_of("7"), "<n>");
+        assert_eq!(pattern_of("/ü1/2"), "/ü<n>/<n>");
+    }
+
+    #[test]
+    fn digits_of_known_extensions_stay() {
+        assert_eq!(pattern_of("/d/x12.h5"), "/d/x<n>.h5");
+        assert_eq!(pattern_of("/d/x.h52"), "/d/x.h<n>");
+        assert_eq!(pattern_of("/d/x.h5.3"), "/d/x.h<n>.<n>");
+    }
+}
