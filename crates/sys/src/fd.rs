@@ -115,6 +115,11 @@ pub fn duplicate_public(fd: BorrowedFd<'_>, close_on_exec: bool) -> Result<RawFd
     Ok(public)
 }
 
+/// Closes a descriptor made by [`duplicate_public`] that the application never saw.
+pub fn close_public(raw: RawFd) {
+    close_raw(raw);
+}
+
 /// Whether `raw` is a private descriptor of this library (of any copy of it in this process image and its parents by
 /// fork). Lock-free, a few ns.
 pub fn is_private(raw: RawFd) -> bool {

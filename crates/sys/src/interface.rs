@@ -130,6 +130,11 @@ pub trait Sys: Send + Sync {
     /// fstatvfs(2).
     fn stat_fs(&self, fd: BorrowedFd<'_>) -> Result<StatVfs>;
 
+    /// The file system's magic number (fstatfs(2)); ENOSYS where there is none.
+    fn file_system(&self, _fd: BorrowedFd<'_>) -> Result<u64> {
+        Err(crate::Errno::NOSYS)
+    }
+
     /// linkat(2); EEXIST if `new` exists.
     fn link(&self, old_dir: Dir<'_>, old: &Path, new_dir: Dir<'_>, new: &Path) -> Result<()>;
 

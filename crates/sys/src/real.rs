@@ -100,6 +100,10 @@ impl Sys for Real {
         retry_on_intr(|| fs::fstatvfs(fd))
     }
 
+    fn file_system(&self, fd: BorrowedFd<'_>) -> Result<u64> {
+        retry_on_intr(|| fs::fstatfs(fd)).map(|stat| stat.f_type as u64)
+    }
+
     fn link(&self, old_dir: Dir<'_>, old: &Path, new_dir: Dir<'_>, new: &Path) -> Result<()> {
         fs::linkat(at(old_dir), old, at(new_dir), new, AtFlags::empty())
     }
