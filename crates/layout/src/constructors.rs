@@ -4,7 +4,7 @@
 //! size makes it, so 1-DH is a stripe of `S/n`, 1-DV of `S`, and 2-D of `S/(n/g)` (CIL §4). A file that belongs to
 //! *one process* is striped over all servers (1-DH), a group (2-D) or one server (1-DV) that is its own.
 
-use crate::layout::{Layout, LayoutError, Region, Stripe};
+use crate::layout::{Layout, LayoutError, MAX_OFFSET, Region, Stripe};
 
 /// Fixed stripes of `stripe` bytes round-robin over `targets`: 1-DH, and DEF's layout (64 KiB over all servers).
 ///
@@ -34,28 +34,41 @@ pub fn varied(cycle: &[(u32, u64)]) -> Result<Layout, LayoutError> {
 /// 2-D of a shared file (CIL Fig. 1; OrangeFS `twod_stripe`): consecutive blocks of `block` bytes go to
 /// consecutive groups, and a block is striped over the servers of its group.
 ///
-/// The `targets` are split into `groups` groups of neighbours whose sizes differ by at most one, the larger
-/// first. Each group's stripe is `block` / its size, rounded up to a whole `align` bytes, the last one taking the
-/// rest, so that a block always is `block` bytes. `groups = 1` is 1-DH and `groups = n` is 1-DV with `S = block`.
+/// The `targets` are split into `groups` groups of neighbours ([`group_members`]). A block is divided over its group
+/// as evenly as whole multiples of `align` bytes allow, the larger parts first and what is short of a multiple taken
+/// from the last; where that would leave a server of the group without bytes, `align` is halved until it does not.
+/// So a block always is `block` bytes and, unless it has fewer bytes than servers, on all servers of its group.
+/// `groups = 1` is 1-DH and `groups = n` is 1-DV with `S = block`.
 ///
 /// # Errors
-/// No targets, no groups or more than targets, or a block of 0 bytes.
+/// No groups, more groups than targets, or a block of 0 bytes.
 pub fn two_d(targets: &[u32], groups: usize, block: u64, align: u64) -> Result<Layout, LayoutError> {
     if groups == 0 || groups > targets.len() {
-        return Err(LayoutError::EmptyCycle { region: 0 });
+        return Err(LayoutError::Groups { groups, targets: targets.len() });
     }
     let mut cycle = Vec::with_capacity(targets.len());
     for group in 0..groups {
         let members = group_members(targets, groups, group);
-        let stripe = block.div_ceil(members.len() as u64).next_multiple_of(align.max(1));
-        let mut left = block;
-        for &target in members {
-            let width = stripe.min(left);
-            left -= width;
-            cycle.push((target, width));
-        }
+        cycle.extend(members.iter().copied().zip(divide(block, members.len() as u64, align)));
     }
     varied(&cycle)
+}
+
+/// `block` bytes in `parts` parts as even as multiples of `align` allow; the parts differ by at most one multiple,
+/// but for the last, which is also short of what the block is short of one.
+fn divide(block: u64, parts: u64, align: u64) -> impl Iterator<Item = u64> {
+    let mut align = align.max(1);
+    while align > 1 && block.div_ceil(align) < parts {
+        align /= 2;
+    }
+    let units = block.div_ceil(align);
+    let mut left = block;
+    (0..parts).map(move |part| {
+        let units = units / parts + u64::from(part < units % parts);
+        let width = units.saturating_mul(align).min(left);
+        left -= width;
+        width
+    })
 }
 
 /// The targets of group `group` of `groups`: neighbours, sizes differing by at most one, the larger groups first.
@@ -63,6 +76,36 @@ pub fn group_members(targets: &[u32], groups: usize, group: usize) -> &[u32] {
     let (small, larger) = (targets.len() / groups, targets.len() % groups);
     let start = group * small + group.min(larger);
     &targets[start..start + small + usize::from(group < larger)]
+}
+
+/// A file whose first part is striped as `first` until one of the targets in `space` holds as many bytes as are given
+/// for it there, and whose rest is striped as `second`: DEF (fixed stripes on all servers until the SSDs are full, then
+/// on the HServers), PA and PSA (varied stripes, then S/M on the HServers).
+///
+/// The first part has only whole turns of its cycle: in PA and PSA a turn is one request, and Algorithm 1's number of
+/// heterogeneous requests is `j = ⌊C_s/s_s⌋`. Targets that are not in `space`, or in it but not in `first`, set no
+/// bound; without any bound the whole file is striped as `first`. With no room for a turn it is all `second`.
+///
+/// # Errors
+/// A part that is used and has no stripe of more than 0 bytes.
+pub fn until_full(
+    first: &[(u32, u64)],
+    space: &[(u32, u64)],
+    second: &[(u32, u64)],
+) -> Result<Layout, LayoutError> {
+    let per_turn = |target| {
+        let widths = first.iter().filter(|stripe| stripe.0 == target).map(|stripe| u128::from(stripe.1));
+        widths.sum::<u128>()
+    };
+    let turns_within = |&(target, bytes): &(u32, u64)| u128::from(bytes).checked_div(per_turn(target));
+    let Some(turns) = space.iter().filter_map(turns_within).min() else {
+        return varied(first);
+    };
+    let turn = first.iter().map(|stripe| u128::from(stripe.1)).sum::<u128>();
+    match u64::try_from(turns.saturating_mul(turn)) {
+        Ok(boundary) if boundary <= MAX_OFFSET => two_part(first, boundary, second),
+        _ => varied(first),
+    }
 }
 
 /// A file in two parts (DEF when the SSDs are full, PA, PSA): `first` up to byte `boundary`, `second` from there.

@@ -5,10 +5,16 @@ use crate::prepared::Prepared;
 /// Largest file offset that a layout maps: 2^63 - 1, the largest `off_t`.
 pub const MAX_OFFSET: u64 = i64::MAX as u64;
 
+/// Number of targets that a layout can name: indices are below it.
+///
+/// Far more servers than file systems stripe over; a bound, so that a target number in a damaged file cannot make
+/// per-target tables eat the memory.
+pub const MAX_TARGETS: u32 = 1 << 16;
+
 /// One step of a stripe cycle: the next `width` bytes of the file lie on `target`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stripe {
-    /// Index into the list of targets that the layout is used with.
+    /// Index into the list of targets that the layout is used with, below [`MAX_TARGETS`].
     pub target: u32,
     /// Bytes, more than 0.
     pub width: u64,
@@ -69,6 +75,22 @@ pub enum LayoutError {
         /// The target.
         target: u32,
     },
+    /// A target index of [`MAX_TARGETS`] or more.
+    #[error("region {region}: target {target}; the largest target number is {}", MAX_TARGETS - 1)]
+    TargetTooLarge {
+        /// Index of the region.
+        region: usize,
+        /// The target.
+        target: u32,
+    },
+    /// 2-D with no groups, or more groups than targets.
+    #[error("{groups} groups of {targets} targets; 2-D needs 1 to {targets} groups")]
+    Groups {
+        /// The number of groups asked for.
+        groups: usize,
+        /// The number of targets.
+        targets: usize,
+    },
     /// The widths of one cycle add up to more than [`MAX_OFFSET`].
     #[error("region {region}: the stripes of one cycle add up to more than 2^63 bytes")]
     CycleTooLong {
@@ -112,16 +134,12 @@ impl Layout {
 
     /// One more than the largest target index used: the length that per-target slices need.
     pub fn target_count(&self) -> usize {
-        self.prepared.target_count
+        self.prepared.target_count()
     }
 
     /// The targets used, ascending, each once.
     pub fn targets(&self) -> impl Iterator<Item = u32> + '_ {
-        let mut used = vec![false; self.target_count()];
-        for stripe in self.regions.iter().flat_map(|region| &region.cycle) {
-            used[stripe.target as usize] = true;
-        }
-        used.into_iter().zip(0..).filter_map(|(used, target)| used.then_some(target))
+        (0..self.target_count() as u32).filter(|&target| self.prepared.uses(target))
     }
 }
 
@@ -160,6 +178,9 @@ fn check_cycle(region: usize, cycle: &[Stripe]) -> Result<(), LayoutError> {
     }
     let mut sum = 0u64;
     for stripe in cycle {
+        if stripe.target >= MAX_TARGETS {
+            return Err(LayoutError::TargetTooLarge { region, target: stripe.target });
+        }
         if stripe.width == 0 {
             return Err(LayoutError::ZeroWidth { region, target: stripe.target });
         }

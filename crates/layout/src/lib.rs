@@ -13,10 +13,14 @@
 //! shared between threads.
 
 pub mod constructors;
+mod divisor;
 mod layout;
 mod pieces;
 mod prepared;
 mod sizes;
 
-pub use layout::{Layout, LayoutError, MAX_OFFSET, Region, Stripe};
+pub use layout::{Layout, LayoutError, MAX_OFFSET, MAX_TARGETS, Region, Stripe};
 pub use pieces::{Piece, Pieces};
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! A file extent, cut into the pieces that lie on one target each, and back.
 
 use crate::layout::{Layout, MAX_OFFSET};
+use crate::prepared::{PreparedRegion, PreparedStripe};
 
 /// A run of file bytes that lies contiguously in one component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,18 +20,29 @@ pub struct Piece {
 #[derive(Clone, Debug)]
 pub struct Pieces<'a> {
     layout: &'a Layout,
+    /// The next piece begins here.
     next: u64,
+    /// One past the last byte.
     end: u64,
+    /// Index of the region, the turn of its cycle and the index of the stripe that `next` lies in.
+    region: usize,
+    turn: u64,
+    stripe: usize,
 }
 
 impl Layout {
     /// Cuts the file extent of `len` bytes at `offset` into pieces, ascending in the file, each on one target.
     ///
-    /// Neighbouring pieces never lie contiguously in the same component: a cycle with a single stripe gives one
-    /// piece. Each step costs O(log stripes). Bytes past [`MAX_OFFSET`] are left out.
+    /// Neighbouring pieces lie on different targets: a cycle with a single target gives one piece.
+    /// The first costs O(log regions + log stripes), every other O(1). Bytes past [`MAX_OFFSET`] are left out.
     pub fn pieces(&self, offset: u64, len: u64) -> Pieces<'_> {
         let end = offset.saturating_add(len).min(MAX_OFFSET);
-        Pieces { layout: self, next: offset, end }
+        let mut pieces = Pieces { layout: self, next: offset, end, region: 0, turn: 0, stripe: 0 };
+        if offset < end {
+            pieces.region = self.prepared.region_at(offset);
+            (pieces.turn, pieces.stripe, _) = self.prepared.regions[pieces.region].position(offset);
+        }
+        pieces
     }
 
     /// Where the byte at `offset` of the file lies: (target, offset in its component).
@@ -38,37 +50,57 @@ impl Layout {
     /// `offset` is less than [`MAX_OFFSET`].
     pub fn locate(&self, offset: u64) -> (u32, u64) {
         let region = &self.prepared.regions[self.prepared.region_at(offset)];
-        let within = offset - region.start;
-        let (turn, in_cycle) = (within / region.cycle_len, within % region.cycle_len);
-        let stripe = region.stripes[region.stripe_at(in_cycle)];
-        let target = stripe.target as usize;
-        let in_region = turn * region.per_cycle[target] + stripe.in_target + (in_cycle - stripe.in_cycle);
-        (stripe.target, region.base[target] + in_region)
+        let (turn, stripe, in_stripe) = region.position(offset);
+        let stripe = &region.stripes[stripe];
+        (stripe.target, stripe.in_component + turn * stripe.per_turn + in_stripe)
     }
 
     /// The inverse of [`Layout::locate`]: the file offset of byte `target_offset` of the component on `target`.
     ///
-    /// `None` where no file offset up to [`MAX_OFFSET`] maps to it.
+    /// `None` where no file offset below [`MAX_OFFSET`] maps to it.
     pub fn file_offset(&self, target: u32, target_offset: u64) -> Option<u64> {
-        let index = target as usize;
-        if index >= self.target_count() {
-            return None;
+        self.prepared.file_offset(target, target_offset).filter(|&offset| offset < MAX_OFFSET)
+    }
+}
+
+impl PreparedRegion {
+    /// (turn of the cycle, index of the stripe, offset in the stripe) of a file offset in this region.
+    fn position(&self, offset: u64) -> (u64, usize, u64) {
+        let (turn, in_cycle) = self.cycle.div_rem(offset - self.start);
+        let stripe = self.stripe_at(in_cycle);
+        (turn, stripe, in_cycle - self.stripes[stripe].in_cycle)
+    }
+
+    /// File offset where a stripe begins in a turn of the cycle.
+    fn stripe_start(&self, turn: u64, stripe: &PreparedStripe) -> u64 {
+        self.start + turn * self.cycle.value() + stripe.in_cycle
+    }
+
+    /// One past the last byte of a stripe in a turn of the cycle.
+    fn stripe_end(&self, turn: u64, stripe: &PreparedStripe) -> u64 {
+        match self.stripes.len() {
+            1 => self.end, // every turn goes on where the last one ended
+            _ => (self.stripe_start(turn, stripe) + stripe.width).min(self.end),
         }
-        // Bases ascend, so the last region that begins at or before the offset and uses the target holds it.
-        let regions = &self.prepared.regions;
-        let region =
-            regions.iter().rev().find(|region| region.base[index] <= target_offset && region.uses(index))?;
-        let within = target_offset - region.base[index];
-        let (turn, in_target) = (within / region.per_cycle[index], within % region.per_cycle[index]);
-        let of_target = &region.stripes_of[index];
-        let at = of_target.partition_point(|&s| region.stripes[s as usize].in_target <= in_target) - 1;
-        let stripe = region.stripes[of_target[at] as usize];
-        let in_region = turn.checked_mul(region.cycle_len)?;
-        let offset = region
-            .start
-            .checked_add(in_region)?
-            .checked_add(stripe.in_cycle + (in_target - stripe.in_target))?;
-        (offset < region.end.min(MAX_OFFSET)).then_some(offset)
+    }
+}
+
+impl Pieces<'_> {
+    fn here(&self) -> (&PreparedRegion, &PreparedStripe) {
+        let region = &self.layout.prepared.regions[self.region];
+        (region, &region.stripes[self.stripe])
+    }
+
+    /// Moves on to the stripe that begins at `next`, where the present one ended.
+    fn enter_next_stripe(&mut self) {
+        let region = &self.layout.prepared.regions[self.region];
+        if self.next == region.end {
+            (self.region, self.turn, self.stripe) = (self.region + 1, 0, 0);
+        } else if self.stripe + 1 == region.stripes.len() {
+            (self.turn, self.stripe) = (self.turn + 1, 0);
+        } else {
+            self.stripe += 1;
+        }
     }
 }
 
@@ -80,29 +112,22 @@ impl Iterator for Pieces<'_> {
             return None;
         }
         let file_offset = self.next;
-        let (target, target_offset) = self.layout.locate(file_offset);
-        let mut len = 0;
-        // A piece goes on over stripes, turns and regions while the next byte follows in the same component.
-        while self.next < self.end
-            && (len == 0 || self.layout.locate(self.next) == (target, target_offset + len))
-        {
-            let run = self.layout.run_at(self.next).min(self.end - self.next);
-            len += run;
-            self.next += run;
+        let (region, stripe) = self.here();
+        let in_stripe = file_offset - region.stripe_start(self.turn, stripe);
+        let target = stripe.target;
+        let target_offset = stripe.in_component + self.turn * stripe.per_turn + in_stripe;
+        // Components are dense, so what follows in the file on the same target follows in its component.
+        loop {
+            let (region, stripe) = self.here();
+            self.next = region.stripe_end(self.turn, stripe).min(self.end);
+            if self.next == self.end {
+                break;
+            }
+            self.enter_next_stripe();
+            if self.here().1.target != target {
+                break;
+            }
         }
-        Some(Piece { target, target_offset, file_offset, len })
-    }
-}
-
-impl Layout {
-    /// How many bytes from `offset` on certainly lie contiguously in one component.
-    fn run_at(&self, offset: u64) -> u64 {
-        let region = &self.prepared.regions[self.prepared.region_at(offset)];
-        if region.stripes.len() == 1 {
-            return region.end - offset;
-        }
-        let in_cycle = (offset - region.start) % region.cycle_len;
-        let stripe = region.stripes[region.stripe_at(in_cycle)];
-        (stripe.in_cycle + stripe.width - in_cycle).min(region.end - offset)
+        Some(Piece { target, target_offset, file_offset, len: self.next - file_offset })
     }
 }

@@ -1,92 +1,161 @@
 //! Sums over the regions, computed once, that make every mapping a few divisions.
 
-use crate::layout::Region;
+use crate::divisor::Divisor;
+use crate::layout::{Region, Stripe};
 
-/// One region with its prefix sums.
+/// The regions with their prefix sums, and the same by target. Memory is linear in the stripes and in the
+/// largest target index.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    pub regions: Vec<PreparedRegion>,
+    /// Per target index: the regions whose cycle names it, ascending.
+    parts: Vec<Vec<Part>>,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct PreparedRegion {
     pub start: u64,
     /// One past the last byte; `u64::MAX` where the region has no end.
     pub end: u64,
     /// Bytes of one turn of the cycle.
-    pub cycle_len: u64,
-    /// Per stripe, in cycle order.
+    pub cycle: Divisor,
+    /// In cycle order; neighbours lie on different targets, so a cycle on one target is one stripe.
     pub stripes: Vec<PreparedStripe>,
-    /// Per target (index): bytes of it in one turn of the cycle.
-    pub per_cycle: Vec<u64>,
-    /// Per target (index): its bytes in all earlier regions, so where this region begins in the component.
-    pub base: Vec<u64>,
-    /// Per target (index): its stripes, as indices into `stripes`, ascending.
-    pub stripes_of: Vec<Vec<u32>>,
+    /// Indices into `stripes`, by target, then in cycle order.
+    by_target: Vec<u32>,
 }
 
-/// One stripe with its place in the cycle and in its target's part of the cycle.
+/// One stripe with its place in the cycle and in its target's component.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PreparedStripe {
     pub target: u32,
     pub width: u64,
     /// Bytes of the cycle before this stripe.
     pub in_cycle: u64,
-    /// Bytes of the same target in the cycle before this stripe.
-    pub in_target: u64,
+    /// Where this stripe's first turn begins in the component.
+    pub in_component: u64,
+    /// Bytes of the same target in one turn.
+    pub per_turn: u64,
 }
 
+/// What one region holds of one target's component.
 #[derive(Clone, Debug)]
-pub(crate) struct Prepared {
-    pub target_count: usize,
-    pub regions: Vec<PreparedRegion>,
+struct Part {
+    region: usize,
+    /// Where the region begins in the component.
+    base: u64,
+    /// Bytes of the target in one turn.
+    per_turn: Divisor,
+    /// Its stripes: a range of the region's `by_target`.
+    from: usize,
+    to: usize,
 }
 
 impl Prepared {
     /// `regions` must be a valid layout.
     pub fn new(regions: &[Region]) -> Self {
-        let target_count =
-            regions.iter().flat_map(|r| &r.cycle).map(|s| s.target as usize + 1).max().unwrap_or(0);
-        let mut base = vec![0; target_count];
-        let mut prepared = Vec::with_capacity(regions.len());
+        let stripes = regions.iter().flat_map(|region| &region.cycle);
+        let targets = stripes.map(|stripe| stripe.target as usize + 1).max().unwrap_or(0);
+        let mut prepared =
+            Self { regions: Vec::with_capacity(regions.len()), parts: vec![Vec::new(); targets] };
         for region in regions {
-            let region = PreparedRegion::new(region, &base);
-            for (target, base) in base.iter_mut().enumerate() {
-                *base += region.bytes_before(target, region.end);
-            }
             prepared.push(region);
         }
-        Self { target_count, regions: prepared }
+        prepared
+    }
+
+    /// Appends the next region: its stripes' places depend on what the earlier regions put on their targets.
+    fn push(&mut self, region: &Region) {
+        let mut next = PreparedRegion::new(region);
+        let mut order: Vec<(u32, u32)> = next.stripes.iter().map(|stripe| stripe.target).zip(0..).collect();
+        order.sort_unstable();
+        for of_target in order.chunk_by(|a, b| a.0 == b.0) {
+            let target = of_target[0].0;
+            let base = self.component_size(target, region.start);
+            let per_turn = of_target.iter().map(|&(_, index)| next.stripes[index as usize].width).sum();
+            let from = next.by_target.len();
+            let mut in_component = base;
+            for &(_, index) in of_target {
+                let stripe = &mut next.stripes[index as usize];
+                (stripe.in_component, stripe.per_turn) = (in_component, per_turn);
+                in_component += stripe.width;
+                next.by_target.push(index);
+            }
+            let to = next.by_target.len();
+            let part = Part { region: self.regions.len(), base, per_turn: Divisor::new(per_turn), from, to };
+            self.parts[target as usize].push(part);
+        }
+        self.regions.push(next);
+    }
+
+    /// One more than the largest target index.
+    pub fn target_count(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Whether any cycle names the target.
+    pub fn uses(&self, target: u32) -> bool {
+        !self.parts_of(target).is_empty()
     }
 
     /// Index of the region that holds `offset`.
     pub fn region_at(&self, offset: u64) -> usize {
         self.regions.partition_point(|region| region.end <= offset)
     }
+
+    /// Bytes on `target` of the first `file_size` bytes of the file.
+    pub fn component_size(&self, target: u32, file_size: u64) -> u64 {
+        let parts = self.parts_of(target);
+        let began = parts.partition_point(|part| self.regions[part.region].start < file_size);
+        let Some(part) = began.checked_sub(1).map(|last| &parts[last]) else { return 0 };
+        let region = &self.regions[part.region];
+        part.base + region.bytes_before(part, file_size.min(region.end) - region.start)
+    }
+
+    /// Where byte `offset` of the component lies in the file. `None` where no file is long enough.
+    pub fn file_offset(&self, target: u32, offset: u64) -> Option<u64> {
+        let parts = self.parts_of(target);
+        // Bases ascend: the last part that begins at or before the offset holds it, if any does.
+        let part = &parts[parts.partition_point(|part| part.base <= offset).checked_sub(1)?];
+        let region = &self.regions[part.region];
+        let (turn, in_turn) = part.per_turn.div_rem(offset - part.base);
+        let of_target = &region.by_target[part.from..part.to];
+        let in_component = part.base + in_turn;
+        let at = of_target.partition_point(|&s| region.stripes[s as usize].in_component <= in_component) - 1;
+        let stripe = &region.stripes[of_target[at] as usize];
+        let in_cycle = stripe.in_cycle + (in_component - stripe.in_component);
+        let within = turn.checked_mul(region.cycle.value())?.checked_add(in_cycle)?;
+        region.start.checked_add(within).filter(|&offset| offset < region.end)
+    }
+
+    fn parts_of(&self, target: u32) -> &[Part] {
+        self.parts.get(target as usize).map_or(&[], Vec::as_slice)
+    }
 }
 
 impl PreparedRegion {
-    fn new(region: &Region, base: &[u64]) -> Self {
-        let mut per_cycle = vec![0; base.len()];
-        let mut stripes_of = vec![Vec::new(); base.len()];
+    /// With what follows from the region alone; [`Prepared::push`] fills in the rest.
+    fn new(region: &Region) -> Self {
+        let mut stripes: Vec<PreparedStripe> = Vec::with_capacity(region.cycle.len());
         let mut cycle_len = 0;
-        let mut stripes = Vec::with_capacity(region.cycle.len());
-        for (index, stripe) in region.cycle.iter().enumerate() {
-            let target = stripe.target as usize;
-            stripes.push(PreparedStripe {
-                target: stripe.target,
-                width: stripe.width,
-                in_cycle: cycle_len,
-                in_target: per_cycle[target],
-            });
-            stripes_of[target].push(index as u32);
-            per_cycle[target] += stripe.width;
-            cycle_len += stripe.width;
+        for &Stripe { target, width } in &region.cycle {
+            match stripes.last_mut() {
+                Some(last) if last.target == target => last.width += width,
+                _ => {
+                    stripes.push(PreparedStripe {
+                        target,
+                        width,
+                        in_cycle: cycle_len,
+                        in_component: 0,
+                        per_turn: 0,
+                    });
+                }
+            }
+            cycle_len += width;
         }
-        Self {
-            start: region.start,
-            end: region.end.unwrap_or(u64::MAX),
-            cycle_len,
-            stripes,
-            per_cycle,
-            base: base.to_vec(),
-            stripes_of,
-        }
+        let by_target = Vec::with_capacity(stripes.len());
+        let end = region.end.unwrap_or(u64::MAX);
+        Self { start: region.start, end, cycle: Divisor::new(cycle_len), stripes, by_target }
     }
 
     /// Index of the stripe that holds byte `in_cycle` of the cycle.
@@ -94,32 +163,26 @@ impl PreparedRegion {
         self.stripes.partition_point(|stripe| stripe.in_cycle + stripe.width <= in_cycle)
     }
 
-    /// Bytes on `target` of this region's part of the file before the file offset `offset`
-    /// (clamped to the region), without those of earlier regions.
-    pub fn bytes_before(&self, target: usize, offset: u64) -> u64 {
-        if self.per_cycle[target] == 0 {
-            return 0;
-        }
-        let within = offset.clamp(self.start, self.end) - self.start;
-        let (turns, rest) = (within / self.cycle_len, within % self.cycle_len);
-        turns.saturating_mul(self.per_cycle[target]).saturating_add(self.partial(target, rest))
+    /// Bytes that the first `within` bytes of the region put on the part's target.
+    fn bytes_before(&self, part: &Part, within: u64) -> u64 {
+        let (turns, rest) = self.cycle.div_rem(within);
+        let of_target = &self.by_target[part.from..part.to];
+        let began = of_target.partition_point(|&s| self.stripes[s as usize].in_cycle < rest);
+        let in_turn = began.checked_sub(1).map_or(0, |last| {
+            let stripe = &self.stripes[of_target[last] as usize];
+            stripe.in_component - part.base + (rest - stripe.in_cycle).min(stripe.width)
+        });
+        turns * part.per_turn.value() + in_turn
     }
 
-    /// Bytes of `target` in the first `rest` bytes of the cycle; O(log stripes).
-    fn partial(&self, target: usize, rest: u64) -> u64 {
-        let of_target = &self.stripes_of[target];
-        let after = of_target.partition_point(|&s| self.stripes[s as usize].in_cycle < rest);
-        match after.checked_sub(1) {
-            None => 0,
-            Some(last) => {
-                let stripe = &self.stripes[of_target[last] as usize];
-                stripe.in_target + (rest - stripe.in_cycle).min(stripe.width)
-            }
+    /// Adds to `out[t]` what the bytes `from..to` of the region put on every target t.
+    pub fn add_bytes(&self, from: u64, to: u64, out: &mut [u64]) {
+        let (from_turn, from_rest) = self.cycle.div_rem(from);
+        let (to_turn, to_rest) = self.cycle.div_rem(to);
+        let turns = to_turn - from_turn;
+        for stripe in &self.stripes {
+            let covered = |rest: u64| rest.saturating_sub(stripe.in_cycle).min(stripe.width);
+            out[stripe.target as usize] += turns * stripe.width + covered(to_rest) - covered(from_rest);
         }
-    }
-
-    /// Whether the region puts anything on `target`.
-    pub fn uses(&self, target: usize) -> bool {
-        self.per_cycle[target] > 0
     }
 }

@@ -1,18 +1,12 @@
-//! Bytes per target without walking the stripes, and file size against component sizes.
+//! Bytes per target without walking the file's stripes, and file size against component sizes.
 
 use crate::layout::{Layout, MAX_OFFSET};
 
 impl Layout {
     /// Bytes on `target` of the first `file_size` bytes of the file: the size that its component has when the
-    /// file is full. O(regions · log stripes).
+    /// file is full. O(log regions + log stripes of a cycle).
     pub fn component_size(&self, target: u32, file_size: u64) -> u64 {
-        let target = target as usize;
-        if target >= self.target_count() {
-            return 0;
-        }
-        let index = self.prepared.region_at(file_size.min(MAX_OFFSET));
-        let region = &self.prepared.regions[index.min(self.prepared.regions.len() - 1)];
-        region.base[target] + region.bytes_before(target, file_size.min(MAX_OFFSET))
+        self.prepared.component_size(target, file_size.min(MAX_OFFSET))
     }
 
     /// Bytes on `target` of the file extent of `len` bytes at `offset`.
@@ -20,27 +14,41 @@ impl Layout {
         self.component_size(target, offset.saturating_add(len)) - self.component_size(target, offset)
     }
 
-    /// Writes into `out[t]` the bytes of the extent on every target `t`; `out` has at least
-    /// [`Layout::target_count`] elements, those past it are set to 0. O(targets · log stripes).
+    /// Writes into `out[t]` the bytes of the extent on every target `t`; those past [`Layout::target_count`] are
+    /// set to 0. O(targets + stripes of a cycle) per region that the extent touches; nothing is allocated.
+    ///
+    /// # Panics
+    /// If `out` has fewer than [`Layout::target_count`] elements.
     pub fn bytes_per_target(&self, offset: u64, len: u64, out: &mut [u64]) {
-        for (target, bytes) in out.iter_mut().enumerate() {
-            *bytes = self.bytes_on(target as u32, offset, len);
+        assert!(out.len() >= self.target_count(), "one element per target");
+        out.fill(0);
+        let end = offset.saturating_add(len).min(MAX_OFFSET);
+        if offset >= end {
+            return;
+        }
+        for region in &self.prepared.regions[self.prepared.region_at(offset)..] {
+            if region.start >= end {
+                break;
+            }
+            region.add_bytes(offset.max(region.start) - region.start, end.min(region.end) - region.start, out);
         }
     }
 
-    /// How many targets an extent touches.
+    /// How many targets an extent touches. O(targets · log stripes of a cycle).
     pub fn targets_touched(&self, offset: u64, len: u64) -> usize {
-        (0..self.target_count()).filter(|&target| self.bytes_on(target as u32, offset, len) > 0).count()
+        (0..self.target_count() as u32).filter(|&target| self.bytes_on(target, offset, len) > 0).count()
     }
 
     /// The size of a file whose component on target `t` has `component_sizes[t]` bytes: one past the file offset
-    /// of the last byte of any component. A component longer than any file could make it counts as far as it can.
+    /// of the last byte of any component.
+    ///
+    /// A component that is longer than the layout allows (its target is used only in a region that ends) counts
+    /// as far as it can: up to its last byte in the file. Sizes past the layout's targets do not count.
     pub fn file_size(&self, component_sizes: &[u64]) -> u64 {
-        (0..self.target_count() as u32)
-            .zip(component_sizes)
-            .filter(|&(_, &size)| size > 0)
-            .map(|(target, &size)| self.file_offset(target, size - 1).map_or(0, |last| last + 1))
-            .max()
-            .unwrap_or(0)
+        let reaches = |(target, &size): (u32, &u64)| {
+            let last = size.min(self.component_size(target, MAX_OFFSET)).checked_sub(1)?;
+            self.file_offset(target, last).map(|offset| offset + 1)
+        };
+        (0..self.target_count() as u32).zip(component_sizes).filter_map(reaches).max().unwrap_or(0)
     }
 }
