@@ -8,8 +8,8 @@
 //! if let Some(reason) = trace.incomplete() { .. }
 //! let summary = Summary::of(&trace)?;                 // one pass, bounded memory
 //! let mut requests = trace.requests()?;               // a second pass, in order of start
-//! while let Some(batch) = requests.next_batch()? {    // &[Request]
-//!     for request in batch { .. }
+//! while let Some(batch) = requests.next_batch()? {
+//!     for request in batch.requests { .. }        // its file: batch.files[request.file]
 //! }
 //! ```
 //!
@@ -24,12 +24,16 @@ mod error;
 pub mod file;
 #[cfg(feature = "files")]
 pub mod pattern;
+#[cfg(feature = "files")]
+pub mod summary;
 
 pub use record::{Flags, Op, ProcessInfo, Request};
 
 #[cfg(feature = "files")]
 pub use error::TraceError;
 #[cfg(feature = "files")]
-pub use file::{Meta, Requests, Trace, TraceWriter};
+pub use file::{Batch, Meta, Requests, Trace, TraceWriter};
 #[cfg(feature = "files")]
 pub use pattern::pattern_of;
+#[cfg(feature = "files")]
+pub use summary::{Class, Classifier, Summary};

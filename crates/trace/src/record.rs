@@ -2,6 +2,7 @@
 
 /// What a call did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "files", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 #[repr(u8)]
 pub enum Op {
     /// A descriptor of the file came to be; `size` is the file's size then, if known, else 0.

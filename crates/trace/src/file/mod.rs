@@ -10,5 +10,5 @@ mod writer;
 mod tests;
 
 pub use meta::Meta;
-pub use reader::{Requests, Trace};
+pub use reader::{Batch, Requests, Trace};
 pub use writer::TraceWriter;

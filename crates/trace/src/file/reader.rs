@@ -94,6 +94,15 @@ fn open_parquet(path: &Path) -> Result<SerializedFileReader<Source>, TraceError>
         .map_err(|error| TraceError::damaged(path, format!("is not a readable trace ({error})")))
 }
 
+/// Some rows of a trace.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// The rows, in order of start.
+    pub requests: &'a [Request],
+    /// The names of all files from the first row on: [`Request::file`] is an index.
+    pub files: &'a [String],
+}
+
 /// The rows of a trace, batch by batch.
 pub struct Requests {
     parquet: SerializedFileReader<Source>,
@@ -155,7 +164,7 @@ impl Files {
 
 impl Requests {
     /// The next rows, in order of start; `None` after the last.
-    pub fn next_batch(&mut self) -> Result<Option<&[Request]>, TraceError> {
+    pub fn next_batch(&mut self) -> Result<Option<Batch<'_>>, TraceError> {
         loop {
             if self.columns.is_none() && !self.open_row_group()? {
                 return Ok(None);
@@ -167,21 +176,11 @@ impl Requests {
                 .map_err(|error| TraceError::damaged(&self.path, format!("damaged trace ({error})")))?;
             if columns.rows() > 0 {
                 self.fill_batch()?;
-                return Ok(Some(&self.batch));
+                return Ok(Some(Batch { requests: &self.batch, files: &self.files.names }));
             }
             self.columns = None;
             self.files.forget_addresses();
         }
-    }
-
-    /// The name of a file, by a number that a returned request had.
-    pub fn file_name(&self, file: u32) -> &str {
-        &self.files.names[file as usize]
-    }
-
-    /// The names of all files so far: [`Request::file`] is an index.
-    pub fn file_names(&self) -> &[String] {
-        &self.files.names
     }
 
     fn open_row_group(&mut self) -> Result<bool, TraceError> {

@@ -54,13 +54,13 @@ fn what_is_written_is_read() {
     let mut requests = trace.requests().unwrap();
     let mut seen = 0;
     while let Some(batch) = requests.next_batch().unwrap() {
-        for got in batch {
+        assert_eq!(batch.files, ["/a", "/b"]);
+        for got in batch.requests {
             assert_eq!(*got, request(seen));
             seen += 1;
         }
     }
     assert_eq!(seen, n);
-    assert_eq!(requests.file_names(), ["/a", "/b"]);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
 }
 

@@ -1,0 +1,61 @@
+//! A second pass: every request with the concurrency that the first pass found for its phase.
+
+use super::Summary;
+use super::grouping::Grouping;
+use super::streams::Step;
+use crate::{ProcessInfo, Request};
+
+/// What a read or write is, seen from the whole trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Class {
+    /// Index into [`Summary::groups`].
+    pub group: u32,
+    /// The phase's number in its group.
+    pub phase: u32,
+    /// `p`: processes in the phase.
+    pub processes: u32,
+    /// `c`: the most of them on one node.
+    pub per_node: u32,
+    /// How it follows its stream's last request.
+    pub step: Step,
+}
+
+/// Classifies the requests of a trace in a second pass over it:
+///
+/// ```text
+/// let mut classifier = Classifier::new(&summary, trace.processes());
+/// while let Some(batch) = requests.next_batch()? {
+///     for request in batch.requests {
+///         if let Some(class) = classifier.classify(request) { .. }
+///     }
+/// }
+/// ```
+pub struct Classifier<'a> {
+    summary: &'a Summary,
+    grouping: Grouping,
+}
+
+impl<'a> Classifier<'a> {
+    /// For the trace that `summary` was made from, and its processes.
+    pub fn new(summary: &'a Summary, processes: &[ProcessInfo]) -> Classifier<'a> {
+        let mut grouping = Grouping::new(processes);
+        let names: Vec<String> = summary.files.iter().map(|file| file.name.clone()).collect();
+        grouping.files(&names);
+        Classifier { summary, grouping }
+    }
+
+    /// The class of a read or write that moved at least a byte; `None` for all other calls. All requests of the trace
+    /// must be passed, in its order.
+    pub fn classify(&mut self, request: &Request) -> Option<Class> {
+        let place = self.grouping.place(request)?;
+        let phases = &self.summary.groups[place.group as usize].phases;
+        let concurrency = phases.concurrency(place.phase);
+        Some(Class {
+            group: place.group,
+            phase: place.phase,
+            processes: concurrency.processes,
+            per_node: concurrency.per_node,
+            step: place.step,
+        })
+    }
+}

@@ -1,0 +1,247 @@
+//! Phases: who accesses a group of files together, and so the concurrency `p` and the processes per node `c`.
+//!
+//! Overlap in time says little about that: on a fast page cache, 16 ranks that write at once hardly ever overlap.
+//! So phases follow the processes' order, not the clock. Per file group, and over its reads and writes only:
+//!
+//! - Each process is in one phase at a time, and only ever goes on to later ones. A phase has one operation.
+//! - A request with the operation of its process's phase stays in it. Otherwise the process goes to the *first*
+//!   later phase with that operation that another process has opened already; if there is none, it opens a new one.
+//!   (So all ranks' first writes are one phase, all their first reads after it the next, and so on, however the
+//!   ranks are scheduled.)
+//! - A *gap* closes all phases: nothing in the group for longer than everything since the last gap took, and for
+//!   at least [`GAP_NS`].
+//!
+//! `p` of a phase is the number of processes in it, `c` the largest number of them on one node.
+
+use std::collections::VecDeque;
+
+use serde::Serialize;
+
+use super::hash::IntMap;
+use crate::Op;
+
+/// The shortest pause that ends a phase, nanoseconds.
+pub const GAP_NS: u64 = 100_000_000;
+
+/// So many phases can still be joined; a process that lags further behind joins the oldest of them.
+const OPEN_PHASES: usize = 1024;
+
+/// After so many phases of one group no new one is opened: processes stay in theirs, whatever they do.
+const MAX_PHASES: usize = 1 << 20;
+
+/// So many phases of a group are kept with times and bytes.
+const DETAILED_PHASES: usize = 1024;
+
+/// A phase of a file group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Phase {
+    /// What its processes do: read or write.
+    pub op: Op,
+    /// `p`: the processes in it.
+    pub processes: u32,
+    /// `c`: the most of them on one node.
+    pub per_node: u32,
+    /// Reads or writes.
+    pub requests: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Start of its first request.
+    pub start_ns: u64,
+    /// End of its last request.
+    pub end_ns: u64,
+}
+
+/// The finished phases of a file group, by number.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Phases {
+    /// The first phases, with all that is known of them (up to 1024).
+    pub first: Vec<Phase>,
+    /// Per (p, c): what was done with it.
+    pub by_concurrency: Vec<Concurrency>,
+    /// Per phase: index into `by_concurrency`.
+    #[serde(skip)]
+    concurrency_of: Vec<u32>,
+}
+
+/// All phases of one operation with the same concurrency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Concurrency {
+    /// Read or write.
+    pub op: Op,
+    /// `p`.
+    pub processes: u32,
+    /// `c`.
+    pub per_node: u32,
+    /// How many phases.
+    pub phases: u64,
+    /// Their requests.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Phases {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.concurrency_of.len()
+    }
+
+    /// Whether nothing was read or written.
+    pub fn is_empty(&self) -> bool {
+        self.concurrency_of.is_empty()
+    }
+
+    /// The concurrency of a phase.
+    pub fn concurrency(&self, phase: u32) -> &Concurrency {
+        &self.by_concurrency[self.concurrency_of[phase as usize] as usize]
+    }
+
+    fn add(&mut self, phase: Phase) {
+        let same =
+            |c: &Concurrency| (c.op, c.processes, c.per_node) == (phase.op, phase.processes, phase.per_node);
+        // From the end: neighbours are alike.
+        let index = self.by_concurrency.iter().rposition(same).unwrap_or_else(|| {
+            let Phase { op, processes, per_node, .. } = phase;
+            let empty = Concurrency { op, processes, per_node, phases: 0, requests: 0, bytes: 0 };
+            self.by_concurrency.push(empty);
+            self.by_concurrency.len() - 1
+        });
+        let class = &mut self.by_concurrency[index];
+        class.phases += 1;
+        class.requests += phase.requests;
+        class.bytes += phase.bytes;
+        self.concurrency_of.push(index as u32);
+        if self.first.len() < DETAILED_PHASES {
+            self.first.push(phase);
+        }
+    }
+}
+
+/// A phase that can still be joined.
+struct OpenPhase {
+    phase: Phase,
+    /// Processes per node.
+    nodes: IntMap<u32, u32>,
+}
+
+/// Finds the phases of one file group. Deterministic: the same requests give the same numbers again.
+#[derive(Default)]
+pub(super) struct PhaseTracker {
+    open: VecDeque<OpenPhase>,
+    /// The number of `open[0]`.
+    first_open: usize,
+    /// The phase each process is in, if that is still open.
+    phase_of: IntMap<u32, usize>,
+    /// Start of the first request after the last gap, end of the last request.
+    span_ns: Option<(u64, u64)>,
+    done: Phases,
+}
+
+/// What the tracker needs to know of a request.
+#[derive(Clone, Copy)]
+pub(super) struct Visit {
+    pub(super) process: u32,
+    pub(super) node: u32,
+    pub(super) op: Op,
+    pub(super) bytes: u64,
+    pub(super) start_ns: u64,
+    pub(super) end_ns: u64,
+}
+
+impl PhaseTracker {
+    /// The number of the request's phase. Requests must come in order of their start.
+    pub(super) fn visit(&mut self, visit: &Visit) -> u32 {
+        self.close_at_gap(visit);
+        let number = match self.phase_of.get(&visit.process) {
+            Some(number) if *number >= self.first_open && self.at(*number).op == visit.op => *number,
+            present => {
+                let number = self.next_phase(present.copied(), visit);
+                self.enter(number, visit);
+                number
+            }
+        };
+        let phase = &mut self.open[number - self.first_open].phase;
+        phase.requests += 1;
+        phase.bytes += visit.bytes;
+        phase.end_ns = phase.end_ns.max(visit.end_ns);
+        number as u32
+    }
+
+    /// All phases, the open ones too.
+    pub(super) fn finish(mut self) -> Phases {
+        self.close_all();
+        self.done
+    }
+
+    fn at(&self, number: usize) -> &Phase {
+        &self.open[number - self.first_open].phase
+    }
+
+    fn close_at_gap(&mut self, visit: &Visit) {
+        match &mut self.span_ns {
+            Some((start_ns, end_ns)) => {
+                let longest_ns = (*end_ns - *start_ns).max(GAP_NS);
+                if visit.start_ns.saturating_sub(*end_ns) > longest_ns {
+                    self.span_ns = Some((visit.start_ns, visit.end_ns));
+                    self.close_all();
+                } else {
+                    *end_ns = visit.end_ns.max(*end_ns);
+                }
+            }
+            None => self.span_ns = Some((visit.start_ns, visit.end_ns)),
+        }
+    }
+
+    /// The first open phase after the process's present one with the operation, or a new one.
+    fn next_phase(&mut self, present: Option<usize>, visit: &Visit) -> usize {
+        let from = present.map_or(0, |number| (number + 1).saturating_sub(self.first_open));
+        let found = (from..self.open.len()).find(|i| self.open[*i].phase.op == visit.op);
+        if let Some(i) = found {
+            return self.first_open + i;
+        }
+        let end = self.first_open + self.open.len();
+        if end >= MAX_PHASES && !self.open.is_empty() {
+            return present.filter(|number| *number >= self.first_open).unwrap_or(end - 1);
+        }
+        if self.open.len() == OPEN_PHASES {
+            self.close_first();
+        }
+        let phase = Phase {
+            op: visit.op,
+            processes: 0,
+            per_node: 0,
+            requests: 0,
+            bytes: 0,
+            start_ns: visit.start_ns,
+            end_ns: visit.end_ns,
+        };
+        self.open.push_back(OpenPhase { phase, nodes: IntMap::default() });
+        end
+    }
+
+    fn enter(&mut self, number: usize, visit: &Visit) {
+        if self.phase_of.insert(visit.process, number) == Some(number) {
+            return;
+        }
+        let open = &mut self.open[number - self.first_open];
+        let on_node = open.nodes.entry(visit.node).or_default();
+        *on_node += 1;
+        open.phase.processes += 1;
+        open.phase.per_node = open.phase.per_node.max(*on_node);
+    }
+
+    fn close_first(&mut self) {
+        if let Some(open) = self.open.pop_front() {
+            self.first_open += 1;
+            self.done.add(open.phase);
+        }
+    }
+
+    fn close_all(&mut self) {
+        while !self.open.is_empty() {
+            self.close_first();
+        }
+        // Nobody can be in an open phase now.
+        self.phase_of.clear();
+    }
+}

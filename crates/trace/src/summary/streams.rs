@@ -1,0 +1,59 @@
+//! Streams: the reads, or the writes, of one process in one file, one after the other.
+
+use serde::Serialize;
+
+use super::hash::IntMap;
+use crate::{Op, Request};
+
+/// After so many streams all are forgotten and start anew: the memory's bound (some 50 MiB).
+const MAX_STREAMS: usize = 1 << 20;
+
+/// How a request follows the one before it in its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Step {
+    /// It is the stream's first.
+    First,
+    /// It starts where the last one ended.
+    Sequential,
+    /// It starts as far from the last one's start as that did from its predecessor's: the distance in bytes.
+    Strided(i64),
+    /// None of these.
+    Random,
+}
+
+struct Stream {
+    offset: u64,
+    end: u64,
+    distance: Option<i64>,
+}
+
+/// All streams of a trace.
+#[derive(Default)]
+pub(super) struct Streams {
+    streams: IntMap<(u64, u32), Stream>,
+}
+
+impl Streams {
+    /// How this read or write follows. Requests must come in order of their start.
+    pub(super) fn step(&mut self, request: &Request) -> Step {
+        if self.streams.len() >= MAX_STREAMS {
+            self.streams.clear();
+        }
+        let key = (u64::from(request.process) << 1 | u64::from(request.op == Op::Write), request.file);
+        let end = request.offset.saturating_add(request.bytes());
+        let Some(stream) = self.streams.get_mut(&key) else {
+            self.streams.insert(key, Stream { offset: request.offset, end, distance: None });
+            return Step::First;
+        };
+        let distance = request.offset.wrapping_sub(stream.offset) as i64;
+        let step = if request.offset == stream.end {
+            Step::Sequential
+        } else if stream.distance == Some(distance) {
+            Step::Strided(distance)
+        } else {
+            Step::Random
+        };
+        *stream = Stream { offset: request.offset, end, distance: Some(distance) };
+        step
+    }
+}
