@@ -120,6 +120,14 @@ pub fn close_public(raw: RawFd) {
     close_raw(raw);
 }
 
+/// In a forked child: closes a private descriptor whose owner is a thread that only the parent has.
+pub fn close_inherited(raw: RawFd) {
+    if is_private(raw) {
+        unregister(raw);
+        close_raw(raw);
+    }
+}
+
 /// Whether `raw` is a private descriptor of this library (of any copy of it in this process image and its parents by
 /// fork). Lock-free, a few ns.
 pub fn is_private(raw: RawFd) -> bool {

@@ -188,6 +188,9 @@ pub trait Sys: Send + Sync {
     /// meanwhile); at once when that is past.
     fn sleep_until_ns(&self, until_ns: u64);
 
+    /// The effective user, who owns what `open` creates.
+    fn user(&self) -> u32;
+
     /// Writes a line to descriptor 2, ignoring failure.
     fn say(&self, line: &[u8]);
 

@@ -67,6 +67,34 @@ pub fn say(line: &[u8]) {
     let _ = syscall!(libc::SYS_write, 2, line.as_ptr(), line.len());
 }
 
+/// Fills memory with zeros as read(2) would: by the kernel, so that invalid memory gives EFAULT. Where there is no
+/// /dev/zero the memory is written to directly.
+///
+/// # Safety
+/// No Rust reference to the buffer is alive.
+pub unsafe fn zero(buffer: *mut u8, len: usize) -> Result<()> {
+    if len == 0 {
+        return Ok(());
+    }
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+    let Ok(source) = syscall!(libc::SYS_openat, libc::AT_FDCWD, c"/dev/zero".as_ptr(), flags, 0) else {
+        // SAFETY: the caller's promise; invalid memory is a fault of the caller here.
+        unsafe { buffer.write_bytes(0, len) };
+        return Ok(());
+    };
+    let mut done = 0;
+    let mut result = Ok(());
+    while done < len && result.is_ok() {
+        match syscall!(libc::SYS_read, source, buffer.wrapping_add(done), len - done) {
+            Ok(more) => done += more,
+            Err(Errno::INTR) => {}
+            Err(error) => result = Err(error),
+        }
+    }
+    let _ = syscall!(libc::SYS_close, source);
+    result
+}
+
 /// fcntl with a `struct flock`: the OFD lock commands.
 pub(crate) fn fcntl_lock(fd: BorrowedFd<'_>, command: i32, lock: &libc::flock) -> Result<()> {
     syscall!(libc::SYS_fcntl, fd.as_raw_fd(), command, std::ptr::from_ref(lock)).map(|_| ())
@@ -97,6 +125,19 @@ mod tests {
             assert_eq!(pread(fd, bad, 10, 0), Err(Errno::FAULT));
             assert_eq!(*libc::__errno_location(), 77);
         }
+    }
+
+    #[test]
+    fn zeros_come_from_the_kernel() {
+        let mut memory = vec![7u8; 100_000];
+        // SAFETY: memory of this frame, and an address that only the kernel follows.
+        unsafe {
+            assert_eq!(zero(memory.as_mut_ptr(), 99_999), Ok(()));
+            assert_eq!(zero(8 as *mut u8, 10), Err(Errno::FAULT));
+            assert_eq!(zero(8 as *mut u8, 0), Ok(()));
+        }
+        assert!(memory[..99_999].iter().all(|&byte| byte == 0));
+        assert_eq!(memory[99_999], 7);
     }
 
     #[test]

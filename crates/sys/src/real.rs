@@ -209,6 +209,10 @@ impl Sys for Real {
         let _ = set_current_timer_slack(slack);
     }
 
+    fn user(&self) -> u32 {
+        rustix::process::geteuid().as_raw()
+    }
+
     fn say(&self, line: &[u8]) {
         // SAFETY: if 2 is closed the call fails.
         let _ = rustix::io::write(unsafe { crate::fd::borrow(2) }, line);

@@ -1,11 +1,17 @@
 //! The component files of one logical file.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
-use stripewise_sys::{Fd, Mode, OFlags, Stat, SysRef, Timestamps};
+use stripewise_sys::{Errno, Fd, Kind, Mode, OFlags, Stat, SysRef, Timestamps};
 
+use crate::paths::{self, Name};
 use crate::{FanOut, FileId, Server, Target, TargetError};
+
+/// Components opened with the set; more would use up a process's descriptors for a few files.
+const OPENED_AT_ONCE: usize = 64;
 
 /// How components are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,15 +26,20 @@ pub struct Opening {
 ///
 /// The first 64 components are opened with the set, so that it keeps working after the names are gone; later ones when
 /// they are first used. May be shared by threads and survives fork (the child has the same descriptors).
-#[derive(Debug)]
 pub struct ComponentSet {
-    _id: FileId,
+    sys: SysRef,
+    id: FileId,
+    opening: Opening,
+    targets: Vec<Arc<Target>>,
+    files: Vec<Slot>,
+    servers: Vec<Option<Server>>,
 }
 
 impl ComponentSet {
     /// Creates all components, empty, with `mode` (exactly: no umask), opened for reading and writing.
     ///
-    /// All or nothing: after a failure those created are removed again. A crash leaves orphans ([`crate::list_components`]).
+    /// All or nothing: after a failure those created are removed again. A crash leaves orphans
+    /// ([`crate::list_components`]).
     ///
     /// # Errors
     /// [`TargetError`] of the first target that fails.
@@ -38,8 +49,22 @@ impl ComponentSet {
         id: FileId,
         mode: Mode,
     ) -> Result<Self, TargetError> {
-        let _ = (sys, targets, id, mode);
-        todo!()
+        let opening = Opening { read_only: false, flags: OFlags::empty() };
+        let mut set = Self::closed(sys, targets, id, opening);
+        for index in 0..set.len() {
+            let created = paths::create(sys, &set.targets[index], id, Name::Component(index as u32), mode);
+            match created {
+                Ok(fd) if index < OPENED_AT_ONCE => set.files[index] = Slot::opened(fd),
+                Ok(_) => {}
+                Err(error) => {
+                    for (number, target) in (0..).zip(&set.targets[..index]) {
+                        let _ = paths::remove(sys, target, id, Name::Component(number));
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(set)
     }
 
     /// Opens existing components.
@@ -52,39 +77,76 @@ impl ComponentSet {
         id: FileId,
         opening: Opening,
     ) -> Result<Self, TargetError> {
-        let _ = (sys, targets, id, opening);
-        todo!()
+        let set = Self::closed(sys, targets, id, opening);
+        for index in 0..set.len().min(OPENED_AT_ONCE) {
+            set.fd(index)?;
+        }
+        Ok(set)
     }
 
-    /// From now on component `n` is paced as emulated server `servers[n]`; `None`: not emulated.
+    fn closed(sys: &SysRef, targets: Vec<Arc<Target>>, id: FileId, opening: Opening) -> Self {
+        let files = targets.iter().map(|_| Slot::default()).collect();
+        Self { sys: sys.clone(), id, opening, targets, files, servers: Vec::new() }
+    }
+
+    /// From now on component `n` is paced as emulated server `servers[n]`; `None` (or a list too short): not emulated.
     #[must_use]
-    pub fn with_servers(self, servers: Vec<Option<Server>>) -> Self {
-        let _ = servers;
-        todo!()
+    pub fn with_servers(mut self, servers: Vec<Option<Server>>) -> Self {
+        self.servers = servers;
+        self
+    }
+
+    /// The name that all components share.
+    pub fn id(&self) -> FileId {
+        self.id
     }
 
     /// Number of components.
     pub fn len(&self) -> usize {
-        todo!()
+        self.targets.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.targets.is_empty()
     }
 
     /// The targets, in order.
     pub fn targets(&self) -> &[Arc<Target>] {
-        todo!()
+        &self.targets
+    }
+
+    /// The emulated server of a component, if it has one.
+    pub fn server(&self, component: u32) -> Option<&Server> {
+        self.servers.get(component as usize)?.as_ref()
+    }
+
+    /// Whether any component is emulated.
+    pub(crate) fn is_emulated(&self) -> bool {
+        self.servers.iter().any(Option::is_some)
+    }
+
+    /// Whether all are.
+    pub(crate) fn is_all_emulated(&self) -> bool {
+        self.servers.iter().flatten().count() >= self.len()
     }
 
     /// The descriptor of component `index`; opened now if it was not.
     ///
     /// # Errors
-    /// As [`ComponentSet::open`].
+    /// As [`ComponentSet::open`]; ENOENT when there is no such component.
     pub fn fd(&self, index: usize) -> Result<BorrowedFd<'_>, TargetError> {
-        let _ = index;
-        todo!()
+        let (Some(slot), Some(target)) = (self.files.get(index), self.targets.get(index)) else {
+            let path = PathBuf::from(format!("{}.{index}", self.id));
+            return Err(TargetError::Io { path, what: "no such component", errno: Errno::NOENT });
+        };
+        if let Some(fd) = slot.get() {
+            return Ok(fd);
+        }
+        let access = if self.opening.read_only { OFlags::RDONLY } else { OFlags::RDWR };
+        let flags = access | self.opening.flags;
+        let fd = paths::open(&self.sys, target, self.id, Name::Component(index as u32), flags)?;
+        Ok(slot.fill(fd))
     }
 
     /// The sizes of all components, bytes.
@@ -92,7 +154,7 @@ impl ComponentSet {
     /// # Errors
     /// [`TargetError::Io`].
     pub fn sizes(&self) -> Result<Vec<u64>, TargetError> {
-        todo!()
+        Ok(self.stats()?.iter().map(|stat| stat.st_size as u64).collect())
     }
 
     /// fstat of all components.
@@ -100,7 +162,7 @@ impl ComponentSet {
     /// # Errors
     /// [`TargetError::Io`].
     pub fn stats(&self) -> Result<Vec<Stat>, TargetError> {
-        todo!()
+        (0..self.len()).map(|index| self.named(index, "fstat", self.sys.stat(self.fd(index)?))).collect()
     }
 
     /// Cuts (or lengthens, under the caller's lock) component `index` to exactly `size` bytes.
@@ -108,8 +170,7 @@ impl ComponentSet {
     /// # Errors
     /// [`TargetError::Io`].
     pub fn truncate(&self, index: usize, size: u64) -> Result<(), TargetError> {
-        let _ = (index, size);
-        todo!()
+        self.named(index, "ftruncate", self.sys.truncate(self.fd(index)?, size))
     }
 
     /// Makes component `index` at least `size` bytes long; never shortens it, whatever races.
@@ -117,8 +178,7 @@ impl ComponentSet {
     /// # Errors
     /// [`TargetError::Io`], ENOSPC among them.
     pub fn grow(&self, index: usize, size: u64) -> Result<(), TargetError> {
-        let _ = (index, size);
-        todo!()
+        self.named(index, "fallocate", self.sys.grow(self.fd(index)?, size))
     }
 
     /// Syncs all components at once. Not paced under emulation.
@@ -126,16 +186,24 @@ impl ComponentSet {
     /// # Errors
     /// The first failure; all were tried.
     pub fn sync(&self, fan_out: &FanOut, data_only: bool) -> Result<(), TargetError> {
-        let _ = (fan_out, data_only);
-        todo!()
+        let results = fan_out.sync(self, data_only);
+        results.into_iter().enumerate().try_for_each(|(index, result)| self.named(index, "fsync", result))
     }
 
-    /// Makes the names of the components durable: syncs the directories that lead to them.
+    /// Makes the names of the components and the manifest copy durable: syncs that copy and all directories that lead
+    /// to them, up to the targets' own.
     ///
     /// # Errors
     /// [`TargetError::Io`].
     pub fn sync_names(&self) -> Result<(), TargetError> {
-        todo!()
+        if let Some(target) = self.targets.first() {
+            match paths::open(&self.sys, target, self.id, Name::Manifest, OFlags::RDONLY) {
+                Ok(copy) => self.named(0, "fsync of the manifest copy", self.sys.sync(copy.as_fd()))?,
+                Err(error) if error.errno() == Errno::NOENT => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.targets.iter().try_for_each(|target| paths::sync_directories(&self.sys, target, self.id))
     }
 
     /// Removes the names of all components and of the manifest copy; open descriptors go on working. Those already gone
@@ -144,8 +212,7 @@ impl ComponentSet {
     /// # Errors
     /// The first failure.
     pub fn remove(sys: &SysRef, targets: &[Arc<Target>], id: FileId) -> Result<(), TargetError> {
-        let _ = (sys, targets, id);
-        todo!()
+        each_name(targets, |target, name| paths::remove(sys, target, id, name))
     }
 
     /// chmod of all components and the manifest copy.
@@ -153,17 +220,23 @@ impl ComponentSet {
     /// # Errors
     /// The first failure; all were tried.
     pub fn set_mode(&self, mode: Mode) -> Result<(), TargetError> {
-        let _ = mode;
-        todo!()
+        each_name(&self.targets, |target, name| {
+            paths::change(target, self.id, name, "chmod", |dir, path| {
+                self.sys.set_mode(Kind::Named(Some(dir), path), mode)
+            })
+        })
     }
 
-    /// chown of all components and the manifest copy.
+    /// chown of all components and the manifest copy; `None` leaves that one.
     ///
     /// # Errors
     /// The first failure; all were tried.
     pub fn set_owner(&self, user: Option<u32>, group: Option<u32>) -> Result<(), TargetError> {
-        let _ = (user, group);
-        todo!()
+        each_name(&self.targets, |target, name| {
+            paths::change(target, self.id, name, "chown", |dir, path| {
+                self.sys.set_owner(Kind::Named(Some(dir), path), user, group)
+            })
+        })
     }
 
     /// utimens of all components.
@@ -171,17 +244,26 @@ impl ComponentSet {
     /// # Errors
     /// The first failure; all were tried.
     pub fn set_times(&self, times: &Timestamps) -> Result<(), TargetError> {
-        let _ = times;
-        todo!()
+        let set = |index| {
+            let result = self.sys.set_times(Kind::Open(self.fd(index)?), times);
+            self.named(index, "utimensat", result)
+        };
+        first_failure((0..self.len()).map(set))
     }
 
-    /// Creates `ID.manifest` beside component 0 with `text`, whole or not at all.
+    /// Creates `ID.manifest` beside component 0 with `text` in it, removed again when that fails. Not synced
+    /// ([`ComponentSet::sync_names`] does).
     ///
     /// # Errors
     /// [`TargetError::Io`], EEXIST when it exists.
     pub fn create_manifest(&self, text: &[u8], mode: Mode) -> Result<(), TargetError> {
-        let _ = (text, mode);
-        todo!()
+        let target = self.manifest_target()?;
+        let file = paths::create(&self.sys, target, self.id, Name::Manifest, mode)?;
+        let written = self.sys.write_all_at(file.as_fd(), text, 0);
+        if written.is_err() {
+            let _ = paths::remove(&self.sys, target, self.id, Name::Manifest);
+        }
+        written.map_err(|errno| paths::failure(target, self.id, Name::Manifest, "write", errno))
     }
 
     /// Opens `ID.manifest`, a new open file description each time (so each has OFD locks of its own).
@@ -189,7 +271,87 @@ impl ComponentSet {
     /// # Errors
     /// [`TargetError::Io`].
     pub fn open_manifest(&self, flags: OFlags) -> Result<Fd, TargetError> {
-        let _ = flags;
-        todo!()
+        paths::open(&self.sys, self.manifest_target()?, self.id, Name::Manifest, flags)
+    }
+
+    fn manifest_target(&self) -> Result<&Target, TargetError> {
+        let path = || PathBuf::from(format!("{}.manifest", self.id));
+        let none = || TargetError::Io { path: path(), what: "no target", errno: Errno::NOENT };
+        self.targets.first().map(Arc::as_ref).ok_or_else(none)
+    }
+
+    /// Adds the component's path to an errno.
+    fn named<T>(&self, index: usize, what: &'static str, result: Result<T, Errno>) -> Result<T, TargetError> {
+        let name = Name::Component(index as u32);
+        result.map_err(|errno| paths::failure(&self.targets[index], self.id, name, what, errno))
     }
 }
+
+impl std::fmt::Debug for ComponentSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let targets: Vec<&Path> = self.targets.iter().map(|target| target.path()).collect();
+        f.debug_struct("ComponentSet").field("id", &self.id).field("targets", &targets).finish_non_exhaustive()
+    }
+}
+
+/// Calls `change` for every component and the manifest copy; the manifest copy may be missing.
+fn each_name(
+    targets: &[Arc<Target>],
+    change: impl Fn(&Target, Name) -> Result<(), TargetError>,
+) -> Result<(), TargetError> {
+    let change_copy = |target: &Arc<Target>| match change(target, Name::Manifest) {
+        Err(error) if error.errno() == Errno::NOENT => Ok(()),
+        other => other,
+    };
+    let components = (0..).zip(targets).map(|(index, target)| change(target, Name::Component(index)));
+    // The copy last: it names the owner of what is left after a failure or a kill.
+    first_failure(components.chain(targets.iter().take(1).map(change_copy)))
+}
+
+fn first_failure(results: impl Iterator<Item = Result<(), TargetError>>) -> Result<(), TargetError> {
+    results.fold(Ok(()), Result::and)
+}
+
+/// A descriptor that is filled in once, by whoever comes first; never blocks.
+#[derive(Debug, Default)]
+struct Slot(AtomicPtr<Fd>);
+
+impl Slot {
+    fn opened(fd: Fd) -> Self {
+        Self(AtomicPtr::new(Box::into_raw(Box::new(fd))))
+    }
+
+    fn get(&self) -> Option<BorrowedFd<'_>> {
+        // SAFETY: from `Box::into_raw`, and freed only in drop.
+        unsafe { self.0.load(Ordering::Acquire).as_ref() }.map(Fd::as_fd)
+    }
+
+    /// Keeps `fd`, unless another thread was faster.
+    fn fill(&self, fd: Fd) -> BorrowedFd<'_> {
+        let new = Box::into_raw(Box::new(fd));
+        let empty = std::ptr::null_mut();
+        let kept = match self.0.compare_exchange(empty, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => new,
+            Err(earlier) => {
+                // SAFETY: just made by `into_raw`, and seen by nobody.
+                drop(unsafe { Box::from_raw(new) });
+                earlier
+            }
+        };
+        // SAFETY: as in `get`.
+        unsafe { &*kept }.as_fd()
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let pointer = *self.0.get_mut();
+        if !pointer.is_null() {
+            // SAFETY: from `Box::into_raw`, and nobody else can reach it.
+            drop(unsafe { Box::from_raw(pointer) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

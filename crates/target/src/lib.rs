@@ -18,9 +18,12 @@ mod fanout;
 mod id;
 mod marker;
 mod orphans;
+mod paths;
+#[cfg(test)]
+mod testing;
 
 pub use components::{ComponentSet, Opening};
-pub use emulate::{Emulation, Server};
+pub use emulate::{Emulation, Server, Usage};
 pub use error::TargetError;
 pub use fanout::{Engine, FanOut, Outcome, Piece};
 pub use id::FileId;

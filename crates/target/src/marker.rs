@@ -1,15 +1,23 @@
 //! Targets: directories with a marker, so that an unmounted disk is never taken for an empty target.
 
+use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use stripewise_sys::{Fd, SysRef};
+use serde::Deserialize;
+use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, Result as SysResult, SysRef};
 
-use crate::TargetError;
+use crate::orphans::list_components;
+use crate::paths::{COMPONENTS, make_directory};
+use crate::{FileId, TargetError};
 
 /// Name of the marker file in a target's directory.
 pub const MARKER: &str = "stripewise-target.toml";
+/// A marker longer than this is none.
+const MARKER_BYTES_MAX: usize = 4096;
+/// What `format` in a marker must be.
+const FORMAT: u32 = 1;
 
 /// How a manifest names a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +39,14 @@ pub struct Target {
     dir: Fd,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Marker {
+    format: u32,
+    name: String,
+    id: String,
+}
+
 impl Target {
     /// Makes the existing directory `path` a target called `name`, or opens it when it is one of that name already.
     ///
@@ -40,10 +56,24 @@ impl Target {
     ///
     /// # Errors
     /// [`TargetError::Missing`] when there is no such directory; [`TargetError::Foreign`] when it is a target of another
-    /// name; [`TargetError::Unusable`] when there are components without a marker, or the file system lacks fallocate.
+    /// name; [`TargetError::Unusable`] when there are components without a marker, or the file system lacks fallocate
+    /// or locks.
     pub fn prepare(sys: &SysRef, path: &Path, name: &str) -> Result<Self, TargetError> {
-        let _ = (sys, path, name);
-        todo!()
+        let dir = open_directory(sys, path)?;
+        let marker = match read_marker(sys, path, &dir)? {
+            Some(marker) => marker,
+            None => {
+                write_marker(sys, path, &dir, name)?;
+                let vanished = || missing(path, "its marker vanished while it was prepared");
+                read_marker(sys, path, &dir)?.ok_or_else(vanished)?
+            }
+        };
+        if marker.name != name {
+            let (path, expected) = (path.to_owned(), name.to_owned());
+            return Err(TargetError::Foreign { path, expected, found: marker.name });
+        }
+        make_directory(sys.as_ref(), dir.as_fd(), Path::new(COMPONENTS)).map_err(io(path, "mkdir"))?;
+        Ok(Self { name: marker.name, path: path.to_owned(), id: marker.id, dir })
     }
 
     /// Opens the target at `path`. With `expected_id`, it must be that one. Creates nothing.
@@ -51,8 +81,15 @@ impl Target {
     /// # Errors
     /// [`TargetError::Missing`] without directory or marker; [`TargetError::Foreign`] with another id.
     pub fn open(sys: &SysRef, path: &Path, expected_id: Option<&str>) -> Result<Self, TargetError> {
-        let _ = (sys, path, expected_id);
-        todo!()
+        let dir = open_directory(sys, path)?;
+        let marker = read_marker(sys, path, &dir)?.ok_or_else(|| missing(path, "it has no marker file"))?;
+        match expected_id {
+            Some(expected) if expected != marker.id => {
+                let (path, expected) = (path.to_owned(), expected.to_owned());
+                Err(TargetError::Foreign { path, expected, found: format!("{} ({})", marker.id, marker.name) })
+            }
+            _ => Ok(Self { name: marker.name, path: path.to_owned(), id: marker.id, dir }),
+        }
     }
 
     /// Its name in the cluster (`hdd/0`).
@@ -80,13 +117,18 @@ impl Target {
     /// # Errors
     /// [`TargetError::Io`].
     pub fn free_bytes(&self, sys: &SysRef) -> Result<u64, TargetError> {
-        let _ = sys;
-        todo!()
+        let stat = sys.stat_fs(self.dir.as_fd()).map_err(io(&self.path, "statvfs"))?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
     /// The directory.
     pub fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
+    }
+
+    /// Whether the directory was removed since it was opened.
+    fn is_gone(&self, sys: &SysRef) -> bool {
+        sys.stat(self.dir.as_fd()).is_ok_and(|stat| stat.st_nlink == 0)
     }
 }
 
@@ -94,12 +136,13 @@ impl Target {
 /// (or a forked child whose parent was in here) opens the target for itself.
 pub struct Targets {
     sys: SysRef,
+    opened: Mutex<HashMap<(PathBuf, String), Arc<Target>>>,
 }
 
 impl Targets {
     /// None opened yet.
     pub fn new(sys: SysRef) -> Self {
-        Self { sys }
+        Self { sys, opened: Mutex::default() }
     }
 
     /// The target that `reference` names, opened before or now. Failures are not kept: the next call tries again.
@@ -107,7 +150,137 @@ impl Targets {
     /// # Errors
     /// As [`Target::open`].
     pub fn get(&self, reference: &TargetRef) -> Result<Arc<Target>, TargetError> {
-        let _ = (&self.sys, reference);
-        todo!()
+        let key = (reference.path.clone(), reference.id.clone());
+        let known = self.opened.try_lock().ok().and_then(|opened| opened.get(&key).cloned());
+        if let Some(target) = known.filter(|target| !target.is_gone(&self.sys)) {
+            return Ok(target);
+        }
+        let target = Arc::new(Target::open(&self.sys, &reference.path, Some(&reference.id))?);
+        if let Ok(mut opened) = self.opened.try_lock() {
+            opened.insert(key, target.clone());
+        }
+        Ok(target)
     }
 }
+
+fn missing(path: &Path, why: &'static str) -> TargetError {
+    TargetError::Missing { path: path.to_owned(), why }
+}
+
+fn io(path: &Path, what: &'static str) -> impl FnOnce(Errno) -> TargetError {
+    let path = path.to_owned();
+    move |errno| TargetError::Io { path, what, errno }
+}
+
+fn open_directory(sys: &SysRef, path: &Path) -> Result<Fd, TargetError> {
+    match sys.open(None, path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {
+        Ok(dir) => Ok(dir),
+        Err(Errno::NOENT) => Err(missing(path, "no such directory")),
+        Err(Errno::NOTDIR) => Err(missing(path, "not a directory")),
+        Err(errno) => Err(io(path, "open")(errno)),
+    }
+}
+
+/// `None`: there is no marker.
+fn read_marker(sys: &SysRef, path: &Path, dir: &Fd) -> Result<Option<Marker>, TargetError> {
+    let path = path.join(MARKER);
+    let file = match sys.open(Some(dir.as_fd()), Path::new(MARKER), OFlags::RDONLY, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(io(&path, "open")(errno)),
+    };
+    let text = sys.read_start(file.as_fd(), MARKER_BYTES_MAX + 1).map_err(io(&path, "read"))?;
+    match parse(&text) {
+        Ok(marker) => Ok(Some(marker)),
+        Err(problem) => Err(TargetError::Unusable { path, problem }),
+    }
+}
+
+/// The remedy for a marker that is damaged.
+const RESTORE: &str = "restore the marker from a backup; the target's id stands in the manifests of its files";
+
+fn parse(text: &[u8]) -> Result<Marker, String> {
+    if text.len() > MARKER_BYTES_MAX {
+        return Err(format!("is longer than {MARKER_BYTES_MAX} bytes, so not a marker; {RESTORE}"));
+    }
+    let text = std::str::from_utf8(text).map_err(|_| format!("is not text; {RESTORE}"))?;
+    let marker: Marker = toml::from_str(text).map_err(|error| {
+        // The parser's message has several lines, with a picture of the place.
+        let line = error.message().lines().next().unwrap_or_default().to_owned();
+        format!("{line}; {RESTORE}")
+    })?;
+    if marker.format != FORMAT {
+        let found = marker.format;
+        return Err(format!(
+            "key `format`: {found} is not {FORMAT}, the only format known here; use a newer stripewise"
+        ));
+    }
+    if FileId::from_hex(&marker.id).is_none() {
+        return Err(format!("key `id`: {:?} must be 32 hexadecimal digits; {RESTORE}", marker.id));
+    }
+    if marker.name.is_empty() || marker.name.chars().any(char::is_control) {
+        return Err(format!("key `name`: {:?} must be a name such as \"hdd/0\"; {RESTORE}", marker.name));
+    }
+    Ok(marker)
+}
+
+/// Writes a marker with a new id; when another process does so first, its marker stays.
+fn write_marker(sys: &SysRef, path: &Path, dir: &Fd, name: &str) -> Result<(), TargetError> {
+    let id = FileId::random(sys.as_ref()).map_err(io(path, "random bytes"))?;
+    refuse_components(sys, path, dir)?;
+    let text = format!(
+        "# This directory holds pieces of files, and this file says which target of stripewise it is.\n\
+         # Without it the target is taken for missing. Leave it where it is.\n\
+         format = {FORMAT}\n\
+         name = {}\n\
+         id = \"{id}\"\n",
+        toml::Value::from(name)
+    );
+    let temporary = format!(".{MARKER}.{id}");
+    let result = place_marker(sys, dir, Path::new(&temporary), &text);
+    let _ = sys.unlink(Some(dir.as_fd()), Path::new(&temporary));
+    match result {
+        Err(Errno::OPNOTSUPP) => Err(TargetError::Unusable {
+            path: path.to_owned(),
+            problem:
+                "its file system has no fallocate or no OFD locks, which a target needs; use a local disk \
+                      (ext4, xfs, btrfs, tmpfs) or NFS 4.2"
+                    .to_owned(),
+        }),
+        result => result.map_err(io(&path.join(MARKER), "write")),
+    }
+}
+
+fn place_marker(sys: &SysRef, dir: &Fd, temporary: &Path, text: &str) -> SysResult<()> {
+    let dir = dir.as_fd();
+    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+    let file = sys.open(Some(dir), temporary, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, mode)?;
+    sys.grow(file.as_fd(), 1)?;
+    if let Err(errno) = sys.try_lock(file.as_fd(), 0, 1, LockKind::Exclusive) {
+        let lacking = matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::NOLCK);
+        return Err(if lacking { Errno::OPNOTSUPP } else { errno });
+    }
+    sys.write_all_at(file.as_fd(), text.as_bytes(), 0)?;
+    // For everybody who may use the directory, whatever this process's umask.
+    sys.set_mode(stripewise_sys::Kind::Open(file.as_fd()), mode)?;
+    sys.sync(file.as_fd())?;
+    match sys.link(Some(dir), temporary, Some(dir), Path::new(MARKER)) {
+        Ok(()) | Err(Errno::EXIST) => sys.sync(dir),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Components without a marker: a target whose marker was lost, which must not get another id.
+fn refuse_components(sys: &SysRef, path: &Path, dir: &Fd) -> Result<(), TargetError> {
+    let dir = Fd::duplicate(dir.as_fd()).map_err(io(path, "dup"))?;
+    let nameless = Target { name: String::new(), path: path.to_owned(), id: String::new(), dir };
+    let found = list_components(sys, &nameless)?.len();
+    if found == 0 {
+        return Ok(());
+    }
+    let problem = format!("holds {found} components but no {MARKER}; {RESTORE}");
+    Err(TargetError::Unusable { path: path.to_owned(), problem })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,11 @@
 //! What lies on a target: for fsck.
 
-use stripewise_sys::SysRef;
+use std::os::fd::AsFd;
+use std::path::Path;
 
+use stripewise_sys::{Errno, Mode, OFlags, SysRef};
+
+use crate::paths::{self, COMPONENTS, Name};
 use crate::{FileId, Target, TargetError};
 
 /// A file in the component directories of a target.
@@ -23,6 +27,40 @@ pub struct Found {
 /// # Errors
 /// [`TargetError::Io`] when a directory cannot be read.
 pub fn list_components(sys: &SysRef, target: &Target) -> Result<Vec<Found>, TargetError> {
-    let _ = (sys, target);
-    todo!()
+    let mut found = Vec::new();
+    for directory in list(sys, target, Path::new(COMPONENTS))? {
+        let directory = Path::new(COMPONENTS).join(directory);
+        for file in list(sys, target, &directory)? {
+            let Some((id, name)) = paths::parse(&file) else { continue };
+            let path = directory.join(&file);
+            let stat = match sys.stat_at(Some(target.dir()), &path, false) {
+                Ok(stat) => stat,
+                // Removed since it was listed.
+                Err(Errno::NOENT) => continue,
+                Err(errno) => {
+                    return Err(TargetError::Io { path: target.path().join(path), what: "stat", errno });
+                }
+            };
+            let component = match name {
+                Name::Manifest => None,
+                Name::Component(index) => Some(index),
+            };
+            found.push(Found { id, component, size: stat.st_size as u64, modified_s: stat.st_mtime });
+        }
+    }
+    found.sort_by_key(|found| (found.id, found.component));
+    Ok(found)
+}
+
+/// The UTF-8 names in a directory; none when it is absent or no directory.
+fn list(sys: &SysRef, target: &Target, path: &Path) -> Result<Vec<String>, TargetError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    let fail = |errno| TargetError::Io { path: target.path().join(path), what: "list", errno };
+    let directory = match sys.open(Some(target.dir()), path, flags, Mode::empty()) {
+        Ok(directory) => directory,
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Vec::new()),
+        Err(errno) => return Err(fail(errno)),
+    };
+    let listed = sys.list(directory.as_fd()).map_err(fail)?;
+    Ok(listed.into_iter().filter_map(|entry| entry.name.into_string().ok()).collect())
 }

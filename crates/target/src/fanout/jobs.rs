@@ -1,0 +1,186 @@
+//! The pieces of a request, gathered into one job per server, and how far each has come.
+
+use std::os::fd::RawFd;
+
+use stripewise_sys::raw::IOV_MAX;
+use stripewise_sys::{Action, Completion, Errno, IoVec, Sys, fd};
+
+use super::{Outcome, Piece};
+
+/// One vectored transfer on one component (or its sync), continued until done, at the end, or failed.
+#[derive(Debug)]
+pub(super) struct Job<'a> {
+    pub action: Action,
+    pub fd: RawFd,
+    pub component: u32,
+    /// Where the job began in the component, bytes.
+    pub offset: u64,
+    /// Bytes in all.
+    pub len: u64,
+    /// What is left to do: the first vector is cut as bytes are done.
+    vectors: &'a mut [IoVec],
+    pub done: u64,
+    pub error: Option<Errno>,
+    pub finished: bool,
+}
+
+impl<'a> Job<'a> {
+    /// The sync of a component.
+    pub fn sync(component: u32, fd: RawFd, action: Action) -> Self {
+        let vectors = <&mut [IoVec]>::default();
+        Self { action, fd, component, offset: 0, len: 0, vectors, done: 0, error: None, finished: false }
+    }
+
+    /// A job that cannot begin.
+    pub fn failed(mut self, errno: Errno) -> Self {
+        self.error = Some(errno);
+        self.finished = true;
+        self
+    }
+
+    /// The vectors of the next system call.
+    pub fn next_vectors(&self) -> &[IoVec] {
+        &self.vectors[..self.vectors.len().min(IOV_MAX)]
+    }
+
+    /// Where the next system call goes on.
+    pub fn next_offset(&self) -> u64 {
+        self.offset + self.done
+    }
+
+    /// Takes the result of a system call into account.
+    pub fn advance(&mut self, result: Completion) {
+        match result {
+            Err(errno) => self.error = Some(errno),
+            Ok(done) => self.consume(done),
+        }
+        self.finished = self.error.is_some() || result == Ok(0) || self.vectors.is_empty();
+    }
+
+    fn consume(&mut self, mut bytes: usize) {
+        self.done += bytes as u64;
+        let mut vectors = std::mem::take(&mut self.vectors);
+        while let Some(first) = vectors.first_mut() {
+            if first.len > bytes {
+                first.base = first.base.wrapping_add(bytes);
+                first.len -= bytes;
+                break;
+            }
+            bytes -= first.len;
+            vectors = &mut vectors[1..];
+        }
+        self.vectors = vectors;
+    }
+
+    /// Does the job in the calling thread.
+    ///
+    /// # Safety
+    /// The descriptor is open; the caller of the fan-out vouches for the memory.
+    pub unsafe fn run(&mut self, sys: &dyn Sys) {
+        while !self.finished {
+            // SAFETY: as promised by the caller.
+            let result = unsafe { self.call(sys) };
+            self.advance(result);
+        }
+    }
+
+    /// # Safety
+    /// As [`Job::run`].
+    unsafe fn call(&self, sys: &dyn Sys) -> Completion {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let fd = fd::borrow(self.fd);
+            match (self.action, self.next_vectors()) {
+                (Action::Sync, _) => sys.sync(fd).map(|()| 0),
+                (Action::SyncData, _) => sys.sync_data(fd).map(|()| 0),
+                (Action::Read, [one]) => sys.pread(fd, one.base, one.len, self.next_offset()),
+                (Action::Write, [one]) => sys.pwrite(fd, one.base, one.len, self.next_offset()),
+                (Action::Read, vectors) => sys.preadv(fd, vectors, self.next_offset()),
+                (Action::Write, vectors) => sys.pwritev(fd, vectors, self.next_offset()),
+            }
+        }
+    }
+}
+
+/// Which job each piece belongs to, and its vectors: the memory behind a request's jobs.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    /// Job of piece `n`.
+    job_of: Vec<u32>,
+    /// The vectors of all jobs, those of one job together, in the order of its pieces.
+    vectors: Vec<IoVec>,
+    /// Per job: component, offset, bytes, number of vectors.
+    heads: Vec<(u32, u64, u64, usize)>,
+}
+
+impl Gathered {
+    /// Pieces that go on where an earlier piece of the same component ended join its job.
+    pub fn new(pieces: &[Piece]) -> Self {
+        let mut gathered = Self::default();
+        for piece in pieces {
+            let job = gathered.job_for(piece);
+            gathered.job_of.push(job as u32);
+        }
+        gathered.place(pieces);
+        gathered
+    }
+
+    fn job_for(&mut self, piece: &Piece) -> usize {
+        let last = self.heads.iter().rposition(|&(component, ..)| component == piece.component);
+        if let Some(job) = last {
+            let (_, offset, len, vectors) = &mut self.heads[job];
+            if offset.checked_add(*len) == Some(piece.offset) {
+                *len += piece.len as u64;
+                *vectors += 1;
+                return job;
+            }
+        }
+        self.heads.push((piece.component, piece.offset, piece.len as u64, 1));
+        self.heads.len() - 1
+    }
+
+    fn place(&mut self, pieces: &[Piece]) {
+        let mut next = Vec::with_capacity(self.heads.len());
+        let mut total = 0;
+        for &(.., vectors) in &self.heads {
+            next.push(total);
+            total += vectors;
+        }
+        self.vectors = vec![IoVec { base: std::ptr::null_mut(), len: 0 }; total];
+        for (piece, &job) in pieces.iter().zip(&self.job_of) {
+            let place = &mut next[job as usize];
+            self.vectors[*place] = IoVec { base: piece.base, len: piece.len };
+            *place += 1;
+        }
+    }
+
+    /// The jobs. `fd_of` gives the descriptor of a component.
+    pub fn jobs(&mut self, action: Action, mut fd_of: impl FnMut(u32) -> Result<RawFd, Errno>) -> Vec<Job<'_>> {
+        let mut jobs = Vec::with_capacity(self.heads.len());
+        let mut rest = self.vectors.as_mut_slice();
+        for &(component, offset, len, count) in &self.heads {
+            let (vectors, others) = rest.split_at_mut(count);
+            rest = others;
+            let finished = len == 0;
+            let job = Job { action, fd: -1, component, offset, len, vectors, done: 0, error: None, finished };
+            jobs.push(match fd_of(component) {
+                Ok(fd) => Job { fd, ..job },
+                Err(errno) => job.failed(errno),
+            });
+        }
+        jobs
+    }
+
+    /// Deals out what the jobs have done, in order, to their pieces.
+    pub fn outcomes(&self, pieces: &[Piece], ends: &[(u64, Option<Errno>)]) -> Vec<Outcome> {
+        let mut left: Vec<u64> = ends.iter().map(|&(done, _)| done).collect();
+        let outcome = |(piece, &job): (&Piece, &u32)| {
+            let left = &mut left[job as usize];
+            let done = (piece.len as u64).min(*left);
+            *left -= done;
+            let error = if done < piece.len as u64 { ends[job as usize].1 } else { None };
+            Outcome { done: done as usize, error }
+        };
+        pieces.iter().zip(&self.job_of).map(outcome).collect()
+    }
+}

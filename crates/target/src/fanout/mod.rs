@@ -1,0 +1,175 @@
+//! One request on several servers at once.
+
+mod jobs;
+mod threads;
+mod uring;
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::str::FromStr;
+
+use stripewise_sys::{Action, Errno, SysRef};
+
+use crate::ComponentSet;
+use crate::emulate::pace::Pace;
+use jobs::{Gathered, Job};
+use threads::Threads;
+use uring::Rings;
+
+/// How the pieces of a request are done at once. Numbers: `docs/decisions/0004-fan-out.md`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// The best that this kernel permits.
+    #[default]
+    Auto,
+    /// io_uring.
+    Uring,
+    /// A few threads of our own.
+    Threads,
+    /// One after the other, in the calling thread.
+    Serial,
+}
+
+impl FromStr for Engine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "uring" => Ok(Self::Uring),
+            "threads" => Ok(Self::Threads),
+            "serial" => Ok(Self::Serial),
+            _ => Err(format!("fan-out engine {text:?} is unknown; use auto, uring, threads or serial")),
+        }
+    }
+}
+
+/// A run of bytes between the caller's memory and one component.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    /// Component index.
+    pub component: u32,
+    /// Offset in the component, bytes.
+    pub offset: u64,
+    /// The caller's memory; need not be valid.
+    pub base: *mut u8,
+    /// Bytes.
+    pub len: usize,
+}
+
+/// What became of a piece.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Bytes transferred, from the piece's start on.
+    pub done: usize,
+    /// Why not all: `None` with `done < len` is the end of the component (reads) or a device that takes no more.
+    pub error: Option<Errno>,
+}
+
+fn raw_fd(set: &ComponentSet, component: u32) -> Result<RawFd, Errno> {
+    set.fd(component as usize).map(|fd| fd.as_raw_fd()).map_err(|error| error.errno())
+}
+
+/// Does the pieces of requests. One per process, shared by all threads.
+///
+/// Starts nothing before the first request that needs it. Rings and threads are never shared with a forked child: it
+/// gets its own when it needs them. Own threads block all signals.
+pub struct FanOut {
+    sys: SysRef,
+    engine: Engine,
+    rings: Rings,
+    threads: Threads,
+}
+
+impl FanOut {
+    /// With an engine; whatever is asked for, a kernel that does not permit it gets the next one.
+    pub fn new(sys: SysRef, engine: Engine) -> Self {
+        Self { sys, engine, rings: Rings::default(), threads: Threads::default() }
+    }
+
+    /// The engine asked for.
+    pub fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    /// Reads all pieces; one outcome per piece, in order. Short transfers are continued up to the end of the
+    /// component. Pieces that follow one another in one component become one vectored read.
+    ///
+    /// # Safety
+    /// No Rust reference to the pieces' memory is alive. It need not be valid: then the outcome is EFAULT.
+    pub unsafe fn read(&self, set: &ComponentSet, pieces: &[Piece]) -> Vec<Outcome> {
+        // SAFETY: as promised by the caller.
+        unsafe { self.transfer(set, Action::Read, pieces) }
+    }
+
+    /// Writes all pieces. As [`FanOut::read`]; pieces must not overlap in a component.
+    ///
+    /// # Safety
+    /// No mutable Rust reference to the pieces' memory is in use. It need not be valid: then the outcome is EFAULT.
+    pub unsafe fn write(&self, set: &ComponentSet, pieces: &[Piece]) -> Vec<Outcome> {
+        // SAFETY: as promised by the caller.
+        unsafe { self.transfer(set, Action::Write, pieces) }
+    }
+
+    /// # Safety
+    /// As [`FanOut::read`] or [`FanOut::write`].
+    unsafe fn transfer(&self, set: &ComponentSet, action: Action, pieces: &[Piece]) -> Vec<Outcome> {
+        let mut gathered = Gathered::new(pieces);
+        let fd_of = |component| raw_fd(set, component);
+        let mut jobs = gathered.jobs(action, fd_of);
+        let mut pace = Pace::begin(set, self.sys.as_ref());
+        if let Some(pace) = &mut pace {
+            for job in jobs.iter().filter(|job| !job.finished) {
+                if let Some(server) = set.server(job.component) {
+                    pace.reserve(server, action == Action::Write, job.offset, job.len);
+                }
+            }
+        }
+        // SAFETY: as promised by the caller; the descriptors live as long as the set.
+        unsafe { self.run(&mut jobs, set.is_all_emulated()) };
+        if let Some(pace) = pace {
+            pace.wait(self.sys.as_ref());
+        }
+        let ends: Vec<_> = jobs.iter().map(|job| (job.done, job.error)).collect();
+        gathered.outcomes(pieces, &ends)
+    }
+
+    /// Syncs all components at once; the outcome of each. Those that were never opened had nothing written by us,
+    /// but others may have written: they are opened.
+    pub(crate) fn sync(&self, set: &ComponentSet, data_only: bool) -> Vec<Result<(), Errno>> {
+        let action = if data_only { Action::SyncData } else { Action::Sync };
+        let job = |component| match raw_fd(set, component) {
+            Ok(fd) => Job::sync(component, fd, action),
+            Err(errno) => Job::sync(component, -1, action).failed(errno),
+        };
+        let mut jobs: Vec<_> = (0..set.len() as u32).map(job).collect();
+        // SAFETY: no memory is involved; the descriptors live as long as the set.
+        unsafe { self.run(&mut jobs, false) };
+        jobs.iter().map(|job| job.error.map_or(Ok(()), Err)).collect()
+    }
+
+    /// # Safety
+    /// As [`Job::run`], for every job.
+    unsafe fn run(&self, jobs: &mut [Job<'_>], serial: bool) {
+        let engine = if serial || !self.sys.is_real() { Engine::Serial } else { self.engine };
+        // SAFETY: as promised by the caller.
+        unsafe {
+            if jobs.len() > 1 {
+                let done = match engine {
+                    Engine::Serial => false,
+                    Engine::Threads => self.threads.run(self.sys.as_ref(), jobs),
+                    Engine::Uring => self.rings.run(jobs, false),
+                    Engine::Auto => self.rings.run(jobs, true) || self.threads.run(self.sys.as_ref(), jobs),
+                };
+                if done {
+                    return;
+                }
+            }
+            for job in jobs {
+                job.run(self.sys.as_ref());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+use std::os::fd::AsFd;
+
+use proptest::prelude::*;
+use stripewise_sys::fd;
+
+use super::*;
+use crate::testing::{real, set};
+
+const ENGINES: [Engine; 4] = [Engine::Auto, Engine::Uring, Engine::Threads, Engine::Serial];
+
+/// Pieces over one buffer: (component, offset, length), in the order of the buffer.
+fn pieces(buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Vec<Piece> {
+    let mut base = buffer.as_mut_ptr();
+    let piece = |&(component, offset, len): &(u32, u64, usize)| {
+        let piece = Piece { component, offset, base, len };
+        base = base.wrapping_add(len);
+        piece
+    };
+    runs.iter().map(piece).collect()
+}
+
+fn write(fan_out: &FanOut, set: &ComponentSet, buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Vec<Outcome> {
+    // SAFETY: the pieces lie in the buffer, which this function has to itself.
+    unsafe { fan_out.write(set, &pieces(buffer, runs)) }
+}
+
+fn read(fan_out: &FanOut, set: &ComponentSet, buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Vec<Outcome> {
+    // SAFETY: as in `write`.
+    unsafe { fan_out.read(set, &pieces(buffer, runs)) }
+}
+
+fn complete(runs: &[(u32, u64, usize)]) -> Vec<Outcome> {
+    runs.iter().map(|&(_, _, done)| Outcome { done, error: None }).collect()
+}
+
+/// Round-robin stripes over the components.
+fn stripes(components: u32, width: usize, count: usize) -> Vec<(u32, u64, usize)> {
+    let run = |index: usize| {
+        let turn = (index / components as usize) as u64;
+        (index as u32 % components, turn * width as u64, width)
+    };
+    (0..count).map(run).collect()
+}
+
+#[test]
+fn every_engine_moves_every_byte() {
+    let (sys, dir) = (real(), tempfile::tempdir().unwrap());
+    for engine in ENGINES {
+        let (fan_out, set) = (FanOut::new(sys.clone(), engine), set(&sys, &dir, 5));
+        // More stripes per component than one system call takes vectors.
+        let runs = stripes(5, 3, 5 * 1500 + 2);
+        let mut data: Vec<u8> = (0..runs.len() * 3).map(|index| (index * 7 % 251) as u8).collect();
+        assert_eq!(write(&fan_out, &set, &mut data, &runs), complete(&runs), "{engine:?}");
+        let mut back = vec![0; data.len()];
+        assert_eq!(read(&fan_out, &set, &mut back, &runs), complete(&runs), "{engine:?}");
+        assert!(data == back, "{engine:?}");
+        assert_eq!(set.sizes().unwrap(), [4503, 4503, 4500, 4500, 4500]);
+        set.sync(&fan_out, true).unwrap();
+    }
+}
+
+#[test]
+fn the_end_of_a_component_cuts_its_pieces_only() {
+    let (sys, dir) = (real(), tempfile::tempdir().unwrap());
+    for engine in ENGINES {
+        let (fan_out, set) = (FanOut::new(sys.clone(), engine), set(&sys, &dir, 3));
+        write(&fan_out, &set, &mut [1; 30], &[(0, 0, 10), (1, 0, 4), (2, 0, 16)]);
+        let runs = [(0, 0, 5), (1, 0, 3), (2, 0, 3), (0, 5, 5), (1, 3, 3), (1, 6, 3), (2, 3, 0), (2, 20, 9)];
+        let mut back = [0; 31];
+        let done: Vec<usize> =
+            read(&fan_out, &set, &mut back, &runs).iter().map(|outcome| outcome.done).collect();
+        assert_eq!(done, [5, 3, 3, 5, 1, 0, 0, 0], "{engine:?}");
+    }
+}
+
+#[test]
+fn invalid_memory_and_missing_components_are_errors_of_their_pieces() {
+    let (sys, dir) = (real(), tempfile::tempdir().unwrap());
+    for engine in ENGINES {
+        let (fan_out, set) = (FanOut::new(sys.clone(), engine), set(&sys, &dir, 3));
+        write(&fan_out, &set, &mut [1; 12], &[(0, 0, 4), (1, 0, 4), (2, 0, 4)]);
+        let mut buffer = [0u8; 4];
+        let bad = 16 as *mut u8;
+        let pieces = [
+            Piece { component: 0, offset: 0, base: bad, len: 4 },
+            Piece { component: 1, offset: 0, base: buffer.as_mut_ptr(), len: 4 },
+            Piece { component: 9, offset: 0, base: bad, len: 4 },
+        ];
+        let expected = [
+            Outcome { done: 0, error: Some(Errno::FAULT) },
+            Outcome { done: 4, error: None },
+            Outcome { done: 0, error: Some(Errno::NOENT) },
+        ];
+        // SAFETY: one valid buffer of this frame; the others are for the kernel to refuse.
+        unsafe {
+            assert_eq!(fan_out.read(&set, &pieces), expected, "{engine:?}");
+            assert_eq!(fan_out.write(&set, &pieces), expected, "{engine:?}");
+        }
+        assert_eq!(buffer, [1; 4]);
+    }
+}
+
+#[test]
+fn a_forked_child_has_rings_and_threads_of_its_own() {
+    let (sys, dir) = (real(), tempfile::tempdir().unwrap());
+    for engine in ENGINES {
+        let (fan_out, set) = (FanOut::new(sys.clone(), engine), set(&sys, &dir, 4));
+        let runs = stripes(4, 8192, 16);
+        let mut data = vec![1u8; 16 * 8192];
+        write(&fan_out, &set, &mut data, &runs);
+        // SAFETY: the child calls only what must work after fork, and _exit.
+        let child = unsafe { libc::fork() };
+        for round in 0..20u8 {
+            let value = if child == 0 { 100 + round } else { round };
+            let at = if child == 0 { 1 << 20 } else { 0 };
+            let mine: Vec<_> =
+                runs.iter().map(|&(component, offset, len)| (component, offset + at, len)).collect();
+            let mut back = vec![0; data.len()];
+            data.fill(value);
+            let right = write(&fan_out, &set, &mut data, &mine) == complete(&mine)
+                && read(&fan_out, &set, &mut back, &mine) == complete(&mine)
+                && back == data;
+            if child == 0 && !right {
+                // SAFETY: ends the child without the test harness.
+                unsafe { libc::_exit(1) };
+            }
+            assert!(right, "{engine:?}");
+        }
+        if child == 0 {
+            drop(fan_out);
+            // SAFETY: as above.
+            unsafe { libc::_exit(0) };
+        }
+        let mut status = 0;
+        // SAFETY: our child.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!(status, 0, "{engine:?}: the child read other bytes than it wrote, or died");
+        let mut back = vec![0; data.len()];
+        assert_eq!(read(&fan_out, &set, &mut back, &runs), complete(&runs));
+        assert!(back == data, "{engine:?}");
+    }
+}
+
+#[test]
+fn many_threads_share_one_fan_out() {
+    let (sys, dir) = (real(), tempfile::tempdir().unwrap());
+    for engine in ENGINES {
+        let (fan_out, set) = (FanOut::new(sys.clone(), engine), set(&sys, &dir, 4));
+        std::thread::scope(|scope| {
+            for thread in 0..24u64 {
+                let (fan_out, set) = (&fan_out, &set);
+                scope.spawn(move || {
+                    let at = thread * 65536;
+                    let runs: Vec<_> = stripes(4, 1000, 40)
+                        .into_iter()
+                        .map(|(component, offset, len)| (component, offset + at, len))
+                        .collect();
+                    let mut data = vec![thread as u8; 40000];
+                    let mut back = vec![0; 40000];
+                    for _ in 0..10 {
+                        assert_eq!(write(fan_out, set, &mut data, &runs), complete(&runs));
+                        assert_eq!(read(fan_out, set, &mut back, &runs), complete(&runs));
+                        assert!(back == data);
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn own_threads_block_all_signals_and_are_started_when_needed() {
+    let (sys, dir) = (real(), tempfile::tempdir().unwrap());
+    let (fan_out, set) = (FanOut::new(sys.clone(), Engine::Threads), set(&sys, &dir, 3));
+    write(&fan_out, &set, &mut [1; 8], &[(0, 0, 8)]);
+    assert!(fan_out.threads.is_unused(), "one piece needs no thread");
+    write(&fan_out, &set, &mut [1; 8], &[(0, 0, 4), (1, 0, 4)]);
+    assert!(!fan_out.threads.is_unused());
+    let mut seen = 0;
+    for task in std::fs::read_dir("/proc/self/task").unwrap() {
+        let path = task.unwrap().path();
+        let text = |file: &str| std::fs::read_to_string(path.join(file)).unwrap_or_default();
+        if text("comm").trim() == "stripewise-io" {
+            let status = text("status");
+            let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+            let blocked = u64::from_str_radix(blocked.trim(), 16).unwrap();
+            // SIGKILL and SIGSTOP cannot be blocked, and the C library keeps 32 and 33 for itself.
+            let cannot = [9, 19, 32, 33].iter().fold(0u64, |bits, signal| bits | 1 << (signal - 1));
+            assert_eq!(blocked | cannot, u64::MAX, "{blocked:x}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn a_sync_reports_every_component() {
+    let (sys, dir) = (real(), tempfile::tempdir().unwrap());
+    for engine in ENGINES {
+        let (fan_out, set) = (FanOut::new(sys.clone(), engine), set(&sys, &dir, 3));
+        assert_eq!(fan_out.sync(&set, false), [Ok(()), Ok(()), Ok(())], "{engine:?}");
+    }
+}
+
+#[test]
+fn engines_have_names() {
+    for (name, engine) in ["auto", "uring", "threads", "serial"].iter().zip(ENGINES) {
+        assert_eq!(name.parse(), Ok(engine));
+    }
+    assert!("fast".parse::<Engine>().unwrap_err().contains("uring"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Against a model of plain byte vectors: any writes, then any reads, by any engine.
+    #[test]
+    fn like_byte_vectors(
+        writes in prop::collection::vec((0u32..4, 0u64..3000, 0usize..2000), 1..12),
+        reads in prop::collection::vec((0u32..4, 0u64..5000, 0usize..3000), 1..12),
+        engine in 0..4usize,
+    ) {
+        let (sys, dir) = (real(), tempfile::tempdir().unwrap());
+        let (fan_out, set) = (FanOut::new(sys.clone(), ENGINES[engine]), set(&sys, &dir, 4));
+        let mut model = vec![Vec::new(); 4];
+        for (value, run) in (1u8..).zip(&writes) {
+            let &(component, offset, len) = run;
+            let bytes: &mut Vec<u8> = &mut model[component as usize];
+            let end = offset as usize + len;
+            if len > 0 {
+                bytes.resize(bytes.len().max(end), 0);
+                bytes[offset as usize..end].fill(value);
+            }
+            prop_assert_eq!(write(&fan_out, &set, &mut vec![value; len], &[*run]), complete(&[*run]));
+        }
+        let mut back = vec![0xee; reads.iter().map(|run| run.2).sum()];
+        let outcomes = read(&fan_out, &set, &mut back, &reads);
+        let mut at = 0;
+        for (outcome, (component, offset, len)) in outcomes.iter().zip(reads) {
+            let bytes = &model[component as usize];
+            let there = bytes.get(offset as usize..).unwrap_or_default();
+            let there = &there[..there.len().min(len)];
+            prop_assert_eq!(outcome, &Outcome { done: there.len(), error: None });
+            prop_assert_eq!(&back[at..at + there.len()], there);
+            at += len;
+        }
+    }
+}
+
+#[test]
+fn descriptors_of_components_are_private() {
+    let (sys, dir) = (real(), tempfile::tempdir().unwrap());
+    let set = set(&sys, &dir, 2);
+    assert!((0..2).all(|index| fd::is_private(set.fd(index).unwrap().as_fd().as_raw_fd())));
+}

@@ -1,0 +1,240 @@
+//! A few threads that do jobs, in the process that started them.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::Thread;
+
+use stripewise_sys::Sys;
+
+use super::jobs::Job;
+
+/// More threads than this wait for disks no faster.
+const THREADS_MAX: usize = 32;
+/// They only make system calls.
+const STACK_BYTES: usize = 128 << 10;
+
+/// The pool of this process, started when it is first needed.
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    /// From `Arc::into_raw`. A forked child leaves its parent's pool alone (its lock may be held) and leaks it.
+    pool: AtomicPtr<Pool>,
+}
+
+#[derive(Debug)]
+struct Pool {
+    process: u32,
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    tasks: VecDeque<Task>,
+    threads: usize,
+    idle: usize,
+    closed: bool,
+}
+
+/// A job that some thread is to do; its request's frame waits until it is done.
+#[derive(Debug)]
+struct Task {
+    job: *mut Job<'static>,
+    sys: *const dyn Sys,
+    request: *const Request,
+}
+
+// SAFETY: the request's frame outlives the task, and hands every job to one task only.
+unsafe impl Send for Task {}
+
+#[derive(Debug)]
+struct Request {
+    left: AtomicUsize,
+    waiter: Thread,
+}
+
+impl Threads {
+    /// Does all jobs, one of them in the calling thread; returns when all are done. False when no thread could be started:
+    /// then nothing was done.
+    ///
+    /// # Safety
+    /// As [`Job::run`], for every job.
+    pub unsafe fn run(&self, sys: &dyn Sys, jobs: &mut [Job<'_>]) -> bool {
+        let Some((first, others)) = jobs.split_first_mut() else { return true };
+        let Some(pool) = self.pool() else { return false };
+        let request = Request { left: AtomicUsize::new(others.len()), waiter: std::thread::current() };
+        // SAFETY: only lifetimes are forgotten; this frame does not return before every task is done.
+        let sys_pointer = unsafe { std::mem::transmute::<*const dyn Sys, *const (dyn Sys + 'static)>(sys) };
+        let tasks = others.iter_mut().map(|job| Task {
+            job: std::ptr::from_mut(job).cast(),
+            sys: sys_pointer,
+            request: &raw const request,
+        });
+        if !pool.submit(tasks) {
+            return false;
+        }
+        // SAFETY: as promised by the caller; this job is no task.
+        unsafe { first.run(sys) };
+        while let Some(task) = pool.take_back(&request) {
+            // SAFETY: a task of this request.
+            unsafe { task.run() };
+        }
+        while request.left.load(Ordering::Acquire) > 0 {
+            std::thread::park();
+        }
+        true
+    }
+
+    /// Whether no thread was ever started.
+    #[cfg(test)]
+    pub fn is_unused(&self) -> bool {
+        self.pool.load(Ordering::Acquire).is_null()
+    }
+
+    fn pool(&self) -> Option<&Pool> {
+        let process = std::process::id();
+        loop {
+            let current = self.pool.load(Ordering::Acquire);
+            // SAFETY: from `Arc::into_raw`, and kept until drop, or leaked.
+            if let Some(pool) = unsafe { current.as_ref() }
+                && pool.process == process
+            {
+                return Some(pool);
+            }
+            let pool = Arc::new(Pool { process, state: Mutex::default(), wake: Condvar::new() });
+            if !Pool::start_thread(&pool) {
+                return None;
+            }
+            let new = Arc::into_raw(pool).cast_mut();
+            if self.pool.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
+                // Another thread was faster.
+                // SAFETY: just made of an Arc, and shared with nobody but its own threads.
+                unsafe { close(new) };
+            }
+        }
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        let pool = *self.pool.get_mut();
+        // SAFETY: from `Arc::into_raw`; in a forked child it is leaked.
+        unsafe {
+            if pool.as_ref().is_some_and(|pool| pool.process == std::process::id()) {
+                close(pool);
+            }
+        }
+    }
+}
+
+/// Ends the threads of a pool and gives the reference back.
+///
+/// # Safety
+/// `pool` is from `Arc::into_raw` and not used after this.
+unsafe fn close(pool: *mut Pool) {
+    // SAFETY: as promised.
+    let pool = unsafe { Arc::from_raw(pool) };
+    pool.lock().closed = true;
+    pool.wake.notify_all();
+}
+
+impl Pool {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Adds a thread that blocks all signals, so that the application's handlers never run in it.
+    fn start_thread(pool: &Arc<Self>) -> bool {
+        let shared = Arc::clone(pool);
+        // Before the thread exists, so that nobody starts another for the same need.
+        pool.lock().threads += 1;
+        let started = with_signals_blocked(|| {
+            std::thread::Builder::new()
+                .name("stripewise-io".to_owned())
+                .stack_size(STACK_BYTES)
+                .spawn(move || shared.work())
+                .is_ok()
+        });
+        if !started {
+            pool.lock().threads -= 1;
+        }
+        started
+    }
+
+    /// Queues tasks and sees to it that there are threads for them.
+    fn submit(&self, tasks: impl ExactSizeIterator<Item = Task>) -> bool {
+        let count = tasks.len();
+        let mut state = self.lock();
+        state.tasks.extend(tasks);
+        let missing =
+            state.tasks.len().saturating_sub(state.idle).min(THREADS_MAX.saturating_sub(state.threads));
+        drop(state);
+        // SAFETY: a pool only lives in an Arc.
+        let pool = unsafe {
+            Arc::increment_strong_count(self);
+            Arc::from_raw(self)
+        };
+        for _ in 0..missing {
+            // The pool has one thread at least: a failure only makes it slower.
+            Self::start_thread(&pool);
+        }
+        for _ in 0..count {
+            self.wake.notify_one();
+        }
+        true
+    }
+
+    /// A task of `request` that no thread has begun.
+    fn take_back(&self, request: &Request) -> Option<Task> {
+        let mut state = self.lock();
+        let index = state.tasks.iter().position(|task| std::ptr::eq(task.request, request))?;
+        state.tasks.remove(index)
+    }
+
+    fn work(&self) {
+        let mut state = self.lock();
+        loop {
+            if let Some(task) = state.tasks.pop_front() {
+                drop(state);
+                // SAFETY: its request waits for it.
+                unsafe { task.run() };
+                state = self.lock();
+            } else if state.closed {
+                return;
+            } else {
+                state.idle += 1;
+                state = self.wake.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+                state.idle -= 1;
+            }
+        }
+    }
+}
+
+impl Task {
+    /// # Safety
+    /// The request still waits for this task.
+    unsafe fn run(self) {
+        // SAFETY: the job is this task's alone, and lives until `left` is counted down.
+        unsafe {
+            (*self.job).run(&*self.sys);
+            let waiter = (*self.request).waiter.clone();
+            if (*self.request).left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                waiter.unpark();
+            }
+        }
+    }
+}
+
+/// Runs `start` with all signals blocked in the calling thread; threads inherit that.
+fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
+    // SAFETY: valid signal sets of this frame.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        let result = start();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        result
+    }
+}

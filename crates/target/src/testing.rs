@@ -1,0 +1,28 @@
+//! Targets in a temporary directory, for this crate's tests.
+
+use std::sync::Arc;
+
+use stripewise_sys::{Mode, Real, SysRef};
+use tempfile::TempDir;
+
+use crate::{ComponentSet, FileId, Target};
+
+pub fn real() -> SysRef {
+    Arc::new(Real)
+}
+
+/// `count` prepared targets `t0`, `t1`, ... in `dir`.
+pub fn targets(sys: &SysRef, dir: &TempDir, count: usize) -> Vec<Arc<Target>> {
+    let prepare = |index| {
+        let path = dir.path().join(format!("t{index}"));
+        std::fs::create_dir_all(&path).unwrap();
+        Arc::new(Target::prepare(sys, &path, &format!("t/{index}")).unwrap())
+    };
+    (0..count).map(prepare).collect()
+}
+
+/// A new set of empty components on `count` targets in `dir`.
+pub fn set(sys: &SysRef, dir: &TempDir, count: usize) -> ComponentSet {
+    let id = FileId::random(sys.as_ref()).unwrap();
+    ComponentSet::create(sys, targets(sys, dir, count), id, Mode::RUSR | Mode::WUSR).unwrap()
+}
