@@ -13,7 +13,6 @@
 //! shared between threads.
 
 pub mod constructors;
-mod divisor;
 mod layout;
 mod pieces;
 mod prepared;

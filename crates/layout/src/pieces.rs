@@ -1,7 +1,7 @@
 //! A file extent, cut into the pieces that lie on one target each, and back.
 
 use crate::layout::{Layout, MAX_OFFSET};
-use crate::prepared::{PreparedRegion, PreparedStripe};
+use crate::prepared::{PreparedRegion, PreparedStripe, div_rem};
 
 /// A run of file bytes that lies contiguously in one component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,14 +66,14 @@ impl Layout {
 impl PreparedRegion {
     /// (turn of the cycle, index of the stripe, offset in the stripe) of a file offset in this region.
     fn position(&self, offset: u64) -> (u64, usize, u64) {
-        let (turn, in_cycle) = self.cycle.div_rem(offset - self.start);
+        let (turn, in_cycle) = div_rem(offset - self.start, self.cycle_len);
         let stripe = self.stripe_at(in_cycle);
         (turn, stripe, in_cycle - self.stripes[stripe].in_cycle)
     }
 
     /// File offset where a stripe begins in a turn of the cycle.
     fn stripe_start(&self, turn: u64, stripe: &PreparedStripe) -> u64 {
-        self.start + turn * self.cycle.value() + stripe.in_cycle
+        self.start + turn * self.cycle_len + stripe.in_cycle
     }
 
     /// One past the last byte of a stripe in a turn of the cycle.

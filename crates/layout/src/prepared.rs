@@ -1,6 +1,5 @@
 //! Sums over the regions, computed once, that make every mapping a few divisions.
 
-use crate::divisor::Divisor;
 use crate::layout::{Region, Stripe};
 
 /// The regions with their prefix sums, and the same by target. Memory is linear in the stripes and in the
@@ -18,7 +17,7 @@ pub(crate) struct PreparedRegion {
     /// One past the last byte; `u64::MAX` where the region has no end.
     pub end: u64,
     /// Bytes of one turn of the cycle.
-    pub cycle: Divisor,
+    pub cycle_len: u64,
     /// In cycle order; neighbours lie on different targets, so a cycle on one target is one stripe.
     pub stripes: Vec<PreparedStripe>,
     /// Indices into `stripes`, by target, then in cycle order.
@@ -45,7 +44,7 @@ struct Part {
     /// Where the region begins in the component.
     base: u64,
     /// Bytes of the target in one turn.
-    per_turn: Divisor,
+    per_turn: u64,
     /// Its stripes: a range of the region's `by_target`.
     from: usize,
     to: usize,
@@ -82,7 +81,7 @@ impl Prepared {
                 next.by_target.push(index);
             }
             let to = next.by_target.len();
-            let part = Part { region: self.regions.len(), base, per_turn: Divisor::new(per_turn), from, to };
+            let part = Part { region: self.regions.len(), base, per_turn, from, to };
             self.parts[target as usize].push(part);
         }
         self.regions.push(next);
@@ -118,13 +117,13 @@ impl Prepared {
         // Bases ascend: the last part that begins at or before the offset holds it, if any does.
         let part = &parts[parts.partition_point(|part| part.base <= offset).checked_sub(1)?];
         let region = &self.regions[part.region];
-        let (turn, in_turn) = part.per_turn.div_rem(offset - part.base);
+        let (turn, in_turn) = div_rem(offset - part.base, part.per_turn);
         let of_target = &region.by_target[part.from..part.to];
         let in_component = part.base + in_turn;
         let at = of_target.partition_point(|&s| region.stripes[s as usize].in_component <= in_component) - 1;
         let stripe = &region.stripes[of_target[at] as usize];
         let in_cycle = stripe.in_cycle + (in_component - stripe.in_component);
-        let within = turn.checked_mul(region.cycle.value())?.checked_add(in_cycle)?;
+        let within = turn.checked_mul(region.cycle_len)?.checked_add(in_cycle)?;
         region.start.checked_add(within).filter(|&offset| offset < region.end)
     }
 
@@ -155,7 +154,7 @@ impl PreparedRegion {
         }
         let by_target = Vec::with_capacity(stripes.len());
         let end = region.end.unwrap_or(u64::MAX);
-        Self { start: region.start, end, cycle: Divisor::new(cycle_len), stripes, by_target }
+        Self { start: region.start, end, cycle_len, stripes, by_target }
     }
 
     /// Index of the stripe that holds byte `in_cycle` of the cycle.
@@ -165,24 +164,28 @@ impl PreparedRegion {
 
     /// Bytes that the first `within` bytes of the region put on the part's target.
     fn bytes_before(&self, part: &Part, within: u64) -> u64 {
-        let (turns, rest) = self.cycle.div_rem(within);
+        let (turns, rest) = div_rem(within, self.cycle_len);
         let of_target = &self.by_target[part.from..part.to];
         let began = of_target.partition_point(|&s| self.stripes[s as usize].in_cycle < rest);
         let in_turn = began.checked_sub(1).map_or(0, |last| {
             let stripe = &self.stripes[of_target[last] as usize];
             stripe.in_component - part.base + (rest - stripe.in_cycle).min(stripe.width)
         });
-        turns * part.per_turn.value() + in_turn
+        turns * part.per_turn + in_turn
     }
 
     /// Adds to `out[t]` what the bytes `from..to` of the region put on every target t.
     pub fn add_bytes(&self, from: u64, to: u64, out: &mut [u64]) {
-        let (from_turn, from_rest) = self.cycle.div_rem(from);
-        let (to_turn, to_rest) = self.cycle.div_rem(to);
+        let (from_turn, from_rest) = div_rem(from, self.cycle_len);
+        let (to_turn, to_rest) = div_rem(to, self.cycle_len);
         let turns = to_turn - from_turn;
         for stripe in &self.stripes {
             let covered = |rest: u64| rest.saturating_sub(stripe.in_cycle).min(stripe.width);
             out[stripe.target as usize] += turns * stripe.width + covered(to_rest) - covered(from_rest);
         }
     }
+}
+
+pub(crate) fn div_rem(n: u64, by: u64) -> (u64, u64) {
+    (n / by, n % by)
 }

@@ -9,8 +9,6 @@
 //! with `k` the number of servers that get any bytes; the others are not touched: no connection, no startup.
 //! Servers may be of any number of classes.
 
-use stripewise_layout::{Layout, MAX_OFFSET};
-
 use crate::cost::Cost;
 use crate::error::{self, ModelError};
 use crate::params::{Network, Service};
@@ -49,7 +47,8 @@ impl Server {
     }
 }
 
-/// `count` like servers that get `bytes` of a request each. Bytes are real numbers, as `S/n` is in the papers.
+/// `count` like servers that a request touches, the one with the most of it getting `bytes` (the others' bytes do not
+/// matter). Bytes are real numbers, as `S/n` is in the papers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
     /// The server.
@@ -58,6 +57,12 @@ pub struct Share {
     pub bytes: f64,
     /// How many of them.
     pub count: u32,
+}
+
+impl Share {
+    fn is_touched(&self) -> bool {
+        self.bytes > 0.0 && self.count > 0
+    }
 }
 
 /// The cost of a request of `size` bytes that is divided into `shares`; `procs_per_node` is c.
@@ -71,93 +76,59 @@ pub fn cost(
     size: f64,
     shares: impl Iterator<Item = Share> + Clone,
 ) -> Cost {
-    let mut touched = 0u32;
-    let mut most_sharing = 0.0f64;
-    let mut most_bytes = 0.0f64;
-    for share in shares.clone() {
-        let here = share.bytes > 0.0;
-        touched += if here { share.count } else { 0 };
-        let sharing = if here && share.count > 0 { share.server.sharing } else { 0.0 };
-        most_sharing = most_sharing.max(sharing);
-        most_bytes = most_bytes.max(sharing * share.bytes);
+    let mut touched = 0.0;
+    let mut most_sharing = 0.0;
+    let mut most_bytes = 0.0;
+    let mut slowest = Busy::default();
+    for Share { server, bytes, count } in shares.clone().filter(Share::is_touched) {
+        let shared_bytes = server.sharing * bytes;
+        touched += f64::from(count);
+        most_sharing = larger(most_sharing, server.sharing);
+        most_bytes = larger(most_bytes, shared_bytes);
+        let startup_s = server.sharing * server.startup_s;
+        slowest = slowest.or_slower(Busy { startup_s, io_s: shared_bytes * server.per_byte_s });
     }
-    let (startup_s, io_s) = match startup {
-        Startup::EverySharer => every_sharer(shares),
-        Startup::Expected => expected(f64::from(touched), shares),
-    };
+    if startup == Startup::Expected {
+        slowest = expected(touched, shares);
+    }
     let per_node = f64::from(procs_per_node);
     Cost {
-        establish_s: (per_node * f64::from(touched)).max(most_sharing) * network.establish_s,
-        transfer_s: (per_node * size).max(most_bytes) * network.per_byte_s,
-        startup_s,
-        io_s,
+        establish_s: larger(per_node * touched, most_sharing) * network.establish_s,
+        transfer_s: larger(per_node * size, most_bytes) * network.per_byte_s,
+        startup_s: slowest.startup_s,
+        io_s: slowest.io_s,
     }
 }
 
-fn every_sharer(shares: impl Iterator<Item = Share>) -> (f64, f64) {
-    shares
-        .filter(|share| share.bytes > 0.0 && share.count > 0)
-        .map(|Share { server, bytes, .. }| {
-            (server.sharing * server.startup_s, server.sharing * bytes * server.per_byte_s)
-        })
-        .fold((0.0, 0.0), |most, this| if this.0 + this.1 > most.0 + most.1 { this } else { most })
+/// How long a server keeps a request waiting.
+#[derive(Clone, Copy, Default)]
+struct Busy {
+    startup_s: f64,
+    io_s: f64,
 }
 
-fn expected(touched: f64, shares: impl Iterator<Item = Share>) -> (f64, f64) {
+impl Busy {
+    /// The slower of two servers; this one in a tie.
+    fn or_slower(self, other: Self) -> Self {
+        if other.startup_s + other.io_s > self.startup_s + self.io_s { other } else { self }
+    }
+}
+
+/// The wait for the last of `touched` startups, and for the longest transfer.
+fn expected(touched: f64, shares: impl Iterator<Item = Share>) -> Busy {
     let wait = touched / (touched + 1.0);
-    shares
-        .filter(|share| share.bytes > 0.0 && share.count > 0)
-        .map(|Share { server, bytes, .. }| {
-            (server.startup_s * (1.0 + wait * (server.sharing - 1.0)), bytes * server.per_byte_s)
-        })
-        .fold((0.0f64, 0.0f64), |most, this| (most.0.max(this.0), most.1.max(this.1)))
+    let mut most = Busy::default();
+    for Share { server, bytes, .. } in shares.filter(Share::is_touched) {
+        let startup_s = server.startup_s * (1.0 + wait * (server.sharing - 1.0));
+        most.startup_s = larger(most.startup_s, startup_s);
+        most.io_s = larger(most.io_s, bytes * server.per_byte_s);
+    }
+    most
 }
 
-/// The cost of any request on one layout: everything that does not depend on the request is computed beforehand.
-#[derive(Clone, Debug)]
-pub struct PreparedCost {
-    layout: Layout,
-    servers: Vec<Server>,
-    network: Network,
-    procs_per_node: u32,
-    startup: Startup,
-}
-
-impl PreparedCost {
-    /// For requests of a group that `servers[target]` describes the targets of.
-    ///
-    /// # Errors
-    /// A target of the layout without a server; times that are not; no process per node.
-    pub fn new(
-        layout: Layout,
-        servers: Vec<Server>,
-        network: Network,
-        procs_per_node: u32,
-        startup: Startup,
-    ) -> Result<Self, ModelError> {
-        network.check()?;
-        error::count("the number of processes per node", procs_per_node)?;
-        if let Some(target) = layout.targets().find(|&target| target as usize >= servers.len()) {
-            return Err(ModelError::UnknownTarget { target, known: servers.len() });
-        }
-        Ok(Self { layout, servers, network, procs_per_node, startup })
-    }
-
-    /// The layout.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// The cost of the request of `size` bytes at `offset`. Nothing for 0 bytes; bytes past [`MAX_OFFSET`] do
-    /// not count.
-    pub fn cost(&self, offset: u64, size: u64) -> Cost {
-        let mut bytes = vec![0; self.layout.target_count()];
-        self.layout.bytes_per_target(offset, size, &mut bytes);
-        let size = size.min(MAX_OFFSET.saturating_sub(offset));
-        let shares = bytes.iter().zip(&self.servers);
-        let shares = shares.map(|(&bytes, &server)| Share { server, bytes: bytes as f64, count: 1 });
-        cost(self.startup, &self.network, self.procs_per_node, size as f64, shares)
-    }
+/// Of two numbers that are not NaN: cheaper than `f64::max`, which looks.
+fn larger(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
 }
 
 /// How many processes share a server: `⌈p · touching / requests⌉`, where `touching` of a group's `requests` touch

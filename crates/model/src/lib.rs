@@ -11,12 +11,14 @@ mod cost;
 mod error;
 pub mod general;
 pub mod params;
+mod prepared;
 pub mod psa;
 pub mod sla;
 mod striping;
 
 pub use cost::Cost;
 pub use error::ModelError;
-pub use general::{PreparedCost, Server, Share, Startup, sharing};
+pub use general::{Server, Share, Startup, sharing};
 pub use params::{Access, ByAccess, ClassParams, Network, Op, Service};
+pub use prepared::PreparedCost;
 pub use striping::Striping;

@@ -51,6 +51,16 @@ proptest! {
         prop_assert_eq!(bytes.iter().sum::<u64>(), end - offset);
     }
 
+    /// One past the last byte that any file has on a target lies nowhere, also where a region ends there.
+    #[test]
+    fn nothing_lies_past_the_end_of_a_component(layout in large(), past in offset()) {
+        for target in 0..layout.target_count() as u32 {
+            let longest = component_size_slowly(&layout, target, MAX_OFFSET);
+            prop_assert_eq!(layout.file_offset(target, longest), None);
+            prop_assert_eq!(layout.file_offset(target, longest.saturating_add(past)), None);
+        }
+    }
+
     /// Pieces follow one another without gap or overlap, change target, and lie where `locate` says.
     #[test]
     fn pieces_are_a_partition(layout in large(), offset in offset(), len in offset()) {
