@@ -10,7 +10,7 @@
 //! Servers may be of any number of classes.
 
 use crate::cost::Cost;
-use crate::error::{self, ModelError};
+use crate::error::ModelError;
 use crate::params::{Network, Service};
 
 /// How the startup times of the processes that share a server add up.
@@ -127,7 +127,7 @@ fn expected(touched: f64, shares: impl Iterator<Item = Share>) -> Busy {
 }
 
 /// Of two numbers that are not NaN: cheaper than `f64::max`, which looks.
-fn larger(a: f64, b: f64) -> f64 {
+pub(crate) fn larger(a: f64, b: f64) -> f64 {
     if a > b { a } else { b }
 }
 

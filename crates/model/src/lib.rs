@@ -22,3 +22,6 @@ pub use general::{Server, Share, Startup, sharing};
 pub use params::{Access, ByAccess, ClassParams, Network, Op, Service};
 pub use prepared::PreparedCost;
 pub use striping::Striping;
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ use stripewise_layout::{Layout, LayoutError, MAX_OFFSET, Region, Stripe};
 
 use crate::cost::Cost;
 use crate::error::{self, ModelError};
-use crate::general::{self, Server, Share, Startup};
+use crate::general::{self, Server, Share, Startup, larger};
 use crate::params::Network;
 
 /// The cost of any request on one layout. Made once per layout and group of requests, evaluated per request.
@@ -57,10 +57,14 @@ impl PreparedCost {
         let bytes = &mut scratch[..self.layout.target_count()];
         self.layout.bytes_per_target(offset, size, bytes);
         let shares = self.kinds.iter().map(|(range, server)| {
-            let of_kind = &bytes[range.clone()];
-            let most = of_kind.iter().copied().fold(0, u64::max);
-            let count = of_kind.iter().map(|&bytes| u32::from(bytes > 0)).sum();
-            Share { server: *server, bytes: most as f64, count }
+            let (mut most, mut count) = (0.0, 0);
+            for &bytes in &bytes[range.clone()] {
+                // Signed: one instruction. As floating point: the largest of integers would be looked for several
+                // at a time, which has to wait for the single stores that filled `bytes`.
+                most = larger(most, bytes as i64 as f64);
+                count += u32::from(bytes > 0);
+            }
+            Share { server: *server, bytes: most, count }
         });
         let size = size.min(MAX_OFFSET.saturating_sub(offset));
         general::cost(self.startup, &self.network, self.procs_per_node, size as f64, shares)

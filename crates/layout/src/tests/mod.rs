@@ -11,8 +11,12 @@ use crate::{Layout, Region, Stripe};
 
 /// How many random cases a property is tried with.
 fn cases() -> ProptestConfig {
-    let cases = if std::env::var_os("STRIPEWISE_LONG").is_some() { 20_000 } else { 400 };
-    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
+    let cases = if std::env::var_os("STRIPEWISE_LONG").is_some() { 200_000 } else { 2_000 };
+    ProptestConfig {
+        failure_persistence: None,
+        max_global_rejects: 20 * cases,
+        ..ProptestConfig::with_cases(cases)
+    }
 }
 
 /// Cycles of up to `longest` stripes on a few of the targets 0, 2, 4.. (so that some in between are unused), with
