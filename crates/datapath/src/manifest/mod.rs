@@ -9,10 +9,8 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-use std::path::PathBuf;
-
 use stripewise_layout::Layout;
+use stripewise_target::{FileId, TargetRef};
 
 /// The first line. A file that does not start with it is not an anchor of any format.
 pub const MAGIC: &[u8] = b"stripewise file, format ";
@@ -26,21 +24,6 @@ pub const HEAD_BYTES: usize = 4096;
 pub const TEXT_BYTES_MIN: usize = 160;
 /// Characters of the `pending_truncate` value: blank, or a size.
 pub const PENDING_BYTES: usize = 20;
-
-/// Names a file's components: 128 random bits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FileId(pub [u8; 16]);
-
-/// One target that holds a part of the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TargetRef {
-    /// Its name in the cluster (`hdd/0`).
-    pub name: String,
-    /// The directory, absolute.
-    pub path: PathBuf,
-    /// The id in the target's marker.
-    pub id: String,
-}
 
 /// A file's manifest.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,27 +63,4 @@ fn check_size(regions: usize, targets: usize) -> Result<(), String> {
         "key `region`: {regions} regions over {targets} targets are more than {TABLE_CELLS_MAX} entries; \
          use fewer regions or targets"
     ))
-}
-
-impl FileId {
-    /// From 32 lower-case hexadecimal digits.
-    pub fn from_hex(hex: &str) -> Option<Self> {
-        let digits = hex.as_bytes();
-        if digits.len() != 32 || !digits.iter().all(|d| matches!(d, b'0'..=b'9' | b'a'..=b'f')) {
-            return None;
-        }
-        u128::from_str_radix(hex, 16).ok().map(|id| Self(id.to_be_bytes()))
-    }
-}
-
-impl fmt::Display for FileId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", u128::from_be_bytes(self.0))
-    }
-}
-
-impl fmt::Debug for FileId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
 }

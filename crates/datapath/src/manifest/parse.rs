@@ -2,10 +2,11 @@
 
 use serde::Deserialize;
 use stripewise_layout::{Layout, MAX_OFFSET, Region, Stripe};
+use stripewise_target::{FileId, TargetRef};
 
 use super::format::{CHECKSUM_DIGITS, CHECKSUM_KEY, PENDING_KEY, checksum, value_offset};
 use super::{
-    FileId, MAGIC, MAGIC_LINE, Manifest, ManifestError, PENDING_BYTES, TEXT_BYTES_MAX, TEXT_BYTES_MIN,
+    MAGIC, MAGIC_LINE, Manifest, ManifestError, PENDING_BYTES, TEXT_BYTES_MAX, TEXT_BYTES_MIN,
     TargetRef, check_size,
 };
 

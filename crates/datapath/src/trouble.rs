@@ -1,0 +1,78 @@
+//! Why a managed file could not be used, for people and for programs.
+
+use std::path::{Path, PathBuf};
+
+use stripewise_target::TargetError;
+
+use crate::manifest::ManifestError;
+use crate::{Errno, notice};
+
+/// One line that names the file, what is wrong, and where there is one, the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// The manifest is damaged, or of another version.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// A target or component is missing or fails.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A system call on the anchor failed.
+    #[error("{path}: {what}: {errno}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel said.
+        errno: Errno,
+    },
+}
+
+impl Trouble {
+    pub(crate) fn io<'a>(path: &'a Path, what: &'static str) -> impl FnOnce(Errno) -> Self + 'a {
+        move |errno| Self::Io { path: path.to_owned(), what, errno }
+    }
+
+    /// What an application is told.
+    pub fn errno(&self) -> Errno {
+        match self {
+            Self::Manifest(_) => Errno::IO,
+            Self::Target(error) => errno_of(error),
+            Self::Io { errno, .. } => *errno,
+        }
+    }
+
+    /// [`Trouble::errno`]; what errno alone cannot explain is also said on stderr.
+    pub(crate) fn told(&self) -> Errno {
+        match self {
+            Self::Io { .. } => {}
+            Self::Target(error) => tell_target(error),
+            Self::Manifest(_) => notice::say(&self.to_string()),
+        }
+        self.errno()
+    }
+}
+
+/// The errno of a target's error; those that are not plain errors of the application's own call are said on stderr.
+pub(crate) fn told(error: &TargetError) -> Errno {
+    tell_target(error);
+    errno_of(error)
+}
+
+/// A lost component is no file that the application asked for.
+fn errno_of(error: &TargetError) -> Errno {
+    match error.errno() {
+        Errno::NOENT | Errno::NOTDIR => Errno::IO,
+        errno => errno,
+    }
+}
+
+fn tell_target(error: &TargetError) {
+    let own = matches!(
+        error.errno(),
+        Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::INTR | Errno::FBIG | Errno::INVAL | Errno::MFILE | Errno::NFILE
+    );
+    if !own {
+        notice::say(&error.to_string());
+    }
+}
