@@ -6,7 +6,9 @@ use std::path::Path;
 use stripewise_sys::{FileType, Stat, SysRef};
 
 use crate::Result;
-use crate::manifest::{HEAD_BYTES, MAGIC, Manifest, PENDING_BYTES, TEXT_BYTES_MAX, TEXT_BYTES_MIN, parse_pending, pending_text};
+use crate::manifest::{
+    HEAD_BYTES, MAGIC, Manifest, PENDING_BYTES, TEXT_BYTES_MAX, TEXT_BYTES_MIN, parse_pending, pending_text,
+};
 use crate::trouble::Trouble;
 
 /// A manifest takes at most this many 512-byte blocks: twice its largest size, for file systems that allocate ahead.
@@ -55,7 +57,11 @@ pub(crate) fn counts_holes(sys: &SysRef, fd: BorrowedFd<'_>) -> bool {
 ///
 /// # Errors
 /// The file begins as an anchor, but its manifest is damaged; or it cannot be read.
-pub(crate) fn read(sys: &SysRef, fd: BorrowedFd<'_>, path: &Path) -> std::result::Result<Option<Anchored>, Trouble> {
+pub(crate) fn read(
+    sys: &SysRef,
+    fd: BorrowedFd<'_>,
+    path: &Path,
+) -> std::result::Result<Option<Anchored>, Trouble> {
     let mut magic = [0; MAGIC.len()];
     let got = sys.read_at(fd, &mut magic, 0).map_err(Trouble::io(path, "read the manifest"))?;
     if magic[..got] != *MAGIC {
@@ -83,6 +89,11 @@ pub(crate) fn pending(sys: &SysRef, fd: BorrowedFd<'_>, pending_at: u64) -> Resu
 }
 
 /// Sets the `pending_truncate` value.
-pub(crate) fn set_pending(sys: &SysRef, fd: BorrowedFd<'_>, pending_at: u64, pending: Option<u64>) -> Result<()> {
+pub(crate) fn set_pending(
+    sys: &SysRef,
+    fd: BorrowedFd<'_>,
+    pending_at: u64,
+    pending: Option<u64>,
+) -> Result<()> {
     sys.write_all_at(fd, pending_text(pending).as_bytes(), pending_at)
 }

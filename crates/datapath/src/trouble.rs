@@ -70,7 +70,14 @@ fn errno_of(error: &TargetError) -> Errno {
 fn tell_target(error: &TargetError) {
     let own = matches!(
         error.errno(),
-        Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::INTR | Errno::FBIG | Errno::INVAL | Errno::MFILE | Errno::NFILE
+        Errno::ACCESS
+            | Errno::PERM
+            | Errno::ROFS
+            | Errno::INTR
+            | Errno::FBIG
+            | Errno::INVAL
+            | Errno::MFILE
+            | Errno::NFILE
     );
     if !own {
         notice::say(&error.to_string());

@@ -9,6 +9,8 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use format::pending_text;
+pub(crate) use parse::parse_pending;
 use stripewise_layout::Layout;
 use stripewise_target::{FileId, TargetRef};
 

@@ -6,8 +6,7 @@ use stripewise_target::{FileId, TargetRef};
 
 use super::format::{CHECKSUM_DIGITS, CHECKSUM_KEY, PENDING_KEY, checksum, value_offset};
 use super::{
-    MAGIC, MAGIC_LINE, Manifest, ManifestError, PENDING_BYTES, TEXT_BYTES_MAX, TEXT_BYTES_MIN,
-    TargetRef, check_size,
+    MAGIC, MAGIC_LINE, Manifest, ManifestError, PENDING_BYTES, TEXT_BYTES_MAX, TEXT_BYTES_MIN, check_size,
 };
 
 /// What to do about a text that was damaged.

@@ -1,0 +1,125 @@
+//! What stat says, and chmod, chown, utimens.
+
+use stripewise_sys::{Kind, Stat, Timespec};
+
+use super::LogicalFile;
+use crate::runtime::Change;
+use crate::{Errno, Result, trouble};
+
+/// utimensat(2)'s UTIME_OMIT: leave this time.
+pub(super) const OMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: (1 << 30) - 2 };
+
+/// Size and times of a managed file, computed from anchor and components.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// Logical size, bytes.
+    pub size_bytes: u64,
+    /// 512-byte blocks of all components.
+    pub blocks: u64,
+    /// The latest of anchor and components.
+    pub modified: Timespec,
+    /// The latest of anchor and components.
+    pub changed: Timespec,
+    /// The latest of anchor and components.
+    pub accessed: Timespec,
+}
+
+/// What lseek(2) looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whence {
+    /// SEEK_DATA.
+    Data,
+    /// SEEK_HOLE.
+    Hole,
+}
+
+impl LogicalFile {
+    /// Size, blocks and times.
+    ///
+    /// # Errors
+    /// EIO.
+    pub fn attributes(&self) -> Result<Attributes> {
+        let anchor = self.sys().stat(self.anchor())?;
+        let stats = self.components().stats().map_err(|error| trouble::told(&error))?;
+        let sizes: Vec<u64> = stats.iter().map(|stat| stat.st_size as u64).collect();
+        let size_bytes = match self.interrupted_truncate()? {
+            Some(size) => size,
+            None => self.layout().file_size(&sizes),
+        };
+        let latest = |time: fn(&Stat) -> Timespec| stats.iter().map(time).fold(time(&anchor), later);
+        Ok(Attributes {
+            size_bytes,
+            blocks: stats.iter().map(|stat| stat.st_blocks as u64).sum(),
+            modified: latest(modified),
+            changed: latest(changed),
+            accessed: latest(accessed),
+        })
+    }
+
+    /// Puts [`LogicalFile::attributes`] into what the kernel said of the anchor.
+    ///
+    /// # Errors
+    /// EIO; `stat` is unchanged then.
+    pub fn correct_stat(&self, stat: &mut Stat) -> Result<()> {
+        let attributes = self.attributes()?;
+        stat.st_size = attributes.size_bytes as i64;
+        stat.st_blocks = attributes.blocks as i64;
+        (stat.st_mtime, stat.st_mtime_nsec) = (attributes.modified.tv_sec, attributes.modified.tv_nsec as _);
+        (stat.st_ctime, stat.st_ctime_nsec) = (attributes.changed.tv_sec, attributes.changed.tv_nsec as _);
+        (stat.st_atime, stat.st_atime_nsec) = (attributes.accessed.tv_sec, attributes.accessed.tv_nsec as _);
+        Ok(())
+    }
+
+    /// futimens(2), fchmod(2), fchown(2): of the anchor and of all components.
+    ///
+    /// # Errors
+    /// As those, of the anchor; then the components are unchanged.
+    pub fn change(&self, change: &Change) -> Result<()> {
+        let (anchor, set) = (Kind::Open(self.anchor()), self.components());
+        match change {
+            Change::Times(times) => {
+                self.sys().set_times(anchor, times)?;
+                set.set_times(times)
+            }
+            Change::Mode(mode) => {
+                self.sys().set_mode(anchor, *mode)?;
+                set.set_mode(*mode)
+            }
+            Change::Owner(user, group) => {
+                self.sys().set_owner(anchor, *user, *group)?;
+                set.set_owner(*user, *group)
+            }
+        }
+        .map_err(|error| trouble::told(&error))
+    }
+
+    /// Where the next data or hole at or after `offset` begins (the caller sets its descriptor's offset to it).
+    /// Everything below the size counts as data.
+    ///
+    /// # Errors
+    /// ENXIO at or past the end.
+    pub fn seek(&self, whence: Whence, offset: u64) -> Result<u64> {
+        let size = self.size()?;
+        match whence {
+            _ if offset >= size => Err(Errno::NXIO),
+            Whence::Data => Ok(offset),
+            Whence::Hole => Ok(size),
+        }
+    }
+}
+
+pub(super) fn modified(stat: &Stat) -> Timespec {
+    Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ }
+}
+
+fn changed(stat: &Stat) -> Timespec {
+    Timespec { tv_sec: stat.st_ctime, tv_nsec: stat.st_ctime_nsec as _ }
+}
+
+fn accessed(stat: &Stat) -> Timespec {
+    Timespec { tv_sec: stat.st_atime, tv_nsec: stat.st_atime_nsec as _ }
+}
+
+pub(super) fn later(one: Timespec, other: Timespec) -> Timespec {
+    if (one.tv_sec, one.tv_nsec) >= (other.tv_sec, other.tv_nsec) { one } else { other }
+}

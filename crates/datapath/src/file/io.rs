@@ -1,0 +1,175 @@
+//! Reading and writing.
+
+use std::sync::atomic::Ordering;
+
+use stripewise_layout::MAX_OFFSET;
+use stripewise_sys::{IoVec, raw};
+use stripewise_target::{ComponentSet, Outcome, Piece};
+
+use super::LogicalFile;
+use super::split::{grouped, leading, split, total};
+use crate::{Errno, Result, trouble};
+
+/// Memory, offsets and lengths of direct I/O are multiples of this: the largest block size of devices in use.
+const DIRECT_ALIGNMENT: u64 = 4096;
+
+/// How one read or write is to be done.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IoOptions {
+    /// The application's descriptor has O_DIRECT: the components are read and written past the page cache where
+    /// stripe widths, offset, lengths and addresses permit it, and through it where not.
+    pub direct: bool,
+}
+
+impl LogicalFile {
+    /// preadv(2). Fewer bytes than asked: the end of the file, or an error after that many bytes. Bytes that were never
+    /// written are zeros.
+    ///
+    /// # Safety
+    /// As [`stripewise_sys::Sys::preadv`]: invalid memory gives EFAULT, but nobody else may have references to it.
+    ///
+    /// # Errors
+    /// As preadv(2); EIO where a target is missing.
+    pub unsafe fn read_at(&self, buffers: &[IoVec], offset: u64, options: IoOptions) -> Result<usize> {
+        let mut len = total(buffers);
+        if offset > MAX_OFFSET {
+            return Err(Errno::INVAL);
+        }
+        // Past what is known to be there, the size tells what to ask for: servers are not asked for nothing.
+        if offset.saturating_add(len) > self.size_hint.load(Ordering::Relaxed) {
+            len = len.min(self.size()?.saturating_sub(offset));
+        }
+        if len == 0 {
+            return Ok(0);
+        }
+        let pieces = split(self.layout(), offset, len, buffers);
+        let set = self.set_for(&pieces, options);
+        // SAFETY: the caller's promise.
+        let mut outcomes = grouped(&pieces, |pieces| unsafe { self.shared.fan_out.read(set, pieces) });
+        let (done, end) = leading(&pieces, &outcomes);
+        match end {
+            None => Ok(done),
+            Some(Outcome { error: Some(error), .. }) => result(done, error),
+            // SAFETY: the caller's promise.
+            Some(_) => unsafe { self.fill_gaps(&pieces, &mut outcomes, offset) },
+        }
+    }
+
+    /// A component ended before the request did: a hole, the end of the file, or somebody is just writing there.
+    ///
+    /// # Safety
+    /// As [`LogicalFile::read_at`].
+    unsafe fn fill_gaps(&self, pieces: &[Piece], outcomes: &mut [Outcome], offset: u64) -> Result<usize> {
+        // With appenders and truncates out of the way, size and components fit together.
+        let _lock = self.lock_size_shared()?;
+        let size = self.size()?;
+        let mut start = offset;
+        for (piece, outcome) in pieces.iter().zip(outcomes.iter_mut()) {
+            let below = size.saturating_sub(start).min(piece.len as u64) as usize;
+            outcome.done = outcome.done.min(below);
+            if outcome.done < below && outcome.error.is_none() {
+                // SAFETY: the caller's promise.
+                *outcome = unsafe { self.read_again(piece, outcome.done, below) };
+            }
+            if outcome.done < piece.len {
+                break;
+            }
+            start += piece.len as u64;
+        }
+        match leading(pieces, outcomes) {
+            (done, Some(Outcome { error: Some(error), .. })) => result(done, error),
+            (done, _) => Ok(done),
+        }
+    }
+
+    /// Reads bytes `from..to` of a piece, zeros where the component has none.
+    ///
+    /// # Safety
+    /// As [`LogicalFile::read_at`].
+    unsafe fn read_again(&self, piece: &Piece, from: usize, to: usize) -> Outcome {
+        let mut done = from;
+        let failed = |done, error| Outcome { done, error: Some(error) };
+        let fd = match self.components().fd(piece.component as usize) {
+            Ok(fd) => fd,
+            Err(error) => return failed(done, trouble::told(&error)),
+        };
+        while done < to {
+            let (base, at) = (piece.base.wrapping_add(done), piece.offset + done as u64);
+            // SAFETY: the caller's promise.
+            match unsafe { self.sys().pread(fd, base, to - done, at) } {
+                Ok(0) => break,
+                Ok(more) => done += more,
+                Err(error) => return failed(done, error),
+            }
+        }
+        // SAFETY: the caller's promise.
+        match unsafe { raw::zero(piece.base.wrapping_add(done), to - done) } {
+            Ok(()) => Outcome { done: to, error: None },
+            Err(error) => failed(done, error),
+        }
+    }
+
+    /// pwritev(2). The result is the length of the leading part that was written on every target; after a failure, bytes
+    /// behind it may have been written, too. After a result the caller that must be synchronous (O_SYNC, RWF_DSYNC)
+    /// calls [`LogicalFile::sync`].
+    ///
+    /// # Safety
+    /// As [`LogicalFile::read_at`], but shared references are allowed.
+    ///
+    /// # Errors
+    /// As pwritev(2): when nothing was written. EFBIG past 2^63-1.
+    pub unsafe fn write_at(&self, buffers: &[IoVec], offset: u64, options: IoOptions) -> Result<usize> {
+        if offset > MAX_OFFSET {
+            return Err(Errno::INVAL);
+        }
+        if !self.parts.writable {
+            return Err(Errno::BADF);
+        }
+        let len = total(buffers).min(MAX_OFFSET - offset);
+        if len == 0 {
+            return if total(buffers) == 0 { Ok(0) } else { Err(Errno::FBIG) };
+        }
+        self.mark_written();
+        let pieces = split(self.layout(), offset, len, buffers);
+        let set = self.set_for(&pieces, options);
+        // SAFETY: the caller's promise.
+        let outcomes = grouped(&pieces, |pieces| unsafe { self.shared.fan_out.write(set, pieces) });
+        match leading(&pieces, &outcomes) {
+            (done, None) => Ok(done),
+            (done, Some(end)) => result(done, end.error.unwrap_or(Errno::NOSPC)),
+        }
+    }
+
+    /// Writes at the end of the file, wherever that is, as one step for every process of the node that appends.
+    /// Returns (the offset where it was written, bytes).
+    ///
+    /// # Safety
+    /// As [`LogicalFile::write_at`].
+    ///
+    /// # Errors
+    /// As [`LogicalFile::write_at`].
+    pub unsafe fn append(&self, buffers: &[IoVec], options: IoOptions) -> Result<(u64, usize)> {
+        if !self.parts.writable {
+            return Err(Errno::BADF);
+        }
+        let _lock = self.lock_size()?;
+        let offset = self.size()?;
+        // SAFETY: the caller's promise.
+        let done = unsafe { self.write_at(buffers, offset, options)? };
+        Ok((offset, done))
+    }
+
+    fn set_for(&self, pieces: &[Piece], options: IoOptions) -> &ComponentSet {
+        let aligned = |piece: &Piece| {
+            let all = piece.offset | piece.base as u64 | piece.len as u64;
+            all.is_multiple_of(DIRECT_ALIGNMENT)
+        };
+        let direct = options.direct && pieces.iter().all(aligned);
+        direct.then(|| self.direct_components()).flatten().unwrap_or(self.components())
+    }
+}
+
+/// What a transfer returns that ended with `error` after `done` bytes.
+fn result(done: usize, error: Errno) -> Result<usize> {
+    if done > 0 { Ok(done) } else { Err(error) }
+}

@@ -1,0 +1,135 @@
+//! How long the file is, and making it longer or shorter.
+
+use std::sync::atomic::Ordering;
+
+use stripewise_layout::MAX_OFFSET;
+
+use super::LogicalFile;
+use crate::{Errno, Result, anchor, trouble};
+
+impl LogicalFile {
+    /// The logical size now, bytes. One fstat per component.
+    ///
+    /// # Errors
+    /// EIO.
+    pub fn size(&self) -> Result<u64> {
+        let sizes = self.components().sizes().map_err(|error| trouble::told(&error))?;
+        let size = match self.interrupted_truncate()? {
+            Some(size) => size,
+            None => self.layout().file_size(&sizes),
+        };
+        self.size_hint.store(size, Ordering::Relaxed);
+        Ok(size)
+    }
+
+    /// The size of an interrupted truncate that this process saw and may not finish, until somebody else has.
+    pub(super) fn interrupted_truncate(&self) -> Result<Option<u64>> {
+        if !self.interrupted.load(Ordering::Acquire) {
+            return Ok(None);
+        }
+        let pending = anchor::pending(self.sys(), self.anchor(), self.parts.anchored.pending_at)?;
+        self.interrupted.store(pending.is_some(), Ordering::Release);
+        Ok(pending)
+    }
+
+    /// Finishes a truncate whose process died, or if this process may not, behaves as if it were finished.
+    pub(crate) fn settle(&self) -> Result<()> {
+        self.lock_size_shared().map(drop)
+    }
+
+    /// ftruncate(2). Happens entirely or not at all, also when this process is killed or the power fails.
+    ///
+    /// # Errors
+    /// As ftruncate(2).
+    pub fn truncate(&self, size: u64) -> Result<()> {
+        if size > MAX_OFFSET {
+            return Err(Errno::FBIG);
+        }
+        if !self.parts.writable {
+            return Err(Errno::BADF);
+        }
+        let _lock = self.lock_size()?;
+        self.mark_written();
+        let now = self.size()?;
+        if size >= now {
+            self.grow_to(size)?;
+            self.resize_anchor(size)?;
+        } else {
+            self.check_anchor()?;
+            // The order is the protocol: the intent must be durable before the first component is cut.
+            let pending_at = self.parts.anchored.pending_at;
+            anchor::set_pending(self.sys(), self.anchor(), pending_at, Some(size))?;
+            self.sys().sync_data(self.anchor())?;
+            self.finish_truncate(size)?;
+        }
+        self.size_hint.store(size, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The part of a truncate after the intent was noted; also of somebody else's who died. Under the size lock.
+    pub(super) fn finish_truncate(&self, size: u64) -> Result<()> {
+        let sizes = self.components().sizes().map_err(|error| trouble::told(&error))?;
+        for (index, now) in sizes.into_iter().enumerate() {
+            let then = self.layout().component_size(index as u32, size);
+            if now > then {
+                self.components().truncate(index, then).map_err(|error| trouble::told(&error))?;
+            }
+        }
+        self.grow_to(size)?;
+        // The cuts must be durable before the intent is forgotten, and that before anything is written anew.
+        self.components().sync(&self.shared.fan_out, true).map_err(|error| trouble::told(&error))?;
+        self.resize_anchor(size)?;
+        anchor::set_pending(self.sys(), self.anchor(), self.parts.anchored.pending_at, None)?;
+        self.sys().sync_data(self.anchor())
+    }
+
+    /// Makes the file at least `size` bytes long, whoever else writes.
+    fn grow_to(&self, size: u64) -> Result<()> {
+        let Some(last) = size.checked_sub(1) else { return Ok(()) };
+        let (target, offset) = self.layout().locate(last);
+        self.components().grow(target as usize, offset + 1).map_err(|error| trouble::told(&error))
+    }
+
+    /// Sets the anchor's size, but never cuts the manifest. Under the size lock.
+    fn resize_anchor(&self, size: u64) -> Result<()> {
+        self.sys().truncate(self.anchor(), size.max(self.parts.anchored.text_bytes))
+    }
+
+    /// Before the anchor is written to: it may have been overwritten by a program without this library.
+    fn check_anchor(&self) -> Result<()> {
+        let found =
+            anchor::read(self.sys(), self.anchor(), &self.parts.path).map_err(|trouble| trouble.told())?;
+        if found.is_some_and(|found| found.manifest.id == self.manifest().id) {
+            return Ok(());
+        }
+        let path = self.parts.path.display();
+        crate::notice::say(&format!(
+            "{path}: was overwritten by a program that runs without stripewise; restore it with `stripewise fsck --repair`"
+        ));
+        Err(Errno::IO)
+    }
+
+    /// posix_fallocate(3), or fallocate(2) with FALLOC_FL_KEEP_SIZE if `keep_size`.
+    ///
+    /// # Errors
+    /// As those; what was allocated before ENOSPC stays.
+    pub fn allocate(&self, offset: u64, len: u64, keep_size: bool) -> Result<()> {
+        if len == 0 {
+            return Err(Errno::INVAL);
+        }
+        let end = offset.checked_add(len).filter(|&end| end <= MAX_OFFSET).ok_or(Errno::FBIG)?;
+        if !self.parts.writable {
+            return Err(Errno::BADF);
+        }
+        self.mark_written();
+        for index in 0..self.components().len() {
+            let start = self.layout().component_size(index as u32, offset);
+            let bytes = self.layout().component_size(index as u32, end) - start;
+            if bytes > 0 {
+                let fd = self.components().fd(index).map_err(|error| trouble::told(&error))?;
+                self.sys().allocate(fd, start, bytes, keep_size)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,117 @@
+//! A request, cut into the pieces that its components get, and its result put together again.
+
+use stripewise_layout::Layout;
+use stripewise_sys::IoVec;
+use stripewise_target::{Outcome, Piece};
+
+/// Largest request, bytes: as the kernel's MAX_RW_COUNT.
+const REQUEST_BYTES_MAX: u64 = 0x7fff_f000;
+
+/// Bytes of a request: as the kernel counts them, so no more than it would transfer at once.
+pub(super) fn total(buffers: &[IoVec]) -> u64 {
+    let sum = buffers.iter().fold(0u64, |sum, buffer| sum.saturating_add(buffer.len as u64));
+    sum.min(REQUEST_BYTES_MAX)
+}
+
+/// The first `len` bytes of `buffers`, which lie at `offset` of the file: pieces in the order of the file, each in one
+/// component and one buffer.
+pub(super) fn split(layout: &Layout, offset: u64, len: u64, buffers: &[IoVec]) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut buffers = buffers.iter().copied();
+    let mut buffer = IoVec { base: std::ptr::null_mut(), len: 0 };
+    for piece in layout.pieces(offset, len) {
+        let (mut at, mut left) = (piece.target_offset, piece.len);
+        while left > 0 {
+            while buffer.len == 0 {
+                match buffers.next() {
+                    Some(next) => buffer = next,
+                    None => return pieces,
+                }
+            }
+            let take = left.min(buffer.len as u64) as usize;
+            pieces.push(Piece { component: piece.target, offset: at, base: buffer.base, len: take });
+            buffer = IoVec { base: buffer.base.wrapping_add(take), len: buffer.len - take };
+            at += take as u64;
+            left -= take as u64;
+        }
+    }
+    pieces
+}
+
+/// Has the pieces done by `run` with those of one component side by side, so that they become one vectored call, and
+/// returns the outcomes in the order of the pieces.
+pub(super) fn grouped(pieces: &[Piece], run: impl FnOnce(&[Piece]) -> Vec<Outcome>) -> Vec<Outcome> {
+    if pieces.is_sorted_by_key(|piece| piece.component) {
+        return run(pieces);
+    }
+    let mut order: Vec<usize> = (0..pieces.len()).collect();
+    order.sort_by_key(|&index| pieces[index].component);
+    let sorted: Vec<Piece> = order.iter().map(|&index| pieces[index]).collect();
+    let mut outcomes = vec![Outcome::default(); pieces.len()];
+    for (index, outcome) in order.into_iter().zip(run(&sorted)) {
+        outcomes[index] = outcome;
+    }
+    outcomes
+}
+
+/// Length of the leading part of the request that was done in full, and what ended it: `None`, nothing did.
+pub(super) fn leading(pieces: &[Piece], outcomes: &[Outcome]) -> (usize, Option<Outcome>) {
+    let mut done = 0;
+    for (piece, outcome) in pieces.iter().zip(outcomes) {
+        done += outcome.done;
+        if outcome.done < piece.len {
+            return (done, Some(*outcome));
+        }
+    }
+    (done, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use stripewise_layout::constructors::two_part;
+
+    use super::*;
+
+    proptest! {
+        /// Every byte of every buffer is in exactly one piece, at the place where the layout has it.
+        #[test]
+        fn pieces_cover_the_buffers(
+            lens in vec(0..40usize, 0..6),
+            offset in 0..200u64,
+            cut in 0..300u64,
+        ) {
+            let layout = two_part(&[(0, 3), (2, 7), (0, 5)], 100, &[(1, 4), (2, 6)]).unwrap();
+            let mut memory: Vec<Vec<u8>> = lens.iter().map(|&len| vec![0; len]).collect();
+            let buffers: Vec<IoVec> =
+                memory.iter_mut().map(|m| IoVec { base: m.as_mut_ptr(), len: m.len() }).collect();
+            let len = cut.min(total(&buffers));
+            let addresses: Vec<usize> =
+                buffers.iter().flat_map(|b| (0..b.len).map(|i| b.base as usize + i)).collect();
+            let mut at = 0;
+            for piece in split(&layout, offset, len, &buffers) {
+                for byte in 0..piece.len {
+                    prop_assert_eq!(piece.base as usize + byte, addresses[at]);
+                    let place = (piece.component, piece.offset + byte as u64);
+                    prop_assert_eq!(place, layout.locate(offset + at as u64));
+                    at += 1;
+                }
+            }
+            prop_assert_eq!(at as u64, len);
+        }
+
+        #[test]
+        fn grouping_keeps_the_order_of_outcomes(components in vec(0..4u32, 0..20)) {
+            let piece = |(index, &component): (usize, &u32)| Piece {
+                component, offset: index as u64, base: std::ptr::null_mut(), len: index + 1,
+            };
+            let pieces: Vec<Piece> = components.iter().enumerate().map(piece).collect();
+            let outcomes = grouped(&pieces, |sorted| {
+                assert!(sorted.is_sorted_by_key(|piece| (piece.component, piece.offset)));
+                sorted.iter().map(|piece| Outcome { done: piece.len, error: None }).collect()
+            });
+            prop_assert_eq!(outcomes.iter().map(|o| o.done).collect::<Vec<_>>(), (1..=pieces.len()).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Making things durable, and telling the world without the library about them.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use stripewise_sys::{Mode, OFlags, Timestamps};
+
+use super::{LogicalFile, attributes};
+use crate::{Errno, Result, trouble};
+
+impl LogicalFile {
+    /// fsync(2), or fdatasync(2) if `data_only`: everything that any process wrote before survives a power cut.
+    ///
+    /// # Errors
+    /// As fsync(2).
+    pub fn sync(&self, data_only: bool) -> Result<()> {
+        self.components().sync(&self.shared.fan_out, data_only).map_err(|error| trouble::told(&error))?;
+        if !self.names_synced.load(Ordering::Acquire) {
+            self.sync_names()?;
+            self.names_synced.store(true, Ordering::Release);
+        }
+        self.update_anchor();
+        if data_only { self.sys().sync_data(self.anchor()) } else { self.sys().sync(self.anchor()) }
+    }
+
+    /// The names of components, manifest copy and anchor.
+    fn sync_names(&self) -> Result<()> {
+        let copy = self.components().open_manifest(OFlags::RDONLY).map_err(|error| trouble::told(&error))?;
+        self.sys().sync(copy.as_fd())?;
+        self.components().sync_names().map_err(|error| trouble::told(&error))?;
+        sync_directory(self.sys(), &self.parts.path)
+    }
+
+    /// To be called when the application closes its last descriptor of the file (and may be called at any close):
+    /// brings the anchor's size and time up to date if this process wrote. Errors are not reported: close(2) has none
+    /// to give for them, and inside the library the anchor's size is not used.
+    pub fn closing(&self) {
+        self.update_anchor();
+    }
+
+    fn update_anchor(&self) {
+        if self.parts.writable
+            && self.written.swap(false, Ordering::AcqRel)
+            && self.try_update_anchor().is_err()
+        {
+            self.mark_written();
+        }
+    }
+
+    /// Grows only: whoever cuts the file cuts the anchor, under the same lock.
+    fn try_update_anchor(&self) -> Result<()> {
+        let _lock = self.lock_size()?;
+        let stats = self.components().stats().map_err(|error| trouble::told(&error))?;
+        let sizes: Vec<u64> = stats.iter().map(|stat| stat.st_size as u64).collect();
+        let size = self.layout().file_size(&sizes);
+        let anchor = self.sys().stat(self.anchor())?;
+        let modified =
+            stats.iter().map(attributes::modified).fold(attributes::modified(&anchor), attributes::later);
+        if size > anchor.st_size as u64 {
+            self.sys().truncate(self.anchor(), size)?;
+        } else if modified == attributes::modified(&anchor) {
+            return Ok(());
+        }
+        let times = Timestamps { last_access: attributes::OMIT, last_modification: modified };
+        // Only the owner may set a time; who else writes leaves the anchor's older one.
+        let _ = self.sys().set_times(stripewise_sys::Kind::Open(self.anchor()), &times);
+        Ok(())
+    }
+}
+
+/// Makes the entry of `path` in its directory durable. A directory that may not be read is left alone.
+pub(crate) fn sync_directory(sys: &stripewise_sys::SysRef, path: &Path) -> Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match sys.open(None, parent, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {
+        Ok(fd) => sys.sync(fd.as_fd()),
+        Err(Errno::ACCESS | Errno::NOENT) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

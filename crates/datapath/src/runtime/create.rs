@@ -1,0 +1,84 @@
+//! Creating a managed file for an open(2) with O_CREAT.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use stripewise_layout::Layout;
+use stripewise_sys::{Dir, Kind, Mode, OFlags};
+
+use super::build::NewFile;
+use super::{Opened, Runtime, paths};
+use crate::trouble::Trouble;
+use crate::{Errno, Result};
+
+impl Runtime {
+    /// The layout for a file that an open may create; the path as it was meant, or with the links in it followed.
+    pub(super) fn layout_for_open(&self, dir: Dir<'_>, path: &Path) -> Option<&Layout> {
+        let plan = self.plan()?;
+        if plan.rules.iter().all(|rule| rule.layouts.is_empty()) || path.as_os_str().is_empty() {
+            return None;
+        }
+        let absolute = paths::absolute(self.sys(), dir, path).ok()?;
+        match plan.rule_for(&absolute) {
+            Some(rule) => rule.choose(&absolute),
+            None => self.layout_for(&paths::canonical(self.sys(), dir, path).ok()?),
+        }
+    }
+
+    /// EEXIST: something is there, perhaps only since a moment ago.
+    pub(super) fn create(
+        &self,
+        dir: Dir<'_>,
+        path: &Path,
+        flags: OFlags,
+        mode: Mode,
+        layout: &Layout,
+    ) -> Result<Opened> {
+        let mut new = self.build(dir, path, mode, layout).map_err(|trouble| trouble.told())?;
+        let raw = self.open_new(&new, flags).map_err(|trouble| trouble.told())?;
+        match new.publish(path) {
+            Ok(Some(file)) => Ok(Opened::Managed(raw, self.enter(file))),
+            Ok(None) => Err(Errno::IO),
+            Err(error) => {
+                stripewise_sys::fd::close_public(raw);
+                Err(error)
+            }
+        }
+    }
+
+    /// The application's descriptor. Who creates a file may use it as asked whatever its mode (open(2)), so the mode is
+    /// lifted for this moment, in which nobody else knows the name.
+    fn open_new(&self, new: &NewFile, flags: OFlags) -> std::result::Result<i32, Trouble> {
+        let trouble = |what| Trouble::io(new.temporary(), what);
+        let file = new.file().ok_or(Errno::IO).map_err(trouble("open the new anchor"))?;
+        let flags = flags - (OFlags::CREATE | OFlags::EXCL | OFlags::TRUNC);
+        let open = || self.sys().open_public(new.dir(), new.temporary(), flags, Mode::empty());
+        match open() {
+            Err(Errno::ACCESS) => {}
+            opened => return opened.map_err(trouble("open the new anchor")),
+        }
+        let stat = self.sys().stat(file.anchor()).map_err(trouble("open the new anchor"))?;
+        let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
+        let lifted = mode | Mode::RUSR | Mode::WUSR;
+        let anchor = Kind::Open(file.anchor());
+        self.sys().set_mode(anchor, lifted).map_err(trouble("open the new anchor"))?;
+        let opened = open();
+        self.sys().set_mode(anchor, mode).map_err(trouble("set the anchor's mode"))?;
+        opened.map_err(trouble("open the new anchor"))
+    }
+
+    /// A new managed file at `path`, for commands: nothing may be there.
+    ///
+    /// # Errors
+    /// EEXIST; a target is missing or full; the directory may not be written to.
+    pub fn create_file(
+        &self,
+        path: &Path,
+        mode: Mode,
+        layout: &Layout,
+    ) -> std::result::Result<Arc<crate::LogicalFile>, Trouble> {
+        let mut new = self.build(None, path, mode, layout)?;
+        let file = new.publish(path).and_then(|file| file.ok_or(Errno::IO));
+        file.map(|file| self.enter(file)).map_err(Trouble::io(path, "create"))
+    }
+}

@@ -1,0 +1,124 @@
+//! One per process: the plan's rules and targets, and every managed file that is open.
+
+mod build;
+mod create;
+mod names;
+mod open;
+mod paths;
+mod targets;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Weak};
+
+use stripewise_cluster::Plan;
+use stripewise_layout::Layout;
+use stripewise_sys::{Mode, Stat, SysRef, Timestamps};
+use stripewise_target::{Engine, FanOut};
+
+pub use build::NewFile;
+pub use open::Opened;
+
+use crate::file::{LogicalFile, Shared};
+use crate::forked::ForkSafe;
+
+/// Which file, for the kernel: device and inode number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileKey {
+    /// `st_dev`.
+    pub device: u64,
+    /// `st_ino`.
+    pub inode: u64,
+}
+
+impl FileKey {
+    /// Of what fstat(2) says.
+    pub fn of(stat: &Stat) -> Self {
+        Self { device: stat.st_dev, inode: stat.st_ino }
+    }
+}
+
+/// What is changed of a file besides its bytes.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// utimensat(2).
+    Times(Timestamps),
+    /// chmod(2).
+    Mode(Mode),
+    /// chown(2); `None` leaves that one.
+    Owner(Option<u32>, Option<u32>),
+}
+
+/// The data path of one process.
+pub struct Runtime {
+    shared: Arc<Shared>,
+    plan: Option<Plan>,
+    targets: targets::TargetTable,
+    files: ForkSafe<HashMap<FileKey, Weak<LogicalFile>>>,
+}
+
+impl Runtime {
+    /// Without a plan, existing managed files work all the same (their manifests say everything); no file becomes
+    /// managed, and nothing is emulated.
+    ///
+    /// Touches no target yet: a target that is missing fails the first file that needs it.
+    pub fn new(sys: SysRef, plan: Option<&Plan>) -> Arc<Self> {
+        Self::with_engine(sys, plan, Engine::Auto)
+    }
+
+    /// As [`Runtime::new`], with a fan-out engine of the caller's choice.
+    pub fn with_engine(sys: SysRef, plan: Option<&Plan>, engine: Engine) -> Arc<Self> {
+        let targets = targets::TargetTable::new(&sys, plan);
+        let fan_out = FanOut::new(sys.clone(), engine);
+        let shared = Arc::new(Shared { sys, fan_out });
+        Arc::new(Self { shared, plan: plan.cloned(), targets, files: ForkSafe::default() })
+    }
+
+    /// The system underneath.
+    pub fn sys(&self) -> &SysRef {
+        &self.shared.sys
+    }
+
+    /// The plan, if there is one.
+    pub fn plan(&self) -> Option<&Plan> {
+        self.plan.as_ref()
+    }
+
+    /// The layout that the plan gives a new file at this absolute path; target indices count the plan's targets.
+    pub fn layout_for(&self, path: &Path) -> Option<&Layout> {
+        self.plan.as_ref()?.rule_for(path)?.choose(path)
+    }
+
+    /// The managed file, if this process has it open. No system call.
+    pub fn find(&self, key: FileKey) -> Option<Arc<LogicalFile>> {
+        self.files.lock().get(&key)?.upgrade()
+    }
+
+    /// To be called in the child of a fork before anything else of the data path: gives up the locks that threads of
+    /// the parent were holding.
+    pub fn after_fork_child(&self) {
+        let files: Vec<_> = self.files.lock().values().filter_map(Weak::upgrade).collect();
+        files.iter().for_each(|file| file.after_fork_child());
+    }
+
+    /// Enters a file; where another thread has entered it meanwhile, that one is used. One that may write replaces one
+    /// that may not.
+    fn enter(&self, file: LogicalFile) -> Arc<LogicalFile> {
+        let key = file.key();
+        let file = Arc::new(file);
+        let mut files = self.files.lock();
+        let present = files.get(&key).and_then(Weak::upgrade);
+        if let Some(present) = present.filter(|present| present.is_writable() || !file.is_writable()) {
+            drop(files);
+            if let Some(file) = Arc::into_inner(file) {
+                present.keep(file);
+            }
+            return present;
+        }
+        files.insert(key, Arc::downgrade(&file));
+        if files.len().is_power_of_two() {
+            files.retain(|_, file| file.strong_count() > 0);
+        }
+        file
+    }
+}

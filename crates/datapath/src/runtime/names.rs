@@ -1,0 +1,241 @@
+//! What is done to files by their names.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use stripewise_sys::{Dir, Fd, Kind, Mode, OFlags, Stat};
+use stripewise_target::ComponentSet;
+
+use super::{Change, FileKey, Runtime, paths};
+use crate::anchor::{self, Anchored};
+use crate::file::LogicalFile;
+use crate::manifest::Manifest;
+use crate::notice;
+use crate::trouble::Trouble;
+use crate::{Errno, Result};
+
+/// A managed file that is about to lose a name.
+struct Victim {
+    manifest: Manifest,
+    /// Tells afterwards whether it was the last name.
+    anchor: Anchor,
+}
+
+enum Anchor {
+    Open(Arc<LogicalFile>),
+    Own(Fd),
+}
+
+impl Runtime {
+    /// What stat(2) should have said: where `stat` (of the file at `path`, `follow` as it was asked for) is that of a
+    /// managed file, sizes, blocks and times are replaced. True then. Errors leave `stat` as it is.
+    ///
+    /// Costs one comparison for files that cannot be an anchor (not regular, or more blocks than a manifest has);
+    /// others are opened and their first bytes read.
+    pub fn correct_stat(&self, dir: Dir<'_>, path: &Path, follow: bool, stat: &mut Stat) -> bool {
+        if let Some(file) = self.find(FileKey::of(stat)) {
+            return file.correct_stat(stat).is_ok();
+        }
+        if !anchor::plausible(stat) && !anchor::dense(stat) {
+            return false;
+        }
+        let file = self.open_for_look(dir, path, follow).ok().flatten();
+        let file = file.and_then(|(anchor, anchored)| {
+            let path = paths::absolute(self.sys(), dir, path).unwrap_or_else(|_| path.to_owned());
+            self.load(FileKey::of(stat), path, anchored, anchor, false).map_err(|trouble| trouble.told()).ok()
+        });
+        file.is_some_and(|file| file.correct_stat(stat).is_ok())
+    }
+
+    /// The manifest of the file at `path`; `None` where it is not a managed file, does not exist or may not be read.
+    ///
+    /// # Errors
+    /// EIO, and a line on stderr: it is one, but damaged.
+    pub fn manifest_at(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Option<Manifest>> {
+        Ok(self.look(dir, path, follow)?.map(|anchored| anchored.manifest))
+    }
+
+    /// Opens the managed file at `path`, for reading and if possible for writing; `None` where it is not a managed file.
+    ///
+    /// # Errors
+    /// It does not exist or may not be read; its manifest is damaged; a target or component is missing.
+    pub fn open_file(&self, path: &Path) -> std::result::Result<Option<Arc<LogicalFile>>, Trouble> {
+        let open =
+            |flags| self.sys().open(None, path, flags | OFlags::NOCTTY | OFlags::NONBLOCK, Mode::empty());
+        let io = |what| Trouble::io(path, what);
+        let stat = self.sys().stat_at(None, path, true).map_err(io("open"))?;
+        if !anchor::plausible(&stat) && !anchor::dense(&stat) {
+            return Ok(None);
+        }
+        let (anchor, writable) = match open(OFlags::RDWR) {
+            Err(Errno::ACCESS | Errno::ROFS | Errno::PERM | Errno::TXTBSY) => {
+                (open(OFlags::RDONLY).map_err(io("open"))?, false)
+            }
+            opened => (opened.map_err(io("open"))?, true),
+        };
+        let stat = self.sys().stat(anchor.as_fd()).map_err(io("open"))?;
+        if let Some(file) = self.find(FileKey::of(&stat)) {
+            return Ok(Some(file));
+        }
+        let Some(anchored) = anchor::read(self.sys(), anchor.as_fd(), path)? else { return Ok(None) };
+        let absolute = paths::absolute(self.sys(), None, path).unwrap_or_else(|_| path.to_owned());
+        let file = self.load(FileKey::of(&stat), absolute, anchored, anchor, writable)?;
+        Ok(Some(self.enter(file)))
+    }
+
+    /// truncate(2) of a managed file. False: it is not one, and nothing was done.
+    ///
+    /// # Errors
+    /// As truncate(2).
+    pub fn truncate(&self, path: &Path, size: u64) -> Result<bool> {
+        let stat = self.sys().stat_at(None, path, true)?;
+        if !anchor::plausible(&stat) && !anchor::dense(&stat) {
+            return Ok(false);
+        }
+        match self.open_file(path) {
+            Ok(Some(file)) if file.is_writable() => file.truncate(size).map(|()| true),
+            Ok(Some(_)) => Err(Errno::ACCESS),
+            Ok(None) | Err(Trouble::Io { .. }) => Ok(false),
+            Err(trouble) => Err(trouble.told()),
+        }
+    }
+
+    /// unlinkat(2) (without AT_REMOVEDIR) of any file; the components of a managed file that loses its last name go
+    /// with it. Descriptors that are open keep working.
+    ///
+    /// # Errors
+    /// As unlinkat(2). That a component could not be removed is said on stderr, and no error.
+    pub fn unlink(&self, dir: Dir<'_>, path: &Path) -> Result<()> {
+        let victim = self.victim(dir, path);
+        self.sys().unlink(dir, path)?;
+        self.bury(victim);
+        Ok(())
+    }
+
+    /// renameat(2) of any file, or with `replace` false renameat2(2) with RENAME_NOREPLACE; a managed file that is
+    /// replaced goes as in [`Runtime::unlink`]. (RENAME_EXCHANGE replaces nothing: it may pass by.)
+    ///
+    /// # Errors
+    /// As renameat2(2).
+    pub fn rename(
+        &self,
+        old_dir: Dir<'_>,
+        old: &Path,
+        new_dir: Dir<'_>,
+        new: &Path,
+        replace: bool,
+    ) -> Result<()> {
+        if !replace {
+            return self.sys().rename_noreplace(old_dir, old, new_dir, new);
+        }
+        let victim = self.victim(new_dir, new);
+        self.sys().rename(old_dir, old, new_dir, new)?;
+        self.bury(victim);
+        Ok(())
+    }
+
+    /// utimensat(2), chmod(2), chown(2) of what `of` names, when that is a managed file: anchor and components.
+    /// False: it is not, and nothing was done.
+    ///
+    /// # Errors
+    /// As those.
+    pub fn change(&self, of: Kind<'_>, change: &Change) -> Result<bool> {
+        let (stat, looked) = match of {
+            Kind::Open(fd) => (self.sys().stat(fd)?, Ok(None)),
+            Kind::Named(dir, path) => {
+                let stat = self.sys().stat_at(dir, path, true)?;
+                let plausible = anchor::plausible(&stat) || anchor::dense(&stat);
+                let known = self.find(FileKey::of(&stat)).is_some();
+                (stat, if plausible && !known { self.open_for_look(dir, path, true) } else { Ok(None) })
+            }
+        };
+        if let Some(file) = self.find(FileKey::of(&stat)) {
+            return file.change(change).map(|()| true);
+        }
+        let mut looked = looked?;
+        let mut done = false;
+        if let (Kind::Named(dir, path), Change::Mode(mode), None) = (of, change, &looked) {
+            // Its owner may be about to make it readable: only then can be seen what it is.
+            if stat.st_mode & 0o400 == 0 {
+                self.sys().set_mode(of, *mode)?;
+                looked = self.open_for_look(dir, path, true)?;
+                done = true;
+            }
+        }
+        let Some((anchor, anchored)) = looked else { return Ok(done) };
+        let path = anchored.manifest.path.clone().into();
+        let file = self.load(FileKey::of(&stat), path, anchored, anchor, false);
+        file.map_err(|trouble| trouble.told())?.change(change).map(|()| true)
+    }
+
+    /// The manifest of the file at `path`, if it is managed.
+    pub(super) fn look(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Option<Anchored>> {
+        let Ok(stat) = self.sys().stat_at(dir, path, follow) else { return Ok(None) };
+        if let Some(file) = self.find(FileKey::of(&stat)) {
+            return Ok(Some(file.anchored().clone()));
+        }
+        if !anchor::plausible(&stat) && !anchor::dense(&stat) {
+            return Ok(None);
+        }
+        Ok(self.open_for_look(dir, path, follow)?.map(|(_, anchored)| anchored))
+    }
+
+    /// Opens and reads what may be an anchor; `None` where it is none or may not be read. The reading does not count as
+    /// an access where that can be had.
+    fn open_for_look(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Option<(Fd, Anchored)>> {
+        let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        flags.set(OFlags::NOFOLLOW, !follow);
+        let open = |flags| self.sys().open(dir, path, flags, Mode::empty());
+        let opened = match open(flags | OFlags::NOATIME) {
+            Err(Errno::PERM) => open(flags),
+            opened => opened,
+        };
+        let Ok(fd) = opened else { return Ok(None) };
+        if !self.sys().stat(fd.as_fd()).is_ok_and(|stat| self.may_be_anchor(&stat, fd.as_fd())) {
+            return Ok(None);
+        }
+        let read = anchor::read(self.sys(), fd.as_fd(), path).map_err(|trouble| trouble.told())?;
+        Ok(read.map(|anchored| (fd, anchored)))
+    }
+
+    /// The managed file behind a name that is about to go. One that cannot be read is left to `fsck`.
+    fn victim(&self, dir: Dir<'_>, path: &Path) -> Option<Victim> {
+        let stat = self.sys().stat_at(dir, path, false).ok()?;
+        if let Some(file) = self.find(FileKey::of(&stat)) {
+            return Some(Victim { manifest: file.manifest().clone(), anchor: Anchor::Open(file) });
+        }
+        if !anchor::plausible(&stat) && !anchor::dense(&stat) {
+            return None;
+        }
+        let (fd, anchored) = self.open_for_look(dir, path, false).ok().flatten()?;
+        Some(Victim { manifest: anchored.manifest, anchor: Anchor::Own(fd) })
+    }
+
+    /// Removes the components if the last name is gone.
+    fn bury(&self, victim: Option<Victim>) {
+        let Some(Victim { manifest, anchor }) = victim else { return };
+        let stat = match &anchor {
+            Anchor::Open(file) => self.sys().stat(file.anchor()),
+            Anchor::Own(fd) => self.sys().stat(fd.as_fd()),
+        };
+        if stat.is_ok_and(|stat| stat.st_nlink == 0) {
+            if let Err(error) = self.remove_components(&manifest) {
+                notice::say(&format!(
+                    "{error} (components of {} are left; `stripewise fsck` finds them)",
+                    manifest.path
+                ));
+            }
+        }
+    }
+
+    /// Removes the components of a file whose anchor is gone.
+    ///
+    /// # Errors
+    /// A target is missing, or does not let go.
+    pub fn remove_components(&self, manifest: &Manifest) -> std::result::Result<(), Trouble> {
+        let targets = self.targets.of_manifest(&manifest.targets)?;
+        ComponentSet::remove(self.sys(), &targets, manifest.id)?;
+        Ok(())
+    }
+}

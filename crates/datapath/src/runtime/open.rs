@@ -1,0 +1,240 @@
+//! Opening files of any kind.
+
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stripewise_sys::fd::{borrow, close_public};
+use stripewise_sys::{Dir, Fd, Mode, OFlags, Stat};
+use stripewise_target::{ComponentSet, Opening};
+
+use super::{FileKey, Runtime, paths};
+use crate::anchor::{self, Anchored};
+use crate::file::{LogicalFile, Parts};
+use crate::trouble::Trouble;
+use crate::{Errno, Result};
+
+/// What [`Runtime::open`] opened: a descriptor for the application (the lowest free number, close-on-exec as asked).
+#[derive(Debug)]
+pub enum Opened {
+    /// Of a file that is none of ours: everything on it passes through.
+    Plain(RawFd),
+    /// Of the anchor of a managed file.
+    Managed(RawFd, Arc<LogicalFile>),
+}
+
+/// How often a file may vanish and appear again while it is being created.
+const TRIES: usize = 8;
+
+impl Runtime {
+    /// open(2) of any file: `flags` and `mode` as the application gave them. Creates a managed file where the plan has
+    /// a rule for the path and nothing is there; finishes an interrupted truncate; O_TRUNC of a managed file
+    /// empties its components and never reaches the kernel.
+    ///
+    /// # Errors
+    /// As open(2). EIO, and a line on stderr: the manifest is damaged, or a target that it needs is missing.
+    pub fn open(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Opened> {
+        if flags.intersects(OFlags::PATH | OFlags::DIRECTORY) || flags.contains(OFlags::TMPFILE) {
+            return self.sys().open_public(dir, path, flags, mode).map(Opened::Plain);
+        }
+        let layout = if flags.contains(OFlags::CREATE) { self.layout_for_open(dir, path) } else { None };
+        let Some(layout) = layout else { return self.open_any(dir, path, flags, mode) };
+        for _ in 0..TRIES {
+            if !flags.contains(OFlags::EXCL) {
+                match self.open_any(dir, path, flags - OFlags::CREATE, mode) {
+                    Err(Errno::NOENT) => {}
+                    opened => return opened,
+                }
+            }
+            match self.create(dir, path, flags, mode, layout) {
+                Err(Errno::EXIST) if !flags.contains(OFlags::EXCL) => {}
+                created => return created,
+            }
+        }
+        // A link that leads nowhere: the kernel creates what it leads to.
+        self.open_any(dir, path, flags, mode)
+    }
+
+    /// Without the plan.
+    fn open_any(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Opened> {
+        let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
+        let reads = matches!(flags & OFlags::RWMODE, OFlags::RDONLY | OFlags::RDWR);
+        let truncates = flags.contains(OFlags::TRUNC);
+        if (truncates || !reads) && !exclusive {
+            // What it is must be known before the kernel truncates it, and cannot be read through this descriptor.
+            let follow = !flags.contains(OFlags::NOFOLLOW);
+            let Some(found) = self.look(dir, path, follow)? else {
+                return self.sys().open_public(dir, path, flags, mode).map(Opened::Plain);
+            };
+            let kept = flags - (OFlags::TRUNC | OFlags::CREATE);
+            let raw = Public(self.sys().open_public(dir, path, kept, mode)?);
+            let file = self.attach_found(&raw, Some((dir, path)), Some(found), flags)?;
+            let Some(file) = file else { return Err(Errno::AGAIN) };
+            if truncates {
+                file.truncate(0).map_err(|error| if error == Errno::BADF { Errno::ACCESS } else { error })?;
+            }
+            return Ok(Opened::Managed(raw.give(), file));
+        }
+        let raw = Public(self.sys().open_public(dir, path, flags, mode)?);
+        if exclusive {
+            return Ok(Opened::Plain(raw.give()));
+        }
+        match self.attach_found(&raw, Some((dir, path)), None, flags)? {
+            Some(file) => Ok(Opened::Managed(raw.give(), file)),
+            None => Ok(Opened::Plain(raw.give())),
+        }
+    }
+
+    /// The managed file behind a descriptor that was not opened by [`Runtime::open`] (inherited, received, opened
+    /// behind our back); `None` for every other file.
+    ///
+    /// # Errors
+    /// As [`Runtime::open`].
+    pub fn attach(&self, fd: BorrowedFd<'_>) -> Result<Option<Arc<LogicalFile>>> {
+        let stat = self.sys().stat(fd)?;
+        // It may be open for writing.
+        self.attach_stat(fd, &stat, None, None, OFlags::RDWR)
+    }
+
+    fn attach_found(
+        &self,
+        raw: &Public,
+        name: Option<(Dir<'_>, &Path)>,
+        found: Option<Anchored>,
+        flags: OFlags,
+    ) -> Result<Option<Arc<LogicalFile>>> {
+        // SAFETY: `raw` owns it.
+        let fd = unsafe { borrow(raw.0) };
+        let stat = self.sys().stat(fd)?;
+        self.attach_stat(fd, &stat, name, found, flags)
+    }
+
+    fn attach_stat(
+        &self,
+        fd: BorrowedFd<'_>,
+        stat: &Stat,
+        name: Option<(Dir<'_>, &Path)>,
+        found: Option<Anchored>,
+        flags: OFlags,
+    ) -> Result<Option<Arc<LogicalFile>>> {
+        if !self.may_be_anchor(stat, fd) {
+            return Ok(None);
+        }
+        let writes = flags & OFlags::RWMODE != OFlags::RDONLY;
+        if let Some(file) = self.find(FileKey::of(stat)).filter(|file| file.is_writable() || !writes) {
+            return Ok(Some(file));
+        }
+        let path = match name {
+            Some((dir, path)) => paths::absolute(self.sys(), dir, path).unwrap_or_else(|_| path.to_owned()),
+            None => self.path_of(fd),
+        };
+        let anchored = match found {
+            Some(found) => Some(found),
+            None => self.read_anchor(fd, &path)?,
+        };
+        let Some(anchored) = anchored else { return Ok(None) };
+        let reopen = |flags| self.reopen(fd, stat, name, flags);
+        let (anchor, writable) = match reopen(OFlags::RDWR) {
+            Err(Errno::ACCESS | Errno::ROFS | Errno::PERM | Errno::TXTBSY) => (reopen(OFlags::RDONLY)?, false),
+            anchor => (anchor?, true),
+        };
+        let file =
+            self.load(FileKey::of(stat), path, anchored, anchor, writable).map_err(|trouble| trouble.told())?;
+        Ok(Some(self.enter(file)))
+    }
+
+    /// Puts the parts of an existing file together.
+    pub(super) fn load(
+        &self,
+        key: FileKey,
+        path: PathBuf,
+        anchored: Anchored,
+        anchor: Fd,
+        mut writable: bool,
+    ) -> std::result::Result<LogicalFile, Trouble> {
+        let manifest = &anchored.manifest;
+        let targets = self.targets.of_manifest(&manifest.targets)?;
+        let servers = self.targets.servers(&targets)?;
+        let open = |writable: bool| {
+            let opening = Opening { read_only: !writable, flags: OFlags::empty() };
+            ComponentSet::open(self.sys(), targets.clone(), manifest.id, opening)
+        };
+        let components = match open(writable) {
+            Err(error) if writable && matches!(error.errno(), Errno::ACCESS | Errno::ROFS | Errno::PERM) => {
+                writable = false;
+                open(false)?
+            }
+            opened => opened?,
+        };
+        let components = components.with_servers(servers.clone());
+        let parts = Parts { key, path, anchored, anchor, components, writable, servers };
+        let file = LogicalFile::new(self.shared.clone(), parts);
+        if anchor::pending(self.sys(), file.anchor(), file.pending_at()) != Ok(None) {
+            file.settle().map_err(Trouble::io(file.path(), "finish an interrupted truncate"))?;
+        }
+        Ok(file)
+    }
+
+    /// Whether the file may be an anchor; costs a statfs only for big files.
+    pub(super) fn may_be_anchor(&self, stat: &Stat, fd: BorrowedFd<'_>) -> bool {
+        anchor::plausible(stat) || (anchor::dense(stat) && anchor::counts_holes(self.sys(), fd))
+    }
+
+    /// The manifest behind a descriptor that is open for reading; through a new one where it is not.
+    fn read_anchor(&self, fd: BorrowedFd<'_>, path: &Path) -> Result<Option<Anchored>> {
+        let read = match anchor::read(self.sys(), fd, path) {
+            Err(Trouble::Io { errno: Errno::BADF | Errno::INVAL, .. }) => {
+                let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+                let Ok(own) = self.sys().open(None, &paths::link_of(fd.as_raw_fd()), flags, Mode::empty())
+                else {
+                    return Ok(None);
+                };
+                use std::os::fd::AsFd;
+                anchor::read(self.sys(), own.as_fd(), path)
+            }
+            read => read,
+        };
+        read.map_err(|trouble| trouble.told())
+    }
+
+    /// An open file description of our own for the same file: by name if it is still the same, else by way of /proc.
+    fn reopen(
+        &self,
+        fd: BorrowedFd<'_>,
+        stat: &Stat,
+        name: Option<(Dir<'_>, &Path)>,
+        flags: OFlags,
+    ) -> Result<Fd> {
+        use std::os::fd::AsFd;
+        let flags = flags | OFlags::NOCTTY;
+        if let Some((dir, path)) = name {
+            let own = self.sys().open(dir, path, flags, Mode::empty())?;
+            if self.sys().stat(own.as_fd()).is_ok_and(|own| FileKey::of(&own) == FileKey::of(stat)) {
+                return Ok(own);
+            }
+        }
+        self.sys().open(None, &paths::link_of(fd.as_raw_fd()), flags, Mode::empty())
+    }
+
+    fn path_of(&self, fd: BorrowedFd<'_>) -> PathBuf {
+        let link = self.sys().read_link(None, &paths::link_of(fd.as_raw_fd()));
+        link.map_or_else(|_| PathBuf::from(format!("descriptor {}", fd.as_raw_fd())), PathBuf::from)
+    }
+}
+
+/// A descriptor for the application that is closed again unless it is given to it.
+struct Public(RawFd);
+
+impl Public {
+    fn give(self) -> RawFd {
+        let raw = self.0;
+        std::mem::forget(self);
+        raw
+    }
+}
+
+impl Drop for Public {
+    fn drop(&mut self) {
+        close_public(self.0);
+    }
+}

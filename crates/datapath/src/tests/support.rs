@@ -1,0 +1,146 @@
+//! A directory with targets, a plan over them, and reading and writing with ordinary slices.
+
+use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stripewise_cluster::plan::Spread;
+use stripewise_cluster::{Cluster, Driver, Plan, Rule, Tier};
+use stripewise_layout::Layout;
+use stripewise_sys::{IoVec, Mode, OFlags, Real, SysRef};
+use stripewise_target::Engine;
+
+use crate::{IoOptions, LogicalFile, Opened, Result, Runtime};
+
+pub const MODE: Mode = Mode::from_raw_mode(0o644);
+
+/// `root/t0`, `root/t1`, ... are targets, files are in `root/files`.
+pub struct Stage {
+    pub root: tempfile::TempDir,
+    pub plan: Plan,
+}
+
+impl Stage {
+    /// Everything in `root/files` gets `layout`.
+    pub fn new(layout: Layout) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("files")).unwrap();
+        let servers: Vec<PathBuf> =
+            (0..layout.target_count()).map(|n| root.path().join(format!("t{n}"))).collect();
+        servers.iter().for_each(|server| std::fs::create_dir(server).unwrap());
+        let plan = plan_over(servers, format!("{}/files/**", root.path().display()), layout);
+        Self { root, plan }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join("files").join(name)
+    }
+
+    /// As a process of its own would have.
+    pub fn runtime(&self) -> Arc<Runtime> {
+        self.runtime_on(Arc::new(Real))
+    }
+
+    pub fn runtime_on(&self, sys: SysRef) -> Arc<Runtime> {
+        Runtime::with_engine(sys, Some(&self.plan), Engine::Serial)
+    }
+
+    /// Names of all components and manifest copies on all targets.
+    pub fn components(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for target in self.plan.cluster.targets() {
+            let directory = target.path.join("stripewise");
+            for sub in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+                let files = std::fs::read_dir(sub.path()).unwrap().flatten();
+                found.extend(files.map(|file| file.file_name().into_string().unwrap()));
+            }
+        }
+        found
+    }
+}
+
+pub fn plan_over(servers: Vec<PathBuf>, pattern: String, layout: Layout) -> Plan {
+    let tier = Tier {
+        name: "t".into(),
+        class: "c".into(),
+        driver: Driver::Dirs { servers },
+        capacity_per_server: 1 << 40,
+        emulate: false,
+    };
+    let rule = Rule {
+        pattern,
+        scheme: "test".into(),
+        reason: String::new(),
+        predicted_s: 0.0,
+        elapsed_s: 0.0,
+        layouts: vec![layout],
+        spread: Spread::default(),
+    };
+    let cluster = Cluster { tiers: vec![tier], ..Cluster::default() };
+    Plan { scheme: "test".into(), cluster, rules: vec![rule] }
+}
+
+/// A managed file that was opened as an application does; its descriptor is closed on drop.
+pub struct Opener {
+    pub raw: RawFd,
+    pub file: Arc<LogicalFile>,
+}
+
+impl Drop for Opener {
+    fn drop(&mut self) {
+        self.file.closing();
+        stripewise_sys::fd::close_public(self.raw);
+    }
+}
+
+pub fn open(runtime: &Runtime, path: &Path, flags: OFlags) -> Result<Opener> {
+    match runtime.open(None, path, flags, MODE)? {
+        Opened::Managed(raw, file) => Ok(Opener { raw, file }),
+        Opened::Plain(_) => panic!("{} is plain", path.display()),
+    }
+}
+
+pub const CREATE: OFlags = OFlags::RDWR.union(OFlags::CREATE);
+
+fn vectors(memory: &mut [u8], parts: usize) -> Vec<IoVec> {
+    let size = memory.len().div_ceil(parts.max(1)).max(1);
+    memory.chunks_mut(size).map(|part| IoVec { base: part.as_mut_ptr(), len: part.len() }).collect()
+}
+
+impl LogicalFile {
+    pub fn read(&self, len: usize, offset: u64, parts: usize) -> Result<Vec<u8>> {
+        let mut memory = vec![0xee; len];
+        let vectors = vectors(&mut memory, parts);
+        // SAFETY: memory of this frame.
+        let done = unsafe { self.read_at(&vectors, offset, IoOptions::default())? };
+        memory.truncate(done);
+        Ok(memory)
+    }
+
+    pub fn write(&self, bytes: &[u8], offset: u64, parts: usize) -> Result<usize> {
+        let mut memory = bytes.to_vec();
+        let vectors = vectors(&mut memory, parts);
+        // SAFETY: memory of this frame.
+        unsafe { self.write_at(&vectors, offset, IoOptions::default()) }
+    }
+
+    pub fn append_bytes(&self, bytes: &[u8]) -> Result<(u64, usize)> {
+        let mut memory = bytes.to_vec();
+        // SAFETY: memory of this frame.
+        unsafe { self.append(&vectors(&mut memory, 2), IoOptions::default()) }
+    }
+
+    pub fn all(&self) -> Result<Vec<u8>> {
+        self.read(self.size()? as usize + 100, 0, 3)
+    }
+}
+
+/// A layout of small widths over three targets, in two parts.
+pub fn small() -> Layout {
+    stripewise_layout::constructors::two_part(&[(0, 3), (2, 7), (0, 5)], 100, &[(1, 4), (2, 6)]).unwrap()
+}
+
+/// `len` bytes that differ from place to place.
+pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
+    (0..len as u64).map(|i| ((i + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8 | 1).collect()
+}
