@@ -28,6 +28,20 @@ pub fn match_path(pattern: &[u8], path: &[u8], field: Option<usize>) -> Option<u
     }
 }
 
+/// A path as a pattern that matches it alone: characters that mean something in patterns get a `\`.
+///
+/// Digits stay as they are, so `<n>` may be put in their place afterwards.
+pub fn escape(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len());
+    for c in path.chars() {
+        if matches!(c, '*' | '<' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
+}
+
 #[derive(Clone, Copy)]
 struct Cursor {
     pattern: usize,

@@ -75,17 +75,20 @@ impl Rule {
     /// The layout of the file at this absolute path; `None` where it does not match or the rule has no layouts.
     /// Allocates nothing.
     pub fn choose(&self, path: &Path) -> Option<&Layout> {
-        let number = self.number(path)?;
-        if self.layouts.len() <= 1 {
-            return self.layouts.first();
-        }
-        let number = if self.spread.field.is_some() { number } else { hash(path) };
-        let index = number / self.spread.stride.max(1) % self.layouts.len() as u64;
-        self.layouts.get(index as usize)
+        self.layouts.get(self.spread.index(&self.pattern, path, self.layouts.len())?)
     }
 
     fn number(&self, path: &Path) -> Option<u64> {
         match_path(self.pattern.as_bytes(), path.as_os_str().as_bytes(), self.spread.field)
+    }
+}
+
+impl Spread {
+    /// Which of `layouts` layouts the file at `path` gets; `None` where it does not match `pattern` or there are none.
+    pub fn index(&self, pattern: &str, path: &Path, layouts: usize) -> Option<usize> {
+        let number = match_path(pattern.as_bytes(), path.as_os_str().as_bytes(), self.field)?;
+        let number = if self.field.is_some() || layouts <= 1 { number } else { hash(path) };
+        (number / self.stride.max(1)).checked_rem(layouts as u64).map(|index| index as usize)
     }
 }
 

@@ -1,1 +1,44 @@
-//! Planners that choose a layout per file.
+//! Planners that choose a layout per file-name pattern.
+//!
+//! ```text
+//! let mut collector = Collector::new(&summary, trace.processes());   // one pass over the trace
+//! for request in batch.requests { collector.add(request) }
+//! let workload = collector.finish();
+//! let decisions = plan(&workload, &cluster, &options)?;
+//! let file = to_plan(&decisions, &cluster, &options).to_toml();
+//! ```
+//!
+//! Every candidate gets two predictions: the papers' overall cost and the expected elapsed time
+//! (`docs/decisions/0002-costs-and-elapsed.md`). Pure: no I/O, no clock, no randomness; the same input gives the same
+//! plan. All types are plain data, shareable between threads.
+
+mod candidate;
+mod choose;
+mod collect;
+pub mod elapsed;
+mod error;
+mod evaluate;
+mod mapping;
+mod options;
+mod plan;
+pub mod planners;
+mod present;
+mod problem;
+mod servers;
+mod space;
+mod spread;
+pub mod workload;
+
+#[cfg(test)]
+mod tests;
+
+pub use candidate::{Candidate, Judged, Method};
+pub use choose::{Decision, decide};
+pub use collect::Collector;
+pub use error::PlanError;
+pub use options::{MIN_GAIN, Objective, Options, STEP, Scheme};
+pub use plan::{plan, to_plan};
+pub use present::{GRAMMAR as PRESENT_GRAMMAR, Present};
+pub use problem::Problem;
+pub use servers::Servers;
+pub use workload::Workload;

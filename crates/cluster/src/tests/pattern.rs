@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use crate::pattern::match_path;
+use crate::pattern::{escape, match_path};
 
 fn matches(pattern: &str, path: &str) -> bool {
     match_path(pattern.as_bytes(), path.as_bytes(), None).is_some()
@@ -79,6 +79,12 @@ proptest! {
     fn agrees_with_the_definition(pattern in pattern(), path in "[/ab1*]{0,10}") {
         let expected = brute(pattern.as_bytes(), path.as_bytes(), 0);
         prop_assert_eq!(matches(&pattern, &path), expected, "{} {}", pattern, path);
+    }
+
+    #[test]
+    fn an_escaped_path_matches_itself(path in "[/ab1*<n>\\\\]{0,12}", other in "[/ab1*<n>\\\\]{0,12}") {
+        prop_assert!(matches(&escape(&path), &path));
+        prop_assert_eq!(matches(&escape(&path), &other), path == other);
     }
 
     #[test]

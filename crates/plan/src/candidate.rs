@@ -1,0 +1,69 @@
+//! A layout that was considered, and how it is judged.
+
+use stripewise_cluster::Spread;
+use stripewise_layout::Layout;
+use stripewise_model::Cost;
+
+/// A way to lay out the files of a set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// Unique within a set: `1-DH`, `2-D g=2`, `stripe 64K on ssd`, `PSA <120K,8K>`, ...
+    pub name: String,
+    /// The planner that proposed it: `overall`, `psa`, `pa`, `def` or `present`.
+    pub scheme: &'static str,
+    /// One for all files, or several over which the files are spread.
+    pub layouts: Vec<Layout>,
+    /// How a file picks one of several.
+    pub spread: Spread,
+}
+
+impl Candidate {
+    /// A candidate with one layout for all files.
+    pub fn single(scheme: &'static str, name: impl Into<String>, layout: Layout) -> Self {
+        Self { name: name.into(), scheme, layouts: vec![layout], spread: Spread::default() }
+    }
+
+    /// Number of targets used.
+    pub fn targets(&self) -> usize {
+        let mut targets: Vec<u32> = self.layouts.iter().flat_map(Layout::targets).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        targets.len()
+    }
+}
+
+/// How `elapsed_s` was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// The sampled requests were sent through the servers ([`crate::elapsed::replay`]).
+    Replay,
+    /// The closed form ([`crate::elapsed::estimate`]): this candidate was far from the best.
+    Estimate,
+}
+
+/// A candidate and what it is predicted to cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// The candidate.
+    pub candidate: Candidate,
+    /// The papers' overall cost, term by term, over all requests.
+    pub cost: Cost,
+    /// Expected wall-clock seconds.
+    pub elapsed_s: f64,
+    /// How they were found.
+    pub method: Method,
+    /// The busiest server.
+    pub busiest: u32,
+    /// Its busy time, seconds.
+    pub busiest_s: f64,
+    /// Servers that a request touches, mean over all requests.
+    pub servers_per_request: f64,
+}
+
+impl Judged {
+    /// The sum of the cost's terms, process-seconds.
+    pub fn predicted_s(&self) -> f64 {
+        self.cost.total_s()
+    }
+}

@@ -1,0 +1,227 @@
+//! From judged candidates to a decision: which layout, why, and whether it is worth a change.
+
+use stripewise_cluster::size;
+
+use crate::candidate::{Candidate, Judged};
+use crate::error::PlanError;
+use crate::evaluate::{Entry, judge};
+use crate::options::{Objective, Scheme};
+use crate::planners::{self, Planner, Tiers};
+use crate::present::Present;
+use crate::problem::Problem;
+use stripewise_layout::constructors;
+
+/// Elapsed times and costs that differ by less than this part are equal.
+const EQUAL: f64 = 1e-9;
+
+/// The decision for one file set.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// The set's path pattern.
+    pub pattern: String,
+    /// Its files: how many, and bytes of all.
+    pub files: usize,
+    /// Bytes of all files.
+    pub file_bytes: u64,
+    /// Data requests traced.
+    pub requests: u64,
+    /// S: the request size that moves the most bytes.
+    pub request_size: u64,
+    /// The layout that the files have now.
+    pub present: Judged,
+    /// All candidates, in the order of the planners.
+    pub candidates: Vec<Judged>,
+    /// The best candidate: an index into `candidates`.
+    pub best: usize,
+    /// The part of the present layout's time (or cost) that the best candidate saves; negative: it is slower.
+    pub gain: f64,
+    /// The files should stay as they are.
+    pub keep: bool,
+    /// One sentence.
+    pub reason: String,
+    /// Planners that were asked and could not plan, with the reason.
+    pub notes: Vec<String>,
+}
+
+impl Decision {
+    /// What the files should have: the best candidate, or the present layout.
+    pub fn chosen(&self) -> &Judged {
+        if self.keep { &self.present } else { &self.candidates[self.best] }
+    }
+}
+
+/// Plans one file set.
+///
+/// # Errors
+/// The planner that was asked for cannot plan for this cluster, or no candidate has the name asked for.
+pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
+    let Field { mut entries, picks, notes } = propose(problem)?;
+    entries.push(Entry { candidate: present(problem)?, important: true });
+    let mut candidates = judge(problem, entries);
+    let present = candidates.pop().expect("the present layout was judged");
+    let best = match &problem.options.scheme {
+        Scheme::Named(name) => named(&candidates, name)?,
+        _ => picks.into_iter().min_by(|&a, &b| compare(problem, &candidates[a], &candidates[b])).unwrap_or(0),
+    };
+    let gain = gain(problem, &present, &candidates[best]);
+    let asked_for = matches!(problem.options.scheme, Scheme::Named(_));
+    let keep = !asked_for && gain < problem.options.min_gain;
+    let reason = reason(problem, &present, &candidates, best, gain, keep);
+    Ok(Decision {
+        pattern: problem.set.pattern.clone(),
+        files: problem.set.files.len(),
+        file_bytes: problem.set.total_size(),
+        requests: problem.set.requests(),
+        request_size: problem.size,
+        present,
+        candidates,
+        best,
+        gain,
+        keep,
+        reason,
+        notes,
+    })
+}
+
+/// All candidates of the planners that are asked.
+#[derive(Default)]
+struct Field {
+    entries: Vec<Entry>,
+    /// Those that compete.
+    picks: Vec<usize>,
+    /// Why some planners have none.
+    notes: Vec<String>,
+}
+
+fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
+    let Field { mut entries, mut picks, mut notes } = Field::default();
+    let only = match &problem.options.scheme {
+        Scheme::Planner(name) => Some(name.as_str()),
+        Scheme::Auto | Scheme::Named(_) => None,
+    };
+    let asked: Vec<&dyn Planner> =
+        planners::ALL.into_iter().filter(|planner| only.is_none_or(|name| name == planner.name())).collect();
+    if asked.is_empty() {
+        let names: Vec<&str> = planners::ALL.iter().map(|planner| planner.name()).collect();
+        let name = only.unwrap_or_default();
+        return Err(PlanError::new(format!("there is no planner {name:?}; known: auto, {}", names.join(", "))));
+    }
+    for planner in asked {
+        let proposal = match planner.propose(problem) {
+            Ok(proposal) => proposal,
+            Err(error) if only.is_none() => {
+                notes.push(error.to_string());
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        for (index, candidate) in proposal.candidates.into_iter().enumerate() {
+            let competes = proposal.pick.is_none_or(|pick| pick == index);
+            let important = proposal.pick == Some(index) || candidate.name.starts_with(['1', '2']);
+            if competes {
+                picks.push(entries.len());
+            }
+            entries.push(Entry { candidate, important });
+        }
+    }
+    if entries.is_empty() {
+        return Err(PlanError::new(notes.join("; ")));
+    }
+    Ok(Field { entries, picks, notes })
+}
+
+/// The present layout as a candidate.
+fn present(problem: &Problem<'_>) -> Result<Candidate, PlanError> {
+    let options = problem.options;
+    match options.present_of.get(&problem.set.pattern).unwrap_or(&options.present) {
+        Present::Known { name, layout } => Ok(Candidate::single("present", name.clone(), layout.clone())),
+        Present::Plain => {
+            let target = Tiers::of(problem).by_speed[0].1[0];
+            let layout = constructors::on_one(target).map_err(|error| PlanError::new(error.to_string()))?;
+            let name = &problem.cluster.targets()[target as usize].name;
+            Ok(Candidate::single("present", format!("plain files on {name} (assumed)"), layout))
+        }
+    }
+}
+
+fn named(candidates: &[Judged], name: &str) -> Result<usize, PlanError> {
+    candidates.iter().position(|judged| judged.candidate.name == name).ok_or_else(|| {
+        let names: Vec<&str> = candidates.iter().map(|judged| judged.candidate.name.as_str()).collect();
+        PlanError::new(format!("there is no candidate {name:?}; there are: {}", names.join(", ")))
+    })
+}
+
+/// The objective, then the other one, then fewer servers, then the name.
+fn compare(problem: &Problem<'_>, a: &Judged, b: &Judged) -> std::cmp::Ordering {
+    let (elapsed, cost) = (order(a.elapsed_s, b.elapsed_s), order(a.predicted_s(), b.predicted_s()));
+    let (first, second) = match problem.options.objective {
+        Objective::Elapsed => (elapsed, cost),
+        Objective::Cost => (cost, elapsed),
+    };
+    first
+        .then(second)
+        .then_with(|| a.candidate.targets().cmp(&b.candidate.targets()))
+        .then_with(|| a.candidate.name.cmp(&b.candidate.name))
+}
+
+/// Total, as differences are rounded to a grid that does not depend on the pair.
+fn order(a: f64, b: f64) -> std::cmp::Ordering {
+    let grid = |x: f64| if x > 0.0 { (x.ln() / EQUAL).round() } else { f64::NEG_INFINITY };
+    grid(a).total_cmp(&grid(b))
+}
+
+fn gain(problem: &Problem<'_>, present: &Judged, best: &Judged) -> f64 {
+    let (now, then) = match problem.options.objective {
+        Objective::Elapsed => (present.elapsed_s, best.elapsed_s),
+        Objective::Cost => (present.predicted_s(), best.predicted_s()),
+    };
+    if now > 0.0 { 1.0 - then / now } else { 0.0 }
+}
+
+fn reason(
+    problem: &Problem<'_>,
+    present: &Judged,
+    all: &[Judged],
+    best: usize,
+    gain: f64,
+    keep: bool,
+) -> String {
+    let best = &all[best];
+    let name = &best.candidate.name;
+    let what = match problem.options.objective {
+        Objective::Elapsed => "time",
+        Objective::Cost => "overall cost",
+    };
+    if keep {
+        let percent = problem.options.min_gain * 100.0;
+        let saves =
+            if gain > 0.0 { format!("would save {:.1} %", gain * 100.0) } else { "would save nothing".into() };
+        return format!(
+            "keep the present layout: the best candidate, {name}, {saves} of its {what}, and a change must save \
+             {percent:.1} %"
+        );
+    }
+    let group = problem.main_group();
+    let server = &problem.cluster.targets()[best.busiest as usize].name;
+    let load = 100.0 * best.busiest_s / best.elapsed_s.max(f64::MIN_POSITIVE);
+    let change = if gain >= 0.0 {
+        format!("saves {:.0} % of the {what} of the present layout", gain * 100.0)
+    } else {
+        format!("was asked for, although it takes {:.0} % more {what} than the present layout", -gain * 100.0)
+    };
+    format!(
+        "{name} {change} ({}): {} process{} {} {} at a time, each request is served by {:.1} server{}, and the busiest \
+         server, {server}, works {:.0} % of the time",
+        present.candidate.name,
+        group.procs,
+        if group.procs == 1 { "" } else { "es" },
+        match group.op {
+            stripewise_model::Op::Read => "read",
+            stripewise_model::Op::Write => "write",
+        },
+        size::format(problem.size),
+        best.servers_per_request,
+        if best.servers_per_request > 1.05 { "s" } else { "" },
+        load.min(100.0),
+    )
+}

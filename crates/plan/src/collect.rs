@@ -1,0 +1,275 @@
+//! From a trace to a [`Workload`]: one pass over the requests, in bounded memory.
+
+use std::collections::HashMap;
+
+use stripewise_cluster::pattern::escape;
+use stripewise_model::{Access, Op};
+use stripewise_trace::summary::Step;
+use stripewise_trace::{Classifier, ProcessInfo, Request as Call, Summary, pattern_of};
+
+use crate::mapping::{Hash, RUN};
+use crate::workload::{File, FileSet, Group, Request, Workload};
+
+/// Sampled requests of one group at most: so many are planned with exactly.
+const GROUP_SAMPLE_MAX: usize = 64 * 1024;
+/// Sampled requests of all groups together at most (24 bytes each).
+const TOTAL_SAMPLE_MAX: usize = 2 * 1024 * 1024;
+/// Groups at most; requests of further kinds join the nearest group of their files.
+const GROUPS_MAX: usize = 4096;
+
+/// Takes the calls of a trace, in its order, and makes a [`Workload`] of them.
+///
+/// Memory: the file names, and at most some 100 MB of samples and groups, whatever the number of calls.
+pub struct Collector<'a> {
+    summary: &'a Summary,
+    classifier: Classifier<'a>,
+    /// Largest size by file.
+    sizes: Vec<u64>,
+    known: HashMap<Key, usize, Hash>,
+    groups: Vec<(Key, Sampled)>,
+    sampled: usize,
+    limit: usize,
+}
+
+/// What makes requests alike.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    file_set: u32,
+    write: bool,
+    sequential: bool,
+    procs: u32,
+    procs_per_node: u32,
+    /// Power of two and the next three bits.
+    size_class: u32,
+}
+
+/// A group's totals and its evenly spaced runs of requests.
+#[derive(Default)]
+struct Sampled {
+    count: u64,
+    bytes: u64,
+    /// Every how manyth run is kept.
+    every: u64,
+    requests: Vec<Request>,
+}
+
+impl<'a> Collector<'a> {
+    /// For the trace that `summary` was made from, and its processes.
+    pub fn new(summary: &'a Summary, processes: &[ProcessInfo]) -> Self {
+        Self {
+            summary,
+            classifier: Classifier::new(summary, processes),
+            sizes: vec![0; summary.files.len()],
+            known: HashMap::default(),
+            groups: Vec::new(),
+            sampled: 0,
+            limit: GROUP_SAMPLE_MAX,
+        }
+    }
+
+    /// Takes the next call of the trace. Every call must be passed, in the trace's order.
+    pub fn add(&mut self, call: &Call) {
+        use stripewise_trace::Op::{Open, Resize, Write};
+        let end = match call.op {
+            Open | Resize if call.result >= 0 => call.size,
+            _ => call.offset.saturating_add(call.bytes()),
+        };
+        let Some(class) = self.classifier.classify(call) else {
+            if matches!(call.op, Open | Resize) {
+                self.grow(call.file, end);
+            }
+            return;
+        };
+        self.grow(call.file, end);
+        let size = call.bytes();
+        let key = Key {
+            file_set: class.group,
+            write: call.op == Write,
+            sequential: self.is_sequential(class.group, call.op == Write, class.step),
+            procs: class.processes.max(1),
+            procs_per_node: class.per_node.clamp(1, class.processes.max(1)),
+            size_class: size_class(size),
+        };
+        let index = self.group(key);
+        let request = Request { process: call.process, file: call.file, offset: call.offset, size };
+        let (before, group) = (self.sampled, &mut self.groups[index].1);
+        self.sampled = before - group.requests.len();
+        group.push(request, self.limit);
+        self.sampled += group.requests.len();
+        if self.sampled > TOTAL_SAMPLE_MAX {
+            self.halve();
+        }
+    }
+
+    /// What the trace was, largest file sets first.
+    pub fn finish(self) -> Workload {
+        let mut sets: Vec<FileSet> = self.summary.groups.iter().map(|_| FileSet::default()).collect();
+        let mut index_of = vec![0u32; self.summary.files.len()];
+        for (file, index) in self.summary.files.iter().zip(0usize..) {
+            let set = &mut sets[file.group as usize];
+            if set.files.is_empty() {
+                set.pattern = pattern_of(&escape(&file.name));
+            }
+            index_of[index] = set.files.len() as u32;
+            let size = self.sizes.get(index).copied().unwrap_or(0);
+            set.files.push(File { name: file.name.clone(), size });
+        }
+        for (set, group) in sets.iter_mut().zip(&self.summary.groups) {
+            set.private = group.shared_files == 0 && group.files > 1;
+            if group.pattern == "**" {
+                set.pattern.clone_from(&group.pattern);
+            }
+        }
+        for (key, mut sampled) in self.groups {
+            sampled.requests.iter_mut().for_each(|request| request.file = index_of[request.file as usize]);
+            sets[key.file_set as usize].groups.push(sampled.into_group(key));
+        }
+        sets.retain(|set| !set.groups.is_empty());
+        sets.sort_by_key(|set| std::cmp::Reverse(set.bytes()));
+        Workload { file_sets: sets }
+    }
+
+    /// The first request of a stream counts as most of its direction's others do.
+    fn is_sequential(&self, file_set: u32, write: bool, step: Step) -> bool {
+        match step {
+            Step::Sequential => true,
+            Step::Strided(_) | Step::Random => false,
+            Step::First => {
+                let group = &self.summary.groups[file_set as usize];
+                let direction = if write { &group.write } else { &group.read };
+                direction.sequential_share() >= 0.5
+            }
+        }
+    }
+
+    fn grow(&mut self, file: u32, end: u64) {
+        if let Some(size) = self.sizes.get_mut(file as usize) {
+            *size = end.max(*size);
+        }
+    }
+
+    fn group(&mut self, key: Key) -> usize {
+        if let Some(&index) = self.known.get(&key) {
+            return index;
+        }
+        let index = if self.groups.len() < GROUPS_MAX {
+            self.groups.push((key, Sampled { every: 1, ..Sampled::default() }));
+            self.groups.len() - 1
+        } else {
+            self.nearest(key)
+        };
+        self.known.insert(key, index);
+        index
+    }
+
+    /// An existing group that `key` resembles most, or a new one for a file set that has none.
+    fn nearest(&mut self, key: Key) -> usize {
+        let distance = |other: &Key| {
+            u64::from(other.write != key.write) << 40
+                | u64::from(other.size_class.abs_diff(key.size_class)) << 24
+                | u64::from(other.procs.abs_diff(key.procs).min(0xff_ffff))
+        };
+        let of_set = self.groups.iter().enumerate().filter(|(_, (other, _))| other.file_set == key.file_set);
+        let best = of_set.min_by_key(|(_, (other, _))| distance(other)).map(|(index, _)| index);
+        best.unwrap_or_else(|| {
+            self.groups.push((key, Sampled { every: 1, ..Sampled::default() }));
+            self.groups.len() - 1
+        })
+    }
+
+    fn halve(&mut self) {
+        self.limit = (self.limit / 2).max(16);
+        self.sampled = 0;
+        for (_, group) in &mut self.groups {
+            group.thin(self.limit);
+            self.sampled += group.requests.len();
+        }
+    }
+}
+
+impl Sampled {
+    fn push(&mut self, request: Request, limit: usize) {
+        let run = self.count / RUN as u64;
+        self.count += 1;
+        self.bytes = self.bytes.saturating_add(request.size);
+        if run % self.every == 0 {
+            if self.requests.len() >= limit {
+                self.thin(limit);
+                // The run that this request belongs to may just have been dropped.
+                if run % self.every != 0 || self.requests.len() >= limit {
+                    return;
+                }
+            }
+            self.requests.push(request);
+        }
+    }
+
+    /// Drops every other run until fewer than `limit` requests are left.
+    fn thin(&mut self, limit: usize) {
+        while self.requests.len() >= limit && self.requests.len() > RUN {
+            let mut index = 0;
+            self.requests.retain(|_| {
+                index += 1;
+                ((index - 1) / RUN) % 2 == 0
+            });
+            self.every *= 2;
+        }
+        self.requests.truncate(limit);
+    }
+
+    fn into_group(self, key: Key) -> Group {
+        Group {
+            op: if key.write { Op::Write } else { Op::Read },
+            access: if key.sequential { Access::Sequential } else { Access::Random },
+            procs: key.procs,
+            procs_per_node: key.procs_per_node,
+            count: self.count,
+            bytes: self.bytes,
+            sample: self.requests,
+        }
+    }
+}
+
+/// Sizes within an eighth of a power of two of each other.
+fn size_class(size: u64) -> u32 {
+    let log = size.max(1).ilog2();
+    let eighth = if log >= 3 { (size >> (log - 3)) & 7 } else { 0 };
+    log * 8 + eighth as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(offset: u64) -> Request {
+        Request { process: 0, file: 0, offset, size: 1 }
+    }
+
+    #[test]
+    fn small_groups_are_kept_whole_and_large_ones_evenly() {
+        for count in [1usize, RUN, 5000, 100_000, 1_000_000] {
+            let mut group = Sampled { every: 1, ..Sampled::default() };
+            (0..count as u64).for_each(|offset| group.push(request(offset), 4096));
+            assert_eq!(group.count, count as u64);
+            assert!(group.requests.len() <= 4096);
+            if count <= 4096 {
+                assert_eq!(group.requests.len(), count);
+            } else {
+                assert!(group.requests.len() >= 4096 / 2 - RUN, "{count}: {}", group.requests.len());
+                let mean: f64 =
+                    group.requests.iter().map(|r| r.offset as f64).sum::<f64>() / group.requests.len() as f64;
+                let half = count as f64 / 2.0;
+                assert!((mean / half - 1.0).abs() < 0.15, "{count}: mean {mean}");
+            }
+            let runs = group.requests.chunks(RUN);
+            assert!(runs.into_iter().all(|run| run.windows(2).all(|w| w[1].offset == w[0].offset + 1)));
+        }
+    }
+
+    #[test]
+    fn sizes_within_an_eighth_are_alike() {
+        assert_eq!(size_class(65536), size_class(65537));
+        assert_ne!(size_class(65536), size_class(65536 * 9 / 8));
+        assert!((1..5000u64).all(|size| size_class(size) <= size_class(size + 1)));
+    }
+}

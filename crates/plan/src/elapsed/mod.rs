@@ -1,0 +1,91 @@
+//! Expected wall-clock time of a group of like requests: p processes in a closed loop over FIFO servers.
+//!
+//! Every process issues a request, whose sub-requests go to their servers in parallel, waits for all of them, and
+//! issues its next one. Every server works on one sub-request at a time, in order of arrival.
+//!
+//! - [`bounds`]: no run can be faster than the busiest server, nor than the chain of one process's latencies.
+//! - [`estimate`]: a closed form between them that accounts for requests meeting by chance on some servers.
+//! - [`replay`]: the sampled requests, in their order, through the servers. Slower, and right also where the
+//!   order matters (processes that march over the servers in step, few requests per process).
+//!
+//! Sources: `docs/decisions/0002-costs-and-elapsed.md`; errors against a brute-force simulation: `bench/RESULTS.md`.
+
+mod estimate;
+mod replay;
+
+#[cfg(test)]
+mod oracle;
+#[cfg(test)]
+mod tests;
+
+pub use estimate::{Bounds, bounds, estimate};
+pub use replay::replay;
+
+/// The part of one request that one server gets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sub {
+    /// Target index.
+    pub server: u32,
+    /// How long it keeps the server busy, seconds.
+    pub busy_s: f64,
+}
+
+/// Requests as the servers see them: what shapes there are, and which request has which.
+#[derive(Clone, Debug, Default)]
+pub struct Flow {
+    /// The sub-requests of all shapes, one shape after the other.
+    subs: Vec<Sub>,
+    /// Per shape: where its sub-requests end in `subs`.
+    ends: Vec<u32>,
+    /// Per shape: how many of the sampled requests have it.
+    counts: Vec<u32>,
+    /// Per sampled request, in order: its shape.
+    order: Vec<u32>,
+    /// Per sampled request, in order: the process that issues it.
+    chains: Vec<u32>,
+}
+
+impl Flow {
+    /// Adds a shape: the sub-requests of a request, at most one per server. Returns its number.
+    pub fn add_shape(&mut self, subs: impl IntoIterator<Item = Sub>) -> u32 {
+        self.subs.extend(subs);
+        self.ends.push(self.subs.len() as u32);
+        self.counts.push(0);
+        (self.ends.len() - 1) as u32
+    }
+
+    /// Adds the next request: its shape, and the process (0..) that issues it.
+    pub fn push(&mut self, shape: u32, chain: u32) {
+        self.counts[shape as usize] += 1;
+        self.order.push(shape);
+        self.chains.push(chain);
+    }
+
+    /// Number of requests.
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Whether there is no request.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// One more than the largest server index.
+    fn servers(&self) -> usize {
+        self.subs.iter().map(|sub| sub.server as usize + 1).max().unwrap_or(0)
+    }
+
+    fn subs_of(&self, shape: u32) -> &[Sub] {
+        let shape = shape as usize;
+        let start = if shape == 0 { 0 } else { self.ends[shape - 1] };
+        &self.subs[start as usize..self.ends[shape] as usize]
+    }
+
+    /// The shapes that occur, with their share of all requests.
+    fn shapes(&self) -> impl Iterator<Item = (f64, &[Sub])> + Clone {
+        let total = self.order.len().max(1) as f64;
+        let shapes = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        shapes.map(move |(shape, &count)| (f64::from(count) / total, self.subs_of(shape as u32)))
+    }
+}

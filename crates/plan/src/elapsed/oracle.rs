@@ -1,0 +1,44 @@
+//! Brute force: an event-driven simulation with an explicit queue per server. Written without looking at `replay`.
+
+use std::collections::VecDeque;
+
+use super::Sub;
+
+/// When the last of all processes' requests is done. `chains[c]` are the requests of process c, in order.
+pub fn simulate(chains: &[Vec<Vec<Sub>>]) -> f64 {
+    let servers = chains.iter().flatten().flatten().map(|sub| sub.server as usize + 1).max().unwrap_or(0);
+    let mut queues: Vec<VecDeque<(usize, f64)>> = vec![VecDeque::new(); servers];
+    let mut done_at: Vec<Option<f64>> = vec![None; servers];
+    let mut position = vec![0usize; chains.len()];
+    let mut outstanding = vec![0usize; chains.len()];
+    let mut issue: Vec<usize> = (0..chains.len()).collect();
+    let mut now = 0.0;
+    loop {
+        for chain in issue.drain(..) {
+            if let Some(request) = chains[chain].get(position[chain]) {
+                position[chain] += 1;
+                outstanding[chain] = request.len();
+                for sub in request {
+                    queues[sub.server as usize].push_back((chain, sub.busy_s));
+                }
+            }
+        }
+        for (server, queue) in queues.iter().enumerate() {
+            if let (None, Some(&(_, busy_s))) = (done_at[server], queue.front()) {
+                done_at[server] = Some(now + busy_s);
+            }
+        }
+        let Some(next) = done_at.iter().flatten().copied().min_by(f64::total_cmp) else { return now };
+        now = next;
+        for (server, done) in done_at.iter_mut().enumerate() {
+            if *done == Some(now) {
+                *done = None;
+                let (chain, _) = queues[server].pop_front().expect("a busy server has a request");
+                outstanding[chain] -= 1;
+                if outstanding[chain] == 0 {
+                    issue.push(chain);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Judging candidates: overall cost for all, the closed form for all, a replay for those that matter.
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+
+use crate::candidate::{Candidate, Judged, Method};
+use crate::elapsed::{estimate, replay};
+use crate::mapping::{Mapped, thin};
+use crate::problem::Problem;
+use crate::spread::layout_of;
+use crate::workload::Group;
+
+/// Requests that the closed form looks at per group.
+const ESTIMATE_SAMPLE: usize = 1024;
+/// Requests that are replayed per group, and per process of it.
+const REPLAY_SAMPLE: usize = 8192;
+const REPLAY_PER_PROCESS: usize = 16;
+/// Requests that are costed in all, over all candidates of a set: with more, groups are thinned.
+const COST_BUDGET: usize = 1 << 25;
+/// Requests that are replayed in all, over all candidates of a set, but for the first ones of every planner.
+const REPLAY_BUDGET: usize = 1 << 23;
+/// Candidates that are replayed in any case: those with the least estimates.
+const REPLAY_LEAST: usize = 8;
+
+/// A candidate to judge.
+pub struct Entry {
+    /// The candidate.
+    pub candidate: Candidate,
+    /// Replay it, however far it seems from the best: people will look at it.
+    pub important: bool,
+}
+
+/// Judges all candidates, in their order. Candidates with the same layouts are judged once.
+pub fn judge(problem: &Problem<'_>, entries: Vec<Entry>) -> Vec<Judged> {
+    let sampled: usize = problem.set.groups.iter().map(|group| group.sample.len()).sum();
+    let all = sampled * entries.len();
+    let thinning = all.div_ceil(COST_BUDGET).max(1);
+    let first = first_with_layouts(&entries);
+    let mut judged: Vec<Judged> = entries
+        .par_iter()
+        .enumerate()
+        .map(|(index, entry)| judge_one(problem, &entry.candidate, first[index] == index, thinning))
+        .collect();
+    for index in replay_order(&entries, &first, &judged, problem) {
+        judged[index].method = Method::Replay;
+    }
+    judged.par_iter_mut().for_each(|judged| {
+        if judged.method == Method::Replay {
+            judged.elapsed_s = elapsed(problem, &judged.candidate, Method::Replay);
+        }
+    });
+    for index in 0..judged.len() {
+        let from = first[index];
+        if from != index {
+            let candidate = judged[index].candidate.clone();
+            judged[index] = Judged { candidate, ..judged[from].clone() };
+        }
+    }
+    judged
+}
+
+/// Per entry: the first with the same layouts.
+fn first_with_layouts(entries: &[Entry]) -> Vec<usize> {
+    let mut known = HashMap::new();
+    let key = |candidate: &Candidate| {
+        let regions: Vec<_> = candidate.layouts.iter().map(|layout| layout.regions().to_vec()).collect();
+        (regions, candidate.spread.field, candidate.spread.stride)
+    };
+    let first = |(index, entry): (usize, &Entry)| *known.entry(key(&entry.candidate)).or_insert(index);
+    entries.iter().enumerate().map(first).collect()
+}
+
+/// Which candidates to replay: the important ones, and the others by their estimates as far as the budget goes.
+fn replay_order(entries: &[Entry], first: &[usize], judged: &[Judged], problem: &Problem<'_>) -> Vec<usize> {
+    let important = |index: usize| (0..entries.len()).any(|e| first[e] == index && entries[e].important);
+    let mut order: Vec<usize> = (0..entries.len()).filter(|&index| first[index] == index).collect();
+    order.sort_by(|&a, &b| {
+        important(b).cmp(&important(a)).then(judged[a].elapsed_s.total_cmp(&judged[b].elapsed_s))
+    });
+    let must = order.iter().filter(|&&index| important(index)).count() + REPLAY_LEAST;
+    let each: usize = problem.set.groups.iter().map(|g| g.sample.len().min(replay_sample(g.procs))).sum();
+    order.truncate(must.max(REPLAY_BUDGET / each.max(1)));
+    order
+}
+
+fn replay_sample(procs: u32) -> usize {
+    REPLAY_SAMPLE.max(REPLAY_PER_PROCESS.saturating_mul(procs as usize))
+}
+
+fn judge_one(problem: &Problem<'_>, candidate: &Candidate, wanted: bool, thinning: usize) -> Judged {
+    let mut judged = Judged {
+        candidate: candidate.clone(),
+        cost: Default::default(),
+        elapsed_s: f64::INFINITY,
+        method: Method::Estimate,
+        busiest: 0,
+        busiest_s: 0.0,
+        servers_per_request: 0.0,
+    };
+    if !wanted {
+        return judged;
+    }
+    let mut busy_s = vec![0.0; problem.servers.count()];
+    let mut touched = 0.0;
+    let files = layout_of(problem.set, &candidate.spread, candidate.layouts.len());
+    for group in &problem.set.groups {
+        let sample = thin(&group.sample, group.sample.len().div_ceil(thinning));
+        let mapped = Mapped::new(&sample, &candidate.layouts, &files);
+        judged.cost += mapped.cost(group, problem.servers);
+        touched += mapped.add_busy(group, problem.servers, &mut busy_s);
+    }
+    judged.elapsed_s = elapsed(problem, candidate, Method::Estimate);
+    let busiest = (0..busy_s.len()).max_by(|&a, &b| busy_s[a].total_cmp(&busy_s[b]).then(b.cmp(&a)));
+    judged.busiest = busiest.unwrap_or(0) as u32;
+    judged.busiest_s = busiest.map_or(0.0, |server| busy_s[server]);
+    judged.servers_per_request = touched / problem.set.requests().max(1) as f64;
+    judged
+}
+
+/// Expected wall-clock seconds of a candidate.
+pub fn elapsed(problem: &Problem<'_>, candidate: &Candidate, method: Method) -> f64 {
+    let files = layout_of(problem.set, &candidate.spread, candidate.layouts.len());
+    let of_group = |group: &Group| {
+        let limit = match method {
+            Method::Replay => replay_sample(group.procs),
+            Method::Estimate => ESTIMATE_SAMPLE,
+        };
+        let sample = thin(&group.sample, limit);
+        let flow = Mapped::new(&sample, &candidate.layouts, &files).flow(group, &sample, problem.servers);
+        let servers_s = match method {
+            Method::Replay => replay(&flow, group.count),
+            Method::Estimate => group.count as f64 * estimate(&flow, group.procs),
+        };
+        servers_s.max(problem.client_link_s(group))
+    };
+    problem.set.groups.iter().map(of_group).sum()
+}

@@ -1,0 +1,41 @@
+//! The planners, by name.
+
+mod def;
+mod overall;
+mod psa;
+mod tiers;
+
+use crate::candidate::Candidate;
+use crate::error::PlanError;
+use crate::problem::Problem;
+
+pub use tiers::{Tiers, divide};
+
+/// Proposes layouts for a file set.
+pub trait Planner: Sync {
+    /// What users call it.
+    fn name(&self) -> &'static str;
+
+    /// Its candidates, and which of them it picks.
+    ///
+    /// # Errors
+    /// It cannot plan for this cluster, and why.
+    fn propose(&self, problem: &Problem<'_>) -> Result<Proposal, PlanError>;
+}
+
+/// What a planner proposes.
+#[derive(Clone, Debug, Default)]
+pub struct Proposal {
+    /// At least one.
+    pub candidates: Vec<Candidate>,
+    /// The one that counts; `None`: all of them, the caller compares.
+    pub pick: Option<usize>,
+}
+
+/// All planners, in the order in which they are asked; `auto` asks all of them.
+pub const ALL: [&dyn Planner; 4] = [&overall::Overall, &psa::Psa, &psa::Pa, &def::Def];
+
+/// The planner with this name.
+pub fn by_name(name: &str) -> Option<&'static dyn Planner> {
+    ALL.into_iter().find(|planner| planner.name() == name)
+}

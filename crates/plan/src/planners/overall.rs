@@ -1,0 +1,159 @@
+//! Static choice by overall cost (CIL §4): 1-DH, 1-DV, every 2-D, and every stripe size.
+
+use stripewise_cluster::{Spread, size};
+use stripewise_layout::{Layout, constructors};
+
+use super::{Planner, Proposal};
+use crate::candidate::Candidate;
+use crate::error::PlanError;
+use crate::problem::Problem;
+use crate::space;
+use crate::spread::{choose_spread, layout_of};
+
+/// Stripes are whole pages.
+const ALIGN: u64 = 4 << 10;
+/// Files over which [`weighted`] balances at most; more repeat the pattern.
+const WEIGHTED_MAX: usize = 256;
+
+/// All layouts of CIL, over all servers and over each tier alone. A tier that is too small for the files is filled as far
+/// as it goes, and the rest of each file goes on elsewhere in the same manner.
+pub struct Overall;
+
+impl Planner for Overall {
+    fn name(&self) -> &'static str {
+        "overall"
+    }
+
+    fn propose(&self, problem: &Problem<'_>) -> Result<Proposal, PlanError> {
+        let mut made = Made { problem, candidates: Vec::new() };
+        let all: Vec<u32> = (0..problem.servers.count() as u32).collect();
+        made.scope(&all, "");
+        if problem.cluster.tiers.len() > 1 {
+            for (tier, spec) in problem.cluster.tiers.iter().enumerate() {
+                let targets: Vec<u32> = problem.cluster.targets_of(tier).collect();
+                made.scope(&targets, &format!(" on {}", spec.name));
+            }
+        }
+        if made.candidates.is_empty() {
+            let problem = "the files do not fit on the servers under any layout; raise capacity_per_server";
+            return Err(PlanError::new(problem));
+        }
+        Ok(Proposal { candidates: made.candidates, pick: None })
+    }
+}
+
+struct Made<'p> {
+    problem: &'p Problem<'p>,
+    candidates: Vec<Candidate>,
+}
+
+/// How a candidate divides a file over targets: the same for its second part, on other targets.
+type Shape<'s> = &'s dyn Fn(&[u32], usize) -> Option<Layout>;
+
+impl Made<'_> {
+    /// All candidates on `targets`.
+    fn scope(&mut self, targets: &[u32], suffix: &str) {
+        let n = targets.len();
+        let size = self.problem.size;
+        for groups in (1..=n).filter(|&groups| groups == 1 || groups == n || groups < n) {
+            let title = match groups {
+                1 => "1-DH".to_owned(),
+                groups if groups == n => "1-DV".to_owned(),
+                groups => format!("2-D g={groups}"),
+            };
+            let name = format!("{title}{suffix}");
+            if self.problem.set.private {
+                self.private(&name, targets, groups);
+            } else {
+                let shape = |on: &[u32], _| constructors::two_d(on, groups.min(on.len()), size, ALIGN).ok();
+                self.add(&name, targets, 1, &shape);
+            }
+            if n == 1 {
+                return;
+            }
+        }
+        if self.problem.set.private {
+            self.weighted(&format!("1-DV weighted{suffix}"), targets);
+        }
+        for stripe in self.stripes(n as u64) {
+            let shape = |on: &[u32], _| constructors::striped(on, stripe).ok();
+            self.add(&format!("stripe {}{suffix}", size::format(stripe)), targets, 1, &shape);
+        }
+    }
+
+    /// Files of one process each: every file is striped over its group of servers.
+    fn private(&mut self, name: &str, targets: &[u32], groups: usize) {
+        let size = self.problem.size;
+        let shape = |on: &[u32], index: usize| {
+            let groups = groups.min(on.len());
+            constructors::two_d(constructors::group_members(on, groups, index % groups), 1, size, ALIGN).ok()
+        };
+        self.add(name, targets, groups, &shape);
+    }
+
+    /// Files of one process each, every one on one server, and more of them on faster servers: each next file goes where
+    /// it would be done first.
+    fn weighted(&mut self, name: &str, targets: &[u32]) {
+        let group = self.problem.main_group();
+        let busy_s = |target: u32| self.problem.servers.busy_s(target, group, self.problem.size);
+        let slowest = targets.iter().map(|&target| busy_s(target)).fold(0.0, f64::max);
+        let fastest = targets.iter().map(|&target| busy_s(target)).fold(f64::INFINITY, f64::min);
+        if slowest <= 1.05 * fastest {
+            return;
+        }
+        let files = self.problem.set.files.len().min(WEIGHTED_MAX);
+        let mut load = vec![0.0; targets.len()];
+        let mut order = Vec::with_capacity(files);
+        for _ in 0..files {
+            let end = |index: usize| load[index] + busy_s(targets[index]);
+            let first = (0..targets.len()).min_by(|&a, &b| end(a).total_cmp(&end(b))).unwrap_or(0);
+            load[first] = end(first);
+            order.push(targets[first]);
+        }
+        let shape = |on: &[u32], index: usize| {
+            let target = *order.get(index)?;
+            let on = if on.contains(&target) { target } else { *on.get(index % on.len().max(1))? };
+            constructors::on_one(on).ok()
+        };
+        self.add(name, targets, files, &shape);
+    }
+
+    /// The stripe sizes worth trying on `n` targets: the candidate list, and S/k for the sizes that occur.
+    fn stripes(&self, n: u64) -> Vec<u64> {
+        let problem = self.problem;
+        let mut stripes = problem.options.stripes.clone();
+        for k in 1..=n {
+            stripes.push(problem.size.div_ceil(k).next_multiple_of(ALIGN));
+        }
+        // Stripes that put the whole of every file on one server are all the same.
+        let largest = problem.set.largest().max(1).checked_next_power_of_two().unwrap_or(u64::MAX);
+        stripes.retain(|&stripe| stripe > 0 && stripe <= largest.max(ALIGN));
+        stripes.sort_unstable();
+        stripes.dedup();
+        stripes
+    }
+
+    /// Adds the candidate with `count` layouts, made to fit, unless the same layouts are there already.
+    fn add(&mut self, name: &str, targets: &[u32], count: usize, shape: Shape<'_>) {
+        let layouts: Option<Vec<Layout>> = (0..count).map(|index| shape(targets, index)).collect();
+        let Some(layouts) = layouts else { return };
+        let spread = if count > 1 { choose_spread(self.problem.set, count) } else { Spread::default() };
+        let layout_of = layout_of(self.problem.set, &spread, count);
+        let Some((layouts, others)) = space::fit(self.problem, layouts, &layout_of, shape) else { return };
+        if self.candidates.iter().any(|known| known.layouts == layouts && known.spread == spread) {
+            return;
+        }
+        let name =
+            if others.is_empty() { name.to_owned() } else { format!("{name}, then {}", self.tiers(&others)) };
+        self.candidates.push(Candidate { name, scheme: "overall", layouts, spread });
+    }
+
+    /// The names of the tiers that `targets` are in.
+    fn tiers(&self, targets: &[u32]) -> String {
+        let cluster = self.problem.cluster;
+        let mut tiers: Vec<usize> = targets.iter().filter_map(|&target| cluster.tier_of(target)).collect();
+        tiers.dedup();
+        let names: Vec<&str> = tiers.iter().map(|&tier| cluster.tiers[tier].name.as_str()).collect();
+        names.join(" and ")
+    }
+}

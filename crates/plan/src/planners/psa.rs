@@ -1,0 +1,164 @@
+//! PSA's Algorithm 1, and PA, the scheme that it is compared with.
+//!
+//! Both lay a file out in two parts: heterogeneous requests over all servers, with stripes of h bytes on each of the M
+//! HServers and s on each of the N SServers, `M·h + N·s = S`; and, when the SServers are full, homogeneous requests over
+//! the HServers with S/M. S is the request size that moves the most bytes; requests of other sizes are costed by where
+//! the layout really puts them.
+//!
+//! **Tie rule** (both): of stripe pairs whose costs agree to a relative 1e-12, the one with the larger h counts, as it
+//! takes less space on the SServers. With it the search prints what the paper prints (SPEC 5.2: <120K,8K>).
+
+use rayon::prelude::*;
+
+use stripewise_cluster::size;
+use stripewise_layout::{Layout, constructors};
+
+use super::{Planner, Proposal, Tiers, divide};
+use crate::candidate::Candidate;
+use crate::error::PlanError;
+use crate::problem::Problem;
+use crate::space;
+
+/// Costs that differ by less than this part are equal.
+const TIE: f64 = 1e-12;
+
+/// Stripe pairs tried at most: with more the step grows.
+const PAIRS_MAX: u64 = 4096;
+
+/// Performance and space: h from S/(M+N) to S/M; the pair with the least total cost of all requests.
+pub struct Psa;
+
+/// Performance alone: any h below S/M; the pair with which a heterogeneous request costs least, however fast that fills
+/// the SServers.
+pub struct Pa;
+
+impl Planner for Psa {
+    fn name(&self) -> &'static str {
+        "psa"
+    }
+
+    fn propose(&self, problem: &Problem<'_>) -> Result<Proposal, PlanError> {
+        let tiers = Tiers::of(problem);
+        let search = Search::new(problem, &tiers, "psa")?;
+        let pairs = search.pairs(search.even()..=search.most());
+        let candidates = search.candidates("psa", "PSA", &pairs)?;
+        let cost_s = |candidate: &Candidate| problem.cost(candidate).total_s();
+        let pick = cheapest(candidates.par_iter().map(cost_s).collect());
+        Ok(Proposal { candidates, pick })
+    }
+}
+
+impl Planner for Pa {
+    fn name(&self) -> &'static str {
+        "pa"
+    }
+
+    fn propose(&self, problem: &Problem<'_>) -> Result<Proposal, PlanError> {
+        let tiers = Tiers::of(problem);
+        let search = Search::new(problem, &tiers, "pa")?;
+        let step = search.step(search.most());
+        // The grid of PSA, continued below S/(M+N): the SServers get bytes in every pair.
+        let below = search.even() % step;
+        let from = if below == 0 { step.min(search.most()) } else { below };
+        let mut pairs = search.pairs(from..=search.most());
+        pairs.retain(|pair| pair.1 > 0);
+        if pairs.is_empty() {
+            pairs.push(search.pair(search.even()));
+        }
+        let candidates = search.candidates("pa", "PA", &pairs)?;
+        let cost_s = |&pair: &(u64, u64)| problem.cost_of_layout(&search.heterogeneous(pair)).total_s();
+        let pick = cheapest(pairs.par_iter().map(cost_s).collect());
+        Ok(Proposal { candidates, pick })
+    }
+}
+
+/// The index of the least cost; of equal ones ([`TIE`]) the last, which has the largest h.
+fn cheapest(costs: Vec<f64>) -> Option<usize> {
+    let least = costs.iter().copied().min_by(f64::total_cmp)?;
+    costs.iter().rposition(|&cost| cost <= least * (1.0 + TIE))
+}
+
+/// The stripe pairs of one problem.
+struct Search<'p> {
+    problem: &'p Problem<'p>,
+    h: Vec<u32>,
+    s: Vec<u32>,
+}
+
+impl<'p> Search<'p> {
+    fn new(problem: &'p Problem<'p>, tiers: &Tiers, scheme: &str) -> Result<Self, PlanError> {
+        let (h, s) = tiers.two(scheme)?;
+        Ok(Self { problem, h: h.to_vec(), s: s.to_vec() })
+    }
+
+    /// S/(M+N): the same stripe everywhere, at least 1 byte.
+    fn even(&self) -> u64 {
+        (self.problem.size / (self.h.len() + self.s.len()) as u64).max(1)
+    }
+
+    /// S/M: HServers alone.
+    fn most(&self) -> u64 {
+        (self.problem.size / self.h.len() as u64).max(1)
+    }
+
+    /// The step of the search up to `to`.
+    fn step(&self, to: u64) -> u64 {
+        self.problem.options.step.max(1).max(to / PAIRS_MAX)
+    }
+
+    /// <h, s> for every step of h, and for h = S/M.
+    fn pairs(&self, range: std::ops::RangeInclusive<u64>) -> Vec<(u64, u64)> {
+        let step = self.step(range.end() - range.start());
+        let mut pairs: Vec<(u64, u64)> = range.step_by(step as usize).map(|h| self.pair(h)).collect();
+        if pairs.last().is_none_or(|last| last.0 != self.most()) {
+            pairs.push(self.pair(self.most()));
+        }
+        pairs
+    }
+
+    /// <h, s> with `s = (S - M·h)/N`, rounded down.
+    fn pair(&self, h: u64) -> (u64, u64) {
+        let rest = self.problem.size.saturating_sub(self.h.len() as u64 * h);
+        (h, rest / self.s.len() as u64)
+    }
+
+    /// One turn of the cycle of heterogeneous requests: S bytes, in the order of the targets. What the divisions leave
+    /// over goes to the first servers byte by byte.
+    fn cycle(&self, (h, s): (u64, u64)) -> Vec<(u32, u64)> {
+        let size = self.problem.size;
+        let mut cycle = if s == 0 {
+            divide(&self.h, size)
+        } else {
+            let on_h = h * self.h.len() as u64;
+            let mut cycle: Vec<(u32, u64)> = self.h.iter().map(|&target| (target, h)).collect();
+            cycle.extend(divide(&self.s, size - on_h));
+            cycle
+        };
+        cycle.sort_by_key(|stripe| stripe.0);
+        cycle
+    }
+
+    /// The file if it were heterogeneous throughout.
+    fn heterogeneous(&self, pair: (u64, u64)) -> Layout {
+        constructors::varied(&self.cycle(pair)).expect("a cycle of S bytes has a stripe")
+    }
+
+    /// Heterogeneous for the first `j = ⌊C_s/s⌋` requests, then homogeneous.
+    fn layout(&self, pair: (u64, u64)) -> Result<Layout, PlanError> {
+        space::two_part(self.problem, &self.cycle(pair), &self.s, &divide(&self.h, self.problem.size))
+    }
+
+    fn candidates(
+        &self,
+        scheme: &'static str,
+        title: &str,
+        pairs: &[(u64, u64)],
+    ) -> Result<Vec<Candidate>, PlanError> {
+        let candidate = |&(h, s): &(u64, u64)| {
+            let name = format!("{title} <{},{}>", size::format(h), size::format(s));
+            let layout = self.layout((h, s)).map_err(|error| PlanError::new(format!("{scheme}: {error}")))?;
+            Ok(Candidate::single(scheme, name, layout))
+        };
+        pairs.iter().map(candidate).collect()
+    }
+}

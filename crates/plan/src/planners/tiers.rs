@@ -1,0 +1,57 @@
+//! HServers and SServers: the targets by class, slowest first.
+
+use crate::error::PlanError;
+use crate::problem::Problem;
+
+/// Targets of one class each.
+pub struct Tiers {
+    /// (class name, targets), by how long a server takes for its part of the main request, longest first.
+    pub by_speed: Vec<(String, Vec<u32>)>,
+}
+
+impl Tiers {
+    /// Of the problem's cluster. Servers are compared by their service time for an equal part of a request of size S
+    /// of the kind that moves the most bytes; of equally fast classes the one named first is the slower.
+    pub fn of(problem: &Problem<'_>) -> Self {
+        let mut by_class: Vec<(String, Vec<u32>)> = Vec::new();
+        for (tier, spec) in problem.cluster.tiers.iter().enumerate() {
+            let targets = problem.cluster.targets_of(tier);
+            match by_class.iter_mut().find(|(class, _)| *class == spec.class) {
+                Some((_, known)) => known.extend(targets),
+                None => by_class.push((spec.class.clone(), targets.collect())),
+            }
+        }
+        let part = problem.size.div_ceil(problem.servers.count().max(1) as u64);
+        let service_s = |(_, targets): &(String, Vec<u32>)| {
+            problem.servers.service(targets[0], problem.main_group()).busy_s(part)
+        };
+        by_class.sort_by(|a, b| service_s(b).total_cmp(&service_s(a)));
+        Self { by_speed: by_class }
+    }
+
+    /// HServers and SServers.
+    ///
+    /// # Errors
+    /// There are fewer or more than two classes.
+    pub fn two(&self, scheme: &str) -> Result<(&[u32], &[u32]), PlanError> {
+        match self.by_speed.as_slice() {
+            [(_, h), (_, s)] => Ok((h, s)),
+            other => {
+                let names: Vec<&str> = other.iter().map(|(class, _)| class.as_str()).collect();
+                Err(PlanError::new(format!(
+                    "{scheme} needs exactly two classes of servers, and the cluster has {}: {}; use --scheme overall, \
+                     or describe a slow and a fast class",
+                    names.len(),
+                    names.join(", ")
+                )))
+            }
+        }
+    }
+}
+
+/// `bytes` over `targets` as evenly as whole bytes allow, the larger parts first.
+pub fn divide(targets: &[u32], bytes: u64) -> Vec<(u32, u64)> {
+    let n = targets.len() as u64;
+    let part = |(index, &target): (u64, &u32)| (target, bytes / n + u64::from(index < bytes % n));
+    (0..).zip(targets).map(part).collect()
+}

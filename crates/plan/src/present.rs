@@ -1,0 +1,64 @@
+//! The layout that files have now: what a change must be better than.
+
+use stripewise_cluster::{Cluster, parse_cycle, size};
+use stripewise_layout::{Layout, constructors};
+
+use crate::error::PlanError;
+
+/// What is known about the present layout.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Present {
+    /// Nothing: a plain file, which lies on one disk; the first server of the slowest tier is assumed.
+    #[default]
+    Plain,
+    /// Known or given by the user: this one, called so.
+    Known {
+        /// As the user or the manifest says it.
+        name: String,
+        /// Target indices as in the cluster.
+        layout: Layout,
+    },
+}
+
+/// What [`Present::parse`] accepts.
+pub const GRAMMAR: &str = "plain, one:TARGET (one:hdd/0), 1-DH:STRIPE (1-DH:64K), 1-DH:STRIPE@TIER (1-DH:64K@hdd) or \
+                           cycle:STRIPES (\"cycle:hdd/0-3:64K ssd/0-3:8K\")";
+
+impl Present {
+    /// Reads what a user says the present layout is, in the words of [`GRAMMAR`].
+    ///
+    /// # Errors
+    /// Anything else, or targets and tiers that the cluster does not have.
+    pub fn parse(text: &str, cluster: &Cluster) -> Result<Self, PlanError> {
+        if text == "plain" {
+            return Ok(Self::Plain);
+        }
+        let bad =
+            |problem: String| PlanError::new(format!("present layout {text:?}: {problem}; write {GRAMMAR}"));
+        let (kind, rest) = text.split_once(':').ok_or_else(|| bad("not understood".into()))?;
+        let layout = match kind {
+            "one" => {
+                let target = cluster.target_index(rest);
+                let target = target.ok_or_else(|| bad(format!("the cluster has no target {rest:?}")))?;
+                constructors::on_one(target)
+            }
+            "1-DH" => {
+                let (stripe, tier) = rest.split_once('@').map_or((rest, None), |(s, tier)| (s, Some(tier)));
+                let stripe = size::parse(stripe).map_err(|error| bad(error.to_string()))?;
+                let targets: Vec<u32> = match tier {
+                    None => (0..cluster.target_count() as u32).collect(),
+                    Some(name) => {
+                        let tier = cluster.tiers.iter().position(|tier| tier.name == name);
+                        let tier = tier.ok_or_else(|| bad(format!("the cluster has no tier {name:?}")))?;
+                        cluster.targets_of(tier).collect()
+                    }
+                };
+                constructors::striped(&targets, stripe)
+            }
+            "cycle" => parse_cycle(rest, cluster).map_err(bad).map(Layout::single)?,
+            _ => return Err(bad("not understood".into())),
+        };
+        let layout = layout.map_err(|error| bad(error.to_string()))?;
+        Ok(Self::Known { name: text.to_owned(), layout })
+    }
+}

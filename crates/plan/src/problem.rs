@@ -1,0 +1,82 @@
+//! One file set with everything that its planning needs.
+
+use stripewise_cluster::Cluster;
+use stripewise_layout::Layout;
+use stripewise_model::Cost;
+
+use crate::candidate::Candidate;
+use crate::mapping::Mapped;
+use crate::options::Options;
+use crate::servers::Servers;
+use crate::spread::layout_of;
+use crate::workload::{FileSet, Group};
+
+/// A file set to be planned.
+pub struct Problem<'a> {
+    /// The files and their requests.
+    pub set: &'a FileSet,
+    /// The storage.
+    pub cluster: &'a Cluster,
+    /// The same, by target.
+    pub servers: &'a Servers,
+    /// What the user chose.
+    pub options: &'a Options,
+    /// Bytes of all files of all sets: the space of every target is shared out in proportion to size.
+    pub plan_bytes: u64,
+    /// S: the request size that moves the most bytes.
+    pub size: u64,
+}
+
+impl<'a> Problem<'a> {
+    /// Of a set out of a plan whose files have `plan_bytes` together. The set has at least one request.
+    pub fn new(
+        set: &'a FileSet,
+        cluster: &'a Cluster,
+        servers: &'a Servers,
+        options: &'a Options,
+        plan_bytes: u64,
+    ) -> Self {
+        Self { set, cluster, servers, options, plan_bytes, size: set.dominant_size() }
+    }
+
+    /// Bytes of target `target` that all files of the set may fill together.
+    pub fn space_for_set(&self, target: u32) -> u64 {
+        self.part_of_space(target, self.set.total_size())
+    }
+
+    /// Bytes of target `target` that the set's largest file may fill: `C_s` where the target is an SServer.
+    pub fn space_for_file(&self, target: u32) -> u64 {
+        self.part_of_space(target, self.set.largest())
+    }
+
+    fn part_of_space(&self, target: u32, bytes: u64) -> u64 {
+        let capacity = self.servers.capacity(target);
+        let share = u128::from(capacity) * u128::from(bytes) / u128::from(self.plan_bytes.max(1));
+        u64::try_from(share).unwrap_or(u64::MAX).min(capacity)
+    }
+
+    /// The group that moves the most bytes: the kind of request that servers are compared by.
+    pub fn main_group(&self) -> &'a Group {
+        self.set.groups.iter().max_by_key(|group| group.bytes).expect("a planned set has requests")
+    }
+
+    /// How long the network link of a client node takes for its processes' part of a group, seconds.
+    pub fn client_link_s(&self, group: &Group) -> f64 {
+        let share = f64::from(group.procs_per_node) / f64::from(group.procs.max(1));
+        group.bytes as f64 * share * self.servers.network().per_byte_s
+    }
+
+    /// The overall cost of a candidate.
+    pub fn cost(&self, candidate: &Candidate) -> Cost {
+        let layout_of = layout_of(self.set, &candidate.spread, candidate.layouts.len());
+        let of_group = |group: &Group| {
+            Mapped::new(&group.sample, &candidate.layouts, &layout_of).cost(group, self.servers)
+        };
+        self.set.groups.iter().map(of_group).sum()
+    }
+
+    /// The cost of one layout for all files.
+    pub fn cost_of_layout(&self, layout: &Layout) -> Cost {
+        self.cost(&Candidate::single("", "", layout.clone()))
+    }
+}

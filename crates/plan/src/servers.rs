@@ -1,0 +1,82 @@
+//! The cluster as planners use it: per target its class's parameters and its capacity.
+
+use stripewise_cluster::Cluster;
+use stripewise_model::{ClassParams, ModelError, Network, Server, Service};
+
+use crate::error::PlanError;
+use crate::workload::Group;
+
+/// Parameters by target index.
+#[derive(Clone, Debug)]
+pub struct Servers {
+    classes: Vec<ClassParams>,
+    capacities: Vec<u64>,
+    network: Network,
+}
+
+impl Servers {
+    /// Of all targets of a cluster.
+    ///
+    /// # Errors
+    /// There is no target, or one whose class is not described, or a parameter that is no time. None of them occurs
+    /// with a parsed cluster.
+    pub fn of(cluster: &Cluster) -> Result<Self, PlanError> {
+        let targets = cluster.targets();
+        let mut classes = Vec::with_capacity(targets.len());
+        for (target, index) in targets.iter().zip(0..) {
+            let class = cluster.class_of(index).ok_or_else(|| {
+                PlanError::new(format!("the class of target {} is not described in the cluster", target.name))
+            })?;
+            check(class).map_err(|error| PlanError::new(format!("target {}: {error}", target.name)))?;
+            classes.push(*class);
+        }
+        if classes.is_empty() {
+            return Err(PlanError::new("the cluster has no server"));
+        }
+        let capacities = targets.iter().map(|target| target.capacity).collect();
+        Ok(Self { classes, capacities, network: cluster.network })
+    }
+
+    /// Number of targets.
+    pub fn count(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// e and t.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Bytes that a target may hold.
+    pub fn capacity(&self, target: u32) -> u64 {
+        self.capacities[target as usize]
+    }
+
+    /// α and β of a target for a group's requests.
+    pub fn service(&self, target: u32, group: &Group) -> Service {
+        self.classes[target as usize].service(group.op, group.access)
+    }
+
+    /// The same with `q` processes that share the target.
+    pub(crate) fn shared(&self, target: usize, group: &Group, q: u32) -> Server {
+        let service = self.service(target as u32, group);
+        Server::new(service, q).expect("the parameters were checked")
+    }
+
+    /// How long a target is busy with `bytes` of one request.
+    ///
+    /// Its network link works on one sub-request while its device works on another, so the slower of the two counts.
+    pub fn busy_s(&self, target: u32, group: &Group, bytes: u64) -> f64 {
+        let link_s = self.network.establish_s + bytes as f64 * self.network.per_byte_s;
+        self.service(target, group).busy_s(bytes).max(link_s)
+    }
+}
+
+fn check(class: &ClassParams) -> Result<(), ModelError> {
+    for by_access in [&class.read, &class.write] {
+        for service in [by_access.random, by_access.sequential] {
+            Server::new(service, 1)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Whether a candidate's files fit on the targets, and what becomes of those that do not.
+
+use stripewise_layout::{Layout, LayoutError, constructors};
+
+use crate::error::PlanError;
+use crate::problem::Problem;
+
+/// Makes layouts fit: where a target would hold more than the set's share of its space, the files go on, from the byte
+/// where the first target is full, on the targets that are not. `rest(targets, index)` gives the layout of that second
+/// part for the layout with this index. Returns the layouts and, where they changed, the targets of the second part.
+///
+/// `None` where even that does not fit.
+pub fn fit(
+    problem: &Problem<'_>,
+    layouts: Vec<Layout>,
+    layout_of: &[u32],
+    rest: impl Fn(&[u32], usize) -> Option<Layout>,
+) -> Option<(Vec<Layout>, Vec<u32>)> {
+    let use_of = Use { problem, layout_of };
+    let full = use_of.overfull(&layouts, u64::MAX);
+    if full.is_empty() {
+        return Some((layouts, Vec::new()));
+    }
+    let others: Vec<u32> =
+        (0..problem.servers.count() as u32).filter(|target| !full.contains(target)).collect();
+    let boundary = use_of.largest_boundary_of(&layouts, &full);
+    let second = |(index, first): (usize, &Layout)| {
+        let cycle = first.regions().first()?.cycle.iter().map(|s| s.width).fold(0u64, u64::saturating_add);
+        let rest = rest(&others, index)?;
+        let pairs = |layout: &Layout| -> Vec<(u32, u64)> {
+            layout.regions()[0].cycle.iter().map(|s| (s.target, s.width)).collect()
+        };
+        let boundary = if first.regions()[0].cycle.len() > 1 { boundary / cycle * cycle } else { boundary };
+        constructors::two_part(&pairs(first), boundary, &pairs(&rest)).ok()
+    };
+    let layouts: Vec<Layout> = layouts.iter().enumerate().map(second).collect::<Option<_>>()?;
+    use_of.overfull(&layouts, u64::MAX).is_empty().then_some((layouts, others))
+}
+
+/// A file in two parts, as DEF, PA and PSA lay it out: `first` until one of the targets `bounding` is full, then `second`.
+///
+/// A file may fill its part of a target's space, in proportion to the sizes of all files of the plan (`C_s`). Where a set
+/// has files of several sizes and that is too much for the set, all its files change over where the set is full.
+pub fn two_part(
+    problem: &Problem<'_>,
+    first: &[(u32, u64)],
+    bounding: &[u32],
+    second: &[(u32, u64)],
+) -> Result<Layout, PlanError> {
+    let failed = |error: LayoutError| PlanError::new(error.to_string());
+    let space: Vec<(u32, u64)> =
+        bounding.iter().map(|&target| (target, problem.space_for_file(target))).collect();
+    let layout = constructors::until_full(first, &space, second).map_err(failed)?;
+    let layout_of = vec![0; problem.set.files.len()];
+    let use_of = Use { problem, layout_of: &layout_of };
+    let over = |layout: &Layout| use_of.overfull(std::slice::from_ref(layout), u64::MAX);
+    if over(&layout).iter().all(|target| !bounding.contains(target)) {
+        return fitting(layout, over);
+    }
+    let whole = constructors::varied(first).map_err(failed)?;
+    let cycle = first.iter().map(|stripe| stripe.1).fold(0u64, u64::saturating_add).max(1);
+    let boundary = use_of.largest_boundary_of(std::slice::from_ref(&whole), bounding) / cycle * cycle;
+    fitting(constructors::two_part(first, boundary, second).map_err(failed)?, over)
+}
+
+fn fitting(layout: Layout, over: impl Fn(&Layout) -> Vec<u32>) -> Result<Layout, PlanError> {
+    if over(&layout).is_empty() {
+        return Ok(layout);
+    }
+    Err(PlanError::new("the files do not fit on the HServers; raise capacity_per_server"))
+}
+
+struct Use<'p> {
+    problem: &'p Problem<'p>,
+    layout_of: &'p [u32],
+}
+
+impl Use<'_> {
+    /// Targets that hold more than the set's share when every file is cut at `boundary`.
+    fn overfull(&self, layouts: &[Layout], boundary: u64) -> Vec<u32> {
+        let mut bytes = vec![0u64; self.problem.servers.count()];
+        for (file, &layout) in self.problem.set.files.iter().zip(self.layout_of) {
+            let layout = &layouts[layout as usize];
+            for target in 0..layout.target_count() as u32 {
+                let here = layout.component_size(target, file.size.min(boundary));
+                bytes[target as usize] = bytes[target as usize].saturating_add(here);
+            }
+        }
+        let over = |target: &u32| bytes[*target as usize] > self.problem.space_for_set(*target);
+        (0..bytes.len() as u32).filter(over).collect()
+    }
+
+    /// The largest byte up to which all files fit on the targets `bounding`.
+    fn largest_boundary_of(&self, layouts: &[Layout], bounding: &[u32]) -> u64 {
+        let (mut low, mut high) = (0, self.problem.set.largest());
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            let full = self.overfull(layouts, middle);
+            if full.iter().any(|target| bounding.contains(target)) { high = middle - 1 } else { low = middle }
+        }
+        low
+    }
+}
