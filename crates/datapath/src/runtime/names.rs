@@ -15,6 +15,8 @@ use crate::notice;
 use crate::trouble::Trouble;
 use crate::{Errno, Result};
 
+const RENAME_NOREPLACE: u32 = 1;
+
 /// A managed file that is about to lose a name.
 struct Victim {
     manifest: Manifest,
@@ -113,21 +115,16 @@ impl Runtime {
         Ok(())
     }
 
-    /// renameat(2) of any file, or with `replace` false renameat2(2) with RENAME_NOREPLACE; a managed file that is
-    /// replaced goes as in [`Runtime::unlink`]. (RENAME_EXCHANGE replaces nothing: it may pass by.)
+    /// renameat2(2) of any file, `flags` as there: none, or RENAME_NOREPLACE. (RENAME_EXCHANGE replaces nothing: it may
+    /// pass by.) A managed file that is replaced goes as in [`Runtime::unlink`].
     ///
     /// # Errors
-    /// As renameat2(2).
-    pub fn rename(
-        &self,
-        old_dir: Dir<'_>,
-        old: &Path,
-        new_dir: Dir<'_>,
-        new: &Path,
-        replace: bool,
-    ) -> Result<()> {
-        if !replace {
-            return self.sys().rename_noreplace(old_dir, old, new_dir, new);
+    /// As renameat2(2); EINVAL for other flags.
+    pub fn rename(&self, old_dir: Dir<'_>, old: &Path, new_dir: Dir<'_>, new: &Path, flags: u32) -> Result<()> {
+        match flags {
+            0 => {}
+            RENAME_NOREPLACE => return self.sys().rename_noreplace(old_dir, old, new_dir, new),
+            _ => return Err(Errno::INVAL),
         }
         let victim = self.victim(new_dir, new);
         self.sys().rename(old_dir, old, new_dir, new)?;

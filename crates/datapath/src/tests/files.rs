@@ -132,7 +132,7 @@ fn removing_and_replacing_takes_the_components_along() {
     }
     assert_eq!(stage.components().len(), 8);
     let held = open(&runtime, &other, OFlags::RDWR).unwrap();
-    runtime.rename(None, &path, None, &other, true).unwrap();
+    runtime.rename(None, &path, None, &other, 0).unwrap();
     assert_eq!(stage.components().len(), 4);
     assert_eq!(held.file.read(5, 0, 1).unwrap(), b"hello", "an open file goes on working");
     assert_eq!(held.file.write(b"HE", 0, 1), Ok(2));
