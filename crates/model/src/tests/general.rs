@@ -75,6 +75,12 @@ fn expected_startup_of_two_classes() {
     assert_same(cost, [0.0, 0.0, 3e-4 + 0.75 * 8.0 * 3e-4, 1000.0 / 1024.0 / 400.0]);
 }
 
+/// The request itself is one of those that share.
+#[test]
+fn shared_by_none_is_shared_by_one() {
+    assert_eq!(Server::new(DISK, 0).unwrap(), Server::new(DISK, 1).unwrap());
+}
+
 /// A share of several servers is the same as several shares.
 #[test]
 fn count_is_repetition() {
@@ -96,6 +102,7 @@ fn sharing_of_the_papers_layouts() {
     assert_eq!(sharing(20, 200, 1600), 3);
     assert_eq!(sharing(20, 0, 1600), 0);
     assert_eq!(sharing(20, 5, 0), 0);
+    assert_eq!(sharing(20, 7, 5), 20, "never more than there are");
     assert_eq!(sharing(u32::MAX, u64::MAX, u64::MAX), u32::MAX);
 }
 

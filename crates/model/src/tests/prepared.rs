@@ -16,13 +16,18 @@ fn directly(layout: &Layout, servers: &[Server], startup: Startup, offset: u64, 
     general::cost(startup, &ETHERNET, 3, size as f64, shares)
 }
 
+/// Up to `most` stripes on 100 targets.
+fn stripes(most: usize) -> impl Strategy<Value = Vec<(u32, u64)>> {
+    prop::collection::vec((0u32..100, 1u64..100_000), 1..most)
+}
+
 proptest! {
     #![proptest_config(cases())]
 
     /// Any order of classes, unused and repeated targets, few servers and many.
     #[test]
     fn is_the_general_formula(
-        first in prop::collection::vec((0u32..100, 1u64..100_000), 1..12),
+        first in prop_oneof![stripes(12), stripes(40), stripes(300)],
         second in prop::collection::vec((0u32..10, 1u64..100_000), 1..12),
         boundary in 0u64..1_000_000,
         kinds in prop::collection::vec(0usize..3, 100),

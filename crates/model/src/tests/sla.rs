@@ -49,6 +49,7 @@ fn sservers_2d() {
 #[test]
 fn b_is_never_below_a() {
     for striping in [OneDv, TwoD { groups: 4 }] {
+        assert_eq!(sla(FLASH, 4, 3).view(striping, 0, 4096).unwrap().sharing, 1);
         let cost = sla(FLASH, 4, 3).cost(striping, 0, 4096).unwrap();
         assert_same(cost, [0.0, 0.0, 5e-5, io_s(4096.0, FLASH)]);
     }
