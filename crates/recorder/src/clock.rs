@@ -1,6 +1,7 @@
 //! The clock of the records: the cheapest one that is steady.
 
 use rustix::time::{ClockId, clock_gettime};
+use stripewise_trace::spool::Instant;
 
 /// A point in time, in the unit of the spool's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -9,10 +10,10 @@ pub struct Ticks(pub u64);
 /// Where [`Ticks`] come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// The processor's time stamp counter, which runs at one rate on all cores.
-    Tsc,
     /// `CLOCK_MONOTONIC`, through the vDSO: ticks are nanoseconds.
-    Monotonic,
+    Monotonic = 0,
+    /// The processor's time stamp counter, which runs at one rate on all cores.
+    Tsc = 1,
 }
 
 impl Clock {
@@ -44,6 +45,17 @@ impl Clock {
             return Ticks(unsafe { std::arch::x86_64::_rdtsc() });
         }
         Ticks(ns(ClockId::Monotonic))
+    }
+
+    /// The present time on this clock and on `CLOCK_MONOTONIC`.
+    pub fn moment(self) -> Instant {
+        let before = self.now().0;
+        let monotonic_ns = ns(ClockId::Monotonic);
+        let ticks = match self {
+            Clock::Tsc => before + (self.now().0 - before) / 2,
+            Clock::Monotonic => monotonic_ns,
+        };
+        Instant { ticks, monotonic_ns }
     }
 }
 

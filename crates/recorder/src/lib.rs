@@ -23,6 +23,17 @@
 //! - No allocation with `malloc`, no locks; thread-local data has no destructor.
 
 mod clock;
+mod environment;
+mod filter;
+mod memory;
+mod names;
+mod spool_file;
+mod state;
+mod thread;
+
+use std::sync::atomic::Ordering;
+
+use stripewise_trace::spool::{BLOCK_MAGIC, BLOCK_NAME, BlockHeader, Instant};
 
 pub use clock::Ticks;
 pub use stripewise_trace::record::{Flags, Op};
@@ -33,8 +44,10 @@ pub const ENV_DIR: &str = "STRIPEWISE_TRACE_DIR";
 pub const ENV_ONLY: &str = "STRIPEWISE_TRACE_ONLY";
 /// The environment variable with the patterns of the files not to record (`:` between them).
 pub const ENV_EXCLUDE: &str = "STRIPEWISE_TRACE_EXCLUDE";
-/// The environment variable with the most bytes that one process may spool.
+/// The environment variable with the most bytes that one process may spool: a decimal number.
 pub const ENV_LIMIT: &str = "STRIPEWISE_TRACE_LIMIT";
+/// The most bytes that one process may spool if nothing else is said: some 20 million calls.
+pub const DEFAULT_LIMIT_BYTES: u64 = 1 << 30;
 
 /// A file's number in the spool of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,7 +74,14 @@ pub struct Settings<'a> {
 impl Settings<'static> {
     /// From the environment; `None` when [`ENV_DIR`] is not set: nothing is to be recorded.
     pub fn from_env() -> Option<Self> {
-        None
+        let dir = environment::variable(c"STRIPEWISE_TRACE_DIR").filter(|dir| !dir.is_empty())?;
+        let limit = environment::variable(c"STRIPEWISE_TRACE_LIMIT").and_then(environment::number);
+        Some(Settings {
+            dir,
+            only: environment::variable(c"STRIPEWISE_TRACE_ONLY").unwrap_or_default(),
+            exclude: environment::variable(c"STRIPEWISE_TRACE_EXCLUDE").unwrap_or_default(),
+            limit_bytes: limit.and_then(|limit| u64::try_from(limit).ok()).unwrap_or(DEFAULT_LIMIT_BYTES),
+        })
     }
 }
 
@@ -87,38 +107,89 @@ pub struct Event {
 }
 
 /// The recorder of this process; a handle, free to copy, valid until the process ends. Thread-safe.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Recorder {
-    clock: clock::Clock,
+    state: &'static state::State,
 }
 
 impl Recorder {
     /// Opens this process's spool. `None` when that is not possible (no such directory, disk full): then nothing is
     /// recorded, and the merged trace cannot know it; say it on stderr.
-    pub fn start(_settings: &Settings) -> Option<Recorder> {
-        Some(Recorder { clock: clock::Clock::detect() })
+    pub fn start(settings: &Settings) -> Option<Recorder> {
+        let clock = clock::Clock::detect();
+        let fixed = state::Fixed {
+            clock,
+            started: clock.now(),
+            rank: environment::rank(),
+            limit_bytes: settings.limit_bytes,
+            dir: memory::Bytes::new(settings.dir)?,
+            only: memory::Bytes::new(settings.only)?,
+            exclude: memory::Bytes::new(settings.exclude)?,
+            host: environment::host(),
+            program: environment::program(),
+        };
+        state::State::start(fixed).ok().map(|state| Recorder { state })
     }
 
     /// The present time, in the unit of the spool's clock.
     #[inline]
     pub fn now(&self) -> Ticks {
-        self.clock.now()
+        self.state.fixed.clock.now()
     }
 
     /// The number of the file with this absolute path (resolved by the caller; not necessarily free of symbolic
     /// links). To be called at open: it may write to the spool.
-    pub fn file_id(&self, _path: &[u8]) -> FileId {
-        FileId::NOT_RECORDED
+    pub fn file_id(&self, path: &[u8]) -> FileId {
+        let fixed = &self.state.fixed;
+        let filter =
+            filter::Filter { only: fixed.only.get(), exclude: fixed.exclude.get(), spool: fixed.dir.get() };
+        if !filter.wants(path) {
+            return FileId::NOT_RECORDED;
+        }
+        thread::busy(|reentrant| self.number_of(path, reentrant))
+    }
+
+    fn number_of(&self, path: &[u8], reentrant: bool) -> FileId {
+        let hash = names::hash(path);
+        if let Some(id) = self.state.names.get(hash) {
+            return FileId(id);
+        }
+        let Some(spool) = self.state.spool(reentrant) else { return FileId::NOT_RECORDED };
+        let id = self.state.last_file.fetch_add(1, Ordering::Relaxed) + 1;
+        let header = BlockHeader {
+            magic: BLOCK_MAGIC,
+            kind: BLOCK_NAME,
+            payload_bytes: path.len() as u32,
+            number: id,
+            first: 0,
+            moment: Instant::default(),
+            tid: 0,
+            reserved: 0,
+        };
+        match spool.append(&header, path) {
+            Ok(()) => {
+                self.state.names.set(hash, id);
+                FileId(id)
+            }
+            Err(refused) => {
+                // How many calls on the file will be missing nobody knows; that some are is what counts.
+                spool.count_dropped(1, refused);
+                FileId::NOT_RECORDED
+            }
+        }
     }
 
     /// Records one call. Costs some 10 ns.
     #[inline]
     pub fn record(&self, event: &Event) {
-        if event.file == FileId::NOT_RECORDED {
-            return;
+        if event.file != FileId::NOT_RECORDED {
+            thread::record(self.state, event);
         }
     }
 
-    /// To be called in the child after `fork` (optional: the recorder notices by itself). Not after `vfork`.
-    pub fn after_fork_child(&self) {}
+    /// To be called in the child after `fork` (optional: the recorder notices by itself on kernels from 4.14 on). Never in a
+    /// `vfork` child.
+    pub fn after_fork_child(&self) {
+        self.state.after_fork_child();
+    }
 }

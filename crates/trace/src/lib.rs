@@ -23,6 +23,8 @@ mod error;
 #[cfg(feature = "files")]
 pub mod file;
 #[cfg(feature = "files")]
+mod merge;
+#[cfg(feature = "files")]
 pub mod pattern;
 #[cfg(feature = "files")]
 pub mod summary;
@@ -33,6 +35,8 @@ pub use record::{Flags, Op, ProcessInfo, Request};
 pub use error::TraceError;
 #[cfg(feature = "files")]
 pub use file::{Batch, Meta, Requests, Trace, TraceWriter};
+#[cfg(feature = "files")]
+pub use merge::{Merged, merge};
 #[cfg(feature = "files")]
 pub use pattern::pattern_of;
 #[cfg(feature = "files")]

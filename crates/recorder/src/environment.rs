@@ -1,0 +1,57 @@
+//! What the recorder learns from its process's environment.
+
+use std::ffi::{CStr, c_char};
+
+use rustix::fs::{Mode, OFlags};
+use stripewise_trace::spool::{HOST_BYTES, PROGRAM_BYTES};
+
+use crate::memory::Bytes;
+
+/// Where launchers say which rank a process is; the first that is set counts. Slurm's last: under `mpirun` inside a
+/// Slurm job it is that of the batch script, 0 in all processes.
+const RANK_VARIABLES: [&CStr; 5] =
+    [c"PMIX_RANK", c"PMI_RANK", c"OMPI_COMM_WORLD_RANK", c"MV2_COMM_WORLD_RANK", c"SLURM_PROCID"];
+
+/// A variable of the environment, not copied. (The standard library's way would allocate.)
+pub fn variable(name: &CStr) -> Option<&'static [u8]> {
+    // SAFETY: the string stays until somebody changes the environment; the callers copy it at once.
+    unsafe {
+        let value: *const c_char = libc::getenv(name.as_ptr());
+        (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes())
+    }
+}
+
+/// A decimal number, with a sign or without.
+pub fn number(text: &[u8]) -> Option<i64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// This process's rank in its job, or -1.
+pub fn rank() -> i32 {
+    RANK_VARIABLES
+        .iter()
+        .find_map(|name| i32::try_from(number(variable(name)?)?).ok())
+        .filter(|rank| *rank >= 0)
+        .unwrap_or(-1)
+}
+
+/// The host's name, without characters that would not do in a file name.
+pub fn host() -> Bytes<HOST_BYTES> {
+    let uname = rustix::system::uname();
+    let name = uname.nodename().to_bytes();
+    let end = name.iter().position(|byte| *byte == b'/').unwrap_or(name.len());
+    Bytes::cut(&name[..end])
+}
+
+/// argv\[0\].
+pub fn program() -> Bytes<PROGRAM_BYTES> {
+    let read = || {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let fd = stripewise_sys::Fd::adopt(rustix::fs::open(c"/proc/self/cmdline", flags, Mode::empty())?)?;
+        let mut buffer = [0; PROGRAM_BYTES];
+        let len = rustix::io::read(&fd, &mut buffer)?;
+        let end = buffer[..len].iter().position(|byte| *byte == 0).unwrap_or(len);
+        rustix::io::Result::Ok(Bytes::cut(&buffer[..end]))
+    };
+    read().unwrap_or(Bytes::EMPTY)
+}

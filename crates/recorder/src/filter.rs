@@ -1,0 +1,192 @@
+//! Which files are recorded: decided once per open, by the path.
+
+/// Directories that hold the system and its libraries, not data.
+const EXCLUDED_DIRS: [&[u8]; 13] = [
+    b"/proc/", b"/sys/", b"/dev/", b"/etc/", b"/run/", b"/usr/", b"/lib/", b"/lib32/", b"/lib64/", b"/bin/",
+    b"/sbin/", b"/boot/", b"/snap/",
+];
+
+/// Parts of paths of installed software.
+const EXCLUDED_PARTS: [&[u8]; 4] = [b"/__pycache__/", b"/site-packages/", b"/dist-packages/", b"/lib/python"];
+
+/// Ends of paths of software.
+const EXCLUDED_ENDS: [&[u8]; 3] = [b".so", b".pyc", b".pyo"];
+
+/// The patterns of a trace, `:` between them.
+#[derive(Clone, Copy)]
+pub struct Filter<'a> {
+    pub only: &'a [u8],
+    pub exclude: &'a [u8],
+    /// The spool itself.
+    pub spool: &'a [u8],
+}
+
+impl Filter<'_> {
+    /// Whether calls on the file are recorded: if there are `only` patterns, when one matches; else unless it is software
+    /// or the system's; and in both cases unless an `exclude` pattern matches.
+    pub fn wants(&self, path: &[u8]) -> bool {
+        let inside_spool = path.strip_prefix(self.spool).is_some_and(|rest| rest.first() == Some(&b'/'));
+        let wanted = if self.only.is_empty() { !is_software(path) } else { any_matches(self.only, path) };
+        wanted && !inside_spool && !any_matches(self.exclude, path)
+    }
+}
+
+fn is_software(path: &[u8]) -> bool {
+    EXCLUDED_DIRS.iter().any(|dir| path.starts_with(dir))
+        || EXCLUDED_PARTS.iter().any(|part| contains(path, part))
+        || EXCLUDED_ENDS.iter().any(|end| path.ends_with(end))
+        || contains(path, b".so.")
+}
+
+fn contains(path: &[u8], part: &[u8]) -> bool {
+    path.windows(part.len()).any(|window| window == part)
+}
+
+fn any_matches(patterns: &[u8], path: &[u8]) -> bool {
+    patterns.split(|byte| *byte == b':').any(|pattern| !pattern.is_empty() && matches(pattern, path))
+}
+
+/// A pattern without `/` is matched against the last part of the path, others against the whole path.
+fn matches(pattern: &[u8], path: &[u8]) -> bool {
+    if pattern.contains(&b'/') {
+        return glob(pattern, path);
+    }
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    glob(pattern, name)
+}
+
+/// `?` is any character but `/`, `*` any number of these, `**` any number of any characters.
+///
+/// Two places to go back to, one per kind of star, keep the time at O(pattern * text) and the memory at O(1).
+fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    let mut double: Option<(usize, usize)> = None;
+    loop {
+        if pattern[p..].starts_with(b"**") {
+            p += 2;
+            double = Some((p, t));
+            star = None;
+            continue;
+        }
+        if pattern.get(p) == Some(&b'*') {
+            p += 1;
+            star = Some((p, t));
+            continue;
+        }
+        match (pattern.get(p), text.get(t)) {
+            (None, None) => return true,
+            (Some(b'?'), Some(c)) if *c != b'/' => (p, t) = (p + 1, t + 1),
+            (Some(c), Some(d)) if c == d && *c != b'?' => (p, t) = (p + 1, t + 1),
+            _ => match (star, double) {
+                (Some((after, from)), _) if text.get(from).is_some_and(|c| *c != b'/') => {
+                    star = Some((after, from + 1));
+                    (p, t) = (after, from + 1);
+                }
+                (_, Some((after, from))) if from < text.len() => {
+                    star = None;
+                    double = Some((after, from + 1));
+                    (p, t) = (after, from + 1);
+                }
+                _ => return false,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter<'a>(only: &'a str, exclude: &'a str) -> Filter<'a> {
+        Filter { only: only.as_bytes(), exclude: exclude.as_bytes(), spool: b"/data/t.spool" }
+    }
+
+    #[test]
+    fn by_default_data_is_recorded_and_software_is_not() {
+        let filter = filter("", "");
+        for path in ["/data/x", "/home/u/run.so1/x", "/tmp/out.h5", "/scratch/etc/x", "/procession"] {
+            assert!(filter.wants(path.as_bytes()), "{path}");
+        }
+        for path in [
+            "/proc/self/maps",
+            "/dev/shm/x",
+            "/etc/passwd",
+            "/opt/lib/libm.so",
+            "/opt/lib/libm.so.6",
+            "/home/u/a/__pycache__/x.pyc",
+            "/home/u/.venv/lib/python3.11/os.py",
+            "/data/t.spool/n-1-2.log",
+        ] {
+            assert!(!filter.wants(path.as_bytes()), "{path}");
+        }
+    }
+
+    #[test]
+    fn patterns_choose() {
+        let only = filter("*.h5:/etc/**", "/data/scratch/*");
+        assert!(only.wants(b"/data/x.h5") && only.wants(b"/etc/a/b"));
+        assert!(!only.wants(b"/data/x.h6") && !only.wants(b"/data/scratch/x.h5"));
+        assert!(only.wants(b"/data/scratch/deep/x.h5"));
+        assert!(!filter("**", "").wants(b"/data/t.spool/x"));
+        assert!(filter("", "::").wants(b"/data/x"));
+    }
+
+    #[test]
+    fn globs() {
+        for (pattern, text, expected) in [
+            ("", "", true),
+            ("*", "", true),
+            ("a*c", "abbc", true),
+            ("a*c", "ab/c", false),
+            ("a**c", "ab/c", true),
+            ("/a/*/c", "/a/b/c", true),
+            ("/a/*/c", "/a/b/b/c", false),
+            ("/a/**/c", "/a/b/b/c", true),
+            ("**/x*y", "/p/xq/xay", true),
+            ("**/x*y", "/p/xay/b", false),
+            ("?", "/", false),
+            ("?", "?", true),
+            ("a?c", "abc", true),
+            ("*a*b", "xxaxxaxb", true),
+            ("*a*b", "xxaxxaxbc", false),
+        ] {
+            assert_eq!(glob(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
+        }
+    }
+
+    /// The same language, by plain recursion.
+    fn reference(pattern: &[u8], text: &[u8]) -> bool {
+        match (pattern, text) {
+            ([], []) => true,
+            ([b'*', b'*', rest @ ..], _) => (0..=text.len()).any(|i| reference(rest, &text[i..])),
+            ([b'*', rest @ ..], _) => {
+                let end = text.iter().position(|c| *c == b'/').unwrap_or(text.len());
+                (0..=end).any(|i| reference(rest, &text[i..]))
+            }
+            ([b'?', rest @ ..], [c, tail @ ..]) if *c != b'/' => reference(rest, tail),
+            ([p, rest @ ..], [c, tail @ ..]) if p == c && *p != b'?' => reference(rest, tail),
+            _ => false,
+        }
+    }
+
+    #[test]
+    fn globs_are_what_recursion_says() {
+        // All patterns and texts of up to 5 characters from a small alphabet, by counting.
+        let word = |mut n: usize, alphabet: &[u8]| {
+            let mut word = Vec::new();
+            while n > 0 {
+                word.push(alphabet[n % alphabet.len()]);
+                n /= alphabet.len();
+            }
+            word
+        };
+        for p in 0..1024 {
+            let pattern = word(p, b"a*/?");
+            for t in 0..243 {
+                let text = word(t, b"a/b");
+                assert_eq!(glob(&pattern, &text), reference(&pattern, &text), "{pattern:?} {text:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The spool's files. They are open only while they are grown or appended to.
+
+use std::ffi::CStr;
+use std::io::IoSlice;
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+use std::slice;
+use std::sync::atomic::Ordering;
+
+use rustix::fs::{self, Mode, OFlags};
+use rustix::io::{Errno, Result, retry_on_intr};
+use rustix::process::{Resource, getpid, getrlimit};
+use rustix::time::ClockId;
+use stripewise_sys::Fd;
+use stripewise_trace::spool::{
+    BlockHeader, HEADER_BYTES, Header, LIVE, LOG, MAGIC, STEM_BYTES, WINDOW_BYTES, Window,
+};
+
+use crate::clock::ns;
+use crate::memory::{self, Bytes};
+use crate::state::{Fixed, Paths, Refused, Spool};
+
+const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// Makes the spool of the calling process. `paths` are those of its parent, if it has one that is recorded, and
+/// become its own.
+pub fn create(fixed: &Fixed, paths: &mut Paths) -> Result<NonNull<Header>> {
+    let pid = getpid().as_raw_nonzero().get() as u32;
+    let start = fixed.clock.moment();
+    let start_realtime_ns = ns(ClockId::Realtime);
+    let parent = paths.stem;
+    let mut stem = Bytes::cut(fixed.host.get());
+    let whole = stem.push(b"-")
+        && stem.push_number(pid.into())
+        && stem.push(b"-")
+        && stem.push_number(start_realtime_ns);
+    debug_assert!(whole, "STEM_BYTES leaves room for two numbers");
+    *paths = Paths { stem, live: path(fixed, &stem, LIVE)?, log: path(fixed, &stem, LOG)? };
+
+    let mut header = Header {
+        magic: MAGIC,
+        pid,
+        rank: fixed.rank,
+        clock: fixed.clock as u32,
+        reserved: 0,
+        start,
+        start_realtime_ns,
+        spooled_bytes: 0,
+        dropped_limit: 0,
+        dropped_failed: 0,
+        failure: 0,
+        lost_children: 0,
+        host_len: fixed.host.get().len() as u32,
+        program_len: fixed.program.get().len() as u32,
+        parent_len: parent.get().len() as u32,
+        reserved2: 0,
+        host: [0; _],
+        program: [0; _],
+        parent: [0; _],
+    };
+    header.host[..fixed.host.get().len()].copy_from_slice(fixed.host.get());
+    header.program[..fixed.program.get().len()].copy_from_slice(fixed.program.get());
+    header.parent[..parent.get().len()].copy_from_slice(parent.get());
+
+    let mut page = [0; HEADER_BYTES];
+    // SAFETY: the struct has no padding, and a page is longer.
+    let bytes = unsafe { slice::from_raw_parts((&raw const header).cast::<u8>(), size_of::<Header>()) };
+    page[..bytes.len()].copy_from_slice(bytes);
+    let fd = open(&paths.live, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
+    grow(&fd, 0, &page)?;
+    memory::shared(fd.as_fd(), 0)
+}
+
+/// The path of one of the files of a spool, with a 0 at the end.
+fn path<const N: usize>(fixed: &Fixed, stem: &Bytes<STEM_BYTES>, extension: &str) -> Result<Bytes<N>> {
+    let mut path = Bytes::EMPTY;
+    let parts = [fixed.dir.get(), b"/", stem.get(), b".", extension.as_bytes(), b"\0"];
+    if parts.into_iter().all(|part| path.push(part)) { Ok(path) } else { Err(Errno::NAMETOOLONG) }
+}
+
+fn open<const N: usize>(path: &Bytes<N>, flags: OFlags) -> Result<Fd> {
+    let path = CStr::from_bytes_with_nul(path.get()).map_err(|_| Errno::INVAL)?;
+    Fd::adopt(retry_on_intr(|| fs::open(path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, OWNER_ONLY))?)
+}
+
+/// Whether the process may make a file so long. (Beyond it the kernel would send a signal that kills.)
+fn may_grow_to(bytes: u64) -> bool {
+    getrlimit(Resource::Fsize).current.is_none_or(|limit| bytes <= limit)
+}
+
+/// Writes all of `bytes`, so that the memory mapped there later has its place on the disk: without it a full
+/// disk would show as a fatal signal.
+fn grow(fd: &Fd, offset: u64, bytes: &[u8]) -> Result<()> {
+    if !may_grow_to(offset + bytes.len() as u64) {
+        return Err(Errno::FBIG);
+    }
+    let mut done = 0;
+    while done < bytes.len() {
+        match retry_on_intr(|| rustix::io::pwrite(fd, &bytes[done..], offset + done as u64))? {
+            0 => return Err(Errno::NOSPC),
+            n => done += n,
+        }
+    }
+    Ok(())
+}
+
+impl Spool<'_> {
+    /// Makes window number `index`, empty.
+    pub fn make_window(self, index: usize) -> core::result::Result<NonNull<Window>, Refused> {
+        static ZEROS: [u8; WINDOW_BYTES] = [0; WINDOW_BYTES];
+        self.reserve(WINDOW_BYTES as u64)?;
+        let offset = (HEADER_BYTES + index * WINDOW_BYTES) as u64;
+        let window = || {
+            let fd = open(&self.paths().live, OFlags::RDWR)?;
+            grow(&fd, offset, &ZEROS)?;
+            memory::shared(fd.as_fd(), offset)
+        };
+        window().map_err(Refused::Failed)
+    }
+
+    /// Appends a block to the log, in one piece, whatever other threads append meanwhile.
+    pub fn append(self, header: &BlockHeader, payload: &[u8]) -> core::result::Result<(), Refused> {
+        let bytes = size_of::<BlockHeader>() + payload.len();
+        if self.state.log_broken.load(Ordering::Relaxed) != 0 {
+            return Err(Refused::Failed(Errno::NOSPC));
+        }
+        self.reserve(bytes as u64)?;
+        let written = self.append_bytes(header, payload).map_err(Refused::Failed)?;
+        if written < bytes {
+            self.state.log_broken.store(1, Ordering::Relaxed);
+            return Err(Refused::Failed(Errno::NOSPC));
+        }
+        Ok(())
+    }
+
+    fn append_bytes(self, header: &BlockHeader, payload: &[u8]) -> Result<usize> {
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+        let fd = open(&self.paths().log, flags)?;
+        let bytes = size_of::<BlockHeader>() + payload.len();
+        if !may_grow_to(fs::fstat(&fd)?.st_size as u64 + bytes as u64) {
+            return Err(Errno::FBIG);
+        }
+        // SAFETY: the struct has no padding.
+        let header =
+            unsafe { slice::from_raw_parts((&raw const *header).cast::<u8>(), size_of::<BlockHeader>()) };
+        retry_on_intr(|| rustix::io::writev(&fd, &[IoSlice::new(header), IoSlice::new(payload)]))
+    }
+}

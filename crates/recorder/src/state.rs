@@ -1,0 +1,230 @@
+//! What the recorder knows of its process: private memory, copied by fork.
+
+use std::cell::UnsafeCell;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use rustix::io::{Errno, Result};
+use rustix::process::getpid;
+use stripewise_trace::spool::{HOST_BYTES, Header, PROGRAM_BYTES, STEM_BYTES, Window};
+
+use crate::clock::{Clock, Ticks};
+use crate::memory::{self, Bytes};
+use crate::names::Names;
+use crate::spool_file;
+
+/// Threads that can have a window at the same time; the records of further ones go to the log one by one.
+pub const MAX_WINDOWS: usize = 4096;
+
+/// Bytes of the directory's path and of each pattern list.
+pub const TEXT_BYTES: usize = 4096;
+
+/// Bytes of a path in the directory.
+const PATH_BYTES: usize = TEXT_BYTES + STEM_BYTES + 16;
+
+/// A slot of the table of windows. The owner's thread id; 0: none. A window is written by its owner only.
+pub struct Slot {
+    pub owner: AtomicU32,
+    pub window: AtomicPtr<Window>,
+}
+
+/// Names of a spool, made once, so that appending needs little stack (it may run on a signal's small one).
+pub struct Paths {
+    pub stem: Bytes<STEM_BYTES>,
+    /// With a 0 at the end.
+    pub live: Bytes<PATH_BYTES>,
+    /// With a 0 at the end.
+    pub log: Bytes<PATH_BYTES>,
+}
+
+/// What stays the same in forked children.
+pub struct Fixed {
+    pub clock: Clock,
+    /// When the recorder started.
+    pub started: Ticks,
+    pub rank: i32,
+    pub limit_bytes: u64,
+    pub dir: Bytes<TEXT_BYTES>,
+    pub only: Bytes<TEXT_BYTES>,
+    pub exclude: Bytes<TEXT_BYTES>,
+    pub host: Bytes<HOST_BYTES>,
+    pub program: Bytes<PROGRAM_BYTES>,
+}
+
+/// The recorder's memory. All zeros but for `fixed` and `alive` is a valid start.
+pub struct State {
+    pub fixed: Fixed,
+    /// One of the constants below, or the generation of the spool. The kernel zeroes it in a forked child.
+    alive: NonNull<AtomicU64>,
+    /// The process that the spool belongs to.
+    pid: AtomicU32,
+    /// The spool's names. Written only while `alive` is `OPENING`.
+    paths: UnsafeCell<Paths>,
+    header: AtomicPtr<Header>,
+    /// The log ends in a torn block: nothing can be appended any more.
+    pub log_broken: AtomicU32,
+    pub last_file: AtomicU32,
+    pub names: Names,
+    pub probe: AtomicU32,
+    pub windows_made: AtomicU32,
+    pub windows: [Slot; MAX_WINDOWS],
+}
+
+// SAFETY: everything is atomic but for `fixed`, which nobody writes after the start, and `paths`, which
+// are guarded by `alive`.
+unsafe impl Sync for State {}
+unsafe impl Send for State {}
+
+/// `alive` in a forked child that has no spool yet.
+const NONE: u64 = 0;
+/// `alive` while a thread opens the spool.
+const OPENING: u64 = 1;
+/// `alive` when the spool could not be opened.
+const DEAD: u64 = 2;
+
+/// Generations of spools, unique in the process and its forked children together.
+static NEXT_GENERATION: AtomicU64 = AtomicU64::new(3);
+
+impl State {
+    /// A new one, with its spool.
+    pub fn start(fixed: Fixed) -> Result<&'static State> {
+        let memory = memory::private::<State>()?;
+        let alive = memory::wiped_on_fork::<AtomicU64>()?;
+        // SAFETY: the mapping is as large as `State`, and nobody else knows it yet; zeros are valid in the other fields.
+        let state: &'static State = unsafe {
+            let state = memory.as_ptr();
+            (&raw mut (*state).fixed).write(fixed);
+            (&raw mut (*state).alive).write(alive);
+            &*state
+        };
+        state.open_spool()?;
+        Ok(state)
+    }
+
+    /// The generation of this process's spool, if it has one already.
+    #[inline]
+    pub fn generation(&self) -> u64 {
+        self.alive().load(Ordering::Acquire)
+    }
+
+    /// The spool, opened now if this is a forked child; `None` if that fails, or if this thread is just about it
+    /// (`reentrant`: called from a signal handler in the middle of another call).
+    pub fn spool(&self, reentrant: bool) -> Option<Spool<'_>> {
+        loop {
+            match self.generation() {
+                NONE => {
+                    let claim =
+                        self.alive().compare_exchange(NONE, OPENING, Ordering::Acquire, Ordering::Acquire);
+                    if claim.is_ok() && self.open_spool().is_err() {
+                        self.count_lost_child();
+                    }
+                }
+                OPENING if reentrant => return None,
+                OPENING => rustix::thread::sched_yield(),
+                DEAD => return None,
+                _ => return Some(Spool { state: self }),
+            }
+        }
+    }
+
+    /// Forgets the spool: it is the parent's. For kernels that do not wipe `alive`.
+    pub fn after_fork_child(&self) {
+        if getpid().as_raw_nonzero().get() as u32 != self.pid.load(Ordering::Relaxed) {
+            self.alive().store(NONE, Ordering::Release);
+        }
+    }
+
+    fn alive(&self) -> &AtomicU64 {
+        // SAFETY: mapped for the life of the process, also in its children.
+        unsafe { self.alive.as_ref() }
+    }
+
+    /// Opens this process's spool and makes it known. A forked child names its parent's as its parent.
+    fn open_spool(&self) -> Result<()> {
+        // SAFETY: nobody else reads or writes the paths: see `alive`.
+        let paths = unsafe { &mut *self.paths.get() };
+        let header = match spool_file::create(&self.fixed, paths) {
+            Ok(header) => header,
+            Err(error) => {
+                self.alive().store(DEAD, Ordering::Release);
+                return Err(error);
+            }
+        };
+        self.header.store(header.as_ptr(), Ordering::Relaxed);
+        self.pid.store(getpid().as_raw_nonzero().get() as u32, Ordering::Relaxed);
+        self.log_broken.store(0, Ordering::Relaxed);
+        let made = self.windows_made.swap(0, Ordering::Relaxed) as usize;
+        for slot in &self.windows[..made.min(MAX_WINDOWS)] {
+            slot.owner.store(0, Ordering::Relaxed);
+            slot.window.store(std::ptr::null_mut(), Ordering::Relaxed);
+        }
+        self.alive().store(NEXT_GENERATION.fetch_add(1, Ordering::Relaxed), Ordering::Release);
+        Ok(())
+    }
+
+    /// In a child without a spool: tells the parent's spool, whose header is still mapped.
+    fn count_lost_child(&self) {
+        let header = self.header.load(Ordering::Relaxed);
+        if !header.is_null() {
+            // SAFETY: a header is mapped for the life of the process and its children.
+            unsafe { AtomicU32::from_ptr(&raw mut (*header).lost_children) }.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The open spool of this process.
+#[derive(Clone, Copy)]
+pub struct Spool<'a> {
+    pub state: &'a State,
+}
+
+/// Why something is not in the trace.
+pub enum Refused {
+    /// The spool has reached its limit.
+    Limit,
+    /// The kernel said no.
+    Failed(Errno),
+}
+
+impl<'a> Spool<'a> {
+    pub fn paths(self) -> &'a Paths {
+        // SAFETY: not written while the spool is open.
+        unsafe { &*self.state.paths.get() }
+    }
+
+    /// Whether this process is the spool's: a vfork child that shares its parent's memory is not.
+    pub fn is_ours(self) -> bool {
+        getpid().as_raw_nonzero().get() as u32 == self.state.pid.load(Ordering::Relaxed)
+    }
+
+    /// Counts records or names that are not in the trace.
+    pub fn count_dropped(self, count: u64, refused: Refused) {
+        let header = self.state.header.load(Ordering::Relaxed);
+        // SAFETY: mapped as long as the spool is open; accessed atomically only.
+        unsafe {
+            match refused {
+                Refused::Limit => {
+                    AtomicU64::from_ptr(&raw mut (*header).dropped_limit).fetch_add(count, Ordering::Relaxed);
+                }
+                Refused::Failed(errno) => {
+                    AtomicU32::from_ptr(&raw mut (*header).failure)
+                        .store(errno.raw_os_error() as u32, Ordering::Relaxed);
+                    AtomicU64::from_ptr(&raw mut (*header).dropped_failed).fetch_add(count, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Takes bytes out of the spool's limit.
+    pub fn reserve(self, bytes: u64) -> core::result::Result<(), Refused> {
+        let header = self.state.header.load(Ordering::Relaxed);
+        // SAFETY: as above.
+        let spooled = unsafe { AtomicU64::from_ptr(&raw mut (*header).spooled_bytes) };
+        let before = spooled.fetch_add(bytes, Ordering::Relaxed);
+        if before + bytes > self.state.fixed.limit_bytes {
+            spooled.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(Refused::Limit);
+        }
+        Ok(())
+    }
+}

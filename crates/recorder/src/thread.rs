@@ -1,0 +1,289 @@
+//! The calling thread's part: its window, and how records get into it.
+
+use std::cell::Cell;
+use std::ptr::{self, NonNull, null_mut};
+use std::slice;
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+
+use rustix::thread::gettid;
+use stripewise_trace::spool::{
+    BLOCK_MAGIC, BLOCK_RECORDS, BlockHeader, NO_WINDOW, Record, WINDOW_RECORDS, Window,
+};
+
+use crate::state::{MAX_WINDOWS, Slot, Spool, State};
+use crate::{Event, Ticks};
+
+/// So many other threads' windows are looked at before a new one is made.
+const PROBES: u32 = 16;
+
+/// The clocks are compared at least this often, in ticks: some 0.1 s.
+const COMPARE_TICKS: u64 = 1 << 28;
+
+/// What a thread keeps. No destructor: nothing is to be done when the thread ends.
+struct Local {
+    /// Set while the thread is in here; a signal handler that finds it set keeps its hands off the rest.
+    busy: Cell<bool>,
+    /// Of the spool that `window` belongs to.
+    generation: Cell<u64>,
+    window: Cell<*mut Window>,
+    index: Cell<u32>,
+    /// When the clocks are compared next.
+    compare_at: Cell<u64>,
+}
+
+thread_local! {
+    static LOCAL: Local = const {
+        Local {
+            busy: Cell::new(false),
+            generation: Cell::new(0),
+            window: Cell::new(null_mut()),
+            index: Cell::new(0),
+            compare_at: Cell::new(0),
+        }
+    };
+}
+
+/// Runs `run` with the thread's busy flag set; tells it whether it was set already.
+pub fn busy<T>(run: impl FnOnce(bool) -> T) -> T {
+    LOCAL.with(|local| {
+        let was_busy = local.busy.replace(true);
+        compiler_fence(Ordering::SeqCst);
+        let result = run(was_busy);
+        compiler_fence(Ordering::SeqCst);
+        local.busy.set(was_busy);
+        result
+    })
+}
+
+/// Records a call.
+#[inline]
+pub fn record(state: &State, event: &Event) {
+    LOCAL.with(|local| {
+        if local.busy.replace(true) {
+            return record_aside(state, event, true);
+        }
+        compiler_fence(Ordering::SeqCst);
+        if local.generation.get() == state.generation() || local.attach(state) {
+            local.put(state, event);
+        } else {
+            record_aside(state, event, false);
+        }
+        compiler_fence(Ordering::SeqCst);
+        local.busy.set(false);
+    });
+}
+
+fn raw(event: &Event) -> Record {
+    Record {
+        start: event.start.0,
+        end: event.end.0,
+        offset: event.offset,
+        size: event.size,
+        result: event.result,
+        file: event.file.0,
+        op: event.op as u8,
+        flags: event.flags.0,
+        reserved: 0,
+    }
+}
+
+/// Appends one record to the log, past all windows. Slow, but needs nothing of the thread.
+#[cold]
+fn record_aside(state: &State, event: &Event, reentrant: bool) {
+    let Some(spool) = state.spool(reentrant) else { return };
+    let header = BlockHeader {
+        magic: BLOCK_MAGIC,
+        kind: BLOCK_RECORDS,
+        payload_bytes: size_of::<Record>() as u32,
+        number: NO_WINDOW,
+        first: 0,
+        moment: state.fixed.clock.moment(),
+        tid: gettid().as_raw_nonzero().get() as u32,
+        reserved: 0,
+    };
+    if let Err(refused) = spool.append(&header, as_bytes(&[raw(event)])) {
+        spool.count_dropped(1, refused);
+    }
+}
+
+fn as_bytes(records: &[Record]) -> &[u8] {
+    // SAFETY: records have no padding.
+    unsafe { slice::from_raw_parts(records.as_ptr().cast(), size_of_val(records)) }
+}
+
+impl Local {
+    /// Writes the record into the thread's window; into the log with it when it is full.
+    #[inline]
+    fn put(&self, state: &State, event: &Event) {
+        let window = self.window.get();
+        // SAFETY: the window is mapped for the life of the process, and this thread is the only one that writes it
+        // (its slot says so). Its length is below the number of records: else it would have been emptied.
+        let len = unsafe {
+            let len = (*window).header.len;
+            (&raw mut (*window).records).cast::<Record>().add(len as usize).write(raw(event));
+            // If the process ends here, the record does not count yet; after the next line it does.
+            compiler_fence(Ordering::Release);
+            (&raw mut (*window).header.len).write_volatile(len + 1);
+            len + 1
+        };
+        if event.end.0 >= self.compare_at.get() {
+            self.compare_clocks(state, window, event.end);
+        }
+        if len as usize == WINDOW_RECORDS {
+            // SAFETY: as above.
+            unsafe { empty(state, self.index.get(), window) };
+        }
+    }
+
+    /// Notes a moment on both clocks: soon after the start, and then less and less often, so that the whole of the
+    /// process's life can be converted from what is known whenever it ends.
+    #[cold]
+    fn compare_clocks(&self, state: &State, window: *mut Window, now: Ticks) {
+        let moment = state.fixed.clock.moment();
+        // SAFETY: this thread is the only writer of its window.
+        unsafe {
+            let header = &raw mut (*window).header;
+            let next = 1 - ((*header).latest & 1);
+            (&raw mut (*header).moments[next as usize]).write(moment);
+            compiler_fence(Ordering::Release);
+            (&raw mut (*header).latest).write_volatile(next);
+        }
+        let age = now.0.saturating_sub(state.fixed.started.0).clamp(1, COMPARE_TICKS);
+        self.compare_at.set(now.0.saturating_add(age));
+    }
+
+    /// Gets the thread a window of the present spool; `false` if there is none for it.
+    #[cold]
+    fn attach(&self, state: &State) -> bool {
+        let Some(spool) = state.spool(false) else { return false };
+        // A vfork child borrows its parent's thread: it must not leave it a window under the child's thread id.
+        if !spool.is_ours() {
+            return false;
+        }
+        let tid = gettid().as_raw_nonzero().get() as u32;
+        let Some((index, window)) = find_window(spool, tid) else { return false };
+        self.window.set(window.as_ptr());
+        self.index.set(index);
+        self.compare_at.set(0);
+        self.generation.set(state.generation());
+        true
+    }
+}
+
+/// A window for the thread: the one it has already (its number may have been another thread's before), one of a
+/// thread that ended, or a new one.
+fn find_window(spool: Spool, tid: u32) -> Option<(u32, NonNull<Window>)> {
+    let state = spool.state;
+    let made = state.windows_made.load(Ordering::Acquire).min(MAX_WINDOWS as u32);
+    let mine = (0..made).find(|index| state.windows[*index as usize].owner.load(Ordering::Relaxed) == tid);
+    let index = mine.or_else(|| claim_abandoned(state, made, tid)).or_else(|| claim_new(state, tid))?;
+    let slot = &state.windows[index as usize];
+    if let Some(window) = NonNull::new(slot.window.load(Ordering::Acquire)) {
+        // SAFETY: the slot is ours.
+        unsafe {
+            empty(state, index, window.as_ptr());
+            (*window.as_ptr()).header.tid = tid;
+        }
+        return Some((index, window));
+    }
+    match spool.make_window(index as usize) {
+        Ok(window) => {
+            // SAFETY: nobody else knows it yet.
+            unsafe { (*window.as_ptr()).header.tid = tid };
+            slot.window.store(window.as_ptr(), Ordering::Release);
+            Some((index, window))
+        }
+        Err(_) => {
+            // The record goes to the log by itself, or is counted there as dropped.
+            slot.owner.store(ABANDONED, Ordering::Release);
+            None
+        }
+    }
+}
+
+/// The owner of a window that nobody owns: no thread has this id.
+const ABANDONED: u32 = u32::MAX;
+
+/// Takes over the window of a thread that ended. Looks at a few only: the next thread looks further.
+fn claim_abandoned(state: &State, made: u32, tid: u32) -> Option<u32> {
+    let probes = PROBES.min(made);
+    let from = state.probe.fetch_add(probes, Ordering::Relaxed);
+    (0..probes).map(|i| from.wrapping_add(i) % made).find(|index| {
+        let owner = &state.windows[*index as usize].owner;
+        let present = owner.load(Ordering::Relaxed);
+        present != 0
+            && !is_alive(present)
+            && owner.compare_exchange(present, tid, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    })
+}
+
+fn claim_new(state: &State, tid: u32) -> Option<u32> {
+    let index = state.windows_made.fetch_add(1, Ordering::AcqRel);
+    match state.windows.get(index as usize) {
+        Some(Slot { owner, .. }) => {
+            owner.store(tid, Ordering::Release);
+            Some(index)
+        }
+        None => {
+            state.windows_made.fetch_sub(1, Ordering::AcqRel);
+            None
+        }
+    }
+}
+
+/// Whether a thread of this process has the id.
+fn is_alive(tid: u32) -> bool {
+    if tid == ABANDONED {
+        return false;
+    }
+    // SAFETY: signal 0 is none; errno is put back, since this may be in the middle of somebody's call.
+    unsafe {
+        let errno = libc::__errno_location();
+        let before = *errno;
+        let found = libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) == 0;
+        *errno = before;
+        found
+    }
+}
+
+/// Moves the records of a window to the log, or counts them as dropped.
+///
+/// # Safety
+/// The calling thread owns the window.
+#[cold]
+unsafe fn empty(state: &State, index: u32, window: *mut Window) {
+    // SAFETY: nobody else writes the window.
+    let header = unsafe { &mut (*window).header };
+    let len = (header.len as usize).min(WINDOW_RECORDS);
+    if len == 0 {
+        return;
+    }
+    // SAFETY: so many records were written.
+    let records = unsafe { slice::from_raw_parts((&raw const (*window).records).cast::<Record>(), len) };
+    let block = BlockHeader {
+        magic: BLOCK_MAGIC,
+        kind: BLOCK_RECORDS,
+        payload_bytes: size_of_val(records) as u32,
+        number: index,
+        first: header.first,
+        moment: state.fixed.clock.moment(),
+        tid: header.tid,
+        reserved: 0,
+    };
+    if let Some(spool) = state.spool(false)
+        && let Err(refused) = spool.append(&block, as_bytes(records))
+    {
+        spool.count_dropped(len as u64, refused);
+    }
+    // In this order: if the process ends in between, the reader sees the window empty, or what is in the log already
+    // under the same numbers; never the same records under new numbers.
+    // SAFETY: fields of a window that this thread owns.
+    unsafe {
+        ptr::write_volatile(&mut header.len, 0);
+        compiler_fence(Ordering::Release);
+        ptr::write_volatile(&mut header.first, header.first + len as u64);
+    }
+    compiler_fence(Ordering::Release);
+}
+
+const _: () = assert!(align_of::<AtomicU32>() == align_of::<u32>());

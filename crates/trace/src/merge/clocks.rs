@@ -1,0 +1,191 @@
+//! From a process's ticks to nanoseconds since 1970.
+
+use std::collections::HashMap;
+
+use crate::spool::Instant;
+
+/// Known moments closer together than this tell nothing new.
+const MOMENT_DISTANCE_NS: u64 = 10_000_000;
+
+/// What is known of the clocks of one process.
+#[derive(Clone, Debug)]
+pub(super) struct Moments {
+    /// Ticks are nanoseconds of `CLOCK_MONOTONIC` already.
+    is_monotonic: bool,
+    moments: Vec<Instant>,
+}
+
+impl Moments {
+    pub(super) fn new(clock_is_tsc: bool, start: Instant) -> Moments {
+        Moments { is_monotonic: !clock_is_tsc, moments: vec![start] }
+    }
+
+    /// Adds a moment; they come in any order.
+    pub(super) fn add(&mut self, moment: Instant) {
+        if !self.is_monotonic && moment != Instant::default() {
+            self.moments.push(moment);
+            // Thinned now and then: a long run has one per thousand calls.
+            if self.moments.len() >= 1 << 16 {
+                self.thin();
+            }
+        }
+    }
+
+    /// Sorts, and keeps the first, the last, and some in between. Both clocks rise between any two that are kept.
+    fn thin(&mut self) {
+        self.moments.sort_unstable_by_key(|moment| (moment.ticks, moment.monotonic_ns));
+        let mut kept: Vec<Instant> = Vec::new();
+        for moment in &self.moments {
+            match kept.last() {
+                Some(last) if moment.ticks <= last.ticks || moment.monotonic_ns <= last.monotonic_ns => {}
+                _ => kept.push(*moment),
+            }
+        }
+        let last = kept.len().saturating_sub(1);
+        let mut previous_ns = None;
+        let mut index = 0;
+        kept.retain(|moment| {
+            let far = previous_ns.is_none_or(|ns| moment.monotonic_ns - ns >= MOMENT_DISTANCE_NS);
+            let keep = far || index == last;
+            if keep {
+                previous_ns = Some(moment.monotonic_ns);
+            }
+            index += 1;
+            keep
+        });
+        self.moments = kept;
+    }
+
+    /// Ticks and nanoseconds between the first and the last moment.
+    fn span(&self) -> (u64, u64) {
+        match (self.moments.first(), self.moments.last()) {
+            (Some(first), Some(last)) => (last.ticks - first.ticks, last.monotonic_ns - first.monotonic_ns),
+            _ => (0, 0),
+        }
+    }
+}
+
+/// Converts the ticks of one process.
+#[derive(Clone, Debug)]
+pub(super) struct Clock {
+    moments: Moments,
+    ns_per_tick: f64,
+    /// To be added to `CLOCK_MONOTONIC`.
+    realtime_offset_ns: i128,
+    /// Index of the moment that the last conversion started from: times come nearly in order.
+    last: usize,
+}
+
+/// Makes the clocks of all processes: `processes` are (host, start, start in real time, moments).
+///
+/// All processes of a host share its real-time offset, that of the first one, so that order within a host is that of
+/// the monotonic clock; between hosts it is as good as their synchronisation. And they share the rate of
+/// the time stamp counter, as the process with the longest span saw it.
+pub(super) fn clocks(processes: Vec<(&str, Instant, u64, Moments)>) -> Vec<Clock> {
+    let mut offsets: HashMap<&str, (u64, i128)> = HashMap::new();
+    let mut rates: HashMap<&str, (u64, u64)> = HashMap::new();
+    let mut thinned = Vec::with_capacity(processes.len());
+    for (host, start, realtime_ns, mut moments) in processes {
+        moments.thin();
+        let offset = i128::from(realtime_ns) - i128::from(start.monotonic_ns);
+        let first = offsets.entry(host).or_insert((start.monotonic_ns, offset));
+        if start.monotonic_ns < first.0 {
+            *first = (start.monotonic_ns, offset);
+        }
+        let longest = rates.entry(host).or_insert((0, 0));
+        *longest = (*longest).max(moments.span());
+        thinned.push((host, moments));
+    }
+    thinned
+        .into_iter()
+        .map(|(host, moments)| {
+            let (ticks, ns) = rates[host];
+            // A job that ended at once tells no rate, but has no calls that are apart either.
+            let ns_per_tick = if ticks > 0 && ns > 0 { ns as f64 / ticks as f64 } else { 1.0 };
+            Clock { moments, ns_per_tick, realtime_offset_ns: offsets[host].1, last: 0 }
+        })
+        .collect()
+}
+
+impl Clock {
+    /// Nanoseconds since 1970; 0 for times before.
+    pub(super) fn unix_ns(&mut self, ticks: u64) -> u64 {
+        let monotonic_ns = if self.moments.is_monotonic { i128::from(ticks) } else { self.monotonic_ns(ticks) };
+        u64::try_from(monotonic_ns + self.realtime_offset_ns).unwrap_or(0)
+    }
+
+    fn monotonic_ns(&mut self, ticks: u64) -> i128 {
+        let moments = &self.moments.moments;
+        let from = |index: usize| moments.get(index).map_or(u64::MAX, |moment| moment.ticks);
+        if !(from(self.last) <= ticks && ticks < from(self.last + 1)) {
+            self.last = moments.partition_point(|moment| moment.ticks <= ticks).saturating_sub(1);
+        }
+        let Some(known) = moments.get(self.last) else { return i128::from(ticks) };
+        let rate = match moments.get(self.last + 1) {
+            Some(next) if ticks >= known.ticks => {
+                (next.monotonic_ns - known.monotonic_ns) as f64 / (next.ticks - known.ticks) as f64
+            }
+            _ => self.ns_per_tick,
+        };
+        let distance = (i128::from(ticks) - i128::from(known.ticks)) as f64 * rate;
+        // `as` saturates: damaged times end up far away, not in a panic.
+        i128::from(known.monotonic_ns) + i128::from(distance as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moment(ticks: u64, monotonic_ns: u64) -> Instant {
+        Instant { ticks, monotonic_ns }
+    }
+
+    #[test]
+    fn between_known_moments_time_is_interpolated_and_beyond_them_the_rate_goes_on() {
+        // 2 ticks per ns, then 4.
+        let second = 1_000_000_000;
+        let start = moment(1000, 500);
+        let mut moments = Moments::new(true, start);
+        moments.add(moment(1000 + 6 * second, 500 + 2 * second));
+        moments.add(moment(1000 + 2 * second, 500 + second));
+        let mut clock = clocks(vec![("h", start, 1_000_500, moments)]).remove(0);
+        let mut ns = |ticks| clock.unix_ns(ticks) - 1_000_000;
+        assert_eq!(ns(1000), 500);
+        assert_eq!(ns(1000 + second), 500 + second / 2);
+        assert_eq!(ns(1000 + 4 * second), 500 + second + second / 2);
+        assert_eq!(ns(1000 + 9 * second), 500 + 3 * second); // 3 ticks per ns on the whole
+        assert_eq!(ns(1000 - 300), 400);
+    }
+
+    #[test]
+    fn the_processes_of_a_host_share_offset_and_rate() {
+        let (early, late) = (moment(10_000, 100), moment(30_000_000, 10_000_000));
+        let mut long = Moments::new(true, early);
+        long.add(moment(10_000 + 3_000_000_000, 100 + 1_000_000_000));
+        let short = Moments::new(true, late);
+        // The real-time clock was set back in between: the first process's offset counts.
+        let mut clocks = clocks(vec![("h", late, 7, short), ("h", early, 5100, long)]);
+        assert_eq!(clocks[0].unix_ns(30_000_000 + 300), 10_000_000 + 5000 + 100);
+        assert_eq!(clocks[1].unix_ns(10_000 + 300), 5100 + 100);
+    }
+
+    #[test]
+    fn a_monotonic_clock_needs_no_conversion() {
+        let start = moment(50, 50);
+        let mut clock = clocks(vec![("h", start, 1050, Moments::new(false, start))]).remove(0);
+        assert_eq!(clock.unix_ns(70), 1070);
+    }
+
+    #[test]
+    fn nonsense_does_not_panic() {
+        let start = moment(u64::MAX, u64::MAX);
+        let mut moments = Moments::new(true, start);
+        moments.add(moment(0, u64::MAX));
+        moments.add(moment(u64::MAX - 1, 1));
+        let mut clock = clocks(vec![("h", start, 0, moments)]).remove(0);
+        for ticks in [0, 1, u64::MAX / 2, u64::MAX] {
+            clock.unix_ns(ticks);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! From the spools of a job to one trace file.
+
+mod clocks;
+mod sorter;
+mod spool_reader;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use crate::spool::{LIVE, Record};
+use crate::{Flags, Meta, ProcessInfo, Request, TraceError, TraceWriter};
+use clocks::{Clock, Moments, clocks};
+use sorter::Sorter;
+use spool_reader::{Item, Spool, Wanted};
+
+/// What a merge found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Merged {
+    /// Processes that had a recorder, with calls or without.
+    pub processes: u64,
+    /// Calls in the trace.
+    pub calls: u64,
+    /// Why calls are missing, one sentence each (also in the trace's [`Meta`]).
+    pub incomplete: Vec<String>,
+    /// Bytes of the trace file.
+    pub trace_bytes: u64,
+}
+
+/// Merges all spools in `dir` to a trace file at `output`; `meta` tells what the caller knows (the rest is filled in).
+/// Memory: bounded but for the file names, whatever the number of calls; a temporary file beside `output` takes them
+/// when they are many. The spools are left as they are. `progress` is told the share that is done, 0 to 1.
+pub fn merge(
+    dir: &Path,
+    output: &Path,
+    meta: &Meta,
+    progress: &mut dyn FnMut(f64),
+) -> Result<Merged, TraceError> {
+    let mut writer = TraceWriter::create(output)?;
+    let mut meta = Meta { origin: "recorded".into(), ..meta.clone() };
+    let spools = open_spools(dir, &mut meta.incomplete)?;
+    let (names, mut clocks) = learn_names_and_clocks(&spools, &mut writer, &mut meta.incomplete)?;
+    count_losses(&spools, &mut meta.incomplete);
+
+    let mut path = output.as_os_str().to_os_string();
+    path.push(format!(".sort{}", std::process::id()));
+    let mut sorter = Sorter::new(Path::new(&path));
+    let mut unnamed = 0;
+    for (i, spool) in spools.iter().enumerate() {
+        progress(0.6 * i as f64 / spools.len() as f64);
+        let process = ProcessInfo {
+            node: spool.host.clone(),
+            pid: spool.pid,
+            rank: spool.rank,
+            program: spool.program.clone(),
+        };
+        // Damage was noted in the first pass.
+        spool.read(Wanted::Records, &mut |item| {
+            let Item::Records(tid, records) = item else { return Ok(()) };
+            let process = writer.process_id(&process);
+            for record in records {
+                match request(record, process, tid, &mut clocks[i], |file| names.find(i, file)) {
+                    Some(request) => {
+                        sorter.push(request).map_err(|error| TraceError::io(output, error))?;
+                    }
+                    None => unnamed += 1,
+                }
+            }
+            Ok(())
+        })?;
+    }
+    if unnamed > 0 {
+        meta.incomplete.push(format!("{unnamed} calls are damaged or on files without a name"));
+    }
+    let calls = write_sorted(sorter, &mut writer, &mut meta, output, progress)?;
+    let incomplete = meta.incomplete.clone();
+    let trace_bytes = writer.finish(&meta)?;
+    Ok(Merged { processes: spools.len() as u64, calls, incomplete, trace_bytes })
+}
+
+/// The spools in the directory, in order of their names.
+fn open_spools(dir: &Path, incomplete: &mut Vec<String>) -> Result<Vec<Spool>, TraceError> {
+    let io = |error| TraceError::io(dir, error);
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(dir).map_err(io)? {
+        let path = entry.map_err(io)?.path();
+        if path.extension().is_some_and(|extension| extension == LIVE) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let mut spools = Vec::new();
+    for path in paths {
+        match Spool::open(&path).map_err(|error| TraceError::io(&path, error))? {
+            None => {}
+            Some(Ok(spool)) => spools.push(spool),
+            Some(Err(what)) => incomplete.push(format!("spool {} cannot be read: {what}", path.display())),
+        }
+    }
+    Ok(spools)
+}
+
+/// Per spool: the trace's numbers of the file names that its own numbers stand for.
+struct Names {
+    by_spool: Vec<HashMap<u32, u32>>,
+    parents: Vec<Option<usize>>,
+}
+
+impl Names {
+    /// The trace's number of file number `id` of a spool. A forked child's numbers go on where its parent's were at
+    /// the fork: what it does not know is its parent's.
+    fn find(&self, mut spool: usize, id: u32) -> Option<u32> {
+        for _ in 0..=self.by_spool.len() {
+            match self.by_spool[spool].get(&id) {
+                Some(file) => return Some(*file),
+                None => spool = self.parents[spool]?,
+            }
+        }
+        None // The parents go in a circle: damage.
+    }
+}
+
+/// The first pass.
+fn learn_names_and_clocks(
+    spools: &[Spool],
+    writer: &mut TraceWriter,
+    incomplete: &mut Vec<String>,
+) -> Result<(Names, Vec<Clock>), TraceError> {
+    let index: HashMap<String, usize> = spools.iter().enumerate().map(|(i, spool)| (spool.stem(), i)).collect();
+    let mut names = Names { by_spool: Vec::new(), parents: Vec::new() };
+    let mut processes = Vec::new();
+    for spool in spools {
+        let mut files = HashMap::new();
+        let mut moments = Moments::new(spool.clock_is_tsc, spool.start);
+        let damage = spool.read(Wanted::NamesAndMoments, &mut |item| {
+            match item {
+                Item::Name(id, name) => {
+                    files.insert(id, writer.file_id(&String::from_utf8_lossy(name)));
+                }
+                Item::Moment(moment) => moments.add(moment),
+                Item::Records(..) => {}
+            }
+            Ok(())
+        })?;
+        if let Some(what) = damage {
+            incomplete.push(format!("process {} on {}: {what}", spool.pid, spool.host));
+        }
+        names.by_spool.push(files);
+        names.parents.push(spool.parent.as_ref().and_then(|parent| index.get(parent).copied()));
+        processes.push((spool.host.as_str(), spool.start, spool.start_realtime_ns, moments));
+    }
+    Ok((names, clocks(processes)))
+}
+
+/// What the recorders counted as lost.
+fn count_losses(spools: &[Spool], incomplete: &mut Vec<String>) {
+    let limit: u128 = spools.iter().map(|spool| u128::from(spool.dropped_limit)).sum();
+    if limit > 0 {
+        incomplete.push(format!(
+            "{limit} calls were left out because processes had reached the spool's limit (trace --limit)"
+        ));
+    }
+    let failed: u128 = spools.iter().map(|spool| u128::from(spool.dropped_failed)).sum();
+    if failed > 0 {
+        let errno = spools.iter().rev().find(|spool| spool.dropped_failed > 0).map_or(0, |spool| spool.failure);
+        let why = std::io::Error::from_raw_os_error(errno);
+        incomplete.push(format!("{failed} calls or file names could not be written to the spool ({why})"));
+    }
+    let children: u64 = spools.iter().map(|spool| u64::from(spool.lost_children)).sum();
+    if children > 0 {
+        incomplete.push(format!("{children} forked processes could not open a spool"));
+    }
+}
+
+/// A record as a row, with times in nanoseconds since 1970; `None` if it is damaged or the file has no name.
+fn request(
+    record: &Record,
+    process: u32,
+    tid: u32,
+    clock: &mut Clock,
+    file: impl Fn(u32) -> Option<u32>,
+) -> Option<Request> {
+    let start_ns = clock.unix_ns(record.start);
+    Some(Request {
+        process,
+        tid,
+        file: file(record.file)?,
+        op: record.op()?,
+        flags: Flags(record.flags),
+        offset: record.offset,
+        size: record.size,
+        result: record.result,
+        start_ns,
+        end_ns: clock.unix_ns(record.end).max(start_ns),
+    })
+}
+
+/// Writes the rows in order; times become relative to the first.
+fn write_sorted(
+    sorter: Sorter,
+    writer: &mut TraceWriter,
+    meta: &mut Meta,
+    output: &Path,
+    progress: &mut dyn FnMut(f64),
+) -> Result<u64, TraceError> {
+    let io = |error| TraceError::io(output, error);
+    let total = sorter.len();
+    let mut sorted = sorter.finish().map_err(io)?;
+    let mut origin_ns = None;
+    while let Some(mut request) = sorted.next().map_err(io)? {
+        let origin_ns = *origin_ns.get_or_insert(request.start_ns);
+        request.start_ns -= origin_ns;
+        request.end_ns -= origin_ns;
+        writer.push(&request)?;
+        if writer.requests().is_multiple_of(1 << 16) {
+            progress(0.6 + 0.4 * writer.requests() as f64 / total as f64);
+        }
+    }
+    meta.start_unix_ns = origin_ns.unwrap_or(0);
+    progress(1.0);
+    Ok(writer.requests())
+}

@@ -1,0 +1,257 @@
+//! Sorts any number of requests by start in bounded memory: sorted runs in a temporary file, then a merge.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::{Flags, Op, Request};
+
+/// Requests that are sorted in memory at a time: some 120 MB.
+const RUN_REQUESTS: usize = 2 << 20;
+
+/// Bytes of one request in the temporary file.
+const ROW_BYTES: usize = 56;
+
+/// Rows that are read at a time of each run.
+const READ_ROWS: usize = 1024;
+
+/// Where equal starts are told apart, so that the result does not depend on the order of arrival.
+type Key = (u64, u64, u32, u32, u64, u8);
+
+fn key(request: &Request) -> Key {
+    (request.start_ns, request.end_ns, request.process, request.tid, request.offset, request.op as u8)
+}
+
+/// Collects requests.
+pub(super) struct Sorter {
+    rows: Vec<Request>,
+    capacity: usize,
+    path: PathBuf,
+    file: Option<BufWriter<File>>,
+    /// Number of rows of each run in the file.
+    runs: Vec<usize>,
+}
+
+impl Sorter {
+    /// Runs go to a temporary file at `path`, which is unlinked at once.
+    pub(super) fn new(path: &Path) -> Sorter {
+        Sorter::with_capacity(path, RUN_REQUESTS)
+    }
+
+    fn with_capacity(path: &Path, capacity: usize) -> Sorter {
+        Sorter { rows: Vec::new(), capacity, path: path.to_path_buf(), file: None, runs: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, request: Request) -> io::Result<()> {
+        self.rows.push(request);
+        if self.rows.len() == self.capacity { self.spill() } else { Ok(()) }
+    }
+
+    /// Requests so far.
+    pub(super) fn len(&self) -> u64 {
+        self.runs.iter().sum::<usize>() as u64 + self.rows.len() as u64
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        self.rows.sort_unstable_by_key(key);
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                let file =
+                    File::options().read(true).write(true).create(true).truncate(true).open(&self.path)?;
+                fs::remove_file(&self.path)?;
+                self.file.insert(BufWriter::with_capacity(1 << 20, file))
+            }
+        };
+        for row in &self.rows {
+            file.write_all(&to_bytes(row))?;
+        }
+        self.runs.push(self.rows.len());
+        self.rows.clear();
+        Ok(())
+    }
+
+    /// All requests, in order.
+    pub(super) fn finish(mut self) -> io::Result<Sorted> {
+        let Some(file) = self.file.take() else {
+            self.rows.sort_unstable_by_key(key);
+            return Ok(Sorted::Memory(self.rows.into_iter()));
+        };
+        self.file = Some(file);
+        if !self.rows.is_empty() {
+            self.spill()?;
+        }
+        let file =
+            self.file.take().expect("put back above").into_inner().map_err(|error| error.into_error())?;
+        self.rows = Vec::new();
+        let mut merge = Merge { file, runs: Vec::new(), heap: BinaryHeap::new() };
+        let mut position = 0;
+        for rows in &self.runs {
+            let end = position + (rows * ROW_BYTES) as u64;
+            merge.runs.push(Run { position, end, rows: Vec::new().into_iter() });
+            position = end;
+        }
+        for run in 0..merge.runs.len() {
+            merge.advance(run)?;
+        }
+        Ok(Sorted::Runs(merge))
+    }
+}
+
+/// Sorted requests.
+pub(super) enum Sorted {
+    Memory(std::vec::IntoIter<Request>),
+    Runs(Merge),
+}
+
+/// Merges the runs of a file.
+pub(super) struct Merge {
+    file: File,
+    runs: Vec<Run>,
+    heap: BinaryHeap<Reverse<(Key, usize, Ordered)>>,
+}
+
+struct Run {
+    position: u64,
+    end: u64,
+    rows: std::vec::IntoIter<Request>,
+}
+
+/// Rides along in the heap without taking part in its order.
+struct Ordered(Request);
+
+impl PartialEq for Ordered {
+    fn eq(&self, _: &Ordered) -> bool {
+        true
+    }
+}
+
+impl Eq for Ordered {}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Ordered) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ordered {
+    fn cmp(&self, _: &Ordered) -> std::cmp::Ordering {
+        std::cmp::Ordering::Equal
+    }
+}
+
+impl Merge {
+    /// Puts the next request of a run into the heap.
+    fn advance(&mut self, index: usize) -> io::Result<()> {
+        let run = &mut self.runs[index];
+        if run.rows.as_slice().is_empty() && run.position < run.end {
+            let bytes = ((run.end - run.position) as usize).min(READ_ROWS * ROW_BYTES);
+            let mut buffer = vec![0; bytes];
+            self.file.read_exact_at(&mut buffer, run.position)?;
+            run.position += bytes as u64;
+            let rows: io::Result<Vec<Request>> = buffer.chunks_exact(ROW_BYTES).map(from_bytes).collect();
+            run.rows = rows?.into_iter();
+        }
+        if let Some(request) = run.rows.next() {
+            self.heap.push(Reverse((key(&request), index, Ordered(request))));
+        }
+        Ok(())
+    }
+}
+
+impl Sorted {
+    /// The next request.
+    pub(super) fn next(&mut self) -> io::Result<Option<Request>> {
+        match self {
+            Sorted::Memory(rows) => Ok(rows.next()),
+            Sorted::Runs(merge) => {
+                let Some(Reverse((_, run, Ordered(request)))) = merge.heap.pop() else { return Ok(None) };
+                merge.advance(run)?;
+                Ok(Some(request))
+            }
+        }
+    }
+}
+
+fn to_bytes(row: &Request) -> [u8; ROW_BYTES] {
+    let mut bytes = [0; ROW_BYTES];
+    let words = [row.offset, row.size, row.result as u64, row.start_ns, row.end_ns];
+    for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+        place.copy_from_slice(&word.to_ne_bytes());
+    }
+    for (place, half) in bytes[40..52].chunks_exact_mut(4).zip([row.process, row.tid, row.file]) {
+        place.copy_from_slice(&half.to_ne_bytes());
+    }
+    bytes[52] = row.op as u8;
+    bytes[53] = row.flags.0;
+    bytes
+}
+
+fn from_bytes(mut bytes: &[u8]) -> io::Result<Request> {
+    fn take<const N: usize>(bytes: &mut &[u8]) -> io::Result<[u8; N]> {
+        let mut value = [0; N];
+        bytes.read_exact(&mut value)?;
+        Ok(value)
+    }
+    let b = &mut bytes;
+    let offset = u64::from_ne_bytes(take(b)?);
+    let size = u64::from_ne_bytes(take(b)?);
+    let result = i64::from_ne_bytes(take(b)?);
+    let start_ns = u64::from_ne_bytes(take(b)?);
+    let end_ns = u64::from_ne_bytes(take(b)?);
+    let process = u32::from_ne_bytes(take(b)?);
+    let tid = u32::from_ne_bytes(take(b)?);
+    let file = u32::from_ne_bytes(take(b)?);
+    let [code, flags] = take(b)?;
+    let op = Op::from_code(code).ok_or_else(|| io::Error::other("the temporary file was changed"))?;
+    Ok(Request { process, tid, file, op, flags: Flags(flags), offset, size, result, start_ns, end_ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requests(n: u64) -> Vec<Request> {
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state >> 33
+        };
+        (0..n)
+            .map(|i| Request {
+                process: (random() % 5) as u32,
+                tid: 3,
+                file: i as u32,
+                op: Op::ALL[(i % 10) as usize],
+                flags: Flags((i % 7) as u8),
+                offset: i,
+                size: random() << 20,
+                result: -(random() as i64),
+                start_ns: random() % 500,
+                end_ns: 1000,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn runs_give_the_same_order_as_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut expected = requests(10_000);
+        expected.sort_by_key(key);
+        for capacity in [333, 5000, 10_000, 20_000] {
+            let mut sorter = Sorter::with_capacity(&dir.path().join("x"), capacity);
+            for request in requests(10_000) {
+                sorter.push(request).unwrap();
+            }
+            let mut sorted = sorter.finish().unwrap();
+            for request in &expected {
+                assert_eq!(sorted.next().unwrap().as_ref(), Some(request));
+            }
+            assert_eq!(sorted.next().unwrap(), None);
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}
