@@ -14,7 +14,7 @@ fn request(i: u64) -> Request {
         flags: Flags((i % 32) as u8),
         offset: i << 40,
         size: i * 3,
-        result: if i % 5 == 0 { -28 } else { i as i64 },
+        result: if i.is_multiple_of(5) { -28 } else { i as i64 },
         start_ns: i * 10,
         end_ns: i * 10 + 4,
     }
