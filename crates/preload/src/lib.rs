@@ -1,1 +1,36 @@
-//! POSIX interposition.
+//! POSIX interposition: the C names that programs call, in front of libc's.
+//!
+//! One file per family of calls. All have the same form: a descriptor or name that is none of our business goes to the
+//! real function ([`real`]) at once; a managed file is served by the data path; a plain file of a traced job is timed
+//! around the real call ([`record`]). What a descriptor is, the table says ([`table`]).
+//!
+//! Everything here may run before constructors and after destructors, in signal handlers, in forked and vforked
+//! children; what is not ours allocates nothing and takes no lock.
+
+#![cfg_attr(test, allow(unused))]
+
+mod adopt;
+mod chunks;
+mod close;
+mod closing;
+mod copy;
+mod data;
+mod dup;
+mod entry;
+mod errno;
+mod kernel;
+mod mmap;
+mod names;
+mod offset;
+mod open;
+mod paths;
+mod process;
+mod real;
+mod record;
+mod size;
+mod sniff;
+mod stat;
+mod state;
+mod stdio;
+mod subject;
+mod table;

@@ -1,0 +1,113 @@
+//! Finding out what a descriptor is that the library sees for the first time.
+
+use std::ffi::c_int;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use rustix::fs::{FileType, fstat};
+use stripewise_datapath::{LogicalFile, notice};
+use stripewise_recorder::FileId;
+use stripewise_sys::{Result, Stat};
+
+use crate::entry::{Description, EntryRef};
+use crate::paths::Absolute;
+use crate::table::{self, Known};
+use crate::{errno, process, record, sniff, state};
+
+/// Looks at a descriptor that the table does not know, and enters what it is.
+pub fn on_first_use(fd: c_int) -> Option<EntryRef> {
+    if process::is_vfork_child() {
+        return None;
+    }
+    // SAFETY: borrowed for the call.
+    let stat = fstat(unsafe { BorrowedFd::borrow_raw(fd) }).ok()?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stripewise_sys::fd::is_private(fd) {
+        table::set(fd, Known::Plain);
+        return None;
+    }
+    // An anchor whose file cannot be served: every call on it fails, rather than reach the manifest.
+    let entry =
+        look(fd, &stat, false).unwrap_or_else(|error| EntryRef::new(describe(fd, &stat, Err(error))).ok());
+    enter(fd, entry)
+}
+
+/// Looks at a descriptor that was just opened as the application asked, `writes` to write.
+///
+/// # Errors
+/// The file is managed and cannot be served; the descriptor is still open.
+pub fn opened(fd: c_int, writes: bool) -> Result<Option<EntryRef>> {
+    if process::is_vfork_child() {
+        return Ok(None);
+    }
+    // SAFETY: borrowed for the call.
+    let entry = match fstat(unsafe { BorrowedFd::borrow_raw(fd) }) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => look(fd, &stat, writes)?,
+        _ => None,
+    };
+    Ok(enter(fd, entry))
+}
+
+/// Enters a descriptor that the data path opened.
+///
+/// # Errors
+/// ENFILE.
+pub fn managed(fd: c_int, file: Arc<LogicalFile>) -> Result<Option<EntryRef>> {
+    // SAFETY: borrowed for the call.
+    let stat = fstat(unsafe { BorrowedFd::borrow_raw(fd) })?;
+    let entry = EntryRef::new(describe(fd, &stat, Ok(Some(file))))?;
+    Ok(enter(fd, Some(entry)))
+}
+
+fn enter(fd: c_int, entry: Option<EntryRef>) -> Option<EntryRef> {
+    let known = entry.clone().map_or(Known::Plain, Known::Entry);
+    table::set(fd, known);
+    entry
+}
+
+/// The entry for a regular file; `None`: none of our business.
+fn look(fd: c_int, stat: &Stat, writes: bool) -> Result<Option<EntryRef>> {
+    // SAFETY: borrowed for the calls here.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    let file = if sniff::descriptor(borrowed, stat) {
+        errno::guarded(|| state::runtime()?.attach(borrowed))?
+    } else {
+        None
+    };
+    if file.is_none() && writes {
+        say_if_not_placed(fd);
+    }
+    if file.is_none() && state::recorder().is_none() {
+        return Ok(None);
+    }
+    let description = describe(fd, stat, Ok(file));
+    if description.is_of_no_interest() {
+        return Ok(None);
+    }
+    EntryRef::new(description).map(Some)
+}
+
+fn describe(fd: c_int, stat: &Stat, file: Result<Option<Arc<LogicalFile>>>) -> Description {
+    let record_as = state::recorder().map_or(FileId::NOT_RECORDED, |recorder| {
+        Absolute::of(fd).map_or(FileId::NOT_RECORDED, |path| recorder.file_id(path.as_bytes()))
+    });
+    Description {
+        file,
+        key: (stat.st_dev, stat.st_ino),
+        record_as,
+        appends: record::appends(fd),
+        opened_size: stat.st_size as u64,
+    }
+}
+
+fn say_if_not_placed(fd: c_int) {
+    if !state::has_plan() {
+        return;
+    }
+    let (Ok(runtime), Ok(path)) = (state::runtime(), Absolute::of(fd)) else { return };
+    let path = path.as_path();
+    if runtime.layout_for(path).is_some() {
+        let remedy = "it stays as it is; `stripewise place` moves it";
+        let said = format!("{}: exists and is not in the planned layout; {remedy}", path.display());
+        notice::say(&said);
+    }
+}

@@ -1,0 +1,99 @@
+//! `close` and its relatives. Descriptors of our own stay open, and look closed.
+
+use std::ffi::{c_int, c_uint};
+
+use stripewise_recorder::Op;
+use stripewise_sys::fd::{is_private, next_private};
+use stripewise_sys::{Errno, Result};
+
+use crate::entry::EntryRef;
+use crate::errno::{self, serve};
+use crate::kernel;
+use crate::real::interpose;
+use crate::record::{self, Call};
+use crate::{process, sniff, table};
+
+interpose! {
+    close | __close => close, (fd: c_int) -> c_int;
+    close_range => close_range, (first: c_uint, last: c_uint, flags: c_int) -> c_int;
+}
+
+type CloseFn = unsafe extern "C" fn(c_int) -> c_int;
+type CloseRangeFn = unsafe extern "C" fn(c_uint, c_uint, c_int) -> c_int;
+
+unsafe fn close(real: CloseFn, fd: c_int) -> c_int {
+    if is_private(fd) {
+        errno::set(libc::EBADF);
+        return -1;
+    }
+    match table::forget(fd) {
+        None => unsafe { real(fd) },
+        Some(entry) => leave(&entry, || unsafe { real(fd) }),
+    }
+}
+
+/// Closes the descriptor of an entry that the table has forgotten, by `close`.
+pub fn leave(entry: &EntryRef, close: impl FnOnce() -> c_int) -> c_int {
+    // Slots that still refer to it are descriptors that share it.
+    if !entry.is_last() {
+        return close();
+    }
+    let before = errno::get();
+    let _ = errno::guarded(|| {
+        // A forked child has to be told before it touches a file.
+        let _ = crate::state::runtime_if_used();
+        if let Ok(Some(file)) = entry.file() {
+            file.closing();
+        }
+        Ok(())
+    });
+    errno::set(before);
+    record::timed(entry, Call::plain(Op::Close), close)
+}
+
+unsafe fn close_range(_real: CloseRangeFn, first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    serve(|| {
+        close_between(first, last, flags)?;
+        Ok(0)
+    })
+}
+
+/// Not through the macro: it returns nothing.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn closefrom(low: c_int) {
+    let before = errno::get();
+    let low = low.max(0).cast_unsigned();
+    if close_between(low, c_uint::MAX, 0) == Err(Errno::NOSYS) {
+        // Before Linux 5.9.
+        let _ = sniff::for_each_descriptor(|fd| {
+            use std::os::fd::AsRawFd;
+            if fd.as_raw_fd().cast_unsigned() >= low && !is_private(fd.as_raw_fd()) {
+                kernel::close(fd.as_raw_fd());
+            }
+        });
+    }
+    errno::set(before);
+}
+
+/// close_range(2) of everything but our own descriptors.
+fn close_between(first: c_uint, last: c_uint, flags: c_int) -> Result<()> {
+    if first > last {
+        return Err(Errno::INVAL);
+    }
+    if flags.cast_unsigned() & libc::CLOSE_RANGE_CLOEXEC == 0 && !process::is_vfork_child() {
+        table::forget_range(first, last, |entry| {
+            leave(&entry, || 0);
+        });
+    }
+    let mut from = first;
+    while let Some(private) = c_int::try_from(from).ok().and_then(next_private).map(c_int::cast_unsigned) {
+        if private > last {
+            break;
+        }
+        if private > from {
+            kernel::close_range(from, private - 1, flags)?;
+        }
+        from = private + 1;
+    }
+    if from <= last { kernel::close_range(from, last, flags) } else { Ok(()) }
+}

@@ -1,0 +1,29 @@
+//! Short-lived descriptors of our own, closed past our own `close`.
+
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
+
+/// Closes its descriptor when dropped, by the system call.
+pub struct Closing(ManuallyDrop<OwnedFd>);
+
+impl Closing {
+    /// Takes the descriptor over.
+    pub fn new(fd: OwnedFd) -> Self {
+        Self(ManuallyDrop::new(fd))
+    }
+}
+
+impl AsFd for Closing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        // SAFETY: taken out once, here.
+        let fd = unsafe { ManuallyDrop::take(&mut self.0) };
+        // SAFETY: owned, and gone after this.
+        unsafe { rustix::io::close(fd.into_raw_fd()) };
+    }
+}

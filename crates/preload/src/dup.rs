@@ -1,0 +1,127 @@
+//! `dup`, `dup2`, `dup3` and `fcntl`.
+
+use std::ffi::c_int;
+
+use stripewise_sys::fd::is_private;
+
+use crate::close::leave;
+use crate::errno;
+use crate::real::interpose;
+use crate::table::{self, Known};
+use crate::{kernel, process, sniff, stdio};
+
+interpose! {
+    dup => dup, (old: c_int) -> c_int;
+    dup2 | __dup2 => dup2, (old: c_int, new: c_int) -> c_int;
+    dup3 => dup3, (old: c_int, new: c_int, flags: c_int) -> c_int;
+    fcntl | fcntl64 | __fcntl => fcntl, (fd: c_int, command: c_int, argument: usize) -> c_int;
+    lockf | lockf64 => lockf, (fd: c_int, command: c_int, len: libc::off_t) -> c_int;
+}
+
+type DupFn = unsafe extern "C" fn(c_int) -> c_int;
+type Dup2Fn = unsafe extern "C" fn(c_int, c_int) -> c_int;
+type Dup3Fn = unsafe extern "C" fn(c_int, c_int, c_int) -> c_int;
+type FcntlFn = unsafe extern "C" fn(c_int, c_int, usize) -> c_int;
+type LockfFn = unsafe extern "C" fn(c_int, c_int, libc::off_t) -> c_int;
+
+unsafe fn dup(real: DupFn, old: c_int) -> c_int {
+    duplicated(old, || unsafe { real(old) })
+}
+
+unsafe fn dup2(real: Dup2Fn, old: c_int, new: c_int) -> c_int {
+    onto(old, new, || unsafe { real(old, new) })
+}
+
+unsafe fn dup3(real: Dup3Fn, old: c_int, new: c_int, flags: c_int) -> c_int {
+    onto(old, new, || unsafe { real(old, new, flags) })
+}
+
+unsafe fn fcntl(real: FcntlFn, fd: c_int, command: c_int, argument: usize) -> c_int {
+    if is_private(fd) {
+        return bad_descriptor();
+    }
+    let call = || unsafe { real(fd, command, argument) };
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicated(fd, call),
+        libc::F_SETFL => {
+            let result = call();
+            if let (0, Known::Entry(entry)) = (result, table::known(fd)) {
+                entry.set_appends(argument as c_int & libc::O_APPEND != 0);
+            }
+            result
+        }
+        libc::F_SETLK | libc::F_SETLKW => {
+            sniff::locks_are_used();
+            call()
+        }
+        _ => call(),
+    }
+}
+
+unsafe fn lockf(real: LockfFn, fd: c_int, command: c_int, len: libc::off_t) -> c_int {
+    sniff::locks_are_used();
+    unsafe { real(fd, command, len) }
+}
+
+/// Our own `dup2`, for the other families.
+///
+/// # Safety
+/// That of dup2.
+pub unsafe fn dup2_any(old: c_int, new: c_int) -> c_int {
+    onto(old, new, || errno::serve(|| kernel::dup2(old, new)))
+}
+
+/// A duplicate on a number of the kernel's choice.
+fn duplicated(old: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    if is_private(old) {
+        return bad_descriptor();
+    }
+    let new = call();
+    if new < 0 || process::is_vfork_child() {
+        return new;
+    }
+    if new as usize >= table::LIMIT && is_managed(old) {
+        kernel::close(new);
+        errno::set(libc::EMFILE);
+        return -1;
+    }
+    table::set(new, table::known(old));
+    new
+}
+
+/// A duplicate on a number of the application's choice, which may be in use.
+fn onto(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    if is_private(old) || is_private(new) || (new as usize >= table::LIMIT && is_managed(old)) {
+        return bad_descriptor();
+    }
+    if old == new || process::is_vfork_child() {
+        return call();
+    }
+    let result = match table::forget(new) {
+        None => call(),
+        Some(entry) => {
+            let result = leave(&entry, call);
+            if result < 0 {
+                // Still open, unless something else happened to it meanwhile.
+                if let Known::Unknown = table::known(new) {
+                    table::set(new, Known::Entry(entry));
+                }
+            }
+            result
+        }
+    };
+    if result >= 0 {
+        table::set(new, table::known(old));
+        stdio::descriptor_replaced(new);
+    }
+    result
+}
+
+fn is_managed(fd: c_int) -> bool {
+    matches!(table::known(fd), Known::Entry(entry) if !matches!(entry.file(), Ok(None)))
+}
+
+fn bad_descriptor() -> c_int {
+    errno::set(libc::EBADF);
+    -1
+}

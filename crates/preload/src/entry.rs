@@ -1,0 +1,230 @@
+//! Open file descriptions that the library keeps an eye on: managed files, and plain ones that are recorded.
+//!
+//! Entries live in chunks that are never given back, so that a reader may look at one that another thread is just
+//! releasing: the reference count tells. Everything is atomic; no locks, so usable in signal handlers and after fork.
+
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use stripewise_datapath::LogicalFile;
+use stripewise_recorder::FileId;
+use stripewise_sys::{Errno, Result};
+
+use crate::chunks::Chunks;
+use crate::process;
+
+/// The offset is not known: ask the kernel.
+pub const UNKNOWN_OFFSET: u64 = u64::MAX;
+
+/// One open file description. Fields are set while only the creator knows the entry.
+#[derive(Default)]
+pub struct Entry {
+    /// Slots of the table and running calls that use it; 0: free.
+    references: AtomicU32,
+    next_free: AtomicU32,
+    index: AtomicU32,
+    file: AtomicPtr<LogicalFile>,
+    error: AtomicI32,
+    device: AtomicU64,
+    inode: AtomicU64,
+    record_as: AtomicU32,
+    /// How often the process had forked when the entry was made: from then on others may share the descriptor.
+    forks: AtomicU32,
+    appends: AtomicBool,
+    opened_size: AtomicU64,
+    /// Where the next `read` or `write` happens, as far as this process has seen; for the recorder only.
+    pub offset: AtomicU64,
+}
+
+/// What an entry is made of.
+pub struct Description {
+    /// The managed file; `None` for a plain file that is only recorded; the error of one that cannot be served.
+    pub file: Result<Option<Arc<LogicalFile>>>,
+    /// Device and inode of what the descriptor refers to: of the anchor, where managed.
+    pub key: (u64, u64),
+    /// Its number in the trace.
+    pub record_as: FileId,
+    /// Whether it is in append mode.
+    pub appends: bool,
+    /// What the kernel says of the file's size, bytes.
+    pub opened_size: u64,
+}
+
+impl Description {
+    /// Whether nothing needs to be remembered about it.
+    pub fn is_of_no_interest(&self) -> bool {
+        matches!(self.file, Ok(None)) && self.record_as == FileId::NOT_RECORDED
+    }
+}
+
+static ENTRIES: Chunks<Entry, 256, 4096> = Chunks::new();
+/// Entries that were ever handed out.
+static USED: AtomicU32 = AtomicU32::new(0);
+/// Index + 1 of the first free entry; in the upper half a count of changes, so that a slow thread cannot mistake a list
+/// that changed twice for one that did not.
+static FREE: AtomicU64 = AtomicU64::new(0);
+
+/// A counted reference to an entry.
+pub struct EntryRef(&'static Entry);
+
+impl EntryRef {
+    /// A new entry with one reference.
+    ///
+    /// # Errors
+    /// ENFILE when a million are in use, ENOMEM.
+    pub fn new(description: Description) -> Result<Self> {
+        let entry = take_free()?;
+        let (file, error) = match description.file {
+            Ok(Some(file)) => (Arc::into_raw(file).cast_mut(), 0),
+            Ok(None) => (ptr::null_mut(), 0),
+            Err(error) => (ptr::null_mut(), error.raw_os_error()),
+        };
+        entry.file.store(file, Ordering::Relaxed);
+        entry.error.store(error, Ordering::Relaxed);
+        entry.device.store(description.key.0, Ordering::Relaxed);
+        entry.inode.store(description.key.1, Ordering::Relaxed);
+        entry.record_as.store(description.record_as.0, Ordering::Relaxed);
+        entry.forks.store(process::forks(), Ordering::Relaxed);
+        entry.appends.store(description.appends, Ordering::Relaxed);
+        entry.opened_size.store(description.opened_size, Ordering::Relaxed);
+        entry.offset.store(UNKNOWN_OFFSET, Ordering::Relaxed);
+        entry.references.store(1, Ordering::Release);
+        Ok(Self(entry))
+    }
+
+    /// One more reference; `None` when the entry was released meanwhile.
+    pub fn try_from_static(entry: &'static Entry) -> Option<Self> {
+        let mut count = entry.references.load(Ordering::Relaxed);
+        while count > 0 {
+            match entry.references.compare_exchange_weak(count, count + 1, Ordering::Acquire, Ordering::Relaxed)
+            {
+                Ok(_) => return Some(Self(entry)),
+                Err(now) => count = now,
+            }
+        }
+        None
+    }
+
+    /// Gives the reference to a slot of the table.
+    pub fn into_static(self) -> &'static Entry {
+        let entry = self.0;
+        std::mem::forget(self);
+        entry
+    }
+
+    /// Takes the reference of a slot over.
+    ///
+    /// # Safety
+    /// The slot owned one and does not refer to the entry any more.
+    pub unsafe fn from_slot(entry: &'static Entry) -> Self {
+        Self(entry)
+    }
+
+    /// The managed file; `None` for a plain file that is only recorded.
+    ///
+    /// # Errors
+    /// The file is managed, but cannot be served.
+    pub fn file(&self) -> Result<Option<&LogicalFile>> {
+        match self.error.load(Ordering::Relaxed) {
+            // SAFETY: the entry owns an Arc while it has references, and this is one.
+            0 => Ok(unsafe { self.file.load(Ordering::Relaxed).as_ref() }),
+            error => Err(Errno::from_raw_os_error(error)),
+        }
+    }
+
+    /// Whether this is the last reference but those of running calls cannot come any more: a hint.
+    pub fn is_last(&self) -> bool {
+        self.references.load(Ordering::Relaxed) == 1
+    }
+}
+
+impl Entry {
+    /// Device and inode of what was opened.
+    pub fn key(&self) -> (u64, u64) {
+        (self.device.load(Ordering::Relaxed), self.inode.load(Ordering::Relaxed))
+    }
+
+    /// Its number in the trace.
+    pub fn record_as(&self) -> FileId {
+        FileId(self.record_as.load(Ordering::Relaxed))
+    }
+
+    /// [`process::forks`] when the entry was made.
+    pub fn forks_seen(&self) -> u32 {
+        self.forks.load(Ordering::Relaxed)
+    }
+
+    /// Whether the descriptor is in append mode, as far as this process knows; for the recorder only.
+    pub fn appends(&self) -> bool {
+        self.appends.load(Ordering::Relaxed)
+    }
+
+    /// The size when the entry was made, bytes; for the recorder only.
+    pub fn opened_size(&self) -> u64 {
+        self.opened_size.load(Ordering::Relaxed)
+    }
+
+    /// Notes a change by `fcntl`.
+    pub fn set_appends(&self, appends: bool) {
+        self.appends.store(appends, Ordering::Relaxed);
+    }
+}
+
+impl Clone for EntryRef {
+    fn clone(&self) -> Self {
+        self.0.references.fetch_add(1, Ordering::Relaxed);
+        Self(self.0)
+    }
+}
+
+impl Drop for EntryRef {
+    fn drop(&mut self) {
+        if self.0.references.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        let file = self.0.file.swap(ptr::null_mut(), Ordering::Relaxed);
+        if !file.is_null() {
+            // SAFETY: from `Arc::into_raw`, and nobody can reach it any more.
+            drop(unsafe { Arc::from_raw(file) });
+        }
+        give_back(self.0);
+    }
+}
+
+impl std::ops::Deref for EntryRef {
+    type Target = Entry;
+
+    fn deref(&self) -> &Entry {
+        self.0
+    }
+}
+
+fn take_free() -> Result<&'static Entry> {
+    let mut head = FREE.load(Ordering::Acquire);
+    while head as u32 != 0 {
+        let entry = ENTRIES.get(head as u32 as usize - 1).ok_or(Errno::NFILE)?;
+        let next = (head >> 32).wrapping_add(1) << 32 | u64::from(entry.next_free.load(Ordering::Relaxed));
+        match FREE.compare_exchange_weak(head, next, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return Ok(entry),
+            Err(now) => head = now,
+        }
+    }
+    let index = USED.fetch_add(1, Ordering::Relaxed);
+    let entry = ENTRIES.get(index as usize).ok_or(Errno::NFILE)?;
+    entry.index.store(index, Ordering::Relaxed);
+    Ok(entry)
+}
+
+fn give_back(entry: &Entry) {
+    let index = u64::from(entry.index.load(Ordering::Relaxed)) + 1;
+    let mut head = FREE.load(Ordering::Relaxed);
+    loop {
+        entry.next_free.store(head as u32, Ordering::Relaxed);
+        let next = (head >> 32).wrapping_add(1) << 32 | index;
+        match FREE.compare_exchange_weak(head, next, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(now) => head = now,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Between Rust's results and C's: `-1` with `errno`, which a success leaves as it was.
+
+use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use stripewise_datapath::notice;
+use stripewise_sys::{Errno, Result};
+
+/// The calling thread's errno.
+pub fn get() -> c_int {
+    // SAFETY: always valid for the calling thread.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Sets the calling thread's errno.
+pub fn set(value: c_int) {
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = value }
+}
+
+/// A C return type: what it says when the call failed.
+pub trait Failure {
+    /// The value that tells the caller to look at errno.
+    const FAILED: Self;
+}
+
+impl Failure for c_int {
+    const FAILED: Self = -1;
+}
+
+impl Failure for isize {
+    const FAILED: Self = -1;
+}
+
+impl Failure for i64 {
+    const FAILED: Self = -1;
+}
+
+/// A pointer as `mmap` returns it.
+impl Failure for *mut c_void {
+    const FAILED: Self = libc::MAP_FAILED;
+}
+
+/// A pointer as `fopen` returns it.
+impl Failure for *mut libc::FILE {
+    const FAILED: Self = std::ptr::null_mut();
+}
+
+/// Runs one of our own versions of a call: an error becomes errno and [`Failure::FAILED`], a panic becomes EIO (said
+/// once), and a success leaves errno alone.
+pub fn serve<T: Failure>(body: impl FnOnce() -> Result<T>) -> T {
+    let before = get();
+    match guarded(body) {
+        Ok(value) => {
+            set(before);
+            value
+        }
+        Err(error) => {
+            set(error.raw_os_error());
+            T::FAILED
+        }
+    }
+}
+
+/// As [`serve`], for calls that return the error number itself and leave errno alone (`posix_fallocate`).
+pub fn serve_code(body: impl FnOnce() -> Result<()>) -> c_int {
+    let before = get();
+    let code = guarded(body).err().map_or(0, Errno::raw_os_error);
+    set(before);
+    code
+}
+
+/// Runs `body`; a panic in it becomes EIO, said once.
+pub fn guarded<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    // The state that a panic may leave behind is that of one call on one file, behind locks that poison nothing.
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        notice::say("a defect in the library made a call fail with EIO");
+        Err(Errno::IO)
+    })
+}

@@ -1,0 +1,160 @@
+//! `mmap` of a managed file: its parts, mapped side by side.
+
+use std::ffi::{c_int, c_void};
+use std::os::fd::BorrowedFd;
+
+use libc::off_t;
+use rustix::mm::{MapFlags, ProtFlags, mmap as map, mmap_anonymous, mprotect, munmap};
+use stripewise_datapath::IoOptions;
+use stripewise_recorder::{Flags, Op};
+use stripewise_sys::{Errno, IoVec, OFlags, Result};
+
+use crate::errno::serve;
+use crate::real::interpose;
+use crate::record::{self, Call};
+use crate::subject::{Managed, Subject};
+
+interpose! {
+    mmap | mmap64 => mmap_any,
+        (address: *mut c_void, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void;
+}
+
+type MmapFn = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, off_t) -> *mut c_void;
+
+unsafe fn mmap_any(
+    real: MmapFn,
+    address: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    let call = || unsafe { real(address, len, protection, flags, fd, offset) };
+    if fd < 0 || flags & libc::MAP_ANONYMOUS != 0 {
+        return call();
+    }
+    let place = Call { op: Op::Map, flags: Flags::NONE, offset: offset.max(0) as u64, size: len as u64 };
+    match Subject::of(fd) {
+        Subject::Plain => call(),
+        Subject::Recorded(entry) => timed(&entry, place, call),
+        Subject::Managed(managed) => {
+            let request = Request { managed: &managed, address, len, protection, flags, offset };
+            timed(managed.entry(), place, || serve(|| unsafe { request.run() }))
+        }
+    }
+}
+
+fn timed(entry: &crate::entry::Entry, place: Call, run: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    let mut result = libc::MAP_FAILED;
+    record::timed(entry, place, || {
+        result = run();
+        if result == libc::MAP_FAILED { -1 } else { 0 }
+    });
+    result
+}
+
+struct Request<'a> {
+    managed: &'a Managed,
+    address: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    offset: off_t,
+}
+
+impl Request<'_> {
+    unsafe fn run(&self) -> Result<*mut c_void> {
+        let page = rustix::param::page_size();
+        self.check(page)?;
+        let len = self.len.checked_next_multiple_of(page).ok_or(Errno::NOMEM)?;
+        match self.managed.file()?.map_extents(self.offset as u64, len as u64, page as u64) {
+            Ok(extents) => {
+                let base = self.reserve(len, MapFlags::NORESERVE)?;
+                let mapped = extents.iter().try_for_each(|extent| {
+                    // SAFETY: inside what was just reserved.
+                    unsafe { self.map_extent(base, extent) }
+                });
+                self.finish(base, len, mapped)
+            }
+            // A private mapping is a copy anyway, and may be made at once.
+            Err(Errno::NODEV | Errno::OVERFLOW) if self.is_private() => {
+                let base = self.reserve(len, MapFlags::empty())?;
+                self.finish(base, len, unsafe { self.fill(base) })
+            }
+            Err(Errno::OVERFLOW) => Err(Errno::NOMEM),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_private(&self) -> bool {
+        self.flags & libc::MAP_TYPE == libc::MAP_PRIVATE
+    }
+
+    fn check(&self, page: usize) -> Result<()> {
+        if self.len == 0 || self.offset < 0 || !(self.offset as usize).is_multiple_of(page) {
+            return Err(Errno::INVAL);
+        }
+        if self.flags & libc::MAP_TYPE == libc::MAP_SHARED_VALIDATE && self.flags & libc::MAP_SYNC != 0 {
+            return Err(Errno::OPNOTSUPP);
+        }
+        let access = self.managed.flags()? & OFlags::RWMODE;
+        let stores = self.protection & libc::PROT_WRITE != 0 && !self.is_private();
+        if access == OFlags::WRONLY || (stores && access != OFlags::RDWR) { Err(Errno::ACCESS) } else { Ok(()) }
+    }
+
+    /// Address space without access, where the application wants it.
+    fn reserve(&self, len: usize, how: MapFlags) -> Result<*mut c_void> {
+        let place = MapFlags::FIXED | MapFlags::FIXED_NOREPLACE;
+        let flags = MapFlags::PRIVATE | how | (self.map_flags() & place);
+        // SAFETY: with MAP_FIXED the application gives up what was there.
+        unsafe { mmap_anonymous(self.address, len, ProtFlags::empty(), flags) }
+    }
+
+    unsafe fn map_extent(&self, base: *mut c_void, extent: &stripewise_datapath::MapExtent) -> Result<()> {
+        let at = base.wrapping_byte_add((extent.file_offset - self.offset as u64) as usize);
+        let flags = self.map_flags().difference(MapFlags::FIXED_NOREPLACE) | MapFlags::FIXED;
+        let protection = ProtFlags::from_bits_retain(self.protection.cast_unsigned());
+        // SAFETY: the caller reserved the range; the file keeps the descriptor open.
+        unsafe {
+            let fd = BorrowedFd::borrow_raw(extent.fd);
+            map(at, extent.len as usize, protection, flags, fd, extent.component_offset)?;
+        }
+        Ok(())
+    }
+
+    /// What the application asked for, in rustix's type.
+    fn map_flags(&self) -> MapFlags {
+        MapFlags::from_bits_retain(self.flags.cast_unsigned())
+    }
+
+    unsafe fn fill(&self, base: *mut c_void) -> Result<()> {
+        let file = self.managed.file()?;
+        let below_end = file.size()?.saturating_sub(self.offset as u64).min(self.len as u64) as usize;
+        let mut done = 0;
+        // SAFETY: ours until it is returned.
+        unsafe {
+            mprotect(base, self.len, rustix::mm::MprotectFlags::READ | rustix::mm::MprotectFlags::WRITE)?;
+            while done < below_end {
+                let rest = IoVec { base: base.cast::<u8>().add(done), len: below_end - done };
+                match file.read_at(&[rest], self.offset as u64 + done as u64, IoOptions::default())? {
+                    0 => break,
+                    more => done += more,
+                }
+            }
+            let protection = rustix::mm::MprotectFlags::from_bits_retain(self.protection.cast_unsigned());
+            mprotect(base, self.len, protection)
+        }
+    }
+
+    fn finish(&self, base: *mut c_void, len: usize, result: Result<()>) -> Result<*mut c_void> {
+        match result {
+            Ok(()) => Ok(base),
+            Err(error) => {
+                // SAFETY: reserved by this call.
+                let _ = unsafe { munmap(base, len) };
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Removing, renaming, and changing files by name or descriptor.
+
+use std::ffi::{CStr, c_char, c_int, c_uint};
+
+use libc::{gid_t, mode_t, timespec, timeval, uid_t, utimbuf};
+use stripewise_datapath::runtime::Change;
+use stripewise_sys::{Errno, Kind, Mode, Timespec, Timestamps};
+
+use crate::errno::serve;
+use crate::kernel;
+use crate::open::{borrow_dir, follows};
+use crate::paths::to_path;
+use crate::real::interpose;
+use crate::subject::Subject;
+use crate::{process, sniff, state};
+
+interpose! {
+    unlink => unlink, (path: *const c_char) -> c_int;
+    unlinkat => unlinkat, (dir: c_int, path: *const c_char, flags: c_int) -> c_int;
+    remove => remove, (path: *const c_char) -> c_int;
+    rename => rename, (old: *const c_char, new: *const c_char) -> c_int;
+    renameat => renameat, (old_dir: c_int, old: *const c_char, new_dir: c_int, new: *const c_char) -> c_int;
+    renameat2 => renameat2,
+        (old_dir: c_int, old: *const c_char, new_dir: c_int, new: *const c_char, flags: c_uint) -> c_int;
+    chmod => chmod, (path: *const c_char, mode: mode_t) -> c_int;
+    fchmod => fchmod, (fd: c_int, mode: mode_t) -> c_int;
+    fchmodat => fchmodat, (dir: c_int, path: *const c_char, mode: mode_t, flags: c_int) -> c_int;
+    chown => chown, (path: *const c_char, user: uid_t, group: gid_t) -> c_int;
+    lchown => lchown, (path: *const c_char, user: uid_t, group: gid_t) -> c_int;
+    fchown => fchown, (fd: c_int, user: uid_t, group: gid_t) -> c_int;
+    fchownat => fchownat, (dir: c_int, path: *const c_char, user: uid_t, group: gid_t, flags: c_int) -> c_int;
+    utime => utime, (path: *const c_char, times: *const utimbuf) -> c_int;
+    utimes => utimes, (path: *const c_char, times: *const timeval) -> c_int;
+    lutimes => lutimes, (path: *const c_char, times: *const timeval) -> c_int;
+    futimes => futimes, (fd: c_int, times: *const timeval) -> c_int;
+    futimesat => futimesat, (dir: c_int, path: *const c_char, times: *const timeval) -> c_int;
+    futimens => futimens, (fd: c_int, times: *const timespec) -> c_int;
+    utimensat => utimensat, (dir: c_int, path: *const c_char, times: *const timespec, flags: c_int) -> c_int;
+}
+
+type PathFn = unsafe extern "C" fn(*const c_char) -> c_int;
+type UnlinkatFn = unsafe extern "C" fn(c_int, *const c_char, c_int) -> c_int;
+type RenameFn = unsafe extern "C" fn(*const c_char, *const c_char) -> c_int;
+type RenameatFn = unsafe extern "C" fn(c_int, *const c_char, c_int, *const c_char) -> c_int;
+type Renameat2Fn = unsafe extern "C" fn(c_int, *const c_char, c_int, *const c_char, c_uint) -> c_int;
+type ChmodFn = unsafe extern "C" fn(*const c_char, mode_t) -> c_int;
+type FchmodFn = unsafe extern "C" fn(c_int, mode_t) -> c_int;
+type FchmodatFn = unsafe extern "C" fn(c_int, *const c_char, mode_t, c_int) -> c_int;
+type ChownFn = unsafe extern "C" fn(*const c_char, uid_t, gid_t) -> c_int;
+type FchownFn = unsafe extern "C" fn(c_int, uid_t, gid_t) -> c_int;
+type FchownatFn = unsafe extern "C" fn(c_int, *const c_char, uid_t, gid_t, c_int) -> c_int;
+type UtimeFn = unsafe extern "C" fn(*const c_char, *const utimbuf) -> c_int;
+type UtimesFn = unsafe extern "C" fn(*const c_char, *const timeval) -> c_int;
+type FutimesFn = unsafe extern "C" fn(c_int, *const timeval) -> c_int;
+type FutimesatFn = unsafe extern "C" fn(c_int, *const c_char, *const timeval) -> c_int;
+type FutimensFn = unsafe extern "C" fn(c_int, *const timespec) -> c_int;
+type UtimensatFn = unsafe extern "C" fn(c_int, *const c_char, *const timespec, c_int) -> c_int;
+
+const CWD: c_int = libc::AT_FDCWD;
+
+/// A name that the kernel could read.
+#[derive(Clone, Copy)]
+struct Name<'a> {
+    dir: c_int,
+    path: &'a CStr,
+}
+
+impl<'a> Name<'a> {
+    /// The name, if it stands for a managed file that this process may deal with.
+    unsafe fn managed(dir: c_int, path: *const c_char, flags: c_int) -> Option<Self> {
+        let follow = follows(flags);
+        let stat = kernel::stat_at(dir, path, follow).ok()?;
+        // SAFETY: the kernel could read it.
+        let path = unsafe { CStr::from_ptr(path) };
+        let managed = sniff::name(dir, path, follow, &stat) && !process::is_vfork_child();
+        managed.then_some(Self { dir, path })
+    }
+}
+
+unsafe fn unlink(real: PathFn, path: *const c_char) -> c_int {
+    unsafe { unlink_any(CWD, path, || real(path)) }
+}
+
+unsafe fn unlinkat(real: UnlinkatFn, dir: c_int, path: *const c_char, flags: c_int) -> c_int {
+    let call = || unsafe { real(dir, path, flags) };
+    if flags & libc::AT_REMOVEDIR != 0 {
+        return call();
+    }
+    unsafe { unlink_any(dir, path, call) }
+}
+
+unsafe fn remove(real: PathFn, path: *const c_char) -> c_int {
+    unsafe { unlink_any(CWD, path, || real(path)) }
+}
+
+unsafe fn unlink_any(dir: c_int, path: *const c_char, real: impl FnOnce() -> c_int) -> c_int {
+    match unsafe { Name::managed(dir, path, libc::AT_SYMLINK_NOFOLLOW) } {
+        None => real(),
+        Some(name) => serve(|| {
+            state::runtime()?.unlink(borrow_dir(&name.dir), to_path(name.path.to_bytes()))?;
+            Ok(0)
+        }),
+    }
+}
+
+unsafe fn rename(real: RenameFn, old: *const c_char, new: *const c_char) -> c_int {
+    unsafe { rename_any(CWD, old, CWD, new, 0, || real(old, new)) }
+}
+
+unsafe fn renameat(
+    real: RenameatFn,
+    old_dir: c_int,
+    old: *const c_char,
+    new_dir: c_int,
+    new: *const c_char,
+) -> c_int {
+    unsafe { rename_any(old_dir, old, new_dir, new, 0, || real(old_dir, old, new_dir, new)) }
+}
+
+unsafe fn renameat2(
+    real: Renameat2Fn,
+    old_dir: c_int,
+    old: *const c_char,
+    new_dir: c_int,
+    new: *const c_char,
+    flags: c_uint,
+) -> c_int {
+    unsafe { rename_any(old_dir, old, new_dir, new, flags, || real(old_dir, old, new_dir, new, flags)) }
+}
+
+/// A managed file moves with its anchor; only what it replaces is our business.
+unsafe fn rename_any(
+    old_dir: c_int,
+    old: *const c_char,
+    new_dir: c_int,
+    new: *const c_char,
+    flags: c_uint,
+    real: impl FnOnce() -> c_int,
+) -> c_int {
+    let keeps = flags & (libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE) != 0;
+    let replaced = if keeps { None } else { unsafe { Name::managed(new_dir, new, libc::AT_SYMLINK_NOFOLLOW) } };
+    let Some(new) = replaced else { return real() };
+    if kernel::stat_at(old_dir, old, false).is_err() {
+        return real();
+    }
+    serve(|| {
+        // SAFETY: the kernel could read it.
+        let old = to_path(unsafe { CStr::from_ptr(old) }.to_bytes());
+        let new_path = to_path(new.path.to_bytes());
+        state::runtime()?.rename(borrow_dir(&old_dir), old, borrow_dir(&new.dir), new_path, flags)?;
+        Ok(0)
+    })
+}
+
+/// Changes the attributes of a name: of anchor and components where it is a managed file.
+unsafe fn change_named(
+    dir: c_int,
+    path: *const c_char,
+    flags: c_int,
+    change: impl FnOnce() -> Option<Change>,
+    real: impl FnOnce() -> c_int,
+) -> c_int {
+    let Some(name) = (unsafe { Name::managed(dir, path, flags) }) else { return real() };
+    let Some(change) = change() else { return real() };
+    serve(|| {
+        let of = Kind::Named(borrow_dir(&name.dir), to_path(name.path.to_bytes()));
+        if state::runtime()?.change(of, &change)? { Ok(0) } else { Err(Errno::STALE) }
+    })
+}
+
+/// As [`change_named`], of a descriptor.
+fn change_opened(fd: c_int, change: impl FnOnce() -> Option<Change>, real: impl FnOnce() -> c_int) -> c_int {
+    let Some(managed) = Subject::managed(fd) else { return real() };
+    let Some(change) = change() else { return real() };
+    serve(|| {
+        managed.flags()?;
+        managed.file()?.change(&change)?;
+        Ok(0)
+    })
+}
+
+fn to_mode(mode: mode_t) -> Option<Change> {
+    Some(Change::Mode(Mode::from_raw_mode(mode & 0o7777)))
+}
+
+fn to_owner(user: uid_t, group: gid_t) -> Option<Change> {
+    let given = |id: u32| (id != u32::MAX).then_some(id);
+    Some(Change::Owner(given(user), given(group)))
+}
+
+unsafe fn chmod(real: ChmodFn, path: *const c_char, mode: mode_t) -> c_int {
+    unsafe { change_named(CWD, path, 0, || to_mode(mode), || real(path, mode)) }
+}
+
+unsafe fn fchmod(real: FchmodFn, fd: c_int, mode: mode_t) -> c_int {
+    change_opened(fd, || to_mode(mode), || unsafe { real(fd, mode) })
+}
+
+unsafe fn fchmodat(real: FchmodatFn, dir: c_int, path: *const c_char, mode: mode_t, flags: c_int) -> c_int {
+    unsafe { change_named(dir, path, flags, || to_mode(mode), || real(dir, path, mode, flags)) }
+}
+
+unsafe fn chown(real: ChownFn, path: *const c_char, user: uid_t, group: gid_t) -> c_int {
+    unsafe { change_named(CWD, path, 0, || to_owner(user, group), || real(path, user, group)) }
+}
+
+unsafe fn lchown(real: ChownFn, path: *const c_char, user: uid_t, group: gid_t) -> c_int {
+    let flags = libc::AT_SYMLINK_NOFOLLOW;
+    unsafe { change_named(CWD, path, flags, || to_owner(user, group), || real(path, user, group)) }
+}
+
+unsafe fn fchown(real: FchownFn, fd: c_int, user: uid_t, group: gid_t) -> c_int {
+    change_opened(fd, || to_owner(user, group), || unsafe { real(fd, user, group) })
+}
+
+unsafe fn fchownat(
+    real: FchownatFn,
+    dir: c_int,
+    path: *const c_char,
+    user: uid_t,
+    group: gid_t,
+    flags: c_int,
+) -> c_int {
+    if is_empty(path) && flags & libc::AT_EMPTY_PATH != 0 {
+        return change_opened(dir, || to_owner(user, group), || unsafe { real(dir, path, user, group, flags) });
+    }
+    unsafe { change_named(dir, path, flags, || to_owner(user, group), || real(dir, path, user, group, flags)) }
+}
+
+unsafe fn utime(real: UtimeFn, path: *const c_char, times: *const utimbuf) -> c_int {
+    let change = || match unsafe { times.as_ref() } {
+        None => Some(now()),
+        Some(times) => Some(to_times(seconds(times.actime, 0), seconds(times.modtime, 0))),
+    };
+    unsafe { change_named(CWD, path, 0, change, || real(path, times)) }
+}
+
+unsafe fn utimes(real: UtimesFn, path: *const c_char, times: *const timeval) -> c_int {
+    unsafe { change_named(CWD, path, 0, || of_timevals(times), || real(path, times)) }
+}
+
+unsafe fn lutimes(real: UtimesFn, path: *const c_char, times: *const timeval) -> c_int {
+    unsafe { change_named(CWD, path, libc::AT_SYMLINK_NOFOLLOW, || of_timevals(times), || real(path, times)) }
+}
+
+unsafe fn futimes(real: FutimesFn, fd: c_int, times: *const timeval) -> c_int {
+    change_opened(fd, || unsafe { of_timevals(times) }, || unsafe { real(fd, times) })
+}
+
+unsafe fn futimesat(real: FutimesatFn, dir: c_int, path: *const c_char, times: *const timeval) -> c_int {
+    if path.is_null() {
+        return change_opened(dir, || unsafe { of_timevals(times) }, || unsafe { real(dir, path, times) });
+    }
+    unsafe { change_named(dir, path, 0, || of_timevals(times), || real(dir, path, times)) }
+}
+
+unsafe fn futimens(real: FutimensFn, fd: c_int, times: *const timespec) -> c_int {
+    change_opened(fd, || unsafe { of_timespecs(times) }, || unsafe { real(fd, times) })
+}
+
+unsafe fn utimensat(
+    real: UtimensatFn,
+    dir: c_int,
+    path: *const c_char,
+    times: *const timespec,
+    flags: c_int,
+) -> c_int {
+    if is_empty(path) && flags & libc::AT_EMPTY_PATH != 0 {
+        return change_opened(
+            dir,
+            || unsafe { of_timespecs(times) },
+            || unsafe { real(dir, path, times, flags) },
+        );
+    }
+    unsafe { change_named(dir, path, flags, || of_timespecs(times), || real(dir, path, times, flags)) }
+}
+
+fn is_empty(path: *const c_char) -> bool {
+    // An invalid pointer is left to the kernel: a stat of it tells without following it ourselves.
+    kernel::stat_at(CWD, path, true).err() == Some(Errno::NOENT) && unsafe { *path } == 0
+}
+
+fn seconds(seconds: i64, nanoseconds: i64) -> Timespec {
+    Timespec { tv_sec: seconds, tv_nsec: nanoseconds }
+}
+
+fn to_times(access: Timespec, modification: Timespec) -> Change {
+    Change::Times(Timestamps { last_access: access, last_modification: modification })
+}
+
+fn now() -> Change {
+    let now = seconds(0, libc::UTIME_NOW);
+    to_times(now, now)
+}
+
+unsafe fn of_timevals(times: *const timeval) -> Option<Change> {
+    if times.is_null() {
+        return Some(now());
+    }
+    // SAFETY: the application promises two.
+    let [access, modification] = unsafe { *times.cast::<[timeval; 2]>() };
+    // What is out of range the kernel refuses.
+    let valid = |time: timeval| (0..1_000_000).contains(&time.tv_usec);
+    let to = |time: timeval| seconds(time.tv_sec, time.tv_usec * 1000);
+    (valid(access) && valid(modification)).then(|| to_times(to(access), to(modification)))
+}
+
+unsafe fn of_timespecs(times: *const timespec) -> Option<Change> {
+    if times.is_null() {
+        return Some(now());
+    }
+    // SAFETY: the application promises two.
+    let [access, modification] = unsafe { *times.cast::<[timespec; 2]>() };
+    let to = |time: timespec| seconds(time.tv_sec, time.tv_nsec);
+    Some(to_times(to(access), to(modification)))
+}

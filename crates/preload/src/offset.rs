@@ -1,0 +1,64 @@
+//! `lseek`.
+
+use std::ffi::c_int;
+
+use libc::off_t;
+use rustix::fs::{SeekFrom, seek};
+use stripewise_datapath::Whence;
+use stripewise_recorder::Op;
+use stripewise_sys::{Errno, Result};
+
+use crate::errno::serve;
+use crate::real::interpose;
+use crate::record::{self, Call};
+use crate::subject::{Managed, Subject};
+use crate::table;
+
+interpose! {
+    lseek | lseek64 => lseek, (fd: c_int, offset: off_t, whence: c_int) -> off_t;
+}
+
+type LseekFn = unsafe extern "C" fn(c_int, off_t, c_int) -> off_t;
+
+unsafe fn lseek(real: LseekFn, fd: c_int, offset: off_t, whence: c_int) -> off_t {
+    let Some(entry) = table::tracked(fd) else { return unsafe { real(fd, offset, whence) } };
+    let (entry, result) = match Subject::of_entry(fd, entry) {
+        Subject::Plain => return unsafe { real(fd, offset, whence) },
+        Subject::Recorded(entry) => {
+            let result = unsafe { real(fd, offset, whence) };
+            (entry, result)
+        }
+        Subject::Managed(managed) => {
+            let result = serve(|| reposition(&managed, offset, whence).map(|at| at as off_t));
+            (managed.entry().clone(), result)
+        }
+    };
+    if result >= 0 {
+        entry.offset.store(result as u64, std::sync::atomic::Ordering::Relaxed);
+        let call = Call { offset: result as u64, ..Call::plain(Op::Seek) };
+        record::timed(&entry, call, || 0);
+    }
+    result
+}
+
+/// Moves the descriptor's offset, which the kernel keeps; only what depends on the size or on the data is ours.
+///
+/// # Errors
+/// As lseek(2).
+pub fn reposition(managed: &Managed, offset: off_t, whence: c_int) -> Result<u64> {
+    let file = managed.file()?;
+    match whence {
+        libc::SEEK_SET => seek(managed.fd(), SeekFrom::Start(u64::try_from(offset).map_err(|_| Errno::INVAL)?)),
+        libc::SEEK_CUR => seek(managed.fd(), SeekFrom::Current(offset)),
+        libc::SEEK_END => {
+            let target = (file.size()? as i64).checked_add(offset).ok_or(Errno::OVERFLOW)?;
+            managed.set_offset(u64::try_from(target).map_err(|_| Errno::INVAL)?)
+        }
+        libc::SEEK_DATA | libc::SEEK_HOLE => {
+            let whence = if whence == libc::SEEK_DATA { Whence::Data } else { Whence::Hole };
+            let offset = u64::try_from(offset).map_err(|_| Errno::NXIO)?;
+            managed.set_offset(file.seek(whence, offset)?)
+        }
+        _ => Err(Errno::INVAL),
+    }
+}

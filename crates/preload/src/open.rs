@@ -1,0 +1,209 @@
+//! `open` and its many names.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::os::fd::BorrowedFd;
+
+use libc::mode_t;
+use rustix::fs::{AtFlags, FileType};
+use stripewise_datapath::Opened;
+use stripewise_recorder::{Flags, Op};
+use stripewise_sys::{Dir, Errno, Mode, OFlags, Result, Stat};
+
+use crate::entry::EntryRef;
+use crate::errno::{self, serve};
+use crate::kernel;
+use crate::paths::{Absolute, to_path};
+use crate::real::interpose;
+use crate::record::{self, Call};
+use crate::table::{self, Known};
+use crate::{adopt, process, sniff, state};
+
+// The variable argument of C's `open` travels like a third fixed one on the 64-bit calling conventions of Linux.
+interpose! {
+    open | open64 | __open | __open64 => open, (path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
+    openat | openat64 => openat, (dir: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
+    creat | creat64 => creat, (path: *const c_char, mode: mode_t) -> c_int;
+    __open_2 | __open64_2 => open_2, (path: *const c_char, flags: c_int) -> c_int;
+    __openat_2 | __openat64_2 => openat_2, (dir: c_int, path: *const c_char, flags: c_int) -> c_int;
+}
+
+type OpenFn = unsafe extern "C" fn(*const c_char, c_int, mode_t) -> c_int;
+type OpenatFn = unsafe extern "C" fn(c_int, *const c_char, c_int, mode_t) -> c_int;
+type CreatFn = unsafe extern "C" fn(*const c_char, mode_t) -> c_int;
+type Open2Fn = unsafe extern "C" fn(*const c_char, c_int) -> c_int;
+type Openat2Fn = unsafe extern "C" fn(c_int, *const c_char, c_int) -> c_int;
+
+unsafe fn open(real: OpenFn, path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
+    open_any(libc::AT_FDCWD, path, flags, mode, || unsafe { real(path, flags, mode) })
+}
+
+unsafe fn openat(real: OpenatFn, dir: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
+    open_any(dir, path, flags, mode, || unsafe { real(dir, path, flags, mode) })
+}
+
+unsafe fn creat(real: CreatFn, path: *const c_char, mode: mode_t) -> c_int {
+    let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
+    open_any(libc::AT_FDCWD, path, flags, mode, || unsafe { real(path, mode) })
+}
+
+// glibc aborts a program that creates a file through these, which have no mode.
+unsafe fn open_2(real: Open2Fn, path: *const c_char, flags: c_int) -> c_int {
+    open_any(libc::AT_FDCWD, path, flags & !libc::O_CREAT, 0, || unsafe { real(path, flags) })
+}
+
+unsafe fn openat_2(real: Openat2Fn, dir: c_int, path: *const c_char, flags: c_int) -> c_int {
+    open_any(dir, path, flags & !libc::O_CREAT, 0, || unsafe { real(dir, path, flags) })
+}
+
+/// Opens for the application: by `real`, or by the data path where that would create or empty a managed file. Returns
+/// the descriptor, or -1 with errno.
+pub fn open_any(
+    dir: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: mode_t,
+    real: impl FnOnce() -> c_int,
+) -> c_int {
+    let start = state::recorder().map(|recorder| recorder.now());
+    let mut entry = None;
+    let fd = match managed_name(dir, path, flags) {
+        Some(name) => serve(|| {
+            let (fd, found) = open_managed(dir, name, flags, mode)?;
+            entry = found;
+            Ok(fd)
+        }),
+        None => match real() {
+            fd if fd >= 0 => serve(|| {
+                entry = settle(fd, flags)?;
+                Ok(fd)
+            }),
+            failed => return failed,
+        },
+    };
+    if let (Some(start), Some(entry)) = (start, &entry) {
+        record_open(entry, start);
+    }
+    fd
+}
+
+/// The name, if opening it is for the data path: it would empty a managed file, or create one.
+fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Option<&'static CStr> {
+    let flags = OFlags::from_bits_retain(flags.cast_unsigned());
+    let creates = flags.contains(OFlags::CREATE) && state::has_plan();
+    if !(creates || flags.contains(OFlags::TRUNC)) || flags.intersects(OFlags::PATH | OFlags::DIRECTORY) {
+        return None;
+    }
+    let (name, found) = look_up(dir, path, flags)?;
+    let ours = match found {
+        Some(stat) => {
+            let empties = flags.contains(OFlags::TRUNC) && !flags.contains(OFlags::CREATE | OFlags::EXCL);
+            empties && sniff::name(dir, name, !flags.contains(OFlags::NOFOLLOW), &stat)
+        }
+        None => creates && is_planned(dir, name),
+    };
+    ours.then_some(name)
+}
+
+/// The path as a string, and what it stands for, as `open` with these flags would find it; `None` for a pointer that is
+/// none, and for paths that the kernel is going to refuse.
+fn look_up(dir: c_int, path: *const c_char, flags: OFlags) -> Option<(&'static CStr, Option<Stat>)> {
+    let follow = !flags.contains(OFlags::NOFOLLOW) && !flags.contains(OFlags::CREATE | OFlags::EXCL);
+    let found = match kernel::stat_at(dir, path, follow) {
+        Ok(stat) => Some(stat),
+        Err(Errno::NOENT) => None,
+        Err(_) => return None,
+    };
+    // SAFETY: the kernel could read it; used only during the call that it came with.
+    Some((unsafe { CStr::from_ptr(path) }, found))
+}
+
+/// Whether opening the path gives a managed file.
+pub fn is_managed_name(path: *const c_char, flags: c_int) -> bool {
+    let flags = OFlags::from_bits_retain(flags.cast_unsigned());
+    match look_up(libc::AT_FDCWD, path, flags) {
+        Some((name, Some(stat))) => sniff::name(libc::AT_FDCWD, name, true, &stat),
+        Some((name, None)) => {
+            flags.contains(OFlags::CREATE) && state::has_plan() && is_planned(libc::AT_FDCWD, name)
+        }
+        None => false,
+    }
+}
+
+/// Whether a stream on the path has to go through us: on a managed file, or in a traced job on any regular one.
+pub fn wants_stream(path: *const c_char, flags: c_int) -> bool {
+    if process::is_vfork_child() {
+        return false;
+    }
+    if state::recorder().is_none() {
+        return is_managed_name(path, flags);
+    }
+    match kernel::stat_at(libc::AT_FDCWD, path, true) {
+        Ok(stat) => FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile,
+        Err(error) => error == Errno::NOENT && flags & libc::O_CREAT != 0,
+    }
+}
+
+/// Whether a file that does not exist would get a planned layout.
+fn is_planned(dir: c_int, name: &CStr) -> bool {
+    if process::is_vfork_child() {
+        return false;
+    }
+    let errno = errno::get();
+    let planned = errno::guarded(|| {
+        // The link's target is what would be created; the data path resolves it.
+        if kernel::stat_at(dir, name.as_ptr(), false).is_ok() {
+            return Ok(true);
+        }
+        // SAFETY: borrowed for the call; AT_FDCWD is what rustix uses, too.
+        let path = Absolute::of_new(unsafe { BorrowedFd::borrow_raw(dir) }, name)?;
+        Ok(state::runtime()?.layout_for(path.as_path()).is_some())
+    });
+    errno::set(errno);
+    planned.unwrap_or(false)
+}
+
+fn open_managed(dir: c_int, name: &CStr, flags: c_int, mode: mode_t) -> Result<(c_int, Option<EntryRef>)> {
+    if process::is_vfork_child() {
+        // Its memory is its parent's: nothing may be opened there.
+        return Err(Errno::IO);
+    }
+    let flags = OFlags::from_bits_retain(flags.cast_unsigned());
+    let path = to_path(name.to_bytes());
+    match state::runtime()?.open(borrow_dir(&dir), path, flags, Mode::from_raw_mode(mode))? {
+        Opened::Plain(fd) => Ok((fd, settle(fd, flags.bits().cast_signed())?)),
+        Opened::Managed(fd, file) => Ok((fd, adopt::managed(fd, file)?)),
+    }
+}
+
+/// Finds out what was opened; an anchor whose file cannot be served is closed again.
+fn settle(fd: c_int, flags: c_int) -> Result<Option<EntryRef>> {
+    if flags & libc::O_DIRECTORY != 0 {
+        if !process::is_vfork_child() {
+            table::set(fd, Known::Plain);
+        }
+        return Ok(None);
+    }
+    let writes = flags & (libc::O_CREAT | libc::O_WRONLY | libc::O_RDWR) != 0;
+    adopt::opened(fd, writes).inspect_err(|_| kernel::close(fd))
+}
+
+fn record_open(entry: &EntryRef, start: stripewise_recorder::Ticks) {
+    let Some((recorder, file)) = record::wanted(entry) else { return };
+    let flags = if entry.appends() { Flags::APPEND } else { Flags::NONE };
+    let size = entry.file().ok().flatten().and_then(|file| file.size().ok()).unwrap_or(entry.opened_size());
+    let Call { op, offset, .. } = Call::plain(Op::Open);
+    let event =
+        stripewise_recorder::Event { file, op, flags, offset, size, start, end: recorder.now(), result: 0 };
+    recorder.record(&event);
+}
+
+/// A directory descriptor as the data path takes it.
+pub fn borrow_dir(dir: &c_int) -> Dir<'_> {
+    // SAFETY: the application's, for the time of the call; a bad one is EBADF.
+    (*dir != libc::AT_FDCWD).then(|| unsafe { BorrowedFd::borrow_raw(*dir) })
+}
+
+/// Where flags for a path say whether a link at its end is followed.
+pub fn follows(flags: c_int) -> bool {
+    !AtFlags::from_bits_retain(flags.cast_unsigned()).contains(AtFlags::SYMLINK_NOFOLLOW)
+}

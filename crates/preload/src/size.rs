@@ -1,0 +1,157 @@
+//! Setting the size and the space of a file, and syncing it.
+
+use std::ffi::{CStr, c_char, c_int, c_uint};
+
+use libc::off_t;
+use stripewise_recorder::Op;
+use stripewise_sys::{Errno, Result};
+
+use crate::errno::{serve, serve_code};
+use crate::kernel;
+use crate::paths::to_path;
+use crate::real::interpose;
+use crate::record::{self, Call, Outcome};
+use crate::subject::{Managed, Subject};
+use crate::{sniff, state, table};
+
+interpose! {
+    ftruncate | ftruncate64 => ftruncate, (fd: c_int, size: off_t) -> c_int;
+    truncate | truncate64 => truncate, (path: *const c_char, size: off_t) -> c_int;
+    fallocate | fallocate64 => fallocate, (fd: c_int, mode: c_int, offset: off_t, len: off_t) -> c_int;
+    posix_fallocate | posix_fallocate64 => posix_fallocate, (fd: c_int, offset: off_t, len: off_t) -> c_int;
+    fsync => fsync, (fd: c_int) -> c_int;
+    fdatasync => fdatasync, (fd: c_int) -> c_int;
+    syncfs => syncfs, (fd: c_int) -> c_int;
+    sync_file_range => sync_file_range, (fd: c_int, offset: off_t, len: off_t, flags: c_uint) -> c_int;
+    posix_fadvise | posix_fadvise64 => posix_fadvise, (fd: c_int, offset: off_t, len: off_t, advice: c_int) -> c_int;
+    readahead => readahead, (fd: c_int, offset: off_t, len: usize) -> isize;
+}
+
+type FtruncateFn = unsafe extern "C" fn(c_int, off_t) -> c_int;
+type TruncateFn = unsafe extern "C" fn(*const c_char, off_t) -> c_int;
+type FallocateFn = unsafe extern "C" fn(c_int, c_int, off_t, off_t) -> c_int;
+type PosixFallocateFn = unsafe extern "C" fn(c_int, off_t, off_t) -> c_int;
+type SyncFn = unsafe extern "C" fn(c_int) -> c_int;
+type SyncRangeFn = unsafe extern "C" fn(c_int, off_t, off_t, c_uint) -> c_int;
+type AdviseFn = unsafe extern "C" fn(c_int, off_t, off_t, c_int) -> c_int;
+type ReadaheadFn = unsafe extern "C" fn(c_int, off_t, usize) -> isize;
+
+/// Runs one call: `real` on a plain file, `ours` on a managed one.
+fn on_descriptor<T: Outcome>(
+    fd: c_int,
+    call: impl FnOnce() -> Call,
+    real: impl FnOnce() -> T,
+    ours: impl FnOnce(&Managed) -> T,
+) -> T {
+    let Some(entry) = table::tracked(fd) else { return real() };
+    match Subject::of_entry(fd, entry) {
+        Subject::Plain => real(),
+        Subject::Recorded(entry) => record::timed(&entry, call(), real),
+        Subject::Managed(managed) => record::timed(managed.entry(), call(), || ours(&managed)),
+    }
+}
+
+unsafe fn ftruncate(real: FtruncateFn, fd: c_int, size: off_t) -> c_int {
+    let ours = |managed: &Managed| {
+        serve(|| {
+            let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
+            managed.writable(Errno::INVAL)?.truncate(size)?;
+            Ok(0)
+        })
+    };
+    on_descriptor(fd, || Call::sized(Op::Resize, size.max(0) as u64), || unsafe { real(fd, size) }, ours)
+}
+
+unsafe fn truncate(real: TruncateFn, path: *const c_char, size: off_t) -> c_int {
+    // SAFETY: read only where the kernel could.
+    let managed = kernel::stat_at(libc::AT_FDCWD, path, true)
+        .is_ok_and(|stat| sniff::name(libc::AT_FDCWD, unsafe { CStr::from_ptr(path) }, true, &stat));
+    if !managed {
+        return unsafe { real(path, size) };
+    }
+    serve(|| {
+        let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
+        // SAFETY: as above.
+        let path = to_path(unsafe { CStr::from_ptr(path) }.to_bytes());
+        state::runtime()?.truncate(path, size)?;
+        Ok(0)
+    })
+}
+
+unsafe fn fallocate(real: FallocateFn, fd: c_int, mode: c_int, offset: off_t, len: off_t) -> c_int {
+    let ours = |managed: &Managed| serve(|| allocate(managed, mode, offset, len).map(|()| 0));
+    let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Resize, len.max(0) as u64) };
+    on_descriptor(fd, call, || unsafe { real(fd, mode, offset, len) }, ours)
+}
+
+unsafe fn posix_fallocate(real: PosixFallocateFn, fd: c_int, offset: off_t, len: off_t) -> c_int {
+    let ours = |managed: &Managed| serve_code(|| allocate(managed, 0, offset, len));
+    let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Resize, len.max(0) as u64) };
+    on_descriptor(fd, call, || unsafe { real(fd, offset, len) }, ours)
+}
+
+fn allocate(managed: &Managed, mode: c_int, offset: off_t, len: off_t) -> Result<()> {
+    let (Ok(from), Ok(bytes)) = (u64::try_from(offset), u64::try_from(len)) else { return Err(Errno::INVAL) };
+    if bytes == 0 {
+        return Err(Errno::INVAL);
+    }
+    if offset.checked_add(len).is_none() {
+        return Err(Errno::FBIG);
+    }
+    if mode & !libc::FALLOC_FL_KEEP_SIZE != 0 {
+        // Holes cannot be punched through stripes of many files in one step; callers fall back to zeros.
+        return Err(Errno::OPNOTSUPP);
+    }
+    managed.writable(Errno::BADF)?.allocate(from, bytes, mode != 0)
+}
+
+unsafe fn fsync(real: SyncFn, fd: c_int) -> c_int {
+    on_descriptor(fd, || Call::plain(Op::Sync), || unsafe { real(fd) }, |managed| sync(managed, false))
+}
+
+unsafe fn fdatasync(real: SyncFn, fd: c_int) -> c_int {
+    on_descriptor(fd, || Call::plain(Op::Sync), || unsafe { real(fd) }, |managed| sync(managed, true))
+}
+
+unsafe fn syncfs(real: SyncFn, fd: c_int) -> c_int {
+    let ours = |managed: &Managed| if sync(managed, false) == 0 { unsafe { real(fd) } } else { -1 };
+    on_descriptor(fd, || Call::plain(Op::Sync), || unsafe { real(fd) }, ours)
+}
+
+unsafe fn sync_file_range(real: SyncRangeFn, fd: c_int, offset: off_t, len: off_t, flags: c_uint) -> c_int {
+    let ours = |managed: &Managed| {
+        if offset < 0 || len < 0 || offset.checked_add(len).is_none() || flags & !7 != 0 {
+            return serve(|| Err(Errno::INVAL));
+        }
+        sync(managed, true)
+    };
+    let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Sync, len.max(0) as u64) };
+    on_descriptor(fd, call, || unsafe { real(fd, offset, len, flags) }, ours)
+}
+
+fn sync(managed: &Managed, data_only: bool) -> c_int {
+    serve(|| {
+        managed.flags()?;
+        managed.file()?.sync(data_only).map(|()| 0)
+    })
+}
+
+unsafe fn posix_fadvise(real: AdviseFn, fd: c_int, offset: off_t, len: off_t, advice: c_int) -> c_int {
+    match Subject::managed(fd) {
+        None => unsafe { real(fd, offset, len, advice) },
+        // Advice may be ignored; only nonsense is refused.
+        Some(_) => {
+            serve_code(|| if len < 0 || !(0..=5).contains(&advice) { Err(Errno::INVAL) } else { Ok(()) })
+        }
+    }
+}
+
+unsafe fn readahead(real: ReadaheadFn, fd: c_int, offset: off_t, len: usize) -> isize {
+    match Subject::managed(fd) {
+        None => unsafe { real(fd, offset, len) },
+        Some(managed) => serve(|| match managed.flags()? & stripewise_sys::OFlags::RWMODE {
+            stripewise_sys::OFlags::WRONLY => Err(Errno::BADF),
+            _ => Ok(0),
+        }),
+    }
+}

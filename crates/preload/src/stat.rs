@@ -1,0 +1,183 @@
+//! The `stat` family: what the kernel says of an anchor, with the size, blocks and times of the file.
+
+use std::ffi::{CStr, c_char, c_int, c_uint};
+
+use libc::{stat as Stat, statx as Statx};
+use stripewise_recorder::Op;
+
+use crate::errno;
+use crate::open::{borrow_dir, follows};
+use crate::paths::to_path;
+use crate::real::interpose;
+use crate::record::{self, Call};
+use crate::subject::Subject;
+use crate::table;
+use crate::{sniff, state};
+
+interpose! {
+    stat | stat64 => stat, (path: *const c_char, out: *mut Stat) -> c_int;
+    lstat | lstat64 => lstat, (path: *const c_char, out: *mut Stat) -> c_int;
+    fstat | fstat64 => fstat, (fd: c_int, out: *mut Stat) -> c_int;
+    fstatat | fstatat64 => fstatat, (dir: c_int, path: *const c_char, out: *mut Stat, flags: c_int) -> c_int;
+    statx => statx, (dir: c_int, path: *const c_char, flags: c_int, mask: c_uint, out: *mut Statx) -> c_int;
+    // What programs built before glibc 2.33 call.
+    __xstat | __xstat64 => xstat, (version: c_int, path: *const c_char, out: *mut Stat) -> c_int;
+    __lxstat | __lxstat64 => lxstat, (version: c_int, path: *const c_char, out: *mut Stat) -> c_int;
+    __fxstat | __fxstat64 => fxstat, (version: c_int, fd: c_int, out: *mut Stat) -> c_int;
+    __fxstatat | __fxstatat64 => fxstatat,
+        (version: c_int, dir: c_int, path: *const c_char, out: *mut Stat, flags: c_int) -> c_int;
+}
+
+type StatFn = unsafe extern "C" fn(*const c_char, *mut Stat) -> c_int;
+type FstatFn = unsafe extern "C" fn(c_int, *mut Stat) -> c_int;
+type FstatatFn = unsafe extern "C" fn(c_int, *const c_char, *mut Stat, c_int) -> c_int;
+type StatxFn = unsafe extern "C" fn(c_int, *const c_char, c_int, c_uint, *mut Statx) -> c_int;
+type XstatFn = unsafe extern "C" fn(c_int, *const c_char, *mut Stat) -> c_int;
+type FxstatFn = unsafe extern "C" fn(c_int, c_int, *mut Stat) -> c_int;
+type FxstatatFn = unsafe extern "C" fn(c_int, c_int, *const c_char, *mut Stat, c_int) -> c_int;
+
+unsafe fn stat(real: StatFn, path: *const c_char, out: *mut Stat) -> c_int {
+    unsafe { named(libc::AT_FDCWD, path, 0, out, real(path, out)) }
+}
+
+unsafe fn lstat(real: StatFn, path: *const c_char, out: *mut Stat) -> c_int {
+    unsafe { named(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW, out, real(path, out)) }
+}
+
+unsafe fn fstat(real: FstatFn, fd: c_int, out: *mut Stat) -> c_int {
+    unsafe { opened(fd, out, || real(fd, out)) }
+}
+
+unsafe fn fstatat(real: FstatatFn, dir: c_int, path: *const c_char, out: *mut Stat, flags: c_int) -> c_int {
+    unsafe { named(dir, path, flags, out, real(dir, path, out, flags)) }
+}
+
+unsafe fn xstat(real: XstatFn, version: c_int, path: *const c_char, out: *mut Stat) -> c_int {
+    unsafe { named(libc::AT_FDCWD, path, 0, out, real(version, path, out)) }
+}
+
+unsafe fn lxstat(real: XstatFn, version: c_int, path: *const c_char, out: *mut Stat) -> c_int {
+    unsafe { named(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW, out, real(version, path, out)) }
+}
+
+unsafe fn fxstat(real: FxstatFn, version: c_int, fd: c_int, out: *mut Stat) -> c_int {
+    unsafe { opened(fd, out, || real(version, fd, out)) }
+}
+
+unsafe fn fxstatat(
+    real: FxstatatFn,
+    version: c_int,
+    dir: c_int,
+    path: *const c_char,
+    out: *mut Stat,
+    flags: c_int,
+) -> c_int {
+    unsafe { named(dir, path, flags, out, real(version, dir, path, out, flags)) }
+}
+
+/// Of an open file.
+unsafe fn opened(fd: c_int, out: *mut Stat, real: impl FnOnce() -> c_int) -> c_int {
+    let Some(entry) = table::tracked(fd) else { return real() };
+    match Subject::of_entry(fd, entry) {
+        Subject::Plain => real(),
+        Subject::Recorded(entry) => record::timed(&entry, Call::plain(Op::Stat), real),
+        Subject::Managed(managed) => record::timed(managed.entry(), Call::plain(Op::Stat), || {
+            let result = real();
+            if result != 0 {
+                return result;
+            }
+            // SAFETY: the call filled it; the kernel's structure is C's on 64-bit Linux.
+            errno::serve(|| managed.file()?.correct_stat(unsafe { &mut *out.cast() }).map(|()| 0))
+        }),
+    }
+}
+
+/// Corrects what `result`, a call on a path, filled in.
+unsafe fn named(dir: c_int, path: *const c_char, flags: c_int, out: *mut Stat, result: c_int) -> c_int {
+    if result != 0 {
+        return result;
+    }
+    // SAFETY: the call filled it, and could read the path.
+    let (stat, name) = unsafe { (&mut *out.cast::<stripewise_sys::Stat>(), path_of(path)) };
+    if !sniff::possible(stat) {
+        return 0;
+    }
+    if name.is_empty() {
+        return unsafe { opened(dir, out, || 0) };
+    }
+    correct_named(dir, name, flags, stat);
+    0
+}
+
+fn correct_named(dir: c_int, name: &CStr, flags: c_int, stat: &mut stripewise_sys::Stat) -> bool {
+    let before = errno::get();
+    let corrected = errno::guarded(|| {
+        let follow = follows(flags);
+        if !sniff::likely_name(dir, name, follow, stat) {
+            return Ok(false);
+        }
+        Ok(state::runtime()?.correct_stat(borrow_dir(&dir), to_path(name.to_bytes()), follow, stat))
+    });
+    errno::set(before);
+    corrected.unwrap_or(false)
+}
+
+/// With AT_EMPTY_PATH the kernel also takes a null pointer.
+unsafe fn path_of<'a>(path: *const c_char) -> &'a CStr {
+    if path.is_null() { c"" } else { unsafe { CStr::from_ptr(path) } }
+}
+
+unsafe fn statx(
+    real: StatxFn,
+    dir: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mask: c_uint,
+    out: *mut Statx,
+) -> c_int {
+    let result = unsafe { real(dir, path, flags, mask, out) };
+    if result != 0 {
+        return result;
+    }
+    // SAFETY: the call filled it, and could read the path.
+    let (statx, name) = unsafe { (&mut *out, path_of(path)) };
+    if !may_be_anchor(statx) {
+        return 0;
+    }
+    // Which of the two structures is asked for does not matter to the data path: it gets an own one.
+    let mut stat = if name.is_empty() {
+        let Some(managed) = Subject::managed(dir) else { return 0 };
+        let mut stat = *managed.anchor();
+        let corrected = errno::serve(|| managed.file()?.correct_stat(&mut stat).map(|()| 0));
+        if corrected != 0 {
+            return corrected;
+        }
+        stat
+    } else {
+        let Ok(stat) = crate::kernel::stat_at(dir, path, follows(flags)) else { return 0 };
+        stat
+    };
+    if name.is_empty() || correct_named(dir, name, flags, &mut stat) {
+        copy_to_statx(&stat, statx);
+    }
+    0
+}
+
+fn may_be_anchor(statx: &Statx) -> bool {
+    // A field that was not asked for may be missing: then it cannot be judged by it.
+    let typed = statx.stx_mask & libc::STATX_TYPE != 0;
+    let regular = libc::mode_t::from(statx.stx_mode) & libc::S_IFMT == libc::S_IFREG;
+    (regular || !typed) && statx.stx_mask & (libc::STATX_SIZE | libc::STATX_BLOCKS | libc::STATX_MTIME) != 0
+}
+
+fn copy_to_statx(stat: &stripewise_sys::Stat, statx: &mut Statx) {
+    statx.stx_size = stat.st_size as u64;
+    statx.stx_blocks = stat.st_blocks as u64;
+    let time = |to: &mut libc::statx_timestamp, seconds: i64, nanoseconds: u64| {
+        to.tv_sec = seconds;
+        to.tv_nsec = nanoseconds as u32;
+    };
+    time(&mut statx.stx_atime, stat.st_atime as i64, stat.st_atime_nsec as u64);
+    time(&mut statx.stx_mtime, stat.st_mtime as i64, stat.st_mtime_nsec as u64);
+    time(&mut statx.stx_ctime, stat.st_ctime as i64, stat.st_ctime_nsec as u64);
+}

@@ -1,0 +1,140 @@
+//! Streams whose bytes go through us.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::os::fd::BorrowedFd;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use libc::FILE;
+use stripewise_sys::{Errno, Result};
+
+use super::Access;
+use super::file::{self, APPENDING, EOF_SEEN, ERROR_SEEN, Functions, NO_READS, NO_WRITES, fopencookie};
+
+/// What a stream of ours knows.
+struct Cookie {
+    fd: c_int,
+    /// libc would give a stream a buffer of the size of a block; one with a cookie gets another size.
+    buffer: Vec<u8>,
+}
+
+const FUNCTIONS: Functions = Functions { read, write, seek, close };
+
+/// The table of methods that libc gives to streams with cookies.
+static METHODS: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+/// glibc marks streams with cookies by this descriptor number.
+const NO_DESCRIPTOR: c_int = -2;
+
+/// A stream on a descriptor, which it closes in the end.
+///
+/// # Errors
+/// ENOMEM; ENOTSUP where libc's streams look otherwise than known.
+pub fn open(fd: c_int, access: Access) -> Result<*mut FILE> {
+    // SAFETY: borrowed for the calls.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    let block = rustix::fs::fstat(borrowed).map_or(4096, |stat| stat.st_blksize.clamp(512, 1 << 20) as usize);
+    let cookie = Box::into_raw(Box::new(Cookie { fd, buffer: vec![0; block] }));
+    let mode = [access.letter, if access.plus { b'+' } else { 0 }, 0];
+    // SAFETY: the functions take the cookie; the mode is terminated.
+    let stream = unsafe { fopencookie(cookie.cast(), mode.as_ptr().cast::<c_char>(), FUNCTIONS) };
+    if stream.is_null() {
+        drop(unsafe { Box::from_raw(cookie) });
+        return Err(Errno::NOMEM);
+    }
+    // SAFETY: just made, and nobody else's yet.
+    unsafe {
+        let layout = file::layout(stream);
+        if layout.fileno != NO_DESCRIPTOR {
+            // Its own close function frees the cookie, and the descriptor stays.
+            (*cookie).fd = -1;
+            libc::fclose(stream);
+            return Err(Errno::NOTSUP);
+        }
+        METHODS.store(layout.vtable.cast_mut(), Ordering::Relaxed);
+        layout.fileno = fd;
+        libc::setvbuf(stream, (*cookie).buffer.as_mut_ptr().cast(), libc::_IOFBF, block);
+    }
+    if access.letter == b'a' {
+        to_end(fd);
+    }
+    Ok(stream)
+}
+
+/// Whether the stream is one of ours.
+///
+/// # Safety
+/// It is open.
+pub unsafe fn is_ours(stream: *mut FILE) -> bool {
+    let methods = METHODS.load(Ordering::Relaxed);
+    // SAFETY: every stream has methods; only those with a cookie have functions, which are read only then.
+    unsafe {
+        let stream = stream.cast::<file::Layout>();
+        !methods.is_null()
+            && ptr::eq((*stream).vtable, methods)
+            && ptr::fn_addr_eq((*stream).functions.close, FUNCTIONS.close)
+    }
+}
+
+/// After its descriptor has become another file's: as just opened.
+///
+/// # Safety
+/// The stream is open, and one of ours.
+pub unsafe fn reopen(stream: *mut FILE, access: Access) {
+    let layout = unsafe { file::layout(stream) };
+    layout.flags &= !(NO_READS | NO_WRITES | EOF_SEEN | ERROR_SEEN | APPENDING);
+    match access.flags & libc::O_ACCMODE {
+        libc::O_RDONLY => layout.flags |= NO_WRITES,
+        libc::O_WRONLY => layout.flags |= NO_READS,
+        _ => {}
+    }
+    if access.letter == b'a' {
+        layout.flags |= APPENDING;
+        to_end(layout.fileno);
+    }
+}
+
+/// Where libc puts the descriptor of an appending stream.
+fn to_end(fd: c_int) {
+    // SAFETY: our own lseek.
+    unsafe { libc::lseek(fd, 0, libc::SEEK_END) };
+}
+
+// The calls below are to our own functions: libc's names resolve to this library.
+
+unsafe extern "C" fn read(cookie: *mut c_void, buffer: *mut c_char, len: usize) -> isize {
+    // SAFETY: libc passes the cookie that `open` gave it, and a buffer.
+    unsafe { libc::read((*cookie.cast::<Cookie>()).fd, buffer.cast(), len) }
+}
+
+unsafe extern "C" fn write(cookie: *mut c_void, buffer: *const c_char, len: usize) -> isize {
+    let mut done = 0;
+    while done < len {
+        // SAFETY: as above.
+        match unsafe { libc::write((*cookie.cast::<Cookie>()).fd, buffer.add(done).cast(), len - done) } {
+            // libc takes fewer bytes than asked for an error, with the errno of now.
+            ..=0 => break,
+            more => done += more as usize,
+        }
+    }
+    done as isize
+}
+
+unsafe extern "C" fn seek(cookie: *mut c_void, offset: *mut i64, whence: c_int) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        match libc::lseek((*cookie.cast::<Cookie>()).fd, *offset, whence) {
+            -1 => -1,
+            at => {
+                *offset = at;
+                0
+            }
+        }
+    }
+}
+
+unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
+    // SAFETY: the last call with this cookie; libc does not touch the buffer after it.
+    let cookie = unsafe { Box::from_raw(cookie.cast::<Cookie>()) };
+    if cookie.fd < 0 { 0 } else { unsafe { libc::close(cookie.fd) } }
+}

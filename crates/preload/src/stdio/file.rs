@@ -1,0 +1,83 @@
+//! The parts of glibc's `FILE` that are needed, all part of its ABI: programs have had them compiled in (as `getc`
+//! macros) for decades.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use libc::FILE;
+
+/// `struct _IO_FILE` and the pointer behind it.
+#[repr(C)]
+pub struct Layout {
+    pub flags: c_int,
+    pub read_ptr: *mut c_char,
+    pub read_end: *mut c_char,
+    pub read_base: *mut c_char,
+    pub write_base: *mut c_char,
+    pub write_ptr: *mut c_char,
+    pub write_end: *mut c_char,
+    pub buffer_base: *mut c_char,
+    pub buffer_end: *mut c_char,
+    saved: [*mut c_char; 3],
+    markers: *mut c_void,
+    chain: *mut c_void,
+    pub fileno: c_int,
+    rest: [u8; 100],
+    pub vtable: *const c_void,
+    /// In a stream made by `fopencookie`.
+    pub cookie: *mut c_void,
+    /// In a stream made by `fopencookie`.
+    pub functions: Functions,
+}
+
+/// `cookie_io_functions_t`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Functions {
+    pub read: unsafe extern "C" fn(*mut c_void, *mut c_char, usize) -> isize,
+    pub write: unsafe extern "C" fn(*mut c_void, *const c_char, usize) -> isize,
+    pub seek: unsafe extern "C" fn(*mut c_void, *mut i64, c_int) -> c_int,
+    pub close: unsafe extern "C" fn(*mut c_void) -> c_int,
+}
+
+pub const NO_READS: c_int = 0x4;
+pub const NO_WRITES: c_int = 0x8;
+pub const EOF_SEEN: c_int = 0x10;
+pub const ERROR_SEEN: c_int = 0x20;
+pub const APPENDING: c_int = 0x1000;
+
+const _: () =
+    assert!(std::mem::offset_of!(Layout, fileno) == 112 && std::mem::offset_of!(Layout, vtable) == 216);
+
+unsafe extern "C" {
+    pub fn fopencookie(cookie: *mut c_void, mode: *const c_char, functions: Functions) -> *mut FILE;
+    fn fflush(stream: *mut FILE) -> c_int;
+    fn __fpurge(stream: *mut FILE);
+}
+
+/// The structure.
+///
+/// # Safety
+/// The stream is open.
+pub unsafe fn layout<'a>(stream: *mut FILE) -> &'a mut Layout {
+    // SAFETY: the caller's promise; what lies behind the plain part is only looked at in streams with a cookie.
+    unsafe { &mut *stream.cast() }
+}
+
+/// The descriptor; negative where there is none.
+///
+/// # Safety
+/// The stream is open.
+pub unsafe fn descriptor(stream: *mut FILE) -> c_int {
+    unsafe { (*stream.cast::<Layout>()).fileno }
+}
+
+/// Writes out what is buffered, and forgets what was read ahead.
+///
+/// # Safety
+/// The stream is open.
+pub unsafe fn flush(stream: *mut FILE) {
+    unsafe {
+        fflush(stream);
+        __fpurge(stream);
+    }
+}

@@ -1,0 +1,198 @@
+//! `FILE` streams on managed and recorded files.
+//!
+//! libc reads and writes its streams with calls that cannot be interposed. So a stream that we have to see is made with
+//! `fopencookie`: libc keeps the buffering, and asks us for the bytes. Its descriptor is patched into the
+//! structure, because programs take `fileno` and go on with that (libstdc++ does).
+
+mod cookie;
+mod file;
+mod standard;
+
+use std::ffi::{CStr, c_char, c_int};
+
+use libc::FILE;
+use stripewise_datapath::notice;
+use stripewise_sys::{Errno, OFlags, Result};
+
+use crate::errno::{self, serve};
+use crate::open::{self, open_any};
+use crate::paths::FdPath;
+use crate::real::interpose;
+use crate::subject::Subject;
+use crate::table::{self, Known};
+use crate::{dup, kernel, process};
+
+pub use standard::{at_start, descriptor_replaced};
+
+interpose! {
+    fopen | fopen64 | _IO_fopen => fopen, (path: *const c_char, mode: *const c_char) -> *mut FILE;
+    fdopen | _IO_fdopen => fdopen, (fd: c_int, mode: *const c_char) -> *mut FILE;
+    freopen | freopen64 => freopen, (path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE;
+    fclose | _IO_fclose => fclose, (stream: *mut FILE) -> c_int;
+}
+
+type FopenFn = unsafe extern "C" fn(*const c_char, *const c_char) -> *mut FILE;
+type FdopenFn = unsafe extern "C" fn(c_int, *const c_char) -> *mut FILE;
+type FreopenFn = unsafe extern "C" fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
+type FcloseFn = unsafe extern "C" fn(*mut FILE) -> c_int;
+
+/// What `fopen` creates files with, before the umask.
+const MODE: libc::mode_t = 0o666;
+
+/// How a stream is opened: the text of `fopen`'s second argument, understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// For `open`.
+    pub flags: c_int,
+    /// The same for `fopencookie`: the letter, and whether there is a plus.
+    letter: u8,
+    plus: bool,
+}
+
+impl Access {
+    /// `None`: glibc refuses it with EINVAL.
+    fn parse(mode: &CStr) -> Option<Self> {
+        let (&letter, options) = mode.to_bytes().split_first()?;
+        // glibc looks at the next six letters, up to a comma.
+        let options = options.split(|&byte| byte == b',').next().unwrap_or_default();
+        let options = &options[..options.len().min(6)];
+        let plus = options.contains(&b'+');
+        let create = match letter {
+            b'r' => 0,
+            b'w' => libc::O_CREAT | libc::O_TRUNC,
+            b'a' => libc::O_CREAT | libc::O_APPEND,
+            _ => return None,
+        };
+        let access = if plus {
+            libc::O_RDWR
+        } else if letter == b'r' {
+            libc::O_RDONLY
+        } else {
+            libc::O_WRONLY
+        };
+        let exclusive = if options.contains(&b'x') { libc::O_EXCL } else { 0 };
+        let on_exec = if options.contains(&b'e') { libc::O_CLOEXEC } else { 0 };
+        Some(Self { flags: access | create | exclusive | on_exec, letter, plus })
+    }
+}
+
+unsafe fn access_of(mode: *const c_char) -> Option<Access> {
+    // SAFETY: a terminated string, says the application.
+    Access::parse(unsafe { CStr::from_ptr(mode) })
+}
+
+unsafe fn fopen(real: FopenFn, path: *const c_char, mode: *const c_char) -> *mut FILE {
+    let access = unsafe { access_of(mode) }.filter(|access| open::wants_stream(path, access.flags));
+    let Some(access) = access else {
+        let stream = unsafe { real(path, mode) };
+        if !stream.is_null() && !process::is_vfork_child() {
+            // Opened inside libc: what the number was before is past.
+            table::set(unsafe { file::descriptor(stream) }, Known::Unknown);
+        }
+        return stream;
+    };
+    let fd = open_any(libc::AT_FDCWD, path, access.flags, MODE, || kernel_open(path, access.flags));
+    if fd < 0 {
+        return std::ptr::null_mut();
+    }
+    serve(|| cookie::open(fd, access).inspect_err(|_| kernel::close(fd)))
+}
+
+fn kernel_open(path: *const c_char, flags: c_int) -> c_int {
+    serve(|| kernel::open(path, flags, MODE))
+}
+
+unsafe fn fdopen(real: FdopenFn, fd: c_int, mode: *const c_char) -> *mut FILE {
+    let ours = !process::is_vfork_child() && !matches!(Subject::of(fd), Subject::Plain);
+    match unsafe { access_of(mode) } {
+        Some(access) if ours => serve(|| {
+            permit(fd, access)?;
+            cookie::open(fd, access)
+        }),
+        _ => unsafe { real(fd, mode) },
+    }
+}
+
+/// Checks that the descriptor's access permits the stream's, and makes it append if the stream does.
+fn permit(fd: c_int, access: Access) -> Result<()> {
+    // SAFETY: borrowed for the call.
+    let fd = unsafe { rustix::fd::BorrowedFd::borrow_raw(fd) };
+    let has = rustix::fs::fcntl_getfl(fd)?;
+    let wants = OFlags::from_bits_retain(access.flags.cast_unsigned());
+    if has & OFlags::RWMODE != OFlags::RDWR && has & OFlags::RWMODE != wants & OFlags::RWMODE {
+        return Err(Errno::INVAL);
+    }
+    if wants.contains(OFlags::APPEND) && !has.contains(OFlags::APPEND) {
+        rustix::fs::fcntl_setfl(fd, has | OFlags::APPEND)?;
+    }
+    Ok(())
+}
+
+unsafe fn fclose(real: FcloseFn, stream: *mut FILE) -> c_int {
+    // One of ours closes its descriptor through us; the others inside libc.
+    if !stream.is_null() && !unsafe { cookie::is_ours(stream) } {
+        drop(table::forget(unsafe { file::descriptor(stream) }));
+    }
+    unsafe { real(stream) }
+}
+
+unsafe fn freopen(real: FreopenFn, path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
+    let Some(access) = (unsafe { access_of(mode) }) else { return unsafe { real(path, mode, stream) } };
+    let fd = unsafe { file::descriptor(stream) };
+    let ours = unsafe { cookie::is_ours(stream) };
+    let itself = FdPath::new(fd);
+    let name = if path.is_null() { itself.as_c_str().as_ptr() } else { path };
+    if !ours && !open::is_managed_name(name, access.flags) {
+        drop(table::forget(fd));
+        return unsafe { real(path, mode, stream) };
+    }
+    unsafe { file::flush(stream) };
+    let new = open_any(libc::AT_FDCWD, name, access.flags, MODE, || kernel_open(name, access.flags));
+    if new < 0 || !(ours || standard::is_standard(stream)) {
+        let error = if new < 0 { errno::get() } else { libc::ENOTSUP };
+        if new >= 0 {
+            notice::say("freopen of a stream on a file in a planned layout is not supported; use fopen");
+            unsafe { close_any(new) };
+        }
+        unsafe { fclose_any(stream) };
+        errno::set(error);
+        return std::ptr::null_mut();
+    }
+    // The stream keeps its descriptor, which then is the new file's.
+    let moved = unsafe { dup::dup2_any(new, fd) };
+    unsafe { close_any(new) };
+    if moved < 0 {
+        return std::ptr::null_mut();
+    }
+    if ours {
+        unsafe { cookie::reopen(stream, access) };
+        return stream;
+    }
+    // dup2 has put a stream of ours into the variable.
+    standard::of_descriptor(fd)
+}
+
+unsafe extern "C" {
+    /// Our own: these names resolve to this library.
+    #[link_name = "close"]
+    fn close_any(fd: c_int) -> c_int;
+    #[link_name = "fclose"]
+    fn fclose_any(stream: *mut FILE) -> c_int;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_mean_what_glibc_means() {
+        let flags = |mode: &CStr| Access::parse(mode).map(|access| access.flags);
+        assert_eq!(flags(c"r"), Some(libc::O_RDONLY));
+        assert_eq!(flags(c"rb+"), Some(libc::O_RDWR));
+        assert_eq!(flags(c"wx"), Some(libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_EXCL));
+        assert_eq!(flags(c"a+e"), Some(libc::O_RDWR | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC));
+        assert_eq!(flags(c"r,ccs=UTF-8+"), Some(libc::O_RDONLY));
+        assert_eq!(flags(c""), None);
+        assert_eq!(flags(c"+r"), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! `stdin`, `stdout` and `stderr` on managed files: `program > managed`, and the shells' dup2 before it.
+//!
+//! The three are variables; a program that has its own copy of one is not helped.
+
+use std::ffi::c_int;
+use std::ptr::{addr_of, addr_of_mut};
+
+use libc::FILE;
+
+use super::{Access, cookie, file};
+use crate::errno;
+use crate::subject::Subject;
+
+unsafe extern "C" {
+    static mut stdin: *mut FILE;
+    static mut stdout: *mut FILE;
+    static mut stderr: *mut FILE;
+}
+
+fn variable(fd: c_int) -> Option<*mut *mut FILE> {
+    // Only addresses.
+    match fd {
+        0 => Some(addr_of_mut!(stdin)),
+        1 => Some(addr_of_mut!(stdout)),
+        2 => Some(addr_of_mut!(stderr)),
+        _ => None,
+    }
+}
+
+/// The stream in the variable of this descriptor.
+pub fn of_descriptor(fd: c_int) -> *mut FILE {
+    // SAFETY: libc's variables.
+    variable(fd).map_or(std::ptr::null_mut(), |variable| unsafe { *variable })
+}
+
+/// Whether the stream is in one of the variables.
+pub fn is_standard(stream: *mut FILE) -> bool {
+    // SAFETY: as above.
+    unsafe { [*addr_of!(stdin), *addr_of!(stdout), *addr_of!(stderr)].contains(&stream) }
+}
+
+/// What a program was started with.
+pub fn at_start() {
+    (0..=2).for_each(descriptor_replaced);
+}
+
+/// A descriptor has become another file's: where that is a managed one, its standard stream becomes one of ours.
+pub fn descriptor_replaced(fd: c_int) {
+    let Some(variable) = variable(fd) else { return };
+    if Subject::managed(fd).is_none() {
+        return;
+    }
+    let before = errno::get();
+    let _ = errno::guarded(|| {
+        // SAFETY: libc's variables; a program that uses one in another thread during dup2 gets one of the two.
+        unsafe {
+            let old = *variable;
+            // A program may have put another stream there.
+            if !old.is_null() && file::descriptor(old) == fd && !cookie::is_ours(old) {
+                *variable = take_over(fd, old)?;
+            }
+        }
+        Ok(())
+    });
+    errno::set(before);
+}
+
+unsafe fn take_over(fd: c_int, old: *mut FILE) -> stripewise_sys::Result<*mut FILE> {
+    let access = if fd == 0 { Access::parse(c"r") } else { Access::parse(c"w") };
+    let new = cookie::open(fd, access.ok_or(stripewise_sys::Errno::INVAL)?)?;
+    // SAFETY: both are open; the caller replaces one by the other.
+    unsafe {
+        if fd == 2 {
+            libc::setvbuf(new, std::ptr::null_mut(), libc::_IONBF, 0);
+        }
+        // What the program has written and not flushed would go to the new file in libc, too.
+        let old = file::layout(old);
+        let pending = old.write_ptr.offset_from_unsigned(old.write_base);
+        if pending > 0 {
+            libc::fwrite(old.write_base.cast(), 1, pending, new);
+            old.write_ptr = old.write_base;
+        }
+    }
+    Ok(new)
+}

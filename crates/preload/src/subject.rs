@@ -1,0 +1,136 @@
+//! What a call on a descriptor has to do with.
+
+use std::ffi::c_int;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{OFlags, SeekFrom, fcntl_getfl, fstat, seek};
+use stripewise_datapath::LogicalFile;
+use stripewise_sys::{Errno, Result, Stat};
+
+use crate::entry::EntryRef;
+use crate::table::{self, Known};
+use crate::{process, state};
+
+/// What a descriptor refers to.
+pub enum Subject {
+    /// None of our business.
+    Plain,
+    /// A plain file whose calls are recorded.
+    Recorded(EntryRef),
+    /// The anchor of a managed file.
+    Managed(Managed),
+}
+
+/// A descriptor of a managed file.
+pub struct Managed {
+    fd: c_int,
+    entry: EntryRef,
+    anchor: Stat,
+}
+
+impl Subject {
+    /// Of a descriptor. Costs two loads for plain ones, and one fstat for managed ones: a descriptor that was closed
+    /// behind our back and now is another file's is noticed here.
+    #[inline]
+    pub fn of(fd: c_int) -> Self {
+        match table::tracked(fd) {
+            None => Self::Plain,
+            Some(entry) => Self::of_entry(fd, entry),
+        }
+    }
+
+    /// The managed file, for calls that are not recorded.
+    #[inline]
+    pub fn managed(fd: c_int) -> Option<Managed> {
+        match Self::of(fd) {
+            Self::Managed(managed) => Some(managed),
+            _ => None,
+        }
+    }
+
+    /// Of a descriptor that has this entry.
+    pub fn of_entry(fd: c_int, mut entry: EntryRef) -> Self {
+        loop {
+            if let Ok(None) = entry.file() {
+                return Self::Recorded(entry);
+            }
+            // A forked child has to be told before it touches a file.
+            let _ = state::runtime_if_used();
+            // SAFETY: borrowed for the call.
+            let Ok(anchor) = fstat(unsafe { BorrowedFd::borrow_raw(fd) }) else { return Self::Plain };
+            if entry.key() == (anchor.st_dev, anchor.st_ino) {
+                return Self::Managed(Managed { fd, entry, anchor });
+            }
+            if process::is_vfork_child() {
+                return Self::Plain;
+            }
+            table::set(fd, Known::Unknown);
+            match table::tracked(fd) {
+                None => return Self::Plain,
+                Some(other) => entry = other,
+            }
+        }
+    }
+}
+
+impl Managed {
+    /// The descriptor.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: it was open a moment ago; a program that closes it meanwhile gets EBADF, or what it deserves.
+        unsafe { BorrowedFd::borrow_raw(self.fd) }
+    }
+
+    /// The file.
+    ///
+    /// # Errors
+    /// It cannot be served: EIO.
+    pub fn file(&self) -> Result<&LogicalFile> {
+        self.entry.file()?.ok_or(Errno::IO)
+    }
+
+    /// The entry.
+    pub fn entry(&self) -> &EntryRef {
+        &self.entry
+    }
+
+    /// What the kernel says of the anchor.
+    pub fn anchor(&self) -> &Stat {
+        &self.anchor
+    }
+
+    /// The status flags; the kernel keeps them, also for other processes that share the descriptor.
+    ///
+    /// # Errors
+    /// EBADF for a descriptor with O_PATH.
+    pub fn flags(&self) -> Result<OFlags> {
+        let flags = fcntl_getfl(self.fd())?;
+        if flags.contains(OFlags::PATH) { Err(Errno::BADF) } else { Ok(flags) }
+    }
+
+    /// The file, for a call that changes it.
+    ///
+    /// # Errors
+    /// `refusal` when the descriptor is not open for writing.
+    pub fn writable(&self, refusal: Errno) -> Result<&LogicalFile> {
+        if self.flags()? & OFlags::RWMODE == OFlags::RDONLY { Err(refusal) } else { self.file() }
+    }
+
+    /// The descriptor's offset.
+    ///
+    /// # Errors
+    /// As lseek(2).
+    pub fn offset(&self) -> Result<u64> {
+        seek(self.fd(), SeekFrom::Current(0))
+    }
+
+    /// Sets the descriptor's offset.
+    ///
+    /// # Errors
+    /// As lseek(2).
+    pub fn set_offset(&self, offset: u64) -> Result<u64> {
+        if offset > i64::MAX as u64 {
+            return Err(Errno::INVAL);
+        }
+        seek(self.fd(), SeekFrom::Start(offset))
+    }
+}

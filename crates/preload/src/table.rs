@@ -1,0 +1,125 @@
+//! Descriptor number -> what the library knows about it. Lock-free.
+//!
+//! A slot is *unknown* (never seen, or closed), *plain* (none of our business) or refers to an [`Entry`]. Unknown
+//! descriptors are looked at when they are first used, which also finds those that were inherited through exec or came
+//! by a way that the library does not see.
+
+use std::ffi::{c_int, c_uint};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::adopt;
+use crate::chunks::Chunks;
+use crate::entry::{Entry, EntryRef};
+use crate::process;
+
+const UNKNOWN: usize = 0;
+const PLAIN: usize = 1;
+
+/// Descriptors from 2^20 on are plain for ever: managed ones are never put there.
+pub const LIMIT: usize = 1 << 20;
+
+static SLOTS: Chunks<AtomicUsize, 1024, { LIMIT / 1024 }> = Chunks::new();
+
+/// What a slot held.
+pub enum Known {
+    /// Nothing.
+    Unknown,
+    /// None of our business.
+    Plain,
+    /// This.
+    Entry(EntryRef),
+}
+
+/// The entry of a descriptor that is managed or recorded; `None` for all others, at the cost of two loads.
+#[inline]
+pub fn tracked(fd: c_int) -> Option<EntryRef> {
+    let slot = slot(fd)?;
+    let value = slot.load(Ordering::Acquire);
+    if value == PLAIN { None } else { look(fd, slot, value) }
+}
+
+#[cold]
+fn look(fd: c_int, slot: &AtomicUsize, mut value: usize) -> Option<EntryRef> {
+    loop {
+        match value {
+            PLAIN => return None,
+            UNKNOWN => return adopt::on_first_use(fd),
+            _ => {
+                let entry = EntryRef::try_from_static(entry_of(value));
+                let now = slot.load(Ordering::Acquire);
+                if now == value && entry.is_some() {
+                    return entry;
+                }
+                value = now;
+            }
+        }
+    }
+}
+
+/// What is known of a descriptor, without looking at the descriptor itself.
+pub fn known(fd: c_int) -> Known {
+    let Some(slot) = slot(fd) else { return Known::Plain };
+    loop {
+        let value = slot.load(Ordering::Acquire);
+        match value {
+            UNKNOWN => return Known::Unknown,
+            PLAIN => return Known::Plain,
+            _ => {
+                let entry = EntryRef::try_from_static(entry_of(value));
+                if let Some(entry) = entry.filter(|_| slot.load(Ordering::Acquire) == value) {
+                    return Known::Entry(entry);
+                }
+            }
+        }
+    }
+}
+
+/// Says what a descriptor is from now on, and returns what it was. Not to be called in a vfork child.
+pub fn set(fd: c_int, known: Known) -> Known {
+    let Some(slot) = slot(fd) else { return Known::Plain };
+    let value = match known {
+        Known::Unknown => UNKNOWN,
+        Known::Plain => PLAIN,
+        Known::Entry(entry) => std::ptr::from_ref(entry.into_static()) as usize,
+    };
+    match slot.swap(value, Ordering::AcqRel) {
+        UNKNOWN => Known::Unknown,
+        PLAIN => Known::Plain,
+        // SAFETY: the slot's reference, which the swap took out.
+        old => Known::Entry(unsafe { EntryRef::from_slot(entry_of(old)) }),
+    }
+}
+
+/// Forgets a descriptor that is about to be closed. A vfork child's descriptors are its own, but the table is its
+/// parent's: nothing changes there.
+#[inline]
+pub fn forget(fd: c_int) -> Option<EntryRef> {
+    let unknown = slot(fd)?.load(Ordering::Relaxed) == UNKNOWN;
+    if unknown || process::is_vfork_child() {
+        return None;
+    }
+    match set(fd, Known::Unknown) {
+        Known::Entry(entry) => Some(entry),
+        _ => None,
+    }
+}
+
+/// [`forget`]s all descriptors from `first` to `last`, and hands over those that had an entry.
+pub fn forget_range(first: c_uint, last: c_uint, mut gone: impl FnMut(EntryRef)) {
+    let last = (last as usize).min(LIMIT - 1);
+    for fd in (first as usize..=last).filter(|&fd| SLOTS.has(fd)) {
+        if let Some(entry) = forget(fd as c_int) {
+            gone(entry);
+        }
+    }
+}
+
+#[inline]
+fn slot(fd: c_int) -> Option<&'static AtomicUsize> {
+    SLOTS.get(usize::try_from(fd).ok()?)
+}
+
+fn entry_of(value: usize) -> &'static Entry {
+    // SAFETY: only `set` stores such values, and entries are never freed.
+    unsafe { &*(value as *const Entry) }
+}
