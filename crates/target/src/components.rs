@@ -215,14 +215,16 @@ impl ComponentSet {
         each_name(targets, |target, name| paths::remove(sys, target, id, name))
     }
 
-    /// chmod of all components and the manifest copy.
+    /// chmod of all components and the manifest copy; the latter stays readable and writable for its owner.
     ///
     /// # Errors
     /// The first failure; all were tried.
     pub fn set_mode(&self, mode: Mode) -> Result<(), TargetError> {
         each_name(&self.targets, |target, name| {
             paths::change(target, self.id, name, "chmod", |dir, path| {
-                self.sys.set_mode(Kind::Named(Some(dir), path), mode)
+                // The owner goes on using the copy for locks, also on a file that is read-only now.
+                let owner = if name == Name::Manifest { Mode::RUSR | Mode::WUSR } else { Mode::empty() };
+                self.sys.set_mode(Kind::Named(Some(dir), path), mode | owner)
             })
         })
     }
