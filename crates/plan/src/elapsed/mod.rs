@@ -14,7 +14,7 @@ mod estimate;
 mod replay;
 
 #[cfg(test)]
-mod oracle;
+pub(crate) mod oracle;
 #[cfg(test)]
 mod tests;
 

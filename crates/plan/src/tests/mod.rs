@@ -1,1 +1,103 @@
+//! Tests of planning, and the clusters and workloads that they share.
 
+mod grid;
+mod published;
+
+use stripewise_cluster::Cluster;
+use stripewise_model::{Access, Op};
+
+use crate::workload::{File, FileSet, Group, Request, Workload};
+
+/// `h` slow and `s` fast servers with one α and β each for everything.
+pub fn cluster(
+    h: (usize, f64, f64),
+    s: (usize, f64, f64),
+    capacities: (&str, &str),
+    network: (f64, f64),
+) -> Cluster {
+    let class = |name: &str, alpha: f64, beta: f64| {
+        let service = format!("{{ startup_s = {alpha:?}, per_byte_s = {beta:?} }}");
+        let by_access = format!("{{ random = {service}, sequential = {service} }}");
+        format!("[class.{name}]\nread = {by_access}\nwrite = {by_access}\n")
+    };
+    let tier = |name: &str, count: usize, capacity: &str| {
+        let servers: Vec<String> = (0..count).map(|i| format!("\"/{name}{i}\"")).collect();
+        format!(
+            "[[tier]]\nname = \"{name}\"\nclass = \"{name}\"\ndriver = \"dirs\"\nservers = [{}]\n\
+             capacity_per_server = \"{capacity}\"\n",
+            servers.join(", ")
+        )
+    };
+    let mut text = format!("[network]\nestablish_s = {:?}\nper_byte_s = {:?}\n", network.0, network.1);
+    for (name, (count, alpha, beta), capacity) in [("hdd", h, capacities.0), ("ssd", s, capacities.1)] {
+        if count > 0 {
+            text += &class(name, alpha, beta);
+            text += &tier(name, count, capacity);
+        }
+    }
+    Cluster::parse(&text, "test").unwrap()
+}
+
+/// A small deterministic generator (SplitMix64).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, (self.next() % (i as u64 + 1)) as usize);
+        }
+    }
+}
+
+/// In which order processes access their part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// One file; every request anywhere.
+    Random,
+    /// One file; every process goes through a segment of its own.
+    Segmented,
+    /// One file; the processes' requests interleave.
+    Strided,
+    /// Every process goes through a file of its own.
+    FilePerProcess,
+}
+
+/// `procs` processes, two per node, move `per_process` requests of `size` bytes each.
+pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) -> Workload {
+    let total = u64::from(procs) * per_process;
+    let mut blocks: Vec<u64> = (0..total).collect();
+    Random(42).shuffle(&mut blocks);
+    let mut sample = Vec::new();
+    for i in 0..per_process {
+        for process in 0..procs {
+            let rank = u64::from(process);
+            let (file, block) = match pattern {
+                Pattern::Random => (0, blocks[(i * u64::from(procs) + rank) as usize]),
+                Pattern::Segmented => (0, rank * per_process + i),
+                Pattern::Strided => (0, i * u64::from(procs) + rank),
+                Pattern::FilePerProcess => (process, i),
+            };
+            sample.push(Request { process, file, offset: block * size, size });
+        }
+    }
+    let private = pattern == Pattern::FilePerProcess && procs > 1;
+    let files = if pattern == Pattern::FilePerProcess { procs } else { 1 };
+    let file = |n| File { name: format!("/data/out.{n}"), size: total * size / u64::from(files) };
+    let access = match pattern {
+        Pattern::Random | Pattern::Strided => Access::Random,
+        Pattern::Segmented | Pattern::FilePerProcess => Access::Sequential,
+    };
+    let group =
+        Group { op, access, procs, procs_per_node: procs.min(2), count: total, bytes: total * size, sample };
+    let files = (0..files).map(file).collect();
+    let set = FileSet { pattern: "/data/out.<n>".into(), files, groups: vec![group], private };
+    Workload { file_sets: vec![set] }
+}
