@@ -11,8 +11,7 @@
 //! are free, and so is the network (e and t).
 //!
 //! What an emulated server cannot show: latencies of single requests (sleeping is exact to tens of µs only; see
-//! [`pace`] for how throughput is right all the same), and time that a client thinks for less than 2 ms between two
-//! requests.
+//! [`pace`] for how throughput is right all the same), and time below 1 ms that a client takes between two requests.
 
 pub mod pace;
 mod state;
@@ -97,6 +96,9 @@ const SERVICE_NS_MAX: f64 = 3600e9;
 
 fn service_ns(service: &Service, bytes: u64) -> u64 {
     let ns = (service.busy_s(bytes) * 1e9).round();
-    // Casting saturates, and makes 0 of NaN.
-    ns.min(SERVICE_NS_MAX) as u64
+    // Casting makes 0 of what is negative.
+    if ns.is_nan() { 0 } else { ns.min(SERVICE_NS_MAX) as u64 }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,9 @@
 //! When a request to emulated servers arrives, and waiting until it ends.
 //!
-//! A thread that sleeps until a request's end wakes up some tens of µs late, more on a busy machine; a closed loop would
-//! lose that on every request. So each thread has a *virtual clock*: a request that comes within 2 ms of the
-//! last one's end is taken to have arrived exactly then. A thread that lags behind catches up by not sleeping.
+//! A thread that sleeps until a request's end wakes up some tens of µs late, and ms late on a busy machine; a closed loop
+//! would lose that on every request. So each thread has a *virtual clock*, which is behind the real one by what it
+//! overslept, and stands still while the thread prepares its next request, if that takes less than 1 ms. A thread that
+//! lags behind catches up by not sleeping.
 
 use std::cell::Cell;
 
@@ -12,12 +13,22 @@ use crate::ComponentSet;
 
 use super::Server;
 
-/// A request that comes later than this after the last one's end arrives when it comes.
-pub const RECENT_NS: u64 = 2_000_000;
+/// What a thread may do between two requests without its virtual clock going on.
+pub const PREPARE_NS_MAX: u64 = 1_000_000;
+/// How far a virtual clock may be behind: longer than any thread waits for a CPU, much shorter than any measurement.
+pub const LAG_NS_MAX: u64 = 20_000_000;
+
+/// The last request of a thread, CLOCK_MONOTONIC ns.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    /// When it ended at the servers.
+    end_ns: u64,
+    /// When the thread went on.
+    returned_ns: u64,
+}
 
 thread_local! {
-    /// When this thread's last request ended, CLOCK_MONOTONIC ns.
-    static LAST_END_NS: Cell<u64> = const { Cell::new(0) };
+    static LAST: Cell<Last> = const { Cell::new(Last { end_ns: 0, returned_ns: 0 }) };
 }
 
 /// The reservations of one request.
@@ -31,7 +42,7 @@ impl Pace {
     /// A request of the calling thread arrives; `None` when no component of the set is emulated.
     pub fn begin(set: &ComponentSet, sys: &dyn Sys) -> Option<Self> {
         set.is_emulated().then(|| {
-            let arrival_ns = arrival_ns(LAST_END_NS.get(), sys.now_ns());
+            let arrival_ns = LAST.get().next_arrival_ns(sys.now_ns());
             Self { arrival_ns, end_ns: arrival_ns }
         })
     }
@@ -44,14 +55,15 @@ impl Pace {
     /// Returns when the last reservation ends.
     pub fn wait(self, sys: &dyn Sys) {
         sys.sleep_until_ns(self.end_ns);
-        LAST_END_NS.set(self.end_ns);
+        LAST.set(Last { end_ns: self.end_ns, returned_ns: sys.now_ns() });
     }
 }
 
-fn arrival_ns(last_end_ns: u64, now_ns: u64) -> u64 {
-    match now_ns.checked_sub(last_end_ns) {
-        Some(gap) if gap < RECENT_NS => last_end_ns,
-        _ => now_ns,
+impl Last {
+    fn next_arrival_ns(self, now_ns: u64) -> u64 {
+        let between_ns = now_ns.saturating_sub(self.returned_ns);
+        let counted_ns = if between_ns < PREPARE_NS_MAX { 0 } else { between_ns };
+        (self.end_ns + counted_ns).clamp(now_ns.saturating_sub(LAG_NS_MAX), now_ns)
     }
 }
 
@@ -59,14 +71,26 @@ fn arrival_ns(last_end_ns: u64, now_ns: u64) -> u64 {
 mod tests {
     use super::*;
 
+    const MS: u64 = 1_000_000;
+
     #[test]
-    fn recent_requests_arrive_when_the_last_one_ended() {
-        let (last, recent) = (1_000_000_000, RECENT_NS);
-        assert_eq!(arrival_ns(last, last), last);
-        assert_eq!(arrival_ns(last, last + recent - 1), last);
-        assert_eq!(arrival_ns(last, last + recent), last + recent);
-        // A clock from another boot or a thread that never waited.
-        assert_eq!(arrival_ns(last, 5), 5);
-        assert_eq!(arrival_ns(0, last), last);
+    fn the_virtual_clock_is_behind_by_what_was_overslept() {
+        let last = Last { end_ns: 1000 * MS, returned_ns: 1003 * MS };
+        assert_eq!(last.next_arrival_ns(1003 * MS), 1000 * MS);
+        assert_eq!(last.next_arrival_ns(1003 * MS + PREPARE_NS_MAX - 1), 1000 * MS);
+        assert_eq!(last.next_arrival_ns(1010 * MS), 1007 * MS);
+        let prompt = Last { end_ns: 1000 * MS, returned_ns: 1000 * MS };
+        assert_eq!(prompt.next_arrival_ns(1010 * MS), 1010 * MS);
+    }
+
+    #[test]
+    fn it_is_never_far_behind_and_never_ahead() {
+        let late = Last { end_ns: 1000 * MS, returned_ns: 2000 * MS };
+        assert_eq!(late.next_arrival_ns(2000 * MS), 2000 * MS - LAG_NS_MAX);
+        let never = Last { end_ns: 0, returned_ns: 0 };
+        assert_eq!(never.next_arrival_ns(5000 * MS), 5000 * MS);
+        // A forked child of a thread that was waiting.
+        let ahead = Last { end_ns: 3000 * MS, returned_ns: 3000 * MS };
+        assert_eq!(ahead.next_arrival_ns(2000 * MS), 2000 * MS);
     }
 }

@@ -176,21 +176,27 @@ fn own_threads_block_all_signals_and_are_started_when_needed() {
     assert!(fan_out.threads.is_unused(), "one piece needs no thread");
     write(&fan_out, &set, &mut [1; 8], &[(0, 0, 4), (1, 0, 4)]);
     assert!(!fan_out.threads.is_unused());
-    let mut seen = 0;
-    for task in std::fs::read_dir("/proc/self/task").unwrap() {
+    // A thread gets its name a moment after it was started.
+    let found = (0..1000).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        blocked_signals_of("stripewise-io")
+    });
+    // SIGKILL and SIGSTOP cannot be blocked, and the C library keeps 32 and 33 for itself.
+    let cannot = [9, 19, 32, 33].iter().fold(0u64, |bits, signal| bits | 1 << (signal - 1));
+    assert_eq!(found.map(|blocked| blocked | cannot), Some(u64::MAX));
+}
+
+/// The signals that the first thread of this process with that name blocks, bit n - 1 for signal n.
+fn blocked_signals_of(name: &str) -> Option<u64> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let text = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+    let of_name = |task: std::io::Result<std::fs::DirEntry>| {
         let path = task.unwrap().path();
-        let text = |file: &str| std::fs::read_to_string(path.join(file)).unwrap_or_default();
-        if text("comm").trim() == "stripewise-io" {
-            let status = text("status");
-            let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
-            let blocked = u64::from_str_radix(blocked.trim(), 16).unwrap();
-            // SIGKILL and SIGSTOP cannot be blocked, and the C library keeps 32 and 33 for itself.
-            let cannot = [9, 19, 32, 33].iter().fold(0u64, |bits, signal| bits | 1 << (signal - 1));
-            assert_eq!(blocked | cannot, u64::MAX, "{blocked:x}");
-            seen += 1;
-        }
-    }
-    assert!(seen > 0);
+        let status = text(path.join("status"));
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
+        (text(path.join("comm")).trim() == name).then(|| u64::from_str_radix(blocked.trim(), 16).unwrap())
+    };
+    tasks.filter_map(of_name).next()
 }
 
 #[test]

@@ -1,0 +1,119 @@
+//! One request over several servers: io_uring against threads against one after the other.
+//!
+//! `cargo bench -p stripewise-target --bench fanout [-- DIRECTORY]` prints the tables of `bench/results.d/fanout.md`.
+//! All components lie on the disk of DIRECTORY (default: the temporary directory), so this shows what the engines cost and
+//! how deep they keep one disk's queue, not the sum of several disks.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use stripewise_sys::{Mode, OFlags, Real, SysRef};
+use stripewise_target::{ComponentSet, Engine, FanOut, FileId, Opening, Piece, Target};
+
+const SERVERS: usize = 8;
+const PIECE_BYTES_MAX: usize = 4 << 20;
+const ENGINES: [(&str, Engine); 4] = [
+    ("serial", Engine::Serial),
+    ("threads", Engine::Threads),
+    ("uring", Engine::Uring),
+    ("auto", Engine::Auto),
+];
+
+/// Where the bytes come from or go to.
+#[derive(Clone, Copy, PartialEq)]
+enum Storage {
+    /// In the page cache.
+    Cached,
+    /// Not in the page cache (dropped before every request, outside the measured time).
+    Cold,
+    /// O_DIRECT.
+    Direct,
+}
+
+/// Memory aligned for O_DIRECT.
+#[derive(Clone)]
+#[repr(align(4096))]
+struct Page([u8; 4096]);
+
+fn main() {
+    let base = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).map(PathBuf::from);
+    let base = base.unwrap_or_else(std::env::temp_dir);
+    let dir = tempfile::tempdir_in(base).expect("a directory");
+    let sys: SysRef = Arc::new(Real);
+    let targets: Vec<_> = (0..SERVERS).map(|index| target(&sys, dir.path(), index)).collect();
+    let id = FileId::random(sys.as_ref()).expect("random bytes");
+    let mode = Mode::RUSR | Mode::WUSR;
+    let cached = ComponentSet::create(&sys, targets.clone(), id, mode).expect("components");
+    let direct = Opening { read_only: false, flags: OFlags::DIRECT };
+    let direct = ComponentSet::open(&sys, targets, id, direct).expect("O_DIRECT");
+    let mut memory = vec![Page([1; 4096]); SERVERS * PIECE_BYTES_MAX / 4096];
+    let fan_out = FanOut::new(sys, Engine::Serial);
+    let all = pieces(&mut memory, SERVERS, PIECE_BYTES_MAX);
+    request(&fan_out, &cached, true, &all);
+    cached.sync(&fan_out, false).expect("synced");
+    for (name, storage, set, write) in [
+        ("page cache, read", Storage::Cached, &cached, false),
+        ("page cache, write", Storage::Cached, &cached, true),
+        ("not cached, read", Storage::Cold, &cached, false),
+        ("O_DIRECT, read", Storage::Direct, &direct, false),
+        ("O_DIRECT, write", Storage::Direct, &direct, true),
+    ] {
+        println!("\n{name}: median µs of one request\n");
+        println!("| pieces | of | serial | threads | uring | auto |\n|---|---|---|---|---|---|");
+        for count in [1, 2, 4, 8] {
+            for len in [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20] {
+                let pieces = pieces(&mut memory, count, len);
+                let row: Vec<String> = ENGINES
+                    .iter()
+                    .map(|&(_, engine)| {
+                        let fan_out = FanOut::new(Arc::new(Real), engine);
+                        format!("{:.1}", median_us(&fan_out, set, write, storage, &pieces))
+                    })
+                    .collect();
+                println!("| {count} | {} KiB | {} |", len >> 10, row.join(" | "));
+            }
+        }
+    }
+}
+
+fn target(sys: &SysRef, dir: &Path, index: usize) -> Arc<Target> {
+    let path = dir.join(format!("t{index}"));
+    std::fs::create_dir(&path).expect("a new directory");
+    Arc::new(Target::prepare(sys, &path, &format!("t/{index}")).expect("a target"))
+}
+
+fn pieces(memory: &mut [Page], count: usize, len: usize) -> Vec<Piece> {
+    let base = memory.as_mut_ptr().cast::<u8>();
+    (0..count)
+        .map(|index| Piece { component: index as u32, offset: 0, base: base.wrapping_add(index * len), len })
+        .collect()
+}
+
+fn request(fan_out: &FanOut, set: &ComponentSet, write: bool, pieces: &[Piece]) {
+    // SAFETY: the pieces lie in the memory of `main`.
+    let outcomes = unsafe { if write { fan_out.write(set, pieces) } else { fan_out.read(set, pieces) } };
+    assert!(outcomes.iter().zip(pieces).all(|(outcome, piece)| outcome.done == piece.len));
+}
+
+fn median_us(fan_out: &FanOut, set: &ComponentSet, write: bool, storage: Storage, pieces: &[Piece]) -> f64 {
+    request(fan_out, set, write, pieces);
+    let mut times_us = Vec::new();
+    let began = Instant::now();
+    while times_us.len() < 5 || began.elapsed() < Duration::from_millis(100) {
+        if storage == Storage::Cold {
+            (0..set.len()).for_each(|index| drop_cache(set.fd(index).expect("open")));
+        }
+        let request_began = Instant::now();
+        request(fan_out, set, write, pieces);
+        times_us.push(request_began.elapsed().as_secs_f64() * 1e6);
+    }
+    times_us.sort_by(f64::total_cmp);
+    times_us[times_us.len() / 2]
+}
+
+fn drop_cache(fd: BorrowedFd<'_>) {
+    // SAFETY: advice about an open file.
+    unsafe { libc::posix_fadvise(fd.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+}
