@@ -1,8 +1,28 @@
-//! Results of measurements ([`Results`]), and one self-contained HTML page of what an application does, how its
-//! files are laid out, and what was predicted and measured.
+//! Results of measurements ([`Results`]), and one self-contained HTML page ([`render`]) of what an application does,
+//! how its files are laid out, and what was predicted and measured.
 //!
-//! Pure: data in, text out. No I/O, no clock; the same input gives the same bytes.
+//! Pure: data in, text out. No I/O, no clock; the same input gives the same bytes. All types are plain values.
+//!
+//! ```text
+//! let summary = Summary::of(&trace)?;
+//! let mut collector = Collector::new("t.parquet", trace.meta(), trace.processes(), summary);
+//! while let Some(batch) = requests.next_batch()? { collector.add(batch.requests); }
+//! let activities = [collector.finish()];
+//! let plans = [PlanView::new("plan.toml", plan, &activities)];
+//! let html = render(&Report { activities: &activities, plans: &plans, results: Some(&results), .. });
+//! ```
 
+pub mod activity;
+mod density;
+mod draw;
+mod html;
+mod page;
 pub mod results;
+mod ticks;
+pub mod units;
+mod view;
 
+pub use activity::{Activity, Collector};
+pub use page::render;
 pub use results::{Candidate, Machine, Results, ResultsError, Servers, Workload};
+pub use view::{PlanView, Report, RuleDetails};

@@ -1,0 +1,26 @@
+//! Writes the page with made-up data to standard output, to look at it in a browser while working on it:
+//! `cargo run -p stripewise-report --example sample > /tmp/sample.html`
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use stripewise_report::{PlanView, Report, render};
+
+fn main() {
+    let directory = tempfile::tempdir().expect("a directory for the trace");
+    let activities = [common::Sample::default().activity(directory.path())];
+    let mut view = PlanView::new("plan.toml", common::plan(), &activities);
+    view.details[0].candidates = common::results().workloads.remove(0).candidates;
+    view.details[0].candidates.iter_mut().for_each(|candidate| candidate.measured_s.clear());
+    view.details[0].native = vec![("Lustre".into(), vec!["lfs setstripe -c 4 -S 128K -p hdd /data".into()])];
+    let results = common::results();
+    let report = Report {
+        date: "2026-11-21T02:00:00Z",
+        command: "stripewise report -t sample.trace -p plan.toml -r results.json",
+        version: "0.1.0",
+        activities: &activities,
+        plans: &[view],
+        results: Some(&results),
+    };
+    print!("{}", render(&report));
+}

@@ -1,0 +1,213 @@
+//! Numbers for people: at most four digits that count, with a unit behind a space that no line breaks at.
+
+/// No-break.
+const SPACE: char = '\u{a0}';
+
+/// Bytes with a binary unit: `64 KiB`, `1.5 GiB`.
+pub fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut unit = 0;
+    let mut value = bytes as f64;
+    // 1023.96 of a unit would be printed as 1024: that is 1 of the next.
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{}{SPACE}{}", digits(value, 4), UNITS[unit])
+}
+
+/// Bytes per second: `85 MiB/s`.
+pub fn bytes_per_s(rate: f64) -> String {
+    format!("{}/s", bytes(rate.round() as u64))
+}
+
+/// Seconds with a decimal unit: `12.3 µs`, `850 ms`, `1.52 s`; hours and more stay seconds.
+pub fn seconds(seconds: f64) -> String {
+    let magnitude = seconds.abs();
+    if magnitude >= 0.99995 || magnitude == 0.0 {
+        format!("{}{SPACE}s", digits(seconds, 4))
+    } else if magnitude >= 0.99995e-3 {
+        format!("{}{SPACE}ms", digits(seconds * 1e3, 4))
+    } else if magnitude >= 0.99995e-6 {
+        format!("{}{SPACE}µs", digits(seconds * 1e6, 4))
+    } else {
+        format!("{}{SPACE}ns", digits(seconds * 1e9, 4))
+    }
+}
+
+/// How to print times that stand beside one another: all in one unit, with as many decimals.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Clock {
+    unit: &'static str,
+    per_s: f64,
+    decimals: usize,
+}
+
+impl Clock {
+    /// For times up to `largest_s`, which gets four digits.
+    pub fn up_to(largest_s: f64) -> Self {
+        let units = [("s", 1.0), ("ms", 1e3), ("µs", 1e6)];
+        let fits = units.into_iter().find(|(_, per_s)| largest_s * per_s >= 0.1);
+        let (unit, per_s) = fits.unwrap_or(if largest_s > 0.0 { ("ns", 1e9) } else { ("s", 1.0) });
+        let largest = largest_s * per_s;
+        let before_point = if largest < 1.0 { 1 } else { largest.log10().floor() as usize + 1 };
+        Self { unit, per_s, decimals: 4usize.saturating_sub(before_point) }
+    }
+
+    /// A time.
+    pub fn print(&self, seconds: f64) -> String {
+        format!("{:.*}{SPACE}{}", self.decimals, seconds * self.per_s, self.unit)
+    }
+}
+
+/// A whole number, thousands set apart: `10 000 000` (with narrow no-break spaces).
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() * 2);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A share or an error as per cent, without sign: `12.5 %`.
+pub fn percent(share: f64) -> String {
+    format!("{}{SPACE}%", fixed(share * 100.0))
+}
+
+/// A deviation as per cent, with sign: `+12.5 %`, `−3 %`.
+pub fn signed_percent(share: f64) -> String {
+    let text = percent(share.abs());
+    match share < 0.0 {
+        _ if text == percent(0.0) => text,
+        true => format!("\u{2212}{text}"),
+        false => format!("+{text}"),
+    }
+}
+
+/// A plain number.
+pub fn number(value: f64) -> String {
+    digits(value, 4)
+}
+
+/// A factor: `1.73×`.
+pub fn factor(factor: f64) -> String {
+    format!("{}×", digits(factor, 3))
+}
+
+/// `one`, or `N many`, by number: `1 file`, `20 files`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{}{SPACE}{}", count(number), if number == 1 { one } else { many })
+}
+
+/// Seconds since 1970 as RFC 3339, UTC: `2026-11-21T01:00:00Z`.
+pub fn utc(unix_s: u64) -> String {
+    let (days, second) = (unix_s / 86400, unix_s % 86400);
+    // Days since 0000-03-01, so that the leap day is the last of its year; eras of 400 years are all alike.
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let (month, next_year) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = era * 400 + year_of_era + next_year;
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// One decimal below 100, none from there on; no trailing zero.
+fn fixed(value: f64) -> String {
+    let text = if value.abs() < 99.95 { format!("{value:.1}") } else { format!("{value:.0}") };
+    trimmed(text)
+}
+
+/// `value` with at most `digits` significant digits (more where they stand before the point), no trailing zeros.
+fn digits(value: f64, digits: usize) -> String {
+    let before_point = if value.abs() < 1.0 { 1 } else { value.abs().log10().floor() as usize + 1 };
+    let decimals = digits.saturating_sub(before_point);
+    trimmed(format!("{value:.decimals$}"))
+}
+
+fn trimmed(text: String) -> String {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: String) -> String {
+        text.replace(SPACE, " ")
+    }
+
+    #[test]
+    fn bytes_take_the_unit_that_fits() {
+        for (value, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1 KiB"),
+            (1536, "1.5 KiB"),
+            (65536, "64 KiB"),
+            ((1 << 20) - 1, "1 MiB"),
+            (u64::MAX, "16 EiB"),
+        ] {
+            assert_eq!(plain(bytes(value)), text);
+        }
+        assert_eq!(plain(bytes_per_s(85.0 * 1048576.0)), "85 MiB/s");
+    }
+
+    #[test]
+    fn seconds_take_the_unit_that_fits() {
+        for (value, text) in [
+            (0.0, "0 s"),
+            (1338.573, "1339 s"),
+            (1.5234, "1.523 s"),
+            (0.85, "850 ms"),
+            (3.0e-4, "300 µs"),
+            (7.95e-9, "7.95 ns"),
+            (0.99999, "1 s"),
+            (123456.7, "123457 s"),
+        ] {
+            assert_eq!(plain(seconds(value)), text);
+        }
+    }
+
+    #[test]
+    fn times_beside_one_another_have_one_unit() {
+        let print = |largest: f64| [largest, largest / 3.0].map(|s| plain(Clock::up_to(largest).print(s)));
+        assert_eq!(print(1338.573), ["1339 s", "446 s"]);
+        assert_eq!(print(2.61), ["2.610 s", "0.870 s"]);
+        assert_eq!(print(0.15), ["0.150 s", "0.050 s"]);
+        assert_eq!(print(0.015), ["15.00 ms", "5.00 ms"]);
+        assert_eq!(print(0.0), ["0.000 s", "0.000 s"]);
+    }
+
+    #[test]
+    fn dates() {
+        for (unix_s, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (951_868_799, "2000-02-29T23:59:59Z"),
+            (951_868_800, "2000-03-01T00:00:00Z"),
+            (1_795_222_800, "2026-11-21T01:00:00Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(utc(unix_s), text);
+        }
+    }
+
+    #[test]
+    fn other_numbers() {
+        assert_eq!(count(10_000_000), "10\u{202f}000\u{202f}000");
+        assert_eq!(count(999), "999");
+        assert_eq!(plain(percent(0.125)), "12.5 %");
+        assert_eq!(plain(signed_percent(-0.03)), "\u{2212}3 %");
+        assert_eq!(plain(signed_percent(0.00001)), "0 %");
+        assert_eq!(factor(1.734), "1.73×");
+        assert_eq!(plain(counted(1, "file", "files")), "1 file");
+    }
+}
