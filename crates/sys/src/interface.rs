@@ -93,6 +93,15 @@ pub trait Sys: Send + Sync {
     /// As [`Sys::pread`] for every vector.
     unsafe fn preadv(&self, fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64) -> Result<usize>;
 
+    /// preadv2(2) with RWF_NOWAIT: reads what is in the page cache. EAGAIN when the first byte is not; EOPNOTSUPP where the
+    /// file system cannot tell.
+    ///
+    /// # Safety
+    /// As [`Sys::preadv`].
+    unsafe fn preadv_cached(&self, _fd: BorrowedFd<'_>, _vectors: &[IoVec], _offset: u64) -> Result<usize> {
+        Err(crate::Errno::OPNOTSUPP)
+    }
+
     /// pwritev(2), at most [`crate::raw::IOV_MAX`] vectors.
     ///
     /// # Safety

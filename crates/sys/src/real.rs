@@ -54,6 +54,11 @@ impl Sys for Real {
         retry_on_intr(|| unsafe { raw::preadv(fd, vectors, offset, 0) })
     }
 
+    unsafe fn preadv_cached(&self, fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64) -> Result<usize> {
+        // SAFETY: as promised by the caller.
+        unsafe { raw::preadv(fd, vectors, offset, libc::RWF_NOWAIT as u32) }
+    }
+
     unsafe fn pwritev(&self, fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64) -> Result<usize> {
         // SAFETY: as promised by the caller.
         retry_on_intr(|| unsafe { raw::pwritev(fd, vectors, offset, 0) })

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::io::Errno;
 use rustix::io_uring::{
     IORING_OFF_SQ_RING, IORING_OFF_SQES, IoringEnterFlags, IoringFeatureFlags, IoringFsyncFlags, IoringOp,
-    IoringSqeFlags, addr_or_splice_off_in_union, io_uring_cqe, io_uring_enter, io_uring_params, io_uring_ptr,
-    io_uring_setup, io_uring_sqe, io_uring_user_data, len_union, off_or_addr2_union, op_flags_union,
+    addr_or_splice_off_in_union, io_uring_cqe, io_uring_enter, io_uring_params, io_uring_ptr, io_uring_setup,
+    io_uring_sqe, io_uring_user_data, len_union, off_or_addr2_union, op_flags_union,
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -41,8 +41,6 @@ pub struct Entry<'a> {
     pub vectors: &'a [IoVec],
     /// Where in the file, bytes.
     pub offset: u64,
-    /// Hands the entry to a kernel worker at once, instead of first trying without blocking in the calling thread.
-    pub in_worker: bool,
 }
 
 /// What became of an entry.
@@ -98,12 +96,13 @@ impl Ring {
     /// A ring for batches of up to `capacity` entries (rounded up to a power of two by the kernel).
     ///
     /// # Errors
-    /// ENOSYS, EPERM, EACCES where io_uring is absent or not permitted; ENOMEM under a small limit of locked memory.
+    /// ENOSYS, EPERM, EACCES where io_uring is absent, too old (before Linux 5.12) or not permitted; ENOMEM under a small limit of locked memory.
     pub fn new(capacity: u32) -> Result<Self> {
         let mut params = io_uring_params::default();
         // SAFETY: sets up a new ring.
         let fd = Fd::adopt(unsafe { io_uring_setup(capacity, &mut params)? })?;
-        if !params.features.contains(IoringFeatureFlags::SINGLE_MMAP) {
+        // Before Linux 5.12 the workers were no threads of the process, with the troubles that brought.
+        if !params.features.contains(IoringFeatureFlags::SINGLE_MMAP | IoringFeatureFlags::NATIVE_WORKERS) {
             return Err(Errno::NOSYS);
         }
         let completions = params.cq_off.cqes as usize + params.cq_entries as usize * size_of::<io_uring_cqe>();
@@ -214,13 +213,11 @@ fn submission(entry: &Entry<'_>, index: u32) -> io_uring_sqe {
         Action::SyncData => IoringFsyncFlags::DATASYNC,
         _ => IoringFsyncFlags::empty(),
     };
-    let flags = if entry.in_worker { IoringSqeFlags::ASYNC } else { IoringSqeFlags::empty() };
     // The kernel refuses a sync with an address.
     let vectors = if entry.vectors.is_empty() { std::ptr::null() } else { entry.vectors.as_ptr() };
     let vectors = io_uring_ptr::new(vectors.cast_mut().cast());
     io_uring_sqe {
         opcode,
-        flags,
         fd: entry.fd,
         off_or_addr2: off_or_addr2_union { off: entry.offset },
         addr_or_splice_off_in: addr_or_splice_off_in_union { addr: vectors },
@@ -261,8 +258,7 @@ mod tests {
         for round in 0..10u8 {
             let (mut one, mut two) = (vec![round; 5000], vec![round + 100; 3000]);
             let (first, second) = ([vector(&mut one)], [vector(&mut two)]);
-            let entry =
-                |vectors, offset, action, fd| Entry { action, fd, vectors, offset, in_worker: round % 2 == 0 };
+            let entry = |vectors, offset, action, fd| Entry { action, fd, vectors, offset };
             let batch = [
                 entry(&first[..], 0, Action::Write, fd),
                 entry(&second, 5000, Action::Write, fd),

@@ -49,14 +49,16 @@ fn main() {
     let dir = tempfile::tempdir_in("/dev/shm").expect("a directory in memory");
     let sys: SysRef = Arc::new(Real);
     let targets: Vec<_> = (0..SERVERS).map(|index| target(&sys, dir.path(), index)).collect();
-    println!("| clients | request | over | op | startup ms | analytic s | median error | range |");
-    println!("|---|---|---|---|---|---|---|---|");
+    println!(
+        "| clients | request | over | op | startup ms | analytic s | median error | range | share of the sum |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
     for case in cases() {
         let mut errors: Vec<f64> =
             (0..runs).map(|_| measure(&sys, dir.path(), &targets, &case) / case.analytic_s() - 1.0).collect();
         errors.sort_by(f64::total_cmp);
         println!(
-            "| {} | {} KiB | {} | {} | {} | {:.2} | {:+.2} % | {:+.2} .. {:+.2} % |",
+            "| {} | {} KiB | {} | {} | {} | {:.2} | {:+.2} % | {:+.2} .. {:+.2} % | {:.1} % |",
             case.clients,
             case.bytes >> 10,
             if case.spread { "4 servers" } else { "1 server each" },
@@ -66,6 +68,8 @@ fn main() {
             errors[runs / 2] * 100.0,
             errors[0] * 100.0,
             errors[runs - 1] * 100.0,
+            // Of the throughput of all servers working all the time.
+            100.0 / (1.0 + errors[runs / 2]),
         );
     }
 }

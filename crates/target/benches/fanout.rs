@@ -14,6 +14,8 @@ use stripewise_target::{ComponentSet, Engine, FanOut, FileId, Opening, Piece, Ta
 
 const SERVERS: usize = 8;
 const PIECE_BYTES_MAX: usize = 4 << 20;
+/// For O_DIRECT.
+const ALIGNMENT: usize = 4096;
 const ENGINES: [(&str, Engine); 4] = [
     ("serial", Engine::Serial),
     ("threads", Engine::Threads),
@@ -32,11 +34,6 @@ enum Storage {
     Direct,
 }
 
-/// Memory aligned for O_DIRECT.
-#[derive(Clone)]
-#[repr(align(4096))]
-struct Page([u8; 4096]);
-
 fn main() {
     let base = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).map(PathBuf::from);
     let base = base.unwrap_or_else(std::env::temp_dir);
@@ -48,9 +45,11 @@ fn main() {
     let cached = ComponentSet::create(&sys, targets.clone(), id, mode).expect("components");
     let direct = Opening { read_only: false, flags: OFlags::DIRECT };
     let direct = ComponentSet::open(&sys, targets, id, direct).expect("O_DIRECT");
-    let mut memory = vec![Page([1; 4096]); SERVERS * PIECE_BYTES_MAX / 4096];
+    let mut memory = vec![1u8; SERVERS * PIECE_BYTES_MAX + ALIGNMENT];
+    let aligned = memory.as_ptr().align_offset(ALIGNMENT);
+    let memory = &mut memory[aligned..];
     let fan_out = FanOut::new(sys, Engine::Serial);
-    let all = pieces(&mut memory, SERVERS, PIECE_BYTES_MAX);
+    let all = pieces(memory, SERVERS, PIECE_BYTES_MAX);
     request(&fan_out, &cached, true, &all);
     cached.sync(&fan_out, false).expect("synced");
     for (name, storage, set, write) in [
@@ -64,7 +63,7 @@ fn main() {
         println!("| pieces | of | serial | threads | uring | auto |\n|---|---|---|---|---|---|");
         for count in [1, 2, 4, 8] {
             for len in [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20] {
-                let pieces = pieces(&mut memory, count, len);
+                let pieces = pieces(memory, count, len);
                 let row: Vec<String> = ENGINES
                     .iter()
                     .map(|&(_, engine)| {
@@ -84,8 +83,8 @@ fn target(sys: &SysRef, dir: &Path, index: usize) -> Arc<Target> {
     Arc::new(Target::prepare(sys, &path, &format!("t/{index}")).expect("a target"))
 }
 
-fn pieces(memory: &mut [Page], count: usize, len: usize) -> Vec<Piece> {
-    let base = memory.as_mut_ptr().cast::<u8>();
+fn pieces(memory: &mut [u8], count: usize, len: usize) -> Vec<Piece> {
+    let base = memory.as_mut_ptr();
     (0..count)
         .map(|index| Piece { component: index as u32, offset: 0, base: base.wrapping_add(index * len), len })
         .collect()

@@ -131,6 +131,11 @@ impl ComponentSet {
         self.servers.iter().flatten().count() >= self.len()
     }
 
+    /// Whether reads and writes go past the page cache, or wait for the device.
+    pub(crate) fn is_uncached(&self) -> bool {
+        self.opening.flags.intersects(OFlags::DIRECT | OFlags::SYNC | OFlags::DSYNC)
+    }
+
     /// The descriptor of component `index`; opened now if it was not.
     ///
     /// # Errors

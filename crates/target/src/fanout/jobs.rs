@@ -84,6 +84,23 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// Does a read as far as the bytes are in the page cache; whether that was all.
+    ///
+    /// # Safety
+    /// As [`Job::run`].
+    pub unsafe fn run_cached(&mut self, sys: &dyn Sys) -> bool {
+        while !self.finished {
+            // SAFETY: as promised by the caller.
+            let result =
+                unsafe { sys.preadv_cached(fd::borrow(self.fd), self.next_vectors(), self.next_offset()) };
+            if result.is_err() {
+                return false;
+            }
+            self.advance(result);
+        }
+        true
+    }
+
     /// # Safety
     /// As [`Job::run`].
     unsafe fn call(&self, sys: &dyn Sys) -> Completion {

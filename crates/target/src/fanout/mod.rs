@@ -1,5 +1,6 @@
 //! One request on several servers at once.
 
+mod blocking;
 mod jobs;
 mod threads;
 mod uring;
@@ -7,10 +8,11 @@ mod uring;
 use std::os::fd::{AsRawFd, RawFd};
 use std::str::FromStr;
 
-use stripewise_sys::{Action, Errno, SysRef};
+use stripewise_sys::{Action, Errno, Sys, SysRef};
 
 use crate::ComponentSet;
 use crate::emulate::pace::Pace;
+use blocking::Blocking;
 use jobs::{Gathered, Job};
 use threads::Threads;
 use uring::Rings;
@@ -78,12 +80,19 @@ pub struct FanOut {
     engine: Engine,
     rings: Rings,
     threads: Threads,
+    blocking: Blocking,
 }
 
 impl FanOut {
     /// With an engine; whatever is asked for, a kernel that does not permit it gets the next one.
     pub fn new(sys: SysRef, engine: Engine) -> Self {
-        Self { sys, engine, rings: Rings::default(), threads: Threads::default() }
+        Self {
+            sys,
+            engine,
+            rings: Rings::default(),
+            threads: Threads::default(),
+            blocking: Blocking::default(),
+        }
     }
 
     /// The engine asked for.
@@ -125,7 +134,7 @@ impl FanOut {
             }
         }
         // SAFETY: as promised by the caller; the descriptors live as long as the set.
-        unsafe { self.run(&mut jobs, set.is_all_emulated()) };
+        unsafe { self.run(set, &mut jobs) };
         if let Some(pace) = pace {
             pace.wait(self.sys.as_ref());
         }
@@ -143,31 +152,68 @@ impl FanOut {
         };
         let mut jobs: Vec<_> = (0..set.len() as u32).map(job).collect();
         // SAFETY: no memory is involved; the descriptors live as long as the set.
-        unsafe { self.run(&mut jobs, false) };
+        unsafe { self.run(set, &mut jobs) };
         jobs.iter().map(|job| job.error.map_or(Ok(()), Err)).collect()
     }
 
     /// # Safety
     /// As [`Job::run`], for every job.
-    unsafe fn run(&self, jobs: &mut [Job<'_>], serial: bool) {
-        let engine = if serial || !self.sys.is_real() { Engine::Serial } else { self.engine };
+    unsafe fn run(&self, set: &ComponentSet, jobs: &mut [Job<'_>]) {
+        let sys = self.sys.as_ref();
+        let serial = jobs.len() < 2 || set.is_all_emulated() || !sys.is_real();
         // SAFETY: as promised by the caller.
         unsafe {
-            if jobs.len() > 1 {
-                let done = match engine {
-                    Engine::Serial => false,
-                    Engine::Threads => self.threads.run(self.sys.as_ref(), jobs),
-                    Engine::Uring => self.rings.run(jobs, false),
-                    Engine::Auto => self.rings.run(jobs, true) || self.threads.run(self.sys.as_ref(), jobs),
-                };
-                if done {
-                    return;
-                }
-            }
-            for job in jobs {
-                job.run(self.sys.as_ref());
+            match self.engine {
+                _ if serial => run_serial(sys, jobs),
+                Engine::Serial => run_serial(sys, jobs),
+                Engine::Auto => self.run_auto(set, jobs),
+                Engine::Uring | Engine::Threads => self.run_at_once(jobs),
             }
         }
+    }
+
+    /// What the page cache can do goes fastest in the calling thread; everything else goes at once.
+    ///
+    /// # Safety
+    /// As [`Job::run`], for every job.
+    unsafe fn run_auto(&self, set: &ComponentSet, jobs: &mut [Job<'_>]) {
+        let sys = self.sys.as_ref();
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let done = match jobs[0].action {
+                _ if set.is_uncached() => 0,
+                Action::Read => jobs.iter_mut().map(|job| job.run_cached(sys)).take_while(|&all| all).count(),
+                Action::Write => self.blocking.run_until_slow(sys, jobs),
+                Action::Sync | Action::SyncData => 0,
+            };
+            match &mut jobs[done..] {
+                [] => {}
+                [last] => last.run(sys),
+                rest => self.run_at_once(rest),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Job::run`], for every job.
+    unsafe fn run_at_once(&self, jobs: &mut [Job<'_>]) {
+        let sys = self.sys.as_ref();
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let done = (self.engine != Engine::Threads && self.rings.run(jobs)) || self.threads.run(sys, jobs);
+            if !done {
+                run_serial(sys, jobs);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As [`Job::run`], for every job.
+unsafe fn run_serial(sys: &dyn Sys, jobs: &mut [Job<'_>]) {
+    for job in jobs {
+        // SAFETY: as promised by the caller.
+        unsafe { job.run(sys) };
     }
 }
 

@@ -199,6 +199,55 @@ fn blocked_signals_of(name: &str) -> Option<u64> {
     tasks.filter_map(of_name).next()
 }
 
+/// From now on io_uring's calls fail with ENOSYS in this process, as under a container's seccomp filter.
+fn deny_uring() {
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    let step = |code: u16, jt: u8, k: u32| libc::sock_filter { code, jt, jf: 0, k };
+    let mut program = [
+        step((libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, 0, 0),
+        step(JUMP_IF_EQUAL, 2, libc::SYS_io_uring_setup as u32),
+        step(JUMP_IF_EQUAL, 1, libc::SYS_io_uring_enter as u32),
+        step(RETURN, 0, libc::SECCOMP_RET_ALLOW),
+        step(RETURN, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
+    ];
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // SAFETY: a valid program; it touches no other calls.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
+    }
+}
+
+#[test]
+fn a_kernel_that_refuses_io_uring_is_no_trouble() {
+    let (sys, dir) = (real(), tempfile::tempdir().unwrap());
+    for (engine, ring_before) in [(Engine::Uring, false), (Engine::Uring, true), (Engine::Auto, true)] {
+        let (fan_out, set) = (FanOut::new(sys.clone(), engine), set(&sys, &dir, 4));
+        let runs = stripes(4, 8192, 16);
+        let mut data = vec![7u8; 16 * 8192];
+        // SAFETY: the child calls only what must work after fork, and _exit.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            if ring_before {
+                set.sync(&fan_out, false).unwrap();
+            }
+            deny_uring();
+            let mut back = vec![0; data.len()];
+            let right = write(&fan_out, &set, &mut data, &runs) == complete(&runs)
+                && set.sync(&fan_out, false).is_ok()
+                && read(&fan_out, &set, &mut back, &runs) == complete(&runs)
+                && back == data;
+            // SAFETY: ends the child without the test harness.
+            unsafe { libc::_exit(i32::from(!right)) };
+        }
+        let mut status = 0;
+        // SAFETY: our child.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!(status, 0, "{engine:?} {ring_before}");
+    }
+}
+
 #[test]
 fn a_sync_reports_every_component() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());

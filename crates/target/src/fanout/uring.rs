@@ -32,11 +32,11 @@ impl Rings {
     ///
     /// # Safety
     /// As [`Job::run`], for every job.
-    pub unsafe fn run(&self, jobs: &mut [Job<'_>], in_worker: bool) -> bool {
+    pub unsafe fn run(&self, jobs: &mut [Job<'_>]) -> bool {
         let Some(mut owned) = self.take() else { return false };
         while jobs.iter().any(|job| !job.finished) {
             // SAFETY: as promised by the caller.
-            if !unsafe { batch(&mut owned.ring, jobs, in_worker) } {
+            if !unsafe { batch(&mut owned.ring, jobs) } {
                 self.refused.store(true, Ordering::Relaxed);
                 return false;
             }
@@ -98,18 +98,12 @@ impl Drop for Rings {
 ///
 /// # Safety
 /// As [`Job::run`], for every job.
-unsafe fn batch(ring: &mut Ring, jobs: &mut [Job<'_>], in_worker: bool) -> bool {
+unsafe fn batch(ring: &mut Ring, jobs: &mut [Job<'_>]) -> bool {
     let chosen: Vec<usize> =
         (0..jobs.len()).filter(|&index| !jobs[index].finished).take(ring.capacity()).collect();
     let entry = |&index: &usize| {
         let job = &jobs[index];
-        Entry {
-            action: job.action,
-            fd: job.fd,
-            vectors: job.next_vectors(),
-            offset: job.next_offset(),
-            in_worker,
-        }
+        Entry { action: job.action, fd: job.fd, vectors: job.next_vectors(), offset: job.next_offset() }
     };
     let entries: Vec<Entry<'_>> = chosen.iter().map(entry).collect();
     let mut completions = vec![Ok(0); entries.len()];

@@ -1,0 +1,47 @@
+//! Whether writes are taken by the page cache, or wait for a device.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use stripewise_sys::Sys;
+
+use super::jobs::Job;
+
+/// A page cache takes a write at more than 0.5 GB/s and with less than 0.2 ms of trouble; a device, a full page cache, or a
+/// network file system that writes through does not.
+const CACHE_NS: u64 = 200_000;
+const CACHE_NS_PER_BYTE: u64 = 2;
+
+/// Requests after a slow one that go at once without asking.
+const REMEMBERED: u32 = 16;
+
+/// What the last writes were like. Wrong guesses only cost time.
+#[derive(Debug, Default)]
+pub(super) struct Blocking {
+    left: AtomicU32,
+}
+
+impl Blocking {
+    /// Does jobs one after the other until they prove slow; how many. None when the last requests were slow.
+    ///
+    /// # Safety
+    /// As [`Job::run`], for every job.
+    pub unsafe fn run_until_slow(&self, sys: &dyn Sys, jobs: &mut [Job<'_>]) -> usize {
+        let left = self.left.load(Ordering::Relaxed);
+        if left > 0 {
+            self.left.store(left - 1, Ordering::Relaxed);
+            return 0;
+        }
+        let began_ns = sys.now_ns();
+        let mut bytes = 0;
+        for (index, job) in jobs.iter_mut().enumerate() {
+            // SAFETY: as promised by the caller.
+            unsafe { job.run(sys) };
+            bytes += job.done;
+            if sys.now_ns() - began_ns > CACHE_NS + CACHE_NS_PER_BYTE * bytes {
+                self.left.store(REMEMBERED, Ordering::Relaxed);
+                return index + 1;
+            }
+        }
+        jobs.len()
+    }
+}
