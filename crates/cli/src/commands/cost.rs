@@ -1,11 +1,78 @@
-//! `stripewise cost`.
+//! `stripewise cost`: one request under one layout, each term of the formula.
+
+mod args;
+mod models;
+mod params;
+mod psa;
 
 use std::process::ExitCode;
 
-/// (in work)
-#[derive(clap::Args)]
-pub struct Args {}
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use serde::{Serialize, Serializer};
+use stripewise_model::Cost;
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("cost: not built yet")
+pub use args::Args;
+use args::Model;
+
+/// A cost with what is needed to understand it.
+#[derive(Serialize)]
+struct Evaluation {
+    model: Model,
+    /// One line for people: what was evaluated.
+    request: String,
+    /// e, t, alpha, beta as used, by symbol.
+    #[serde(serialize_with = "as_map")]
+    parameters: Vec<(String, f64)>,
+    /// k or w: servers that the request touches.
+    servers_touched: u32,
+    /// q: processes that share each of them.
+    sharing: u32,
+    #[serde(flatten)]
+    cost: Cost,
+    /// Of the four terms, in the symbols of the papers, with the values.
+    formulas: [String; 4],
+}
+
+/// Evaluates and prints.
+///
+/// # Errors
+/// Parameters that are missing or impossible; a cluster file that cannot be read.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let evaluation = models::evaluate(args)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&evaluation)?);
+    } else {
+        print_text(&evaluation);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_text(evaluation: &Evaluation) {
+    let Evaluation { request, parameters, servers_touched: k, sharing: q, cost, formulas, .. } = evaluation;
+    let parameters: Vec<String> =
+        parameters.iter().map(|(symbol, value)| format!("{symbol} = {value:e}")).collect();
+    println!("{request}");
+    println!("servers touched: k = {k}; processes that share each of them: q = {q}");
+    println!("{}\n", parameters.join(", "));
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_header(["term", "seconds", "formula"]);
+    let terms = [
+        ("establish", cost.establish_s),
+        ("transfer", cost.transfer_s),
+        ("startup", cost.startup_s),
+        ("io", cost.io_s),
+    ];
+    for ((name, seconds), formula) in terms.into_iter().zip(formulas) {
+        table.add_row([name, &format!("{seconds:.9}"), formula]);
+    }
+    table.add_row(["total", &format!("{:.9}", cost.total_s()), ""]);
+    if let Some(seconds) = table.column_mut(1) {
+        seconds.set_cell_alignment(CellAlignment::Right);
+    }
+    println!("{}", table.trim_fmt());
+}
+
+fn as_map<S: Serializer>(pairs: &[(String, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().map(|(symbol, value)| (symbol, value)))
 }

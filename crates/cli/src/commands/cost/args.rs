@@ -1,0 +1,186 @@
+//! The flags of `stripewise cost`.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use stripewise_cluster::size;
+use stripewise_model::{Access, Op};
+
+const EXAMPLES: &str = "\
+Examples:
+  One request of 1 MiB on 2 of 16 servers (CIL):
+    stripewise cost --model cil --layout 2-D --groups 8 --servers 16 --procs 8 --size 1M \\
+      --establish 3e-4 --per-byte 7.95e-9 --alpha 3e-4 --beta 7.95e-9
+  64 KiB on each of 4 HServers and 4 SServers (PSA):
+    stripewise cost --model psa --hservers 4 --sservers 4 --h-stripe 64K --s-stripe 64K --procs 16 --size 512K \\
+      --establish 3e-4 --per-byte 7.95e-9 --alpha-h 3e-4 --beta-h 7.95e-9 --alpha-s 5e-5 --beta-s 2.38e-9
+  8 KiB from an SSD cache in one group of two (SLA):
+    stripewise cost --model sla --target sservers --layout 2-D --servers 8 --groups 4 --stripe 64K --size 8K \\
+      --procs 32 --alpha 5e-5 --beta 2.38e-9
+  With the parameters of a cluster file, on any stripe cycle:
+    stripewise cost --model general -c cluster.toml --cycle 'hdd/0-3:120K ssd/0-3:8K' --size 512K --procs 16";
+
+/// Prints what one request costs under one layout, each term of the formula
+///
+/// The parameters come from flags, or from a cluster file (`-c`) where a flag is not given: e and t from its network,
+/// α and β from the class named by --class, --h-class and --s-class for the given --op and --access, and the numbers of
+/// servers from its tiers of that class.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Which formula
+    #[arg(long, value_enum)]
+    pub model: Model,
+    /// How the request is striped (cil, sla)
+    #[arg(long, value_enum)]
+    pub layout: Option<LayoutName>,
+    /// Groups of servers in 2-D
+    #[arg(long)]
+    pub groups: Option<u32>,
+    /// Which side of a cached file (sla)
+    #[arg(long, value_enum, default_value = "hservers")]
+    pub target: Side,
+    /// Stripe cycle as in plan.toml, such as 'hdd/0-3:64K ssd/0:8K' (general)
+    #[arg(long)]
+    pub cycle: Option<String>,
+
+    /// Servers (cil, sla) [default: those of --class in the cluster file]
+    #[arg(long)]
+    pub servers: Option<u32>,
+    /// HServers (psa) [default: those of --h-class in the cluster file]
+    #[arg(long)]
+    pub hservers: Option<u32>,
+    /// SServers (psa) [default: those of --s-class in the cluster file]
+    #[arg(long)]
+    pub sservers: Option<u32>,
+    /// Concurrent processes
+    #[arg(long)]
+    pub procs: u32,
+    /// Of those, processes on one client node
+    #[arg(long, default_value_t = 1)]
+    pub procs_per_node: u32,
+    /// Processes that share each server (general) [default: --procs]
+    #[arg(long)]
+    pub sharing: Option<u32>,
+
+    /// Size of the request, such as 512K
+    #[arg(long, value_parser = size::parse)]
+    pub size: u64,
+    /// Offset of the request (sla, general)
+    #[arg(long, value_parser = size::parse, default_value = "0")]
+    pub offset: u64,
+    /// Stripe size (sla)
+    #[arg(long, value_parser = size::parse)]
+    pub stripe: Option<u64>,
+    /// Stripe on an HServer (psa) [default: what --s-stripe leaves of --size]
+    #[arg(long, value_parser = size::parse)]
+    pub h_stripe: Option<u64>,
+    /// Stripe on an SServer, 0 for a request on the HServers alone (psa) [default: what --h-stripe leaves of --size]
+    #[arg(long, value_parser = size::parse)]
+    pub s_stripe: Option<u64>,
+
+    /// e: seconds to establish one connection
+    #[arg(long, allow_negative_numbers = true)]
+    pub establish: Option<f64>,
+    /// t: network seconds per byte
+    #[arg(long, allow_negative_numbers = true)]
+    pub per_byte: Option<f64>,
+    /// α: startup seconds of one I/O (cil, sla)
+    #[arg(long, allow_negative_numbers = true)]
+    pub alpha: Option<f64>,
+    /// β: I/O seconds per byte (cil, sla)
+    #[arg(long, allow_negative_numbers = true)]
+    pub beta: Option<f64>,
+    /// α of an HServer (psa)
+    #[arg(long, allow_negative_numbers = true)]
+    pub alpha_h: Option<f64>,
+    /// β of an HServer (psa)
+    #[arg(long, allow_negative_numbers = true)]
+    pub beta_h: Option<f64>,
+    /// α of an SServer (psa)
+    #[arg(long, allow_negative_numbers = true)]
+    pub alpha_s: Option<f64>,
+    /// β of an SServer (psa)
+    #[arg(long, allow_negative_numbers = true)]
+    pub beta_s: Option<f64>,
+
+    /// Cluster file with the parameters that are not given as flags
+    #[arg(short, long, value_name = "FILE", env = "STRIPEWISE_CLUSTER")]
+    pub cluster: Option<PathBuf>,
+    /// Calibrated parameters, which override those of the cluster file
+    #[arg(long, value_name = "FILE", env = "STRIPEWISE_PROFILE")]
+    pub profile: Option<PathBuf>,
+    /// Class of the servers in the cluster file (cil, sla)
+    #[arg(long, value_name = "CLASS")]
+    pub class: Option<String>,
+    /// Class of the HServers in the cluster file (psa)
+    #[arg(long, value_name = "CLASS", default_value = "hdd")]
+    pub h_class: String,
+    /// Class of the SServers in the cluster file (psa)
+    #[arg(long, value_name = "CLASS", default_value = "ssd")]
+    pub s_class: String,
+    /// Which parameters of a class
+    #[arg(long, value_parser = op, value_name = "read|write", default_value = "read")]
+    pub op: Op,
+    /// Which parameters of a class
+    #[arg(long, value_parser = access, value_name = "random|sequential", default_value = "random")]
+    pub access: Access,
+
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A module of the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Model {
+    /// One kind of servers; 1-DH, 1-DV, 2-D
+    Cil,
+    /// HServers and SServers with a stripe size each
+    Psa,
+    /// Expected startup under contention, no network
+    Sla,
+    /// Any stripe cycle on any classes of servers
+    General,
+}
+
+/// A layout of CIL and SLA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LayoutName {
+    /// Striped over all servers
+    #[value(name = "1-DH")]
+    OneDh,
+    /// On one server
+    #[value(name = "1-DV")]
+    OneDv,
+    /// Striped over the servers of one of --groups groups
+    #[value(name = "2-D")]
+    TwoD,
+}
+
+/// The two sides of SLA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Side {
+    /// Where the original file is, 1-DH
+    Hservers,
+    /// Where its cached parts are, 1-DH, 1-DV or 2-D
+    Sservers,
+}
+
+fn op(text: &str) -> Result<Op, String> {
+    match text {
+        "read" => Ok(Op::Read),
+        "write" => Ok(Op::Write),
+        _ => Err("expected read or write".to_owned()),
+    }
+}
+
+fn access(text: &str) -> Result<Access, String> {
+    match text {
+        "random" => Ok(Access::Random),
+        "sequential" => Ok(Access::Sequential),
+        _ => Err("expected random or sequential".to_owned()),
+    }
+}

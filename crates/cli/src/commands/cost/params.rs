@@ -1,0 +1,98 @@
+//! Where the parameters come from: a flag, else the cluster file.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use stripewise_cluster::{Cluster, Profile};
+use stripewise_model::{ClassParams, Network, Service};
+
+use super::Args;
+
+/// The flags, and the cluster file if there is one.
+pub struct Params<'a> {
+    pub args: &'a Args,
+    cluster: Option<Cluster>,
+}
+
+/// A flag's name and its value, if it was given.
+pub type Flag = (&'static str, Option<f64>);
+
+impl<'a> Params<'a> {
+    pub fn new(args: &'a Args) -> anyhow::Result<Self> {
+        let profile = match &args.profile {
+            Some(path) => Some(Profile::parse(&read(path)?, &path.to_string_lossy())?),
+            None => None,
+        };
+        let cluster = match &args.cluster {
+            Some(path) => Some(Cluster::parse_with(&read(path)?, &path.to_string_lossy(), profile.as_ref())?),
+            None => None,
+        };
+        Ok(Self { args, cluster })
+    }
+
+    /// The cluster, for what only it can say.
+    pub fn cluster(&self, what_for: &str) -> anyhow::Result<&Cluster> {
+        self.cluster.as_ref().with_context(|| format!("{what_for} needs a cluster file: give it with -c FILE"))
+    }
+
+    pub fn network(&self) -> anyhow::Result<Network> {
+        let given = self.cluster.as_ref().map(|cluster| cluster.network);
+        let value = |(flag, value): Flag, given: Option<f64>| {
+            value
+                .or(given)
+                .with_context(|| format!("{flag} is missing: give it, or a cluster file with -c FILE"))
+        };
+        let (establish, per_byte) = (self.args.establish, self.args.per_byte);
+        Ok(Network {
+            establish_s: value(("--establish", establish), given.map(|network| network.establish_s))?,
+            per_byte_s: value(("--per-byte", per_byte), given.map(|network| network.per_byte_s))?,
+        })
+    }
+
+    /// α and β; `class` is the flag that names the class and its value.
+    pub fn service(&self, alpha: Flag, beta: Flag, class: (&str, Option<&str>)) -> anyhow::Result<Service> {
+        if let (Some(startup_s), Some(per_byte_s)) = (alpha.1, beta.1) {
+            return Ok(Service { startup_s, per_byte_s });
+        }
+        let missing = if alpha.1.is_none() { alpha.0 } else { beta.0 };
+        let (Some(cluster), (flag, Some(name))) = (&self.cluster, class) else {
+            bail!("{missing} is missing: give it, or a cluster file with -c FILE and {}", class.0);
+        };
+        let params = class_params(cluster, name).with_context(|| self.no_class(flag, name))?;
+        let Service { startup_s, per_byte_s } = params.service(self.args.op, self.args.access);
+        Ok(Service { startup_s: alpha.1.unwrap_or(startup_s), per_byte_s: beta.1.unwrap_or(per_byte_s) })
+    }
+
+    /// How many servers; `class` as in [`Params::service`].
+    pub fn servers(&self, flag: &str, given: Option<u32>, class: (&str, Option<&str>)) -> anyhow::Result<u32> {
+        if let Some(given) = given {
+            return Ok(given);
+        }
+        let (Some(cluster), (class_flag, Some(name))) = (&self.cluster, class) else {
+            bail!("{flag} is missing: give it, or a cluster file with -c FILE and {}", class.0);
+        };
+        let servers: usize =
+            cluster.tiers.iter().filter(|tier| tier.class == name).map(|tier| tier.driver.servers()).sum();
+        if servers == 0 {
+            bail!("{}", self.no_class(class_flag, name));
+        }
+        Ok(u32::try_from(servers)?)
+    }
+
+    /// Only with a cluster file.
+    fn no_class(&self, flag: &str, name: &str) -> String {
+        let file = self.args.cluster.as_deref().unwrap_or(Path::new("")).display();
+        let mut known: Vec<&str> =
+            self.cluster.iter().flat_map(|cluster| &cluster.tiers).map(|tier| tier.class.as_str()).collect();
+        known.dedup();
+        format!("{flag} {name}: {file} has no servers of this class; it has {}", known.join(", "))
+    }
+}
+
+fn class_params<'a>(cluster: &'a Cluster, name: &str) -> Option<&'a ClassParams> {
+    cluster.measured.get(name).or_else(|| cluster.classes.get(name))
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
+}

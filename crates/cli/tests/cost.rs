@@ -1,0 +1,260 @@
+//! `stripewise cost`, run as a user runs it; the expected numbers are worked out by hand.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn cost(arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stripewise"));
+    command.env_remove("STRIPEWISE_CLUSTER").env_remove("STRIPEWISE_PROFILE");
+    command.arg("cost").args(words(arguments)).output().expect("the binary runs")
+}
+
+/// Splits at blanks, but not within single quotes.
+fn words(text: &str) -> Vec<String> {
+    let quoted = |(index, part): (usize, &str)| match index % 2 {
+        0 => part.split_whitespace().map(str::to_owned).collect(),
+        _ => vec![part.to_owned()],
+    };
+    text.split('\'').enumerate().flat_map(quoted).collect()
+}
+
+fn json(arguments: &str) -> Value {
+    let output = cost(&format!("{arguments} --json"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON on standard output")
+}
+
+/// establish, transfer, startup, io, and their sum.
+#[track_caller]
+fn assert_terms(arguments: &str, terms: [f64; 4]) {
+    let found = json(arguments);
+    let keys = ["establish_s", "transfer_s", "startup_s", "io_s", "total_s"];
+    let expected = terms.into_iter().chain([terms.iter().sum()]);
+    for (key, expected) in keys.into_iter().zip(expected) {
+        let value = found[key].as_f64().unwrap_or_else(|| panic!("{key} in {found}"));
+        assert!((value - expected).abs() < 1e-12, "{key} is {value}, not {expected}: {found}");
+    }
+}
+
+/// Exit code 1 and one line on standard error, nothing else.
+#[track_caller]
+fn assert_refused(arguments: &str, message: &str) {
+    let output = cost(arguments);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    assert_eq!(String::from_utf8_lossy(&output.stderr), format!("stripewise: {message}\n"));
+}
+
+const CIL: &str = "--model cil --groups 8 --servers 16 --procs 8 --procs-per-node 1 --size 1M \
+    --establish 3e-4 --per-byte 7.95e-9 --alpha 3e-4 --beta 7.95e-9";
+
+/// One mebibyte on the network or one disk.
+const MIB_S: f64 = 0.0083361792;
+
+#[test]
+fn cil() {
+    assert_terms(&format!("{CIL} --layout 1-DH"), [0.0048, MIB_S, 0.0024, MIB_S / 2.0]);
+    assert_terms(&format!("{CIL} --layout 1-DV"), [0.0003, MIB_S, 0.0003, MIB_S]);
+    assert_terms(&format!("{CIL} --layout 2-D"), [0.0006, MIB_S, 0.0003, MIB_S / 2.0]);
+}
+
+const PSA: &str = "--model psa --hservers 4 --sservers 4 --procs 16 --procs-per-node 2 --size 512K \
+    --establish 3e-4 --per-byte 7.95e-9 --alpha-h 3e-4 --beta-h 7.95e-9 --alpha-s 5e-5 --beta-s 2.38e-9";
+
+#[test]
+fn psa() {
+    // A 64 KiB stripe of 16 processes is a mebibyte.
+    assert_terms(&format!("{PSA} --h-stripe 64K --s-stripe 64K"), [0.0048, MIB_S, 0.0048, MIB_S]);
+    assert_terms(&format!("{PSA} --h-stripe 128K --s-stripe 0"), [0.0048, 2.0 * MIB_S, 0.0048, 2.0 * MIB_S]);
+    // All on the SServers: 16 · 128 KiB = 2 MiB at 2.38e-9.
+    let on_ssd = 2_097_152.0 * 2.38e-9;
+    assert_terms(&format!("{PSA} --h-stripe 0 --s-stripe 128K"), [0.0048, 2.0 * MIB_S, 0.0008, on_ssd]);
+}
+
+#[test]
+fn psa_works_the_other_stripe_out() {
+    let both = json(&format!("{PSA} --h-stripe 120K --s-stripe 8K"));
+    assert_eq!(json(&format!("{PSA} --h-stripe 120K")), both);
+    assert_eq!(json(&format!("{PSA} --s-stripe 8K")), both);
+    // 512 KiB on three servers are no whole number of bytes each.
+    let thirds = json(&format!("{PSA} --hservers 3 --s-stripe 0").replace("--hservers 4", ""));
+    assert!((thirds["io_s"].as_f64().unwrap() - 16.0 * 524_288.0 / 3.0 * 7.95e-9).abs() < 1e-12);
+}
+
+const SLA: &str = "--model sla --servers 8 --groups 2 --stripe 64K --offset 0 --size 8K --procs 32 \
+    --alpha 3e-4 --beta 7.95e-9";
+
+#[test]
+fn sla() {
+    let io_s = 8192.0 * 7.95e-9;
+    assert_terms(&format!("{SLA} --target hservers --layout 1-DH"), [0.0, 0.0, 3e-4 * 16.5, io_s]);
+    assert_terms(&format!("{SLA} --target sservers --layout 1-DH"), [0.0, 0.0, 3e-4 * 16.5, io_s]);
+    assert_terms(&format!("{SLA} --target sservers --layout 1-DV"), [0.0, 0.0, 3e-4 * 2.5, io_s]);
+    assert_terms(&format!("{SLA} --target sservers --layout 2-D"), [0.0, 0.0, 3e-4 * 8.5, io_s]);
+}
+
+#[test]
+fn sla_counts_the_servers_from_the_offset() {
+    // 64 KiB from the middle of a stripe are on two servers, half each.
+    let args = SLA.replace("--offset 0", "--offset 32K").replace("--size 8K", "--size 64K");
+    let io_s = 32_768.0 * 7.95e-9;
+    assert_terms(&format!("{args} --layout 1-DH"), [0.0, 0.0, 3e-4 * (1.0 + 31.0 * 2.0 / 3.0), io_s]);
+}
+
+#[test]
+fn text_shows_k_q_parameters_terms_and_formulas() {
+    let output = cost(&format!("{CIL} --layout 2-D"));
+    let expected = "\
+CIL, 2-D(8) on 16 servers: 1M by each of 8 processes, 1 per node
+servers touched: k = 2; processes that share each of them: q = 1
+e = 3e-4, t = 7.95e-9, alpha = 3e-4, beta = 7.95e-9
+
+ term           seconds  formula
+ establish  0.000600000  max(c·k, q)·e = max(1·2, 1)·e
+ transfer   0.008336179  max(c·S, q·S/k)·t = max(1·1M, 1·1M/2)·t
+ startup    0.000300000  q·α = 1·α
+ io         0.004168090  q·(S/k)·β = 1·(1M/2)·β
+ total      0.013404269
+";
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+}
+
+/// A cluster file in a directory that goes away with the test.
+fn cluster() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cluster.toml");
+    let text = r#"
+[network]
+establish_s = 3e-4
+per_byte_s = 7.95e-9
+[class.hdd]
+read.random = { startup_s = 3e-4, per_byte_s = 7.95e-9 }
+read.sequential = { startup_s = 1e-4, per_byte_s = 7.95e-9 }
+write.random = { startup_s = 4e-4, per_byte_s = 7.95e-9 }
+write.sequential = { startup_s = 2e-4, per_byte_s = 7.95e-9 }
+[class.ssd]
+read.random = { startup_s = 5e-5, per_byte_s = 2.38e-9 }
+read.sequential = { startup_s = 5e-5, per_byte_s = 2.38e-9 }
+write.random = { startup_s = 5e-5, per_byte_s = 4e-9 }
+write.sequential = { startup_s = 5e-5, per_byte_s = 4e-9 }
+[[tier]]
+name = "hdd"
+class = "hdd"
+driver = "dirs"
+servers = ["/d/h0", "/d/h1", "/d/h2", "/d/h3"]
+capacity_per_server = "1T"
+[[tier]]
+name = "ssd"
+class = "ssd"
+driver = "dirs"
+servers = ["/d/s0", "/d/s1", "/d/s2", "/d/s3"]
+capacity_per_server = "1G"
+"#;
+    std::fs::write(&path, text).unwrap();
+    (directory, path)
+}
+
+#[test]
+fn parameters_of_a_cluster_file() {
+    let (_directory, path) = cluster();
+    let file = format!("-c '{}'", path.display());
+    let from_file = format!("--model psa {file} --procs 16 --procs-per-node 2 --size 512K --h-stripe 64K");
+    assert_eq!(json(&from_file), json(&format!("{PSA} --h-stripe 64K")));
+    assert_terms(&format!("{from_file} --op write --access sequential"), [0.0048, MIB_S, 0.0032, MIB_S]);
+    // A flag beats the file.
+    assert_terms(&format!("{from_file} --alpha-h 1e-3 --establish 0"), [0.0, MIB_S, 0.016, MIB_S]);
+    // ⌈6/4⌉ = 2 processes on each SSD.
+    let cil = format!("--model cil --layout 1-DV --class ssd {file} --procs 6 --size 1M");
+    assert_terms(&cil, [0.0006, 2.0 * MIB_S, 1e-4, 2.0 * 1_048_576.0 * 2.38e-9]);
+    assert_terms(&format!("{SLA} --layout 1-DV {file}"), [0.0, 0.0, 3e-4 * 2.5, 8192.0 * 7.95e-9]);
+}
+
+#[test]
+fn general_on_any_cycle() {
+    let (_directory, path) = cluster();
+    let general = format!("--model general -c '{}' --procs 16 --procs-per-node 2", path.display());
+    let psa_shaped = format!("{general} --cycle 'hdd/0-3:64K ssd/0-3:64K' --size 512K");
+    assert_terms(&psa_shaped, [0.0048, MIB_S, 0.0048, MIB_S]);
+    // 96 KiB from 32 KiB on: 32 KiB on hdd/0, then 64 KiB on ssd/2; 4 processes share a server.
+    let two = format!("{general} --cycle 'hdd/0:64K ssd/2:64K' --offset 32K --size 96K --sharing 4");
+    let (kib_32, kib_64) = (32_768.0, 65_536.0);
+    let hdd = [4.0 * 3e-4, 4.0 * kib_32 * 7.95e-9];
+    assert_terms(&two, [4.0 * 3e-4, 4.0 * kib_64 * 7.95e-9, hdd[0], hdd[1]]);
+    assert_eq!(json(&two)["servers_touched"], 2);
+}
+
+#[test]
+fn missing_parameters() {
+    let missing = |flag: &str, class: &str| {
+        format!("{flag} is missing: give it, or a cluster file with -c FILE and {class}")
+    };
+    let cil = "--model cil --layout 1-DH --procs 8 --size 1M";
+    assert_refused(cil, &missing("--alpha", "--class"));
+    assert_refused(&format!("{cil} --alpha 1"), &missing("--beta", "--class"));
+    assert_refused(&format!("{cil} --alpha 1 --beta 1"), &missing("--servers", "--class"));
+    let network = "--establish is missing: give it, or a cluster file with -c FILE";
+    assert_refused(&format!("{cil} --alpha 1 --beta 1 --servers 4"), network);
+    assert_refused("--model cil --procs 8 --size 1M", "--layout is missing: 1-DH, 1-DV or 2-D");
+    assert_refused("--model cil --layout 2-D --procs 8 --size 1M", "--groups is missing: 2-D needs it");
+    let psa = "--model psa --procs 8 --size 1M";
+    assert_refused(psa, &missing("--hservers", "--h-class"));
+    let stripes = "give --h-stripe, or --s-stripe (0: all on the HServers)";
+    assert_refused(&format!("{psa} --hservers 4 --sservers 4"), stripes);
+    let no_stripe = SLA.replace("--stripe 64K", "");
+    assert_refused(&format!("{no_stripe} --layout 1-DH"), "--stripe is missing: sla needs the stripe size");
+    let cycle = "--cycle is missing: such as 'hdd/0-3:64K ssd/0:8K'";
+    assert_refused("--model general --procs 8 --size 1M", cycle);
+}
+
+#[test]
+fn impossible_values() {
+    let instead = |arguments: &str, old: &str, new: &str| {
+        assert!(arguments.contains(old));
+        format!("{} --layout 1-DH", arguments.replace(old, new))
+    };
+    let zero = |what: &str| format!("{what} is 0; it must be at least 1");
+    assert_refused(&instead(CIL, "--servers 16", "--servers 0"), &zero("the number of servers"));
+    assert_refused(&instead(CIL, "--procs 8", "--procs 0"), &zero("the number of processes"));
+    assert_refused(&instead(SLA, "--stripe 64K", "--stripe 0"), &zero("the stripe"));
+    let size = "the request size is 0 bytes; it must be a finite number above 0";
+    assert_refused(&instead(CIL, "--size 1M", "--size 0"), size);
+    let alpha = |value: &str| {
+        format!("the startup time (alpha) is {value}; it must be a finite number of seconds, 0 or more")
+    };
+    assert_refused(&instead(CIL, "--alpha 3e-4", "--alpha -1"), &alpha("-1"));
+    assert_refused(&instead(CIL, "--alpha 3e-4", "--alpha nan"), &alpha("NaN"));
+    assert_refused(&instead(SLA, "--alpha 3e-4", "--alpha inf"), &alpha("inf"));
+    let groups = format!("{CIL} --layout 2-D").replace("--groups 8", "--groups 17");
+    assert_refused(&groups, "17 groups of 16 servers; 2-D needs 1 to 16 groups");
+    let far = "a request of 8192 bytes at offset 9223372036854775807 ends past 2^63";
+    assert_refused(&instead(SLA, "--offset 0", "--offset 9223372036854775807"), far);
+    assert_refused(
+        &format!("{PSA} --h-stripe 64K --s-stripe 8K"),
+        "4 stripes of 64K and 4 of 8K are not --size 512K: a request of PSA fills one turn of the stripes; \
+         leave --h-stripe or --s-stripe out, or use --model general",
+    );
+}
+
+#[test]
+fn bad_cluster_files_and_classes() {
+    let (directory, path) = cluster();
+    let cil = "--model cil --layout 1-DH --procs 8 --size 1M";
+    let file = path.display();
+    let no_class = format!("--class tape: {file} has no servers of this class; it has hdd, ssd");
+    assert_refused(&format!("{cil} -c '{file}' --class tape"), &no_class);
+    let absent = directory.path().join("absent.toml");
+    let absent = absent.display();
+    let unreadable = format!("{absent} cannot be read: No such file or directory (os error 2)");
+    assert_refused(&format!("{cil} -c '{absent}' --class hdd"), &unreadable);
+    let general = format!("--model general -c '{file}' --procs 1 --size 1M");
+    assert_refused(
+        &format!("{general} --cycle 'hdd/4:64K'"),
+        "--cycle: there is no target \"hdd/4\" in the cluster",
+    );
+    assert_refused(
+        &format!("{general} --cycle 'hdd/0:64K' --sharing 2"),
+        "--sharing and --procs-per-node must be at most --procs, which is 1",
+    );
+}
