@@ -4,6 +4,9 @@ use stripewise_cluster::Spread;
 use stripewise_layout::Layout;
 use stripewise_model::Cost;
 
+use crate::spread::layout_of;
+use crate::workload::FileSet;
+
 /// A way to lay out the files of a set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
@@ -15,12 +18,19 @@ pub struct Candidate {
     pub layouts: Vec<Layout>,
     /// How a file picks one of several.
     pub spread: Spread,
+    /// Per file of the set, where it is known: which layout it has, whatever the spread says.
+    pub by_file: Option<Vec<u32>>,
 }
 
 impl Candidate {
     /// A candidate with one layout for all files.
     pub fn single(scheme: &'static str, name: impl Into<String>, layout: Layout) -> Self {
-        Self { name: name.into(), scheme, layouts: vec![layout], spread: Spread::default() }
+        Self { name: name.into(), scheme, layouts: vec![layout], spread: Spread::default(), by_file: None }
+    }
+
+    /// Per file of the set: which of the layouts it has.
+    pub fn layout_of(&self, set: &FileSet) -> Vec<u32> {
+        self.by_file.clone().unwrap_or_else(|| layout_of(set, &self.spread, self.layouts.len()))
     }
 
     /// Number of targets used.
@@ -32,14 +42,14 @@ impl Candidate {
     }
 }
 
-/// How `elapsed_s` was found.
+/// How `elapsed_s` was found: by sending sampled requests through the servers ([`crate::elapsed::replay`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
-    /// The sampled requests were sent through the servers ([`crate::elapsed::replay`]).
-    Replay,
-    /// The closed form ([`crate::elapsed::estimate`]): this candidate was far from the best.
-    Estimate,
+    /// Some 1000 requests per group of like ones: this candidate was far from the best.
+    Short,
+    /// Some 8000 requests per group.
+    Full,
 }
 
 /// A candidate and what it is predicted to cost.

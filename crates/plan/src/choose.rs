@@ -1,6 +1,7 @@
 //! From judged candidates to a decision: which layout, why, and whether it is worth a change.
 
-use stripewise_cluster::size;
+use stripewise_cluster::{Spread, size};
+use stripewise_layout::constructors;
 
 use crate::candidate::{Candidate, Judged};
 use crate::error::PlanError;
@@ -9,10 +10,12 @@ use crate::options::{Objective, Scheme};
 use crate::planners::{self, Planner, Tiers};
 use crate::present::Present;
 use crate::problem::Problem;
-use stripewise_layout::constructors;
+use crate::workload::File;
 
-/// Elapsed times and costs that differ by less than this part are equal.
-const EQUAL: f64 = 1e-9;
+/// Elapsed times within this part of the least are equally good: predictions are no more exact.
+const EQUAL_ELAPSED: f64 = 0.005;
+/// The same of overall costs, which are sums of formulas.
+const EQUAL_COST: f64 = 1e-9;
 
 /// The decision for one file set.
 #[derive(Clone, Debug)]
@@ -61,7 +64,7 @@ pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
     let present = candidates.pop().expect("the present layout was judged");
     let best = match &problem.options.scheme {
         Scheme::Named(name) => named(&candidates, name)?,
-        _ => picks.into_iter().min_by(|&a, &b| compare(problem, &candidates[a], &candidates[b])).unwrap_or(0),
+        _ => best_of(problem, &candidates, &picks),
     };
     let gain = gain(problem, &present, &candidates[best]);
     let asked_for = matches!(problem.options.scheme, Scheme::Named(_));
@@ -134,7 +137,12 @@ fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
 fn present(problem: &Problem<'_>) -> Result<Candidate, PlanError> {
     let options = problem.options;
     match options.present_of.get(&problem.set.pattern).unwrap_or(&options.present) {
-        Present::Known { name, layout } => Ok(Candidate::single("present", name.clone(), layout.clone())),
+        Present::Known { name, layouts, layout_of } => {
+            let of = |file: &File| layout_of.get(&file.name).copied().unwrap_or(0);
+            let by_file = Some(problem.set.files.iter().map(of).collect());
+            let (name, layouts) = (name.clone(), layouts.clone());
+            Ok(Candidate { name, scheme: "present", layouts, spread: Spread::default(), by_file })
+        }
         Present::Plain => {
             let target = Tiers::of(problem).by_speed[0].1[0];
             let layout = constructors::on_one(target).map_err(|error| PlanError::new(error.to_string()))?;
@@ -144,6 +152,7 @@ fn present(problem: &Problem<'_>) -> Result<Candidate, PlanError> {
     }
 }
 
+/// The candidate of this name.
 fn named(candidates: &[Judged], name: &str) -> Result<usize, PlanError> {
     candidates.iter().position(|judged| judged.candidate.name == name).ok_or_else(|| {
         let names: Vec<&str> = candidates.iter().map(|judged| judged.candidate.name.as_str()).collect();
@@ -151,30 +160,34 @@ fn named(candidates: &[Judged], name: &str) -> Result<usize, PlanError> {
     })
 }
 
-/// The objective, then the other one, then fewer servers, then the name.
-fn compare(problem: &Problem<'_>, a: &Judged, b: &Judged) -> std::cmp::Ordering {
-    let (elapsed, cost) = (order(a.elapsed_s, b.elapsed_s), order(a.predicted_s(), b.predicted_s()));
-    let (first, second) = match problem.options.objective {
-        Objective::Elapsed => (elapsed, cost),
-        Objective::Cost => (cost, elapsed),
+/// The least objective; among those that are as good ([`EQUAL_ELAPSED`], [`EQUAL_COST`]) the least other one, then the fewest servers, then the
+/// first name.
+fn best_of(problem: &Problem<'_>, candidates: &[Judged], picks: &[usize]) -> usize {
+    let first = |index: usize| objective(problem, &candidates[index]);
+    let least = picks.iter().map(|&index| first(index)).fold(f64::INFINITY, f64::min);
+    let (equal, second): (f64, fn(&Judged) -> f64) = match problem.options.objective {
+        Objective::Elapsed => (EQUAL_ELAPSED, Judged::predicted_s),
+        Objective::Cost => (EQUAL_COST, |judged| judged.elapsed_s),
     };
-    first
-        .then(second)
-        .then_with(|| a.candidate.targets().cmp(&b.candidate.targets()))
-        .then_with(|| a.candidate.name.cmp(&b.candidate.name))
+    let as_good = picks.iter().copied().filter(|&index| first(index) <= least * (1.0 + equal));
+    let order = |&a: &usize, &b: &usize| {
+        let (a, b) = (&candidates[a], &candidates[b]);
+        let servers = || a.candidate.targets().cmp(&b.candidate.targets());
+        let name = || a.candidate.name.cmp(&b.candidate.name);
+        second(a).total_cmp(&second(b)).then_with(servers).then_with(name)
+    };
+    as_good.min_by(order).unwrap_or(0)
 }
 
-/// Total, as differences are rounded to a grid that does not depend on the pair.
-fn order(a: f64, b: f64) -> std::cmp::Ordering {
-    let grid = |x: f64| if x > 0.0 { (x.ln() / EQUAL).round() } else { f64::NEG_INFINITY };
-    grid(a).total_cmp(&grid(b))
+fn objective(problem: &Problem<'_>, judged: &Judged) -> f64 {
+    match problem.options.objective {
+        Objective::Elapsed => judged.elapsed_s,
+        Objective::Cost => judged.predicted_s(),
+    }
 }
 
 fn gain(problem: &Problem<'_>, present: &Judged, best: &Judged) -> f64 {
-    let (now, then) = match problem.options.objective {
-        Objective::Elapsed => (present.elapsed_s, best.elapsed_s),
-        Objective::Cost => (present.predicted_s(), best.predicted_s()),
-    };
+    let (now, then) = (objective(problem, present), objective(problem, best));
     if now > 0.0 { 1.0 - then / now } else { 0.0 }
 }
 

@@ -107,12 +107,15 @@ impl<'a> Collector<'a> {
         let mut index_of = vec![0u32; self.summary.files.len()];
         for (file, index) in self.summary.files.iter().zip(0usize..) {
             let set = &mut sets[file.group as usize];
+            // A name without a directory (in synthetic traces) stands for the file of that name anywhere.
+            let absolute = file.name.starts_with('/');
+            let name = if absolute { file.name.clone() } else { format!("/{}", file.name) };
             if set.files.is_empty() {
-                set.pattern = pattern_of(&escape(&file.name));
+                set.pattern = format!("{}{}", if absolute { "" } else { "**" }, pattern_of(&escape(&name)));
             }
             index_of[index] = set.files.len() as u32;
             let size = self.sizes.get(index).copied().unwrap_or(0);
-            set.files.push(File { name: file.name.clone(), size });
+            set.files.push(File { name, size });
         }
         for (set, group) in sets.iter_mut().zip(&self.summary.groups) {
             set.private = group.shared_files == 0 && group.files > 1;
@@ -192,11 +195,11 @@ impl Sampled {
         let run = self.count / RUN as u64;
         self.count += 1;
         self.bytes = self.bytes.saturating_add(request.size);
-        if run % self.every == 0 {
+        if run.is_multiple_of(self.every) {
             if self.requests.len() >= limit {
                 self.thin(limit);
                 // The run that this request belongs to may just have been dropped.
-                if run % self.every != 0 || self.requests.len() >= limit {
+                if !run.is_multiple_of(self.every) || self.requests.len() >= limit {
                     return;
                 }
             }
@@ -210,7 +213,7 @@ impl Sampled {
             let mut index = 0;
             self.requests.retain(|_| {
                 index += 1;
-                ((index - 1) / RUN) % 2 == 0
+                ((index - 1) / RUN).is_multiple_of(2)
             });
             self.every *= 2;
         }

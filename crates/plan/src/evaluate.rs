@@ -1,4 +1,4 @@
-//! Judging candidates: overall cost for all, the closed form for all, a replay for those that matter.
+//! Judging candidates: the overall cost and a short replay for all, a longer replay for those that matter.
 
 use std::collections::HashMap;
 
@@ -8,26 +8,25 @@ use crate::candidate::{Candidate, Judged, Method};
 use crate::elapsed::{estimate, replay};
 use crate::mapping::{Mapped, thin};
 use crate::problem::Problem;
-use crate::spread::layout_of;
 use crate::workload::Group;
 
-/// Requests that the closed form looks at per group.
-const ESTIMATE_SAMPLE: usize = 1024;
-/// Requests that are replayed per group, and per process of it.
-const REPLAY_SAMPLE: usize = 8192;
-const REPLAY_PER_PROCESS: usize = 16;
+/// Requests that are replayed per group, and per process of it: in short, and in full.
+const SHORT_SAMPLE: usize = 1024;
+const SHORT_PER_PROCESS: usize = 4;
+const FULL_SAMPLE: usize = 8192;
+const FULL_PER_PROCESS: usize = 16;
 /// Requests that are costed in all, over all candidates of a set: with more, groups are thinned.
 const COST_BUDGET: usize = 1 << 25;
-/// Requests that are replayed in all, over all candidates of a set, but for the first ones of every planner.
-const REPLAY_BUDGET: usize = 1 << 23;
-/// Candidates that are replayed in any case: those with the least estimates.
-const REPLAY_LEAST: usize = 8;
+/// Requests that are replayed in full in all, over all candidates of a set.
+const FULL_BUDGET: usize = 1 << 22;
+/// Candidates that are replayed in full in any case, besides the important ones: the best by the short replay.
+const FULL_LEAST: usize = 8;
 
 /// A candidate to judge.
 pub struct Entry {
     /// The candidate.
     pub candidate: Candidate,
-    /// Replay it, however far it seems from the best: people will look at it.
+    /// Replay it in full, however far it seems from the best: people will look at it.
     pub important: bool,
 }
 
@@ -43,11 +42,11 @@ pub fn judge(problem: &Problem<'_>, entries: Vec<Entry>) -> Vec<Judged> {
         .map(|(index, entry)| judge_one(problem, &entry.candidate, first[index] == index, thinning))
         .collect();
     for index in replay_order(&entries, &first, &judged, problem) {
-        judged[index].method = Method::Replay;
+        judged[index].method = Method::Full;
     }
     judged.par_iter_mut().for_each(|judged| {
-        if judged.method == Method::Replay {
-            judged.elapsed_s = elapsed(problem, &judged.candidate, Method::Replay);
+        if judged.method == Method::Full {
+            judged.elapsed_s = elapsed(problem, &judged.candidate, Method::Full);
         }
     });
     for index in 0..judged.len() {
@@ -65,27 +64,34 @@ fn first_with_layouts(entries: &[Entry]) -> Vec<usize> {
     let mut known = HashMap::new();
     let key = |candidate: &Candidate| {
         let regions: Vec<_> = candidate.layouts.iter().map(|layout| layout.regions().to_vec()).collect();
-        (regions, candidate.spread.field, candidate.spread.stride)
+        (regions, candidate.spread.field, candidate.spread.stride, candidate.by_file.clone())
     };
     let first = |(index, entry): (usize, &Entry)| *known.entry(key(&entry.candidate)).or_insert(index);
     entries.iter().enumerate().map(first).collect()
 }
 
-/// Which candidates to replay: the important ones, and the others by their estimates as far as the budget goes.
+/// Which candidates to replay in full: the important ones, and the others, best first, as far as the budget goes.
 fn replay_order(entries: &[Entry], first: &[usize], judged: &[Judged], problem: &Problem<'_>) -> Vec<usize> {
     let important = |index: usize| (0..entries.len()).any(|e| first[e] == index && entries[e].important);
     let mut order: Vec<usize> = (0..entries.len()).filter(|&index| first[index] == index).collect();
     order.sort_by(|&a, &b| {
         important(b).cmp(&important(a)).then(judged[a].elapsed_s.total_cmp(&judged[b].elapsed_s))
     });
-    let must = order.iter().filter(|&&index| important(index)).count() + REPLAY_LEAST;
-    let each: usize = problem.set.groups.iter().map(|g| g.sample.len().min(replay_sample(g.procs))).sum();
-    order.truncate(must.max(REPLAY_BUDGET / each.max(1)));
+    let must = order.iter().filter(|&&index| important(index)).count() + FULL_LEAST;
+    let each: usize = problem.set.groups.iter().map(|group| Method::Full.sample(group)).sum();
+    order.truncate(must.max(FULL_BUDGET / each.max(1)));
     order
 }
 
-fn replay_sample(procs: u32) -> usize {
-    REPLAY_SAMPLE.max(REPLAY_PER_PROCESS.saturating_mul(procs as usize))
+impl Method {
+    /// How many requests of a group are replayed at most.
+    fn sample(self, group: &Group) -> usize {
+        let (in_all, per_process) = match self {
+            Self::Short => (SHORT_SAMPLE, SHORT_PER_PROCESS),
+            Self::Full => (FULL_SAMPLE, FULL_PER_PROCESS),
+        };
+        in_all.max(per_process.saturating_mul(group.procs as usize)).min(group.sample.len())
+    }
 }
 
 fn judge_one(problem: &Problem<'_>, candidate: &Candidate, wanted: bool, thinning: usize) -> Judged {
@@ -93,7 +99,7 @@ fn judge_one(problem: &Problem<'_>, candidate: &Candidate, wanted: bool, thinnin
         candidate: candidate.clone(),
         cost: Default::default(),
         elapsed_s: f64::INFINITY,
-        method: Method::Estimate,
+        method: Method::Short,
         busiest: 0,
         busiest_s: 0.0,
         servers_per_request: 0.0,
@@ -103,14 +109,14 @@ fn judge_one(problem: &Problem<'_>, candidate: &Candidate, wanted: bool, thinnin
     }
     let mut busy_s = vec![0.0; problem.servers.count()];
     let mut touched = 0.0;
-    let files = layout_of(problem.set, &candidate.spread, candidate.layouts.len());
+    let files = candidate.layout_of(problem.set);
     for group in &problem.set.groups {
         let sample = thin(&group.sample, group.sample.len().div_ceil(thinning));
         let mapped = Mapped::new(&sample, &candidate.layouts, &files);
         judged.cost += mapped.cost(group, problem.servers);
         touched += mapped.add_busy(group, problem.servers, &mut busy_s);
     }
-    judged.elapsed_s = elapsed(problem, candidate, Method::Estimate);
+    judged.elapsed_s = elapsed(problem, candidate, Method::Short);
     let busiest = (0..busy_s.len()).max_by(|&a, &b| busy_s[a].total_cmp(&busy_s[b]).then(b.cmp(&a)));
     judged.busiest = busiest.unwrap_or(0) as u32;
     judged.busiest_s = busiest.map_or(0.0, |server| busy_s[server]);
@@ -120,18 +126,14 @@ fn judge_one(problem: &Problem<'_>, candidate: &Candidate, wanted: bool, thinnin
 
 /// Expected wall-clock seconds of a candidate.
 pub fn elapsed(problem: &Problem<'_>, candidate: &Candidate, method: Method) -> f64 {
-    let files = layout_of(problem.set, &candidate.spread, candidate.layouts.len());
+    let files = candidate.layout_of(problem.set);
     let of_group = |group: &Group| {
-        let limit = match method {
-            Method::Replay => replay_sample(group.procs),
-            Method::Estimate => ESTIMATE_SAMPLE,
-        };
-        let sample = thin(&group.sample, limit);
+        let sample = thin(&group.sample, method.sample(group));
         let flow = Mapped::new(&sample, &candidate.layouts, &files).flow(group, &sample, problem.servers);
-        let servers_s = match method {
-            Method::Replay => replay(&flow, group.count),
-            Method::Estimate => group.count as f64 * estimate(&flow, group.procs),
-        };
+        // Too few requests of too many processes tell nothing about their order.
+        let sparse = (sample.len() as u64) < group.count.min(u64::from(group.procs) * SHORT_PER_PROCESS as u64);
+        let servers_s =
+            if sparse { group.count as f64 * estimate(&flow, group.procs) } else { replay(&flow, group.count) };
         servers_s.max(problem.client_link_s(group))
     };
     problem.set.groups.iter().map(of_group).sum()

@@ -20,8 +20,37 @@ pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result
     let servers = Servers::of(cluster)?;
     let sizes = workload.file_sets.iter().map(|set| set.total_size());
     let plan_bytes = sizes.fold(0u64, u64::saturating_add);
-    let of_set = |set| decide(&Problem::new(set, cluster, &servers, options, plan_bytes));
-    workload.file_sets.iter().map(of_set).collect()
+    let auto = Options { scheme: Scheme::Auto, ..options.clone() };
+    let of_set = |set, options| decide(&Problem::new(set, cluster, &servers, options, plan_bytes));
+    let mut decisions = Vec::with_capacity(workload.file_sets.len());
+    for (index, set) in workload.file_sets.iter().enumerate() {
+        match (of_set(set, options), &options.scheme) {
+            (Ok(decision), _) => decisions.push(decision),
+            // A candidate that only the main files have is asked for: the others stay.
+            (Err(error), Scheme::Named(_)) if index > 0 => {
+                let reason = format!("keep the present layout: {error}");
+                decisions.push(Decision { keep: true, reason, ..of_set(set, &auto)? });
+            }
+            (Err(error), _) => return Err(error),
+        }
+    }
+    keep_what_hardly_counts(&mut decisions);
+    Ok(decisions)
+}
+
+/// Files whose I/O takes less than this part of the whole are not worth a change.
+const NEGLIGIBLE: f64 = 0.01;
+
+fn keep_what_hardly_counts(decisions: &mut [Decision]) {
+    let total: f64 = decisions.iter().map(|decision| decision.present.elapsed_s).sum();
+    for decision in decisions {
+        let share = decision.present.elapsed_s / total.max(f64::MIN_POSITIVE);
+        if share < NEGLIGIBLE {
+            decision.keep = true;
+            decision.reason =
+                format!("keep the present layout: these files take {:.2} % of the I/O time", 100.0 * share);
+        }
+    }
 }
 
 /// The plan file: one rule per decision.

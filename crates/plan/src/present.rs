@@ -1,5 +1,7 @@
 //! The layout that files have now: what a change must be better than.
 
+use std::collections::HashMap;
+
 use stripewise_cluster::{Cluster, parse_cycle, size};
 use stripewise_layout::{Layout, constructors};
 
@@ -11,12 +13,14 @@ pub enum Present {
     /// Nothing: a plain file, which lies on one disk; the first server of the slowest tier is assumed.
     #[default]
     Plain,
-    /// Known or given by the user: this one, called so.
+    /// Known, or given by the user.
     Known {
-        /// As the user or the manifest says it.
+        /// As the user or the files say it.
         name: String,
-        /// Target indices as in the cluster.
-        layout: Layout,
+        /// Target indices as in the cluster; at least one.
+        layouts: Vec<Layout>,
+        /// By file name: which of the layouts a file has; the first, for files that are not here.
+        layout_of: HashMap<String, u32>,
     },
 }
 
@@ -59,6 +63,6 @@ impl Present {
             _ => return Err(bad("not understood".into())),
         };
         let layout = layout.map_err(|error| bad(error.to_string()))?;
-        Ok(Self::Known { name: text.to_owned(), layout })
+        Ok(Self::Known { name: text.to_owned(), layouts: vec![layout], layout_of: HashMap::new() })
     }
 }

@@ -8,7 +8,6 @@ use crate::candidate::Candidate;
 use crate::mapping::Mapped;
 use crate::options::Options;
 use crate::servers::Servers;
-use crate::spread::layout_of;
 use crate::workload::{FileSet, Group};
 
 /// A file set to be planned.
@@ -68,7 +67,7 @@ impl<'a> Problem<'a> {
 
     /// The overall cost of a candidate.
     pub fn cost(&self, candidate: &Candidate) -> Cost {
-        let layout_of = layout_of(self.set, &candidate.spread, candidate.layouts.len());
+        let layout_of = candidate.layout_of(self.set);
         let of_group = |group: &Group| {
             Mapped::new(&group.sample, &candidate.layouts, &layout_of).cost(group, self.servers)
         };

@@ -1,11 +1,127 @@
-//! `stripewise plan`.
+//! `stripewise plan`: which layout each file should have, and why.
 
+mod args;
+mod json;
+mod output;
+mod present;
+mod table;
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// (in work)
-#[derive(clap::Args)]
-pub struct Args {}
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use stripewise_cluster::{Cluster, Profile};
+use stripewise_plan::{Collector, Decision, Options, Workload, plan, to_plan};
+use stripewise_trace::{Summary, Trace};
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("plan: not built yet")
+pub use args::Args;
+
+/// Everything that is printed.
+struct Planned {
+    trace: Trace,
+    cluster: Cluster,
+    profile: Option<PathBuf>,
+    options: Options,
+    workload: Workload,
+    decisions: Vec<Decision>,
+}
+
+/// Plans, writes the plan file, and prints what was considered.
+///
+/// # Errors
+/// Files that cannot be read or are wrong, an incomplete trace that was not accepted, a planner that cannot plan for the
+/// cluster, or an output file that is no plan.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    output::check(&args.output, args.force)?;
+    let planned = make(&args)?;
+    let text = to_plan(&planned.decisions, &planned.cluster, &planned.options).to_toml();
+    output::write(&args.output, &text)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&json::report(&planned, &args))?);
+    } else {
+        print!("{}", table::report(&planned, &args));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn make(args: &Args) -> anyhow::Result<Planned> {
+    let trace = Trace::open(&args.trace)?;
+    if let (Some(reason), false) = (trace.incomplete(), args.accept_incomplete) {
+        anyhow::bail!(
+            "{}: the trace is incomplete: {reason}; trace the program again, or plan with --accept-incomplete",
+            args.trace.display()
+        );
+    }
+    let (cluster, profile) = read_cluster(args)?;
+    let mut options = args.options(&cluster)?;
+    let mut workload = read_workload(&trace, args.quiet)?;
+    keep_only(&mut workload, &args.only)?;
+    present::find(&workload, &cluster, &mut options)?;
+    let decisions = plan(&workload, &cluster, &options)?;
+    Ok(Planned { trace, cluster, profile, options, workload, decisions })
+}
+
+/// The cluster, with the profile given, or the one beside the cluster file.
+fn read_cluster(args: &Args) -> anyhow::Result<(Cluster, Option<PathBuf>)> {
+    let profile_path = match &args.profile {
+        Some(path) if path.as_os_str() == "none" => None,
+        Some(path) => Some(path.clone()),
+        None => Some(args.cluster.with_file_name("profile.toml")).filter(|path| path.exists()),
+    };
+    let profile = match &profile_path {
+        None => None,
+        Some(path) => Some(Profile::parse(&read(path)?, &path.display().to_string())?),
+    };
+    let name = args.cluster.display().to_string();
+    Ok((Cluster::parse_with(&read(&args.cluster)?, &name, profile.as_ref())?, profile_path))
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Two passes over the trace: what there is, and then the requests by kind.
+fn read_workload(trace: &Trace, quiet: bool) -> anyhow::Result<Workload> {
+    let bar = progress(trace.len(), quiet);
+    bar.set_message("summarising");
+    let summary = Summary::of(trace)?;
+    bar.set_message("grouping");
+    let mut collector = Collector::new(&summary, trace.processes());
+    let mut requests = trace.requests()?;
+    while let Some(batch) = requests.next_batch()? {
+        batch.requests.iter().for_each(|request| collector.add(request));
+        bar.inc(batch.requests.len() as u64);
+    }
+    bar.finish_and_clear();
+    Ok(collector.finish())
+}
+
+fn progress(length: u64, quiet: bool) -> ProgressBar {
+    let shown = !quiet && std::io::stderr().is_terminal();
+    let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(length), target);
+    if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:40}] {human_pos}/{human_len} {eta}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Leaves only the files that match one of the patterns, where there are patterns.
+fn keep_only(workload: &mut Workload, patterns: &[String]) -> anyhow::Result<()> {
+    if patterns.is_empty() {
+        return Ok(());
+    }
+    let wanted = |name: &str| {
+        let matches = |p: &String| stripewise_cluster::pattern::match_path(p.as_bytes(), name.as_bytes(), None);
+        patterns.iter().any(|pattern| matches(pattern).is_some())
+    };
+    workload.file_sets.retain(|set| set.files.iter().any(|file| wanted(&file.name)));
+    anyhow::ensure!(
+        !workload.file_sets.is_empty(),
+        "no file of the trace matches --only {}",
+        patterns.join(" ")
+    );
+    Ok(())
 }

@@ -3,10 +3,10 @@
 //! Every process issues a request, whose sub-requests go to their servers in parallel, waits for all of them, and
 //! issues its next one. Every server works on one sub-request at a time, in order of arrival.
 //!
+//! - [`replay`]: the sampled requests, in their order, through the servers. It is used wherever the sample has enough
+//!   requests of every process, as the order matters: processes may march over the servers in step, or crowd on one.
+//! - [`estimate`]: a closed form for requests that meet by chance, for more processes than a sample can represent.
 //! - [`bounds`]: no run can be faster than the busiest server, nor than the chain of one process's latencies.
-//! - [`estimate`]: a closed form between them that accounts for requests meeting by chance on some servers.
-//! - [`replay`]: the sampled requests, in their order, through the servers. Slower, and right also where the
-//!   order matters (processes that march over the servers in step, few requests per process).
 //!
 //! Sources: `docs/decisions/0002-costs-and-elapsed.md`; errors against a brute-force simulation: `bench/RESULTS.md`.
 

@@ -5,6 +5,10 @@ use std::collections::BinaryHeap;
 
 use super::Flow;
 
+/// Service times vary by this part up and down. Without it, equal times make processes arrive at the same instant again
+/// and again, and the result hangs on who is let in first; no device is that regular.
+const JITTER: f64 = 0.01;
+
 /// Seconds that `total` requests take, of which `flow` is a sample in order.
 ///
 /// The processes work concurrently, each through its own requests. Deterministic; O(requests · (sub-requests + log
@@ -20,6 +24,7 @@ pub fn replay(flow: &Flow, total: u64) -> f64 {
     let mut end_s = 0.0f64;
     let mut issued = 0u64;
     let mut all_at_work: Option<(u64, f64)> = None;
+    let mut noise = Noise(1);
     while let Some(Reverse((bits, chain))) = ready.pop() {
         let now = f64::from_bits(bits);
         let at = &mut next[chain as usize];
@@ -33,7 +38,7 @@ pub fn replay(flow: &Flow, total: u64) -> f64 {
         let mut done = now;
         for sub in flow.subs_of(shape) {
             let free = &mut free_at[sub.server as usize];
-            *free = free.max(now) + sub.busy_s;
+            *free = free.max(now) + sub.busy_s * noise.factor();
             done = done.max(*free);
         }
         end_s = end_s.max(done);
@@ -43,6 +48,19 @@ pub fn replay(flow: &Flow, total: u64) -> f64 {
     let steady = all_at_work.filter(|(count, _)| count * 2 >= issued);
     let (count, seconds) = steady.unwrap_or((issued, end_s));
     end_s + if count > 0 { missing * seconds / count as f64 } else { 0.0 }
+}
+
+/// A fixed sequence of numbers between 1 - [`JITTER`] and 1 + [`JITTER`] (xorshift64*).
+struct Noise(u64);
+
+impl Noise {
+    fn factor(&mut self) -> f64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let bits = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
+        1.0 + JITTER * (bits as f64 / f64::from(1u32 << 31) - 1.0)
+    }
 }
 
 /// The requests of every process, in order: those of process c are `requests[starts[c]..starts[c + 1]]`.

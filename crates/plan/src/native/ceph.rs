@@ -30,7 +30,7 @@ pub fn native(subject: &Subject<'_>) -> Native {
     if unit >= OBJECT_MAX {
         return Native::impossible(SYSTEM, "its objects, which hold whole stripes, are smaller than 4G");
     }
-    let object = if OBJECT % unit == 0 { OBJECT } else { unit };
+    let object = if OBJECT.is_multiple_of(unit) { OBJECT } else { unit };
     let pool = match subject.whole_tier(&even.targets) {
         _ if subject.whole_cluster(&even.targets) && !single => "POOL(all)".to_owned(),
         Some(tier) => format!("POOL({tier})"),

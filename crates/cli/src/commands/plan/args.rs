@@ -1,0 +1,115 @@
+//! The flags of `plan`.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use stripewise_cluster::{Cluster, size};
+use stripewise_plan::{Objective, Options, Present, Scheme, planners};
+
+/// Chooses the layout that makes the traced I/O fastest, and writes it as a plan.
+///
+/// Reads a trace, groups its requests by file-name pattern, size, operation and concurrency, predicts for every candidate layout
+/// the papers' overall cost and the expected elapsed time, and writes plan.toml for `place` and `run`.
+#[derive(Parser)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The trace, from `stripewise trace` or `stripewise synth`.
+    pub trace: PathBuf,
+    /// The cluster file.
+    #[arg(short, long, env = "STRIPEWISE_CLUSTER", default_value = "cluster.toml")]
+    pub cluster: PathBuf,
+    /// The profile that `calibrate` wrote; `none` for none [default: profile.toml beside the cluster file, if there is one].
+    #[arg(long, env = "STRIPEWISE_PROFILE")]
+    pub profile: Option<PathBuf>,
+    /// auto (the best of all), overall (1-DH, 1-DV, 2-D, every stripe size), psa, pa, def, or the name of one candidate.
+    #[arg(long, env = "STRIPEWISE_SCHEME", default_value = "auto")]
+    pub scheme: String,
+    /// What is compared: the expected elapsed time, or the papers' overall cost.
+    #[arg(long, env = "STRIPEWISE_OBJECTIVE", value_parser = ["elapsed", "cost"], default_value = "elapsed")]
+    pub objective: String,
+    /// Step of the search for PSA's stripe sizes.
+    #[arg(long, env = "STRIPEWISE_STEP", value_parser = positive_size, default_value = "4K")]
+    pub step: u64,
+    /// Stripe sizes to try, beside the parts of the request size [default: 4K, 8K, ... 64M].
+    #[arg(long, env = "STRIPEWISE_STRIPES", value_delimiter = ',', value_parser = positive_size, value_name = "SIZES")]
+    pub stripes: Option<Vec<u64>>,
+    /// Recommend a change only if it saves this much of the present layout's time; `none`: whatever it saves.
+    #[arg(long, env = "STRIPEWISE_MIN_GAIN", value_parser = gain, default_value = "5%", allow_hyphen_values = true)]
+    pub min_gain: f64,
+    /// The layout that files have now which stripewise does not manage: plain (one file on a server of the slowest tier), one:hdd/0,
+    /// 1-DH:64K, 1-DH:64K@hdd, or cycle:"hdd/0-3:64K ssd/0-3:8K".
+    #[arg(long, env = "STRIPEWISE_PRESENT", default_value = "plain", value_name = "LAYOUT")]
+    pub present: String,
+    /// Plan only for files that match this pattern (`*`, `**`, `<n>`); may be repeated.
+    #[arg(long, env = "STRIPEWISE_ONLY", value_delimiter = ':', value_name = "PATTERN")]
+    pub only: Vec<String>,
+    /// Plan from a trace that is known to lack calls.
+    #[arg(long, env = "STRIPEWISE_ACCEPT_INCOMPLETE")]
+    pub accept_incomplete: bool,
+    /// Show every candidate that was tried.
+    #[arg(long)]
+    pub candidates: bool,
+    /// Where the plan goes.
+    #[arg(short, long, env = "STRIPEWISE_PLAN_OUTPUT", default_value = "plan.toml", value_name = "FILE")]
+    pub output: PathBuf,
+    /// Overwrite the output even if it is no plan.
+    #[arg(long)]
+    pub force: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// No progress bar.
+    #[arg(short, long, env = "STRIPEWISE_QUIET")]
+    pub quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  stripewise plan app.trace -c cluster.toml
+  stripewise plan app.trace -c cluster.toml --scheme psa --candidates --json
+  stripewise plan app.trace -c cluster.toml --scheme \"2-D g=2\" -o two-d.toml
+  stripewise plan app.trace -c cluster.toml --only '/scratch/run/**' --present 1-DH:64K";
+
+impl Args {
+    /// The planner's options.
+    ///
+    /// # Errors
+    /// A present layout that is not understood or not in the cluster.
+    pub fn options(&self, cluster: &Cluster) -> anyhow::Result<Options> {
+        let scheme = match self.scheme.as_str() {
+            "auto" => Scheme::Auto,
+            name if planners::by_name(name).is_some() => Scheme::Planner(name.to_owned()),
+            name => Scheme::Named(name.to_owned()),
+        };
+        let defaults = Options::default();
+        Ok(Options {
+            scheme,
+            objective: if self.objective == "cost" { Objective::Cost } else { Objective::Elapsed },
+            step: self.step,
+            min_gain: self.min_gain,
+            stripes: self.stripes.clone().unwrap_or(defaults.stripes),
+            present: Present::parse(&self.present, cluster)?,
+            present_of: defaults.present_of,
+        })
+    }
+}
+
+fn positive_size(text: &str) -> Result<u64, String> {
+    match size::parse(text) {
+        Ok(0) => Err("must be at least 1 byte".to_owned()),
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// `5%`, `0.05`, or `none`.
+fn gain(text: &str) -> Result<f64, String> {
+    if text == "none" {
+        return Ok(f64::NEG_INFINITY);
+    }
+    let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 0.01));
+    match number.trim().parse::<f64>() {
+        Ok(part) if part.is_finite() && part * unit < 1.0 => Ok(part * unit),
+        _ => Err("must be a part below 1, like 5% or 0.05, or none".to_owned()),
+    }
+}

@@ -1,0 +1,67 @@
+//! The layout that managed files have now, from their manifests.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+
+use stripewise_cluster::{Cluster, format_cycle};
+use stripewise_datapath::Manifest;
+use stripewise_datapath::manifest::{HEAD_BYTES, MAGIC};
+use stripewise_layout::{Layout, Region, Stripe};
+use stripewise_plan::{Options, Present, Workload};
+
+/// Files that are looked at per set.
+const FILES_MAX: usize = 4096;
+
+/// Notes in `options` what the files of every set that are managed already have.
+///
+/// # Errors
+/// A damaged manifest.
+pub fn find(workload: &Workload, cluster: &Cluster, options: &mut Options) -> anyhow::Result<()> {
+    for set in &workload.file_sets {
+        let mut layouts: Vec<Layout> = Vec::new();
+        let mut layout_of = HashMap::new();
+        for file in set.files.iter().take(FILES_MAX) {
+            let Some(layout) = layout_now(&file.name, cluster)? else { continue };
+            let index = layouts.iter().position(|known| *known == layout).unwrap_or_else(|| {
+                layouts.push(layout);
+                layouts.len() - 1
+            });
+            layout_of.insert(file.name.clone(), index as u32);
+        }
+        if let Some(first) = layouts.first() {
+            let cycle = format_cycle(&first.regions()[0].cycle, cluster);
+            let more = if layouts.len() > 1 || first.regions().len() > 1 { ", ..." } else { "" };
+            let name = format!("as they are now: {cycle}{more}");
+            options.present_of.insert(set.pattern.clone(), Present::Known { name, layouts, layout_of });
+        }
+    }
+    Ok(())
+}
+
+/// The layout of a managed file in the numbers of this cluster; `None` for files that are not managed, do not exist, or
+/// lie on targets that the cluster does not have.
+fn layout_now(path: &str, cluster: &Cluster) -> anyhow::Result<Option<Layout>> {
+    let Ok(mut file) = File::open(path) else { return Ok(None) };
+    let mut text = Vec::new();
+    let regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    if !regular
+        || file.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut text).is_err()
+        || !text.starts_with(MAGIC)
+    {
+        return Ok(None);
+    }
+    let length = Manifest::text_length(&text, path)?;
+    if length > text.len() {
+        file.take((length - text.len()) as u64).read_to_end(&mut text)?;
+    }
+    let manifest = Manifest::parse(&text, path)?;
+    let numbers: Option<Vec<u32>> =
+        manifest.targets.iter().map(|target| cluster.target_index(&target.name)).collect();
+    let Some(numbers) = numbers else { return Ok(None) };
+    let region = |region: &Region| Region {
+        cycle: region.cycle.iter().map(|s| Stripe { target: numbers[s.target as usize], ..*s }).collect(),
+        ..*region
+    };
+    Ok(Some(Layout::new(manifest.layout.regions().iter().map(region).collect())?))
+}

@@ -1,0 +1,175 @@
+//! What `plan` prints for people.
+
+use std::fmt::Write;
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use stripewise_cluster::{format_cycle, size};
+use stripewise_model::{Access, Op};
+use stripewise_plan::workload::FileSet;
+use stripewise_plan::{Decision, Judged, native};
+
+use super::{Args, Planned};
+
+/// Rows of a table at most, unless all are wanted.
+const ROWS_MAX: usize = 16;
+
+/// Everything.
+pub fn report(planned: &Planned, args: &Args) -> String {
+    let mut out = String::new();
+    if let Some(reason) = planned.trace.incomplete() {
+        let _ = writeln!(out, "The trace is incomplete: {reason}\n");
+    }
+    for (set, decision) in planned.workload.file_sets.iter().zip(&planned.decisions) {
+        files(&mut out, planned, set, decision, args.candidates);
+    }
+    let emulated: Vec<&str> =
+        planned.cluster.tiers.iter().filter(|tier| tier.emulate).map(|tier| tier.name.as_str()).collect();
+    if !emulated.is_empty() {
+        let _ = writeln!(out, "Emulated servers: {}.", emulated.join(", "));
+    }
+    match &planned.profile {
+        Some(path) => _ = writeln!(out, "Server parameters as measured: {}", path.display()),
+        None => _ = writeln!(out, "Server parameters as written in {}", args.cluster.display()),
+    }
+    let _ = writeln!(out, "Plan written to {}", args.output.display());
+    out
+}
+
+fn files(out: &mut String, planned: &Planned, set: &FileSet, decision: &Decision, all: bool) {
+    let plural = |count: usize| if count == 1 { "" } else { "s" };
+    let _ = writeln!(
+        out,
+        "{}: {} file{} of {}, {} request{}",
+        decision.pattern,
+        decision.files,
+        plural(decision.files),
+        about(decision.file_bytes),
+        decision.requests,
+        plural(decision.requests as usize),
+    );
+    for line in groups(set) {
+        let _ = writeln!(out, "  {line}");
+    }
+    let _ = writeln!(out, "{}", table(planned, decision, all));
+    let _ = writeln!(out, "{}.", capitalised(&decision.reason));
+    for note in &decision.notes {
+        let _ = writeln!(out, "Not considered: {note}.");
+    }
+    if !decision.keep {
+        let _ = writeln!(out, "The same on parallel file systems:");
+        for native in native(&decision.chosen().candidate, set, &planned.cluster) {
+            for command in &native.commands {
+                let _ = writeln!(out, "  {}: {command}", native.system);
+            }
+            if let Some(note) = &native.note {
+                let _ = writeln!(out, "  {}: {note}", native.system);
+            }
+        }
+    }
+    out.push('\n');
+}
+
+/// The kinds of requests, those with the most bytes first, one line each.
+fn groups(set: &FileSet) -> Vec<String> {
+    let mut groups: Vec<_> = set.groups.iter().collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
+    let rest = groups.len().saturating_sub(4);
+    groups.truncate(4);
+    let line = |group: &&stripewise_plan::workload::Group| {
+        let op = match group.op {
+            Op::Read => "read",
+            Op::Write => "write",
+        };
+        let access = match group.access {
+            Access::Random => "not in order",
+            Access::Sequential => "in order",
+        };
+        format!(
+            "{} × {op} of {}, {access}; {} processes at a time, up to {} per node",
+            group.count,
+            about(group.bytes / group.count.max(1)),
+            group.procs,
+            group.procs_per_node
+        )
+    };
+    let mut lines: Vec<String> = groups.iter().map(line).collect();
+    if rest > 0 {
+        lines.push(format!("and {rest} smaller kinds of requests"));
+    }
+    lines
+}
+
+fn table(planned: &Planned, decision: &Decision, all: bool) -> Table {
+    let mut rows: Vec<(usize, &Judged)> = decision.candidates.iter().enumerate().collect();
+    rows.sort_by(|a, b| a.1.elapsed_s.total_cmp(&b.1.elapsed_s));
+    let left_out = if all { 0 } else { rows.len().saturating_sub(ROWS_MAX) };
+    if left_out > 0 {
+        // The chosen one and the classics stay, and the best of the others.
+        let classic = |judged: &Judged| {
+            judged.candidate.name.split(" on ").count() == 1 && !judged.candidate.name.starts_with("stripe")
+        };
+        let mut room = ROWS_MAX.saturating_sub(rows.iter().filter(|row| classic(row.1)).count()).max(4);
+        rows.retain(|row| {
+            let wanted = classic(row.1) && row.1.candidate.scheme != "psa" || row.0 == decision.best;
+            if !wanted && room > 0 {
+                room -= 1;
+                return true;
+            }
+            wanted
+        });
+    }
+    let shown = rows.len();
+    let mut table = Table::new();
+    table.load_preset(NOTHING);
+    table.set_header(["", "candidate", "layout", "predicted s", "elapsed s"]);
+    for (index, judged) in rows {
+        let mark = if index == decision.best && !decision.keep { ">" } else { "" };
+        table.add_row(row(planned, mark, judged));
+    }
+    table.add_row(row(planned, if decision.keep { ">" } else { "now" }, &decision.present));
+    if shown < decision.candidates.len() {
+        let more = format!("... and {} more (--candidates shows all)", decision.candidates.len() - shown);
+        table.add_row(["", more.as_str(), "", "", ""]);
+    }
+    for column in [3, 4] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn row(planned: &Planned, mark: &str, judged: &Judged) -> [String; 5] {
+    let layouts = &judged.candidate.layouts;
+    let regions = layouts.first().map(|layout| layout.regions()).unwrap_or_default();
+    let mut layout: Vec<String> = Vec::new();
+    for region in regions.iter().take(2) {
+        let end = region.end.map_or(String::new(), |end| format!(" up to {}", about(end)));
+        let cycle = format_cycle(&region.cycle, &planned.cluster);
+        let short = if cycle.len() > 60 { format!("{}...", &cycle[..57]) } else { cycle };
+        layout.push(format!("{short}{end}"));
+    }
+    let mut layout = layout.join(", then ");
+    if layouts.len() > 1 {
+        layout = format!("{} layouts: {layout}, ...", layouts.len());
+    }
+    let name = judged.candidate.name.clone();
+    [mark.to_owned(), name, layout, format!("{:.3}", judged.predicted_s()), format!("{:.3}", judged.elapsed_s)]
+}
+
+/// A size for people: at most one digit after the point.
+fn about(bytes: u64) -> String {
+    let exact = size::format(bytes);
+    if exact.len() <= 5 {
+        return exact;
+    }
+    let units = ["", "K", "M", "G", "T", "P", "E"];
+    let power = (bytes.max(1).ilog2() / 10) as usize;
+    format!("{:.1}{}", bytes as f64 / (1u64 << (10 * power)) as f64, units[power])
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
