@@ -1,6 +1,7 @@
 //! `stripewise`: parses, calls, prints; nothing else.
 
 mod commands;
+mod files;
 
 use std::process::ExitCode;
 

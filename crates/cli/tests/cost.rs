@@ -171,6 +171,25 @@ fn parameters_of_a_cluster_file() {
     assert_terms(&format!("{SLA} --layout 1-DV {file}"), [0.0, 0.0, 3e-4 * 2.5, 8192.0 * 7.95e-9]);
 }
 
+/// Measured parameters beside the cluster file are used, unless they are declined.
+#[test]
+fn a_profile_overrides_the_cluster_file() {
+    let (_directory, path) = cluster();
+    let measured = "{ startup_s = 1e-3, per_byte_s = 0, startup_spread_s = 0, per_byte_spread_s = 0, \
+         residual_relative = 0, samples = 1, outliers = 0 }";
+    let lines = ["read.random", "read.sequential", "write.random", "write.sequential"]
+        .map(|key| format!("{key} = {measured}\n"))
+        .concat();
+    let text = format!(
+        "version = 1\ndate = \"2026-11-21T01:00:00Z\"\nmethod = \"by hand\"\n\
+         [class.ssd]\ntarget = \"ssd/0\"\ndirect_io = true\n{lines}"
+    );
+    std::fs::write(path.with_file_name("profile.toml"), text).unwrap();
+    let cil = format!("--model cil --layout 1-DV --class ssd -c '{}' --procs 4 --size 1M", path.display());
+    assert_terms(&cil, [0.0003, MIB_S, 1e-3, 0.0]);
+    assert_terms(&format!("{cil} --profile none"), [0.0003, MIB_S, 5e-5, 1_048_576.0 * 2.38e-9]);
+}
+
 #[test]
 fn general_on_any_cycle() {
     let (_directory, path) = cluster();

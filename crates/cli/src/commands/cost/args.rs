@@ -108,7 +108,7 @@ pub struct Args {
     /// Cluster file with the parameters that are not given as flags
     #[arg(short, long, value_name = "FILE", env = "STRIPEWISE_CLUSTER")]
     pub cluster: Option<PathBuf>,
-    /// Calibrated parameters, which override those of the cluster file
+    /// Calibrated parameters, which override those of the cluster file; `none` for none [default: profile.toml beside it]
     #[arg(long, value_name = "FILE", env = "STRIPEWISE_PROFILE")]
     pub profile: Option<PathBuf>,
     /// Class of the servers in the cluster file (cil, sla)

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use stripewise_cluster::{Cluster, Profile};
+use stripewise_cluster::Cluster;
 use stripewise_model::{ClassParams, Network, Service};
 
 use super::Args;
+use crate::files;
 
 /// The flags, and the cluster file if there is one.
 pub struct Params<'a> {
@@ -19,12 +20,8 @@ pub type Flag = (&'static str, Option<f64>);
 
 impl<'a> Params<'a> {
     pub fn new(args: &'a Args) -> anyhow::Result<Self> {
-        let profile = match &args.profile {
-            Some(path) => Some(Profile::parse(&read(path)?, &path.to_string_lossy())?),
-            None => None,
-        };
         let cluster = match &args.cluster {
-            Some(path) => Some(Cluster::parse_with(&read(path)?, &path.to_string_lossy(), profile.as_ref())?),
+            Some(path) => Some(files::cluster(path, args.profile.as_deref())?.0),
             None => None,
         };
         Ok(Self { args, cluster })
@@ -91,8 +88,4 @@ impl<'a> Params<'a> {
 
 fn class_params<'a>(cluster: &'a Cluster, name: &str) -> Option<&'a ClassParams> {
     cluster.measured.get(name).or_else(|| cluster.classes.get(name))
-}
-
-fn read(path: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
 }
