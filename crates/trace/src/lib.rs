@@ -28,6 +28,8 @@ mod merge;
 pub mod pattern;
 #[cfg(feature = "files")]
 pub mod summary;
+#[cfg(feature = "files")]
+pub mod synth;
 
 pub use record::{Flags, Op, ProcessInfo, Request};
 

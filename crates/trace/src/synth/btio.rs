@@ -1,0 +1,195 @@
+//! BT-IO of the NAS Parallel Benchmarks: the solution of a block-tridiagonal solver, written every few time steps.
+//!
+//! The file is a sequence of dumps; a dump is a cube of elements of five doubles, x fastest. P processes (a square
+//! number, q * q) divide the cube into q * q * q cells by diagonal multi-partitioning: every process has q cells, one per
+//! layer in z. After the last time step everything is read back to be verified.
+
+use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};
+use crate::{Flags, Op};
+
+/// Bytes of an element: five doubles.
+const ELEMENT_BYTES: u64 = 40;
+
+/// Time steps between two dumps (`wr_interval`).
+const WRITE_INTERVAL: u64 = 5;
+
+/// Problem sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BtioClass {
+    /// 12 elements in each direction.
+    S,
+    /// 24.
+    W,
+    /// 64.
+    A,
+    /// 102.
+    B,
+    /// 162.
+    C,
+    /// 408.
+    D,
+}
+
+impl BtioClass {
+    /// Elements in each direction of the cube.
+    pub fn elements(self) -> u64 {
+        match self {
+            BtioClass::S => 12,
+            BtioClass::W => 24,
+            BtioClass::A => 64,
+            BtioClass::B => 102,
+            BtioClass::C => 162,
+            BtioClass::D => 408,
+        }
+    }
+
+    /// Dumps that are written: every fifth time step.
+    pub fn dumps(self) -> u64 {
+        let time_steps = match self {
+            BtioClass::S => 60,
+            BtioClass::D => 250,
+            _ => 200,
+        };
+        time_steps / WRITE_INTERVAL
+    }
+
+    /// Bytes of the whole file.
+    pub fn file_bytes(self) -> u64 {
+        self.dump_bytes() * self.dumps()
+    }
+
+    fn dump_bytes(self) -> u64 {
+        self.elements().pow(3) * ELEMENT_BYTES
+    }
+}
+
+/// A BT-IO run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Btio {
+    /// The problem size.
+    pub class: BtioClass,
+    /// Processes: a square number.
+    pub processes: u32,
+    /// Processes per node.
+    pub per_node: u32,
+    /// `full`: collective I/O; otherwise `simple`: every row of a cell is a request.
+    pub full: Option<TwoPhase>,
+    /// Writes, the reads that verify, or both.
+    pub direction: Direction,
+    /// The shared file.
+    pub file: String,
+}
+
+/// A cell: first element and number of elements in x, y and z.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cell {
+    low: [u64; 3],
+    size: [u64; 3],
+}
+
+impl Btio {
+    /// Checks the parameters against each other.
+    pub fn check(&self) -> Result<(), BadParameters> {
+        let q = self.processes.isqrt();
+        if self.processes == 0 || q * q != self.processes {
+            let what = format!("{} processes: BT-IO needs a square number (1, 4, 9, 16, ...)", self.processes);
+            return Err(BadParameters(what));
+        }
+        if u64::from(q) > self.class.elements() {
+            let what =
+                format!("{} processes are too many for this class: cells would be empty", self.processes);
+            return Err(BadParameters(what));
+        }
+        if self.per_node == 0 {
+            return Err(BadParameters("processes per node must be at least 1".into()));
+        }
+        Ok(())
+    }
+
+    /// The cells of a process, in the order in which it writes them.
+    fn cells(&self, rank: u32) -> Vec<Cell> {
+        let q = u64::from(self.processes.isqrt());
+        let rank = u64::from(rank);
+        let part = |index: u64| {
+            let (each, excess) = (self.class.elements() / q, self.class.elements() % q);
+            let low = index * each + index.min(excess);
+            (low, each + u64::from(index < excess))
+        };
+        (0..q)
+            .map(|layer| {
+                // From one layer to the next a process's cell moves one to the right in x and back in y.
+                let parts = [(rank % q + layer) % q, (rank / q + q - layer) % q, layer].map(part);
+                Cell { low: parts.map(|(low, _)| low), size: parts.map(|(_, size)| size) }
+            })
+            .collect()
+    }
+
+    /// Offsets within a dump and sizes of the rows of a process, in order.
+    fn rows(&self, rank: u32) -> Vec<(u64, u64)> {
+        let n = self.class.elements();
+        let rows = self.cells(rank).into_iter().flat_map(move |cell| {
+            let [_, size_y, size_z] = cell.size;
+            (0..size_z).flat_map(move |z| (0..size_y).map(move |y| (cell, y, z)))
+        });
+        rows.map(|(cell, y, z)| {
+            let [low_x, low_y, low_z] = cell.low;
+            let element = ((low_z + z) * n + low_y + y) * n + low_x;
+            (element * ELEMENT_BYTES, cell.size[0] * ELEMENT_BYTES)
+        })
+        .collect()
+    }
+
+    fn simple_steps(&self, op: Op) -> impl Iterator<Item = Step> {
+        let rows: Vec<Vec<(u64, u64)>> = (0..self.processes).map(|rank| self.rows(rank)).collect();
+        let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let all = (0..self.class.dumps()).flat_map(move |dump| (0..longest).map(move |row| (dump, row)));
+        all.map(move |(dump, row)| {
+            let calls = (0..).zip(&rows).filter_map(|(rank, rows)| {
+                let (offset, size) = *rows.get(row)?;
+                Some(Call { rank, file: 0, offset: dump * self.class.dump_bytes() + offset, size })
+            });
+            Step { op, flags: Flags::POSITIONAL, calls: calls.collect() }
+        })
+    }
+}
+
+impl Benchmark for Btio {
+    fn job(&self) -> Job {
+        let files = vec![self.file.clone()];
+        Job { program: "bt".into(), processes: self.processes, per_node: self.per_node, files }
+    }
+
+    fn rounds(&self) -> Vec<(Op, Box<dyn Iterator<Item = Step> + '_>)> {
+        let rounds = self.direction.ops().iter().map(|op| {
+            let steps: Box<dyn Iterator<Item = Step>> = match self.full {
+                Some(two_phase) => Box::new((0..self.class.dumps()).flat_map(move |dump| {
+                    let start = dump * self.class.dump_bytes();
+                    let range = (start, start + self.class.dump_bytes());
+                    two_phase.steps(*op, range, false, self.processes)
+                })),
+                None => Box::new(self.simple_steps(*op)),
+            };
+            (*op, steps)
+        });
+        rounds.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_on_a_diagonal() {
+        // 12 = 3 + 3 + 2 + 2 + 2 elements with 25 processes. Rank 7 (x 2, y 1) has in layer 0 the third part in x and
+        // the second in y; in every further layer it is one further in x and one back in y.
+        let file = String::new();
+        let direction = Direction::Write;
+        let btio = Btio { class: BtioClass::S, processes: 25, per_node: 1, full: None, direction, file };
+        let cells = btio.cells(7);
+        assert_eq!(cells[0], Cell { low: [6, 3, 0], size: [2, 3, 3] });
+        assert_eq!(cells[1], Cell { low: [8, 0, 3], size: [2, 3, 3] });
+        assert_eq!(cells[2], Cell { low: [10, 10, 6], size: [2, 2, 2] });
+        assert_eq!(cells[3], Cell { low: [0, 8, 8], size: [3, 2, 2] });
+    }
+}

@@ -1,0 +1,82 @@
+//! HPIO (Ching et al., IPDPS 2006): regions of one size with spacing between them.
+//!
+//! Every process has `regions` regions of `region_size` bytes. Process r's i-th region starts at
+//! `(r * regions + i) * (region_size + spacing)`, or, with interleaved processes, at
+//! `(i * processes + r) * (region_size + spacing)`. Without collective I/O every region is one request.
+
+use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};
+use crate::{Flags, Op};
+
+/// An HPIO run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hpio {
+    /// Processes.
+    pub processes: u32,
+    /// Processes per node.
+    pub per_node: u32,
+    /// Region count, per process.
+    pub regions: u64,
+    /// Bytes of a region.
+    pub region_size: u64,
+    /// Bytes between regions.
+    pub spacing: u64,
+    /// Whether the processes' regions take turns in the file; otherwise each has a part of its own.
+    pub interleaved: bool,
+    /// Writes, reads, or both.
+    pub direction: Direction,
+    /// Collective I/O.
+    pub collective: Option<TwoPhase>,
+    /// The shared file.
+    pub file: String,
+}
+
+impl Hpio {
+    /// Checks the parameters against each other.
+    pub fn check(&self) -> Result<(), BadParameters> {
+        if self.processes == 0 || self.per_node == 0 || self.regions == 0 || self.region_size == 0 {
+            let what = "processes, processes per node, regions and region size must be at least 1";
+            return Err(BadParameters(what.into()));
+        }
+        let region = u128::from(self.region_size) + u128::from(self.spacing);
+        if region * u128::from(self.regions) * u128::from(self.processes) > i64::MAX as u128 {
+            return Err(BadParameters("the file would be larger than 2^63 bytes: choose fewer regions".into()));
+        }
+        Ok(())
+    }
+
+    fn offset(&self, rank: u64, i: u64) -> u64 {
+        let index = match self.interleaved {
+            true => i * u64::from(self.processes) + rank,
+            false => rank * self.regions + i,
+        };
+        index * (self.region_size + self.spacing)
+    }
+}
+
+impl Benchmark for Hpio {
+    fn job(&self) -> Job {
+        let files = vec![self.file.clone()];
+        Job { program: "hpio".into(), processes: self.processes, per_node: self.per_node, files }
+    }
+
+    fn rounds(&self) -> Vec<(Op, Box<dyn Iterator<Item = Step> + '_>)> {
+        let rounds = self.direction.ops().iter().map(|op| {
+            let last = self.offset(u64::from(self.processes) - 1, self.regions - 1);
+            let steps: Box<dyn Iterator<Item = Step>> = match self.collective {
+                Some(two_phase) => {
+                    let range = (0, last + self.region_size);
+                    Box::new(two_phase.steps(*op, range, self.spacing > 0, self.processes))
+                }
+                None => Box::new((0..self.regions).map(|i| {
+                    let calls = (0..self.processes).map(|rank| {
+                        let offset = self.offset(u64::from(rank), i);
+                        Call { rank, file: 0, offset, size: self.region_size }
+                    });
+                    Step { op: *op, flags: Flags::POSITIONAL, calls: calls.collect() }
+                })),
+            };
+            (*op, steps)
+        });
+        rounds.collect()
+    }
+}

@@ -1,0 +1,154 @@
+//! IOR (github.com/hpc/ior): its file layout and the order of its transfers, as in versions 3 and 4.
+//!
+//! The file is a sequence of segments; in a shared file, a segment has one block of every rank, in order of rank; a
+//! block is transferred piece by piece. With random offsets (`-z`) on a shared file, IOR deals all transfers
+//! of a segment out to the ranks by chance, so that ranks get different numbers of them, and then every rank
+//! shuffles its own; all with the C library's generator, which is reproduced here.
+
+use super::glibc_random::Random;
+use super::{BadParameters, Benchmark, Call, Direction, Job, Step};
+use crate::{Flags, Op};
+
+/// In which order a rank makes its transfers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// From the start of its blocks to the end.
+    Sequential,
+    /// By chance.
+    Random,
+}
+
+/// Where the random transfers of a rank lie in a shared file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RandomWithin {
+    /// Anywhere, as IOR's `-z` does.
+    File,
+    /// In its own block, as the published experiments describe it.
+    OwnBlock,
+}
+
+/// An IOR run (POSIX interface, no reordering of ranks).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ior {
+    /// Processes (`numTasks`).
+    pub processes: u32,
+    /// Processes per node.
+    pub per_node: u32,
+    /// `-t`: bytes per request.
+    pub transfer: u64,
+    /// `-b`: bytes of one rank in a segment.
+    pub block: u64,
+    /// `-s`: segments.
+    pub segments: u64,
+    /// Sequential, or `-z`.
+    pub access: Access,
+    /// Only for random access to a shared file.
+    pub random_within: RandomWithin,
+    /// `-w`, `-r`.
+    pub direction: Direction,
+    /// One file for all; otherwise `-F`: one per process.
+    pub shared: bool,
+    /// `-G`: for the random order.
+    pub seed: u32,
+    /// `-o`: the file; with one per process, a number is appended.
+    pub file: String,
+}
+
+impl Ior {
+    /// Checks the parameters against each other.
+    pub fn check(&self) -> Result<(), BadParameters> {
+        let bad = |what: String| Err(BadParameters(what));
+        if self.processes == 0 || self.per_node == 0 || self.segments == 0 || self.transfer == 0 {
+            return bad("processes, processes per node, segments and transfer size must be at least 1".into());
+        }
+        if self.block == 0 || !self.block.is_multiple_of(self.transfer) {
+            return bad(format!(
+                "block size {} is no multiple of transfer size {}: choose a block (or total) that is",
+                self.block, self.transfer
+            ));
+        }
+        let total = u128::from(self.block) * u128::from(self.segments) * u128::from(self.processes);
+        if total > i64::MAX as u128 {
+            return bad("the file would be larger than 2^63 bytes: choose fewer segments".into());
+        }
+        Ok(())
+    }
+
+    fn base(&self, segment: u64) -> u64 {
+        segment * self.block * if self.shared { u64::from(self.processes) } else { 1 }
+    }
+
+    /// Per rank: the offsets of its transfers in the first segment, in order.
+    fn offsets(&self) -> Vec<Vec<u64>> {
+        let per_block = self.block / self.transfer;
+        let sequential = |rank: u32| -> Vec<u64> {
+            let start = if self.shared { u64::from(rank) * self.block } else { 0 };
+            (0..per_block).map(|i| start + i * self.transfer).collect()
+        };
+        match self.access {
+            Access::Sequential => (0..self.processes).map(sequential).collect(),
+            Access::Random if self.shared && self.random_within == RandomWithin::File => self.dealt(),
+            Access::Random => (0..self.processes)
+                .map(|rank| {
+                    let mut offsets = sequential(rank);
+                    shuffle(&mut offsets, &mut Random::new(self.seed.wrapping_add(rank)));
+                    offsets
+                })
+                .collect(),
+        }
+    }
+
+    /// Deals the transfers of a segment out to the ranks.
+    fn dealt(&self) -> Vec<Vec<u64>> {
+        let mut random = Random::new(self.seed);
+        let mut offsets = vec![Vec::new(); self.processes as usize];
+        let transfers = self.block / self.transfer * u64::from(self.processes);
+        for i in 0..transfers {
+            let rank = random.next() % u64::from(self.processes);
+            offsets[rank as usize].push(i * self.transfer);
+        }
+        // Every rank goes on with the generator where the dealing left it.
+        for own in &mut offsets {
+            shuffle(own, &mut random.clone());
+        }
+        offsets
+    }
+}
+
+/// IOR's way to shuffle.
+fn shuffle(offsets: &mut [u64], random: &mut Random) {
+    let len = offsets.len() as u64;
+    for i in 0..offsets.len() {
+        offsets.swap(i, (random.next() % len) as usize);
+    }
+}
+
+impl Benchmark for Ior {
+    fn job(&self) -> Job {
+        let files = match self.shared {
+            true => vec![self.file.clone()],
+            false => (0..self.processes).map(|rank| format!("{}.{rank:08}", self.file)).collect(),
+        };
+        Job { program: "ior".into(), processes: self.processes, per_node: self.per_node, files }
+    }
+
+    fn rounds(&self) -> Vec<(Op, Box<dyn Iterator<Item = Step> + '_>)> {
+        let rounds = self.direction.ops().iter().map(|op| {
+            let offsets = self.offsets();
+            let steps = (0..self.segments).flat_map(move |segment| {
+                let offsets = offsets.clone();
+                let longest = offsets.iter().map(Vec::len).max().unwrap_or(0);
+                (0..longest).map(move |i| {
+                    let calls = (0..).zip(&offsets).filter_map(|(rank, own)| {
+                        let offset = self.base(segment) + own.get(i)?;
+                        let file = if self.shared { 0 } else { rank };
+                        Some(Call { rank, file, offset, size: self.transfer })
+                    });
+                    Step { op: *op, flags: Flags::NONE, calls: calls.collect() }
+                })
+            });
+            (*op, Box::new(steps) as Box<dyn Iterator<Item = Step>>)
+        });
+        rounds.collect()
+    }
+}

@@ -1,0 +1,155 @@
+//! Synthetic traces: the requests that a benchmark would make, without running it.
+//!
+//! A benchmark is a sequence of [`Step`]s; in each step every process makes at most one request, all at once. Times
+//! are nominal: a step takes [`STEP_NS`], and what the storage would need is not modelled. So order, phases and
+//! concurrency are right, durations mean nothing.
+
+mod btio;
+mod collective;
+mod glibc_random;
+mod hpio;
+mod ior;
+mod tile;
+
+#[cfg(test)]
+mod tests;
+
+pub use btio::{Btio, BtioClass};
+pub use collective::TwoPhase;
+pub use hpio::Hpio;
+pub use ior::{Access, Ior, RandomWithin};
+pub use tile::Tile;
+
+use crate::{Flags, Op, ProcessInfo, Request, TraceError, TraceWriter};
+
+/// Nominal duration of a step, nanoseconds.
+pub const STEP_NS: u64 = 1_000_000;
+
+/// How long a request takes of its step, nanoseconds: all requests of a step overlap.
+const REQUEST_NS: u64 = STEP_NS / 10 * 9;
+
+/// One request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The process.
+    pub rank: u32,
+    /// Index into [`Job::files`].
+    pub file: u32,
+    /// Bytes.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// Requests that are made at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Read or write.
+    pub op: Op,
+    /// How.
+    pub flags: Flags,
+    /// At most one per process, in order of rank.
+    pub calls: Vec<Call>,
+}
+
+/// Which of the two directions a benchmark does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Only writes.
+    Write,
+    /// Only reads.
+    Read,
+    /// Writes everything, then reads everything.
+    Both,
+}
+
+impl Direction {
+    pub(super) fn ops(self) -> &'static [Op] {
+        match self {
+            Direction::Write => &[Op::Write],
+            Direction::Read => &[Op::Read],
+            Direction::Both => &[Op::Write, Op::Read],
+        }
+    }
+}
+
+/// The processes and files of a benchmark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Name of the program.
+    pub program: String,
+    /// How many processes.
+    pub processes: u32,
+    /// How many of them run on each node.
+    pub per_node: u32,
+    /// Absolute paths.
+    pub files: Vec<String>,
+}
+
+/// A benchmark.
+pub trait Benchmark {
+    /// Its processes and files.
+    fn job(&self) -> Job;
+
+    /// What each direction does, in the order of [`Direction::ops`]: an operation and its steps. All processes open the
+    /// files that they use before, and close them after.
+    fn rounds(&self) -> Vec<(Op, Box<dyn Iterator<Item = Step> + '_>)>;
+}
+
+/// Parameters that contradict each other: what, and the remedy, in one line.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{0}")]
+pub struct BadParameters(pub String);
+
+/// Appends the benchmark's trace to an empty writer.
+pub fn write(benchmark: &dyn Benchmark, writer: &mut TraceWriter) -> Result<(), TraceError> {
+    let job = benchmark.job();
+    let processes: Vec<u32> = (0..job.processes)
+        .map(|rank| {
+            writer.process_id(&ProcessInfo {
+                node: format!("node{}", rank / job.per_node),
+                pid: 1000 + rank,
+                rank: rank as i32,
+                program: job.program.clone(),
+            })
+        })
+        .collect();
+    let files: Vec<u32> = job.files.iter().map(|file| writer.file_id(file)).collect();
+    let shared = files.len() == 1;
+    let mut clock_ns = 0;
+    let mut push = |clock_ns: u64, i: usize, op: Op, flags: Flags, call: &Call| {
+        // A nanosecond apart, so that the order is the same in every reader.
+        let start_ns = clock_ns + i as u64;
+        writer.push(&Request {
+            process: processes[call.rank as usize],
+            tid: 1000 + call.rank,
+            file: files[call.file as usize],
+            op,
+            flags,
+            offset: call.offset,
+            size: call.size,
+            result: if op.is_data() { call.size as i64 } else { 0 },
+            start_ns,
+            end_ns: start_ns + REQUEST_NS,
+        })
+    };
+    for (op, steps) in benchmark.rounds() {
+        let open_or_close = |rank: u32| Call { rank, file: if shared { 0 } else { rank }, offset: 0, size: 0 };
+        for rank in 0..job.processes {
+            push(clock_ns, rank as usize, Op::Open, Flags::NONE, &open_or_close(rank))?;
+        }
+        clock_ns += STEP_NS;
+        for step in steps {
+            debug_assert_eq!(step.op.is_data(), op.is_data());
+            for (i, call) in step.calls.iter().enumerate() {
+                push(clock_ns, i, step.op, step.flags, call)?;
+            }
+            clock_ns += STEP_NS;
+        }
+        for rank in 0..job.processes {
+            push(clock_ns, rank as usize, Op::Close, Flags::NONE, &open_or_close(rank))?;
+        }
+        clock_ns += STEP_NS;
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! mpi-tile-io (Parallel I/O Benchmarking Consortium): a dense two-dimensional array of elements, a tile per process.
+//!
+//! Tiles are numbered along x first; the elements of a row lie one after the other in the file. Neighbouring tiles
+//! overlap by some elements. Without collective I/O every row of a tile is one request, in order.
+
+use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};
+use crate::{Flags, Op};
+
+/// An mpi-tile-io run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tile {
+    /// `--nr_tiles_x`.
+    pub tiles_x: u32,
+    /// `--nr_tiles_y`: x times y is the number of processes.
+    pub tiles_y: u32,
+    /// Processes per node.
+    pub per_node: u32,
+    /// `--sz_tile_x`: elements of a tile in x.
+    pub elements_x: u64,
+    /// `--sz_tile_y`: elements of a tile in y.
+    pub elements_y: u64,
+    /// `--sz_element`: bytes.
+    pub element_size: u64,
+    /// `--overlap_x`: elements that neighbours in x share.
+    pub overlap_x: u64,
+    /// `--overlap_y`: elements that neighbours in y share.
+    pub overlap_y: u64,
+    /// Writes, reads, or both.
+    pub direction: Direction,
+    /// Collective I/O.
+    pub collective: Option<TwoPhase>,
+    /// The shared file.
+    pub file: String,
+}
+
+impl Tile {
+    /// Checks the parameters against each other.
+    pub fn check(&self) -> Result<(), BadParameters> {
+        let bad = |what: &str| Err(BadParameters(what.into()));
+        if [self.elements_x, self.elements_y, self.element_size].contains(&0)
+            || [self.tiles_x, self.tiles_y, self.per_node].contains(&0)
+        {
+            return bad("tiles, elements, element size and processes per node must be at least 1");
+        }
+        if self.overlap_x >= self.elements_x || self.overlap_y >= self.elements_y {
+            return bad("tiles cannot overlap by all of their elements: choose a smaller overlap");
+        }
+        let elements = u128::from(self.elements_x) * u128::from(self.elements_y);
+        let tiles = u128::from(self.tiles_x) * u128::from(self.tiles_y);
+        if tiles > u128::from(u32::MAX)
+            || elements.saturating_mul(self.element_size.into()).saturating_mul(tiles) > i64::MAX as u128
+        {
+            return bad("the file would be larger than 2^63 bytes: choose fewer tiles or elements");
+        }
+        Ok(())
+    }
+
+    fn processes(&self) -> u32 {
+        self.tiles_x * self.tiles_y
+    }
+
+    /// Elements of the whole array in x and y.
+    fn elements(&self) -> (u64, u64) {
+        let all = |tiles: u32, elements: u64, overlap: u64| {
+            u64::from(tiles) * elements - u64::from(tiles - 1) * overlap
+        };
+        (all(self.tiles_x, self.elements_x, self.overlap_x), all(self.tiles_y, self.elements_y, self.overlap_y))
+    }
+
+    /// Where row `row` of a rank's tile starts in the file.
+    fn offset(&self, rank: u32, row: u64) -> u64 {
+        let x = u64::from(rank % self.tiles_x) * (self.elements_x - self.overlap_x);
+        let y = u64::from(rank / self.tiles_x) * (self.elements_y - self.overlap_y) + row;
+        (y * self.elements().0 + x) * self.element_size
+    }
+}
+
+impl Benchmark for Tile {
+    fn job(&self) -> Job {
+        let files = vec![self.file.clone()];
+        Job { program: "mpi-tile-io".into(), processes: self.processes(), per_node: self.per_node, files }
+    }
+
+    fn rounds(&self) -> Vec<(Op, Box<dyn Iterator<Item = Step> + '_>)> {
+        let rounds = self.direction.ops().iter().map(|op| {
+            let (all_x, all_y) = self.elements();
+            let steps: Box<dyn Iterator<Item = Step>> = match self.collective {
+                Some(two_phase) => {
+                    let range = (0, all_x * all_y * self.element_size);
+                    Box::new(two_phase.steps(*op, range, false, self.processes()))
+                }
+                None => Box::new((0..self.elements_y).map(|row| {
+                    let size = self.elements_x * self.element_size;
+                    let calls = (0..self.processes()).map(|rank| {
+                        let offset = self.offset(rank, row);
+                        Call { rank, file: 0, offset, size }
+                    });
+                    Step { op: *op, flags: Flags::POSITIONAL, calls: calls.collect() }
+                })),
+            };
+            (*op, steps)
+        });
+        rounds.collect()
+    }
+}
