@@ -4,7 +4,7 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use stripewise_report::{PlanView, Report, render};
+use stripewise_report::{NativeCommands, PlanView, Report, render};
 
 fn main() {
     let directory = tempfile::tempdir().expect("a directory for the trace");
@@ -12,7 +12,20 @@ fn main() {
     let mut view = PlanView::new("plan.toml", common::plan(), &activities);
     view.details[0].candidates = common::results().workloads.remove(0).candidates;
     view.details[0].candidates.iter_mut().for_each(|candidate| candidate.measured_s.clear());
-    view.details[0].native = vec![("Lustre".into(), vec!["lfs setstripe -c 4 -S 128K -p hdd /data".into()])];
+    view.details[0].choice = "PSA".into();
+    view.details[0].present = "1-DH".into();
+    view.details[0].native = vec![
+        NativeCommands {
+            system: "Lustre".into(),
+            commands: vec!["lfs setstripe -c 4 -S 128K -p hdd /data".into()],
+            note: None,
+        },
+        NativeCommands {
+            system: "BeeGFS".into(),
+            commands: vec![],
+            note: Some("cannot be expressed because stripes have different widths".into()),
+        },
+    ];
     let results = common::results();
     let report = Report {
         date: "2026-11-21T02:00:00Z",

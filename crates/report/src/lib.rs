@@ -17,12 +17,14 @@ mod density;
 mod draw;
 mod html;
 mod page;
+pub mod predictions;
 pub mod results;
 mod ticks;
 pub mod units;
 mod view;
 
 pub use activity::{Activity, Collector};
-pub use page::render;
+pub use page::{missing_parts, render};
+pub use predictions::Predictions;
 pub use results::{Candidate, Machine, Results, ResultsError, Servers, Workload};
-pub use view::{PlanView, Report, RuleDetails};
+pub use view::{MissingPart, NativeCommands, PlanView, Report, RuleDetails};

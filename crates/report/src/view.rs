@@ -4,7 +4,7 @@ use std::path::Path;
 
 use stripewise_cluster::{Plan, Rule};
 
-use crate::{Activity, Candidate, Results};
+use crate::{Activity, Candidate, Predictions, Results};
 
 /// Everything that a page shows. Parts that are empty are replaced by a sentence that says how to get them.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,19 @@ pub struct Report<'a> {
     pub results: Option<&'a Results>,
 }
 
+/// A part of the page whose input was not given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissingPart {
+    /// Its title.
+    pub title: &'static str,
+    /// What is missing: `No trace was given: record one with`.
+    pub what: &'static str,
+    /// The command that makes it.
+    pub command: &'static str,
+    /// The flags that then give it to the report.
+    pub flag: &'static str,
+}
+
 /// A plan, and what else is known of its rules.
 #[derive(Clone, Debug)]
 pub struct PlanView {
@@ -39,10 +52,25 @@ pub struct PlanView {
 pub struct RuleDetails {
     /// Size of the largest file that the rule is for, as far as traces tell.
     pub file_bytes: Option<u64>,
-    /// Every layout that the planner compared.
+    /// Every layout that the planner compared, the fastest first.
     pub candidates: Vec<Candidate>,
-    /// Commands of file systems that would do the same: (file system, lines).
-    pub native: Vec<(String, Vec<String>)>,
+    /// Name of the candidate that was chosen.
+    pub choice: String,
+    /// Name of the candidate that is the files' present layout.
+    pub present: String,
+    /// How file systems would be told the same.
+    pub native: Vec<NativeCommands>,
+}
+
+/// The commands of one file system for a layout.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NativeCommands {
+    /// The file system.
+    pub system: String,
+    /// In order; empty where the layout cannot be expressed.
+    pub commands: Vec<String>,
+    /// Why there are none, or what to know about them.
+    pub note: Option<String>,
 }
 
 impl PlanView {
@@ -57,5 +85,16 @@ impl PlanView {
             }
         }
         Self { name: name.to_owned(), plan, details }
+    }
+
+    /// Adds what the planner predicted, for the patterns that the plan has too.
+    pub fn add_predictions(&mut self, predictions: &Predictions) {
+        for (rule, details) in self.plan.rules.iter().zip(&mut self.details) {
+            if let Some(files) = predictions.of(&rule.pattern) {
+                details.candidates = files.candidates(&self.plan.cluster);
+                details.choice = files.name.clone();
+                details.present = files.present_name().to_owned();
+            }
+        }
     }
 }

@@ -1,11 +1,288 @@
 //! `stripewise report`.
 
+use std::ffi::OsString;
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::SystemTime;
 
-/// (in work)
+use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use stripewise_cluster::{Cluster, Plan, Rule};
+use stripewise_plan::workload::{File, FileSet};
+use stripewise_plan::{Candidate, Native, native};
+use stripewise_report::{
+    Activity, Collector, MissingPart, NativeCommands, PlanView, Predictions, Report, Results, Workload,
+    missing_parts, render, units,
+};
+use stripewise_trace::{Summary, Trace};
+
+/// Write one HTML page: what an application does, how its files are laid out, what was predicted and measured
+///
+/// The page opens in any browser without a network. Parts whose input is not given are left out, with a sentence
+/// that says how to get them.
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A trace of `stripewise trace` or `stripewise synth`; may be given several times
+    #[arg(short, long = "trace", value_name = "TRACE", env = "STRIPEWISE_TRACE")]
+    traces: Vec<PathBuf>,
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("report: not built yet")
+    /// A plan of `stripewise plan`; may be given several times
+    #[arg(short, long = "plan", value_name = "PLAN.TOML", env = "STRIPEWISE_PLAN")]
+    plans: Vec<PathBuf>,
+
+    /// The output of `stripewise plan --json --candidates`: all that the planner compared; may be given several times
+    #[arg(long, value_name = "PLAN.JSON")]
+    predictions: Vec<PathBuf>,
+
+    /// Measurements of `stripewise demo`; traces and plans that they name are taken where -t or -p is not given
+    #[arg(short, long, value_name = "RESULTS.JSON", env = "STRIPEWISE_RESULTS")]
+    results: Option<PathBuf>,
+
+    /// Where to write the page
+    #[arg(short, long, value_name = "REPORT.HTML", default_value = "report.html")]
+    output: PathBuf,
+
+    /// Say as JSON what was written
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  stripewise report -t job.trace                             what the application does
+  stripewise report -t job.trace -p plan.toml                and its layouts, drawn
+  stripewise plan job.trace -c cluster.toml --json --candidates > plan.json
+  stripewise report -t job.trace -p plan.toml --predictions plan.json
+                                                             and all that the planner compared
+  stripewise report -r results.json -o demo.html             predicted against measured";
+
+/// What was written, for `--json`.
+#[derive(Serialize)]
+struct Written<'a> {
+    report: &'a Path,
+    size_bytes: u64,
+    traces: usize,
+    plans: usize,
+    workloads: Vec<Outcome<'a>>,
+    left_out: Vec<LeftOut>,
+}
+
+/// A workload's choice in numbers.
+#[derive(Serialize)]
+struct Outcome<'a> {
+    name: &'a str,
+    present: &'a str,
+    choice: &'a str,
+    speed_up: Option<f64>,
+    behind_best: Option<f64>,
+}
+
+/// A part that the page does not have.
+#[derive(Serialize)]
+struct LeftOut {
+    part: &'static str,
+    remedy: String,
+}
+
+/// Reads what is given, writes the page.
+///
+/// # Errors
+/// Nothing is given; a file cannot be read, is damaged or of another version; the page cannot be written.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if args.traces.is_empty() && args.plans.is_empty() && args.results.is_none() {
+        bail!("nothing to report on: give at least one of -t TRACE, -p PLAN.TOML and -r RESULTS.JSON");
+    }
+    let results = args.results.as_deref().map(read_results).transpose()?;
+    let named = Named::of(results.as_ref(), args.results.as_deref());
+    let traces = if args.traces.is_empty() { named.traces } else { args.traces };
+    let plans = if args.plans.is_empty() { named.plans } else { args.plans };
+    let activities: Vec<Activity> = traces.iter().map(|path| read_trace(path)).collect::<Result<_, _>>()?;
+    let predictions: Vec<Predictions> =
+        args.predictions.iter().map(|path| read_predictions(path)).collect::<Result<_, _>>()?;
+    let plans: Vec<PlanView> =
+        plans.iter().map(|path| read_plan(path, &activities, &predictions)).collect::<Result<_, _>>()?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let report = Report {
+        date: &units::utc(now.as_secs()),
+        command: &command_line(std::env::args_os()),
+        version: env!("CARGO_PKG_VERSION"),
+        activities: &activities,
+        plans: &plans,
+        results: results.as_ref(),
+    };
+    let html = render(&report);
+    write_whole(&args.output, &html)
+        .with_context(|| format!("{}: cannot be written", args.output.display()))?;
+    say(&args.output, html.len() as u64, &report, args.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Traces and plans that the results name and that are there.
+#[derive(Default)]
+struct Named {
+    traces: Vec<PathBuf>,
+    plans: Vec<PathBuf>,
+}
+
+impl Named {
+    fn of(results: Option<&Results>, path: Option<&Path>) -> Self {
+        let directory = path.and_then(Path::parent).unwrap_or(Path::new(""));
+        let workloads = results.map_or(&[][..], |results| &results.workloads);
+        let there = |pick: fn(&Workload) -> Option<&String>| {
+            let mut paths: Vec<PathBuf> = Vec::new();
+            // Results may have been copied without what lies beside them; several workloads may name the same.
+            for path in workloads.iter().filter_map(pick).map(|name| directory.join(name)) {
+                if path.exists() && !paths.contains(&path) {
+                    paths.push(path);
+                }
+            }
+            paths
+        };
+        Self { traces: there(|w| w.trace.as_ref()), plans: there(|w| w.plan.as_ref()) }
+    }
+}
+
+fn read_text(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("{}: cannot be read", path.display()))
+}
+
+fn read_results(path: &Path) -> anyhow::Result<Results> {
+    Ok(Results::parse(&read_text(path)?, &path.to_string_lossy())?)
+}
+
+fn read_predictions(path: &Path) -> anyhow::Result<Predictions> {
+    Ok(Predictions::parse(&read_text(path)?, &path.to_string_lossy())?)
+}
+
+/// The plan with file sizes, the predictions that were made with it, and the commands of other file systems.
+fn read_plan(path: &Path, activities: &[Activity], predictions: &[Predictions]) -> anyhow::Result<PlanView> {
+    let plan = Plan::parse(&read_text(path)?, &path.to_string_lossy())?;
+    let mut view = PlanView::new(&file_name(path), plan, activities);
+    let made_with = |p: &&Predictions| file_name(Path::new(&p.plan)) == view.name || predictions.len() == 1;
+    if let Some(predictions) = predictions.iter().find(made_with) {
+        view.add_predictions(predictions);
+    }
+    for (rule, details) in view.plan.rules.iter().zip(&mut view.details) {
+        if !rule.layouts.is_empty() {
+            details.native = native_commands(rule, details.file_bytes, &view.plan.cluster);
+        }
+    }
+    Ok(view)
+}
+
+/// Of a rule alone: which files there are is not known, so the commands are for the path of a pattern without wildcards,
+/// else for the directory.
+fn native_commands(rule: &Rule, file_bytes: Option<u64>, cluster: &Cluster) -> Vec<NativeCommands> {
+    let file = File { name: rule.pattern.clone(), size: file_bytes.unwrap_or(u64::MAX) };
+    let one_file = !rule.pattern.contains(['<', '*', '\\']);
+    let files = vec![file; if one_file { 1 } else { 2 }];
+    let set = FileSet { pattern: rule.pattern.clone(), files, ..FileSet::default() };
+    let candidate = Candidate {
+        name: rule.scheme.clone(),
+        scheme: "",
+        layouts: rule.layouts.clone(),
+        spread: rule.spread,
+        by_file: None,
+    };
+    let commands = native(&candidate, &set, cluster).into_iter();
+    let view = |native: Native| NativeCommands {
+        system: native.system.to_owned(),
+        commands: native.commands,
+        note: native.note,
+    };
+    commands.map(view).collect()
+}
+
+/// Reads the trace twice: its summary tells the ranges of the pictures that the second pass fills.
+fn read_trace(path: &Path) -> anyhow::Result<Activity> {
+    let trace = Trace::open(path)?;
+    let progress = progress_bar(trace.len(), &file_name(path));
+    let summary = Summary::of(&trace)?;
+    let mut collector = Collector::new(&file_name(path), trace.meta(), trace.processes(), summary);
+    let mut requests = trace.requests()?;
+    while let Some(batch) = requests.next_batch()? {
+        collector.add(batch.requests);
+        progress.inc(batch.requests.len() as u64);
+    }
+    progress.finish_and_clear();
+    Ok(collector.finish())
+}
+
+/// Drawn on stderr, if that is a terminal.
+fn progress_bar(requests: u64, name: &str) -> ProgressBar {
+    let style =
+        ProgressStyle::with_template("reading {msg} {wide_bar} {human_pos}/{human_len} calls, {eta} left");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(requests).with_style(style).with_message(name.to_owned())
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// Arguments as one line; those that a shell would split or change stand in quotes.
+fn command_line(arguments: impl Iterator<Item = OsString>) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    let mut words = Vec::new();
+    for (index, argument) in arguments.enumerate() {
+        let word = argument.to_string_lossy();
+        // The program by its name only: where it is installed says nothing.
+        let word = if index == 0 { file_name(Path::new(word.as_ref())) } else { word.into_owned() };
+        let quoted = format!("'{}'", word.replace('\'', r"'\''"));
+        words.push(if !word.is_empty() && word.chars().all(plain) { word } else { quoted });
+    }
+    words.join(" ")
+}
+
+/// Writes the whole text or leaves what was there: under a temporary name beside it, then renamed.
+fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
+    let directory = match path.parent() {
+        Some(directory) if directory != Path::new("") => directory,
+        _ => Path::new("."),
+    };
+    // 0666 less the umask, as any new file; temporary files are private otherwise.
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".report-").permissions(Permissions::from_mode(0o666));
+    let mut file = builder.tempfile_in(directory)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path)?;
+    Ok(())
+}
+
+fn say(path: &Path, size_bytes: u64, report: &Report<'_>, json: bool) -> anyhow::Result<()> {
+    let remedy = |part: &MissingPart| format!("{} {} and add {}", part.what, part.command, part.flag);
+    let left_out = missing_parts(report).iter().map(|p| LeftOut { part: p.title, remedy: remedy(p) }).collect();
+    let workloads = report.results.map_or(&[][..], |results| &results.workloads);
+    let written = Written {
+        report: path,
+        size_bytes,
+        traces: report.activities.len(),
+        plans: report.plans.len(),
+        workloads: workloads.iter().map(outcome).collect(),
+        left_out,
+    };
+    if json {
+        println!("{}", serde_json::to_string_pretty(&written)?);
+        return Ok(());
+    }
+    println!("{} ({})", path.display(), units::bytes(size_bytes));
+    for part in written.left_out {
+        println!("left out: {}. {}", part.part, part.remedy);
+    }
+    Ok(())
+}
+
+fn outcome(workload: &Workload) -> Outcome<'_> {
+    Outcome {
+        name: &workload.name,
+        present: &workload.present,
+        choice: &workload.choice,
+        speed_up: workload.speed_up(),
+        behind_best: workload.behind_best().map(|(_, behind)| behind),
+    }
 }

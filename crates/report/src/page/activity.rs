@@ -231,7 +231,7 @@ fn groups(h: &mut Html, activity: &Activity) {
 fn group_row(h: &mut Html, group: &Group) {
     h.element("td", &[("class", "name")], |h| h.leaf("code", &[], &group.pattern));
     whole(h, group.files, units::count);
-    h.leaf("td", &[], &sharing(group));
+    h.leaf("td", &[("class", "words")], &sharing(group));
     whole(h, group.extent_bytes, units::bytes);
     for direction in [&group.read, &group.write] {
         whole(h, direction.requests, units::count);
@@ -241,5 +241,5 @@ fn group_row(h: &mut Html, group: &Group) {
     let used = directions.iter().filter(|(direction, _)| direction.requests > 0);
     let orders: Vec<String> =
         used.map(|(direction, name)| format!("{name}: {}", order_of_access(direction))).collect();
-    h.leaf("td", &[], &orders.join("; "));
+    h.leaf("td", &[("class", "words")], &orders.join("; "));
 }

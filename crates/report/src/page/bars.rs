@@ -12,6 +12,7 @@ pub const BAR_END: f64 = 0.74;
 const BAR_PITCH: f64 = 18.0;
 
 /// Candidates, and the names of two of them.
+#[derive(Clone, Copy)]
 pub struct Bars<'a> {
     /// All that are drawn.
     pub candidates: &'a [Candidate],

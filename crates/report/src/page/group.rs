@@ -56,8 +56,9 @@ fn sentence(group: &Group) -> String {
 
 fn by_offset(h: &mut Html, group: &Group, picture: &GroupPicture) {
     h.element("figure", &[], |h| {
-        let of = if group.files == 1 { "the file" } else { "all files of the pattern, laid over one another" };
-        let text = format!("where in {of} each request was. The bar above shows the phases.");
+        let of = if group.files == 1 { "the file" } else { "its file (all files are laid over one another)" };
+        let bar = if phases_drawn(group).is_empty() { "" } else { " The bar above shows the phases." };
+        let text = format!("where in {of} each request was.{bar}");
         caption(h, "Requests over time, by offset", &text);
         draw::density_legend(h, &picture.by_offset);
         h.element("div", &[("class", "framed")], |h| {
@@ -76,10 +77,16 @@ fn by_offset(h: &mut Html, group: &Group, picture: &GroupPicture) {
     });
 }
 
+/// All phases of the group, or none if they are too many to be drawn.
+fn phases_drawn(group: &Group) -> &[Phase] {
+    let all = group.phases.len() == group.phases.first.len() && group.phases.len() <= PHASES_DRAWN;
+    if all { &group.phases.first } else { &[] }
+}
+
 /// The phases over time; later ones cover what earlier ones have in common with them.
 fn phase_strip(h: &mut Html, group: &Group, span_ns: &Range<u64>) {
-    let phases = &group.phases.first;
-    if phases.len() < group.phases.len() || phases.len() > PHASES_DRAWN {
+    let phases = phases_drawn(group);
+    if phases.is_empty() {
         return;
     }
     let length = (span_ns.end - span_ns.start).max(1) as f64;

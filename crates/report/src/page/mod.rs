@@ -2,27 +2,29 @@
 
 mod activity;
 mod bars;
+mod candidates;
 mod cluster;
 mod group;
 mod layouts;
 mod origin;
 mod outcome;
+mod regions;
 mod short;
 mod sizes;
 mod table;
 
-use crate::Report;
 use crate::html::Html;
+use crate::{MissingPart, Report};
 
 const TITLE: &str = "stripewise report";
 
-/// A part of the page.
-struct Part {
-    id: &'static str,
-    title: &'static str,
-    /// What to do to get it, where its input was not given.
-    remedy: Option<(&'static str, &'static str, &'static str)>,
-}
+/// The parts, in order: (anchor, title).
+const PARTS: [(&str, &str); 4] = [
+    ("outcome", "Predicted and measured"),
+    ("layouts", "Layouts"),
+    ("activity", "What the application does"),
+    ("origin", "How this was made"),
+];
 
 /// The page as one self-contained text.
 pub fn render(report: &Report<'_>) -> String {
@@ -45,25 +47,25 @@ fn head(h: &mut Html) {
 }
 
 fn body(h: &mut Html, report: &Report<'_>) {
-    let parts = parts(report);
     h.element("header", &[("class", "top")], |h| {
         h.leaf("h1", &[], &short::title(report));
         h.leaf("p", &[("class", "soft")], &format!("Made by stripewise {} on {}", report.version, report.date));
         h.element("nav", &[("aria-label", "Parts of this page")], |h| {
-            for part in &parts {
-                h.leaf("a", &[("href", &format!("#{}", part.id))], part.title);
+            for (id, title) in PARTS {
+                h.leaf("a", &[("href", &format!("#{id}"))], title);
             }
         });
     });
     h.element("main", &[], |h| {
         short::notices(h, report);
         short::tiles(h, report);
-        for part in &parts {
-            h.element("section", &[("id", part.id)], |h| {
-                h.leaf("h2", &[], part.title);
-                match part.remedy {
-                    Some(remedy) => absent(h, remedy),
-                    None => content(h, report, part.id),
+        let missing = missing_parts(report);
+        for (id, title) in PARTS {
+            h.element("section", &[("id", id)], |h| {
+                h.leaf("h2", &[], title);
+                match missing.iter().find(|part| part.title == title) {
+                    Some(part) => absent(h, part),
+                    None => content(h, report, id),
                 }
             });
         }
@@ -72,50 +74,35 @@ fn body(h: &mut Html, report: &Report<'_>) {
     h.element("script", &[], |h| h.raw(include_str!("script.js")));
 }
 
-fn parts(report: &Report<'_>) -> [Part; 4] {
-    let missing = |is: bool, what, command, flag| is.then_some((what, command, flag));
+/// The parts whose input was not given, and how to get it.
+pub fn missing_parts(report: &Report<'_>) -> Vec<MissingPart> {
+    let part = |is_missing: bool, index: usize, what, command, flag| {
+        is_missing.then_some(MissingPart { title: PARTS[index].1, what, command, flag })
+    };
+    let plan_command = "stripewise plan T -c cluster.toml -o plan.toml";
+    let trace_command = "stripewise trace -o T -- COMMAND";
     [
-        Part {
-            id: "outcome",
-            title: "Predicted and measured",
-            remedy: missing(
-                report.results.is_none(),
-                "No results were given: measure with",
-                "stripewise demo",
-                "-r results.json",
-            ),
-        },
-        Part {
-            id: "layouts",
-            title: "Layouts",
-            remedy: missing(
-                report.plans.is_empty(),
-                "No plan was given: make one with",
-                "stripewise plan T -c cluster.toml -o plan.toml",
-                "-p plan.toml",
-            ),
-        },
-        Part {
-            id: "activity",
-            title: "What the application does",
-            remedy: missing(
-                report.activities.is_empty(),
-                "No trace was given: record one with",
-                "stripewise trace -o T -- COMMAND",
-                "-t T",
-            ),
-        },
-        Part { id: "origin", title: "How this was made", remedy: None },
+        part(
+            report.results.is_none(),
+            0,
+            "No results were given: measure with",
+            "stripewise demo",
+            "-r results.json",
+        ),
+        part(report.plans.is_empty(), 1, "No plan was given: make one with", plan_command, "-p plan.toml"),
+        part(report.activities.is_empty(), 2, "No trace was given: record one with", trace_command, "-t T"),
     ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
-fn absent(h: &mut Html, (what, command, flag): (&str, &str, &str)) {
+fn absent(h: &mut Html, part: &MissingPart) {
     h.element("p", &[("class", "absent")], |h| {
-        h.text(what);
-        h.text(" ");
-        h.leaf("code", &[], command);
+        h.text(&format!("{} ", part.what));
+        h.leaf("code", &[], part.command);
         h.text(" and add ");
-        h.leaf("code", &[], flag);
+        h.leaf("code", &[], part.flag);
         h.text(" to this command.");
     });
 }

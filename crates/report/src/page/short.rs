@@ -1,9 +1,8 @@
 //! What the page says in short: title, notices that nobody may miss, and the main numbers.
 
-use super::outcome::{behind_best, speed_up};
 use crate::Report;
 use crate::html::Html;
-use crate::results::Results;
+use crate::results::{Results, Workload};
 use crate::units;
 
 /// A choice this close to the fastest counts as good: differences below are noise on most machines.
@@ -93,7 +92,7 @@ fn tile(h: &mut Html, value: &str, meaning: &str) {
 }
 
 fn result_tiles(h: &mut Html, results: &Results) {
-    let mut speed_ups: Vec<f64> = results.workloads.iter().filter_map(speed_up).collect();
+    let mut speed_ups: Vec<f64> = results.workloads.iter().filter_map(Workload::speed_up).collect();
     speed_ups.sort_by(f64::total_cmp);
     if let (Some(least), Some(most)) = (speed_ups.first(), speed_ups.last()) {
         let value = match (units::factor(*least), units::factor(*most)) {
@@ -102,7 +101,8 @@ fn result_tiles(h: &mut Html, results: &Results) {
         };
         tile(h, &value, "speed-up over the present layout, measured");
     }
-    let behind: Vec<f64> = results.workloads.iter().filter_map(behind_best).map(|(_, behind)| behind).collect();
+    let behind: Vec<f64> =
+        results.workloads.iter().filter_map(Workload::behind_best).map(|(_, behind)| behind).collect();
     if !behind.is_empty() {
         let close = behind.iter().filter(|&&behind| behind <= CLOSE).count();
         let meaning = "workloads where the chosen layout is the fastest measured, or within 5 % of it";

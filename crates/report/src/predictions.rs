@@ -1,0 +1,114 @@
+//! What `stripewise plan --json --candidates` prints, as far as the page shows it: every candidate of every pattern.
+
+use serde::Deserialize;
+use stripewise_cluster::{Cluster, format_cycle, size};
+use stripewise_layout::Stripe;
+
+use crate::results::{Candidate, ResultsError};
+
+/// The output of `plan --json`. Keys that the page has no use for are skipped.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Predictions {
+    /// The plan file that was written with it.
+    pub plan: String,
+    /// One per pattern of file names.
+    pub files: Vec<FilesPrediction>,
+}
+
+/// The files of one pattern.
+#[derive(Clone, Debug, Deserialize)]
+pub struct FilesPrediction {
+    /// As in the plan file.
+    pub pattern: String,
+    /// Name of the candidate that was chosen.
+    pub name: String,
+    present: PredictedLayout,
+    /// Only with `--candidates`.
+    #[serde(default)]
+    candidates: Option<Vec<PredictedLayout>>,
+}
+
+/// A candidate and what it is predicted to cost.
+#[derive(Clone, Debug, Deserialize)]
+struct PredictedLayout {
+    name: String,
+    predicted_s: f64,
+    elapsed_s: f64,
+    regions: Vec<PredictedRegion>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct PredictedRegion {
+    end: Option<u64>,
+    cycle: Vec<PredictedStripe>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct PredictedStripe {
+    target: String,
+    bytes: u64,
+}
+
+impl Predictions {
+    /// Parses the output of `plan --json`; `file_name` is only used in messages.
+    ///
+    /// # Errors
+    /// It is not that.
+    pub fn parse(text: &str, file_name: &str) -> Result<Self, ResultsError> {
+        serde_json::from_str(text).map_err(|error| ResultsError {
+            file: file_name.to_owned(),
+            problem: format!("not the output of `stripewise plan --json --candidates`: {error}"),
+        })
+    }
+
+    /// What is predicted for the files of this pattern.
+    pub fn of(&self, pattern: &str) -> Option<&FilesPrediction> {
+        self.files.iter().find(|files| files.pattern == pattern)
+    }
+}
+
+impl FilesPrediction {
+    /// Name of the layout that the files have now.
+    pub fn present_name(&self) -> &str {
+        &self.present.name
+    }
+
+    /// The present layout and all others, as candidates of which nothing was measured; the fastest first.
+    pub fn candidates(&self, cluster: &Cluster) -> Vec<Candidate> {
+        let others = self.candidates.iter().flatten().filter(|layout| layout.name != self.present.name);
+        let mut all: Vec<Candidate> =
+            std::iter::once(&self.present).chain(others).map(|layout| layout.to_candidate(cluster)).collect();
+        all.sort_by(|a, b| a.elapsed_s.unwrap_or(0.0).total_cmp(&b.elapsed_s.unwrap_or(0.0)));
+        all
+    }
+}
+
+impl PredictedLayout {
+    fn to_candidate(&self, cluster: &Cluster) -> Candidate {
+        let region = |region: &PredictedRegion| {
+            let end = region.end.map_or(String::new(), |end| format!(" until {}", size::format(end)));
+            format!("{}{end}", cycle_text(&region.cycle, cluster))
+        };
+        Candidate {
+            name: self.name.clone(),
+            layout: self.regions.iter().map(region).collect::<Vec<_>>().join(", then "),
+            predicted_s: Some(self.predicted_s),
+            elapsed_s: Some(self.elapsed_s),
+            measured_s: Vec::new(),
+            verified: None,
+        }
+    }
+}
+
+/// In the words of a plan file where the cluster knows all targets, else stripe by stripe.
+fn cycle_text(cycle: &[PredictedStripe], cluster: &Cluster) -> String {
+    let stripe =
+        |s: &PredictedStripe| Some(Stripe { target: cluster.target_index(&s.target)?, width: s.bytes });
+    match cycle.iter().map(stripe).collect::<Option<Vec<_>>>() {
+        Some(stripes) => format_cycle(&stripes, cluster),
+        None => {
+            let words = cycle.iter().map(|s| format!("{}:{}", s.target, size::format(s.bytes)));
+            words.collect::<Vec<_>>().join(" ")
+        }
+    }
+}
