@@ -1,11 +1,73 @@
-//! `stripewise synth`.
+//! `stripewise synth`: the trace that a benchmark would give, without running it.
+
+mod args;
 
 use std::process::ExitCode;
 
-/// (in work)
-#[derive(clap::Args)]
-pub struct Args {}
+use anyhow::Context;
+use serde::Serialize;
+use stripewise_trace::synth::{self, Benchmark};
+use stripewise_trace::{Meta, TraceWriter};
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("synth: not built yet")
+use crate::trace_progress::Progress;
+pub use args::Args;
+
+/// What was written.
+#[derive(Serialize)]
+struct Written {
+    trace: String,
+    benchmark: String,
+    processes: u32,
+    files: usize,
+    calls: u64,
+    trace_bytes: u64,
+}
+
+/// Generates the trace and tells what is in it.
+///
+/// # Errors
+/// Parameters that contradict each other; a file that cannot be written.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let benchmark = args.benchmark()?;
+    let output = &args.common().output;
+    let failed = || format!("trace {} cannot be written", output.display());
+    let mut writer = TraceWriter::create(output).with_context(failed)?;
+    let progress = Progress::counting("requests");
+    synth::write(benchmark.as_ref(), &mut writer, &mut |calls| progress.count(calls)).with_context(failed)?;
+    progress.finish();
+    let job = benchmark.job();
+    let meta =
+        Meta { origin: "synthetic".into(), command: std::env::args().skip(1).collect(), ..Meta::default() };
+    let calls = writer.requests();
+    let trace_bytes = writer.finish(&meta).with_context(failed)?;
+    let written = Written {
+        trace: output.display().to_string(),
+        benchmark: job.program.clone(),
+        processes: job.processes,
+        files: job.files.len(),
+        calls,
+        trace_bytes,
+    };
+    print(&written, args.common().json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(written: &Written, json: bool) -> anyhow::Result<()> {
+    if json {
+        println!("{}", serde_json::to_string_pretty(written)?);
+        return Ok(());
+    }
+    let Written { trace, benchmark, processes, files, calls, trace_bytes } = written;
+    println!("{trace}: {calls} calls of {processes} processes on {files} file(s), as {benchmark} makes them");
+    println!("({trace_bytes} bytes; `stripewise trace --summary {trace}` shows what is in it)");
+    Ok(())
+}
+
+/// Checks the parameters and makes the benchmark out of them.
+fn checked<B: Benchmark + 'static>(
+    benchmark: B,
+    check: impl FnOnce(&B) -> Result<(), synth::BadParameters>,
+) -> anyhow::Result<Box<dyn Benchmark>> {
+    check(&benchmark)?;
+    Ok(Box::new(benchmark))
 }

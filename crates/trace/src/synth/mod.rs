@@ -101,8 +101,12 @@ pub trait Benchmark {
 #[error("{0}")]
 pub struct BadParameters(pub String);
 
-/// Appends the benchmark's trace to an empty writer.
-pub fn write(benchmark: &dyn Benchmark, writer: &mut TraceWriter) -> Result<(), TraceError> {
+/// Appends the benchmark's trace to an empty writer. `progress` is told the number of calls now and then.
+pub fn write(
+    benchmark: &dyn Benchmark,
+    writer: &mut TraceWriter,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(), TraceError> {
     let job = benchmark.job();
     let processes: Vec<u32> = (0..job.processes)
         .map(|rank| {
@@ -117,9 +121,14 @@ pub fn write(benchmark: &dyn Benchmark, writer: &mut TraceWriter) -> Result<(), 
     let files: Vec<u32> = job.files.iter().map(|file| writer.file_id(file)).collect();
     let shared = files.len() == 1;
     let mut clock_ns = 0;
+    let mut calls = 0u64;
     let mut push = |clock_ns: u64, i: usize, op: Op, flags: Flags, call: &Call| {
         // A nanosecond apart, so that the order is the same in every reader.
         let start_ns = clock_ns + i as u64;
+        calls += 1;
+        if calls.is_multiple_of(1 << 16) {
+            progress(calls);
+        }
         writer.push(&Request {
             process: processes[call.rank as usize],
             tid: 1000 + call.rank,

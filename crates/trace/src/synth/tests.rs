@@ -230,7 +230,7 @@ fn phases_and_concurrency_come_out_as_they_went_in() {
     let path = dir.path().join("t");
     let mut writer = TraceWriter::create(&path).unwrap();
     let benchmark = Ior { direction: Direction::Both, block: 300, access: Access::Random, ..ior() };
-    write(&benchmark, &mut writer).unwrap();
+    write(&benchmark, &mut writer, &mut |_| {}).unwrap();
     writer.finish(&Meta::default()).unwrap();
     let summary = Summary::of(&Trace::open(&path).unwrap()).unwrap();
     let group = &summary.groups[0];

@@ -1,0 +1,400 @@
+//! The flags of `stripewise synth`.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::{Subcommand, ValueEnum};
+use stripewise_cluster::size;
+use stripewise_trace::synth::{
+    Access, Benchmark, Btio, BtioClass, Direction, Hpio, Ior, RandomWithin, Tile, TwoPhase,
+};
+
+use super::checked;
+
+const EXAMPLES: &str = "\
+Examples:
+  stripewise synth ior --procs 16 --procs-per-node 2 --transfer 512K --total 16G --access random --op read --shared -o t
+  stripewise synth hpio --procs 32 --regions 1024 --region-size 64K -o t
+  stripewise synth tile --tiles-x 10 --tiles-y 10 --elements-x 8 --elements-y 8 --element-size 32K --collective -o t
+  stripewise synth btio --class C --procs 16 --procs-per-node 2 -o t";
+
+/// Writes the trace that a benchmark would give, without running it
+///
+/// The requests are those of the real benchmark, in its order. Times are nominal: every process makes its n-th request
+/// in the n-th millisecond.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    benchmark: Which,
+}
+
+/// What all benchmarks need.
+#[derive(clap::Args)]
+pub struct Common {
+    /// The trace to write
+    #[arg(short, long, value_name = "TRACE")]
+    pub output: PathBuf,
+    /// Absolute path of the file that the benchmark would use
+    #[arg(long, value_name = "PATH", default_value = "/synthetic/data")]
+    pub file: String,
+    /// Processes on each node [default: all on one]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub procs_per_node: Option<u32>,
+    /// Print what was written as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The hints of collective I/O.
+#[derive(clap::Args)]
+struct Collective {
+    /// Aggregators of a collective call (ROMIO's hint) [default: one per node]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    cb_nodes: Option<u32>,
+    /// Most bytes of one request of an aggregator (ROMIO's hint)
+    #[arg(long, value_parser = positive_size, default_value = "16M")]
+    cb_buffer_size: u64,
+}
+
+#[derive(Subcommand)]
+enum Which {
+    Ior(IorArgs),
+    Hpio(HpioArgs),
+    Tile(TileArgs),
+    Btio(BtioArgs),
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum AccessArg {
+    Sequential,
+    Random,
+    /// Blocks of one transfer each, process by process
+    Strided,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum WithinArg {
+    /// Anywhere in the file, as IOR's -z does
+    File,
+    /// In the process's own block
+    Own,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum OpArg {
+    Write,
+    Read,
+    /// First write everything, then read everything
+    Both,
+}
+
+impl From<OpArg> for Direction {
+    fn from(op: OpArg) -> Direction {
+        match op {
+            OpArg::Write => Direction::Write,
+            OpArg::Read => Direction::Read,
+            OpArg::Both => Direction::Both,
+        }
+    }
+}
+
+/// IOR: blocks of transfers, in one shared file or in one file per process
+#[derive(clap::Args)]
+struct IorArgs {
+    #[command(flatten)]
+    common: Common,
+    /// Processes
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    procs: u32,
+    /// Bytes per request (-t)
+    #[arg(long, value_parser = positive_size)]
+    transfer: u64,
+    /// Bytes of one process in a segment (-b)
+    #[arg(long, value_parser = positive_size, conflicts_with = "total")]
+    block: Option<u64>,
+    /// Bytes of all processes together, instead of --block
+    #[arg(long, value_parser = positive_size)]
+    total: Option<u64>,
+    /// Segments (-s) [default: 1; with --access strided as many as --total needs]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    segments: Option<u64>,
+    /// In which order a process goes through the file
+    #[arg(long, value_enum, default_value = "sequential")]
+    access: AccessArg,
+    /// Where the random requests to a shared file lie
+    #[arg(long, value_enum, default_value = "file")]
+    random_within: WithinArg,
+    /// What is done
+    #[arg(long, value_enum, default_value = "both")]
+    op: OpArg,
+    /// One file for all processes; otherwise one per process (-F)
+    #[arg(long)]
+    shared: bool,
+    /// Seed of the random order (-G)
+    #[arg(long, default_value_t = 0)]
+    seed: u32,
+}
+
+impl IorArgs {
+    /// Bytes of a block, and segments.
+    fn shape(&self) -> anyhow::Result<(u64, u64)> {
+        let procs = u64::from(self.procs);
+        if matches!(self.access, AccessArg::Strided) {
+            if self.block.is_some_and(|block| block != self.transfer) {
+                bail!("--access strided means blocks of one transfer: leave --block out");
+            }
+            let segments = match (self.total, self.segments) {
+                (Some(total), None) => divided(total, self.transfer.saturating_mul(procs), "transfer * procs")?,
+                (None, Some(segments)) => segments,
+                _ => bail!("--access strided needs either --total or --segments"),
+            };
+            return Ok((self.transfer, segments));
+        }
+        let segments = self.segments.unwrap_or(1);
+        let block = match (self.block, self.total) {
+            (Some(block), _) => block,
+            (None, Some(total)) => divided(total, procs.saturating_mul(segments), "procs * segments")?,
+            (None, None) => bail!("how much? Give --block (bytes of one process) or --total (of all)"),
+        };
+        Ok((block, segments))
+    }
+
+    fn benchmark(&self) -> anyhow::Result<Box<dyn Benchmark>> {
+        let (block, segments) = self.shape()?;
+        let ior = Ior {
+            processes: self.procs,
+            per_node: self.common.procs_per_node.unwrap_or(self.procs),
+            transfer: self.transfer,
+            block,
+            segments,
+            access: match self.access {
+                AccessArg::Random => Access::Random,
+                AccessArg::Sequential | AccessArg::Strided => Access::Sequential,
+            },
+            random_within: match self.random_within {
+                WithinArg::File => RandomWithin::File,
+                WithinArg::Own => RandomWithin::OwnBlock,
+            },
+            direction: self.op.into(),
+            shared: self.shared,
+            seed: self.seed,
+            file: self.common.file.clone(),
+        };
+        checked(ior, Ior::check)
+    }
+}
+
+/// HPIO: regions of one size with spacing between them
+#[derive(clap::Args)]
+struct HpioArgs {
+    #[command(flatten)]
+    common: Common,
+    /// Processes
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    procs: u32,
+    /// Regions of each process
+    #[arg(long)]
+    regions: u64,
+    /// Bytes of a region
+    #[arg(long, value_parser = positive_size)]
+    region_size: u64,
+    /// Bytes between regions; 0: the file is contiguous
+    #[arg(long, value_parser = size::parse, default_value = "0")]
+    spacing: u64,
+    /// The processes' regions take turns in the file; otherwise each process has a part of its own
+    #[arg(long)]
+    interleaved: bool,
+    /// What is done
+    #[arg(long, value_enum, default_value = "both")]
+    op: OpArg,
+    /// Two-phase collective I/O; otherwise every region is a request
+    #[arg(long)]
+    collective: bool,
+    #[command(flatten)]
+    hints: Collective,
+}
+
+impl HpioArgs {
+    fn benchmark(&self) -> anyhow::Result<Box<dyn Benchmark>> {
+        let per_node = self.common.procs_per_node.unwrap_or(self.procs);
+        let hpio = Hpio {
+            processes: self.procs,
+            per_node,
+            regions: self.regions,
+            region_size: self.region_size,
+            spacing: self.spacing,
+            interleaved: self.interleaved,
+            direction: self.op.into(),
+            collective: self.collective.then(|| self.hints.two_phase(self.procs, per_node)),
+            file: self.common.file.clone(),
+        };
+        checked(hpio, Hpio::check)
+    }
+}
+
+/// mpi-tile-io: a two-dimensional array of elements, one tile per process
+#[derive(clap::Args)]
+struct TileArgs {
+    #[command(flatten)]
+    common: Common,
+    /// Tiles in x
+    #[arg(long)]
+    tiles_x: u32,
+    /// Tiles in y; x times y is the number of processes
+    #[arg(long)]
+    tiles_y: u32,
+    /// Elements of a tile in x
+    #[arg(long)]
+    elements_x: u64,
+    /// Elements of a tile in y
+    #[arg(long)]
+    elements_y: u64,
+    /// Bytes of an element
+    #[arg(long, value_parser = positive_size)]
+    element_size: u64,
+    /// Elements that neighbours in x share
+    #[arg(long, default_value_t = 0)]
+    overlap_x: u64,
+    /// Elements that neighbours in y share
+    #[arg(long, default_value_t = 0)]
+    overlap_y: u64,
+    /// What is done
+    #[arg(long, value_enum, default_value = "both")]
+    op: OpArg,
+    /// Two-phase collective I/O; otherwise every row of a tile is a request
+    #[arg(long)]
+    collective: bool,
+    #[command(flatten)]
+    hints: Collective,
+}
+
+impl TileArgs {
+    fn benchmark(&self) -> anyhow::Result<Box<dyn Benchmark>> {
+        let Some(processes) = self.tiles_x.checked_mul(self.tiles_y).filter(|processes| *processes > 0) else {
+            bail!("{} x {} tiles: that is no possible number of processes", self.tiles_x, self.tiles_y);
+        };
+        let per_node = self.common.procs_per_node.unwrap_or(processes);
+        let tile = Tile {
+            tiles_x: self.tiles_x,
+            tiles_y: self.tiles_y,
+            per_node,
+            elements_x: self.elements_x,
+            elements_y: self.elements_y,
+            element_size: self.element_size,
+            overlap_x: self.overlap_x,
+            overlap_y: self.overlap_y,
+            direction: self.op.into(),
+            collective: self.collective.then(|| self.hints.two_phase(processes, per_node)),
+            file: self.common.file.clone(),
+        };
+        checked(tile, Tile::check)
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+#[value(rename_all = "UPPER")]
+enum ClassArg {
+    S,
+    W,
+    A,
+    B,
+    C,
+    D,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SubtypeArg {
+    /// Collective I/O
+    Full,
+    /// Every row of a cell is a request
+    Simple,
+}
+
+/// BT-IO of the NAS Parallel Benchmarks: the solution of a solver, written every five time steps
+#[derive(clap::Args)]
+struct BtioArgs {
+    #[command(flatten)]
+    common: Common,
+    /// Processes: a square number
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    procs: u32,
+    /// Problem size
+    #[arg(long, value_enum, ignore_case = true)]
+    class: ClassArg,
+    /// How it is written
+    #[arg(long, value_enum, default_value = "full")]
+    subtype: SubtypeArg,
+    /// What is done: the solver's writes, the reads that verify them, or both
+    #[arg(long, value_enum, default_value = "both")]
+    op: OpArg,
+    #[command(flatten)]
+    hints: Collective,
+}
+
+impl BtioArgs {
+    fn benchmark(&self) -> anyhow::Result<Box<dyn Benchmark>> {
+        let per_node = self.common.procs_per_node.unwrap_or(self.procs);
+        let btio = Btio {
+            class: match self.class {
+                ClassArg::S => BtioClass::S,
+                ClassArg::W => BtioClass::W,
+                ClassArg::A => BtioClass::A,
+                ClassArg::B => BtioClass::B,
+                ClassArg::C => BtioClass::C,
+                ClassArg::D => BtioClass::D,
+            },
+            processes: self.procs,
+            per_node,
+            full: matches!(self.subtype, SubtypeArg::Full).then(|| self.hints.two_phase(self.procs, per_node)),
+            direction: self.op.into(),
+            file: self.common.file.clone(),
+        };
+        checked(btio, Btio::check)
+    }
+}
+
+impl Collective {
+    fn two_phase(&self, processes: u32, per_node: u32) -> TwoPhase {
+        let nodes = processes.div_ceil(per_node);
+        TwoPhase { aggregators: self.cb_nodes.unwrap_or(nodes), buffer: self.cb_buffer_size }
+    }
+}
+
+impl Args {
+    pub(super) fn common(&self) -> &Common {
+        match &self.benchmark {
+            Which::Ior(args) => &args.common,
+            Which::Hpio(args) => &args.common,
+            Which::Tile(args) => &args.common,
+            Which::Btio(args) => &args.common,
+        }
+    }
+
+    pub(super) fn benchmark(&self) -> anyhow::Result<Box<dyn Benchmark>> {
+        if !self.common().file.starts_with('/') {
+            bail!("--file {}: must be an absolute path, since plans go by absolute paths", self.common().file);
+        }
+        match &self.benchmark {
+            Which::Ior(args) => args.benchmark(),
+            Which::Hpio(args) => args.benchmark(),
+            Which::Tile(args) => args.benchmark(),
+            Which::Btio(args) => args.benchmark(),
+        }
+    }
+}
+
+fn divided(total: u64, by: u64, what: &str) -> anyhow::Result<u64> {
+    if !total.is_multiple_of(by) {
+        bail!("--total {total} is no multiple of {what} = {by}: choose one that is");
+    }
+    Ok(total / by)
+}
+
+fn positive_size(text: &str) -> Result<u64, String> {
+    match size::parse(text) {
+        Ok(0) => Err("must be at least 1 byte".into()),
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
+}
