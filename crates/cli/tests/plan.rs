@@ -1,0 +1,307 @@
+//! `stripewise plan` from traces to plan files.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use stripewise_cluster::Plan;
+use stripewise_trace::{Flags, Meta, Op, ProcessInfo, Request, TraceWriter};
+
+/// The parameters of SPEC 2.4 with 256 MiB on each SServer, as in SPEC 5.2; 7.947e-9 is 1/120 MiB.
+const CLUSTER: &str = r#"
+[network]
+establish_s = 3.0e-4
+per_byte_s  = BETA_H
+
+[class.hdd]
+read.random      = { startup_s = 3.0e-4, per_byte_s = BETA_H }
+read.sequential  = { startup_s = 1.0e-4, per_byte_s = BETA_H }
+write.random     = { startup_s = 3.0e-4, per_byte_s = BETA_H }
+write.sequential = { startup_s = 1.0e-4, per_byte_s = BETA_H }
+
+[class.ssd]
+read.random      = { startup_s = 5.0e-5, per_byte_s = BETA_S }
+read.sequential  = { startup_s = 5.0e-5, per_byte_s = BETA_S }
+write.random     = { startup_s = 5.0e-5, per_byte_s = BETA_S }
+write.sequential = { startup_s = 5.0e-5, per_byte_s = BETA_S }
+
+[[tier]]
+name = "hdd"
+class = "hdd"
+driver = "dirs"
+servers = ["/disks/h0", "/disks/h1", "/disks/h2", "/disks/h3"]
+capacity_per_server = "1T"
+
+[[tier]]
+name = "ssd"
+class = "ssd"
+driver = "dirs"
+servers = ["/disks/s0", "/disks/s1", "/disks/s2", "/disks/s3"]
+capacity_per_server = "256M"
+"#;
+
+/// A directory with a cluster file.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        let mib = 1048576.0f64;
+        let text = CLUSTER.replace("BETA_H", &format!("{:?}", 1.0 / (120.0 * mib)));
+        place.write("cluster.toml", &text.replace("BETA_S", &format!("{:?}", 1.0 / (400.0 * mib))));
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stripewise"));
+        command.current_dir(self.0.path()).args(arguments).env_clear().output().unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The only line on stderr of a call that fails.
+    fn error(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(text.trim_end().lines().count(), 1, "{text}");
+        text
+    }
+
+    /// Writes a trace: per request (process, file name, op, offset, size), each starting 1 us after the one before.
+    fn trace(&self, name: &str, requests: &[(u32, &str, Op, u64, u64)], incomplete: &[&str]) {
+        let mut writer = TraceWriter::create(&self.path(name)).unwrap();
+        for (index, &(rank, file, op, offset, size)) in requests.iter().enumerate() {
+            let process = ProcessInfo {
+                node: format!("node{}", rank / 2),
+                pid: 100 + rank,
+                rank: rank as i32,
+                program: "app".into(),
+            };
+            let request = Request {
+                process: writer.process_id(&process),
+                tid: 100 + rank,
+                file: writer.file_id(file),
+                op,
+                flags: Flags::POSITIONAL,
+                offset,
+                size,
+                result: size as i64,
+                start_ns: 1000 * index as u64,
+                end_ns: 1000 * index as u64 + 900,
+            };
+            writer.push(&request).unwrap();
+        }
+        let incomplete = incomplete.iter().map(|reason| (*reason).to_owned()).collect();
+        writer.finish(&Meta { origin: "synthetic".into(), incomplete, ..Meta::default() }).unwrap();
+    }
+
+    /// 16 processes that read `count` blocks of 512 KiB of one file, in an order that jumps.
+    fn shared_trace(&self, name: &str, count: u64) {
+        let block = |i: u64| (i * 7919) % count;
+        let request = |i: u64| ((i % 16) as u32, "/data/shared", Op::Read, block(i) * (512 << 10), 512 << 10);
+        self.trace(name, &(0..count).map(request).collect::<Vec<_>>(), &[]);
+    }
+}
+
+fn candidate<'a>(json: &'a Value, name: &str) -> &'a Value {
+    let all = json["files"][0]["candidates"].as_array().unwrap();
+    all.iter().find(|candidate| candidate["name"] == name).unwrap_or_else(|| panic!("{name} is a candidate"))
+}
+
+/// SPEC 5.2 in the JSON of `plan --scheme psa --candidates`.
+fn assert_spec_5_2(json: &Value) {
+    let file = &json["files"][0];
+    assert_eq!(file["scheme"], "psa");
+    assert_eq!(file["stripes"], serde_json::json!({ "hdd": 122880, "ssd": 8192 }));
+    let predicted = file["predicted_s"].as_f64().unwrap();
+    assert!((predicted - 1338.573).abs() < 5e-4, "{predicted}");
+    assert_eq!(file["regions"][0]["start"], 0);
+    assert_eq!(file["regions"][0]["cycle"].as_array().unwrap().len(), 8);
+    assert_eq!(file["regions"][0]["cycle"][4], serde_json::json!({ "target": "ssd/0", "bytes": 8192 }));
+    for pair in ["<64K,64K>", "<96K,32K>", "<112K,16K>"] {
+        let tied = candidate(json, &format!("PSA {pair}"))["predicted_s"].as_f64().unwrap();
+        assert!((tied / predicted - 1.0).abs() < 1e-12, "{pair}: {tied}");
+    }
+    let narrow = candidate(json, "PSA <124K,4K>");
+    assert!((narrow["predicted_s"].as_f64().unwrap() - 1372.7).abs() < 0.05);
+    assert_eq!(narrow["stripes"], serde_json::json!({ "hdd": 126976, "ssd": 4096 }));
+    let homogeneous = candidate(json, "PSA <128K,0>");
+    assert_eq!(homogeneous["stripes"], serde_json::json!({ "hdd": 131072, "ssd": 0 }));
+}
+
+#[test]
+fn the_published_numbers_come_out_of_a_trace() {
+    let place = Place::new();
+    place.shared_trace("t", 32768);
+    let json = place.json(&["plan", "t", "-c", "cluster.toml", "--scheme", "psa", "--json", "--candidates"]);
+    assert_spec_5_2(&json);
+    let plan = Plan::parse(&place.read("plan.toml"), "plan.toml").unwrap();
+    assert_eq!(plan.rules[0].pattern, "/data/shared");
+    assert_eq!(plan.rules[0].layouts[0].regions()[0].cycle[0].width, 120 << 10);
+    assert!(plan.rule_for(Path::new("/data/shared")).unwrap().choose(Path::new("/data/shared")).is_some());
+}
+
+#[test]
+fn the_published_numbers_come_out_of_a_synthetic_benchmark() {
+    let place = Place::new();
+    let synth = "synth ior --procs 16 --procs-per-node 2 --transfer 512K --total 16G --access random --op read --shared -o t";
+    let output = place.run(&synth.split(' ').collect::<Vec<_>>());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_spec_5_2(&place.json(&[
+        "plan",
+        "t",
+        "-c",
+        "cluster.toml",
+        "--scheme",
+        "psa",
+        "--json",
+        "--candidates",
+    ]));
+    let plain = place.json(&["plan", "t", "-c", "cluster.toml", "--scheme", "psa", "--json"]);
+    assert!(plain["files"][0].get("candidates").is_none());
+}
+
+#[test]
+fn auto_takes_the_least_expected_time_of_all() {
+    let place = Place::new();
+    place.shared_trace("t", 4096); // 2 GiB: twice what the SServers hold
+    let json = place.json(&["plan", "t", "-c", "cluster.toml", "--json", "--candidates"]);
+    let file = &json["files"][0];
+    let elapsed = file["elapsed_s"].as_f64().unwrap();
+    let all = file["candidates"].as_array().unwrap();
+    let schemes: std::collections::BTreeSet<&str> = all.iter().map(|c| c["scheme"].as_str().unwrap()).collect();
+    assert_eq!(schemes.into_iter().collect::<Vec<_>>(), ["def", "overall", "pa", "psa"]);
+    for name in ["1-DH", "1-DV", "DEF", "2-D g=2", "2-D g=7", "stripe 64K", "1-DH on ssd, then hdd"] {
+        let other = all.iter().find(|c| c["name"].as_str().unwrap().starts_with(name));
+        let other = other.unwrap_or_else(|| panic!("{name} is a candidate"))["elapsed_s"].as_f64().unwrap();
+        assert!(elapsed <= other * 1.006, "{name}: {other} against {elapsed}");
+    }
+}
+
+#[test]
+fn a_candidate_can_be_asked_for_by_name() {
+    let place = Place::new();
+    place.shared_trace("t", 512);
+    let json = place.json(&["plan", "t", "--scheme", "2-D g=2", "--json", "-o", "two.toml"]);
+    assert_eq!(json["files"][0]["name"], "2-D g=2");
+    let plan = Plan::parse(&place.read("two.toml"), "").unwrap();
+    assert_eq!(plan.rules[0].scheme, "2-D g=2");
+    let error = place.error(&["plan", "t", "--scheme", "3-D"]);
+    assert!(error.contains("there is no candidate \"3-D\"; there are: 1-DH, "), "{error}");
+}
+
+#[test]
+fn files_of_one_process_each_share_a_rule_that_fits_the_next_run() {
+    let place = Place::new();
+    let names: Vec<String> = (0..16).map(|rank| format!("/data/out.{rank:04}")).collect();
+    let request =
+        |i: u32| ((i % 16), names[(i % 16) as usize].as_str(), Op::Write, u64::from(i / 16) << 16, 1 << 16);
+    place.trace("t", &(0..1024).map(request).collect::<Vec<_>>(), &[]);
+    let json = place.json(&["plan", "t", "--scheme", "1-DV", "--json"]);
+    assert_eq!(json["files"][0]["pattern"], "/data/out.<n>");
+    assert_eq!(json["files"][0]["layouts"].as_array().unwrap().len(), 8);
+    let plan = Plan::parse(&place.read("plan.toml"), "").unwrap();
+    let mut counts = [0; 8];
+    for rank in 0..16 {
+        let path = format!("/data/out.{:04}", rank + 1600);
+        let layout = plan.rule_for(Path::new(&path)).unwrap().choose(Path::new(&path)).unwrap();
+        counts[layout.locate(0).0 as usize] += 1;
+    }
+    assert_eq!(counts, [2; 8]);
+}
+
+#[test]
+fn nothing_is_recommended_that_gains_too_little() {
+    let place = Place::new();
+    place.shared_trace("t", 512);
+    let best = place.json(&["plan", "t", "--json"]);
+    let regions = best["files"][0]["regions"].as_array().unwrap();
+    let cycle: Vec<String> = regions[0]["cycle"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|stripe| format!("{}:{}", stripe["target"].as_str().unwrap(), stripe["bytes"]))
+        .collect();
+    let present = format!("cycle:{}", cycle.join(" "));
+    let json = place.json(&["plan", "t", "--json", "--present", &present]);
+    let file = &json["files"][0];
+    assert_eq!(file["scheme"], "keep");
+    assert!(file["reason"].as_str().unwrap().starts_with("keep the present layout"), "{}", file["reason"]);
+    assert!(Plan::parse(&place.read("plan.toml"), "").unwrap().rules[0].layouts.is_empty());
+    let json = place.json(&["plan", "t", "--json", "--present", &present, "--min-gain", "none"]);
+    assert_ne!(json["files"][0]["scheme"], "keep");
+    let text = String::from_utf8(place.run(&["plan", "t", "--present", &present]).stdout).unwrap();
+    assert!(text.contains("Keep the present layout"), "{text}");
+}
+
+#[test]
+fn an_incomplete_trace_is_refused_unless_accepted() {
+    let place = Place::new();
+    place.trace("t", &[(0, "/data/x", Op::Write, 0, 4096)], &["rank 3 was killed"]);
+    let error = place.error(&["plan", "t"]);
+    assert!(
+        error.contains("t: the trace is incomplete: rank 3 was killed")
+            && error.contains("--accept-incomplete")
+    );
+    assert!(!place.path("plan.toml").exists());
+    let json = place.json(&["plan", "t", "--accept-incomplete", "--json"]);
+    assert_eq!(json["incomplete"], "rank 3 was killed");
+}
+
+#[test]
+fn only_plans_are_overwritten() {
+    let place = Place::new();
+    place.shared_trace("t", 64);
+    place.write("plan.toml", "my notes\n");
+    let error = place.error(&["plan", "t"]);
+    assert!(error.contains("plan.toml exists and is no plan"), "{error}");
+    assert_eq!(place.read("plan.toml"), "my notes\n");
+    assert!(place.run(&["plan", "t", "--force"]).status.success());
+    assert!(place.run(&["plan", "t"]).status.success(), "a plan may be written over");
+    let error = place.error(&["plan", "t", "-o", "nowhere/plan.toml"]);
+    assert!(error.contains("nowhere is no directory"), "{error}");
+}
+
+#[test]
+fn bad_input_is_named() {
+    let place = Place::new();
+    place.shared_trace("t", 64);
+    let cases: [(&[&str], &str); 7] = [
+        (&["plan", "missing"], "missing"),
+        (&["plan", "cluster.toml"], "cluster.toml"),
+        (&["plan", "t", "-c", "none.toml"], "cannot read none.toml"),
+        (&["plan", "t", "--present", "two:hdd/0"], "present layout \"two:hdd/0\": not understood"),
+        (&["plan", "t", "--present", "one:hdd/9"], "the cluster has no target \"hdd/9\""),
+        (&["plan", "t", "--only", "/else/**"], "no file of the trace matches --only /else/**"),
+        (&["plan", "t", "--profile", "t"], "cannot read t"),
+    ];
+    for (arguments, part) in cases {
+        let error = place.error(arguments);
+        assert!(error.contains(part), "{part:?} in {error}");
+        assert!(!place.path("plan.toml").exists());
+    }
+    place.write("bad.toml", &CLUSTER.replace("BETA_H", "nan").replace("BETA_S", "0"));
+    let error = place.error(&["plan", "t", "-c", "bad.toml"]);
+    assert!(error.contains("bad.toml:4: network.per_byte_s = nan: must be a finite number"), "{error}");
+    for arguments in [["--step", "0"], ["--min-gain", "7"], ["--objective", "speed"], ["--stripes", "4X"]] {
+        let output = place.run(&[&["plan", "t"], &arguments[..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    }
+}

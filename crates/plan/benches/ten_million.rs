@@ -1,0 +1,98 @@
+//! How long planning takes from a trace of 10 million requests: `cargo bench -p stripewise-plan --bench ten_million`.
+//!
+//! Prints one line per application: the passes over the trace, the planning, and the most memory the process ever had
+//! (everything before in the same process included). `TRACE_REQUESTS` changes the number of requests.
+
+use std::path::Path;
+use std::time::Instant;
+
+use stripewise_cluster::Cluster;
+use stripewise_plan::{Collector, Options, plan};
+use stripewise_trace::synth::{Access, Direction, Ior, RandomWithin, write};
+use stripewise_trace::{Meta, Summary, Trace, TraceWriter};
+
+const CLUSTER: &str = r#"
+[class.hdd]
+read  = { random = { startup_s = 3e-4, per_byte_s = 7.95e-9 }, sequential = { startup_s = 1e-4, per_byte_s = 7.95e-9 } }
+write = { random = { startup_s = 3e-4, per_byte_s = 7.95e-9 }, sequential = { startup_s = 1e-4, per_byte_s = 7.95e-9 } }
+[class.ssd]
+read  = { random = { startup_s = 5e-5, per_byte_s = 2.4e-9 }, sequential = { startup_s = 5e-5, per_byte_s = 2.4e-9 } }
+write = { random = { startup_s = 5e-5, per_byte_s = 2.4e-9 }, sequential = { startup_s = 5e-5, per_byte_s = 2.4e-9 } }
+[[tier]]
+name = "hdd"
+class = "hdd"
+driver = "dirs"
+servers = ["/h0", "/h1", "/h2", "/h3"]
+capacity_per_server = "100T"
+[[tier]]
+name = "ssd"
+class = "ssd"
+driver = "dirs"
+servers = ["/s0", "/s1", "/s2", "/s3"]
+capacity_per_server = "64G"
+"#;
+
+fn main() {
+    let requests: u64 = std::env::var("TRACE_REQUESTS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000_000);
+    let cluster = Cluster::parse(CLUSTER, "cluster").expect("the cluster is valid");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for (name, processes, access, shared) in [
+        ("64 processes, random, shared file", 64, Access::Random, true),
+        ("64 processes, in order, shared file", 64, Access::Sequential, true),
+        ("4096 processes, in order, a file each", 4096, Access::Sequential, false),
+    ] {
+        let path = directory.path().join("trace");
+        synthesise(&path, processes, access, shared, requests);
+        let start = Instant::now();
+        let trace = Trace::open(&path).expect("the trace opens");
+        let summary = Summary::of(&trace).expect("the trace is readable");
+        let summarised = start.elapsed();
+        let mut collector = Collector::new(&summary, trace.processes());
+        let mut rows = trace.requests().expect("the trace is readable");
+        while let Some(batch) = rows.next_batch().expect("the trace is readable") {
+            batch.requests.iter().for_each(|request| collector.add(request));
+        }
+        let workload = collector.finish();
+        let collected = start.elapsed();
+        let decisions = plan(&workload, &cluster, &Options::default()).expect("there is a plan");
+        let total = start.elapsed();
+        println!(
+            "{name}: {} requests, {} candidates: summary {:.2} s, grouping {:.2} s, planning {:.2} s, together {:.2} s; \
+             most memory so far {} MiB",
+            trace.len(),
+            decisions[0].candidates.len(),
+            summarised.as_secs_f64(),
+            (collected - summarised).as_secs_f64(),
+            (total - collected).as_secs_f64(),
+            total.as_secs_f64(),
+            most_memory_mib(),
+        );
+    }
+}
+
+fn synthesise(path: &Path, processes: u32, access: Access, shared: bool, requests: u64) {
+    let transfer = 64 << 10;
+    let ior = Ior {
+        processes,
+        per_node: 16,
+        transfer,
+        block: requests / u64::from(processes) * transfer,
+        segments: 1,
+        access,
+        random_within: RandomWithin::File,
+        direction: Direction::Write,
+        shared,
+        seed: 1,
+        file: "/data/ior".into(),
+    };
+    let mut writer = TraceWriter::create(path).expect("the trace can be written");
+    write(&ior, &mut writer, &mut |_| {}).expect("the trace can be written");
+    writer.finish(&Meta { origin: "synthetic".into(), ..Meta::default() }).expect("the trace can be written");
+}
+
+/// VmHWM of this process.
+fn most_memory_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
