@@ -1,4 +1,4 @@
-//! CIL (Table 2; SPEC 2.1): one request on `n` equal servers under 1-DV, 1-DH or 2-D.
+//! CIL (Table 2): one request on `n` equal servers under 1-DV, 1-DH or 2-D.
 //!
 //! A request sees a layout as (k, q): it touches `k` servers, each shared by `q` processes. Where g does not divide
 //! n, 2-D has ⌈n/g⌉ connections and ⌊n/g⌋ servers' worth of bytes, as the paper says.

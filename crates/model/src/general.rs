@@ -1,4 +1,4 @@
-//! The one cost formula (SPEC 2.2): every model of the papers is a case of it.
+//! The one cost formula: every model of the papers is a case of it.
 //!
 //! A request of `S` bytes that puts `b_i` bytes on server i, which `q_i` processes share, costs
 //!

@@ -4,6 +4,8 @@
 //! - [`cil`]: three layouts on equal servers. [`psa`]: HServers and SServers. [`sla`]: expected startup under
 //!   contention, and the benefit of caching.
 //!
+//! `docs/papers.md` maps the papers' tables and equations, and their errata, to this code and its tests.
+//!
 //! Pure: no I/O, no clock, no constants of any machine. All types are plain values, shareable between threads.
 
 pub mod cil;

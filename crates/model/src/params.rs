@@ -1,4 +1,4 @@
-//! What calibration measures and every model reads (SPEC 1): e, t and, per server class, α and β.
+//! What calibration measures and every model reads: e, t and, per server class, α and β.
 
 use serde::{Deserialize, Serialize};
 

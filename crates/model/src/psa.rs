@@ -1,4 +1,4 @@
-//! PSA (Tables 3 and 4; SPEC 2.2): one request on M HServers and N SServers with stripes of h and s bytes.
+//! PSA (Tables 3 and 4): one request on M HServers and N SServers with stripes of h and s bytes.
 
 use crate::cost::Cost;
 use crate::error::{self, ModelError};

@@ -1,4 +1,4 @@
-//! SLA (Eq. 1-16; SPEC 2.3): expected cost of a request under contention, and what caching it would gain.
+//! SLA (Eq. 1-16): expected cost of a request under contention, and what caching it would gain.
 //!
 //! No network: only the servers differ. The startup is the slowest of `w` that are uniform on [a, b]:
 //! `T = a + w/(w+1)·(b - a) + s_max·β`, with a = α and b = q·α ([`Startup::Expected`]).

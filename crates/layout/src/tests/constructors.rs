@@ -82,7 +82,7 @@ fn a_small_block_reaches_its_whole_group() {
     assert_eq!(bytes(&layout, 0, 3), [1, 1, 1]);
 }
 
-/// SPEC 5.2: <120K, 8K> on 4 + 4 servers with 256 MiB of each SSD holds 32768 requests of 512 KiB.
+/// PSA's <120K, 8K> on 4 + 4 servers with 256 MiB of each SSD holds 32768 requests of 512 KiB.
 #[test]
 fn psa_fills_the_ssds_and_goes_on_on_the_hservers() {
     let (hservers, sservers) = ([0, 1, 2, 3], [4, 5, 6, 7]);

@@ -1,4 +1,4 @@
-//! CIL Table 2 row by row, and the crossovers that SPEC 2.1 gives.
+//! CIL Table 2 row by row, and where the cheapest layout changes.
 
 use proptest::prelude::*;
 

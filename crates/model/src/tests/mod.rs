@@ -18,7 +18,7 @@ const MIB: f64 = 1024.0 * KIB;
 /// CIL Table 4, Ethernet, random: e = 0.3 ms, v = 1/120 MB, α = 0.3 ms, β = 1/120 MB.
 const ETHERNET: Network = Network { establish_s: 3e-4, per_byte_s: 1.0 / (120.0 * MIB) };
 const DISK: Service = Service { startup_s: 3e-4, per_byte_s: 1.0 / (120.0 * MIB) };
-/// SPEC 5.2: α_s = 0.05 ms, β_s = 1/400 MB.
+/// An SSD beside it (PSA prints no values): α_s = 0.05 ms, β_s = 1/400 MB.
 const FLASH: Service = Service { startup_s: 5e-5, per_byte_s: 1.0 / (400.0 * MIB) };
 
 fn cases() -> ProptestConfig {

@@ -1,4 +1,4 @@
-//! PSA Tables 3 and 4 row by row, and the tie of SPEC 5.2.
+//! PSA Tables 3 and 4 row by row, and the tie in the published stripe pairs.
 
 use proptest::prelude::*;
 
@@ -89,7 +89,7 @@ proptest! {
     }
 }
 
-/// SPEC 5.2: 16 GiB in requests of 512 KiB, 256 MiB of each SServer: four pairs with the same total.
+/// 16 GiB in requests of 512 KiB, 256 MiB of each SServer: four pairs with the same total.
 #[test]
 fn the_tie_of_algorithm_1() {
     let psa = on_4_and_4(16, 2);
