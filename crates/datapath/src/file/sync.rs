@@ -26,6 +26,9 @@ impl LogicalFile {
 
     /// The names of components, manifest copy and anchor.
     fn sync_names(&self) -> Result<()> {
+        if self.sys().stat(self.anchor())?.st_nlink == 0 {
+            return Ok(());
+        }
         let copy = self.components().open_manifest(OFlags::RDONLY).map_err(|error| trouble::told(&error))?;
         self.sys().sync(copy.as_fd())?;
         self.components().sync_names().map_err(|error| trouble::told(&error))?;
