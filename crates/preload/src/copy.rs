@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_uint, c_ulong};
 
 use libc::{off_t, size_t, ssize_t};
-use stripewise_sys::{Errno, OFlags, Result};
+use stripewise_sys::{Errno, Result};
 
 use crate::errno::serve;
 use crate::real::interpose;
@@ -83,9 +83,7 @@ unsafe fn ioctl(real: IoctlFn, fd: c_int, request: c_ulong, argument: usize) -> 
 
 /// Bytes from the descriptor's offset to the end.
 unsafe fn unread(managed: &Managed, out: *mut c_int) -> Result<c_int> {
-    if managed.flags()? & OFlags::RWMODE == OFlags::WRONLY {
-        return Err(Errno::BADF);
-    }
+    managed.flags()?;
     let left = managed.file()?.size()? as i64 - managed.offset()? as i64;
     if out.is_null() {
         return Err(Errno::FAULT);

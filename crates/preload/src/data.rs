@@ -248,6 +248,10 @@ fn managed_transfer(managed: &Managed, request: &Transfer) -> isize {
 /// # Errors
 /// As preadv2(2) and pwritev2(2).
 pub fn move_bytes(managed: &Managed, request: &Transfer) -> Result<(u64, usize)> {
+    // In the kernel's order, so that of several mistakes the same one is reported.
+    if matches!(request.place, Place::At(..0)) {
+        return Err(Errno::INVAL);
+    }
     let flags = managed.flags()?;
     let wrong = if request.op == Op::Read { OFlags::WRONLY } else { OFlags::RDONLY };
     if flags & OFlags::RWMODE == wrong {
@@ -259,7 +263,7 @@ pub fn move_bytes(managed: &Managed, request: &Transfer) -> Result<(u64, usize)>
         vectors.iter().try_fold(0usize, |sum, v| sum.checked_add(v.len)).filter(|&t| t <= isize::MAX as usize);
     let total = total.ok_or(Errno::INVAL)?;
     if let Place::At(offset) = request.place
-        && (offset < 0 || offset.checked_add(total as i64).is_none())
+        && offset.checked_add(total as i64).is_none()
     {
         return Err(Errno::INVAL);
     }

@@ -46,12 +46,13 @@ unsafe fn lseek(real: LseekFn, fd: c_int, offset: off_t, whence: c_int) -> off_t
 /// # Errors
 /// As lseek(2).
 pub fn reposition(managed: &Managed, offset: off_t, whence: c_int) -> Result<u64> {
+    managed.flags()?;
     let file = managed.file()?;
     match whence {
         libc::SEEK_SET => seek(managed.fd(), SeekFrom::Start(u64::try_from(offset).map_err(|_| Errno::INVAL)?)),
         libc::SEEK_CUR => seek(managed.fd(), SeekFrom::Current(offset)),
         libc::SEEK_END => {
-            let target = (file.size()? as i64).checked_add(offset).ok_or(Errno::OVERFLOW)?;
+            let target = (file.size()? as i64).checked_add(offset).ok_or(Errno::INVAL)?;
             managed.set_offset(u64::try_from(target).map_err(|_| Errno::INVAL)?)
         }
         libc::SEEK_DATA | libc::SEEK_HOLE => {

@@ -2,17 +2,18 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
 
 use libc::mode_t;
-use rustix::fs::{AtFlags, FileType};
+use rustix::fs::{AtFlags, FileType, readlinkat};
 use stripewise_datapath::Opened;
 use stripewise_recorder::{Flags, Op};
 use stripewise_sys::{Dir, Errno, Mode, OFlags, Result, Stat};
 
 use crate::entry::EntryRef;
-use crate::errno::{self, serve};
+use crate::errno::serve;
 use crate::kernel;
-use crate::paths::{Absolute, to_path};
+use crate::paths::to_path;
 use crate::real::interpose;
 use crate::record::{self, Call};
 use crate::table::{self, Known};
@@ -89,7 +90,7 @@ pub fn open_any(
 /// The name, if opening it is for the data path: it would empty a managed file, or create one.
 fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Option<&'static CStr> {
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
-    let creates = flags.contains(OFlags::CREATE) && state::has_plan();
+    let creates = flags.contains(OFlags::CREATE) && state::has_plan() && !process::is_vfork_child();
     if !(creates || flags.contains(OFlags::TRUNC)) || flags.intersects(OFlags::PATH | OFlags::DIRECTORY) {
         return None;
     }
@@ -99,7 +100,8 @@ fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Option<&'stati
             let empties = flags.contains(OFlags::TRUNC) && !flags.contains(OFlags::CREATE | OFlags::EXCL);
             empties && sniff::name(dir, name, !flags.contains(OFlags::NOFOLLOW), &stat)
         }
-        None => creates && is_planned(dir, name),
+        // Whether the plan has a place for it, the data path knows.
+        None => creates,
     };
     ours.then_some(name)
 }
@@ -122,9 +124,7 @@ pub fn is_managed_name(path: *const c_char, flags: c_int) -> bool {
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     match look_up(libc::AT_FDCWD, path, flags) {
         Some((name, Some(stat))) => sniff::name(libc::AT_FDCWD, name, true, &stat),
-        Some((name, None)) => {
-            flags.contains(OFlags::CREATE) && state::has_plan() && is_planned(libc::AT_FDCWD, name)
-        }
+        Some((_, None)) => flags.contains(OFlags::CREATE) && state::has_plan(),
         None => false,
     }
 }
@@ -143,36 +143,40 @@ pub fn wants_stream(path: *const c_char, flags: c_int) -> bool {
     }
 }
 
-/// Whether a file that does not exist would get a planned layout.
-fn is_planned(dir: c_int, name: &CStr) -> bool {
-    if process::is_vfork_child() {
-        return false;
-    }
-    let errno = errno::get();
-    let planned = errno::guarded(|| {
-        // The link's target is what would be created; the data path resolves it.
-        if kernel::stat_at(dir, name.as_ptr(), false).is_ok() {
-            return Ok(true);
-        }
-        // SAFETY: borrowed for the call; AT_FDCWD is what rustix uses, too.
-        let path = Absolute::of_new(unsafe { BorrowedFd::borrow_raw(dir) }, name)?;
-        Ok(state::runtime()?.layout_for(path.as_path()).is_some())
-    });
-    errno::set(errno);
-    planned.unwrap_or(false)
-}
-
 fn open_managed(dir: c_int, name: &CStr, flags: c_int, mode: mode_t) -> Result<(c_int, Option<EntryRef>)> {
     if process::is_vfork_child() {
         // Its memory is its parent's: nothing may be opened there.
         return Err(Errno::IO);
     }
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
-    let path = to_path(name.to_bytes());
-    match state::runtime()?.open(borrow_dir(&dir), path, flags, Mode::from_raw_mode(mode))? {
+    let (path, mode) = (to_path(name.to_bytes()), Mode::from_raw_mode(mode));
+    let end = end_of_links(dir, name, flags)?;
+    let path = end.as_deref().unwrap_or(path);
+    match state::runtime()?.open(borrow_dir(&dir), path, flags, mode)? {
         Opened::Plain(fd) => Ok((fd, settle(fd, flags.bits().cast_signed())?)),
         Opened::Managed(fd, file) => Ok((fd, adopt::managed(fd, file)?)),
     }
+}
+
+/// Where a link that leads nowhere leads: O_CREAT creates that. `None` where there is no such link.
+fn end_of_links(dir: c_int, name: &CStr, flags: OFlags) -> Result<Option<PathBuf>> {
+    const LINKS_MAX: usize = 40;
+    if !flags.contains(OFlags::CREATE) || flags.intersects(OFlags::EXCL | OFlags::NOFOLLOW) {
+        return Ok(None);
+    }
+    let mut end: Option<PathBuf> = None;
+    for _ in 0..LINKS_MAX {
+        let path = end.as_deref().unwrap_or(to_path(name.to_bytes()));
+        // SAFETY: borrowed for the call; AT_FDCWD is what rustix uses, too.
+        match readlinkat(unsafe { BorrowedFd::borrow_raw(dir) }, path, Vec::new()) {
+            Ok(link) => {
+                let beside = path.parent().unwrap_or(Path::new(""));
+                end = Some(beside.join(to_path(link.as_bytes())));
+            }
+            Err(_) => return Ok(end),
+        }
+    }
+    Err(Errno::LOOP)
 }
 
 /// Finds out what was opened; an anchor whose file cannot be served is closed again.

@@ -73,8 +73,7 @@ unsafe fn truncate(real: TruncateFn, path: *const c_char, size: off_t) -> c_int 
         let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
         // SAFETY: as above.
         let path = to_path(unsafe { CStr::from_ptr(path) }.to_bytes());
-        state::runtime()?.truncate(path, size)?;
-        Ok(0)
+        if state::runtime()?.truncate(path, size)? { Ok(0) } else { Err(Errno::STALE) }
     })
 }
 
@@ -91,6 +90,7 @@ unsafe fn posix_fallocate(real: PosixFallocateFn, fd: c_int, offset: off_t, len:
 }
 
 fn allocate(managed: &Managed, mode: c_int, offset: off_t, len: off_t) -> Result<()> {
+    managed.flags()?;
     let (Ok(from), Ok(bytes)) = (u64::try_from(offset), u64::try_from(len)) else { return Err(Errno::INVAL) };
     if bytes == 0 {
         return Err(Errno::INVAL);
@@ -140,9 +140,10 @@ unsafe fn posix_fadvise(real: AdviseFn, fd: c_int, offset: off_t, len: off_t, ad
     match Subject::managed(fd) {
         None => unsafe { real(fd, offset, len, advice) },
         // Advice may be ignored; only nonsense is refused.
-        Some(_) => {
-            serve_code(|| if len < 0 || !(0..=5).contains(&advice) { Err(Errno::INVAL) } else { Ok(()) })
-        }
+        Some(managed) => serve_code(|| {
+            managed.flags()?;
+            if len < 0 || !(0..=5).contains(&advice) { Err(Errno::INVAL) } else { Ok(()) }
+        }),
     }
 }
 

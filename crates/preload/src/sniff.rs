@@ -40,7 +40,7 @@ pub fn descriptor(fd: BorrowedFd<'_>, stat: &Stat) -> bool {
     if readable(flags) {
         return starts_like_anchor(fd, stat, flags);
     }
-    is_known(stat) || named(None, FdPath::new(fd.as_raw_fd()).as_c_str(), true, stat)
+    is_known(stat) || named(None, FdPath::new(fd.as_raw_fd()).as_c_str(), true, stat, Some(fd.as_raw_fd()))
 }
 
 /// Whether the file of this name is an anchor; `stat` is what the kernel says of it, `follow` whether a symbolic link
@@ -51,7 +51,7 @@ pub fn name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> bool {
     }
     // SAFETY: borrowed for the call; a bad one is EBADF.
     let dir = if dir == libc::AT_FDCWD { None } else { Some(unsafe { BorrowedFd::borrow_raw(dir) }) };
-    is_known(stat) || named(dir, path, follow, stat)
+    is_known(stat) || named(dir, path, follow, stat, None)
 }
 
 /// As [`name`] for calls that only ask and are frequent: files with more blocks than a manifest are not looked into. An
@@ -72,9 +72,10 @@ fn is_known(stat: &Stat) -> bool {
     state::runtime_if_used().is_some_and(|runtime| runtime.find(FileKey::of(stat)).is_some())
 }
 
-fn named(dir: Option<BorrowedFd<'_>>, path: &CStr, follow: bool, stat: &Stat) -> bool {
+/// Looks into the file of this name; `new` is a descriptor of it that was just opened, if there is one.
+fn named(dir: Option<BorrowedFd<'_>>, path: &CStr, follow: bool, stat: &Stat, new: Option<c_int>) -> bool {
     if LOCKS.load(Ordering::Relaxed)
-        && let Some(answer) = through_own_descriptors(stat)
+        && let Some(answer) = through_own_descriptors(stat, new)
     {
         return answer;
     }
@@ -87,12 +88,12 @@ fn named(dir: Option<BorrowedFd<'_>>, path: &CStr, follow: bool, stat: &Stat) ->
     starts_like_anchor(fd.as_fd(), stat, flags)
 }
 
-/// The answer, if the process has the file open.
-fn through_own_descriptors(stat: &Stat) -> Option<bool> {
+/// The answer, if the process has the file open and may hold locks on it.
+fn through_own_descriptors(stat: &Stat, new: Option<c_int>) -> Option<bool> {
     let mut answer = None;
     let _ = for_each_descriptor(|fd| {
         let same = fs::fstat(fd).is_ok_and(|own| (own.st_dev, own.st_ino) == (stat.st_dev, stat.st_ino));
-        if same && answer != Some(true) {
+        if same && answer != Some(true) && new != Some(fd.as_raw_fd()) {
             let flags = fs::fcntl_getfl(fd).unwrap_or(OFlags::PATH);
             // One that cannot be read says nothing; a managed file would be known.
             answer = Some(readable(flags) && starts_like_anchor(fd, stat, flags));

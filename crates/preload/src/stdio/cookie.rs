@@ -14,6 +14,7 @@ use super::file::{self, APPENDING, EOF_SEEN, ERROR_SEEN, Functions, NO_READS, NO
 /// What a stream of ours knows.
 struct Cookie {
     fd: c_int,
+    stream: *mut FILE,
     /// libc would give a stream a buffer of the size of a block; one with a cookie gets another size.
     buffer: Vec<u8>,
 }
@@ -34,7 +35,7 @@ pub fn open(fd: c_int, access: Access) -> Result<*mut FILE> {
     // SAFETY: borrowed for the calls.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
     let block = rustix::fs::fstat(borrowed).map_or(4096, |stat| stat.st_blksize.clamp(512, 1 << 20) as usize);
-    let cookie = Box::into_raw(Box::new(Cookie { fd, buffer: vec![0; block] }));
+    let cookie = Box::into_raw(Box::new(Cookie { fd, stream: ptr::null_mut(), buffer: vec![0; block] }));
     let mode = [access.letter, if access.plus { b'+' } else { 0 }, 0];
     // SAFETY: the functions take the cookie; the mode is terminated.
     let stream = unsafe { fopencookie(cookie.cast(), mode.as_ptr().cast::<c_char>(), FUNCTIONS) };
@@ -53,11 +54,10 @@ pub fn open(fd: c_int, access: Access) -> Result<*mut FILE> {
         }
         METHODS.store(layout.vtable.cast_mut(), Ordering::Relaxed);
         layout.fileno = fd;
+        (*cookie).stream = stream;
         libc::setvbuf(stream, (*cookie).buffer.as_mut_ptr().cast(), libc::_IOFBF, block);
     }
-    if access.letter == b'a' {
-        to_end(fd);
-    }
+    access.place(fd);
     Ok(stream)
 }
 
@@ -90,14 +90,18 @@ pub unsafe fn reopen(stream: *mut FILE, access: Access) {
     }
     if access.letter == b'a' {
         layout.flags |= APPENDING;
-        to_end(layout.fileno);
     }
+    access.place(layout.fileno);
 }
 
-/// Where libc puts the descriptor of an appending stream.
-fn to_end(fd: c_int) {
-    // SAFETY: our own lseek.
-    unsafe { libc::lseek(fd, 0, libc::SEEK_END) };
+impl Access {
+    /// Puts the descriptor where libc puts it: at the end if the stream only appends.
+    fn place(&self, fd: c_int) {
+        if self.letter == b'a' && !self.plus {
+            // SAFETY: our own lseek.
+            unsafe { libc::lseek(fd, 0, libc::SEEK_END) };
+        }
+    }
 }
 
 // The calls below are to our own functions: libc's names resolve to this library.
@@ -108,14 +112,23 @@ unsafe extern "C" fn read(cookie: *mut c_void, buffer: *mut c_char, len: usize) 
 }
 
 unsafe extern "C" fn write(cookie: *mut c_void, buffer: *const c_char, len: usize) -> isize {
+    // SAFETY: as above.
+    let cookie = unsafe { &*cookie.cast::<Cookie>() };
     let mut done = 0;
     while done < len {
         // SAFETY: as above.
-        match unsafe { libc::write((*cookie.cast::<Cookie>()).fd, buffer.add(done).cast(), len - done) } {
+        match unsafe { libc::write(cookie.fd, buffer.add(done).cast(), len - done) } {
             // libc takes fewer bytes than asked for an error, with the errno of now.
             ..=0 => break,
             more => done += more as usize,
         }
+    }
+    // glibc moves the offset that it remembers when it writes by itself, but not when it asks a cookie; a seek after that
+    // write would go wrong.
+    // SAFETY: libc is busy with this stream, under its lock.
+    let known = unsafe { &mut file::layout(cookie.stream).offset };
+    if *known >= 0 {
+        *known += done as i64;
     }
     done as isize
 }

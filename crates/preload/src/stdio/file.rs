@@ -21,7 +21,13 @@ pub struct Layout {
     markers: *mut c_void,
     chain: *mut c_void,
     pub fileno: c_int,
-    rest: [u8; 100],
+    flags2: c_int,
+    old_offset: i64,
+    column: [u8; 8],
+    lock: *mut c_void,
+    /// The descriptor's offset as far as libc knows it; negative: unknown.
+    pub offset: i64,
+    rest: [u8; 64],
     pub vtable: *const c_void,
     /// In a stream made by `fopencookie`.
     pub cookie: *mut c_void,
