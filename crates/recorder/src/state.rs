@@ -16,7 +16,7 @@ use crate::spool_file;
 /// Threads that can have a window at the same time; the records of further ones go to the log one by one.
 pub const MAX_WINDOWS: usize = 4096;
 
-/// Bytes of the directory's path and of each pattern list.
+/// The most bytes that the directory's path and each of the pattern lists may have.
 pub const TEXT_BYTES: usize = 4096;
 
 /// Bytes of a path in the directory.

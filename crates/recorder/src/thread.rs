@@ -19,6 +19,9 @@ const PROBES: u32 = 16;
 /// The clocks are compared at least this often, in ticks: some 0.1 s.
 const COMPARE_TICKS: u64 = 1 << 28;
 
+/// The generation of no spool. (Not 0: that is what a forked child finds in place of its parent's.)
+const NO_GENERATION: u64 = u64::MAX;
+
 /// What a thread keeps. No destructor: nothing is to be done when the thread ends.
 struct Local {
     /// Set while the thread is in here; a signal handler that finds it set keeps its hands off the rest.
@@ -35,7 +38,7 @@ thread_local! {
     static LOCAL: Local = const {
         Local {
             busy: Cell::new(false),
-            generation: Cell::new(0),
+            generation: Cell::new(NO_GENERATION),
             window: Cell::new(null_mut()),
             index: Cell::new(0),
             compare_at: Cell::new(0),

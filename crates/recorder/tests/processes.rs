@@ -42,6 +42,7 @@ fn scenario() {
             panic!("{error}");
         }
         "fork" => fork(recorder),
+        "fork_first" => fork_first(recorder),
         "fork_without_dir" => fork_without_dir(recorder),
         "shared_memory_child" => shared_memory_child(recorder),
         "threads" => threads(recorder),
@@ -108,6 +109,17 @@ fn fork(recorder: Recorder) {
     calls(recorder, recorder.file_id(b"/data/parent"), 0..70);
     wait(child);
     calls(recorder, inherited, 4000..4005);
+}
+
+/// The parent has not recorded anything yet when it forks, nor opened a file.
+fn fork_first(recorder: Recorder) {
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        calls(recorder, recorder.file_id(b"/data/child"), 0..5);
+        unsafe { libc::_exit(0) }
+    }
+    wait(child);
+    calls(recorder, recorder.file_id(b"/data/parent"), 0..7);
 }
 
 fn fork_without_dir(recorder: Recorder) {
@@ -373,6 +385,15 @@ fn forked_children_get_spools_of_their_own_and_keep_their_files() {
     of_inherited.sort();
     let parents: Vec<u64> = (0..2000).chain(4000..4005).collect();
     assert_eq!(of_inherited, [parents, range(2000..2100), range(3000..3010)]);
+}
+
+#[test]
+fn a_child_may_be_forked_before_the_first_record() {
+    let spool = Spool::new();
+    assert!(spool.run("fork_first").success());
+    let (merged, rows, _) = spool.merge();
+    assert_eq!((merged.calls, merged.incomplete.len()), (12, 0));
+    assert_eq!(numbers(&rows).into_values().collect::<Vec<_>>(), [range(0..5), range(0..7)]);
 }
 
 #[test]
