@@ -111,15 +111,16 @@ fn fork(recorder: Recorder) {
     calls(recorder, inherited, 4000..4005);
 }
 
-/// The parent has not recorded anything yet when it forks, nor opened a file.
+/// The parent has opened a file, but not recorded anything, when it forks.
 fn fork_first(recorder: Recorder) {
+    let file = recorder.file_id(b"/data/a");
     let child = unsafe { libc::fork() };
     if child == 0 {
-        calls(recorder, recorder.file_id(b"/data/child"), 0..5);
+        calls(recorder, file, 0..5);
         unsafe { libc::_exit(0) }
     }
     wait(child);
-    calls(recorder, recorder.file_id(b"/data/parent"), 0..7);
+    calls(recorder, file, 0..7);
 }
 
 fn fork_without_dir(recorder: Recorder) {
