@@ -63,7 +63,7 @@ pub(crate) fn read(
     path: &Path,
 ) -> std::result::Result<Option<Anchored>, Trouble> {
     let mut magic = [0; MAGIC.len()];
-    let got = sys.read_at(fd, &mut magic, 0).map_err(Trouble::io(path, "read the manifest"))?;
+    let got = read_full(sys, fd, &mut magic, 0).map_err(Trouble::io(path, "read the manifest"))?;
     if magic[..got] != *MAGIC {
         return Ok(None);
     }
@@ -83,7 +83,7 @@ pub(crate) fn read(
 /// opened).
 pub(crate) fn pending(sys: &SysRef, fd: BorrowedFd<'_>, pending_at: u64) -> Result<Option<u64>> {
     let mut value = [0; PENDING_BYTES];
-    let got = sys.read_at(fd, &mut value, pending_at)?;
+    let got = read_full(sys, fd, &mut value, pending_at)?;
     let text = std::str::from_utf8(&value[..got]).unwrap_or_default();
     Ok(parse_pending(text).unwrap_or(None))
 }
@@ -95,5 +95,24 @@ pub(crate) fn set_pending(
     pending_at: u64,
     pending: Option<u64>,
 ) -> Result<()> {
+    let blank = pending_text(None);
+    let mut now = [0; PENDING_BYTES];
+    read_full(sys, fd, &mut now, pending_at)?;
+    if pending.is_some() && now != *blank.as_bytes() {
+        // The rest of an interrupted value and a part of this one might look whole.
+        sys.write_all_at(fd, blank.as_bytes(), pending_at)?;
+    }
     sys.write_all_at(fd, pending_text(pending).as_bytes(), pending_at)
+}
+
+/// Reads until the buffer is full or the file ends; returns the bytes read.
+fn read_full(sys: &SysRef, fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match sys.read_at(fd, &mut buffer[done..], offset + done as u64)? {
+            0 => break,
+            more => done += more,
+        }
+    }
+    Ok(done)
 }

@@ -76,7 +76,7 @@ impl LogicalFile {
     /// As those, of the anchor; then the components are unchanged.
     pub fn change(&self, change: &Change) -> Result<()> {
         let (anchor, set) = (Kind::Open(self.anchor()), self.components());
-        match change {
+        let done = match change {
             Change::Times(times) => {
                 self.sys().set_times(anchor, times)?;
                 set.set_times(times)
@@ -89,8 +89,14 @@ impl LogicalFile {
                 self.sys().set_owner(anchor, *user, *group)?;
                 set.set_owner(*user, *group)
             }
+        };
+        match done {
+            // The names of a file that was removed while it is open are gone.
+            Err(error) if error.errno() == Errno::NOENT && self.sys().stat(self.anchor())?.st_nlink == 0 => {
+                Ok(())
+            }
+            done => done.map_err(|error| trouble::told(&error)),
         }
-        .map_err(|error| trouble::told(&error))
     }
 
     /// Where the next data or hole at or after `offset` begins (the caller sets its descriptor's offset to it).

@@ -20,6 +20,7 @@ use stripewise_target::{ComponentSet, FanOut, Opening, Server};
 pub use attributes::{Attributes, Whence};
 pub use io::IoOptions;
 pub use mapping::MapExtent;
+pub(crate) use sync::sync_directory;
 
 use crate::anchor::Anchored;
 use crate::forked::ForkSafe;

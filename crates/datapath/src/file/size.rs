@@ -60,7 +60,7 @@ impl LogicalFile {
             let pending_at = self.parts.anchored.pending_at;
             anchor::set_pending(self.sys(), self.anchor(), pending_at, Some(size))?;
             self.sys().sync_data(self.anchor())?;
-            self.finish_truncate(size)?;
+            self.finish_truncate(size).inspect_err(|_| self.interrupted.store(true, Ordering::Release))?;
         }
         self.size_hint.store(size, Ordering::Relaxed);
         Ok(())

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use stripewise_sys::{Mode, OFlags, Timestamps};
+use stripewise_sys::{Dir, Kind, Mode, OFlags, SysRef, Timestamps};
 
 use super::{LogicalFile, attributes};
 use crate::{Errno, Result, trouble};
@@ -26,13 +26,8 @@ impl LogicalFile {
 
     /// The names of components, manifest copy and anchor.
     fn sync_names(&self) -> Result<()> {
-        if self.sys().stat(self.anchor())?.st_nlink == 0 {
-            return Ok(());
-        }
-        let copy = self.components().open_manifest(OFlags::RDONLY).map_err(|error| trouble::told(&error))?;
-        self.sys().sync(copy.as_fd())?;
         self.components().sync_names().map_err(|error| trouble::told(&error))?;
-        sync_directory(self.sys(), &self.parts.path)
+        sync_directory(self.sys(), None, &self.parts.path)
     }
 
     /// To be called when the application closes its last descriptor of the file (and may be called at any close):
@@ -67,15 +62,15 @@ impl LogicalFile {
         }
         let times = Timestamps { last_access: attributes::OMIT, last_modification: modified };
         // Only the owner may set a time; who else writes leaves the anchor's older one.
-        let _ = self.sys().set_times(stripewise_sys::Kind::Open(self.anchor()), &times);
+        let _ = self.sys().set_times(Kind::Open(self.anchor()), &times);
         Ok(())
     }
 }
 
-/// Makes the entry of `path` in its directory durable. A directory that may not be read is left alone.
-pub(crate) fn sync_directory(sys: &stripewise_sys::SysRef, path: &Path) -> Result<()> {
+/// Makes what happened to the name `path` durable. A directory that may not be read is left alone.
+pub(crate) fn sync_directory(sys: &SysRef, dir: Dir<'_>, path: &Path) -> Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match sys.open(None, parent, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {
+    match sys.open(dir, parent, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {
         Ok(fd) => sys.sync(fd.as_fd()),
         Err(Errno::ACCESS | Errno::NOENT) => Ok(()),
         Err(error) => Err(error),

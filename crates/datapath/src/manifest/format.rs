@@ -69,10 +69,10 @@ impl Manifest {
     }
 }
 
-/// The value of `pending_truncate`, [`PENDING_BYTES`] long.
+/// The value of `pending_truncate`: [`PENDING_BYTES`] digits or blanks, so that a part of it is no value.
 pub(crate) fn pending_text(pending: Option<u64>) -> String {
     match pending {
-        Some(size) => format!("{size:<PENDING_BYTES$}"),
+        Some(size) => format!("{size:0PENDING_BYTES$}"),
         None => " ".repeat(PENDING_BYTES),
     }
 }

@@ -66,15 +66,18 @@ impl Manifest {
     }
 }
 
-/// Reads a `pending_truncate` value.
+/// Reads a `pending_truncate` value. Digits and blanks mixed are what is left when writing it was interrupted: the
+/// truncate had not begun yet, or was finished already.
 pub(crate) fn parse_pending(value: &str) -> Result<Option<u64>, String> {
-    let digits = value.trim_end_matches(' ');
-    let fits = value.len() == PENDING_BYTES && digits.bytes().all(|digit| digit.is_ascii_digit());
-    match (fits, digits.is_empty(), digits.parse()) {
-        (true, true, _) => Ok(None),
-        (true, false, Ok(size)) if size <= MAX_OFFSET => Ok(Some(size)),
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let blanks = value.bytes().filter(|&byte| byte == b' ').count();
+    let size = value.parse().ok().filter(|&size| size <= MAX_OFFSET);
+    match size {
+        Some(size) if digits == PENDING_BYTES => Ok(Some(size)),
+        _ if digits < PENDING_BYTES && digits + blanks == PENDING_BYTES => Ok(None),
         _ => Err(format!(
-            "key `pending_truncate`: {value:?} is neither {PENDING_BYTES} blanks nor a size; {RESTORE}"
+            "key `pending_truncate`: {value:?} is neither {PENDING_BYTES} blanks nor a size in as many digits; \
+             {RESTORE}"
         )),
     }
 }

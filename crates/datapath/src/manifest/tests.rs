@@ -90,6 +90,22 @@ fn the_pending_value_is_patched_in_place() {
     text[at..at + PENDING_BYTES].copy_from_slice(format::pending_text(Some(12345)).as_bytes());
     let parsed = Manifest::parse(&text, "f").unwrap();
     assert_eq!(parsed, Manifest { pending_truncate: Some(12345), ..sample() });
+    // Within one sector, whatever follows: a power cut leaves it whole or as it was.
+    assert!(at + PENDING_BYTES <= 512, "{at}");
+}
+
+#[test]
+fn a_part_of_a_pending_value_is_none() {
+    let (blank, value) = (format::pending_text(None), format::pending_text(Some(u64::from(u32::MAX))));
+    for written in 0..PENDING_BYTES {
+        for (new, old) in [(&value, &blank), (&blank, &value)] {
+            let left = format!("{}{}", &new[..written], &old[written..]);
+            let whole = written == 0 && old == &value;
+            assert_eq!(parse_pending(&left), Ok(whole.then_some(u64::from(u32::MAX))), "{left:?}");
+        }
+    }
+    assert!(parse_pending("18446744073709551615").is_err());
+    assert!(parse_pending("").is_err());
 }
 
 #[track_caller]

@@ -10,7 +10,7 @@ use stripewise_target::{ComponentSet, FileId, Target, TargetRef};
 
 use super::{FileKey, Runtime};
 use crate::anchor::Anchored;
-use crate::file::{LogicalFile, Parts};
+use crate::file::{LogicalFile, Parts, sync_directory};
 use crate::manifest::Manifest;
 use crate::trouble::Trouble;
 
@@ -48,9 +48,15 @@ impl Runtime {
     ///
     /// # Errors
     /// As there.
-    pub fn build_like(&self, path: &Path, mode: Mode, like: &Manifest) -> Result<NewFile, Trouble> {
+    pub fn build_like(
+        &self,
+        dir: Dir<'_>,
+        path: &Path,
+        mode: Mode,
+        like: &Manifest,
+    ) -> Result<NewFile, Trouble> {
         let targets = self.targets.of_manifest(&like.targets)?;
-        self.build_on(None, path, mode, like.layout.clone(), targets)
+        self.build_on(dir, path, mode, like.layout.clone(), targets)
     }
 
     fn build_on(
@@ -80,7 +86,8 @@ impl Runtime {
         let references = new.targets.iter().map(|target| target.reference()).collect();
         let anchored = self.manifest(id, &absolute, references, layout)?;
         let (text, anchored) = (anchored.0, anchored.1);
-        components.create_manifest(text.as_bytes(), mode)?;
+        // Its owner uses the copy for locks, also of a file that is read-only.
+        components.create_manifest(text.as_bytes(), mode | Mode::RUSR | Mode::WUSR)?;
         sys.write_all_at(anchor.as_fd(), text.as_bytes(), 0).map_err(io("write the manifest"))?;
         let parts = Parts {
             key: FileKey::of(&stat),
@@ -147,15 +154,17 @@ impl NewFile {
         Ok(self.file.take())
     }
 
-    /// Gives it its name, in place of whatever is there. The file is durable already, or the caller does not mind.
+    /// Gives it its name, in place of whatever is there, and makes that durable. The caller has synced the file, or does
+    /// not mind; what it replaces is the caller's to clean up.
     ///
     /// # Errors
-    /// As rename(2); then it is still unpublished.
-    pub fn replace(mut self, path: &Path) -> Result<(), Errno> {
+    /// As rename(2), and it is still unpublished; or as fsync(2), and it is published.
+    pub fn replace(mut self, path: &Path) -> Result<LogicalFile, Errno> {
         let dir = self.dir.as_ref().map(AsFd::as_fd);
         self.sys.rename(dir, &self.temporary, dir, path)?;
         self.targets.clear();
-        Ok(())
+        sync_directory(&self.sys, dir, path)?;
+        self.file.take().ok_or(Errno::IO)
     }
 }
 

@@ -1,15 +1,21 @@
 //! Creating a managed file for an open(2) with O_CREAT.
 
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
 use stripewise_layout::Layout;
-use stripewise_sys::{Dir, Kind, Mode, OFlags};
+use stripewise_sys::fd::close_public;
+use stripewise_sys::{Dir, Kind, LockKind, Mode, OFlags};
 
 use super::build::NewFile;
-use super::{Opened, Runtime, paths};
+use super::{FileKey, Opened, Runtime, paths};
+use crate::manifest::Manifest;
 use crate::trouble::Trouble;
 use crate::{Errno, Result};
+
+/// The byte of an anchor that is locked while another file takes its place: far from those that applications lock.
+const REPLACING: u64 = i64::MAX as u64 - 1;
 
 impl Runtime {
     /// The layout for a file that an open may create; the path as it was meant, or with the links in it followed.
@@ -40,7 +46,7 @@ impl Runtime {
             Ok(Some(file)) => Ok(Opened::Managed(raw, self.enter(file))),
             Ok(None) => Err(Errno::IO),
             Err(error) => {
-                stripewise_sys::fd::close_public(raw);
+                close_public(raw);
                 Err(error)
             }
         }
@@ -65,6 +71,35 @@ impl Runtime {
         let opened = open();
         self.sys().set_mode(anchor, mode).map_err(trouble("set the anchor's mode"))?;
         opened.map_err(trouble("open the new anchor"))
+    }
+
+    /// O_TRUNC of a managed file whose components are lost: created just before a power cut, say, and never synced. Nothing
+    /// of it is wanted any more, so a new one takes its place. `None`: somebody else has just done that.
+    pub(super) fn create_anew(
+        &self,
+        dir: Dir<'_>,
+        path: &Path,
+        flags: OFlags,
+        lost: &Manifest,
+    ) -> std::result::Result<Option<Opened>, Trouble> {
+        let io = |what| Trouble::io(path, what);
+        // One process at a time: what a second one replaces would be in use by the first.
+        let old = self
+            .sys()
+            .open(dir, path, OFlags::RDWR | OFlags::NOFOLLOW, Mode::empty())
+            .map_err(io("replace"))?;
+        self.sys().lock(old.as_fd(), REPLACING, 1, LockKind::Exclusive).map_err(io("replace"))?;
+        let stat = self.sys().stat(old.as_fd()).map_err(io("replace"))?;
+        let now = self.sys().stat_at(dir, path, false).map_err(io("replace"))?;
+        if FileKey::of(&stat) != FileKey::of(&now) {
+            return Ok(None);
+        }
+        let new = self.build_like(dir, path, Mode::from_raw_mode(stat.st_mode & 0o7777), lost)?;
+        let raw = self.open_new(&new, flags)?;
+        let file = new.replace(path).map_err(io("replace")).inspect_err(|_| close_public(raw))?;
+        // What is left of it.
+        let _ = self.remove_components(lost);
+        Ok(Some(Opened::Managed(raw, self.enter(file))))
     }
 
     /// A new managed file at `path`, for commands: nothing may be there.

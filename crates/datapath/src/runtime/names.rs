@@ -9,7 +9,7 @@ use stripewise_target::ComponentSet;
 
 use super::{Change, FileKey, Runtime, paths};
 use crate::anchor::{self, Anchored};
-use crate::file::LogicalFile;
+use crate::file::{LogicalFile, sync_directory};
 use crate::manifest::Manifest;
 use crate::notice;
 use crate::trouble::Trouble;
@@ -111,7 +111,7 @@ impl Runtime {
     pub fn unlink(&self, dir: Dir<'_>, path: &Path) -> Result<()> {
         let victim = self.victim(dir, path);
         self.sys().unlink(dir, path)?;
-        self.bury(victim);
+        self.bury(victim, dir, path);
         Ok(())
     }
 
@@ -128,7 +128,7 @@ impl Runtime {
         }
         let victim = self.victim(new_dir, new);
         self.sys().rename(old_dir, old, new_dir, new)?;
-        self.bury(victim);
+        self.bury(victim, new_dir, new);
         Ok(())
     }
 
@@ -209,20 +209,21 @@ impl Runtime {
         Some(Victim { manifest: anchored.manifest, anchor: Anchor::Own(fd) })
     }
 
-    /// Removes the components if the last name is gone.
-    fn bury(&self, victim: Option<Victim>) {
+    /// Removes the components if the last name is gone. Durably gone: a power cut must not bring an anchor back whose
+    /// components are no more, least of all that of a file which a new one was to replace.
+    fn bury(&self, victim: Option<Victim>, dir: Dir<'_>, path: &Path) {
         let Some(Victim { manifest, anchor }) = victim else { return };
         let stat = match &anchor {
             Anchor::Open(file) => self.sys().stat(file.anchor()),
             Anchor::Own(fd) => self.sys().stat(fd.as_fd()),
         };
-        if stat.is_ok_and(|stat| stat.st_nlink == 0) {
-            if let Err(error) = self.remove_components(&manifest) {
-                notice::say(&format!(
-                    "{error} (components of {} are left; `stripewise fsck` finds them)",
-                    manifest.path
-                ));
-            }
+        if !stat.is_ok_and(|stat| stat.st_nlink == 0) {
+            return;
+        }
+        let synced = sync_directory(self.sys(), dir, path).map_err(Trouble::io(path, "sync the directory"));
+        if let Err(error) = synced.and_then(|()| self.remove_components(&manifest)) {
+            let path = &manifest.path;
+            notice::say(&format!("{error} (components of {path} are left; `stripewise fsck` finds them)"));
         }
     }
 

@@ -1,12 +1,12 @@
 //! Opening files of any kind.
 
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stripewise_sys::fd::{borrow, close_public};
 use stripewise_sys::{Dir, Fd, Mode, OFlags, Stat};
-use stripewise_target::{ComponentSet, Opening};
+use stripewise_target::{ComponentSet, Opening, TargetError};
 
 use super::{FileKey, Runtime, paths};
 use crate::anchor::{self, Anchored};
@@ -66,23 +66,44 @@ impl Runtime {
             let Some(found) = self.look(dir, path, follow)? else {
                 return self.sys().open_public(dir, path, flags, mode).map(Opened::Plain);
             };
-            let kept = flags - (OFlags::TRUNC | OFlags::CREATE);
-            let raw = Public(self.sys().open_public(dir, path, kept, mode)?);
-            let file = self.attach_found(&raw, Some((dir, path)), Some(found), flags)?;
-            let Some(file) = file else { return Err(Errno::AGAIN) };
-            if truncates {
-                file.truncate(0).map_err(|error| if error == Errno::BADF { Errno::ACCESS } else { error })?;
-            }
-            return Ok(Opened::Managed(raw.give(), file));
+            return self.open_found(dir, path, flags, mode, found);
         }
         let raw = Public(self.sys().open_public(dir, path, flags, mode)?);
         if exclusive {
             return Ok(Opened::Plain(raw.give()));
         }
-        match self.attach_found(&raw, Some((dir, path)), None, flags)? {
+        match self.attach_public(&raw, (dir, path), None, flags).map_err(|trouble| trouble.told())? {
             Some(file) => Ok(Opened::Managed(raw.give(), file)),
             None => Ok(Opened::Plain(raw.give())),
         }
+    }
+
+    /// A file that is known to be managed.
+    fn open_found(
+        &self,
+        dir: Dir<'_>,
+        path: &Path,
+        flags: OFlags,
+        mode: Mode,
+        found: Anchored,
+    ) -> Result<Opened> {
+        let truncates = flags.contains(OFlags::TRUNC);
+        let kept = flags - (OFlags::TRUNC | OFlags::CREATE);
+        let raw = Public(self.sys().open_public(dir, path, kept, mode)?);
+        let manifest = truncates.then(|| found.manifest.clone());
+        let file = match (self.attach_public(&raw, (dir, path), Some(found), flags), manifest) {
+            (Err(Trouble::Target(TargetError::Io { errno: Errno::NOENT, .. })), Some(lost)) => {
+                let anew = self.create_anew(dir, path, kept, &lost).map_err(|trouble| trouble.told())?;
+                return anew.map_or_else(|| self.open_any(dir, path, flags, mode), Ok);
+            }
+            (attached, _) => attached.map_err(|trouble| trouble.told())?,
+        };
+        // Somebody has put another file there.
+        let Some(file) = file else { return Err(Errno::AGAIN) };
+        if truncates {
+            file.truncate(0).map_err(|error| if error == Errno::BADF { Errno::ACCESS } else { error })?;
+        }
+        Ok(Opened::Managed(raw.give(), file))
     }
 
     /// The managed file behind a descriptor that was not opened by [`Runtime::open`] (inherited, received, opened
@@ -93,20 +114,20 @@ impl Runtime {
     pub fn attach(&self, fd: BorrowedFd<'_>) -> Result<Option<Arc<LogicalFile>>> {
         let stat = self.sys().stat(fd)?;
         // It may be open for writing.
-        self.attach_stat(fd, &stat, None, None, OFlags::RDWR)
+        self.attach_stat(fd, &stat, None, None, OFlags::RDWR).map_err(|trouble| trouble.told())
     }
 
-    fn attach_found(
+    fn attach_public(
         &self,
         raw: &Public,
-        name: Option<(Dir<'_>, &Path)>,
+        name: (Dir<'_>, &Path),
         found: Option<Anchored>,
         flags: OFlags,
-    ) -> Result<Option<Arc<LogicalFile>>> {
+    ) -> std::result::Result<Option<Arc<LogicalFile>>, Trouble> {
         // SAFETY: `raw` owns it.
         let fd = unsafe { borrow(raw.0) };
-        let stat = self.sys().stat(fd)?;
-        self.attach_stat(fd, &stat, name, found, flags)
+        let stat = self.sys().stat(fd).map_err(Trouble::io(name.1, "open"))?;
+        self.attach_stat(fd, &stat, Some(name), found, flags)
     }
 
     fn attach_stat(
@@ -116,7 +137,7 @@ impl Runtime {
         name: Option<(Dir<'_>, &Path)>,
         found: Option<Anchored>,
         flags: OFlags,
-    ) -> Result<Option<Arc<LogicalFile>>> {
+    ) -> std::result::Result<Option<Arc<LogicalFile>>, Trouble> {
         if !self.may_be_anchor(stat, fd) {
             return Ok(None);
         }
@@ -133,13 +154,12 @@ impl Runtime {
             None => self.read_anchor(fd, &path)?,
         };
         let Some(anchored) = anchored else { return Ok(None) };
-        let reopen = |flags| self.reopen(fd, stat, name, flags);
-        let (anchor, writable) = match reopen(OFlags::RDWR) {
+        let reopen = |flags| self.reopen(fd, stat, name, flags).map_err(Trouble::io(&path, "open"));
+        let (anchor, writable) = match self.reopen(fd, stat, name, OFlags::RDWR) {
             Err(Errno::ACCESS | Errno::ROFS | Errno::PERM | Errno::TXTBSY) => (reopen(OFlags::RDONLY)?, false),
-            anchor => (anchor?, true),
+            anchor => (anchor.map_err(Trouble::io(&path, "open"))?, true),
         };
-        let file =
-            self.load(FileKey::of(stat), path, anchored, anchor, writable).map_err(|trouble| trouble.told())?;
+        let file = self.load(FileKey::of(stat), path, anchored, anchor, writable)?;
         Ok(Some(self.enter(file)))
     }
 
@@ -181,20 +201,16 @@ impl Runtime {
     }
 
     /// The manifest behind a descriptor that is open for reading; through a new one where it is not.
-    fn read_anchor(&self, fd: BorrowedFd<'_>, path: &Path) -> Result<Option<Anchored>> {
-        let read = match anchor::read(self.sys(), fd, path) {
-            Err(Trouble::Io { errno: Errno::BADF | Errno::INVAL, .. }) => {
-                let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-                let Ok(own) = self.sys().open(None, &paths::link_of(fd.as_raw_fd()), flags, Mode::empty())
-                else {
-                    return Ok(None);
-                };
-                use std::os::fd::AsFd;
-                anchor::read(self.sys(), own.as_fd(), path)
-            }
-            read => read,
-        };
-        read.map_err(|trouble| trouble.told())
+    fn read_anchor(&self, fd: BorrowedFd<'_>, path: &Path) -> std::result::Result<Option<Anchored>, Trouble> {
+        match anchor::read(self.sys(), fd, path) {
+            Err(Trouble::Io { errno: Errno::BADF | Errno::INVAL, .. }) => {}
+            read => return read,
+        }
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        match self.sys().open(None, &paths::link_of(fd.as_raw_fd()), flags, Mode::empty()) {
+            Ok(own) => anchor::read(self.sys(), own.as_fd(), path),
+            Err(_) => Ok(None),
+        }
     }
 
     /// An open file description of our own for the same file: by name if it is still the same, else by way of /proc.
@@ -205,7 +221,6 @@ impl Runtime {
         name: Option<(Dir<'_>, &Path)>,
         flags: OFlags,
     ) -> Result<Fd> {
-        use std::os::fd::AsFd;
         let flags = flags | OFlags::NOCTTY;
         if let Some((dir, path)) = name {
             let own = self.sys().open(dir, path, flags, Mode::empty())?;

@@ -205,6 +205,22 @@ fn a_missing_target_is_an_io_error() {
 }
 
 #[test]
+fn truncation_makes_lost_components_anew() {
+    let stage = Stage::new(small());
+    let path = stage.path("f");
+    open(&stage.runtime(), &path, CREATE).unwrap().file.write(&pattern(1, 100), 0, 1).unwrap();
+    let lost = stage.components().into_iter().find(|name| name.ends_with(".1")).unwrap();
+    std::fs::remove_file(stage.root.path().join(format!("t1/stripewise/{}/{lost}", &lost[..2]))).unwrap();
+    assert_eq!(open(&stage.runtime(), &path, OFlags::RDWR).map(drop), Err(Errno::IO));
+    assert_eq!(open(&stage.runtime(), &path, CREATE).map(drop), Err(Errno::IO));
+    let opened = open(&stage.runtime(), &path, CREATE | OFlags::TRUNC).unwrap();
+    opened.file.write(b"new", 0, 1).unwrap();
+    assert_eq!(open(&stage.runtime(), &path, OFlags::RDONLY).unwrap().file.all().unwrap(), b"new");
+    assert_eq!(stage.components().len(), 4, "nothing is left of the old one");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o644);
+}
+
+#[test]
 fn a_damaged_manifest_is_an_io_error() {
     let stage = Stage::new(small());
     let path = stage.path("f");

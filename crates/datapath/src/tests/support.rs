@@ -23,7 +23,7 @@ pub struct Stage {
 impl Stage {
     /// Everything in `root/files` gets `layout`.
     pub fn new(layout: Layout) -> Self {
-        let root = tempfile::tempdir().unwrap();
+        let root = tempfile::tempdir_in(memory()).unwrap();
         std::fs::create_dir(root.path().join("files")).unwrap();
         let servers: Vec<PathBuf> =
             (0..layout.target_count()).map(|n| root.path().join(format!("t{n}"))).collect();
@@ -143,4 +143,15 @@ pub fn small() -> Layout {
 /// `len` bytes that differ from place to place.
 pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| ((i + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8 | 1).collect()
+}
+
+/// A file system in memory, where there is one: syncs cost nothing there.
+fn memory() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    if memory.is_dir() { memory } else { std::env::temp_dir() }
+}
+
+/// Cases of a property test that uses real files; more with STRIPEWISE_LONG=1.
+pub fn cases() -> u32 {
+    if std::env::var_os("STRIPEWISE_LONG").is_some() { 3000 } else { 60 }
 }

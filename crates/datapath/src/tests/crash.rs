@@ -1,0 +1,255 @@
+//! Whatever moment a process dies or the power fails at, a file is what it was or what it was to become.
+//!
+//! Fault model: `stripewise_sys::faulty`. Every call of every protocol is a moment to die at; after a power cut, several
+//! choices of what the disk kept, for a journal that orders names and for one that promises only what POSIX does.
+
+use std::path::Path;
+
+use stripewise_sys::OFlags;
+use stripewise_sys::faulty::{Disk, Faulty, Journal};
+
+use super::support::*;
+use crate::{Errno, Opened, Result, Runtime};
+
+/// How it ended.
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    /// The act was over and had succeeded before.
+    finished: bool,
+    /// By a power cut; else the process was killed.
+    cut: bool,
+}
+
+const CUTS: [(Journal, u64); 6] = [
+    (Journal::Posix, 1),
+    (Journal::Posix, 2),
+    (Journal::Posix, 3),
+    (Journal::Posix, 4),
+    (Journal::Ordered, 5),
+    (Journal::Ordered, 6),
+];
+
+/// Kills `act` before each of its calls, and cuts the power there; `check` gets what is left.
+fn at_every_point(
+    prepare: impl Fn(&Stage),
+    act: impl Fn(&Runtime, &Path) -> Result<()>,
+    check: impl Fn(&Stage, Ended),
+) {
+    for call in 0.. {
+        let mut alive = false;
+        for cut in std::iter::once(None).chain(CUTS.map(Some)) {
+            let stage = Stage::new(small());
+            prepare(&stage);
+            let journal = cut.map_or(Journal::Posix, |(journal, _)| journal);
+            let disk = Disk::new(stage.root.path(), journal).unwrap();
+            let process = Faulty::new(&disk, call);
+            process.crash_at(call);
+            let result = act(&stage.runtime_on(process.clone()), &stage.path("f"));
+            alive = !process.is_dead();
+            assert!(!alive || result.is_ok(), "{result:?} {:#?}", process.log());
+            if let Some((_, seed)) = cut {
+                disk.power_cut(call * 100 + seed).unwrap();
+            }
+            let log = process.log();
+            let last = log.last().cloned().unwrap_or_default();
+            let told = Told(format!("killed at {last}, {cut:?}"));
+            check(&stage, Ended { finished: alive, cut: cut.is_some() });
+            std::mem::forget(told);
+        }
+        if alive {
+            return;
+        }
+    }
+}
+
+/// Says where it was when a check fails.
+struct Told(String);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        eprintln!("{}", self.0);
+    }
+}
+
+/// A file with 300 bytes that are synced.
+fn with_file(name: &'static str) -> impl Fn(&Stage) {
+    move |stage| {
+        let opened = open(&stage.runtime(), &stage.path(name), CREATE).unwrap();
+        opened.file.write(&old(), 0, 1).unwrap();
+    }
+}
+
+fn old() -> Vec<u8> {
+    pattern(1, 300)
+}
+
+fn new() -> Vec<u8> {
+    pattern(2, 300)
+}
+
+/// The bytes of a managed file that must be whole; `None` where there is no file.
+fn whole(stage: &Stage, name: &str) -> Option<Vec<u8>> {
+    match open(&stage.runtime(), &stage.path(name), OFlags::RDWR) {
+        Ok(opened) => Some(opened.file.all().unwrap()),
+        Err(Errno::NOENT) => None,
+        Err(error) => panic!("{name}: {error}"),
+    }
+}
+
+#[test]
+fn create() {
+    let act = |runtime: &Runtime, path: &Path| open(runtime, path, CREATE).map(drop);
+    at_every_point(
+        |_| {},
+        act,
+        |stage, ended| {
+            if !ended.cut {
+                let bytes = whole(stage, "f");
+                assert!(bytes == Some(Vec::new()) || (bytes.is_none() && !ended.finished));
+            }
+            // Whatever a power cut left of a file that was never synced, a program that starts anew gets one.
+            let runtime = stage.runtime();
+            match runtime.open(None, &stage.path("f"), CREATE | OFlags::TRUNC, MODE).unwrap() {
+                Opened::Managed(raw, file) => {
+                    file.write(&new(), 0, 1).unwrap();
+                    assert_eq!(file.all().unwrap(), new());
+                    stripewise_sys::fd::close_public(raw);
+                }
+                // The name was kept, but nothing in it.
+                Opened::Plain(raw) => {
+                    assert!(ended.cut);
+                    stripewise_sys::fd::close_public(raw);
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn create_write_sync() {
+    let act = |runtime: &Runtime, path: &Path| {
+        let opened = open(runtime, path, CREATE)?;
+        opened.file.write(&new(), 0, 1)?;
+        opened.file.sync(false)
+    };
+    at_every_point(
+        |_| {},
+        act,
+        |stage, ended| {
+            if ended.finished {
+                assert_eq!(whole(stage, "f"), Some(new()));
+            } else if !ended.cut {
+                let bytes = whole(stage, "f").unwrap_or_default();
+                assert!(bytes.iter().zip(new()).all(|(&is, written)| is == 0 || is == written));
+            }
+        },
+    );
+}
+
+#[test]
+fn overwrite_and_sync() {
+    let act = |runtime: &Runtime, path: &Path| {
+        let opened = open(runtime, path, OFlags::RDWR)?;
+        opened.file.write(&new(), 0, 1)?;
+        opened.file.sync(true)
+    };
+    at_every_point(with_file("f"), act, |stage, ended| {
+        let bytes = whole(stage, "f").unwrap();
+        assert_eq!(bytes.len(), 300);
+        for (place, is) in bytes.into_iter().enumerate() {
+            assert!(is == new()[place] || (!ended.finished && is == old()[place]), "{place}");
+        }
+    });
+}
+
+#[test]
+fn truncate() {
+    for size in [0, 1, 99, 100, 120, 299] {
+        let act = |runtime: &Runtime, path: &Path| open(runtime, path, OFlags::RDWR)?.file.truncate(size);
+        at_every_point(with_file("f"), act, |stage, ended| {
+            let bytes = whole(stage, "f").unwrap();
+            let cut = bytes == old()[..size as usize];
+            assert!(cut || (bytes == old() && !ended.finished), "{} bytes", bytes.len());
+        });
+    }
+}
+
+#[test]
+fn truncate_to_more() {
+    let act = |runtime: &Runtime, path: &Path| open(runtime, path, OFlags::RDWR)?.file.truncate(350);
+    at_every_point(with_file("f"), act, |stage, ended| {
+        let bytes = whole(stage, "f").unwrap();
+        assert!(bytes.len() == 350 || (bytes.len() == 300 && (ended.cut || !ended.finished)));
+        assert_eq!(bytes[..300], old());
+        assert!(bytes[300..].iter().all(|&byte| byte == 0));
+    });
+}
+
+/// The process that finishes a dead one's truncate dies, too.
+#[test]
+fn finishing_a_truncate() {
+    let first = |stage: &Stage| {
+        with_file("f")(stage);
+        let disk = Disk::new(stage.root.path(), Journal::Posix).unwrap();
+        let process = Faulty::new(&disk, 0);
+        let opened = open(&stage.runtime_on(process.clone()), &stage.path("f"), OFlags::RDWR).unwrap();
+        process.fail("ftruncate", ".2", Errno::IO, u64::MAX);
+        assert_eq!(opened.file.truncate(10), Err(Errno::IO));
+        process.crash_at(0);
+    };
+    let act = |runtime: &Runtime, path: &Path| open(runtime, path, OFlags::RDWR).map(drop);
+    at_every_point(first, act, |stage, _| assert_eq!(whole(stage, "f").unwrap(), old()[..10]));
+}
+
+#[test]
+fn open_with_truncation() {
+    let act = |runtime: &Runtime, path: &Path| open(runtime, path, CREATE | OFlags::TRUNC).map(drop);
+    at_every_point(with_file("f"), act, |stage, ended| {
+        let bytes = whole(stage, "f").unwrap();
+        assert!(bytes.is_empty() || (bytes == old() && !ended.finished), "{} bytes", bytes.len());
+    });
+}
+
+#[test]
+fn append() {
+    let act =
+        |runtime: &Runtime, path: &Path| open(runtime, path, OFlags::RDWR)?.file.append_bytes(&new()).map(drop);
+    at_every_point(with_file("f"), act, |stage, ended| {
+        let bytes = whole(stage, "f").unwrap();
+        assert_eq!(bytes[..300], old());
+        let whole = ended.finished && !ended.cut;
+        assert!(bytes.len() <= 600 && (!whole || bytes.len() == 600));
+        assert!(bytes[300..].iter().zip(new()).all(|(&is, written)| is == written || (!whole && is == 0)));
+    });
+}
+
+#[test]
+fn unlink() {
+    let act = |runtime: &Runtime, path: &Path| runtime.unlink(None, path);
+    at_every_point(with_file("f"), act, |stage, ended| {
+        let bytes = whole(stage, "f");
+        assert!(bytes.is_none() || (bytes == Some(old()) && !ended.finished));
+        assert!(!ended.finished || ended.cut || stage.components().is_empty());
+    });
+}
+
+/// As programs do that save their files: the new one is complete and synced, then it takes the old one's place.
+#[test]
+fn replace() {
+    let prepare = |stage: &Stage| {
+        with_file("g")(stage);
+        open(&stage.runtime(), &stage.path("f"), CREATE).unwrap().file.write(&new(), 0, 1).unwrap();
+    };
+    let act = |runtime: &Runtime, path: &Path| {
+        let other = path.with_file_name("g");
+        runtime.rename(None, path, None, &other, 0)
+    };
+    at_every_point(prepare, act, |stage, ended| {
+        let (one, other) = (whole(stage, "f"), whole(stage, "g"));
+        let before = (Some(new()), Some(old()));
+        assert!(
+            (one, other) == (None, Some(new()))
+                || (!ended.finished && before == (whole(stage, "f"), whole(stage, "g")))
+        );
+    });
+}
