@@ -1,0 +1,224 @@
+//! The programs that the demo runs, and what is done with each.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+
+use anyhow::Context;
+use stripewise_cluster::size;
+use stripewise_report::{Candidate, Workload};
+
+use super::candidates::{self, Forced};
+use super::measure::{self, Measurements};
+use super::servers;
+use super::shell::{self, words};
+use super::workspace::Workspace;
+
+const MIB: u64 = 1 << 20;
+/// Both directions of every program are planned for and reported on their own.
+pub const OPS: [&str; 2] = ["read", "write"];
+/// The layout that a hybrid file system has without a plan: 64 KiB stripes over all servers. Speed-ups refer to it.
+const PRESENT: &str = "DEF";
+
+/// A program with its parameters.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    program: Program,
+    /// Bytes of one request.
+    transfer: u64,
+    /// Bytes of the file.
+    file_bytes: u64,
+    /// The part of the file that all SSD servers together can hold, in quarters: where it is scarce, schemes that spend it
+    /// differently differ.
+    ssd_quarters: u64,
+    /// Runs of a layout that is close to the best.
+    pub repeats: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Program {
+    /// 16 ranks, random access to one shared file.
+    Ior,
+    /// One process reads and writes an HDF5 dataset front to back.
+    H5py,
+}
+
+const IOR_RANKS: u64 = 16;
+
+impl Experiment {
+    /// Everything the demo measures; `quick`: one of each program, smaller.
+    pub fn all(quick: bool) -> Vec<Self> {
+        let of = |program, transfer, mib: u64, ssd_quarters| Self {
+            program,
+            transfer,
+            file_bytes: mib * MIB,
+            ssd_quarters,
+            repeats: if quick { 1 } else { 3 },
+        };
+        if quick {
+            return vec![of(Program::Ior, 512 << 10, 96, 2), of(Program::H5py, MIB, 32, 3)];
+        }
+        vec![
+            of(Program::Ior, 64 << 10, 128, 1),
+            of(Program::Ior, 512 << 10, 256, 2),
+            of(Program::Ior, 4 * MIB, 384, 3),
+            of(Program::H5py, MIB, 160, 3),
+        ]
+    }
+
+    /// `ior 64K`.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.program_name(), size::format(self.transfer))
+    }
+
+    fn program_name(&self) -> &'static str {
+        match self.program {
+            Program::Ior => "ior",
+            Program::H5py => "h5py",
+        }
+    }
+
+    /// `ior-64K`, for file names.
+    pub fn slug(&self) -> String {
+        self.name().replace(' ', "-")
+    }
+
+    /// The file that the program reads and writes, relative to the demo's directory.
+    pub fn file(&self) -> String {
+        format!("data/{}.{}", self.slug(), if self.program == Program::H5py { "h5" } else { "dat" })
+    }
+
+    fn processes(&self) -> u32 {
+        if self.program == Program::Ior { IOR_RANKS as u32 } else { 1 }
+    }
+
+    /// Space on each SSD server, bytes.
+    fn ssd_bytes(&self) -> u64 {
+        self.file_bytes * self.ssd_quarters / 4 / u64::from(servers::SERVERS)
+    }
+
+    /// The program's command line; `op` is read, write or both.
+    pub fn command(&self, work: &Workspace, op: &str) -> Vec<OsString> {
+        let file = work.path(self.file());
+        let transfer = size::format(self.transfer);
+        match self.program {
+            Program::Ior => words![
+                &work.tools.mpirun,
+                "-n",
+                IOR_RANKS.to_string(),
+                &work.tools.ior,
+                "--file",
+                file,
+                "--transfer",
+                transfer,
+                "--block",
+                size::format(self.file_bytes / IOR_RANKS),
+                "--access",
+                "random",
+                "--op",
+                op,
+                "--verify",
+                "--json",
+            ],
+            Program::H5py => words![
+                &work.tools.python,
+                &work.tools.h5py,
+                "--file",
+                file,
+                "--total",
+                size::format(self.file_bytes),
+                "--block",
+                transfer,
+                "--op",
+                op,
+                "--verify",
+                "--json",
+            ],
+        }
+    }
+
+    fn description(&self, op: &str) -> String {
+        let (transfer, total) = (size::format(self.transfer), size::format(self.file_bytes));
+        let ssd = size::format(self.ssd_bytes() * u64::from(servers::SERVERS));
+        let does = match self.program {
+            Program::Ior => format!("{IOR_RANKS} MPI ranks {op} a shared file of {total} in random order"),
+            Program::H5py => format!("one h5py process {op}s a dataset of {total} front to back"),
+        };
+        format!("{does}, {transfer} at a time; the SSDs have space for {ssd}")
+    }
+
+    /// Traces, plans, places, runs under every candidate; one result per direction.
+    ///
+    /// # Errors
+    /// Any step fails, or a byte is wrong.
+    pub fn run(&self, work: &Workspace) -> anyhow::Result<Vec<Workload>> {
+        let cluster = format!("{}.cluster.toml", self.slug());
+        servers::write_cluster(work, &cluster, self.ssd_bytes())?;
+        self.trace(work)?;
+        let mut planned = HashMap::new();
+        for op in OPS {
+            let forced = candidates::plan(work, &cluster, &self.row_slug(op), &work.path(self.file()))?;
+            work.say(&format!("plan {}: {} of {} candidates", self.row(op), forced.choice, forced.all.len()));
+            planned.insert(op, forced);
+        }
+        let measurements = measure::all(work, self, &planned)?;
+        OPS.iter().map(|&op| self.workload(work, op, &planned[op], &measurements)).collect()
+    }
+
+    /// `ior read 64K`.
+    fn row(&self, op: &str) -> String {
+        format!("{} {op} {}", self.program_name(), size::format(self.transfer))
+    }
+
+    /// `ior-read-64K`.
+    fn row_slug(&self, op: &str) -> String {
+        self.row(op).replace(' ', "-")
+    }
+
+    /// Runs the program on a plain file under the recorder: writing, then reading.
+    fn trace(&self, work: &Workspace) -> anyhow::Result<()> {
+        for op in ["write", "read"] {
+            let command = self.command(work, op);
+            work.say(&format!("trace {}: {}", self.row(op), shell::shown(&command, &work.path(""))));
+            let mut words = words!["trace", "-o", format!("{}.trace", self.row_slug(op)), "--"];
+            words.extend(command);
+            work.stripewise(words)?;
+        }
+        let file = work.path(self.file());
+        std::fs::remove_file(&file).with_context(|| format!("cannot remove '{}'", file.display()))
+    }
+
+    fn workload(
+        &self,
+        work: &Workspace,
+        op: &str,
+        planned: &candidates::Planned,
+        measurements: &Measurements,
+    ) -> anyhow::Result<Workload> {
+        let slug = self.row_slug(op);
+        let candidate = |forced: &Forced| {
+            let runs = measurements.of(forced, op);
+            Candidate {
+                name: forced.name.clone(),
+                layout: forced.layout_text.clone(),
+                predicted_s: Some(forced.rule.predicted_s),
+                elapsed_s: Some(forced.rule.elapsed_s),
+                measured_s: runs.to_vec(),
+                verified: (!runs.is_empty()).then_some(true),
+            }
+        };
+        Ok(Workload {
+            name: self.row(op),
+            description: self.description(op),
+            command: shell::shown(&self.command(work, op), &work.path("")),
+            processes: self.processes(),
+            bytes: self.file_bytes,
+            trace_incomplete: None,
+            trace: Some(format!("{slug}.trace")),
+            plan: Some(format!("{slug}.plan.toml")),
+            present: PRESENT.to_string(),
+            choice: planned.choice.clone(),
+            reason: planned.reason.clone(),
+            candidates: planned.all.iter().map(candidate).collect(),
+        })
+    }
+}
