@@ -2,6 +2,7 @@
 
 mod commands;
 mod files;
+mod trace_launch;
 mod trace_progress;
 
 use std::process::ExitCode;

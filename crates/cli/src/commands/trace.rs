@@ -1,11 +1,80 @@
-//! `stripewise trace`.
+//! `stripewise trace`: records what a command does to its files.
 
+mod args;
+mod record;
+mod tables;
+
+use std::path::Path;
 use std::process::ExitCode;
 
-/// (in work)
-#[derive(clap::Args)]
-pub struct Args {}
+use anyhow::Context;
+use serde::Serialize;
+use stripewise_trace::{Meta, Summary, Trace, merge};
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("trace: not built yet")
+use crate::trace_progress::Progress;
+pub use args::Args;
+
+/// Does what the flags say.
+///
+/// # Errors
+/// A command that cannot be run or was not recorded; files that cannot be read or written.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.mode()? {
+        args::Mode::Summary(path) => {
+            print_summary(&path, args.json, usize::MAX)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        args::Mode::Merge { spool, output } => {
+            merge_spool(&spool, &output, &Meta::default())?;
+            print_summary(&output, args.json, usize::MAX)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        args::Mode::Record { output } => record::run(&args, &output),
+    }
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    trace: String,
+    origin: &'a str,
+    command: &'a [String],
+    complete: bool,
+    incomplete: &'a [String],
+    wall_s: Option<f64>,
+    start_unix_ns: u64,
+    #[serde(flatten)]
+    summary: &'a Summary,
+}
+
+/// Prints the statistics of a trace: the first `groups` groups of files.
+fn print_summary(path: &Path, json: bool, groups: usize) -> anyhow::Result<()> {
+    let trace = Trace::open(path)?;
+    let summary = Summary::of(&trace)?;
+    if !json {
+        print!("{}", tables::text(&trace, &summary, groups));
+        return Ok(());
+    }
+    let meta = trace.meta();
+    let report = Report {
+        trace: path.display().to_string(),
+        origin: &meta.origin,
+        command: &meta.command,
+        complete: meta.incomplete.is_empty(),
+        incomplete: &meta.incomplete,
+        wall_s: meta.wall_s,
+        start_unix_ns: meta.start_unix_ns,
+        summary: &summary,
+    };
+    println!("{}", serde_json::to_string_pretty(&report)?);
+    Ok(())
+}
+
+/// Merges a spool; says so when calls are missing.
+fn merge_spool(spool: &Path, output: &Path, meta: &Meta) -> anyhow::Result<stripewise_trace::Merged> {
+    let progress = Progress::sharing("merging the spool");
+    let merged = merge(spool, output, meta, &mut |share| progress.share(share))
+        .with_context(|| format!("merging spool {} to {}", spool.display(), output.display()))?;
+    progress.finish();
+    Ok(merged)
 }

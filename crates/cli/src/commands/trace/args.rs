@@ -1,0 +1,100 @@
+//! The flags of `stripewise trace`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::bail;
+use stripewise_cluster::size;
+use stripewise_recorder::{ENV_EXCLUDE, ENV_LIMIT, ENV_ONLY};
+
+const EXAMPLES: &str = "\
+Examples:
+  stripewise trace -o t -- mpirun -n 16 ./app input         record a job on this machine
+  stripewise trace --only '*.h5' -o t -- python3 train.py   only files whose name ends in .h5
+  stripewise trace --summary t                              what the application does
+  stripewise trace --merge /scratch/spool -o t              after a job that was started like this:
+    STRIPEWISE_TRACE_DIR=/scratch/spool LD_PRELOAD=/path/libstripewise_posix.so srun ./app
+
+With Open MPI on several machines, pass the environment on: mpirun -x LD_PRELOAD -x STRIPEWISE_TRACE_DIR ...
+Not seen: programs that do not use the C library (static ones, Go), and accesses through mappings of a file.
+Files of the system and of installed software are left out unless --only names them.";
+
+/// Records what a command does to its files, or shows what a trace holds
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The trace to write
+    #[arg(short, long, value_name = "TRACE")]
+    output: Option<PathBuf>,
+    /// Show the statistics of this trace
+    #[arg(long, value_name = "TRACE", conflicts_with_all = ["output", "merge", "command"])]
+    summary: Option<PathBuf>,
+    /// Merge the spool that recorded processes left in this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "command", requires = "output")]
+    merge: Option<PathBuf>,
+    /// Print the statistics as JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Record only files whose absolute path matches; a pattern without / is for the file's name (repeatable)
+    ///
+    /// ? is any character but /, * any number of these, ** any number of any characters.
+    #[arg(long, value_name = "GLOB", env = ENV_ONLY, value_delimiter = ':')]
+    pub only: Vec<String>,
+    /// Do not record files whose absolute path matches (repeatable)
+    #[arg(long, value_name = "GLOB", env = ENV_EXCLUDE, value_delimiter = ':')]
+    pub exclude: Vec<String>,
+    /// The most bytes that one process may spool; calls beyond it are counted, and the trace says that it is incomplete
+    #[arg(long, value_name = "SIZE", env = ENV_LIMIT, default_value = "1G", value_parser = size::parse)]
+    pub limit: u64,
+    /// Where processes spool what they record; all nodes must have it [default: TRACE.spool]
+    #[arg(long, value_name = "DIR")]
+    pub spool: Option<PathBuf>,
+    /// Leave the spool where it is
+    #[arg(long)]
+    pub keep_spool: bool,
+    /// The preload library [default: libstripewise_posix.so beside this executable]
+    #[arg(long, value_name = "FILE", env = "STRIPEWISE_LIB")]
+    pub lib: Option<PathBuf>,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// The command to record and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// What is to be done.
+pub enum Mode {
+    /// Show a trace.
+    Summary(PathBuf),
+    /// Make a trace of a spool.
+    Merge {
+        /// The spool's directory.
+        spool: PathBuf,
+        /// The trace.
+        output: PathBuf,
+    },
+    /// Run a command and make a trace of it.
+    Record {
+        /// The trace.
+        output: PathBuf,
+    },
+}
+
+impl Args {
+    /// Exactly one of the three.
+    pub fn mode(&self) -> anyhow::Result<Mode> {
+        match (&self.summary, &self.merge, &self.output) {
+            (Some(trace), ..) => Ok(Mode::Summary(trace.clone())),
+            (None, Some(spool), Some(output)) => {
+                Ok(Mode::Merge { spool: spool.clone(), output: output.clone() })
+            }
+            (None, None, _) if self.command.is_empty() => {
+                bail!("nothing to do: give a command to record after --, or --summary TRACE, or --merge DIR")
+            }
+            (None, None, Some(output)) => Ok(Mode::Record { output: output.clone() }),
+            (None, _, None) => bail!("where to? Name the trace to write with -o TRACE"),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Running a command with the preload library.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use anyhow::{Context, bail};
+
+/// File name of the preload library.
+const LIBRARY: &str = "libstripewise_posix.so";
+
+/// The preload library: the one that the user names, or the one beside the executable, or in `../lib` of it.
+///
+/// # Errors
+/// It is not there.
+pub fn library(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    if let Some(path) = given {
+        return path.canonicalize().with_context(|| format!("preload library {}", path.display()));
+    }
+    let executable = std::env::current_exe().context("the path of this executable is not known")?;
+    let dir = executable.parent().unwrap_or(Path::new("/"));
+    let places =
+        [dir.join(LIBRARY), dir.join("../lib").join(LIBRARY), dir.join("../lib/stripewise").join(LIBRARY)];
+    match places.iter().find(|place| place.is_file()) {
+        Some(place) => Ok(place.canonicalize()?),
+        None => bail!("{LIBRARY} is not beside {}: name it with --lib or STRIPEWISE_LIB", executable.display()),
+    }
+}
+
+/// The value of LD_PRELOAD with the library in front of what is there already.
+pub fn ld_preload(library: &Path) -> OsString {
+    let mut value = library.as_os_str().to_os_string();
+    if let Some(present) = std::env::var_os("LD_PRELOAD").filter(|present| !present.is_empty()) {
+        value.push(":");
+        value.push(present);
+    }
+    value
+}
+
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn forward(signal: libc::c_int) {
+    let child = CHILD.load(Ordering::Relaxed);
+    if child > 0 {
+        // SAFETY: kill may be called in a handler.
+        unsafe { libc::kill(child, signal) };
+    }
+}
+
+extern "C" fn ignore(_: libc::c_int) {}
+
+/// Runs the command to its end, which this process outlives: signals of the terminal reach the command anyway, and
+/// others are passed on to it.
+///
+/// # Errors
+/// It cannot be started.
+pub fn run(command: &mut Command) -> anyhow::Result<ExitStatus> {
+    let program = command.get_program().to_os_string();
+    let mut child = command.spawn().with_context(|| format!("{} cannot be run", program.display()))?;
+    CHILD.store(child.id() as i32, Ordering::Relaxed);
+    let handlers: [(libc::c_int, extern "C" fn(libc::c_int)); 4] =
+        [(libc::SIGINT, ignore), (libc::SIGQUIT, ignore), (libc::SIGTERM, forward), (libc::SIGHUP, forward)];
+    for (signal, handler) in handlers {
+        // SAFETY: the handlers only make calls that are allowed in one.
+        unsafe { libc::signal(signal, handler as *const () as libc::sighandler_t) };
+    }
+    let status = child.wait().with_context(|| format!("waiting for {}", program.display()))?;
+    CHILD.store(0, Ordering::Relaxed);
+    Ok(status)
+}
+
+/// The command's exit code; as in a shell 128 + n if signal n ended it.
+pub fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    ExitCode::from(code as u8)
+}
