@@ -111,6 +111,11 @@ pub trait Sys: Send + Sync {
     /// lseek(2).
     fn seek(&self, fd: BorrowedFd<'_>, to: SeekFrom) -> Result<u64>;
 
+    /// posix_fadvise(2) with POSIX_FADV_DONTNEED: clean pages of the file leave the page cache.
+    fn drop_cached(&self, _fd: BorrowedFd<'_>) -> Result<()> {
+        Ok(())
+    }
+
     /// ftruncate(2).
     fn truncate(&self, fd: BorrowedFd<'_>, size: u64) -> Result<()>;
 

@@ -68,6 +68,10 @@ impl Sys for Real {
         fs::seek(fd, to)
     }
 
+    fn drop_cached(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        fs::fadvise(fd, 0, None, fs::Advice::DontNeed)
+    }
+
     fn truncate(&self, fd: BorrowedFd<'_>, size: u64) -> Result<()> {
         retry_on_intr(|| fs::ftruncate(fd, size))
     }

@@ -9,8 +9,6 @@ use std::cell::Cell;
 
 use stripewise_sys::Sys;
 
-use crate::ComponentSet;
-
 use super::Server;
 
 /// What a thread may do between two requests without its virtual clock going on.
@@ -31,6 +29,29 @@ thread_local! {
     static LAST: Cell<Last> = const { Cell::new(Last { end_ns: 0, returned_ns: 0 }) };
 }
 
+/// One request to one emulated server without a component: does `io`, and returns its result when the server would be done.
+pub fn paced<T>(
+    sys: &dyn Sys,
+    server: &Server,
+    write: bool,
+    offset: u64,
+    len: u64,
+    io: impl FnOnce() -> T,
+) -> T {
+    let mut pace = Pace::begin(sys);
+    pace.reserve(server, write, offset, len);
+    let result = io();
+    pace.wait(sys);
+    result
+}
+
+/// Sets the calling thread's virtual clock to the real one: what it overslept so far is not made up for. For who measures
+/// from now on.
+pub fn settle(sys: &dyn Sys) {
+    let now_ns = sys.now_ns();
+    LAST.set(Last { end_ns: now_ns, returned_ns: now_ns });
+}
+
 /// The reservations of one request.
 #[derive(Debug)]
 pub(crate) struct Pace {
@@ -39,12 +60,10 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A request of the calling thread arrives; `None` when no component of the set is emulated.
-    pub fn begin(set: &ComponentSet, sys: &dyn Sys) -> Option<Self> {
-        set.is_emulated().then(|| {
-            let arrival_ns = LAST.get().next_arrival_ns(sys.now_ns());
-            Self { arrival_ns, end_ns: arrival_ns }
-        })
+    /// A request of the calling thread arrives.
+    pub fn begin(sys: &dyn Sys) -> Self {
+        let arrival_ns = LAST.get().next_arrival_ns(sys.now_ns());
+        Self { arrival_ns, end_ns: arrival_ns }
     }
 
     /// Reserves the time of one of its sub-requests.

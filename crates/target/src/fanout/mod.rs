@@ -125,7 +125,7 @@ impl FanOut {
         let mut gathered = Gathered::new(pieces);
         let fd_of = |component| raw_fd(set, component);
         let mut jobs = gathered.jobs(action, fd_of);
-        let mut pace = Pace::begin(set, self.sys.as_ref());
+        let mut pace = set.is_emulated().then(|| Pace::begin(self.sys.as_ref()));
         if let Some(pace) = &mut pace {
             for job in jobs.iter().filter(|job| !job.finished) {
                 if let Some(server) = set.server(job.component) {

@@ -1,0 +1,35 @@
+//! Measures servers and networks, and fits the parameters of the cost models (SPEC 3, *Estimation*).
+//!
+//! Per server, direction (read, write) and kind of access (random, sequential): requests of sizes from 4 KiB to 4 MiB, many
+//! times each; the averages per size are fitted by `T = α + β · size`. What does not fit is said, not hidden.
+
+mod device;
+mod fit;
+pub mod network;
+mod profile;
+mod random;
+mod report;
+mod stats;
+mod testfile;
+
+pub use device::{Options, Subject, measure};
+pub use fit::{Line, fit_line};
+pub use profile::{combine, method, network_profile};
+pub use report::{IoMode, KindReport, PointReport, ServerReport};
+pub use stats::Summary;
+
+/// Why nothing was measured: one line that names the directory or host, and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {problem}")]
+pub struct CalibrateError {
+    /// A directory or an address.
+    pub place: String,
+    /// What is wrong and what to do.
+    pub problem: String,
+}
+
+impl CalibrateError {
+    fn new(place: impl ToString, problem: impl ToString) -> Self {
+        Self { place: place.to_string(), problem: problem.to_string() }
+    }
+}

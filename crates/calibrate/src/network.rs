@@ -1,0 +1,195 @@
+//! e and t from a pair of hosts: one serves, one measures.
+//!
+//! Protocol, over TCP, all numbers 64-bit little-endian: the client sends the magic, what to do (0: it sends the bytes, 1: the
+//! server does) and the number of bytes; after the bytes have gone, their receiver sends one byte back. A connection
+//! carries any number of such exchanges.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::fit::fit_line;
+use crate::stats::{Summary, summarize};
+use crate::{CalibrateError, Options};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"swnet001");
+/// A server sends and takes no more than this in one exchange.
+const BYTES_MAX: u64 = 64 << 20;
+/// Nothing for this long: the other side is gone.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Clients served at once.
+const CLIENTS_MAX: usize = 64;
+
+/// What was measured between two hosts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct NetworkReport {
+    /// The server's address.
+    pub server: String,
+    /// `e`: establishing one connection.
+    pub establish: Summary,
+    /// `t`: seconds per byte, the average of both directions.
+    pub per_byte_s: f64,
+    /// Standard error of `t`.
+    pub per_byte_error_s: f64,
+    /// Time of one exchange from the client, by bytes.
+    pub sent: Vec<(u64, Summary)>,
+    /// Time of one exchange to the client, by bytes.
+    pub received: Vec<(u64, Summary)>,
+}
+
+impl NetworkReport {
+    /// Measurements of transfers that were used.
+    pub fn transfers(&self) -> u64 {
+        self.sent.iter().chain(&self.received).map(|(_, summary)| summary.samples).sum()
+    }
+}
+
+/// Serves clients for ever. `ready` gets the address (with the port chosen when 0 was asked for).
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub fn serve(address: &str, ready: impl FnOnce(SocketAddr)) -> Result<(), CalibrateError> {
+    let fail = |error: std::io::Error| CalibrateError::new(address, format!("cannot listen there: {error}"));
+    let listener = TcpListener::bind(address).map_err(fail)?;
+    ready(listener.local_addr().map_err(fail)?);
+    let clients = std::sync::Arc::new(());
+    for stream in listener.incoming() {
+        // Who is too many, or fails, is not served; the others go on.
+        if let Ok(stream) = stream
+            && std::sync::Arc::strong_count(&clients) <= CLIENTS_MAX
+        {
+            let counted = clients.clone();
+            std::thread::spawn(move || {
+                let _ = serve_client(stream);
+                drop(counted);
+            });
+        }
+    }
+    Ok(())
+}
+
+fn serve_client(mut stream: TcpStream) -> std::io::Result<()> {
+    prepare(&stream)?;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let mut words = [0u64; 3];
+        for word in &mut words {
+            let mut bytes = [0; 8];
+            stream.read_exact(&mut bytes)?;
+            *word = u64::from_le_bytes(bytes);
+        }
+        let [magic, direction, bytes] = words;
+        if magic != MAGIC || direction > 1 || bytes > BYTES_MAX {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        if direction == 0 {
+            receive(&mut stream, &mut buffer, bytes)?
+        } else {
+            send(&mut stream, &buffer, bytes)?
+        }
+    }
+}
+
+fn prepare(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))
+}
+
+/// Takes the bytes and says so.
+fn receive(stream: &mut TcpStream, buffer: &mut [u8], bytes: u64) -> std::io::Result<()> {
+    let mut left = bytes;
+    while left > 0 {
+        let part = left.min(buffer.len() as u64) as usize;
+        stream.read_exact(&mut buffer[..part])?;
+        left -= part as u64;
+    }
+    stream.write_all(&[1])
+}
+
+/// Sends the bytes and waits until they were taken.
+fn send(stream: &mut TcpStream, buffer: &[u8], bytes: u64) -> std::io::Result<()> {
+    let mut left = bytes;
+    while left > 0 {
+        let part = left.min(buffer.len() as u64) as usize;
+        stream.write_all(&buffer[..part])?;
+        left -= part as u64;
+    }
+    stream.read_exact(&mut [0])
+}
+
+/// Measures against a server: `establish` from connections one after the other, `t` as the slope of the time of an
+/// exchange over its bytes.
+///
+/// # Errors
+/// A host that cannot be reached, or that does not serve this.
+pub fn measure(server: &str, options: &Options) -> Result<NetworkReport, CalibrateError> {
+    let fail = |error: std::io::Error| {
+        let problem = match error.kind() {
+            ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset => "does not speak this protocol".to_owned(),
+            _ => error.to_string(),
+        };
+        CalibrateError::new(server, format!("{problem}; start `stripewise calibrate --serve PORT` there"))
+    };
+    let address = server.to_socket_addrs().map_err(fail)?.next();
+    let address = address.ok_or_else(|| CalibrateError::new(server, "has no address"))?;
+    run(server, address, options).map_err(fail)
+}
+
+fn run(server: &str, address: SocketAddr, options: &Options) -> std::io::Result<NetworkReport> {
+    let mut connects_s = Vec::new();
+    let until = Instant::now() + Duration::from_secs_f64(options.seconds_per_point);
+    while (connects_s.len() as u64) < options.repeats && (connects_s.len() < 2 || Instant::now() < until) {
+        let began = Instant::now();
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        connects_s.push(began.elapsed().as_secs_f64());
+        drop(stream);
+    }
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    prepare(&stream)?;
+    let sent = exchanges(&mut stream, 0, options)?;
+    let received = exchanges(&mut stream, 1, options)?;
+    let means = |points: &[(u64, Summary)]| -> Vec<(u64, f64)> {
+        points.iter().map(|&(bytes, summary)| (bytes, summary.mean_s)).collect()
+    };
+    let lines = [fit_line(&means(&sent)), fit_line(&means(&received))];
+    Ok(NetworkReport {
+        server: server.to_owned(),
+        establish: summarize(connects_s),
+        per_byte_s: (lines[0].per_byte_s + lines[1].per_byte_s) / 2.0,
+        per_byte_error_s: lines[0].per_byte_error_s.hypot(lines[1].per_byte_error_s) / 2.0,
+        sent,
+        received,
+    })
+}
+
+fn exchanges(
+    stream: &mut TcpStream,
+    direction: u64,
+    options: &Options,
+) -> std::io::Result<Vec<(u64, Summary)>> {
+    let mut buffer = vec![0; 1 << 16];
+    let mut points = Vec::new();
+    for &bytes in &options.sizes {
+        let mut times_s = Vec::new();
+        let until = Instant::now() + Duration::from_secs_f64(options.seconds_per_point);
+        while (times_s.len() as u64) < options.repeats && (times_s.len() < 2 || Instant::now() < until) {
+            let mut head = [0; 24];
+            for (word, place) in [MAGIC, direction, bytes].iter().zip(head.chunks_exact_mut(8)) {
+                place.copy_from_slice(&word.to_le_bytes());
+            }
+            let began = Instant::now();
+            stream.write_all(&head)?;
+            if direction == 0 {
+                send(stream, &buffer, bytes)?;
+            } else {
+                receive(stream, &mut buffer, bytes)?;
+            }
+            times_s.push(began.elapsed().as_secs_f64());
+        }
+        points.push((bytes, summarize(times_s)));
+    }
+    Ok(points)
+}

@@ -1,0 +1,113 @@
+//! From reports to the profile that models read.
+
+use std::collections::BTreeMap;
+
+use stripewise_cluster::Profile;
+use stripewise_cluster::profile::{Fit, MeasuredClass, MeasuredNetwork};
+use stripewise_model::{Access, Op};
+
+use crate::Options;
+use crate::fit::fit_line;
+use crate::network::NetworkReport;
+use crate::report::{IoMode, KindReport, ServerReport};
+
+/// The classes of the servers measured. Several servers of a class are averaged, size by size.
+pub fn combine(reports: &[ServerReport]) -> BTreeMap<String, MeasuredClass> {
+    let mut servers: BTreeMap<&str, Vec<&ServerReport>> = BTreeMap::new();
+    for report in reports {
+        servers.entry(&report.class).or_default().push(report);
+    }
+    servers.into_iter().map(|(class, reports)| (class.to_owned(), class_of(&reports))).collect()
+}
+
+fn class_of(reports: &[&ServerReport]) -> MeasuredClass {
+    let names: Vec<&str> = reports.iter().map(|report| report.target.as_str()).collect();
+    let fit = |op, access| {
+        let kinds: Vec<&KindReport> = reports
+            .iter()
+            .flat_map(|report| &report.kinds)
+            .filter(|kind| kind.op == op && kind.access == access)
+            .collect();
+        fit_of(&kinds)
+    };
+    MeasuredClass {
+        target: names.join(", "),
+        direct_io: reports.iter().all(|report| report.mode == IoMode::Direct),
+        read_random: fit(Op::Read, Access::Random),
+        read_sequential: fit(Op::Read, Access::Sequential),
+        write_random: fit(Op::Write, Access::Random),
+        write_sequential: fit(Op::Write, Access::Sequential),
+    }
+}
+
+/// The line through the sizes' averages over all servers.
+fn fit_of(kinds: &[&KindReport]) -> Fit {
+    let sizes = kinds.iter().map(|kind| kind.points.len()).min().unwrap_or(0);
+    let average = |index: usize| {
+        let means = kinds.iter().map(|kind| kind.points[index].summary.mean_s);
+        (kinds[0].points[index].bytes, means.sum::<f64>() / kinds.len() as f64)
+    };
+    let line = fit_line(&(0..sizes).map(average).collect::<Vec<_>>());
+    Fit {
+        service: line.service(),
+        startup_spread_s: line.startup_error_s,
+        per_byte_spread_s: line.per_byte_error_s,
+        residual_relative: line.residual_relative,
+        samples: kinds.iter().map(|kind| kind.samples()).sum(),
+        outliers: kinds.iter().map(|kind| kind.outliers()).sum(),
+    }
+}
+
+/// e and t as a profile has them.
+pub fn network_profile(report: &NetworkReport) -> MeasuredNetwork {
+    MeasuredNetwork {
+        establish_s: report.establish.mean_s,
+        per_byte_s: report.per_byte_s,
+        establish_spread_s: report.establish.stddev_s,
+        per_byte_spread_s: report.per_byte_error_s,
+        samples: report.establish.samples + report.transfers(),
+    }
+}
+
+/// One line for people: how it was measured.
+pub fn method(options: &Options, reports: &[ServerReport]) -> String {
+    let text = stripewise_cluster::size::format;
+    let range = match (options.sizes.first(), options.sizes.last()) {
+        (Some(&first), Some(&last)) => format!("{} to {}", text(first), text(last)),
+        _ => "none".to_owned(),
+    };
+    let mut modes: Vec<&str> = reports.iter().map(|report| report.mode.describe()).collect();
+    modes.sort_unstable();
+    modes.dedup();
+    format!(
+        "sizes {range}, up to {} repeats and {} s per size and kind, {} test file; {}",
+        options.repeats,
+        options.seconds_per_point,
+        text(options.file_size),
+        modes.join("; ")
+    )
+}
+
+/// What was measured before, with the classes and the network measured now in their place.
+impl From<Measured> for Profile {
+    fn from(measured: Measured) -> Self {
+        let Measured { mut before, date, method, network, classes } = measured;
+        before.classes.extend(classes);
+        Self { date, method, network: network.or(before.network), classes: before.classes }
+    }
+}
+
+/// What goes into a profile.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// The profile that was there: its other classes stay.
+    pub before: Profile,
+    /// RFC 3339.
+    pub date: String,
+    /// From [`method`].
+    pub method: String,
+    /// From [`network_profile`].
+    pub network: Option<MeasuredNetwork>,
+    /// From [`combine`].
+    pub classes: BTreeMap<String, MeasuredClass>,
+}

@@ -1,0 +1,179 @@
+//! What was measured on one server.
+
+use serde::Serialize;
+use stripewise_model::{Access, Op};
+
+use crate::fit::Line;
+use crate::stats::Summary;
+
+/// How the page cache was kept out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IoMode {
+    /// O_DIRECT.
+    Direct,
+    /// The file system refuses O_DIRECT: O_DSYNC writes, and the cache is dropped before each series of reads.
+    Buffered,
+    /// The directory lies in memory: it is the page cache.
+    Memory,
+    /// Times of an emulated server; the I/O itself goes to the page cache.
+    Emulated,
+}
+
+impl IoMode {
+    /// For people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Direct => "direct I/O",
+            Self::Buffered => "through the page cache (no O_DIRECT here): synchronous writes, cold reads",
+            Self::Memory => "the directory lies in memory, there is no device to measure",
+            Self::Emulated => "emulated server",
+        }
+    }
+}
+
+/// Everything about one server.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ServerReport {
+    /// `tier/index`.
+    pub target: String,
+    /// Its class.
+    pub class: String,
+    /// How it was measured.
+    pub mode: IoMode,
+    /// Random and sequential reads, random and sequential writes.
+    pub kinds: Vec<KindReport>,
+    /// How long it took.
+    pub elapsed_s: f64,
+}
+
+/// One direction and kind of access.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KindReport {
+    /// Read or write.
+    pub op: Op,
+    /// Random or sequential.
+    pub access: Access,
+    /// α and β.
+    pub line: Line,
+    /// Per request size, ascending.
+    pub points: Vec<PointReport>,
+    /// What one should know before trusting the line.
+    pub warnings: Vec<String>,
+}
+
+/// One request size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PointReport {
+    /// Bytes of a request.
+    pub bytes: u64,
+    /// The measurements.
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// (measured mean - fitted) / fitted.
+    pub residual: f64,
+}
+
+/// A mean farther from the line than this is said.
+const RESIDUAL_MAX: f64 = 0.15;
+/// Outliers that took more of the time than this are said.
+const OUTLIER_TIME_MAX: f64 = 0.05;
+/// Fewer measurements of a size than this are said.
+const SAMPLES_MIN: u64 = 5;
+
+impl KindReport {
+    /// Fits the line through the averages of `(bytes, measurements)`.
+    pub(crate) fn new(op: Op, access: Access, mode: IoMode, summaries: &[(u64, Summary)]) -> Self {
+        let means: Vec<(u64, f64)> =
+            summaries.iter().map(|&(bytes, summary)| (bytes, summary.mean_s)).collect();
+        let line = crate::fit::fit_line(&means);
+        let point = |&(bytes, summary): &(u64, Summary)| PointReport {
+            bytes,
+            summary,
+            residual: line.residual(bytes, summary.mean_s),
+        };
+        let points: Vec<PointReport> = summaries.iter().map(point).collect();
+        let warnings = warnings(&line, mode, &points);
+        Self { op, access, line, points, warnings }
+    }
+
+    /// Measurements used.
+    pub fn samples(&self) -> u64 {
+        self.points.iter().map(|point| point.summary.samples).sum()
+    }
+
+    /// Measurements set aside.
+    pub fn outliers(&self) -> u64 {
+        self.points.iter().map(|point| point.summary.outliers).sum()
+    }
+}
+
+fn warnings(line: &Line, mode: IoMode, points: &[PointReport]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let size = |point: &PointReport| stripewise_cluster::size::format(point.bytes);
+    let worst = points.iter().max_by(|one, two| one.residual.abs().total_cmp(&two.residual.abs()));
+    if let Some(point) = worst.filter(|point| point.residual.abs() > RESIDUAL_MAX) {
+        warnings.push(format!(
+            "alpha + beta * size does not fit: requests of {} take {:+.0} % of what the line says; \
+             a cache, a limit on requests or bytes per second, or other load on the server",
+            size(point),
+            point.residual * 100.0
+        ));
+    }
+    if line.clamped {
+        warnings.push("the best line has a negative parameter, which was set to 0".to_owned());
+    }
+    let share = |point: &&PointReport| point.summary.outlier_time > OUTLIER_TIME_MAX;
+    if let Some(point) = points.iter().find(share).filter(|_| mode != IoMode::Emulated) {
+        warnings.push(format!(
+            "{} outliers among requests of {} took {:.0} % of their time and are left out of the average",
+            point.summary.outliers,
+            size(point),
+            point.summary.outlier_time * 100.0
+        ));
+    }
+    let few = |point: &&PointReport| point.summary.samples < SAMPLES_MIN;
+    if let Some(point) = points.iter().find(few).filter(|_| mode != IoMode::Emulated) {
+        warnings.push(format!(
+            "only {} measurements of {} requests; give it more time with --seconds-per-point",
+            point.summary.samples,
+            size(point)
+        ));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(mean_s: f64) -> Summary {
+        Summary { mean_s, samples: 100, ..Summary::default() }
+    }
+
+    #[test]
+    fn a_clean_line_has_no_warnings() {
+        let points: Vec<_> =
+            (12..=22).map(|shift| (1 << shift, summary(1e-4 + f64::from(1 << shift) * 1e-8))).collect();
+        let report = KindReport::new(Op::Read, Access::Random, IoMode::Direct, &points);
+        assert!(report.warnings.is_empty(), "{:?}", report.warnings);
+        assert_eq!((report.samples(), report.outliers()), (1100, 0));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        let throttled: Vec<_> = (12..=22)
+            .map(|shift| (1 << shift, summary((1.0f64 / 120.0).max(f64::from(1 << shift) / 60e6))))
+            .collect();
+        let report = KindReport::new(Op::Read, Access::Random, IoMode::Direct, &throttled);
+        assert!(report.warnings[0].contains("does not fit"), "{:?}", report.warnings);
+        let mut few = summary(1.0);
+        (few.samples, few.outliers, few.outlier_time) = (2, 3, 0.5);
+        let report =
+            KindReport::new(Op::Read, Access::Random, IoMode::Direct, &[(4096, few), (8192, summary(0.5))]);
+        let all = report.warnings.join("\n");
+        for word in ["negative", "outliers among requests of 4K", "only 2"] {
+            assert!(all.contains(word), "{all}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What many measurements of the same thing say.
+
+use serde::Serialize;
+
+/// Measurements of one point, summed up. Seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// Average of the measurements used.
+    pub mean_s: f64,
+    /// Their standard deviation.
+    pub stddev_s: f64,
+    /// Median of all.
+    pub p50_s: f64,
+    /// 99 % of all are not longer.
+    pub p99_s: f64,
+    /// Measurements used.
+    pub samples: u64,
+    /// Measurements set aside: farther from the median than 8 robust standard deviations (1.4826 · the median distance
+    /// from the median), and than 2 % of it. On emulated servers, whose times are constant: more than 2 % longer than
+    /// the shortest, because the measuring thread woke up late.
+    pub outliers: u64,
+    /// Part of the measured time that the outliers took, 0 to 1.
+    pub outlier_time: f64,
+}
+
+/// Robust standard deviations from the median that are still no outlier.
+const OUTLIER_DEVIATIONS: f64 = 8.0;
+/// Relative distance from the median that is never an outlier: clocks and wake-ups are not better.
+const OUTLIER_RELATIVE: f64 = 0.02;
+
+/// Sums up measurements; all 0 when there are none.
+pub(crate) fn summarize(samples_s: Vec<f64>) -> Summary {
+    summarize_around(samples_s, |sorted| {
+        let median_s = median(sorted).unwrap_or(0.0);
+        let mut distances: Vec<f64> = sorted.iter().map(|sample| (sample - median_s).abs()).collect();
+        distances.sort_by(f64::total_cmp);
+        let deviation_s = 1.4826 * median(&distances).unwrap_or(0.0);
+        (median_s, (OUTLIER_DEVIATIONS * deviation_s).max(OUTLIER_RELATIVE * median_s))
+    })
+}
+
+/// Sums up measurements of something that always takes the same time, where only the measuring is late now and then: what
+/// is more than 2 % longer than the shortest is set aside.
+pub(crate) fn summarize_constant(samples_s: Vec<f64>) -> Summary {
+    summarize_around(samples_s, |sorted| (sorted[0], OUTLIER_RELATIVE * sorted[0]))
+}
+
+/// `center` gives, for the sorted samples, what they lie around and how far from it they may be.
+fn summarize_around(mut samples_s: Vec<f64>, center: impl FnOnce(&[f64]) -> (f64, f64)) -> Summary {
+    samples_s.sort_by(f64::total_cmp);
+    let Some(p50_s) = median(&samples_s) else { return Summary::default() };
+    let (center_s, limit_s) = center(&samples_s);
+    let (used, outliers): (Vec<f64>, Vec<f64>) =
+        samples_s.iter().partition(|&&sample| (sample - center_s).abs() <= limit_s);
+    let total_s: f64 = samples_s.iter().sum();
+    let mean_s = used.iter().sum::<f64>() / used.len() as f64;
+    let variance = used.iter().map(|sample| (sample - mean_s).powi(2)).sum::<f64>();
+    Summary {
+        mean_s,
+        stddev_s: (variance / (used.len().max(2) - 1) as f64).sqrt(),
+        p50_s,
+        p99_s: quantile(&samples_s, 0.99).unwrap_or(p50_s),
+        samples: used.len() as u64,
+        outliers: outliers.len() as u64,
+        outlier_time: if total_s > 0.0 { outliers.iter().sum::<f64>() / total_s } else { 0.0 },
+    }
+}
+
+/// The middle of the sorted values: of an even number, the average of the middle two.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let middle = sorted.len() / 2;
+    let upper = *sorted.get(middle)?;
+    Some(if sorted.len() & 1 == 0 { (sorted[middle - 1] + upper) / 2.0 } else { upper })
+}
+
+/// The smallest value that at least the part `part` of the sorted values does not exceed.
+fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
+    let rank = (sorted.len() as f64 * part).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outliers_are_set_aside_and_counted() {
+        let mut samples = vec![1.0, 1.1, 0.9, 1.05, 0.95, 1.0, 1.02, 0.98, 1.01, 0.99];
+        let clean = summarize(samples.clone());
+        assert_eq!((clean.samples, clean.outliers), (10, 0));
+        assert!((clean.mean_s - 1.0).abs() < 1e-12);
+        samples.push(90.0);
+        let summary = summarize(samples);
+        assert_eq!((summary.samples, summary.outliers), (10, 1));
+        assert_eq!(summary.mean_s, clean.mean_s);
+        assert!((summary.outlier_time - 0.9).abs() < 1e-9);
+        assert_eq!(summary.p99_s, 90.0);
+    }
+
+    #[test]
+    fn a_wide_distribution_has_no_outliers() {
+        // A disk's rotational latency: uniform.
+        let summary = summarize((0..1000).map(|index| 1.0 + f64::from(index) / 100.0).collect());
+        assert_eq!(summary.outliers, 0);
+        assert!((summary.mean_s - 5.995).abs() < 1e-9);
+        assert!((summary.p50_s - 5.995).abs() < 1e-9);
+        assert!((summary.p99_s - 10.89).abs() < 1e-9);
+        assert!((summary.stddev_s - 10.0 / 12f64.sqrt()).abs() < 0.01);
+    }
+
+    #[test]
+    fn of_something_constant_the_shortest_count() {
+        let summary = summarize_constant(vec![1.3, 1.01, 1.0, 1.2, 1.0, 1.4]);
+        assert_eq!((summary.samples, summary.outliers), (3, 3));
+        assert!((summary.mean_s - 3.01 / 3.0).abs() < 1e-12);
+        assert_eq!(summarize_constant(Vec::new()), Summary::default());
+    }
+
+    #[test]
+    fn few_measurements_are_no_trouble() {
+        assert_eq!(summarize(Vec::new()), Summary::default());
+        let one = summarize(vec![2.0]);
+        assert_eq!((one.mean_s, one.stddev_s, one.p50_s, one.p99_s, one.samples), (2.0, 0.0, 2.0, 2.0, 1));
+        let two = summarize(vec![1.0, 3.0]);
+        assert_eq!(
+            (two.mean_s, two.p50_s, two.samples, two.outliers),
+            (2.0, 2.0, 2, 0),
+            "neither is the outlier"
+        );
+        assert_eq!(summarize(vec![0.0, 0.0]).mean_s, 0.0);
+    }
+}

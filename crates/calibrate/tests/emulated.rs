@@ -1,0 +1,88 @@
+//! Calibration of emulated servers finds the emulated parameters, all of them, within 5 %.
+
+use std::sync::Arc;
+
+use stripewise_calibrate::{IoMode, Options, ServerReport, Subject, combine, measure};
+use stripewise_model::{ByAccess, ClassParams, Service};
+use stripewise_sys::{Real, SysRef};
+
+fn service(startup_s: f64, per_byte_s: f64) -> Service {
+    Service { startup_s, per_byte_s }
+}
+
+fn hdd() -> ClassParams {
+    ClassParams {
+        read: ByAccess { random: service(3e-4, 7.95e-9), sequential: service(1e-4, 7.95e-9) },
+        write: ByAccess { random: service(4e-4, 9e-9), sequential: service(1.5e-4, 8.5e-9) },
+    }
+}
+
+fn ssd() -> ClassParams {
+    ClassParams {
+        read: ByAccess { random: service(5e-5, 2.38e-9), sequential: service(3e-5, 2e-9) },
+        write: ByAccess { random: service(7e-5, 3e-9), sequential: service(4e-5, 2.5e-9) },
+    }
+}
+
+fn options() -> Options {
+    let long = std::env::var_os("STRIPEWISE_LONG").is_some();
+    if long { Options::quick() } else { Options { seconds_per_point: 0.03, ..Options::quick() } }
+}
+
+fn calibrated(class: &str, params: &ClassParams) -> ServerReport {
+    let (sys, dir): (SysRef, _) = (Arc::new(Real), tempfile::tempdir().unwrap());
+    let target = format!("{class}/0");
+    let subject = Subject { target: &target, class, path: dir.path(), emulation: Some(params) };
+    let mut last = 0.0;
+    let mut progress = |part: f64, _: &str| {
+        assert!((last..=1.0).contains(&part));
+        last = part;
+    };
+    let report = measure(&sys, subject, &options(), &mut progress).unwrap();
+    assert_eq!(last, 1.0);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left");
+    report
+}
+
+/// Relative errors of all parameters: (name, error).
+fn errors(report: &ServerReport, params: &ClassParams) -> Vec<(String, f64)> {
+    let error = |kind: &stripewise_calibrate::KindReport| {
+        let expected = params.service(kind.op, kind.access);
+        let name = |parameter| format!("{:?} {:?} {parameter}", kind.op, kind.access);
+        [
+            (name("alpha"), kind.line.startup_s / expected.startup_s - 1.0),
+            (name("beta"), kind.line.per_byte_s / expected.per_byte_s - 1.0),
+        ]
+    };
+    report.kinds.iter().flat_map(error).collect()
+}
+
+/// A machine that is busy with other things for a while may spoil a measurement, not three of them.
+fn finds(class: &str, params: &ClassParams) {
+    let mut worst = Vec::new();
+    for _ in 0..3 {
+        let report = calibrated(class, params);
+        assert_eq!((report.mode, report.kinds.len()), (IoMode::Emulated, 4));
+        let errors = errors(&report, params);
+        if errors.iter().all(|(_, error)| error.abs() < 0.05) {
+            let profile = combine(&[report]);
+            let measured = profile[class].params();
+            let alpha = measured.write.sequential.startup_s / params.write.sequential.startup_s;
+            assert!((alpha - 1.0).abs() < 0.05, "the profile has them in the right places: {alpha}");
+            assert!(!profile[class].direct_io);
+            return;
+        }
+        worst.push(errors);
+    }
+    panic!("{worst:?}");
+}
+
+#[test]
+fn of_a_hard_disk() {
+    finds("hdd", &hdd());
+}
+
+#[test]
+fn of_a_solid_state_disk() {
+    finds("ssd", &ssd());
+}

@@ -1,0 +1,116 @@
+//! Calibration of real directories and of the loopback network: what it reports, and what it refuses.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+
+use stripewise_calibrate::{CalibrateError, IoMode, Options, ServerReport, Subject, combine, network};
+use stripewise_sys::{Real, SysRef};
+
+fn measure(path: &Path, options: &Options) -> Result<ServerReport, CalibrateError> {
+    let sys: SysRef = Arc::new(Real);
+    let subject = Subject { target: "t/0", class: "c", path, emulation: None };
+    stripewise_calibrate::measure(&sys, subject, options, &mut |_, _| {})
+}
+
+fn tiny() -> Options {
+    Options {
+        sizes: vec![4096, 16384, 65536, 262_144],
+        repeats: 20,
+        seconds_per_point: 0.05,
+        file_size: 8 << 20,
+        rounds: 2,
+    }
+}
+
+#[test]
+fn a_directory_is_measured_and_left_as_it_was() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let report = measure(dir.path(), &tiny()).unwrap();
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    assert_eq!(report.kinds.len(), 4);
+    for kind in &report.kinds {
+        assert_eq!(kind.points.len(), 4);
+        assert!(kind.line.startup_s + kind.line.per_byte_s > 0.0, "{kind:?}");
+        for point in &kind.points {
+            let all = point.summary.samples + point.summary.outliers;
+            assert!((2..=20).contains(&all), "{point:?}");
+            assert!(point.summary.mean_s > 0.0 && point.summary.p50_s <= point.summary.p99_s);
+        }
+    }
+    let class = &combine(&[report.clone(), report.clone()])["c"];
+    assert_eq!((class.target.as_str(), class.direct_io), ("t/0, t/0", report.mode == IoMode::Direct));
+    assert_eq!(class.read_random.samples, 2 * report.kinds[0].samples());
+    let (both, one) = (class.read_random.service, report.kinds[0].line.service());
+    assert!((both.startup_s - one.startup_s).abs() < 1e-9, "the average of two alike");
+}
+
+#[test]
+fn memory_is_called_memory() {
+    let Ok(dir) = tempfile::tempdir_in("/dev/shm") else { return };
+    assert_eq!(measure(dir.path(), &tiny()).unwrap().mode, IoMode::Memory);
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_with_a_remedy() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |path: &Path, options: &Options| {
+        let message = measure(path, options).unwrap_err().to_string();
+        assert!(!message.contains('\n'));
+        message
+    };
+    assert!(refused(&dir.path().join("absent"), &tiny()).contains("mount its disk"));
+    let huge = Options { file_size: 1 << 49, ..tiny() };
+    assert!(refused(dir.path(), &huge).contains("--file-size"));
+    for (options, word) in [
+        (Options { sizes: vec![4096, 8192, 5000], ..tiny() }, "multiple of 4K"),
+        (Options { sizes: vec![4096, 8192], ..tiny() }, "3 sizes"),
+        (Options { file_size: 1 << 20, ..tiny() }, "at least 4M"),
+        (Options { repeats: 0, ..tiny() }, "repeats"),
+        (Options { seconds_per_point: f64::NAN, ..tiny() }, "seconds"),
+    ] {
+        assert!(refused(dir.path(), &options).contains(word), "{word}");
+    }
+}
+
+/// The address of a server in this process.
+fn server() -> String {
+    let (ready, address) = mpsc::channel();
+    std::thread::spawn(move || network::serve("127.0.0.1:0", |address| ready.send(address).unwrap()));
+    address.recv().unwrap().to_string()
+}
+
+#[test]
+fn a_network_is_measured_from_a_pair() {
+    let options = Options { seconds_per_point: 0.02, repeats: 50, ..Options::quick() };
+    let report = network::measure(&server(), &options).unwrap();
+    assert!(report.establish.mean_s > 0.0 && report.establish.samples > 1);
+    assert!(report.per_byte_s > 0.0 && report.per_byte_s < 1e-6, "{}", report.per_byte_s);
+    assert_eq!((report.sent.len(), report.received.len()), (11, 11));
+    let profile = stripewise_calibrate::network_profile(&report);
+    assert_eq!(profile.samples, report.establish.samples + report.transfers());
+}
+
+#[test]
+fn strangers_on_the_network_do_no_harm() {
+    let address = server();
+    for garbage in [vec![], vec![0; 3], vec![0xff; 100], b"GET / HTTP/1.0\r\n\r\n........".to_vec()] {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(&garbage).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        assert!(answer.is_empty());
+    }
+    let options = Options { seconds_per_point: 0.01, repeats: 5, ..Options::quick() };
+    assert!(network::measure(&address, &options).is_ok(), "still served");
+}
+
+#[test]
+fn a_host_that_does_not_serve_is_named() {
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let message = network::measure(&unused, &Options::quick()).unwrap_err().to_string();
+    assert!(message.starts_with(&unused) && message.contains("--serve"), "{message}");
+    assert!(network::measure("no such host:1", &Options::quick()).is_err());
+}
