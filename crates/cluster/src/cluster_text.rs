@@ -11,7 +11,7 @@ use crate::error::FileError;
 use crate::profile::Profile;
 use crate::reader::{Document, Item, Table};
 use crate::size;
-use crate::write::{quoted, service_line};
+use crate::write::{key, quoted, service_line};
 
 /// Drivers that this version can use, for messages.
 const DRIVERS: &str = "dirs";
@@ -93,7 +93,7 @@ impl Cluster {
 
 fn write_classes(out: &mut String, prefix: &str, classes: &BTreeMap<String, ClassParams>) {
     for (name, params) in classes {
-        let _ = writeln!(out, "\n[{prefix}.{}]", quoted(name));
+        let _ = writeln!(out, "\n[{prefix}.{}]", key(name));
         for (op, by_access) in [("read", &params.read), ("write", &params.write)] {
             for (access, service) in [("random", &by_access.random), ("sequential", &by_access.sequential)] {
                 let _ = writeln!(out, "{op}.{access} = {{ {} }}", service_line(service));

@@ -7,7 +7,7 @@ use stripewise_model::{ByAccess, ClassParams, Service};
 
 use crate::error::FileError;
 use crate::reader::{Document, Item, Table};
-use crate::write::{quoted, service_line};
+use crate::write::{key, quoted, service_line};
 
 /// The format that this version reads and writes.
 pub const PROFILE_VERSION: u64 = 1;
@@ -142,7 +142,7 @@ impl Profile {
             let _ = writeln!(out, "per_byte_spread_s = {:?}\nsamples = {}", n.per_byte_spread_s, n.samples);
         }
         for (name, class) in &self.classes {
-            let _ = writeln!(out, "\n[class.{}]\ntarget = {}", quoted(name), quoted(&class.target));
+            let _ = writeln!(out, "\n[class.{}]\ntarget = {}", key(name), quoted(&class.target));
             let _ = writeln!(out, "direct_io = {}", class.direct_io);
             for (key, fit) in class.fits() {
                 let _ = writeln!(out, "{key} = {{ {}, {} }}", service_line(&fit.service), spread_line(fit));

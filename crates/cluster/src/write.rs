@@ -18,6 +18,12 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
+/// A text as a TOML key: bare where that is possible.
+pub(crate) fn key(text: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !text.is_empty() && text.chars().all(bare) { text.to_owned() } else { quoted(text) }
+}
+
 /// The two keys of a service, for an inline table.
 pub(crate) fn service_line(service: &Service) -> String {
     format!("startup_s = {:?}, per_byte_s = {:?}", service.startup_s, service.per_byte_s)

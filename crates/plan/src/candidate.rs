@@ -57,6 +57,8 @@ pub enum Method {
 pub struct Judged {
     /// The candidate.
     pub candidate: Candidate,
+    /// One that people look for: a layout of the papers over all servers, or a planner's own choice.
+    pub notable: bool,
     /// The papers' overall cost, term by term, over all requests.
     pub cost: Cost,
     /// Expected wall-clock seconds.

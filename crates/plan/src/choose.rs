@@ -59,7 +59,7 @@ impl Decision {
 /// The planner that was asked for cannot plan for this cluster, or no candidate has the name asked for.
 pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
     let Field { mut entries, picks, notes } = propose(problem)?;
-    entries.push(Entry { candidate: present(problem)?, important: true });
+    entries.push(Entry { candidate: present(problem)?, notable: true });
     let mut candidates = judge(problem, entries);
     let present = candidates.pop().expect("the present layout was judged");
     let best = match &problem.options.scheme {
@@ -120,11 +120,11 @@ fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
         };
         for (index, candidate) in proposal.candidates.into_iter().enumerate() {
             let competes = proposal.pick.is_none_or(|pick| pick == index);
-            let important = proposal.pick == Some(index) || candidate.name.starts_with(['1', '2']);
+            let classic = candidate.name.starts_with(['1', '2']) && !candidate.name.contains(" on ");
             if competes {
                 picks.push(entries.len());
             }
-            entries.push(Entry { candidate, important });
+            entries.push(Entry { candidate, notable: classic || proposal.pick == Some(index) });
         }
     }
     if entries.is_empty() {
@@ -152,9 +152,13 @@ fn present(problem: &Problem<'_>) -> Result<Candidate, PlanError> {
     }
 }
 
-/// The candidate of this name.
+/// The candidate of this name, also where it goes on elsewhere because it does not fit (`1-DH` for `1-DH, then hdd`).
 fn named(candidates: &[Judged], name: &str) -> Result<usize, PlanError> {
-    candidates.iter().position(|judged| judged.candidate.name == name).ok_or_else(|| {
+    let is_it = |judged: &Judged| {
+        let rest = judged.candidate.name.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(", then "))
+    };
+    candidates.iter().position(is_it).ok_or_else(|| {
         let names: Vec<&str> = candidates.iter().map(|judged| judged.candidate.name.as_str()).collect();
         PlanError::new(format!("there is no candidate {name:?}; there are: {}", names.join(", ")))
     })

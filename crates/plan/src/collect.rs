@@ -123,7 +123,7 @@ impl<'a> Collector<'a> {
                 set.pattern.clone_from(&group.pattern);
             }
         }
-        for (key, mut sampled) in self.groups {
+        for (key, mut sampled) in without_strays(self.groups) {
             sampled.requests.iter_mut().for_each(|request| request.file = index_of[request.file as usize]);
             sets[key.file_set as usize].groups.push(sampled.into_group(key));
         }
@@ -190,7 +190,38 @@ impl<'a> Collector<'a> {
     }
 }
 
+/// Requests that are in order, or not, by chance: less than this part of the like requests of the other kind.
+const STRAY: f64 = 0.05;
+
+/// Groups, with strays counted among the like requests of the other kind.
+fn without_strays(groups: Vec<(Key, Sampled)>) -> Vec<(Key, Sampled)> {
+    let mut all: HashMap<Key, Sampled, Hash> = HashMap::default();
+    let keys: Vec<Key> = groups.iter().map(|group| group.0).collect();
+    all.extend(groups);
+    for key in &keys {
+        let other = Key { sequential: !key.sequential, ..*key };
+        let few = |few: &Sampled, many: &Sampled| (few.count as f64) < STRAY * many.count as f64;
+        let stray = matches!((all.get(key), all.get(&other)), (Some(this), Some(that)) if few(this, that));
+        if let Some(strays) = stray.then(|| all.remove(key)).flatten()
+            && let Some(many) = all.get_mut(&other)
+        {
+            many.take_in(strays);
+        }
+    }
+    keys.into_iter().filter_map(|key| Some((key, all.remove(&key)?))).collect()
+}
+
 impl Sampled {
+    /// Adds the requests of another group, which is small beside this one.
+    fn take_in(&mut self, strays: Self) {
+        self.count += strays.count;
+        self.bytes = self.bytes.saturating_add(strays.bytes);
+        // In a sample that stands for more requests than it has, so few need not be represented.
+        if self.every == 1 && strays.every == 1 {
+            self.requests.extend(strays.requests);
+        }
+    }
+
     fn push(&mut self, request: Request, limit: usize) {
         let run = self.count / RUN as u64;
         self.count += 1;

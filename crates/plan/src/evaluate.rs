@@ -19,7 +19,7 @@ const FULL_PER_PROCESS: usize = 16;
 const COST_BUDGET: usize = 1 << 25;
 /// Requests that are replayed in full in all, over all candidates of a set.
 const FULL_BUDGET: usize = 1 << 22;
-/// Candidates that are replayed in full in any case, besides the important ones: the best by the short replay.
+/// Candidates that are replayed in full in any case, besides the notable ones: the best by the short replay.
 const FULL_LEAST: usize = 8;
 
 /// A candidate to judge.
@@ -27,7 +27,7 @@ pub struct Entry {
     /// The candidate.
     pub candidate: Candidate,
     /// Replay it in full, however far it seems from the best: people will look at it.
-    pub important: bool,
+    pub notable: bool,
 }
 
 /// Judges all candidates, in their order. Candidates with the same layouts are judged once.
@@ -39,7 +39,7 @@ pub fn judge(problem: &Problem<'_>, entries: Vec<Entry>) -> Vec<Judged> {
     let mut judged: Vec<Judged> = entries
         .par_iter()
         .enumerate()
-        .map(|(index, entry)| judge_one(problem, &entry.candidate, first[index] == index, thinning))
+        .map(|(index, entry)| judge_one(problem, entry, first[index] == index, thinning))
         .collect();
     for index in replay_order(&entries, &first, &judged, problem) {
         judged[index].method = Method::Full;
@@ -52,8 +52,8 @@ pub fn judge(problem: &Problem<'_>, entries: Vec<Entry>) -> Vec<Judged> {
     for index in 0..judged.len() {
         let from = first[index];
         if from != index {
-            let candidate = judged[index].candidate.clone();
-            judged[index] = Judged { candidate, ..judged[from].clone() };
+            let Judged { candidate, notable, .. } = judged[index].clone();
+            judged[index] = Judged { candidate, notable, ..judged[from].clone() };
         }
     }
     judged
@@ -70,14 +70,14 @@ fn first_with_layouts(entries: &[Entry]) -> Vec<usize> {
     entries.iter().enumerate().map(first).collect()
 }
 
-/// Which candidates to replay in full: the important ones, and the others, best first, as far as the budget goes.
+/// Which candidates to replay in full: the notable ones, and the others, best first, as far as the budget goes.
 fn replay_order(entries: &[Entry], first: &[usize], judged: &[Judged], problem: &Problem<'_>) -> Vec<usize> {
-    let important = |index: usize| (0..entries.len()).any(|e| first[e] == index && entries[e].important);
+    let notable = |index: usize| (0..entries.len()).any(|e| first[e] == index && entries[e].notable);
     let mut order: Vec<usize> = (0..entries.len()).filter(|&index| first[index] == index).collect();
     order.sort_by(|&a, &b| {
-        important(b).cmp(&important(a)).then(judged[a].elapsed_s.total_cmp(&judged[b].elapsed_s))
+        notable(b).cmp(&notable(a)).then(judged[a].elapsed_s.total_cmp(&judged[b].elapsed_s))
     });
-    let must = order.iter().filter(|&&index| important(index)).count() + FULL_LEAST;
+    let must = order.iter().filter(|&&index| notable(index)).count() + FULL_LEAST;
     let each: usize = problem.set.groups.iter().map(|group| Method::Full.sample(group)).sum();
     order.truncate(must.max(FULL_BUDGET / each.max(1)));
     order
@@ -94,9 +94,11 @@ impl Method {
     }
 }
 
-fn judge_one(problem: &Problem<'_>, candidate: &Candidate, wanted: bool, thinning: usize) -> Judged {
+fn judge_one(problem: &Problem<'_>, entry: &Entry, wanted: bool, thinning: usize) -> Judged {
+    let candidate = &entry.candidate;
     let mut judged = Judged {
         candidate: candidate.clone(),
+        notable: entry.notable,
         cost: Default::default(),
         elapsed_s: f64::INFINITY,
         method: Method::Short,

@@ -23,6 +23,9 @@ pub fn fit(
     }
     let others: Vec<u32> =
         (0..problem.servers.count() as u32).filter(|target| !full.contains(target)).collect();
+    if others.is_empty() {
+        return None;
+    }
     let boundary = use_of.largest_boundary_of(&layouts, &full);
     let second = |(index, first): (usize, &Layout)| {
         let cycle = first.regions().first()?.cycle.iter().map(|s| s.width).fold(0u64, u64::saturating_add);

@@ -55,7 +55,7 @@ impl Made<'_> {
     fn scope(&mut self, targets: &[u32], suffix: &str) {
         let n = targets.len();
         let size = self.problem.size;
-        for groups in (1..=n).filter(|&groups| groups == 1 || groups == n || groups < n) {
+        for groups in 1..=n {
             let title = match groups {
                 1 => "1-DH".to_owned(),
                 groups if groups == n => "1-DV".to_owned(),
@@ -133,14 +133,14 @@ impl Made<'_> {
         stripes
     }
 
-    /// Adds the candidate with `count` layouts, made to fit, unless the same layouts are there already.
+    /// Adds the candidate with `count` layouts, made to fit; of stripe sizes only those that give new layouts.
     fn add(&mut self, name: &str, targets: &[u32], count: usize, shape: Shape<'_>) {
         let layouts: Option<Vec<Layout>> = (0..count).map(|index| shape(targets, index)).collect();
         let Some(layouts) = layouts else { return };
         let spread = if count > 1 { choose_spread(self.problem.set, count) } else { Spread::default() };
         let layout_of = layout_of(self.problem.set, &spread, count);
         let Some((layouts, others)) = space::fit(self.problem, layouts, &layout_of, shape) else { return };
-        if self.candidates.iter().any(|known| known.layouts == layouts && known.spread == spread) {
+        if name.starts_with("stripe") && self.candidates.iter().any(|known| known.layouts == layouts) {
             return;
         }
         let name =

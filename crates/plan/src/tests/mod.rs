@@ -1,6 +1,9 @@
 //! Tests of planning, and the clusters and workloads that they share.
 
+mod decisions;
+mod from_traces;
 mod grid;
+mod properties;
 mod published;
 
 use stripewise_cluster::Cluster;

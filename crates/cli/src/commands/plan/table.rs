@@ -11,8 +11,10 @@ use stripewise_plan::{Decision, Judged, native};
 
 use super::{Args, Planned};
 
-/// Rows of a table at most, unless all are wanted.
-const ROWS_MAX: usize = 16;
+/// Rows of a table, about, unless all are wanted.
+const ROWS_MAX: usize = 20;
+/// Characters of a layout at most.
+const LAYOUT_MAX: usize = 48;
 
 /// Everything.
 pub fn report(planned: &Planned, args: &Args) -> String {
@@ -103,20 +105,14 @@ fn groups(set: &FileSet) -> Vec<String> {
 fn table(planned: &Planned, decision: &Decision, all: bool) -> Table {
     let mut rows: Vec<(usize, &Judged)> = decision.candidates.iter().enumerate().collect();
     rows.sort_by(|a, b| a.1.elapsed_s.total_cmp(&b.1.elapsed_s));
-    let left_out = if all { 0 } else { rows.len().saturating_sub(ROWS_MAX) };
-    if left_out > 0 {
-        // The chosen one and the classics stay, and the best of the others.
-        let classic = |judged: &Judged| {
-            judged.candidate.name.split(" on ").count() == 1 && !judged.candidate.name.starts_with("stripe")
-        };
-        let mut room = ROWS_MAX.saturating_sub(rows.iter().filter(|row| classic(row.1)).count()).max(4);
+    if !all {
+        // What people look for stays, and the best of the others.
+        let notable = rows.iter().filter(|row| row.1.notable).count();
+        let mut room = ROWS_MAX.saturating_sub(notable).max(4);
         rows.retain(|row| {
-            let wanted = classic(row.1) && row.1.candidate.scheme != "psa" || row.0 == decision.best;
-            if !wanted && room > 0 {
-                room -= 1;
-                return true;
-            }
-            wanted
+            let wanted = row.1.notable || row.0 == decision.best;
+            room -= usize::from(!wanted && room > 0);
+            wanted || room > 0
         });
     }
     let shown = rows.len();
@@ -143,16 +139,16 @@ fn table(planned: &Planned, decision: &Decision, all: bool) -> Table {
 fn row(planned: &Planned, mark: &str, judged: &Judged) -> [String; 5] {
     let layouts = &judged.candidate.layouts;
     let regions = layouts.first().map(|layout| layout.regions()).unwrap_or_default();
-    let mut layout: Vec<String> = Vec::new();
-    for region in regions.iter().take(2) {
-        let end = region.end.map_or(String::new(), |end| format!(" up to {}", about(end)));
-        let cycle = format_cycle(&region.cycle, &planned.cluster);
-        let short = if cycle.len() > 60 { format!("{}...", &cycle[..57]) } else { cycle };
-        layout.push(format!("{short}{end}"));
-    }
-    let mut layout = layout.join(", then ");
+    let region = |region: &stripewise_layout::Region| {
+        let end = region.end.map_or(String::new(), |end| format!(" to {}", about(end)));
+        format!("{}{end}", format_cycle(&region.cycle, &planned.cluster))
+    };
+    let mut layout = regions.iter().map(region).collect::<Vec<_>>().join(", ");
     if layouts.len() > 1 {
-        layout = format!("{} layouts: {layout}, ...", layouts.len());
+        layout = format!("{layout}, ... ({} layouts)", layouts.len());
+    }
+    if let Some((end, _)) = layout.char_indices().nth(LAYOUT_MAX) {
+        layout = format!("{}...", &layout[..end]);
     }
     let name = judged.candidate.name.clone();
     [mark.to_owned(), name, layout, format!("{:.3}", judged.predicted_s()), format!("{:.3}", judged.elapsed_s)]
