@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-/// Attributes: (name, value).
+/// Attributes: (name, value). An empty class is none.
 pub type Attributes<'a> = &'a [(&'a str, &'a str)];
 
 /// The page under construction.
@@ -58,6 +58,9 @@ impl Html {
         self.out.push('<');
         self.out.push_str(tag);
         for (name, value) in attributes {
+            if *name == "class" && value.is_empty() {
+                continue;
+            }
             let _ = write!(self.out, " {name}=\"");
             escape(&mut self.out, value);
             self.out.push('"');

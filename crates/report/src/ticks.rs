@@ -13,21 +13,16 @@ pub struct Tick {
     pub label: String,
 }
 
-/// About five marks at round times over `range` (seconds), all in the unit that suits the axis.
+/// Some three to seven marks at round times over `range` (seconds), all in the unit that suits the axis.
 pub fn seconds(range: Range<f64>) -> Vec<Tick> {
     let units = [("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)];
     let (unit, per_s) = units.into_iter().find(|(_, per_s)| range.end * per_s >= 1.0).unwrap_or(("s", 1.0));
-    decimal(range.start * per_s..range.end * per_s, 0.0, |value, decimals| {
+    decimal(range.start * per_s..range.end * per_s, |value, decimals| {
         if value == 0.0 { format!("0\u{a0}{unit}") } else { format!("{value:.decimals$}\u{a0}{unit}") }
     })
 }
 
-/// About five marks at round numbers over `0..=end`.
-pub fn counts(end: u64) -> Vec<Tick> {
-    decimal(0.0..end as f64, 1.0, |value, _| units::count(value.round() as u64))
-}
-
-/// About five marks at powers of two bytes over `0..=end`.
+/// Some three to seven marks at powers of two bytes over `0..=end`.
 pub fn bytes(end: u64) -> Vec<Tick> {
     let step = (end / 4).max(1).checked_next_power_of_two().unwrap_or(1 << 63);
     // Rounding up can leave three marks only; half the step then fits better.
@@ -37,16 +32,16 @@ pub fn bytes(end: u64) -> Vec<Tick> {
         .collect()
 }
 
-/// Marks at multiples of 1, 2 or 5 times a power of ten, `step_min` or more apart; `label` gets a mark's value and
-/// the decimals that tell it from its neighbours.
-fn decimal(range: Range<f64>, step_min: f64, label: impl Fn(f64, usize) -> String) -> Vec<Tick> {
+/// Marks at multiples of 1, 2 or 5 times a power of ten; `label` gets a mark's value and the decimals that tell it
+/// from its neighbours.
+fn decimal(range: Range<f64>, label: impl Fn(f64, usize) -> String) -> Vec<Tick> {
     let length = range.end - range.start;
     if !(length > 0.0 && length.is_finite()) {
         return vec![Tick { at: 0.0, label: label(range.start, 3) }];
     }
     let power = 10f64.powf((length / 4.0).log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|step| length / step <= 5.5);
-    let step = step.unwrap_or(10.0 * power).max(step_min);
+    let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|step| length / step <= 6.2);
+    let step = step.unwrap_or(10.0 * power);
     let decimals = (-(step * 1.001).log10().floor()).max(0.0) as usize;
     // A thousandth of a step forgives what division leaves of a mark at either end.
     let first = (range.start / step - 1e-3).ceil() as i64;
@@ -70,17 +65,18 @@ mod tests {
         assert_eq!(labels(&seconds(0.0..1.0)), ["0 s", "0.2 s", "0.4 s", "0.6 s", "0.8 s", "1.0 s"]);
         assert_eq!(labels(&seconds(0.0..17.3)), ["0 s", "5 s", "10 s", "15 s"]);
         assert_eq!(labels(&bytes(16 << 30)), ["0 B", "4 GiB", "8 GiB", "12 GiB", "16 GiB"]);
-        assert_eq!(labels(&counts(16)), ["0", "5", "10", "15"]);
         assert_eq!(labels(&seconds(0.0..0.0)), ["0 s"]);
-        assert_eq!(labels(&seconds(0.0..0.0123)), ["0 ms", "5 ms", "10 ms"]);
-        assert_eq!(labels(&seconds(12.31..12.62)), ["12.4 s", "12.5 s", "12.6 s"]);
-        assert_eq!(labels(&counts(1)), ["0", "1"]);
+        assert_eq!(labels(&seconds(0.0..0.0123)), ["0 ms", "2 ms", "4 ms", "6 ms", "8 ms", "10 ms", "12 ms"]);
+        assert_eq!(
+            labels(&seconds(12.31..12.62)),
+            ["12.35 s", "12.40 s", "12.45 s", "12.50 s", "12.55 s", "12.60 s"]
+        );
     }
 
     proptest! {
         #[test]
         fn few_and_within_the_axis(start in 0f64..1e6, length in 1e-3f64..1e9, size in 1u64..) {
-            for ticks in [seconds(start..start + length), bytes(size), counts(size)] {
+            for ticks in [seconds(start..start + length), bytes(size)] {
                 prop_assert!((1..=8).contains(&ticks.len()), "{:?}", ticks);
                 prop_assert!(ticks.iter().all(|tick| (0.0..=1.0).contains(&tick.at)));
                 prop_assert!(ticks.windows(2).all(|pair| pair[0].at < pair[1].at));

@@ -50,7 +50,9 @@ fn facts(h: &mut Html, activity: &Activity) {
         let command: Vec<&str> = activity.meta.command.iter().map(String::as_str).collect();
         fact(h, "Command", |h| h.leaf("code", &[], &command.join(" ")));
         if activity.meta.origin != "recorded" {
-            fact(h, "Origin", |h| h.text(&format!("{}: no program ran", activity.meta.origin)));
+            fact(h, "Origin", |h| {
+                h.text(&format!("{}: no program ran, times are nominal", activity.meta.origin))
+            });
         }
         fact(h, "Complete", |h| match activity.meta.incomplete.as_slice() {
             [] => h.text("yes, no call is missing"),
@@ -85,6 +87,13 @@ pub(super) fn caption(h: &mut Html, title: &str, text: &str) {
     });
 }
 
+/// What bytes are drawn: those that were read, those that were written, or both.
+fn legend(activity: &Activity) -> Vec<(&'static str, &'static str)> {
+    let moved = |op: usize| activity.lanes.iter().any(|lane| lane.bytes[op] > 0);
+    let entries = [("read", "read"), ("write", "written")];
+    (0..2).filter(|&op| moved(op)).map(|op| entries[op]).collect()
+}
+
 fn throughput(h: &mut Html, activity: &Activity) {
     let span_ns = activity.span_ns.end - activity.span_ns.start;
     if span_ns == 0 || activity.moved.iter().all(|bytes| *bytes == [0.0; 2]) {
@@ -99,7 +108,7 @@ fn throughput(h: &mut Html, activity: &Activity) {
     h.element("figure", &[], |h| {
         let text = format!("bytes per second in {COLUMNS} slots of {}.", units::seconds(slot_s));
         caption(h, "Throughput over time", &text);
-        draw::legend(h, &[("read", "read"), ("write", "written")]);
+        draw::legend(h, &legend(activity));
         h.element("div", &[("class", "framed")], |h| {
             let name = format!("Throughput over time, at most {}", units::bytes_per_s(peak_rate as f64));
             let plot = Plot { height: 130, name: &name, x: time_ticks(&activity.span_ns), y, downwards: false };
@@ -133,7 +142,7 @@ fn by_lane(h: &mut Html, activity: &Activity) {
                 height: (rows as u32 * 12).clamp(60, 320),
                 name: &format!("Requests over time of {lanes} ranks or processes"),
                 x: time_ticks(&activity.span_ns),
-                y: lane_ticks(activity),
+                y: lane_ticks(activity, activity.lanes_per_row, rows),
                 downwards: true,
             };
             draw::stretched(h, &plot, (COLUMNS, rows), |h| draw::density(h, &activity.by_lane));
@@ -142,16 +151,14 @@ fn by_lane(h: &mut Html, activity: &Activity) {
     });
 }
 
-/// About five lanes named, each at the middle of its row.
-fn lane_ticks(activity: &Activity) -> Vec<ticks::Tick> {
-    let rows = activity.by_lane.rows();
-    let step = rows.div_ceil(6).max(1);
+/// About six lanes named, each at the middle of its row or column.
+fn lane_ticks(activity: &Activity, lanes_per_row: usize, rows: usize) -> Vec<ticks::Tick> {
     let tick = |row: usize| {
-        let lane = activity.lanes.get(row * activity.lanes_per_row)?;
+        let lane = activity.lanes.get(row * lanes_per_row)?;
         let label = if lane.name.starts_with("rank ") { lane.name.clone() } else { format!("#{row}") };
         Some(ticks::Tick { at: (row as f64 + 0.5) / rows as f64, label })
     };
-    (0..rows).step_by(step).filter_map(tick).collect()
+    (0..rows).step_by(rows.div_ceil(6).max(1)).filter_map(tick).collect()
 }
 
 fn bytes_per_lane(h: &mut Html, activity: &Activity) {
@@ -183,12 +190,12 @@ fn bytes_per_lane(h: &mut Html, activity: &Activity) {
             (least, most) => format!("from {least} to {most}.{mean}"),
         };
         caption(h, "Bytes per rank", &text);
-        draw::legend(h, &[("read", "read"), ("write", "written")]);
+        draw::legend(h, &legend(activity));
         h.element("div", &[("class", "framed")], |h| {
             let plot = Plot {
                 height: 110,
                 name: &format!("Bytes of each of {} ranks: {text}", lanes.len()),
-                x: ticks::counts(lanes.len() as u64),
+                x: lane_ticks(activity, per_column, columns.len()),
                 y: ticks::bytes(peak),
                 downwards: false,
             };
@@ -196,7 +203,7 @@ fn bytes_per_lane(h: &mut Html, activity: &Activity) {
                 draw::columns(h, &[("read", heights(0)), ("write", heights(1))]);
             });
         });
-        h.leaf("div", &[("class", "axis")], "ranks, in order");
+        h.leaf("div", &[("class", "axis")], "ranks that moved data, in order");
     });
 }
 

@@ -6,6 +6,9 @@ use crate::html::Html;
 use crate::results::Candidate;
 use crate::units::{self, Clock};
 
+/// Candidates in the table, besides the choice and the present layout.
+const ROWS: usize = 200;
+
 const CAPTION_MEASURED: &str = "Expected and measured are wall-clock times, measured is the median of the runs; error is \
     (expected \u{2212} measured) / measured; overall cost is the papers' sum of all request costs, in process-seconds.";
 
@@ -29,10 +32,17 @@ pub fn table(h: &mut Html, bars: &Bars<'_>, measured: bool) {
     h.element("details", open, |h| {
         h.leaf("summary", &[], "All numbers");
         table_of(h, if measured { CAPTION_MEASURED } else { CAPTION_EXPECTED }, &columns, |h| {
-            for candidate in bars.candidates {
-                row(h, bars, candidate, cost_clock, measured);
+            for (index, candidate) in bars.candidates.iter().enumerate() {
+                if index < ROWS || candidate.name == bars.choice || candidate.name == bars.present {
+                    row(h, bars, candidate, cost_clock, measured);
+                }
             }
         });
+        if bars.candidates.len() > ROWS {
+            let text =
+                format!("The first {ROWS} of {} candidates.", units::count(bars.candidates.len() as u64));
+            h.leaf("p", &[("class", "soft")], &text);
+        }
     });
 }
 

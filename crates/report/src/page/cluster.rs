@@ -39,7 +39,13 @@ pub fn tiers(h: &mut Html, cluster: &Cluster) {
 const MIB: f64 = 1048576.0;
 
 fn tier_row(h: &mut Html, cluster: &Cluster, index: usize, tier: &Tier) {
-    h.leaf("th", &[("scope", "row")], &tier.name);
+    h.element("th", &[("scope", "row")], |h| {
+        h.text(&tier.name);
+        if tier.emulate {
+            h.text(" ");
+            h.leaf("span", &[("class", "pill bad")], "emulated");
+        }
+    });
     h.leaf("td", &[], &tier.class);
     whole(h, tier.driver.servers() as u64, units::count);
     whole(h, tier.capacity_per_server, units::bytes);
@@ -53,11 +59,6 @@ fn tier_row(h: &mut Html, cluster: &Cluster, index: usize, tier: &Tier) {
             h.leaf("td", &[("class", "n")], &text);
         }
     }
-    h.element("td", &[], |h| {
-        h.text(if cluster.measured.contains_key(&tier.class) { "measured" } else { "given by hand" });
-        if tier.emulate {
-            h.text(" ");
-            h.leaf("span", &[("class", "pill bad")], "emulated");
-        }
-    });
+    let measured = cluster.measured.contains_key(&tier.class);
+    h.leaf("td", &[], if measured { "measured" } else { "by hand" });
 }

@@ -161,6 +161,7 @@ fn phases(h: &mut Html, group: &Group) {
 /// Who uses the files of a group.
 pub fn sharing(group: &Group) -> String {
     match group.shared_files {
+        0 if group.files == 1 => "one process".to_owned(),
         0 => "one process each".to_owned(),
         n if n == group.files => "several processes".to_owned(),
         n => format!("several processes ({} of them)", units::count(n)),

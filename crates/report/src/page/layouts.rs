@@ -7,10 +7,11 @@ use super::candidates;
 use super::outcome::fact;
 use super::regions::layouts;
 use crate::html::Html;
+use crate::results::Candidate;
 use crate::{NativeCommands, PlanView, RuleDetails, units};
 
-/// Candidates that are drawn as bars, besides the choice and the present layout.
-const CANDIDATES_DRAWN: usize = 12;
+/// Kinds of candidates that are drawn as bars.
+const KINDS_DRAWN: usize = 14;
 
 pub fn section(h: &mut Html, view: &PlanView) {
     let plan = &view.plan;
@@ -64,20 +65,45 @@ fn considered(h: &mut Html, rule: &Rule, details: &RuleDetails) {
     if details.candidates.is_empty() {
         return;
     }
-    let choice = if details.choice.is_empty() { &rule.scheme } else { &details.choice };
-    let all = Bars { candidates: &details.candidates, choice, present: &details.present };
-    let is_named = |name: &str| name == all.choice || name == all.present;
-    let best = details.candidates.iter().enumerate();
-    let drawn = best.filter(|(index, candidate)| *index < CANDIDATES_DRAWN || is_named(&candidate.name));
-    let drawn: Vec<_> = drawn.map(|(_, candidate)| candidate.clone()).collect();
+    let all =
+        Bars { candidates: &details.candidates, choice: choice_of(rule, details), present: &details.present };
+    let drawn = best_of_each_kind(&all);
     let title = match details.candidates.len() - drawn.len() {
         0 => "Expected wall-clock time of each candidate".to_owned(),
-        slower => {
-            format!("Expected wall-clock time of the best candidates ({slower} slower ones are in the table)")
+        others => {
+            format!("Expected wall-clock time of the best candidate of each kind, of {}", others + drawn.len())
         }
     };
     Bars { candidates: &drawn, ..all }.figure(h, &title);
     candidates::table(h, &all, false);
+}
+
+/// Name of the candidate that a rule's layouts are.
+fn choice_of<'a>(rule: &'a Rule, details: &'a RuleDetails) -> &'a str {
+    if details.choice.is_empty() { &rule.scheme } else { &details.choice }
+}
+
+/// The fastest candidate of each kind, and always the choice and the present layout; in the order given.
+fn best_of_each_kind(bars: &Bars<'_>) -> Vec<Candidate> {
+    let mut kinds: Vec<(&str, &str)> = Vec::new();
+    let mut drawn = Vec::new();
+    for candidate in bars.candidates {
+        let is_new = !kinds.contains(&kind(&candidate.name)) && kinds.len() < KINDS_DRAWN;
+        if is_new {
+            kinds.push(kind(&candidate.name));
+        }
+        if is_new || candidate.name == bars.choice || candidate.name == bars.present {
+            drawn.push(candidate.clone());
+        }
+    }
+    drawn
+}
+
+/// What candidates that differ in a number only have in common: `stripe 64K on ssd` is ("stripe", "on ssd").
+fn kind(name: &str) -> (&str, &str) {
+    let scheme = name.split([' ', ',']).next().unwrap_or(name);
+    let place = name.find(" on ").or_else(|| name.find(", then ")).map_or("", |start| &name[start..]);
+    (scheme, place)
 }
 
 fn value(h: &mut Html, seconds: f64) {
@@ -102,5 +128,20 @@ fn native(h: &mut Html, native: &[NativeCommands]) {
             }
             h.leaf("pre", &[], &system.commands.join("\n"));
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kind;
+
+    #[test]
+    fn candidates_that_differ_in_a_number_are_of_one_kind() {
+        assert_eq!(kind("stripe 64K on ssd, then hdd"), kind("stripe 4K on ssd, then hdd"));
+        assert_eq!(kind("PSA <120K,8K>"), kind("PSA <64K,64K>"));
+        assert_eq!(kind("2-D g=2"), kind("2-D g=7"));
+        assert_ne!(kind("stripe 64K on ssd"), kind("stripe 64K on hdd"));
+        assert_ne!(kind("1-DH, then hdd"), kind("1-DH"));
+        assert_ne!(kind("1-DH"), kind("1-DV"));
     }
 }

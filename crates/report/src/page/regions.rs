@@ -160,7 +160,7 @@ fn region_block(
             draw::rect(h, &class, (left, right), (bottom, share * height), &title);
         }
     }
-    fitting_label(h, "on strong", (left, right), height / 2.0 + 4.0, &format!("region {}", index + 1));
+    fitting_label(h, "on strong", (left, right), height - 8.0, &format!("region {}", index + 1));
 }
 
 /// A label in the middle of a range, if it fits there.
@@ -214,10 +214,10 @@ fn region_sentence(region: &Region, turn: u64, length: u64) -> String {
         (start, Some(end)) => format!("from {} to {}", units::bytes(start), units::bytes(end)),
     };
     let held = region.end.unwrap_or(length).min(length).saturating_sub(region.start);
-    let turns = if held > turn {
-        format!(", repeated about {} times", units::count(held / turn))
-    } else {
-        String::new()
+    let turns = match held {
+        0 => ", not reached by this file".to_owned(),
+        _ if held > turn => format!(", repeated about {} times", units::count(held / turn)),
+        _ => String::new(),
     };
     format!(": {place}; one turn of {}{turns}: ", units::bytes(turn))
 }

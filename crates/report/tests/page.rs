@@ -1,0 +1,331 @@
+//! The page as a whole: well-formed, self-contained, escaped, complete, and the same every time.
+
+mod common;
+
+use common::{Sample, plan, request, results, write_trace};
+use roxmltree::{Document, Node, ParsingOptions};
+use stripewise_report::{Activity, Collector, PlanView, Predictions, Report, Results, missing_parts, render};
+use stripewise_trace::{Meta, Op, Summary, Trace};
+use tempfile::TempDir;
+
+fn report<'a>(activities: &'a [Activity], plans: &'a [PlanView], results: Option<&'a Results>) -> Report<'a> {
+    let date = "2026-11-21T02:00:00Z";
+    Report { date, command: "stripewise report", version: "1.2.3", activities, plans, results }
+}
+
+/// A page with everything on it.
+fn full_page(sample: &Sample) -> String {
+    let directory = TempDir::new().unwrap();
+    let activities = [sample.activity(directory.path())];
+    let plans = [PlanView::new("plan.toml", plan(), &activities)];
+    render(&report(&activities, &plans, Some(&results())))
+}
+
+/// Parsing fails where a tag is not closed, an attribute not quoted or a character not escaped.
+fn parse(html: &str) -> Document<'_> {
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    Document::parse_with_options(html, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn text(node: Node<'_, '_>) -> String {
+    node.descendants().filter_map(|n| if n.is_text() { n.text() } else { None }).collect()
+}
+
+fn elements<'a, 'i>(document: &'a Document<'i>, tag: &'a str) -> impl Iterator<Item = Node<'a, 'i>> + 'a {
+    document.descendants().filter(move |node| node.has_tag_name(tag))
+}
+
+fn has_class(node: &Node<'_, '_>, class: &str) -> bool {
+    node.attribute("class").is_some_and(|classes| classes.split(' ').any(|c| c == class))
+}
+
+fn notices(document: &Document<'_>) -> Vec<String> {
+    elements(document, "div").filter(|node| has_class(node, "notice")).map(text).collect()
+}
+
+#[test]
+fn every_page_is_well_formed() {
+    let directory = TempDir::new().unwrap();
+    let activities = [Sample::default().activity(directory.path())];
+    let plans = [PlanView::new("plan.toml", plan(), &activities)];
+    let results = results();
+    for activities in [&activities[..], &[]] {
+        for plans in [&plans[..], &[]] {
+            for results in [Some(&results), None] {
+                parse(&render(&report(activities, plans, results)));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_input_gives_the_same_page() {
+    assert_eq!(full_page(&Sample::default()), full_page(&Sample::default()));
+}
+
+#[test]
+fn the_page_needs_nothing_else() {
+    let html = full_page(&Sample::default());
+    for link in ["http:", "https:", "url(", "@import", "src=", "<link", "//cdn"] {
+        assert!(!html.contains(link), "{link}");
+    }
+    let document = parse(&html);
+    for node in elements(&document, "a") {
+        let target = node.attribute("href").unwrap().strip_prefix('#').expect("links stay on the page");
+        assert!(document.descendants().any(|n| n.attribute("id") == Some(target)), "{target}");
+    }
+}
+
+#[test]
+fn parts_without_input_say_how_to_get_them() {
+    let empty = report(&[], &[], None);
+    let html = render(&empty);
+    let document = parse(&html);
+    let absent: Vec<String> =
+        elements(&document, "p").filter(|node| has_class(node, "absent")).map(text).collect();
+    assert_eq!(absent.len(), 3);
+    for flag in ["-t T", "-p plan.toml", "-r results.json"] {
+        assert!(absent.iter().any(|sentence| sentence.contains(flag)), "{flag}");
+    }
+    assert_eq!(missing_parts(&empty).len(), 3);
+    assert_eq!(elements(&document, "table").count(), 0);
+    assert!(notices(&document).is_empty());
+}
+
+#[test]
+fn empty_inputs_are_parts_too() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("empty.trace");
+    write_trace(&path, Meta { origin: "recorded".into(), ..Meta::default() }, &[], &[], &[]);
+    let activities = [common::gather(&path)];
+    let mut plan = plan();
+    plan.rules.clear();
+    let plans = [PlanView::new("plan.toml", plan, &activities)];
+    let results = Results { workloads: vec![], ..results() };
+    let html = render(&report(&activities, &plans, Some(&results)));
+    let all = text(parse(&html).root());
+    assert!(all.contains("The trace has no calls"));
+    assert!(all.contains("nothing was measured"));
+}
+
+#[test]
+fn calls_without_bytes_draw_nothing_and_break_nothing() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("t");
+    let sample = Sample { ranks: 1, ..Sample::default() };
+    let open = request(1, 0, Op::Open, 0, 0, 5, 0);
+    write_trace(&path, Meta::default(), &sample.processes(), &sample.files(), &[open]);
+    let activities = [common::gather(&path)];
+    assert!(activities[0].lanes.is_empty());
+    parse(&render(&report(&activities, &[], None)));
+}
+
+#[test]
+fn names_are_text_whatever_is_in_them() {
+    const NAME: &str = "/d/<script>alert('1')</script>\"&amp;\u{1}\u{202e}\u{fffd}";
+    let directory = TempDir::new().unwrap();
+    let sample = Sample { shared_file: NAME, incomplete: vec!["<b>".into()], ..Sample::default() };
+    let activities = [sample.activity(directory.path())];
+    let mut plan = plan();
+    plan.scheme = NAME.into();
+    plan.rules[0].reason = NAME.into();
+    plan.rules[0].pattern = NAME.into();
+    let mut view = PlanView::new(NAME, plan, &activities);
+    view.details[0].native = vec![stripewise_report::NativeCommands {
+        system: NAME.into(),
+        commands: vec![NAME.into()],
+        note: Some(NAME.into()),
+    }];
+    let mut results = results();
+    let workload = &mut results.workloads[0];
+    (workload.name, workload.command, workload.reason) = (NAME.into(), NAME.into(), NAME.into());
+    workload.trace_incomplete = Some(NAME.into());
+    workload.candidates[0].layout = NAME.into();
+    results.machine.cpu = NAME.into();
+    let html = render(&report(&activities, &[view], Some(&results)));
+    let document = parse(&html);
+    assert_eq!(elements(&document, "script").count(), 1, "only the page's own");
+    assert!(!html.contains("<script>alert") && !html.contains("<b></b>"));
+    let visible = NAME.replace('\u{1}', "\\u{1}").replace('\u{202e}', "\\u{202e}");
+    let occurrences = text(document.root()).matches(&visible).count();
+    // Both cards of the file, plan, reason, scheme, three of the native commands, and six of the results.
+    assert!(occurrences >= 12, "{occurrences}");
+}
+
+/// The rows of the table of a workload: cells by column.
+fn candidate_rows<'a>(document: &'a Document<'a>, workload: &str) -> Vec<Vec<Node<'a, 'a>>> {
+    let card = elements(document, "div").find(|node| {
+        has_class(node, "card")
+            && node.children().any(|child| child.has_tag_name("h3") && text(child) == workload)
+    });
+    let body = card.unwrap().descendants().find(|node| node.has_tag_name("tbody")).unwrap();
+    let rows = body.children().filter(Node::is_element);
+    rows.map(|row| row.children().filter(Node::is_element).collect()).collect()
+}
+
+fn value(cell: Node<'_, '_>) -> Option<f64> {
+    let data = cell.children().find(|node| node.has_tag_name("data"))?;
+    data.attribute("value")?.parse().ok()
+}
+
+#[test]
+fn every_number_of_the_table_is_that_of_the_input() {
+    let results = results();
+    let html = render(&report(&[], &[], Some(&results)));
+    let document = parse(&html);
+    for workload in &results.workloads {
+        let rows = candidate_rows(&document, &workload.name);
+        assert_eq!(rows.len(), workload.candidates.len());
+        for (row, candidate) in rows.iter().zip(&workload.candidates) {
+            assert!(text(row[0]).starts_with(&candidate.name));
+            assert_eq!(value(row[1]), candidate.elapsed_s);
+            assert_eq!(value(row[2]), candidate.median_s());
+            assert_eq!(value(row[3]), Some(candidate.measured_s.len() as f64));
+            assert_eq!(value(row[5]), candidate.relative_error());
+            assert_eq!(value(row[7]), candidate.predicted_s);
+            assert_eq!(text(row[9]), candidate.layout);
+        }
+        let chosen: Vec<String> =
+            elements(&document, "tr").filter(|r| has_class(r, "chosen")).map(text).collect();
+        assert!(chosen.iter().all(|row| row.starts_with("PSA") && row.contains("chosen")));
+        assert_eq!(chosen.len(), results.workloads.len());
+    }
+}
+
+#[test]
+fn bars_are_as_long_as_their_numbers() {
+    let results = results();
+    let html = render(&report(&[], &[], Some(&results)));
+    let document = parse(&html);
+    let workload = &results.workloads[0];
+    let bars: Vec<f64> = elements(&document, "svg")
+        .filter(|node| has_class(node, "pair"))
+        .take(workload.candidates.len())
+        .map(|svg| {
+            let bar = svg.children().find(|node| has_class(node, "expected")).unwrap();
+            bar.attribute("width").unwrap().trim_end_matches('%').parse().unwrap()
+        })
+        .collect();
+    for (bar, candidate) in bars.iter().zip(&workload.candidates) {
+        let expected = bars[0] * candidate.elapsed_s.unwrap() / workload.candidates[0].elapsed_s.unwrap();
+        assert!((bar - expected).abs() < 0.02, "{}: {bar} instead of {expected}", candidate.name);
+    }
+}
+
+#[test]
+fn what_nobody_may_miss_is_said_on_top() {
+    let directory = TempDir::new().unwrap();
+    let sample = Sample { incomplete: vec!["rank 3 was killed".into()], ..Sample::default() };
+    let activities = [sample.activity(directory.path())];
+    let mut results = results();
+    results.workloads[0].trace_incomplete = Some("the disk was full".into());
+    results.workloads[1].candidates[2].verified = Some(false);
+    let html = render(&report(&activities, &[], Some(&results)));
+    let notices = notices(&parse(&html)).join("\n");
+    for what in
+        ["Emulated devices", "hdd, ssd", "rank 3 was killed", "the disk was full", "Wrong bytes", "2-D g=2"]
+    {
+        assert!(notices.contains(what), "{what} in {notices}");
+    }
+    results.servers.iter_mut().for_each(|servers| servers.emulated = false);
+    let html = render(&report(&[], &[], Some(&results)));
+    assert!(!html.contains("Emulated devices"));
+    // A plan alone says it too.
+    let plans = [PlanView::new("plan.toml", plan(), &[])];
+    assert!(render(&report(&[], &plans, None)).contains("Emulated devices"));
+}
+
+#[test]
+fn layouts_are_drawn_to_scale() {
+    let directory = TempDir::new().unwrap();
+    let activities = [Sample::default().activity(directory.path())];
+    let plans = [PlanView::new("plan.toml", plan(), &activities)];
+    assert_eq!(plans[0].details[0].file_bytes, Some(2 << 30));
+    let html = render(&report(&[], &plans, None));
+    let document = parse(&html);
+    let strip = elements(&document, "svg").find(|node| has_class(node, "strip")).unwrap();
+    let widths: Vec<&str> = strip.children().filter_map(|node| node.attribute("width")).collect();
+    assert_eq!(widths, [["23.44%"; 4], ["1.56%"; 4]].concat());
+    let servers: Vec<&str> =
+        elements(&document, "svg").filter_map(|node| node.attribute("aria-label")).collect();
+    for label in ["hdd/3: 496\u{a0}MiB", "ssd/0: 16\u{a0}MiB", "ssd/3: 1.953\u{a0}KiB"] {
+        assert!(servers.contains(&label), "{label} in {servers:?}");
+    }
+}
+
+const PREDICTIONS: &str = r#"{"plan": "plan.toml", "scheme": "auto", "files": [{
+    "pattern": "/data/shared.dat", "name": "PSA", "gain": 0.4,
+    "present": {"name": "plain", "predicted_s": 4.5, "elapsed_s": 4.0, "regions": [
+        {"start": 0, "end": null, "cycle": [{"target": "hdd/0", "bytes": 1073741824}]}]},
+    "candidates": [
+        {"scheme": "psa", "name": "PSA", "predicted_s": 2.5, "elapsed_s": 2.0, "regions": [
+            {"start": 0, "end": 1048576, "cycle": [{"target": "hdd/0", "bytes": 65536}, {"target": "hdd/1", "bytes": 65536}]},
+            {"start": 1048576, "end": null, "cycle": [{"target": "gone/0", "bytes": 1}]}]},
+        {"scheme": "def", "name": "DEF", "predicted_s": 3.5, "elapsed_s": 3.0, "regions": []}]}]}"#;
+
+#[test]
+fn predictions_of_the_planner_are_shown_beside_its_choice() {
+    let predictions = Predictions::parse(PREDICTIONS, "plan.json").unwrap();
+    let mut view = PlanView::new("plan.toml", plan(), &[]);
+    view.add_predictions(&predictions);
+    let names: Vec<&str> = view.details[0].candidates.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(names, ["PSA", "DEF", "plain"], "the fastest first");
+    assert_eq!(view.details[0].candidates[0].layout, "hdd/0-1:64K until 1M, then gone/0:1");
+    assert!(view.details[1].candidates.is_empty());
+    let html = render(&report(&[], &[view], None));
+    let document = parse(&html);
+    let rows: Vec<String> = elements(&document, "tr").map(text).collect();
+    assert!(rows.iter().any(|row| row.starts_with("PSA chosen2.000")), "{rows:?}");
+    assert!(rows.iter().any(|row| row.starts_with("plain present4.000")));
+    for text in ["", "{}", "[1]", r#"{"plan": "p", "files": [{"pattern": "/x"}]}"#] {
+        let error = Predictions::parse(text, "plan.json").unwrap_err().to_string();
+        assert!(error.starts_with("plan.json: not the output of `stripewise plan --json"), "{error}");
+    }
+}
+
+#[test]
+fn the_collector_counts_every_byte() {
+    let directory = TempDir::new().unwrap();
+    let sample = Sample::default();
+    let activity = sample.activity(directory.path());
+    assert_eq!(activity.lanes.len(), sample.ranks as usize, "the launcher moved nothing");
+    let own = 20 * 100;
+    for (rank, lane) in activity.lanes.iter().enumerate() {
+        assert_eq!(lane.name, format!("rank {rank}"));
+        assert_eq!(lane.bytes, [sample.blocks * sample.block, sample.blocks * sample.block + own]);
+    }
+    let moved: f64 = activity.moved.iter().flatten().sum();
+    let total: u64 = activity.lanes.iter().flat_map(|lane| lane.bytes).sum();
+    assert!((moved / total as f64 - 1.0).abs() < 1e-9, "{moved} of {total}");
+    let patterns: Vec<&str> =
+        activity.pictures.iter().map(|p| activity.summary.groups[p.group].pattern.as_str()).collect();
+    assert_eq!(patterns, ["/data/shared.dat", "/data/log.<n>"]);
+}
+
+#[test]
+fn many_ranks_and_requests_stay_a_small_page() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("t");
+    let sample = Sample { ranks: 1000, blocks: 2, ..Sample::default() };
+    write_trace(&path, Meta::default(), &sample.processes(), &sample.files(), &sample.requests());
+    let trace = Trace::open(&path).unwrap();
+    let summary = Summary::of(&trace).unwrap();
+    let mut collector = Collector::new("t", trace.meta(), trace.processes(), summary);
+    let count = if std::env::var_os("STRIPEWISE_LONG").is_some() { 10_000_000 } else { 300_000u64 };
+    let span = sample.requests().last().unwrap().end_ns;
+    for number in 0..count {
+        // Scattered over time, place and rank: the worst that a picture can be.
+        let mix = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let (rank, block) = ((mix >> 20) as u32 % 1000 + 1, (mix >> 30) % 2000);
+        let op = if mix & 1 == 0 { Op::Read } else { Op::Write };
+        let request = request(rank, 0, op, block * sample.block, sample.block, mix % span, 1000);
+        collector.add(&[request]);
+    }
+    let activity = collector.finish();
+    assert_eq!(activity.lanes_per_row, 8);
+    let bytes: u64 = activity.lanes.iter().flat_map(|lane| lane.bytes).sum();
+    assert_eq!(bytes, count * sample.block);
+    let html = render(&report(&[activity], &[], None));
+    assert!(html.len() < 2 << 20, "{} bytes", html.len());
+    parse(&html);
+}
