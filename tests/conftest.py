@@ -233,3 +233,25 @@ def make_cluster(tmp_path, bin_dir):
 def cluster(make_cluster):
     """A cluster of 4 HDD + 4 SSD directories, not emulated."""
     return make_cluster()
+
+
+@pytest.fixture
+def small_ssds():
+    """Tiers whose SSDs are full after 1 MiB: schemes that use them have two parts then."""
+    return (HDD, Tier("ssd", 4, startup_s=5e-8, per_byte_s=2.38e-12, capacity="256K"))
+
+
+@pytest.fixture
+def trace(stripewise, cluster):
+    """A trace of 4 processes that read a shared file of 4 MiB, cluster.data / "f", 64 KiB at a time."""
+    path = cluster.root / "ior.trace"
+    synth = ["synth", "ior", "--procs", 4, "--transfer", "64K", "--total", "4M", "--access", "random", "--op", "read"]
+    stripewise(*synth, "--shared", "--file", cluster.data / "f", "-o", path)
+    return path
+
+
+@pytest.fixture
+def planned(stripewise, cluster, trace):
+    """The cluster with a plan for cluster.data / "f": 64 KiB stripes over all servers."""
+    stripewise("plan", trace, "-c", cluster.toml, "--scheme", "def", "--min-gain", "none", "-o", cluster.plan)
+    return cluster
