@@ -10,6 +10,7 @@
 #![cfg_attr(test, allow(unused))]
 
 mod adopt;
+mod aio;
 mod chunks;
 mod close;
 mod closing;
@@ -19,6 +20,7 @@ mod dup;
 mod entry;
 mod errno;
 mod kernel;
+mod libaio;
 mod mmap;
 mod names;
 mod offset;
@@ -34,3 +36,4 @@ mod state;
 mod stdio;
 mod subject;
 mod table;
+mod transfer;

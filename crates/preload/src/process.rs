@@ -16,6 +16,8 @@ struct Page {
     owner: AtomicU32,
     /// Whether the data path knows this process.
     told: AtomicU32,
+    /// Whether threads of ours may exist.
+    threads: AtomicU32,
 }
 
 static FORKS: AtomicU32 = AtomicU32::new(0);
@@ -38,6 +40,14 @@ pub fn is_vfork_child() -> bool {
 pub fn is_new_process() -> bool {
     page()
         .is_some_and(|page| page.told.load(Ordering::Relaxed) == 0 && page.told.swap(1, Ordering::Relaxed) == 0)
+}
+
+/// Whether threads that this library started in this process may exist: a forked child has none of its parent's. From
+/// this call on they may.
+pub fn may_have_threads() -> bool {
+    page().is_none_or(|page| {
+        page.threads.load(Ordering::Acquire) != 0 || page.threads.swap(1, Ordering::AcqRel) != 0
+    })
 }
 
 /// How often this process has forked: descriptors from before are shared with others.

@@ -1,0 +1,173 @@
+//! glibc's `struct aiocb`: the fields of POSIX, and those in which glibc keeps status and result.
+
+use std::ffi::{c_int, c_void};
+use std::ptr::{addr_of, addr_of_mut};
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+
+use stripewise_recorder::{Event, FileId, Flags, Op, Recorder, Ticks};
+
+use super::{PUBLISH, notify};
+use crate::state;
+
+/// `struct aiocb`.
+#[repr(C)]
+pub struct Block {
+    fd: c_int,
+    pub opcode: c_int,
+    priority: c_int,
+    buffer: *mut c_void,
+    len: usize,
+    event: libc::sigevent,
+    next: *mut Block,
+    absolute_priority: c_int,
+    policy: c_int,
+    error: AtomicI32,
+    result: AtomicI64,
+    offset: i64,
+    mark: Mark,
+}
+
+/// In the bytes that glibc reserves and never looks at: what to record when the result is fetched.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Mark {
+    /// [`MARKED`] with the block's address: a copy of a block is not marked.
+    check: u64,
+    start: u64,
+    file: u32,
+    op: u32,
+}
+
+const MARKED: u64 = 0x7374_7269_7065_7769;
+
+const _: () =
+    assert!(size_of::<Block>() <= size_of::<libc::aiocb>() && std::mem::offset_of!(Block, error) == 112);
+const _: () = assert!(std::mem::offset_of!(Block, offset) == std::mem::offset_of!(libc::aiocb, aio_offset));
+
+/// A control block of the application, which keeps it alive until it has fetched the result.
+#[derive(Clone, Copy)]
+pub struct BlockRef(*mut Block);
+
+// SAFETY: between submission and completion the block is ours to write; status and result are atomics.
+unsafe impl Send for BlockRef {}
+
+/// The blocks of a list; null pointers are left out.
+///
+/// # Safety
+/// As many pointers as said, null or to blocks.
+pub unsafe fn list(list: *const *mut Block, count: c_int) -> Vec<BlockRef> {
+    let count = if list.is_null() { 0 } else { usize::try_from(count).unwrap_or(0) };
+    (0..count).map(|at| unsafe { *list.add(at) }).filter(|block| !block.is_null()).map(BlockRef).collect()
+}
+
+impl BlockRef {
+    /// # Safety
+    /// A block that lives until its request has ended.
+    pub unsafe fn new(block: *mut Block) -> Self {
+        Self(block)
+    }
+
+    pub fn address(self) -> usize {
+        self.0 as usize
+    }
+
+    pub fn pointer(self) -> *mut Block {
+        self.0
+    }
+
+    // Fields are read one by one: other threads, glibc's or ours, write others meanwhile.
+
+    pub fn fd(self) -> c_int {
+        unsafe { addr_of!((*self.0).fd).read() }
+    }
+
+    pub fn opcode(self) -> c_int {
+        unsafe { addr_of!((*self.0).opcode).read() }
+    }
+
+    pub fn priority(self) -> c_int {
+        unsafe { addr_of!((*self.0).priority).read() }
+    }
+
+    pub fn buffer(self) -> *mut c_void {
+        unsafe { addr_of!((*self.0).buffer).read() }
+    }
+
+    pub fn len(self) -> usize {
+        unsafe { addr_of!((*self.0).len).read() }
+    }
+
+    pub fn offset(self) -> i64 {
+        unsafe { addr_of!((*self.0).offset).read() }
+    }
+
+    fn error(&self) -> &AtomicI32 {
+        unsafe { &*addr_of!((*self.0).error) }
+    }
+
+    /// Whether it is in progress.
+    pub fn is_running(self) -> bool {
+        self.error().load(Ordering::Acquire) == libc::EINPROGRESS
+    }
+
+    /// Whether it ended with an error.
+    pub fn has_failed(self) -> bool {
+        !matches!(self.error().load(Ordering::Acquire), 0 | libc::EINPROGRESS)
+    }
+
+    /// In progress from now on.
+    pub fn begin(self) {
+        self.finish(0, libc::EINPROGRESS);
+    }
+
+    /// As glibc leaves it behind.
+    pub fn finish(self, result: isize, error: c_int) {
+        unsafe { &*addr_of!((*self.0).result) }.store(result as i64, Ordering::Relaxed);
+        self.error().store(error, PUBLISH);
+    }
+
+    /// Tells the application as it asked to be told.
+    pub fn notify(self) {
+        notify::notify(&unsafe { addr_of!((*self.0).event).read() });
+    }
+
+    /// Notes when it was submitted.
+    pub fn mark(self, op: Op, wanted: Option<(Recorder, FileId)>) {
+        let Some((recorder, file)) = wanted else { return };
+        let mark = Mark { check: self.check(), start: recorder.now().0, file: file.0, op: op as u32 };
+        unsafe { addr_of_mut!((*self.0).mark).write(mark) };
+    }
+
+    /// Forgets [`BlockRef::mark`].
+    pub fn unmark(self) {
+        if state::recorder().is_some() {
+            unsafe { addr_of_mut!((*self.0).mark.check).write(0) };
+        }
+    }
+
+    fn check(self) -> u64 {
+        MARKED ^ self.0 as u64
+    }
+
+    /// Its result was fetched: records it, if it was marked.
+    pub fn record(self, result: isize) {
+        let Some(recorder) = state::recorder() else { return };
+        let mark = unsafe { addr_of!((*self.0).mark).read() };
+        if mark.check != self.check() {
+            return;
+        }
+        self.unmark();
+        let error = self.error().load(Ordering::Acquire);
+        let op = if mark.op == Op::Write as u32 { Op::Write } else { Op::Read };
+        recorder.record(&Event {
+            file: FileId(mark.file),
+            op,
+            flags: Flags::POSITIONAL.with(Flags::ASYNC),
+            offset: self.offset().max(0) as u64,
+            size: self.len() as u64,
+            start: Ticks(mark.start),
+            end: recorder.now(),
+            result: if result < 0 { -i64::from(error) } else { result as i64 },
+        });
+    }
+}

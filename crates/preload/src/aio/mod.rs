@@ -1,0 +1,204 @@
+//! POSIX asynchronous I/O: `aio_read` and its family, `lio_listio`.
+//!
+//! glibc serves it with threads that write in ways that cannot be interposed. Requests on managed files are run by our
+//! own threads, which leave status and result where glibc does, in the control block: `aio_error` and `aio_return` are
+//! glibc's own.
+
+mod block;
+mod list;
+mod notify;
+pub mod pool;
+
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use libc::timespec;
+use stripewise_datapath::FileKey;
+use stripewise_recorder::Op;
+use stripewise_sys::{Errno, OFlags, Result};
+
+use crate::errno::{self, serve};
+use crate::real::interpose;
+use crate::record;
+use crate::subject::{Managed, Subject};
+use crate::transfer::{Place, Transfer, move_with_flags};
+
+use block::{Block, BlockRef};
+
+interpose! {
+    aio_read | aio_read64 => aio_read, (block: *mut Block) -> c_int;
+    aio_write | aio_write64 => aio_write, (block: *mut Block) -> c_int;
+    aio_fsync | aio_fsync64 => aio_fsync, (op: c_int, block: *mut Block) -> c_int;
+    aio_return | aio_return64 => aio_return, (block: *mut Block) -> isize;
+    aio_cancel | aio_cancel64 => aio_cancel, (fd: c_int, block: *mut Block) -> c_int;
+    aio_suspend | aio_suspend64 => aio_suspend,
+        (list: *const *mut Block, count: c_int, timeout: *const timespec) -> c_int;
+}
+
+type AioFn = unsafe extern "C" fn(*mut Block) -> c_int;
+type FsyncFn = unsafe extern "C" fn(c_int, *mut Block) -> c_int;
+type ReturnFn = unsafe extern "C" fn(*mut Block) -> isize;
+type CancelFn = unsafe extern "C" fn(c_int, *mut Block) -> c_int;
+type SuspendFn = unsafe extern "C" fn(*const *mut Block, c_int, *const timespec) -> c_int;
+
+/// The largest `aio_reqprio` of glibc.
+const PRIORITY_MAX: c_int = 20;
+
+unsafe fn aio_read(real: AioFn, block: *mut Block) -> c_int {
+    unsafe { transfer(Op::Read, block, || real(block)) }
+}
+
+unsafe fn aio_write(real: AioFn, block: *mut Block) -> c_int {
+    unsafe { transfer(Op::Write, block, || real(block)) }
+}
+
+/// Starts one request: ours, or glibc's.
+unsafe fn transfer(op: Op, block: *mut Block, real: impl FnOnce() -> c_int) -> c_int {
+    // SAFETY: a control block, says the application.
+    let it = unsafe { BlockRef::new(block) };
+    match Subject::of(it.fd()) {
+        Subject::Plain => real(),
+        Subject::Recorded(entry) => {
+            // Before the call: another thread may reap it at once.
+            it.mark(op, record::wanted(&entry));
+            let result = real();
+            if result != 0 {
+                it.unmark();
+            }
+            result
+        }
+        Subject::Managed(managed) => serve(|| submit(op, it, managed).map(|()| 0)),
+    }
+}
+
+fn submit(op: Op, it: BlockRef, managed: Managed) -> Result<()> {
+    if !(0..=PRIORITY_MAX).contains(&it.priority()) {
+        it.finish(-1, libc::EINVAL);
+        return Err(Errno::INVAL);
+    }
+    let flags = managed.flags();
+    let request = Transfer::one(op, it.buffer(), it.len(), Place::At(it.offset()));
+    it.mark(op, record::wanted(managed.entry()));
+    it.begin();
+    let appends = op == Op::Write && flags.is_ok_and(|flags| flags.contains(OFlags::APPEND));
+    let (key, fd) = (key_of(&managed), it.fd());
+    let run = move || {
+        let result = errno::guarded(|| move_with_flags(&managed, &request, flags?));
+        match result {
+            Ok((_, moved)) => it.finish(moved as isize, 0),
+            Err(error) => it.finish(-1, error.raw_os_error()),
+        }
+        it.notify();
+    };
+    if appends {
+        // Appends happen in the order of the calls.
+        run();
+        return Ok(());
+    }
+    enqueue(it, fd, key, false, Box::new(run))
+}
+
+fn enqueue(
+    it: BlockRef,
+    fd: c_int,
+    key: FileKey,
+    after_all: bool,
+    run: Box<dyn FnOnce() + Send>,
+) -> Result<()> {
+    let cancel = Box::new(move || {
+        it.finish(-1, libc::ECANCELED);
+        it.notify();
+    });
+    pool::submit(pool::Task { id: it.address(), fd, key, after_all, run, cancel }).inspect_err(|error| {
+        it.unmark();
+        it.finish(-1, error.raw_os_error());
+    })
+}
+
+fn key_of(managed: &Managed) -> FileKey {
+    FileKey::of(managed.anchor())
+}
+
+unsafe fn aio_fsync(real: FsyncFn, op: c_int, block: *mut Block) -> c_int {
+    // SAFETY: as above.
+    let it = unsafe { BlockRef::new(block) };
+    let Some(managed) = Subject::managed(it.fd()) else { return unsafe { real(op, block) } };
+    serve(|| {
+        if op != libc::O_SYNC && op != libc::O_DSYNC {
+            return Err(Errno::INVAL);
+        }
+        managed.flags()?;
+        it.begin();
+        let (key, fd) = (key_of(&managed), it.fd());
+        let run = move || {
+            match errno::guarded(|| managed.file()?.sync(op == libc::O_DSYNC)) {
+                Ok(()) => it.finish(0, 0),
+                Err(error) => it.finish(-1, error.raw_os_error()),
+            }
+            it.notify();
+        };
+        enqueue(it, fd, key, true, Box::new(run)).map(|()| 0)
+    })
+}
+
+unsafe fn aio_return(real: ReturnFn, block: *mut Block) -> isize {
+    let result = unsafe { real(block) };
+    // SAFETY: as above.
+    unsafe { BlockRef::new(block) }.record(result);
+    result
+}
+
+unsafe fn aio_cancel(real: CancelFn, fd: c_int, block: *mut Block) -> c_int {
+    if Subject::managed(fd).is_none() {
+        return unsafe { real(fd, block) };
+    }
+    serve(|| {
+        let (count, runs) = if block.is_null() {
+            pool::cancel(|_, other| other == fd)
+        } else {
+            // SAFETY: as above.
+            if unsafe { BlockRef::new(block) }.fd() != fd {
+                return Err(Errno::INVAL);
+            }
+            pool::cancel(|id, _| id == block as usize)
+        };
+        Ok(if runs {
+            libc::AIO_NOTCANCELED
+        } else if count > 0 {
+            libc::AIO_CANCELED
+        } else {
+            libc::AIO_ALLDONE
+        })
+    })
+}
+
+unsafe fn aio_suspend(
+    real: SuspendFn,
+    list: *const *mut Block,
+    count: c_int,
+    timeout: *const timespec,
+) -> c_int {
+    // SAFETY: the application's array.
+    let blocks = unsafe { block::list(list, count) };
+    if !blocks.iter().any(|it| it.is_running() && pool::is_under_way(it.address())) {
+        return unsafe { real(list, count, timeout) };
+    }
+    let deadline = unsafe { timeout.as_ref() }.map(|timeout| Instant::now() + duration(timeout));
+    serve(|| wait_for(&blocks, deadline, |blocks| blocks.iter().any(|it| !it.is_running())).map(|()| 0))
+}
+
+/// Waits for our own requests, and looks at glibc's from time to time.
+fn wait_for(blocks: &[BlockRef], deadline: Option<Instant>, done: impl Fn(&[BlockRef]) -> bool) -> Result<()> {
+    let foreign = blocks.iter().any(|it| it.is_running() && !pool::is_under_way(it.address()));
+    let most = foreign.then_some(Duration::from_millis(1));
+    pool::wait(deadline, most, || done(blocks))
+}
+
+/// Of a timeout as C has it.
+pub fn duration(timeout: &timespec) -> Duration {
+    Duration::new(timeout.tv_sec.max(0) as u64, timeout.tv_nsec.clamp(0, 999_999_999) as u32)
+}
+
+/// The order in which a finished request's fields are written.
+const PUBLISH: Ordering = Ordering::Release;

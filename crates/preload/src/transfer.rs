@@ -1,0 +1,248 @@
+//! What a read or a write means for a managed file.
+
+use std::ffi::{c_int, c_void};
+
+use libc::{iovec, off_t};
+use rustix::fs::{OFlags, SeekFrom, seek};
+use rustix::process::{Resource, getrlimit};
+use stripewise_datapath::IoOptions;
+use stripewise_recorder::{Flags, Op};
+use stripewise_sys::{Errno, IoVec, Result};
+
+use crate::record::Call;
+use crate::subject::Managed;
+
+/// Where a transfer takes place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// At the descriptor's offset, which it moves.
+    Offset,
+    /// There.
+    At(off_t),
+}
+
+impl Place {
+    /// Of the calls that take -1 for the descriptor's offset.
+    pub fn of_v2(offset: off_t) -> Self {
+        if offset == -1 { Self::Offset } else { Self::At(offset) }
+    }
+}
+
+/// A read or write as the application asked for it.
+pub struct Transfer {
+    op: Op,
+    buffers: Buffers,
+    place: Place,
+    rwf: c_int,
+}
+
+enum Buffers {
+    One(IoVec),
+    /// The application's array.
+    Many(*const iovec, c_int),
+    /// A copy of it, for a call that returns before the transfer.
+    Copied(Vec<IoVec>),
+}
+
+// SAFETY: the pointers are the application's, which promises that they stay valid; only the kernel follows those to the
+// data, and an array that is used in another thread is a copy.
+unsafe impl Send for Transfer {}
+
+/// The kernel moves no more than this in one call.
+const MOST: usize = 0x7fff_f000;
+/// Vectors of one call.
+const VECTORS_MAX: c_int = 1024;
+
+impl Transfer {
+    /// With one buffer.
+    pub fn one(op: Op, buffer: *mut c_void, len: usize, place: Place) -> Self {
+        Self { op, buffers: Buffers::One(IoVec { base: buffer.cast(), len }), place, rwf: 0 }
+    }
+
+    /// With several buffers; `rwf` are the `RWF_` flags.
+    pub fn many(op: Op, vectors: *const iovec, count: c_int, place: Place, rwf: c_int) -> Self {
+        Self { op, buffers: Buffers::Many(vectors, count), place, rwf }
+    }
+
+    /// The same without the application's array.
+    ///
+    /// # Errors
+    /// EINVAL: too many buffers.
+    pub fn detached(mut self, rwf: c_int) -> Result<Self> {
+        if let Buffers::Many(..) = self.buffers {
+            self.buffers = Buffers::Copied(self.vectors()?.to_vec());
+        }
+        self.rwf = rwf;
+        Ok(self)
+    }
+
+    /// Where it takes place.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    fn vectors(&self) -> Result<&[IoVec]> {
+        match &self.buffers {
+            Buffers::One(one) => Ok(std::slice::from_ref(one)),
+            Buffers::Copied(vectors) => Ok(vectors),
+            Buffers::Many(_, 0) => Ok(&[]),
+            // SAFETY: the application promises that many; both types are C's `struct iovec`.
+            Buffers::Many(many, count @ 1..=VECTORS_MAX) => {
+                Ok(unsafe { std::slice::from_raw_parts(many.cast(), *count as usize) })
+            }
+            Buffers::Many(..) => Err(Errno::INVAL),
+        }
+    }
+
+    /// For the recorder.
+    pub fn call(&self) -> Call {
+        let (offset, positional) = match self.place {
+            Place::At(offset) => (offset.max(0) as u64, Flags::POSITIONAL),
+            Place::Offset => (0, Flags::NONE),
+        };
+        let vector = if matches!(self.buffers, Buffers::One(_)) { Flags::NONE } else { Flags::VECTOR };
+        let size = self.vectors().map_or(0, |vectors| vectors.iter().map(|v| v.len as u64).sum());
+        Call { op: self.op, flags: positional.with(vector), offset, size }
+    }
+}
+
+/// Serves a transfer on a managed file. Returns where it took place, and how many bytes were moved.
+///
+/// # Errors
+/// As preadv2(2) and pwritev2(2).
+pub fn move_bytes(managed: &Managed, request: &Transfer) -> Result<(u64, usize)> {
+    // In the kernel's order, so that of several mistakes the same one is reported.
+    if matches!(request.place, Place::At(..0)) {
+        return Err(Errno::INVAL);
+    }
+    move_with_flags(managed, request, managed.flags()?)
+}
+
+/// As [`move_bytes`], with the descriptor's status flags as they were. A transfer at a place of its own does not touch
+/// the descriptor, which may be closed by now.
+///
+/// # Errors
+/// As [`move_bytes`].
+pub fn move_with_flags(managed: &Managed, request: &Transfer, flags: OFlags) -> Result<(u64, usize)> {
+    if matches!(request.place, Place::At(..0)) {
+        return Err(Errno::INVAL);
+    }
+    let wrong = if request.op == Op::Read { OFlags::WRONLY } else { OFlags::RDONLY };
+    if flags & OFlags::RWMODE == wrong {
+        return Err(Errno::BADF);
+    }
+    let rwf = known_flags(request)?;
+    let vectors = request.vectors()?;
+    let total =
+        vectors.iter().try_fold(0usize, |sum, v| sum.checked_add(v.len)).filter(|&t| t <= isize::MAX as usize);
+    let total = total.ok_or(Errno::INVAL)?;
+    if let Place::At(offset) = request.place
+        && offset.checked_add(total as i64).is_none()
+    {
+        return Err(Errno::INVAL);
+    }
+    if total == 0 {
+        managed.file()?;
+        return Ok((0, 0));
+    }
+    let shortened = if total > MOST { Some(shorten(vectors, MOST)) } else { None };
+    let vectors = shortened.as_deref().unwrap_or(vectors);
+    let job = Job {
+        managed,
+        vectors,
+        total: total.min(MOST),
+        options: IoOptions { direct: flags.contains(OFlags::DIRECT) },
+    };
+    if request.op == Op::Read {
+        return job.at_place(request.place, |job, offset| unsafe {
+            job.managed.file()?.read_at(job.vectors, offset, job.options)
+        });
+    }
+    let appends = rwf & libc::RWF_APPEND != 0 || (flags.contains(OFlags::APPEND) && rwf & RWF_NOAPPEND == 0);
+    let done = if appends { job.append(request.place)? } else { job.at_place(request.place, Job::write)? };
+    let synchronous = flags.contains(OFlags::SYNC) || rwf & libc::RWF_SYNC != 0;
+    if synchronous || flags.contains(OFlags::DSYNC) || rwf & libc::RWF_DSYNC != 0 {
+        managed.file()?.sync(!synchronous)?;
+    }
+    Ok(done)
+}
+
+const RWF_NOAPPEND: c_int = 0x20;
+
+fn known_flags(request: &Transfer) -> Result<c_int> {
+    let known = libc::RWF_HIPRI | libc::RWF_DSYNC | libc::RWF_SYNC | libc::RWF_APPEND | RWF_NOAPPEND;
+    // RWF_NOWAIT, RWF_ATOMIC and what is to come: a caller may not get less than it asked for.
+    if request.rwf & !known == 0 { Ok(request.rwf) } else { Err(Errno::OPNOTSUPP) }
+}
+
+fn shorten(vectors: &[IoVec], most: usize) -> Vec<IoVec> {
+    let mut left = most;
+    let cut = |v: &IoVec| {
+        let len = v.len.min(left);
+        left -= len;
+        IoVec { base: v.base, len }
+    };
+    vectors.iter().map(cut).collect()
+}
+
+struct Job<'a> {
+    managed: &'a Managed,
+    vectors: &'a [IoVec],
+    total: usize,
+    options: IoOptions,
+}
+
+impl Job<'_> {
+    fn write(&self, offset: u64) -> Result<usize> {
+        let room = room_below_limit(offset)?;
+        let shortened = (room < self.total as u64).then(|| shorten(self.vectors, room as usize));
+        let vectors = shortened.as_deref().unwrap_or(self.vectors);
+        // SAFETY: the application's buffers, which only the kernel follows.
+        unsafe { self.managed.file()?.write_at(vectors, offset, self.options) }
+    }
+
+    fn append(&self, place: Place) -> Result<(u64, usize)> {
+        let file = self.managed.file()?;
+        room_below_limit(file.size()?)?;
+        // SAFETY: as above.
+        let (offset, moved) = unsafe { file.append(self.vectors, self.options)? };
+        if place == Place::Offset {
+            self.managed.set_offset(offset + moved as u64)?;
+        }
+        Ok((offset, moved))
+    }
+
+    /// At the descriptor's offset the range is reserved first, in one step for all threads and processes that share the
+    /// descriptor, and what was not moved is given back.
+    fn at_place(&self, place: Place, run: impl Fn(&Self, u64) -> Result<usize>) -> Result<(u64, usize)> {
+        if let Place::At(offset) = place {
+            return Ok((offset as u64, run(self, offset as u64)?));
+        }
+        let fd = self.managed.fd();
+        let Ok(end) = seek(fd, SeekFrom::Current(self.total as i64)) else {
+            // Near the largest offset of the anchor's file system.
+            let offset = self.managed.offset()?;
+            let moved = run(self, offset)?;
+            self.managed.set_offset(offset + moved as u64)?;
+            return Ok((offset, moved));
+        };
+        let offset = end - self.total as u64;
+        let result = run(self, offset);
+        let missing = self.total - result.as_ref().copied().unwrap_or(0);
+        if missing > 0 {
+            seek(fd, SeekFrom::Current(-(missing as i64)))?;
+        }
+        Ok((offset, result?))
+    }
+}
+
+/// Bytes that RLIMIT_FSIZE leaves at the offset; at the limit the signal is sent, as the kernel does.
+fn room_below_limit(offset: u64) -> Result<u64> {
+    let Some(limit) = getrlimit(Resource::Fsize).current else { return Ok(u64::MAX) };
+    if offset < limit {
+        return Ok(limit - offset);
+    }
+    // SAFETY: no memory is involved.
+    unsafe { libc::raise(libc::SIGXFSZ) };
+    Err(Errno::FBIG)
+}
