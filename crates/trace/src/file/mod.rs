@@ -3,6 +3,7 @@
 mod meta;
 mod reader;
 mod schema;
+mod seal;
 mod source;
 mod writer;
 

@@ -11,6 +11,7 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 
 use super::meta::Meta;
 use super::schema::schema;
+use super::seal::{self, Seal};
 use super::source::Source;
 use crate::{Flags, Op, ProcessInfo, Request, TraceError};
 
@@ -20,15 +21,28 @@ const BATCH_ROWS: usize = 16 * 1024;
 /// An open trace file: what its footer says.
 pub struct Trace {
     path: PathBuf,
+    source: Source,
     meta: Meta,
     processes: Vec<ProcessInfo>,
     requests: u64,
 }
 
 impl Trace {
-    /// Opens a trace file and reads its footer.
+    /// Opens a trace file: checks the checksum of all of it, and reads its footer.
     pub fn open(path: &Path) -> Result<Trace, TraceError> {
-        let reader = open_parquet(path)?;
+        let io = |error| TraceError::io(path, error);
+        let source = File::open(path).and_then(Source::new).map_err(io)?;
+        match seal::check(source.file()).map_err(io)? {
+            Seal::Whole => {}
+            Seal::None => return Err(TraceError::damaged(path, "is not a trace, or is one that was cut off")),
+            Seal::Broken => {
+                return Err(TraceError::damaged(
+                    path,
+                    "is a damaged trace (its checksum is wrong): record it again",
+                ));
+            }
+        }
+        let reader = open_parquet(path, &source)?;
         let footer = reader.metadata().file_metadata();
         let entries = footer.key_value_metadata().map(Vec::as_slice).unwrap_or_default();
         let (meta, processes) = Meta::from_key_values(path, entries)?;
@@ -40,7 +54,7 @@ impl Trace {
             .map(|rows| u64::try_from(rows).ok())
             .try_fold(0u64, |sum, rows| sum.checked_add(rows?))
             .ok_or_else(|| TraceError::damaged(path, "impossible number of rows: damaged trace"))?;
-        Ok(Trace { path: path.to_path_buf(), meta, processes, requests })
+        Ok(Trace { path: path.to_path_buf(), source, meta, processes, requests })
     }
 
     /// The file's path.
@@ -76,7 +90,7 @@ impl Trace {
     /// All rows from the first on, in order of start; memory: some batches and the file names.
     pub fn requests(&self) -> Result<Requests, TraceError> {
         Ok(Requests {
-            parquet: open_parquet(&self.path)?,
+            parquet: open_parquet(&self.path, &self.source)?,
             path: self.path.clone(),
             processes: self.processes.len(),
             row_group: 0,
@@ -88,9 +102,8 @@ impl Trace {
     }
 }
 
-fn open_parquet(path: &Path) -> Result<SerializedFileReader<Source>, TraceError> {
-    let source = File::open(path).and_then(Source::new).map_err(|error| TraceError::io(path, error))?;
-    SerializedFileReader::new(source)
+fn open_parquet(path: &Path, source: &Source) -> Result<SerializedFileReader<Source>, TraceError> {
+    SerializedFileReader::new(source.clone())
         .map_err(|error| TraceError::damaged(path, format!("is not a readable trace ({error})")))
 }
 
@@ -201,9 +214,10 @@ impl Requests {
         let columns = self.columns.as_ref().expect("the caller read them");
         let bad = |what: &str| TraceError::damaged(&self.path, format!("{what}: damaged trace"));
         for row in 0..columns.rows() {
+            let positive = |value: i64| u64::try_from(value).map_err(|_| bad("a negative number"));
             let process = columns.process.values[row] as u32;
-            let start_ns = columns.start.values[row] as u64;
-            let end_ns = columns.end.values[row] as u64;
+            let start_ns = positive(columns.start.values[row])?;
+            let end_ns = positive(columns.end.values[row])?;
             if process as usize >= self.processes {
                 return Err(bad("a request names an unknown process"));
             }
@@ -220,8 +234,8 @@ impl Requests {
                     .ok_or_else(|| bad("a file name is not UTF-8"))?,
                 op: op_of(columns.op.values[row].data()).ok_or_else(|| bad("unknown operation"))?,
                 flags: Flags(columns.flags.values[row] as u8),
-                offset: columns.offset.values[row] as u64,
-                size: columns.size.values[row] as u64,
+                offset: positive(columns.offset.values[row])?,
+                size: positive(columns.size.values[row])?,
                 result: columns.result.values[row],
                 start_ns,
                 end_ns,

@@ -40,7 +40,9 @@ pub(super) fn properties() -> WriterProperties {
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).expect("1 is a level")))
         // One dictionary per row group even with many files: readers rely on few distinct strings.
         .set_dictionary_page_size_limit(64 << 20)
-        .set_statistics_enabled(EnabledStatistics::Chunk);
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        // Nothing may stand between the seal and the footer.
+        .set_offset_index_disabled(true);
     for name in ["offset", "start_ns", "end_ns"] {
         let column = ColumnPath::from(name);
         builder = builder

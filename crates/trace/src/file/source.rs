@@ -9,6 +9,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
 /// A file that is read by position only.
+#[derive(Clone)]
 pub(super) struct Source {
     file: Arc<File>,
     length_bytes: u64,
@@ -18,6 +19,10 @@ impl Source {
     pub(super) fn new(file: File) -> io::Result<Source> {
         let length_bytes = file.metadata()?.len();
         Ok(Source { file: Arc::new(file), length_bytes })
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
     }
 }
 

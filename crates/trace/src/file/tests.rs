@@ -101,6 +101,104 @@ fn other_files_are_refused_in_one_line() {
     for bytes in [&b""[..], b"PAR1", b"hello, this is no parquet at all PAR1"] {
         std::fs::write(&path, bytes).unwrap();
         let message = Trace::open(&path).err().unwrap().to_string();
-        assert!(message.contains("not a readable trace") && !message.contains('\n'), "{message}");
+        assert!(message.contains("is not a trace") && !message.contains('\n'), "{message}");
+    }
+}
+
+/// A small trace as bytes.
+fn small() -> Vec<u8> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t");
+    let mut writer = TraceWriter::create(&path).unwrap();
+    for pid in 1..=3 {
+        writer.process_id(&process(pid));
+    }
+    writer.file_id("/a");
+    writer.file_id("/b");
+    for i in 0..200 {
+        writer.push(&request(i)).unwrap();
+    }
+    writer.finish(&meta()).unwrap();
+    std::fs::read(&path).unwrap()
+}
+
+/// Reads everything of a file with these bytes; how does not matter, as long as it returns.
+fn read_all(bytes: &[u8]) -> Result<u64, crate::TraceError> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    let trace = Trace::open(file.path())?;
+    let mut rows = 0;
+    let mut requests = trace.requests()?;
+    while let Some(batch) = requests.next_batch()? {
+        rows += batch.requests.len() as u64;
+    }
+    crate::Summary::of(&trace)?;
+    Ok(rows)
+}
+
+#[test]
+fn truncated_traces_are_refused() {
+    let bytes = small();
+    assert_eq!(read_all(&bytes).unwrap(), 200);
+    for len in 0..bytes.len() {
+        assert!(read_all(&bytes[..len]).is_err(), "{len} of {} bytes", bytes.len());
+    }
+}
+
+#[test]
+fn every_changed_bit_is_noticed() {
+    let mut bytes = small();
+    for bit in 0..bytes.len() * 8 {
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        let message = read_all(&bytes).unwrap_err().to_string();
+        assert!(message.contains("is not a trace") || message.contains("checksum"), "bit {bit}: {message}");
+        bytes[bit / 8] ^= 1 << (bit % 8);
+    }
+}
+
+/// Entries as `Meta` writes them, with changes.
+fn entries() -> Vec<parquet::file::metadata::KeyValue> {
+    meta().to_key_values(&[process(1)])
+}
+
+#[test]
+fn other_versions_and_missing_entries_are_refused() {
+    let read = |entries: &[_]| Meta::from_key_values(std::path::Path::new("t"), entries);
+    assert!(read(&entries()).is_ok());
+    for i in 0..entries().len() {
+        let mut fewer = entries();
+        let gone = fewer.remove(i);
+        let wall_is_optional = gone.key == "stripewise.wall_s";
+        assert_eq!(read(&fewer).is_ok(), wall_is_optional, "{}", gone.key);
+    }
+    let mut other = entries();
+    other[0].value = Some("2".into());
+    assert!(read(&other).unwrap_err().to_string().contains("trace format 2 is not known"));
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(
+        if std::env::var_os("STRIPEWISE_LONG").is_some() { 50_000 } else { 1000 }
+    ))]
+
+    #[test]
+    fn changed_bytes_are_an_error(
+        changes in proptest::collection::vec(
+            (proptest::prelude::any::<proptest::sample::Index>(), 1u8..), 1..6),
+    ) {
+        static SMALL: std::sync::LazyLock<Vec<u8>> = std::sync::LazyLock::new(small);
+        let mut bytes = SMALL.clone();
+        for (index, value) in changes {
+            let at = index.index(bytes.len());
+            bytes[at] ^= value;
+        }
+        proptest::prop_assert!(bytes == *SMALL || read_all(&bytes).is_err());
+    }
+
+    #[test]
+    fn changed_metadata_never_panics(which in 0usize..8, value in ".*") {
+        let mut changed = entries();
+        changed[which].value = Some(value);
+        let _ = Meta::from_key_values(std::path::Path::new("t"), &changed);
     }
 }

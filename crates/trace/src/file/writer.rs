@@ -12,6 +12,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 
 use super::meta::Meta;
 use super::schema::{ROW_GROUP_ROWS, properties, schema};
+use super::seal;
 use crate::{Op, ProcessInfo, Request, TraceError};
 
 /// Writes a trace file, row group by row group; memory: one row group, the file names and the processes.
@@ -56,7 +57,8 @@ impl TraceWriter {
         let mut name = path.file_name().unwrap_or_default().to_os_string();
         name.push(format!(".tmp{}", std::process::id()));
         let temporary = path.with_file_name(name);
-        let file = File::create(&temporary).map_err(|error| TraceError::io(path, error))?;
+        let options = File::options().read(true).write(true).create(true).truncate(true).open(&temporary);
+        let file = options.map_err(|error| TraceError::io(path, error))?;
         let parquet = SerializedFileWriter::new(BufWriter::new(file), schema(), Arc::new(properties()))
             .map_err(|error| TraceError::misuse(path, error.to_string()))?;
         Ok(TraceWriter {
@@ -88,7 +90,7 @@ impl TraceWriter {
         id
     }
 
-    /// Adds a row. Rows must come in order of their start.
+    /// Adds a row. Rows must come in order of their start; numbers beyond 2^63 - 1 are cut to it.
     pub fn push(&mut self, request: &Request) -> Result<(), TraceError> {
         if request.start_ns < self.last_start_ns {
             return Err(TraceError::misuse(&self.path, "requests must come in order of their start"));
@@ -117,8 +119,10 @@ impl TraceWriter {
             parquet.append_key_value_metadata(entry);
         }
         let io = |error| TraceError::io(&self.path, error);
+        parquet.write_all(&seal::BLANK).map_err(io)?;
         let buffered = parquet.into_inner().map_err(|error| self.failed(error))?;
         let file = buffered.into_inner().map_err(|error| io(error.into_error()))?;
+        seal::fill(&file).map_err(io)?;
         file.sync_all().map_err(io)?;
         let size_bytes = file.metadata().map_err(io)?.len();
         fs::rename(&self.temporary, &self.path).map_err(io)?;
@@ -164,11 +168,12 @@ impl TraceWriter {
         column::<ByteArrayType>(&mut group, rows, |row| self.files.names[row.file as usize].clone())?;
         column::<ByteArrayType>(&mut group, rows, |row| ops[row.op as usize].clone())?;
         column::<Int32Type>(&mut group, rows, |row| i32::from(row.flags.0))?;
-        column::<Int64Type>(&mut group, rows, |row| row.offset as i64)?;
-        column::<Int64Type>(&mut group, rows, |row| row.size as i64)?;
+        let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        column::<Int64Type>(&mut group, rows, |row| signed(row.offset))?;
+        column::<Int64Type>(&mut group, rows, |row| signed(row.size))?;
         column::<Int64Type>(&mut group, rows, |row| row.result)?;
-        column::<Int64Type>(&mut group, rows, |row| row.start_ns as i64)?;
-        column::<Int64Type>(&mut group, rows, |row| row.end_ns as i64)?;
+        column::<Int64Type>(&mut group, rows, |row| signed(row.start_ns))?;
+        column::<Int64Type>(&mut group, rows, |row| signed(row.end_ns))?;
         group.close()?;
         Ok(())
     }

@@ -44,7 +44,7 @@ pub struct Direction {
 impl Direction {
     fn add(&mut self, request: &Request, step: Step) {
         self.requests += 1;
-        self.bytes += request.bytes();
+        self.bytes = self.bytes.saturating_add(request.bytes());
         self.sizes.add(request.bytes());
         self.busy_s += (request.end_ns - request.start_ns) as f64 * 1e-9;
         match step {
@@ -235,10 +235,10 @@ impl Builder {
         file.extent_bytes = file.extent_bytes.max(request.offset.saturating_add(bytes));
         file.shared |= *file.first_process.get_or_insert(request.process) != request.process;
         if request.op == Op::Read {
-            file.read_bytes += bytes;
+            file.read_bytes = file.read_bytes.saturating_add(bytes);
             group.read.add(request, place.step);
         } else {
-            file.written_bytes += bytes;
+            file.written_bytes = file.written_bytes.saturating_add(bytes);
             group.write.add(request, place.step);
         }
     }

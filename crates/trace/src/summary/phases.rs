@@ -109,7 +109,7 @@ impl Phases {
         let class = &mut self.by_concurrency[index];
         class.phases += 1;
         class.requests += phase.requests;
-        class.bytes += phase.bytes;
+        class.bytes = class.bytes.saturating_add(phase.bytes);
         self.concurrency_of.push(index as u32);
         if self.first.len() < DETAILED_PHASES {
             self.first.push(phase);
@@ -162,7 +162,8 @@ impl PhaseTracker {
         };
         let phase = &mut self.open[number - self.first_open].phase;
         phase.requests += 1;
-        phase.bytes += visit.bytes;
+        // Only a damaged trace comes near 2^64.
+        phase.bytes = phase.bytes.saturating_add(visit.bytes);
         phase.end_ns = phase.end_ns.max(visit.end_ns);
         number as u32
     }

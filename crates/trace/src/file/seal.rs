@@ -1,0 +1,84 @@
+//! The seal: a checksum of the whole file, between the last row group and the footer, where Parquet readers do not look.
+//!
+//! Parquet's own parts have no checksum, and the library does not take damaged ones well; so damage is found first.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// What the seal starts with.
+const MAGIC: &[u8; 12] = b"stripewise\n\0";
+
+/// Bytes of the seal: the magic and a CRC-32, little-endian.
+const SEAL_BYTES: usize = 16;
+
+/// Bytes at the end of a Parquet file: length of the footer, `PAR1`.
+const TAIL_BYTES: u64 = 8;
+
+/// A seal before it is filled.
+pub(super) const BLANK: [u8; SEAL_BYTES] = {
+    let mut seal = [0; SEAL_BYTES];
+    let mut i = 0;
+    while i < MAGIC.len() {
+        seal[i] = MAGIC[i];
+        i += 1;
+    }
+    seal
+};
+
+/// What a file's seal says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Seal {
+    /// The file is as it was written.
+    Whole,
+    /// It is not.
+    Broken,
+    /// There is no seal where it should be.
+    None,
+}
+
+/// Computes the checksum and writes it into the blank seal.
+pub(super) fn fill(file: &File) -> io::Result<()> {
+    let at = position(file)?.ok_or_else(|| io::Error::other("the seal is not where it was written"))?;
+    let checksum_at = at + MAGIC.len() as u64;
+    file.write_all_at(&checksum(file, checksum_at)?.to_le_bytes(), checksum_at)
+}
+
+/// Compares the checksum with the file's content: reads all of it.
+pub(super) fn check(file: &File) -> io::Result<Seal> {
+    let Some(at) = position(file)? else { return Ok(Seal::None) };
+    let checksum_at = at + MAGIC.len() as u64;
+    let mut stored = [0; 4];
+    file.read_exact_at(&mut stored, checksum_at)?;
+    let same = u32::from_le_bytes(stored) == checksum(file, checksum_at)?;
+    Ok(if same { Seal::Whole } else { Seal::Broken })
+}
+
+/// Where the seal starts: just before the footer, whose length the last bytes tell.
+fn position(file: &File) -> io::Result<Option<u64>> {
+    let len = file.metadata()?.len();
+    let mut tail = [0; TAIL_BYTES as usize];
+    let Some(tail_at) = len.checked_sub(TAIL_BYTES) else { return Ok(None) };
+    file.read_exact_at(&mut tail, tail_at)?;
+    let footer = u32::from_le_bytes(tail[..4].try_into().expect("4 bytes"));
+    let Some(at) = tail_at.checked_sub(u64::from(footer) + SEAL_BYTES as u64) else { return Ok(None) };
+    let mut magic = [0; MAGIC.len()];
+    file.read_exact_at(&mut magic, at)?;
+    Ok((&magic == MAGIC).then_some(at))
+}
+
+/// The checksum of everything but the four bytes where it stands.
+fn checksum(file: &File, checksum_at: u64) -> io::Result<u32> {
+    let mut hasher = crc32fast::Hasher::new();
+    let mut buffer = vec![0; 1 << 20];
+    for (start, end) in [(0, checksum_at), (checksum_at + 4, file.metadata()?.len())] {
+        let mut position = start;
+        while position < end {
+            let part = &mut buffer[..((end - position).min(1 << 20)) as usize];
+            file.read_exact_at(part, position)?;
+            hasher.update(part);
+            position += part.len() as u64;
+        }
+    }
+    Ok(hasher.finalize())
+}
