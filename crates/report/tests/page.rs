@@ -77,6 +77,31 @@ fn the_page_needs_nothing_else() {
 }
 
 #[test]
+fn several_items_are_linked() {
+    let directory = TempDir::new().unwrap();
+    let activities = [Sample::default().activity(directory.path())];
+    let views = ["a.toml", "b.toml"].map(|name| PlanView::new(name, plan(), &activities));
+    let mut results = results();
+    results.workloads[1].plan = Some("plans/b.toml".into());
+    results.workloads[0].plan = Some("gone.toml".into());
+    let html = render(&report(&activities, &views, Some(&results)));
+    let document = parse(&html);
+    let links: Vec<(String, &str)> =
+        elements(&document, "a").map(|node| (text(node), node.attribute("href").unwrap())).collect();
+    for (name, target) in [
+        ("a.toml", "#plan-0"),
+        ("b.toml", "#plan-1"),
+        ("plans/b.toml", "#plan-1"),
+        ("ior write 64K", "#workload-1"),
+    ] {
+        assert!(links.contains(&(name.to_owned(), target)), "{name} in {links:?}");
+        assert!(document.descendants().any(|node| node.attribute("id") == Some(&target[1..])));
+    }
+    assert!(!links.iter().any(|(name, _)| name == "gone.toml" || name == "sample.trace"));
+    assert_eq!(html.matches("<p class=\"caption\">Storage").count(), 1, "the same storage once");
+}
+
+#[test]
 fn parts_without_input_say_how_to_get_them() {
     let empty = report(&[], &[], None);
     let html = render(&empty);

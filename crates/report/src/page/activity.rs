@@ -5,6 +5,7 @@ use stripewise_trace::summary::Group;
 use super::group::{order_of_access, sharing};
 use super::outcome::fact;
 use super::table::{Column, table, whole};
+use super::{anchor, contents};
 use crate::activity::Activity;
 use crate::density::COLUMNS;
 use crate::draw::{self, Plot};
@@ -17,8 +18,15 @@ const GROUPS_LISTED: usize = 200;
 /// Columns of the chart of bytes per rank; more ranks share columns.
 const LANE_COLUMNS: usize = 240;
 
-pub fn section(h: &mut Html, activity: &Activity) {
-    h.element("div", &[("class", "card")], |h| {
+pub fn section(h: &mut Html, activities: &[Activity]) {
+    contents(h, "trace", activities.iter().map(|activity| activity.name.as_str()));
+    for (index, activity) in activities.iter().enumerate() {
+        trace(h, activity, index);
+    }
+}
+
+fn trace(h: &mut Html, activity: &Activity, index: usize) {
+    h.element("div", &[("class", "card"), ("id", &anchor("trace", index))], |h| {
         h.element("h3", &[], |h| {
             h.text("Trace ");
             h.leaf("code", &[], &activity.name);

@@ -6,6 +6,7 @@ use super::bars::Bars;
 use super::candidates;
 use super::outcome::fact;
 use super::regions::layouts;
+use super::{anchor, contents};
 use crate::html::Html;
 use crate::results::Candidate;
 use crate::{NativeCommands, PlanView, RuleDetails, units};
@@ -13,22 +14,29 @@ use crate::{NativeCommands, PlanView, RuleDetails, units};
 /// Kinds of candidates that are drawn as bars.
 const KINDS_DRAWN: usize = 14;
 
-pub fn section(h: &mut Html, view: &PlanView) {
+pub fn section(h: &mut Html, views: &[PlanView]) {
+    contents(h, "plan", views.iter().map(|view| view.name.as_str()));
+    for (index, view) in views.iter().enumerate() {
+        let before = index.checked_sub(1).map(|before| &views[before]);
+        let is_new = before.is_none_or(|before| before.plan.cluster != view.plan.cluster);
+        plan(h, view, index, is_new);
+    }
+}
+
+fn plan(h: &mut Html, view: &PlanView, index: usize, with_storage: bool) {
     let plan = &view.plan;
-    h.element("div", &[("class", "card")], |h| {
+    h.element("div", &[("class", "card"), ("id", &anchor("plan", index))], |h| {
         h.element("h3", &[], |h| {
             h.text("Plan ");
             h.leaf("code", &[], &view.name);
         });
-        h.element("p", &[], |h| {
-            h.text(&format!("Scheme asked for: {}. ", plan.scheme));
-            h.text(&units::counted(
-                plan.rules.len() as u64,
-                "pattern of file names.",
-                "patterns of file names.",
-            ));
-        });
-        super::cluster::tiers(h, &plan.cluster);
+        let rules = plan.rules.len() as u64;
+        let patterns = units::counted(rules, "pattern of file names", "patterns of file names");
+        let storage = if with_storage { "" } else { " The storage is that of the plan before." };
+        h.leaf("p", &[], &format!("Scheme asked for: {}. {patterns}.{storage}", plan.scheme));
+        if with_storage {
+            super::cluster::tiers(h, &plan.cluster);
+        }
     });
     for (index, rule) in plan.rules.iter().enumerate() {
         card(h, view, index, rule);

@@ -109,9 +109,26 @@ fn absent(h: &mut Html, part: &MissingPart) {
 
 fn content(h: &mut Html, report: &Report<'_>, id: &str) {
     match id {
-        "outcome" => report.results.iter().for_each(|results| outcome::section(h, results)),
-        "layouts" => report.plans.iter().for_each(|view| layouts::section(h, view)),
-        "activity" => report.activities.iter().for_each(|activity| activity::section(h, activity)),
+        "outcome" => report.results.iter().for_each(|results| outcome::section(h, report, results)),
+        "layouts" => layouts::section(h, report.plans),
+        "activity" => activity::section(h, report.activities),
         _ => origin::section(h, report),
     }
+}
+
+/// Links to the items of a part, where there are several; their anchors are those of [`anchor`].
+fn contents<'a>(h: &mut Html, kind: &str, names: impl ExactSizeIterator<Item = &'a str>) {
+    if names.len() < 2 {
+        return;
+    }
+    h.element("nav", &[("class", "contents"), ("aria-label", kind)], |h| {
+        for (index, name) in names.enumerate() {
+            h.leaf("a", &[("href", &format!("#{}", anchor(kind, index)))], name);
+        }
+    });
+}
+
+/// The anchor of the item with this index.
+fn anchor(kind: &str, index: usize) -> String {
+    format!("{kind}-{index}")
 }

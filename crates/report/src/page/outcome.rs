@@ -1,13 +1,15 @@
 //! Predicted against measured: the overview of all workloads, and each with its candidates.
 
+use super::anchor;
 use super::bars::Bars;
 use super::candidates::{self, verified};
 use super::table::{Column, amount, table};
+use crate::Report;
 use crate::html::Html;
 use crate::results::{Candidate, Results, Workload};
 use crate::units;
 
-pub fn section(h: &mut Html, results: &Results) {
+pub fn section(h: &mut Html, report: &Report<'_>, results: &Results) {
     if results.workloads.is_empty() {
         h.leaf("p", &[("class", "absent")], "The results file has no workload: nothing was measured.");
         return;
@@ -15,8 +17,8 @@ pub fn section(h: &mut Html, results: &Results) {
     if results.workloads.len() > 1 {
         overview(h, results);
     }
-    for workload in &results.workloads {
-        card(h, workload);
+    for (index, workload) in results.workloads.iter().enumerate() {
+        card(h, report, workload, index);
     }
 }
 
@@ -35,18 +37,19 @@ fn overview(h: &mut Html, results: &Results) {
     h.element("div", &[("class", "card")], |h| {
         h.leaf("h3", &[], "All workloads");
         table(h, "Median wall-clock time of the runs of each workload.", &columns, |h| {
-            for workload in &results.workloads {
-                h.element("tr", &[], |h| overview_row(h, workload));
+            for (index, workload) in results.workloads.iter().enumerate() {
+                h.element("tr", &[], |h| overview_row(h, workload, index));
             }
         });
     });
 }
 
-fn overview_row(h: &mut Html, workload: &Workload) {
+fn overview_row(h: &mut Html, workload: &Workload, index: usize) {
     let present = workload.candidate(&workload.present);
     let choice = workload.candidate(&workload.choice);
     let clock = bars(workload).clock();
-    h.leaf("th", &[("scope", "row")], &workload.name);
+    let target = format!("#{}", anchor("workload", index));
+    h.element("th", &[("scope", "row")], |h| h.leaf("a", &[("href", &target)], &workload.name));
     h.leaf("td", &[], &workload.present);
     amount(h, present.and_then(Candidate::median_s), |s| clock.print(s));
     h.leaf("td", &[], &workload.choice);
@@ -69,8 +72,8 @@ fn against_best(workload: &Workload) -> String {
     }
 }
 
-fn card(h: &mut Html, workload: &Workload) {
-    h.element("div", &[("class", "card")], |h| {
+fn card(h: &mut Html, report: &Report<'_>, workload: &Workload, index: usize) {
+    h.element("div", &[("class", "card"), ("id", &anchor("workload", index))], |h| {
         h.leaf("h3", &[], &workload.name);
         h.leaf("p", &[], &workload.description);
         verdict(h, workload);
@@ -81,12 +84,26 @@ fn card(h: &mut Html, workload: &Workload) {
             fact(h, "Command", |h| h.leaf("code", &[], &workload.command));
             fact(h, "Processes", |h| h.text(&units::count(workload.processes.into())));
             fact(h, "Bytes per run", |h| h.text(&units::bytes(workload.bytes)));
+            let plans: Vec<&str> = report.plans.iter().map(|view| view.name.as_str()).collect();
+            let traces: Vec<&str> = report.activities.iter().map(|trace| trace.name.as_str()).collect();
+            linked(h, "Plan", workload.plan.as_deref(), "plan", &plans);
+            linked(h, "Trace", workload.trace.as_deref(), "trace", &traces);
             let complete = workload.trace_incomplete.as_deref();
             fact(h, "Trace planned from", |h| {
                 let (class, text) = complete.map_or(("", "complete"), |why| ("bad", why));
                 h.leaf("span", &[("class", class)], text);
             });
         });
+    });
+}
+
+/// A file that the workload names, linked to where the page shows it.
+fn linked(h: &mut Html, name: &str, path: Option<&str>, kind: &str, shown: &[&str]) {
+    let Some(path) = path else { return };
+    let file = path.rsplit('/').next().unwrap_or(path);
+    fact(h, name, |h| match shown.iter().position(|name| *name == file) {
+        Some(index) => h.leaf("a", &[("href", &format!("#{}", anchor(kind, index)))], path),
+        None => h.leaf("code", &[], path),
     });
 }
 

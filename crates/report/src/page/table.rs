@@ -26,7 +26,7 @@ pub fn table(h: &mut Html, caption: &str, columns: &[Column<'_>], rows: impl FnO
     h.leaf("p", &[("class", "caption")], caption);
     let region = [("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", caption)];
     h.element("div", &region, |h| {
-        h.element("table", &[("class", "sortable"), ("aria-label", caption)], |h| {
+        h.element("table", &[("class", "sortable")], |h| {
             h.element("thead", &[], |h| {
                 h.element("tr", &[], |h| {
                     for column in columns {
