@@ -130,6 +130,7 @@ pub fn measure(
         buffer: Buffer::new(largest),
         random: Random(0xca11_b0a7),
         samples: vec![Vec::new(); KINDS.len() * options.sizes.len()],
+        requests: vec![0; KINDS.len() * options.sizes.len()],
     };
     bench.run(options, progress).map_err(|errno| {
         CalibrateError::new(subject.path.display(), format!("a request to the test file failed: {errno}"))
@@ -167,6 +168,8 @@ struct Bench<'a> {
     random: Random,
     /// Seconds per request, by kind, then size.
     samples: Vec<Vec<f64>>,
+    /// How many were measured.
+    requests: Vec<u64>,
 }
 
 impl Bench<'_> {
@@ -228,6 +231,7 @@ impl Bench<'_> {
             self.request(series.op, offset, series.size)?;
             let ended_ns = self.sys.now_ns();
             self.samples[series.point].push((ended_ns - began_ns) as f64 / 1e9);
+            self.requests[series.point] += 1;
             if ended_ns >= series.until_ns {
                 break;
             }
@@ -249,6 +253,7 @@ impl Bench<'_> {
         }
         if done > 0 {
             self.samples[series.point].push((ended_ns - began_ns) as f64 / 1e9 / f64::from(done));
+            self.requests[series.point] += u64::from(done);
         }
         Ok(())
     }
@@ -267,15 +272,18 @@ impl Bench<'_> {
     }
 
     fn report(&mut self, options: &Options) -> Vec<KindReport> {
-        let mut samples = std::mem::take(&mut self.samples).into_iter();
-        let (mode, constant) = (self.file.mode, self.server.is_some());
-        let sum_up = if constant { summarize_constant } else { summarize };
-        let mut kind = |&(op, access): &(Op, Access)| {
-            let summaries: Vec<_> =
-                options.sizes.iter().map(|&size| (size, sum_up(samples.next().unwrap_or_default()))).collect();
-            KindReport::new(op, access, mode, &summaries)
-        };
-        KINDS.iter().map(&mut kind).collect()
+        let samples = std::mem::take(&mut self.samples).into_iter();
+        let sum_up = if self.server.is_some() { summarize_constant } else { summarize };
+        let summaries: Vec<_> = options
+            .sizes
+            .iter()
+            .cycle()
+            .zip(&self.requests)
+            .zip(samples)
+            .map(|((&size, &requests), samples)| (size, requests, sum_up(samples)))
+            .collect();
+        let kinds = KINDS.iter().zip(summaries.chunks(options.sizes.len()));
+        kinds.map(|(&(op, access), points)| KindReport::new(op, access, self.file.mode, points)).collect()
     }
 }
 
@@ -340,8 +348,8 @@ impl Offsets {
     }
 
     fn next(&mut self) -> Option<u64> {
-        let slot = self.order.get(self.next).map(|&slot| slot as u64);
+        let slot = *self.order.get(self.next)?;
         self.next += 1;
-        slot
+        Some(slot as u64)
     }
 }

@@ -14,7 +14,8 @@ mod testfile;
 
 pub use device::{Options, Subject, measure};
 pub use fit::{Line, fit_line};
-pub use profile::{combine, method, network_profile};
+pub use network::NetworkReport;
+pub use profile::{Measured, combine, method, network_profile, stragglers};
 pub use report::{IoMode, KindReport, PointReport, ServerReport};
 pub use stats::Summary;
 

@@ -121,11 +121,15 @@ fn send(stream: &mut TcpStream, buffer: &[u8], bytes: u64) -> std::io::Result<()
 }
 
 /// Measures against a server: `establish` from connections one after the other, `t` as the slope of the time of an
-/// exchange over its bytes.
+/// exchange over its bytes. `progress` is called with the part that is done (0 to 1) and what is measured now.
 ///
 /// # Errors
 /// A host that cannot be reached, or that does not serve this.
-pub fn measure(server: &str, options: &Options) -> Result<NetworkReport, CalibrateError> {
+pub fn measure(
+    server: &str,
+    options: &Options,
+    progress: &mut dyn FnMut(f64, &str),
+) -> Result<NetworkReport, CalibrateError> {
     let fail = |error: std::io::Error| {
         let problem = match error.kind() {
             ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset => "does not speak this protocol".to_owned(),
@@ -135,10 +139,16 @@ pub fn measure(server: &str, options: &Options) -> Result<NetworkReport, Calibra
     };
     let address = server.to_socket_addrs().map_err(fail)?.next();
     let address = address.ok_or_else(|| CalibrateError::new(server, "has no address"))?;
-    run(server, address, options).map_err(fail)
+    run(server, address, options, progress).map_err(fail)
 }
 
-fn run(server: &str, address: SocketAddr, options: &Options) -> std::io::Result<NetworkReport> {
+fn run(
+    server: &str,
+    address: SocketAddr,
+    options: &Options,
+    progress: &mut dyn FnMut(f64, &str),
+) -> std::io::Result<NetworkReport> {
+    progress(0.0, "connections");
     let mut connects_s = Vec::new();
     let until = Instant::now() + Duration::from_secs_f64(options.seconds_per_point);
     while (connects_s.len() as u64) < options.repeats && (connects_s.len() < 2 || Instant::now() < until) {
@@ -149,8 +159,8 @@ fn run(server: &str, address: SocketAddr, options: &Options) -> std::io::Result<
     }
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     prepare(&stream)?;
-    let sent = exchanges(&mut stream, 0, options)?;
-    let received = exchanges(&mut stream, 1, options)?;
+    let sent = exchanges(&mut stream, 0, options, &mut |part| progress(0.05 + part * 0.45, "sending"))?;
+    let received = exchanges(&mut stream, 1, options, &mut |part| progress(0.5 + part / 2.0, "receiving"))?;
     let means = |points: &[(u64, Summary)]| -> Vec<(u64, f64)> {
         points.iter().map(|&(bytes, summary)| (bytes, summary.mean_s)).collect()
     };
@@ -169,6 +179,7 @@ fn exchanges(
     stream: &mut TcpStream,
     direction: u64,
     options: &Options,
+    progress: &mut dyn FnMut(f64),
 ) -> std::io::Result<Vec<(u64, Summary)>> {
     let mut buffer = vec![0; 1 << 16];
     let mut points = Vec::new();
@@ -190,6 +201,7 @@ fn exchanges(
             times_s.push(began.elapsed().as_secs_f64());
         }
         points.push((bytes, summarize(times_s)));
+        progress(points.len() as f64 / options.sizes.len() as f64);
     }
     Ok(points)
 }

@@ -69,6 +69,38 @@ pub fn network_profile(report: &NetworkReport) -> MeasuredNetwork {
     }
 }
 
+/// Servers that differ from the average of their class by more than this are named.
+const STRAGGLER: f64 = 0.2;
+
+/// One line for each server and kind of access that stands out from its class.
+pub fn stragglers(reports: &[ServerReport]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for report in reports {
+        let class: Vec<&ServerReport> = reports.iter().filter(|other| other.class == report.class).collect();
+        for (index, kind) in report.kinds.iter().enumerate() {
+            let mean_s = |kind: &KindReport| {
+                kind.points.iter().map(|point| point.summary.mean_s.ln()).sum::<f64>()
+                    / kind.points.len() as f64
+            };
+            let all = class.iter().map(|report| mean_s(&report.kinds[index])).sum::<f64>() / class.len() as f64;
+            let ratio = (mean_s(kind) - all).exp();
+            if (ratio - 1.0).abs() > STRAGGLER {
+                let (slower, part) =
+                    if ratio > 1.0 { ("slower", ratio - 1.0) } else { ("faster", 1.0 - ratio) };
+                lines.push(format!(
+                    "{}: {:?} {:?} is {:.0} % {slower} than the average of class {}; a tier should have equal servers",
+                    report.target,
+                    kind.op,
+                    kind.access,
+                    part * 100.0,
+                    report.class
+                ));
+            }
+        }
+    }
+    lines
+}
+
 /// One line for people: how it was measured.
 pub fn method(options: &Options, reports: &[ServerReport]) -> String {
     let text = stripewise_cluster::size::format;
@@ -76,6 +108,9 @@ pub fn method(options: &Options, reports: &[ServerReport]) -> String {
         (Some(&first), Some(&last)) => format!("{} to {}", text(first), text(last)),
         _ => "none".to_owned(),
     };
+    if reports.is_empty() {
+        return "network only".to_owned();
+    }
     let mut modes: Vec<&str> = reports.iter().map(|report| report.mode.describe()).collect();
     modes.sort_unstable();
     modes.dedup();

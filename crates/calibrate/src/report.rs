@@ -67,6 +67,8 @@ pub struct KindReport {
 pub struct PointReport {
     /// Bytes of a request.
     pub bytes: u64,
+    /// Requests that were measured: each is a sample, on emulated servers a series is.
+    pub requests: u64,
     /// The measurements.
     #[serde(flatten)]
     pub summary: Summary,
@@ -82,19 +84,25 @@ const OUTLIER_TIME_MAX: f64 = 0.05;
 const SAMPLES_MIN: u64 = 5;
 
 impl KindReport {
-    /// Fits the line through the averages of `(bytes, measurements)`.
-    pub(crate) fn new(op: Op, access: Access, mode: IoMode, summaries: &[(u64, Summary)]) -> Self {
+    /// Fits the line through the averages of `(bytes, requests, measurements)`.
+    pub(crate) fn new(op: Op, access: Access, mode: IoMode, summaries: &[(u64, u64, Summary)]) -> Self {
         let means: Vec<(u64, f64)> =
-            summaries.iter().map(|&(bytes, summary)| (bytes, summary.mean_s)).collect();
+            summaries.iter().map(|&(bytes, _, summary)| (bytes, summary.mean_s)).collect();
         let line = crate::fit::fit_line(&means);
-        let point = |&(bytes, summary): &(u64, Summary)| PointReport {
+        let point = |&(bytes, requests, summary): &(u64, u64, Summary)| PointReport {
             bytes,
+            requests,
             summary,
             residual: line.residual(bytes, summary.mean_s),
         };
         let points: Vec<PointReport> = summaries.iter().map(point).collect();
         let warnings = warnings(&line, mode, &points);
         Self { op, access, line, points, warnings }
+    }
+
+    /// Requests measured.
+    pub fn requests(&self) -> u64 {
+        self.points.iter().map(|point| point.requests).sum()
     }
 
     /// Measurements used.
@@ -154,23 +162,27 @@ mod tests {
     #[test]
     fn a_clean_line_has_no_warnings() {
         let points: Vec<_> =
-            (12..=22).map(|shift| (1 << shift, summary(1e-4 + f64::from(1 << shift) * 1e-8))).collect();
+            (12..=22).map(|shift| (1 << shift, 100, summary(1e-4 + f64::from(1 << shift) * 1e-8))).collect();
         let report = KindReport::new(Op::Read, Access::Random, IoMode::Direct, &points);
         assert!(report.warnings.is_empty(), "{:?}", report.warnings);
-        assert_eq!((report.samples(), report.outliers()), (1100, 0));
+        assert_eq!((report.samples(), report.requests(), report.outliers()), (1100, 1100, 0));
     }
 
     #[test]
     fn what_does_not_fit_is_said() {
         let throttled: Vec<_> = (12..=22)
-            .map(|shift| (1 << shift, summary((1.0f64 / 120.0).max(f64::from(1 << shift) / 60e6))))
+            .map(|shift| (1 << shift, 100, summary((1.0f64 / 120.0).max(f64::from(1 << shift) / 60e6))))
             .collect();
         let report = KindReport::new(Op::Read, Access::Random, IoMode::Direct, &throttled);
         assert!(report.warnings[0].contains("does not fit"), "{:?}", report.warnings);
         let mut few = summary(1.0);
         (few.samples, few.outliers, few.outlier_time) = (2, 3, 0.5);
-        let report =
-            KindReport::new(Op::Read, Access::Random, IoMode::Direct, &[(4096, few), (8192, summary(0.5))]);
+        let report = KindReport::new(
+            Op::Read,
+            Access::Random,
+            IoMode::Direct,
+            &[(4096, 5, few), (8192, 100, summary(0.5))],
+        );
         let all = report.warnings.join("\n");
         for word in ["negative", "outliers among requests of 4K", "only 2"] {
             assert!(all.contains(word), "{all}");

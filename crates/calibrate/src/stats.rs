@@ -16,7 +16,7 @@ pub struct Summary {
     /// Measurements used.
     pub samples: u64,
     /// Measurements set aside: farther from the median than 8 robust standard deviations (1.4826 · the median distance
-    /// from the median), and than 2 % of it. On emulated servers, whose times are constant: more than 2 % longer than
+    /// from the median), and than half of it. On emulated servers, whose times are constant: more than 2 % longer than
     /// the shortest, because the measuring thread woke up late.
     pub outliers: u64,
     /// Part of the measured time that the outliers took, 0 to 1.
@@ -25,8 +25,10 @@ pub struct Summary {
 
 /// Robust standard deviations from the median that are still no outlier.
 const OUTLIER_DEVIATIONS: f64 = 8.0;
-/// Relative distance from the median that is never an outlier: clocks and wake-ups are not better.
-const OUTLIER_RELATIVE: f64 = 0.02;
+/// Relative distance from the median that is never an outlier of a device: they jitter.
+const OUTLIER_RELATIVE: f64 = 0.5;
+/// Relative distance from the shortest that is an outlier where nothing jitters but the clock.
+const LATE_RELATIVE: f64 = 0.02;
 
 /// Sums up measurements; all 0 when there are none.
 pub(crate) fn summarize(samples_s: Vec<f64>) -> Summary {
@@ -42,7 +44,7 @@ pub(crate) fn summarize(samples_s: Vec<f64>) -> Summary {
 /// Sums up measurements of something that always takes the same time, where only the measuring is late now and then: what
 /// is more than 2 % longer than the shortest is set aside.
 pub(crate) fn summarize_constant(samples_s: Vec<f64>) -> Summary {
-    summarize_around(samples_s, |sorted| (sorted[0], OUTLIER_RELATIVE * sorted[0]))
+    summarize_around(samples_s, |sorted| (sorted[0], LATE_RELATIVE * sorted[0]))
 }
 
 /// `center` gives, for the sorted samples, what they lie around and how far from it they may be.

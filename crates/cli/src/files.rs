@@ -1,5 +1,6 @@
-//! Reading the files that several commands take.
+//! Reading and writing the files that several commands take.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -23,6 +24,42 @@ pub fn cluster(path: &Path, profile: Option<&Path>) -> anyhow::Result<(Cluster, 
     Ok((cluster, profile_path))
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
+/// A text file.
+///
+/// # Errors
+/// Names the file.
+pub fn read(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
+}
+
+/// Writes a text beside `path` and renames it there: whole or not at all.
+///
+/// # Errors
+/// The file system's, naming the file; then nothing is at `path` but what was there before.
+pub fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
+    let written = || -> std::io::Result<()> {
+        let mut file = tempfile::Builder::new().prefix(".stripewise").tempfile_in(directory(path))?;
+        file.write_all(text.as_bytes())?;
+        set_mode(file.as_file())?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
+    };
+    written().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Temporary files are private; a result is for everybody the umask lets read.
+fn set_mode(file: &std::fs::File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let umask = rustix::process::umask(rustix::fs::Mode::empty());
+    rustix::process::umask(umask);
+    file.set_permissions(std::fs::Permissions::from_mode(0o666 & !umask.as_raw_mode()))
+}
+
+/// The directory that `path` is in.
+pub fn directory(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }

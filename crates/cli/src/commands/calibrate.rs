@@ -1,11 +1,180 @@
-//! `stripewise calibrate`.
+//! `stripewise calibrate`: measures servers and network, and writes profile.toml.
 
+mod args;
+mod json;
+mod table;
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
-/// (in work)
-#[derive(clap::Args)]
-pub struct Args {}
+use anyhow::{Context, ensure};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use stripewise_calibrate::{Measured, NetworkReport, Options, ServerReport, Subject, combine, network};
+use stripewise_cluster::{Cluster, Profile};
+use stripewise_sys::{Real, Sys, SysRef};
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("calibrate: not built yet")
+pub use args::Args;
+
+use crate::files;
+
+/// Everything that is printed.
+struct Calibrated {
+    servers: Vec<ServerReport>,
+    network: Option<NetworkReport>,
+    profile: Profile,
+    /// Where the profile went.
+    output: PathBuf,
+}
+
+/// Measures, writes the profile, and prints what was found.
+///
+/// # Errors
+/// Files that cannot be read or are wrong, a server or host that cannot be measured, an output that is no profile.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if let Some(address) = &args.serve {
+        return serve(address);
+    }
+    let calibrated = calibrate(&args)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&json::report(&calibrated))?);
+    } else {
+        print!("{}", table::report(&calibrated, args.points));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn serve(address: &str) -> anyhow::Result<ExitCode> {
+    let address = if address.contains(':') { address.to_owned() } else { format!("0.0.0.0:{address}") };
+    network::serve(&address, |address| {
+        println!(
+            "serving on {address}; measure from another host with `stripewise calibrate --network HOST:{}`, stop with Ctrl-C",
+            address.port()
+        );
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn calibrate(args: &Args) -> anyhow::Result<Calibrated> {
+    let options = args.options()?;
+    let output = args.output();
+    let cluster = match args.only_network {
+        true => None,
+        false => Some(Cluster::parse_uncalibrated(
+            &files::read(&args.cluster)?,
+            &args.cluster.display().to_string(),
+        )?),
+    };
+    let before = profile_before(&output, args)?;
+    let mut servers = Vec::new();
+    if let Some(cluster) = &cluster {
+        let chosen = chosen_servers(cluster, args)?;
+        servers = measure_servers(cluster, &chosen, &options, args.quiet)?;
+    }
+    let network =
+        args.network.as_ref().map(|server| measure_network(server, &options, args.quiet)).transpose()?;
+    let measured = Measured {
+        before,
+        date: stripewise_report::units::utc(Real.wall_ns() / 1_000_000_000),
+        method: stripewise_calibrate::method(&options, &servers),
+        network: network.as_ref().map(stripewise_calibrate::network_profile),
+        classes: combine(&servers),
+    };
+    let profile = Profile::from(measured);
+    files::write_whole(&output, &profile.to_toml())?;
+    Ok(Calibrated { servers, network, profile, output })
+}
+
+/// What stays of the profile that is there: all of it when only a part is measured.
+fn profile_before(output: &Path, args: &Args) -> anyhow::Result<Profile> {
+    let directory = files::directory(output);
+    ensure!(directory.is_dir(), "cannot write {}: {} is no directory", output.display(), directory.display());
+    if args.force || !output.try_exists().with_context(|| format!("cannot look at {}", output.display()))? {
+        return Ok(Profile::default());
+    }
+    let before = Profile::parse(&files::read(output)?, &output.display().to_string());
+    let before = before.context("the output exists and is no profile; name another with -o, or use --force")?;
+    let part = args.only_network || !args.tier.is_empty();
+    Ok(if part { before } else { Profile { network: before.network, ..Profile::default() } })
+}
+
+/// The targets to measure: one of each class, or all.
+fn chosen_servers(cluster: &Cluster, args: &Args) -> anyhow::Result<Vec<u32>> {
+    for name in &args.tier {
+        let known: Vec<&str> = cluster.tiers.iter().map(|tier| tier.name.as_str()).collect();
+        ensure!(known.contains(&name.as_str()), "there is no tier {name:?}; there are {}", known.join(", "));
+    }
+    let mut classes = Vec::new();
+    let mut chosen = Vec::new();
+    for (index, tier) in cluster.tiers.iter().enumerate() {
+        let wanted = args.tier.is_empty() || args.tier.contains(&tier.name);
+        if wanted && args.all_servers {
+            chosen.extend(cluster.targets_of(index));
+        } else if wanted && !classes.contains(&&tier.class) {
+            classes.push(&tier.class);
+            chosen.extend(cluster.targets_of(index).take(1));
+        }
+    }
+    Ok(chosen)
+}
+
+fn measure_servers(
+    cluster: &Cluster,
+    chosen: &[u32],
+    options: &Options,
+    quiet: bool,
+) -> anyhow::Result<Vec<ServerReport>> {
+    let (sys, targets): (SysRef, _) = (Arc::new(Real), cluster.targets());
+    let mut reports = Vec::new();
+    for &index in chosen {
+        let target = &targets[index as usize];
+        let subject = Subject {
+            target: &target.name,
+            class: &cluster.tiers[target.tier].class,
+            path: &target.path,
+            emulation: cluster.emulation_of(index),
+        };
+        let progress = Progress::new(&target.name, quiet);
+        let report =
+            stripewise_calibrate::measure(&sys, subject, options, &mut |part, now| progress.show(part, now));
+        progress.bar.finish_and_clear();
+        reports.push(report?);
+    }
+    Ok(reports)
+}
+
+fn measure_network(server: &str, options: &Options, quiet: bool) -> anyhow::Result<NetworkReport> {
+    let progress = Progress::new(server, quiet);
+    let report = network::measure(server, options, &mut |part, now| progress.show(part, now));
+    progress.bar.finish_and_clear();
+    Ok(report?)
+}
+
+/// A bar on a terminal, a line elsewhere, nothing when quiet.
+struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    const STEPS: u64 = 1000;
+
+    fn new(what: &str, quiet: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        if !quiet && !terminal {
+            eprintln!("measuring {what}");
+        }
+        let shown = terminal && !quiet;
+        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(Self::STEPS), target).with_prefix(what.to_owned());
+        if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:40}] {percent:>3} % {eta:>4}  {msg}") {
+            bar.set_style(style);
+        }
+        Self { bar }
+    }
+
+    fn show(&self, part: f64, now: &str) {
+        self.bar.set_position((part * Self::STEPS as f64) as u64);
+        self.bar.set_message(now.to_owned());
+    }
 }

@@ -18,6 +18,8 @@ use stripewise_trace::{Summary, Trace};
 
 pub use args::Args;
 
+use crate::files;
+
 /// Everything that is printed.
 struct Planned {
     trace: Trace,
@@ -37,7 +39,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     output::check(&args.output, args.force)?;
     let planned = make(&args)?;
     let text = to_plan(&planned.decisions, &planned.cluster, &planned.options).to_toml();
-    output::write(&args.output, &text)?;
+    files::write_whole(&args.output, &text)?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&json::report(&planned, &args))?);
     } else {

@@ -1,10 +1,11 @@
-//! The plan file: written whole or not at all, and never over something else.
+//! The plan file is never written over something else.
 
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
 use stripewise_cluster::Plan;
+
+use crate::files::directory;
 
 /// Before any work: whether the plan may be written to `path`.
 ///
@@ -29,35 +30,4 @@ pub fn check(path: &Path, force: bool) -> anyhow::Result<()> {
         path.display()
     );
     Ok(())
-}
-
-/// Writes the plan beside `path` and renames it there.
-///
-/// # Errors
-/// The file system's; then nothing is at `path` but what was there before.
-pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    let written = || -> std::io::Result<()> {
-        let mut file = tempfile::Builder::new().prefix(".plan").tempfile_in(directory(path))?;
-        file.write_all(text.as_bytes())?;
-        set_mode(file.as_file())?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        Ok(())
-    };
-    written().with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Temporary files are private; a plan is for everybody the umask lets read.
-fn set_mode(file: &std::fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let umask = rustix::process::umask(rustix::fs::Mode::empty());
-    rustix::process::umask(umask);
-    file.set_permissions(std::fs::Permissions::from_mode(0o666 & !umask.as_raw_mode()))
-}
-
-fn directory(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
 }
