@@ -6,8 +6,16 @@ const EXCLUDED_DIRS: [&[u8]; 13] = [
     b"/sbin/", b"/boot/", b"/snap/",
 ];
 
-/// Parts of paths of installed software.
-const EXCLUDED_PARTS: [&[u8]; 4] = [b"/__pycache__/", b"/site-packages/", b"/dist-packages/", b"/lib/python"];
+/// Parts of paths of installed software, and of what MPI libraries keep of a running job.
+const EXCLUDED_PARTS: [&[u8]; 7] = [
+    b"/__pycache__/",
+    b"/site-packages/",
+    b"/dist-packages/",
+    b"/lib/python",
+    b"/ompi.",
+    b"/openmpi-sessions-",
+    b"/pmix-",
+];
 
 /// Ends of paths of software.
 const EXCLUDED_ENDS: [&[u8]; 3] = [b".so", b".pyc", b".pyo"];
@@ -116,6 +124,7 @@ mod tests {
             "/opt/lib/libm.so.6",
             "/home/u/a/__pycache__/x.pyc",
             "/home/u/.venv/lib/python3.11/os.py",
+            "/tmp/ompi.host.0/pid.7/contact.txt",
             "/data/t.spool/n-1-2.log",
         ] {
             assert!(!filter.wants(path.as_bytes()), "{path}");

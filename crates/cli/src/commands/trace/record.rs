@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use stripewise_recorder::{ENV_DIR, ENV_EXCLUDE, ENV_LIMIT, ENV_ONLY, TEXT_BYTES};
@@ -12,6 +12,9 @@ use stripewise_trace::Meta;
 use super::args::Args;
 use super::{merge_spool, print_summary};
 use crate::trace_launch;
+
+/// How long processes may go on after the command has ended.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Groups of files that are shown after a run.
 const GROUPS_SHOWN: usize = 10;
@@ -29,19 +32,20 @@ pub fn run(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {
         .env(ENV_EXCLUDE, patterns(&args.exclude)?)
         .env(ENV_LIMIT, args.limit.to_string());
     let start = Instant::now();
-    let status = trace_launch::run(&mut command)?;
+    let status = trace_launch::run(&mut command).inspect_err(|_| spool.remove_if_empty())?;
     let meta = Meta {
         command: args.command.iter().map(|part| part.to_string_lossy().into_owned()).collect(),
         wall_s: Some(start.elapsed().as_secs_f64()),
-        incomplete: spool.still_written()?,
         ..Meta::default()
     };
+    spool.remove_if_empty();
     ensure!(
-        spool.is_used()?,
+        spool.dir.exists(),
         "{} was not recorded ({status}): it did not load {}. Is it linked statically, set-uid, or not using the C library?",
         args.command[0].display(),
         library.display()
     );
+    let meta = Meta { incomplete: spool.still_written()?, ..meta };
     let merged = merge_spool(&spool.dir, output, &meta)?;
     for reason in &merged.incomplete {
         eprintln!("stripewise: the trace is incomplete: {reason}");
@@ -105,25 +109,39 @@ impl Spool {
         entries.with_context(|| format!("spool {} cannot be read", self.dir.display()))
     }
 
-    fn is_used(&self) -> anyhow::Result<bool> {
-        Ok(!self.entries()?.is_empty())
+    fn remove_if_empty(&self) {
+        // It fails if there is something in it, which is what is wanted.
+        let _ = std::fs::remove_dir(&self.dir);
     }
 
-    /// Whether processes of this machine are still at it: then their further calls will be missing.
+    /// Whether processes of this machine are still at it: then their further calls will be missing. Those that are just
+    /// being ended (a launcher does not wait for the ranks that it kills) get some time.
     fn still_written(&self) -> anyhow::Result<Vec<String>> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let pids = self.writers()?;
+            if pids.is_empty() {
+                return Ok(Vec::new());
+            }
+            if Instant::now() > deadline {
+                let pids = pids.join(", ");
+                return Ok(vec![format!("processes were still running when the command had ended: {pids}")]);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The processes of this machine that have a spool in the directory.
+    fn writers(&self) -> anyhow::Result<Vec<String>> {
         let pids = self.entries()?.into_iter().filter_map(|path| {
             // HOST-PID-TIME.live
             let stem = path.file_name()?.to_str()?.strip_suffix(".live")?.to_string();
             let pid: u32 = stem.rsplit('-').nth(1)?.parse().ok()?;
             let maps = std::fs::read(format!("/proc/{pid}/maps")).ok()?;
             let maps = String::from_utf8_lossy(&maps);
-            maps.contains(path.to_str()?).then_some(pid)
+            maps.contains(path.to_str()?).then(|| pid.to_string())
         });
-        let pids: Vec<String> = pids.map(|pid| pid.to_string()).collect();
-        if pids.is_empty() {
-            return Ok(Vec::new());
-        }
-        Ok(vec![format!("processes were still running when the command had ended: {}", pids.join(", "))])
+        Ok(pids.collect())
     }
 
     fn remove(self, keep: bool) -> anyhow::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 use stripewise_trace::summary::{Direction, Group};
 use stripewise_trace::{Op, Summary, Trace};
@@ -18,7 +18,7 @@ pub fn text(trace: &Trace, summary: &Summary, groups: usize) -> String {
     let with_data = order.iter().filter(|group| group.read.requests + group.write.requests > 0);
     let shown: Vec<&Group> = with_data.take(groups).copied().collect();
     if !shown.is_empty() {
-        let _ = writeln!(text, "{}", table(&shown));
+        let _ = writeln!(text, "\n{}\n", table(&shown).trim_fmt());
         text += "p: processes that access the files together (in a phase); c: the most of them on one node\n";
     }
     let hidden = summary.groups.len() - shown.len();
@@ -63,7 +63,7 @@ fn head(trace: &Trace, summary: &Summary) -> String {
 
 fn table(groups: &[&Group]) -> Table {
     let mut table = Table::new();
-    table.load_preset(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(["files", "", "requests", "bytes", "request sizes", "p", "c", "order"]);
     for group in groups {
         let mut name = files(group);
