@@ -15,6 +15,8 @@ mod components;
 pub mod emulate;
 mod error;
 mod fanout;
+#[cfg(test)]
+mod faults;
 mod id;
 mod marker;
 mod orphans;
@@ -28,4 +30,4 @@ pub use error::TargetError;
 pub use fanout::{Engine, FanOut, Outcome, Piece};
 pub use id::FileId;
 pub use marker::{MARKER, Target, TargetRef, Targets};
-pub use orphans::{Found, list_components};
+pub use orphans::{Found, list_components, read_manifest_copy};

@@ -52,6 +52,21 @@ pub fn list_components(sys: &SysRef, target: &Target) -> Result<Vec<Found>, Targ
     Ok(found)
 }
 
+/// The text of the manifest copy of file `id` on `target`, at most `bytes_max` of it.
+///
+/// # Errors
+/// [`TargetError::Io`], ENOENT when there is none.
+pub fn read_manifest_copy(
+    sys: &SysRef,
+    target: &Target,
+    id: FileId,
+    bytes_max: usize,
+) -> Result<Vec<u8>, TargetError> {
+    let copy = paths::open(sys, target, id, Name::Manifest, OFlags::RDONLY)?;
+    let read = sys.read_start(copy.as_fd(), bytes_max);
+    read.map_err(|errno| paths::failure(target, id, Name::Manifest, "read", errno))
+}
+
 /// The UTF-8 names in a directory; none when it is absent or no directory.
 fn list(sys: &SysRef, target: &Target, path: &Path) -> Result<Vec<String>, TargetError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
