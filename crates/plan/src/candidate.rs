@@ -46,9 +46,9 @@ impl Candidate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
-    /// Some 1000 requests per group of like ones: this candidate was far from the best.
+    /// Some 2000 requests per group of like ones: this candidate was far from the best.
     Short,
-    /// Some 8000 requests per group.
+    /// At least 8000 requests per group, or all of them.
     Full,
 }
 

@@ -7,7 +7,8 @@ use stripewise_model::{Access, Op};
 use stripewise_trace::summary::Step;
 use stripewise_trace::{Classifier, ProcessInfo, Request as Call, Summary, pattern_of};
 
-use crate::mapping::{Hash, RUN};
+use crate::mapping::Hash;
+use crate::windows::RUN;
 use crate::workload::{File, FileSet, Group, Request, Workload};
 
 /// Sampled requests of one group at most: so many are planned with exactly.
@@ -271,6 +272,14 @@ fn size_class(size: u64) -> u32 {
     log * 8 + eighth as u32
 }
 
+/// What is kept of requests when at most `limit` are.
+#[cfg(test)]
+pub(crate) fn sampled(requests: &[Request], limit: usize) -> Vec<Request> {
+    let mut sampled = Sampled { every: 1, ..Sampled::default() };
+    requests.iter().for_each(|request| sampled.push(*request, limit));
+    sampled.requests
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,15 +290,16 @@ mod tests {
 
     #[test]
     fn small_groups_are_kept_whole_and_large_ones_evenly() {
-        for count in [1usize, RUN, 5000, 100_000, 1_000_000] {
+        let limit = 16 * RUN;
+        for count in [1usize, RUN, 20 * RUN, 100_000, 1_000_000] {
             let mut group = Sampled { every: 1, ..Sampled::default() };
-            (0..count as u64).for_each(|offset| group.push(request(offset), 4096));
+            (0..count as u64).for_each(|offset| group.push(request(offset), limit));
             assert_eq!(group.count, count as u64);
-            assert!(group.requests.len() <= 4096);
-            if count <= 4096 {
+            assert!(group.requests.len() <= limit);
+            if count <= limit {
                 assert_eq!(group.requests.len(), count);
             } else {
-                assert!(group.requests.len() >= 4096 / 2 - RUN, "{count}: {}", group.requests.len());
+                assert!(group.requests.len() >= limit / 2 - RUN, "{count}: {}", group.requests.len());
                 let mean: f64 =
                     group.requests.iter().map(|r| r.offset as f64).sum::<f64>() / group.requests.len() as f64;
                 let half = count as f64 / 2.0;

@@ -1,26 +1,48 @@
 //! Judging candidates: the overall cost and a short replay for all, a longer replay for those that matter.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use rayon::prelude::*;
 
 use crate::candidate::{Candidate, Judged, Method};
 use crate::elapsed::{estimate, replay};
-use crate::mapping::{Mapped, thin};
+use crate::mapping::Mapped;
 use crate::problem::Problem;
-use crate::workload::Group;
+use crate::windows::{RUN, windows};
+use crate::workload::{Group, Request};
 
-/// Requests that are replayed per group, and per process of it: in short, and in full.
-const SHORT_SAMPLE: usize = 1024;
-const SHORT_PER_PROCESS: usize = 4;
-const FULL_SAMPLE: usize = 8192;
-const FULL_PER_PROCESS: usize = 16;
+/// Requests per group in a short replay; neighbours among them, at least, and per process.
+const SHORT: Effort = Effort { requests: 2048, window: 256, per_process: 4 };
+/// The same of a full replay; as many more as the budget allows.
+pub const FULL: Effort = Effort { requests: 8192, window: RUN, per_process: 16 };
 /// Requests that are costed in all, over all candidates of a set: with more, groups are thinned.
 const COST_BUDGET: usize = 1 << 25;
 /// Requests that are replayed in full in all, over all candidates of a set.
-const FULL_BUDGET: usize = 1 << 22;
+const FULL_BUDGET: usize = 1 << 24;
 /// Candidates that are replayed in full in any case, besides the notable ones: the best by the short replay.
 const FULL_LEAST: usize = 8;
+
+/// How much of a group is replayed.
+#[derive(Clone, Copy)]
+pub struct Effort {
+    requests: usize,
+    window: usize,
+    per_process: usize,
+}
+
+impl Effort {
+    /// A full replay of every one of `candidates` as the budget allows.
+    pub fn full(problem: &Problem<'_>, candidates: usize) -> Self {
+        let replays = (candidates * problem.set.groups.len()).max(1);
+        Self { requests: FULL.requests.max(FULL_BUDGET / replays), ..FULL }
+    }
+
+    fn sample(self, group: &Group) -> Cow<'_, [Request]> {
+        let window = self.window.max(self.per_process.saturating_mul(group.procs as usize));
+        windows(group, self.requests.max(window), window)
+    }
+}
 
 /// A candidate to judge.
 pub struct Entry {
@@ -41,12 +63,13 @@ pub fn judge(problem: &Problem<'_>, entries: Vec<Entry>) -> Vec<Judged> {
         .enumerate()
         .map(|(index, entry)| judge_one(problem, entry, first[index] == index, thinning))
         .collect();
-    for index in replay_order(&entries, &first, &judged, problem) {
+    let effort = Effort::full(problem, entries.len());
+    for index in worth_a_full_replay(&entries, &first, &judged, problem, effort) {
         judged[index].method = Method::Full;
     }
     judged.par_iter_mut().for_each(|judged| {
         if judged.method == Method::Full {
-            judged.elapsed_s = elapsed(problem, &judged.candidate, Method::Full);
+            judged.elapsed_s = elapsed(problem, &judged.candidate, effort);
         }
     });
     for index in 0..judged.len() {
@@ -71,27 +94,22 @@ fn first_with_layouts(entries: &[Entry]) -> Vec<usize> {
 }
 
 /// Which candidates to replay in full: the notable ones, and the others, best first, as far as the budget goes.
-fn replay_order(entries: &[Entry], first: &[usize], judged: &[Judged], problem: &Problem<'_>) -> Vec<usize> {
+fn worth_a_full_replay(
+    entries: &[Entry],
+    first: &[usize],
+    judged: &[Judged],
+    problem: &Problem<'_>,
+    effort: Effort,
+) -> Vec<usize> {
     let notable = |index: usize| (0..entries.len()).any(|e| first[e] == index && entries[e].notable);
     let mut order: Vec<usize> = (0..entries.len()).filter(|&index| first[index] == index).collect();
     order.sort_by(|&a, &b| {
         notable(b).cmp(&notable(a)).then(judged[a].elapsed_s.total_cmp(&judged[b].elapsed_s))
     });
     let must = order.iter().filter(|&&index| notable(index)).count() + FULL_LEAST;
-    let each: usize = problem.set.groups.iter().map(|group| Method::Full.sample(group)).sum();
+    let each: usize = problem.set.groups.iter().map(|group| group.sample.len().min(effort.requests)).sum();
     order.truncate(must.max(FULL_BUDGET / each.max(1)));
     order
-}
-
-impl Method {
-    /// How many requests of a group are replayed at most.
-    fn sample(self, group: &Group) -> usize {
-        let (in_all, per_process) = match self {
-            Self::Short => (SHORT_SAMPLE, SHORT_PER_PROCESS),
-            Self::Full => (FULL_SAMPLE, FULL_PER_PROCESS),
-        };
-        in_all.max(per_process.saturating_mul(group.procs as usize)).min(group.sample.len())
-    }
 }
 
 fn judge_one(problem: &Problem<'_>, entry: &Entry, wanted: bool, thinning: usize) -> Judged {
@@ -113,12 +131,12 @@ fn judge_one(problem: &Problem<'_>, entry: &Entry, wanted: bool, thinning: usize
     let mut touched = 0.0;
     let files = candidate.layout_of(problem.set);
     for group in &problem.set.groups {
-        let sample = thin(&group.sample, group.sample.len().div_ceil(thinning));
+        let sample: Vec<_> = group.sample.iter().copied().step_by(thinning).collect();
         let mapped = Mapped::new(&sample, &candidate.layouts, &files);
         judged.cost += mapped.cost(group, problem.servers);
         touched += mapped.add_busy(group, problem.servers, &mut busy_s);
     }
-    judged.elapsed_s = elapsed(problem, candidate, Method::Short);
+    judged.elapsed_s = elapsed(problem, candidate, SHORT);
     let busiest = (0..busy_s.len()).max_by(|&a, &b| busy_s[a].total_cmp(&busy_s[b]).then(b.cmp(&a)));
     judged.busiest = busiest.unwrap_or(0) as u32;
     judged.busiest_s = busiest.map_or(0.0, |server| busy_s[server]);
@@ -127,16 +145,25 @@ fn judge_one(problem: &Problem<'_>, entry: &Entry, wanted: bool, thinning: usize
 }
 
 /// Expected wall-clock seconds of a candidate.
-pub fn elapsed(problem: &Problem<'_>, candidate: &Candidate, method: Method) -> f64 {
+pub fn elapsed(problem: &Problem<'_>, candidate: &Candidate, effort: Effort) -> f64 {
     let files = candidate.layout_of(problem.set);
     let of_group = |group: &Group| {
-        let sample = thin(&group.sample, method.sample(group));
-        let flow = Mapped::new(&sample, &candidate.layouts, &files).flow(group, &sample, problem.servers);
+        let requests = effort.sample(group);
+        let flow = Mapped::new(&requests, &candidate.layouts, &files).flow(group, &requests, problem.servers);
         // Too few requests of too many processes tell nothing about their order.
-        let sparse = (sample.len() as u64) < group.count.min(u64::from(group.procs) * SHORT_PER_PROCESS as u64);
-        let servers_s =
-            if sparse { group.count as f64 * estimate(&flow, group.procs) } else { replay(&flow, group.count) };
+        let per_process = SHORT.per_process as u64 * u64::from(group.procs);
+        let servers_s = if (requests.len() as u64) < group.count.min(per_process) {
+            group.count as f64 * estimate(&flow, group.procs)
+        } else {
+            replay(&flow, group.count)
+        };
         servers_s.max(problem.client_link_s(group))
     };
     problem.set.groups.iter().map(of_group).sum()
+}
+
+/// The effort of the judgement that is not full.
+#[cfg(test)]
+pub fn short() -> Effort {
+    SHORT
 }

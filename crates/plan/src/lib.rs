@@ -28,6 +28,7 @@ mod problem;
 mod servers;
 mod space;
 mod spread;
+mod windows;
 pub mod workload;
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! A group's requests on a candidate's layouts: bytes per server, their cost, and their flow through the servers.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -134,18 +133,6 @@ impl Mapped {
         }
         flow
     }
-}
-
-/// Requests of a run that are taken together when a sample is thinned, so that their order keeps its meaning.
-pub const RUN: usize = 256;
-
-/// At most about `limit` of the requests: all, or every k-th run of [`RUN`].
-pub fn thin(sample: &[Request], limit: usize) -> Cow<'_, [Request]> {
-    let every = sample.len().div_ceil(limit.max(RUN)).max(1);
-    if every == 1 {
-        return Cow::Borrowed(sample);
-    }
-    sample.chunks(RUN).step_by(every).flatten().copied().collect()
 }
 
 /// Gives every process one of `procs` chains: where the trace has more processes than are ever concurrent, several

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use stripewise_cluster::Spread;
 
-use crate::mapping::RUN;
 use crate::workload::FileSet;
 
 /// The spread under which the busiest layout gets the fewest of the requests that are made at about the same time.
@@ -46,6 +45,9 @@ fn stride(set: &FileSet, field: usize) -> u64 {
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
+
+/// Requests that are made at about the same time.
+const RUN: usize = 256;
 
 /// Requests that the fullest layout gets, summed over runs of neighbouring requests.
 fn crowding(set: &FileSet, layout_of: &[u32], layouts: usize) -> u64 {

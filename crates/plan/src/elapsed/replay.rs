@@ -9,45 +9,38 @@ use super::Flow;
 /// and again, and the result hangs on who is let in first; no device is that regular.
 const JITTER: f64 = 0.01;
 
-/// Seconds that `total` requests take, of which `flow` is a sample in order.
+/// Seconds that `total` requests take, of which `flow` has a sample, in order.
 ///
-/// The processes work concurrently, each through its own requests. Deterministic; O(requests · (sub-requests + log
-/// processes)). Where `total` exceeds the sample, the missing requests are assumed to go as fast as those of the
-/// sample went while all processes were at work.
+/// The processes work concurrently, each through its own requests. Where `total` exceeds the sample, each of its requests
+/// stands for several: the time is scaled. So processes that are faster than others get ahead, and those that crowd on one
+/// server for a while do so for as long as they really would. Deterministic; O(requests · (sub-requests + log processes)).
 pub fn replay(flow: &Flow, total: u64) -> f64 {
     let chains = Chains::of(flow);
     let mut next: Vec<u32> = chains.starts[..chains.len()].to_vec();
     let mut free_at = vec![0.0f64; flow.servers()];
+    let mut noise = Noise(1);
     // Times are not negative, so their bits order as they do.
     let mut ready: BinaryHeap<Reverse<(u64, u32)>> =
         (0..chains.len() as u32).map(|c| Reverse((0, c))).collect();
     let mut end_s = 0.0f64;
-    let mut issued = 0u64;
-    let mut all_at_work: Option<(u64, f64)> = None;
-    let mut noise = Noise(1);
     while let Some(Reverse((bits, chain))) = ready.pop() {
         let now = f64::from_bits(bits);
+        end_s = now;
         let at = &mut next[chain as usize];
         if *at == chains.starts[chain as usize + 1] {
-            all_at_work.get_or_insert((issued, now));
             continue;
         }
         let shape = flow.order[chains.requests[*at as usize] as usize];
         *at += 1;
-        issued += 1;
         let mut done = now;
         for sub in flow.subs_of(shape) {
             let free = &mut free_at[sub.server as usize];
             *free = free.max(now) + sub.busy_s * noise.factor();
             done = done.max(*free);
         }
-        end_s = end_s.max(done);
         ready.push(Reverse((done.to_bits(), chain)));
     }
-    let missing = total.saturating_sub(issued) as f64;
-    let steady = all_at_work.filter(|(count, _)| count * 2 >= issued);
-    let (count, seconds) = steady.unwrap_or((issued, end_s));
-    end_s + if count > 0 { missing * seconds / count as f64 } else { 0.0 }
+    end_s * (total as f64 / flow.len().max(1) as f64).max(1.0)
 }
 
 /// A fixed sequence of numbers between 1 - [`JITTER`] and 1 + [`JITTER`] (xorshift64*).

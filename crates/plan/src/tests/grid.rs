@@ -7,13 +7,14 @@ use stripewise_cluster::Cluster;
 use stripewise_model::Op;
 
 use super::{Pattern, Random, cluster, ior};
-use crate::candidate::{Candidate, Method};
+use crate::candidate::Candidate;
+use crate::collect::sampled;
 use crate::elapsed::Sub;
 use crate::elapsed::oracle::simulate;
-use crate::evaluate::elapsed;
+use crate::evaluate::{Effort, FULL, elapsed, short};
 use crate::planners;
 use crate::problem::Problem;
-use crate::{Options, Servers};
+use crate::{Options, Servers, Workload};
 
 const PATTERNS: [Pattern; 4] = [Pattern::Random, Pattern::Segmented, Pattern::Strided, Pattern::FilePerProcess];
 
@@ -21,7 +22,7 @@ struct Case {
     name: String,
     pattern: Pattern,
     cluster: Cluster,
-    workload: crate::Workload,
+    workload: Workload,
 }
 
 fn cases(long: bool) -> Vec<Case> {
@@ -85,6 +86,14 @@ impl Record {
         values[((values.len() - 1) as f64 * q) as usize]
     }
 
+    /// Median of the errors, and the largest regret.
+    fn check(&self, error_max: f64, regret_max: f64) {
+        let mut errors: Vec<f64> = self.errors.iter().map(|e| e.abs()).collect();
+        let (error, regret) =
+            (Self::quantile(&mut errors, 0.5), self.regrets.iter().map(|r| r.0).fold(0.0, f64::max));
+        assert!(error < error_max && regret < regret_max, "median error {error}, largest regret {regret}");
+    }
+
     fn print(&mut self, title: &str) {
         let mut errors: Vec<f64> = self.errors.iter().map(|e| e.abs()).collect();
         let at = |q: f64, errors: &mut Vec<f64>| 100.0 * Self::quantile(errors, q);
@@ -112,48 +121,75 @@ impl Record {
     }
 }
 
+/// Predicts and simulates all candidates of a workload; `seen` is what the planner sees of it.
+fn compare(
+    record: &mut Record,
+    name: &str,
+    cluster: &Cluster,
+    whole: &Workload,
+    seen: &Workload,
+    effort: Effort,
+) {
+    let options = Options::default();
+    let servers = Servers::of(cluster).unwrap();
+    let set = &whole.file_sets[0];
+    let problem = Problem::new(set, cluster, &servers, &options, set.total_size());
+    let seen = Problem::new(&seen.file_sets[0], cluster, &servers, &options, set.total_size());
+    let mut candidates = planners::by_name("overall").unwrap().propose(&seen).unwrap().candidates;
+    // Of the stripe sizes a few: the brute force is slow.
+    let mut stripes = 0;
+    candidates.retain(|candidate| {
+        let stripe = candidate.name.starts_with("stripe");
+        stripes += usize::from(stripe);
+        !stripe || stripes % 3 == 0
+    });
+    let measured: Vec<f64> = candidates.iter().map(|candidate| measured(&problem, candidate)).collect();
+    let best = measured.iter().copied().fold(f64::INFINITY, f64::min);
+    let predicted: Vec<f64> = candidates.iter().map(|candidate| elapsed(&seen, candidate, effort)).collect();
+    record.errors.extend(predicted.iter().zip(&measured).map(|(p, m)| p / m - 1.0));
+    let chosen = (0..predicted.len()).min_by(|&a, &b| predicted[a].total_cmp(&predicted[b])).unwrap();
+    record.regrets.push((measured[chosen] / best - 1.0, format!("{name} {}", candidates[chosen].name)));
+}
+
+fn is_long() -> bool {
+    std::env::var_os("STRIPEWISE_LONG").is_some()
+}
+
 #[test]
 fn predictions_are_close_to_a_brute_force_simulation() {
-    let long = std::env::var_os("STRIPEWISE_LONG").is_some();
-    let mut records: Vec<(Method, Pattern, Record)> = Vec::new();
-    for method in [Method::Short, Method::Full] {
-        records.extend(PATTERNS.map(|pattern| (method, pattern, Record::default())));
-    }
-    let options = Options::default();
-    for case in cases(long) {
-        let servers = Servers::of(&case.cluster).unwrap();
-        let set = &case.workload.file_sets[0];
-        let problem = Problem::new(set, &case.cluster, &servers, &options, set.total_size());
-        let mut candidates = planners::by_name("overall").unwrap().propose(&problem).unwrap().candidates;
-        // Of the stripe sizes a few: the brute force is slow.
-        let mut stripes = 0;
-        candidates.retain(|candidate| {
-            let stripe = candidate.name.starts_with("stripe");
-            stripes += usize::from(stripe);
-            !stripe || stripes % 3 == 0
-        });
-        let measured: Vec<f64> = candidates.iter().map(|candidate| measured(&problem, candidate)).collect();
-        let best = measured.iter().copied().fold(f64::INFINITY, f64::min);
-        for (method, _, record) in records.iter_mut().filter(|record| record.1 == case.pattern) {
-            let predicted: Vec<f64> =
-                candidates.iter().map(|candidate| elapsed(&problem, candidate, *method)).collect();
-            record.errors.extend(predicted.iter().zip(&measured).map(|(p, m)| p / m - 1.0));
-            let chosen = (0..predicted.len()).min_by(|&a, &b| predicted[a].total_cmp(&predicted[b])).unwrap();
-            record
-                .regrets
-                .push((measured[chosen] / best - 1.0, format!("{} {}", case.name, candidates[chosen].name)));
+    let mut records = PATTERNS.map(|pattern| (pattern, Record::default(), Record::default()));
+    for case in cases(is_long()) {
+        let (_, quick, full) = records.iter_mut().find(|record| record.0 == case.pattern).unwrap();
+        for (record, effort) in [(quick, short()), (full, FULL)] {
+            compare(record, &case.name, &case.cluster, &case.workload, &case.workload, effort);
         }
     }
-    let mut replays = Record::default();
-    for (method, pattern, mut record) in records {
-        record.print(&format!("{method:?} {pattern:?}"));
-        if method == Method::Full {
-            replays.errors.append(&mut record.errors);
-            replays.regrets.append(&mut record.regrets);
-        }
+    for (pattern, mut quick, mut full) in records {
+        quick.print(&format!("{pattern:?}, short replay"));
+        full.print(&format!("{pattern:?}, full replay"));
+        full.check(0.03, 0.03);
     }
-    let worst = replays.regrets.iter().map(|r| r.0).fold(0.0, f64::max);
-    assert!(worst < 0.03, "regret {worst}");
-    let mut errors: Vec<f64> = replays.errors.iter().map(|e| e.abs()).collect();
-    assert!(Record::quantile(&mut errors, 0.5) < 0.03);
+}
+
+/// Runs of which only a part is sampled, on SSDs that hold a third of the file.
+#[test]
+fn long_runs_are_predicted_from_a_part_of_their_requests() {
+    let (count, kept) = if is_long() { (1 << 16, 1 << 14) } else { (1 << 15, 1 << 14) };
+    let procs: &[u32] = if is_long() { &[1, 4, 16, 64] } else { &[16] };
+    for pattern in PATTERNS {
+        let mut record = Record::default();
+        for &p in procs {
+            for size in [64 << 10, 1 << 20] {
+                let capacity = format!("{}K", count * size / 12 / 1024);
+                let cluster = cluster((4, 3e-4, 7.95e-9), (4, 5e-5, 2.38e-9), ("1T", &capacity), (0.0, 0.0));
+                let whole = ior(pattern, Op::Read, p, size, count / u64::from(p));
+                let mut seen = whole.clone();
+                let group = &mut seen.file_sets[0].groups[0];
+                group.sample = sampled(&group.sample, kept);
+                compare(&mut record, &format!("size={}K p={p}", size >> 10), &cluster, &whole, &seen, FULL);
+            }
+        }
+        record.print(&format!("{pattern:?}, {kept} of {count} requests"));
+        record.check(0.05, 0.05);
+    }
 }
