@@ -122,10 +122,11 @@ fn warnings(line: &Line, mode: IoMode, points: &[PointReport]) -> Vec<String> {
     let worst = points.iter().max_by(|one, two| one.residual.abs().total_cmp(&two.residual.abs()));
     if let Some(point) = worst.filter(|point| point.residual.abs() > RESIDUAL_MAX) {
         warnings.push(format!(
-            "alpha + beta * size does not fit: requests of {} take {:+.0} % of what the line says; \
+            "alpha + beta * size does not fit: requests of {} take {:.0} % {} than the line says; \
              a cache, a limit on requests or bytes per second, or other load on the server",
             size(point),
-            point.residual * 100.0
+            point.residual.abs() * 100.0,
+            if point.residual > 0.0 { "longer" } else { "less" }
         ));
     }
     if line.clamped {

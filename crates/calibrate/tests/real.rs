@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 
 use stripewise_calibrate::{CalibrateError, IoMode, Options, ServerReport, Subject, combine, network};
-use stripewise_sys::{Real, SysRef};
+use stripewise_sys::faulty::{Disk, Faulty, Journal};
+use stripewise_sys::{Errno, Real, SysRef};
 
 fn measure(path: &Path, options: &Options) -> Result<ServerReport, CalibrateError> {
     let sys: SysRef = Arc::new(Real);
@@ -45,6 +46,31 @@ fn a_directory_is_measured_and_left_as_it_was() {
     assert_eq!(class.read_random.samples, 2 * report.kinds[0].samples());
     let (both, one) = (class.read_random.service, report.kinds[0].line.service());
     assert!((both.startup_s - one.startup_s).abs() < 1e-9, "the average of two alike");
+}
+
+/// The mode, when the first opens of a test file fail with EINVAL as on file systems that lack O_TMPFILE, then O_DIRECT.
+fn mode_without(lacking: &[&str]) -> IoMode {
+    let dir = tempfile::Builder::new().prefix("calibrate").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = dir.path().join("server");
+    std::fs::create_dir(&path).unwrap();
+    let disk = Disk::new(&path, Journal::Posix).unwrap();
+    let process = Faulty::new(&disk, 1);
+    for file in lacking {
+        process.fail("open", file, Errno::INVAL, 1);
+    }
+    let sys: SysRef = process;
+    let subject = Subject { target: "t/0", class: "c", path: &path, emulation: None };
+    let options = Options { repeats: 4, sizes: vec![4096, 8192, 16384], file_size: 1 << 20, ..tiny() };
+    let report = stripewise_calibrate::measure(&sys, subject, &options, &mut |_, _| {}).unwrap();
+    assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0, "nothing is left");
+    report.mode
+}
+
+#[test]
+fn file_systems_that_lack_something_are_measured_all_the_same() {
+    let direct = mode_without(&[]);
+    assert_eq!(mode_without(&["."]), direct, "a file whose name is removed at once");
+    assert_eq!(mode_without(&[".", "stripewise-calibrate"]), IoMode::Buffered);
 }
 
 #[test]

@@ -88,6 +88,7 @@ fn calibrate(args: &Args) -> anyhow::Result<Calibrated> {
 
 /// What stays of the profile that is there: all of it when only a part is measured.
 fn profile_before(output: &Path, args: &Args) -> anyhow::Result<Profile> {
+    ensure!(output.as_os_str() != "none", "the profile has to go somewhere; name a file with -o");
     let directory = files::directory(output);
     ensure!(directory.is_dir(), "cannot write {}: {} is no directory", output.display(), directory.display());
     if args.force || !output.try_exists().with_context(|| format!("cannot look at {}", output.display()))? {

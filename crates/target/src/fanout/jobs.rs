@@ -25,17 +25,24 @@ pub(super) struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// The sync of a component.
-    pub fn sync(component: u32, fd: RawFd, action: Action) -> Self {
-        let vectors = <&mut [IoVec]>::default();
-        Self { action, fd, component, offset: 0, len: 0, vectors, done: 0, error: None, finished: false }
+    /// A transfer of all vectors; without a descriptor it has failed.
+    pub fn transfer(
+        action: Action,
+        fd: Result<RawFd, Errno>,
+        component: u32,
+        offset: u64,
+        vectors: &'a mut [IoVec],
+    ) -> Self {
+        let len = vectors.iter().map(|vector| vector.len as u64).sum();
+        let finished = len == 0 || fd.is_err();
+        let (error, fd) = (fd.err(), fd.unwrap_or(-1));
+        Self { action, fd, component, offset, len, vectors, done: 0, error, finished }
     }
 
-    /// A job that cannot begin.
-    pub fn failed(mut self, errno: Errno) -> Self {
-        self.error = Some(errno);
-        self.finished = true;
-        self
+    /// The sync of a component.
+    pub fn sync(action: Action, fd: Result<RawFd, Errno>, component: u32) -> Self {
+        let finished = fd.is_err();
+        Self { finished, ..Self::transfer(action, fd, component, 0, &mut []) }
     }
 
     /// The vectors of the next system call.
@@ -51,6 +58,8 @@ impl<'a> Job<'a> {
     /// Takes the result of a system call into account.
     pub fn advance(&mut self, result: Completion) {
         match result {
+            // A network file system that may be interrupted.
+            Err(Errno::INTR) => return,
             Err(errno) => self.error = Some(errno),
             Ok(done) => self.consume(done),
         }
@@ -175,15 +184,10 @@ impl Gathered {
     pub fn jobs(&mut self, action: Action, mut fd_of: impl FnMut(u32) -> Result<RawFd, Errno>) -> Vec<Job<'_>> {
         let mut jobs = Vec::with_capacity(self.heads.len());
         let mut rest = self.vectors.as_mut_slice();
-        for &(component, offset, len, count) in &self.heads {
+        for &(component, offset, _, count) in &self.heads {
             let (vectors, others) = rest.split_at_mut(count);
             rest = others;
-            let finished = len == 0;
-            let job = Job { action, fd: -1, component, offset, len, vectors, done: 0, error: None, finished };
-            jobs.push(match fd_of(component) {
-                Ok(fd) => Job { fd, ..job },
-                Err(errno) => job.failed(errno),
-            });
+            jobs.push(Job::transfer(action, fd_of(component), component, offset, vectors));
         }
         jobs
     }

@@ -8,7 +8,7 @@ mod uring;
 use std::os::fd::{AsRawFd, RawFd};
 use std::str::FromStr;
 
-use stripewise_sys::{Action, Errno, Sys, SysRef};
+use stripewise_sys::{Action, Errno, IoVec, Sys, SysRef};
 
 use crate::ComponentSet;
 use crate::emulate::pace::Pace;
@@ -122,34 +122,49 @@ impl FanOut {
     /// # Safety
     /// As [`FanOut::read`] or [`FanOut::write`].
     unsafe fn transfer(&self, set: &ComponentSet, action: Action, pieces: &[Piece]) -> Vec<Outcome> {
-        let mut gathered = Gathered::new(pieces);
         let fd_of = |component| raw_fd(set, component);
+        if let [piece] = pieces {
+            let mut vector = [IoVec { base: piece.base, len: piece.len }];
+            let (component, offset) = (piece.component, piece.offset);
+            let mut job = [Job::transfer(action, fd_of(component), component, offset, &mut vector)];
+            // SAFETY: as promised by the caller.
+            unsafe { self.run_paced(set, &mut job) };
+            return vec![Outcome { done: job[0].done as usize, error: job[0].error }];
+        }
+        let mut gathered = Gathered::new(pieces);
         let mut jobs = gathered.jobs(action, fd_of);
-        let mut pace = set.is_emulated().then(|| Pace::begin(self.sys.as_ref()));
+        // SAFETY: as promised by the caller.
+        unsafe { self.run_paced(set, &mut jobs) };
+        let ends: Vec<_> = jobs.iter().map(|job| (job.done, job.error)).collect();
+        gathered.outcomes(pieces, &ends)
+    }
+
+    /// Does transfers, in the time that the emulated servers among them take.
+    ///
+    /// # Safety
+    /// As [`Job::run`], for every job; their descriptors are the set's.
+    unsafe fn run_paced(&self, set: &ComponentSet, jobs: &mut [Job<'_>]) {
+        let sys = self.sys.as_ref();
+        let mut pace = set.is_emulated().then(|| Pace::begin(sys));
         if let Some(pace) = &mut pace {
             for job in jobs.iter().filter(|job| !job.finished) {
                 if let Some(server) = set.server(job.component) {
-                    pace.reserve(server, action == Action::Write, job.offset, job.len);
+                    pace.reserve(server, job.action == Action::Write, job.offset, job.len);
                 }
             }
         }
-        // SAFETY: as promised by the caller; the descriptors live as long as the set.
-        unsafe { self.run(set, &mut jobs) };
+        // SAFETY: as promised by the caller.
+        unsafe { self.run(set, jobs) };
         if let Some(pace) = pace {
-            pace.wait(self.sys.as_ref());
+            pace.wait(sys);
         }
-        let ends: Vec<_> = jobs.iter().map(|job| (job.done, job.error)).collect();
-        gathered.outcomes(pieces, &ends)
     }
 
     /// Syncs all components at once; the outcome of each. Those that were never opened had nothing written by us,
     /// but others may have written: they are opened.
     pub(crate) fn sync(&self, set: &ComponentSet, data_only: bool) -> Vec<Result<(), Errno>> {
         let action = if data_only { Action::SyncData } else { Action::Sync };
-        let job = |component| match raw_fd(set, component) {
-            Ok(fd) => Job::sync(component, fd, action),
-            Err(errno) => Job::sync(component, -1, action).failed(errno),
-        };
+        let job = |component| Job::sync(action, raw_fd(set, component), component);
         let mut jobs: Vec<_> = (0..set.len() as u32).map(job).collect();
         // SAFETY: no memory is involved; the descriptors live as long as the set.
         unsafe { self.run(set, &mut jobs) };

@@ -1,0 +1,157 @@
+//! Targets and components when the system fails: dead processes at every call, power cuts, file systems that lack something.
+
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use stripewise_sys::faulty::{Disk, Faulty, Journal};
+use stripewise_sys::{Errno, Mode, SysRef};
+
+use crate::{ComponentSet, Engine, FanOut, FileId, Found, Target, TargetError, list_components};
+
+const MODE: Mode = Mode::from_raw_mode(0o640);
+const ID: FileId = FileId([7; 16]);
+
+/// A watched disk with the directories of two targets.
+struct Place {
+    dir: tempfile::TempDir,
+    disk: Arc<Disk>,
+}
+
+impl Place {
+    fn new(journal: Journal) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for target in ["t0", "t1"] {
+            std::fs::create_dir(dir.path().join(target)).unwrap();
+        }
+        let disk = Disk::new(dir.path(), journal).unwrap();
+        Self { dir, disk }
+    }
+
+    fn path(&self, target: usize) -> PathBuf {
+        self.dir.path().join(format!("t{target}"))
+    }
+
+    fn process(&self, seed: u64) -> (Arc<Faulty>, SysRef) {
+        let process = Faulty::new(&self.disk, seed);
+        (process.clone(), process)
+    }
+
+    fn prepare(&self, sys: &SysRef) -> Result<Vec<Arc<Target>>, TargetError> {
+        (0..2)
+            .map(|index| Target::prepare(sys, &self.path(index), &format!("t/{index}")).map(Arc::new))
+            .collect()
+    }
+}
+
+/// A whole file's life.
+fn create_and_remove(place: &Place, sys: &SysRef) -> Result<(), TargetError> {
+    let targets = place.prepare(sys)?;
+    let set = ComponentSet::create(sys, targets.clone(), ID, MODE)?;
+    set.create_manifest(b"text", MODE)?;
+    set.grow(1, 100)?;
+    set.sync(&FanOut::new(sys.clone(), Engine::Auto), false)?;
+    set.sync_names()?;
+    ComponentSet::remove(sys, &targets, ID)
+}
+
+#[test]
+fn a_process_may_die_at_every_call() {
+    let calls = {
+        let place = Place::new(Journal::Posix);
+        let (process, sys) = place.process(1);
+        create_and_remove(&place, &sys).unwrap();
+        process.calls()
+    };
+    assert!(calls > 40, "{calls}");
+    for call in 0..calls {
+        let place = Place::new(Journal::Posix);
+        let (process, sys) = place.process(1);
+        process.crash_at(call);
+        assert!(create_and_remove(&place, &sys).is_err() || !process.is_dead());
+        // Whatever is left: the targets can be used, fsck finds the components, and they can be removed.
+        let (_, sys) = place.process(2);
+        let targets = place.prepare(&sys).unwrap_or_else(|error| panic!("{call}: {error}"));
+        for target in &targets {
+            let found: Vec<Found> = list_components(&sys, target).unwrap();
+            assert!(found.iter().all(|found| found.id == ID), "{call}: {found:?}");
+        }
+        ComponentSet::remove(&sys, &targets, ID).unwrap();
+        create_and_remove(&place, &sys).unwrap_or_else(|error| panic!("{call}: {error}"));
+    }
+}
+
+#[test]
+fn what_was_synced_survives_every_power_cut() {
+    for (seed, journal) in (0..20).zip([Journal::Posix, Journal::Ordered].into_iter().cycle()) {
+        let place = Place::new(journal);
+        let (_, sys) = place.process(1);
+        let targets = place.prepare(&sys).unwrap();
+        let ids: Vec<String> = targets.iter().map(|target| target.id().to_owned()).collect();
+        let set = ComponentSet::create(&sys, targets, ID, MODE).unwrap();
+        set.create_manifest(b"text", MODE).unwrap();
+        for index in 0..2 {
+            sys.write_all_at(set.fd(index).unwrap(), &[index as u8 + 1; 9000], 0).unwrap();
+        }
+        set.sync(&FanOut::new(sys.clone(), Engine::Auto), true).unwrap();
+        set.sync_names().unwrap();
+        sys.write_all_at(set.fd(0).unwrap(), b"unsynced", 20_000).unwrap();
+        drop((set, sys));
+        place.disk.power_cut(seed).unwrap();
+
+        let (_, sys) = place.process(2);
+        let targets = place.prepare(&sys).unwrap();
+        assert!(targets.iter().map(|target| target.id()).eq(&ids), "the markers were synced");
+        let opening = crate::Opening { read_only: true, flags: stripewise_sys::OFlags::empty() };
+        let set = ComponentSet::open(&sys, targets, ID, opening).unwrap();
+        for index in 0..2 {
+            let content = sys.read_start(set.fd(index).unwrap(), 9000).unwrap();
+            assert_eq!(content, [index as u8 + 1; 9000], "seed {seed}");
+        }
+        let copy = set.open_manifest(stripewise_sys::OFlags::RDONLY).unwrap();
+        assert_eq!(sys.read_start(copy.as_fd(), 100).unwrap(), b"text");
+    }
+}
+
+#[test]
+fn every_single_failure_is_reported_and_leaves_no_component() {
+    for call in ["open", "chmod", "pwrite"] {
+        for target in 0..2 {
+            let place = Place::new(Journal::Posix);
+            let (process, sys) = place.process(1);
+            let targets = place.prepare(&sys).unwrap();
+            // The manifest copy is the only thing written.
+            let file = if call == "pwrite" { "manifest".to_owned() } else { format!("{ID}.{target}") };
+            process.fail(call, &file, Errno::NOSPC, 1);
+            let made = ComponentSet::create(&sys, targets.clone(), ID, MODE);
+            let result = made.and_then(|set| set.create_manifest(b"text", MODE));
+            assert_eq!(result.unwrap_err().errno(), Errno::NOSPC, "{call}");
+            let left = targets.iter().map(|target| list_components(&sys, target).unwrap().len()).sum::<usize>();
+            assert_eq!(left, if call == "pwrite" { 2 } else { 0 }, "{call}: only what was complete");
+        }
+    }
+}
+
+#[test]
+fn a_failed_sync_of_one_component_is_reported() {
+    let place = Place::new(Journal::Posix);
+    let (process, sys) = place.process(1);
+    let set = ComponentSet::create(&sys, place.prepare(&sys).unwrap(), ID, MODE).unwrap();
+    process.fail("fsync", ".1", Errno::IO, 1);
+    let fan_out = FanOut::new(sys.clone(), Engine::Auto);
+    let error = set.sync(&fan_out, false).unwrap_err();
+    assert!(error.to_string().contains(&format!("{ID}.1: fsync")), "{error}");
+    set.sync(&fan_out, false).unwrap();
+}
+
+#[test]
+fn a_file_system_that_lacks_something_is_no_target() {
+    for (call, errno) in [("fallocate", Errno::OPNOTSUPP), ("lock", Errno::INVAL)] {
+        let place = Place::new(Journal::Posix);
+        let (process, sys) = place.process(1);
+        process.fail(call, "t0", errno, 1);
+        let error = place.prepare(&sys).unwrap_err();
+        assert!(error.to_string().contains("use a local disk"), "{error}");
+        assert_eq!(std::fs::read_dir(place.path(0)).unwrap().count(), 0);
+    }
+}
