@@ -22,8 +22,20 @@ pub fn variable(name: &CStr) -> Option<&'static [u8]> {
 }
 
 /// A decimal number, with a sign or without.
-pub fn number(text: &[u8]) -> Option<i64> {
+fn number(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// Bytes: a number, then optionally K, M, G or T (binary).
+pub fn size(text: &[u8]) -> Option<u64> {
+    let (digits, shift) = match text.split_last()? {
+        (b'K' | b'k', digits) => (digits, 10),
+        (b'M' | b'm', digits) => (digits, 20),
+        (b'G' | b'g', digits) => (digits, 30),
+        (b'T' | b't', digits) => (digits, 40),
+        _ => (text, 0),
+    };
+    u64::try_from(number(digits)?).ok()?.checked_mul(1 << shift)
 }
 
 /// This process's rank in its job, or -1.
@@ -54,4 +66,19 @@ pub fn program() -> Bytes<PROGRAM_BYTES> {
         rustix::io::Result::Ok(Bytes::cut(&buffer[..end]))
     };
     read().unwrap_or(Bytes::EMPTY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [("7", 7), ("0", 0), ("64K", 65536), ("1g", 1 << 30), ("2T", 2 << 40)] {
+            assert_eq!(size(text.as_bytes()), Some(bytes), "{text}");
+        }
+        for text in ["", "K", "-1", "1X", "1.5M", "99999999999T", "1KK"] {
+            assert_eq!(size(text.as_bytes()), None, "{text}");
+        }
+    }
 }

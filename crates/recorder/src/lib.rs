@@ -45,7 +45,8 @@ pub const ENV_DIR: &str = "STRIPEWISE_TRACE_DIR";
 pub const ENV_ONLY: &str = "STRIPEWISE_TRACE_ONLY";
 /// The environment variable with the patterns of the files not to record (`:` between them).
 pub const ENV_EXCLUDE: &str = "STRIPEWISE_TRACE_EXCLUDE";
-/// The environment variable with the most bytes that one process may spool: a decimal number.
+/// The environment variable with the most bytes that one process may spool, such as `1G`; what is no size counts as the
+/// default.
 pub const ENV_LIMIT: &str = "STRIPEWISE_TRACE_LIMIT";
 /// The most bytes that one process may spool if nothing else is said: some 20 million calls.
 pub const DEFAULT_LIMIT_BYTES: u64 = 1 << 30;
@@ -76,12 +77,12 @@ impl Settings<'static> {
     /// From the environment; `None` when [`ENV_DIR`] is not set: nothing is to be recorded.
     pub fn from_env() -> Option<Self> {
         let dir = environment::variable(c"STRIPEWISE_TRACE_DIR").filter(|dir| !dir.is_empty())?;
-        let limit = environment::variable(c"STRIPEWISE_TRACE_LIMIT").and_then(environment::number);
+        let limit = environment::variable(c"STRIPEWISE_TRACE_LIMIT").and_then(environment::size);
         Some(Settings {
             dir,
             only: environment::variable(c"STRIPEWISE_TRACE_ONLY").unwrap_or_default(),
             exclude: environment::variable(c"STRIPEWISE_TRACE_EXCLUDE").unwrap_or_default(),
-            limit_bytes: limit.and_then(|limit| u64::try_from(limit).ok()).unwrap_or(DEFAULT_LIMIT_BYTES),
+            limit_bytes: limit.unwrap_or(DEFAULT_LIMIT_BYTES),
         })
     }
 }
