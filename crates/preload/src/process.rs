@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
-use crate::stdio;
+use crate::{filter, state, stdio};
 
 /// A page that the kernel wipes in a forked child, and that a vforked child shares.
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
@@ -96,6 +96,9 @@ extern "C" fn loaded() {
     // SAFETY: a function that may run at any time.
     unsafe { libc::pthread_atfork(None, Some(forked), None) };
     stdio::at_start();
+    if state::denies_io_uring() {
+        filter::deny_io_uring();
+    }
 }
 
 #[used]

@@ -128,7 +128,7 @@ fn starts_like_anchor(fd: BorrowedFd<'_>, stat: &Stat, flags: OFlags) -> bool {
     /// For descriptors with O_DIRECT.
     #[repr(align(4096))]
     struct Page([u8; 4096]);
-    if stat.st_blocks == 0 && fs::fstatfs(fd).is_ok_and(|system| system.f_type as i64 == SYSFS_MAGIC) {
+    if stat.st_blocks == 0 && fs::fstatfs(fd).is_ok_and(|system| system.f_type == SYSFS_MAGIC) {
         return false;
     }
     let mut page = Page([0; 4096]);

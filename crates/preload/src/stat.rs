@@ -177,7 +177,7 @@ fn copy_to_statx(stat: &stripewise_sys::Stat, statx: &mut Statx) {
         to.tv_sec = seconds;
         to.tv_nsec = nanoseconds as u32;
     };
-    time(&mut statx.stx_atime, stat.st_atime as i64, stat.st_atime_nsec as u64);
-    time(&mut statx.stx_mtime, stat.st_mtime as i64, stat.st_mtime_nsec as u64);
-    time(&mut statx.stx_ctime, stat.st_ctime as i64, stat.st_ctime_nsec as u64);
+    time(&mut statx.stx_atime, stat.st_atime, stat.st_atime_nsec);
+    time(&mut statx.stx_mtime, stat.st_mtime, stat.st_mtime_nsec);
+    time(&mut statx.stx_ctime, stat.st_ctime, stat.st_ctime_nsec);
 }

@@ -10,11 +10,16 @@ use stripewise_cluster::Plan;
 use stripewise_datapath::{Runtime, notice};
 use stripewise_recorder::{Recorder, Settings};
 use stripewise_sys::{Errno, Mode, OFlags, Real, Result, SysRef};
+use stripewise_target::Engine;
 
 use crate::process;
 
 /// The plan file; without it no file becomes managed, but those that are stay so.
 const ENV_PLAN: &CStr = c"STRIPEWISE_PLAN";
+/// How the pieces of a request are done at once: `auto`, `uring`, `threads` or `serial`.
+const ENV_FANOUT: &CStr = c"STRIPEWISE_FANOUT";
+/// `1`: see [`denies_io_uring`].
+const ENV_DENY_IO_URING: &CStr = c"STRIPEWISE_DENY_IO_URING";
 /// A plan is text for people; more than this is something else.
 const PLAN_BYTES_MAX: usize = 1 << 30;
 
@@ -83,15 +88,30 @@ pub fn has_plan() -> bool {
 }
 
 fn plan_path() -> Option<&'static Path> {
-    // SAFETY: a terminated name. The environment's strings stay where they are; a program that changes this variable
-    // means its children.
-    let value = unsafe { libc::getenv(ENV_PLAN.as_ptr()) };
-    if value.is_null() {
-        return None;
+    variable(ENV_PLAN).map(|value| Path::new(OsStr::from_bytes(value.to_bytes())))
+}
+
+/// An environment variable that is not empty. Read before the program changes its environment, or from its strings, which
+/// stay where they are.
+fn variable(name: &CStr) -> Option<&'static CStr> {
+    // SAFETY: a terminated name; the value, if there is one, is terminated, too.
+    unsafe {
+        let value = libc::getenv(name.as_ptr());
+        (!value.is_null()).then(|| CStr::from_ptr(value)).filter(|value| !value.is_empty())
     }
-    // SAFETY: as above.
-    let value = unsafe { CStr::from_ptr(value) };
-    (!value.is_empty()).then(|| Path::new(OsStr::from_bytes(value.to_bytes())))
+}
+
+/// Whether io_uring is to be denied to the application.
+pub fn denies_io_uring() -> bool {
+    variable(ENV_DENY_IO_URING) == Some(c"1")
+}
+
+fn engine() -> Engine {
+    let Some(value) = variable(ENV_FANOUT) else { return Engine::Auto };
+    value.to_string_lossy().parse().unwrap_or_else(|problem| {
+        notice::say(&format!("STRIPEWISE_FANOUT: {problem}"));
+        Engine::Auto
+    })
 }
 
 fn make_runtime() -> Arc<Runtime> {
@@ -106,7 +126,7 @@ fn make_runtime() -> Arc<Runtime> {
             None
         }
     });
-    Runtime::new(sys, plan.as_ref())
+    Runtime::with_engine(sys, plan.as_ref(), engine())
 }
 
 fn read_plan(sys: &SysRef, path: &Path) -> std::result::Result<Plan, String> {
