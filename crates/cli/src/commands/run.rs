@@ -1,11 +1,161 @@
-//! `stripewise run`.
+//! `stripewise run`: a command over the layouts of a plan.
 
-use std::process::ExitCode;
+mod program;
 
-/// (in work)
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use stripewise_cluster::Plan;
+use stripewise_sys::{Real, SysRef};
+use stripewise_target::{Engine, Target};
+
+use crate::{files, trace_launch};
+
+const EXAMPLES: &str = "\
+Examples:
+  stripewise run -p plan.toml -- python3 train.py
+  stripewise run -p plan.toml -- mpirun -n 16 ./app input     on one machine
+  eval $(stripewise run -p plan.toml --print-env); srun ./app  the variables instead, for a launcher
+  stripewise trace -o t -- stripewise run -p plan.toml -- CMD  and record it
+
+With Open MPI on several machines, pass the environment on: mpirun -x LD_PRELOAD -x STRIPEWISE_PLAN ...
+New files whose path matches a rule of the plan get its layout; those that exist stay as they are until `stripewise place`
+moves them. Files that are in a planned layout already also work without a plan, with the library alone.
+Not reached: programs that do not use the C library (static ones, Go), and io_uring (--deny-io-uring makes it fail).";
+
+/// Runs a command over the layouts of a plan
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The plan
+    #[arg(short, long, value_name = "PLAN", env = "STRIPEWISE_PLAN")]
+    plan: PathBuf,
+    /// Print the variables that do it, and run nothing
+    #[arg(long, conflicts_with = "command")]
+    print_env: bool,
+    /// With --print-env: as JSON
+    #[arg(long, requires = "print_env")]
+    json: bool,
+    /// How the pieces of a request are done at once: auto, uring, threads or serial
+    #[arg(long, value_name = "ENGINE", env = "STRIPEWISE_FANOUT")]
+    fanout: Option<Engine>,
+    /// Deny io_uring to the command, whose requests by it could not be seen
+    #[arg(long, env = "STRIPEWISE_DENY_IO_URING", num_args = 0, value_parser = clap::builder::BoolishValueParser::new(), default_value = "0", default_missing_value = "1")]
+    deny_io_uring: bool,
+    /// The preload library [default: libstripewise_posix.so beside this executable]
+    #[arg(long, value_name = "FILE", env = "STRIPEWISE_LIB")]
+    lib: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "print_env")]
+    command: Vec<OsString>,
+}
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("run: not built yet")
+/// Does what the flags say; returns only if the command could not be started, or with `--print-env`.
+///
+/// # Errors
+/// A plan that cannot be read, targets that are missing, a command that does not exist.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let path =
+        args.plan.canonicalize().with_context(|| format!("plan {} cannot be read", args.plan.display()))?;
+    let plan = Plan::parse(&files::read(&path)?, &args.plan.display().to_string())?;
+    let variables = variables(&args, &path)?;
+    if args.print_env {
+        // The targets may be mounted on the job's nodes only.
+        if let Err(problem) = check_targets(&plan) {
+            eprintln!("stripewise: on this machine: {problem:#}");
+        }
+        print(&variables, args.json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    check_targets(&plan)?;
+    let name = &args.command[0];
+    for reason in program::why_not_reached(name) {
+        eprintln!("stripewise: {}: {reason}; its files keep their present layout", Path::new(name).display());
+    }
+    let error = Command::new(name).args(&args.command[1..]).envs(&variables).exec();
+    Err(error).with_context(|| format!("{} cannot be run", Path::new(name).display()))
+}
+
+/// The environment of the command.
+fn variables(args: &Args, plan: &Path) -> anyhow::Result<BTreeMap<&'static str, OsString>> {
+    let library = trace_launch::library(args.lib.as_deref())?;
+    let mut variables = BTreeMap::from([
+        ("LD_PRELOAD", preload_once(&library)),
+        ("STRIPEWISE_PLAN", plan.as_os_str().to_owned()),
+    ]);
+    if let Some(engine) = args.fanout {
+        variables.insert("STRIPEWISE_FANOUT", format!("{engine:?}").to_lowercase().into());
+    }
+    if args.deny_io_uring {
+        variables.insert("STRIPEWISE_DENY_IO_URING", "1".into());
+    }
+    Ok(variables)
+}
+
+/// LD_PRELOAD with the library in it once: this process may run under it already.
+fn preload_once(library: &Path) -> OsString {
+    let present = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    let is_library = |entry: &[u8]| entry == library.as_os_str().as_encoded_bytes();
+    if present.as_encoded_bytes().split(|&byte| byte == b':' || byte == b' ').any(is_library) {
+        return present;
+    }
+    trace_launch::ld_preload(library)
+}
+
+/// Every directory that a rule puts files in must be there; the first use makes it a target.
+fn check_targets(plan: &Plan) -> anyhow::Result<()> {
+    let sys: SysRef = Arc::new(Real);
+    let targets = plan.cluster.targets();
+    let used = plan.rules.iter().flat_map(|rule| &rule.layouts).flat_map(|layout| layout.targets());
+    let mut used: Vec<u32> = used.collect();
+    used.sort_unstable();
+    used.dedup();
+    for target in used.into_iter().filter_map(|index| targets.get(index as usize)) {
+        Target::prepare(&sys, &target.path, &target.name)
+            .with_context(|| format!("target {} of the plan", target.name))?;
+    }
+    Ok(())
+}
+
+/// Lines that a shell takes, or JSON.
+fn print(variables: &BTreeMap<&'static str, OsString>, json: bool) -> anyhow::Result<()> {
+    let text = |value: &OsStr| match value.to_str() {
+        Some(text) => Ok(text.to_owned()),
+        None => bail!("{} is not UTF-8; use another path", Path::new(value).display()),
+    };
+    if json {
+        let values = variables.iter().map(|(name, value)| Ok((*name, text(value)?)));
+        let values = values.collect::<anyhow::Result<BTreeMap<_, _>>>()?;
+        println!("{}", serde_json::to_string_pretty(&values)?);
+        return Ok(());
+    }
+    for (name, value) in variables {
+        println!("export {name}={}", quote(&text(value)?));
+    }
+    Ok(())
+}
+
+/// For a shell: in single quotes where needed.
+fn quote(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%".contains(c);
+    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_survive_a_shell() {
+        for text in ["/a/b.so:/c", "/with space/'quote'/$x", ""] {
+            let script = format!("printf %s {}", quote(text));
+            let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), text);
+        }
+    }
 }
