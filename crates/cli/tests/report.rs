@@ -62,7 +62,7 @@ fn refused(directory: &Path, arguments: &str, message: &str) {
     assert!(!directory.join("report.html").exists());
     let left = fs::read_dir(directory)
         .unwrap()
-        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(".report-"));
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(".stripewise"));
     assert_eq!(left.count(), 0, "a temporary file is left");
 }
 
@@ -149,7 +149,7 @@ fn bad_input_is_refused_in_one_line() {
     refused(path, "report -p cluster.toml", "cluster.toml");
     refused(path, "report -r plan.json", "plan.json: no results file");
     refused(path, "report -p plan.toml --predictions results.json", "results.json: not the output of");
-    refused(path, "report -r results.json -o missing/report.html", "missing/report.html: cannot be written");
+    refused(path, "report -r results.json -o missing/report.html", "cannot write missing/report.html");
     fs::write(path.join("cut.json"), &RESULTS[..RESULTS.len() / 2]).unwrap();
     refused(path, "report -r cut.json", "cut.json");
     let trace = fs::read(path.join("job.trace")).unwrap();

@@ -201,6 +201,18 @@ mod tests {
         assert_eq!(density.runs(), [Run { kind: Kind::Both, shade: SHADES - 1, column: 0, row: 0, len: 1 }]);
     }
 
+    #[test]
+    fn rows_that_are_kept_keep_their_counts() {
+        let mut density = Density::new(SPAN, 4, 4);
+        for row in 0..4 {
+            density.add(row % 2 == 0, 10 * row..10 * row + 20, row..row + 1);
+        }
+        let (all, kept) = (density.counts(), density.keep_rows(&[false, true, false, true]).counts());
+        assert_eq!(kept[..COLUMNS], all[COLUMNS..2 * COLUMNS]);
+        assert_eq!(kept[COLUMNS..], all[3 * COLUMNS..]);
+        assert_eq!(density.keep_rows(&[]).peak(), 0);
+    }
+
     proptest! {
         #[test]
         fn counts_equal_brute_force(

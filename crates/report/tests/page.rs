@@ -328,6 +328,33 @@ fn the_collector_counts_every_byte() {
 }
 
 #[test]
+fn requests_are_drawn_where_and_when_they_were() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("t");
+    let sample = Sample { ranks: 2, ..Sample::default() };
+    // Rank 0 writes the first half during the first half of the time, rank 1 reads the last quarter after it.
+    let requests = [request(1, 0, Op::Write, 0, 512, 0, 500), request(2, 0, Op::Read, 768, 256, 500, 500)];
+    write_trace(&path, Meta::default(), &sample.processes(), &sample.files(), &requests);
+    let activity = common::gather(&path);
+    let columns = activity.moved.len();
+    let picture = &activity.pictures[0].by_offset;
+    let rows = picture.rows();
+    for (index, count) in picture.counts().into_iter().enumerate() {
+        let (row, column) = (index / columns, index % columns);
+        let written = row < rows / 2 && column < columns / 2;
+        let read = row >= rows * 3 / 4 && column >= columns / 2;
+        assert_eq!(count, [u64::from(read), u64::from(written)], "row {row}, column {column}");
+    }
+    // By rank: the launcher, whose row would be the third, is gone.
+    let (by_lane, half) = (activity.by_lane.counts(), columns / 2);
+    assert_eq!(activity.by_lane.rows(), 2);
+    assert_eq!(
+        (by_lane[0], by_lane[half], by_lane[columns], by_lane[columns + half]),
+        ([0, 1], [0, 0], [0, 0], [1, 0])
+    );
+}
+
+#[test]
 fn many_ranks_and_requests_stay_a_small_page() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("t");

@@ -1,14 +1,11 @@
 //! `stripewise report`.
 
 use std::ffi::OsString;
-use std::fs::Permissions;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use stripewise_cluster::{Cluster, Plan, Rule};
@@ -19,6 +16,8 @@ use stripewise_report::{
     missing_parts, render, units,
 };
 use stripewise_trace::{Summary, Trace};
+
+use crate::files;
 
 /// Write one HTML page: what an application does, how its files are laid out, what was predicted and measured
 ///
@@ -116,8 +115,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         results: results.as_ref(),
     };
     let html = render(&report);
-    write_whole(&args.output, &html)
-        .with_context(|| format!("{}: cannot be written", args.output.display()))?;
+    files::write_whole(&args.output, &html)?;
     say(&args.output, html.len() as u64, &report, args.json)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -147,21 +145,17 @@ impl Named {
     }
 }
 
-fn read_text(path: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("{}: cannot be read", path.display()))
-}
-
 fn read_results(path: &Path) -> anyhow::Result<Results> {
-    Ok(Results::parse(&read_text(path)?, &path.to_string_lossy())?)
+    Ok(Results::parse(&files::read(path)?, &path.to_string_lossy())?)
 }
 
 fn read_predictions(path: &Path) -> anyhow::Result<Predictions> {
-    Ok(Predictions::parse(&read_text(path)?, &path.to_string_lossy())?)
+    Ok(Predictions::parse(&files::read(path)?, &path.to_string_lossy())?)
 }
 
 /// The plan with file sizes, the predictions that were made with it, and the commands of other file systems.
 fn read_plan(path: &Path, activities: &[Activity], predictions: &[Predictions]) -> anyhow::Result<PlanView> {
-    let plan = Plan::parse(&read_text(path)?, &path.to_string_lossy())?;
+    let plan = Plan::parse(&files::read(path)?, &path.to_string_lossy())?;
     let mut view = PlanView::new(&file_name(path), plan, activities);
     let made_with = |p: &&Predictions| file_name(Path::new(&p.plan)) == view.name || predictions.len() == 1;
     if let Some(predictions) = predictions.iter().find(made_with) {
@@ -237,21 +231,6 @@ fn command_line(arguments: impl Iterator<Item = OsString>) -> String {
         words.push(if !word.is_empty() && word.chars().all(plain) { word } else { quoted });
     }
     words.join(" ")
-}
-
-/// Writes the whole text or leaves what was there: under a temporary name beside it, then renamed.
-fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
-    let directory = match path.parent() {
-        Some(directory) if directory != Path::new("") => directory,
-        _ => Path::new("."),
-    };
-    // 0666 less the umask, as any new file; temporary files are private otherwise.
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".report-").permissions(Permissions::from_mode(0o666));
-    let mut file = builder.tempfile_in(directory)?;
-    file.write_all(text.as_bytes())?;
-    file.persist(path)?;
-    Ok(())
 }
 
 fn say(path: &Path, size_bytes: u64, report: &Report<'_>, json: bool) -> anyhow::Result<()> {
