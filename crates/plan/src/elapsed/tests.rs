@@ -1,1 +1,112 @@
+use super::oracle::simulate;
+use super::*;
+use crate::tests::Random;
 
+/// `per_process` requests of each of `procs` processes, each on `touched` of `servers` servers by chance; server i takes
+/// `busy_s(i)`.
+fn by_chance(servers: u64, touched: u64, procs: u32, per_process: u32, busy_s: impl Fn(u64) -> f64) -> Flow {
+    let mut random = Random(11);
+    let mut flow = Flow::default();
+    let groups = servers / touched;
+    for group in 0..groups {
+        flow.add_shape(
+            (group * touched..(group + 1) * touched).map(|s| Sub { server: s as u32, busy_s: busy_s(s) }),
+        );
+    }
+    for _ in 0..per_process {
+        for chain in 0..procs {
+            flow.push((random.next() % groups) as u32, chain);
+        }
+    }
+    flow
+}
+
+/// What the brute force takes, with service times that vary by 1 %.
+fn simulated(flow: &Flow, procs: u32) -> f64 {
+    let mut random = Random(5);
+    let mut jitter = || 0.99 + 0.02 * (random.next() >> 11) as f64 / (1u64 << 53) as f64;
+    let mut chains = vec![Vec::new(); procs as usize];
+    for (&shape, &chain) in flow.order.iter().zip(&flow.chains) {
+        let subs = flow.subs_of(shape).iter().map(|sub| Sub { busy_s: sub.busy_s * jitter(), ..*sub });
+        chains[chain as usize].push(subs.collect());
+    }
+    simulate(&chains)
+}
+
+#[test]
+fn the_closed_form_is_close_where_requests_meet_by_chance() {
+    for (servers, touched) in [(8, 1), (8, 2), (8, 4), (4, 1), (16, 1)] {
+        for slow in [1.0, 3.0] {
+            for procs in [1, 2, 4, 8, 16, 64] {
+                let flow =
+                    by_chance(
+                        servers,
+                        touched,
+                        procs,
+                        16384 / procs,
+                        |s| if s < servers / 2 { slow } else { 1.0 },
+                    );
+                let (expected, measured) =
+                    (estimate(&flow, procs) * flow.len() as f64, simulated(&flow, procs));
+                let error = expected / measured - 1.0;
+                assert!(
+                    error.abs() < 0.07,
+                    "{touched} of {servers}, slow {slow}, p = {procs}: {:.1} %",
+                    100.0 * error
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_closed_form_is_exact_without_chance() {
+    for procs in [1, 2, 7] {
+        let flow = by_chance(4, 4, procs, 100, |s| 1.0 + s as f64);
+        assert!((estimate(&flow, procs) - 4.0).abs() < 1e-9, "every request waits for the slowest server");
+    }
+    let alone = by_chance(8, 1, 1, 1000, |_| 2.0);
+    assert!((estimate(&alone, 1) - 2.0).abs() < 1e-9, "one process meets nobody");
+}
+
+#[test]
+fn the_bounds_are_the_busiest_server_and_the_chain() {
+    let mut flow = Flow::default();
+    let on = |server, busy_s| Sub { server, busy_s };
+    let (pair, single) = (flow.add_shape([on(0, 1.0), on(1, 4.0)]), flow.add_shape([on(0, 2.0)]));
+    [pair, single, single, single].into_iter().for_each(|shape| flow.push(shape, 0));
+    let found = bounds(&flow, 1);
+    assert_eq!((found.bottleneck_s, found.busiest, found.latency_s), (7.0 / 4.0, 0, 10.0 / 4.0));
+    assert_eq!(found.most_s(), 2.5);
+    assert_eq!(bounds(&flow, 5).most_s(), 1.75);
+    assert_eq!(bounds(&Flow::default(), 3), Bounds::default());
+    assert_eq!((estimate(&Flow::default(), 3), replay(&Flow::default(), 10)), (0.0, 0.0));
+}
+
+#[test]
+fn a_replay_is_the_simulation() {
+    for (servers, touched, procs) in [(8, 1, 16), (8, 2, 3), (6, 3, 64), (5, 5, 4)] {
+        let flow = by_chance(servers, touched, procs, 64, |s| 1.0 + 0.3 * s as f64);
+        let error = replay(&flow, flow.len() as u64) / simulated(&flow, procs) - 1.0;
+        assert!(error.abs() < 0.015, "{touched} of {servers}, p = {procs}: {:.2} %", 100.0 * error);
+        assert_eq!(replay(&flow, 3 * flow.len() as u64), 3.0 * replay(&flow, flow.len() as u64));
+    }
+}
+
+/// Processes that begin on the same server and go round in step: they spread out, and every server is busy.
+#[test]
+fn order_counts() {
+    let rounds = |shift: u32| {
+        let mut flow = Flow::default();
+        let shapes: Vec<u32> = (0..4).map(|server| flow.add_shape([Sub { server, busy_s: 1.0 }])).collect();
+        for i in 0..400u32 {
+            for chain in 0..4 {
+                flow.push(shapes[((i / shift + chain * 100) % 4) as usize], chain);
+            }
+        }
+        replay(&flow, 1600)
+    };
+    let (steps, stays) = (rounds(1), rounds(400));
+    assert!((400.0..420.0).contains(&steps), "a pipeline of four servers: {steps}");
+    assert!((1590.0..1610.0).contains(&stays), "all crowd on one server: {stays}");
+}

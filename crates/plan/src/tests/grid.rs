@@ -174,12 +174,13 @@ fn predictions_are_close_to_a_brute_force_simulation() {
 /// Runs of which only a part is sampled, on SSDs that hold a third of the file.
 #[test]
 fn long_runs_are_predicted_from_a_part_of_their_requests() {
-    let (count, kept) = if is_long() { (1 << 16, 1 << 14) } else { (1 << 15, 1 << 14) };
-    let procs: &[u32] = if is_long() { &[1, 4, 16, 64] } else { &[16] };
+    let (count, kept) = if is_long() { (1 << 16, 1 << 14) } else { (1 << 14, 1 << 13) };
+    let (procs, sizes): (&[u32], &[u64]) =
+        if is_long() { (&[1, 4, 16, 64], &[64 << 10, 1 << 20]) } else { (&[16], &[64 << 10]) };
     for pattern in PATTERNS {
         let mut record = Record::default();
         for &p in procs {
-            for size in [64 << 10, 1 << 20] {
+            for &size in sizes {
                 let capacity = format!("{}K", count * size / 12 / 1024);
                 let cluster = cluster((4, 3e-4, 7.95e-9), (4, 5e-5, 2.38e-9), ("1T", &capacity), (0.0, 0.0));
                 let whole = ior(pattern, Op::Read, p, size, count / u64::from(p));
