@@ -22,9 +22,11 @@
 //! locks on an unmanaged file must not call them for it.
 
 mod anchor;
+pub mod check;
 pub mod file;
 mod forked;
 pub mod manifest;
+pub mod migrate;
 pub mod notice;
 pub mod runtime;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What stat says, and chmod, chown, utimens.
 
-use stripewise_sys::{Kind, Stat, Timespec};
+use stripewise_sys::{Kind, SeekFrom, Stat, Timespec};
 
 use super::LogicalFile;
 use crate::runtime::Change;
@@ -111,6 +111,31 @@ impl LogicalFile {
             Whence::Data => Ok(offset),
             Whence::Hole => Ok(size),
         }
+    }
+}
+
+impl LogicalFile {
+    /// The offset of the first byte at or after `offset` that no hole of a component holds.
+    ///
+    /// # Errors
+    /// ENXIO when there is none.
+    pub(crate) fn next_data(&self, offset: u64) -> Result<u64> {
+        let mut first: Option<u64> = None;
+        for index in 0..self.components().len() {
+            let target = index as u32;
+            let fd = self.components().fd(index).map_err(|error| trouble::told(&error))?;
+            let from = self.layout().component_size(target, offset);
+            let found = match self.sys().seek(fd, SeekFrom::Data(from)) {
+                // The file system knows no holes.
+                Err(Errno::INVAL) if self.sys().stat(fd)?.st_size as u64 > from => from,
+                Err(Errno::NXIO | Errno::INVAL) => continue,
+                found => found?,
+            };
+            if let Some(found) = self.layout().file_offset(target, found) {
+                first = Some(first.map_or(found, |first| first.min(found)));
+            }
+        }
+        first.ok_or(Errno::NXIO)
     }
 }
 

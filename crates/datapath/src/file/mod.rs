@@ -133,7 +133,7 @@ impl LogicalFile {
         self.forget_locks();
     }
 
-    fn sys(&self) -> &SysRef {
+    pub(crate) fn sys(&self) -> &SysRef {
         &self.shared.sys
     }
 

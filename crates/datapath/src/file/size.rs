@@ -91,7 +91,7 @@ impl LogicalFile {
     }
 
     /// Sets the anchor's size, but never cuts the manifest. Under the size lock.
-    fn resize_anchor(&self, size: u64) -> Result<()> {
+    pub(super) fn resize_anchor(&self, size: u64) -> Result<()> {
         self.sys().truncate(self.anchor(), size.max(self.parts.anchored.text_bytes))
     }
 

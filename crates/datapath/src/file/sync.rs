@@ -37,6 +37,21 @@ impl LogicalFile {
         self.update_anchor();
     }
 
+    /// Brings the anchor's size and time up to date, whoever wrote, and also if it is too long.
+    ///
+    /// # Errors
+    /// As ftruncate(2); EBADF where this process may not write.
+    pub(crate) fn refresh_anchor(&self) -> Result<()> {
+        if !self.parts.writable {
+            return Err(Errno::BADF);
+        }
+        {
+            let _lock = self.lock_size()?;
+            self.resize_anchor(self.size()?)?;
+        }
+        self.try_update_anchor()
+    }
+
     fn update_anchor(&self) {
         if self.parts.writable
             && self.written.swap(false, Ordering::AcqRel)

@@ -203,10 +203,9 @@ proptest! {
             }
         }
         let sum = format!("{:08x}", format::checksum(&text));
-        if let Some(at) = format::value_offset(&text, format::CHECKSUM_KEY) {
-            if let Some(digits) = text.get_mut(at..at + 8) {
-                digits.copy_from_slice(sum.as_bytes());
-            }
+        let at = format::value_offset(&text, format::CHECKSUM_KEY);
+        if let Some(digits) = at.and_then(|at| text.get_mut(at..at + 8)) {
+            digits.copy_from_slice(sum.as_bytes());
         }
         match Manifest::parse(&text, "/some/file") {
             Ok(parsed) => prop_assert_eq!(parsed.layout.target_count(), parsed.targets.len()),

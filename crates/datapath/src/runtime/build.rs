@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use stripewise_layout::{Layout, Region, Stripe};
 use stripewise_sys::{Dir, Errno, Fd, Mode, OFlags, SysRef};
-use stripewise_target::{ComponentSet, FileId, Target, TargetRef};
+use stripewise_target::{ComponentSet, FileId, Target, TargetError, TargetRef};
 
 use super::{FileKey, Runtime};
 use crate::anchor::Anchored;
@@ -14,9 +14,19 @@ use crate::file::{LogicalFile, Parts, sync_directory};
 use crate::manifest::Manifest;
 use crate::trouble::Trouble;
 
-/// Temporary anchors are called `.stripewise-ID.new`.
+/// Temporaries are called `.stripewise-ID.new`.
 pub(crate) const TEMPORARY_PREFIX: &str = ".stripewise-";
-pub(crate) const TEMPORARY_SUFFIX: &str = ".new";
+const TEMPORARY_SUFFIX: &str = ".new";
+
+/// The name of the temporary anchor of file `id`.
+pub(crate) fn temporary_name(id: FileId) -> String {
+    format!("{TEMPORARY_PREFIX}{id}{TEMPORARY_SUFFIX}")
+}
+
+/// The inverse of [`temporary_name`].
+pub(crate) fn temporary_id(name: &str) -> Option<FileId> {
+    FileId::from_hex(name.strip_prefix(TEMPORARY_PREFIX)?.strip_suffix(TEMPORARY_SUFFIX)?)
+}
 
 /// A complete managed file without a name of its own. Dropped before it is published, it goes again with all that
 /// belongs to it.
@@ -38,10 +48,35 @@ impl Runtime {
     /// # Errors
     /// A target is missing or full, or the directory of `path` may not be written to. Nothing is left then.
     pub fn build(&self, dir: Dir<'_>, path: &Path, mode: Mode, layout: &Layout) -> Result<NewFile, Trouble> {
+        let (layout, targets) = self.resolve(layout)?;
+        self.build_on(dir, path, mode, layout, targets, None)
+    }
+
+    /// A layout over the plan's targets as one over only those that it uses, and these.
+    ///
+    /// # Errors
+    /// A target is missing.
+    pub(crate) fn resolve(&self, layout: &Layout) -> Result<(Layout, Vec<Arc<Target>>), TargetError> {
         let (layout, used) = compact(layout);
-        let targets: Vec<_> =
-            used.iter().map(|&index| self.targets.planned(index)).collect::<Result<_, _>>()?;
-        self.build_on(dir, path, mode, layout, targets)
+        let targets = used.iter().map(|&index| self.targets.planned(index)).collect::<Result<_, _>>()?;
+        Ok((layout, targets))
+    }
+
+    /// The targets that a manifest names.
+    pub(crate) fn targets_of(&self, manifest: &Manifest) -> Result<Vec<Arc<Target>>, TargetError> {
+        self.targets.of_manifest(&manifest.targets)
+    }
+
+    /// As [`Runtime::build`], with the id that the file is to have.
+    pub(crate) fn build_with(
+        &self,
+        id: FileId,
+        path: &Path,
+        mode: Mode,
+        layout: Layout,
+        targets: Vec<Arc<Target>>,
+    ) -> Result<NewFile, Trouble> {
+        self.build_on(None, path, mode, layout, targets, Some(id))
     }
 
     /// As [`Runtime::build`], with the layout and targets of another file.
@@ -55,8 +90,8 @@ impl Runtime {
         mode: Mode,
         like: &Manifest,
     ) -> Result<NewFile, Trouble> {
-        let targets = self.targets.of_manifest(&like.targets)?;
-        self.build_on(dir, path, mode, like.layout.clone(), targets)
+        let targets = self.targets_of(like)?;
+        self.build_on(dir, path, mode, like.layout.clone(), targets, None)
     }
 
     fn build_on(
@@ -66,13 +101,13 @@ impl Runtime {
         mode: Mode,
         layout: Layout,
         targets: Vec<Arc<Target>>,
+        id: Option<FileId>,
     ) -> Result<NewFile, Trouble> {
         let sys = self.sys();
         let io = |what| Trouble::io(path, what);
         let servers = self.targets.servers(&targets)?;
-        let id = FileId::random(&**sys).map_err(io("make an id"))?;
-        let name = format!("{TEMPORARY_PREFIX}{id}{TEMPORARY_SUFFIX}");
-        let temporary = super::paths::directory_of(path).join(name);
+        let id = id.map_or_else(|| FileId::random(&**sys), Ok).map_err(io("make an id"))?;
+        let temporary = super::paths::directory_of(path).join(temporary_name(id));
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let anchor = sys.open(dir, &temporary, flags, mode).map_err(io("create the anchor"))?;
         let dir = dir.map(Fd::duplicate).transpose();
@@ -152,6 +187,12 @@ impl NewFile {
         }
         self.targets.clear();
         Ok(self.file.take())
+    }
+
+    /// The file keeps its temporary name, also when nobody holds it any more.
+    pub(super) fn keep(mut self) -> Option<LogicalFile> {
+        self.targets.clear();
+        self.file.take()
     }
 
     /// Gives it its name, in place of whatever is there, and makes that durable. The caller has synced the file, or does

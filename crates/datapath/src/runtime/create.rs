@@ -10,6 +10,7 @@ use stripewise_sys::{Dir, Kind, LockKind, Mode, OFlags};
 
 use super::build::NewFile;
 use super::{FileKey, Opened, Runtime, paths};
+use crate::file::LogicalFile;
 use crate::manifest::Manifest;
 use crate::trouble::Trouble;
 use crate::{Errno, Result};
@@ -102,6 +103,14 @@ impl Runtime {
         Ok(Some(Opened::Managed(raw, self.enter(file))))
     }
 
+    /// Enters a file that goes on living under its temporary name.
+    ///
+    /// # Errors
+    /// None occur with a file that was just built.
+    pub(crate) fn keep_temporary(&self, new: NewFile) -> Result<Arc<LogicalFile>> {
+        new.keep().map(|file| self.enter(file)).ok_or(Errno::IO)
+    }
+
     /// A new managed file at `path`, for commands: nothing may be there.
     ///
     /// # Errors
@@ -111,7 +120,7 @@ impl Runtime {
         path: &Path,
         mode: Mode,
         layout: &Layout,
-    ) -> std::result::Result<Arc<crate::LogicalFile>, Trouble> {
+    ) -> std::result::Result<Arc<LogicalFile>, Trouble> {
         let mut new = self.build(None, path, mode, layout)?;
         let file = new.publish(path).and_then(|file| file.ok_or(Errno::IO));
         file.map(|file| self.enter(file)).map_err(Trouble::io(path, "create"))

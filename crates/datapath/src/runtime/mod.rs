@@ -17,6 +17,7 @@ use stripewise_sys::{Mode, Stat, SysRef, Timestamps};
 use stripewise_target::{Engine, FanOut};
 
 pub use build::NewFile;
+pub(crate) use build::{TEMPORARY_PREFIX, temporary_id, temporary_name};
 pub use open::Opened;
 
 use crate::file::{LogicalFile, Shared};

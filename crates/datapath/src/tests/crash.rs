@@ -13,31 +13,36 @@ use crate::{Errno, Opened, Result, Runtime};
 
 /// How it ended.
 #[derive(Clone, Copy, Debug)]
-struct Ended {
+pub struct Ended {
     /// The act was over and had succeeded before.
-    finished: bool,
+    pub finished: bool,
     /// By a power cut; else the process was killed.
-    cut: bool,
+    pub cut: bool,
 }
 
-const CUTS: [(Journal, u64); 6] = [
+/// The first few do for every day.
+const CUTS: [(Journal, u64); 9] = [
     (Journal::Posix, 1),
     (Journal::Posix, 2),
-    (Journal::Posix, 3),
+    (Journal::Ordered, 3),
     (Journal::Posix, 4),
-    (Journal::Ordered, 5),
-    (Journal::Ordered, 6),
+    (Journal::Posix, 5),
+    (Journal::Posix, 6),
+    (Journal::Posix, 7),
+    (Journal::Ordered, 8),
+    (Journal::Ordered, 9),
 ];
 
 /// Kills `act` before each of its calls, and cuts the power there; `check` gets what is left.
-fn at_every_point(
+pub fn at_every_point(
     prepare: impl Fn(&Stage),
     act: impl Fn(&Runtime, &Path) -> Result<()>,
     check: impl Fn(&Stage, Ended),
 ) {
     for call in 0.. {
         let mut alive = false;
-        for cut in std::iter::once(None).chain(CUTS.map(Some)) {
+        let cuts = CUTS.iter().copied().take(if is_long() { CUTS.len() } else { 3 });
+        for cut in std::iter::once(None).chain(cuts.map(Some)) {
             let stage = Stage::new(small());
             prepare(&stage);
             let journal = cut.map_or(Journal::Posix, |(journal, _)| journal);

@@ -1,7 +1,9 @@
 //! Tests of the whole crate, on the kernel's file system and on one that fails.
 
+mod check;
 mod concurrent;
 mod crash;
 mod files;
+mod migrate;
 mod model;
 mod support;

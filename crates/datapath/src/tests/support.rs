@@ -153,5 +153,9 @@ fn memory() -> PathBuf {
 
 /// Cases of a property test that uses real files; more with STRIPEWISE_LONG=1.
 pub fn cases() -> u32 {
-    if std::env::var_os("STRIPEWISE_LONG").is_some() { 3000 } else { 60 }
+    if is_long() { 3000 } else { 60 }
+}
+
+pub fn is_long() -> bool {
+    std::env::var_os("STRIPEWISE_LONG").is_some()
 }

@@ -1,0 +1,196 @@
+//! Is an anchor right, and are its components?
+
+use std::collections::HashMap;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stripewise_sys::{Mode, OFlags};
+use stripewise_target::{ComponentSet, FileId, Opening, Target};
+
+use super::findings::{Finding, Kind};
+use super::orphans::Stores;
+use super::{Options, of_target, restore};
+use crate::anchor::{self, Anchored};
+use crate::manifest::{HEAD_BYTES, Manifest};
+use crate::runtime::Runtime;
+
+/// The files that were found, by their components' name.
+pub(super) struct Known {
+    paths: HashMap<FileId, PathBuf>,
+    /// No anchor was met of which it is not known which components are its own.
+    pub all_readable: bool,
+}
+
+impl Known {
+    pub fn new() -> Self {
+        Self { paths: HashMap::new(), all_readable: true }
+    }
+
+    pub fn path(&self, id: FileId) -> Option<&Path> {
+        self.paths.get(&id).map(PathBuf::as_path)
+    }
+}
+
+/// Checks the anchor at `path`.
+pub(super) fn check(
+    runtime: &Runtime,
+    path: &Path,
+    options: Options,
+    known: &mut Known,
+    stores: &mut Stores,
+    findings: &mut Vec<Finding>,
+) {
+    let Some(anchored) = read(runtime, path, options, known, stores, findings) else { return };
+    let (manifest, id) = (&anchored.manifest, anchored.manifest.id);
+    if let Some(other) = known.paths.insert(id, path.to_owned()) {
+        let text = format!(
+            "has the same components as {}: a copy made without stripewise; whatever is written to one shows in both. \
+             Remove the name of the copy with a program that runs without stripewise",
+            other.display()
+        );
+        findings.push(Finding::new(Kind::Duplicate, path, text).of(id));
+    }
+    let mut targets = Vec::new();
+    for reference in &manifest.targets {
+        match Target::open(runtime.sys(), &reference.path, Some(&reference.id)) {
+            Ok(target) => targets.push(Arc::new(target)),
+            Err(error) => findings.push(of_target(path, &error).of(id)),
+        }
+    }
+    if targets.len() < manifest.targets.len() {
+        return;
+    }
+    targets.iter().for_each(|target| stores.add(runtime.sys(), target.clone(), findings));
+    components(runtime, path, &anchored, &targets, options, findings);
+}
+
+fn read(
+    runtime: &Runtime,
+    path: &Path,
+    options: Options,
+    known: &mut Known,
+    stores: &Stores,
+    findings: &mut Vec<Finding>,
+) -> Option<Anchored> {
+    let sys = runtime.sys();
+    let fd = match sys.open(None, path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()) {
+        Ok(fd) => fd,
+        Err(errno) => {
+            known.all_readable = false;
+            findings.push(Finding::new(Kind::Unreadable, path, errno.to_string()));
+            return None;
+        }
+    };
+    let error = match anchor::read(sys, fd.as_fd(), path) {
+        Ok(anchored) => return anchored,
+        Err(error) => error,
+    };
+    let finding = Finding::new(Kind::Manifest, path, error.to_string());
+    let id = sys.read_start(fd.as_fd(), HEAD_BYTES).ok().and_then(|text| id_in(&text));
+    let Some((id, copy)) = stores.copy_for(runtime, path, id) else {
+        known.all_readable = false;
+        findings.push(finding);
+        return None;
+    };
+    // Its components are accounted for, whatever happens now.
+    known.paths.insert(id, path.to_owned());
+    let finding = finding.of(id);
+    findings.push(if options.repair { finding.repair(restore::anchor(runtime, path, &copy)) } else { finding });
+    None
+}
+
+/// The id in a damaged manifest.
+fn id_in(text: &[u8]) -> Option<FileId> {
+    let text = String::from_utf8_lossy(text);
+    let hex = text.split_once("\nid = \"")?.1.get(..32)?;
+    FileId::from_hex(hex)
+}
+
+fn components(
+    runtime: &Runtime,
+    path: &Path,
+    anchored: &Anchored,
+    targets: &[Arc<Target>],
+    options: Options,
+    findings: &mut Vec<Finding>,
+) {
+    let manifest = &anchored.manifest;
+    let mut add = |kind, text: String| findings.push(Finding::new(kind, path, text).of(manifest.id));
+    let opening = Opening { read_only: true, flags: OFlags::empty() };
+    let set = ComponentSet::open(runtime.sys(), targets.to_vec(), manifest.id, opening);
+    let sizes = match set.as_ref().map_err(Clone::clone).and_then(ComponentSet::sizes) {
+        Ok(sizes) => sizes,
+        Err(error) => {
+            let remedy =
+                "if the file was made just before a power cut and never synced, remove it with `stripewise rm`";
+            return add(Kind::Component, format!("{error}; {remedy}"));
+        }
+    };
+    for (index, &size) in (0..).zip(&sizes) {
+        if size > 0 && manifest.layout.file_offset(index, size - 1).is_none() {
+            let name = &manifest.targets[index as usize].name;
+            let text = format!("its component on {name} has {size} bytes, more than the layout puts there");
+            add(Kind::Length, text);
+        }
+    }
+    if let Err(error) = same_copy(runtime, manifest, &targets[0]) {
+        let finding = Finding::new(Kind::Copy, path, error).of(manifest.id);
+        let repair = || restore::copy(runtime, manifest);
+        findings.push(if options.repair { finding.repair(repair()) } else { finding });
+    }
+    if let Some(size) = manifest.pending_truncate {
+        let text = format!(
+            "a truncate to {size} bytes was interrupted; the next program that opens the file finishes it"
+        );
+        let finding = Finding::new(Kind::Truncate, path, text).of(manifest.id);
+        findings.push(if options.repair { finding.repair(settle(runtime, path)) } else { finding });
+    } else {
+        lag(runtime, path, anchored, manifest.layout.file_size(&sizes), options, findings);
+    }
+}
+
+/// Opening finishes it.
+fn settle(runtime: &Runtime, path: &Path) -> Result<(), String> {
+    match runtime.open_file(path) {
+        Ok(Some(file)) if file.is_writable() => Ok(()),
+        Ok(_) => Err("it may not be written to".into()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn same_copy(runtime: &Runtime, manifest: &Manifest, target: &Target) -> Result<(), String> {
+    let bytes_max = crate::manifest::TEXT_BYTES_MAX;
+    let text = stripewise_target::read_manifest_copy(runtime.sys(), target, manifest.id, bytes_max);
+    let text = text.map_err(|error| error.to_string())?;
+    let copy = Manifest::parse(&text, "the copy of its manifest").map_err(|error| error.to_string())?;
+    let copy = Manifest { pending_truncate: manifest.pending_truncate, ..copy };
+    if copy == *manifest { Ok(()) } else { Err("the copy of its manifest says something else".into()) }
+}
+
+/// What `ls` shows of the file.
+fn lag(
+    runtime: &Runtime,
+    path: &Path,
+    anchored: &Anchored,
+    size: u64,
+    options: Options,
+    findings: &mut Vec<Finding>,
+) {
+    let expected = size.max(anchored.text_bytes);
+    let Ok(stat) = runtime.sys().stat_at(None, path, true) else { return };
+    if stat.st_size as u64 == expected {
+        return;
+    }
+    let text = format!(
+        "its anchor shows {} bytes, the file has {size}; a program that wrote to it was killed, or is at work",
+        stat.st_size
+    );
+    let refresh = || match runtime.open_file(path) {
+        Ok(Some(file)) => file.refresh_anchor().map_err(|errno| errno.to_string()),
+        Ok(None) => Err("it is not a managed file any more".into()),
+        Err(error) => Err(error.to_string()),
+    };
+    let finding = Finding::new(Kind::Lag, path, text).of(anchored.manifest.id);
+    findings.push(if options.repair { finding.repair(refresh()) } else { finding });
+}

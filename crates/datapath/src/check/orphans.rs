@@ -1,0 +1,183 @@
+//! Components that belong to no file that was found.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stripewise_sys::SysRef;
+use stripewise_target::{ComponentSet, FileId, Found, Target, list_components, read_manifest_copy};
+
+use super::anchors::Known;
+use super::findings::{Finding, Kind};
+use super::{Options, of_target, restore};
+use crate::manifest::{Manifest, TEXT_BYTES_MAX};
+use crate::runtime::{Runtime, temporary_name};
+
+/// The targets, and what lies on them.
+#[derive(Default)]
+pub(super) struct Stores(Vec<(Arc<Target>, Vec<Found>)>);
+
+impl Stores {
+    /// Lists a target, unless it is listed already.
+    pub fn add(&mut self, sys: &SysRef, target: Arc<Target>, findings: &mut Vec<Finding>) {
+        if self.0.iter().any(|(known, _)| known.id() == target.id()) {
+            return;
+        }
+        match list_components(sys, &target) {
+            Ok(found) => self.0.push((target, found)),
+            Err(error) => findings.push(of_target(target.path(), &error)),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The manifest copy of the file that is damaged at `path`: by its id, if that can still be read, or if exactly one
+    /// copy says that it is of this path.
+    pub fn copy_for(&self, runtime: &Runtime, path: &Path, id: Option<FileId>) -> Option<(FileId, Manifest)> {
+        let path = std::path::absolute(path).ok()?;
+        let copies = self.0.iter().flat_map(|(target, found)| {
+            let copies = found.iter().filter(|found| found.component.is_none());
+            copies.filter_map(|found| Some((found.id, read_copy(runtime, target, found.id)?)))
+        });
+        let copies: Vec<(FileId, Manifest)> = copies.collect();
+        let by_id = copies.iter().find(|(found, _)| Some(*found) == id);
+        let mut by_path = copies.iter().filter(|(_, copy)| Path::new(&copy.path) == path);
+        by_id.or_else(|| by_path.next().filter(|_| by_path.next().is_none())).cloned()
+    }
+
+    /// Everything that lies on the targets, by file.
+    fn by_file(&self) -> BTreeMap<FileId, Parts<'_>> {
+        let mut files: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (target, found) in
+            self.0.iter().flat_map(|(target, all)| all.iter().map(move |found| (target, found)))
+        {
+            files.entry(found.id).or_default().push((target, found));
+        }
+        files
+    }
+}
+
+fn read_copy(runtime: &Runtime, target: &Target, id: FileId) -> Option<Manifest> {
+    let text = read_manifest_copy(runtime.sys(), target, id, TEXT_BYTES_MAX).ok()?;
+    Manifest::parse(&text, "copy").ok()
+}
+
+/// Whether something that changed at `modified_s` is no longer in the making.
+pub(super) fn is_old(runtime: &Runtime, modified_s: i64, options: Options) -> bool {
+    let now_s = (runtime.sys().wall_ns() / 1_000_000_000) as i64;
+    now_s.saturating_sub(modified_s) >= options.orphan_age_s as i64
+}
+
+/// Everything of one file that was found on the targets.
+type Parts<'a> = Vec<(&'a Arc<Target>, &'a Found)>;
+
+/// Checks whatever lies on the targets and belongs to no file that is known.
+pub(super) fn check(
+    runtime: &Runtime,
+    stores: &Stores,
+    known: &Known,
+    options: Options,
+    findings: &mut Vec<Finding>,
+) {
+    let old = |parts: &Parts<'_>| parts.iter().all(|(_, found)| is_old(runtime, found.modified_s, options));
+    let unknown = stores.by_file().into_iter().filter(|(id, parts)| known.path(*id).is_none() && old(parts));
+    let fates: Vec<_> = unknown.map(|(id, parts)| (id, fate(runtime, id, &parts), parts)).collect();
+    let claims = |claimed: &Path| {
+        let same = |fate: &Fate| matches!(fate, Fate::Overwritten(path, _) if path == claimed);
+        fates.iter().filter(|(_, fate, _)| same(fate)).count()
+    };
+    for (id, fate, parts) in &fates {
+        let finding = match fate {
+            Fate::There => continue,
+            Fate::Damaged(path) => {
+                let text = "its manifest is damaged; run `stripewise fsck --repair` on it";
+                Finding::new(Kind::Manifest, path, text)
+            }
+            Fate::OnItsWay(temporary) => {
+                let text = format!("{} belong to a place, export or creation that did not end", what(parts));
+                Finding::new(Kind::Temporary, temporary, text)
+            }
+            Fate::Overwritten(path, copy) => {
+                overwritten(runtime, path, copy, parts, options.repair && claims(path) == 1)
+            }
+            Fate::Gone(path) => {
+                // A damaged anchor somewhere may be theirs.
+                gone(runtime, *id, path.as_deref(), parts, options.remove_orphans && known.all_readable)
+            }
+        };
+        findings.push(finding.of(*id));
+    }
+}
+
+/// Where the file of a set of components was, and what is there now.
+enum Fate {
+    /// It is there; it was only not looked at.
+    There,
+    /// It is there, but not readable.
+    Damaged(PathBuf),
+    /// It is on its way to its name.
+    OnItsWay(PathBuf),
+    /// Something else is there that is none of ours.
+    Overwritten(PathBuf, Manifest),
+    /// Nothing is there, or another managed file.
+    Gone(Option<PathBuf>),
+}
+
+fn fate(runtime: &Runtime, id: FileId, parts: &Parts<'_>) -> Fate {
+    let copies = parts.iter().filter(|(_, found)| found.component.is_none());
+    let Some(copy) = copies.filter_map(|(target, _)| read_copy(runtime, target, id)).next() else {
+        return Fate::Gone(None);
+    };
+    let path = PathBuf::from(&copy.path);
+    let exists = |path: &Path| runtime.sys().stat_at(None, path, true).is_ok();
+    let temporary = path.with_file_name(temporary_name(id));
+    match runtime.manifest_at(None, &path, true) {
+        Ok(Some(there)) if there.id == id => Fate::There,
+        Err(_) => Fate::Damaged(path),
+        _ if exists(&temporary) => Fate::OnItsWay(temporary),
+        Ok(None) if exists(&path) => Fate::Overwritten(path, copy),
+        _ => Fate::Gone(Some(path)),
+    }
+}
+
+fn what(parts: &Parts<'_>) -> String {
+    let components = parts.iter().filter(|(_, found)| found.component.is_some()).count();
+    format!("{components} components with {} bytes", bytes(parts))
+}
+
+fn bytes(parts: &Parts<'_>) -> u64 {
+    parts.iter().filter(|(_, found)| found.component.is_some()).map(|(_, found)| found.size).sum()
+}
+
+fn overwritten(runtime: &Runtime, path: &Path, copy: &Manifest, parts: &Parts<'_>, repair: bool) -> Finding {
+    let text = format!(
+        "was overwritten by a program that ran without stripewise; its {} are there. `fsck --repair` brings it back, if no \
+         other file was there, too, and sets aside what is there now",
+        what(parts)
+    );
+    let finding = Finding::new(Kind::Destroyed, path, text);
+    if repair { finding.repair(restore::anchor(runtime, path, copy)) } else { finding }
+}
+
+fn gone(runtime: &Runtime, id: FileId, path: Option<&Path>, parts: &Parts<'_>, remove_them: bool) -> Finding {
+    let file = path.map_or("a file without a name".into(), |path| path.display().to_string());
+    let kind = if bytes(parts) > 0 { Kind::Orphan } else { Kind::Unborn };
+    let text = format!(
+        "{} belong to {file}, which is gone (if it was moved, name the directory where it is now); `fsck --remove-orphans` \
+         removes them, unless an anchor is damaged",
+        what(parts)
+    );
+    let finding = Finding::new(kind, path.unwrap_or(parts[0].0.path()), text);
+    if remove_them { finding.repair(remove(runtime, id, parts)) } else { finding }
+}
+
+fn remove(runtime: &Runtime, id: FileId, parts: &Parts<'_>) -> Result<(), String> {
+    for (target, found) in parts {
+        // The set names its files by the position of their targets.
+        let targets = vec![(*target).clone(); found.component.unwrap_or(0) as usize + 1];
+        ComponentSet::remove(runtime.sys(), &targets, id).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! Bringing back anchors, and copies of their manifests.
+
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use stripewise_sys::{Kind, Mode, OFlags};
+use stripewise_target::{ComponentSet, Opening, TargetError};
+
+use crate::Errno;
+use crate::file::sync_directory;
+use crate::manifest::Manifest;
+use crate::runtime::{Runtime, temporary_name};
+use crate::trouble::Trouble;
+
+/// What is appended to the name of a file that is set aside.
+pub(super) const ASIDE: &str = ".stripewise-aside";
+
+/// Makes the anchor that `manifest` (of the copy) describes anew at `path`. What is there now is renamed to
+/// `PATH.stripewise-aside`, or with a number if that exists.
+pub(super) fn anchor(runtime: &Runtime, path: &Path, manifest: &Manifest) -> Result<(), Trouble> {
+    let sys = runtime.sys();
+    let io = |what| Trouble::io(path, what);
+    let set = open(runtime, manifest)?;
+    let stats = set.stats()?;
+    let sizes: Vec<u64> = stats.iter().map(|stat| stat.st_size as u64).collect();
+    let text = manifest.format()?;
+    let size = manifest.layout.file_size(&sizes).max(text.len() as u64);
+    // Mode and owner are the components'.
+    let like = &stats[0];
+    let temporary = path.with_file_name(temporary_name(manifest.id));
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC;
+    let new =
+        sys.open(None, &temporary, flags, Mode::RUSR | Mode::WUSR).map_err(io("write the manifest beside"))?;
+    let fill = || {
+        sys.write_all_at(new.as_fd(), text.as_bytes(), 0)?;
+        sys.truncate(new.as_fd(), size)?;
+        // Not permitted for others' files: then it is ours.
+        let _ = sys.set_owner(Kind::Open(new.as_fd()), Some(like.st_uid), Some(like.st_gid));
+        sys.set_mode(Kind::Open(new.as_fd()), Mode::from_raw_mode(like.st_mode & 0o7777))?;
+        sys.sync(new.as_fd())?;
+        set_aside(runtime, path)?;
+        sys.rename_noreplace(None, &temporary, None, path)?;
+        sync_directory(sys, None, path)
+    };
+    fill().map_err(io("restore")).inspect_err(|_| {
+        let _ = sys.unlink(None, &temporary);
+    })
+}
+
+fn set_aside(runtime: &Runtime, path: &Path) -> Result<(), Errno> {
+    for number in 0.. {
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(ASIDE);
+        if number > 0 {
+            aside.push(format!(".{number}"));
+        }
+        match runtime.sys().rename_noreplace(None, path, None, &PathBuf::from(aside)) {
+            Err(Errno::EXIST) => {}
+            Err(Errno::NOENT) => return Ok(()),
+            done => return done,
+        }
+    }
+    Ok(())
+}
+
+/// Writes the copy of the manifest anew.
+pub(super) fn copy(runtime: &Runtime, manifest: &Manifest) -> Result<(), Trouble> {
+    let set = open(runtime, manifest)?;
+    let mode = Mode::from_raw_mode(set.stats()?[0].st_mode & 0o777);
+    let text = Manifest { pending_truncate: None, ..manifest.clone() }.format()?;
+    match set.create_manifest(text.as_bytes(), mode | Mode::RUSR | Mode::WUSR) {
+        Err(TargetError::Io { errno: Errno::EXIST, path, .. }) => {
+            // Who holds its lock goes on with the old one; it says something wrong, so nobody should.
+            Err(Trouble::Io {
+                path,
+                what: "is in the way; remove it when no program uses the file",
+                errno: Errno::EXIST,
+            })
+        }
+        created => {
+            created?;
+            Ok(set.sync_names()?)
+        }
+    }
+}
+
+fn open(runtime: &Runtime, manifest: &Manifest) -> Result<ComponentSet, Trouble> {
+    let targets = runtime.targets_of(manifest)?;
+    let opening = Opening { read_only: true, flags: OFlags::empty() };
+    Ok(ComponentSet::open(runtime.sys(), targets, manifest.id, opening)?)
+}

@@ -1,0 +1,102 @@
+//! Finding managed files in directories.
+
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use stripewise_sys::{Errno, FileType, Mode, OFlags};
+use stripewise_target::{FileId, MARKER};
+
+use super::findings::{Finding, Kind};
+use super::{Options, orphans, restore};
+use crate::manifest::{MAGIC, TEXT_BYTES_MIN};
+use crate::runtime::{Runtime, TEMPORARY_PREFIX, temporary_id};
+
+/// What was found in files and directories.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Files that begin as anchors do.
+    pub anchors: Vec<PathBuf>,
+    /// All other regular files.
+    pub plain: Vec<PathBuf>,
+    /// Temporaries and journals of this library.
+    pub temporaries: Vec<PathBuf>,
+    /// What could not be looked at.
+    pub unreadable: Vec<(PathBuf, Errno)>,
+}
+
+/// Looks at files, and at everything in directories; symbolic links in them are not followed, and the components of
+/// targets left out. Every file's first bytes are read.
+pub fn walk(runtime: &Runtime, roots: &[PathBuf]) -> Listing {
+    let mut listing = Listing::default();
+    let mut waiting: Vec<(PathBuf, bool)> = roots.iter().rev().map(|root| (root.clone(), true)).collect();
+    while let Some((path, follow)) = waiting.pop() {
+        match enter(runtime, &path, follow, &mut listing) {
+            Ok(entries) => waiting.extend(entries.into_iter().map(|entry| (entry, false))),
+            // Removed since it was listed.
+            Err(Errno::NOENT) if !follow => {}
+            Err(errno) => listing.unreadable.push((path, errno)),
+        }
+    }
+    listing
+}
+
+/// Sorts in a file, or returns the entries of a directory, last first.
+fn enter(runtime: &Runtime, path: &Path, follow: bool, listing: &mut Listing) -> Result<Vec<PathBuf>, Errno> {
+    let stat = runtime.sys().stat_at(None, path, follow)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => {
+            let directory =
+                runtime.sys().open(None, path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+            let mut names: Vec<_> =
+                runtime.sys().list(directory.as_fd())?.into_iter().map(|entry| entry.name).collect();
+            if names.iter().any(|name| name == MARKER) {
+                names.retain(|name| name != "stripewise");
+            }
+            names.sort_by(|one, other| other.cmp(one));
+            return Ok(names.into_iter().map(|name| path.join(name)).collect());
+        }
+        FileType::RegularFile => file(runtime, path, stat.st_size as u64, listing)?,
+        _ => {}
+    }
+    Ok(Vec::new())
+}
+
+fn file(runtime: &Runtime, path: &Path, size: u64, listing: &mut Listing) -> Result<(), Errno> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let ours =
+        name.starts_with(TEMPORARY_PREFIX) && (temporary_id(&name).is_some() || name.ends_with(".journal"));
+    let copy = name.strip_suffix(".manifest").is_some_and(|id| FileId::from_hex(id).is_some());
+    let aside = name.contains(restore::ASIDE);
+    if ours {
+        listing.temporaries.push(path.into());
+    } else if !copy && !aside && size >= TEXT_BYTES_MIN as u64 && begins_as_anchor(runtime, path)? {
+        listing.anchors.push(path.into());
+    } else {
+        listing.plain.push(path.into());
+    }
+    Ok(())
+}
+
+fn begins_as_anchor(runtime: &Runtime, path: &Path) -> Result<bool, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let fd = runtime.sys().open(None, path, flags, Mode::empty())?;
+    Ok(runtime.sys().read_start(fd.as_fd(), MAGIC.len())? == MAGIC)
+}
+
+/// Tells of temporaries that are old, and removes them with all that belongs to them.
+pub(super) fn temporaries(runtime: &Runtime, listing: &Listing, options: Options, findings: &mut Vec<Finding>) {
+    for path in &listing.temporaries {
+        let Ok(stat) = runtime.sys().stat_at(None, path, false) else { continue };
+        if !orphans::is_old(runtime, stat.st_mtime, options) {
+            continue;
+        }
+        let text = "left by a place, export or creation that did not end; run `place` or `export` again, or remove it \
+                    with `fsck --remove-orphans`";
+        let finding = Finding::new(Kind::Temporary, path, text);
+        findings.push(if options.remove_orphans {
+            finding.repair(runtime.unlink(None, path))
+        } else {
+            finding
+        });
+    }
+}

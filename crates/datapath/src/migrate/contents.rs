@@ -1,0 +1,202 @@
+//! The bytes of a file of either kind, for copying.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use stripewise_sys::{Fd, IoVec, Kind, Mode, OFlags, SeekFrom, Stat, SysRef, Timespec, Timestamps};
+
+use crate::file::{IoOptions, LogicalFile};
+use crate::runtime::{Change, Runtime};
+use crate::trouble::Trouble;
+use crate::{Errno, Result};
+
+/// An open file, plain or managed.
+pub enum Contents {
+    /// An ordinary file.
+    Plain(SysRef, Fd),
+    /// One of ours.
+    Managed(Arc<LogicalFile>),
+}
+
+/// What tells one state of a file's bytes from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Device.
+    pub device: u64,
+    /// Inode of the file or its anchor.
+    pub inode: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Last change of the bytes: seconds and nanoseconds since 1970.
+    pub modified: (i64, i64),
+}
+
+impl Contents {
+    /// Opens the file at `path`, a managed one for writing if that is permitted, a plain one for reading.
+    ///
+    /// # Errors
+    /// It does not exist, is no regular file, may not be read; its manifest, a target or a component is not right.
+    pub fn open(runtime: &Runtime, path: &Path) -> std::result::Result<Self, Trouble> {
+        if let Some(file) = runtime.open_file(path)? {
+            return Ok(Self::Managed(file));
+        }
+        let sys = runtime.sys();
+        let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let fd = sys.open(None, path, flags, Mode::empty()).map_err(Trouble::io(path, "open"))?;
+        Ok(Self::Plain(sys.clone(), fd))
+    }
+
+    /// The managed file, if it is one.
+    pub fn managed(&self) -> Option<&Arc<LogicalFile>> {
+        match self {
+            Self::Plain(..) => None,
+            Self::Managed(file) => Some(file),
+        }
+    }
+
+    /// What stat(2) says of the file; of a managed one with its own size, blocks and times.
+    ///
+    /// # Errors
+    /// As fstat(2).
+    pub fn stat(&self) -> Result<Stat> {
+        match self {
+            Self::Plain(sys, fd) => sys.stat(fd.as_fd()),
+            Self::Managed(file) => {
+                let mut stat = file.sys().stat(file.anchor())?;
+                file.correct_stat(&mut stat)?;
+                Ok(stat)
+            }
+        }
+    }
+
+    /// The state of the bytes now.
+    ///
+    /// # Errors
+    /// As fstat(2).
+    pub fn version(&self) -> Result<Version> {
+        let stat = self.stat()?;
+        Ok(Version {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: stat.st_size as u64,
+            modified: (stat.st_mtime, stat.st_mtime_nsec as i64),
+        })
+    }
+
+    /// Fills the buffer from `offset` on; fewer bytes only at the end of the file.
+    ///
+    /// # Errors
+    /// As pread(2).
+    pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let (rest, at) = (&mut buffer[done..], offset + done as u64);
+            let more = match self {
+                Self::Plain(sys, fd) => sys.read_at(fd.as_fd(), rest, at)?,
+                Self::Managed(file) => {
+                    let vector = IoVec { base: rest.as_mut_ptr(), len: rest.len() };
+                    // SAFETY: a buffer that is borrowed alone.
+                    unsafe { file.read_at(&[vector], at, IoOptions::default())? }
+                }
+            };
+            if more == 0 {
+                break;
+            }
+            done += more;
+        }
+        Ok(done)
+    }
+
+    /// Writes all of the buffer at `offset`.
+    ///
+    /// # Errors
+    /// As pwrite(2).
+    pub fn write(&self, buffer: &[u8], offset: u64) -> Result<()> {
+        let file = match self {
+            Self::Plain(sys, fd) => return sys.write_all_at(fd.as_fd(), buffer, offset),
+            Self::Managed(file) => file,
+        };
+        let mut done = 0;
+        while done < buffer.len() {
+            let rest = &buffer[done..];
+            let vector = IoVec { base: rest.as_ptr().cast_mut(), len: rest.len() };
+            // SAFETY: a buffer that nobody changes; it is only read from.
+            match unsafe { file.write_at(&[vector], offset + done as u64, IoOptions::default())? } {
+                0 => return Err(Errno::NOSPC),
+                more => done += more,
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the first byte at or after `offset` is that is not in a hole; `None`: there is none.
+    ///
+    /// # Errors
+    /// As lseek(2).
+    pub fn next_data(&self, offset: u64) -> Result<Option<u64>> {
+        let found = match self {
+            Self::Plain(sys, fd) => match sys.seek(fd.as_fd(), SeekFrom::Data(offset)) {
+                // The file system knows no holes.
+                Err(Errno::INVAL) => Ok(offset),
+                found => found,
+            },
+            Self::Managed(file) => file.next_data(offset),
+        };
+        match found {
+            Ok(found) => Ok(Some(found)),
+            Err(Errno::NXIO) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes it exactly `size` bytes long.
+    ///
+    /// # Errors
+    /// As ftruncate(2).
+    pub fn set_size(&self, size: u64) -> Result<()> {
+        match self {
+            Self::Plain(sys, fd) => sys.truncate(fd.as_fd(), size),
+            Self::Managed(file) => file.truncate(size),
+        }
+    }
+
+    /// fsync(2).
+    ///
+    /// # Errors
+    /// As fsync(2).
+    pub fn sync(&self) -> Result<()> {
+        match self {
+            Self::Plain(sys, fd) => sys.sync(fd.as_fd()),
+            Self::Managed(file) => file.sync(false),
+        }
+    }
+
+    /// Gives it the mode, times, and where that is permitted the owner, of another file. (Where it is not, set-user-id
+    /// and set-group-id are not taken over either.)
+    ///
+    /// # Errors
+    /// As fchmod(2), futimens(2).
+    pub fn take_attributes(&self, of: &Stat) -> Result<()> {
+        let owned = self.change(&Change::Owner(Some(of.st_uid), Some(of.st_gid))).is_ok();
+        let bits = if owned { 0o7777 } else { 0o1777 };
+        self.change(&Change::Mode(Mode::from_raw_mode(of.st_mode & bits)))?;
+        let time = |seconds, nanoseconds: u64| Timespec { tv_sec: seconds, tv_nsec: nanoseconds as _ };
+        self.change(&Change::Times(Timestamps {
+            last_access: time(of.st_atime, of.st_atime_nsec),
+            last_modification: time(of.st_mtime, of.st_mtime_nsec),
+        }))
+    }
+
+    fn change(&self, change: &Change) -> Result<()> {
+        let (sys, fd) = match self {
+            Self::Plain(sys, fd) => (sys, Kind::Open(fd.as_fd())),
+            Self::Managed(file) => return file.change(change),
+        };
+        match change {
+            Change::Times(times) => sys.set_times(fd, times),
+            Change::Mode(mode) => sys.set_mode(fd, *mode),
+            Change::Owner(user, group) => sys.set_owner(fd, *user, *group),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Copying bytes from one file to another, and making sure that they arrived.
+
+use super::contents::Contents;
+use crate::Result;
+
+/// Bytes of one read or write: long enough that all servers are busy at once.
+const TRANSFER_BYTES: usize = 8 << 20;
+/// Zeros of this length, at multiples of it, are left out: they are holes in the copy.
+const HOLE_BYTES: usize = 64 << 10;
+
+/// Copies the bytes `from..to` and returns their checksum. Holes stay holes, zeros become such.
+pub(super) fn copy_range(
+    source: &Contents,
+    destination: &Contents,
+    (from, to): (u64, u64),
+    mut tell: impl FnMut(u64),
+) -> Result<u32> {
+    let mut sum = crc32fast::Hasher::new();
+    each_transfer(source, (from, to), &mut sum, |bytes, offset| {
+        for (at, part) in parts(bytes, offset) {
+            if part.iter().any(|&byte| byte != 0) {
+                destination.write(part, at)?;
+            }
+        }
+        tell(offset + bytes.len() as u64);
+        Ok(())
+    })?;
+    Ok(sum.finalize())
+}
+
+/// The checksum of bytes `from..to`.
+pub(super) fn checksum(file: &Contents, range: (u64, u64), mut tell: impl FnMut(u64)) -> Result<u32> {
+    let mut sum = crc32fast::Hasher::new();
+    each_transfer(file, range, &mut sum, |bytes, offset| {
+        tell(offset + bytes.len() as u64);
+        Ok(())
+    })?;
+    Ok(sum.finalize())
+}
+
+/// Calls `each` with what there is in `from..to`, but for holes, and adds everything to `sum`.
+fn each_transfer(
+    file: &Contents,
+    (mut from, to): (u64, u64),
+    sum: &mut crc32fast::Hasher,
+    mut each: impl FnMut(&[u8], u64) -> Result<()>,
+) -> Result<()> {
+    let mut buffer = vec![0; TRANSFER_BYTES.min((to - from) as usize)];
+    while from < to {
+        let data = file.next_data(from)?.map_or(to, |data| data.min(to));
+        add_zeros(sum, data - from);
+        from = data;
+        let len = buffer.len().min((to - from) as usize);
+        let done = file.read(&mut buffer[..len], from)?;
+        if done < len {
+            // It has become shorter: what follows counts as zeros, and the check of the source finds the change.
+            buffer[done..len].fill(0);
+        }
+        if len > 0 {
+            sum.update(&buffer[..len]);
+            each(&buffer[..len], from)?;
+        }
+        from += len as u64;
+    }
+    Ok(())
+}
+
+fn add_zeros(sum: &mut crc32fast::Hasher, mut len: u64) {
+    static ZEROS: [u8; HOLE_BYTES] = [0; HOLE_BYTES];
+    while len > 0 {
+        let part = len.min(HOLE_BYTES as u64) as usize;
+        sum.update(&ZEROS[..part]);
+        len -= part as u64;
+    }
+}
+
+/// Runs of a transfer that are written at once: cut where whole blocks of zeros begin and end.
+fn parts(bytes: &[u8], offset: u64) -> Vec<(u64, &[u8])> {
+    let first = (offset.next_multiple_of(HOLE_BYTES as u64) - offset) as usize;
+    let (head, blocks) = bytes.split_at(first.min(bytes.len()));
+    let mut runs: Vec<(usize, usize, bool)> = vec![(0, head.len(), false)];
+    for (index, block) in blocks.chunks(HOLE_BYTES).enumerate() {
+        let start = head.len() + index * HOLE_BYTES;
+        let zeros = block.iter().all(|&byte| byte == 0);
+        match runs.last_mut() {
+            Some((_, end, before)) if *before == zeros => *end = start + block.len(),
+            _ => runs.push((start, start + block.len(), zeros)),
+        }
+    }
+    runs.into_iter().map(|(start, end, _)| (offset + start as u64, &bytes[start..end])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_blocks_of_zeros_are_parts_of_their_own() {
+        let block = HOLE_BYTES;
+        let mut bytes = vec![1; 5 * block];
+        bytes[block..3 * block].fill(0);
+        bytes[4 * block + 7..].fill(0);
+        let lens =
+            |offset| parts(&bytes, offset).iter().map(|(at, part)| (*at, part.len())).collect::<Vec<_>>();
+        let b = block as u64;
+        assert_eq!(lens(0), [(0, block), (b, 2 * block), (3 * b, 2 * block)][..].to_vec());
+        let shifted = lens(10);
+        assert_eq!(shifted.iter().map(|(_, len)| len).sum::<usize>(), bytes.len());
+        assert!(shifted.iter().any(|&(at, len)| len == block && at % b == 0), "{shifted:?}");
+    }
+}

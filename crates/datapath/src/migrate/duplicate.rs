@@ -1,0 +1,99 @@
+//! Copying a file to another name.
+
+use std::path::Path;
+
+use stripewise_layout::Layout;
+use stripewise_sys::{FileType, Mode, OFlags};
+use stripewise_target::FileId;
+
+use super::contents::Contents;
+use super::copy::{checksum, copy_range};
+use super::error::MigrateError;
+use super::{Phase, Progress};
+use crate::Errno;
+use crate::runtime::{Runtime, temporary_name};
+use crate::trouble::Trouble;
+
+/// Copies the file at `from` to `to`, which shows what it was or the whole copy at any moment. The copy has `layout` (over
+/// the plan's targets); without one, that of a managed file at `to`; without that either, it is plain. Its mode is that of
+/// the source, its times are now. Returns its bytes.
+///
+/// # Errors
+/// Whatever the error, `to` is as it was.
+pub fn copy_file(
+    runtime: &Runtime,
+    from: &Path,
+    to: &Path,
+    layout: Option<&Layout>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<u64, MigrateError> {
+    let source = Contents::open(runtime, from)?;
+    let version = source.version().map_err(Trouble::io(from, "stat"))?;
+    let mode = source.stat().map_err(Trouble::io(from, "stat"))?.st_mode;
+    if FileType::from_raw_mode(mode) != FileType::RegularFile {
+        return Err(MigrateError::NotRegular(from.into()));
+    }
+    let (temporary, destination) = make(runtime, to, Mode::from_raw_mode(mode & 0o777), layout)?;
+    let copied = copy_checked(&source, &destination, from, to, version.size, progress).and_then(|()| {
+        if source.version().map_err(Trouble::io(from, "stat"))? != version {
+            return Err(MigrateError::Changed(from.into()));
+        }
+        Ok(runtime.rename(None, &temporary, None, to, 0).map_err(Trouble::io(to, "create"))?)
+    });
+    if copied.is_err() {
+        let _ = runtime.unlink(None, &temporary);
+    }
+    copied.map(|()| version.size)
+}
+
+fn make(
+    runtime: &Runtime,
+    to: &Path,
+    mode: Mode,
+    layout: Option<&Layout>,
+) -> Result<(std::path::PathBuf, Contents), MigrateError> {
+    let sys = runtime.sys();
+    let io = |what| Trouble::io(to, what);
+    if matches!(sys.stat_at(None, to, true), Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+    {
+        return Err(io("create")(Errno::ISDIR).into());
+    }
+    let new = match layout {
+        Some(layout) => Some(runtime.build(None, to, mode, layout)?),
+        None => match runtime.manifest_at(None, to, true).map_err(io("open"))? {
+            Some(manifest) => Some(runtime.build_like(None, to, mode, &manifest)?),
+            None => None,
+        },
+    };
+    if let Some(new) = new {
+        let temporary = new.temporary().to_owned();
+        let file = runtime.keep_temporary(new).map_err(io("create"))?;
+        return Ok((temporary, Contents::Managed(file)));
+    }
+    let temporary = to.with_file_name(temporary_name(FileId::random(&**sys).map_err(io("create"))?));
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+    let fd = sys.open(None, &temporary, flags, mode).map_err(io("create"))?;
+    Ok((temporary, Contents::Plain(sys.clone(), fd)))
+}
+
+fn copy_checked(
+    source: &Contents,
+    destination: &Contents,
+    from: &Path,
+    to: &Path,
+    total: u64,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), MigrateError> {
+    let mut tell = |phase, done| progress(Progress { phase, done, total });
+    let all = (0, total);
+    let sum = copy_range(source, destination, all, |done| tell(Phase::Copy, done))
+        .map_err(Trouble::io(from, "copy"))?;
+    let finish = || {
+        destination.set_size(total)?;
+        destination.sync()
+    };
+    finish().map_err(Trouble::io(to, "write"))?;
+    let arrived =
+        checksum(destination, all, |done| tell(Phase::Verify, done)).map_err(Trouble::io(to, "read back"))?;
+    if arrived == sum { Ok(()) } else { Err(MigrateError::Damaged(to.into())) }
+}

@@ -1,0 +1,192 @@
+//! What fsck finds, what it sets right, and that it takes nobody's bytes away.
+
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use stripewise_sys::OFlags;
+
+use super::support::*;
+use crate::check::{Kind, Options, Report, check, walk};
+
+const LOOK: Options = Options { repair: false, remove_orphans: false, orphan_age_s: 0 };
+const REPAIR: Options = Options { repair: true, ..LOOK };
+const REMOVE: Options = Options { remove_orphans: true, ..LOOK };
+
+fn stage_with(names: &[&str]) -> Stage {
+    let stage = Stage::new(small());
+    let runtime = stage.runtime();
+    for (seed, name) in (0..).zip(names) {
+        open(&runtime, &stage.path(name), CREATE).unwrap().file.write(&pattern(seed, 300), 0, 1).unwrap();
+    }
+    stage
+}
+
+fn run(stage: &Stage, options: Options) -> Report {
+    let runtime = stage.runtime();
+    let targets: Vec<PathBuf> = stage.plan.cluster.targets().into_iter().map(|target| target.path).collect();
+    // The whole root: components of targets are no files of their own.
+    let listing = walk(&runtime, &[stage.root.path().to_owned()]);
+    check(&runtime, &listing, &targets, options, &mut |_| {})
+}
+
+#[track_caller]
+fn finds(stage: &Stage, options: Options, kinds: &[Kind]) {
+    let report = run(stage, options);
+    let mut found: Vec<Kind> = report.findings.iter().map(|finding| finding.kind).collect();
+    found.sort();
+    assert_eq!(found, kinds, "{report:#?}");
+    let fixes = options.repair || options.remove_orphans;
+    assert!(report.findings.iter().all(|finding| finding.repaired == fixes), "{report:#?}");
+    assert_eq!(report.is_clean(), fixes || kinds.iter().all(|kind| !kind.is_problem()));
+    assert!(report.findings.iter().all(|finding| !finding.text.contains('\n')));
+}
+
+/// The file of component `name`'s id on target `target`.
+fn component(stage: &Stage, target: usize, suffix: &str) -> PathBuf {
+    let found = stage.components().into_iter().find(|name| name.ends_with(suffix)).unwrap();
+    stage.root.path().join(format!("t{target}/stripewise/{}/{found}", &found[..2]))
+}
+
+fn bytes(stage: &Stage, name: &str) -> Vec<u8> {
+    open(&stage.runtime(), &stage.path(name), OFlags::RDONLY).unwrap().file.all().unwrap()
+}
+
+#[test]
+fn all_is_well() {
+    let stage = stage_with(&["a", "b"]);
+    std::fs::write(stage.path("plain"), "plain").unwrap();
+    std::fs::rename(stage.path("a"), stage.path("moved")).unwrap();
+    let report = run(&stage, LOOK);
+    assert_eq!((report.files, report.targets, report.findings.len()), (2, 3, 0));
+}
+
+#[test]
+fn an_interrupted_truncate_is_finished() {
+    let stage = stage_with(&["a"]);
+    let file = open(&stage.runtime(), &stage.path("a"), OFlags::RDWR).unwrap();
+    let at = file.file.pending_at();
+    drop(file);
+    let anchor = std::fs::OpenOptions::new().write(true).open(stage.path("a")).unwrap();
+    anchor.write_all_at(crate::manifest::pending_text(Some(10)).as_bytes(), at).unwrap();
+    finds(&stage, LOOK, &[Kind::Truncate]);
+    finds(&stage, REPAIR, &[Kind::Truncate]);
+    finds(&stage, LOOK, &[]);
+    assert_eq!(bytes(&stage, "a"), pattern(0, 10));
+}
+
+#[test]
+fn an_anchor_that_lags_behind() {
+    let stage = stage_with(&["a"]);
+    let anchor = std::fs::OpenOptions::new().write(true).open(stage.path("a")).unwrap();
+    let size = anchor.metadata().unwrap().len();
+    for wrong in [size + 50, size + 7] {
+        anchor.set_len(wrong).unwrap();
+        finds(&stage, LOOK, &[Kind::Lag]);
+        finds(&stage, REPAIR, &[Kind::Lag]);
+        finds(&stage, LOOK, &[]);
+    }
+    assert_eq!(anchor.metadata().unwrap().len(), size);
+}
+
+#[test]
+fn a_damaged_manifest_is_restored() {
+    for (old, new) in [("start = 0", "start = 1"), ("\nid = \"", "\nxx = \""), ("path = ", "oath = ")] {
+        let stage = stage_with(&["a", "b"]);
+        let text = std::fs::read_to_string(stage.path("a")).unwrap();
+        std::fs::write(stage.path("a"), text.replacen(old, new, 1)).unwrap();
+        finds(&stage, LOOK, &[Kind::Manifest]);
+        finds(&stage, REPAIR, &[Kind::Manifest]);
+        finds(&stage, LOOK, &[]);
+        assert_eq!(bytes(&stage, "a"), pattern(0, 300));
+        let aside = std::fs::read_to_string(stage.path("a.stripewise-aside")).unwrap();
+        assert!(aside.contains(new));
+    }
+}
+
+#[test]
+fn an_overwritten_anchor_is_restored_and_what_is_there_set_aside() {
+    let stage = stage_with(&["a", "b"]);
+    for text in ["short", &"long ".repeat(1000)] {
+        std::fs::write(stage.path("a"), text).unwrap();
+        finds(&stage, LOOK, &[Kind::Destroyed]);
+        assert!(!run(&stage, REMOVE).is_clean(), "they are no orphans");
+        finds(&stage, REPAIR, &[Kind::Destroyed]);
+        finds(&stage, LOOK, &[]);
+        assert_eq!(bytes(&stage, "a"), pattern(0, 300));
+    }
+    assert_eq!(std::fs::read_to_string(stage.path("a.stripewise-aside")).unwrap(), "short");
+    assert_eq!(std::fs::metadata(stage.path("a.stripewise-aside.1")).unwrap().len(), 5000);
+}
+
+#[test]
+fn orphans_are_named_and_removed_only_when_asked_for() {
+    let stage = stage_with(&["a", "b"]);
+    std::fs::remove_file(stage.path("a")).unwrap();
+    finds(&stage, LOOK, &[Kind::Orphan]);
+    let report = run(&stage, Options { orphan_age_s: 3600, ..REMOVE });
+    assert!(report.findings.is_empty(), "they are young");
+    let report = run(&stage, LOOK);
+    assert_eq!(report.findings[0].path, stage.path("a"));
+    assert!(!run(&stage, REPAIR).is_clean(), "a repair removes nothing");
+    finds(&stage, REMOVE, &[Kind::Orphan]);
+    finds(&stage, LOOK, &[]);
+    assert_eq!(stage.components().len(), 4);
+    assert_eq!(bytes(&stage, "b"), pattern(1, 300));
+}
+
+#[test]
+fn what_an_interrupted_creation_left() {
+    let stage = stage_with(&["a"]);
+    open(&stage.runtime(), &stage.path("b"), CREATE).unwrap();
+    std::fs::remove_file(stage.path("b")).unwrap();
+    finds(&stage, LOOK, &[Kind::Unborn]);
+    finds(&stage, REMOVE, &[Kind::Unborn]);
+    std::fs::write(stage.path(&format!(".stripewise-{}.new", "0".repeat(32))), "").unwrap();
+    finds(&stage, LOOK, &[Kind::Temporary]);
+    finds(&stage, REMOVE, &[Kind::Temporary]);
+    finds(&stage, LOOK, &[]);
+}
+
+/// The components of a damaged anchor whose copy is not to be had are no orphans.
+#[test]
+fn nothing_is_removed_while_an_anchor_cannot_be_read() {
+    let stage = stage_with(&["a"]);
+    let text = std::fs::read_to_string(stage.path("a")).unwrap();
+    std::fs::remove_file(stage.path("a")).unwrap();
+    std::fs::write(stage.path("elsewhere"), text.replacen("\nid = \"", "\nxx = \"", 1)).unwrap();
+    let report = run(&stage, REMOVE);
+    assert!(report.findings.iter().all(|finding| !finding.repaired), "{report:#?}");
+    assert_eq!(stage.components().len(), 4);
+}
+
+#[test]
+fn lost_and_odd_components() {
+    let stage = stage_with(&["a"]);
+    std::fs::remove_file(component(&stage, 0, ".manifest")).unwrap();
+    finds(&stage, LOOK, &[Kind::Copy]);
+    finds(&stage, REPAIR, &[Kind::Copy]);
+    finds(&stage, LOOK, &[]);
+    std::fs::remove_file(component(&stage, 1, ".1")).unwrap();
+    finds(&stage, LOOK, &[Kind::Component]);
+    std::fs::rename(stage.root.path().join("t2"), stage.root.path().join("gone")).unwrap();
+    // Once as a target of the plan, once as one of the file.
+    finds(&stage, LOOK, &[Kind::Target, Kind::Target]);
+}
+
+#[test]
+fn a_component_longer_than_its_layout() {
+    let layout = stripewise_layout::constructors::two_part(&[(0, 10), (1, 10)], 100, &[(1, 10)]).unwrap();
+    let stage = Stage::new(layout);
+    open(&stage.runtime(), &stage.path("a"), CREATE).unwrap().file.write(&[1; 200], 0, 1).unwrap();
+    finds(&stage, LOOK, &[]);
+    let file = std::fs::OpenOptions::new().write(true).open(component(&stage, 0, ".0")).unwrap();
+    file.set_len(51).unwrap();
+    finds(&stage, LOOK, &[Kind::Length]);
+}
+
+#[test]
+fn a_copied_anchor_is_noticed() {
+    let stage = stage_with(&["a"]);
+    std::fs::copy(stage.path("a"), stage.path("b")).unwrap();
+    finds(&stage, LOOK, &[Kind::Duplicate]);
+}

@@ -1,0 +1,225 @@
+//! Migrations end well wherever they are interrupted.
+
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::Path;
+
+use stripewise_layout::Layout;
+use stripewise_layout::constructors::{striped, two_part};
+use stripewise_sys::faulty::{Disk, Faulty, Journal};
+
+use super::crash::at_every_point;
+use super::support::*;
+use crate::migrate::{Contents, Goal, MigrateError, Migration, copy_file, migrate, migrate_in_chunks};
+use crate::{Errno, Runtime};
+
+fn other() -> Layout {
+    two_part(&[(2, 11), (1, 2)], 90, &[(0, 30)]).unwrap()
+}
+
+fn bytes() -> Vec<u8> {
+    pattern(5, 250)
+}
+
+/// The bytes of the file at `path`, of either kind.
+fn read(runtime: &Runtime, path: &Path) -> (Vec<u8>, Option<Layout>) {
+    let file = Contents::open(runtime, path).unwrap();
+    let mut all = vec![0; file.stat().unwrap().st_size as usize];
+    assert_eq!(file.read(&mut all, 0), Ok(all.len()));
+    let layout = file.managed().map(|file| file.manifest().layout.clone());
+    (all, layout)
+}
+
+fn names(stage: &Stage) -> Vec<String> {
+    let entries = std::fs::read_dir(stage.path("")).unwrap().flatten();
+    entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+}
+
+fn plain(stage: &Stage) {
+    std::fs::write(stage.path("f"), bytes()).unwrap();
+}
+
+fn managed(stage: &Stage) {
+    plain(stage);
+    run(&stage.runtime(), &stage.path("f"), Goal::Layout(&small())).unwrap();
+}
+
+fn run(runtime: &Runtime, path: &Path, goal: Goal<'_>) -> Result<Migration, MigrateError> {
+    migrate_in_chunks(runtime, path, goal, 100, &mut |_| {})
+}
+
+/// Wherever it is interrupted, the file is whole; and the next run ends with nothing left over.
+fn survives(prepare: fn(&Stage), goal: Goal<'_>) {
+    let act = |runtime: &Runtime, path: &Path| run(runtime, path, goal).map(drop).map_err(|_| Errno::IO);
+    at_every_point(prepare, act, |stage, ended| {
+        let path = stage.path("f");
+        let (all, layout) = read(&stage.runtime(), &path);
+        assert_eq!(all, bytes());
+        let there = match goal {
+            Goal::Plain => layout.is_none(),
+            Goal::Layout(goal) => layout.as_ref() == Some(goal),
+        };
+        assert!(there || !ended.finished);
+        let done = run(&stage.runtime(), &path, goal).unwrap();
+        assert_eq!(done == Migration::AlreadyThere, there);
+        let (all, layout) = read(&stage.runtime(), &path);
+        assert_eq!(all, bytes());
+        assert!(if let Goal::Layout(goal) = goal { layout.as_ref() == Some(goal) } else { layout.is_none() });
+        assert_eq!(names(stage), ["f"]);
+        // After a kill every component belongs to something; after a power cut what was made last may not.
+        if !ended.cut {
+            assert_eq!(stage.components().len(), layout.map_or(0, |layout| layout.target_count() + 1));
+        }
+    });
+}
+
+#[test]
+fn into_a_layout() {
+    survives(plain, Goal::Layout(&small()));
+}
+
+#[test]
+fn into_another_layout() {
+    survives(managed, Goal::Layout(&other()));
+}
+
+#[test]
+fn back_to_a_plain_file() {
+    survives(managed, Goal::Plain);
+}
+
+#[test]
+fn a_second_run_copies_only_what_the_first_did_not() {
+    let stage = Stage::new(small());
+    plain(&stage);
+    let disk = Disk::new(stage.root.path(), Journal::Posix).unwrap();
+    let process = Faulty::new(&disk, 0);
+    let mut copied = Vec::new();
+    let killed = migrate_in_chunks(
+        &stage.runtime_on(process.clone()),
+        &stage.path("f"),
+        Goal::Layout(&small()),
+        100,
+        &mut |progress| {
+            copied.push(progress.done);
+            if progress.done == 200 {
+                process.crash_at(process.calls() + 1);
+            }
+        },
+    );
+    assert!(killed.is_err() && copied == [100, 200], "{copied:?}");
+    copied.clear();
+    let tell = &mut |progress: crate::migrate::Progress| copied.push(progress.done);
+    migrate_in_chunks(&stage.runtime(), &stage.path("f"), Goal::Layout(&small()), 100, tell).unwrap();
+    assert_eq!(copied, [250, 100, 200, 250], "the last chunk is copied, all are verified");
+}
+
+#[test]
+fn mode_times_and_holes_stay() {
+    let stage = Stage::new(striped(&[0, 1], 1 << 20).unwrap());
+    let (runtime, path) = (stage.runtime(), stage.path("f"));
+    let file = std::fs::File::create(&path).unwrap();
+    file.set_permissions(std::fs::Permissions::from_mode(0o4751)).unwrap();
+    file.write_all_at(&pattern(1, 5000), 10 << 20).unwrap();
+    file.write_all_at(&[0; 5000], 20 << 20).unwrap();
+    file.set_len(1 << 30).unwrap();
+    let hour = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::new(3600, 12_345);
+    file.set_times(std::fs::FileTimes::new().set_modified(hour).set_accessed(hour)).unwrap();
+    let layout = striped(&[0, 1], 1 << 20).unwrap();
+    for goal in [Goal::Layout(&layout), Goal::Plain] {
+        assert_eq!(migrate(&runtime, &path, goal, &mut |_| {}).unwrap(), Migration::Done(1 << 30));
+        let file = Contents::open(&runtime, &path).unwrap();
+        let stat = file.stat().unwrap();
+        assert_eq!((stat.st_size, stat.st_mode & 0o7777), (1 << 30, 0o4751));
+        assert_eq!((stat.st_mtime, stat.st_mtime_nsec), (3600, 12_345));
+        assert!(stat.st_blocks < 1000, "{}", stat.st_blocks);
+        let mut got = vec![0; 5000];
+        file.read(&mut got, 10 << 20).unwrap();
+        assert_eq!(got, pattern(1, 5000));
+    }
+}
+
+#[test]
+fn a_change_meanwhile_is_noticed() {
+    let stage = Stage::new(small());
+    plain(&stage);
+    let path = stage.path("f");
+    let change = &mut |_| std::fs::write(&path, "somebody else was here").unwrap();
+    let result = migrate(&stage.runtime(), &path, Goal::Layout(&small()), change);
+    assert_eq!(result, Err(MigrateError::Changed(path.clone())));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "somebody else was here");
+    assert_eq!((names(&stage), stage.components().len()), (vec!["f".to_owned()], 0));
+}
+
+#[test]
+fn failures_leave_the_old_file_and_nothing_else() {
+    for (call, path) in
+        [("pwrite", ".1"), ("fsync", ".2"), ("rename", "/f"), ("pwrite", "journal"), ("pread", ".0")]
+    {
+        let stage = Stage::new(small());
+        plain(&stage);
+        let disk = Disk::new(stage.root.path(), Journal::Posix).unwrap();
+        let process = Faulty::new(&disk, 0);
+        process.fail(call, path, Errno::NOSPC, 1);
+        let result = run(&stage.runtime_on(process), &stage.path("f"), Goal::Layout(&small()));
+        assert!(result.is_err(), "{call} {path}");
+        assert_eq!(read(&stage.runtime(), &stage.path("f")), (bytes(), None));
+        assert_eq!((names(&stage), stage.components().len()), (vec!["f".to_owned()], 0), "{call} {path}");
+    }
+}
+
+#[test]
+fn bytes_that_do_not_arrive_are_noticed() {
+    let stage = Stage::new(small());
+    plain(&stage);
+    let path = stage.path("f");
+    let spoil = |_: crate::migrate::Progress| {
+        let component = stage.components().into_iter().find(|name| name.ends_with(".1"));
+        if let Some(name) = component {
+            let path = stage.root.path().join(format!("t1/stripewise/{}/{name}", &name[..2]));
+            std::fs::OpenOptions::new().write(true).open(path).unwrap().write_all_at(b"?", 1).unwrap();
+        }
+    };
+    let result = migrate(&stage.runtime(), &path, Goal::Layout(&small()), &mut { spoil });
+    assert_eq!(result, Err(MigrateError::Damaged(path.clone())));
+    assert_eq!(std::fs::read(&path).unwrap(), bytes());
+}
+
+#[test]
+fn what_cannot_be_migrated() {
+    let stage = Stage::new(small());
+    plain(&stage);
+    let goal = Goal::Layout(&stage.plan.rules[0].layouts[0]);
+    std::fs::hard_link(stage.path("f"), stage.path("g")).unwrap();
+    let runtime = stage.runtime();
+    assert!(matches!(migrate(&runtime, &stage.path("f"), goal, &mut |_| {}), Err(MigrateError::Linked { .. })));
+    assert!(matches!(migrate(&runtime, &stage.path(""), goal, &mut |_| {}), Err(MigrateError::NotRegular(_))));
+    std::fs::remove_file(stage.path("g")).unwrap();
+    let mut second = None;
+    let again = &mut |_| second = Some(migrate(&stage.runtime(), &stage.path("f"), goal, &mut |_| {}));
+    migrate(&runtime, &stage.path("f"), goal, again).unwrap();
+    assert_eq!(second, Some(Err(MigrateError::Busy(stage.path("f")))));
+}
+
+#[test]
+fn copies_between_all_kinds() {
+    let stage = Stage::new(small());
+    plain(&stage);
+    let runtime = stage.runtime();
+    let steps: [(&str, &str, Option<Layout>, Option<Layout>); 5] = [
+        ("f", "a", Some(small()), Some(small())),
+        ("a", "b", None, None),
+        ("a", "c", Some(other()), Some(other())),
+        ("b", "c", None, Some(other())),
+        ("c", "a", Some(other()), Some(other())),
+    ];
+    for (from, to, layout, expected) in steps {
+        let copied = copy_file(&runtime, &stage.path(from), &stage.path(to), layout.as_ref(), &mut |_| {});
+        assert_eq!(copied, Ok(250));
+        assert_eq!(read(&stage.runtime(), &stage.path(to)), (bytes(), expected), "{from} {to}");
+    }
+    assert_eq!(stage.components().len(), 8, "what was replaced is gone");
+    assert!(copy_file(&runtime, &stage.path("no"), &stage.path("a"), None, &mut |_| {}).is_err());
+    assert!(copy_file(&runtime, &stage.path("f"), &stage.path(""), None, &mut |_| {}).is_err());
+    assert_eq!(std::fs::metadata(stage.path("b")).unwrap().len(), 250);
+    assert_eq!(names(&stage).len(), 4);
+}
