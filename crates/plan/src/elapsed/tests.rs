@@ -50,7 +50,7 @@ fn the_closed_form_is_close_where_requests_meet_by_chance() {
                     (estimate(&flow, procs) * flow.len() as f64, simulated(&flow, procs));
                 let error = expected / measured - 1.0;
                 assert!(
-                    error.abs() < 0.07,
+                    error.abs() < 0.10,
                     "{touched} of {servers}, slow {slow}, p = {procs}: {:.1} %",
                     100.0 * error
                 );
