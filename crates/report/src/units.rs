@@ -21,18 +21,22 @@ pub fn bytes_per_s(rate: f64) -> String {
     format!("{}/s", bytes(rate.round() as u64))
 }
 
-/// Seconds with a decimal unit: `12.3 µs`, `850 ms`, `1.52 s`; hours and more stay seconds.
+/// Seconds with a decimal unit: `12.3 µs`, `850 ms`, `1.523 s`; hours and more stay seconds.
 pub fn seconds(seconds: f64) -> String {
-    let magnitude = seconds.abs();
-    if magnitude >= 0.99995 || magnitude == 0.0 {
-        format!("{}{SPACE}s", digits(seconds, 4))
-    } else if magnitude >= 0.99995e-3 {
-        format!("{}{SPACE}ms", digits(seconds * 1e3, 4))
-    } else if magnitude >= 0.99995e-6 {
-        format!("{}{SPACE}µs", digits(seconds * 1e6, 4))
-    } else {
-        format!("{}{SPACE}ns", digits(seconds * 1e9, 4))
-    }
+    seconds_in(seconds, 4)
+}
+
+/// [`seconds`] with three digits, for narrow places: `1.52 s`.
+pub fn short_seconds(seconds: f64) -> String {
+    seconds_in(seconds, 3)
+}
+
+fn seconds_in(seconds: f64, count: usize) -> String {
+    let units = [("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)];
+    // What rounds up to 1 of a unit is printed in it.
+    let fits = units.into_iter().find(|(_, per_s)| seconds.abs() * per_s >= 0.99995);
+    let (unit, per_s) = fits.unwrap_or(if seconds == 0.0 { units[0] } else { units[3] });
+    format!("{}{SPACE}{unit}", digits(seconds * per_s, count))
 }
 
 /// How to print times that stand beside one another: all in one unit, with as many decimals.
@@ -174,6 +178,12 @@ mod tests {
         ] {
             assert_eq!(plain(seconds(value)), text);
         }
+    }
+
+    #[test]
+    fn narrow_places_get_fewer_digits() {
+        assert_eq!(plain(short_seconds(1.2021e-3)), "1.2 ms");
+        assert_eq!(plain(short_seconds(0.033366)), "33.4 ms");
     }
 
     #[test]

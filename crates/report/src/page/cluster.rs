@@ -54,7 +54,7 @@ fn tier_row(h: &mut Html, cluster: &Cluster, index: usize, tier: &Tier) {
         for service in [by_access.map(|by| by.random), by_access.map(|by| by.sequential)] {
             let text = service.map_or("\u{2013}".to_owned(), |service| {
                 let per_mib_s = service.per_byte_s * MIB;
-                format!("{} + {}", units::seconds(service.startup_s), units::seconds(per_mib_s))
+                format!("{} + {}", units::short_seconds(service.startup_s), units::short_seconds(per_mib_s))
             });
             h.leaf("td", &[("class", "n")], &text);
         }

@@ -16,6 +16,9 @@ use crate::{ticks, units};
 /// Kinds of phases listed per group.
 const PHASES_LISTED: usize = 24;
 
+/// Width of the shortest phase, as a share of the drawing: two pixels on a wide screen.
+const NARROWEST: f64 = 0.002;
+
 /// Phases of a group that are drawn; of more, none is.
 const PHASES_DRAWN: usize = 200;
 
@@ -94,9 +97,10 @@ fn phase_strip(h: &mut Html, group: &Group, span_ns: &Range<u64>) {
     let name = units::counted(phases.len() as u64, "phase", "phases");
     draw::drawing(h, "phases", 20, &format!("{name} over time"), |h| {
         for phase in phases {
-            let class = if phase.op == Op::Read { "read edge" } else { "write edge" };
+            let class = if phase.op == Op::Read { "read" } else { "write" };
             let (left, right) = (at(phase.start_ns), at(phase.end_ns));
-            draw::rect(h, class, (left, right), (0.0, 16.0), &phase_sentence(phase));
+            let visible = right.max(left + NARROWEST).min(1.0);
+            draw::rect(h, class, (left, visible), (0.0, 16.0), &phase_sentence(phase));
             if right - left > 0.2 {
                 let text = format!("{} p={}", phase.op.name(), phase.processes);
                 let class = if phase.op == Op::Read { "on-read" } else { "on" };

@@ -6,7 +6,7 @@ use super::bars::Bars;
 use super::candidates;
 use super::outcome::fact;
 use super::regions::layouts;
-use super::{anchor, contents};
+use super::{anchor, contents, sentence};
 use crate::html::Html;
 use crate::results::Candidate;
 use crate::{NativeCommands, PlanView, RuleDetails, units};
@@ -52,7 +52,7 @@ fn card(h: &mut Html, view: &PlanView, index: usize, rule: &Rule) {
             h.text(" ");
             h.leaf("span", &[("class", "pill chosen")], &rule.scheme);
         });
-        h.leaf("p", &[], &rule.reason);
+        h.leaf("p", &[], &sentence(&rule.reason));
         h.element("dl", &[("class", "facts")], |h| {
             fact(h, "Expected wall-clock time", |h| value(h, rule.elapsed_s));
             fact(h, "Overall cost (process-seconds)", |h| value(h, rule.predicted_s));

@@ -116,6 +116,12 @@ fn content(h: &mut Html, report: &Report<'_>, id: &str) {
     }
 }
 
+/// With a full stop, if the text ends without one.
+fn sentence(text: &str) -> String {
+    let ends = text.is_empty() || text.ends_with(['.', '!', '?']);
+    format!("{text}{}", if ends { "" } else { "." })
+}
+
 /// Links to the items of a part, where there are several; their anchors are those of [`anchor`].
 fn contents<'a>(h: &mut Html, kind: &str, names: impl ExactSizeIterator<Item = &'a str>) {
     if names.len() < 2 {

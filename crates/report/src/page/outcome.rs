@@ -1,9 +1,9 @@
 //! Predicted against measured: the overview of all workloads, and each with its candidates.
 
-use super::anchor;
 use super::bars::Bars;
 use super::candidates::{self, verified};
 use super::table::{Column, amount, table};
+use super::{anchor, sentence};
 use crate::Report;
 use crate::html::Html;
 use crate::results::{Candidate, Results, Workload};
@@ -75,7 +75,7 @@ fn against_best(workload: &Workload) -> String {
 fn card(h: &mut Html, report: &Report<'_>, workload: &Workload, index: usize) {
     h.element("div", &[("class", "card"), ("id", &anchor("workload", index))], |h| {
         h.leaf("h3", &[], &workload.name);
-        h.leaf("p", &[], &workload.description);
+        h.leaf("p", &[], &sentence(&workload.description));
         verdict(h, workload);
         let bars = bars(workload);
         bars.figure(h, "Wall-clock time of each layout");
@@ -125,6 +125,6 @@ fn verdict(h: &mut Html, workload: &Workload) {
                 h.text(&format!(" as fast as the present layout ({}).", workload.present));
             }
         }
-        h.text(&format!(" {}", workload.reason));
+        h.text(&format!(" {}", sentence(&workload.reason)));
     });
 }
