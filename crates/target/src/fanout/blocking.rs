@@ -1,4 +1,5 @@
-//! Whether writes are taken by the page cache, or wait for a device.
+//! Whether the page cache does requests, or they wait for a device: told by the time they take, where the kernel does
+//! not tell.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -6,15 +7,15 @@ use stripewise_sys::Sys;
 
 use super::jobs::Job;
 
-/// A page cache takes a write at more than 0.5 GB/s and with less than 0.2 ms of trouble; a device, a full page cache, or a
-/// network file system that writes through does not.
+/// A page cache takes or gives bytes at more than 0.5 GB/s and with less than 0.2 ms of trouble; a device, a full page
+/// cache, or a network file system does not.
 const CACHE_NS: u64 = 200_000;
 const CACHE_NS_PER_BYTE: u64 = 2;
 
 /// Requests after a slow one that go at once without asking.
 const REMEMBERED: u32 = 16;
 
-/// What the last writes were like. Wrong guesses only cost time.
+/// What the last requests of one direction were like. Wrong guesses only cost time.
 #[derive(Debug, Default)]
 pub(super) struct Blocking {
     left: AtomicU32,

@@ -93,21 +93,24 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Does a read as far as the bytes are in the page cache; whether that was all.
+    /// Does a read as far as the bytes are in the page cache. Whether that was all; EOPNOTSUPP where the file system
+    /// cannot tell.
     ///
     /// # Safety
     /// As [`Job::run`].
-    pub unsafe fn run_cached(&mut self, sys: &dyn Sys) -> bool {
+    pub unsafe fn run_cached(&mut self, sys: &dyn Sys) -> Result<bool, Errno> {
         while !self.finished {
             // SAFETY: as promised by the caller.
             let result =
                 unsafe { sys.preadv_cached(fd::borrow(self.fd), self.next_vectors(), self.next_offset()) };
-            if result.is_err() {
-                return false;
+            match result {
+                Err(Errno::OPNOTSUPP) => return Err(Errno::OPNOTSUPP),
+                // Whatever else it is, the next one to try will see.
+                Err(_) => return Ok(false),
+                Ok(_) => self.advance(result),
             }
-            self.advance(result);
         }
-        true
+        Ok(true)
     }
 
     /// # Safety

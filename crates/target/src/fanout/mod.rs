@@ -80,7 +80,8 @@ pub struct FanOut {
     engine: Engine,
     rings: Rings,
     threads: Threads,
-    blocking: Blocking,
+    slow_reads: Blocking,
+    slow_writes: Blocking,
 }
 
 impl FanOut {
@@ -91,7 +92,8 @@ impl FanOut {
             engine,
             rings: Rings::default(),
             threads: Threads::default(),
-            blocking: Blocking::default(),
+            slow_reads: Blocking::default(),
+            slow_writes: Blocking::default(),
         }
     }
 
@@ -197,8 +199,8 @@ impl FanOut {
         unsafe {
             let done = match jobs[0].action {
                 _ if set.is_uncached() => 0,
-                Action::Read => jobs.iter_mut().map(|job| job.run_cached(sys)).take_while(|&all| all).count(),
-                Action::Write => self.blocking.run_until_slow(sys, jobs),
+                Action::Read => self.read_cached(jobs),
+                Action::Write => self.slow_writes.run_until_slow(sys, jobs),
                 Action::Sync | Action::SyncData => 0,
             };
             match &mut jobs[done..] {
@@ -207,6 +209,24 @@ impl FanOut {
                 rest => self.run_at_once(rest),
             }
         }
+    }
+
+    /// Does reads from the page cache, up to the first that is not all there; how many.
+    ///
+    /// # Safety
+    /// As [`Job::run`], for every job.
+    unsafe fn read_cached(&self, jobs: &mut [Job<'_>]) -> usize {
+        let sys = self.sys.as_ref();
+        for index in 0..jobs.len() {
+            // SAFETY: as promised by the caller.
+            match unsafe { jobs[index].run_cached(sys) } {
+                Ok(true) => {}
+                Ok(false) => return index,
+                // SAFETY: as promised by the caller.
+                Err(_) => return index + unsafe { self.slow_reads.run_until_slow(sys, &mut jobs[index..]) },
+            }
+        }
+        jobs.len()
     }
 
     /// # Safety

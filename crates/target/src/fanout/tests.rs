@@ -141,6 +141,53 @@ fn a_forked_child_has_rings_and_threads_of_its_own() {
     }
 }
 
+/// Children forked while other threads are in the middle of requests: whatever those hold is no trouble to the child.
+#[test]
+fn forked_while_others_are_busy() {
+    let (sys, dir) = (real(), tempfile::tempdir().unwrap());
+    for engine in ENGINES {
+        let (fan_out, set) = (FanOut::new(sys.clone(), engine), set(&sys, &dir, 4));
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let request = |at: u64, value: u8| {
+            let runs: Vec<_> = stripes(4, 4096, 8)
+                .into_iter()
+                .map(|(component, offset, len)| (component, offset + at, len))
+                .collect();
+            let (mut data, mut back) = (vec![value; 8 * 4096], vec![0; 8 * 4096]);
+            write(&fan_out, &set, &mut data, &runs) == complete(&runs)
+                && read(&fan_out, &set, &mut back, &runs) == complete(&runs)
+                && set.sync(&fan_out, true).is_ok()
+                && back == data
+        };
+        std::thread::scope(|scope| {
+            for thread in 0..3u8 {
+                let (request, stop) = (&request, &stop);
+                scope.spawn(move || {
+                    while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                        assert!(request(u64::from(thread) << 20, thread));
+                    }
+                });
+            }
+            for round in 0..20u8 {
+                // SAFETY: the child calls only what must work after fork, and _exit.
+                let child = unsafe { libc::fork() };
+                if child == 0 {
+                    // SAFETY: a child that hangs is killed.
+                    unsafe { libc::alarm(60) };
+                    let right = (0..3).all(|_| request(u64::from(round + 10) << 20, round));
+                    // SAFETY: ends the child without the test harness.
+                    unsafe { libc::_exit(i32::from(!right)) };
+                }
+                let mut status = 0;
+                // SAFETY: our child.
+                unsafe { libc::waitpid(child, &raw mut status, 0) };
+                assert_eq!(status, 0, "{engine:?}: the child read other bytes than it wrote, or hung");
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+}
+
 #[test]
 fn many_threads_share_one_fan_out() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());

@@ -70,9 +70,7 @@ impl Threads {
             sys: sys_pointer,
             request: &raw const request,
         });
-        if !pool.submit(tasks) {
-            return false;
-        }
+        pool.submit(tasks);
         // SAFETY: as promised by the caller; this job is no task.
         unsafe { first.run(sys) };
         while let Some(task) = pool.take_back(&request) {
@@ -91,15 +89,20 @@ impl Threads {
         self.pool.load(Ordering::Acquire).is_null()
     }
 
-    fn pool(&self) -> Option<&Pool> {
+    fn pool(&self) -> Option<Arc<Pool>> {
         let process = std::process::id();
         loop {
             let current = self.pool.load(Ordering::Acquire);
-            // SAFETY: from `Arc::into_raw`, and kept until drop, or leaked.
-            if let Some(pool) = unsafe { current.as_ref() }
-                && pool.process == process
-            {
-                return Some(pool);
+            if !current.is_null() {
+                // SAFETY: from `Arc::into_raw`; that reference is kept until drop, or leaked.
+                let pool = unsafe {
+                    Arc::increment_strong_count(current);
+                    Arc::from_raw(current)
+                };
+                if pool.process == process {
+                    return Some(pool);
+                }
+                // The parent's: its memory stays as it is, only our reference goes.
             }
             let pool = Arc::new(Pool { process, state: Mutex::default(), wake: Condvar::new() });
             if !Pool::start_thread(&pool) {
@@ -162,26 +165,20 @@ impl Pool {
     }
 
     /// Queues tasks and sees to it that there are threads for them.
-    fn submit(&self, tasks: impl ExactSizeIterator<Item = Task>) -> bool {
+    fn submit(self: &Arc<Self>, tasks: impl ExactSizeIterator<Item = Task>) {
         let count = tasks.len();
         let mut state = self.lock();
         state.tasks.extend(tasks);
-        let missing =
-            state.tasks.len().saturating_sub(state.idle).min(THREADS_MAX.saturating_sub(state.threads));
+        let missing = state.tasks.len().saturating_sub(state.idle);
+        let missing = missing.min(THREADS_MAX.saturating_sub(state.threads));
         drop(state);
-        // SAFETY: a pool only lives in an Arc.
-        let pool = unsafe {
-            Arc::increment_strong_count(self);
-            Arc::from_raw(self)
-        };
         for _ in 0..missing {
             // The pool has one thread at least: a failure only makes it slower.
-            Self::start_thread(&pool);
+            Self::start_thread(self);
         }
         for _ in 0..count {
             self.wake.notify_one();
         }
-        true
     }
 
     /// A task of `request` that no thread has begun.
