@@ -149,6 +149,7 @@ fn bad_input_is_refused_in_one_line() {
     refused(path, "report -p cluster.toml", "cluster.toml");
     refused(path, "report -r plan.json", "plan.json: no results file");
     refused(path, "report -p plan.toml --predictions results.json", "results.json: not the output of");
+    refused(path, "report -t job.trace --predictions plan.json", "add -p PLAN.TOML");
     refused(path, "report -r results.json -o missing/report.html", "cannot write missing/report.html");
     fs::write(path.join("cut.json"), &RESULTS[..RESULTS.len() / 2]).unwrap();
     refused(path, "report -r cut.json", "cut.json");

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::bail;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use stripewise_cluster::{Cluster, Plan, Rule};
 use stripewise_plan::workload::{File, FileSet};
@@ -18,6 +17,7 @@ use stripewise_report::{
 use stripewise_trace::{Summary, Trace};
 
 use crate::files;
+use crate::trace_progress::Progress;
 
 /// Write one HTML page: what an application does, how its files are laid out, what was predicted and measured
 ///
@@ -63,7 +63,7 @@ Examples:
 /// What was written, for `--json`.
 #[derive(Serialize)]
 struct Written<'a> {
-    report: &'a Path,
+    report: String,
     size_bytes: u64,
     traces: usize,
     plans: usize,
@@ -100,6 +100,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let named = Named::of(results.as_ref(), args.results.as_deref());
     let traces = if args.traces.is_empty() { named.traces } else { args.traces };
     let plans = if args.plans.is_empty() { named.plans } else { args.plans };
+    if plans.is_empty() && !args.predictions.is_empty() {
+        bail!("--predictions needs the plan that was made with them: add -p PLAN.TOML");
+    }
     let activities: Vec<Activity> = traces.iter().map(|path| read_trace(path)).collect::<Result<_, _>>()?;
     let predictions: Vec<Predictions> =
         args.predictions.iter().map(|path| read_predictions(path)).collect::<Result<_, _>>()?;
@@ -195,24 +198,18 @@ fn native_commands(rule: &Rule, file_bytes: Option<u64>, cluster: &Cluster) -> V
 /// Reads the trace twice: its summary tells the ranges of the pictures that the second pass fills.
 fn read_trace(path: &Path) -> anyhow::Result<Activity> {
     let trace = Trace::open(path)?;
-    let progress = progress_bar(trace.len(), &file_name(path));
+    let progress = Progress::sharing("reading the trace");
     let summary = Summary::of(&trace)?;
     let mut collector = Collector::new(&file_name(path), trace.meta(), trace.processes(), summary);
     let mut requests = trace.requests()?;
+    let mut done = 0;
     while let Some(batch) = requests.next_batch()? {
         collector.add(batch.requests);
-        progress.inc(batch.requests.len() as u64);
+        done += batch.requests.len() as u64;
+        progress.share(done as f64 / trace.len() as f64);
     }
-    progress.finish_and_clear();
+    progress.finish();
     Ok(collector.finish())
-}
-
-/// Drawn on stderr, if that is a terminal.
-fn progress_bar(requests: u64, name: &str) -> ProgressBar {
-    let style =
-        ProgressStyle::with_template("reading {msg} {wide_bar} {human_pos}/{human_len} calls, {eta} left");
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(requests).with_style(style).with_message(name.to_owned())
 }
 
 fn file_name(path: &Path) -> String {
@@ -238,7 +235,7 @@ fn say(path: &Path, size_bytes: u64, report: &Report<'_>, json: bool) -> anyhow:
     let left_out = missing_parts(report).iter().map(|p| LeftOut { part: p.title, remedy: remedy(p) }).collect();
     let workloads = report.results.map_or(&[][..], |results| &results.workloads);
     let written = Written {
-        report: path,
+        report: path.to_string_lossy().into_owned(),
         size_bytes,
         traces: report.activities.len(),
         plans: report.plans.len(),
