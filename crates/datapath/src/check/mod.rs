@@ -16,7 +16,7 @@ use std::sync::Arc;
 use stripewise_target::{Target, TargetError};
 
 pub use findings::{Finding, Kind};
-pub use walk::{Listing, walk};
+pub use walk::{Listing, files_of, walk};
 
 use crate::runtime::Runtime;
 

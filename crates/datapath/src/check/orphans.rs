@@ -59,6 +59,13 @@ impl Stores {
     }
 }
 
+/// Where the files were made whose manifest copies lie on `target`.
+pub(super) fn paths_on(runtime: &Runtime, target: &Target) -> Vec<PathBuf> {
+    let found = list_components(runtime.sys(), target).unwrap_or_default();
+    let copies = found.iter().filter(|found| found.component.is_none());
+    copies.filter_map(|found| Some(read_copy(runtime, target, found.id)?.path.into())).collect()
+}
+
 fn read_copy(runtime: &Runtime, target: &Target, id: FileId) -> Option<Manifest> {
     let text = read_manifest_copy(runtime.sys(), target, id, TEXT_BYTES_MAX).ok()?;
     Manifest::parse(&text, "copy").ok()

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use stripewise_sys::{Errno, FileType, Mode, OFlags};
-use stripewise_target::{FileId, MARKER};
+use stripewise_target::{FileId, MARKER, Target};
 
 use super::findings::{Finding, Kind};
 use super::{Options, orphans, restore};
@@ -38,6 +38,16 @@ pub fn walk(runtime: &Runtime, roots: &[PathBuf]) -> Listing {
         }
     }
     listing
+}
+
+/// The files that the targets in `directories` have components of, as far as they are where they were made.
+pub fn files_of(runtime: &Runtime, directories: &[PathBuf]) -> Listing {
+    let targets = directories.iter().filter_map(|path| Target::open(runtime.sys(), path, None).ok());
+    let mut paths: Vec<PathBuf> = targets.flat_map(|target| orphans::paths_on(runtime, &target)).collect();
+    paths.sort();
+    paths.dedup();
+    paths.retain(|path| runtime.sys().stat_at(None, path, true).is_ok());
+    walk(runtime, &paths)
 }
 
 /// Sorts in a file, or returns the entries of a directory, last first.

@@ -22,8 +22,8 @@ pub(crate) const MAGIC_LINE: &str = "stripewise file, format 1\n";
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
 /// How many bytes of an anchor [`Manifest::text_length`] wants to see.
 pub const HEAD_BYTES: usize = 4096;
-/// No manifest is shorter: magic line, and id and checksum in full.
-pub const TEXT_BYTES_MIN: usize = 160;
+/// No manifest, and nothing that was once one, is shorter than the magic line.
+pub const TEXT_BYTES_MIN: usize = MAGIC_LINE.len();
 /// Characters of the `pending_truncate` value: blank, or a size.
 pub const PENDING_BYTES: usize = 20;
 

@@ -98,7 +98,7 @@ pub(crate) fn migrate_in_chunks(
             return Err(error.into());
         }
     };
-    if is_there(&source, &place) {
+    if is_there(runtime, &source, goal) {
         finish_earlier(runtime, path, &source, &journal);
         journal.remove().map_err(io("remove the journal of"))?;
         return Ok(Migration::AlreadyThere);
@@ -125,16 +125,10 @@ fn place_of(runtime: &Runtime, goal: Goal<'_>) -> Result<Place> {
     })
 }
 
-fn is_there(source: &Contents, place: &Place) -> bool {
-    match (source.managed(), place) {
-        (None, Place::Plain) => true,
-        (Some(file), Place::Managed { layout, targets }) => {
-            let manifest = file.manifest();
-            let same = |(one, other): (&stripewise_target::TargetRef, &Arc<Target>)| one.id == other.id();
-            manifest.layout == *layout
-                && manifest.targets.len() == targets.len()
-                && manifest.targets.iter().zip(targets).all(same)
-        }
+fn is_there(runtime: &Runtime, source: &Contents, goal: Goal<'_>) -> bool {
+    match (source.managed(), goal) {
+        (None, Goal::Plain) => true,
+        (Some(file), Goal::Layout(layout)) => runtime.is_placed(file.manifest(), layout),
         _ => false,
     }
 }

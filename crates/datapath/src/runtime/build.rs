@@ -62,6 +62,13 @@ impl Runtime {
         Ok((layout, targets))
     }
 
+    /// Whether a file is where `layout`, over the plan's targets, would put it. Touches no target.
+    pub fn is_placed(&self, manifest: &Manifest, layout: &Layout) -> bool {
+        let (layout, used) = compact(layout);
+        let same = |(there, &index): (&TargetRef, &u32)| self.targets.planned_path(index) == Some(&there.path);
+        manifest.layout == layout && manifest.targets.iter().zip(&used).all(same)
+    }
+
     /// The targets that a manifest names.
     pub(crate) fn targets_of(&self, manifest: &Manifest) -> Result<Vec<Arc<Target>>, TargetError> {
         self.targets.of_manifest(&manifest.targets)

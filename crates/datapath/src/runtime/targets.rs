@@ -1,6 +1,6 @@
 //! The targets that this process has opened, and the emulated servers among them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use stripewise_cluster::Plan;
@@ -61,6 +61,11 @@ impl TargetTable {
         prepared.resize(self.planned.len(), None);
         // Where another thread was first, its one stays.
         Ok(prepared[index].get_or_insert(target).clone())
+    }
+
+    /// The directory of the plan's target `index`.
+    pub fn planned_path(&self, index: u32) -> Option<&Path> {
+        self.planned.get(index as usize).map(|planned| planned.path.as_path())
     }
 
     /// The targets that a manifest names.
