@@ -90,10 +90,12 @@ pub fn frame(h: &mut Html, plot: &Plot<'_>, content: impl FnOnce(&mut Html)) {
             line(h, "grid", (0.0, y), (1.0, y));
             label(h, "tick", (0.0, y + 4.0), "end", -8, &tick.label);
         }
-        for tick in &plot.x {
+        for (index, tick) in plot.x.iter().enumerate() {
             line(h, "grid", (tick.at, 0.0), (tick.at, height));
             let anchor = if tick.at > 0.93 { "end" } else { "middle" };
-            label(h, "tick", (tick.at, height + 16.0), anchor, 0, &tick.label);
+            // On a narrow screen there is room for every other label only.
+            let class = if plot.x.len() > 4 && index % 2 == 1 { "tick wide" } else { "tick" };
+            label(h, class, (tick.at, height + 16.0), anchor, 0, &tick.label);
         }
         content(h);
     });
