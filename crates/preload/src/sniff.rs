@@ -126,14 +126,17 @@ fn starts_like_anchor(fd: BorrowedFd<'_>, stat: &Stat, flags: OFlags) -> bool {
     /// Files of sysfs are attributes of devices: reading one may do something.
     const SYSFS_MAGIC: i64 = 0x6265_6572;
     /// For descriptors with O_DIRECT.
-    #[repr(align(4096))]
-    struct Page([u8; 4096]);
+    const PAGE: usize = 4096;
     if stat.st_blocks == 0 && fs::fstatfs(fd).is_ok_and(|system| system.f_type == SYSFS_MAGIC) {
         return false;
     }
-    let mut page = Page([0; 4096]);
-    let len = if flags.contains(OFlags::DIRECT) { page.0.len() } else { MAGIC.len() };
+    // Aligned by hand: of a variable with `repr(align(4096))` LLVM 22 made a function that pops registers which it never pushed
+    // (when its prologue is moved past an early return).
+    let mut buffer = [0; 2 * PAGE];
+    let start = buffer.as_ptr().align_offset(PAGE);
+    let page = &mut buffer[start..start + PAGE];
+    let len = if flags.contains(OFlags::DIRECT) { page.len() } else { MAGIC.len() };
     // SAFETY: a buffer of our own.
-    let done = unsafe { raw::pread(fd, page.0.as_mut_ptr(), len, 0) }.unwrap_or(0);
-    done >= MAGIC.len() && page.0.starts_with(MAGIC)
+    let done = unsafe { raw::pread(fd, page.as_mut_ptr(), len, 0) }.unwrap_or(0);
+    done >= MAGIC.len() && page.starts_with(MAGIC)
 }
