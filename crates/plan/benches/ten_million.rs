@@ -36,13 +36,14 @@ fn main() {
     let requests: u64 = std::env::var("TRACE_REQUESTS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000_000);
     let cluster = Cluster::parse(CLUSTER, "cluster").expect("the cluster is valid");
     let directory = tempfile::tempdir().expect("a temporary directory");
-    for (name, processes, access, shared) in [
-        ("64 processes, random, shared file", 64, Access::Random, true),
-        ("64 processes, in order, shared file", 64, Access::Sequential, true),
-        ("4096 processes, in order, a file each", 4096, Access::Sequential, false),
+    for (name, processes, transfer, access, shared) in [
+        ("64 processes, 64 KiB at random, shared file", 64, 64 << 10, Access::Random, true),
+        ("64 processes, 4 MiB at random, shared file", 64, 4 << 20, Access::Random, true),
+        ("64 processes, 64 KiB in order, shared file", 64, 64 << 10, Access::Sequential, true),
+        ("4096 processes, 64 KiB in order, a file each", 4096, 64 << 10, Access::Sequential, false),
     ] {
         let path = directory.path().join("trace");
-        synthesise(&path, processes, access, shared, requests);
+        synthesise(&path, processes, transfer, access, shared, requests);
         let start = Instant::now();
         let trace = Trace::open(&path).expect("the trace opens");
         let summary = Summary::of(&trace).expect("the trace is readable");
@@ -70,8 +71,7 @@ fn main() {
     }
 }
 
-fn synthesise(path: &Path, processes: u32, access: Access, shared: bool, requests: u64) {
-    let transfer = 64 << 10;
+fn synthesise(path: &Path, processes: u32, transfer: u64, access: Access, shared: bool, requests: u64) {
     let ior = Ior {
         processes,
         per_node: 16,

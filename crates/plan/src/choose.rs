@@ -2,8 +2,9 @@
 
 use stripewise_cluster::{Spread, size};
 use stripewise_layout::constructors;
+use stripewise_model::Op;
 
-use crate::candidate::{Candidate, Judged};
+use crate::candidate::{Candidate, Judged, Method};
 use crate::error::PlanError;
 use crate::evaluate::{Entry, judge};
 use crate::options::{Objective, Scheme};
@@ -69,7 +70,11 @@ pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
     let gain = gain(problem, &present, &candidates[best]);
     let asked_for = matches!(problem.options.scheme, Scheme::Named(_));
     let keep = !asked_for && gain < problem.options.min_gain;
-    let reason = reason(problem, &present, &candidates, best, gain, keep);
+    let reason = if keep {
+        reason_against(problem, &candidates[best], gain)
+    } else {
+        reason_for(problem, &present, &candidates[best], gain)
+    };
     Ok(Decision {
         pattern: problem.set.pattern.clone(),
         files: problem.set.files.len(),
@@ -164,9 +169,14 @@ fn named(candidates: &[Judged], name: &str) -> Result<usize, PlanError> {
     })
 }
 
-/// The least objective; among those that are as good ([`EQUAL_ELAPSED`], [`EQUAL_COST`]) the least other one, then the fewest servers, then the
-/// first name.
+/// The least objective; among those that are as good ([`EQUAL_ELAPSED`], [`EQUAL_COST`]) the least other one, then the
+/// fewest servers, then the first name. Candidates whose elapsed time is known only roughly were far from the best.
 fn best_of(problem: &Problem<'_>, candidates: &[Judged], picks: &[usize]) -> usize {
+    let exact = |index: &usize| {
+        candidates[*index].method == Method::Full || problem.options.objective == Objective::Cost
+    };
+    let known: Vec<usize> = picks.iter().copied().filter(exact).collect();
+    let picks = if known.is_empty() { picks } else { &known };
     let first = |index: usize| objective(problem, &candidates[index]);
     let least = picks.iter().map(|&index| first(index)).fold(f64::INFINITY, f64::min);
     let (equal, second): (f64, fn(&Judged) -> f64) = match problem.options.objective {
@@ -195,29 +205,9 @@ fn gain(problem: &Problem<'_>, present: &Judged, best: &Judged) -> f64 {
     if now > 0.0 { 1.0 - then / now } else { 0.0 }
 }
 
-fn reason(
-    problem: &Problem<'_>,
-    present: &Judged,
-    all: &[Judged],
-    best: usize,
-    gain: f64,
-    keep: bool,
-) -> String {
-    let best = &all[best];
-    let name = &best.candidate.name;
-    let what = match problem.options.objective {
-        Objective::Elapsed => "time",
-        Objective::Cost => "overall cost",
-    };
-    if keep {
-        let percent = problem.options.min_gain * 100.0;
-        let saves =
-            if gain > 0.0 { format!("would save {:.1} %", gain * 100.0) } else { "would save nothing".into() };
-        return format!(
-            "keep the present layout: the best candidate, {name}, {saves} of its {what}, and a change must save \
-             {percent:.1} %"
-        );
-    }
+/// Why a change is recommended, or was asked for.
+fn reason_for(problem: &Problem<'_>, present: &Judged, best: &Judged, gain: f64) -> String {
+    let what = objective_name(problem);
     let group = problem.main_group();
     let server = &problem.cluster.targets()[best.busiest as usize].name;
     let load = 100.0 * best.busiest_s / best.elapsed_s.max(f64::MIN_POSITIVE);
@@ -227,18 +217,34 @@ fn reason(
         format!("was asked for, although it takes {:.0} % more {what} than the present layout", -gain * 100.0)
     };
     format!(
-        "{name} {change} ({}): {} process{} {} {} at a time, each request is served by {:.1} server{}, and the busiest \
+        "{} {change} ({}): {} process{} {} {} at a time, each request is served by {:.1} server{}, and the busiest \
          server, {server}, works {:.0} % of the time",
+        best.candidate.name,
         present.candidate.name,
         group.procs,
         if group.procs == 1 { "" } else { "es" },
-        match group.op {
-            stripewise_model::Op::Read => "read",
-            stripewise_model::Op::Write => "write",
-        },
+        if group.op == Op::Read { "read" } else { "write" },
         size::format(problem.size),
         best.servers_per_request,
         if best.servers_per_request > 1.05 { "s" } else { "" },
         load.min(100.0),
     )
+}
+
+/// Why no change is recommended.
+fn reason_against(problem: &Problem<'_>, best: &Judged, gain: f64) -> String {
+    let saves = if gain > 0.0 { format!("{:.1} %", gain * 100.0) } else { "nothing".to_owned() };
+    format!(
+        "keep the present layout: the best candidate, {}, would save {saves} of its {}, and a change must save {:.1} %",
+        best.candidate.name,
+        objective_name(problem),
+        problem.options.min_gain * 100.0
+    )
+}
+
+fn objective_name(problem: &Problem<'_>) -> &'static str {
+    match problem.options.objective {
+        Objective::Elapsed => "time",
+        Objective::Cost => "overall cost",
+    }
 }

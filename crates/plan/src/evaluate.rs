@@ -16,8 +16,6 @@ use crate::workload::{Group, Request};
 const SHORT: Effort = Effort { requests: 2048, window: 256, per_process: 4 };
 /// The same of a full replay; as many more as the budget allows.
 pub const FULL: Effort = Effort { requests: 8192, window: RUN, per_process: 16 };
-/// Requests that are costed in all, over all candidates of a set: with more, groups are thinned.
-const COST_BUDGET: usize = 1 << 25;
 /// Requests that are replayed in full in all, over all candidates of a set.
 const FULL_BUDGET: usize = 1 << 24;
 /// Candidates that are replayed in full in any case, besides the notable ones: the best by the short replay.
@@ -54,14 +52,11 @@ pub struct Entry {
 
 /// Judges all candidates, in their order. Candidates with the same layouts are judged once.
 pub fn judge(problem: &Problem<'_>, entries: Vec<Entry>) -> Vec<Judged> {
-    let sampled: usize = problem.set.groups.iter().map(|group| group.sample.len()).sum();
-    let all = sampled * entries.len();
-    let thinning = all.div_ceil(COST_BUDGET).max(1);
     let first = first_with_layouts(&entries);
     let mut judged: Vec<Judged> = entries
         .par_iter()
         .enumerate()
-        .map(|(index, entry)| judge_one(problem, entry, first[index] == index, thinning))
+        .map(|(index, entry)| judge_one(problem, entry, first[index] == index, entries.len()))
         .collect();
     let effort = Effort::full(problem, entries.len());
     for index in worth_a_full_replay(&entries, &first, &judged, problem, effort) {
@@ -112,7 +107,7 @@ fn worth_a_full_replay(
     order
 }
 
-fn judge_one(problem: &Problem<'_>, entry: &Entry, wanted: bool, thinning: usize) -> Judged {
+fn judge_one(problem: &Problem<'_>, entry: &Entry, wanted: bool, candidates: usize) -> Judged {
     let candidate = &entry.candidate;
     let mut judged = Judged {
         candidate: candidate.clone(),
@@ -131,7 +126,7 @@ fn judge_one(problem: &Problem<'_>, entry: &Entry, wanted: bool, thinning: usize
     let mut touched = 0.0;
     let files = candidate.layout_of(problem.set);
     for group in &problem.set.groups {
-        let sample: Vec<_> = group.sample.iter().copied().step_by(thinning).collect();
+        let sample = problem.cost_sample(group, candidates);
         let mapped = Mapped::new(&sample, &candidate.layouts, &files);
         judged.cost += mapped.cost(group, problem.servers);
         touched += mapped.add_busy(group, problem.servers, &mut busy_s);

@@ -1,14 +1,22 @@
 //! One file set with everything that its planning needs.
 
+use std::borrow::Cow;
+
 use stripewise_cluster::Cluster;
-use stripewise_layout::Layout;
 use stripewise_model::Cost;
 
 use crate::candidate::Candidate;
 use crate::mapping::Mapped;
 use crate::options::Options;
 use crate::servers::Servers;
-use crate::workload::{FileSet, Group};
+use crate::windows::windows;
+use crate::workload::{FileSet, Group, Request};
+
+/// Requests that are costed in all, over all candidates and groups of a set.
+const COST_BUDGET: usize = 1 << 25;
+/// Requests of a group that are costed for each candidate at least, in windows of so many.
+const COST_SAMPLE_MIN: usize = 2048;
+const COST_WINDOW: usize = 128;
 
 /// A file set to be planned.
 pub struct Problem<'a> {
@@ -65,17 +73,20 @@ impl<'a> Problem<'a> {
         group.bytes as f64 * share * self.servers.network().per_byte_s
     }
 
-    /// The overall cost of a candidate.
-    pub fn cost(&self, candidate: &Candidate) -> Cost {
+    /// The overall cost of one of `candidates` candidates.
+    pub fn cost(&self, candidate: &Candidate, candidates: usize) -> Cost {
         let layout_of = candidate.layout_of(self.set);
         let of_group = |group: &Group| {
-            Mapped::new(&group.sample, &candidate.layouts, &layout_of).cost(group, self.servers)
+            let sample = self.cost_sample(group, candidates);
+            Mapped::new(&sample, &candidate.layouts, &layout_of).cost(group, self.servers)
         };
         self.set.groups.iter().map(of_group).sum()
     }
 
-    /// The cost of one layout for all files.
-    pub fn cost_of_layout(&self, layout: &Layout) -> Cost {
-        self.cost(&Candidate::single("", "", layout.clone()))
+    /// The requests of a group that are costed for each of `candidates` candidates: all that were kept, unless that
+    /// would take too long.
+    pub fn cost_sample(&self, group: &'a Group, candidates: usize) -> Cow<'a, [Request]> {
+        let evaluations = (candidates * self.set.groups.len()).max(1);
+        windows(group, (COST_BUDGET / evaluations).max(COST_SAMPLE_MIN), COST_WINDOW)
     }
 }

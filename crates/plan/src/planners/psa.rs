@@ -42,7 +42,7 @@ impl Planner for Psa {
         let search = Search::new(problem, &tiers, "psa")?;
         let pairs = search.pairs(search.even()..=search.most());
         let candidates = search.candidates("psa", "PSA", &pairs)?;
-        let cost_s = |candidate: &Candidate| problem.cost(candidate).total_s();
+        let cost_s = |candidate: &Candidate| problem.cost(candidate, pairs.len()).total_s();
         let pick = cheapest(candidates.par_iter().map(cost_s).collect());
         Ok(Proposal { candidates, pick })
     }
@@ -66,7 +66,10 @@ impl Planner for Pa {
             pairs.push(search.pair(search.even()));
         }
         let candidates = search.candidates("pa", "PA", &pairs)?;
-        let cost_s = |&pair: &(u64, u64)| problem.cost_of_layout(&search.heterogeneous(pair)).total_s();
+        let cost_s = |&pair: &(u64, u64)| {
+            let heterogeneous = Candidate::single("pa", "", search.heterogeneous(pair));
+            problem.cost(&heterogeneous, pairs.len()).total_s()
+        };
         let pick = cheapest(pairs.par_iter().map(cost_s).collect());
         Ok(Proposal { candidates, pick })
     }

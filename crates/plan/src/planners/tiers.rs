@@ -16,6 +16,9 @@ impl Tiers {
         let mut by_class: Vec<(String, Vec<u32>)> = Vec::new();
         for (tier, spec) in problem.cluster.tiers.iter().enumerate() {
             let targets = problem.cluster.targets_of(tier);
+            if targets.is_empty() {
+                continue;
+            }
             match by_class.iter_mut().find(|(class, _)| *class == spec.class) {
                 Some((_, known)) => known.extend(targets),
                 None => by_class.push((spec.class.clone(), targets.collect())),
