@@ -28,7 +28,7 @@ pub struct Activity {
     pub lanes: Vec<Lane>,
     /// Where time begins and ends, nanoseconds since the start of the trace.
     pub span_ns: Range<u64>,
-    /// Bytes (read, written) in each of [`COLUMNS`] equal slots of the span.
+    /// Bytes (read, written) in equal slots of the span.
     pub moved: Vec<[f64; 2]>,
     /// Requests over time and lanes. Rows are lanes, or as many lanes as [`Activity::lanes_per_row`] says.
     pub by_lane: Density,

@@ -6,7 +6,7 @@ use super::group::{order_of_access, sharing};
 use super::outcome::fact;
 use super::table::{Column, table, whole};
 use super::{anchor, contents};
-use crate::activity::Activity;
+use crate::activity::{Activity, Lane};
 use crate::density::COLUMNS;
 use crate::draw::{self, Plot};
 use crate::html::Html;
@@ -185,18 +185,8 @@ fn bytes_per_lane(h: &mut Html, activity: &Activity) {
     }
     let heights =
         |op: usize| -> Vec<f64> { columns.iter().map(|bytes| bytes[op] as f64 / peak as f64).collect() };
-    let totals = lanes.iter().map(|lane| lane.bytes[0] + lane.bytes[1]);
-    let (least, most) = (totals.clone().min().unwrap_or(0), totals.max().unwrap_or(0));
+    let text = range_of_lanes(lanes, per_column);
     h.element("figure", &[], |h| {
-        let mean = if per_column > 1 {
-            format!(" Each column is the mean of {per_column} ranks.")
-        } else {
-            String::new()
-        };
-        let text = match (units::bytes(least), units::bytes(most)) {
-            (least, most) if least == most => format!("{least} each.{mean}"),
-            (least, most) => format!("from {least} to {most}.{mean}"),
-        };
         caption(h, "Bytes per rank", &text);
         draw::legend(h, &legend(activity));
         h.element("div", &[("class", "framed")], |h| {
@@ -213,6 +203,20 @@ fn bytes_per_lane(h: &mut Html, activity: &Activity) {
         });
         h.leaf("div", &[("class", "axis")], "ranks that moved data, in order");
     });
+}
+
+/// What the lanes moved, from the least to the most.
+fn range_of_lanes(lanes: &[Lane], per_column: usize) -> String {
+    let totals = lanes.iter().map(|lane| lane.bytes[0] + lane.bytes[1]);
+    let (least, most) = (totals.clone().min().unwrap_or(0), totals.max().unwrap_or(0));
+    let mean = match per_column {
+        1 => String::new(),
+        n => format!(" Each column is the mean of {n} ranks."),
+    };
+    match (units::bytes(least), units::bytes(most)) {
+        (least, most) if least == most => format!("{least} each.{mean}"),
+        (least, most) => format!("from {least} to {most}.{mean}"),
+    }
 }
 
 fn groups(h: &mut Html, activity: &Activity) {
