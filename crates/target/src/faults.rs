@@ -82,6 +82,20 @@ fn a_process_may_die_at_every_call() {
 }
 
 #[test]
+fn a_prepared_target_keeps_its_id() {
+    for seed in 0..10 {
+        let place = Place::new(Journal::Posix);
+        let (_, sys) = place.process(1);
+        let ids =
+            |targets: &[Arc<Target>]| targets.iter().map(|target| target.id().to_owned()).collect::<Vec<_>>();
+        let before = ids(&place.prepare(&sys).unwrap());
+        place.disk.power_cut(seed).unwrap();
+        let (_, sys) = place.process(2);
+        assert_eq!(ids(&place.prepare(&sys).unwrap()), before, "files may know it already");
+    }
+}
+
+#[test]
 fn what_was_synced_survives_every_power_cut() {
     for (seed, journal) in (0..20).zip([Journal::Posix, Journal::Ordered].into_iter().cycle()) {
         let place = Place::new(journal);
