@@ -177,12 +177,15 @@ impl FanOut {
     /// As [`Job::run`], for every job.
     unsafe fn run(&self, set: &ComponentSet, jobs: &mut [Job<'_>]) {
         let sys = self.sys.as_ref();
-        let serial = jobs.len() < 2 || set.is_all_emulated() || !sys.is_real();
+        let is_sync = jobs.first().is_some_and(|job| matches!(job.action, Action::Sync | Action::SyncData));
+        // Emulated servers work at once by arithmetic; but their syncs are real.
+        let serial = jobs.len() < 2 || !sys.is_real() || (set.is_all_emulated() && !is_sync);
         // SAFETY: as promised by the caller.
         unsafe {
             match self.engine {
                 _ if serial => run_serial(sys, jobs),
                 Engine::Serial => run_serial(sys, jobs),
+                Engine::Auto if is_sync => self.run_at_once(jobs),
                 Engine::Auto => self.run_auto(set, jobs),
                 Engine::Uring | Engine::Threads => self.run_at_once(jobs),
             }
@@ -200,8 +203,7 @@ impl FanOut {
             let done = match jobs[0].action {
                 _ if set.is_uncached() => 0,
                 Action::Read => self.read_cached(jobs),
-                Action::Write => self.slow_writes.run_until_slow(sys, jobs),
-                Action::Sync | Action::SyncData => 0,
+                _ => self.slow_writes.run_until_slow(sys, jobs),
             };
             match &mut jobs[done..] {
                 [] => {}
