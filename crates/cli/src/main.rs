@@ -2,6 +2,7 @@
 
 mod commands;
 mod files;
+mod managed;
 mod trace_launch;
 mod trace_progress;
 

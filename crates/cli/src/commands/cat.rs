@@ -1,11 +1,67 @@
 //! `stripewise cat`.
 
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// (in work)
-#[derive(clap::Args)]
-pub struct Args {}
+use anyhow::Context;
+use stripewise_cluster::size;
+use stripewise_datapath::migrate::Contents;
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("cat: not built yet")
+use crate::managed;
+
+/// Bytes read at once: enough to keep every server busy.
+const TRANSFER_BYTES: usize = 4 << 20;
+
+/// Writes the bytes of managed or plain files to stdout
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  stripewise cat out.dat | sha256sum
+  stripewise cat --offset 1G --length 4K out.dat | xxd")]
+pub struct Args {
+    /// The files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// First byte of each file
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "0")]
+    offset: u64,
+    /// Bytes of each file, at most [default: all]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    length: Option<u64>,
+}
+
+/// Writes them, one after the other.
+///
+/// # Errors
+/// A file that cannot be read; what comes before it has been written.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let runtime = managed::runtime(None);
+    for file in &args.files {
+        let contents = Contents::open(&runtime, &managed::existing_file(file)?)?;
+        if !copy(&contents, file, &args)? {
+            break;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// False: nobody reads any more.
+fn copy(contents: &Contents, path: &Path, args: &Args) -> anyhow::Result<bool> {
+    let mut buffer = vec![0; TRANSFER_BYTES];
+    let mut out = std::io::stdout().lock();
+    let (mut at, mut left) = (args.offset, args.length.unwrap_or(u64::MAX));
+    while left > 0 {
+        let want = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let read = contents.read(&mut buffer[..want], at);
+        let got = read.with_context(|| format!("{} cannot be read at byte {at}", path.display()))?;
+        if got == 0 {
+            break;
+        }
+        match out.write_all(&buffer[..got]) {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(false),
+            written => written.context("cannot write to stdout")?,
+        }
+        (at, left) = (at + got as u64, left - got as u64);
+    }
+    Ok(true)
 }

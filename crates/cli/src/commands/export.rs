@@ -1,11 +1,89 @@
 //! `stripewise export`.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
-/// (in work)
+use stripewise_datapath::Runtime;
+use stripewise_datapath::check::walk;
+use stripewise_datapath::migrate::{Goal, Migration, migrate};
+
+use crate::managed::{self, CopyProgress};
+
+/// Turns managed files back into plain ones
+///
+/// Every byte is copied and checked before the file at the path is replaced, in one step. Can be killed, and goes on where
+/// it was when run again. No program may write to the files meanwhile.
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = "Examples:
+  stripewise export out.dat
+  stripewise export /scratch/run7          all managed files below the directory")]
+pub struct Args {
+    /// Files, and directories with managed files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
+    /// Say nothing while it works
+    #[arg(short, long)]
+    quiet: bool,
+}
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("export: not built yet")
+/// Exports them all; goes on after a failure.
+///
+/// # Errors
+/// A file that does not exist; then none is exported.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let runtime = managed::runtime(None);
+    let files = find(&runtime, &args.files)?;
+    let total: u64 = files.iter().map(|path| path.metadata().map_or(0, |metadata| metadata.len())).sum();
+    let mut progress = CopyProgress::new(total, args.quiet);
+    let mut done = Vec::new();
+    let mut code = ExitCode::SUCCESS;
+    for path in files {
+        let outcome = migrate(&runtime, &path, Goal::Plain, &mut progress.file(&path));
+        let path = path.display();
+        match outcome {
+            Ok(Migration::Done(bytes)) => {
+                progress.done(&format!("exported {path}"), bytes);
+                done.push(serde_json::json!({ "path": path.to_string(), "exported": true, "bytes": bytes }));
+            }
+            Ok(Migration::AlreadyThere) => {
+                done.push(serde_json::json!({ "path": path.to_string(), "exported": false }));
+            }
+            Err(error) => {
+                progress.say(&format!("stripewise: {error}"));
+                done.push(serde_json::json!({ "path": path.to_string(), "error": error.to_string() }));
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    drop(progress);
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "files": done }))?);
+    }
+    Ok(code)
+}
+
+/// The files named, and all managed ones in the directories named.
+fn find(runtime: &Arc<Runtime>, given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in given {
+        let path = managed::existing(path)?;
+        if path.is_dir() {
+            files.extend(anchors_below(runtime, &path));
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+fn anchors_below(runtime: &Arc<Runtime>, directory: &Path) -> Vec<PathBuf> {
+    let listing = walk(runtime, &[directory.to_owned()]);
+    for (path, errno) in &listing.unreadable {
+        eprintln!("stripewise: {} is left out: {errno}", path.display());
+    }
+    listing.anchors
 }

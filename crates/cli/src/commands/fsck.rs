@@ -1,11 +1,119 @@
 //! `stripewise fsck`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// (in work)
-#[derive(clap::Args)]
-pub struct Args {}
+use anyhow::bail;
+use serde_json::json;
+use stripewise_datapath::check::{Finding, Options, Report, check, files_of, walk};
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("fsck: not built yet")
+use crate::{managed, trace_progress};
+
+/// Checks managed files and targets, and repairs them
+///
+/// Looks at manifests, components and their lengths, interrupted truncates, overwritten anchors, and components that belong
+/// to no file. Exits with 1 if something is wrong; a note (an anchor whose size is not up to date, what an interrupted
+/// creation left) is nothing wrong.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  stripewise fsck /scratch/run7                       the managed files below a directory
+  stripewise fsck -c cluster.toml                     the files that have components on these targets
+  stripewise fsck -p plan.toml --repair /scratch      and finish, restore and bring up to date what can be
+  stripewise fsck -c cluster.toml /scratch --remove-orphans
+
+Components whose file is not below the directories named and not where it was made either are called orphans: name all
+directories that a file may have been moved to before you remove any.")]
+pub struct Args {
+    /// Files, and directories with managed files [default: where the targets' files were made]
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The targets of this cluster
+    #[arg(short, long, value_name = "FILE")]
+    cluster: Option<PathBuf>,
+    /// The targets of this plan's cluster
+    #[arg(short, long, value_name = "PLAN", env = "STRIPEWISE_PLAN", conflicts_with = "cluster")]
+    plan: Option<PathBuf>,
+    /// Finish interrupted truncates, restore damaged and overwritten anchors (what is there is set aside), bring anchors up
+    /// to date
+    #[arg(long)]
+    repair: bool,
+    /// Remove components that belong to no file, and what interrupted migrations and creations left
+    #[arg(long)]
+    remove_orphans: bool,
+    /// Seconds that something must have been unchanged for before it counts as left behind
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    orphan_age: u64,
+    /// Print what was found as JSON
+    #[arg(long)]
+    json: bool,
+    /// Say nothing while it works
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Checks, and prints what was found.
+///
+/// # Errors
+/// A cluster or plan file that cannot be read; nothing to check.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let targets = managed::target_directories(args.cluster.as_deref(), args.plan.as_deref())?;
+    if args.files.is_empty() && targets.is_empty() {
+        bail!("fsck: nothing to check; name files or directories, or targets with -c CLUSTER or -p PLAN");
+    }
+    let runtime = managed::runtime(None);
+    let roots = args.files.iter().map(|path| managed::existing(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let listing = if roots.is_empty() { files_of(&runtime, &targets) } else { walk(&runtime, &roots) };
+    let options =
+        Options { repair: args.repair, remove_orphans: args.remove_orphans, orphan_age_s: args.orphan_age };
+    let progress = (!args.quiet).then(|| trace_progress::Progress::counting("files checked"));
+    let mut looked = 0;
+    let report = check(&runtime, &listing, &targets, options, &mut |_| {
+        looked += 1;
+        progress.iter().for_each(|progress| progress.count(looked));
+    });
+    progress.into_iter().for_each(trace_progress::Progress::finish);
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&to_json(&report))?);
+    } else {
+        print(&report);
+    }
+    Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print(report: &Report) {
+    for finding in &report.findings {
+        let state = match finding {
+            Finding { repaired: true, .. } => "repaired",
+            _ if finding.kind.is_problem() => "problem",
+            _ => "note",
+        };
+        println!("{state}: {}: {} [{}]", finding.path.display(), said(finding), finding.kind.name());
+    }
+    let open = report.findings.iter().filter(|finding| finding.kind.is_problem() && !finding.repaired).count();
+    println!("{} managed files and {} targets checked: {open} problems", report.files, report.targets);
+}
+
+/// The text without the path that it may begin with.
+fn said(finding: &Finding) -> &str {
+    let path = format!("{}: ", finding.path.display());
+    finding.text.strip_prefix(&path).unwrap_or(&finding.text)
+}
+
+fn to_json(report: &Report) -> serde_json::Value {
+    let finding = |finding: &Finding| {
+        json!({
+            "kind": finding.kind.name(),
+            "problem": finding.kind.is_problem(),
+            "path": finding.path.display().to_string(),
+            "id": finding.id.map(|id| id.to_string()),
+            "text": said(finding),
+            "repaired": finding.repaired,
+        })
+    };
+    json!({
+        "clean": report.is_clean(),
+        "files": report.files,
+        "targets": report.targets,
+        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
+    })
 }

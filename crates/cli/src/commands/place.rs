@@ -1,11 +1,151 @@
-//! `stripewise place`.
+//! `stripewise place`: a plan's targets are prepared, and existing files moved into its layouts.
 
+mod find;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-/// (in work)
+use anyhow::Context;
+use serde_json::{Value, json};
+use stripewise_cluster::Plan;
+use stripewise_datapath::Runtime;
+use stripewise_datapath::migrate::{Goal, Migration, migrate};
+use stripewise_target::Target;
+
+use crate::managed::{self, CopyProgress, human};
+use find::{Candidate, State};
+
+/// Prepares a plan's targets and moves existing files into its layouts
+///
+/// Every byte is copied and checked before the file at the path is replaced, in one step. Can be killed, and goes on where it
+/// was when run again. Files that are in the planned layout already are left alone. No program may write to the files
+/// meanwhile. Mode, owner and times stay; extended attributes and access lists do not come along.
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = "Examples:
+  stripewise place plan.toml --dry-run        what would be moved, and how much
+  stripewise place plan.toml                  all existing files that the plan's patterns match
+  stripewise place plan.toml /scratch/run7    only those below a directory
+  stripewise export /scratch/run7             and back")]
+pub struct Args {
+    /// The plan
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
+    /// Only these files, and files in these directories
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Show what would be done; change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print what was done, or would be, as JSON
+    #[arg(long)]
+    json: bool,
+    /// Say nothing while it works
+    #[arg(short, long)]
+    quiet: bool,
+}
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("place: not built yet")
+/// Does what the flags say; goes on after a file that fails.
+///
+/// # Errors
+/// A plan that cannot be read, targets that are missing, files that do not exist: then no file is moved.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let plan = managed::plan(&args.plan)?;
+    let runtime = managed::runtime(Some(&plan));
+    if !args.dry_run {
+        prepare(&runtime, &plan)?;
+    }
+    let found = find::find(&runtime, &plan, &args.files)?;
+    if args.dry_run {
+        return show(&plan, &found, args.json);
+    }
+    let (done, code) = place_all(&runtime, &found, args.quiet);
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&json!({ "files": done }))?);
+    } else if !args.quiet {
+        let moved = done.iter().filter(|file| file["placed"] == true).count();
+        let there = found.iter().filter(|file| file.state == State::Placed).count();
+        println!("{moved} files placed, {there} were in their layout already");
+    }
+    Ok(code)
+}
+
+/// Directories that the plan puts files in become targets, or are already.
+fn prepare(runtime: &Arc<Runtime>, plan: &Plan) -> anyhow::Result<()> {
+    for target in used_targets(plan) {
+        let (name, path) = (&target.name, &target.path);
+        Target::prepare(runtime.sys(), path, name).with_context(|| format!("target {name} of the plan"))?;
+    }
+    Ok(())
+}
+
+fn used_targets(plan: &Plan) -> Vec<stripewise_cluster::TargetSpec> {
+    let layouts = || plan.rules.iter().flat_map(|rule| &rule.layouts);
+    let used = |index: u32| layouts().any(|layout| layout.targets().any(|target| target == index));
+    (0..).zip(plan.cluster.targets()).filter(|(index, _)| used(*index)).map(|(_, target)| target).collect()
+}
+
+fn place_all(runtime: &Arc<Runtime>, found: &[Candidate<'_>], quiet: bool) -> (Vec<Value>, ExitCode) {
+    let to_move = || found.iter().filter(|file| file.state != State::Placed);
+    let mut progress = CopyProgress::new(to_move().map(|file| file.size_bytes).sum(), quiet);
+    let (mut done, mut code) = (Vec::new(), ExitCode::SUCCESS);
+    for file in found {
+        let path = file.path.display().to_string();
+        // Also those that are there: an earlier run may have been killed at its very end.
+        match migrate(runtime, &file.path, Goal::Layout(file.layout), &mut progress.file(&file.path)) {
+            Ok(Migration::Done(bytes)) => {
+                progress.done(&format!("placed {path}"), bytes);
+                done.push(json!({ "path": path, "scheme": file.scheme, "placed": true, "bytes": bytes }));
+            }
+            Ok(Migration::AlreadyThere) => {
+                done.push(json!({ "path": path, "scheme": file.scheme, "placed": false }));
+            }
+            Err(error) => {
+                progress.say(&format!("stripewise: {error}"));
+                done.push(json!({ "path": path, "error": error.to_string() }));
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    (done, code)
+}
+
+/// What would be done.
+fn show(plan: &Plan, found: &[Candidate<'_>], as_json: bool) -> anyhow::Result<ExitCode> {
+    let mut bytes = vec![0; plan.cluster.target_count()];
+    for file in found.iter().filter(|file| file.state != State::Placed) {
+        for target in file.layout.targets() {
+            bytes[target as usize] += file.layout.component_size(target, file.size_bytes);
+        }
+    }
+    let targets = plan.cluster.targets();
+    let needs: Vec<_> = targets.iter().zip(&bytes).filter(|&(_, &bytes)| bytes > 0).collect();
+    if as_json {
+        let file = |file: &Candidate<'_>| {
+            let state = file.state.name();
+            let path = file.path.display().to_string();
+            json!({ "path": path, "scheme": file.scheme, "bytes": file.size_bytes, "now": state })
+        };
+        let need = |(target, bytes): &(&stripewise_cluster::TargetSpec, &u64)| json!({ "name": target.name, "path": target.path.display().to_string(), "bytes": bytes });
+        let files: Vec<_> = found.iter().map(file).collect();
+        let needs: Vec<_> = needs.iter().map(need).collect();
+        println!("{}", serde_json::to_string_pretty(&json!({ "files": files, "targets": needs }))?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for file in found {
+        let (path, size) = (file.path.display(), human(file.size_bytes));
+        match file.state {
+            State::Placed => println!("{path}: {size}, in its layout already"),
+            state => println!("{path}: {size}, {} now, would become {}", state.name(), file.scheme),
+        }
+    }
+    for (target, bytes) in needs {
+        println!("target {} ({}): {}", target.name, target.path.display(), human(*bytes));
+    }
+    if found.is_empty() {
+        println!(
+            "no existing file matches the plan's patterns; new files get their layout when a program creates them"
+        );
+    }
+    Ok(ExitCode::SUCCESS)
 }

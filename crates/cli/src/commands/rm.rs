@@ -1,11 +1,53 @@
 //! `stripewise rm`.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
-/// (in work)
+use anyhow::{Context, bail};
+use stripewise_datapath::Runtime;
+
+use crate::managed;
+
+/// Removes managed or plain files, with all their components
+///
+/// `rm` without the preload library removes only the anchor; `stripewise fsck --remove-orphans` finds what it leaves.
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = "Examples:
+  stripewise rm out.dat
+  stripewise rm -f /scratch/run*/*.h5")]
+pub struct Args {
+    /// The files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Say nothing of files that do not exist
+    #[arg(short, long)]
+    force: bool,
+}
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("rm: not built yet")
+/// Removes them all; goes on after a failure.
+///
+/// # Errors
+/// The first failure.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let runtime = managed::runtime(None);
+    let mut code = ExitCode::SUCCESS;
+    for file in &args.files {
+        if let Err(error) = remove(&runtime, file, args.force) {
+            eprintln!("stripewise: {error:#}");
+            code = ExitCode::FAILURE;
+        }
+    }
+    Ok(code)
+}
+
+fn remove(runtime: &Arc<Runtime>, path: &Path, force: bool) -> anyhow::Result<()> {
+    let cannot = || format!("{} cannot be removed", path.display());
+    match path.symlink_metadata() {
+        Err(error) if force && error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error).with_context(cannot),
+        Ok(metadata) if metadata.is_dir() => bail!("{}: it is a directory; name files", cannot()),
+        Ok(_) => {}
+    }
+    runtime.unlink(None, path).with_context(cannot)
 }

@@ -1,11 +1,75 @@
 //! `stripewise status`.
 
+mod files;
+mod targets;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// (in work)
-#[derive(clap::Args)]
-pub struct Args {}
+use anyhow::bail;
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use serde_json::json;
+use stripewise_datapath::check::walk;
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("status: not built yet")
+use crate::managed;
+
+/// Shows targets, and where the bytes of managed files are
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  stripewise status out.dat               one file: its layout, and how many bytes are where
+  stripewise status /scratch/run7         all managed files below a directory
+  stripewise status -c cluster.toml       the targets: free space, and bytes of components")]
+pub struct Args {
+    /// Files, and directories with managed files
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The targets of this cluster
+    #[arg(short, long, value_name = "FILE")]
+    cluster: Option<PathBuf>,
+    /// The targets of this plan's cluster
+    #[arg(short, long, value_name = "PLAN", env = "STRIPEWISE_PLAN", conflicts_with = "cluster")]
+    plan: Option<PathBuf>,
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints them. Exits with 1 if a target is missing or a file cannot be used.
+///
+/// # Errors
+/// A cluster or plan file that cannot be read; a file that does not exist; nothing to show.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let directories = managed::target_directories(args.cluster.as_deref(), args.plan.as_deref())?;
+    if args.files.is_empty() && directories.is_empty() {
+        bail!("status: nothing to show; name files or directories, or targets with -c CLUSTER or -p PLAN");
+    }
+    let runtime = managed::runtime(None);
+    let targets: Vec<_> = directories.iter().map(|path| targets::look(&runtime, path)).collect();
+    let roots = args.files.iter().map(|path| managed::existing(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let listing = walk(&runtime, &roots);
+    let mut files: Vec<_> = listing.anchors.iter().map(|path| files::look(&runtime, path)).collect();
+    // Of plain files, those are shown that were asked for by name.
+    files.extend(listing.plain.iter().filter(|path| roots.contains(path)).map(|path| files::plain(path)));
+    if args.json {
+        let files: Vec<_> = files.iter().map(files::to_json).collect();
+        let targets: Vec<_> = targets.iter().map(targets::to_json).collect();
+        println!("{}", serde_json::to_string_pretty(&json!({ "targets": targets, "files": files }))?);
+    } else {
+        targets::print(&targets);
+        files.iter().for_each(files::print);
+    }
+    let failed = targets.iter().any(|target| target.problem.is_some())
+        || files.iter().any(|file| file.problem.is_some());
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// A table whose columns from `numbers` on are numbers.
+fn table(header: &[&str], numbers: usize) -> Table {
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_header(header);
+    for column in table.column_iter_mut().skip(numbers) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
 }

@@ -1,0 +1,86 @@
+//! Targets: are they there, and how full?
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use stripewise_datapath::Runtime;
+use stripewise_target::{Target, list_components};
+
+use crate::managed::human;
+
+/// One target.
+pub struct TargetStatus {
+    path: PathBuf,
+    name: String,
+    id: String,
+    free_bytes: u64,
+    components: u64,
+    component_bytes: u64,
+    /// Why it cannot be used.
+    pub problem: Option<String>,
+}
+
+pub fn look(runtime: &Runtime, path: &Path) -> TargetStatus {
+    let mut status = TargetStatus {
+        path: path.to_owned(),
+        name: String::new(),
+        id: String::new(),
+        free_bytes: 0,
+        components: 0,
+        component_bytes: 0,
+        problem: None,
+    };
+    let look = |status: &mut TargetStatus| -> Result<(), stripewise_target::TargetError> {
+        let target = Target::open(runtime.sys(), path, None)?;
+        status.name = target.name().to_owned();
+        status.id = target.id().to_owned();
+        status.free_bytes = target.free_bytes(runtime.sys())?;
+        let found = list_components(runtime.sys(), &target)?;
+        let components = found.iter().filter(|found| found.component.is_some());
+        for component in components {
+            status.components += 1;
+            status.component_bytes += component.size;
+        }
+        Ok(())
+    };
+    let looked = look(&mut status);
+    TargetStatus { problem: looked.err().map(|error| error.to_string()), ..status }
+}
+
+pub fn to_json(status: &TargetStatus) -> Value {
+    let path = status.path.display().to_string();
+    match &status.problem {
+        Some(problem) => json!({ "path": path, "ok": false, "problem": problem }),
+        None => json!({
+            "path": path,
+            "ok": true,
+            "name": status.name,
+            "id": status.id,
+            "free_bytes": status.free_bytes,
+            "components": status.components,
+            "component_bytes": status.component_bytes,
+        }),
+    }
+}
+
+pub fn print(targets: &[TargetStatus]) {
+    if targets.is_empty() {
+        return;
+    }
+    let mut table = super::table(&["target", "directory", "free", "components", "bytes"], 2);
+    for target in targets.iter().filter(|target| target.problem.is_none()) {
+        table.add_row([
+            target.name.clone(),
+            target.path.display().to_string(),
+            human(target.free_bytes),
+            target.components.to_string(),
+            human(target.component_bytes),
+        ]);
+    }
+    if table.row_count() > 0 {
+        println!("{}", table.to_string().trim_end());
+    }
+    for problem in targets.iter().filter_map(|target| target.problem.as_ref()) {
+        println!("problem: {problem}");
+    }
+}
