@@ -1,0 +1,530 @@
+/* What programs do to their descriptors, processes, threads and signals while they use a file.
+ *
+ *   robust CASE FILE
+ *
+ * Each case prints what it found. Run on a plain file without the library and on a managed one with it, the output and the
+ * file must be the same. */
+#include "cases.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+static void close_loop(void)
+{
+    int fd = fresh();
+    use(fd, 1);
+    for (int other = 3; other < 20000; other++)
+        if (other != fd) close(other);
+    use(fd, 2);
+    printf("closed %d\n", close(fd));
+}
+
+static void closefrom_all(void)
+{
+    int fd = fresh();
+    use(fd, 1);
+    closefrom(fd + 1);
+    use(fd, 2);
+    CHECK(close_range(fd + 1, ~0U, CLOSE_RANGE_CLOEXEC) == 0);
+    CHECK(close_range(fd + 1, ~0U, 0) == 0);
+    use(fd, 3);
+    closefrom(3);
+    printf("pwrite %zd %s\n", pwrite(fd, "x", 1, 0), strerror(errno));
+    fd = open(path, O_RDWR);
+    use(fd, 4);
+}
+
+static void dup2_everywhere(void)
+{
+    int fd = fresh(), null = open("/dev/null", O_RDWR), pipes[2];
+    CHECK(pipe(pipes) == 0);
+    use(fd, 1);
+    for (int other = 10; other < 6000; other++)
+        dup2(null, other), write(other, "junk", 4);
+    use(fd, 2);
+    for (int other = 10; other < 6000; other++)
+        close(other);
+    use(fd, 3);
+}
+
+static void looks_closed(void)
+{
+    int fd = fresh(), seen = 0;
+    use(fd, 1);
+    for (int other = 3; other < 66000; other++)
+        seen += fcntl(other, F_GETFD) >= 0;
+    printf("%d descriptors\n", seen);
+}
+
+static void fork_storm(void)
+{
+    int fd = fresh();
+    char record[200];
+    for (int i = 0; i < 40; i++) {
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            memset(record, 'a' + i % 26, sizeof record);
+            if (i % 4 == 0) {
+                int own = open(path, O_WRONLY);
+                _exit(pwrite(own, record, sizeof record, i * 200) == 200 ? 0 : 1);
+            }
+            if (i % 4 == 1) {
+                char number[20];
+                snprintf(number, sizeof number, "%d", i * 200);
+                execlp("sh", "sh", "-c", "head -c 200 /dev/zero | tr '\\0' z | dd of=\"$0\" bs=1 seek=$1 conv=notrunc 2>/dev/null",
+                    path, number, (char *)0);
+                _exit(9);
+            }
+            _exit(pwrite(fd, record, sizeof record, i * 200) == 200 ? 0 : 1);
+        }
+    }
+    int status, bad = 0;
+    while (wait(&status) > 0)
+        bad += status != 0;
+    printf("%d failed, size %ld\n", bad, (long)lseek(fd, 0, SEEK_END));
+}
+
+static void inherit(void)
+{
+    int fd = fresh();
+    CHECK(write(fd, "from the parent\n", 16) == 16);
+    if (fork() == 0) {
+        dup2(fd, 1);
+        execlp("echo", "echo", "from echo", (char *)0);
+        _exit(9);
+    }
+    wait(0);
+    CHECK(write(fd, "again the parent\n", 17) == 17);
+    if (fork() == 0) {
+        dup2(fd, 7);
+        execlp("sh", "sh", "-c", "echo from the shell >&7; printf '%s\\n' more >&7", (char *)0);
+        _exit(9);
+    }
+    wait(0);
+    lseek(fd, 5, SEEK_SET);
+    if (fork() == 0) {
+        dup2(fd, 0);
+        execlp("head", "head", "-n", "2", (char *)0);
+        _exit(9);
+    }
+    wait(0);
+    printf("size %ld\n", (long)lseek(fd, 0, SEEK_END));
+}
+
+static void vforked(void)
+{
+    int fd = fresh(), pipes[2];
+    use(fd, 1);
+    CHECK(pipe(pipes) == 0 && ftruncate(fd, 0) == 0);
+    for (int i = 0; i < 20; i++) {
+        pid_t child = vfork();
+        if (child == 0) {
+            close(pipes[0]);
+            dup2(fd, 1);
+            for (int other = 3; other < 100; other++)
+                close(other);
+            execlp("echo", "echo", "line", (char *)0);
+            _exit(9);
+        }
+        int status;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+        CHECK(write(fd, "parent\n", 7) == 7);
+    }
+    printf("size %ld\n", (long)lseek(fd, 0, SEEK_END));
+}
+
+static void *worker(void *argument)
+{
+    long id = (long)argument;
+    static _Thread_local unsigned char out[4000], in[4000];
+    for (unsigned i = 0; i < 150; i++) {
+        int fd = open(path, O_RDWR);
+        CHECK(fd >= 0);
+        pattern(out, sizeof out, (unsigned)id * 7 + i);
+        off_t at = (off_t)(i * 8 + (unsigned)id) * sizeof out;
+        CHECK(pwrite(fd, out, sizeof out, at) == sizeof out);
+        int copy = dup(fd);
+        CHECK(close(fd) == 0);
+        CHECK(pread(copy, in, sizeof in, at) == sizeof in && memcmp(in, out, sizeof in) == 0);
+        struct stat s;
+        CHECK(fstat(copy, &s) == 0 && s.st_size > at);
+        CHECK(close(copy) == 0);
+    }
+    return 0;
+}
+
+static void threads(void)
+{
+    pthread_t all[8];
+    close(fresh());
+    for (long i = 0; i < 8; i++)
+        pthread_create(&all[i], 0, worker, (void *)i);
+    for (int i = 0; i < 8; i++)
+        pthread_join(all[i], 0);
+}
+
+/* Many threads move one descriptor's offset: every record arrives, once. */
+static int shared_fd;
+static void *appender(void *argument)
+{
+    char record[100];
+    memset(record, 'a' + (int)(long)argument, sizeof record);
+    for (int i = 0; i < 100; i++)
+        CHECK(write(shared_fd, record, sizeof record) == sizeof record);
+    return 0;
+}
+
+static void count_records(int fd)
+{
+    int counts[256] = {0};
+    char record[100];
+    for (lseek(fd, 0, SEEK_SET); read(fd, record, sizeof record) == sizeof record;) {
+        for (int i = 1; i < 100; i++)
+            CHECK(record[i] == record[0]);
+        counts[(unsigned char)record[0]]++;
+    }
+    for (int i = 'a'; i < 'i'; i++)
+        printf("%c %d\n", i, counts[i]);
+}
+
+static void shared_offset(void)
+{
+    pthread_t all[8];
+    shared_fd = fresh();
+    for (long i = 0; i < 8; i++)
+        pthread_create(&all[i], 0, appender, (void *)i);
+    for (int i = 0; i < 8; i++)
+        pthread_join(all[i], 0);
+    count_records(shared_fd);
+    CHECK(ftruncate(shared_fd, 0) == 0); /* the order above is chance */
+}
+
+static void shared_append(void)
+{
+    close(fresh());
+    for (long i = 0; i < 8; i++)
+        if (fork() == 0) {
+            shared_fd = open(path, O_WRONLY | O_APPEND);
+            appender((void *)i);
+            _exit(0);
+        }
+    while (wait(0) > 0)
+        ;
+    int fd = open(path, O_RDWR);
+    count_records(fd);
+    CHECK(ftruncate(fd, 0) == 0);
+}
+
+static int handler_fd, plain_fd;
+static volatile int handled;
+static void handler(int signal)
+{
+    int before = errno;
+    char byte = 'h';
+    (void)signal;
+    int null = open("/dev/null", O_WRONLY);
+    if (null >= 0) write(null, &byte, 1), close(null);
+    if (pread(plain_fd, &byte, 1, 0) == 1) handled++;
+    if (handler_fd >= 0) pwrite(handler_fd, "h", 1, 500000);
+    errno = before;
+}
+
+static void with_signals(int managed_in_handler)
+{
+    char name[] = "/tmp/robust.XXXXXX";
+    plain_fd = mkstemp(name);
+    unlink(name);
+    write(plain_fd, "p", 1);
+    int fd = fresh();
+    handler_fd = managed_in_handler ? fd : -1;
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    sigaction(SIGALRM, &action, 0);
+    struct itimerval timer = {{0, 300}, {0, 300}};
+    setitimer(ITIMER_REAL, &timer, 0);
+    for (int i = 0; i < 200; i++) {
+        use(fd, (unsigned)i);
+        int other = open(path, O_RDONLY);
+        char *memory = malloc(10000 + i);
+        struct stat s;
+        CHECK(other >= 0 && fstat(other, &s) == 0 && stat(path, &s) == 0);
+        free(memory);
+        CHECK(close(other) == 0);
+    }
+    memset(&timer, 0, sizeof timer);
+    setitimer(ITIMER_REAL, &timer, 0);
+    CHECK(handled > 0);
+    CHECK(pwrite(fd, "h", 1, 500000) == 1);
+    printf("size %ld\n", (long)lseek(fd, 0, SEEK_END));
+}
+
+static void signals(void) { with_signals(0); }
+static void signals_inside(void) { with_signals(1); }
+
+static void locks(void)
+{
+    int fd = fresh();
+    use(fd, 1);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 10};
+    CHECK(fcntl(fd, F_SETLK, &lock) == 0);
+    struct stat s;
+    char other[4096];
+    snprintf(other, sizeof other, "%s.other", path);
+    CHECK(stat(path, &s) == 0 && lstat(path, &s) == 0 && access(path, R_OK) == 0);
+    int second = open(path, O_WRONLY);
+    CHECK(second >= 0 && chmod(path, 0600) == 0 && truncate(path, 400000) == 0);
+    CHECK(link(path, other) == 0 && unlink(other) == 0);
+    use(fd, 2);
+    CHECK(fsync(fd) == 0);
+    FILE *stream = fopen(path, "r+");
+    CHECK(stream);
+    int pipes[2];
+    CHECK(pipe(pipes) == 0);
+    if (fork() == 0) {
+        struct flock probe = lock;
+        fcntl(fd, F_GETLK, &probe);
+        printf("%s\n", probe.l_type == F_UNLCK ? "lock lost" : "lock kept");
+        fflush(stdout);
+        _exit(0);
+    }
+    wait(0);
+}
+
+static void pass_descriptor(void)
+{
+    int fd = fresh(), pair[2];
+    CHECK(write(fd, "0123456789", 10) == 10);
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    char space[CMSG_SPACE(sizeof fd)] = {0}, byte = 'x';
+    struct iovec vector = {&byte, 1};
+    struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+    struct cmsghdr *control = CMSG_FIRSTHDR(&message);
+    control->cmsg_level = SOL_SOCKET, control->cmsg_type = SCM_RIGHTS, control->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(control), &fd, sizeof fd);
+    CHECK(sendmsg(pair[0], &message, 0) == 1);
+    CHECK(close(fd) == 0);
+    CHECK(recvmsg(pair[1], &message, 0) == 1);
+    int received;
+    memcpy(&received, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof received);
+    CHECK(write(received, "abc", 3) == 3);
+    printf("size %ld\n", (long)lseek(received, 0, SEEK_END));
+}
+
+static void standard_streams(void)
+{
+    fflush(stdout);
+    int before = dup(1), fd = fresh();
+    printf("written before dup2, flushed after it\n");
+    dup2(fd, 1);
+    printf("by printf %d\n", 42);
+    puts("by puts");
+    fflush(stdout);
+    dup2(before, 1);
+    printf("to the old one again\n");
+    fflush(stdout);
+    CHECK(freopen(path, "a", stdout) == stdout);
+    printf("by freopen\n");
+    CHECK(fclose(stdout) == 0);
+    CHECK(dup2(open(path, O_RDONLY), 0) == 0);
+    char line[100];
+    while (fgets(line, sizeof line, stdin))
+        fputs(line, stderr);
+}
+
+static void at_exit(void)
+{
+    printf("from atexit\n");
+}
+
+static void exit_flush(void)
+{
+    atexit(at_exit);
+    CHECK(freopen(path, "w", stdout));
+    printf("never flushed by hand");
+}
+
+static void spawn(void)
+{
+    close(fresh());
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 1, path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    char *arguments[] = {"echo", "from a spawned child", 0};
+    pid_t child;
+    CHECK(posix_spawnp(&child, "echo", &actions, 0, arguments, environ) == 0);
+    int status;
+    waitpid(child, &status, 0);
+    FILE *pipe = popen("cat; echo from popen", "w");
+    fputs("to popen\n", pipe);
+    printf("status %d, popen %d\n", status, pclose(pipe));
+}
+
+static ssize_t copy_by_hand(int from, int to)
+{
+    char buffer[10000];
+    ssize_t n, all = 0;
+    while ((n = read(from, buffer, sizeof buffer)) > 0)
+        all += write(to, buffer, n);
+    return n < 0 ? n : all;
+}
+
+static void copies(void)
+{
+    int fd = fresh();
+    char name[] = "/tmp/robust.XXXXXX";
+    int plain = mkstemp(name);
+    unlink(name);
+    use(plain, 3);
+    lseek(plain, 0, SEEK_SET);
+    ssize_t n = sendfile(fd, plain, 0, 1000);
+    CHECK(n > 0 || errno == EINVAL);
+    if (n < 0) n = 0;
+    CHECK(lseek(plain, n, SEEK_SET) == n && lseek(fd, n, SEEK_SET) == n);
+    CHECK(copy_by_hand(plain, fd) > 0);
+    lseek(fd, 0, SEEK_SET), lseek(plain, 0, SEEK_SET);
+    n = copy_file_range(fd, 0, plain, 0, 5000, 0);
+    CHECK(n > 0 || errno == EXDEV);
+    int pipes[2];
+    CHECK(pipe(pipes) == 0);
+    n = splice(fd, 0, pipes[1], 0, 100, 0);
+    CHECK(n > 0 || errno == EINVAL);
+}
+
+static void *blocked(void *argument)
+{
+    char byte;
+    read(*(int *)argument, &byte, 1);
+    return 0;
+}
+
+static void cancellation(void)
+{
+    int pipes[2];
+    pthread_t thread;
+    void *result;
+    use(fresh(), 1);
+    CHECK(pipe(pipes) == 0 && pthread_create(&thread, 0, blocked, &pipes[0]) == 0);
+    usleep(20000);
+    pthread_cancel(thread);
+    pthread_join(thread, &result);
+    printf("%s\n", result == PTHREAD_CANCELED ? "cancelled" : "went on");
+}
+
+static void large(void)
+{
+    int fd = fresh();
+    off_t far = (5LL << 30) + 12345;
+    CHECK(pwrite(fd, "far", 3, far) == 3);
+    CHECK(lseek(fd, -3, SEEK_END) == far);
+    char in[8] = {0};
+    CHECK(read(fd, in, 8) == 3 && memcmp(in, "far", 3) == 0);
+    CHECK(pread(fd, in, 8, far / 2) == 8 && memcmp(in, "\0\0\0\0\0\0\0", 8) == 0);
+    struct stat s;
+    CHECK(stat(path, &s) == 0);
+    printf("size %ld, less than 1 MiB used: %d\n", (long)s.st_size, s.st_blocks < 2048);
+    CHECK(ftruncate(fd, 1000) == 0 && fstat(fd, &s) == 0);
+    printf("size %ld\n", (long)s.st_size);
+}
+
+static volatile int too_large;
+static void exceeded(int signal) { too_large = signal; }
+
+static void size_limit(void)
+{
+    int fd = fresh();
+    struct rlimit limit = {200000, 200000};
+    signal(SIGXFSZ, exceeded);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    static char buffer[150000];
+    printf("%zd ", write(fd, buffer, sizeof buffer));
+    printf("%zd ", write(fd, buffer, sizeof buffer));
+    ssize_t n = write(fd, buffer, sizeof buffer);
+    printf("%zd %s, signal %d\n", n, n < 0 ? strerror(errno) : "", too_large == SIGXFSZ);
+}
+
+static void few_descriptors(void)
+{
+    struct rlimit limit = {64, 64};
+    setrlimit(RLIMIT_NOFILE, &limit);
+    int fd = fresh();
+    use(fd, 1);
+    int copy = open(path, O_RDONLY);
+    printf("%d %d\n", fd, copy);
+    CHECK(copy >= 0 && close(copy) == 0);
+    int many = 0, last = -1, all[64];
+    while (many < 64 && (last = open("/dev/null", O_RDONLY)) >= 0)
+        all[many++] = last;
+    CHECK(errno == EMFILE);
+    while (many > 0)
+        close(all[--many]);
+    use(fd, 2);
+}
+
+static void reused_number(void)
+{
+    int fd = fresh();
+    use(fd, 1);
+    /* Closed where nobody sees it; the number becomes another file's. */
+    FILE *stream = fdopen(dup(fd), "r+");
+    CHECK(stream);
+    int number = fileno(stream);
+    fclose(stream);
+    int null = open("/dev/null", O_RDWR);
+    CHECK(null == number && write(null, "lost", 4) == 4);
+    CHECK(lseek(null, 0, SEEK_END) == 0);
+    use(fd, 2);
+}
+
+static void unlinked(void)
+{
+    int fd = fresh();
+    use(fd, 1);
+    CHECK(unlink(path) == 0 && access(path, F_OK) < 0);
+    use(fd, 2);
+    CHECK(ftruncate(fd, 5000) == 0 && lseek(fd, 0, SEEK_END) == 5000 && fsync(fd) == 0);
+    int again = open(path, O_RDWR | O_CREAT | O_EXCL, 0644);
+    CHECK(again >= 0 && write(again, "new", 3) == 3);
+    struct stat s;
+    CHECK(fstat(fd, &s) == 0);
+    printf("old %ld links %ld, ", (long)s.st_size, (long)s.st_nlink);
+    CHECK(stat(path, &s) == 0);
+    printf("new %ld links %ld\n", (long)s.st_size, (long)s.st_nlink);
+}
+
+static void dynamic(void)
+{
+    int fd = fresh();
+    for (int i = 0; i < 30; i++) {
+        void *library = dlopen("libm.so.6", RTLD_NOW);
+        CHECK(library && dlsym(library, "cos"));
+        use(fd, (unsigned)i);
+        dlclose(library);
+    }
+}
+
+static const struct test tests[] = {
+    {"close_loop", close_loop}, {"closefrom", closefrom_all}, {"dup2_everywhere", dup2_everywhere},
+    {"looks_closed", looks_closed}, {"fork_storm", fork_storm}, {"inherit", inherit}, {"vfork", vforked},
+    {"threads", threads}, {"shared_offset", shared_offset}, {"shared_append", shared_append}, {"signals", signals},
+    {"signals_inside", signals_inside}, {"locks", locks}, {"pass_descriptor", pass_descriptor},
+    {"standard_streams", standard_streams}, {"exit_flush", exit_flush}, {"spawn", spawn}, {"copies", copies},
+    {"cancellation", cancellation}, {"large", large}, {"size_limit", size_limit}, {"few_descriptors", few_descriptors},
+    {"reused_number", reused_number}, {"unlinked", unlinked}, {"dlopen", dynamic},
+};
+
+int main(int argc, char **argv)
+{
+    return run_case(argc, argv, tests, sizeof tests / sizeof tests[0]);
+}
