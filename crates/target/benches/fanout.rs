@@ -32,6 +32,8 @@ enum Storage {
     Cold,
     /// O_DIRECT.
     Direct,
+    /// In the page cache, then all components synced.
+    Synced,
 }
 
 fn main() {
@@ -55,6 +57,7 @@ fn main() {
     for (name, storage, set, write) in [
         ("page cache, read", Storage::Cached, &cached, false),
         ("page cache, write", Storage::Cached, &cached, true),
+        ("write and fsync of all components", Storage::Synced, &cached, true),
         ("not cached, read", Storage::Cold, &cached, false),
         ("O_DIRECT, read", Storage::Direct, &direct, false),
         ("O_DIRECT, write", Storage::Direct, &direct, true),
@@ -106,6 +109,9 @@ fn median_us(fan_out: &FanOut, set: &ComponentSet, write: bool, storage: Storage
         }
         let request_began = Instant::now();
         request(fan_out, set, write, pieces);
+        if storage == Storage::Synced {
+            set.sync(fan_out, false).expect("synced");
+        }
         times_us.push(request_began.elapsed().as_secs_f64() * 1e6);
     }
     times_us.sort_by(f64::total_cmp);
