@@ -119,7 +119,11 @@ impl State {
                         self.count_lost_child();
                     }
                 }
-                OPENING if reentrant => return None,
+                OPENING if reentrant => {
+                    // A signal handler, just while its thread opens the spool.
+                    self.count_lost_child();
+                    return None;
+                }
                 OPENING => rustix::thread::sched_yield(),
                 DEAD => return None,
                 _ => return Some(Spool { state: self }),
@@ -162,7 +166,7 @@ impl State {
         Ok(())
     }
 
-    /// In a child without a spool: tells the parent's spool, whose header is still mapped.
+    /// In a child without a spool: says in the parent's, whose header is still mapped, that calls are missing.
     fn count_lost_child(&self) {
         let header = self.header.load(Ordering::Relaxed);
         if !header.is_null() {

@@ -30,6 +30,8 @@ struct Local {
     generation: Cell<u64>,
     window: Cell<*mut Window>,
     index: Cell<u32>,
+    /// Records in the window. The file's own count is only written: a file can be changed by others.
+    len: Cell<usize>,
     /// When the clocks are compared next.
     compare_at: Cell<u64>,
 }
@@ -41,6 +43,7 @@ thread_local! {
             generation: Cell::new(NO_GENERATION),
             window: Cell::new(null_mut()),
             index: Cell::new(0),
+            len: Cell::new(0),
             compare_at: Cell::new(0),
         }
     };
@@ -119,22 +122,23 @@ impl Local {
     #[inline]
     fn put(&self, state: &State, event: &Event) {
         let window = self.window.get();
+        let len = self.len.get();
         // SAFETY: the window is mapped for the life of the process, and this thread is the only one that writes it
-        // (its slot says so). Its length is below the number of records: else it would have been emptied.
-        let len = unsafe {
-            let len = (*window).header.len;
-            (&raw mut (*window).records).cast::<Record>().add(len as usize).write(raw(event));
+        // (its slot says so). The length is below the number of records: else it would have been emptied.
+        unsafe {
+            (&raw mut (*window).records).cast::<Record>().add(len).write(raw(event));
             // If the process ends here, the record does not count yet; after the next line it does.
             compiler_fence(Ordering::Release);
-            (&raw mut (*window).header.len).write_volatile(len + 1);
-            len + 1
-        };
+            (&raw mut (*window).header.len).write_volatile(len as u64 + 1);
+        }
+        self.len.set(len + 1);
         if event.end.0 >= self.compare_at.get() {
             self.compare_clocks(state, window, event.end);
         }
-        if len as usize == WINDOW_RECORDS {
+        if len + 1 == WINDOW_RECORDS {
             // SAFETY: as above.
             unsafe { empty(state, self.index.get(), window) };
+            self.len.set(0);
         }
     }
 
@@ -167,6 +171,7 @@ impl Local {
         let Some((index, window)) = find_window(spool, tid) else { return false };
         self.window.set(window.as_ptr());
         self.index.set(index);
+        self.len.set(0);
         self.compare_at.set(0);
         self.generation.set(state.generation());
         true

@@ -106,7 +106,7 @@ pub struct Header {
     pub dropped_failed: u64,
     /// The errno of the last such failure.
     pub failure: u32,
-    /// Children whose spool could not be opened.
+    /// Children whose calls, or some of them, have no spool.
     pub lost_children: u32,
     /// Lengths of the names that follow.
     pub host_len: u32,

@@ -146,9 +146,11 @@ fn truncated_traces_are_refused() {
 }
 
 #[test]
-fn every_changed_bit_is_noticed() {
+fn a_changed_bit_is_noticed() {
     let mut bytes = small();
-    for bit in 0..bytes.len() * 8 {
+    // One bit of every byte; all of them take a while.
+    let step = if std::env::var_os("STRIPEWISE_LONG").is_some() { 1 } else { 9 };
+    for bit in (0..bytes.len() * 8).step_by(step) {
         bytes[bit / 8] ^= 1 << (bit % 8);
         let message = read_all(&bytes).unwrap_err().to_string();
         assert!(message.contains("is not a trace") || message.contains("checksum"), "bit {bit}: {message}");

@@ -171,7 +171,7 @@ fn count_losses(spools: &[Spool], incomplete: &mut Vec<String>) {
     }
     let children: u64 = spools.iter().map(|spool| u64::from(spool.lost_children)).sum();
     if children > 0 {
-        incomplete.push(format!("{children} forked processes could not open a spool"));
+        incomplete.push(format!("calls of {children} forked process(es) could not be recorded: no spool"));
     }
 }
 
