@@ -247,7 +247,7 @@ fn foreign_and_empty_files_in_the_directory_are_no_harm() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("STRIPEWISE_LONG").is_some() { 5000 } else { 200 }))]
+    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("STRIPEWISE_LONG").is_some() { 5000 } else { 64 }))]
 
     /// Truncated spools lose at most what was cut off, and never make something up.
     #[test]
