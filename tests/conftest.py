@@ -150,7 +150,7 @@ def python():
 
 @dataclass
 class Tier:
-    """A tier of cluster.toml. The default parameters are SPEC's HDD, a thousand times faster to keep tests quick."""
+    """A tier of cluster.toml. The default parameters are the published HDD, a thousand times faster to keep tests quick."""
 
     name: str
     servers: int

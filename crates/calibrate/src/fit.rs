@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_throttled_disk_does_not_fit() {
-        // max(1/IOPS, s/BPS): LAB-FACTS 9 found 25 to 41 %.
+        // max(1/IOPS, s/BPS): measured on throttled disks, 25 to 41 % off.
         let throttled: Vec<_> =
             sizes().into_iter().map(|bytes| (bytes, (1.0f64 / 120.0).max(bytes as f64 / 60e6))).collect();
         let line = fit_line(&throttled);

@@ -1,4 +1,4 @@
-//! Measures servers and networks, and fits the parameters of the cost models (SPEC 3, *Estimation*).
+//! Measures servers and networks, and fits the parameters of the cost models (CIL §3.3, *Estimation*).
 //!
 //! Per server, direction (read, write) and kind of access (random, sequential): requests of sizes from 4 KiB to 4 MiB, many
 //! times each; the averages per size are fitted by `T = α + β · size`. What does not fit is said, not hidden.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use stripewise_cluster::Plan;
 use stripewise_trace::{Flags, Meta, Op, ProcessInfo, Request, TraceWriter};
 
-/// The parameters of SPEC 2.4 with 256 MiB on each SServer, as in SPEC 5.2; 7.947e-9 is 1/120 MiB.
+/// The worked example of `docs/papers.md`: published parameters, 256 MiB on each SServer; 7.947e-9 is 1/120 MiB.
 const CLUSTER: &str = r#"
 [network]
 establish_s = 3.0e-4
@@ -125,7 +125,7 @@ fn candidate<'a>(json: &'a Value, name: &str) -> &'a Value {
     all.iter().find(|candidate| candidate["name"] == name).unwrap_or_else(|| panic!("{name} is a candidate"))
 }
 
-/// SPEC 5.2 in the JSON of `plan --scheme psa --candidates`.
+/// The worked example in the JSON of `plan --scheme psa --candidates`.
 fn assert_spec_5_2(json: &Value) {
     let file = &json["files"][0];
     assert_eq!(file["scheme"], "psa");

@@ -11,7 +11,7 @@ use stripewise_sys::{Mode, Real, SysRef};
 use stripewise_target::{ComponentSet, Emulation, Engine, FanOut, FileId, Piece, Target};
 
 const SERVERS: usize = 4;
-/// The shortest makespan worth measuring (LAB-FACTS: runs of a second or more).
+/// The shortest makespan worth measuring.
 const MAKESPAN_S: f64 = 1.5;
 
 struct Case {

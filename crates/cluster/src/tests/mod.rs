@@ -7,7 +7,7 @@ mod profile;
 
 use proptest::prelude::*;
 
-/// A cluster file with every key, as DESIGN 5 shows it.
+/// A cluster file with every key.
 pub const CLUSTER: &str = r#"
 [network]
 establish_s = 3.0e-4            # e

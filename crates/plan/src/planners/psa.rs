@@ -6,7 +6,7 @@
 //! the layout really puts them.
 //!
 //! **Tie rule** (both): of stripe pairs whose costs agree to a relative 1e-12, the one with the larger h counts, as it
-//! takes less space on the SServers. With it the search prints what the paper prints (SPEC 5.2: <120K,8K>).
+//! takes less space on the SServers. With it the search prints what the paper prints (<120K,8K>).
 
 use rayon::prelude::*;
 

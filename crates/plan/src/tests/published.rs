@@ -1,4 +1,5 @@
-//! Algorithm 1 against SPEC 5.2: parameters of SPEC 2.4, 16 processes, 16 GiB in requests of 512 KiB, 256 MiB per SServer.
+//! Algorithm 1 against the worked example of `docs/papers.md`: the published parameters, 16 processes, 16 GiB in requests
+//! of 512 KiB, 256 MiB per SServer.
 
 use stripewise_cluster::Cluster;
 use stripewise_model::Op;
@@ -28,7 +29,7 @@ fn predicted(decision: &Decision, name: &str) -> f64 {
 }
 
 #[test]
-fn algorithm_1_ties_exactly_where_the_spec_says() {
+fn algorithm_1_ties_exactly_in_the_worked_example() {
     let decision = planned("psa");
     let best = predicted(&decision, "PSA <120K,8K>");
     assert!((best - 1338.573).abs() < 5e-4, "{best}");

@@ -10,7 +10,7 @@ use stripewise_report::Servers;
 use super::shell::words;
 use super::workspace::Workspace;
 
-/// The published parameters (SPEC 2.4) times this: then the servers, not two cores' worth of copying and waking up, are the
+/// The published parameters (`docs/papers.md`) times this: then the servers, not two cores' worth of copying and waking up, are the
 /// bottleneck. A common factor changes no ratio of times, so no layout's rank.
 pub const SLOWDOWN: f64 = 4.0;
 
