@@ -96,7 +96,8 @@ impl Experiment {
         self.file_bytes * self.ssd_quarters / 4 / u64::from(servers::SERVERS)
     }
 
-    /// The program's command line; `op` is read, write or both.
+    /// The program's command line; `op` is read, write or both. It does not verify: traced, the verification's reads
+    /// would count as the application's.
     pub fn command(&self, work: &Workspace, op: &str) -> Vec<OsString> {
         let file = work.path(self.file());
         let transfer = size::format(self.transfer);
@@ -116,7 +117,6 @@ impl Experiment {
                 "random",
                 "--op",
                 op,
-                "--verify",
                 "--json",
             ],
             Program::H5py => words![
@@ -130,7 +130,6 @@ impl Experiment {
                 transfer,
                 "--op",
                 op,
-                "--verify",
                 "--json",
             ],
         }

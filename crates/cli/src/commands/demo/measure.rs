@@ -102,6 +102,7 @@ impl Measured {
         }
         let mut words = words!["run", "-p", plan, "--"];
         words.extend(experiment.command(work, "both"));
+        words.push("--verify".into());
         let text = work.stripewise(words)?;
         let name = &self.forced.name;
         let output: Output = serde_json::from_str(&text)
