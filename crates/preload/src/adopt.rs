@@ -7,7 +7,8 @@ use std::sync::Arc;
 use rustix::fs::{FileType, fstat};
 use stripewise_datapath::{LogicalFile, notice};
 use stripewise_recorder::FileId;
-use stripewise_sys::{Result, Stat};
+use stripewise_sys::fd::is_private;
+use stripewise_sys::{Errno, Result, Stat};
 
 use crate::entry::{Description, EntryRef};
 use crate::paths::Absolute;
@@ -21,7 +22,11 @@ pub fn on_first_use(fd: c_int) -> Option<EntryRef> {
     }
     // SAFETY: borrowed for the call.
     let stat = fstat(unsafe { BorrowedFd::borrow_raw(fd) }).ok()?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stripewise_sys::fd::is_private(fd) {
+    if is_private(fd) {
+        // Programs that try all numbers: what they ask for must not reach a component.
+        return enter(fd, EntryRef::new(describe(fd, &stat, Err(Errno::BADF))).ok());
+    }
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         table::set(fd, Known::Plain);
         return None;
     }

@@ -228,3 +228,12 @@ fn give_back(entry: &Entry) {
         }
     }
 }
+
+/// Calls `look` for every entry in use.
+pub fn for_each(mut look: impl FnMut(&EntryRef)) {
+    for index in 0..USED.load(Ordering::Relaxed) as usize {
+        if let Some(entry) = ENTRIES.get(index).and_then(EntryRef::try_from_static) {
+            look(&entry);
+        }
+    }
+}

@@ -20,6 +20,7 @@ mod dprintf;
 mod dup;
 mod entry;
 mod errno;
+mod exit;
 mod filter;
 mod kernel;
 mod libaio;

@@ -9,6 +9,7 @@ use stripewise_datapath::IoOptions;
 use stripewise_recorder::{Flags, Op};
 use stripewise_sys::{Errno, IoVec, Result};
 
+use crate::exit;
 use crate::record::Call;
 use crate::subject::Managed;
 
@@ -160,6 +161,9 @@ pub fn move_with_flags(managed: &Managed, request: &Transfer, flags: OFlags) -> 
     }
     let appends = rwf & libc::RWF_APPEND != 0 || (flags.contains(OFlags::APPEND) && rwf & RWF_NOAPPEND == 0);
     let done = if appends { job.append(request.place)? } else { job.at_place(request.place, Job::write)? };
+    if exit::is_ending() {
+        managed.file()?.closing();
+    }
     let synchronous = flags.contains(OFlags::SYNC) || rwf & libc::RWF_SYNC != 0;
     if synchronous || flags.contains(OFlags::DSYNC) || rwf & libc::RWF_DSYNC != 0 {
         managed.file()?.sync(!synchronous)?;

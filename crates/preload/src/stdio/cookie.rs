@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::os::fd::BorrowedFd;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use libc::FILE;
 use stripewise_sys::{Errno, Result};
@@ -23,6 +23,8 @@ const FUNCTIONS: Functions = Functions { read, write, seek, close };
 
 /// The table of methods that libc gives to streams with cookies.
 static METHODS: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+/// The address of [`close`] as libc keeps it: mangled, the same way in all streams of a process.
+static CLOSE: AtomicUsize = AtomicUsize::new(0);
 
 /// glibc marks streams with cookies by this descriptor number.
 const NO_DESCRIPTOR: c_int = -2;
@@ -52,7 +54,8 @@ pub fn open(fd: c_int, access: Access) -> Result<*mut FILE> {
             libc::fclose(stream);
             return Err(Errno::NOTSUP);
         }
-        METHODS.store(layout.vtable.cast_mut(), Ordering::Relaxed);
+        CLOSE.store(layout.mangled[3], Ordering::Relaxed);
+        METHODS.store(layout.vtable.cast_mut(), Ordering::Release);
         layout.fileno = fd;
         (*cookie).stream = stream;
         libc::setvbuf(stream, (*cookie).buffer.as_mut_ptr().cast(), libc::_IOFBF, block);
@@ -66,13 +69,13 @@ pub fn open(fd: c_int, access: Access) -> Result<*mut FILE> {
 /// # Safety
 /// It is open.
 pub unsafe fn is_ours(stream: *mut FILE) -> bool {
-    let methods = METHODS.load(Ordering::Relaxed);
+    let methods = METHODS.load(Ordering::Acquire);
     // SAFETY: every stream has methods; only those with a cookie have functions, which are read only then.
     unsafe {
         let stream = stream.cast::<file::Layout>();
         !methods.is_null()
             && ptr::eq((*stream).vtable, methods)
-            && ptr::fn_addr_eq((*stream).functions.close, FUNCTIONS.close)
+            && (*stream).mangled[3] == CLOSE.load(Ordering::Relaxed)
     }
 }
 

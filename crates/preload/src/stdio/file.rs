@@ -31,8 +31,8 @@ pub struct Layout {
     pub vtable: *const c_void,
     /// In a stream made by `fopencookie`.
     pub cookie: *mut c_void,
-    /// In a stream made by `fopencookie`.
-    pub functions: Functions,
+    /// In a stream made by `fopencookie`: [`Functions`], as libc keeps pointers to functions.
+    pub mangled: [usize; 4],
 }
 
 /// `cookie_io_functions_t`.

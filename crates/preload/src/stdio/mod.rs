@@ -20,7 +20,7 @@ use crate::paths::FdPath;
 use crate::real::interpose;
 use crate::subject::Subject;
 use crate::table::{self, Known};
-use crate::{dup, kernel, process};
+use crate::{close, dup, kernel, process};
 
 pub use standard::{at_start, descriptor_replaced};
 
@@ -129,11 +129,15 @@ fn permit(fd: c_int, access: Access) -> Result<()> {
 }
 
 unsafe fn fclose(real: FcloseFn, stream: *mut FILE) -> c_int {
+    let call = || unsafe { real(stream) };
     // One of ours closes its descriptor through us; the others inside libc.
-    if !stream.is_null() && !unsafe { cookie::is_ours(stream) } {
-        drop(table::forget(unsafe { file::descriptor(stream) }));
+    if stream.is_null() || unsafe { cookie::is_ours(stream) } {
+        return call();
     }
-    unsafe { real(stream) }
+    match table::forget(unsafe { file::descriptor(stream) }) {
+        Some(entry) => close::leave(&entry, call),
+        None => call(),
+    }
 }
 
 unsafe fn freopen(real: FreopenFn, path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {

@@ -1,0 +1,133 @@
+"""Programs on plain files, and the same programs on managed files with the library: results and bytes must be equal."""
+
+import hashlib
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import LONG, ClusterDir, Result, run_command
+
+HERE = Path(__file__).resolve().parent
+MAGIC = b"stripewise file, format "
+WARNINGS = ["-O1", "-g", "-Wall", "-Wextra", "-Wno-unused-result"]
+
+# Stripes that are multiples of the page size, odd ones, one server, and regions.
+CYCLES = {
+    "striped": '[{ cycle = "hdd/0-3:4K ssd/0-3:8K" }]',
+    "odd": '[{ cycle = "hdd/0-3:1000 ssd/0-3:333" }]',
+    "one server": '[{ cycle = "hdd/1:1G" }]',
+    "regions": '[{ end = "100K", cycle = "hdd/0-3:4K ssd/0-3:12K" }, { end = "300001", cycle = "ssd/1:77" },'
+    ' { cycle = "hdd/0-3:64K" }]',
+}
+
+
+@dataclass
+class Worlds:
+    """Two directories: files of one are plain, those of the other managed."""
+
+    cluster: ClusterDir
+    layout: str = CYCLES["striped"]
+
+    def __post_init__(self):
+        self.plain = self.cluster.root / "plain"
+        self.plain.mkdir()
+        self.managed = self.cluster.data
+        self.cluster.plan.write_text(self.plan_text())
+
+    def plan_text(self):
+        """A plan with one rule: everything in the managed directory."""
+        cluster = self.cluster.text().replace("[network]", "[cluster.network]").replace("[class.", "[cluster.class.")
+        return (
+            f'version = 1\nscheme = "DEF"\n[[rule]]\npattern = {json.dumps(f"{self.managed}/**")}\nscheme = "DEF"\n'
+            f'reason = "a test"\npredicted_s = 1.0\nelapsed_s = 1.0\nlayouts = [{self.layout}]\n'
+            + cluster.replace("[[tier]]", "[[cluster.tier]]")
+        )
+
+    def with_library(self, *args, **options):
+        """Runs a command over the plan."""
+        return self.cluster.run(*args, **options)
+
+    def both(self, make_args, ok=True, **options):
+        """Runs make_args(directory) in both worlds. What is printed must be equal, but for the directory's name."""
+        results = []
+        for directory, run in ((self.plain, run_command), (self.managed, self.with_library)):
+            result = run(*make_args(directory), ok=ok, **options)
+            results.append(Result(result.args, result.code, *(t.replace(str(directory), "DIR") for t in (result.out, result.err))))
+        plain, managed = results
+        assert (plain.code, plain.out, plain.err) == (managed.code, managed.out, managed.err), f"{plain}\n\n{managed}"
+        return managed
+
+    def content(self, name):
+        """The bytes of a managed file, as a program with the library sees them."""
+        done = subprocess.run(
+            ["cat", self.managed / name], env={"PATH": "/usr/bin:/bin", **self.cluster.environment()}, capture_output=True, check=True
+        )
+        return done.stdout
+
+    def assert_same(self, name):
+        """The file is managed, and has the bytes and the size of the plain one."""
+        assert self.is_managed(name), f"{name} is not managed"
+        plain, managed = (self.plain / name).read_bytes(), self.content(name)
+        assert (len(plain), hashlib.sha256(plain).digest()) == (len(managed), hashlib.sha256(managed).digest()), name
+        assert max(len(plain), self.anchor_length(name)) == (self.managed / name).stat().st_size
+
+    def anchor_length(self, name):
+        """Bytes of the manifest."""
+        with open(self.managed / name, "rb") as anchor:
+            return int(next(line for line in anchor if line.startswith(b"length")).split(b"=")[1].split()[0])
+
+    def is_managed(self, name):
+        """Whether the file at the path is an anchor."""
+        with open(self.managed / name, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+
+    def components(self):
+        """All component files."""
+        return [file for target in self.cluster.targets for file in target.rglob("*") if file.is_file() and "stripewise/" in str(file)]
+
+
+@pytest.fixture
+def worlds(cluster):
+    """Plain and managed files, in stripes of 4K and 8K."""
+    return Worlds(cluster)
+
+
+@pytest.fixture(params=CYCLES)
+def layouts(cluster, request):
+    """Plain and managed files, in each of several layouts."""
+    worlds = Worlds(cluster, CYCLES[request.param])
+    worlds.name = request.param
+    return worlds
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory):
+    """The directory of the built programs."""
+    directory = tmp_path_factory.mktemp("programs")
+
+    def build(compiler, source, *flags, to=None):
+        run_command(*compiler, "-o", directory / (to or Path(source).stem), HERE / source, *flags)
+
+    build(["gcc", *WARNINGS], "conform.c")
+    build(["gcc", *WARNINGS], "robust.c", "-pthread", "-ldl")
+    build(["gcc", *WARNINGS], "asynchronous.c", "-pthread", "-laio")
+    build(["gcc", *WARNINGS, "-D_FORTIFY_SOURCE=2", "-O2"], "formatted.c")
+    build(["g++", *WARNINGS], "streams.cpp")
+    for mpi in ("mpich", "openmpi"):
+        build([f"mpicc.{mpi}", *WARNINGS], "mpi.c", to=f"mpi.{mpi}")
+        build([f"mpifort.{mpi}", "-O1"], "fortran.f90", to=f"fortran.{mpi}")
+    return directory
+
+
+def cases(program):
+    """The names of a program's cases, from its source."""
+    source = (HERE / f"{program}.c").read_text()
+    table = source[source.index("static const struct test tests[]") :]
+    return [line.split('"')[1] for part in table.split("{")[2:] if '"' in part for line in [part]]
+
+
+def seeds(quick, long):
+    """How many random runs."""
+    return range(1, 1 + (long if LONG else quick))

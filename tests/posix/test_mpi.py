@@ -1,0 +1,39 @@
+"""MPI-IO of MPICH and of both stacks of Open MPI: independent, collective, strided, nonblocking, shared pointers."""
+
+import pytest
+from conftest import LONG
+
+STACKS = {
+    "mpich": ["mpirun.mpich"],
+    "ompio": ["mpirun.openmpi", "--mca", "io", "ompio"],
+    "romio321": ["mpirun.openmpi", "--mca", "io", "romio321"],
+}
+RANKS = [1, 2, 4, 7, 16] if LONG else [1, 4, 16]
+
+
+def launch(stack, ranks, program, *args):
+    build = "mpich" if stack == "mpich" else "openmpi"
+    return [*STACKS[stack], "-n", ranks, f"{program}.{build}", *args]
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("stack", STACKS)
+def test_all_ways(worlds, programs, stack, ranks):
+    """Each rank checks what it reads; the files are compared after that."""
+    worlds.both(lambda directory: launch(stack, ranks, programs / "mpi", directory / "file"), timeout=300)
+    worlds.assert_same("file")
+
+
+@pytest.mark.parametrize("stack", ["mpich", "ompio"])
+def test_fortran(worlds, programs, stack):
+    """Also without MPI: formatted, direct access and stream I/O of the Fortran runtime."""
+    worlds.both(lambda directory: launch(stack, 4, programs / "fortran", directory / "file"))
+    for name in ("file", "file.direct", "file.text", "file.stream"):
+        worlds.assert_same(name)
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_odd_stripes(layouts, programs, stack):
+    """Requests and stripes that fit nowhere."""
+    layouts.both(lambda directory: launch(stack, 4, programs / "mpi", directory / "file"), timeout=300)
+    layouts.assert_same("file")

@@ -1,0 +1,35 @@
+"""What programs do to descriptors, processes, threads and signals, and asynchronous I/O: robust.c and asynchronous.c."""
+
+import pytest
+
+from .conftest import cases
+
+# What the C library itself does not survive: only the library's side is run.
+LIBRARY_ONLY = {"after_fork"}
+
+
+@pytest.mark.parametrize("case", cases("robust"))
+def test_robust(worlds, programs, case):
+    worlds.both(lambda directory: [programs / "robust", case, directory / "file"])
+    worlds.assert_same("file")
+
+
+@pytest.mark.parametrize("case", cases("asynchronous"))
+def test_asynchronous(worlds, programs, case):
+    command = [programs / "asynchronous", case]
+    if case in LIBRARY_ONLY:
+        result = worlds.with_library(*command, worlds.managed / "file")
+        assert result.out == "child 0\n"
+        return
+    worlds.both(lambda directory: [*command, directory / "file"])
+    worlds.assert_same("file")
+
+
+def test_formatted_output_to_descriptors(worlds, programs):
+    worlds.both(lambda directory: [programs / "formatted", directory / "file"])
+    worlds.assert_same("file")
+
+
+def test_cpp_streams(worlds, programs):
+    worlds.both(lambda directory: [programs / "streams", directory / "file"])
+    worlds.assert_same("file")
