@@ -30,8 +30,8 @@ pub struct Args {
     /// The targets of this cluster
     #[arg(short, long, value_name = "FILE")]
     cluster: Option<PathBuf>,
-    /// The targets of this plan's cluster
-    #[arg(short, long, value_name = "PLAN", env = "STRIPEWISE_PLAN", conflicts_with = "cluster")]
+    /// The targets of this plan's cluster, unless -c is given
+    #[arg(short, long, value_name = "PLAN", env = "STRIPEWISE_PLAN")]
     plan: Option<PathBuf>,
     /// Finish interrupted truncates, restore damaged and overwritten anchors (what is there is set aside), bring anchors up
     /// to date

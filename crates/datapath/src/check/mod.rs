@@ -76,8 +76,8 @@ pub fn check(
         anchors::check(runtime, path, options, &mut known, &mut stores, &mut report.findings);
     }
     report.targets = stores.len() as u64;
-    orphans::check(runtime, &stores, &known, options, &mut report.findings);
-    walk::temporaries(runtime, listing, options, &mut report.findings);
+    let swept = walk::temporaries(runtime, listing, options, &mut report.findings);
+    orphans::check(runtime, &stores, &known, &swept, options, &mut report.findings);
     report
 }
 

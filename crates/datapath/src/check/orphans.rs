@@ -85,6 +85,7 @@ pub(super) fn check(
     runtime: &Runtime,
     stores: &Stores,
     known: &Known,
+    swept: &[FileId],
     options: Options,
     findings: &mut Vec<Finding>,
 ) {
@@ -97,6 +98,8 @@ pub(super) fn check(
     };
     for (id, fate, parts) in &fates {
         let finding = match fate {
+            // The finding is the temporary's.
+            Fate::Gone(_) if swept.contains(id) && remove(runtime, *id, parts).is_ok() => continue,
             Fate::There => continue,
             Fate::Damaged(path) => {
                 let text = "its manifest is damaged; run `stripewise fsck --repair` on it";

@@ -93,8 +93,15 @@ fn begins_as_anchor(runtime: &Runtime, path: &Path) -> Result<bool, Errno> {
     Ok(runtime.sys().read_start(fd.as_fd(), MAGIC.len())? == MAGIC)
 }
 
-/// Tells of temporaries that are old, and removes them with all that belongs to them.
-pub(super) fn temporaries(runtime: &Runtime, listing: &Listing, options: Options, findings: &mut Vec<Finding>) {
+/// Tells of temporaries that are old, and removes them. Returns whose were removed: one that is not complete cannot say
+/// itself which components belong to it.
+pub(super) fn temporaries(
+    runtime: &Runtime,
+    listing: &Listing,
+    options: Options,
+    findings: &mut Vec<Finding>,
+) -> Vec<FileId> {
+    let mut swept = Vec::new();
     for path in &listing.temporaries {
         let Ok(stat) = runtime.sys().stat_at(None, path, false) else { continue };
         if !orphans::is_old(runtime, stat.st_mtime, options) {
@@ -102,11 +109,12 @@ pub(super) fn temporaries(runtime: &Runtime, listing: &Listing, options: Options
         }
         let text = "left by a place, export or creation that did not end; run `place` or `export` again, or remove it \
                     with `fsck --remove-orphans`";
-        let finding = Finding::new(Kind::Temporary, path, text);
-        findings.push(if options.remove_orphans {
-            finding.repair(runtime.unlink(None, path))
-        } else {
-            finding
-        });
+        let mut finding = Finding::new(Kind::Temporary, path, text);
+        if options.remove_orphans {
+            finding = finding.repair(runtime.unlink(None, path));
+            swept.extend(path.file_name().and_then(|name| temporary_id(&name.to_string_lossy())));
+        }
+        findings.push(finding);
     }
+    swept
 }

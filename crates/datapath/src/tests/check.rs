@@ -141,10 +141,26 @@ fn what_an_interrupted_creation_left() {
     std::fs::remove_file(stage.path("b")).unwrap();
     finds(&stage, LOOK, &[Kind::Unborn]);
     finds(&stage, REMOVE, &[Kind::Unborn]);
-    std::fs::write(stage.path(&format!(".stripewise-{}.new", "0".repeat(32))), "").unwrap();
-    finds(&stage, LOOK, &[Kind::Temporary]);
+    // Killed before its anchor was written, and before it got its name.
+    open(&stage.runtime(), &stage.path("c"), CREATE).unwrap();
+    let id = id_of(&stage, "c");
+    std::fs::remove_file(stage.path("c")).unwrap();
+    std::fs::write(stage.path(&format!(".stripewise-{id}.new")), "").unwrap();
+    let report = run(&stage, LOOK);
+    assert_eq!(report.findings.len(), 2, "{report:#?}");
     finds(&stage, REMOVE, &[Kind::Temporary]);
     finds(&stage, LOOK, &[]);
+    open(&stage.runtime(), &stage.path("d"), CREATE).unwrap();
+    let id = id_of(&stage, "d");
+    std::fs::rename(stage.path("d"), stage.path(&format!(".stripewise-{id}.new"))).unwrap();
+    assert_eq!(run(&stage, LOOK).findings.len(), 2);
+    finds(&stage, REMOVE, &[Kind::Temporary]);
+    finds(&stage, LOOK, &[]);
+    assert_eq!(stage.components().len(), 4);
+}
+
+fn id_of(stage: &Stage, name: &str) -> String {
+    open(&stage.runtime(), &stage.path(name), OFlags::RDONLY).unwrap().file.manifest().id.to_string()
 }
 
 /// The components of a damaged anchor whose copy is not to be had are no orphans.

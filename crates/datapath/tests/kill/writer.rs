@@ -1,0 +1,107 @@
+//! A process that does random things until it is killed.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use stripewise_datapath::{IoOptions, LogicalFile, Opened, Runtime};
+use stripewise_sys::fd::close_public;
+use stripewise_sys::{IoVec, Mode, OFlags};
+
+use crate::Stage;
+use crate::notes::{Notes, Operation, SLOT_BYTES, bytes, record};
+
+/// Slots of the shared file.
+const SLOTS: usize = 60;
+const OWN_BYTES_MAX: usize = 60_000;
+const MODE: Mode = Mode::from_raw_mode(0o644);
+const CREATE: OFlags = OFlags::RDWR.union(OFlags::CREATE);
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+/// An application's descriptor and the file behind it.
+struct Open(i32, Arc<LogicalFile>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.1.closing();
+        close_public(self.0);
+    }
+}
+
+fn open(runtime: &Runtime, path: &Path, flags: OFlags) -> Open {
+    match runtime.open(None, path, flags, MODE).unwrap() {
+        Opened::Managed(raw, file) => Open(raw, file),
+        Opened::Plain(_) => panic!("{} is plain", path.display()),
+    }
+}
+
+/// Never returns but by a failure.
+pub fn run(stage: &Stage, writer: usize, writers: usize, seed: u64) {
+    let runtime = stage.runtime();
+    let mut notes = Notes::create(&stage.notes(writer));
+    let mut random = Random(seed.wrapping_add(writer as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    // All writers create the shared files at once.
+    let shared = open(&runtime, &stage.file("shared"), CREATE);
+    let log = open(&runtime, &stage.file("log"), CREATE);
+    let path = stage.file(&format!("own{writer}"));
+    let mut own: Option<Open> = None;
+    for number in 0u64.. {
+        // Unique among the writers and rounds.
+        let seed = (number * writers as u64 + writer as u64) << 8 | (seed & 0xff);
+        let operation = match (random.below(20), &own) {
+            (0..=3, _) => Operation::Slot { slot: random.below(SLOTS) * writers + writer, seed },
+            (4..=6, _) => Operation::Log { seed },
+            (_, None) => Operation::Create,
+            (7..=13, _) => {
+                let offset = random.below(OWN_BYTES_MAX);
+                Operation::Write { offset, len: 1 + random.below(OWN_BYTES_MAX - offset).min(12_000), seed }
+            }
+            (14..=15, _) => Operation::Append { len: 1 + random.below(4000), seed },
+            (16, _) => Operation::Truncate { size: random.below(OWN_BYTES_MAX) },
+            (17, _) => Operation::Sync,
+            (18, _) => Operation::Empty,
+            (_, _) => Operation::Remove,
+        };
+        notes.around(operation, || match operation {
+            Operation::Create => own = Some(open(&runtime, &path, CREATE | OFlags::EXCL)),
+            Operation::Remove => {
+                own = None;
+                runtime.unlink(None, &path).unwrap();
+            }
+            Operation::Empty => own = Some(open(&runtime, &path, OFlags::WRONLY | OFlags::TRUNC)),
+            Operation::Slot { slot, seed } => write(&shared.1, &bytes(seed, SLOT_BYTES), slot * SLOT_BYTES),
+            Operation::Log { seed } => append(&log.1, &record(seed)),
+            own_operation => on_own(&own.as_ref().unwrap().1, own_operation),
+        });
+    }
+}
+
+fn on_own(file: &LogicalFile, operation: Operation) {
+    match operation {
+        Operation::Write { offset, len, seed } => write(file, &bytes(seed, len), offset),
+        Operation::Append { len, seed } => append(file, &bytes(seed, len)),
+        Operation::Truncate { size } => file.truncate(size as u64).unwrap(),
+        _ => file.sync(false).unwrap(),
+    }
+}
+
+fn write(file: &LogicalFile, bytes: &[u8], offset: usize) {
+    let vector = [IoVec { base: bytes.as_ptr().cast_mut(), len: bytes.len() }];
+    // SAFETY: it is only read from.
+    let done = unsafe { file.write_at(&vector, offset as u64, IoOptions::default()) };
+    assert_eq!(done, Ok(bytes.len()));
+}
+
+fn append(file: &LogicalFile, bytes: &[u8]) {
+    let vector = [IoVec { base: bytes.as_ptr().cast_mut(), len: bytes.len() }];
+    // SAFETY: it is only read from.
+    let done = unsafe { file.append(&vector, IoOptions::default()) };
+    assert_eq!(done.map(|(_, done)| done), Ok(bytes.len()));
+}
