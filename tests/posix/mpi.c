@@ -1,6 +1,6 @@
 /* MPI-IO in all its ways: writes a file, reads it back in another way, compares every byte.
  *
- *   mpi FILE [hints]
+ *   mpi FILE [BLOCKS]           how much each rank writes, at most 24 blocks of 5000 bytes
  *
  * Prints one line per way. The content is a function of the file offset, so runs with different ranks and libraries can be
  * compared with cmp. */
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 5000, BLOCKS = 24, PAGE = 1 << 16 };
+enum { BLOCK = 5000, BLOCKS_MAX = 24 };
 
-static int rank, ranks;
+static int rank, ranks, blocks = BLOCKS_MAX;
 static const char *path;
 
 static void fail(const char *what, long at)
@@ -73,20 +73,20 @@ static uint64_t place(int block)
 static void independent(unsigned char *buffer)
 {
     MPI_File file = open_file(MPI_MODE_CREATE | MPI_MODE_RDWR);
-    for (int i = 0; i < BLOCKS; i++) {
+    for (int i = 0; i < blocks; i++) {
         fill(buffer, place(i), BLOCK, 1);
         check(MPI_File_write_at(file, place(i), buffer, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE), "write_at");
     }
     check(MPI_File_sync(file), "sync");
     MPI_Barrier(MPI_COMM_WORLD);
-    for (int i = 0; i < BLOCKS; i++) {
+    for (int i = 0; i < blocks; i++) {
         uint64_t at = (((uint64_t)i * ranks) + (rank + 1) % ranks) * BLOCK;
         check(MPI_File_read_at(file, at, buffer, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE), "read_at");
         expect(buffer, at, BLOCK, 1, "independent");
     }
     MPI_Offset size;
     check(MPI_File_get_size(file, &size), "get_size");
-    if (size != (MPI_Offset)BLOCKS * ranks * BLOCK)
+    if (size != (MPI_Offset)blocks * ranks * BLOCK)
         fail("size", (long)size);
     check(MPI_File_close(&file), "close");
     done("independent");
@@ -95,12 +95,12 @@ static void independent(unsigned char *buffer)
 static void collective(unsigned char *buffer)
 {
     MPI_File file = open_file(MPI_MODE_RDWR);
-    for (int i = 0; i < BLOCKS; i++) {
+    for (int i = 0; i < blocks; i++) {
         fill(buffer, place(i), BLOCK, 2);
         check(MPI_File_write_at_all(file, place(i), buffer, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE), "write_at_all");
     }
     check(MPI_File_sync(file), "sync");
-    for (int i = 0; i < BLOCKS; i++) {
+    for (int i = 0; i < blocks; i++) {
         check(MPI_File_read_at_all(file, place(i), buffer, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE), "read_at_all");
         expect(buffer, place(i), BLOCK, 2, "collective");
     }
@@ -114,22 +114,22 @@ static void strided(unsigned char *buffer, int all)
     MPI_Datatype type;
     MPI_File file = open_file(MPI_MODE_RDWR);
     int salt = 3 + all;
-    MPI_Type_vector(BLOCKS, BLOCK, BLOCK * ranks, MPI_BYTE, &type);
+    MPI_Type_vector(blocks, BLOCK, BLOCK * ranks, MPI_BYTE, &type);
     MPI_Type_commit(&type);
     check(MPI_File_set_view(file, (MPI_Offset)rank * BLOCK, MPI_BYTE, type, "native", MPI_INFO_NULL), "set_view");
-    for (int i = 0; i < BLOCKS; i++)
+    for (int i = 0; i < blocks; i++)
         fill(buffer + i * BLOCK, place(i), BLOCK, salt);
-    check(all ? MPI_File_write_all(file, buffer, BLOCKS * BLOCK, MPI_BYTE, MPI_STATUS_IGNORE)
-              : MPI_File_write(file, buffer, BLOCKS * BLOCK, MPI_BYTE, MPI_STATUS_IGNORE),
+    check(all ? MPI_File_write_all(file, buffer, blocks * BLOCK, MPI_BYTE, MPI_STATUS_IGNORE)
+              : MPI_File_write(file, buffer, blocks * BLOCK, MPI_BYTE, MPI_STATUS_IGNORE),
         "strided write");
     check(MPI_File_sync(file), "sync");
     MPI_Barrier(MPI_COMM_WORLD);
-    memset(buffer, 0, BLOCKS * BLOCK);
+    memset(buffer, 0, blocks * BLOCK);
     check(MPI_File_seek(file, 0, MPI_SEEK_SET), "seek");
-    check(all ? MPI_File_read(file, buffer, BLOCKS * BLOCK, MPI_BYTE, MPI_STATUS_IGNORE)
-              : MPI_File_read_all(file, buffer, BLOCKS * BLOCK, MPI_BYTE, MPI_STATUS_IGNORE),
+    check(all ? MPI_File_read(file, buffer, blocks * BLOCK, MPI_BYTE, MPI_STATUS_IGNORE)
+              : MPI_File_read_all(file, buffer, blocks * BLOCK, MPI_BYTE, MPI_STATUS_IGNORE),
         "strided read");
-    for (int i = 0; i < BLOCKS; i++)
+    for (int i = 0; i < blocks; i++)
         expect(buffer + i * BLOCK, place(i), BLOCK, salt, "strided");
     check(MPI_File_close(&file), "close");
     MPI_Type_free(&type);
@@ -138,21 +138,21 @@ static void strided(unsigned char *buffer, int all)
 
 static void nonblocking(unsigned char *buffer)
 {
-    MPI_Request requests[BLOCKS];
-    MPI_Status statuses[BLOCKS];
+    MPI_Request requests[BLOCKS_MAX];
+    MPI_Status statuses[BLOCKS_MAX];
     MPI_File file = open_file(MPI_MODE_RDWR);
-    for (int i = 0; i < BLOCKS; i++) {
+    for (int i = 0; i < blocks; i++) {
         fill(buffer + i * BLOCK, place(i), BLOCK, 5);
         check(MPI_File_iwrite_at(file, place(i), buffer + i * BLOCK, BLOCK, MPI_BYTE, &requests[i]), "iwrite_at");
     }
-    check(MPI_Waitall(BLOCKS, requests, statuses), "waitall");
+    check(MPI_Waitall(blocks, requests, statuses), "waitall");
     check(MPI_File_sync(file), "sync");
     MPI_Barrier(MPI_COMM_WORLD);
-    memset(buffer, 0, BLOCKS * BLOCK);
-    for (int i = 0; i < BLOCKS; i++)
+    memset(buffer, 0, blocks * BLOCK);
+    for (int i = 0; i < blocks; i++)
         check(MPI_File_iread_at(file, place(i), buffer + i * BLOCK, BLOCK, MPI_BYTE, &requests[i]), "iread_at");
-    check(MPI_Waitall(BLOCKS, requests, statuses), "waitall");
-    for (int i = 0; i < BLOCKS; i++)
+    check(MPI_Waitall(blocks, requests, statuses), "waitall");
+    for (int i = 0; i < blocks; i++)
         expect(buffer + i * BLOCK, place(i), BLOCK, 5, "nonblocking");
     check(MPI_File_close(&file), "close");
     done("nonblocking");
@@ -198,13 +198,13 @@ static void last(unsigned char *buffer)
 {
     MPI_File file = open_file(MPI_MODE_RDWR);
     check(MPI_File_set_size(file, 0), "set_size");
-    check(MPI_File_set_size(file, (MPI_Offset)BLOCKS * ranks * BLOCK + 777), "set_size");
-    for (int i = 0; i < BLOCKS; i += 2) {
+    check(MPI_File_set_size(file, (MPI_Offset)blocks * ranks * BLOCK + 777), "set_size");
+    for (int i = 0; i < blocks; i += 2) {
         fill(buffer, place(i), BLOCK, 6);
         check(MPI_File_write_at(file, place(i), buffer, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE), "write_at");
     }
     /* No further: OMPIO leaves whatever its buffer holds in new bytes. */
-    check(MPI_File_preallocate(file, (MPI_Offset)BLOCKS * ranks * BLOCK), "preallocate");
+    check(MPI_File_preallocate(file, (MPI_Offset)blocks * ranks * BLOCK), "preallocate");
     check(MPI_File_close(&file), "close");
     done("set_size and preallocate");
 }
@@ -217,7 +217,9 @@ int main(int argc, char **argv)
     if (argc < 2)
         fail("usage: mpi FILE", argc);
     path = argv[1];
-    unsigned char *buffer = malloc(BLOCKS * BLOCK + PAGE);
+    if (argc > 2)
+        blocks = atoi(argv[2]);
+    unsigned char *buffer = malloc(BLOCKS_MAX * BLOCK);
     independent(buffer);
     collective(buffer);
     strided(buffer, 0);

@@ -74,14 +74,34 @@ with h5py.File("core.h5", "r") as f: print(f["z"][...].sum())
 """
 
 
-@pytest.mark.parametrize("name", ["io", "numpy", "h5py"])
+SQLITE = r"""
+import multiprocessing, os, sqlite3, sys
+os.chdir(sys.argv[1])
+def work(number):
+    db = sqlite3.connect("db", timeout=60)
+    for i in range(20):
+        with db: db.execute("insert into t values (?, ?)", (number * 100 + i, "x" * 700))
+    db.close()
+for mode in ["delete", "truncate"] + ["wal"] * (len(sys.argv) < 3):
+    db = sqlite3.connect("db")
+    print(db.execute("pragma journal_mode=" + mode).fetchone())
+    db.execute("drop table if exists t"); db.execute("create table t (n integer primary key, s text)"); db.commit()
+    with multiprocessing.Pool(4) as pool: pool.map(work, range(8))
+    print(db.execute("select count(*), sum(n), sum(length(s)) from t").fetchone(), db.execute("pragma integrity_check").fetchone())
+    db.execute("delete from t where n % 3 = 0"); db.commit(); db.execute("vacuum"); db.close()
+print(sorted(os.listdir(".")))
+"""
+
+
+@pytest.mark.parametrize("name", ["io", "numpy", "h5py", "sqlite"])
 def test_python(layouts, python, name):
-    script = {"io": IO, "numpy": NUMPY, "h5py": H5PY}[name]
+    script = {"io": IO, "numpy": NUMPY, "h5py": H5PY, "sqlite": SQLITE}[name]
     if layouts.name in ("odd", "regions"):
         # Shared mappings need stripes of whole pages; that they are refused is tested below.
         script = script.split("with open(\"a\", \"r+b\") as f:\n    with mmap")[0] if name == "io" else script
         script = script.split("m = np.memmap")[0] if name == "numpy" else script
-    layouts.both(lambda directory: [python, "-c", script, directory])
+    without_maps = ["without wal"] if layouts.name in ("odd", "regions") else []
+    layouts.both(lambda directory: [python, "-c", script, directory, *without_maps])
 
 
 def test_shared_mappings_of_odd_stripes_are_refused(cluster, python):
