@@ -5,11 +5,13 @@
 //! opened when needed and one is kept for the next time.
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::path::Path;
 
-use stripewise_sys::{Fd, LockKind, OFlags};
+use stripewise_sys::{Fd, LockKind, Mode, OFlags};
+use stripewise_target::TargetError;
 
 use super::LogicalFile;
-use crate::{Result, anchor, trouble};
+use crate::{Errno, Result, anchor, trouble};
 
 /// The byte that is locked.
 const BYTE: u64 = 0;
@@ -55,13 +57,10 @@ impl LogicalFile {
 
     fn acquire(&self, kind: LockKind) -> Result<SizeLock<'_>> {
         let me = std::process::id();
-        let idle = self.locks.lock().idle.take().filter(|(process, _)| *process == me);
+        let idle = self.locks.lock().idle.take().filter(|(process, fd)| *process == me && self.has_name(fd));
         let fd = match idle {
             Some((_, fd)) => fd,
-            None => {
-                let flags = if self.parts.writable { OFlags::RDWR } else { OFlags::RDONLY };
-                self.components().open_manifest(flags).map_err(|error| trouble::told(&error))?
-            }
+            None => self.open_lock()?,
         };
         self.locks.lock().held.push((me, fd.as_raw_fd()));
         let lock = SizeLock { file: self, fd: Some(fd) };
@@ -69,6 +68,24 @@ impl LogicalFile {
             self.sys().lock(fd.as_fd(), BYTE, 1, kind)?;
         }
         Ok(lock)
+    }
+
+    /// `ID.manifest`; once that is gone, because the file was removed, the first component, which all who have the file
+    /// open can reach.
+    fn open_lock(&self) -> Result<Fd> {
+        let flags = if self.parts.writable { OFlags::RDWR } else { OFlags::RDONLY };
+        match self.components().open_manifest(flags) {
+            Err(TargetError::Io { errno: Errno::NOENT, .. }) => {
+                let component = self.components().fd(0).map_err(|error| trouble::told(&error))?;
+                let path = format!("/proc/self/fd/{}", component.as_raw_fd());
+                self.sys().open(None, Path::new(&path), flags, Mode::empty())
+            }
+            opened => opened.map_err(|error| trouble::told(&error)),
+        }
+    }
+
+    fn has_name(&self, fd: &Fd) -> bool {
+        self.sys().stat(fd.as_fd()).is_ok_and(|stat| stat.st_nlink > 0)
     }
 
     /// In a forked child: descriptors with which the parent's threads hold the lock are duplicates of the parent's, and

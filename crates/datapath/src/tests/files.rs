@@ -136,6 +136,11 @@ fn removing_and_replacing_takes_the_components_along() {
     assert_eq!(stage.components().len(), 4);
     assert_eq!(held.file.read(5, 0, 1).unwrap(), b"hello", "an open file goes on working");
     assert_eq!(held.file.write(b"HE", 0, 1), Ok(2));
+    // These take the size lock, and the file that it lies on is gone.
+    assert_eq!(held.file.append_bytes(b"!!"), Ok((5, 2)));
+    held.file.truncate(6).unwrap();
+    held.file.sync(false).unwrap();
+    assert_eq!(held.file.all().unwrap(), b"HEllo!");
     std::fs::hard_link(&other, stage.path("second")).unwrap();
     runtime.unlink(None, &other).unwrap();
     assert_eq!(stage.components().len(), 4, "it has another name");
