@@ -8,7 +8,7 @@ use rustix::fs::{FileType, fstat};
 use stripewise_datapath::{LogicalFile, notice};
 use stripewise_recorder::FileId;
 use stripewise_sys::fd::is_private;
-use stripewise_sys::{Errno, Result, Stat};
+use stripewise_sys::{Errno, OFlags, Result, Stat};
 
 use crate::entry::{Description, EntryRef};
 use crate::paths::Absolute;
@@ -32,21 +32,23 @@ pub fn on_first_use(fd: c_int) -> Option<EntryRef> {
     }
     // An anchor whose file cannot be served: every call on it fails, rather than reach the manifest.
     let entry =
-        look(fd, &stat, false).unwrap_or_else(|error| EntryRef::new(describe(fd, &stat, Err(error))).ok());
+        look(fd, &stat, None).unwrap_or_else(|error| EntryRef::new(describe(fd, &stat, Err(error))).ok());
     enter(fd, entry)
 }
 
-/// Looks at a descriptor that was just opened as the application asked, `writes` to write.
+/// Looks at a descriptor that was just opened with these flags.
 ///
 /// # Errors
 /// The file is managed and cannot be served; the descriptor is still open.
-pub fn opened(fd: c_int, writes: bool) -> Result<Option<EntryRef>> {
+pub fn opened(fd: c_int, flags: OFlags) -> Result<Option<EntryRef>> {
     if process::is_vfork_child() {
         return Ok(None);
     }
     // SAFETY: borrowed for the call.
     let entry = match fstat(unsafe { BorrowedFd::borrow_raw(fd) }) {
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => look(fd, &stat, writes)?,
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+            look(fd, &stat, Some(flags))?
+        }
         _ => None,
     };
     Ok(enter(fd, entry))
@@ -70,15 +72,16 @@ fn enter(fd: c_int, entry: Option<EntryRef>) -> Option<EntryRef> {
 }
 
 /// The entry for a regular file; `None`: none of our business.
-fn look(fd: c_int, stat: &Stat, writes: bool) -> Result<Option<EntryRef>> {
+fn look(fd: c_int, stat: &Stat, flags: Option<OFlags>) -> Result<Option<EntryRef>> {
     // SAFETY: borrowed for the calls here.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-    let file = if sniff::descriptor(borrowed, stat) {
+    let file = if sniff::descriptor(borrowed, stat, flags) {
         errno::guarded(|| state::runtime()?.attach(borrowed))?
     } else {
         None
     };
-    if file.is_none() && writes {
+    let writes = OFlags::CREATE | OFlags::WRONLY | OFlags::RDWR;
+    if file.is_none() && flags.is_some_and(|flags| flags.intersects(writes)) {
         say_if_not_placed(fd);
     }
     if file.is_none() && state::recorder().is_none() {

@@ -237,3 +237,56 @@ pub fn for_each(mut look: impl FnMut(&EntryRef)) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorded(number: u64) -> EntryRef {
+        let description = Description {
+            file: Ok(None),
+            key: (number, number),
+            record_as: FileId(number as u32),
+            appends: false,
+            opened_size: number,
+        };
+        EntryRef::new(description).unwrap()
+    }
+
+    #[test]
+    fn an_entry_lives_as_long_as_somebody_refers_to_it() {
+        let first = recorded(7);
+        let second = first.clone();
+        assert!(!first.is_last());
+        drop(first);
+        assert!(second.is_last());
+        assert_eq!((second.key(), second.opened_size(), second.record_as()), ((7, 7), 7, FileId(7)));
+        let entry = second.into_static();
+        assert!(EntryRef::try_from_static(entry).is_some());
+        // SAFETY: the reference that was given up above.
+        drop(unsafe { EntryRef::from_slot(entry) });
+    }
+
+    /// Threads take and release entries at once: nobody ever sees one that two of them have, and they are used again.
+    #[test]
+    fn entries_are_never_shared_by_mistake() {
+        let before = USED.load(Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            for thread in 0..4u64 {
+                scope.spawn(move || {
+                    for round in 0..20_000u64 {
+                        let number = thread << 32 | round;
+                        let entry = recorded(number);
+                        assert_eq!(entry.key(), (number, number));
+                        let copy = EntryRef::try_from_static(entry.into_static()).unwrap();
+                        assert_eq!(copy.opened_size(), number);
+                        // SAFETY: the reference that was given up above.
+                        drop(unsafe { EntryRef::from_slot(copy.0) });
+                    }
+                });
+            }
+        });
+        // Other tests have some, too.
+        assert!(USED.load(Ordering::Relaxed) - before < 100);
+    }
+}

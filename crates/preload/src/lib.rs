@@ -33,6 +33,7 @@ mod process;
 mod real;
 mod receive;
 mod record;
+mod seen;
 mod size;
 mod sniff;
 mod spawn;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use libc::mode_t;
 use rustix::fs::{AtFlags, FileType, readlinkat};
 use stripewise_datapath::Opened;
-use stripewise_recorder::{Flags, Op};
+use stripewise_recorder::{Event, Flags, Op, Ticks};
 use stripewise_sys::{Dir, Errno, Mode, OFlags, Result, Stat};
 
 use crate::entry::EntryRef;
@@ -15,7 +15,7 @@ use crate::errno::serve;
 use crate::kernel;
 use crate::paths::to_path;
 use crate::real::interpose;
-use crate::record::{self, Call};
+use crate::record;
 use crate::table::{self, Known};
 use crate::{adopt, process, sniff, state};
 
@@ -82,7 +82,7 @@ pub fn open_any(
         },
     };
     if let (Some(start), Some(entry)) = (start, &entry) {
-        record_open(entry, start);
+        record_open(entry, start, flags & libc::O_TRUNC != 0);
     }
     fd
 }
@@ -187,18 +187,18 @@ fn settle(fd: c_int, flags: c_int) -> Result<Option<EntryRef>> {
         }
         return Ok(None);
     }
-    let writes = flags & (libc::O_CREAT | libc::O_WRONLY | libc::O_RDWR) != 0;
-    adopt::opened(fd, writes).inspect_err(|_| kernel::close(fd))
+    adopt::opened(fd, OFlags::from_bits_retain(flags.cast_unsigned())).inspect_err(|_| kernel::close(fd))
 }
 
-fn record_open(entry: &EntryRef, start: stripewise_recorder::Ticks) {
+fn record_open(entry: &EntryRef, start: Ticks, empties: bool) {
     let Some((recorder, file)) = record::wanted(entry) else { return };
     let flags = if entry.appends() { Flags::APPEND } else { Flags::NONE };
     let size = entry.file().ok().flatten().and_then(|file| file.size().ok()).unwrap_or(entry.opened_size());
-    let Call { op, offset, .. } = Call::plain(Op::Open);
-    let event =
-        stripewise_recorder::Event { file, op, flags, offset, size, start, end: recorder.now(), result: 0 };
+    let event = Event { file, op: Op::Open, flags, offset: 0, size, start, end: recorder.now(), result: 0 };
     recorder.record(&event);
+    if empties {
+        recorder.record(&Event { op: Op::Resize, flags: Flags::NONE, size: 0, ..event });
+    }
 }
 
 /// A directory descriptor as the data path takes it.

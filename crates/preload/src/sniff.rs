@@ -13,7 +13,7 @@ use stripewise_datapath::manifest::{MAGIC, TEXT_BYTES_MAX, TEXT_BYTES_MIN};
 use stripewise_sys::{Result, Stat, raw};
 
 use crate::paths::FdPath;
-use crate::{closing, state};
+use crate::{closing, seen, state};
 
 /// Set by the first record lock of the process.
 static LOCKS: AtomicBool = AtomicBool::new(false);
@@ -26,17 +26,19 @@ pub fn locks_are_used() {
     LOCKS.store(true, Ordering::Relaxed);
 }
 
-/// Whether a file with these attributes can be an anchor at all.
+/// Whether a file with these attributes can be an anchor at all, and was not found to be none.
 pub fn possible(stat: &Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_size >= TEXT_BYTES_MIN as i64
+    let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    regular && stat.st_size >= TEXT_BYTES_MIN as i64 && !seen::is_plain(stat)
 }
 
-/// Whether the open file is an anchor. Nothing about the descriptor changes.
-pub fn descriptor(fd: BorrowedFd<'_>, stat: &Stat) -> bool {
+/// Whether the open file is an anchor; `flags` are its status flags, where they are known. Nothing about the descriptor
+/// changes.
+pub fn descriptor(fd: BorrowedFd<'_>, stat: &Stat, flags: Option<OFlags>) -> bool {
     if !possible(stat) {
         return false;
     }
-    let Ok(flags) = fs::fcntl_getfl(fd) else { return false };
+    let Some(flags) = flags.or_else(|| fs::fcntl_getfl(fd).ok()) else { return false };
     if readable(flags) {
         return starts_like_anchor(fd, stat, flags);
     }
@@ -137,6 +139,10 @@ fn starts_like_anchor(fd: BorrowedFd<'_>, stat: &Stat, flags: OFlags) -> bool {
     let page = &mut buffer[start..start + PAGE];
     let len = if flags.contains(OFlags::DIRECT) { page.len() } else { MAGIC.len() };
     // SAFETY: a buffer of our own.
-    let done = unsafe { raw::pread(fd, page.as_mut_ptr(), len, 0) }.unwrap_or(0);
-    done >= MAGIC.len() && page.starts_with(MAGIC)
+    let Ok(done) = (unsafe { raw::pread(fd, page.as_mut_ptr(), len, 0) }) else { return false };
+    let is_anchor = done >= MAGIC.len() && page.starts_with(MAGIC);
+    if !is_anchor {
+        seen::note_plain(stat);
+    }
+    is_anchor
 }

@@ -117,6 +117,8 @@ fn engine() -> Engine {
 fn make_runtime() -> Arc<Runtime> {
     // The default hook would print a backtrace into the application's stderr.
     std::panic::set_hook(Box::new(|_| {}));
+    // It is new to nobody in this process.
+    process::is_new_process();
     let sys: SysRef = Arc::new(Real);
     let plan = plan_path().and_then(|path| match read_plan(&sys, path) {
         Ok(plan) => Some(plan),

@@ -123,3 +123,66 @@ fn entry_of(value: usize) -> &'static Entry {
     // SAFETY: only `set` stores such values, and entries are never freed.
     unsafe { &*(value as *const Entry) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use stripewise_recorder::FileId;
+
+    use super::*;
+    use crate::entry::Description;
+
+    fn entry(number: u32) -> EntryRef {
+        let key = (u64::from(number), u64::from(number));
+        let record_as = FileId(number);
+        EntryRef::new(Description { file: Ok(None), key, record_as, appends: false, opened_size: 0 }).unwrap()
+    }
+
+    #[test]
+    fn slots_say_what_was_said() {
+        // Numbers that no test of this process has open.
+        let fd = 90_001;
+        assert!(matches!(known(fd), Known::Unknown));
+        set(fd, Known::Plain);
+        assert!(tracked(fd).is_none());
+        set(fd, Known::Entry(entry(5)));
+        assert_eq!(tracked(fd).unwrap().record_as(), FileId(5));
+        set(fd + 1, known(fd));
+        assert_eq!(forget(fd).unwrap().record_as(), FileId(5));
+        assert!(matches!(known(fd), Known::Unknown) && forget(fd).is_none());
+        let mut gone = Vec::new();
+        forget_range(fd as c_uint, fd as c_uint + 10, |entry| gone.push(entry.record_as()));
+        assert_eq!(gone, [FileId(5)]);
+        for out_of_range in [-1, LIMIT as c_int] {
+            assert!(tracked(out_of_range).is_none() && forget(out_of_range).is_none());
+        }
+    }
+
+    /// A reader gets the entry that a slot has, or had a moment ago: never one of another descriptor.
+    #[test]
+    fn readers_race_with_those_who_close() {
+        let done = AtomicBool::new(false);
+        let fds = [91_000, 91_001];
+        for (number, fd) in fds.into_iter().enumerate() {
+            set(fd, Known::Entry(entry(number as u32 + 1)));
+        }
+        std::thread::scope(|scope| {
+            for (number, fd) in fds.into_iter().enumerate() {
+                let done = &done;
+                scope.spawn(move || {
+                    for _ in 0..50_000 {
+                        drop(set(fd, Known::Entry(entry(number as u32 + 1))));
+                    }
+                    done.store(true, Ordering::Relaxed);
+                });
+            }
+            while !done.load(Ordering::Relaxed) {
+                for (number, fd) in fds.into_iter().enumerate() {
+                    assert_eq!(tracked(fd).unwrap().record_as(), FileId(number as u32 + 1));
+                }
+            }
+        });
+        fds.map(forget);
+    }
+}
