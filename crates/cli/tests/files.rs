@@ -263,11 +263,14 @@ fn missing_targets_are_named() {
     std::fs::rename(place.path("t1"), place.path("unmounted")).unwrap();
     place.refused(&["cat", "data/a.dat"], &["t1"]);
     place.refused(&["export", "data/a.dat"], &["t1"]);
+    place.refused(&["rm", "data/a.dat"], &["t1", "-f"]);
     for words in [&["fsck", "data"][..], &["status", "-c", "cluster.toml"], &["status", "data"]] {
         let output = place.try_run(words);
         assert_eq!(output.status.code(), Some(1));
         assert!(String::from_utf8_lossy(&output.stdout).contains("t1"), "{words:?}");
     }
+    place.run(&["rm", "-f", "data/a.dat"]);
+    assert!(!place.path("data/a.dat").exists());
 }
 
 /// `place` and `export` of the same file, killed at random moments: it is whole, and the last run ends well.

@@ -62,9 +62,7 @@ pub(crate) fn read(
     fd: BorrowedFd<'_>,
     path: &Path,
 ) -> std::result::Result<Option<Anchored>, Trouble> {
-    let mut magic = [0; MAGIC.len()];
-    let got = read_full(sys, fd, &mut magic, 0).map_err(Trouble::io(path, "read the manifest"))?;
-    if magic[..got] != *MAGIC {
+    if !begins_as_one(sys, fd).map_err(Trouble::io(path, "read the manifest"))? {
         return Ok(None);
     }
     let name = path.to_string_lossy();
@@ -77,6 +75,13 @@ pub(crate) fn read(
     let manifest = Manifest::parse(&text, &name)?;
     let pending_at = Manifest::pending_offset(&text).unwrap_or_default() as u64;
     Ok(Some(Anchored { manifest, text_bytes: length as u64, pending_at }))
+}
+
+/// Whether an open file begins as anchors do.
+pub(crate) fn begins_as_one(sys: &SysRef, fd: BorrowedFd<'_>) -> Result<bool> {
+    let mut magic = [0; MAGIC.len()];
+    let got = read_full(sys, fd, &mut magic, 0)?;
+    Ok(magic[..got] == *MAGIC)
 }
 
 /// The `pending_truncate` value now; a value that cannot be read counts as none (a damaged anchor is noticed when it is

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use stripewise_datapath::Runtime;
+use stripewise_datapath::{Runtime, Trouble};
 
 use crate::managed;
 
@@ -20,7 +20,7 @@ pub struct Args {
     /// The files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Say nothing of files that do not exist
+    /// Say nothing of files that do not exist, and remove the names of those whose components cannot be reached
     #[arg(short, long)]
     force: bool,
 }
@@ -48,6 +48,12 @@ fn remove(runtime: &Arc<Runtime>, path: &Path, force: bool) -> anyhow::Result<()
         Err(error) => return Err(error).with_context(cannot),
         Ok(metadata) if metadata.is_dir() => bail!("{}: it is a directory; name files", cannot()),
         Ok(_) => {}
+    }
+    if !force
+        && !path.is_symlink()
+        && let Err(error @ (Trouble::Manifest(_) | Trouble::Target(_))) = runtime.open_file(path)
+    {
+        bail!("{} with all that belongs to it (-f removes its name all the same): {error}", cannot());
     }
     runtime.unlink(None, path).with_context(cannot)
 }

@@ -122,8 +122,7 @@ fn components(
     let sizes = match set.as_ref().map_err(Clone::clone).and_then(ComponentSet::sizes) {
         Ok(sizes) => sizes,
         Err(error) => {
-            let remedy =
-                "if the file was made just before a power cut and never synced, remove it with `stripewise rm`";
+            let remedy = "if the file was made just before a power cut and never synced, remove it with `stripewise rm -f`";
             return add(Kind::Component, format!("{error}; {remedy}"));
         }
     };

@@ -92,6 +92,9 @@ impl LogicalFile {
 
     /// Sets the anchor's size, but never cuts the manifest. Under the size lock.
     pub(super) fn resize_anchor(&self, size: u64) -> Result<()> {
+        if !anchor::begins_as_one(self.sys(), self.anchor())? {
+            return Err(self.overwritten());
+        }
         self.sys().truncate(self.anchor(), size.max(self.parts.anchored.text_bytes))
     }
 
@@ -102,11 +105,15 @@ impl LogicalFile {
         if found.is_some_and(|found| found.manifest.id == self.manifest().id) {
             return Ok(());
         }
+        Err(self.overwritten())
+    }
+
+    fn overwritten(&self) -> Errno {
         let path = self.parts.path.display();
         crate::notice::say(&format!(
             "{path}: was overwritten by a program that runs without stripewise; restore it with `stripewise fsck --repair`"
         ));
-        Err(Errno::IO)
+        Errno::IO
     }
 
     /// posix_fallocate(3), or fallocate(2) with FALLOC_FL_KEEP_SIZE if `keep_size`.

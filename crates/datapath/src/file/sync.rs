@@ -71,7 +71,7 @@ impl LogicalFile {
         let modified =
             stats.iter().map(attributes::modified).fold(attributes::modified(&anchor), attributes::later);
         if size > anchor.st_size as u64 {
-            self.sys().truncate(self.anchor(), size)?;
+            self.resize_anchor(size)?;
         } else if modified == attributes::modified(&anchor) {
             return Ok(());
         }

@@ -54,6 +54,11 @@ pub(super) fn path_for(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Whether an earlier migration of the file at `path` may have something to say.
+pub(super) fn exists(sys: &SysRef, path: &Path) -> bool {
+    sys.stat_at(NO_DIR, &path_for(path), false).err() != Some(Errno::NOENT)
+}
+
 impl Journal {
     /// Opens or creates the journal of the file at `path`. `None`: another process is migrating it.
     pub fn open(sys: &SysRef, path: &Path) -> Result<Option<Self>> {

@@ -11,7 +11,7 @@ use stripewise_target::{ComponentSet, FileId, Target};
 use super::contents::{Contents, Version};
 use super::copy::{checksum, copy_range};
 use super::error::MigrateError;
-use super::journal::{Header, Journal};
+use super::journal::{self, Header, Journal};
 use super::{Phase, Progress};
 use crate::Errno;
 use crate::manifest::Manifest;
@@ -89,6 +89,9 @@ pub(crate) fn migrate_in_chunks(
         return Err(MigrateError::Linked { path: path.into(), names: stat.st_nlink });
     }
     let place = place_of(runtime, goal)?;
+    if !journal::exists(runtime.sys(), path) && is_there(runtime, &Contents::open(runtime, path)?, goal) {
+        return Ok(Migration::AlreadyThere);
+    }
     let journal = Journal::open(runtime.sys(), path).map_err(io("open the journal of"))?;
     let mut journal = journal.ok_or_else(|| MigrateError::Busy(path.into()))?;
     let source = match Contents::open(runtime, path) {

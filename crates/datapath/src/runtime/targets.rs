@@ -55,7 +55,10 @@ impl TargetTable {
         if let Some(target) = self.prepared.lock().get(index).and_then(Clone::clone) {
             return Ok(target);
         }
-        let Planned { name, path, .. } = &self.planned[index];
+        let Some(Planned { name, path, .. }) = self.planned.get(index) else {
+            let problem = format!("target number {index} is not in the plan's cluster");
+            return Err(TargetError::Unusable { path: PathBuf::new(), problem });
+        };
         let target = Arc::new(Target::prepare(&self.sys, path, name)?);
         let mut prepared = self.prepared.lock();
         prepared.resize(self.planned.len(), None);

@@ -244,7 +244,11 @@ fn an_anchor_that_was_overwritten_is_not_written_to() {
     opened.file.write(&pattern(1, 100), 0, 1).unwrap();
     let mine = "mine ".repeat(200);
     std::fs::write(&path, &mine).unwrap();
-    assert_eq!(opened.file.truncate(10), Err(Errno::IO));
+    for size in [10, 100, 5000] {
+        assert_eq!(opened.file.truncate(size), Err(Errno::IO));
+    }
+    opened.file.write(b"x", 100_000, 1).unwrap();
+    drop(opened);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), mine);
 }
 
