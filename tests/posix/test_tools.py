@@ -24,7 +24,7 @@ exec 5> through; echo one >&5; ( echo two >&5 ); echo three >&5; exec 5>&-; cat 
 tee tee1 tee2 < log > /dev/null
 truncate -s 12345 part; stat -c %s part numbers; : > log; stat -c %s log
 tar cf archive.tar numbers part tee1; tar tf archive.tar; mkdir out; tar xf archive.tar -C out; cmp out/numbers numbers
-gzip -k -c numbers > numbers.gz; gzip -dc numbers.gz | cmp - numbers
+gzip -n -c numbers > numbers.gz; gzip -dc numbers.gz | cmp - numbers
 mv copy moved; ln numbers hard; ln -s moved soft; cmp soft moved; rm hard
 mv tee1 tee2; ls
 split -b 30000 numbers piece.; cat piece.* | cmp - numbers
