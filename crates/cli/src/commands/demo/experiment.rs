@@ -52,16 +52,16 @@ impl Experiment {
             transfer,
             file_bytes: mib * MIB,
             ssd_quarters,
-            repeats: if quick { 1 } else { 3 },
+            repeats: if quick { 1 } else { 2 },
         };
         if quick {
             return vec![of(Program::Ior, 512 << 10, 96, 2), of(Program::H5py, MIB, 32, 3)];
         }
         vec![
-            of(Program::Ior, 64 << 10, 128, 1),
+            of(Program::Ior, 64 << 10, 96, 1),
             of(Program::Ior, 512 << 10, 256, 2),
             of(Program::Ior, 4 * MIB, 384, 3),
-            of(Program::H5py, MIB, 160, 3),
+            of(Program::H5py, MIB, 96, 3),
         ]
     }
 

@@ -12,7 +12,7 @@ use super::shell::words;
 use super::workspace::Workspace;
 
 /// A layout whose time is within this factor of the row's best is measured again, so that chance does not rank it.
-const CLOSE: f64 = 1.15;
+const CLOSE: f64 = 1.1;
 
 /// One distinct layout and its times.
 struct Measured {

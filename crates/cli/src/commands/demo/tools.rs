@@ -20,8 +20,9 @@ pub struct Tools {
     pub python: PathBuf,
 }
 
-/// In order of preference.
-const MPIS: [&str; 2] = ["mpich", "openmpi"];
+/// In order of preference: with more ranks than cores Open MPI's waiting ranks yield, MPICH's spin and take the time of
+/// those that work (16 ranks on 2 cores open a file in 0.9 s, against 0.1 s).
+const MPIS: [&str; 2] = ["openmpi", "mpich"];
 
 /// What Open MPI needs to be told to start 16 ranks as root on few cores. MPICH needs nothing.
 pub const MPI_ENVIRONMENT: [(&str, &str); 4] = [

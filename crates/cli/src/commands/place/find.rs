@@ -1,8 +1,10 @@
 //! Which existing files a plan is for.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use stripewise_cluster::Plan;
+use stripewise_cluster::pattern::match_path;
 use stripewise_datapath::Runtime;
 use stripewise_datapath::check::walk;
 use stripewise_layout::Layout;
@@ -41,7 +43,7 @@ pub struct Candidate<'a> {
     pub state: State,
 }
 
-/// The files below `given` (or without any, wherever the plan's patterns begin) that a rule gives a layout.
+/// The files below `given` (or without any, wherever the plan's patterns lead) that a rule gives a layout.
 ///
 /// # Errors
 /// One of `given` does not exist.
@@ -54,7 +56,7 @@ pub fn find<'a>(runtime: &Runtime, plan: &'a Plan, given: &[PathBuf]) -> anyhow:
     }
     if given.is_empty() {
         let rules = plan.rules.iter().filter(|rule| !rule.layouts.is_empty());
-        roots.extend(rules.map(|rule| beginning(&rule.pattern)).filter(|path| path.exists()));
+        roots.extend(rules.flat_map(|rule| expand(&rule.pattern)));
         roots.sort();
         roots.dedup();
         let all = roots.clone();
@@ -91,24 +93,48 @@ fn candidate<'a>(runtime: &Runtime, plan: &'a Plan, path: &Path, anchor: bool) -
     Some(Candidate { path: real, layout, scheme: &rule.scheme, size_bytes, state })
 }
 
-/// The directory, or the one file, that everything a pattern matches is in.
-fn beginning(pattern: &str) -> PathBuf {
-    let mut literal = String::new();
-    let mut chars = pattern.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => literal.extend(chars.next()),
-            '*' => return up_to_slash(&literal),
-            '<' if chars.as_str().starts_with("n>") => return up_to_slash(&literal),
-            c => literal.push(c),
+/// The existing paths that a pattern matches; where it has a `**`, the directories that the rest may be anywhere below.
+///
+/// Only directories that the pattern leads through are listed: a pattern may begin at the root of a large file system.
+fn expand(pattern: &str) -> Vec<PathBuf> {
+    let mut paths = vec![PathBuf::from("/")];
+    let mut end = 0;
+    for component in pattern.split('/') {
+        end += component.len() + 1;
+        // Without a leading slash any directory may be meant.
+        if component.contains("**") || !pattern.starts_with('/') {
+            break;
         }
+        let prefix = &pattern.as_bytes()[..end - 1];
+        paths = match literal(component) {
+            Some(name) => paths.iter().map(|path| path.join(&name)).filter(|path| path.exists()).collect(),
+            None => paths.iter().flat_map(|path| entries(path)).filter(|path| matches(prefix, path)).collect(),
+        };
     }
-    literal.into()
+    paths
 }
 
-fn up_to_slash(literal: &str) -> PathBuf {
-    // A pattern that begins with `*` may mean any directory.
-    PathBuf::from(literal.rfind('/').map_or("/", |slash| &literal[..=slash]))
+fn matches(pattern: &[u8], path: &Path) -> bool {
+    match_path(pattern, path.as_os_str().as_bytes(), None).is_some()
+}
+
+fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+/// The one name that a component of a pattern matches; `None` with a wildcard.
+fn literal(component: &str) -> Option<String> {
+    let mut name = String::new();
+    let mut chars = component.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => name.extend(chars.next()),
+            '*' => return None,
+            '<' if chars.as_str().starts_with("n>") => return None,
+            c => name.push(c),
+        }
+    }
+    Some(name)
 }
 
 #[cfg(test)]
@@ -116,17 +142,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_begin_with_a_directory_or_are_a_file() {
-        for (pattern, expected) in [
-            ("/data/out.dat", "/data/out.dat"),
-            ("/data/out.<n>", "/data/"),
-            ("/data/r<n>/x*", "/data/"),
-            ("/data/a\\*b/c*", "/data/a*b/"),
-            ("/**", "/"),
-            ("*/x", "/"),
-            ("/data/<m>/x", "/data/<m>/x"),
-        ] {
-            assert_eq!(beginning(pattern), Path::new(expected), "{pattern}");
+    fn patterns_lead_to_what_exists() {
+        let top = tempfile::tempdir().unwrap();
+        for name in ["r1/x.dat", "r1/y.dat", "r22/x.dat", "other/x.dat", "r1/deep/x.dat", "a*b/c1", "a+b/c1"] {
+            let path = top.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
         }
+        for (pattern, expected) in [
+            ("r1/x.dat", &["r1/x.dat"][..]),
+            ("r1/z.dat", &[]),
+            ("r<n>/x.dat", &["r1/x.dat", "r22/x.dat"]),
+            ("*/x.dat", &["other/x.dat", "r1/x.dat", "r22/x.dat"]),
+            ("r1/*", &["r1/deep", "r1/x.dat", "r1/y.dat"]),
+            ("a\\*b/c<n>", &["a*b/c1"]),
+            ("r<n>/**", &["r1", "r22"]),
+            ("r<n>/de**x", &["r1", "r22"]),
+            ("r<m>/x.dat", &[]),
+        ] {
+            let escaped = stripewise_cluster::pattern::escape(top.path().to_str().unwrap());
+            let mut found = expand(&format!("{escaped}/{pattern}"));
+            found.sort();
+            let expected: Vec<_> = expected.iter().map(|name| top.path().join(name)).collect();
+            assert_eq!(found, expected, "{pattern}");
+        }
+        assert_eq!(expand("/**"), [Path::new("/")]);
+        assert_eq!(expand("*/x"), [Path::new("/")]);
     }
 }
