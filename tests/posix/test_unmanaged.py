@@ -9,7 +9,7 @@ from .conftest import HERE
 
 SCRIPT = r"""
 cd "$0"; seq 1 30000 > a; sort -R --random-source=a a > b; gzip -k b; tar cf t.tar a b; ls -l --time-style=+ a b
-find . -type f | sort | xargs md5sum | head -n 2; stat -c '%s %b %h' a; wc a b; cp -a a c; mv c d; ln d e; rm d
+md5sum a b; stat -c '%s %b %h' a; wc a b; cp -a a c; mv c d; ln d e; rm d
 for i in $(seq 1 60); do echo $i | cat > /dev/null; done; (ulimit -n 20; cat a | head -n 1)
 python3 -c 'import json, os, subprocess; print(subprocess.check_output(["echo", "x"])); print(len(os.listdir(".")))'
 exec 7< a; read -r first <&7; read -r second <&7; echo $first $second; diff a b | wc -l
