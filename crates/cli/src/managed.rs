@@ -51,11 +51,17 @@ pub fn existing_file(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(found)
 }
 
-/// The targets' directories of a cluster or a plan, whichever is given.
+/// A target's directory, and whether it is emulated.
+pub struct TargetDirectory {
+    pub path: PathBuf,
+    pub emulated: bool,
+}
+
+/// The targets of a cluster or a plan, whichever is given.
 ///
 /// # Errors
 /// The file cannot be read, or is wrong.
-pub fn target_directories(cluster: Option<&Path>, plan_path: Option<&Path>) -> anyhow::Result<Vec<PathBuf>> {
+pub fn targets(cluster: Option<&Path>, plan_path: Option<&Path>) -> anyhow::Result<Vec<TargetDirectory>> {
     let cluster = match (cluster, plan_path) {
         (Some(path), _) => {
             Cluster::parse_uncalibrated(&crate::files::read(path)?, &path.display().to_string())?
@@ -63,7 +69,9 @@ pub fn target_directories(cluster: Option<&Path>, plan_path: Option<&Path>) -> a
         (None, Some(path)) => plan(path)?.cluster,
         (None, None) => return Ok(Vec::new()),
     };
-    Ok(cluster.targets().into_iter().map(|target| target.path).collect())
+    let emulated = |tier: usize| cluster.tiers[tier].emulate;
+    let targets = cluster.targets().into_iter();
+    Ok(targets.map(|target| TargetDirectory { emulated: emulated(target.tier), path: target.path }).collect())
 }
 
 /// Bytes for people.

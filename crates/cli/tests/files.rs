@@ -137,6 +137,7 @@ fn place_and_export_and_what_lies_where() {
 
     let status = place.json(&["status", "--json", "-c", "cluster.toml", "data", "data/other.txt"]);
     assert_eq!(status["targets"][1]["component_bytes"], 8 * 4096);
+    assert_eq!(status["targets"][1]["emulated"], true);
     let file = &status["files"][0];
     assert_eq!((&file["size_bytes"], &file["regions"][0]["cycle"]), (&100_000.into(), &"hdd/0-2:4K".into()));
     assert_eq!(status["files"][2]["managed"], false);

@@ -22,7 +22,7 @@ use crate::{managed, trace_progress};
   stripewise fsck -c cluster.toml /scratch --remove-orphans
 
 Components whose file is not below the directories named and not where it was made either are called orphans: name all
-directories that a file may have been moved to before you remove any.")]
+directories that a file may have been moved to before you remove any, and move none meanwhile.")]
 pub struct Args {
     /// Files, and directories with managed files [default: where the targets' files were made]
     #[arg(value_name = "FILE")]
@@ -56,7 +56,8 @@ pub struct Args {
 /// # Errors
 /// A cluster or plan file that cannot be read; nothing to check.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let targets = managed::target_directories(args.cluster.as_deref(), args.plan.as_deref())?;
+    let targets = managed::targets(args.cluster.as_deref(), args.plan.as_deref())?;
+    let targets: Vec<PathBuf> = targets.into_iter().map(|target| target.path).collect();
     if args.files.is_empty() && targets.is_empty() {
         bail!("fsck: nothing to check; name files or directories, or targets with -c CLUSTER or -p PLAN");
     }

@@ -65,7 +65,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     } else if !args.quiet {
         let moved = done.iter().filter(|file| file["placed"] == true).count();
         let there = found.iter().filter(|file| file.state == State::Placed).count();
-        println!("{moved} files placed, {there} were in their layout already");
+        println!("placed: {moved}; in their layout already: {there}");
     }
     Ok(code)
 }

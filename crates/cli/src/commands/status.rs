@@ -40,12 +40,12 @@ pub struct Args {
 /// # Errors
 /// A cluster or plan file that cannot be read; a file that does not exist; nothing to show.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let directories = managed::target_directories(args.cluster.as_deref(), args.plan.as_deref())?;
+    let directories = managed::targets(args.cluster.as_deref(), args.plan.as_deref())?;
     if args.files.is_empty() && directories.is_empty() {
         bail!("status: nothing to show; name files or directories, or targets with -c CLUSTER or -p PLAN");
     }
     let runtime = managed::runtime(None);
-    let targets: Vec<_> = directories.iter().map(|path| targets::look(&runtime, path)).collect();
+    let targets: Vec<_> = directories.iter().map(|target| targets::look(&runtime, target)).collect();
     let roots = args.files.iter().map(|path| managed::existing(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let listing = walk(&runtime, &roots);
     let mut files: Vec<_> = listing.anchors.iter().map(|path| files::look(&runtime, path)).collect();

@@ -109,11 +109,7 @@ pub(crate) fn migrate_in_chunks(
     let version = source.version().map_err(io("stat"))?;
     let stat = source.stat().map_err(io("stat"))?;
     let mut job = Job { runtime, path, source, stat, version, place, chunk_bytes, progress };
-    let (temporary, done) = job.run(&mut journal);
-    if done.is_err() {
-        // Whatever it was, a plain or a managed one.
-        let _ = runtime.unlink(None, &temporary);
-    }
+    let done = job.run(&mut journal);
     journal.remove().map_err(io("remove the journal of"))?;
     done.map(|()| Migration::Done(version.size))
 }
@@ -158,15 +154,25 @@ fn chunks(version: &Version, chunk_bytes: u64) -> u64 {
 }
 
 impl Job<'_> {
-    /// Returns the temporary's path, for cleaning up, and how it went.
-    fn run(&mut self, journal: &mut Journal) -> (PathBuf, Result<()>) {
-        match self.begin(journal) {
-            Ok((temporary, destination, sums)) => {
+    /// Goes on with what an earlier run left, or starts with an empty temporary. After a failure neither is left.
+    fn run(&mut self, journal: &mut Journal) -> Result<()> {
+        let (temporary, done) = match self.resume(journal) {
+            Some((temporary, destination, sums)) => {
                 let done = self.fill(journal, &temporary, &destination, sums);
                 (temporary, done)
             }
-            Err((temporary, error)) => (temporary, Err(error)),
-        }
+            None => {
+                let id = FileId::random(&**self.runtime.sys()).map_err(self.io("make an id for"))?;
+                let temporary = self.path.with_file_name(temporary_name(id));
+                let started = self.start(journal, &temporary, id);
+                let done = started.and_then(|new| self.fill(journal, &temporary, &new, Vec::new()));
+                (temporary, done)
+            }
+        };
+        done.inspect_err(|_| {
+            // Whatever it was, a plain or a managed one.
+            let _ = self.runtime.unlink(None, &temporary);
+        })
     }
 
     fn io(&self, what: &'static str) -> impl FnOnce(Errno) -> MigrateError {
@@ -174,44 +180,32 @@ impl Job<'_> {
         move |errno| MigrateError::Trouble(Trouble::Io { path, what, errno })
     }
 
-    /// Goes on with what an earlier run left, or starts with an empty temporary.
-    #[allow(clippy::type_complexity, reason = "one caller")]
-    fn begin(
-        &self,
-        journal: &mut Journal,
-    ) -> std::result::Result<(PathBuf, Contents, Vec<Option<u32>>), (PathBuf, MigrateError)> {
-        if let Some((header, sums)) = journal.found.take() {
-            let temporary = self.path.with_file_name(&header.destination);
-            let same = header.source == self.version
-                && header.goal == self.goal_sum()
-                && header.chunk_bytes == self.chunk_bytes;
-            if let Some(destination) = same.then(|| self.open_temporary(&temporary)).flatten() {
-                return Ok((temporary, destination, sums));
-            }
-            self.discard(&temporary, &header);
+    /// The temporary of an earlier run, and the checksums of its chunks, if it was on its way from and to the same.
+    fn resume(&self, journal: &mut Journal) -> Option<(PathBuf, Contents, Vec<Option<u32>>)> {
+        let (header, sums) = journal.found.take()?;
+        let temporary = self.path.with_file_name(&header.destination);
+        let same = header.source == self.version
+            && header.goal == self.goal_sum()
+            && header.chunk_bytes == self.chunk_bytes;
+        if let Some(destination) = same.then(|| self.open_temporary(&temporary)).flatten() {
+            return Some((temporary, destination, sums));
         }
-        let mut temporary = PathBuf::new();
-        let mut start = || {
-            self.check_space()?;
-            let id = FileId::random(&**self.runtime.sys()).map_err(self.io("make an id for"))?;
-            let destination = temporary_name(id);
-            temporary = self.path.with_file_name(&destination);
-            let replaced = self.source.managed().map(|file| file.manifest().format()).transpose();
-            let header = Header {
-                source: self.version,
-                destination,
-                goal: self.goal_sum(),
-                chunk_bytes: self.chunk_bytes,
-                replaced: replaced.map_err(Trouble::from)?,
-            };
-            journal.begin(&header).map_err(self.io("write the journal of"))?;
-            self.make_temporary(&temporary, id)
+        self.discard(&temporary, &header);
+        None
+    }
+
+    fn start(&self, journal: &mut Journal, temporary: &Path, id: FileId) -> Result<Contents> {
+        self.check_space()?;
+        let replaced = self.source.managed().map(|file| file.manifest().format()).transpose();
+        let header = Header {
+            source: self.version,
+            destination: temporary_name(id),
+            goal: self.goal_sum(),
+            chunk_bytes: self.chunk_bytes,
+            replaced: replaced.map_err(Trouble::from)?,
         };
-        let started = start();
-        match started {
-            Ok(destination) => Ok((temporary, destination, Vec::new())),
-            Err(error) => Err((temporary, error)),
-        }
+        journal.begin(&header).map_err(self.io("write the journal of"))?;
+        self.make_temporary(temporary, id)
     }
 
     /// Removes what an earlier run left that is of no use. It may have died before its temporary said what belongs to it.

@@ -1,16 +1,17 @@
 //! Targets: are they there, and how full?
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use stripewise_datapath::Runtime;
 use stripewise_target::{Target, list_components};
 
-use crate::managed::human;
+use crate::managed::{TargetDirectory, human};
 
 /// One target.
 pub struct TargetStatus {
     path: PathBuf,
+    emulated: bool,
     name: String,
     id: String,
     free_bytes: u64,
@@ -20,9 +21,10 @@ pub struct TargetStatus {
     pub problem: Option<String>,
 }
 
-pub fn look(runtime: &Runtime, path: &Path) -> TargetStatus {
+pub fn look(runtime: &Runtime, TargetDirectory { path, emulated }: &TargetDirectory) -> TargetStatus {
     let mut status = TargetStatus {
-        path: path.to_owned(),
+        path: path.clone(),
+        emulated: *emulated,
         name: String::new(),
         id: String::new(),
         free_bytes: 0,
@@ -56,6 +58,7 @@ pub fn to_json(status: &TargetStatus) -> Value {
             "ok": true,
             "name": status.name,
             "id": status.id,
+            "emulated": status.emulated,
             "free_bytes": status.free_bytes,
             "components": status.components,
             "component_bytes": status.component_bytes,
@@ -67,7 +70,7 @@ pub fn print(targets: &[TargetStatus]) {
     if targets.is_empty() {
         return;
     }
-    let mut table = super::table(&["target", "directory", "free", "components", "bytes"], 2);
+    let mut table = super::table(&["target", "directory", "free", "components", "bytes", ""], 2);
     for target in targets.iter().filter(|target| target.problem.is_none()) {
         table.add_row([
             target.name.clone(),
@@ -75,6 +78,7 @@ pub fn print(targets: &[TargetStatus]) {
             human(target.free_bytes),
             target.components.to_string(),
             human(target.component_bytes),
+            if target.emulated { "emulated" } else { "" }.to_owned(),
         ]);
     }
     if table.row_count() > 0 {
