@@ -514,6 +514,102 @@ static void dynamic(void)
     }
 }
 
+/* A child of a process whose other threads are in the middle of calls: no lock of theirs may stop it. */
+static volatile int stop;
+static void *busy(void *argument)
+{
+    long id = (long)argument;
+    static _Thread_local unsigned char out[20000];
+    int fd = open(path, O_RDWR);
+    for (int i = 0; !stop; i++) {
+        CHECK(pwrite(fd, out, sizeof out, 1000000 + id * 100000) == sizeof out);
+        if (i % 3 == 0) {
+            int other = open(path, O_RDWR | (i % 2 ? O_APPEND : 0));
+            struct stat s;
+            CHECK(fstat(other, &s) == 0 && close(other) == 0);
+            free(malloc(i % 5000));
+        }
+    }
+    return 0;
+}
+
+static void fork_among_threads(void)
+{
+    pthread_t all[4];
+    int fd = fresh(), bad = 0;
+    for (long i = 0; i < 4; i++)
+        pthread_create(&all[i], 0, busy, (void *)i);
+    for (int i = 0; i < 150; i++) {
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            alarm(20);
+            char record[100];
+            memset(record, 'a' + i % 26, sizeof record);
+            int own = open(path, O_RDWR);
+            struct stat s;
+            if (own < 0 || fstat(own, &s) || pwrite(own, record, 100, i * 100) != 100 || pread(fd, record, 100, 0) < 0) _exit(1);
+            if (i % 10 == 0) execlp("true", "true", (char *)0);
+            _exit(0);
+        }
+        int status;
+        waitpid(child, &status, 0);
+        bad += status != 0;
+    }
+    stop = 1;
+    for (int i = 0; i < 4; i++)
+        pthread_join(all[i], 0);
+    printf("%d failed\n", bad);
+}
+
+/* Neither memory nor descriptors are lost. */
+static void open_and_close(void)
+{
+    struct rusage before, after;
+    int first = fresh(), last = -1;
+    close(first);
+    for (int i = 0; i < 3000; i++) {
+        if (i == 1000) getrusage(RUSAGE_SELF, &before);
+        last = open(path, O_RDWR);
+        int copy = dup(last);
+        CHECK(write(copy, "x", 1) == 1 && close(copy) == 0 && close(last) == 0);
+        FILE *stream = fopen(path, "r");
+        CHECK(stream && fgetc(stream) == 'x' && fclose(stream) == 0);
+    }
+    getrusage(RUSAGE_SELF, &after);
+    printf("same number %d, less than 1 MiB more %d\n", last == first, after.ru_maxrss - before.ru_maxrss < 1024);
+}
+
+/* Before main and after exit: only where the variable asks for it. */
+static FILE *late;
+__attribute__((constructor)) static void early_call(void)
+{
+    const char *early = getenv("ROBUST_EARLY");
+    if (!early) return;
+    int fd = open(early, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    CHECK(write(fd, "from the constructor\n", 21) == 21 && close(fd) == 0);
+    late = fopen(early, "a");
+    fputs("buffered in the constructor\n", late);
+}
+
+__attribute__((destructor)) static void late_call(void)
+{
+    const char *early = getenv("ROBUST_EARLY");
+    if (!early) return;
+    fputs("buffered in the destructor\n", late);
+    int fd = open(early, O_WRONLY | O_APPEND);
+    CHECK(write(fd, "from the destructor\n", 20) == 20);
+}
+
+static void constructors(void)
+{
+    if (!getenv("ROBUST_EARLY")) {
+        setenv("ROBUST_EARLY", path, 1);
+        execl("/proc/self/exe", "robust", "constructors", path, (char *)0);
+    }
+    fputs("in main\n", late);
+}
+
 static const struct test tests[] = {
     {"close_loop", close_loop}, {"closefrom", closefrom_all}, {"dup2_everywhere", dup2_everywhere},
     {"looks_closed", looks_closed}, {"fork_storm", fork_storm}, {"inherit", inherit}, {"vfork", vforked},
@@ -522,6 +618,7 @@ static const struct test tests[] = {
     {"standard_streams", standard_streams}, {"exit_flush", exit_flush}, {"spawn", spawn}, {"copies", copies},
     {"cancellation", cancellation}, {"large", large}, {"size_limit", size_limit}, {"few_descriptors", few_descriptors},
     {"reused_number", reused_number}, {"unlinked", unlinked}, {"dlopen", dynamic},
+    {"fork_among_threads", fork_among_threads}, {"open_and_close", open_and_close}, {"constructors", constructors},
 };
 
 int main(int argc, char **argv)

@@ -14,6 +14,13 @@ def test_robust(worlds, programs, case):
     worlds.assert_same("file")
 
 
+@pytest.mark.parametrize("engine", ["uring", "threads", "serial"])
+@pytest.mark.parametrize("case", ["signals_inside", "threads", "fork_among_threads", "few_descriptors"])
+def test_engines(worlds, programs, case, engine):
+    """Whatever has locks and threads of its own inside."""
+    worlds.with_library(programs / "robust", case, worlds.managed / "file", env={"STRIPEWISE_FANOUT": engine})
+
+
 @pytest.mark.parametrize("case", cases("asynchronous"))
 def test_asynchronous(worlds, programs, case):
     command = [programs / "asynchronous", case]

@@ -7,7 +7,7 @@ use stripewise_sys::fd::{is_private, next_private};
 use stripewise_sys::{Errno, Result};
 
 use crate::entry::EntryRef;
-use crate::errno::{self, serve};
+use crate::errno::{self, answer};
 use crate::kernel;
 use crate::real::interpose;
 use crate::record::{self, Call};
@@ -52,7 +52,7 @@ pub fn leave(entry: &EntryRef, close: impl FnOnce() -> c_int) -> c_int {
 }
 
 unsafe fn close_range(_real: CloseRangeFn, first: c_uint, last: c_uint, flags: c_int) -> c_int {
-    serve(|| {
+    answer(|| {
         close_between(first, last, flags)?;
         Ok(0)
     })

@@ -68,7 +68,7 @@ unsafe fn lockf(real: LockfFn, fd: c_int, command: c_int, len: libc::off_t) -> c
 /// # Safety
 /// That of dup2.
 pub unsafe fn dup2_any(old: c_int, new: c_int) -> c_int {
-    onto(old, new, || errno::serve(|| kernel::dup2(old, new)))
+    onto(old, new, || errno::answer(|| kernel::dup2(old, new)))
 }
 
 /// A duplicate on a number of the kernel's choice.

@@ -13,6 +13,7 @@ use stripewise_sys::{Errno, Result};
 
 use crate::chunks::Chunks;
 use crate::process;
+use crate::signals::HeldBack;
 
 /// The offset is not known: ask the kernel.
 pub const UNKNOWN_OFFSET: u64 = u64::MAX;
@@ -185,6 +186,7 @@ impl Drop for EntryRef {
         }
         let file = self.0.file.swap(ptr::null_mut(), Ordering::Relaxed);
         if !file.is_null() {
+            let _signals = HeldBack::new();
             // SAFETY: from `Arc::into_raw`, and nobody can reach it any more.
             drop(unsafe { Arc::from_raw(file) });
         }

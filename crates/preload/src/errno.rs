@@ -6,6 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use stripewise_datapath::notice;
 use stripewise_sys::{Errno, Result};
 
+use crate::signals::HeldBack;
+
 /// The calling thread's errno.
 pub fn get() -> c_int {
     // SAFETY: always valid for the calling thread.
@@ -46,11 +48,17 @@ impl Failure for *mut libc::FILE {
     const FAILED: Self = std::ptr::null_mut();
 }
 
-/// Runs one of our own versions of a call: an error becomes errno and [`Failure::FAILED`], a panic becomes EIO (said
-/// once), and a success leaves errno alone.
+/// Runs one of our own versions of a call while signals wait: an error becomes errno and [`Failure::FAILED`], a panic becomes
+/// EIO (said once), and a success leaves errno alone.
 pub fn serve<T: Failure>(body: impl FnOnce() -> Result<T>) -> T {
+    let _signals = HeldBack::new();
+    answer(body)
+}
+
+/// As [`serve`], for calls that wait as long as the application wants, or that touch no managed file: signals come in.
+pub fn answer<T: Failure>(body: impl FnOnce() -> Result<T>) -> T {
     let before = get();
-    match guarded(body) {
+    match caught(body) {
         Ok(value) => {
             set(before);
             value
@@ -70,8 +78,14 @@ pub fn serve_code(body: impl FnOnce() -> Result<()>) -> c_int {
     code
 }
 
-/// Runs `body`; a panic in it becomes EIO, said once.
+/// Runs `body` while signals wait; a panic in it becomes EIO, said once.
 pub fn guarded<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    let _signals = HeldBack::new();
+    caught(body)
+}
+
+/// Runs `body`; a panic in it becomes EIO, said once.
+pub fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     // The state that a panic may leave behind is that of one call on one file, behind locks that poison nothing.
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         notice::say("a defect in the library made a call fail with EIO");

@@ -34,6 +34,7 @@ mod real;
 mod receive;
 mod record;
 mod seen;
+mod signals;
 mod size;
 mod sniff;
 mod spawn;

@@ -11,7 +11,7 @@ use stripewise_recorder::{Event, Flags, Op, Ticks};
 use stripewise_sys::{Dir, Errno, Mode, OFlags, Result, Stat};
 
 use crate::entry::EntryRef;
-use crate::errno::serve;
+use crate::errno::{answer, serve};
 use crate::kernel;
 use crate::paths::to_path;
 use crate::real::interpose;
@@ -74,7 +74,7 @@ pub fn open_any(
             Ok(fd)
         }),
         None => match real() {
-            fd if fd >= 0 => serve(|| {
+            fd if fd >= 0 => answer(|| {
                 entry = settle(fd, flags)?;
                 Ok(fd)
             }),

@@ -32,7 +32,7 @@ unsafe fn add_open(
     }
     let before = errno::get();
     let opened = open_any(libc::AT_FDCWD, path, flags | libc::O_CLOEXEC, mode, || {
-        errno::serve(|| kernel::open(path, flags | libc::O_CLOEXEC, mode))
+        errno::answer(|| kernel::open(path, flags | libc::O_CLOEXEC, mode))
     });
     let mut flags = flags;
     if opened >= 0 {

@@ -8,7 +8,7 @@ use stripewise_sys::{Errno, Result};
 use super::block::{Block, BlockRef, list};
 use super::pool::start_thread;
 use super::{notify, wait_for};
-use crate::errno::serve;
+use crate::errno::answer;
 use crate::real::interpose;
 use crate::subject::Subject;
 
@@ -40,7 +40,7 @@ unsafe fn lio_listio(
         return unsafe { real(mode, blocks, count, event) };
     }
     let refused = requests.iter().filter(|it| !start(**it)).count();
-    serve(|| {
+    answer(|| {
         if mode == libc::LIO_WAIT {
             finish(&requests)?;
         } else if let Some(event) =

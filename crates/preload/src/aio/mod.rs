@@ -18,7 +18,7 @@ use stripewise_datapath::FileKey;
 use stripewise_recorder::Op;
 use stripewise_sys::{Errno, OFlags, Result};
 
-use crate::errno::{self, serve};
+use crate::errno::{self, answer, serve};
 use crate::real::interpose;
 use crate::record;
 use crate::subject::{Managed, Subject};
@@ -185,7 +185,7 @@ unsafe fn aio_suspend(
         return unsafe { real(list, count, timeout) };
     }
     let deadline = unsafe { timeout.as_ref() }.map(|timeout| Instant::now() + duration(timeout));
-    serve(|| wait_for(&blocks, deadline, |blocks| blocks.iter().any(|it| !it.is_running())).map(|()| 0))
+    answer(|| wait_for(&blocks, deadline, |blocks| blocks.iter().any(|it| !it.is_running())).map(|()| 0))
 }
 
 /// Waits for our own requests, and looks at glibc's from time to time.

@@ -118,7 +118,7 @@ unsafe extern "C" fn io_queue_release(context: *mut c_void) -> c_int {
 
 fn negative(body: impl FnOnce() -> Result<c_int>) -> c_int {
     let before = errno::get();
-    let result = errno::guarded(body).unwrap_or_else(|error| -error.raw_os_error());
+    let result = errno::caught(body).unwrap_or_else(|error| -error.raw_os_error());
     errno::set(before);
     result
 }

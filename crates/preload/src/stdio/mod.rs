@@ -14,7 +14,7 @@ use libc::FILE;
 use stripewise_datapath::notice;
 use stripewise_sys::{Errno, OFlags, Result};
 
-use crate::errno::{self, serve};
+use crate::errno::{self, answer, serve};
 use crate::open::{self, open_any};
 use crate::paths::FdPath;
 use crate::real::interpose;
@@ -99,7 +99,7 @@ unsafe fn fopen(real: FopenFn, path: *const c_char, mode: *const c_char) -> *mut
 }
 
 fn kernel_open(path: *const c_char, flags: c_int) -> c_int {
-    serve(|| kernel::open(path, flags, MODE))
+    answer(|| kernel::open(path, flags, MODE))
 }
 
 unsafe fn fdopen(real: FdopenFn, fd: c_int, mode: *const c_char) -> *mut FILE {
