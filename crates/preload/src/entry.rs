@@ -12,8 +12,8 @@ use stripewise_recorder::FileId;
 use stripewise_sys::{Errno, Result};
 
 use crate::chunks::Chunks;
+use crate::inside::Inside;
 use crate::process;
-use crate::signals::HeldBack;
 
 /// The offset is not known: ask the kernel.
 pub const UNKNOWN_OFFSET: u64 = u64::MAX;
@@ -186,7 +186,7 @@ impl Drop for EntryRef {
         }
         let file = self.0.file.swap(ptr::null_mut(), Ordering::Relaxed);
         if !file.is_null() {
-            let _signals = HeldBack::new();
+            let _inside = Inside::new();
             // SAFETY: from `Arc::into_raw`, and nobody can reach it any more.
             drop(unsafe { Arc::from_raw(file) });
         }

@@ -3,10 +3,9 @@
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use stripewise_datapath::notice;
 use stripewise_sys::{Errno, Result};
 
-use crate::signals::HeldBack;
+use crate::inside::Inside;
 
 /// The calling thread's errno.
 pub fn get() -> c_int {
@@ -51,7 +50,7 @@ impl Failure for *mut libc::FILE {
 /// Runs one of our own versions of a call while signals wait: an error becomes errno and [`Failure::FAILED`], a panic becomes
 /// EIO (said once), and a success leaves errno alone.
 pub fn serve<T: Failure>(body: impl FnOnce() -> Result<T>) -> T {
-    let _signals = HeldBack::new();
+    let _inside = Inside::new();
     answer(body)
 }
 
@@ -78,17 +77,14 @@ pub fn serve_code(body: impl FnOnce() -> Result<()>) -> c_int {
     code
 }
 
-/// Runs `body` while signals wait; a panic in it becomes EIO, said once.
+/// Runs `body` while signals wait; a panic in it becomes EIO (the hook says it).
 pub fn guarded<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
-    let _signals = HeldBack::new();
+    let _inside = Inside::new();
     caught(body)
 }
 
-/// Runs `body`; a panic in it becomes EIO, said once.
+/// Runs `body`; a panic in it becomes EIO (the hook says it).
 pub fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     // The state that a panic may leave behind is that of one call on one file, behind locks that poison nothing.
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
-        notice::say("a defect in the library made a call fail with EIO");
-        Err(Errno::IO)
-    })
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Errno::IO))
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
-use crate::{filter, state, stdio};
+use crate::{filter, inside, state, stdio};
 
 /// A page that the kernel wipes in a forked child, and that a vforked child shares.
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
@@ -89,12 +89,15 @@ fn own_pid() -> u32 {
 
 /// Called by the dynamic loader, before or after the first call of ours: nothing depends on it.
 extern "C" fn loaded() {
-    extern "C" fn forked() {
+    extern "C" fn parent() {
         FORKS.fetch_add(1, Ordering::Relaxed);
+        inside::after_fork_in_parent();
     }
     let _ = page();
-    // SAFETY: a function that may run at any time.
-    unsafe { libc::pthread_atfork(None, Some(forked), None) };
+    // SAFETY: functions that may run at any time.
+    unsafe {
+        libc::pthread_atfork(Some(inside::before_fork), Some(parent), Some(inside::after_fork_in_child));
+    }
     stdio::at_start();
     if state::denies_io_uring() {
         filter::deny_io_uring();

@@ -116,7 +116,9 @@ fn engine() -> Engine {
 
 fn make_runtime() -> Arc<Runtime> {
     // The default hook would print a backtrace into the application's stderr.
-    std::panic::set_hook(Box::new(|_| {}));
+    std::panic::set_hook(Box::new(|panic| {
+        notice::say(&format!("a defect in the library makes a call fail with EIO: {panic}").replace('\n', " "));
+    }));
     // It is new to nobody in this process.
     process::is_new_process();
     let sys: SysRef = Arc::new(Real);

@@ -13,7 +13,7 @@ use rustix::thread::futex;
 use stripewise_datapath::FileKey;
 use stripewise_sys::{Errno, Result, Timespec};
 
-use crate::signals::HeldBack;
+use crate::inside::Inside;
 use crate::{errno, process};
 
 /// As many requests of a process run at once.
@@ -87,7 +87,7 @@ impl Pool {
 /// # Errors
 /// EAGAIN: no thread can be started.
 pub fn submit(task: Task) -> Result<()> {
-    let _signals = HeldBack::new();
+    let _inside = Inside::new();
     let pool = Pool::of_process();
     let mut state = pool.lock();
     if state.idle <= state.waiting.len() && state.threads < THREADS_MAX {
@@ -163,7 +163,7 @@ impl State {
 /// Whether the request waits or runs.
 pub fn is_under_way(id: usize) -> bool {
     // aio_suspend may be called in a signal handler.
-    let _signals = HeldBack::new();
+    let _inside = Inside::new();
     let state = Pool::of_process().lock();
     state.running.iter().any(|running| running.2 == id) || state.waiting.iter().any(|(_, task)| task.id == id)
 }
@@ -171,7 +171,7 @@ pub fn is_under_way(id: usize) -> bool {
 /// Takes out those that `which` likes (by id and descriptor) and that wait, and cancels them. Returns how many, and
 /// whether one that it likes runs.
 pub fn cancel(which: impl Fn(usize, i32) -> bool) -> (usize, bool) {
-    let _signals = HeldBack::new();
+    let _inside = Inside::new();
     let mut state = Pool::of_process().lock();
     let mut taken = Vec::new();
     let mut at = 0;

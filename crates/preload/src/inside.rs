@@ -1,0 +1,162 @@
+//! What waits while a call on a managed file runs.
+//!
+//! **Signals**, as they do while the kernel reads or writes a plain file: a handler never interrupts the data path in the
+//! middle of a lock, and may itself read and write managed files.
+//!
+//! **fork** of another thread: the kernel copies the descriptors and the memory one after the other while other threads go on, so
+//! a child might know private descriptors that it does not have, and locks that nobody will ever release.
+
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use libc::sigset_t;
+use rustix::thread::futex;
+
+/// Signals that a defect raises in the thread that has it: to hold them back would end the process without a word.
+const OF_DEFECTS: [i32; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT];
+
+/// How many threads are inside; and whether one forks.
+static GATE: AtomicU32 = AtomicU32::new(0);
+const FORKING: u32 = 1 << 31;
+
+thread_local! {
+    /// Calls within calls of this thread.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A call on a managed file, until it is dropped.
+pub struct Inside {
+    signals: sigset_t,
+}
+
+impl Inside {
+    /// Holds signals and forks back from now on.
+    pub fn new() -> Self {
+        let signals = block_signals();
+        if DEPTH.replace(DEPTH.get() + 1) == 0 {
+            change(|state| (state & FORKING == 0).then_some(state + 1));
+        }
+        Self { signals }
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let depth = DEPTH.get() - 1;
+        DEPTH.set(depth);
+        // The last one out lets a thread fork that waits for it.
+        if depth == 0 && GATE.fetch_sub(1, Ordering::AcqRel) == FORKING | 1 {
+            wake();
+        }
+        // SAFETY: what `new` was given.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.signals, ptr::null_mut()) };
+    }
+}
+
+/// Changes the gate as soon as `to` permits it.
+fn change(to: impl Fn(u32) -> Option<u32>) {
+    let mut state = GATE.load(Ordering::Relaxed);
+    loop {
+        match to(state) {
+            Some(new) => match GATE.compare_exchange_weak(state, new, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => state = now,
+            },
+            None => {
+                let _ = futex::wait(&GATE, futex::Flags::PRIVATE, state, None);
+                state = GATE.load(Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+fn wake() {
+    let _ = futex::wake(&GATE, futex::Flags::PRIVATE, i32::MAX as u32);
+}
+
+fn block_signals() -> sigset_t {
+    let mut set = MaybeUninit::uninit();
+    let mut before = MaybeUninit::uninit();
+    // SAFETY: sets of this function's. The signals that libc needs for itself are never in a full set.
+    unsafe {
+        libc::sigfillset(set.as_mut_ptr());
+        for signal in OF_DEFECTS {
+            libc::sigdelset(set.as_mut_ptr(), signal);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr());
+        before.assume_init()
+    }
+}
+
+/// Before a fork: keeps others from coming in, and waits for those who are.
+pub extern "C" fn before_fork() {
+    change(|state| (state & FORKING == 0).then_some(state | FORKING));
+    change(|state| (state == FORKING).then_some(state));
+}
+
+/// After it, in the parent.
+pub extern "C" fn after_fork_in_parent() {
+    GATE.fetch_and(!FORKING, Ordering::AcqRel);
+    wake();
+}
+
+/// After it, in the child, which has only the thread that forked.
+pub extern "C" fn after_fork_in_child() {
+    GATE.store(0, Ordering::Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_fork_waits_for_calls_and_calls_for_the_fork() {
+        let (entered, left, forked) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let outer = Inside::new();
+                let inner = Inside::new();
+                entered.store(true, Ordering::Release);
+                std::thread::sleep(Duration::from_millis(30));
+                drop(inner);
+                left.store(true, Ordering::Release);
+                drop(outer);
+            });
+            while !entered.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            before_fork();
+            assert!(left.load(Ordering::Acquire), "forked in the middle of a call");
+            scope.spawn(|| {
+                let _call = Inside::new();
+                assert!(forked.load(Ordering::Acquire), "called in the middle of a fork");
+            });
+            std::thread::sleep(Duration::from_millis(30));
+            forked.store(true, Ordering::Release);
+            after_fork_in_parent();
+        });
+        assert_eq!(GATE.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn signals_wait() {
+        static HANDLED: AtomicBool = AtomicBool::new(false);
+        extern "C" fn handler(_: i32) {
+            HANDLED.store(true, Ordering::Relaxed);
+        }
+        // SAFETY: the handler only stores.
+        unsafe { libc::signal(libc::SIGUSR2, handler as *const () as libc::sighandler_t) };
+        let call = Inside::new();
+        // SAFETY: to this thread.
+        unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGUSR2) };
+        assert!(!HANDLED.load(Ordering::Relaxed));
+        drop(call);
+        assert!(HANDLED.load(Ordering::Relaxed));
+    }
+}
