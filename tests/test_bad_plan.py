@@ -14,7 +14,8 @@ DAMAGES = {
     "stripe 0": (lambda text: text.replace(":64K", ":0", 1), ["0"]),
     "negative stripe": (lambda text: text.replace(":64K", ":-64K", 1), ["-64K"]),
     "stripe no size": (lambda text: text.replace(":64K", ":lots", 1), ["lots"]),
-    "unknown target": (lambda text: text.replace("hdd/0", "tape/0", 1), ["tape/0"]),
+    # Everywhere: the sentence of the reason names servers, too.
+    "unknown target": (lambda text: text.replace("hdd/0", "tape/0"), ["tape/0"]),
     "server out of range": (lambda text: text.replace("hdd/0-3", "hdd/0-9", 1), ["hdd/9"]),
     "unknown key": (lambda text: text.replace("reason =", "raison =", 1), ["raison"]),
     "relative pattern": (lambda text: text.replace('pattern = "/', 'pattern = "', 1), ["pattern"]),
