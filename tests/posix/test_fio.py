@@ -12,7 +12,7 @@ SIZE = "64m" if LONG else "8m"
 def fio(engine, file, *more):
     return [
         "fio", "--name=job", f"--filename={file}", f"--ioengine={engine}", f"--size={SIZE}", "--iodepth=16",
-        "--verify=crc32c", "--do_verify=1", "--verify_fatal=1", "--randseed=7", "--thread=0", *more,
+        "--verify=crc32c", "--do_verify=1", "--verify_state_save=0", "--verify_fatal=1", "--randseed=7", "--thread=0", *more,
     ]  # fmt: skip
 
 
