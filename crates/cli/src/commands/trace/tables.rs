@@ -172,18 +172,3 @@ fn human(bytes: u64) -> String {
         format!("{value:.1} {}", UNITS[unit])
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::human;
-
-    #[test]
-    fn bytes_for_people() {
-        assert_eq!(human(0), "0 B");
-        assert_eq!(human(1023), "1023 B");
-        assert_eq!(human(512 << 10), "512 KiB");
-        assert_eq!(human((1 << 20) + (1 << 19)), "1.5 MiB");
-        assert_eq!(human(u64::MAX), "16.0 EiB");
-        assert_eq!(human(1 << 63), "8 EiB");
-    }
-}
