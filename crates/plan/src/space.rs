@@ -6,8 +6,9 @@ use crate::error::PlanError;
 use crate::problem::Problem;
 
 /// Makes layouts fit: where a target would hold more than the set's share of its space, the files go on, from the byte
-/// where the first target is full, on the targets that are not. `rest(targets, index)` gives the layout of that second
-/// part for the layout with this index. Returns the layouts and, where they changed, the targets of the second part.
+/// where the first target is full, on the targets that are not; where the second part is too much for some of those, on the
+/// others of them. `rest(targets, index)` gives the layout of that second part for the layout with this index. Returns the
+/// layouts and, where they changed, the targets of the second part.
 ///
 /// `None` where even that does not fit.
 pub fn fit(
@@ -21,23 +22,31 @@ pub fn fit(
     if full.is_empty() {
         return Some((layouts, Vec::new()));
     }
-    let others: Vec<u32> =
-        (0..problem.servers.count() as u32).filter(|target| !full.contains(target)).collect();
-    if others.is_empty() {
-        return None;
-    }
     let boundary = use_of.largest_boundary_of(&layouts, &full);
-    let second = |(index, first): (usize, &Layout)| {
-        let cycle = first.regions().first()?.cycle.iter().map(|s| s.width).fold(0u64, u64::saturating_add);
-        let rest = rest(&others, index)?;
-        let pairs = |layout: &Layout| -> Vec<(u32, u64)> {
-            layout.regions()[0].cycle.iter().map(|s| (s.target, s.width)).collect()
-        };
-        let boundary = if first.regions()[0].cycle.len() > 1 { boundary / cycle * cycle } else { boundary };
-        constructors::two_part(&pairs(first), boundary, &pairs(&rest)).ok()
+    let pairs = |layout: &Layout| -> Vec<(u32, u64)> {
+        layout.regions()[0].cycle.iter().map(|s| (s.target, s.width)).collect()
     };
-    let layouts: Vec<Layout> = layouts.iter().enumerate().map(second).collect::<Option<_>>()?;
-    use_of.overfull(&layouts, u64::MAX).is_empty().then_some((layouts, others))
+    let second = |others: &[u32], index: usize, first: &Layout| {
+        let cycle = first.regions().first()?.cycle.iter().map(|s| s.width).fold(0u64, u64::saturating_add);
+        let boundary = if first.regions()[0].cycle.len() > 1 { boundary / cycle * cycle } else { boundary };
+        constructors::two_part(&pairs(first), boundary, &pairs(&rest(others, index)?)).ok()
+    };
+    let mut others: Vec<u32> =
+        (0..problem.servers.count() as u32).filter(|target| !full.contains(target)).collect();
+    while !others.is_empty() {
+        let two_parts = layouts.iter().enumerate().map(|(index, first)| second(&others, index, first));
+        let two_parts: Vec<Layout> = two_parts.collect::<Option<_>>()?;
+        let over = use_of.overfull(&two_parts, u64::MAX);
+        if over.is_empty() {
+            return Some((two_parts, others));
+        }
+        let before = others.len();
+        others.retain(|target| !over.contains(target));
+        if others.len() == before {
+            return None;
+        }
+    }
+    None
 }
 
 /// A file in two parts, as DEF, PA and PSA lay it out: `first` until one of the targets `bounding` is full, then `second`.

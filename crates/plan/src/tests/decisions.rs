@@ -62,6 +62,21 @@ fn what_does_not_fit_goes_on_elsewhere() {
 }
 
 #[test]
+fn every_group_count_is_offered_however_small_the_fast_tier() {
+    let workload = ior(Pattern::Random, Op::Read, 16, 512 * K, 32);
+    for ssd in ["4M", "16M", "24M", "32M", "40M", "48M", "1G"] {
+        let cluster = cluster((4, 1.2e-3, 3.2e-8), (4, 2e-4, 9.5e-9), ("1T", ssd), (0.0, 0.0));
+        let decision = decide(&workload, &cluster, &Options::default());
+        let over_all = decision.candidates.iter().map(|judged| judged.candidate.name.as_str());
+        let over_all: Vec<&str> = over_all.filter(|name| !name.contains(" on ")).collect();
+        for name in ["1-DH", "2-D g=2", "2-D g=3", "2-D g=4", "2-D g=5", "2-D g=6", "2-D g=7", "1-DV"] {
+            let offered = |found: &&str| found.split(", then").next() == Some(name);
+            assert!(over_all.iter().any(offered), "{name} with {ssd} on each SSD: {over_all:?}");
+        }
+    }
+}
+
+#[test]
 fn the_objective_decides() {
     let workload = ior(Pattern::Random, Op::Read, 16, 1024 * K, 64);
     let by = |objective| decide(&workload, &mixed(), &Options { objective, ..Options::default() });
