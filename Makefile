@@ -32,14 +32,17 @@ demo: build
 build-test:
 	cargo build --workspace --profile test
 
-test: workloads build-test
-	cargo test --workspace --no-fail-fast
-	$(PYTEST) -q tests
+# All tests run, even if some fail; the exit status tells.
+ALL_TESTS = status=0; \
+	cargo test --workspace --no-fail-fast || status=1; \
+	$(PYTEST) -q --durations=10 tests || status=1; \
+	exit $$status
 
-test-long: workloads
-	cargo build --workspace --profile test
-	STRIPEWISE_LONG=1 cargo test --workspace --no-fail-fast
-	STRIPEWISE_LONG=1 $(PYTEST) -q tests
+test: workloads build-test
+	@$(ALL_TESTS)
+
+test-long: workloads build-test
+	@export STRIPEWISE_LONG=1; $(ALL_TESTS)
 
 lint:
 	cargo fmt --all --check
