@@ -11,6 +11,7 @@ use stripewise_sys::fd::is_private;
 use stripewise_sys::{Errno, OFlags, Result, Stat};
 
 use crate::entry::{Description, EntryRef};
+use crate::inside::Inside;
 use crate::paths::Absolute;
 use crate::table::{self, Known};
 use crate::{errno, process, record, sniff, state};
@@ -111,6 +112,7 @@ fn say_if_not_placed(fd: c_int) {
     if !state::has_plan() {
         return;
     }
+    let _inside = Inside::new();
     let (Ok(runtime), Ok(path)) = (state::runtime(), Absolute::of(fd)) else { return };
     let path = path.as_path();
     if runtime.layout_for(path).is_some() {

@@ -13,7 +13,7 @@ use stripewise_datapath::manifest::{MAGIC, TEXT_BYTES_MAX, TEXT_BYTES_MIN};
 use stripewise_sys::{Result, Stat, raw};
 
 use crate::paths::FdPath;
-use crate::{closing, seen, state};
+use crate::{closing, errno, seen, state};
 
 /// Set by the first record lock of the process.
 static LOCKS: AtomicBool = AtomicBool::new(false);
@@ -71,7 +71,8 @@ fn is_of_the_system(path: &CStr) -> bool {
 }
 
 fn is_known(stat: &Stat) -> bool {
-    state::runtime_if_used().is_some_and(|runtime| runtime.find(FileKey::of(stat)).is_some())
+    let Some(runtime) = state::runtime_if_used() else { return false };
+    errno::guarded(|| Ok(runtime.find(FileKey::of(stat)).is_some())).unwrap_or(false)
 }
 
 /// Looks into the file of this name; `new` is a descriptor of it that was just opened, if there is one.

@@ -110,12 +110,12 @@ unsafe fn named(dir: c_int, path: *const c_char, flags: c_int, out: *mut Stat, r
 }
 
 fn correct_named(dir: c_int, name: &CStr, flags: c_int, stat: &mut stripewise_sys::Stat) -> bool {
+    let follow = follows(flags);
+    if !sniff::likely_name(dir, name, follow, stat) {
+        return false;
+    }
     let before = errno::get();
     let corrected = errno::guarded(|| {
-        let follow = follows(flags);
-        if !sniff::likely_name(dir, name, follow, stat) {
-            return Ok(false);
-        }
         Ok(state::runtime()?.correct_stat(borrow_dir(&dir), to_path(name.to_bytes()), follow, stat))
     });
     errno::set(before);

@@ -12,6 +12,7 @@ use stripewise_recorder::{Recorder, Settings};
 use stripewise_sys::{Errno, Mode, OFlags, Real, Result, SysRef};
 use stripewise_target::Engine;
 
+use crate::inside::Inside;
 use crate::process;
 
 /// The plan file; without it no file becomes managed, but those that are stay so.
@@ -62,6 +63,7 @@ static RECORDER: Lazily<Option<Recorder>> = Lazily::new();
 pub fn runtime() -> Result<&'static Runtime> {
     let runtime = RUNTIME.get(make_runtime).ok_or(Errno::BUSY)?;
     if process::is_new_process() {
+        let _inside = Inside::new();
         runtime.after_fork_child();
     }
     Ok(runtime)
