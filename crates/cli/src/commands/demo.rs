@@ -76,7 +76,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn all_experiments(work: &Workspace, quick: bool) -> anyhow::Result<Results> {
     let date = machine::utc_now();
-    servers::calibrate(work)?;
+    servers::calibrate(work, quick)?;
     let mut workloads = Vec::new();
     for experiment in Experiment::all(quick) {
         let rows = experiment.run(work).with_context(|| format!("experiment '{}'", experiment.name()))?;
