@@ -3,7 +3,6 @@
 use std::ffi::c_int;
 
 use libc::off_t;
-use rustix::fs::{SeekFrom, seek};
 use stripewise_datapath::Whence;
 use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Result};
@@ -29,7 +28,11 @@ unsafe fn lseek(real: LseekFn, fd: c_int, offset: off_t, whence: c_int) -> off_t
             (entry, result)
         }
         Subject::Managed(managed) => {
-            let result = serve(|| reposition(&managed, offset, whence).map(|at| at as off_t));
+            let result = match whence {
+                // The kernel's business alone.
+                libc::SEEK_SET | libc::SEEK_CUR => unsafe { real(fd, offset, whence) },
+                _ => serve(|| reposition(&managed, offset, whence).map(|at| at as off_t)),
+            };
             (managed.entry().clone(), result)
         }
     };
@@ -41,16 +44,11 @@ unsafe fn lseek(real: LseekFn, fd: c_int, offset: off_t, whence: c_int) -> off_t
     result
 }
 
-/// Moves the descriptor's offset, which the kernel keeps; only what depends on the size or on the data is ours.
-///
-/// # Errors
-/// As lseek(2).
-pub fn reposition(managed: &Managed, offset: off_t, whence: c_int) -> Result<u64> {
+/// Moves the descriptor's offset, which the kernel keeps, to a place that depends on the size or on the data.
+fn reposition(managed: &Managed, offset: off_t, whence: c_int) -> Result<u64> {
     managed.flags()?;
     let file = managed.file()?;
     match whence {
-        libc::SEEK_SET => seek(managed.fd(), SeekFrom::Start(u64::try_from(offset).map_err(|_| Errno::INVAL)?)),
-        libc::SEEK_CUR => seek(managed.fd(), SeekFrom::Current(offset)),
         libc::SEEK_END => {
             let target = (file.size()? as i64).checked_add(offset).ok_or(Errno::INVAL)?;
             managed.set_offset(u64::try_from(target).map_err(|_| Errno::INVAL)?)
