@@ -134,7 +134,7 @@ impl EntryRef {
         }
     }
 
-    /// Whether this is the last reference but those of running calls cannot come any more: a hint.
+    /// Whether nobody else refers to it: no other descriptor, no running call.
     pub fn is_last(&self) -> bool {
         self.references.load(Ordering::Relaxed) == 1
     }

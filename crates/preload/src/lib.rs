@@ -5,9 +5,8 @@
 //! around the real call ([`record`]). What a descriptor is, the table says ([`table`]).
 //!
 //! Everything here may run before constructors and after destructors, in signal handlers, in forked and vforked
-//! children; what is not ours allocates nothing and takes no lock.
-
-#![cfg_attr(test, allow(unused))]
+//! children; what is not ours allocates nothing and takes no lock. While a call on a managed file runs, signals and forks
+//! wait ([`inside`]).
 
 mod adopt;
 mod aio;

@@ -11,7 +11,7 @@ use stripewise_recorder::{Event, Flags, Op, Ticks};
 use stripewise_sys::{Dir, Errno, Mode, OFlags, Result, Stat};
 
 use crate::entry::EntryRef;
-use crate::errno::{answer, serve};
+use crate::errno::{answer, guarded, serve};
 use crate::kernel;
 use crate::paths::to_path;
 use crate::real::interpose;
@@ -193,7 +193,8 @@ fn settle(fd: c_int, flags: c_int) -> Result<Option<EntryRef>> {
 fn record_open(entry: &EntryRef, start: Ticks, empties: bool) {
     let Some((recorder, file)) = record::wanted(entry) else { return };
     let flags = if entry.appends() { Flags::APPEND } else { Flags::NONE };
-    let size = entry.file().ok().flatten().and_then(|file| file.size().ok()).unwrap_or(entry.opened_size());
+    let logical = || entry.file()?.map(|file| file.size()).transpose();
+    let size = guarded(logical).ok().flatten().unwrap_or(entry.opened_size());
     let event = Event { file, op: Op::Open, flags, offset: 0, size, start, end: recorder.now(), result: 0 };
     recorder.record(&event);
     if empties {

@@ -183,6 +183,6 @@ mod tests {
                 }
             }
         });
-        fds.map(forget);
+        fds.into_iter().for_each(|fd| drop(forget(fd)));
     }
 }
