@@ -15,6 +15,11 @@ def replaced(old, new, count=1):
     return damage
 
 
+def emulated_without_class(text):
+    """A damage: servers that are to be emulated, with the parameters of nothing. (Real ones calibration would measure.)"""
+    return replaced("emulate = false", "emulate = true")(replaced('class = "hdd"', 'class = "tape"')(text))
+
+
 DAMAGES = {
     "not TOML": (lambda text: text + "\n[[[", []),
     "empty": (lambda text: "", ["tier"]),
@@ -32,7 +37,7 @@ DAMAGES = {
     "unknown key": (replaced("emulate =", "emulated ="), ["emulated"]),
     "unknown driver": (replaced('"dirs"', '"nfs"'), ["driver", "nfs"]),
     "driver not built": (replaced('"dirs"', '"lustre"'), ["driver", "lustre"]),
-    "unknown class": (replaced('class = "hdd"', 'class = "tape"'), ["tape"]),
+    "unknown class": (emulated_without_class, ["tape"]),
     "tier named twice": (replaced('name = "ssd"', 'name = "hdd"'), ["hdd"]),
     "server named twice": (replaced("hdd1", "hdd0"), ["servers", "already"]),
     "missing access kind": (replaced("read.random", "read.sideways"), ["sideways"]),
