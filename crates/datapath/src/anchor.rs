@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::sync::Arc;
 
 use stripewise_sys::{FileType, Stat, SysRef};
 
@@ -17,7 +18,7 @@ const BLOCKS_MAX: i64 = (TEXT_BYTES_MAX / 512 * 2) as i64;
 /// A manifest as it stands in an anchor (or in `ID.manifest`).
 #[derive(Clone, Debug)]
 pub(crate) struct Anchored {
-    pub manifest: Manifest,
+    pub manifest: Arc<Manifest>,
     /// Bytes of the text: the anchor is never shorter.
     pub text_bytes: u64,
     /// Offset of the `pending_truncate` value.
@@ -62,19 +63,45 @@ pub(crate) fn read(
     fd: BorrowedFd<'_>,
     path: &Path,
 ) -> std::result::Result<Option<Anchored>, Trouble> {
-    if !begins_as_one(sys, fd).map_err(Trouble::io(path, "read the manifest"))? {
-        return Ok(None);
-    }
+    let Some(head) = head(sys, fd, path)? else { return Ok(None) };
+    parse(sys, fd, &head, path).map(Some)
+}
+
+/// The first [`HEAD_BYTES`] of an open file; `None`: the file is none of ours.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn head(
+    sys: &SysRef,
+    fd: BorrowedFd<'_>,
+    path: &Path,
+) -> std::result::Result<Option<Vec<u8>>, Trouble> {
+    let head = sys.read_start(fd, HEAD_BYTES).map_err(Trouble::io(path, "read the manifest"))?;
+    Ok(head.starts_with(MAGIC).then_some(head))
+}
+
+/// What the manifest says that begins with `head`.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn parse(
+    sys: &SysRef,
+    fd: BorrowedFd<'_>,
+    head: &[u8],
+    path: &Path,
+) -> std::result::Result<Anchored, Trouble> {
     let name = path.to_string_lossy();
-    let read = |bytes| sys.read_start(fd, bytes).map_err(Trouble::io(path, "read the manifest"));
-    let mut text = read(HEAD_BYTES)?;
-    let length = Manifest::text_length(&text, &name)?;
-    if length > text.len() {
-        text = read(length)?;
-    }
-    let manifest = Manifest::parse(&text, &name)?;
-    let pending_at = Manifest::pending_offset(&text).unwrap_or_default() as u64;
-    Ok(Some(Anchored { manifest, text_bytes: length as u64, pending_at }))
+    let length = Manifest::text_length(head, &name)?;
+    let whole;
+    let text = if length > head.len() {
+        whole = sys.read_start(fd, length).map_err(Trouble::io(path, "read the manifest"))?;
+        &whole
+    } else {
+        head
+    };
+    let manifest = Arc::new(Manifest::parse(text, &name)?);
+    let pending_at = Manifest::pending_offset(text).unwrap_or_default() as u64;
+    Ok(Anchored { manifest, text_bytes: length as u64, pending_at })
 }
 
 /// Whether an open file begins as anchors do.

@@ -13,6 +13,7 @@ use stripewise_datapath::manifest::{MAGIC, TEXT_BYTES_MAX, TEXT_BYTES_MIN};
 use stripewise_sys::{Result, Stat, raw};
 
 use crate::paths::FdPath;
+use crate::seen::Found;
 use crate::{closing, errno, seen, state};
 
 /// Set by the first record lock of the process.
@@ -29,7 +30,7 @@ pub fn locks_are_used() {
 /// Whether a file with these attributes can be an anchor at all, and was not found to be none.
 pub fn possible(stat: &Stat) -> bool {
     let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    regular && stat.st_size >= TEXT_BYTES_MIN as i64 && !seen::is_plain(stat)
+    regular && stat.st_size >= TEXT_BYTES_MIN as i64 && !seen::is(stat, Found::Plain)
 }
 
 /// Whether the open file is an anchor; `flags` are its status flags, where they are known. Nothing about the descriptor
@@ -58,9 +59,12 @@ pub fn name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> bool {
 
 /// As [`name`] for calls that only ask and are frequent: files with more blocks than a manifest are not looked into. An
 /// anchor on a file system that counts holes as blocks is missed; its own size is the right one after every
-/// sync and close.
+/// sync and close. One that was found to be an anchor before is not looked into again: the data path does that, and takes its own
+/// view.
 pub fn likely_name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> bool {
-    stat.st_blocks <= BLOCKS_MAX && !is_of_the_system(path) && name(dir, path, follow, stat)
+    stat.st_blocks <= BLOCKS_MAX
+        && !is_of_the_system(path)
+        && (seen::is(stat, Found::Anchor) || name(dir, path, follow, stat))
 }
 
 /// Programs ask for thousands of files below these while they start; no plan puts files there.
@@ -142,8 +146,6 @@ fn starts_like_anchor(fd: BorrowedFd<'_>, stat: &Stat, flags: OFlags) -> bool {
     // SAFETY: a buffer of our own.
     let Ok(done) = (unsafe { raw::pread(fd, page.as_mut_ptr(), len, 0) }) else { return false };
     let is_anchor = done >= MAGIC.len() && page.starts_with(MAGIC);
-    if !is_anchor {
-        seen::note_plain(stat);
-    }
+    seen::note(stat, if is_anchor { Found::Anchor } else { Found::Plain });
     is_anchor
 }

@@ -170,6 +170,14 @@ impl ComponentSet {
         (0..self.len()).map(|index| self.named(index, "fstat", self.sys.stat(self.fd(index)?))).collect()
     }
 
+    /// stat of all components of a file by their names; none is opened.
+    ///
+    /// # Errors
+    /// [`TargetError::Io`], with ELOOP for a component that is no regular file.
+    pub fn stats_by_name(sys: &SysRef, targets: &[Arc<Target>], id: FileId) -> Result<Vec<Stat>, TargetError> {
+        (0..).zip(targets).map(|(index, target)| paths::stat(sys, target, id, Name::Component(index))).collect()
+    }
+
     /// Cuts (or lengthens, under the caller's lock) component `index` to exactly `size` bytes.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use stripewise_sys::{Errno, Fd, Kind, Mode, OFlags, Result as SysResult, Sys, SysRef};
+use stripewise_sys::{Errno, Fd, FileType, Kind, Mode, OFlags, Result as SysResult, Stat, Sys, SysRef};
 
 use crate::{FileId, Target, TargetError};
 
@@ -75,6 +75,14 @@ pub fn open(sys: &SysRef, target: &Target, id: FileId, name: Name, flags: OFlags
     let path = relative(id, name);
     sys.open(Some(target.dir()), &path, flags | OFlags::NOFOLLOW, Mode::empty())
         .map_err(|errno| failure(target, id, name, "open", errno))
+}
+
+/// What the kernel says of a regular file.
+pub fn stat(sys: &SysRef, target: &Target, id: FileId, name: Name) -> Result<Stat, TargetError> {
+    let stat = sys.stat_at(Some(target.dir()), &relative(id, name), false);
+    let regular = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    let stat = stat.and_then(|stat| if regular(&stat) { Ok(stat) } else { Err(Errno::LOOP) });
+    stat.map_err(|errno| failure(target, id, name, "stat", errno))
 }
 
 /// Removes a name; one that is gone is fine.

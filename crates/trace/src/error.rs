@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The operating system said no.
-    #[error("{path}: {source}", path = .path.display())]
+    #[error("{path}: {reason}", path = .path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
-        source: std::io::Error,
+        /// Why. Part of the message, and so no `source`, which would be printed once more.
+        reason: std::io::Error,
     },
     /// The content is not what it should be.
     #[error("{path}: {what}", path = .path.display())]
@@ -32,8 +32,8 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    pub(crate) fn io(path: &Path, source: std::io::Error) -> TraceError {
-        TraceError::Io { path: path.to_path_buf(), source }
+    pub(crate) fn io(path: &Path, reason: std::io::Error) -> TraceError {
+        TraceError::Io { path: path.to_path_buf(), reason }
     }
 
     pub(crate) fn damaged(path: &Path, what: impl Into<String>) -> TraceError {

@@ -14,8 +14,8 @@ use crate::managed::{self, CopyProgress};
 /// it replaces. Holes stay holes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  stripewise cp out.dat /home/me/out.dat                  a managed file to a plain one
-  stripewise cp --layout plan.toml in.dat /scratch/in.dat  a copy as the plan lays out /scratch/in.dat")]
+  stripewise cp out.dat copy.dat                                  a managed file to a plain one
+  stripewise cp --layout plan.toml copy.dat /scratch/run8/out.dat   a copy as the plan lays out files of that name")]
 pub struct Args {
     /// The file to copy
     #[arg(value_name = "SRC")]

@@ -19,8 +19,9 @@ use find::{Candidate, State};
 /// Prepares a plan's targets and moves existing files into its layouts
 ///
 /// Every byte is copied and checked before the file at the path is replaced, in one step. Can be killed, and goes on where it
-/// was when run again. Files that are in the planned layout already are left alone. No program may write to the files
-/// meanwhile. Mode, owner and times stay; extended attributes and access lists do not come along.
+/// was when run again. Files that are in the planned layout already are left alone, and so are executable ones that are not
+/// named: from a managed file the kernel cannot run a program. No program may write to the files meanwhile. Mode, owner and
+/// times stay; extended attributes and access lists do not come along.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise place plan.toml --dry-run        what would be moved, and how much

@@ -19,9 +19,9 @@ use crate::{files, trace_launch};
 const EXAMPLES: &str = "\
 Examples:
   stripewise run -p plan.toml -- python3 train.py
-  stripewise run -p plan.toml -- mpirun -n 16 ./app input     on one machine
-  eval $(stripewise run -p plan.toml --print-env); srun ./app  the variables instead, for a launcher
-  stripewise trace -o t -- stripewise run -p plan.toml -- CMD  and record it
+  stripewise run -p plan.toml -- mpirun -n 16 ./app input           on one machine
+  (eval \"$(stripewise run -p plan.toml --print-env)\"; srun ./app)   the variables instead, for a launcher
+  stripewise trace -o t -- stripewise run -p plan.toml -- ./app     and record it
 
 With Open MPI on several machines, pass the environment on: mpirun -x LD_PRELOAD -x STRIPEWISE_PLAN ...
 New files whose path matches a rule of the plan get its layout; those that exist stay as they are until `stripewise place`

@@ -1,5 +1,6 @@
 //! What stat says, and chmod, chown, utimens.
 
+use stripewise_layout::Layout;
 use stripewise_sys::{Kind, SeekFrom, Stat, Timespec};
 
 use super::LogicalFile;
@@ -24,6 +25,30 @@ pub struct Attributes {
     pub accessed: Timespec,
 }
 
+impl Attributes {
+    /// Of what the kernel says of the anchor and of the components.
+    pub(crate) fn of(anchor: &Stat, components: &[Stat], layout: &Layout) -> Self {
+        let sizes: Vec<u64> = components.iter().map(|stat| stat.st_size as u64).collect();
+        let latest = |time: fn(&Stat) -> Timespec| components.iter().map(time).fold(time(anchor), later);
+        Self {
+            size_bytes: layout.file_size(&sizes),
+            blocks: components.iter().map(|stat| stat.st_blocks as u64).sum(),
+            modified: latest(modified),
+            changed: latest(changed),
+            accessed: latest(accessed),
+        }
+    }
+
+    /// Into what the kernel said of the anchor.
+    pub(crate) fn put_into(&self, stat: &mut Stat) {
+        stat.st_size = self.size_bytes as i64;
+        stat.st_blocks = self.blocks as i64;
+        (stat.st_mtime, stat.st_mtime_nsec) = (self.modified.tv_sec, self.modified.tv_nsec as _);
+        (stat.st_ctime, stat.st_ctime_nsec) = (self.changed.tv_sec, self.changed.tv_nsec as _);
+        (stat.st_atime, stat.st_atime_nsec) = (self.accessed.tv_sec, self.accessed.tv_nsec as _);
+    }
+}
+
 /// What lseek(2) looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whence {
@@ -41,18 +66,10 @@ impl LogicalFile {
     pub fn attributes(&self) -> Result<Attributes> {
         let anchor = self.sys().stat(self.anchor())?;
         let stats = self.components().stats().map_err(|error| trouble::told(&error))?;
-        let sizes: Vec<u64> = stats.iter().map(|stat| stat.st_size as u64).collect();
-        let size_bytes = match self.interrupted_truncate()? {
-            Some(size) => size,
-            None => self.layout().file_size(&sizes),
-        };
-        let latest = |time: fn(&Stat) -> Timespec| stats.iter().map(time).fold(time(&anchor), later);
-        Ok(Attributes {
-            size_bytes,
-            blocks: stats.iter().map(|stat| stat.st_blocks as u64).sum(),
-            modified: latest(modified),
-            changed: latest(changed),
-            accessed: latest(accessed),
+        let attributes = Attributes::of(&anchor, &stats, self.layout());
+        Ok(match self.interrupted_truncate()? {
+            Some(size_bytes) => Attributes { size_bytes, ..attributes },
+            None => attributes,
         })
     }
 
@@ -61,12 +78,7 @@ impl LogicalFile {
     /// # Errors
     /// EIO; `stat` is unchanged then.
     pub fn correct_stat(&self, stat: &mut Stat) -> Result<()> {
-        let attributes = self.attributes()?;
-        stat.st_size = attributes.size_bytes as i64;
-        stat.st_blocks = attributes.blocks as i64;
-        (stat.st_mtime, stat.st_mtime_nsec) = (attributes.modified.tv_sec, attributes.modified.tv_nsec as _);
-        (stat.st_ctime, stat.st_ctime_nsec) = (attributes.changed.tv_sec, attributes.changed.tv_nsec as _);
-        (stat.st_atime, stat.st_atime_nsec) = (attributes.accessed.tv_sec, attributes.accessed.tv_nsec as _);
+        self.attributes()?.put_into(stat);
         Ok(())
     }
 

@@ -156,7 +156,7 @@ impl Runtime {
         let manifest = Manifest { id, pending_truncate: None, path, created, targets, layout };
         let text = manifest.format()?;
         let pending_at = Manifest::pending_offset(text.as_bytes()).unwrap_or_default() as u64;
-        let anchored = Anchored { manifest, text_bytes: text.len() as u64, pending_at };
+        let anchored = Anchored { manifest: Arc::new(manifest), text_bytes: text.len() as u64, pending_at };
         Ok((text, anchored))
     }
 }

@@ -2,9 +2,11 @@
 
 mod build;
 mod create;
+mod known;
 mod names;
 mod open;
 mod paths;
+mod stat;
 mod targets;
 
 use std::collections::HashMap;
@@ -56,6 +58,7 @@ pub struct Runtime {
     plan: Option<Plan>,
     targets: targets::TargetTable,
     files: ForkSafe<HashMap<FileKey, Weak<LogicalFile>>>,
+    manifests: ForkSafe<known::KnownManifests>,
 }
 
 impl Runtime {
@@ -72,7 +75,13 @@ impl Runtime {
         let targets = targets::TargetTable::new(&sys, plan);
         let fan_out = FanOut::new(sys.clone(), engine);
         let shared = Arc::new(Shared { sys, fan_out });
-        Arc::new(Self { shared, plan: plan.cloned(), targets, files: ForkSafe::default() })
+        Arc::new(Self {
+            shared,
+            plan: plan.cloned(),
+            targets,
+            files: ForkSafe::default(),
+            manifests: ForkSafe::default(),
+        })
     }
 
     /// The system underneath.

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use stripewise_sys::{Dir, Fd, Kind, Mode, OFlags, Stat};
+use stripewise_sys::{Dir, Fd, Kind, Mode, OFlags};
 use stripewise_target::ComponentSet;
 
 use super::{Change, FileKey, Runtime, paths};
@@ -19,7 +19,7 @@ const RENAME_NOREPLACE: u32 = 1;
 
 /// A managed file that is about to lose a name.
 struct Victim {
-    manifest: Manifest,
+    manifest: Arc<Manifest>,
     /// Tells afterwards whether it was the last name.
     anchor: Anchor,
 }
@@ -30,32 +30,12 @@ enum Anchor {
 }
 
 impl Runtime {
-    /// What stat(2) should have said: where `stat` (of the file at `path`, `follow` as it was asked for) is that of a
-    /// managed file, sizes, blocks and times are replaced. True then. Errors leave `stat` as it is.
-    ///
-    /// Costs one comparison for files that cannot be an anchor (not regular, or more blocks than a manifest has);
-    /// others are opened and their first bytes read.
-    pub fn correct_stat(&self, dir: Dir<'_>, path: &Path, follow: bool, stat: &mut Stat) -> bool {
-        if let Some(file) = self.find(FileKey::of(stat)) {
-            return file.correct_stat(stat).is_ok();
-        }
-        if !anchor::plausible(stat) && !anchor::dense(stat) {
-            return false;
-        }
-        let file = self.open_for_look(dir, path, follow).ok().flatten();
-        let file = file.and_then(|(anchor, anchored)| {
-            let path = paths::absolute(self.sys(), dir, path).unwrap_or_else(|_| path.to_owned());
-            self.load(FileKey::of(stat), path, anchored, anchor, false).map_err(|trouble| trouble.told()).ok()
-        });
-        file.is_some_and(|file| file.correct_stat(stat).is_ok())
-    }
-
     /// The manifest of the file at `path`; `None` where it is not a managed file, does not exist or may not be read.
     ///
     /// # Errors
     /// EIO, and a line on stderr: it is one, but damaged.
     pub fn manifest_at(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Option<Manifest>> {
-        Ok(self.look(dir, path, follow)?.map(|anchored| anchored.manifest))
+        Ok(self.look(dir, path, follow)?.map(|anchored| Arc::unwrap_or_clone(anchored.manifest)))
     }
 
     /// Opens the managed file at `path`, for reading and if possible for writing; `None` where it is not a managed file.
@@ -84,7 +64,9 @@ impl Runtime {
         if let Some(file) = self.find(FileKey::of(&stat)) {
             return Ok(Some(file));
         }
-        let Some(anchored) = anchor::read(self.sys(), anchor.as_fd(), path)? else { return Ok(None) };
+        let Some(anchored) = self.read_manifest(anchor.as_fd(), FileKey::of(&stat), path)? else {
+            return Ok(None);
+        };
         let absolute = paths::absolute(self.sys(), None, path).unwrap_or_else(|_| path.to_owned());
         let file = self.load(FileKey::of(&stat), absolute, anchored, anchor, writable)?;
         Ok(Some(self.enter(file)))
@@ -184,7 +166,12 @@ impl Runtime {
 
     /// Opens and reads what may be an anchor; `None` where it is none or may not be read. The reading does not count as
     /// an access where that can be had.
-    fn open_for_look(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Option<(Fd, Anchored)>> {
+    pub(super) fn open_for_look(
+        &self,
+        dir: Dir<'_>,
+        path: &Path,
+        follow: bool,
+    ) -> Result<Option<(Fd, Anchored)>> {
         let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         flags.set(OFlags::NOFOLLOW, !follow);
         let open = |flags| self.sys().open(dir, path, flags, Mode::empty());
@@ -193,10 +180,12 @@ impl Runtime {
             opened => opened,
         };
         let Ok(fd) = opened else { return Ok(None) };
-        if !self.sys().stat(fd.as_fd()).is_ok_and(|stat| self.may_be_anchor(&stat, fd.as_fd())) {
+        let Ok(stat) = self.sys().stat(fd.as_fd()) else { return Ok(None) };
+        if !self.may_be_anchor(&stat, fd.as_fd()) {
             return Ok(None);
         }
-        let read = anchor::read(self.sys(), fd.as_fd(), path).map_err(|trouble| trouble.told())?;
+        let read =
+            self.read_manifest(fd.as_fd(), FileKey::of(&stat), path).map_err(|trouble| trouble.told())?;
         Ok(read.map(|anchored| (fd, anchored)))
     }
 
@@ -204,7 +193,7 @@ impl Runtime {
     fn victim(&self, dir: Dir<'_>, path: &Path) -> Option<Victim> {
         let stat = self.sys().stat_at(dir, path, false).ok()?;
         if let Some(file) = self.find(FileKey::of(&stat)) {
-            return Some(Victim { manifest: file.manifest().clone(), anchor: Anchor::Open(file) });
+            return Some(Victim { manifest: file.anchored().manifest.clone(), anchor: Anchor::Open(file) });
         }
         if !anchor::plausible(&stat) && !anchor::dense(&stat) {
             return None;

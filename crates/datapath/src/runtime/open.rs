@@ -151,7 +151,7 @@ impl Runtime {
         };
         let anchored = match found {
             Some(found) => Some(found),
-            None => self.read_anchor(fd, &path)?,
+            None => self.read_anchor(fd, stat, &path)?,
         };
         let Some(anchored) = anchored else { return Ok(None) };
         let reopen = |flags| self.reopen(fd, stat, name, flags).map_err(Trouble::io(&path, "open"));
@@ -201,16 +201,42 @@ impl Runtime {
     }
 
     /// The manifest behind a descriptor that is open for reading; through a new one where it is not.
-    fn read_anchor(&self, fd: BorrowedFd<'_>, path: &Path) -> std::result::Result<Option<Anchored>, Trouble> {
-        match anchor::read(self.sys(), fd, path) {
+    fn read_anchor(
+        &self,
+        fd: BorrowedFd<'_>,
+        stat: &Stat,
+        path: &Path,
+    ) -> std::result::Result<Option<Anchored>, Trouble> {
+        let key = FileKey::of(stat);
+        match self.read_manifest(fd, key, path) {
             Err(Trouble::Io { errno: Errno::BADF | Errno::INVAL, .. }) => {}
             read => return read,
         }
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         match self.sys().open(None, &paths::link_of(fd.as_raw_fd()), flags, Mode::empty()) {
-            Ok(own) => anchor::read(self.sys(), own.as_fd(), path),
+            Ok(own) => self.read_manifest(own.as_fd(), key, path),
             Err(_) => Ok(None),
         }
+    }
+
+    /// The manifest at the start of the open file `key`; `None`: the file is none of ours.
+    ///
+    /// # Errors
+    /// As [`anchor::read`].
+    pub(super) fn read_manifest(
+        &self,
+        fd: BorrowedFd<'_>,
+        key: FileKey,
+        path: &Path,
+    ) -> std::result::Result<Option<Anchored>, Trouble> {
+        let Some(head) = anchor::head(self.sys(), fd, path)? else { return Ok(None) };
+        let known = self.manifests.lock().find(key, &head);
+        if known.is_some() {
+            return Ok(known);
+        }
+        let anchored = anchor::parse(self.sys(), fd, &head, path)?;
+        self.manifests.lock().note(key, &head, &anchored);
+        Ok(Some(anchored))
     }
 
     /// An open file description of our own for the same file: by name if it is still the same, else by way of /proc.

@@ -1,6 +1,7 @@
 //! Which existing files a plan is for.
 
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use stripewise_cluster::Plan;
@@ -43,7 +44,8 @@ pub struct Candidate<'a> {
     pub state: State,
 }
 
-/// The files below `given` (or without any, wherever the plan's patterns lead) that a rule gives a layout.
+/// The files below `given` (or without any, wherever the plan's patterns lead) that a rule gives a layout; plain files that are
+/// executable only if they are given by name.
 ///
 /// # Errors
 /// One of `given` does not exist.
@@ -71,8 +73,21 @@ pub fn find<'a>(runtime: &Runtime, plan: &'a Plan, given: &[PathBuf]) -> anyhow:
     let files = files.chain(listing.plain.iter().map(|path| (path, false)));
     let mut found: Vec<_> =
         files.filter_map(|(path, managed)| candidate(runtime, plan, path, managed)).collect();
+    let named: Vec<_> = given.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    found.retain(|file| named.contains(&file.path) || !leave_program(file));
     found.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(found)
+}
+
+/// Scripts are read by their shell, and so they come into traces and plans; but the kernel cannot run a manifest.
+fn leave_program(file: &Candidate<'_>) -> bool {
+    let executable = |metadata: std::fs::Metadata| metadata.mode() & 0o111 != 0;
+    let leave = file.state == State::Plain && file.path.metadata().is_ok_and(executable);
+    if leave {
+        let path = file.path.display();
+        eprintln!("stripewise: {path} is left out: it is executable; name it if it is data all the same");
+    }
+    leave
 }
 
 fn candidate<'a>(runtime: &Runtime, plan: &'a Plan, path: &Path, anchor: bool) -> Option<Candidate<'a>> {

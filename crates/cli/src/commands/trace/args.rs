@@ -12,8 +12,10 @@ Examples:
   stripewise trace -o t -- mpirun -n 16 ./app input         record a job on this machine
   stripewise trace --only '*.h5' -o t -- python3 train.py   only files whose name ends in .h5
   stripewise trace --summary t                              what the application does
-  stripewise trace --merge /scratch/spool -o t              after a job that was started like this:
-    STRIPEWISE_TRACE_DIR=/scratch/spool LD_PRELOAD=/path/libstripewise_posix.so srun ./app
+A job of a launcher is recorded in a directory that all nodes have, and merged when it has ended:
+  mkdir /scratch/spool
+  STRIPEWISE_TRACE_DIR=/scratch/spool LD_PRELOAD=/path/libstripewise_posix.so srun ./app
+  stripewise trace --merge /scratch/spool -o t
 
 With Open MPI on several machines, pass the environment on: mpirun -x LD_PRELOAD -x STRIPEWISE_TRACE_DIR ...
 Not seen: programs that do not use the C library (static ones, Go), and accesses through mappings of a file.

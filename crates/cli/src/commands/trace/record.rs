@@ -1,5 +1,6 @@
 //! Runs a command with the recorder and merges what its processes leave.
 
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -93,7 +94,13 @@ impl Spool {
                 "spool {dir} is not empty: `stripewise trace --merge {dir} -o TRACE` makes a trace of it, or remove it"
             );
         }
-        std::fs::create_dir_all(&dir).with_context(|| format!("spool {} cannot be made", dir.display()))?;
+        // Not those above it: a directory that is mistyped is not to appear.
+        match std::fs::create_dir(&dir) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(error).with_context(|| format!("spool {} cannot be made", dir.display()));
+            }
+            _ => {}
+        }
         let dir = dir.canonicalize().with_context(|| format!("spool {}", dir.display()))?;
         ensure!(
             dir.as_os_str().as_bytes().len() <= TEXT_BYTES,
