@@ -4,7 +4,7 @@ use std::io::Read;
 use std::os::fd::AsFd;
 use std::process::{Child, Command};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use stripewise_sys::OFlags;
 
@@ -142,6 +142,59 @@ fn a_follower_waits_for_an_append_to_be_whole() {
         write(coming);
         drop(lock);
         assert_eq!(reader.join().unwrap(), bytes);
+    });
+}
+
+/// Whoever asks for the size by name, without having the file open, gets all that was written before, and no more than was
+/// begun.
+#[test]
+fn a_size_by_name_is_never_behind() {
+    let (stage, runtime) = stage_with_files();
+    let (began, written) = (AtomicU64::new(0), AtomicU64::new(0));
+    let path = stage.path("log");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let log = open(&runtime, &path, OFlags::RDWR).unwrap();
+            for number in 1..=2000 {
+                began.store(number * RECORD as u64, Ordering::SeqCst);
+                log.file.append_bytes(&record(1, number as usize)).unwrap();
+                written.store(number * RECORD as u64, Ordering::SeqCst);
+            }
+        });
+        let runtime = stage.runtime();
+        let mut size = 0;
+        while size < 2000 * RECORD as u64 {
+            let least = written.load(Ordering::SeqCst);
+            let mut stat = runtime.sys().stat_at(None, &path, true).unwrap();
+            assert!(runtime.correct_stat(None, &path, true, &mut stat));
+            size = stat.st_size as u64;
+            assert!((least..=began.load(Ordering::SeqCst)).contains(&size), "{size}");
+        }
+    });
+}
+
+/// A file whose name another takes again and again, as programs save their work: it has the size of one or of the other.
+#[test]
+fn a_size_by_name_is_of_one_file_or_of_the_one_that_replaced_it() {
+    let (stage, runtime) = stage_with_files();
+    let (path, beside) = (stage.path("f"), stage.path("beside"));
+    let save = |number: usize| {
+        open(&runtime, &beside, CREATE).unwrap().file.write(&pattern(1, 1000 + number % 2), 0, 1).unwrap();
+        runtime.rename(None, &beside, None, &path, 0).unwrap();
+    };
+    save(0);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            (0..400).for_each(save);
+            done.store(true, Ordering::Release);
+        });
+        let runtime = stage.runtime();
+        while !done.load(Ordering::Acquire) {
+            let mut stat = runtime.sys().stat_at(None, &path, true).unwrap();
+            assert!(runtime.correct_stat(None, &path, true, &mut stat));
+            assert!([1000, 1001].contains(&stat.st_size), "{}", stat.st_size);
+        }
     });
 }
 

@@ -196,6 +196,44 @@ fn stat_tells_of_the_logical_file() {
     assert!(!runtime.correct_stat(None, &plain, true, &mut stat));
 }
 
+/// A process that has read a manifest reads it again: the file may be another's by then, in the same inode.
+#[test]
+fn stat_reads_the_manifest_each_time() {
+    let stage = Stage::new(small());
+    for (name, size) in [("f", 100), ("g", 200)] {
+        open(&stage.runtime(), &stage.path(name), CREATE).unwrap().file.write(&pattern(1, size), 0, 1).unwrap();
+    }
+    let (runtime, path) = (stage.runtime(), stage.path("f"));
+    let size = || {
+        let mut stat = runtime.sys().stat_at(None, &path, true).unwrap();
+        assert!(runtime.correct_stat(None, &path, true, &mut stat));
+        stat.st_size
+    };
+    assert_eq!((size(), size()), (100, 100));
+    std::fs::write(&path, std::fs::read(stage.path("g")).unwrap()).unwrap();
+    assert_eq!(size(), 200);
+}
+
+/// A component that is not there is not a size of 0.
+#[test]
+fn stat_of_a_file_without_a_component_is_left_alone() {
+    let stage = Stage::new(small());
+    let path = stage.path("f");
+    open(&stage.runtime(), &path, CREATE).unwrap().file.write(&pattern(1, 100), 0, 1).unwrap();
+    let name = stage.components().into_iter().find(|name| name.ends_with(".1")).unwrap();
+    let component = stage.root.path().join(format!("t1/stripewise/{}/{name}", &name[..2]));
+    std::fs::rename(&component, component.with_extension("away")).unwrap();
+    std::os::unix::fs::symlink(component.with_extension("away"), &component).unwrap();
+    for _ in 0..2 {
+        let runtime = stage.runtime();
+        let before = runtime.sys().stat_at(None, &path, true).unwrap();
+        let mut stat = before;
+        assert!(!runtime.correct_stat(None, &path, true, &mut stat));
+        assert_eq!((stat.st_size, stat.st_blocks), (before.st_size, before.st_blocks));
+        let _ = std::fs::remove_file(&component);
+    }
+}
+
 #[test]
 fn a_missing_target_is_an_io_error() {
     let stage = Stage::new(small());

@@ -135,6 +135,14 @@ impl World {
         Self { openings: openings.into(), processes, stage }
     }
 
+    /// As a process sees it that does not have the file open.
+    fn size_by_name(&self, which: usize) -> i64 {
+        let (runtime, path) = (self.stage.runtime_on(self.processes[which % 2].clone()), self.stage.path("f"));
+        let mut stat = runtime.sys().stat_at(None, &path, true).unwrap();
+        assert!(runtime.correct_stat(None, &path, true, &mut stat));
+        stat.st_size
+    }
+
     fn reopen(&mut self, which: usize, truncate: bool) -> Result<(), Errno> {
         let sys = self.processes[which % 2].clone();
         let mut flags = OFlags::RDWR;
@@ -170,7 +178,10 @@ fn exact(world: &mut World, model: &mut Model, which: usize, op: &Op) -> Result<
             prop_assert_eq!(file.allocate(at, len, false), Ok(()));
             model.resize(model.cells.len().max((at + len) as usize));
         }
-        Op::Size => prop_assert_eq!(file.size(), Ok(model.cells.len() as u64)),
+        Op::Size => {
+            prop_assert_eq!(file.size(), Ok(model.cells.len() as u64));
+            prop_assert_eq!(world.size_by_name(which), model.cells.len() as i64);
+        }
         Op::Sync => prop_assert_eq!(file.sync(false), Ok(())),
         Op::Reopen { truncate } => {
             drop(file);
