@@ -1,10 +1,12 @@
 //! `stripewise`: parses, calls, prints; nothing else.
 
 mod commands;
+mod copying;
 mod files;
+mod flags;
 mod managed;
+mod progress;
 mod trace_launch;
-mod trace_progress;
 
 use std::process::ExitCode;
 

@@ -1,16 +1,13 @@
 //! What the commands that look after managed files share.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use indicatif::{BinaryBytes, ProgressBar, ProgressStyle};
-use stripewise_cluster::{Cluster, Plan, size};
+use indicatif::BinaryBytes;
+use stripewise_cluster::{Plan, size};
 use stripewise_datapath::Runtime;
 use stripewise_datapath::manifest::Manifest;
-use stripewise_datapath::migrate::{Phase, Progress};
 use stripewise_layout::Stripe;
 use stripewise_sys::Real;
 
@@ -51,29 +48,6 @@ pub fn existing_file(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(found)
 }
 
-/// A target's directory, and whether it is emulated.
-pub struct TargetDirectory {
-    pub path: PathBuf,
-    pub emulated: bool,
-}
-
-/// The targets of a cluster or a plan, whichever is given.
-///
-/// # Errors
-/// The file cannot be read, or is wrong.
-pub fn targets(cluster: Option<&Path>, plan_path: Option<&Path>) -> anyhow::Result<Vec<TargetDirectory>> {
-    let cluster = match (cluster, plan_path) {
-        (Some(path), _) => {
-            Cluster::parse_uncalibrated(&crate::files::read(path)?, &path.display().to_string())?
-        }
-        (None, Some(path)) => plan(path)?.cluster,
-        (None, None) => return Ok(Vec::new()),
-    };
-    let emulated = |tier: usize| cluster.tiers[tier].emulate;
-    let targets = cluster.targets().into_iter();
-    Ok(targets.map(|target| TargetDirectory { emulated: emulated(target.tier), path: target.path }).collect())
-}
-
 /// Bytes for people.
 pub fn human(bytes: u64) -> String {
     BinaryBytes(bytes).to_string()
@@ -99,62 +73,4 @@ pub fn cycle(stripes: &[Stripe], manifest: &Manifest) -> String {
         rest = &rest[run..];
     }
     words.join(" ")
-}
-
-/// Tells how far a copy is: a bar on a terminal, a line per file elsewhere, nothing if quiet.
-pub struct CopyProgress {
-    bar: ProgressBar,
-    lines: bool,
-    started: Instant,
-}
-
-impl CopyProgress {
-    /// For copies of `total_bytes` in all; every byte is copied and verified.
-    pub fn new(total_bytes: u64, quiet: bool) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        let bar = if quiet || !terminal { ProgressBar::hidden() } else { ProgressBar::new(total_bytes * 2) };
-        if let Ok(style) = ProgressStyle::with_template(
-            "{bar:30} {percent:>3} % {binary_bytes_per_sec:>12} {eta:>4} left  {wide_msg}",
-        ) {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar, lines: !quiet && !terminal, started: Instant::now() }
-    }
-
-    /// A function that takes a file's progress to the bar.
-    pub fn file(&self, path: &Path) -> impl FnMut(Progress) + use<> {
-        let (bar, start, path) = (self.bar.clone(), self.bar.position(), path.display().to_string());
-        move |progress| {
-            let (before, what) = match progress.phase {
-                Phase::Copy => (0, "copying"),
-                Phase::Verify => (progress.total, "verifying"),
-            };
-            bar.set_message(format!("{what} {path}"));
-            bar.set_position(start + before + progress.done);
-        }
-    }
-
-    /// A file is done.
-    pub fn done(&mut self, line: &str, bytes: u64) {
-        let rate = bytes as f64 / self.started.elapsed().as_secs_f64().max(1e-9);
-        let line = format!("{line} ({}, {}/s)", human(bytes), human(rate as u64));
-        if self.lines {
-            eprintln!("{line}");
-        } else {
-            self.bar.println(line);
-        }
-        self.started = Instant::now();
-    }
-
-    /// Says a line between.
-    pub fn say(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
-    }
-}
-
-impl Drop for CopyProgress {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
-    }
 }

@@ -1,29 +1,12 @@
 //! `stripewise cost`, run as a user runs it; the expected numbers are worked out by hand.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
+mod support;
 
 use serde_json::Value;
-
-fn cost(arguments: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stripewise"));
-    command.env_remove("STRIPEWISE_CLUSTER").env_remove("STRIPEWISE_PROFILE");
-    command.arg("cost").args(words(arguments)).output().expect("the binary runs")
-}
-
-/// Splits at blanks, but not within single quotes.
-fn words(text: &str) -> Vec<String> {
-    let quoted = |(index, part): (usize, &str)| match index % 2 {
-        0 => part.split_whitespace().map(str::to_owned).collect(),
-        _ => vec![part.to_owned()],
-    };
-    text.split('\'').enumerate().flat_map(quoted).collect()
-}
+use support::{Place, directories, tier};
 
 fn json(arguments: &str) -> Value {
-    let output = cost(&format!("{arguments} --json"));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON on standard output")
+    Place::new().json(&format!("cost {arguments} --json"))
 }
 
 /// establish, transfer, startup, io, and their sum.
@@ -38,13 +21,9 @@ fn assert_terms(arguments: &str, terms: [f64; 4]) {
     }
 }
 
-/// Exit code 1 and one line on standard error, nothing else.
 #[track_caller]
 fn assert_refused(arguments: &str, message: &str) {
-    let output = cost(arguments);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(output.stdout.is_empty());
-    assert_eq!(String::from_utf8_lossy(&output.stderr), format!("stripewise: {message}\n"));
+    assert_eq!(Place::new().error(&format!("cost {arguments}")), message);
 }
 
 const CIL: &str = "--model cil --groups 8 --servers 16 --procs 8 --procs-per-node 1 --size 1M \
@@ -105,7 +84,6 @@ fn sla_counts_the_servers_from_the_offset() {
 
 #[test]
 fn text_shows_k_q_parameters_terms_and_formulas() {
-    let output = cost(&format!("{CIL} --layout 2-D"));
     let expected = "\
 CIL, 2-D(8) on 16 servers: 1M by each of 8 processes, 1 per node
 servers touched: k = 2; processes that share each of them: q = 1
@@ -118,48 +96,26 @@ e = 3e-4, t = 7.95e-9, alpha = 3e-4, beta = 7.95e-9
  io         0.004168090  q·(S/k)·β = 1·(1M/2)·β
  total      0.013404269
 ";
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    assert_eq!(Place::new().text(&format!("cost {CIL} --layout 2-D")), expected);
 }
 
-/// A cluster file in a directory that goes away with the test.
-fn cluster() -> (tempfile::TempDir, PathBuf) {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("cluster.toml");
-    let text = r#"
-[network]
-establish_s = 3e-4
-per_byte_s = 7.95e-9
-[class.hdd]
-read.random = { startup_s = 3e-4, per_byte_s = 7.95e-9 }
-read.sequential = { startup_s = 1e-4, per_byte_s = 7.95e-9 }
-write.random = { startup_s = 4e-4, per_byte_s = 7.95e-9 }
-write.sequential = { startup_s = 2e-4, per_byte_s = 7.95e-9 }
-[class.ssd]
-read.random = { startup_s = 5e-5, per_byte_s = 2.38e-9 }
-read.sequential = { startup_s = 5e-5, per_byte_s = 2.38e-9 }
-write.random = { startup_s = 5e-5, per_byte_s = 4e-9 }
-write.sequential = { startup_s = 5e-5, per_byte_s = 4e-9 }
-[[tier]]
-name = "hdd"
-class = "hdd"
-driver = "dirs"
-servers = ["/d/h0", "/d/h1", "/d/h2", "/d/h3"]
-capacity_per_server = "1T"
-[[tier]]
-name = "ssd"
-class = "ssd"
-driver = "dirs"
-servers = ["/d/s0", "/d/s1", "/d/s2", "/d/s3"]
-capacity_per_server = "1G"
-"#;
-    std::fs::write(&path, text).unwrap();
-    (directory, path)
+/// A cluster file, and its path in quotes.
+fn cluster() -> (Place, String) {
+    let place = Place::new();
+    let hdd = [(3e-4, 7.95e-9), (1e-4, 7.95e-9), (4e-4, 7.95e-9), (2e-4, 7.95e-9)];
+    let ssd = [(5e-5, 2.38e-9), (5e-5, 2.38e-9), (5e-5, 4e-9), (5e-5, 4e-9)];
+    let text = "[network]\nestablish_s = 3e-4\nper_byte_s = 7.95e-9\n".to_owned()
+        + &tier("hdd", hdd, &directories("/d/h", 4), "1T", false)
+        + &tier("ssd", ssd, &directories("/d/s", 4), "1G", false);
+    place.write("cluster.toml", &text);
+    let path = format!("'{}'", place.path("cluster.toml").display());
+    (place, path)
 }
 
 #[test]
 fn parameters_of_a_cluster_file() {
-    let (_directory, path) = cluster();
-    let file = format!("-c '{}'", path.display());
+    let (_place, path) = cluster();
+    let file = format!("-c {path}");
     let from_file = format!("--model psa {file} --procs 16 --procs-per-node 2 --size 512K --h-stripe 64K");
     assert_eq!(json(&from_file), json(&format!("{PSA} --h-stripe 64K")));
     assert_terms(&format!("{from_file} --op write --access sequential"), [0.0048, MIB_S, 0.0032, MIB_S]);
@@ -174,7 +130,7 @@ fn parameters_of_a_cluster_file() {
 /// Measured parameters beside the cluster file are used, unless they are declined.
 #[test]
 fn a_profile_overrides_the_cluster_file() {
-    let (_directory, path) = cluster();
+    let (place, path) = cluster();
     let measured = "{ startup_s = 1e-3, per_byte_s = 0, startup_spread_s = 0, per_byte_spread_s = 0, \
          residual_relative = 0, samples = 1, outliers = 0 }";
     let lines = ["read.random", "read.sequential", "write.random", "write.sequential"]
@@ -184,16 +140,16 @@ fn a_profile_overrides_the_cluster_file() {
         "version = 1\ndate = \"2026-11-21T01:00:00Z\"\nmethod = \"by hand\"\n\
          [class.ssd]\ntarget = \"ssd/0\"\ndirect_io = true\n{lines}"
     );
-    std::fs::write(path.with_file_name("profile.toml"), text).unwrap();
-    let cil = format!("--model cil --layout 1-DV --class ssd -c '{}' --procs 4 --size 1M", path.display());
+    place.write("profile.toml", &text);
+    let cil = format!("--model cil --layout 1-DV --class ssd -c {path} --procs 4 --size 1M");
     assert_terms(&cil, [0.0003, MIB_S, 1e-3, 0.0]);
     assert_terms(&format!("{cil} --profile none"), [0.0003, MIB_S, 5e-5, 1_048_576.0 * 2.38e-9]);
 }
 
 #[test]
 fn general_on_any_cycle() {
-    let (_directory, path) = cluster();
-    let general = format!("--model general -c '{}' --procs 16 --procs-per-node 2", path.display());
+    let (_place, path) = cluster();
+    let general = format!("--model general -c {path} --procs 16 --procs-per-node 2");
     let psa_shaped = format!("{general} --cycle 'hdd/0-3:64K ssd/0-3:64K' --size 512K");
     assert_terms(&psa_shaped, [0.0048, MIB_S, 0.0048, MIB_S]);
     // 96 KiB from 32 KiB on: 32 KiB on hdd/0, then 64 KiB on ssd/2; 4 processes share a server.
@@ -258,16 +214,16 @@ fn impossible_values() {
 
 #[test]
 fn bad_cluster_files_and_classes() {
-    let (directory, path) = cluster();
+    let (place, path) = cluster();
     let cil = "--model cil --layout 1-DH --procs 8 --size 1M";
-    let file = path.display();
-    let no_class = format!("--class tape: {file} has no servers of this class; it has hdd, ssd");
-    assert_refused(&format!("{cil} -c '{file}' --class tape"), &no_class);
-    let absent = directory.path().join("absent.toml");
+    let no_class =
+        format!("--class tape: {} has no servers of this class; it has hdd, ssd", path.replace('\'', ""));
+    assert_refused(&format!("{cil} -c {path} --class tape"), &no_class);
+    let absent = place.path("absent.toml");
     let absent = absent.display();
     let unreadable = format!("{absent} cannot be read: No such file or directory (os error 2)");
     assert_refused(&format!("{cil} -c '{absent}' --class hdd"), &unreadable);
-    let general = format!("--model general -c '{file}' --procs 1 --size 1M");
+    let general = format!("--model general -c {path} --procs 1 --size 1M");
     assert_refused(
         &format!("{general} --cycle 'hdd/4:64K'"),
         "--cycle: there is no target \"hdd/4\" in the cluster",

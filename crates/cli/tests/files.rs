@@ -1,59 +1,51 @@
 //! The commands that look after files, as a user runs them.
 
-use std::os::unix::fs::{FileExt, MetadataExt, symlink};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+mod support;
+
+use std::ops::Deref;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::Value;
-
-const CLUSTER: &str = r#"
-[network]
-establish_s = 0.0
-per_byte_s  = 0.0
-
-[class.disk]
-read.random      = { startup_s = 1.0, per_byte_s = 1.0e-6 }
-read.sequential  = { startup_s = 1.0, per_byte_s = 1.0e-6 }
-write.random     = { startup_s = 1.0, per_byte_s = 1.0e-6 }
-write.sequential = { startup_s = 1.0, per_byte_s = 1.0e-6 }
-
-[[tier]]
-name = "hdd"
-class = "disk"
-driver = "dirs"
-servers = ["ROOT/t0", "ROOT/t1", "ROOT/t2"]
-capacity_per_server = "1G"
-emulate = true
-"#;
+use support::{Place, directories, tier};
 
 /// Two plans over three targets, and a directory `data` that they are for.
-struct Place(tempfile::TempDir);
+struct Bed(Place);
 
-impl Place {
+impl Deref for Bed {
+    type Target = Place;
+
+    fn deref(&self) -> &Place {
+        &self.0
+    }
+}
+
+impl Bed {
     fn new() -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
-        ["t0", "t1", "t2", "data"].iter().for_each(|name| std::fs::create_dir(place.path(name)).unwrap());
-        let cluster = CLUSTER.replace("ROOT", &place.0.path().display().to_string());
-        std::fs::write(place.path("cluster.toml"), &cluster).unwrap();
-        place.plan("plan.toml", "hdd/0-2:4K");
-        place.plan("other.toml", "hdd/2:64K hdd/0:1K");
-        place
+        let bed = Self(Place::new());
+        let targets = directories(&bed.path("t").display().to_string(), 3);
+        targets.iter().for_each(|target| std::fs::create_dir(target).unwrap());
+        std::fs::create_dir(bed.path("data")).unwrap();
+        let network = "[network]\nestablish_s = 0.0\nper_byte_s = 0.0\n".to_owned();
+        bed.write("cluster.toml", &(network + &tier("hdd", [(1.0, 1e-6); 4], &targets, "1G", true)));
+        bed.plan("plan.toml", "hdd/0-2:4K");
+        bed.plan("other.toml", "hdd/2:64K hdd/0:1K");
+        bed
     }
 
     fn plan(&self, name: &str, cycle: &str) {
-        let pattern = format!("{}/data/*.dat", self.0.path().display());
+        let pattern = format!("{}/data/*.dat", self.directory().display());
         let rule = format!(
             "version = 1\nscheme = \"auto\"\n[[rule]]\npattern = \"{pattern}\"\nscheme = \"1-DH\"\nreason = \"\"\n\
              predicted_s = 1.0\nelapsed_s = 1.0\nlayouts = [[{{ cycle = \"{cycle}\" }}]]\n"
         );
-        let cluster = std::fs::read_to_string(self.path("cluster.toml")).unwrap();
-        let cluster = cluster.replace("[network]", "[cluster.network]").replace("[class.", "[cluster.class.");
+        let cluster = self
+            .read("cluster.toml")
+            .replace("[network]", "[cluster.network]")
+            .replace("[class.", "[cluster.class.");
         let cluster = cluster.replace("[[tier]]", "[[cluster.tier]]");
-        std::fs::write(self.path(name), rule + &cluster).unwrap();
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.write(name, &(rule + &cluster));
     }
 
     /// A plain file in `data`.
@@ -64,31 +56,10 @@ impl Place {
         bytes
     }
 
-    fn try_run(&self, words: &[&str]) -> Output {
-        let program = env!("CARGO_BIN_EXE_stripewise");
-        Command::new(program)
-            .args(words)
-            .current_dir(self.0.path())
-            .env_remove("STRIPEWISE_PLAN")
-            .output()
-            .unwrap()
-    }
-
-    /// What it printed; it must succeed.
-    fn run(&self, words: &[&str]) -> Vec<u8> {
-        let output = self.try_run(words);
-        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-        output.stdout
-    }
-
-    fn json(&self, words: &[&str]) -> Value {
-        serde_json::from_slice(&self.run(words)).unwrap()
-    }
-
     /// One line on stderr, with all the texts in it, and exit code 1.
     #[track_caller]
     fn refused(&self, words: &[&str], texts: &[&str]) {
-        let output = self.try_run(words);
+        let output = self.output(words);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
         let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("stripewise: ")).collect();
@@ -115,7 +86,7 @@ fn count(directory: &Path) -> usize {
 
 #[test]
 fn place_and_export_and_what_lies_where() {
-    let place = Place::new();
+    let place = Bed::new();
     let (one, two) = (place.file("one.dat", 100_000), place.file("two.dat", 10));
     place.file("other.txt", 1000);
     let shown = place.json(&["place", "plan.toml", "--dry-run", "--json"]);
@@ -157,9 +128,25 @@ fn place_and_export_and_what_lies_where() {
     assert_eq!(place.components(), 0);
 }
 
+/// The kernel could not run a manifest; but an executable file that is named is moved.
+#[test]
+fn programs_stay_plain() {
+    let place = Bed::new();
+    place.write("data/run.dat", "#!/bin/sh\n");
+    place.file("a.dat", 1000);
+    std::fs::set_permissions(place.path("data/run.dat"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    for words in [&["place", "plan.toml"][..], &["place", "plan.toml", "data"]] {
+        let said = String::from_utf8(place.output(words).stderr).unwrap();
+        assert!(said.contains("run.dat is left out: it is executable"), "{said}");
+        assert!(!place.is_managed("run.dat") && place.is_managed("a.dat"));
+    }
+    place.run(&["place", "plan.toml", "data/run.dat"]);
+    assert!(place.is_managed("run.dat"));
+}
+
 #[test]
 fn copies_and_removals() {
-    let place = Place::new();
+    let place = Bed::new();
     let bytes = place.file("in", 50_000);
     place.run(&["cp", "-p", "plan.toml", "data/in", "data/a.dat"]);
     assert!(place.is_managed("a.dat"));
@@ -183,7 +170,7 @@ fn copies_and_removals() {
 
 #[test]
 fn holes_stay_holes() {
-    let place = Place::new();
+    let place = Bed::new();
     let file = std::fs::File::create(place.path("data/sparse.dat")).unwrap();
     file.write_all_at(b"middle", 50 << 20).unwrap();
     file.set_len(100 << 20).unwrap();
@@ -197,7 +184,7 @@ fn holes_stay_holes() {
 
 #[test]
 fn fsck_finds_repairs_and_says_so() {
-    let place = Place::new();
+    let place = Bed::new();
     let bytes = place.file("a.dat", 20_000);
     place.file("b.dat", 20_000);
     place.run(&["place", "plan.toml", "-q"]);
@@ -205,14 +192,14 @@ fn fsck_finds_repairs_and_says_so() {
     std::fs::write(place.path("data/a.dat"), "oops").unwrap();
     std::fs::remove_file(place.path("data/b.dat")).unwrap();
     let fsck = ["fsck", "-p", "plan.toml", "--orphan-age", "0", "--json"];
-    let output = place.try_run(&fsck);
+    let output = place.output(&fsck);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((output.status.code(), &report["clean"]), (Some(1), &false.into()));
     let mut kinds: Vec<&str> =
         report["findings"].as_array().unwrap().iter().map(|f| f["kind"].as_str().unwrap()).collect();
     kinds.sort_unstable();
     assert_eq!(kinds, ["destroyed", "orphan"]);
-    let report = place.json(&[&fsck[..], &["--repair", "--remove-orphans"]].concat());
+    let report = place.json([&fsck[..], &["--repair", "--remove-orphans"]].concat().as_slice());
     assert!(
         report["findings"].as_array().unwrap().iter().all(|finding| finding["repaired"] == true),
         "{report}"
@@ -225,7 +212,7 @@ fn fsck_finds_repairs_and_says_so() {
 
 #[test]
 fn refusals_are_one_clear_line() {
-    let place = Place::new();
+    let place = Bed::new();
     place.file("a.dat", 1000);
     for command in ["cat", "export", "rm", "status", "fsck"] {
         place.refused(&[command, "data/none"], &["data/none", "No such file"]);
@@ -248,17 +235,16 @@ fn refusals_are_one_clear_line() {
 
 #[test]
 fn a_target_of_another_cluster_is_refused() {
-    let place = Place::new();
+    let place = Bed::new();
     place.file("a.dat", 1000);
     place.run(&["place", "plan.toml", "-q"]);
-    let plan = std::fs::read_to_string(place.path("plan.toml")).unwrap();
-    std::fs::write(place.path("renamed.toml"), plan.replace("hdd", "tape")).unwrap();
+    place.write("renamed.toml", &place.read("plan.toml").replace("hdd", "tape"));
     place.refused(&["place", "renamed.toml"], &["tape/0", "t0"]);
 }
 
 #[test]
 fn missing_targets_are_named() {
-    let place = Place::new();
+    let place = Bed::new();
     place.file("a.dat", 10_000);
     place.run(&["place", "plan.toml", "-q"]);
     std::fs::rename(place.path("t1"), place.path("unmounted")).unwrap();
@@ -266,7 +252,7 @@ fn missing_targets_are_named() {
     place.refused(&["export", "data/a.dat"], &["t1"]);
     place.refused(&["rm", "data/a.dat"], &["t1", "-f"]);
     for words in [&["fsck", "data"][..], &["status", "-c", "cluster.toml"], &["status", "data"]] {
-        let output = place.try_run(words);
+        let output = place.output(words);
         assert_eq!(output.status.code(), Some(1));
         assert!(String::from_utf8_lossy(&output.stdout).contains("t1"), "{words:?}");
     }
@@ -277,16 +263,12 @@ fn missing_targets_are_named() {
 /// `place` and `export` of the same file, killed at random moments: it is whole, and the last run ends well.
 #[test]
 fn killed_migrations_go_on() {
-    let place = Place::new();
+    let place = Bed::new();
     let bytes = place.file("a.dat", 30 << 20);
     let rounds = if std::env::var_os("STRIPEWISE_LONG").is_some() { 100 } else { 10 };
     for round in 0..rounds {
         let words = if round % 2 == 0 { ["place", "plan.toml"] } else { ["export", "data/a.dat"] };
-        let program = env!("CARGO_BIN_EXE_stripewise");
-        let quiet = |command: &mut Command| {
-            command.args(words).current_dir(place.0.path()).stderr(Stdio::null()).spawn().unwrap()
-        };
-        let mut child = quiet(&mut Command::new(program));
+        let mut child = place.command(&words).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(1 + round * 37 % 90));
         child.kill().unwrap();
         child.wait().unwrap();

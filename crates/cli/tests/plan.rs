@@ -1,87 +1,33 @@
 //! `stripewise plan` from traces to plan files.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod support;
+
+use std::ops::Deref;
+use std::path::Path;
 
 use serde_json::Value;
 use stripewise_cluster::Plan;
 use stripewise_trace::{Flags, Meta, Op, ProcessInfo, Request, TraceWriter};
+use support::{Place, directories, tier};
 
-/// The worked example of `docs/papers.md`: published parameters, 256 MiB on each SServer; 7.947e-9 is 1/120 MiB.
-const CLUSTER: &str = r#"
-[network]
-establish_s = 3.0e-4
-per_byte_s  = BETA_H
+const MIB: f64 = 1_048_576.0;
 
-[class.hdd]
-read.random      = { startup_s = 3.0e-4, per_byte_s = BETA_H }
-read.sequential  = { startup_s = 1.0e-4, per_byte_s = BETA_H }
-write.random     = { startup_s = 3.0e-4, per_byte_s = BETA_H }
-write.sequential = { startup_s = 1.0e-4, per_byte_s = BETA_H }
+/// A place with the cluster of the worked example of `docs/papers.md`: published parameters, 256 MiB on each SServer.
+struct Bed(Place);
 
-[class.ssd]
-read.random      = { startup_s = 5.0e-5, per_byte_s = BETA_S }
-read.sequential  = { startup_s = 5.0e-5, per_byte_s = BETA_S }
-write.random     = { startup_s = 5.0e-5, per_byte_s = BETA_S }
-write.sequential = { startup_s = 5.0e-5, per_byte_s = BETA_S }
+impl Deref for Bed {
+    type Target = Place;
 
-[[tier]]
-name = "hdd"
-class = "hdd"
-driver = "dirs"
-servers = ["/disks/h0", "/disks/h1", "/disks/h2", "/disks/h3"]
-capacity_per_server = "1T"
+    fn deref(&self) -> &Place {
+        &self.0
+    }
+}
 
-[[tier]]
-name = "ssd"
-class = "ssd"
-driver = "dirs"
-servers = ["/disks/s0", "/disks/s1", "/disks/s2", "/disks/s3"]
-capacity_per_server = "256M"
-"#;
-
-/// A directory with a cluster file.
-struct Place(tempfile::TempDir);
-
-impl Place {
+impl Bed {
     fn new() -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
-        let mib = 1048576.0f64;
-        let text = CLUSTER.replace("BETA_H", &format!("{:?}", 1.0 / (120.0 * mib)));
-        place.write("cluster.toml", &text.replace("BETA_S", &format!("{:?}", 1.0 / (400.0 * mib))));
-        place
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.path(name), text).unwrap();
-    }
-
-    fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.path(name)).unwrap()
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stripewise"));
-        command.current_dir(self.0.path()).args(arguments).env_clear().output().unwrap()
-    }
-
-    fn json(&self, arguments: &[&str]) -> Value {
-        let output = self.run(arguments);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
-    /// The only line on stderr of a call that fails.
-    fn error(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(text.trim_end().lines().count(), 1, "{text}");
-        text
+        let bed = Self(Place::new());
+        bed.write("cluster.toml", &cluster(1.0 / (120.0 * MIB)));
+        bed
     }
 
     /// Writes a trace: per request (process, file name, op, offset, size), each starting 1 us after the one before.
@@ -120,6 +66,14 @@ impl Place {
     }
 }
 
+/// The text; `per_byte_s` is that of the network and the HServers.
+fn cluster(per_byte_s: f64) -> String {
+    let hdd = [3e-4, 1e-4, 3e-4, 1e-4].map(|startup_s| (startup_s, per_byte_s));
+    format!("[network]\nestablish_s = 3e-4\nper_byte_s = {per_byte_s:?}\n")
+        + &tier("hdd", hdd, &directories("/disks/h", 4), "1T", false)
+        + &tier("ssd", [(5e-5, 1.0 / (400.0 * MIB)); 4], &directories("/disks/s", 4), "256M", false)
+}
+
 fn candidate<'a>(json: &'a Value, name: &str) -> &'a Value {
     let all = json["files"][0]["candidates"].as_array().unwrap();
     all.iter().find(|candidate| candidate["name"] == name).unwrap_or_else(|| panic!("{name} is a candidate"))
@@ -148,9 +102,9 @@ fn assert_spec_5_2(json: &Value) {
 
 #[test]
 fn the_published_numbers_come_out_of_a_trace() {
-    let place = Place::new();
+    let place = Bed::new();
     place.shared_trace("t", 32768);
-    let json = place.json(&["plan", "t", "-c", "cluster.toml", "--scheme", "psa", "--json", "--candidates"]);
+    let json = place.json("plan t -c cluster.toml --scheme psa --json --candidates");
     assert_spec_5_2(&json);
     let plan = Plan::parse(&place.read("plan.toml"), "plan.toml").unwrap();
     assert_eq!(plan.rules[0].pattern, "/data/shared");
@@ -160,29 +114,19 @@ fn the_published_numbers_come_out_of_a_trace() {
 
 #[test]
 fn the_published_numbers_come_out_of_a_synthetic_benchmark() {
-    let place = Place::new();
+    let place = Bed::new();
     let synth = "synth ior --procs 16 --procs-per-node 2 --transfer 512K --total 16G --access random --op read --shared -o t";
-    let output = place.run(&synth.split(' ').collect::<Vec<_>>());
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_spec_5_2(&place.json(&[
-        "plan",
-        "t",
-        "-c",
-        "cluster.toml",
-        "--scheme",
-        "psa",
-        "--json",
-        "--candidates",
-    ]));
-    let plain = place.json(&["plan", "t", "-c", "cluster.toml", "--scheme", "psa", "--json"]);
+    place.run(synth);
+    assert_spec_5_2(&place.json("plan t -c cluster.toml --scheme psa --json --candidates"));
+    let plain = place.json("plan t -c cluster.toml --scheme psa --json");
     assert!(plain["files"][0].get("candidates").is_none());
 }
 
 #[test]
 fn auto_takes_the_least_expected_time_of_all() {
-    let place = Place::new();
+    let place = Bed::new();
     place.shared_trace("t", 4096); // 2 GiB: twice what the SServers hold
-    let json = place.json(&["plan", "t", "-c", "cluster.toml", "--json", "--candidates"]);
+    let json = place.json("plan t -c cluster.toml --json --candidates");
     let file = &json["files"][0];
     let elapsed = file["elapsed_s"].as_f64().unwrap();
     let all = file["candidates"].as_array().unwrap();
@@ -197,24 +141,24 @@ fn auto_takes_the_least_expected_time_of_all() {
 
 #[test]
 fn a_candidate_can_be_asked_for_by_name() {
-    let place = Place::new();
+    let place = Bed::new();
     place.shared_trace("t", 512);
-    let json = place.json(&["plan", "t", "--scheme", "2-D g=2", "--json", "-o", "two.toml"]);
+    let json = place.json("plan t --scheme '2-D g=2' --json -o two.toml");
     assert_eq!(json["files"][0]["name"], "2-D g=2");
     let plan = Plan::parse(&place.read("two.toml"), "").unwrap();
     assert_eq!(plan.rules[0].scheme, "2-D g=2");
-    let error = place.error(&["plan", "t", "--scheme", "3-D"]);
+    let error = place.error("plan t --scheme 3-D");
     assert!(error.contains("there is no candidate \"3-D\"; there are: 1-DH, "), "{error}");
 }
 
 #[test]
 fn files_of_one_process_each_share_a_rule_that_fits_the_next_run() {
-    let place = Place::new();
+    let place = Bed::new();
     let names: Vec<String> = (0..16).map(|rank| format!("/data/out.{rank:04}")).collect();
     let request =
         |i: u32| ((i % 16), names[(i % 16) as usize].as_str(), Op::Write, u64::from(i / 16) << 16, 1 << 16);
     place.trace("t", &(0..1024).map(request).collect::<Vec<_>>(), &[]);
-    let json = place.json(&["plan", "t", "--scheme", "1-DV", "--json"]);
+    let json = place.json("plan t --scheme 1-DV --json");
     assert_eq!(json["files"][0]["pattern"], "/data/out.<n>");
     assert_eq!(json["files"][0]["layouts"].as_array().unwrap().len(), 8);
     let plan = Plan::parse(&place.read("plan.toml"), "").unwrap();
@@ -229,9 +173,9 @@ fn files_of_one_process_each_share_a_rule_that_fits_the_next_run() {
 
 #[test]
 fn nothing_is_recommended_that_gains_too_little() {
-    let place = Place::new();
+    let place = Bed::new();
     place.shared_trace("t", 512);
-    let best = place.json(&["plan", "t", "--json"]);
+    let best = place.json("plan t --json");
     let regions = best["files"][0]["regions"].as_array().unwrap();
     let cycle: Vec<String> = regions[0]["cycle"]
         .as_array()
@@ -247,61 +191,61 @@ fn nothing_is_recommended_that_gains_too_little() {
     assert!(Plan::parse(&place.read("plan.toml"), "").unwrap().rules[0].layouts.is_empty());
     let json = place.json(&["plan", "t", "--json", "--present", &present, "--min-gain", "none"]);
     assert_ne!(json["files"][0]["scheme"], "keep");
-    let text = String::from_utf8(place.run(&["plan", "t", "--present", &present]).stdout).unwrap();
+    let text = place.text(&["plan", "t", "--present", &present]);
     assert!(text.contains("Keep the present layout"), "{text}");
 }
 
 #[test]
 fn an_incomplete_trace_is_refused_unless_accepted() {
-    let place = Place::new();
+    let place = Bed::new();
     place.trace("t", &[(0, "/data/x", Op::Write, 0, 4096)], &["rank 3 was killed"]);
-    let error = place.error(&["plan", "t"]);
+    let error = place.error("plan t");
     assert!(
         error.contains("t: the trace is incomplete: rank 3 was killed")
             && error.contains("--accept-incomplete")
     );
     assert!(!place.path("plan.toml").exists());
-    let json = place.json(&["plan", "t", "--accept-incomplete", "--json"]);
+    let json = place.json("plan t --accept-incomplete --json");
     assert_eq!(json["incomplete"], "rank 3 was killed");
 }
 
 #[test]
 fn only_plans_are_overwritten() {
-    let place = Place::new();
+    let place = Bed::new();
     place.shared_trace("t", 64);
     place.write("plan.toml", "my notes\n");
-    let error = place.error(&["plan", "t"]);
+    let error = place.error("plan t");
     assert!(error.contains("plan.toml exists and is no plan"), "{error}");
     assert_eq!(place.read("plan.toml"), "my notes\n");
-    assert!(place.run(&["plan", "t", "--force"]).status.success());
-    assert!(place.run(&["plan", "t"]).status.success(), "a plan may be written over");
-    let error = place.error(&["plan", "t", "-o", "nowhere/plan.toml"]);
+    place.run("plan t --force");
+    place.run("plan t"); // a plan may be written over
+    let error = place.error("plan t -o nowhere/plan.toml");
     assert!(error.contains("nowhere is no directory"), "{error}");
 }
 
 #[test]
 fn bad_input_is_named() {
-    let place = Place::new();
+    let place = Bed::new();
     place.shared_trace("t", 64);
     let cases: [(&[&str], &str); 7] = [
         (&["plan", "missing"], "missing"),
         (&["plan", "cluster.toml"], "cluster.toml"),
-        (&["plan", "t", "-c", "none.toml"], "cannot read none.toml"),
+        (&["plan", "t", "-c", "none.toml"], "none.toml cannot be read"),
         (&["plan", "t", "--present", "two:hdd/0"], "present layout \"two:hdd/0\": not understood"),
         (&["plan", "t", "--present", "one:hdd/9"], "the cluster has no target \"hdd/9\""),
         (&["plan", "t", "--only", "/else/**"], "no file of the trace matches --only /else/**"),
-        (&["plan", "t", "--profile", "t"], "cannot read t"),
+        (&["plan", "t", "--profile", "t"], "t cannot be read"),
     ];
     for (arguments, part) in cases {
         let error = place.error(arguments);
         assert!(error.contains(part), "{part:?} in {error}");
         assert!(!place.path("plan.toml").exists());
     }
-    place.write("bad.toml", &CLUSTER.replace("BETA_H", "nan").replace("BETA_S", "0"));
-    let error = place.error(&["plan", "t", "-c", "bad.toml"]);
-    assert!(error.contains("bad.toml:4: network.per_byte_s = nan: must be a finite number"), "{error}");
+    place.write("bad.toml", &cluster(f64::NAN).replace("NaN", "nan"));
+    let error = place.error("plan t -c bad.toml");
+    assert!(error.contains("bad.toml:3: network.per_byte_s = nan: must be a finite number"), "{error}");
     for arguments in [["--step", "0"], ["--min-gain", "7"], ["--objective", "speed"], ["--stripes", "4X"]] {
-        let output = place.run(&[&["plan", "t"], &arguments[..]].concat());
+        let output = place.output(&["plan", "t", arguments[0], arguments[1]]);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
     }
 }

@@ -1,42 +1,28 @@
 //! `stripewise synth` and `stripewise trace --summary`, run as a user runs them.
 
-use std::path::Path;
-use std::process::{Command, Output};
+mod support;
 
 use serde_json::Value;
-
-fn stripewise(dir: &Path, arguments: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stripewise"));
-    command.current_dir(dir).args(arguments.split_whitespace()).output().expect("the binary runs")
-}
-
-fn json(dir: &Path, arguments: &str) -> Value {
-    let output = stripewise(dir, arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON on standard output")
-}
+use support::Place;
 
 /// Synthesises a trace and returns what its summary says of the only group of files.
 fn group(arguments: &str) -> Value {
-    let dir = tempfile::tempdir().unwrap();
-    json(dir.path(), &format!("synth {arguments} -o t --json"));
-    let summary = json(dir.path(), "trace --summary t --json");
+    let place = Place::new();
+    place.json(&format!("synth {arguments} -o t --json"));
+    let summary = place.json("trace --summary t --json");
     assert_eq!(summary["complete"], true);
     assert_eq!(summary["origin"], "synthetic");
     assert_eq!(summary["groups"].as_array().unwrap().len(), 1);
     summary["groups"][0].clone()
 }
 
-/// Exit code 1 and one line on standard error that contains the words; nothing is written.
+/// The message contains the words; nothing is written.
 #[track_caller]
 fn assert_refused(arguments: &str, words: &str) {
-    let dir = tempfile::tempdir().unwrap();
-    let output = stripewise(dir.path(), arguments);
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{message}");
-    assert!(message.contains(words) && message.trim_end().lines().count() == 1, "{message}");
-    assert!(output.stdout.is_empty());
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    let place = Place::new();
+    let message = place.error(arguments);
+    assert!(message.contains(words), "{message}");
+    assert_eq!(std::fs::read_dir(place.directory()).unwrap().count(), 0);
 }
 
 #[test]
@@ -93,7 +79,8 @@ fn impossible_parameters_are_refused_in_one_line() {
         "0 x 1",
     );
     assert_refused("synth ior --procs 1 --transfer 1K --block 1K -o none/t", "none/t");
-    assert_refused("trace --summary t", "No such file");
+    assert_refused("trace --summary t", "t: No such file or directory (os error 2)");
+    assert_refused("trace --lib /dev/null -o none/t -- true", "none/t.spool cannot be made");
     assert_refused("trace --merge none -o t", "none");
     assert_refused("trace -o t", "nothing to do");
     assert_refused("trace -- true", "where to?");
@@ -101,10 +88,9 @@ fn impossible_parameters_are_refused_in_one_line() {
 
 #[test]
 fn a_spool_of_nothing_merges_to_an_empty_trace() {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::create_dir(dir.path().join("s")).unwrap();
-    let summary = json(dir.path(), "trace --merge s -o t --json");
+    let place = Place::new();
+    std::fs::create_dir(place.path("s")).unwrap();
+    let summary = place.json("trace --merge s -o t --json");
     assert_eq!((&summary["calls"], &summary["complete"]), (&0.into(), &true.into()));
-    let text = stripewise(dir.path(), "trace --summary t");
-    assert!(String::from_utf8_lossy(&text.stdout).contains("calls    0 of 0 process(es)"));
+    assert!(place.text("trace --summary t").contains("calls    0 of 0 process(es)"));
 }

@@ -10,7 +10,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stripewise_calibrate::{Measured, NetworkReport, Options, ServerReport, Subject, combine, network};
 use stripewise_cluster::{Cluster, Profile};
 use stripewise_sys::{Real, Sys, SysRef};
@@ -18,6 +17,7 @@ use stripewise_sys::{Real, Sys, SysRef};
 pub use args::Args;
 
 use crate::files;
+use crate::progress::Progress;
 
 /// Everything that is printed.
 struct Calibrated {
@@ -136,46 +136,31 @@ fn measure_servers(
             path: &target.path,
             emulation: cluster.emulation_of(index),
         };
-        let progress = Progress::new(&target.name, quiet);
+        let progress = progress(&target.name, quiet);
         let report =
-            stripewise_calibrate::measure(&sys, subject, options, &mut |part, now| progress.show(part, now));
-        progress.bar.finish_and_clear();
+            stripewise_calibrate::measure(&sys, subject, options, &mut |part, now| show(&progress, part, now));
+        progress.finish();
         reports.push(report?);
     }
     Ok(reports)
 }
 
 fn measure_network(server: &str, options: &Options, quiet: bool) -> anyhow::Result<NetworkReport> {
-    let progress = Progress::new(server, quiet);
-    let report = network::measure(server, options, &mut |part, now| progress.show(part, now));
-    progress.bar.finish_and_clear();
+    let progress = progress(server, quiet);
+    let report = network::measure(server, options, &mut |part, now| show(&progress, part, now));
+    progress.finish();
     Ok(report?)
 }
 
 /// A bar on a terminal, a line elsewhere, nothing when quiet.
-struct Progress {
-    bar: ProgressBar,
+fn progress(what: &str, quiet: bool) -> Progress {
+    if !quiet && !std::io::stderr().is_terminal() {
+        eprintln!("measuring {what}");
+    }
+    Progress::sharing(what, quiet)
 }
 
-impl Progress {
-    const STEPS: u64 = 1000;
-
-    fn new(what: &str, quiet: bool) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        if !quiet && !terminal {
-            eprintln!("measuring {what}");
-        }
-        let shown = terminal && !quiet;
-        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(Self::STEPS), target).with_prefix(what.to_owned());
-        if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:40}] {percent:>3} % {eta:>4}  {msg}") {
-            bar.set_style(style);
-        }
-        Self { bar }
-    }
-
-    fn show(&self, part: f64, now: &str) {
-        self.bar.set_position((part * Self::STEPS as f64) as u64);
-        self.bar.set_message(now.to_owned());
-    }
+fn show(progress: &Progress, part: f64, now: &str) {
+    progress.share(part);
+    progress.now(now);
 }

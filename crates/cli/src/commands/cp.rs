@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use stripewise_datapath::migrate::copy_file;
 
-use crate::managed::{self, CopyProgress};
+use crate::copying::CopyProgress;
+use crate::managed;
 
 /// Copies a file between plain and managed, checking every byte
 ///

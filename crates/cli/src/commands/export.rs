@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use stripewise_datapath::Runtime;
 use stripewise_datapath::check::walk;
-use stripewise_datapath::migrate::{Goal, Migration, migrate};
+use stripewise_datapath::migrate::Goal;
 
-use crate::managed::{self, CopyProgress};
+use crate::copying::{Move, migrate_all};
+use crate::managed;
 
 /// Turns managed files back into plain ones
 ///
@@ -38,28 +39,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(None);
     let files = find(&runtime, &args.files)?;
     let total: u64 = files.iter().map(|path| path.metadata().map_or(0, |metadata| metadata.len())).sum();
-    let mut progress = CopyProgress::new(total, args.quiet);
-    let mut done = Vec::new();
-    let mut code = ExitCode::SUCCESS;
-    for path in files {
-        let outcome = migrate(&runtime, &path, Goal::Plain, &mut progress.file(&path));
-        let path = path.display();
-        match outcome {
-            Ok(Migration::Done(bytes)) => {
-                progress.done(&format!("exported {path}"), bytes);
-                done.push(serde_json::json!({ "path": path.to_string(), "exported": true, "bytes": bytes }));
-            }
-            Ok(Migration::AlreadyThere) => {
-                done.push(serde_json::json!({ "path": path.to_string(), "exported": false }));
-            }
-            Err(error) => {
-                progress.say(&format!("stripewise: {error}"));
-                done.push(serde_json::json!({ "path": path.to_string(), "error": error.to_string() }));
-                code = ExitCode::FAILURE;
-            }
-        }
-    }
-    drop(progress);
+    let moves = files.iter().map(|path| Move { path, goal: Goal::Plain, scheme: None });
+    let (done, code) = migrate_all(&runtime, moves, total, "exported", args.quiet);
     if args.json {
         println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "files": done }))?);
     }

@@ -7,7 +7,9 @@ use anyhow::bail;
 use serde_json::json;
 use stripewise_datapath::check::{Finding, Options, Report, check, files_of, walk};
 
-use crate::{managed, trace_progress};
+use crate::flags::TargetsOf;
+use crate::managed;
+use crate::progress::Progress;
 
 /// Checks managed files and targets, and repairs them
 ///
@@ -27,12 +29,8 @@ pub struct Args {
     /// Files, and directories with managed files [default: where the targets' files were made]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The targets of this cluster
-    #[arg(short, long, value_name = "FILE")]
-    cluster: Option<PathBuf>,
-    /// The targets of this plan's cluster, unless -c is given
-    #[arg(short, long, value_name = "PLAN", env = "STRIPEWISE_PLAN")]
-    plan: Option<PathBuf>,
+    #[command(flatten)]
+    targets: TargetsOf,
     /// Finish interrupted truncates, restore damaged and overwritten anchors (what is there is set aside), bring anchors up
     /// to date
     #[arg(long)]
@@ -56,8 +54,7 @@ pub struct Args {
 /// # Errors
 /// A cluster or plan file that cannot be read; nothing to check.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let targets = managed::targets(args.cluster.as_deref(), args.plan.as_deref())?;
-    let targets: Vec<PathBuf> = targets.into_iter().map(|target| target.path).collect();
+    let targets: Vec<PathBuf> = args.targets.directories()?.into_iter().map(|target| target.path).collect();
     if args.files.is_empty() && targets.is_empty() {
         bail!("fsck: nothing to check; name files or directories, or targets with -c CLUSTER or -p PLAN");
     }
@@ -66,13 +63,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let listing = if roots.is_empty() { files_of(&runtime, &targets) } else { walk(&runtime, &roots) };
     let options =
         Options { repair: args.repair, remove_orphans: args.remove_orphans, orphan_age_s: args.orphan_age };
-    let progress = (!args.quiet).then(|| trace_progress::Progress::counting("files checked"));
+    let progress = Progress::counting("files checked", args.quiet);
     let mut looked = 0;
     let report = check(&runtime, &listing, &targets, options, &mut |_| {
         looked += 1;
-        progress.iter().for_each(|progress| progress.count(looked));
+        progress.count(looked);
     });
-    progress.into_iter().for_each(trace_progress::Progress::finish);
+    progress.finish();
     if args.json {
         println!("{}", serde_json::to_string_pretty(&to_json(&report))?);
     } else {

@@ -10,10 +10,11 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use stripewise_cluster::Plan;
 use stripewise_datapath::Runtime;
-use stripewise_datapath::migrate::{Goal, Migration, migrate};
+use stripewise_datapath::migrate::Goal;
 use stripewise_target::Target;
 
-use crate::managed::{self, CopyProgress, human};
+use crate::copying::{Move, migrate_all};
+use crate::managed::{self, human};
 use find::{Candidate, State};
 
 /// Prepares a plan's targets and moves existing files into its layouts
@@ -87,28 +88,15 @@ fn used_targets(plan: &Plan) -> Vec<stripewise_cluster::TargetSpec> {
 }
 
 fn place_all(runtime: &Arc<Runtime>, found: &[Candidate<'_>], quiet: bool) -> (Vec<Value>, ExitCode) {
-    let to_move = || found.iter().filter(|file| file.state != State::Placed);
-    let mut progress = CopyProgress::new(to_move().map(|file| file.size_bytes).sum(), quiet);
-    let (mut done, mut code) = (Vec::new(), ExitCode::SUCCESS);
-    for file in found {
-        let path = file.path.display().to_string();
-        // Also those that are there: an earlier run may have been killed at its very end.
-        match migrate(runtime, &file.path, Goal::Layout(file.layout), &mut progress.file(&file.path)) {
-            Ok(Migration::Done(bytes)) => {
-                progress.done(&format!("placed {path}"), bytes);
-                done.push(json!({ "path": path, "scheme": file.scheme, "placed": true, "bytes": bytes }));
-            }
-            Ok(Migration::AlreadyThere) => {
-                done.push(json!({ "path": path, "scheme": file.scheme, "placed": false }));
-            }
-            Err(error) => {
-                progress.say(&format!("stripewise: {error}"));
-                done.push(json!({ "path": path, "error": error.to_string() }));
-                code = ExitCode::FAILURE;
-            }
-        }
-    }
-    (done, code)
+    let to_move = found.iter().filter(|file| file.state != State::Placed);
+    let total_bytes = to_move.map(|file| file.size_bytes).sum();
+    // Also those that are there: an earlier run may have been killed at its very end.
+    let moves = found.iter().map(|file| Move {
+        path: &file.path,
+        goal: Goal::Layout(file.layout),
+        scheme: Some(file.scheme),
+    });
+    migrate_all(runtime, moves, total_bytes, "placed", quiet)
 }
 
 /// What would be done.

@@ -6,19 +6,16 @@ mod output;
 mod present;
 mod table;
 
-use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use stripewise_cluster::{Cluster, Profile};
+use stripewise_cluster::Cluster;
 use stripewise_plan::{Collector, Decision, Options, Workload, plan, to_plan};
 use stripewise_trace::{Summary, Trace};
 
 pub use args::Args;
 
-use crate::files;
+use crate::{files, progress};
 
 /// Everything that is printed.
 struct Planned {
@@ -56,7 +53,7 @@ fn make(args: &Args) -> anyhow::Result<Planned> {
             args.trace.display()
         );
     }
-    let (cluster, profile) = read_cluster(args)?;
+    let (cluster, profile) = files::cluster(&args.cluster, args.profile.as_deref())?;
     let mut options = args.options(&cluster)?;
     let mut workload = read_workload(&trace, args.quiet)?;
     keep_only(&mut workload, &args.only)?;
@@ -65,28 +62,9 @@ fn make(args: &Args) -> anyhow::Result<Planned> {
     Ok(Planned { trace, cluster, profile, options, workload, decisions })
 }
 
-/// The cluster, with the profile given, or the one beside the cluster file.
-fn read_cluster(args: &Args) -> anyhow::Result<(Cluster, Option<PathBuf>)> {
-    let profile_path = match &args.profile {
-        Some(path) if path.as_os_str() == "none" => None,
-        Some(path) => Some(path.clone()),
-        None => Some(args.cluster.with_file_name("profile.toml")).filter(|path| path.exists()),
-    };
-    let profile = match &profile_path {
-        None => None,
-        Some(path) => Some(Profile::parse(&read(path)?, &path.display().to_string())?),
-    };
-    let name = args.cluster.display().to_string();
-    Ok((Cluster::parse_with(&read(&args.cluster)?, &name, profile.as_ref())?, profile_path))
-}
-
-fn read(path: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
-}
-
 /// Two passes over the trace: what there is, and then the requests by kind.
 fn read_workload(trace: &Trace, quiet: bool) -> anyhow::Result<Workload> {
-    let bar = progress(trace.len(), quiet);
+    let bar = progress::bar(Some(trace.len()), "{msg} [{bar:40}] {human_pos}/{human_len} {eta}", quiet);
     bar.set_message("summarising");
     let summary = Summary::of(trace)?;
     bar.set_message("grouping");
@@ -98,16 +76,6 @@ fn read_workload(trace: &Trace, quiet: bool) -> anyhow::Result<Workload> {
     }
     bar.finish_and_clear();
     Ok(collector.finish())
-}
-
-fn progress(length: u64, quiet: bool) -> ProgressBar {
-    let shown = !quiet && std::io::stderr().is_terminal();
-    let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let bar = ProgressBar::with_draw_target(Some(length), target);
-    if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:40}] {human_pos}/{human_len} {eta}") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 /// Leaves only the files that match one of the patterns, where there are patterns.

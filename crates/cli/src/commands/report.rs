@@ -17,7 +17,7 @@ use stripewise_report::{
 use stripewise_trace::{Summary, Trace};
 
 use crate::files;
-use crate::trace_progress::Progress;
+use crate::progress::Progress;
 
 /// Write one HTML page: what an application does, how its files are laid out, what was predicted and measured
 ///
@@ -198,7 +198,7 @@ fn native_commands(rule: &Rule, file_bytes: Option<u64>, cluster: &Cluster) -> V
 /// Reads the trace twice: its summary tells the ranges of the pictures that the second pass fills.
 fn read_trace(path: &Path) -> anyhow::Result<Activity> {
     let trace = Trace::open(path)?;
-    let progress = Progress::sharing("reading the trace");
+    let progress = Progress::sharing("reading the trace", false);
     let summary = Summary::of(&trace)?;
     let mut collector = Collector::new(&file_name(path), trace.meta(), trace.processes(), summary);
     let mut requests = trace.requests()?;

@@ -12,6 +12,7 @@ use comfy_table::{CellAlignment, Table};
 use serde_json::json;
 use stripewise_datapath::check::walk;
 
+use crate::flags::TargetsOf;
 use crate::managed;
 
 /// Shows targets, and where the bytes of managed files are
@@ -24,12 +25,8 @@ pub struct Args {
     /// Files, and directories with managed files
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The targets of this cluster
-    #[arg(short, long, value_name = "FILE")]
-    cluster: Option<PathBuf>,
-    /// The targets of this plan's cluster, unless -c is given
-    #[arg(short, long, value_name = "PLAN", env = "STRIPEWISE_PLAN")]
-    plan: Option<PathBuf>,
+    #[command(flatten)]
+    targets: TargetsOf,
     /// Print it as JSON
     #[arg(long)]
     json: bool,
@@ -40,7 +37,7 @@ pub struct Args {
 /// # Errors
 /// A cluster or plan file that cannot be read; a file that does not exist; nothing to show.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let directories = managed::targets(args.cluster.as_deref(), args.plan.as_deref())?;
+    let directories = args.targets.directories()?;
     if args.files.is_empty() && directories.is_empty() {
         bail!("status: nothing to show; name files or directories, or targets with -c CLUSTER or -p PLAN");
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use stripewise_trace::synth::{self, Benchmark};
 use stripewise_trace::{Meta, TraceWriter};
 
-use crate::trace_progress::Progress;
+use crate::progress::Progress;
 pub use args::Args;
 
 /// What was written.
@@ -32,7 +32,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let output = &args.common().output;
     let failed = || format!("trace {} cannot be written", output.display());
     let mut writer = TraceWriter::create(output).with_context(failed)?;
-    let progress = Progress::counting("requests");
+    let progress = Progress::counting("requests", false);
     synth::write(benchmark.as_ref(), &mut writer, &mut |calls| progress.count(calls)).with_context(failed)?;
     progress.finish();
     let job = benchmark.job();

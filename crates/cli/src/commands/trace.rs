@@ -11,7 +11,7 @@ use anyhow::Context;
 use serde::Serialize;
 use stripewise_trace::{Meta, Summary, Trace, merge};
 
-use crate::trace_progress::Progress;
+use crate::progress::Progress;
 pub use args::Args;
 
 /// Does what the flags say.
@@ -25,8 +25,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         args::Mode::Merge { spool, output } => {
-            merge_spool(&spool, &output, &Meta::default())?;
-            print_summary(&output, args.json, usize::MAX)?;
+            merge_spool(&spool, &output, &Meta::default(), args.quiet)?;
+            if args.json || !args.quiet {
+                print_summary(&output, args.json, usize::MAX)?;
+            }
             Ok(ExitCode::SUCCESS)
         }
         args::Mode::Record { output } => record::run(&args, &output),
@@ -71,8 +73,13 @@ fn print_summary(path: &Path, json: bool, groups: usize) -> anyhow::Result<()> {
 }
 
 /// Merges a spool; says so when calls are missing.
-fn merge_spool(spool: &Path, output: &Path, meta: &Meta) -> anyhow::Result<stripewise_trace::Merged> {
-    let progress = Progress::sharing("merging the spool");
+fn merge_spool(
+    spool: &Path,
+    output: &Path,
+    meta: &Meta,
+    quiet: bool,
+) -> anyhow::Result<stripewise_trace::Merged> {
+    let progress = Progress::sharing("merging the spool", quiet);
     let merged = merge(spool, output, meta, &mut |share| progress.share(share))
         .with_context(|| format!("merging spool {} to {}", spool.display(), output.display()))?;
     progress.finish();

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use stripewise_cluster::{Cluster, size};
+use stripewise_cluster::Cluster;
 use stripewise_plan::{Objective, Options, Present, Scheme, planners};
+
+use crate::flags::positive_size;
 
 /// Chooses the layout that makes the traced I/O fastest, and writes it as a plan.
 ///
@@ -91,14 +93,6 @@ impl Args {
             present: Present::parse(&self.present, cluster)?,
             present_of: defaults.present_of,
         })
-    }
-}
-
-fn positive_size(text: &str) -> Result<u64, String> {
-    match size::parse(text) {
-        Ok(0) => Err("must be at least 1 byte".to_owned()),
-        Ok(bytes) => Ok(bytes),
-        Err(error) => Err(error.to_string()),
     }
 }
 

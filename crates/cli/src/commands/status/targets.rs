@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use stripewise_datapath::Runtime;
 use stripewise_target::{Target, list_components};
 
-use crate::managed::{TargetDirectory, human};
+use crate::flags::TargetDirectory;
+use crate::managed::human;
 
 /// One target.
 pub struct TargetStatus {

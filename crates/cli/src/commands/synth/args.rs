@@ -10,6 +10,7 @@ use stripewise_trace::synth::{
 };
 
 use super::checked;
+use crate::flags::positive_size;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -389,12 +390,4 @@ fn divided(total: u64, by: u64, what: &str) -> anyhow::Result<u64> {
         bail!("--total {total} is no multiple of {what} = {by}: choose one that is");
     }
     Ok(total / by)
-}
-
-fn positive_size(text: &str) -> Result<u64, String> {
-    match size::parse(text) {
-        Ok(0) => Err("must be at least 1 byte".into()),
-        Ok(bytes) => Ok(bytes),
-        Err(error) => Err(error.to_string()),
-    }
 }

@@ -47,7 +47,7 @@ pub fn run(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {
         library.display()
     );
     let meta = Meta { incomplete: spool.still_written()?, ..meta };
-    let merged = merge_spool(&spool.dir, output, &meta)?;
+    let merged = merge_spool(&spool.dir, output, &meta, args.quiet)?;
     for reason in &merged.incomplete {
         eprintln!("stripewise: the trace is incomplete: {reason}");
     }
