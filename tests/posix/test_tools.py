@@ -61,6 +61,30 @@ def test_rsync_both_ways(worlds, tmp_path):
         assert worlds.is_managed(f"tree/f{number}")
 
 
+SPARSE = r"""
+set -e
+cd "$0"
+truncate -s 40M sparse
+for at in 0 9 10 25; do head -c 70000 /dev/urandom | dd of=sparse bs=64K seek=$((at * 16)) conv=notrunc iflag=fullblock 2> /dev/null; done
+cp --sparse=auto sparse copy
+tar -S -cf archive.tar sparse; mkdir out; tar -S -xf archive.tar -C out
+cmp sparse copy; cmp sparse out/sparse
+stat -c '%s %n' sparse copy out/sparse
+"""
+
+
+def test_copies_of_sparse_files_stay_sparse(worlds):
+    """cp and tar ask where the holes are."""
+    worlds.both(lambda directory: ["bash", "-c", SPARSE, directory])
+    for name in ("sparse", "copy", "out/sparse"):
+        assert worlds.is_managed(name)
+        blocks = int(worlds.with_library("stat", "-c", "%b", worlds.managed / name).out)
+        assert blocks * 512 < 2 << 20, f"{name}: {blocks} blocks"
+    # 280000 bytes of data, and what tar and the blocks around them add.
+    size = int(worlds.with_library("stat", "-c", "%s", worlds.managed / "archive.tar").out)
+    assert size < 1 << 20, f"the archive has {size} bytes"
+
+
 def test_removing_takes_the_components_along(worlds):
     worlds.with_library("bash", "-c", 'cd "$0"; seq 1 30000 > a; cp a b; cp a c; mv a b; rm c', worlds.managed)
     of_b = len(worlds.components())

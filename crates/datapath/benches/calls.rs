@@ -150,6 +150,7 @@ fn runtime(dir: &Path, name: &str, layout: Layout) -> Arc<Runtime> {
         elapsed_s: 0.0,
         layouts: vec![layout],
         spread: Spread::default(),
+        overlay: None,
     };
     let cluster = Cluster { tiers: vec![tier], ..Cluster::default() };
     let plan = Plan { scheme: "bench".into(), cluster, rules: vec![rule] };

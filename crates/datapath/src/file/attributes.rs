@@ -1,7 +1,7 @@
 //! What stat says, and chmod, chown, utimens.
 
 use stripewise_layout::Layout;
-use stripewise_sys::{Kind, SeekFrom, Stat, Timespec};
+use stripewise_sys::{Kind, Stat, Timespec};
 
 use super::LogicalFile;
 use crate::runtime::Change;
@@ -47,15 +47,6 @@ impl Attributes {
         (stat.st_ctime, stat.st_ctime_nsec) = (self.changed.tv_sec, self.changed.tv_nsec as _);
         (stat.st_atime, stat.st_atime_nsec) = (self.accessed.tv_sec, self.accessed.tv_nsec as _);
     }
-}
-
-/// What lseek(2) looks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whence {
-    /// SEEK_DATA.
-    Data,
-    /// SEEK_HOLE.
-    Hole,
 }
 
 impl LogicalFile {
@@ -109,45 +100,6 @@ impl LogicalFile {
             }
             done => done.map_err(|error| trouble::told(&error)),
         }
-    }
-
-    /// Where the next data or hole at or after `offset` begins (the caller sets its descriptor's offset to it).
-    /// Everything below the size counts as data.
-    ///
-    /// # Errors
-    /// ENXIO at or past the end.
-    pub fn seek(&self, whence: Whence, offset: u64) -> Result<u64> {
-        let size = self.size()?;
-        match whence {
-            _ if offset >= size => Err(Errno::NXIO),
-            Whence::Data => Ok(offset),
-            Whence::Hole => Ok(size),
-        }
-    }
-}
-
-impl LogicalFile {
-    /// The offset of the first byte at or after `offset` that no hole of a component holds.
-    ///
-    /// # Errors
-    /// ENXIO when there is none.
-    pub(crate) fn next_data(&self, offset: u64) -> Result<u64> {
-        let mut first: Option<u64> = None;
-        for index in 0..self.components().len() {
-            let target = index as u32;
-            let fd = self.components().fd(index).map_err(|error| trouble::told(&error))?;
-            let from = self.layout().component_size(target, offset);
-            let found = match self.sys().seek(fd, SeekFrom::Data(from)) {
-                // The file system knows no holes.
-                Err(Errno::INVAL) if self.sys().stat(fd)?.st_size as u64 > from => from,
-                Err(Errno::NXIO | Errno::INVAL) => continue,
-                found => found?,
-            };
-            if let Some(found) = self.layout().file_offset(target, found) {
-                first = Some(first.map_or(found, |first| first.min(found)));
-            }
-        }
-        first.ok_or(Errno::NXIO)
     }
 }
 

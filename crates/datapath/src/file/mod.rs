@@ -1,6 +1,7 @@
 //! One managed file of this process.
 
 mod attributes;
+mod holes;
 mod io;
 mod lock;
 mod mapping;
@@ -17,7 +18,8 @@ use stripewise_layout::Layout;
 use stripewise_sys::{Fd, OFlags, SysRef};
 use stripewise_target::{ComponentSet, FanOut, Opening, Server};
 
-pub use attributes::{Attributes, Whence};
+pub use attributes::Attributes;
+pub use holes::Whence;
 pub use io::IoOptions;
 pub use mapping::MapExtent;
 pub(crate) use sync::sync_directory;

@@ -4,6 +4,7 @@ mod check;
 mod concurrent;
 mod crash;
 mod files;
+mod holes;
 mod migrate;
 mod model;
 mod support;

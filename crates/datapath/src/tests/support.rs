@@ -75,6 +75,7 @@ pub fn plan_over(servers: Vec<PathBuf>, pattern: String, layout: Layout) -> Plan
         elapsed_s: 0.0,
         layouts: vec![layout],
         spread: Spread::default(),
+        overlay: None,
     };
     let cluster = Cluster { tiers: vec![tier], ..Cluster::default() };
     Plan { scheme: "test".into(), cluster, rules: vec![rule] }

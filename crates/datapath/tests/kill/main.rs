@@ -70,6 +70,7 @@ impl Stage {
             elapsed_s: 0.0,
             layouts: vec![layout],
             spread: Spread::default(),
+            overlay: None,
         };
         let tier = Tier {
             name: "t".into(),
