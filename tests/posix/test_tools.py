@@ -73,13 +73,29 @@ stat -c '%s %n' sparse copy out/sparse
 """
 
 
-def test_copies_of_sparse_files_stay_sparse(worlds):
-    """cp and tar ask where the holes are."""
+DATA_BYTES = """
+import os, sys
+file, at, data = os.open(sys.argv[1], os.O_RDONLY), 0, 0
+while True:
+    try:
+        start = os.lseek(file, at, os.SEEK_DATA)
+    except OSError:
+        break
+    at = os.lseek(file, start, os.SEEK_HOLE)
+    data += at - start
+print(data)
+"""
+
+
+def test_copies_of_sparse_files_stay_sparse(worlds, python):
+    """cp and tar can ask where the holes are, and need not read them."""
     worlds.both(lambda directory: ["bash", "-c", SPARSE, directory])
     for name in ("sparse", "copy", "out/sparse"):
         assert worlds.is_managed(name)
         blocks = int(worlds.with_library("stat", "-c", "%b", worlds.managed / name).out)
         assert blocks * 512 < 2 << 20, f"{name}: {blocks} blocks"
+        data = int(worlds.with_library(python, "-c", DATA_BYTES, worlds.managed / name).out)
+        assert 280000 <= data < 2 << 20, f"{name}: {data} bytes of data"
     # 280000 bytes of data, and what tar and the blocks around them add.
     size = int(worlds.with_library("stat", "-c", "%s", worlds.managed / "archive.tar").out)
     assert size < 1 << 20, f"the archive has {size} bytes"
