@@ -7,6 +7,7 @@ use std::path::Path;
 use stripewise_layout::Layout;
 
 use crate::cluster::Cluster;
+use crate::overlay::{CopySpec, Overlay};
 use crate::pattern::match_path;
 
 /// The scheme name of rules that leave the files as they are.
@@ -42,6 +43,8 @@ pub struct Rule {
     pub layouts: Vec<Layout>,
     /// How a file's number picks one of several layouts.
     pub spread: Spread,
+    /// Further copies of the files; the one with a layout of `layouts` is then the original, copy 0.
+    pub overlay: Option<Overlay>,
 }
 
 /// Which of a rule's layouts a file gets: `(number / stride) mod layouts`.
@@ -76,6 +79,16 @@ impl Rule {
     /// Allocates nothing.
     pub fn choose(&self, path: &Path) -> Option<&Layout> {
         self.layouts.get(self.spread.index(&self.pattern, path, self.layouts.len())?)
+    }
+
+    /// The further copies of the file at this absolute path, from copy 1 on, with the layout of each; none where the path
+    /// does not match or the files have one copy only. Allocates nothing.
+    pub fn copies_for<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = (&'a CopySpec, &'a Layout)> + 'a {
+        let copies = self.overlay.iter().flat_map(|overlay| &overlay.copies);
+        copies.filter_map(move |copy| {
+            let index = copy.spread.index(&self.pattern, path, copy.layouts.len())?;
+            Some((copy, copy.layouts.get(index)?))
+        })
     }
 
     fn number(&self, path: &Path) -> Option<u64> {

@@ -7,6 +7,7 @@ use stripewise_layout::{Layout, LayoutError, Region, Stripe};
 use crate::cluster::Cluster;
 use crate::cluster_text::read_embedded;
 use crate::error::FileError;
+use crate::overlay_text::{read_overlay, write_overlay};
 use crate::plan::{KEEP, Plan, Rule, Spread};
 use crate::profile::check_version;
 use crate::reader::{Document, Item, Table};
@@ -16,7 +17,7 @@ use crate::write::quoted;
 /// The format that this version reads and writes.
 pub const PLAN_VERSION: u64 = 1;
 
-const REMEDY: &str = "write the plan again with `stripewise plan`";
+pub(crate) const REMEDY: &str = "write the plan again with `stripewise plan`";
 
 impl Plan {
     /// Parses `plan.toml`; `file_name` is only used in messages.
@@ -55,12 +56,20 @@ fn write_rule(out: &mut String, rule: &Rule, cluster: &Cluster) {
     let _ = writeln!(out, "\n[[rule]]\npattern = {}\nscheme = {}", quoted(&rule.pattern), quoted(&rule.scheme));
     let _ = writeln!(out, "reason = {}", quoted(&rule.reason));
     let _ = writeln!(out, "predicted_s = {:?}\nelapsed_s = {:?}", rule.predicted_s, rule.elapsed_s);
-    if rule.layouts.len() > 1 {
-        let field = rule.spread.field.map_or(String::new(), |field| format!("field = {field}, "));
-        let _ = writeln!(out, "spread = {{ {field}stride = {} }}", rule.spread.stride);
+    write_layouts(out, &rule.layouts, &rule.spread, cluster);
+    if let Some(overlay) = &rule.overlay {
+        write_overlay(out, overlay, cluster);
+    }
+}
+
+/// The keys `spread`, where it matters, and `layouts`.
+pub(crate) fn write_layouts(out: &mut String, layouts: &[Layout], spread: &Spread, cluster: &Cluster) {
+    if layouts.len() > 1 {
+        let field = spread.field.map_or(String::new(), |field| format!("field = {field}, "));
+        let _ = writeln!(out, "spread = {{ {field}stride = {} }}", spread.stride);
     }
     out.push_str("layouts = [\n");
-    for layout in &rule.layouts {
+    for layout in layouts {
         let regions: Vec<String> = layout.regions().iter().map(|region| region_text(region, cluster)).collect();
         let _ = writeln!(out, "  [{}],", regions.join(", "));
     }
@@ -129,31 +138,46 @@ pub fn parse_cycle(text: &str, cluster: &Cluster) -> Result<Vec<Stripe>, String>
 }
 
 fn read_rule(table: &Table<'_>, cluster: &Cluster) -> Result<Rule, FileError> {
-    table.allow_only(&["pattern", "scheme", "reason", "predicted_s", "elapsed_s", "spread", "layouts"])?;
+    table.allow_only(&[
+        "pattern",
+        "scheme",
+        "reason",
+        "predicted_s",
+        "elapsed_s",
+        "spread",
+        "layouts",
+        "copy",
+        "overlay",
+    ])?;
     let text = |key| table.need(key, REMEDY)?.text();
     let pattern = table.need("pattern", REMEDY)?;
     if !pattern.text()?.starts_with(['/', '*']) {
         return Err(pattern.error("must be an absolute path pattern, beginning with / or *"));
     }
     let layouts_item = table.need("layouts", "list at least one layout, or [] for scheme \"keep\"")?;
-    let layouts: Vec<Layout> =
-        layouts_item.items()?.iter().map(|item| read_layout(item, cluster)).collect::<Result<_, _>>()?;
+    let layouts = read_layouts(&layouts_item, cluster)?;
     let scheme = text("scheme")?;
     if layouts.is_empty() != (scheme == KEEP) {
         return Err(layouts_item.error("a rule has layouts exactly when its scheme is not \"keep\""));
     }
+    let spread = table.get("spread").map_or(Ok(Spread::default()), |item| read_spread(&item))?;
     Ok(Rule {
         pattern: pattern.text()?.to_owned(),
         scheme: scheme.to_owned(),
         reason: text("reason")?.to_owned(),
         predicted_s: table.need("predicted_s", REMEDY)?.amount()?,
         elapsed_s: table.need("elapsed_s", REMEDY)?.amount()?,
+        overlay: read_overlay(table, !layouts.is_empty(), spread, cluster)?,
+        spread: if layouts.len() > 1 { spread } else { Spread::default() },
         layouts,
-        spread: table.get("spread").map_or(Ok(Spread::default()), |item| read_spread(&item))?,
     })
 }
 
-fn read_spread(item: &Item<'_>) -> Result<Spread, FileError> {
+pub(crate) fn read_layouts(item: &Item<'_>, cluster: &Cluster) -> Result<Vec<Layout>, FileError> {
+    item.items()?.iter().map(|item| read_layout(item, cluster)).collect()
+}
+
+pub(crate) fn read_spread(item: &Item<'_>) -> Result<Spread, FileError> {
     let table = item.table()?;
     table.allow_only(&["field", "stride"])?;
     let stride_item = table.need("stride", "write stride = 1")?;

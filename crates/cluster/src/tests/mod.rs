@@ -1,6 +1,7 @@
 //! Tests of the file formats, and what they share.
 
 mod cluster;
+mod overlay;
 mod pattern;
 mod plan;
 mod profile;

@@ -61,7 +61,7 @@ servers = ["/s0", "/s1"]
 capacity_per_server = "1G"
 "#;
 
-fn plan() -> Plan {
+pub fn plan() -> Plan {
     Plan::parse(PLAN, "some.toml").unwrap()
 }
 
@@ -158,7 +158,7 @@ fn neighbours_of_equal_width_are_written_together() {
     assert_eq!(parse_cycle(&text, &cluster).unwrap(), cycle);
 }
 
-fn layout() -> impl Strategy<Value = Layout> {
+pub fn layout() -> impl Strategy<Value = Layout> {
     let stripe = (0u32..4, 1u64..1 << 40).prop_map(|(target, width)| Stripe { target, width });
     let cycle = prop::collection::vec(stripe, 1..6);
     prop::collection::vec((cycle, 1u64..1 << 50), 1..4).prop_map(|parts| {
@@ -179,7 +179,16 @@ fn rule() -> impl Strategy<Value = Rule> {
         |(pattern, reason, seconds, layouts, (field, stride))| {
             let spread = if layouts.len() > 1 { Spread { field, stride } } else { Spread::default() };
             let scheme = "x".to_owned();
-            Rule { pattern, scheme, reason, predicted_s: seconds, elapsed_s: seconds / 3.0, layouts, spread }
+            Rule {
+                pattern,
+                scheme,
+                reason,
+                predicted_s: seconds,
+                elapsed_s: seconds / 3.0,
+                layouts,
+                spread,
+                overlay: None,
+            }
         },
     )
 }

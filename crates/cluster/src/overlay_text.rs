@@ -1,0 +1,188 @@
+//! The tables `[[rule.copy]]` and `[rule.overlay]` of `plan.toml`.
+
+use std::fmt::Write;
+
+use crate::cluster::Cluster;
+use crate::error::FileError;
+use crate::overlay::{CacheMode, CopySpec, Durability, MAX_COPIES, Overlay, OverlayKind};
+use crate::plan::Spread;
+use crate::plan_text::{REMEDY, read_layouts, read_spread, write_layouts};
+use crate::reader::{Item, Table};
+use crate::size;
+use crate::write::quoted;
+
+const REPLICA: &str = "replica";
+const CACHE: &str = "cache";
+
+pub(crate) fn write_overlay(out: &mut String, overlay: &Overlay, cluster: &Cluster) {
+    let cache = matches!(overlay.kind, OverlayKind::Cache { .. });
+    for copy in &overlay.copies {
+        let kind = if cache { CACHE } else { REPLICA };
+        let _ = writeln!(out, "\n[[rule.copy]]\nkind = \"{kind}\"\nname = {}", quoted(&copy.name));
+        if copy.groups != 1 {
+            let _ = writeln!(out, "groups = {}", copy.groups);
+        }
+        write_layouts(out, &copy.layouts, &copy.spread, cluster);
+    }
+    out.push_str("\n[rule.overlay]\n");
+    if let OverlayKind::Cache { mode, capacity_per_server } = overlay.kind {
+        let capacity = quoted(&size::format(capacity_per_server));
+        let _ = writeln!(out, "mode = \"{}\"\ncapacity_per_server = {capacity}", mode.name());
+    }
+    let (lazy_close, durability) = (overlay.lazy_close, overlay.durability.name());
+    let _ = writeln!(out, "lazy_close = {lazy_close}\ndurability = \"{durability}\"");
+    if let Some(background) = overlay.background {
+        let _ = writeln!(out, "background = {}", quoted(&size::format(background)));
+    }
+    let _ = writeln!(out, "procs = {}\nprocs_per_node = {}", overlay.procs, overlay.procs_per_node);
+}
+
+/// The overlay of a rule, if it has any; `managed`: the rule has layouts; `spread` is the rule's.
+pub(crate) fn read_overlay(
+    rule: &Table<'_>,
+    managed: bool,
+    spread: Spread,
+    cluster: &Cluster,
+) -> Result<Option<Overlay>, FileError> {
+    let tables = rule.tables("copy")?;
+    let overlay = rule.get("overlay");
+    let Some(item) = rule.get("copy").filter(|_| !tables.is_empty()) else {
+        let Some(overlay) = overlay else { return Ok(None) };
+        return Err(overlay.error("the rule has no further copies; add [[rule.copy]], or leave this table out"));
+    };
+    if !managed {
+        return Err(item.error("a rule with scheme \"keep\" has no further copies; leave them out"));
+    }
+    if tables.len() >= MAX_COPIES {
+        let most = MAX_COPIES - 1;
+        return Err(
+            item.error(format!("a file has at most {most} copies besides the original; leave some out"))
+        );
+    }
+    let cache = kind(&tables[0])? == CACHE;
+    let mut copies: Vec<CopySpec> = Vec::with_capacity(tables.len());
+    for table in &tables {
+        let copy = read_copy(table, cache, spread, cluster)?;
+        if copies.iter().any(|known| known.name == copy.name) {
+            return Err(table
+                .need("name", REMEDY)?
+                .error("another copy of the rule has this name; rename one"));
+        }
+        copies.push(copy);
+    }
+    let table = overlay.map(|item| item.table()).transpose()?;
+    read_settings(rule, table.as_ref(), cache, copies, cluster).map(Some)
+}
+
+fn kind<'d>(table: &Table<'d>) -> Result<&'d str, FileError> {
+    let item = table.need("kind", "write \"replica\" or \"cache\"")?;
+    match item.text()? {
+        kind @ (REPLICA | CACHE) => Ok(kind),
+        _ => Err(item.error("must be \"replica\" or \"cache\"")),
+    }
+}
+
+fn read_copy(table: &Table<'_>, cache: bool, spread: Spread, cluster: &Cluster) -> Result<CopySpec, FileError> {
+    table.allow_only(&["kind", "name", "groups", "spread", "layouts"])?;
+    if (kind(table)? == CACHE) != cache {
+        let problem = "the copies of a rule are all \"replica\" or all \"cache\"; make two rules";
+        return Err(table.need("kind", REMEDY)?.error(problem));
+    }
+    let name = table.need("name", "write a name for people, like \"1-DV\"")?;
+    if name.text()?.is_empty() {
+        return Err(name.error("must not be empty; write a name for people, like \"1-DV\""));
+    }
+    let item = table.need("layouts", "list at least one layout")?;
+    let layouts = read_layouts(&item, cluster)?;
+    let spread = match table.get("spread") {
+        Some(item) => read_spread(&item)?,
+        None if layouts.len() > 1 => spread,
+        None => Spread::default(),
+    };
+    let mut copy = CopySpec { name: name.text()?.to_owned(), layouts, spread, groups: 1 };
+    if copy.layouts.is_empty() {
+        return Err(item.error("a copy has at least one layout"));
+    }
+    if let Some(item) = table.get("groups") {
+        copy.groups = read_groups(&item, cache, copy.targets().len())?;
+    }
+    Ok(copy)
+}
+
+fn read_groups(item: &Item<'_>, cache: bool, servers: usize) -> Result<u32, FileError> {
+    if !cache {
+        return Err(item.error("only cache copies have groups; leave it out"));
+    }
+    let groups = u32::try_from(item.count()?).ok().filter(|&groups| groups > 0 && groups as usize <= servers);
+    groups.ok_or_else(|| item.error(format!("must be 1 to {servers}: the copy has {servers} servers")))
+}
+
+fn read_settings(
+    rule: &Table<'_>,
+    table: Option<&Table<'_>>,
+    cache: bool,
+    copies: Vec<CopySpec>,
+    cluster: &Cluster,
+) -> Result<Overlay, FileError> {
+    if let Some(table) = table {
+        let common = ["lazy_close", "durability", "background", "procs", "procs_per_node"];
+        let of_cache = ["mode", "capacity_per_server"].into_iter().filter(|_| cache);
+        table.allow_only(&of_cache.chain(common).collect::<Vec<_>>())?;
+    }
+    let get = |key| table.and_then(|table| table.get(key));
+    let kind = match (cache, table) {
+        (false, _) => OverlayKind::Replicas,
+        (true, Some(table)) => read_cache(table, &copies, cluster)?,
+        (true, None) => {
+            return Err(rule.error("cache copies need [rule.overlay] with their capacity_per_server"));
+        }
+    };
+    let durability = get("durability").map_or(Ok(Durability::default()), |item| {
+        let known = Durability::by_name(item.text()?);
+        known.ok_or_else(|| item.error("must be \"sync\" or \"each-write\""))
+    })?;
+    let background = get("background").map(|item| match item.size()? {
+        0 => Err(item.error("must be at least 1 byte per second; leave it out for no limit")),
+        bytes => Ok(bytes),
+    });
+    let count = |key, or| get(key).map_or(Ok(or), |item| read_count(&item));
+    let procs = count("procs", 1)?;
+    let procs_per_node = count("procs_per_node", 1)?;
+    if let Some(item) = get("procs_per_node").filter(|_| procs_per_node > procs) {
+        return Err(item.error(format!("must be at most procs = {procs}")));
+    }
+    Ok(Overlay {
+        kind,
+        copies,
+        lazy_close: get("lazy_close").map_or(Ok(false), |item| item.flag())?,
+        durability,
+        background: background.transpose()?,
+        procs,
+        procs_per_node,
+    })
+}
+
+fn read_count(item: &Item<'_>) -> Result<u32, FileError> {
+    let count = u32::try_from(item.count()?).ok().filter(|&count| count > 0);
+    count.ok_or_else(|| item.error("must be 1 to 4294967295"))
+}
+
+fn read_cache(table: &Table<'_>, copies: &[CopySpec], cluster: &Cluster) -> Result<OverlayKind, FileError> {
+    let mode = table.get("mode").map_or(Ok(CacheMode::default()), |item| {
+        let known = CacheMode::by_name(item.text()?);
+        known.ok_or_else(|| item.error("must be \"sla\", \"sca\", \"nsca\" or \"off\""))
+    })?;
+    let item =
+        table.need("capacity_per_server", "write how much each server of the cache may hold, like \"1G\"")?;
+    let capacity_per_server = item.size()?;
+    if capacity_per_server == 0 {
+        return Err(item.error("must be at least 1 byte; write mode = \"off\" to admit nothing"));
+    }
+    let servers = cluster.targets();
+    let used = copies.iter().flat_map(CopySpec::targets).map(|target| &servers[target as usize]);
+    if let Some(server) = used.into_iter().find(|server| server.capacity < capacity_per_server) {
+        let (name, capacity) = (&server.name, size::format(server.capacity));
+        return Err(item.error(format!("the cluster allows only {capacity} on {name}; write at most that")));
+    }
+    Ok(OverlayKind::Cache { mode, capacity_per_server })
+}
