@@ -17,7 +17,7 @@ const TRANSFER_BYTES: usize = 4 << 20;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise cat out.dat | sha256sum
-  stripewise cat --offset 1G --length 4K out.dat | xxd")]
+  stripewise cat --offset 1G --length 4K out.dat | od -c")]
 pub struct Args {
     /// The files
     #[arg(required = true, value_name = "FILE")]

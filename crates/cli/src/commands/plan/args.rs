@@ -70,7 +70,7 @@ Examples:
   stripewise plan app.trace -c cluster.toml
   stripewise plan app.trace -c cluster.toml --scheme psa --candidates --json
   stripewise plan app.trace -c cluster.toml --scheme \"2-D g=2\" -o two-d.toml
-  stripewise plan app.trace -c cluster.toml --only '/scratch/run/**' --present 1-DH:64K";
+  stripewise plan app.trace -c cluster.toml --only '/scratch/run7/**' --present 1-DH:64K";
 
 impl Args {
     /// The planner's options.

@@ -1,0 +1,114 @@
+"""What the documents tell people to type works: the guide, the README's chain, the examples of every --help."""
+
+import os
+import re
+
+import pytest
+from conftest import ROOT
+
+NOT_RUN = "<!-- tests/test_guide.py builds in its own way -->"
+
+# Real servers are measured for minutes, these for moments.
+HURRY = {"STRIPEWISE_SECONDS_PER_POINT": "0.001", "STRIPEWISE_FILE_SIZE": "64M"}
+
+
+@pytest.fixture
+def shell(execute, bin_dir, tmp_path):
+    """Types lines into one bash that stops at the first failure, with stripewise (and tmp_path/bin) in the PATH."""
+
+    def run(lines, directory, **environment):
+        script = tmp_path / "script"
+        script.write_text(f"{lines}\n")
+        environment |= {**HURRY, "PATH": f"{tmp_path}/bin:{bin_dir}:{os.environ['PATH']}"}
+        return execute("bash", "-eux", "-o", "pipefail", script, env=environment, cwd=directory, stdin="")
+
+    return run
+
+
+def test_the_guide(shell, workloads, tmp_path):
+    page = (ROOT / "docs" / "guide.md").read_text()
+    blocks = re.findall(r"([^\n]*)\n```sh\n(.*?)\n```", page, re.DOTALL)
+    typed = [block for line_before, block in blocks if line_before != NOT_RUN]
+    assert len(typed) == len(blocks) - 1 == page.count("\n## ") + page.count("\n**")
+    result = shell("\n".join(typed), tmp_path, APP=str(workloads / "mpich" / "ior"))
+    assert "verified 8388608 bytes, 0 wrong" in result.out
+    assert "1 managed files and 8 targets checked: 0 problems" in result.out
+    session = tmp_path / "session"
+    for name in ("profile.toml", "app.trace", "plan.toml", "1-dh.toml", "report.html"):
+        assert (session / name).stat().st_size > 0
+    left = [file.name for file in (session / "disks").rglob("*") if file.is_file()]
+    assert left == ["stripewise-target.toml"] * 8, "the components are gone with the file"
+
+
+APPLICATION = """#!/bin/sh
+exec dd if="${1:-input}" of=/dev/null bs=64K status=none
+"""
+
+
+@pytest.fixture
+def desk(make_cluster, tmp_path):
+    """A directory with what the examples name; tmp_path / "scratch", which it is in, stands for /scratch."""
+    desk = tmp_path / "scratch" / "run7"
+    desk.mkdir(parents=True)
+    (desk.parent / "run8").mkdir()
+    (tmp_path / "bin").mkdir()
+    (desk / "cluster.toml").write_text(make_cluster().text())
+    (desk / "input").write_bytes(os.urandom(1 << 20))
+    (desk / "train.py").write_text("print('trained')\n")
+    for path, text in ((desk / "app", APPLICATION), (tmp_path / "bin" / "srun", '#!/bin/sh\nexec "$@"\n')):
+        path.write_text(text)
+        path.chmod(0o755)
+    return desk
+
+
+def test_the_chain_of_the_readme(shell, desk):
+    readme = (ROOT / "README.md").read_text()
+    chain = readme[readme.index("## The chain") :].split("\n\n")[1]
+    lines = [line.split("  #")[0].strip() for line in chain.splitlines()]
+    assert len(lines) == 6 and all(line.startswith("stripewise ") for line in lines), lines
+    shell("\n".join(lines), desk)
+    assert (desk / "input").read_bytes().startswith(b"stripewise file")
+    assert (desk / "app").read_text() == APPLICATION, "the script is in the trace, but stays where it was"
+    assert (desk / "report.html").exists()
+
+
+COMMANDS = "calibrate trace synth plan cost place export run status fsck cat cp rm report".split()
+
+# A measurement between two machines: crates/cli/tests/calibrate.rs does it on one.
+NEEDS_TWO_MACHINES = ("--serve", "--network")
+
+RESULTS = """{"version": 1, "date": "2026-11-21T01:00:00Z", "command": "stripewise demo",
+"machine": {"host": "node7", "cpu": "AMD", "cores": 2, "memory_bytes": 1073741824, "system": "Linux"},
+"servers": [], "workloads": []}"""
+
+# A trace of out.dat, a plan for it, and out.dat in that plan's layout.
+PREPARATION = """
+stripewise synth ior --procs 4 --transfer 64K --total 1M --shared --access random --file $PWD/out.dat -o t
+cp t app.trace
+cp t job.trace
+head -c 1M /dev/urandom > out.dat
+stripewise plan t -c cluster.toml --scheme def --min-gain none
+stripewise place plan.toml
+"""
+
+
+def examples(text):
+    """The command lines among the examples of a help text; a comment is behind three blanks or more."""
+    lines = re.sub(r"\s*\\\n\s*", " ", text[text.index("Examples:") :]).splitlines()[1:]
+    typed = [re.sub(r"^node\d\$ ", "", line.strip()) for line in lines if line.startswith("  ")]
+    commands = [line for line in typed if re.match(r"stripewise |\(eval |mkdir |[A-Z_]+=", line)]
+    return [re.split(r"\s{3,}", line)[0] for line in commands if not any(flag in line for flag in NEEDS_TWO_MACHINES)]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_examples_of_help(shell, desk, stripewise, library, command):
+    found = examples(stripewise(command, "--help").out)
+    assert any(f"stripewise {command} " in line for line in found), found
+    (desk / "results.json").write_text(RESULTS)
+    typed = "\n".join(found).replace("/path/libstripewise_posix.so", str(library))
+    shell(PREPARATION + re.sub(r"(?<![\w.])/scratch\b", str(desk.parent), typed), desk)
+
+
+def test_every_command_has_tested_examples(stripewise):
+    listed = re.findall(r"^  (\w+) ", stripewise("--help").out.split("Commands:")[1].split("Options:")[0], re.MULTILINE)
+    assert sorted(listed) == sorted([*COMMANDS, "demo", "help"]), "tests/test_demo.py tests the demo"
