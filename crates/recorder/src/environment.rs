@@ -38,7 +38,7 @@ pub fn size(text: &[u8]) -> Option<u64> {
     u64::try_from(number(digits)?).ok()?.checked_mul(1 << shift)
 }
 
-/// This process's rank in its job, or -1.
+/// This process's rank in its job as far as the launcher says, or -1.
 pub fn rank() -> i32 {
     RANK_VARIABLES
         .iter()

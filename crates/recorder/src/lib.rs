@@ -122,7 +122,6 @@ impl Recorder {
         let fixed = state::Fixed {
             clock,
             started: clock.now(),
-            rank: environment::rank(),
             limit_bytes: settings.limit_bytes,
             dir: memory::Bytes::new(settings.dir)?,
             only: memory::Bytes::new(settings.only)?,
@@ -130,7 +129,7 @@ impl Recorder {
             host: environment::host(),
             program: environment::program(),
         };
-        state::State::start(fixed).ok().map(|state| Recorder { state })
+        state::State::start(fixed, environment::rank()).ok().map(|state| Recorder { state })
     }
 
     /// The present time, in the unit of the spool's clock.
@@ -187,6 +186,20 @@ impl Recorder {
         if event.file != FileId::NOT_RECORDED {
             thread::record(self.state, event);
         }
+    }
+
+    /// What the process's MPI library says of its place in the job: its rank, the number of ranks, and the number of its
+    /// node, if that is known. Until then the rank is what the launcher's environment says.
+    pub fn set_job(&self, rank: u32, ranks: u32, node: Option<u32>) {
+        let rank = i32::try_from(rank).unwrap_or(-1);
+        let node = node.map_or(0, |node| node.saturating_add(1));
+        self.state.set_job(state::Job { rank, ranks, node });
+    }
+
+    /// Whether the calling thread is inside a collective call of MPI-IO from now on: what it records gets
+    /// [`Flags::COLLECTIVE`].
+    pub fn set_collective(&self, inside: bool) {
+        thread::set_collective(inside);
     }
 
     /// To be called in the child after `fork` (optional: the recorder notices by itself on kernels from 4.14 on). Never in a

@@ -18,13 +18,13 @@ use stripewise_trace::spool::{
 
 use crate::clock::ns;
 use crate::memory::{self, Bytes};
-use crate::state::{Fixed, Paths, Refused, Spool};
+use crate::state::{Fixed, Job, Paths, Refused, Spool};
 
 const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Makes the spool of the calling process. `paths` are those of its parent, if it has one that is recorded, and
 /// become its own.
-pub fn create(fixed: &Fixed, paths: &mut Paths) -> Result<NonNull<Header>> {
+pub fn create(fixed: &Fixed, job: Job, paths: &mut Paths) -> Result<NonNull<Header>> {
     let pid = getpid().as_raw_nonzero().get() as u32;
     let start = fixed.clock.moment();
     let start_realtime_ns = ns(ClockId::Realtime);
@@ -40,9 +40,9 @@ pub fn create(fixed: &Fixed, paths: &mut Paths) -> Result<NonNull<Header>> {
     let mut header = Header {
         magic: MAGIC,
         pid,
-        rank: fixed.rank,
+        rank: job.rank,
         clock: fixed.clock as u32,
-        reserved: 0,
+        ranks: job.ranks,
         start,
         start_realtime_ns,
         spooled_bytes: 0,
@@ -53,7 +53,7 @@ pub fn create(fixed: &Fixed, paths: &mut Paths) -> Result<NonNull<Header>> {
         host_len: fixed.host.get().len() as u32,
         program_len: fixed.program.get().len() as u32,
         parent_len: parent.get().len() as u32,
-        reserved2: 0,
+        node: job.node,
         host: [0; _],
         program: [0; _],
         parent: [0; _],

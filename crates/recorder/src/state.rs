@@ -2,7 +2,7 @@
 
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use rustix::io::{Errno, Result};
 use rustix::process::getpid;
@@ -42,7 +42,6 @@ pub struct Fixed {
     pub clock: Clock,
     /// When the recorder started.
     pub started: Ticks,
-    pub rank: i32,
     pub limit_bytes: u64,
     pub dir: Bytes<TEXT_BYTES>,
     pub only: Bytes<TEXT_BYTES>,
@@ -51,9 +50,23 @@ pub struct Fixed {
     pub program: Bytes<PROGRAM_BYTES>,
 }
 
+/// What is known of the process's place in its job, as the spool's header has it.
+#[derive(Clone, Copy)]
+pub struct Job {
+    /// -1: not known.
+    pub rank: i32,
+    /// 0: not known.
+    pub ranks: u32,
+    /// 1 + the node's number; 0: not known.
+    pub node: u32,
+}
+
 /// The recorder's memory. All zeros but for `fixed` and `alive` is a valid start.
 pub struct State {
     pub fixed: Fixed,
+    rank: AtomicI32,
+    ranks: AtomicU32,
+    node: AtomicU32,
     /// One of the constants below, or the generation of the spool. The kernel zeroes it in a forked child.
     alive: NonNull<AtomicU64>,
     /// The process that the spool belongs to.
@@ -87,7 +100,7 @@ static NEXT_GENERATION: AtomicU64 = AtomicU64::new(3);
 
 impl State {
     /// A new one, with its spool.
-    pub fn start(fixed: Fixed) -> Result<&'static State> {
+    pub fn start(fixed: Fixed, rank: i32) -> Result<&'static State> {
         let memory = memory::private::<State>()?;
         let alive = memory::wiped_on_fork::<AtomicU64>()?;
         // SAFETY: the mapping is as large as `State`, and nobody else knows it yet; zeros are valid in the other fields.
@@ -95,6 +108,7 @@ impl State {
             let state = memory.as_ptr();
             (&raw mut (*state).fixed).write(fixed);
             (&raw mut (*state).alive).write(alive);
+            (*state).rank.store(rank, Ordering::Relaxed);
             &*state
         };
         state.open_spool()?;
@@ -138,6 +152,30 @@ impl State {
         }
     }
 
+    /// What is known of the job.
+    fn job(&self) -> Job {
+        Job {
+            rank: self.rank.load(Ordering::Relaxed),
+            ranks: self.ranks.load(Ordering::Relaxed),
+            node: self.node.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Sets it for this process's spool, and for those of children that it forks from now on.
+    pub fn set_job(&self, job: Job) {
+        self.rank.store(job.rank, Ordering::Relaxed);
+        self.ranks.store(job.ranks, Ordering::Relaxed);
+        self.node.store(job.node, Ordering::Relaxed);
+        let Some(spool) = self.spool(false) else { return };
+        let header = spool.state.header.load(Ordering::Relaxed);
+        // SAFETY: mapped as long as the spool is open; nobody else writes these fields.
+        unsafe {
+            AtomicI32::from_ptr(&raw mut (*header).rank).store(job.rank, Ordering::Relaxed);
+            AtomicU32::from_ptr(&raw mut (*header).ranks).store(job.ranks, Ordering::Relaxed);
+            AtomicU32::from_ptr(&raw mut (*header).node).store(job.node, Ordering::Relaxed);
+        }
+    }
+
     fn alive(&self) -> &AtomicU64 {
         // SAFETY: mapped for the life of the process, also in its children.
         unsafe { self.alive.as_ref() }
@@ -147,7 +185,7 @@ impl State {
     fn open_spool(&self) -> Result<()> {
         // SAFETY: nobody else reads or writes the paths: see `alive`.
         let paths = unsafe { &mut *self.paths.get() };
-        let header = match spool_file::create(&self.fixed, paths) {
+        let header = match spool_file::create(&self.fixed, self.job(), paths) {
             Ok(header) => header,
             Err(error) => {
                 self.alive().store(DEAD, Ordering::Release);

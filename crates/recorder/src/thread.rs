@@ -11,7 +11,7 @@ use stripewise_trace::spool::{
 };
 
 use crate::state::{MAX_WINDOWS, Slot, Spool, State};
-use crate::{Event, Ticks};
+use crate::{Event, Flags, Ticks};
 
 /// So many other threads' windows are looked at before a new one is made.
 const PROBES: u32 = 16;
@@ -34,6 +34,8 @@ struct Local {
     len: Cell<usize>,
     /// When the clocks are compared next.
     compare_at: Cell<u64>,
+    /// Flags of whatever the thread records now.
+    flags: Cell<u8>,
 }
 
 thread_local! {
@@ -45,6 +47,7 @@ thread_local! {
             index: Cell::new(0),
             len: Cell::new(0),
             compare_at: Cell::new(0),
+            flags: Cell::new(0),
         }
     };
 }
@@ -61,25 +64,31 @@ pub fn busy<T>(run: impl FnOnce(bool) -> T) -> T {
     })
 }
 
+/// Whether what the thread records from now on is part of a collective call.
+pub fn set_collective(inside: bool) {
+    LOCAL.with(|local| local.flags.set(if inside { Flags::COLLECTIVE.0 } else { 0 }));
+}
+
 /// Records a call.
 #[inline]
 pub fn record(state: &State, event: &Event) {
     LOCAL.with(|local| {
         if local.busy.replace(true) {
-            return record_aside(state, event, true);
+            return record_aside(state, raw(event, local.flags.get()), true);
         }
         compiler_fence(Ordering::SeqCst);
         if local.generation.get() == state.generation() || local.attach(state) {
             local.put(state, event);
         } else {
-            record_aside(state, event, false);
+            record_aside(state, raw(event, local.flags.get()), false);
         }
         compiler_fence(Ordering::SeqCst);
         local.busy.set(false);
     });
 }
 
-fn raw(event: &Event) -> Record {
+#[inline]
+fn raw(event: &Event, more_flags: u8) -> Record {
     Record {
         start: event.start.0,
         end: event.end.0,
@@ -88,14 +97,14 @@ fn raw(event: &Event) -> Record {
         result: event.result,
         file: event.file.0,
         op: event.op as u8,
-        flags: event.flags.0,
+        flags: event.flags.0 | more_flags,
         reserved: 0,
     }
 }
 
 /// Appends one record to the log, past all windows. Slow, but needs nothing of the thread.
 #[cold]
-fn record_aside(state: &State, event: &Event, reentrant: bool) {
+fn record_aside(state: &State, record: Record, reentrant: bool) {
     let Some(spool) = state.spool(reentrant) else { return };
     let header = BlockHeader {
         magic: BLOCK_MAGIC,
@@ -107,7 +116,7 @@ fn record_aside(state: &State, event: &Event, reentrant: bool) {
         tid: gettid().as_raw_nonzero().get() as u32,
         reserved: 0,
     };
-    if let Err(refused) = spool.append(&header, as_bytes(&[raw(event)])) {
+    if let Err(refused) = spool.append(&header, as_bytes(&[record])) {
         spool.count_dropped(1, refused);
     }
 }
@@ -126,7 +135,7 @@ impl Local {
         // SAFETY: the window is mapped for the life of the process, and this thread is the only one that writes it
         // (its slot says so). The length is below the number of records: else it would have been emptied.
         unsafe {
-            (&raw mut (*window).records).cast::<Record>().add(len).write(raw(event));
+            (&raw mut (*window).records).cast::<Record>().add(len).write(raw(event, self.flags.get()));
             // If the process ends here, the record does not count yet; after the next line it does.
             compiler_fence(Ordering::Release);
             (&raw mut (*window).header.len).write_volatile(len as u64 + 1);

@@ -45,6 +45,7 @@ fn scenario() {
         "fork_first" => fork_first(recorder),
         "fork_without_dir" => fork_without_dir(recorder),
         "shared_memory_child" => shared_memory_child(recorder),
+        "job" => job(recorder),
         "threads" => threads(recorder),
         "short_threads" => short_threads(recorder),
         "signals" => signals(recorder),
@@ -159,6 +160,22 @@ fn shared_memory_child(recorder: Recorder) {
         wait(pid);
         calls(recorder, recorder.file_id(b"/data/parent"), 0..5);
     }
+}
+
+/// What an MPI library says counts more than the environment, for the children, too; collective calls are of one thread.
+fn job(recorder: Recorder) {
+    recorder.set_job(3, 8, Some(1));
+    recorder.set_collective(true);
+    calls(recorder, recorder.file_id(b"/data/inside"), 0..5);
+    std::thread::spawn(move || calls(recorder, recorder.file_id(b"/data/beside"), 0..5)).join().unwrap();
+    recorder.set_collective(false);
+    calls(recorder, recorder.file_id(b"/data/after"), 0..5);
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        calls(recorder, recorder.file_id(b"/data/child"), 0..5);
+        unsafe { libc::_exit(0) }
+    }
+    wait(child);
 }
 
 fn threads(recorder: Recorder) {
@@ -386,6 +403,23 @@ fn forked_children_get_spools_of_their_own_and_keep_their_files() {
     of_inherited.sort();
     let parents: Vec<u64> = (0..2000).chain(4000..4005).collect();
     assert_eq!(of_inherited, [parents, range(2000..2100), range(3000..3010)]);
+}
+
+#[test]
+fn an_mpi_library_says_rank_node_and_collective_calls() {
+    let spool = Spool::new();
+    assert!(spool.run("job").success());
+    let (merged, rows, trace) = spool.merge();
+    assert_eq!(merged.calls, 20);
+    let ranks: Vec<i32> = trace.processes().iter().map(|process| process.rank).collect();
+    assert_eq!(ranks, [3, 3]);
+    assert!(rows.iter().all(|(file, row)| row.flags.has(Flags::COLLECTIVE) == (file == "/data/inside")));
+    assert_eq!(merged.incomplete.len(), 1);
+    assert!(
+        merged.incomplete[0].starts_with("7 ranks from 0 on of 8 left no spool"),
+        "{:?}",
+        merged.incomplete
+    );
 }
 
 #[test]

@@ -15,6 +15,7 @@
 //!
 //! Types that stream are `Send`, not `Sync`; everything else is plain data.
 
+pub mod mark;
 pub mod record;
 pub mod spool;
 
@@ -31,6 +32,7 @@ pub mod summary;
 #[cfg(feature = "files")]
 pub mod synth;
 
+pub use mark::MpiCall;
 pub use record::{Flags, Op, ProcessInfo, Request};
 
 #[cfg(feature = "files")]

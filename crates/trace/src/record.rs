@@ -23,7 +23,9 @@ pub enum Op {
     Stat = 8,
     /// A range of the file was mapped: the accesses through the mapping are not seen.
     Map = 9,
-    /// Marks of an MPI library's phases (reserved: nothing writes it yet).
+    /// A collective call of MPI-IO on the file, from its begin to its end: `offset` is the number of the call
+    /// ([`crate::MpiCall`]), `size` the number of processes that opened the file together, the result the bytes that
+    /// this process asked for. What it did in between has rows of its own, with [`Flags::COLLECTIVE`].
     Mark = 10,
 }
 
@@ -77,7 +79,7 @@ impl Flags {
     pub const APPEND: Flags = Flags(2);
     /// Asynchronous: `start` is the submission, `end` when the completion was seen.
     pub const ASYNC: Flags = Flags(4);
-    /// Part of a collective call (reserved: nothing sets it yet).
+    /// Made inside a collective call of MPI-IO, by the thread that is in it.
     pub const COLLECTIVE: Flags = Flags(8);
     /// Several buffers (readv, writev, ...), one extent of the file.
     pub const VECTOR: Flags = Flags(16);
@@ -129,11 +131,11 @@ impl Request {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub struct ProcessInfo {
-    /// Host name.
+    /// Host name (with `#` and a number where nodes of the job have the same one).
     pub node: String,
     /// Process id on that node.
     pub pid: u32,
-    /// Rank in the job, from the launcher's environment; -1 if there is none.
+    /// Rank in the job, from the MPI library or the launcher's environment; -1 if there is none.
     pub rank: i32,
     /// The program: argv\[0\].
     pub program: String,

@@ -92,8 +92,8 @@ pub struct Header {
     pub rank: i32,
     /// 1: ticks are of the time stamp counter; 0: they are nanoseconds of `CLOCK_MONOTONIC`.
     pub clock: u32,
-    /// 0.
-    pub reserved: u32,
+    /// Processes of the job, as its MPI library says; 0: not known.
+    pub ranks: u32,
     /// When the spool was opened.
     pub start: Instant,
     /// The same moment, `CLOCK_REALTIME`, nanoseconds.
@@ -114,8 +114,8 @@ pub struct Header {
     pub program_len: u32,
     /// Length of `parent`; 0: none.
     pub parent_len: u32,
-    /// 0.
-    pub reserved2: u32,
+    /// 1 + the number of the node in the job, as its MPI library says; 0: not known.
+    pub node: u32,
     /// Host name.
     pub host: [u8; HOST_BYTES],
     /// argv\[0\].

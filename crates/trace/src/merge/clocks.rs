@@ -76,7 +76,7 @@ pub(super) struct Clock {
     last: usize,
 }
 
-/// Makes the clocks of all processes: `processes` are (host, start, start in real time, moments).
+/// Makes the clocks of all processes: `processes` are (node, start, start in real time, moments).
 ///
 /// All processes of a host share its real-time offset, that of the first one, so that order within a host is that of
 /// the monotonic clock; between hosts it is as good as their synchronisation. And they share the rate of

@@ -1,6 +1,7 @@
 //! From the spools of a job to one trace file.
 
 mod clocks;
+mod job;
 mod sorter;
 mod spool_reader;
 
@@ -42,7 +43,9 @@ pub fn merge(
     let mut writer = TraceWriter::create(output)?;
     let mut meta = Meta { origin: "recorded".into(), ..meta.clone() };
     let spools = open_spools(dir, &mut meta.incomplete)?;
-    let (names, mut clocks) = learn_names_and_clocks(&spools, &mut writer, &mut meta.incomplete)?;
+    let nodes = job::nodes(&spools);
+    let (names, mut clocks) = learn_names_and_clocks(&spools, &nodes, &mut writer, &mut meta.incomplete)?;
+    meta.incomplete.extend(job::missing_ranks(&spools));
     count_losses(&spools, &mut meta.incomplete);
 
     let mut path = output.as_os_str().to_os_string();
@@ -52,7 +55,7 @@ pub fn merge(
     for (i, spool) in spools.iter().enumerate() {
         progress(0.6 * i as f64 / spools.len() as f64);
         let process = ProcessInfo {
-            node: spool.host.clone(),
+            node: nodes[i].clone(),
             pid: spool.pid,
             rank: spool.rank,
             program: spool.program.clone(),
@@ -126,13 +129,14 @@ impl Names {
 /// The first pass.
 fn learn_names_and_clocks(
     spools: &[Spool],
+    nodes: &[String],
     writer: &mut TraceWriter,
     incomplete: &mut Vec<String>,
 ) -> Result<(Names, Vec<Clock>), TraceError> {
     let index: HashMap<String, usize> = spools.iter().enumerate().map(|(i, spool)| (spool.stem(), i)).collect();
     let mut names = Names { by_spool: Vec::new(), parents: Vec::new() };
     let mut processes = Vec::new();
-    for spool in spools {
+    for (spool, node) in spools.iter().zip(nodes) {
         let mut files = HashMap::new();
         let mut moments = Moments::new(spool.clock_is_tsc, spool.start);
         let damage = spool.read(Wanted::NamesAndMoments, &mut |item| {
@@ -150,7 +154,7 @@ fn learn_names_and_clocks(
         }
         names.by_spool.push(files);
         names.parents.push(spool.parent.as_ref().and_then(|parent| index.get(parent).copied()));
-        processes.push((spool.host.as_str(), spool.start, spool.start_realtime_ns, moments));
+        processes.push((node.as_str(), spool.start, spool.start_realtime_ns, moments));
     }
     Ok((names, clocks(processes)))
 }

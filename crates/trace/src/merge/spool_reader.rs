@@ -20,6 +20,10 @@ pub(super) struct Spool {
     base: PathBuf,
     pub(super) pid: u32,
     pub(super) rank: i32,
+    /// Processes of the job, 0 if not known.
+    pub(super) ranks: u32,
+    /// 1 + the number of the node in the job, 0 if not known.
+    pub(super) node: u32,
     pub(super) host: String,
     pub(super) program: String,
     /// File name of the parent's spool, without extension.
@@ -120,6 +124,8 @@ impl Spool {
             base,
             pid: u32_at(page, offset_of!(Header, pid)),
             rank: u32_at(page, offset_of!(Header, rank)) as i32,
+            ranks: u32_at(page, offset_of!(Header, ranks)),
+            node: u32_at(page, offset_of!(Header, node)),
             host: text(offset_of!(Header, host_len), offset_of!(Header, host), crate::spool::HOST_BYTES)?,
             program: text(
                 offset_of!(Header, program_len),

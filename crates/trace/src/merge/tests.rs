@@ -1,4 +1,5 @@
 use std::fs;
+use std::mem::offset_of;
 
 use proptest::prelude::*;
 
@@ -33,7 +34,7 @@ impl Files {
             pid,
             rank: 2,
             clock: 0,
-            reserved: 0,
+            ranks: 0,
             start: Instant { ticks: 5, monotonic_ns: 5 },
             start_realtime_ns: 1005,
             spooled_bytes: 0,
@@ -44,7 +45,7 @@ impl Files {
             host_len: 2,
             program_len: 3,
             parent_len: parent.len() as u32,
-            reserved2: 0,
+            node: 0,
             host: text("n0"),
             program: text("app"),
             parent: text(parent),
@@ -52,6 +53,15 @@ impl Files {
         let mut live = bytes_of(&header);
         live.resize(HEADER_BYTES, 0);
         Files { live, log: Vec::new() }
+    }
+
+    /// What an MPI library says.
+    fn job(mut self, rank: i32, ranks: u32, node: u32) -> Files {
+        let mut put = |at: usize, value: u32| self.live[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+        put(offset_of!(Header, rank), rank.cast_unsigned());
+        put(offset_of!(Header, ranks), ranks);
+        put(offset_of!(Header, node), node);
+        self
     }
 
     fn block(&mut self, kind: u32, number: u32, first: u64, payload: &[u8]) {
@@ -285,4 +295,42 @@ proptest! {
         files.log = log;
         merged(&[("n0-7-1", files)]);
     }
+}
+
+/// Merges spools of these (rank, ranks, node); each has recorded one call.
+fn merged_job(spools: &[(i32, u32, u32)]) -> (Merged, Vec<ProcessInfo>) {
+    let dir = tempfile::tempdir().unwrap();
+    let spool = dir.path().join("spool");
+    fs::create_dir(&spool).unwrap();
+    for (pid, (rank, ranks, node)) in (1..).zip(spools) {
+        let mut files = Files::new(pid, "").job(*rank, *ranks, *node);
+        files.name(1, "/data/a");
+        files.records(0, 0..1);
+        files.write(&spool, &format!("n0-{pid}-1"));
+    }
+    let output = dir.path().join("trace");
+    let merged = merge(&spool, &output, &Meta::default(), &mut |_| {}).unwrap();
+    (merged, Trace::open(&output).unwrap().processes().to_vec())
+}
+
+#[test]
+fn nodes_of_one_name_are_told_apart_by_their_numbers() {
+    let names = |spools: &[(i32, u32, u32)]| -> Vec<String> {
+        merged_job(spools).1.into_iter().map(|process| process.node).collect()
+    };
+    assert_eq!(names(&[(0, 2, 1), (1, 2, 1), (-1, 0, 0)]), ["n0"; 3]);
+    assert_eq!(names(&[(0, 3, 1), (1, 3, 2), (2, 3, 1), (-1, 0, 0)]), ["n0#0", "n0#1", "n0#0", "n0"]);
+}
+
+#[test]
+fn ranks_that_left_nothing_make_the_trace_incomplete() {
+    let incomplete = |spools: &[(i32, u32, u32)]| merged_job(spools).0.incomplete;
+    // A launcher, two runs of two ranks, one of a single rank.
+    let complete = [(-1, 0, 0), (0, 2, 1), (1, 2, 1), (0, 2, 1), (1, 2, 1), (0, 1, 1)];
+    assert_eq!(incomplete(&complete), [""; 0]);
+    assert_eq!(incomplete(&[(0, 0, 0), (2, 0, 0)]), [""; 0], "no MPI library said how many there are");
+    let [reason] = &incomplete(&[(0, 4, 1), (1, 4, 1), (3, 4, 2)])[..] else { panic!("one reason") };
+    assert!(reason.starts_with("rank 2 of 4 left no spool"), "{reason}");
+    let [reason] = &incomplete(&[(0, u32::MAX, 1)])[..] else { panic!("one reason") };
+    assert!(reason.starts_with("4294967294 ranks from 1 on of 4294967295"), "{reason}");
 }

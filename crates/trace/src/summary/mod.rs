@@ -4,6 +4,7 @@ mod classifier;
 mod grouping;
 mod hash;
 mod histogram;
+mod marks;
 mod phases;
 mod streams;
 
@@ -14,10 +15,11 @@ use serde::Serialize;
 
 pub use classifier::{Class, Classifier};
 pub use histogram::{Distances, Sizes};
+pub use marks::Marks;
 pub use phases::{Concurrency, GAP_NS, Phase, Phases};
 pub use streams::Step;
 
-use crate::{Op, ProcessInfo, Request, Trace, TraceError};
+use crate::{Flags, Op, ProcessInfo, Request, Trace, TraceError};
 use grouping::{Grouping, Place};
 
 /// What is known of one direction, reads or writes, of a file group.
@@ -39,12 +41,20 @@ pub struct Direction {
     pub strides: Distances,
     /// Time spent in the calls, seconds, summed over processes.
     pub busy_s: f64,
+    /// Requests made inside a collective call of MPI-IO.
+    pub collective: u64,
+    /// Their bytes.
+    pub collective_bytes: u64,
 }
 
 impl Direction {
     fn add(&mut self, request: &Request, step: Step) {
         self.requests += 1;
         self.bytes = self.bytes.saturating_add(request.bytes());
+        if request.flags.has(Flags::COLLECTIVE) {
+            self.collective += 1;
+            self.collective_bytes = self.collective_bytes.saturating_add(request.bytes());
+        }
         self.sizes.add(request.bytes());
         self.busy_s += (request.end_ns - request.start_ns) as f64 * 1e-9;
         match step {
@@ -66,6 +76,11 @@ impl Direction {
     /// Of the requests that have a predecessor in their stream, the part that is strided; 0 if none has.
     pub fn strided_share(&self) -> f64 {
         share(self.strided, self.requests - self.streams)
+    }
+
+    /// The part of the bytes that moved inside collective calls; 0 if none moved.
+    pub fn collective_share(&self) -> f64 {
+        share(self.collective_bytes, self.bytes)
     }
 }
 
@@ -111,6 +126,8 @@ pub struct FileUse {
     pub requests: u64,
     /// End of the farthest byte that was read or written.
     pub extent_bytes: u64,
+    /// Bytes read and written inside collective calls of MPI-IO.
+    pub collective_bytes: u64,
     /// Whether more than one process moved data.
     pub shared: bool,
     #[serde(skip)]
@@ -136,6 +153,8 @@ pub struct Group {
     pub write: Direction,
     /// Everything else.
     pub other: OtherCalls,
+    /// The collective calls of MPI-IO.
+    pub marks: Marks,
     /// The concurrency `p`, processes per node `c`, and when.
     pub phases: Phases,
     /// Start of the group's first call.
@@ -203,6 +222,7 @@ impl Builder {
                 written_bytes: 0,
                 requests: 0,
                 extent_bytes: 0,
+                collective_bytes: 0,
                 shared: false,
                 first_process: None,
             });
@@ -223,6 +243,7 @@ impl Builder {
         group.end_ns = group.end_ns.max(request.end_ns);
         match self.grouping.place(request) {
             Some(place) => self.add_data(request, place),
+            None if request.op == Op::Mark => group.marks.add(request),
             None => group.other.add(request),
         }
     }
@@ -233,6 +254,9 @@ impl Builder {
         let group = &mut self.summary.groups[place.group as usize];
         file.requests += 1;
         file.extent_bytes = file.extent_bytes.max(request.offset.saturating_add(bytes));
+        if request.flags.has(Flags::COLLECTIVE) {
+            file.collective_bytes = file.collective_bytes.saturating_add(bytes);
+        }
         file.shared |= *file.first_process.get_or_insert(request.process) != request.process;
         if request.op == Op::Read {
             file.read_bytes = file.read_bytes.saturating_add(bytes);
@@ -272,7 +296,7 @@ impl OtherCalls {
             Op::Stat => &mut self.stat,
             Op::Map => &mut self.map,
             Op::Read | Op::Write => &mut self.empty,
-            Op::Mark => return,
+            Op::Mark => return, // They have a place of their own.
         };
         *count += 1;
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::Flags;
+use crate::{Flags, MpiCall};
 
 /// A job in the making: its calls go into a summary, and again through a classifier.
 struct Job {
@@ -194,4 +194,28 @@ fn sizes_beyond_the_exact_ones_are_rounded_down() {
     assert_eq!(sizes.exact[&5], 2);
     assert_eq!(sizes.rounded[&512], 2);
     assert_eq!(sizes.by_count()[0], (5, 2));
+}
+
+#[test]
+fn collective_calls_are_counted_and_so_is_what_moves_in_them() {
+    let mut job = Job::new(4, 4);
+    for rank in 0..4 {
+        job.call(rank, "/d/shared", Op::Mark, MpiCall::WriteAtAll as u64, 4);
+    }
+    job.call(0, "/d/shared", Op::Write, 0, 300);
+    job.requests.last_mut().unwrap().flags = Flags::COLLECTIVE;
+    job.call(1, "/d/shared", Op::Write, 300, 100);
+    job.call(0, "/d/other", Op::Mark, MpiCall::Open as u64, 2);
+    job.call(0, "/d/other", Op::Mark, 9999, 2);
+    let summary = job.summary();
+    let [shared, other] = &summary.groups[..] else { panic!("two groups") };
+    let count = |call, calls| marks::Count { call, calls };
+    assert_eq!(shared.marks.calls, [count(MpiCall::WriteAtAll, 4)]);
+    // As made here, a mark's result is its size.
+    assert_eq!((shared.marks.processes, shared.marks.bytes), (4, 16));
+    assert_eq!(shared.write.collective_share(), 0.75);
+    assert_eq!((shared.write.requests, shared.write.collective, shared.read.collective_share()), (2, 1, 0.0));
+    assert_eq!((summary.files[0].collective_bytes, summary.files[1].collective_bytes), (300, 0));
+    assert_eq!(other.marks.calls, [count(MpiCall::Open, 1)], "one of an unknown kind is left out");
+    assert_eq!((shared.phases.len(), other.phases.len()), (1, 0), "marks open no phase");
 }

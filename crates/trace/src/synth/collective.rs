@@ -41,7 +41,7 @@ impl TwoPhase {
                     let rank = (i * u64::from(processes) / aggregators) as u32;
                     (size > 0).then_some(Call { rank, file: 0, offset, size })
                 });
-                Step { op, flags: Flags::POSITIONAL, calls: calls.collect() }
+                Step { op, flags: Flags::POSITIONAL.with(Flags::COLLECTIVE), calls: calls.collect() }
             })
         })
     }
