@@ -45,6 +45,12 @@ impl Server {
         let Service { startup_s, per_byte_s } = service;
         Ok(Self { sharing: f64::from(sharing.max(1)), startup_s, per_byte_s })
     }
+
+    /// The same server used by `sharing` processes at a time, a whole number of at least 1.
+    #[inline]
+    pub(crate) fn shared_by(self, sharing: f64) -> Self {
+        Self { sharing, ..self }
+    }
 }
 
 /// `count` like servers that a request touches, the one with the most of it getting `bytes` (the others' bytes do not

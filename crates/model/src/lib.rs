@@ -15,6 +15,7 @@ pub mod general;
 pub mod params;
 mod prepared;
 pub mod psa;
+mod reach;
 pub mod sla;
 mod striping;
 

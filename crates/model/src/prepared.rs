@@ -7,7 +7,8 @@ use stripewise_layout::{Layout, LayoutError, MAX_OFFSET, Region, Stripe};
 use crate::cost::Cost;
 use crate::error::{self, ModelError};
 use crate::general::{self, Server, Share, Startup, larger};
-use crate::params::Network;
+use crate::params::{Network, Service};
+use crate::reach::Reach;
 
 /// The cost of any request on one layout. Made once per layout and group of requests, evaluated per request.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub struct PreparedCost {
     network: Network,
     procs_per_node: u32,
     startup: Startup,
+    /// How many processes share a server, where that depends on the request.
+    reach: Option<Reach>,
 }
 
 impl PreparedCost {
@@ -40,7 +43,34 @@ impl PreparedCost {
         }
         let (kinds, number) = group(layout, servers);
         let layout = renumbered(layout, &number).expect("still valid: only the targets' numbers changed");
-        Ok(Self { layout, kinds, network, procs_per_node, startup })
+        Ok(Self { layout, kinds, network, procs_per_node, startup, reach: None })
+    }
+
+    /// For requests of any size by `procs` processes (p), where nothing is known but the request: a server is shared by
+    /// as many of them as requests of this size reach it. CIL's layouts have its q: p in 1-DH, ⌈p/n⌉ in 1-DV, ⌈p/g⌉ in
+    /// 2-D.
+    ///
+    /// Of a region with a cycle of C bytes, w of which are on server i, aligned requests of r bytes reach it with
+    /// probability `min(1, max(r, w)/C)`. The processes' files are spread evenly over `spread_over` servers, of which
+    /// this layout has k: those of a process reach it with k/n of that probability.
+    ///
+    /// # Errors
+    /// As [`PreparedCost::new`]; no process, or more per node than processes.
+    pub fn by_reach(
+        layout: &Layout,
+        services: &[Service],
+        spread_over: usize,
+        network: Network,
+        (procs, procs_per_node): (u32, u32),
+        startup: Startup,
+    ) -> Result<Self, ModelError> {
+        error::processes(procs, procs_per_node)?;
+        let servers: Vec<Server> =
+            services.iter().map(|&service| Server::new(service, 1)).collect::<Result<_, _>>()?;
+        let mut prepared = Self::new(layout, &servers, network, procs_per_node, startup)?;
+        let kinds: Vec<Range<usize>> = prepared.kinds.iter().map(|kind| kind.0.clone()).collect();
+        prepared.reach = Some(Reach::new(&prepared.layout, &kinds, procs, spread_over));
+        Ok(prepared)
     }
 
     /// The cost of the request of `size` bytes at `offset`. Nothing for 0 bytes; bytes past [`MAX_OFFSET`] do
@@ -54,9 +84,28 @@ impl PreparedCost {
     }
 
     fn cost_with(&self, offset: u64, size: u64, scratch: &mut [u64]) -> Cost {
+        match &self.reach {
+            None => self.shared_cost(offset, size, scratch, |_, server| server),
+            Some(reach) => {
+                let region = reach.at(offset);
+                self.shared_cost(offset, size, scratch, |kind, server| {
+                    server.shared_by(region.sharing(kind, size as f64))
+                })
+            }
+        }
+    }
+
+    #[inline]
+    fn shared_cost(
+        &self,
+        offset: u64,
+        size: u64,
+        scratch: &mut [u64],
+        shared: impl Fn(usize, Server) -> Server + Clone,
+    ) -> Cost {
         let bytes = &mut scratch[..self.layout.target_count()];
         self.layout.bytes_per_target(offset, size, bytes);
-        let shares = self.kinds.iter().map(|(range, server)| {
+        let shares = self.kinds.iter().enumerate().map(|(kind, (range, server))| {
             let (mut most, mut count) = (0.0, 0);
             for &bytes in &bytes[range.clone()] {
                 // Signed: one instruction. As floating point: the largest of integers would be looked for several
@@ -64,7 +113,7 @@ impl PreparedCost {
                 most = larger(most, bytes as i64 as f64);
                 count += u32::from(bytes > 0);
             }
-            Share { server: *server, bytes: most, count }
+            Share { server: shared(kind, *server), bytes: most, count }
         });
         let size = size.min(MAX_OFFSET.saturating_sub(offset));
         general::cost(self.startup, &self.network, self.procs_per_node, size as f64, shares)

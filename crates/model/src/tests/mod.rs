@@ -4,6 +4,7 @@ mod cil;
 mod general;
 mod prepared;
 mod psa;
+mod reach;
 mod refused;
 mod sla;
 mod sla_sub_requests;
