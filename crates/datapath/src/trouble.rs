@@ -79,7 +79,11 @@ fn tell_target(error: &TargetError) {
             | Errno::MFILE
             | Errno::NFILE
     );
-    if !own {
+    if error.errno() == Errno::NOENT {
+        notice::say(&format!(
+            "{error}: a part of the file is lost; `stripewise fsck` on the file says what to do"
+        ));
+    } else if !own {
         notice::say(&error.to_string());
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use stripewise_sys::{Mode, OFlags};
 use stripewise_target::{ComponentSet, FileId, Opening, Target};
 
-use super::findings::{Finding, Kind};
+use super::findings::{Finding, Kind, NEVER_SYNCED};
 use super::orphans::Stores;
 use super::{Options, of_target, restore};
 use crate::anchor::{self, Anchored};
@@ -86,16 +86,23 @@ fn read(
         Ok(anchored) => return anchored,
         Err(error) => error,
     };
-    let finding = Finding::new(Kind::Manifest, path, error.to_string());
     let id = sys.read_start(fd.as_fd(), HEAD_BYTES).ok().and_then(|text| id_in(&text));
     let Some((id, copy)) = stores.copy_for(runtime, path, id) else {
         known.all_readable = false;
-        findings.push(finding);
+        let text =
+            format!("{error}; the targets looked at have no copy (name others with -c or -p); {NEVER_SYNCED}");
+        findings.push(Finding::new(Kind::Manifest, path, text));
         return None;
     };
     // Its components are accounted for, whatever happens now.
     known.paths.insert(id, path.to_owned());
-    let finding = finding.of(id);
+    if restore::has_lost_components(runtime, &copy) {
+        let text =
+            format!("{error}; but components are lost, too, so that it cannot be brought back; {NEVER_SYNCED}");
+        findings.push(Finding::new(Kind::Manifest, path, text).of(id));
+        return None;
+    }
+    let finding = Finding::new(Kind::Manifest, path, error.to_string()).of(id);
     findings.push(if options.repair { finding.repair(restore::anchor(runtime, path, &copy)) } else { finding });
     None
 }
@@ -122,8 +129,7 @@ fn components(
     let sizes = match set.as_ref().map_err(Clone::clone).and_then(ComponentSet::sizes) {
         Ok(sizes) => sizes,
         Err(error) => {
-            let remedy = "if the file was made just before a power cut and never synced, remove it with `stripewise rm -f`";
-            return add(Kind::Component, format!("{error}; {remedy}"));
+            return add(Kind::Component, format!("{error}; {NEVER_SYNCED}"));
         }
     };
     for (index, &size) in (0..).zip(&sizes) {
@@ -134,13 +140,14 @@ fn components(
         }
     }
     if let Err(error) = same_copy(runtime, manifest, &targets[0]) {
-        let finding = Finding::new(Kind::Copy, path, error).of(manifest.id);
+        let text = format!("{error}; `fsck --repair` writes it anew");
+        let finding = Finding::new(Kind::Copy, path, text).of(manifest.id);
         let repair = || restore::copy(runtime, manifest);
         findings.push(if options.repair { finding.repair(repair()) } else { finding });
     }
     if let Some(size) = manifest.pending_truncate {
         let text = format!(
-            "a truncate to {size} bytes was interrupted; the next program that opens the file finishes it"
+            "a truncate to {size} bytes was interrupted; the next program that opens the file finishes it, or `fsck --repair`"
         );
         let finding = Finding::new(Kind::Truncate, path, text).of(manifest.id);
         findings.push(if options.repair { finding.repair(settle(runtime, path)) } else { finding });

@@ -61,6 +61,10 @@ impl Kind {
     }
 }
 
+/// The remedy where nothing can be brought back.
+pub(super) const NEVER_SYNCED: &str =
+    "if the file was made just before a power cut and never synced, remove it with `stripewise rm -f`";
+
 /// One thing that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {

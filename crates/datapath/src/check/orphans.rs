@@ -106,16 +106,20 @@ pub(super) fn check(
                 Finding::new(Kind::Manifest, path, text)
             }
             Fate::OnItsWay(temporary) => {
-                let text = format!("{} belong to a place, export or creation that did not end", what(parts));
+                let what = what(parts);
+                let text = format!(
+                    "{what} belong to a place, export or creation that did not end; `fsck --remove-orphans` removes them with it"
+                );
                 Finding::new(Kind::Temporary, temporary, text)
             }
             Fate::Overwritten(path, copy) => {
                 overwritten(runtime, path, copy, parts, options.repair && claims(path) == 1)
             }
+            // A damaged anchor somewhere may be theirs.
             Fate::Gone(path) => {
-                // A damaged anchor somewhere may be theirs.
                 gone(runtime, *id, path.as_deref(), parts, options.remove_orphans && known.all_readable)
             }
+            Fate::Lost(path) => lost(runtime, *id, path, parts, options.remove_orphans && known.all_readable),
         };
         findings.push(finding.of(*id));
     }
@@ -131,6 +135,8 @@ enum Fate {
     OnItsWay(PathBuf),
     /// Something else is there that is none of ours.
     Overwritten(PathBuf, Manifest),
+    /// The same, and components are lost: it cannot be brought back.
+    Lost(PathBuf),
     /// Nothing is there, or another managed file.
     Gone(Option<PathBuf>),
 }
@@ -147,6 +153,7 @@ fn fate(runtime: &Runtime, id: FileId, parts: &Parts<'_>) -> Fate {
         Ok(Some(there)) if there.id == id => Fate::There,
         Err(_) => Fate::Damaged(path),
         _ if exists(&temporary) => Fate::OnItsWay(temporary),
+        Ok(None) if exists(&path) && restore::has_lost_components(runtime, &copy) => Fate::Lost(path),
         Ok(None) if exists(&path) => Fate::Overwritten(path, copy),
         _ => Fate::Gone(Some(path)),
     }
@@ -163,8 +170,8 @@ fn bytes(parts: &Parts<'_>) -> u64 {
 
 fn overwritten(runtime: &Runtime, path: &Path, copy: &Manifest, parts: &Parts<'_>, repair: bool) -> Finding {
     let text = format!(
-        "was overwritten by a program that ran without stripewise; its {} are there. `fsck --repair` brings it back, if no \
-         other file was there, too, and sets aside what is there now",
+        "was overwritten by a program that ran without stripewise, or emptied by a power cut; its {} are there. `fsck --repair` \
+         brings it back, if no other file was there, too, and sets aside what is there now",
         what(parts)
     );
     let finding = Finding::new(Kind::Destroyed, path, text);
@@ -173,13 +180,33 @@ fn overwritten(runtime: &Runtime, path: &Path, copy: &Manifest, parts: &Parts<'_
 
 fn gone(runtime: &Runtime, id: FileId, path: Option<&Path>, parts: &Parts<'_>, remove_them: bool) -> Finding {
     let file = path.map_or("a file without a name".into(), |path| path.display().to_string());
-    let kind = if bytes(parts) > 0 { Kind::Orphan } else { Kind::Unborn };
     let text = format!(
         "{} belong to {file}, which is gone (if it was moved, name the directory where it is now); `fsck --remove-orphans` \
          removes them, unless an anchor is damaged",
         what(parts)
     );
-    let finding = Finding::new(kind, path.unwrap_or(parts[0].0.path()), text);
+    orphans(runtime, id, path.unwrap_or(parts[0].0.path()), text, parts, remove_them)
+}
+
+fn lost(runtime: &Runtime, id: FileId, path: &Path, parts: &Parts<'_>, remove_them: bool) -> Finding {
+    let text = format!(
+        "{} belong to a managed file that was here; others are lost, so that it cannot be brought back. \
+         `fsck --remove-orphans` removes them, unless an anchor is damaged, and leaves what is here now",
+        what(parts)
+    );
+    orphans(runtime, id, path, text, parts, remove_them)
+}
+
+fn orphans(
+    runtime: &Runtime,
+    id: FileId,
+    path: &Path,
+    text: String,
+    parts: &Parts<'_>,
+    remove_them: bool,
+) -> Finding {
+    let kind = if bytes(parts) > 0 { Kind::Orphan } else { Kind::Unborn };
+    let finding = Finding::new(kind, path, text);
     if remove_them { finding.repair(remove(runtime, id, parts)) } else { finding }
 }
 

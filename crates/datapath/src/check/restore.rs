@@ -8,7 +8,7 @@ use stripewise_target::{ComponentSet, Opening, TargetError};
 
 use crate::Errno;
 use crate::file::sync_directory;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, TEXT_BYTES_MAX};
 use crate::runtime::{Runtime, temporary_name};
 use crate::trouble::Trouble;
 
@@ -63,25 +63,35 @@ fn set_aside(runtime: &Runtime, path: &Path) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Whether components of the file are not there any more, though their targets are.
+pub(super) fn has_lost_components(runtime: &Runtime, manifest: &Manifest) -> bool {
+    matches!(open(runtime, manifest), Err(Trouble::Target(TargetError::Io { errno: Errno::NOENT, .. })))
+}
+
 /// Writes the copy of the manifest anew.
 pub(super) fn copy(runtime: &Runtime, manifest: &Manifest) -> Result<(), Trouble> {
     let set = open(runtime, manifest)?;
     let mode = Mode::from_raw_mode(set.stats()?[0].st_mode & 0o777);
     let text = Manifest { pending_truncate: None, ..manifest.clone() }.format()?;
     match set.create_manifest(text.as_bytes(), mode | Mode::RUSR | Mode::WUSR) {
-        Err(TargetError::Io { errno: Errno::EXIST, path, .. }) => {
-            // Who holds its lock goes on with the old one; it says something wrong, so nobody should.
-            Err(Trouble::Io {
-                path,
-                what: "is in the way; remove it when no program uses the file",
-                errno: Errno::EXIST,
-            })
-        }
-        created => {
-            created?;
-            Ok(set.sync_names()?)
-        }
+        Err(TargetError::Io { errno: Errno::EXIST, path, .. }) => rewrite(runtime, &set, &path, &text)?,
+        created => created?,
     }
+    Ok(set.sync_names()?)
+}
+
+/// In place: whoever uses the file holds its lock on this one.
+fn rewrite(runtime: &Runtime, set: &ComponentSet, path: &Path, text: &str) -> Result<(), Trouble> {
+    let sys = runtime.sys();
+    let io = |what| Trouble::io(path, what);
+    let file = set.open_manifest(OFlags::RDWR)?;
+    let there = sys.read_start(file.as_fd(), TEXT_BYTES_MAX).map_err(io("read"))?;
+    if Manifest::parse(&there, "copy").is_ok() {
+        // Of another layout, whole: somebody meant it.
+        return Err(io("says something else; remove it when no program uses the file")(Errno::EXIST));
+    }
+    sys.write_all_at(file.as_fd(), text.as_bytes(), 0).map_err(io("write"))?;
+    sys.truncate(file.as_fd(), text.len() as u64).map_err(io("write"))
 }
 
 fn open(runtime: &Runtime, manifest: &Manifest) -> Result<ComponentSet, Trouble> {

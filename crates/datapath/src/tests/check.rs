@@ -189,6 +189,46 @@ fn lost_and_odd_components() {
     finds(&stage, LOOK, &[Kind::Target, Kind::Target]);
 }
 
+/// A power cut leaves it empty, and programs that use the file hold locks on it.
+#[test]
+fn a_copy_without_its_text_is_written_in_place() {
+    use std::os::unix::fs::MetadataExt;
+    let stage = stage_with(&["a"]);
+    let copy = component(&stage, 0, ".manifest");
+    let inode = copy.metadata().unwrap().ino();
+    for text in ["", &"x".repeat(5000)] {
+        std::fs::write(&copy, text).unwrap();
+        finds(&stage, LOOK, &[Kind::Copy]);
+        finds(&stage, REPAIR, &[Kind::Copy]);
+        finds(&stage, LOOK, &[]);
+    }
+    assert_eq!(copy.metadata().unwrap().ino(), inode);
+    // Whole, and of another file: left alone.
+    let other = std::fs::read_to_string(&copy).unwrap();
+    std::fs::remove_file(&copy).unwrap();
+    let opened = open(&stage.runtime(), &stage.path("b"), CREATE).unwrap();
+    let text = std::fs::read(stage.path("b")).unwrap();
+    std::fs::write(&copy, &text[..opened.file.anchored().text_bytes as usize]).unwrap();
+    assert!(run(&stage, REPAIR).findings.iter().any(|finding| finding.kind == Kind::Copy && !finding.repaired));
+    std::fs::write(&copy, other).unwrap();
+    assert!(run(&stage, LOOK).is_clean());
+}
+
+/// What is there now is nobody's to take away, and the managed file that was there cannot be brought back.
+#[test]
+fn an_overwritten_file_with_lost_components() {
+    let stage = stage_with(&["a", "b"]);
+    std::fs::remove_file(component(&stage, 1, ".1")).unwrap();
+    let lost = if open(&stage.runtime(), &stage.path("a"), OFlags::RDONLY).is_err() { "a" } else { "b" };
+    std::fs::write(stage.path(lost), "mine").unwrap();
+    finds(&stage, LOOK, &[Kind::Orphan]);
+    assert!(!run(&stage, REPAIR).is_clean());
+    finds(&stage, REMOVE, &[Kind::Orphan]);
+    finds(&stage, LOOK, &[]);
+    assert_eq!(std::fs::read_to_string(stage.path(lost)).unwrap(), "mine");
+    assert_eq!(stage.components().len(), 4);
+}
+
 #[test]
 fn a_component_longer_than_its_layout() {
     let layout = stripewise_layout::constructors::two_part(&[(0, 10), (1, 10)], 100, &[(1, 10)]).unwrap();

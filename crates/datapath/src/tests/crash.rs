@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use stripewise_layout::Layout;
 use stripewise_sys::OFlags;
 use stripewise_sys::faulty::{Disk, Faulty, Journal};
 
@@ -39,11 +40,21 @@ pub fn at_every_point(
     act: impl Fn(&Runtime, &Path) -> Result<()>,
     check: impl Fn(&Stage, Ended),
 ) {
+    at_every_point_of(small, prepare, act, check);
+}
+
+/// The same with files of another layout.
+pub fn at_every_point_of(
+    layout: fn() -> Layout,
+    prepare: impl Fn(&Stage),
+    act: impl Fn(&Runtime, &Path) -> Result<()>,
+    check: impl Fn(&Stage, Ended),
+) {
     for call in 0.. {
         let mut alive = false;
         let cuts = CUTS.iter().copied().take(if is_long() { CUTS.len() } else { 3 });
         for cut in std::iter::once(None).chain(cuts.map(Some)) {
-            let stage = Stage::new(small());
+            let stage = Stage::new(layout());
             prepare(&stage);
             let journal = cut.map_or(Journal::Posix, |(journal, _)| journal);
             let disk = Disk::new(stage.root.path(), journal).unwrap();

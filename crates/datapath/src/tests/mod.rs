@@ -7,4 +7,5 @@ mod files;
 mod holes;
 mod migrate;
 mod model;
+mod never_synced;
 mod support;
