@@ -2,7 +2,6 @@
 
 mod support;
 
-use std::ops::Deref;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Stdio;
@@ -10,28 +9,18 @@ use std::process::Stdio;
 use serde_json::Value;
 use support::{Place, directories, tier};
 
-/// Two plans over three targets, and a directory `data` that they are for.
-struct Bed(Place);
-
-impl Deref for Bed {
-    type Target = Place;
-
-    fn deref(&self) -> &Place {
-        &self.0
-    }
-}
-
-impl Bed {
-    fn new() -> Self {
-        let bed = Self(Place::new());
-        let targets = directories(&bed.path("t").display().to_string(), 3);
+/// What these tests need beside: two plans over three targets, and a directory `data` that they are for.
+impl Place {
+    fn with_targets() -> Self {
+        let place = Self::new();
+        let targets = directories(&place.path("t").display().to_string(), 3);
         targets.iter().for_each(|target| std::fs::create_dir(target).unwrap());
-        std::fs::create_dir(bed.path("data")).unwrap();
+        std::fs::create_dir(place.path("data")).unwrap();
         let network = "[network]\nestablish_s = 0.0\nper_byte_s = 0.0\n".to_owned();
-        bed.write("cluster.toml", &(network + &tier("hdd", [(1.0, 1e-6); 4], &targets, "1G", true)));
-        bed.plan("plan.toml", "hdd/0-2:4K");
-        bed.plan("other.toml", "hdd/2:64K hdd/0:1K");
-        bed
+        place.write("cluster.toml", &(network + &tier("hdd", [(1.0, 1e-6); 4], &targets, "1G", true)));
+        place.plan("plan.toml", "hdd/0-2:4K");
+        place.plan("other.toml", "hdd/2:64K hdd/0:1K");
+        place
     }
 
     fn plan(&self, name: &str, cycle: &str) {
@@ -86,7 +75,7 @@ fn count(directory: &Path) -> usize {
 
 #[test]
 fn place_and_export_and_what_lies_where() {
-    let place = Bed::new();
+    let place = Place::with_targets();
     let (one, two) = (place.file("one.dat", 100_000), place.file("two.dat", 10));
     place.file("other.txt", 1000);
     let shown = place.json(&["place", "plan.toml", "--dry-run", "--json"]);
@@ -131,7 +120,7 @@ fn place_and_export_and_what_lies_where() {
 /// The kernel could not run a manifest; but an executable file that is named is moved.
 #[test]
 fn programs_stay_plain() {
-    let place = Bed::new();
+    let place = Place::with_targets();
     place.write("data/run.dat", "#!/bin/sh\n");
     place.file("a.dat", 1000);
     std::fs::set_permissions(place.path("data/run.dat"), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -146,7 +135,7 @@ fn programs_stay_plain() {
 
 #[test]
 fn copies_and_removals() {
-    let place = Bed::new();
+    let place = Place::with_targets();
     let bytes = place.file("in", 50_000);
     place.run(&["cp", "-p", "plan.toml", "data/in", "data/a.dat"]);
     assert!(place.is_managed("a.dat"));
@@ -170,7 +159,7 @@ fn copies_and_removals() {
 
 #[test]
 fn holes_stay_holes() {
-    let place = Bed::new();
+    let place = Place::with_targets();
     let file = std::fs::File::create(place.path("data/sparse.dat")).unwrap();
     file.write_all_at(b"middle", 50 << 20).unwrap();
     file.set_len(100 << 20).unwrap();
@@ -184,7 +173,7 @@ fn holes_stay_holes() {
 
 #[test]
 fn fsck_finds_repairs_and_says_so() {
-    let place = Bed::new();
+    let place = Place::with_targets();
     let bytes = place.file("a.dat", 20_000);
     place.file("b.dat", 20_000);
     place.run(&["place", "plan.toml", "-q"]);
@@ -212,7 +201,7 @@ fn fsck_finds_repairs_and_says_so() {
 
 #[test]
 fn refusals_are_one_clear_line() {
-    let place = Bed::new();
+    let place = Place::with_targets();
     place.file("a.dat", 1000);
     for command in ["cat", "export", "rm", "status", "fsck"] {
         place.refused(&[command, "data/none"], &["data/none", "No such file"]);
@@ -235,7 +224,7 @@ fn refusals_are_one_clear_line() {
 
 #[test]
 fn a_target_of_another_cluster_is_refused() {
-    let place = Bed::new();
+    let place = Place::with_targets();
     place.file("a.dat", 1000);
     place.run(&["place", "plan.toml", "-q"]);
     place.write("renamed.toml", &place.read("plan.toml").replace("hdd", "tape"));
@@ -244,7 +233,7 @@ fn a_target_of_another_cluster_is_refused() {
 
 #[test]
 fn missing_targets_are_named() {
-    let place = Bed::new();
+    let place = Place::with_targets();
     place.file("a.dat", 10_000);
     place.run(&["place", "plan.toml", "-q"]);
     std::fs::rename(place.path("t1"), place.path("unmounted")).unwrap();
@@ -263,7 +252,7 @@ fn missing_targets_are_named() {
 /// `place` and `export` of the same file, killed at random moments: it is whole, and the last run ends well.
 #[test]
 fn killed_migrations_go_on() {
-    let place = Bed::new();
+    let place = Place::with_targets();
     let bytes = place.file("a.dat", 30 << 20);
     let rounds = if std::env::var_os("STRIPEWISE_LONG").is_some() { 100 } else { 10 };
     for round in 0..rounds {

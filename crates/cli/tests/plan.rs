@@ -2,7 +2,6 @@
 
 mod support;
 
-use std::ops::Deref;
 use std::path::Path;
 
 use serde_json::Value;
@@ -12,22 +11,13 @@ use support::{Place, directories, tier};
 
 const MIB: f64 = 1_048_576.0;
 
-/// A place with the cluster of the worked example of `docs/papers.md`: published parameters, 256 MiB on each SServer.
-struct Bed(Place);
-
-impl Deref for Bed {
-    type Target = Place;
-
-    fn deref(&self) -> &Place {
-        &self.0
-    }
-}
-
-impl Bed {
-    fn new() -> Self {
-        let bed = Self(Place::new());
-        bed.write("cluster.toml", &cluster(1.0 / (120.0 * MIB)));
-        bed
+/// What these tests need beside: the cluster of the worked example of `docs/papers.md` (published parameters, 256 MiB on each
+/// SServer), and traces.
+impl Place {
+    fn with_cluster() -> Self {
+        let place = Self::new();
+        place.write("cluster.toml", &cluster(1.0 / (120.0 * MIB)));
+        place
     }
 
     /// Writes a trace: per request (process, file name, op, offset, size), each starting 1 us after the one before.
@@ -102,7 +92,7 @@ fn assert_spec_5_2(json: &Value) {
 
 #[test]
 fn the_published_numbers_come_out_of_a_trace() {
-    let place = Bed::new();
+    let place = Place::with_cluster();
     place.shared_trace("t", 32768);
     let json = place.json("plan t -c cluster.toml --scheme psa --json --candidates");
     assert_spec_5_2(&json);
@@ -114,7 +104,7 @@ fn the_published_numbers_come_out_of_a_trace() {
 
 #[test]
 fn the_published_numbers_come_out_of_a_synthetic_benchmark() {
-    let place = Bed::new();
+    let place = Place::with_cluster();
     let synth = "synth ior --procs 16 --procs-per-node 2 --transfer 512K --total 16G --access random --op read --shared -o t";
     place.run(synth);
     assert_spec_5_2(&place.json("plan t -c cluster.toml --scheme psa --json --candidates"));
@@ -124,7 +114,7 @@ fn the_published_numbers_come_out_of_a_synthetic_benchmark() {
 
 #[test]
 fn auto_takes_the_least_expected_time_of_all() {
-    let place = Bed::new();
+    let place = Place::with_cluster();
     place.shared_trace("t", 4096); // 2 GiB: twice what the SServers hold
     let json = place.json("plan t -c cluster.toml --json --candidates");
     let file = &json["files"][0];
@@ -141,7 +131,7 @@ fn auto_takes_the_least_expected_time_of_all() {
 
 #[test]
 fn a_candidate_can_be_asked_for_by_name() {
-    let place = Bed::new();
+    let place = Place::with_cluster();
     place.shared_trace("t", 512);
     let json = place.json("plan t --scheme '2-D g=2' --json -o two.toml");
     assert_eq!(json["files"][0]["name"], "2-D g=2");
@@ -153,7 +143,7 @@ fn a_candidate_can_be_asked_for_by_name() {
 
 #[test]
 fn files_of_one_process_each_share_a_rule_that_fits_the_next_run() {
-    let place = Bed::new();
+    let place = Place::with_cluster();
     let names: Vec<String> = (0..16).map(|rank| format!("/data/out.{rank:04}")).collect();
     let request =
         |i: u32| ((i % 16), names[(i % 16) as usize].as_str(), Op::Write, u64::from(i / 16) << 16, 1 << 16);
@@ -173,7 +163,7 @@ fn files_of_one_process_each_share_a_rule_that_fits_the_next_run() {
 
 #[test]
 fn nothing_is_recommended_that_gains_too_little() {
-    let place = Bed::new();
+    let place = Place::with_cluster();
     place.shared_trace("t", 512);
     let best = place.json("plan t --json");
     let regions = best["files"][0]["regions"].as_array().unwrap();
@@ -197,7 +187,7 @@ fn nothing_is_recommended_that_gains_too_little() {
 
 #[test]
 fn an_incomplete_trace_is_refused_unless_accepted() {
-    let place = Bed::new();
+    let place = Place::with_cluster();
     place.trace("t", &[(0, "/data/x", Op::Write, 0, 4096)], &["rank 3 was killed"]);
     let error = place.error("plan t");
     assert!(
@@ -211,7 +201,7 @@ fn an_incomplete_trace_is_refused_unless_accepted() {
 
 #[test]
 fn only_plans_are_overwritten() {
-    let place = Bed::new();
+    let place = Place::with_cluster();
     place.shared_trace("t", 64);
     place.write("plan.toml", "my notes\n");
     let error = place.error("plan t");
@@ -225,7 +215,7 @@ fn only_plans_are_overwritten() {
 
 #[test]
 fn bad_input_is_named() {
-    let place = Bed::new();
+    let place = Place::with_cluster();
     place.shared_trace("t", 64);
     let cases: [(&[&str], &str); 7] = [
         (&["plan", "missing"], "missing"),
