@@ -128,6 +128,21 @@ pub fn close_inherited(raw: RawFd) {
     }
 }
 
+/// Notes that `raw`, which a C library opened for us, is private from now on. It stays where it is, and its owner closes
+/// it after [`disown`].
+pub fn own(raw: RawFd) {
+    if (0..LIMIT).contains(&raw) {
+        REGISTER[raw as usize / 64].fetch_or(1 << (raw % 64), Ordering::Relaxed);
+    }
+}
+
+/// The contrary of [`own`].
+pub fn disown(raw: RawFd) {
+    if (0..LIMIT).contains(&raw) {
+        unregister(raw);
+    }
+}
+
 /// Whether `raw` is a private descriptor of this library (of any copy of it in this process image and its parents by
 /// fork). Lock-free, a few ns.
 pub fn is_private(raw: RawFd) -> bool {
@@ -227,6 +242,17 @@ mod tests {
         assert!(next > low && next <= high);
         assert_eq!(next_private(LIMIT), None);
         assert!(next_private(-5).unwrap() <= low);
+    }
+
+    #[test]
+    fn foreign_descriptors_are_private_until_disowned() {
+        let fd = dev_null();
+        own(fd.as_raw_fd());
+        assert!(is_private(fd.as_raw_fd()));
+        disown(fd.as_raw_fd());
+        assert!(!is_private(fd.as_raw_fd()));
+        own(-1);
+        disown(LIMIT);
     }
 
     #[test]

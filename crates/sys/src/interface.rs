@@ -129,6 +129,12 @@ pub trait Sys: Send + Sync {
         if keep_size { Ok(()) } else { self.grow(fd, offset.saturating_add(len)) }
     }
 
+    /// fallocate(2) with PUNCH_HOLE: the bytes read as zeros, and their whole blocks are given back; the size stays. EOPNOTSUPP
+    /// where the file system cannot.
+    fn punch_hole(&self, _fd: BorrowedFd<'_>, _offset: u64, _len: u64) -> Result<()> {
+        Err(crate::Errno::OPNOTSUPP)
+    }
+
     /// fsync(2); of a directory: its entries.
     fn sync(&self, fd: BorrowedFd<'_>) -> Result<()>;
 

@@ -88,6 +88,11 @@ impl Sys for Real {
         retry_on_intr(|| fs::fallocate(fd, flags, offset, len))
     }
 
+    fn punch_hole(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        retry_on_intr(|| fs::fallocate(fd, flags, offset, len))
+    }
+
     fn sync(&self, fd: BorrowedFd<'_>) -> Result<()> {
         retry_on_intr(|| fs::fsync(fd))
     }

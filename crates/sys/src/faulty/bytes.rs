@@ -38,8 +38,18 @@ impl Bytes {
         self.size = size;
     }
 
+    /// Of pages that are there; the size stays.
+    fn zero(&mut self, offset: u64, len: u64) {
+        let end = offset.saturating_add(len);
+        for (page, data) in self.pages.range_mut(offset / PAGE..end.div_ceil(PAGE)) {
+            let within = |at: u64| (at.max(page * PAGE) - page * PAGE).min(PAGE) as usize;
+            data[within(offset)..within(end)].fill(0);
+        }
+    }
+
     fn apply(&mut self, change: &Change) {
         match change {
+            Change::Zero { offset, len } => self.zero(*offset, *len),
             Change::Write { offset, data } => self.write(*offset, data),
             Change::Size(size) => self.set_size(*size),
             Change::Grow(size) => self.set_size(self.size.max(*size)),
@@ -54,15 +64,24 @@ pub(super) enum Change {
         offset: u64,
         data: Vec<u8>,
     },
+    /// A hole was punched.
+    Zero {
+        offset: u64,
+        len: u64,
+    },
     Size(u64),
     /// To at least this size.
     Grow(u64),
 }
 
 impl Change {
-    /// The pages of a write one by one; anything else as it is.
+    /// The pages of a write or a hole one by one; anything else as it is.
     fn parts(&self) -> Vec<Change> {
-        let Change::Write { offset, data } = self else { return vec![self.clone()] };
+        let (offset, data) = match self {
+            Change::Write { offset, data } => (offset, data),
+            Change::Zero { offset, len } => return Self::holes(*offset, offset.saturating_add(*len)),
+            _ => return vec![self.clone()],
+        };
         let (mut parts, mut at, mut data) = (Vec::new(), *offset, data.as_slice());
         while !data.is_empty() {
             let (part, rest) = data.split_at(data.len().min((PAGE - at % PAGE) as usize));
@@ -71,6 +90,15 @@ impl Change {
             data = rest;
         }
         parts
+    }
+
+    fn holes(offset: u64, end: u64) -> Vec<Change> {
+        let pages = offset / PAGE..end.div_ceil(PAGE);
+        let hole = |page: u64| {
+            let (start, end) = (offset.max(page * PAGE), end.min((page + 1) * PAGE));
+            Change::Zero { offset: start, len: end - start }
+        };
+        pages.map(hole).filter(|change| !matches!(change, Change::Zero { len: 0, .. })).collect()
     }
 }
 
@@ -137,6 +165,7 @@ mod tests {
                 .prop_map(|(offset, len, value)| Change::Write { offset, data: vec![value; len] }),
             (0u64..20000).prop_map(Change::Size),
             (0u64..20000).prop_map(Change::Grow),
+            (0u64..20000, 0u64..9000).prop_map(|(offset, len)| Change::Zero { offset, len }),
         ]
     }
 
@@ -150,6 +179,12 @@ mod tests {
                         let end = *offset as usize + data.len();
                         model.resize(model.len().max(end), 0);
                         model[*offset as usize..end].copy_from_slice(data);
+                    }
+                    Change::Zero { offset, len } => {
+                        let end = (offset + len).min(model.len() as u64).max(*offset) as usize;
+                        if (*offset as usize) < model.len() {
+                            model[*offset as usize..end].fill(0);
+                        }
                     }
                     Change::Size(size) => model.resize(*size as usize, 0),
                     Change::Grow(size) => model.resize(model.len().max(*size as usize), 0),

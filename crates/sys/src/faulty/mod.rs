@@ -18,7 +18,8 @@
 //!
 //! **Power cut** ([`Disk::power_cut`]): all processes die, and of what was not synced any part may be left.
 //! - *File content*: what was there at the last successful fsync or fdatasync of the file stays. Of each write since, any of
-//!   its 4 KiB pages may have reached the disk; each truncate and fallocate since may have or not.
+//!   its 4 KiB pages may have reached the disk; each truncate, fallocate and page of a punched hole since
+//!   may have or not.
 //! - *Names*: creating, linking, renaming, removing a name are atomic each. Those that were synced stay. With
 //!   [`Journal::Posix`], fsync of a directory syncs what was done to its names, fsync of a file syncs no name (not even the
 //!   file's own), and of the rest any subset may be left, in any combination. With [`Journal::Ordered`] (ext4),

@@ -334,6 +334,16 @@ impl Sys for Faulty {
         Ok(())
     }
 
+    fn punch_hole(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> {
+        self.allow_fd("fallocate", fd)?;
+        let mut state = self.disk.state();
+        Real.punch_hole(fd, offset, len)?;
+        if let Some(node) = node_of(&state, fd) {
+            state.content_changed(node, Change::Zero { offset, len });
+        }
+        Ok(())
+    }
+
     fn sync(&self, fd: BorrowedFd<'_>) -> Result<()> {
         self.sync_file(fd)
     }

@@ -194,3 +194,17 @@ fn a_failed_fsync_may_lose_what_a_later_one_does_not_bring_back() {
     }
     assert!(lost > 0 && kept > 0, "{lost} {kept}");
 }
+
+#[test]
+fn a_punched_hole_is_zeros_at_once_and_after_a_power_cut_perhaps() {
+    let work = |sys: &SysRef, root: &Path| {
+        let file = create(sys, &root.join("a"));
+        sys.write_all_at(file.as_fd(), b"0123456789", 0).unwrap();
+        sys.sync(file.as_fd()).unwrap();
+        sync_directory(sys, root);
+        sys.punch_hole(file.as_fd(), 2, 3).unwrap();
+        assert_eq!(sys.read_start(file.as_fd(), 20).unwrap(), b"01\0\0\056789");
+    };
+    let ends = cuts(Journal::Posix, work, |root| text(&root.join("a")).unwrap());
+    assert_eq!(ends, HashSet::from(["0123456789".to_owned(), "01\0\0\056789".to_owned()]));
+}
