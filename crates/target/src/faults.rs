@@ -157,15 +157,3 @@ fn a_failed_sync_of_one_component_is_reported() {
     assert!(error.to_string().contains(&format!("{ID}.1: fsync")), "{error}");
     set.sync(&fan_out, false).unwrap();
 }
-
-#[test]
-fn a_file_system_that_lacks_something_is_no_target() {
-    for (call, errno) in [("fallocate", Errno::OPNOTSUPP), ("lock", Errno::INVAL)] {
-        let place = Place::new(Journal::Posix);
-        let (process, sys) = place.process(1);
-        process.fail(call, "t0", errno, 1);
-        let error = place.prepare(&sys).unwrap_err();
-        assert!(error.to_string().contains("use a local disk"), "{error}");
-        assert_eq!(std::fs::read_dir(place.path(0)).unwrap().count(), 0);
-    }
-}

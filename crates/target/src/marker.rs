@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde::Deserialize;
-use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, Result as SysResult, SysRef};
+use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, SysRef};
 
 use crate::orphans::list_components;
 use crate::paths::{COMPONENTS, make_directory};
@@ -239,34 +239,54 @@ fn write_marker(sys: &SysRef, path: &Path, dir: &Fd, name: &str) -> Result<(), T
     let temporary = format!(".{MARKER}.{id}");
     let result = place_marker(sys, dir, Path::new(&temporary), &text);
     let _ = sys.unlink(Some(dir.as_fd()), Path::new(&temporary));
-    match result {
-        Err(Errno::OPNOTSUPP) => Err(TargetError::Unusable {
-            path: path.to_owned(),
-            problem:
-                "its file system has no fallocate or no OFD locks, which a target needs; use a local disk \
-                      (ext4, xfs, btrfs, tmpfs) or NFS 4.2"
-                    .to_owned(),
-        }),
-        result => result.map_err(io(&path.join(MARKER), "write")),
+    result.map_err(|refusal| match refusal {
+        Refusal::Lacks(what) => {
+            let problem = format!(
+                "its file system has no {what}, which a target needs; use a directory on a local disk (ext4, xfs, btrfs, tmpfs) or NFS 4.2"
+            );
+            TargetError::Unusable { path: path.to_owned(), problem }
+        }
+        Refusal::Failed(errno) => io(&path.join(MARKER), "write")(errno),
+    })
+}
+
+/// Why no marker could be written.
+enum Refusal {
+    /// The file system cannot do what components need.
+    Lacks(&'static str),
+    Failed(Errno),
+}
+
+impl From<Errno> for Refusal {
+    fn from(errno: Errno) -> Self {
+        Self::Failed(errno)
     }
 }
 
-fn place_marker(sys: &SysRef, dir: &Fd, temporary: &Path, text: &str) -> SysResult<()> {
+impl Refusal {
+    /// Of the first use of something that a file system may lack.
+    fn of(what: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |errno| match errno {
+            Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NOLCK => Self::Lacks(what),
+            errno => Self::Failed(errno),
+        }
+    }
+}
+
+fn place_marker(sys: &SysRef, dir: &Fd, temporary: &Path, text: &str) -> Result<(), Refusal> {
     let dir = dir.as_fd();
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
     let file = sys.open(Some(dir), temporary, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, mode)?;
-    sys.grow(file.as_fd(), 1)?;
-    if let Err(errno) = sys.try_lock(file.as_fd(), 0, 1, LockKind::Exclusive) {
-        let lacking = matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::NOLCK);
-        return Err(if lacking { Errno::OPNOTSUPP } else { errno });
-    }
+    sys.grow(file.as_fd(), 1).map_err(Refusal::of("fallocate"))?;
+    sys.try_lock(file.as_fd(), 0, 1, LockKind::Exclusive)
+        .map_err(Refusal::of("open file description locks (F_OFD_SETLK)"))?;
     sys.write_all_at(file.as_fd(), text.as_bytes(), 0)?;
     // For everybody who may use the directory, whatever this process's umask.
     sys.set_mode(stripewise_sys::Kind::Open(file.as_fd()), mode)?;
     sys.sync(file.as_fd())?;
     match sys.link(Some(dir), temporary, Some(dir), Path::new(MARKER)) {
-        Ok(()) | Err(Errno::EXIST) => sys.sync(dir),
-        Err(errno) => Err(errno),
+        Ok(()) | Err(Errno::EXIST) => Ok(sys.sync(dir)?),
+        Err(errno) => Err(errno.into()),
     }
 }
 

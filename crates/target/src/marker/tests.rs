@@ -1,3 +1,5 @@
+use stripewise_sys::faulty::{Disk, Faulty, Journal};
+
 use super::*;
 
 fn sys() -> SysRef {
@@ -61,6 +63,30 @@ fn a_target_that_lost_its_marker_gets_no_new_one() {
     let refused = Target::prepare(&sys, dir.path(), "hdd/0");
     assert!(matches!(refused, Err(TargetError::Unusable { .. })), "{refused:?}");
     assert!(!dir.path().join(MARKER).exists());
+}
+
+/// What a target needs is tried before it becomes one.
+#[test]
+fn a_file_system_that_lacks_something_is_refused_in_one_line() {
+    for (call, errno, lacks) in [
+        ("fallocate", Errno::OPNOTSUPP, Some("no fallocate,")),
+        ("lock", Errno::INVAL, Some("no open file description locks (F_OFD_SETLK),")),
+        ("lock", Errno::NOLCK, Some("no open file description locks (F_OFD_SETLK),")),
+        ("fallocate", Errno::NOSPC, None),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let process = Faulty::new(&Disk::new(dir.path(), Journal::Posix).unwrap(), 0);
+        process.fail(call, MARKER, errno, u64::MAX);
+        let sys: SysRef = process;
+        let error = Target::prepare(&sys, dir.path(), "hdd/0").unwrap_err();
+        let said = error.to_string();
+        assert!(said.starts_with(dir.path().to_str().unwrap()) && !said.contains('\n'), "{said}");
+        match lacks {
+            Some(lacks) => assert!(said.contains(lacks) && said.contains("use a directory on"), "{said}"),
+            None => assert_eq!(error.errno(), errno),
+        }
+        assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "nothing is left");
+    }
 }
 
 #[test]
