@@ -4,6 +4,7 @@ mod commands;
 mod copying;
 mod files;
 mod flags;
+mod interrupt;
 mod managed;
 mod progress;
 mod trace_launch;

@@ -17,6 +17,7 @@ use stripewise_sys::{Real, Sys, SysRef};
 pub use args::Args;
 
 use crate::files;
+use crate::interrupt;
 use crate::progress::Progress;
 
 /// Everything that is printed.
@@ -67,6 +68,7 @@ fn calibrate(args: &Args) -> anyhow::Result<Calibrated> {
         )?),
     };
     let before = profile_before(&output, args)?;
+    interrupt::say(&format!("calibrate was interrupted; {} is as it was before", output.display()));
     let mut servers = Vec::new();
     if let Some(cluster) = &cluster {
         let chosen = chosen_servers(cluster, args)?;
@@ -82,6 +84,7 @@ fn calibrate(args: &Args) -> anyhow::Result<Calibrated> {
         classes: combine(&servers),
     };
     let profile = Profile::from(measured);
+    interrupt::too_late();
     files::write_whole(&output, &profile.to_toml())?;
     Ok(Calibrated { servers, network, profile, output })
 }

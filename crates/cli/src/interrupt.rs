@@ -1,0 +1,45 @@
+//! Ctrl-C in commands that can end at any moment and leave nothing behind: they say so.
+
+use std::io::IsTerminal;
+use std::sync::OnceLock;
+
+/// Signals that people and job systems end a command with.
+const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+static LINE: OnceLock<String> = OnceLock::new();
+
+/// From now on a signal that ends this process says `line` before. The first call counts.
+pub fn say(line: &str) {
+    // A progress bar stands there.
+    let start = if std::io::stderr().is_terminal() { "\n" } else { "" };
+    let _ = LINE.set(format!("{start}stripewise: {line}\n"));
+    set_handlers(say_and_end as *const () as libc::sighandler_t);
+}
+
+/// From now on signals wait for the end, which is near: a file is being written.
+pub fn too_late() {
+    set_handlers(libc::SIG_IGN);
+}
+
+fn set_handlers(handler: libc::sighandler_t) {
+    for signal in SIGNALS {
+        // SAFETY: the handler only makes calls that are allowed in one. What was ignored (nohup) stays so.
+        unsafe {
+            if libc::signal(signal, libc::SIG_IGN) != libc::SIG_IGN {
+                libc::signal(signal, handler);
+            }
+        }
+    }
+}
+
+extern "C" fn say_and_end(signal: libc::c_int) {
+    if let Some(line) = LINE.get() {
+        // SAFETY: of a string that stays; then the signal does what it does by default.
+        unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
+    }
+    // SAFETY: the signal is blocked until this handler returns.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
+}

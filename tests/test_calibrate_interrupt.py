@@ -1,0 +1,53 @@
+"""Ctrl-C while servers are measured: a clear line, an exit code that tells, and everything as it was."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import Tier
+
+PROFILE = """# measured by somebody before
+version = 1
+"""
+
+
+def open_scratch_file(pid, directory):
+    """Whether the process has a file open in the directory (it has no name there)."""
+    links = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            links.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except FileNotFoundError:
+            pass
+    return any(link.startswith(f"{directory}/") for link in links)
+
+
+def interrupt(process, directory, how):
+    """Sends the signal when the process is measuring on the directory."""
+    deadline = time.monotonic() + 60
+    while not open_scratch_file(process.pid, directory):
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()
+        time.sleep(0.01)
+    time.sleep(0.2)
+    process.send_signal(how)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("emulate", [False, True])
+def test_interrupted(make_cluster, bin_dir, how, emulate):
+    cluster = make_cluster([Tier("ssd", 1, emulate=emulate)])
+    profile = cluster.root / "profile.toml"
+    profile.write_text(PROFILE)
+    before = sorted(cluster.root.rglob("*"))
+    command = [bin_dir / "stripewise", "calibrate", "-c", cluster.toml, "--quiet", "--force"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    code, out, err = interrupt(process, cluster.targets[0], how)
+    assert code == -how
+    assert out == ""
+    assert err == f"stripewise: calibrate was interrupted; {profile} is as it was before\n"
+    assert profile.read_text() == PROFILE
+    assert sorted(cluster.root.rglob("*")) == before
