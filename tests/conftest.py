@@ -1,13 +1,18 @@
 """What the tests of real programs share: where things are built, the MPIs, clusters of directories, commands.
 
 Variables: STRIPEWISE_BIN_DIR (with the stripewise binary and its library; default: the newest build in the cargo target
-directory), STRIPEWISE_BUILD_DIR (the workloads; default build/), STRIPEWISE_LONG=1 (long variants).
+directory), STRIPEWISE_BUILD_DIR (the workloads; default build/), STRIPEWISE_LONG=1 (long variants), STRIPEWISE_KEEP=1 (keep
+the directories of the tests).
 """
 
 import json
 import os
+import random
+import shutil
+import string
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -76,6 +81,20 @@ def run_command(*args, env=None, cwd=None, timeout=120, ok=True, stdin=None):
     if ok:
         assert result.code == 0, str(result)
     return result
+
+
+@pytest.fixture
+def tmp_path():
+    """A directory whose own name has no digits: plans generalise them, and would be for the files of other test runs, too.
+
+    STRIPEWISE_KEEP=1 keeps it.
+    """
+    letters = "".join(random.choices(string.ascii_lowercase, k=12))
+    directory = Path(tempfile.gettempdir()).resolve() / f"stripewise-{letters}"
+    directory.mkdir(mode=0o700)
+    yield directory
+    if os.environ.get("STRIPEWISE_KEEP") != "1":
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

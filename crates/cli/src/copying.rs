@@ -47,8 +47,11 @@ pub fn migrate_all<'a>(
             }
             Ok(Migration::AlreadyThere) => entry[verb] = false.into(),
             Err(error) => {
+                let error = error.to_string();
+                // Some name a target only.
+                let error = if error.starts_with(&path) { error } else { format!("{path}: {error}") };
                 progress.say(&format!("stripewise: {error}"));
-                entry["error"] = error.to_string().into();
+                entry["error"] = error.into();
                 code = ExitCode::FAILURE;
             }
         }

@@ -238,7 +238,7 @@ fn missing_targets_are_named() {
     place.run(&["place", "plan.toml", "-q"]);
     std::fs::rename(place.path("t1"), place.path("unmounted")).unwrap();
     place.refused(&["cat", "data/a.dat"], &["t1"]);
-    place.refused(&["export", "data/a.dat"], &["t1"]);
+    place.refused(&["export", "data/a.dat"], &["data/a.dat: ", "t1"]);
     place.refused(&["rm", "data/a.dat"], &["t1", "-f"]);
     for words in [&["fsck", "data"][..], &["status", "-c", "cluster.toml"], &["status", "data"]] {
         let output = place.output(words);
