@@ -165,10 +165,9 @@ def rooms_of_the_architecture():
         if name.endswith("/"):
             assert (ROOT / name).is_dir(), name
             continue
-        uses = re.search(r"uses (.*)", columns[-1])[1]
-        everything = set(ROOMS) - {name, *re.findall(r"all but (\w+)", uses)}
-        named = set() if uses == "nothing" else set(uses.split(", "))
-        rooms[name] = (columns[-1], everything if uses.startswith("all but") else named)
+        all_but, names = re.search(r"uses (all but )?(.*)", columns[-1]).groups()
+        named = set() if names == "nothing" else set(names.split(", "))
+        rooms[name] = (columns[-1], set(ROOMS) - named - {name} if all_but else named)
     return rooms
 
 
