@@ -25,6 +25,7 @@ mod inside;
 mod kernel;
 mod libaio;
 mod mmap;
+mod mpi;
 mod names;
 mod offset;
 mod open;

@@ -37,6 +37,7 @@ use stripewise_trace::spool::{BLOCK_MAGIC, BLOCK_NAME, BlockHeader, Instant};
 
 pub use clock::Ticks;
 pub use state::TEXT_BYTES;
+pub use stripewise_trace::mark::MpiCall;
 pub use stripewise_trace::record::{Flags, Op};
 
 /// The environment variable with the spool's directory: `stripewise trace` sets it; without it nothing is recorded.

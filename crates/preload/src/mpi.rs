@@ -1,0 +1,145 @@
+//! What an MPI library tells: which rank of which job this process is, and when it is in a collective call.
+//!
+//! These are no functions of libc: the PMPI library in `mpi/` looks them up (`dlsym`) and calls them; `mpi/stripewise.h` declares
+//! them. All may be called at any time, leave errno alone, and do nothing where there is nothing to do.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use stripewise_recorder::{Event, FileId, Flags, MpiCall, Op, Recorder, Ticks};
+
+use crate::closing::Closing;
+use crate::paths::Absolute;
+use crate::{errno, process, state};
+
+/// A process's place in an MPI job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Processes of the job.
+    pub ranks: u32,
+    /// Which of them this one is.
+    pub rank: u32,
+    /// How many of them are on this node; 0: not known.
+    #[allow(dead_code, reason = "the processes per node that costs count with")]
+    pub ranks_on_node: u32,
+    /// The number of this node in the job, if known.
+    pub node: Option<u32>,
+}
+
+/// 0: no MPI library has said anything.
+static RANKS: AtomicU32 = AtomicU32::new(0);
+static RANK: AtomicU32 = AtomicU32::new(0);
+static RANKS_ON_NODE: AtomicU32 = AtomicU32::new(0);
+/// 1 + the node's number.
+static NODE: AtomicU32 = AtomicU32::new(0);
+
+/// What the MPI library said, if it did.
+pub fn job() -> Option<Job> {
+    let ranks = RANKS.load(Ordering::Acquire);
+    (ranks > 0).then(|| Job {
+        ranks,
+        rank: RANK.load(Ordering::Relaxed),
+        ranks_on_node: RANKS_ON_NODE.load(Ordering::Relaxed),
+        node: NODE.load(Ordering::Relaxed).checked_sub(1),
+    })
+}
+
+/// Called once MPI is initialised: this process is `rank` of `ranks`; `ranks_on_node` of them are on its node, which is number
+/// `node` of the job (0 and -1: not known).
+#[unsafe(no_mangle)]
+extern "C" fn stripewise_note_mpi(ranks: c_int, rank: c_int, ranks_on_node: c_int, node: c_int) {
+    let (Ok(ranks), Ok(rank)) = (u32::try_from(ranks), u32::try_from(rank)) else { return };
+    if rank >= ranks || process::is_vfork_child() {
+        return;
+    }
+    RANK.store(rank, Ordering::Relaxed);
+    RANKS_ON_NODE.store(u32::try_from(ranks_on_node).unwrap_or(0), Ordering::Relaxed);
+    NODE.store(u32::try_from(node).map_or(0, |node| node + 1), Ordering::Relaxed);
+    RANKS.store(ranks, Ordering::Release);
+    quietly(|| {
+        if let (Some(recorder), Some(job)) = (state::recorder(), job()) {
+            recorder.set_job(job.rank, job.ranks, job.node);
+        }
+    });
+}
+
+/// The number of a file for marks; 0 where it is not recorded, or not there. To be called after it was opened.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn stripewise_mark_file(path: *const c_char) -> u32 {
+    let number = |recorder: Recorder| {
+        // SAFETY: the caller's string.
+        let path = unsafe { CStr::from_ptr(path) };
+        // O_PATH: closing it drops no locks.
+        let fd = Closing::new(openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?);
+        let path = Absolute::of(fd.as_fd().as_raw_fd()).ok()?;
+        Some(recorder.file_id(path.as_bytes()))
+    };
+    quietly(|| state::recorder().and_then(number).unwrap_or(FileId::NOT_RECORDED).0)
+}
+
+/// The calling thread begins a collective call. Returns the time, for [`stripewise_mark_end`].
+#[unsafe(no_mangle)]
+extern "C" fn stripewise_mark_begin() -> u64 {
+    quietly(|| {
+        let Some(recorder) = state::recorder() else { return 0 };
+        recorder.set_collective(true);
+        recorder.now().0
+    })
+}
+
+/// The calling thread has ended the collective call `MPI_File_NAME` on a file, which `processes` processes have open together; this
+/// one asked for so many bytes (or the call failed: minus an errno).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn stripewise_mark_end(
+    file: u32,
+    name: *const c_char,
+    processes: c_int,
+    bytes: i64,
+    start: u64,
+) {
+    quietly(|| {
+        let Some(recorder) = state::recorder() else { return };
+        recorder.set_collective(false);
+        // SAFETY: the caller's string.
+        let name = unsafe { CStr::from_ptr(name) };
+        let Some(call) = MpiCall::from_name(name.to_bytes()) else { return };
+        recorder.record(&Event {
+            file: FileId(file),
+            op: Op::Mark,
+            flags: Flags::COLLECTIVE,
+            offset: call as u64,
+            size: u64::try_from(processes).unwrap_or(0),
+            start: Ticks(start),
+            end: recorder.now(),
+            result: bytes,
+        });
+    });
+}
+
+/// Leaves errno as it was; a panic becomes the value for nothing.
+fn quietly<T: Default>(body: impl FnOnce() -> T) -> T {
+    let before = errno::get();
+    let result = errno::caught(|| Ok(body())).unwrap_or_default();
+    errno::set(before);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_what_was_said_last_if_it_can_be() {
+        assert_eq!(job(), None);
+        for nonsense in [(0, 0), (2, 2), (-1, -1), (4, -1)] {
+            stripewise_note_mpi(nonsense.0, nonsense.1, 1, 0);
+            assert_eq!(job(), None);
+        }
+        stripewise_note_mpi(8, 3, 4, 1);
+        assert_eq!(job(), Some(Job { ranks: 8, rank: 3, ranks_on_node: 4, node: Some(1) }));
+        stripewise_note_mpi(8, 7, 0, -1);
+        assert_eq!(job(), Some(Job { ranks: 8, rank: 7, ranks_on_node: 0, node: None }));
+    }
+}

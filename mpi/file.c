@@ -1,0 +1,149 @@
+/* Collective calls on files: marked in the trace from their begin to their end. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim.h"
+
+/* An open file. */
+struct file {
+    MPI_File handle;
+    uint32_t mark; /* its number for marks */
+    int processes; /* that have opened it together */
+    struct file *next;
+};
+
+static struct file *files[64];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct file **place_of(MPI_File handle)
+{
+    struct file **place = &files[((word)handle >> 4) % (sizeof files / sizeof files[0])];
+    while (*place && (*place)->handle != handle)
+        place = &(*place)->next;
+    return place;
+}
+
+/* A copy of what is known of a file; zeros where nothing is. */
+static struct file look_up(MPI_File handle)
+{
+    struct file copy = {0};
+    pthread_mutex_lock(&lock);
+    struct file *file = *place_of(handle);
+    if (file)
+        copy = *file;
+    pthread_mutex_unlock(&lock);
+    return copy;
+}
+
+static void remember(const struct file *file)
+{
+    pthread_mutex_lock(&lock);
+    struct file **place = place_of(file->handle);
+    struct file *next = *place ? (*place)->next : NULL;
+    if (!*place)
+        *place = malloc(sizeof **place);
+    if (*place) {
+        **place = *file;
+        (*place)->next = next;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void forget(MPI_File handle)
+{
+    pthread_mutex_lock(&lock);
+    struct file **place = place_of(handle), *file = *place;
+    if (file) {
+        *place = file->next;
+        free(file);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* Arguments, in whatever form. */
+
+static MPI_File file_of(const struct invocation *invocation, int argument)
+{
+    word value = invocation->arguments[argument];
+    if (invocation->form == FORM_FORTRAN)
+        return PMPI(File_f2c)(*(const MPI_Fint *)value);
+    /* By address where MPI may change it. */
+    int by_address = invocation->call->kind == KIND_OPEN || invocation->call->kind == KIND_CLOSE;
+    return by_address ? *(const MPI_File *)value : (MPI_File)value;
+}
+
+static int64_t bytes_of(const struct invocation *invocation)
+{
+    const word *count = &invocation->arguments[invocation->call->count];
+    MPI_Count size = 0;
+    if (invocation->form == FORM_FORTRAN) {
+        PMPI(Type_size_x)(SHIM_TYPE_F2C(*(const MPI_Fint *)count[1]), &size);
+        return (int64_t)*(const MPI_Fint *)count[0] * size;
+    }
+    PMPI(Type_size_x)((MPI_Datatype)count[1], &size);
+    return (invocation->form == FORM_C_LARGE ? (int64_t)count[0] : (int64_t)(int)count[0]) * size;
+}
+
+static int failed(const struct invocation *invocation, word result)
+{
+    if (invocation->form != FORM_FORTRAN)
+        return (int)result != MPI_SUCCESS;
+    const MPI_Fint *error = (const MPI_Fint *)invocation->arguments[invocation->call->arguments];
+    return error && *error != MPI_SUCCESS;
+}
+
+/* The name of the file that was opened, to be freed; in Fortran its length is behind the other arguments, and blanks fill it. */
+static char *name_of(const struct invocation *invocation)
+{
+    const char *name = (const char *)invocation->arguments[1];
+    if (invocation->form != FORM_FORTRAN)
+        return strdup(name);
+    size_t len = (uint32_t)invocation->arguments[invocation->call->arguments + 1];
+    while (len > 0 && *name == ' ')
+        name++, len--;
+    while (len > 0 && name[len - 1] == ' ')
+        len--;
+    return strndup(name, len);
+}
+
+/* A name may say the kind of file system first: "ufs:/path". */
+static uint32_t mark_of(const struct stripewise *stripewise, const char *name)
+{
+    uint32_t mark = stripewise->mark_file(name);
+    const char *colon = strchr(name, ':');
+    return mark == 0 && colon && colon > name + 1 ? stripewise->mark_file(colon + 1) : mark;
+}
+
+static struct file opened(const struct stripewise *stripewise, const struct invocation *invocation)
+{
+    word first = invocation->arguments[0];
+    MPI_Comm comm = invocation->form == FORM_FORTRAN ? SHIM_COMM_F2C(*(const MPI_Fint *)first) : (MPI_Comm)first;
+    char *name = name_of(invocation);
+    struct file file = {.handle = file_of(invocation, 4)};
+    if (name)
+        file.mark = mark_of(stripewise, name);
+    free(name);
+    PMPI(Comm_size)(comm, &file.processes);
+    remember(&file);
+    return file;
+}
+
+word collective_call(const struct stripewise *stripewise, const struct invocation *invocation)
+{
+    const struct call *call = invocation->call;
+    int64_t bytes = call->kind == KIND_DATA ? bytes_of(invocation) : 0;
+    struct file file = {0};
+    if (call->kind != KIND_OPEN)
+        file = look_up(file_of(invocation, 0));
+    uint64_t start = stripewise->mark_begin();
+    word result = pass_on(invocation);
+    int has_failed = failed(invocation, result);
+    if (call->kind == KIND_OPEN && !has_failed)
+        file = opened(stripewise, invocation);
+    if (call->kind == KIND_CLOSE)
+        forget(file.handle);
+    stripewise->mark_end(file.mark, call->name, file.processes, has_failed ? -EIO : bytes, start);
+    return result;
+}

@@ -1,0 +1,46 @@
+/* Where this process is: its rank, how many there are, how many on its node, and which node that is. */
+#include <stdatomic.h>
+
+#include "shim.h"
+
+static atomic_int known;
+
+int job_is_known(void)
+{
+    return atomic_load(&known);
+}
+
+/* Nodes are numbered in the order of their first ranks. Returns the ranks on this one. */
+static int find_node(MPI_Comm world, int rank, int *node)
+{
+    MPI_Comm here, peers;
+    int rank_here, ranks_here;
+    PMPI(Comm_split_type)(world, MPI_COMM_TYPE_SHARED, rank, SHIM_INFO_NULL, &here);
+    PMPI(Comm_rank)(here, &rank_here);
+    PMPI(Comm_size)(here, &ranks_here);
+    /* The first rank of each node finds out which one it is among the first ranks. */
+    PMPI(Comm_split)(world, rank_here == 0 ? 0 : 1, rank, &peers);
+    PMPI(Comm_rank)(peers, node);
+    PMPI(Bcast)(node, 1, SHIM_INT, 0, here);
+    PMPI(Comm_free)(&peers);
+    PMPI(Comm_free)(&here);
+    return ranks_here;
+}
+
+void learn_job(const struct stripewise *stripewise, int collectively)
+{
+    int initialised = 0, ranks = 0, rank = 0, ranks_on_node = 0, node = -1;
+    PMPI(Initialized)(&initialised);
+    if (!initialised || atomic_exchange(&known, 1))
+        return;
+    MPI_Comm world = SHIM_COMM_WORLD;
+    PMPI(Comm_size)(world, &ranks);
+    PMPI(Comm_rank)(world, &rank);
+    if (collectively && ranks > 1)
+        ranks_on_node = find_node(world, rank, &node);
+    else if (ranks == 1) {
+        ranks_on_node = 1;
+        node = 0;
+    }
+    stripewise->note_mpi(ranks, rank, ranks_on_node, node);
+}

@@ -1,0 +1,125 @@
+/* What is loaded: MPI, which one, and the preload library. */
+#include <ctype.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "built_with.h" /* BUILT_WITH: the first line of what MPI_Get_library_version said when this was built */
+#include "shim.h"
+
+/* Libraries of MPI that were loaded for one other library only, as Python's modules are: dlsym does not look there. */
+enum { HIDDEN_MAX = 8 };
+
+struct hidden {
+    const char *paths[HIDDEN_MAX];
+    int count;
+};
+
+static int note_hidden(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    struct hidden *hidden = data;
+    const char *slash = strrchr(info->dlpi_name, '/');
+    if (hidden->count < HIDDEN_MAX && strncmp(slash ? slash + 1 : info->dlpi_name, "libmpi", 6) == 0)
+        hidden->paths[hidden->count++] = info->dlpi_name;
+    return 0;
+}
+
+void *find(const char *name)
+{
+    void *address = dlsym(RTLD_NEXT, name);
+    if (address)
+        return address;
+    struct hidden hidden = {.count = 0};
+    dl_iterate_phdr(note_hidden, &hidden);
+    for (int i = 0; i < hidden.count && !address; i++) {
+        void *library = dlopen(hidden.paths[i], RTLD_LAZY | RTLD_NOLOAD);
+        if (library) {
+            address = dlsym(library, name);
+            dlclose(library);
+        }
+    }
+    return address;
+}
+
+/* What MPI says that it is; "" where there is none. */
+static char version[16384]; /* twice the most of any */
+static int fits;
+static struct stripewise preload;
+static const struct stripewise *found;
+static pthread_once_t looked = PTHREAD_ONCE_INIT;
+
+/* Whether both are the same library in the same major version: all up to the first number is equal, and so is that. */
+static int is_same_library(const char *a, const char *b)
+{
+    size_t before = strcspn(a, "0123456789");
+    size_t number = strspn(a + before, "0123456789");
+    return before > 0 && strncmp(a, b, before + number) == 0 && !isdigit((unsigned char)b[before + number]);
+}
+
+/* All or none: one of another version is left alone. */
+static const struct stripewise *find_preload(void)
+{
+    preload.note_mpi = (void (*)(int, int, int, int))dlsym(RTLD_DEFAULT, "stripewise_note_mpi");
+    preload.mark_file = (uint32_t (*)(const char *))dlsym(RTLD_DEFAULT, "stripewise_mark_file");
+    preload.mark_begin = (uint64_t (*)(void))dlsym(RTLD_DEFAULT, "stripewise_mark_begin");
+    preload.mark_end =
+        (void (*)(uint32_t, const char *, int, int64_t, uint64_t))dlsym(RTLD_DEFAULT, "stripewise_mark_end");
+    return preload.note_mpi && preload.mark_file && preload.mark_begin && preload.mark_end ? &preload : NULL;
+}
+
+static void look(void)
+{
+    const char *setting = getenv("STRIPEWISE_MPI");
+    int (*get_version)(char *, int *) = (int (*)(char *, int *))find("PMPI_Get_library_version");
+    int len = 0;
+    if (!get_version || (setting && strcmp(setting, "off") == 0))
+        return;
+    get_version(version, &len);
+    fits = is_same_library(BUILT_WITH, version);
+    found = fits ? find_preload() : NULL;
+}
+
+const struct stripewise *ours(void)
+{
+    pthread_once(&looked, look);
+    return found;
+}
+
+/* Libraries for several MPIs may be loaded at once, and all but one do not fit. Whether this one does, or one behind it. */
+__attribute__((visibility("default"))) int stripewise_mpi_fits(void)
+{
+    ours();
+    int (*next)(void) = (int (*)(void))dlsym(RTLD_NEXT, "stripewise_mpi_fits");
+    return fits || (next && next());
+}
+
+/* Whether this process speaks for all. Nothing is known of the types of an MPI that we were not built with, but for these two. */
+static int is_first_rank(void)
+{
+    word world = (word)find("ompi_mpi_comm_world");
+    if (!world && strstr(version, "MPICH"))
+        world = 0x44000000;
+    int rank = 0;
+    function *comm_rank = (function *)find("PMPI_Comm_rank");
+    if (world && comm_rank)
+        comm_rank(world, (word)&rank, 0, 0, 0, 0, 0, 0);
+    return rank == 0;
+}
+
+void refuse(void)
+{
+    ours();
+    int (*first)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "stripewise_mpi_fits");
+    int is_last = !dlsym(RTLD_NEXT, "stripewise_mpi_fits");
+    if (fits || !version[0] || !is_last || (first && first()) || !is_first_rank())
+        return;
+    version[strcspn(version, ",\n")] = '\0';
+    fprintf(stderr,
+            "stripewise: this program's MPI is %s, and libstripewise_mpi.so was built with %s: it does nothing (build one with "
+            "this MPI's mpicc)\n",
+            version, BUILT_WITH);
+}
