@@ -45,7 +45,13 @@ void *find(const char *name)
     return address;
 }
 
-/* What MPI says that it is; "" where there is none. */
+void *find_variable(const char *name)
+{
+    void *address = dlsym(RTLD_DEFAULT, name);
+    return address ? address : find(name);
+}
+
+/* What MPI says that it is, its first line as in BUILT_WITH; "" where there is none. */
 static char version[16384]; /* twice the most of any */
 static int fits;
 static struct stripewise preload;
@@ -79,6 +85,10 @@ static void look(void)
     if (!get_version || (setting && strcmp(setting, "off") == 0))
         return;
     get_version(version, &len);
+    version[strcspn(version, ",\n")] = '\0';
+    for (char *c = version; *c; c++)
+        if (*c < ' ')
+            *c = ' ';
     fits = is_same_library(BUILT_WITH, version);
     found = fits ? find_preload() : NULL;
 }
@@ -100,7 +110,7 @@ __attribute__((visibility("default"))) int stripewise_mpi_fits(void)
 /* Whether this process speaks for all. Nothing is known of the types of an MPI that we were not built with, but for these two. */
 static int is_first_rank(void)
 {
-    word world = (word)find("ompi_mpi_comm_world");
+    word world = (word)find_variable("ompi_mpi_comm_world");
     if (!world && strstr(version, "MPICH"))
         world = 0x44000000;
     int rank = 0;
@@ -117,7 +127,6 @@ void refuse(void)
     int is_last = !dlsym(RTLD_NEXT, "stripewise_mpi_fits");
     if (fits || !version[0] || !is_last || (first && first()) || !is_first_rank())
         return;
-    version[strcspn(version, ",\n")] = '\0';
     fprintf(stderr,
             "stripewise: this program's MPI is %s, and libstripewise_mpi.so was built with %s: it does nothing (build one with "
             "this MPI's mpicc)\n",

@@ -47,8 +47,11 @@ struct invocation {
 
 /* library.c: what is loaded. */
 
-/* The function or variable of this name behind this library, wherever it was loaded from; NULL: there is none. */
+/* The function of this name behind this library, wherever it was loaded from; NULL: there is none. */
 void *find(const char *name);
+
+/* The variable of this name. The linker may have moved it into the program, which is in front of this library. */
+void *find_variable(const char *name);
 
 /* A PMPI function, by its own type. Looked up, because this library must load without MPI; only where `ours()` is not NULL. */
 #define PMPI(name)                                                                                                   \
@@ -61,9 +64,9 @@ void *find(const char *name);
 
 /* What is variables and functions of the library in Open MPI, and numbers in MPICH. */
 #ifdef OPEN_MPI
-#define SHIM_COMM_WORLD ((MPI_Comm)find("ompi_mpi_comm_world"))
-#define SHIM_INFO_NULL ((MPI_Info)find("ompi_mpi_info_null"))
-#define SHIM_INT ((MPI_Datatype)find("ompi_mpi_int"))
+#define SHIM_COMM_WORLD ((MPI_Comm)find_variable("ompi_mpi_comm_world"))
+#define SHIM_INFO_NULL ((MPI_Info)find_variable("ompi_mpi_info_null"))
+#define SHIM_INT ((MPI_Datatype)find_variable("ompi_mpi_int"))
 #define SHIM_COMM_F2C(comm) PMPI(Comm_f2c)(comm)
 #define SHIM_TYPE_F2C(type) PMPI(Type_f2c)(type)
 #else
