@@ -36,14 +36,15 @@ fn main() {
     let requests: u64 = std::env::var("TRACE_REQUESTS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000_000);
     let cluster = Cluster::parse(CLUSTER, "cluster").expect("the cluster is valid");
     let directory = tempfile::tempdir().expect("a temporary directory");
-    for (name, processes, transfer, access, shared) in [
-        ("64 processes, 64 KiB at random, shared file", 64, 64 << 10, Access::Random, true),
-        ("64 processes, 4 MiB at random, shared file", 64, 4 << 20, Access::Random, true),
-        ("64 processes, 64 KiB in order, shared file", 64, 64 << 10, Access::Sequential, true),
-        ("4096 processes, 64 KiB in order, a file each", 4096, 64 << 10, Access::Sequential, false),
+    for (name, processes, transfer, order, shared) in [
+        ("64 processes, 64 KiB at random, shared file", 64, 64 << 10, Order::Random, true),
+        ("64 processes, 4 MiB at random, shared file", 64, 4 << 20, Order::Random, true),
+        ("64 processes, 64 KiB in order, shared file", 64, 64 << 10, Order::Segmented, true),
+        ("64 processes, 64 KiB interleaved, shared file", 64, 64 << 10, Order::Interleaved, true),
+        ("4096 processes, 64 KiB in order, a file each", 4096, 64 << 10, Order::Segmented, false),
     ] {
         let path = directory.path().join("trace");
-        synthesise(&path, processes, transfer, access, shared, requests);
+        synthesise(&path, processes, transfer, order, shared, requests);
         let start = Instant::now();
         let trace = Trace::open(&path).expect("the trace opens");
         let summary = Summary::of(&trace).expect("the trace is readable");
@@ -71,14 +72,25 @@ fn main() {
     }
 }
 
-fn synthesise(path: &Path, processes: u32, transfer: u64, access: Access, shared: bool, requests: u64) {
+/// In which order a process accesses the file.
+#[derive(Clone, Copy, PartialEq)]
+enum Order {
+    Random,
+    Segmented,
+    /// Blocks in turns with the others.
+    Interleaved,
+}
+
+fn synthesise(path: &Path, processes: u32, transfer: u64, order: Order, shared: bool, requests: u64) {
+    let each = requests / u64::from(processes);
+    let (blocks, segments) = if order == Order::Interleaved { (1, each) } else { (each, 1) };
     let ior = Ior {
         processes,
         per_node: 16,
         transfer,
-        block: requests / u64::from(processes) * transfer,
-        segments: 1,
-        access,
+        block: blocks * transfer,
+        segments,
+        access: if order == Order::Random { Access::Random } else { Access::Sequential },
         random_within: RandomWithin::File,
         direction: Direction::Write,
         shared,

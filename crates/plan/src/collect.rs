@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use stripewise_cluster::pattern::escape;
 use stripewise_model::{Access, Op};
-use stripewise_trace::summary::Step;
+use stripewise_trace::summary::Past;
 use stripewise_trace::{Classifier, ProcessInfo, Request as Call, Summary, pattern_of};
 
 use crate::mapping::Hash;
@@ -13,14 +13,14 @@ use crate::workload::{File, FileSet, Group, Request, Workload};
 
 /// Sampled requests of one group at most: so many are planned with exactly.
 const GROUP_SAMPLE_MAX: usize = 64 * 1024;
-/// Sampled requests of all groups together at most (24 bytes each).
+/// Sampled requests of all groups together at most (56 bytes each).
 const TOTAL_SAMPLE_MAX: usize = 2 * 1024 * 1024;
 /// Groups at most; requests of further kinds join the nearest group of their files.
 const GROUPS_MAX: usize = 4096;
 
 /// Takes the calls of a trace, in its order, and makes a [`Workload`] of them.
 ///
-/// Memory: the file names, and at most some 100 MB of samples and groups, whatever the number of calls.
+/// Memory: the file names, and at most some 200 MB of samples, groups and streams, whatever the number of calls.
 pub struct Collector<'a> {
     summary: &'a Summary,
     classifier: Classifier<'a>,
@@ -37,7 +37,6 @@ pub struct Collector<'a> {
 struct Key {
     file_set: u32,
     write: bool,
-    sequential: bool,
     procs: u32,
     procs_per_node: u32,
     /// Power of two and the next three bits.
@@ -49,6 +48,10 @@ struct Key {
 struct Sampled {
     count: u64,
     bytes: u64,
+    /// Requests that begin where their process's last one in the file ended.
+    in_order: u64,
+    /// Those, and others that keep a distance.
+    regular: u64,
     /// Every how manyth run is kept.
     every: u64,
     requests: Vec<Request>,
@@ -86,13 +89,13 @@ impl<'a> Collector<'a> {
         let key = Key {
             file_set: class.group,
             write: call.op == Write,
-            sequential: self.is_sequential(class.group, call.op == Write, class.step),
             procs: class.processes.max(1),
             procs_per_node: class.per_node.clamp(1, class.processes.max(1)),
             size_class: size_class(size),
         };
         let index = self.group(key);
-        let request = Request { process: call.process, file: call.file, offset: call.offset, size };
+        let Call { process, file, offset, .. } = *call;
+        let request = Request { process, file, offset, size, past: class.past };
         let (before, group) = (self.sampled, &mut self.groups[index].1);
         self.sampled = before - group.requests.len();
         group.push(request, self.limit);
@@ -124,26 +127,13 @@ impl<'a> Collector<'a> {
                 set.pattern.clone_from(&group.pattern);
             }
         }
-        for (key, mut sampled) in without_strays(self.groups) {
+        for (key, mut sampled) in self.groups {
             sampled.requests.iter_mut().for_each(|request| request.file = index_of[request.file as usize]);
             sets[key.file_set as usize].groups.push(sampled.into_group(key));
         }
         sets.retain(|set| !set.groups.is_empty());
         sets.sort_by_key(|set| std::cmp::Reverse(set.bytes()));
         Workload { file_sets: sets }
-    }
-
-    /// The first request of a stream counts as most of its direction's others do.
-    fn is_sequential(&self, file_set: u32, write: bool, step: Step) -> bool {
-        match step {
-            Step::Sequential => true,
-            Step::Strided(_) | Step::Random => false,
-            Step::First => {
-                let group = &self.summary.groups[file_set as usize];
-                let direction = if write { &group.write } else { &group.read };
-                direction.sequential_share() >= 0.5
-            }
-        }
     }
 
     fn grow(&mut self, file: u32, end: u64) {
@@ -191,42 +181,18 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// Requests that are in order, or not, by chance: less than this part of the like requests of the other kind.
+/// In groups in which less than this part of the requests follow their process's last ones in any regular way, they do so by
+/// chance.
 const STRAY: f64 = 0.05;
 
-/// Groups, with strays counted among the like requests of the other kind.
-fn without_strays(groups: Vec<(Key, Sampled)>) -> Vec<(Key, Sampled)> {
-    let mut all: HashMap<Key, Sampled, Hash> = HashMap::default();
-    let keys: Vec<Key> = groups.iter().map(|group| group.0).collect();
-    all.extend(groups);
-    for key in &keys {
-        let other = Key { sequential: !key.sequential, ..*key };
-        let few = |few: &Sampled, many: &Sampled| (few.count as f64) < STRAY * many.count as f64;
-        let stray = matches!((all.get(key), all.get(&other)), (Some(this), Some(that)) if few(this, that));
-        if let Some(strays) = stray.then(|| all.remove(key)).flatten()
-            && let Some(many) = all.get_mut(&other)
-        {
-            many.take_in(strays);
-        }
-    }
-    keys.into_iter().filter_map(|key| Some((key, all.remove(&key)?))).collect()
-}
-
 impl Sampled {
-    /// Adds the requests of another group, which is small beside this one.
-    fn take_in(&mut self, strays: Self) {
-        self.count += strays.count;
-        self.bytes = self.bytes.saturating_add(strays.bytes);
-        // In a sample that stands for more requests than it has, so few need not be represented.
-        if self.every == 1 && strays.every == 1 {
-            self.requests.extend(strays.requests);
-        }
-    }
-
     fn push(&mut self, request: Request, limit: usize) {
         let run = self.count / RUN as u64;
         self.count += 1;
         self.bytes = self.bytes.saturating_add(request.size);
+        let in_order = request.past.run > 0;
+        self.in_order += u64::from(in_order);
+        self.regular += u64::from(in_order || request.past.count > 1);
         if run.is_multiple_of(self.every) {
             if self.requests.len() >= limit {
                 self.thin(limit);
@@ -252,10 +218,13 @@ impl Sampled {
         self.requests.truncate(limit);
     }
 
-    fn into_group(self, key: Key) -> Group {
+    fn into_group(mut self, key: Key) -> Group {
+        if (self.regular as f64) < STRAY * self.count as f64 {
+            self.requests.iter_mut().for_each(|request| request.past = Past::default());
+        }
         Group {
             op: if key.write { Op::Write } else { Op::Read },
-            access: if key.sequential { Access::Sequential } else { Access::Random },
+            access: if 2 * self.in_order >= self.count { Access::Sequential } else { Access::Random },
             procs: key.procs,
             procs_per_node: key.procs_per_node,
             count: self.count,
@@ -285,7 +254,7 @@ mod tests {
     use super::*;
 
     fn request(offset: u64) -> Request {
-        Request { process: 0, file: 0, offset, size: 1 }
+        Request { offset, size: 1, ..Request::default() }
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! The cluster as planners use it: per target its class's parameters and its capacity.
 
 use stripewise_cluster::Cluster;
-use stripewise_model::{ClassParams, ModelError, Network, Server, Service};
+use stripewise_model::{Access, ClassParams, ModelError, Network, Op, Server, Service};
 
 use crate::error::PlanError;
-use crate::workload::Group;
 
 /// Parameters by target index.
 #[derive(Clone, Debug)]
@@ -52,23 +51,22 @@ impl Servers {
         self.capacities[target as usize]
     }
 
-    /// α and β of a target for a group's requests.
-    pub fn service(&self, target: u32, group: &Group) -> Service {
-        self.classes[target as usize].service(group.op, group.access)
+    /// α and β of a target.
+    pub fn service(&self, target: u32, op: Op, access: Access) -> Service {
+        self.classes[target as usize].service(op, access)
     }
 
     /// The same with `q` processes that share the target.
-    pub(crate) fn shared(&self, target: usize, group: &Group, q: u32) -> Server {
-        let service = self.service(target as u32, group);
-        Server::new(service, q).expect("the parameters were checked")
+    pub(crate) fn shared(&self, target: u32, op: Op, access: Access, q: u32) -> Server {
+        Server::new(self.service(target, op, access), q).expect("the parameters were checked")
     }
 
     /// How long a target is busy with `bytes` of one request.
     ///
     /// Its network link works on one sub-request while its device works on another, so the slower of the two counts.
-    pub fn busy_s(&self, target: u32, group: &Group, bytes: u64) -> f64 {
+    pub fn busy_s(&self, target: u32, op: Op, access: Access, bytes: u64) -> f64 {
         let link_s = self.network.establish_s + bytes as f64 * self.network.per_byte_s;
-        self.service(target, group).busy_s(bytes).max(link_s)
+        self.service(target, op, access).busy_s(bytes).max(link_s)
     }
 }
 

@@ -69,7 +69,7 @@ mod tests {
 
     fn set(pattern: &str, names: impl Iterator<Item = String>) -> FileSet {
         let files: Vec<File> = names.map(|name| File { name, size: 1 }).collect();
-        let request = |file| Request { process: file, file, offset: 0, size: 1 };
+        let request = |file| Request { process: file, file, size: 1, ..Request::default() };
         let sample: Vec<Request> = (0..files.len() as u32).map(request).collect();
         let count = sample.len() as u64;
         let group = Group {

@@ -31,7 +31,7 @@ mod tests {
     use stripewise_model::{Access, Op};
 
     fn group(kept: usize, count: u64) -> Group {
-        let request = |offset| Request { process: 0, file: 0, offset, size: 1 };
+        let request = |offset| Request { offset, size: 1, ..Request::default() };
         let sample = (0..kept as u64).map(request).collect();
         Group { op: Op::Read, access: Access::Random, procs: 1, procs_per_node: 1, count, bytes: count, sample }
     }

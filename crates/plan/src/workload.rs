@@ -1,6 +1,7 @@
 //! What the planners see of an application: files by name pattern, and their requests in groups of like ones.
 
 use stripewise_model::{Access, Op};
+use stripewise_trace::summary::Past;
 
 /// Everything that planning needs to know of a trace; bounded in size however long the trace is, but for the file
 /// names.
@@ -32,12 +33,13 @@ pub struct File {
     pub size: u64,
 }
 
-/// Like requests: same files, operation, access and concurrency, sizes within an eighth of a power of two.
+/// Like requests: same files, operation and concurrency, sizes within an eighth of a power of two.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// Direction.
     pub op: Op,
-    /// Within each process's stream.
+    /// Whether most of them go on in the file where their process's last one ended. What a server sees depends on the layout:
+    /// that is found out request by request, from [`Request::past`].
     pub access: Access,
     /// p: processes that issue them concurrently; at least 1.
     pub procs: u32,
@@ -52,7 +54,7 @@ pub struct Group {
 }
 
 /// One data request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// Who issues it; any number, the same for the same process.
     pub process: u32,
@@ -62,6 +64,8 @@ pub struct Request {
     pub offset: u64,
     /// Bytes, more than 0.
     pub size: u64,
+    /// What its process did in the file just before.
+    pub past: Past,
 }
 
 impl FileSet {

@@ -95,7 +95,8 @@ impl Made<'_> {
     /// it would be done first.
     fn weighted(&mut self, name: &str, targets: &[u32]) {
         let group = self.problem.main_group();
-        let busy_s = |target: u32| self.problem.servers.busy_s(target, group, self.problem.size);
+        let busy_s =
+            |target: u32| self.problem.servers.busy_s(target, group.op, group.access, self.problem.size);
         let slowest = targets.iter().map(|&target| busy_s(target)).fold(0.0, f64::max);
         let fastest = targets.iter().map(|&target| busy_s(target)).fold(f64::INFINITY, f64::min);
         if slowest <= 1.05 * fastest {

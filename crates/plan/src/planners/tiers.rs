@@ -25,8 +25,9 @@ impl Tiers {
             }
         }
         let part = problem.size.div_ceil(problem.servers.count().max(1) as u64);
+        let group = problem.main_group();
         let service_s = |(_, targets): &(String, Vec<u32>)| {
-            problem.servers.service(targets[0], problem.main_group()).busy_s(part)
+            problem.servers.service(targets[0], group.op, group.access).busy_s(part)
         };
         by_class.sort_by(|a, b| service_s(b).total_cmp(&service_s(a)));
         Self { by_speed: by_class }

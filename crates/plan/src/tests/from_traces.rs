@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
+use stripewise_cluster::Cluster;
+use stripewise_layout::constructors;
 use stripewise_model::{Access as Order, Op};
 use stripewise_trace::synth::{Access, Direction, Ior, RandomWithin, write};
 use stripewise_trace::{Meta, Summary, Trace, TraceWriter};
 
-use crate::{Collector, Workload};
+use super::{cluster, with_order};
+use crate::{Collector, Decision, Judged, Options, Workload, plan};
 
 fn collected(path: &Path) -> Workload {
     let trace = Trace::open(path).unwrap();
@@ -20,23 +23,33 @@ fn collected(path: &Path) -> Workload {
 }
 
 fn ior(access: Access, shared: bool, file: &str) -> Workload {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("t");
-    let ior = Ior {
+    traced(&Ior { access, shared, file: file.into(), ..interleaved(64 << 10, 1, 64) })
+}
+
+/// 8 processes take blocks of a shared file in turns, `count` each, and transfer them `transfer` bytes at a time, `transfers`
+/// times: first all to write, then all to read.
+fn interleaved(transfer: u64, count: u64, transfers: u64) -> Ior {
+    Ior {
         processes: 8,
         per_node: 4,
-        transfer: 64 << 10,
-        block: 4 << 20,
-        segments: 1,
-        access,
+        transfer,
+        block: transfers * transfer,
+        segments: count,
+        access: Access::Sequential,
         random_within: RandomWithin::File,
         direction: Direction::Both,
-        shared,
+        shared: true,
         seed: 3,
-        file: file.into(),
-    };
+        file: "/data/x".into(),
+    }
+}
+
+/// What is collected of the benchmark's trace.
+fn traced(ior: &Ior) -> Workload {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t");
     let mut writer = TraceWriter::create(&path).unwrap();
-    write(&ior, &mut writer, &mut |_| {}).unwrap();
+    write(ior, &mut writer, &mut |_| {}).unwrap();
     writer.finish(&Meta { origin: "synthetic".into(), ..Meta::default() }).unwrap();
     collected(&path)
 }
@@ -85,4 +98,54 @@ fn names_without_a_directory_match_anywhere() {
     assert!(
         stripewise_cluster::pattern::match_path(workload.file_sets[0].pattern.as_bytes(), path, None).is_some()
     );
+}
+
+/// The candidate with stripes of `stripe` bytes on all of 8 servers.
+fn striped(decision: &Decision, stripe: u64) -> &Judged {
+    let layout = constructors::striped(&[0, 1, 2, 3, 4, 5, 6, 7], stripe).unwrap();
+    let is_it = |judged: &&Judged| judged.candidate.layouts == [layout.clone()];
+    decision.candidates.iter().find(is_it).unwrap()
+}
+
+/// 8 equal servers.
+fn equal(alpha: f64, beta: f64) -> Cluster {
+    with_order(cluster((8, alpha, beta), (0, 0.0, 0.0), ("1T", "1T"), (0.0, 0.0)))
+}
+
+/// Where every process's blocks are alone on a server, each but the first goes on where the last one ended, although in the
+/// file it does not; where processes share a server, none does.
+#[test]
+fn interleaved_blocks_are_in_order_on_servers_of_their_own() {
+    let (size, blocks, alpha, beta) = (64u64 << 10, 256u64, 2e-3, 8e-9);
+    for transfers in [1, 4] {
+        let ior = Ior { direction: Direction::Read, ..interleaved(size / transfers, blocks, transfers) };
+        let decision = plan(&traced(&ior), &equal(alpha, beta), &Options::default()).unwrap().remove(0);
+        let requests = blocks * transfers;
+        let of_process = |random: u64| {
+            let startups = alpha * random as f64 + alpha / 4.0 * (requests - random) as f64;
+            startups + (blocks * size) as f64 * beta
+        };
+        let own = striped(&decision, size);
+        assert!((own.predicted_s() / (8.0 * of_process(1)) - 1.0).abs() < 1e-9, "{}", own.predicted_s());
+        assert!((own.elapsed_s / of_process(1) - 1.0).abs() < 0.01, "{}", own.elapsed_s);
+        assert_eq!(decision.chosen().candidate.layouts, own.candidate.layouts, "{}", decision.reason);
+        // Two processes' blocks lie side by side on every server.
+        let shared = striped(&decision, 2 * size);
+        assert!((shared.busiest_s / of_process(blocks) - 1.0).abs() < 1e-9, "{}", shared.busiest_s);
+    }
+}
+
+/// Processes that go through a part of the file each do so on every server, however their part is striped.
+#[test]
+fn what_is_in_order_in_the_file_is_in_order_in_every_component() {
+    let (size, requests, alpha) = (64u64 << 10, 512u64, 2e-3);
+    let ior = Ior { direction: Direction::Write, ..interleaved(size, 1, requests) };
+    let decision = plan(&traced(&ior), &equal(alpha, 0.0), &Options::default()).unwrap().remove(0);
+    for (stripe, touched) in [(size, 1), (size / 4, 4), (size / 8, 8)] {
+        // Every process begins once on each server.
+        let begin = (alpha - alpha / 4.0) * 8.0;
+        let expected = alpha / 4.0 * (requests * touched) as f64 + begin;
+        let busiest_s = striped(&decision, stripe).busiest_s;
+        assert!((busiest_s / expected - 1.0).abs() < 1e-9, "{stripe}: {busiest_s} for {expected}");
+    }
 }

@@ -3,10 +3,12 @@
 //! `STRIPEWISE_LONG=1 cargo test -p stripewise-plan --release grid -- --nocapture` runs the whole grid and prints the
 //! distribution of the errors (bench/RESULTS.md); without the variable a small part of it is checked.
 
-use stripewise_cluster::Cluster;
-use stripewise_model::Op;
+use std::collections::HashMap;
 
-use super::{Pattern, Random, cluster, ior};
+use stripewise_cluster::Cluster;
+use stripewise_model::{Access, Op};
+
+use super::{Pattern, Random, cluster, ior, with_order};
 use crate::candidate::Candidate;
 use crate::collect::sampled;
 use crate::elapsed::Sub;
@@ -36,6 +38,7 @@ fn cases(long: bool) -> Vec<Case> {
     for &(h, s) in servers {
         for &alpha in &alphas {
             let cluster = cluster((h, alpha, 7.95e-9), (s, 5e-5, 2.38e-9), ("1T", "1T"), (0.0, 0.0));
+            let cluster = with_order(cluster);
             for &size in &sizes {
                 for &p in &procs {
                     for pattern in PATTERNS {
@@ -58,13 +61,18 @@ fn measured(problem: &Problem<'_>, candidate: &Candidate) -> f64 {
     // Real servers are not so regular that processes arrive at the same instant again and again.
     let mut random = Random(7);
     let mut jitter = || 0.99 + 0.02 * (random.next() >> 11) as f64 / (1u64 << 53) as f64;
+    // Per process, file and server: where in the component the last access ended.
+    let mut last_end = HashMap::new();
     for request in &group.sample {
         let layout = &candidate.layouts[files[request.file as usize] as usize];
         let mut subs = Vec::new();
         for server in 0..problem.servers.count() as u32 {
             let bytes = layout.bytes_on(server, request.offset, request.size);
             if bytes > 0 {
-                let busy_s = problem.servers.service(server, group).busy_s(bytes) * jitter();
+                let from = layout.component_size(server, request.offset);
+                let before = last_end.insert((request.process, request.file, server), from + bytes);
+                let access = if before == Some(from) { Access::Sequential } else { Access::Random };
+                let busy_s = problem.servers.service(server, group.op, access).busy_s(bytes) * jitter();
                 subs.push(Sub { server, busy_s });
             }
         }
@@ -183,6 +191,7 @@ fn long_runs_are_predicted_from_a_part_of_their_requests() {
             for &size in sizes {
                 let capacity = format!("{}K", count * size / 12 / 1024);
                 let cluster = cluster((4, 3e-4, 7.95e-9), (4, 5e-5, 2.38e-9), ("1T", &capacity), (0.0, 0.0));
+                let cluster = with_order(cluster);
                 let whole = ior(pattern, Op::Read, p, size, count / u64::from(p));
                 let mut seen = whole.clone();
                 let group = &mut seen.file_sets[0].groups[0];

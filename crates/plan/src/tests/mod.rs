@@ -8,6 +8,7 @@ mod published;
 
 use stripewise_cluster::Cluster;
 use stripewise_model::{Access, Op};
+use stripewise_trace::summary::{Past, Pasts};
 
 use crate::workload::{File, FileSet, Group, Request, Workload};
 
@@ -39,6 +40,16 @@ pub fn cluster(
         }
     }
     Cluster::parse(&text, "test").unwrap()
+}
+
+/// The cluster, with a quarter of the startup time for accesses that are in order.
+pub fn with_order(mut cluster: Cluster) -> Cluster {
+    for class in cluster.classes.values_mut() {
+        for by_access in [&mut class.read, &mut class.write] {
+            by_access.sequential.startup_s = by_access.random.startup_s / 4.0;
+        }
+    }
+    cluster
 }
 
 /// A small deterministic generator (SplitMix64).
@@ -78,7 +89,7 @@ pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) ->
     let total = u64::from(procs) * per_process;
     let mut blocks: Vec<u64> = (0..total).collect();
     Random(42).shuffle(&mut blocks);
-    let mut sample = Vec::new();
+    let (mut sample, mut pasts) = (Vec::new(), Pasts::default());
     for i in 0..per_process {
         for process in 0..procs {
             let rank = u64::from(process);
@@ -88,7 +99,14 @@ pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) ->
                 Pattern::Strided => (0, i * u64::from(procs) + rank),
                 Pattern::FilePerProcess => (process, i),
             };
-            sample.push(Request { process, file, offset: block * size, size });
+            let offset = block * size;
+            // In random order, what follows does so by chance.
+            let past = if pattern == Pattern::Random {
+                Past::default()
+            } else {
+                pasts.next(process, file, offset, size)
+            };
+            sample.push(Request { process, file, offset, size, past });
         }
     }
     let private = pattern == Pattern::FilePerProcess && procs > 1;

@@ -35,8 +35,14 @@ fn clusters() -> impl Strategy<Value = Cluster> {
 }
 
 fn groups(files: u32) -> impl Strategy<Value = Group> {
-    let request = (0..files, 0u32..9, 0u64..1 << 28, 1u64..1 << 22)
-        .prop_map(|(file, process, offset, size)| Request { process, file, offset, size });
+    let request =
+        (0..files, 0u32..9, 0u64..1 << 28, 1u64..1 << 22).prop_map(|(file, process, offset, size)| Request {
+            process,
+            file,
+            offset,
+            size,
+            ..Request::default()
+        });
     let sample = prop::collection::vec(request, 1..60);
     (sample, any::<bool>(), any::<bool>(), 1u32..20, 1u64..1000).prop_map(
         |(sample, write, random, procs, more)| Group {
@@ -138,7 +144,7 @@ proptest! {
                     let touching = alike.iter().filter(|r| layout.bytes_on(target, r.offset, r.size) > 0).count();
                     let q = sharing(group.procs, touching as u64, alike.len() as u64);
                     Share {
-                        server: Server::new(servers.service(target, group), q).unwrap(),
+                        server: Server::new(servers.service(target, group.op, Access::Random), q).unwrap(),
                         bytes: layout.bytes_on(target, request.offset, request.size) as f64,
                         count: 1,
                     }

@@ -2,7 +2,7 @@
 
 use super::Summary;
 use super::grouping::Grouping;
-use super::streams::Step;
+use super::past::{Past, Pasts};
 use crate::{ProcessInfo, Request};
 
 /// What a read or write is, seen from the whole trace.
@@ -16,8 +16,8 @@ pub struct Class {
     pub processes: u32,
     /// `c`: the most of them on one node.
     pub per_node: u32,
-    /// How it follows its stream's last request.
-    pub step: Step,
+    /// What its process did in the file just before.
+    pub past: Past,
 }
 
 /// Classifies the requests of a trace in a second pass over it:
@@ -33,6 +33,7 @@ pub struct Class {
 pub struct Classifier<'a> {
     summary: &'a Summary,
     grouping: Grouping,
+    pasts: Pasts,
 }
 
 impl<'a> Classifier<'a> {
@@ -41,7 +42,7 @@ impl<'a> Classifier<'a> {
         let mut grouping = Grouping::new(processes);
         let names: Vec<String> = summary.files.iter().map(|file| file.name.clone()).collect();
         grouping.files(&names);
-        Classifier { summary, grouping }
+        Classifier { summary, grouping, pasts: Pasts::default() }
     }
 
     /// The class of a read or write that moved at least a byte; `None` for all other calls. All requests of the trace
@@ -55,7 +56,7 @@ impl<'a> Classifier<'a> {
             phase: place.phase,
             processes: concurrency.processes,
             per_node: concurrency.per_node,
-            step: place.step,
+            past: self.pasts.next(request.process, request.file, request.offset, request.bytes()),
         })
     }
 }

@@ -1,9 +1,8 @@
-//! Sorts requests: to which file group, phase and stream each belongs.
+//! Sorts requests: to which file group and phase each belongs.
 
 use std::collections::HashMap;
 
 use super::phases::{PhaseTracker, Visit};
-use super::streams::{Step, Streams};
 use crate::{Op, ProcessInfo, Request, pattern_of};
 
 /// So many file-name patterns get a group of their own; the files of further patterns form one group together.
@@ -17,7 +16,6 @@ const OTHER_FILES: &str = "**";
 pub(super) struct Place {
     pub(super) group: u32,
     pub(super) phase: u32,
-    pub(super) step: Step,
 }
 
 /// The state of a pass over a trace that every pass needs. Deterministic: two passes give the same numbers.
@@ -29,7 +27,6 @@ pub(super) struct Grouping {
     group_ids: HashMap<String, u32>,
     patterns: Vec<String>,
     trackers: Vec<PhaseTracker>,
-    streams: Streams,
 }
 
 impl Grouping {
@@ -48,7 +45,6 @@ impl Grouping {
             group_ids: HashMap::new(),
             patterns: Vec::new(),
             trackers: Vec::new(),
-            streams: Streams::default(),
         }
     }
 
@@ -95,7 +91,7 @@ impl Grouping {
             start_ns: request.start_ns,
             end_ns: request.end_ns,
         });
-        Some(Place { group, phase, step: self.streams.step(request) })
+        Some(Place { group, phase })
     }
 
     /// The patterns and phase trackers of all groups.

@@ -5,6 +5,7 @@ mod grouping;
 mod hash;
 mod histogram;
 mod marks;
+mod past;
 mod phases;
 mod streams;
 
@@ -16,11 +17,12 @@ use serde::Serialize;
 pub use classifier::{Class, Classifier};
 pub use histogram::{Distances, Sizes};
 pub use marks::Marks;
+pub use past::{Past, Pasts};
 pub use phases::{Concurrency, GAP_NS, Phase, Phases};
-pub use streams::Step;
 
 use crate::{Flags, Op, ProcessInfo, Request, Trace, TraceError};
 use grouping::{Grouping, Place};
+use streams::{Step, Streams};
 
 /// What is known of one direction, reads or writes, of a file group.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -196,6 +198,7 @@ impl Summary {
 /// A summary in the making.
 struct Builder {
     grouping: Grouping,
+    streams: Streams,
     summary: Summary,
     end_ns: u64,
     start_ns: Option<u64>,
@@ -208,7 +211,13 @@ impl Builder {
         nodes.dedup();
         let summary =
             Summary { processes: processes.len() as u64, nodes: nodes.len() as u64, ..Summary::default() };
-        Builder { grouping: Grouping::new(processes), summary, end_ns: 0, start_ns: None }
+        Builder {
+            grouping: Grouping::new(processes),
+            streams: Streams::default(),
+            summary,
+            end_ns: 0,
+            start_ns: None,
+        }
     }
 
     fn files(&mut self, names: &[String]) {
@@ -249,7 +258,7 @@ impl Builder {
     }
 
     fn add_data(&mut self, request: &Request, place: Place) {
-        let bytes = request.bytes();
+        let (bytes, step) = (request.bytes(), self.streams.step(request));
         let file = &mut self.summary.files[request.file as usize];
         let group = &mut self.summary.groups[place.group as usize];
         file.requests += 1;
@@ -260,10 +269,10 @@ impl Builder {
         file.shared |= *file.first_process.get_or_insert(request.process) != request.process;
         if request.op == Op::Read {
             file.read_bytes = file.read_bytes.saturating_add(bytes);
-            group.read.add(request, place.step);
+            group.read.add(request, step);
         } else {
             file.written_bytes = file.written_bytes.saturating_add(bytes);
-            group.write.add(request, place.step);
+            group.write.add(request, step);
         }
     }
 

@@ -1,7 +1,5 @@
 //! Streams: the reads, or the writes, of one process in one file, one after the other.
 
-use serde::Serialize;
-
 use super::hash::IntMap;
 use crate::{Op, Request};
 
@@ -9,8 +7,8 @@ use crate::{Op, Request};
 const MAX_STREAMS: usize = 1 << 20;
 
 /// How a request follows the one before it in its stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Step {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
     /// It is the stream's first.
     First,
     /// It starts where the last one ended.

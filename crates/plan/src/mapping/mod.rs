@@ -1,10 +1,18 @@
-//! A group's requests on a candidate's layouts: bytes per server, their cost, and their flow through the servers.
+//! A group's requests on a candidate's layouts: bytes per server, in order there or not, their cost, and their flow
+//! through the servers.
+
+mod key;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
 use stripewise_layout::Layout;
-use stripewise_model::{Cost, Server, Share, Startup, general, sharing};
+use stripewise_model::{Access, Cost, Server, Share, Startup, general, sharing};
+
+pub use key::Hash;
+use key::{Key, cycle_len};
 
 use crate::elapsed::{Flow, Sub};
 use crate::servers::Servers;
@@ -13,10 +21,18 @@ use crate::workload::{Group, Request};
 /// Which requests of a sample divide alike over the servers.
 pub struct Mapped {
     shapes: Vec<Shape>,
-    /// (target, bytes) of all shapes, one after the other.
-    pieces: Vec<(u32, u64)>,
+    /// Of all shapes, one after the other.
+    pieces: Vec<Piece>,
     /// Per sampled request: its shape.
     order: Vec<u32>,
+}
+
+/// What one target gets of a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Piece {
+    target: u32,
+    bytes: u64,
+    access: Access,
 }
 
 struct Shape {
@@ -31,10 +47,8 @@ struct Shape {
 impl Mapped {
     /// Maps `sample`; the file with index f has `layouts[layout_of[f]]`.
     pub fn new(sample: &[Request], layouts: &[Layout], layout_of: &[u32]) -> Self {
-        let cycles: Vec<Vec<u64>> = layouts
-            .iter()
-            .map(|layout| layout.regions().iter().map(|r| r.cycle.iter().map(|s| s.width).sum()).collect())
-            .collect();
+        let cycles: Vec<Vec<u64>> =
+            layouts.iter().map(|layout| layout.regions().iter().map(cycle_len).collect()).collect();
         let targets = layouts.iter().map(Layout::target_count).max().unwrap_or(0);
         let mut bytes = vec![0u64; targets];
         let mut known = HashMap::<Key, u32, Hash>::default();
@@ -44,9 +58,11 @@ impl Mapped {
             let which = layout_of[request.file as usize];
             let layout = &layouts[which as usize];
             let (key, region) = Key::of(request, which, layout, &cycles[which as usize]);
-            let shape = *known.entry(key).or_insert_with(|| {
+            let shape = *known.entry(key).or_insert_with_key(|key| {
                 layout.bytes_per_target(request.offset, request.size, &mut bytes);
-                mapped.add_shape(region, request.size, &bytes)
+                let everywhere = key.access_everywhere(cycles[which as usize][region as usize]);
+                let look = |target| everywhere.unwrap_or_else(|| access_on(layout, target, request));
+                mapped.add_shape(region, request.size, &bytes, look)
             });
             mapped.shapes[shape as usize].count += 1;
             mapped.order.push(shape);
@@ -54,15 +70,15 @@ impl Mapped {
         mapped
     }
 
-    fn add_shape(&mut self, region: u32, size: u64, bytes: &[u64]) -> u32 {
+    fn add_shape(&mut self, region: u32, size: u64, bytes: &[u64], access_on: impl Fn(u32) -> Access) -> u32 {
         let start = self.pieces.len() as u32;
-        let touched = bytes.iter().enumerate().filter(|(_, bytes)| **bytes > 0);
-        self.pieces.extend(touched.map(|(target, &bytes)| (target as u32, bytes)));
+        let touched = (0..).zip(bytes).filter(|&(_, &bytes)| bytes > 0);
+        self.pieces.extend(touched.map(|(target, &bytes)| Piece { target, bytes, access: access_on(target) }));
         self.shapes.push(Shape { region, size, start, count: 0 });
         (self.shapes.len() - 1) as u32
     }
 
-    fn pieces_of(&self, shape: usize) -> &[(u32, u64)] {
+    fn pieces_of(&self, shape: usize) -> &[Piece] {
         let end = self.shapes.get(shape + 1).map_or(self.pieces.len(), |next| next.start as usize);
         &self.pieces[self.shapes[shape].start as usize..end]
     }
@@ -77,22 +93,23 @@ impl Mapped {
         let mut touching = vec![vec![0u64; servers.count()]; regions];
         for (index, shape) in self.shapes.iter().enumerate() {
             requests[shape.region as usize] += shape.count;
-            for &(target, _) in self.pieces_of(index) {
-                touching[shape.region as usize][target as usize] += shape.count;
+            for piece in self.pieces_of(index) {
+                touching[shape.region as usize][piece.target as usize] += shape.count;
             }
         }
-        let shared: Vec<Vec<Server>> = (touching.iter().zip(&requests))
+        let shared: Vec<Vec<[Server; 2]>> = (touching.iter().zip(&requests))
             .map(|(touching, &requests)| {
                 let q = touching.iter().map(|&touching| sharing(group.procs, touching, requests));
-                q.enumerate().map(|(target, q)| servers.shared(target, group, q)).collect()
+                let server = |target, q, access| servers.shared(target, group.op, access, q);
+                q.zip(0..).map(|(q, target)| BY_ACCESS.map(|access| server(target, q, access))).collect()
             })
             .collect();
         let sum: Cost = (self.shapes.iter().enumerate())
             .map(|(index, shape)| {
                 let servers_here = &shared[shape.region as usize];
-                let share = |&(target, bytes): &(u32, u64)| Share {
-                    server: servers_here[target as usize],
-                    bytes: bytes as f64,
+                let share = |piece: &Piece| Share {
+                    server: servers_here[piece.target as usize][piece.access as usize],
+                    bytes: piece.bytes as f64,
                     count: 1,
                 };
                 let shares = self.pieces_of(index).iter().map(share);
@@ -112,8 +129,8 @@ impl Mapped {
         for (index, shape) in self.shapes.iter().enumerate() {
             let times = weight * shape.count as f64;
             touched += times * self.pieces_of(index).len() as f64;
-            for &(target, bytes) in self.pieces_of(index) {
-                busy_s[target as usize] += times * servers.busy_s(target, group, bytes);
+            for piece in self.pieces_of(index) {
+                busy_s[piece.target as usize] += times * piece.busy_s(group, servers);
             }
         }
         touched
@@ -123,8 +140,7 @@ impl Mapped {
     pub fn flow(&self, group: &Group, sample: &[Request], servers: &Servers) -> Flow {
         let mut flow = Flow::default();
         for shape in 0..self.shapes.len() {
-            let sub =
-                |&(server, bytes): &(u32, u64)| Sub { server, busy_s: servers.busy_s(server, group, bytes) };
+            let sub = |piece: &Piece| Sub { server: piece.target, busy_s: piece.busy_s(group, servers) };
             flow.add_shape(self.pieces_of(shape).iter().map(sub));
         }
         let mut chains = ChainOf::new(sample, group.procs);
@@ -132,6 +148,26 @@ impl Mapped {
             flow.push(shape, chains.of(request.process));
         }
         flow
+    }
+}
+
+/// As `Access as usize` counts.
+const BY_ACCESS: [Access; 2] = [Access::Random, Access::Sequential];
+
+impl Piece {
+    fn busy_s(&self, group: &Group, servers: &Servers) -> f64 {
+        servers.busy_s(self.target, group.op, self.access, self.bytes)
+    }
+}
+
+/// How a request that touches `target` is seen there. In order is what begins, in the component, where the process's last access
+/// to that component ended: the byte before it in the component is the last that the process accessed on the target.
+fn access_on(layout: &Layout, target: u32, request: &Request) -> Access {
+    let before = layout.component_size(target, request.offset).checked_sub(1);
+    let before = before.and_then(|last| layout.file_offset(target, last));
+    match before.is_some_and(|byte| request.past.covers(request.offset, byte)) {
+        true => Access::Sequential,
+        false => Access::Random,
     }
 }
 
@@ -159,56 +195,5 @@ impl ChainOf {
         let chain = (*number * self.per_process + *turn % self.per_process) % self.procs;
         *turn += 1;
         chain
-    }
-}
-
-/// What decides how a request divides over the servers.
-#[derive(PartialEq, Eq, Hash)]
-struct Key {
-    layout: u32,
-    region: u32,
-    /// Where in the cycle it begins; the offset itself where it crosses into the next region.
-    phase: u64,
-    size: u64,
-}
-
-impl Key {
-    fn of(request: &Request, which: u32, layout: &Layout, cycles: &[u64]) -> (Self, u32) {
-        let regions = layout.regions();
-        let region =
-            regions.partition_point(|r| r.end.is_some_and(|end| end <= request.offset)).min(regions.len() - 1);
-        let end = regions[region].end.unwrap_or(u64::MAX);
-        let crosses = request.offset.saturating_add(request.size) > end;
-        let phase =
-            if crosses { request.offset } else { (request.offset - regions[region].start) % cycles[region] };
-        let key_region = if crosses { u32::MAX } else { region as u32 };
-        (Self { layout: which, region: key_region, phase, size: request.size }, region as u32)
-    }
-}
-
-/// Hashing with [`Mixer`].
-pub type Hash = BuildHasherDefault<Mixer>;
-
-/// A fast hash for few small numbers (multiply and fold); not for input that an adversary chooses, whose worst is a
-/// slow plan.
-#[derive(Default)]
-pub struct Mixer(u64);
-
-impl Hasher for Mixer {
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 29)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.write_u64(number.into());
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 ^= self.0 >> 32;
     }
 }

@@ -1,0 +1,107 @@
+//! Which requests are alike on a layout, and a hash for that.
+
+use std::hash::{BuildHasherDefault, Hash as Hashed, Hasher};
+
+use stripewise_layout::{Layout, Region};
+use stripewise_model::Access;
+use stripewise_trace::summary::Past;
+
+use crate::workload::Request;
+
+/// What decides how a request divides over the servers, and on which of them it goes on where its process's last one
+/// ended.
+#[derive(PartialEq, Eq)]
+pub struct Key {
+    layout: u32,
+    region: u32,
+    /// Where in the cycle it begins; the offset itself where another region matters.
+    phase: u64,
+    size: u64,
+    past: Past,
+}
+
+impl Key {
+    /// Of a request on `layout`, number `which` of several, whose regions' cycles are `cycles` long ([`cycle_len`]); and
+    /// the region that it begins in.
+    pub fn of(request: &Request, which: u32, layout: &Layout, cycles: &[u64]) -> (Self, u32) {
+        let &Request { offset, size, past, .. } = request;
+        let regions = layout.regions();
+        let region = regions.partition_point(|r| r.end.is_some_and(|end| end <= offset)).min(regions.len() - 1);
+        let end = regions[region].end.unwrap_or(u64::MAX);
+        let (within, cycle) = (offset - regions[region].start, cycles[region]);
+        // In the region, the byte before the request on every target of it lies in the cycle before the request.
+        let near = past.within(cycle);
+        let before = if within < cycle { past } else { near };
+        let crosses = offset.saturating_add(size) > end || before.reach() > within;
+        let key = if crosses {
+            Self { layout: which, region: u32::MAX, phase: offset, size, past }
+        } else {
+            Self { layout: which, region: region as u32, phase: within % cycle, size, past: near }
+        };
+        (key, region as u32)
+    }
+
+    /// The access on every target that the request touches, where that is clear without looking: at random after no known
+    /// past, in order after a whole cycle in order. `cycle` is that of the request's region.
+    pub fn access_everywhere(&self, cycle: u64) -> Option<Access> {
+        if self.past == Past::default() {
+            Some(Access::Random)
+        } else if self.region != u32::MAX && self.past.run >= cycle {
+            Some(Access::Sequential)
+        } else {
+            None
+        }
+    }
+}
+
+impl Hashed for Key {
+    /// Most requests have no past that matters: those are hashed without.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Past { run, stride, length, count } = self.past;
+        state.write_u64(u64::from(self.layout) << 32 | u64::from(self.region));
+        state.write_u64(self.phase);
+        state.write_u64(self.size);
+        if run > 0 {
+            state.write_u64(run);
+        }
+        if count > 0 {
+            [stride, length, count.into()].into_iter().for_each(|number| state.write_u64(number));
+        }
+    }
+}
+
+/// After how many bytes of a region its targets follow one another as before. All bytes of a region with a single target
+/// are alike.
+pub fn cycle_len(region: &Region) -> u64 {
+    match region.cycle.as_slice() {
+        [first, rest @ ..] if rest.iter().all(|stripe| stripe.target == first.target) => 1,
+        cycle => cycle.iter().map(|stripe| stripe.width).sum(),
+    }
+}
+
+/// Hashing with [`Mixer`].
+pub type Hash = BuildHasherDefault<Mixer>;
+
+/// A fast hash for few small numbers (multiply and fold); not for input that an adversary chooses, whose worst is a
+/// slow plan.
+#[derive(Default)]
+pub struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 29)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 ^= self.0 >> 32;
+    }
+}

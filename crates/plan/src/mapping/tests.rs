@@ -1,0 +1,129 @@
+//! In order or not on each server: predicted from what is known of a request's past, against a replay of all requests over the
+//! components, which remembers where every process's last access to each of them ended (as an emulated server does).
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use stripewise_layout::{Layout, constructors};
+use stripewise_trace::summary::Pasts;
+
+use super::*;
+
+/// The requests, with their pasts.
+fn with_pasts(requests: &[Request]) -> Vec<Request> {
+    let mut pasts = Pasts::default();
+    let past = |r: &Request| Request { past: pasts.next(r.process, r.file, r.offset, r.size), ..*r };
+    requests.iter().map(past).collect()
+}
+
+/// Per request the targets that it touches and how.
+fn predicted(requests: &[Request], layouts: &[Layout], layout_of: &[u32]) -> Vec<Vec<(u32, Access)>> {
+    let mapped = Mapped::new(&with_pasts(requests), layouts, layout_of);
+    let pieces = |&shape: &u32| mapped.pieces_of(shape as usize).iter().map(|p| (p.target, p.access)).collect();
+    mapped.order.iter().map(pieces).collect()
+}
+
+/// The same by brute force.
+fn replayed(requests: &[Request], layouts: &[Layout], layout_of: &[u32]) -> Vec<Vec<(u32, Access)>> {
+    let mut last_end = HashMap::<(u32, u32, u32), u64>::new();
+    let mut of_request = |request: &Request| {
+        let layout = &layouts[layout_of[request.file as usize] as usize];
+        let mut extents = std::collections::BTreeMap::<u32, (u64, u64)>::new();
+        for piece in layout.pieces(request.offset, request.size) {
+            let extent = extents.entry(piece.target).or_insert((piece.target_offset, piece.target_offset));
+            assert_eq!(extent.1, piece.target_offset, "components are dense");
+            extent.1 += piece.len;
+        }
+        let mut access = |(target, (from, to))| {
+            let before = last_end.insert((request.process, request.file, target), to);
+            (target, if before == Some(from) { Access::Sequential } else { Access::Random })
+        };
+        extents.into_iter().map(&mut access).collect()
+    };
+    requests.iter().map(&mut of_request).collect()
+}
+
+/// Layouts in one or two parts, with any cycles; targets may recur in a cycle.
+fn layouts() -> impl Strategy<Value = Layout> {
+    let cycle = || prop::collection::vec((0u32..4, 1u64..9), 1..6);
+    (cycle(), prop::option::of((1u64..150, cycle()))).prop_map(|(first, second)| match second {
+        None => constructors::varied(&first).unwrap(),
+        Some((boundary, second)) => constructors::two_part(&first, boundary, &second).unwrap(),
+    })
+}
+
+/// Extents of a process in a file: `count` blocks, `gap` bytes apart, each of `transfers` requests.
+fn regular() -> impl Strategy<Value = Vec<(u64, u64)>> {
+    (0u64..40, 1u64..9, 1u64..4, 0u64..60, 1u64..20).prop_map(|(from, size, transfers, gap, count)| {
+        let block = |i| (0..transfers).map(move |k| (from + i * (transfers * size + gap) + k * size, size));
+        (0..count).flat_map(block).collect()
+    })
+}
+
+/// Any extents, and parts of them regular.
+fn irregular() -> impl Strategy<Value = Vec<(u64, u64)>> {
+    let free = prop::collection::vec((0u64..120, 1u64..20), 1..15);
+    prop::collection::vec(prop_oneof![free, regular()], 1..4).prop_map(|parts| parts.concat())
+}
+
+/// Requests of several processes on two files, in turns.
+fn in_turns(streams: &[Vec<(u64, u64)>]) -> Vec<Request> {
+    let most = streams.iter().map(Vec::len).max().unwrap_or(0);
+    let request = |turn: usize| {
+        (0u32..).zip(streams).filter_map(move |(number, stream)| {
+            let &(offset, size) = stream.get(turn)?;
+            Some(Request { process: number / 2, file: number % 2, offset, size, ..Request::default() })
+        })
+    };
+    (0..most).flat_map(request).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("STRIPEWISE_LONG").is_some() { 100_000 } else { 1000 }))]
+
+    /// Blocks at equal distances, which is what programs do: exactly as on the servers.
+    #[test]
+    fn regular_access_is_known_exactly(streams in prop::collection::vec(regular(), 1..5), layouts in [layouts(), layouts()]) {
+        let requests = in_turns(&streams);
+        let layout_of = [0, 1];
+        prop_assert_eq!(predicted(&requests, &layouts, &layout_of), replayed(&requests, &layouts, &layout_of));
+    }
+
+    /// Whatever programs do: what is said to be in order is.
+    #[test]
+    fn nothing_is_in_order_that_is_not(streams in prop::collection::vec(irregular(), 1..5), layouts in [layouts(), layouts()]) {
+        let requests = in_turns(&streams);
+        let layout_of = [1, 0];
+        let (predicted, replayed) = (predicted(&requests, &layouts, &layout_of), replayed(&requests, &layouts, &layout_of));
+        for (index, (predicted, replayed)) in predicted.iter().zip(&replayed).enumerate() {
+            for (&(target, said), &(same, is)) in predicted.iter().zip(replayed) {
+                prop_assert_eq!(target, same);
+                prop_assert!(said == Access::Random || is == said, "request {index} of {requests:?} on {target}");
+            }
+        }
+    }
+}
+
+/// Rank r of p accesses blocks r, r + p, ...: at random in the file, in order on p servers with stripes of a block.
+#[test]
+fn interleaved_access_is_in_order_where_every_process_has_a_server() {
+    let stride = |rank: u64, p: u64| (0..20).map(|i| ((i * p + rank) * 64, 64)).collect::<Vec<_>>();
+    let requests: Vec<Request> = (0..8u32)
+        .flat_map(|rank| {
+            let request = move |(offset, size)| Request { process: rank, offset, size, ..Request::default() };
+            stride(rank.into(), 8).into_iter().map(request)
+        })
+        .collect();
+    let in_order = |stripe: u64, servers: u32| {
+        let targets: Vec<u32> = (0..servers).collect();
+        let layout = constructors::striped(&targets, stripe).unwrap();
+        let found = predicted(&requests, &[layout], &[0]);
+        found.iter().flatten().filter(|piece| piece.1 == Access::Sequential).count()
+    };
+    assert_eq!(in_order(64, 8), 8 * 19, "all but everyone's first");
+    assert_eq!(in_order(32, 8), 0, "every process on two servers, on each with another one between");
+    assert_eq!(in_order(64, 4), 0, "two processes on a server");
+    assert_eq!(in_order(64, 16), 8 * 18, "everyone on two servers, alone on each");
+    assert_eq!(in_order(512, 8), 0);
+    assert_eq!(in_order(1 << 20, 1), 0, "one server sees what the file sees");
+}

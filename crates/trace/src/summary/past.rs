@@ -1,0 +1,195 @@
+//! What a process accessed in a file right before a request: so much of it that whoever knows where the file's bytes lie
+//! can tell on which servers the request goes on where the process's last one ended.
+//!
+//! Order in the file says little about that. Where processes take a file's blocks in turns, nobody's requests follow one
+//! another in the file, but with as many servers as processes and stripes of a block, everybody's do on the server.
+
+use super::hash::IntMap;
+
+/// After so many streams all are forgotten and start anew: the memory's bound (some 100 MiB).
+const MAX_STREAMS: usize = 1 << 20;
+
+/// What the process did in the file, reads and writes together, just before a request.
+///
+/// A *run* is bytes that were accessed in order, one request beginning where the one before ended. Known are the run that
+/// the request continues, if it does, and before it runs of equal length at equal distances: all that was accessed from
+/// the first known run on, in ascending order. The default: nothing is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Past {
+    /// Bytes directly before the request that its run has so far; 0: it begins a run.
+    pub run: u64,
+    /// From the start of a run before to the start of the next, bytes; 0 if none is known.
+    pub stride: u64,
+    /// Bytes of each of the runs before; at most `stride`.
+    pub length: u64,
+    /// How many runs before are known.
+    pub count: u32,
+}
+
+impl Past {
+    /// Whether a byte before the request, which begins at `offset`, is in a known run: then all that the process accessed
+    /// in the file since lies between that byte and the request.
+    pub fn covers(&self, offset: u64, byte: u64) -> bool {
+        let start = offset - self.run;
+        if byte >= start {
+            return byte < offset;
+        }
+        let back = (start - byte).div_ceil(self.stride.max(1));
+        back <= u64::from(self.count) && byte - (start - back * self.stride) < self.length
+    }
+
+    /// How many bytes before the request the first known run begins.
+    pub fn reach(&self) -> u64 {
+        self.run.saturating_add(self.stride.saturating_mul(u64::from(self.count)))
+    }
+
+    /// As much of it as tells the same of the last `window` bytes before the request, and is equal for requests of which
+    /// the same can be told.
+    #[must_use]
+    pub fn within(self, window: u64) -> Self {
+        let (run, rest) = (self.run.min(window), window.saturating_sub(self.run));
+        let most = rest.saturating_add(self.length);
+        if self.count == 0 || rest == 0 || most <= self.stride {
+            return Self { run, ..Self::default() };
+        }
+        // The runs that end less than `rest` bytes before the request's own run begins.
+        let ends = most.div_ceil(self.stride.max(1)) - 1;
+        Self { run, count: ends.min(u64::from(self.count)) as u32, ..self }
+    }
+}
+
+/// A process in a file.
+struct Stream {
+    /// Its present run.
+    start: u64,
+    end: u64,
+    /// Of the runs before, as in [`Past`].
+    stride: u64,
+    length: u64,
+    count: u32,
+}
+
+/// The pasts of all requests of a trace, one after the other.
+#[derive(Default)]
+pub struct Pasts {
+    streams: IntMap<(u32, u32), Stream>,
+}
+
+impl Pasts {
+    /// The past of the next request, of `size` bytes at `offset`. Requests must come in order of their start.
+    pub fn next(&mut self, process: u32, file: u32, offset: u64, size: u64) -> Past {
+        if self.streams.len() >= MAX_STREAMS {
+            self.streams.clear();
+        }
+        let end = offset.saturating_add(size);
+        let Some(stream) = self.streams.get_mut(&(process, file)) else {
+            let first = Stream { start: offset, end, stride: 0, length: 0, count: 0 };
+            self.streams.insert((process, file), first);
+            return Past::default();
+        };
+        if offset != stream.end {
+            stream.begin_run(offset);
+        }
+        stream.end = end;
+        let Stream { start, stride, length, count, .. } = *stream;
+        Past { run: offset - start, stride, length, count }
+    }
+}
+
+impl Stream {
+    fn begin_run(&mut self, offset: u64) {
+        let (stride, length) = (offset.saturating_sub(self.start), self.end - self.start);
+        if stride < length {
+            // Back, or into the run itself: what follows is no part of anything that ascends.
+            (self.stride, self.length, self.count) = (0, 0, 0);
+        } else if (stride, length) == (self.stride, self.length) {
+            self.count = self.count.saturating_add(1);
+        } else {
+            (self.stride, self.length, self.count) = (stride, length, 1);
+        }
+        self.start = offset;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pasts(requests: &[(u64, u64)]) -> Vec<Past> {
+        let mut pasts = Pasts::default();
+        requests.iter().map(|&(offset, size)| pasts.next(0, 0, offset, size)).collect()
+    }
+
+    #[test]
+    fn blocks_at_equal_distances() {
+        // Blocks of two requests, 100 apart.
+        let found = pasts(&[(0, 10), (10, 10), (100, 10), (110, 10), (200, 10), (210, 10), (40, 10)]);
+        let blocks = |run, count| Past { run, stride: 100, length: 20, count };
+        let expected = [
+            Past::default(),
+            Past { run: 10, ..Past::default() },
+            blocks(0, 1),
+            blocks(10, 1),
+            blocks(0, 2),
+            blocks(10, 2),
+            Past::default(),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn processes_and_files_are_apart() {
+        let mut pasts = Pasts::default();
+        for (process, file) in [(0, 0), (0, 1), (1, 0)] {
+            assert_eq!(pasts.next(process, file, 0, 10), Past::default());
+        }
+        for (process, file) in [(0, 0), (0, 1), (1, 0)] {
+            assert_eq!(pasts.next(process, file, 10, 10).run, 10);
+        }
+    }
+
+    /// Extents that are likely to touch, overlap and repeat their distances.
+    fn requests() -> impl Strategy<Value = Vec<(u64, u64)>> {
+        let free = prop::collection::vec((0u64..30, 1u64..6), 1..12);
+        let strided = (0u64..20, 1u64..4, 1u64..30, 1u64..12);
+        let strided = strided.prop_map(|(from, size, by, n)| (0..n).map(|i| (from + i * by, size)).collect());
+        prop::collection::vec(prop_oneof![free, strided], 1..4).prop_map(|parts: Vec<Vec<_>>| parts.concat())
+    }
+
+    proptest! {
+        /// A byte that is covered was accessed, and nothing between it and the request was accessed after it.
+        #[test]
+        fn what_is_covered_is_the_last_before(requests in requests()) {
+            for (index, past) in pasts(&requests).into_iter().enumerate() {
+                let offset = requests[index].0;
+                for byte in (0..offset).filter(|&byte| past.covers(offset, byte)) {
+                    let accessed = |i: &usize| (requests[*i].0..requests[*i].0 + requests[*i].1).contains(&byte);
+                    let last = (0..index).rev().find(accessed);
+                    prop_assert!(last.is_some(), "{byte} before {index} of {requests:?} was never accessed");
+                    let after = &requests[last.unwrap_or(0) + 1..index];
+                    prop_assert!(after.iter().all(|&(from, size)| from > byte && from + size <= offset));
+                }
+            }
+        }
+
+        #[test]
+        fn a_part_tells_the_same(run in 0u64..50, stride in 0u64..40, shorter in 0u64..40, count in 0u32..9, window in 0u64..300) {
+            let past = if stride == 0 || count == 0 {
+                Past { run, ..Past::default() }
+            } else {
+                Past { run, stride, length: stride.saturating_sub(shorter).max(1), count }
+            };
+            let (offset, part) = (1000, past.within(window));
+            for byte in 0..offset {
+                let inside = byte + window >= offset;
+                if inside {
+                    prop_assert_eq!(part.covers(offset, byte), past.covers(offset, byte), "{} of {:?}", byte, past);
+                }
+            }
+            prop_assert_eq!(part.within(window), part);
+            prop_assert!(part.count == 0 || (window - run) + part.length > u64::from(part.count) * stride);
+        }
+    }
+}
