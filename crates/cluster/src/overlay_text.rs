@@ -172,6 +172,12 @@ fn read_cache(table: &Table<'_>, copies: &[CopySpec], cluster: &Cluster) -> Resu
         let known = CacheMode::by_name(item.text()?);
         known.ok_or_else(|| item.error("must be \"sla\", \"sca\", \"nsca\" or \"off\""))
     })?;
+    let one_dh = copies.iter().any(|copy| copy.groups == 1);
+    if let Some(item) = table.get("mode").filter(|_| needs_one_dh(mode) && !one_dh) {
+        return Err(
+            item.error("this mode caches in 1-DH, and no copy has groups = 1; add one, or write \"sla\"")
+        );
+    }
     let item =
         table.need("capacity_per_server", "write how much each server of the cache may hold, like \"1G\"")?;
     let capacity_per_server = item.size()?;
@@ -185,4 +191,8 @@ fn read_cache(table: &Table<'_>, copies: &[CopySpec], cluster: &Cluster) -> Resu
         return Err(item.error(format!("the cluster allows only {capacity} on {name}; write at most that")));
     }
     Ok(OverlayKind::Cache { mode, capacity_per_server })
+}
+
+fn needs_one_dh(mode: CacheMode) -> bool {
+    matches!(mode, CacheMode::Sca | CacheMode::Nsca)
 }

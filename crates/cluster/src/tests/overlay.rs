@@ -165,6 +165,16 @@ fn wrong_values_are_named() {
 }
 
 #[test]
+fn modes_that_cache_in_1dh_need_such_a_copy() {
+    let text =
+        PLAN.replace("kind = \"cache\"\nname = \"1-DH\"", "kind = \"cache\"\ngroups = 2\nname = \"1-DH\"");
+    let text = text.replace("name = \"own spread\"", "name = \"own spread\"\ngroups = 2");
+    let message = Plan::parse(&text, "some.toml").unwrap_err().to_string();
+    assert!(message.contains("rule[0].overlay.mode = \"sca\": this mode caches in 1-DH"), "{message}");
+    assert!(Plan::parse(&text.replace("\"sca\"", "\"sla\""), "some.toml").is_ok());
+}
+
+#[test]
 fn an_overlay_needs_copies_and_the_copies_a_managed_file() {
     let kept = "[[rule]]\npattern = \"/x\"\nscheme = \"keep\"\nreason = \"\"\npredicted_s = 0\nelapsed_s = 0\nlayouts = []\n";
     let replica = "[[rule.copy]]\nkind = \"replica\"\nname = \"n\"\nlayouts = [[{ cycle = \"hdd/0:1G\" }]]\n";
@@ -206,6 +216,7 @@ pub fn overlay() -> impl Strategy<Value = Overlay> {
                 copy.name = format!("{number}{}", copy.name);
             }
             let (background, procs, per_node, capacity_per_server) = limits;
+            copies[0].groups = 1;
             let kind = OverlayKind::Cache { mode: CacheMode::ALL[mode], capacity_per_server };
             Overlay {
                 kind: if cache { kind } else { OverlayKind::Replicas },

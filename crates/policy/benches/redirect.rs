@@ -1,0 +1,127 @@
+//! What a decision costs per request: identify and redirect on a cached file, and the cheapest of three replicas.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput};
+use stripewise_cluster::CacheMode;
+use stripewise_layout::Layout;
+use stripewise_layout::constructors::{on_one, striped};
+use stripewise_model::{Access, ByAccess, ClassParams, Network, Op, Service};
+use stripewise_policy::{CacheView, Cdt, CopyView, Costs, Identifier, Kind, Request, Space, Span, Want};
+
+const KIB: u64 = 1 << 10;
+/// More than the table holds: every one evicts.
+const REQUESTS: u64 = 1 << 17;
+const HSERVERS: [u32; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
+const SSERVERS: [u32; 4] = [8, 9, 10, 11];
+
+/// Entries of the critical data table.
+const CDT: usize = 1 << 16;
+
+/// No space at all: every write that misses goes to the original.
+struct Full;
+
+impl Space for Full {
+    fn take_free(&mut self, _: &Want<'_>) -> bool {
+        false
+    }
+
+    fn take_clean(&mut self, _: &Want<'_>) -> bool {
+        false
+    }
+}
+
+fn classes() -> Vec<ClassParams> {
+    let class = |startup_s, per_byte_s| {
+        let service = Service { startup_s, per_byte_s };
+        let both = ByAccess { random: service, sequential: service };
+        ClassParams { read: both, write: both }
+    };
+    (0..12).map(|target| if target < 8 { class(5e-3, 8.3e-9) } else { class(5e-5, 2.4e-9) }).collect()
+}
+
+fn identifier() -> Identifier {
+    let original = striped(&HSERVERS, 64 * KIB).expect("valid");
+    let copies = [
+        (striped(&SSERVERS, 64 * KIB).expect("valid"), 1),
+        (on_one(8).expect("valid"), 4),
+        (striped(&SSERVERS[..2], 64 * KIB).expect("valid"), 2),
+    ];
+    let views: Vec<CacheView<'_>> =
+        copies.iter().map(|(layout, groups)| CacheView { layout, groups: *groups }).collect();
+    Identifier::new(CacheMode::Sla, &original, &views, &classes(), 32).expect("valid")
+}
+
+/// Offsets of `len` bytes in 4 GiB, a million places of 4 KiB (splitmix64).
+fn offsets(len: u64) -> Vec<u64> {
+    let mut state = 0u64;
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    (0..REQUESTS).map(|_| next() % ((4 << 30) / len) * len).collect()
+}
+
+fn redirect(criterion: &mut Criterion) {
+    let identifier = identifier();
+    let mut group = criterion.benchmark_group("identify and redirect");
+    group.throughput(Throughput::Elements(REQUESTS));
+    for (name, op, len, mask) in [
+        ("critical write, miss, no space", Op::Write, 4 * KIB, 1),
+        ("critical read, miss", Op::Read, 4 * KIB, 1),
+        ("critical read of 64 KiB, miss", Op::Read, 64 * KIB, 1),
+        ("write of 64 MiB, miss", Op::Write, 64 << 20, 1),
+        ("hit", Op::Read, 4 * KIB, 0b100),
+    ] {
+        let kind = Kind { op, access: Access::Random };
+        let offsets = offsets(len);
+        let mut cdt = Cdt::new(CDT);
+        for place in 0..CDT as u64 {
+            cdt.note(1, place * 64 * KIB + 1, 4 * KIB, 1);
+        }
+        let mut parts = Vec::new();
+        group.bench_function(name, |bench| {
+            bench.iter(|| {
+                for &offset in black_box(&offsets) {
+                    parts.clear();
+                    let spans = [Span { start: offset, end: offset + len, mask }];
+                    let request = Request { file: 1, kind, offset, len };
+                    black_box(identifier.redirect(&mut cdt, &request, &spans, &mut Full, &mut parts));
+                }
+            });
+        });
+    }
+    group.finish();
+}
+
+fn replicas(criterion: &mut Criterion) {
+    let layouts: Vec<Layout> =
+        [16, 256, 4096].iter().map(|stripe| striped(&HSERVERS, stripe * KIB).expect("valid")).collect();
+    let views: Vec<CopyView<'_>> =
+        layouts.iter().map(|layout| CopyView { layout, spread_over: HSERVERS.len() }).collect();
+    let network = Network { establish_s: 3e-4, per_byte_s: 7.95e-9 };
+    let costs = Costs::new(&views, &classes(), network, (32, 4)).expect("valid");
+    let mut group = criterion.benchmark_group("replicas");
+    group.throughput(Throughput::Elements(REQUESTS));
+    let kind = Kind { op: Op::Write, access: Access::Random };
+    for len in [4 * KIB, 1 << 20] {
+        let offsets = offsets(len);
+        group.bench_function(format!("cheapest of 3, {} KiB", len / KIB), |bench| {
+            bench.iter(|| {
+                let cheapest = |&offset| u32::from(costs.write(kind, offset, len, 0b111).unwrap_or(0));
+                black_box(&offsets).iter().map(cheapest).sum::<u32>()
+            });
+        });
+    }
+    group.finish();
+}
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    redirect(&mut criterion);
+    replicas(&mut criterion);
+    criterion.final_summary();
+}

@@ -1,0 +1,123 @@
+//! The Data Identifier (SLA §3.3): whether a request is performance-critical, and where its data should be cached.
+
+use stripewise_cluster::CacheMode;
+use stripewise_layout::Layout;
+use stripewise_model::{ClassParams, ModelError, Network, PreparedCost, Server, Startup};
+
+use crate::costs::{Kind, try_all_kinds};
+use crate::span::ORIGINAL;
+
+/// One cache copy of a file, as the Identifier sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct CacheView<'a> {
+    /// The copy's layout.
+    pub layout: &'a Layout,
+    /// g: 1 is 1-DH, the number of the copy's servers is 1-DV, between them 2-D.
+    pub groups: u32,
+}
+
+/// The costs of requests on the original and on every cache copy by SLA's model: expected startup under contention
+/// and the largest sub-request, without the network. To be made anew when the concurrency changes.
+#[derive(Clone, Debug)]
+pub struct Identifier {
+    mode: CacheMode,
+    /// Copy 0 is the original. Per copy, by [`Kind::index`].
+    costs: Vec<[PreparedCost; 4]>,
+    layouts: Vec<Layout>,
+    /// The first cache copy in 1-DH.
+    one_dh: Option<u8>,
+}
+
+impl Identifier {
+    /// For a file with the layout `original` and at most 7 cache copies (1, 2, ...), whose targets `classes` describes by
+    /// index; `procs` is p.
+    ///
+    /// Startups are uniform on [α, p·α] on the original, which is taken for 1-DH, and on [α, max(1, ⌊p/g⌋)·α] on a
+    /// cache copy with g groups (Eq. 7-12).
+    ///
+    /// # Errors
+    /// A target without a class; times that are not; p of 0.
+    pub fn new(
+        mode: CacheMode,
+        original: &Layout,
+        copies: &[CacheView<'_>],
+        classes: &[ClassParams],
+        procs: u32,
+    ) -> Result<Self, ModelError> {
+        let prepare = |layout: &Layout, sharing: u32, kind: Kind| {
+            let server = |class: &ClassParams| Server::new(class.service(kind.op, kind.access), sharing);
+            let servers: Vec<Server> = classes.iter().map(server).collect::<Result<_, _>>()?;
+            PreparedCost::new(layout, &servers, Network::default(), 1, Startup::Expected)
+        };
+        if procs == 0 {
+            return Err(ModelError::Zero { name: "the number of processes" });
+        }
+        let mut costs = vec![try_all_kinds(|kind| prepare(original, procs, kind))?];
+        for copy in copies {
+            let sharing = procs / copy.groups.max(1);
+            costs.push(try_all_kinds(|kind| prepare(copy.layout, sharing, kind))?);
+        }
+        let layouts = std::iter::once(original).chain(copies.iter().map(|copy| copy.layout));
+        let one_dh = copies.iter().position(|copy| copy.groups <= 1).map(|index| index as u8 + 1);
+        Ok(Self { mode, costs, layouts: layouts.cloned().collect(), one_dh })
+    }
+
+    /// What is admitted.
+    pub fn mode(&self) -> CacheMode {
+        self.mode
+    }
+
+    /// Number of copies, the original included.
+    pub fn copies(&self) -> usize {
+        self.costs.len()
+    }
+
+    /// T: seconds that the request of `len` bytes at `offset` costs on a copy.
+    ///
+    /// # Panics
+    /// There is no such copy.
+    pub fn cost_s(&self, copy: u8, kind: Kind, offset: u64, len: u64) -> f64 {
+        self.costs[usize::from(copy)][kind.index()].cost(offset, len).total_s()
+    }
+
+    /// `B_l = T_H - T_S(l)`: seconds that a request saves on a cache copy (Eq. 13-15).
+    ///
+    /// # Panics
+    /// There is no such copy.
+    pub fn benefit_s(&self, copy: u8, kind: Kind, offset: u64, len: u64) -> f64 {
+        self.cost_s(ORIGINAL, kind, offset, len) - self.cost_s(copy, kind, offset, len)
+    }
+
+    /// The copy that the request's data should be cached in, if they should be cached at all.
+    ///
+    /// `sla`: the copy with the largest benefit, if that is above 0 (Eq. 16), of equal ones the first; `sca`: the 1-DH
+    /// copy, if its benefit is above 0; `nsca`: the 1-DH copy; `off`: none. A request of 0 bytes is never cached.
+    pub fn critical(&self, kind: Kind, offset: u64, len: u64) -> Option<u8> {
+        if len == 0 {
+            return None;
+        }
+        match self.mode {
+            CacheMode::Off => None,
+            CacheMode::Nsca => self.one_dh,
+            CacheMode::Sca => self.one_dh.filter(|&copy| self.benefit_s(copy, kind, offset, len) > 0.0),
+            CacheMode::Sla => self.most_beneficial(kind, offset, len),
+        }
+    }
+
+    fn most_beneficial(&self, kind: Kind, offset: u64, len: u64) -> Option<u8> {
+        let mut best = None;
+        let mut least_s = self.cost_s(ORIGINAL, kind, offset, len);
+        for copy in 1..self.costs.len() as u8 {
+            let cost_s = self.cost_s(copy, kind, offset, len);
+            if cost_s < least_s {
+                (best, least_s) = (Some(copy), cost_s);
+            }
+        }
+        best
+    }
+
+    /// The copy's layout.
+    pub(crate) fn layout(&self, copy: u8) -> &Layout {
+        &self.layouts[usize::from(copy)]
+    }
+}

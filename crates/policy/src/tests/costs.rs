@@ -1,0 +1,98 @@
+use proptest::prelude::*;
+use stripewise_layout::Layout;
+use stripewise_layout::constructors::{group_members, on_one, striped, two_d};
+use stripewise_model::Striping;
+use stripewise_model::cil::Cil;
+
+use super::{ETHERNET, KIB, MIB, READ, WRITE, cases, class, classes, kind};
+use crate::{CopyView, Costs, Kind};
+
+/// Files of a process each on 16 servers: 1-DH, 1-DV, 2-D with groups of two.
+fn layouts() -> [Layout; 3] {
+    let all: Vec<u32> = (0..16).collect();
+    [striped(&all, 4 * KIB), on_one(5), striped(group_members(&all, 8, 2), 4 * KIB)].map(Result::unwrap)
+}
+
+fn costs(layouts: &[Layout], procs: (u32, u32)) -> Costs {
+    let copies: Vec<CopyView> = layouts.iter().map(|layout| CopyView { layout, spread_over: 16 }).collect();
+    let disk = class(3e-4, 1e-4, (120 * MIB) as f64);
+    Costs::new(&copies, &[disk; 16], ETHERNET, procs).unwrap()
+}
+
+/// What CIL's evaluation comes to (SPEC 2.1): 1-DV up to 64 KiB, 2-D, and 1-DH for few processes with large requests.
+#[test]
+fn the_crossovers_of_cil() {
+    for (p, expected) in [
+        (2, [(64 * KIB, 1), (128 * KIB, 2), (MIB, 2), (2 * MIB, 0), (4 * MIB, 0)]),
+        (4, [(64 * KIB, 1), (128 * KIB, 2), (MIB, 2), (2 * MIB, 2), (4 * MIB, 0)]),
+        (8, [(64 * KIB, 1), (128 * KIB, 2), (MIB, 2), (2 * MIB, 2), (4 * MIB, 2)]),
+        (16, [(64 * KIB, 1), (128 * KIB, 1), (MIB, 1), (2 * MIB, 1), (4 * MIB, 1)]),
+    ] {
+        let costs = costs(&layouts(), (p, 1));
+        for (size, copy) in expected {
+            assert_eq!(costs.cheapest(READ, 0, size, 0b111), Some(copy), "{p} processes, {size} bytes");
+        }
+    }
+}
+
+#[test]
+fn only_copies_of_the_mask_count() {
+    let costs = costs(&layouts(), (4, 1));
+    assert_eq!(costs.cheapest(READ, 0, 64 * KIB, 0b101), Some(2));
+    assert_eq!(costs.cheapest(READ, 0, 64 * KIB, 0b001), Some(0));
+    assert_eq!(costs.cheapest(READ, 0, 64 * KIB, 0b1001_0000), None, "there are no copies 4 and 7");
+    assert_eq!(costs.cheapest(READ, 0, 64 * KIB, 0), None);
+    assert_eq!(costs.cheapest(READ, 0, 64 * KIB, 0b1000_0010), Some(1));
+}
+
+#[test]
+fn a_tie_goes_to_the_lowest_number() {
+    let [dh, dv, _] = layouts();
+    let costs = costs(&[dh, dv.clone(), dv.clone(), dv], (16, 1));
+    assert_eq!(costs.cheapest(WRITE, 0, 64 * KIB, 0b1111), Some(1));
+    assert_eq!(costs.cheapest(WRITE, 0, 64 * KIB, 0b1101), Some(2));
+}
+
+#[test]
+fn order_and_direction_choose_the_parameters() {
+    let layout = on_one(0).unwrap();
+    let mut disk = class(5e-3, 1e-4, 120e6);
+    disk.write = class(1e-2, 1e-3, 60e6).write;
+    let view = CopyView { layout: &layout, spread_over: 1 };
+    let costs = Costs::new(&[view], &[disk], ETHERNET, (1, 1)).unwrap();
+    for kind in Kind::ALL {
+        let service = disk.service(kind.op, kind.access);
+        let cil = Cil::new(ETHERNET, service, 1, 1, 1).unwrap().cost(Striping::OneDv, 4096.0).unwrap();
+        assert!((costs.cost_s(0, kind, 0, 4096) - cil.total_s()).abs() < 1e-12, "{kind:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    /// No copy of the mask is cheaper, and none with a lower number as cheap.
+    #[test]
+    fn the_cheapest_is_the_cheapest(
+        kind in kind(),
+        (offset, len) in (0u64..64 * MIB, 1u64..8 * MIB),
+        mask: u8,
+        p in 1u32..64,
+        stripes in prop::collection::vec(1u64..1000, 1..9),
+    ) {
+        let layouts: Vec<Layout> = (stripes.iter())
+            .map(|&stripe| two_d(&(0..12).collect::<Vec<_>>(), 1 + stripe as usize % 12, stripe * KIB, KIB).unwrap())
+            .collect();
+        let views: Vec<CopyView> = layouts.iter().map(|layout| CopyView { layout, spread_over: 12 }).collect();
+        let costs = Costs::new(&views, &classes(), ETHERNET, (p, 1)).unwrap();
+        let cost = |copy: u8| costs.cost_s(copy, kind, offset, len);
+        let usable: Vec<u8> = (0..layouts.len() as u8).filter(|copy| mask & 1 << copy != 0).collect();
+        let best = costs.cheapest(kind, offset, len, mask);
+        prop_assert_eq!(best.is_none(), usable.is_empty());
+        let Some(best) = best else { return Ok(()) };
+        prop_assert!(usable.contains(&best));
+        for copy in usable {
+            prop_assert!(cost(best) <= cost(copy) * (1.0 + 1e-9));
+            prop_assert!(copy >= best || cost(copy) > cost(best) * (1.0 + 1e-13), "{} is as cheap", copy);
+        }
+    }
+}
