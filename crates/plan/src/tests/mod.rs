@@ -3,6 +3,7 @@
 mod decisions;
 mod from_traces;
 mod grid;
+mod overall_cost;
 mod properties;
 mod published;
 
