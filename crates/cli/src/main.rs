@@ -6,6 +6,7 @@ mod files;
 mod flags;
 mod interrupt;
 mod managed;
+mod mpi;
 mod progress;
 mod trace_launch;
 

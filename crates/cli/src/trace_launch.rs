@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use anyhow::{Context, bail};
 
+use crate::mpi;
+
 /// File name of the preload library.
 const LIBRARY: &str = "libstripewise_posix.so";
 
@@ -15,7 +17,7 @@ const LIBRARY: &str = "libstripewise_posix.so";
 ///
 /// # Errors
 /// It is not there.
-pub fn library(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+fn library(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     if let Some(path) = given {
         return path.canonicalize().with_context(|| format!("preload library {}", path.display()));
     }
@@ -29,14 +31,27 @@ pub fn library(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The value of LD_PRELOAD with the library in front of what is there already.
-pub fn ld_preload(library: &Path) -> OsString {
-    let mut value = library.as_os_str().to_os_string();
-    if let Some(present) = std::env::var_os("LD_PRELOAD").filter(|present| !present.is_empty()) {
-        value.push(":");
-        value.push(present);
-    }
-    value
+/// All libraries that a command gets: the preload library first.
+///
+/// # Errors
+/// One that the user names is not there, or no preload library.
+pub fn libraries(given: Option<&Path>, mpi: &mpi::Flags) -> anyhow::Result<Vec<PathBuf>> {
+    let mut libraries = vec![library(given)?];
+    libraries.extend(mpi.libraries(&libraries[0])?);
+    Ok(libraries)
+}
+
+/// The value of LD_PRELOAD with the libraries in front of what is there already; those that are (this process may run under
+/// them) stay where they are.
+pub fn ld_preload(libraries: &[PathBuf]) -> OsString {
+    let present = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    let is_present = |library: &&PathBuf| {
+        let mut entries = present.as_encoded_bytes().split(|&byte| byte == b':' || byte == b' ');
+        entries.any(|entry| entry == library.as_os_str().as_encoded_bytes())
+    };
+    let new = libraries.iter().filter(|library| !is_present(library)).map(|library| library.as_os_str());
+    let parts: Vec<_> = new.chain((!present.is_empty()).then_some(present.as_os_str())).collect();
+    parts.join(std::ffi::OsStr::new(":"))
 }
 
 static CHILD: AtomicI32 = AtomicI32::new(0);

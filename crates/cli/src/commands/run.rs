@@ -14,7 +14,7 @@ use stripewise_cluster::Plan;
 use stripewise_sys::{Real, SysRef};
 use stripewise_target::{Engine, Target};
 
-use crate::{files, trace_launch};
+use crate::{files, mpi, trace_launch};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,6 +50,8 @@ pub struct Args {
     /// The preload library [default: libstripewise_posix.so beside this executable]
     #[arg(long, value_name = "FILE", env = "STRIPEWISE_LIB")]
     lib: Option<PathBuf>,
+    #[command(flatten)]
+    mpi: mpi::Flags,
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "print_env")]
     command: Vec<OsString>,
@@ -83,9 +85,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// The environment of the command.
 fn variables(args: &Args, plan: &Path) -> anyhow::Result<BTreeMap<&'static str, OsString>> {
-    let library = trace_launch::library(args.lib.as_deref())?;
+    let libraries = trace_launch::libraries(args.lib.as_deref(), &args.mpi)?;
     let mut variables = BTreeMap::from([
-        ("LD_PRELOAD", preload_once(&library)),
+        ("LD_PRELOAD", trace_launch::ld_preload(&libraries)),
         ("STRIPEWISE_PLAN", plan.as_os_str().to_owned()),
     ]);
     if let Some(engine) = args.fanout {
@@ -95,16 +97,6 @@ fn variables(args: &Args, plan: &Path) -> anyhow::Result<BTreeMap<&'static str, 
         variables.insert("STRIPEWISE_DENY_IO_URING", "1".into());
     }
     Ok(variables)
-}
-
-/// LD_PRELOAD with the library in it once: this process may run under it already.
-fn preload_once(library: &Path) -> OsString {
-    let present = std::env::var_os("LD_PRELOAD").unwrap_or_default();
-    let is_library = |entry: &[u8]| entry == library.as_os_str().as_encoded_bytes();
-    if present.as_encoded_bytes().split(|&byte| byte == b':' || byte == b' ').any(is_library) {
-        return present;
-    }
-    trace_launch::ld_preload(library)
 }
 
 /// Every directory that a rule puts files in must be there; the first use makes it a target.

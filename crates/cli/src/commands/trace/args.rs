@@ -7,6 +7,8 @@ use anyhow::bail;
 use stripewise_cluster::size;
 use stripewise_recorder::{ENV_EXCLUDE, ENV_LIMIT, ENV_ONLY};
 
+use crate::mpi;
+
 const EXAMPLES: &str = "\
 Examples:
   stripewise trace -o t -- mpirun -n 16 ./app input         record a job on this machine
@@ -58,6 +60,8 @@ pub struct Args {
     /// The preload library [default: libstripewise_posix.so beside this executable]
     #[arg(long, value_name = "FILE", env = "STRIPEWISE_LIB")]
     pub lib: Option<PathBuf>,
+    #[command(flatten)]
+    pub mpi: mpi::Flags,
     /// Print nothing but errors
     #[arg(short, long)]
     pub quiet: bool,

@@ -22,12 +22,12 @@ const GROUPS_SHOWN: usize = 10;
 
 /// Records the command; its exit code is the result, whatever it is, unless no trace could be made.
 pub fn run(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {
-    let library = trace_launch::library(args.lib.as_deref())?;
+    let libraries = trace_launch::libraries(args.lib.as_deref(), &args.mpi)?;
     let spool = Spool::create(args, output)?;
     let mut command = Command::new(&args.command[0]);
     command
         .args(&args.command[1..])
-        .env("LD_PRELOAD", trace_launch::ld_preload(&library))
+        .env("LD_PRELOAD", trace_launch::ld_preload(&libraries))
         .env(ENV_DIR, &spool.dir)
         .env(ENV_ONLY, patterns(&args.only)?)
         .env(ENV_EXCLUDE, patterns(&args.exclude)?)
@@ -44,7 +44,7 @@ pub fn run(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {
         spool.dir.exists(),
         "{} was not recorded ({status}): it did not load {}. Is it linked statically, set-uid, or not using the C library?",
         args.command[0].display(),
-        library.display()
+        libraries[0].display()
     );
     let meta = Meta { incomplete: spool.still_written()?, ..meta };
     let merged = merge_spool(&spool.dir, output, &meta, args.quiet)?;

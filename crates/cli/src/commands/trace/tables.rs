@@ -20,6 +20,9 @@ pub fn text(trace: &Trace, summary: &Summary, groups: usize) -> String {
     if !shown.is_empty() {
         let _ = writeln!(text, "\n{}\n", table(&shown).trim_fmt());
         text += "p: processes that access the files together (in a phase); c: the most of them on one node\n";
+        if shown.iter().any(|group| !group.marks.is_empty()) {
+            text += "collective: the part of the bytes that moved inside collective calls of MPI-IO\n";
+        }
     }
     let hidden = summary.groups.len() - shown.len();
     if hidden > 0 {
@@ -64,12 +67,16 @@ fn head(trace: &Trace, summary: &Summary) -> String {
 fn table(groups: &[&Group]) -> Table {
     let mut table = Table::new();
     table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["files", "", "requests", "bytes", "request sizes", "p", "c", "order"]);
+    let mut header = vec!["files", "", "requests", "bytes", "request sizes", "p", "c", "order"];
+    // Only an MPI library says what is collective.
+    let has_marks = groups.iter().any(|group| !group.marks.is_empty());
+    header.extend(has_marks.then_some("collective"));
+    table.set_header(header);
     for group in groups {
         let mut name = files(group);
         for (op, direction) in [(Op::Write, &group.write), (Op::Read, &group.read)] {
             if direction.requests > 0 {
-                table.add_row([
+                let mut row = vec![
                     std::mem::take(&mut name),
                     op.name().to_string(),
                     direction.requests.to_string(),
@@ -78,12 +85,14 @@ fn table(groups: &[&Group]) -> Table {
                     concurrency(group, op, |class| class.processes),
                     concurrency(group, op, |class| class.per_node),
                     order(direction),
-                ]);
+                ];
+                row.extend(has_marks.then(|| format!("{:.0} %", 100.0 * direction.collective_share())));
+                table.add_row(row);
             }
         }
     }
     for column in [2, 3] {
-        table.column_mut(column).expect("eight columns").set_cell_alignment(CellAlignment::Right);
+        table.column_mut(column).expect("at least eight columns").set_cell_alignment(CellAlignment::Right);
     }
     table
 }
