@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use stripewise_layout::Region;
+use stripewise_layout::{Layout, Region};
+use stripewise_target::TargetRef;
 
-use super::{MAGIC_LINE, Manifest, ManifestError, PENDING_BYTES, TEXT_BYTES_MAX, check_size};
+use super::{MAGIC_LINES, Manifest, ManifestError, PENDING_BYTES, TEXT_BYTES_MAX, check_size};
 
 const COMMENT: &str = "\
 # This file's bytes are stored in pieces on several targets; this text only says where.
@@ -25,19 +26,22 @@ impl Manifest {
     /// It would be longer than [`TEXT_BYTES_MAX`], has too many regions and targets, or a target's path is not
     /// UTF-8.
     pub fn format(&self) -> Result<String, ManifestError> {
-        check_size(self.layout.regions().len(), self.targets.len())
-            .map_err(|problem| ManifestError { file: self.path.clone(), problem })?;
+        let tables = self.all_copies().map(|copy| (copy.layout.regions().len(), copy.targets.len()));
+        check_size(tables).map_err(|problem| ManifestError { file: self.path.clone(), problem })?;
         let mut text = format!(
-            "{MAGIC_LINE}{COMMENT}length = {blank:LENGTH_DIGITS$}\n{CHECKSUM_KEY}{blank:CHECKSUM_DIGITS$}\"\n\
+            "{magic_line}{COMMENT}length = {blank:LENGTH_DIGITS$}\n{CHECKSUM_KEY}{blank:CHECKSUM_DIGITS$}\"\n\
              id = \"{id}\"\n{PENDING_KEY}{pending}\"\npath = {path}\ncreated = {created}\n",
+            magic_line = MAGIC_LINES[usize::from(self.copies.is_some())],
             blank = "",
             id = self.id,
             pending = pending_text(self.pending_truncate),
             path = quoted(&self.path),
             created = quoted(&self.created),
         );
-        self.format_targets(&mut text)?;
-        self.layout.regions().iter().for_each(|region| format_region(region, &mut text));
+        format_layout(&self.path, "", &self.targets, &self.layout, &mut text)?;
+        if let Some(copies) = &self.copies {
+            copies.format(&self.path, &mut text)?;
+        }
         if text.len() > TEXT_BYTES_MAX {
             let problem = format!(
                 "its manifest would be {} bytes long, more than {TEXT_BYTES_MAX}; use fewer regions or targets",
@@ -51,22 +55,30 @@ impl Manifest {
         patch(&mut text, CHECKSUM_KEY, &sum);
         Ok(text)
     }
+}
 
-    fn format_targets(&self, text: &mut String) -> Result<(), ManifestError> {
-        for target in &self.targets {
-            let path = target.path.to_str().ok_or_else(|| ManifestError {
-                file: self.path.clone(),
-                problem: format!(
-                    "key `target.path`: {} is not UTF-8; rename the target's directory",
-                    target.path.display()
-                ),
-            })?;
-            let (name, path, id) = (quoted(&target.name), quoted(path), quoted(&target.id));
-            // Writing to a String cannot fail.
-            let _ = write!(text, "[[target]]\nname = {name}\npath = {path}\nid = {id}\n");
-        }
-        Ok(())
+/// The tables of a copy's targets and regions; `prefix` is that of their names.
+pub(super) fn format_layout(
+    file: &str,
+    prefix: &str,
+    targets: &[TargetRef],
+    layout: &Layout,
+    text: &mut String,
+) -> Result<(), ManifestError> {
+    for target in targets {
+        let path = target.path.to_str().ok_or_else(|| ManifestError {
+            file: file.to_owned(),
+            problem: format!(
+                "key `{prefix}target.path`: {} is not UTF-8; rename the target's directory",
+                target.path.display()
+            ),
+        })?;
+        let (name, path, id) = (quoted(&target.name), quoted(path), quoted(&target.id));
+        // Writing to a String cannot fail.
+        let _ = write!(text, "[[{prefix}target]]\nname = {name}\npath = {path}\nid = {id}\n");
     }
+    layout.regions().iter().for_each(|region| format_region(prefix, region, text));
+    Ok(())
 }
 
 /// The value of `pending_truncate`: [`PENDING_BYTES`] digits or blanks, so that a part of it is no value.
@@ -106,8 +118,8 @@ fn patch(text: &mut String, key: &str, value: &str) {
     }
 }
 
-fn format_region(region: &Region, text: &mut String) {
-    let _ = writeln!(text, "[[region]]\nstart = {}", region.start);
+fn format_region(prefix: &str, region: &Region, text: &mut String) {
+    let _ = writeln!(text, "[[{prefix}region]]\nstart = {}", region.start);
     if let Some(end) = region.end {
         let _ = writeln!(text, "end = {end}");
     }
@@ -116,7 +128,7 @@ fn format_region(region: &Region, text: &mut String) {
 }
 
 /// A TOML basic string.
-fn quoted(value: &str) -> String {
+pub(super) fn quoted(value: &str) -> String {
     let mut out = String::with_capacity(value.len() + 2);
     out.push('"');
     for c in value.chars() {

@@ -4,13 +4,14 @@ use serde::Deserialize;
 use stripewise_layout::{Layout, MAX_OFFSET, Region, Stripe};
 use stripewise_target::{FileId, TargetRef};
 
+use super::copies::{self, TextCopy, TextOverlay};
 use super::format::{CHECKSUM_DIGITS, CHECKSUM_KEY, PENDING_KEY, checksum, value_offset};
 use super::{
-    MAGIC, MAGIC_LINE, Manifest, ManifestError, PENDING_BYTES, TEXT_BYTES_MAX, TEXT_BYTES_MIN, check_size,
+    MAGIC, MAGIC_LINES, Manifest, ManifestError, PENDING_BYTES, TEXT_BYTES_MAX, TEXT_BYTES_MIN, check_size,
 };
 
 /// What to do about a text that was damaged.
-const RESTORE: &str = "the text is damaged; restore it with `stripewise fsck --repair FILE`";
+pub(super) const RESTORE: &str = "the text is damaged; restore it with `stripewise fsck --repair FILE`";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,11 +26,14 @@ struct Text {
     target: Vec<TextTarget>,
     #[serde(default)]
     region: Vec<TextRegion>,
+    overlay: Option<TextOverlay>,
+    #[serde(default)]
+    copy: Vec<TextCopy>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TextTarget {
+pub(super) struct TextTarget {
     name: String,
     path: String,
     id: String,
@@ -37,7 +41,7 @@ struct TextTarget {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TextRegion {
+pub(super) struct TextRegion {
     start: u64,
     end: Option<u64>,
     cycle: Vec<(u32, u64)>,
@@ -47,7 +51,7 @@ impl Manifest {
     /// How long the text is that begins with `head` (the first [`super::HEAD_BYTES`] of the file, or all of it).
     ///
     /// # Errors
-    /// `head` does not begin with the magic line of format 1, or has no usable `length`.
+    /// `head` does not begin with the magic line of a known format, or has no usable `length`.
     pub fn text_length(head: &[u8], file: &str) -> Result<usize, ManifestError> {
         text_length(head).map_err(|problem| ManifestError { file: file.into(), problem })
     }
@@ -82,15 +86,22 @@ pub(crate) fn parse_pending(value: &str) -> Result<Option<u64>, String> {
     }
 }
 
+/// Which of the magic lines the text begins with.
+fn magic_line(text: &[u8]) -> Option<usize> {
+    MAGIC_LINES.iter().position(|line| text.starts_with(line.as_bytes()))
+}
+
 fn text_length(head: &[u8]) -> Result<usize, String> {
     if !head.starts_with(MAGIC) {
-        return Err("does not begin with the line `stripewise file, format 1`; it is not a managed file".into());
+        return Err("does not begin with the line `stripewise file, format N`; it is not a managed file".into());
     }
-    if !head.starts_with(MAGIC_LINE.as_bytes()) {
+    if magic_line(head).is_none() {
         let rest = &head[MAGIC.len()..head.len().min(MAGIC.len() + 20)];
         let number =
             String::from_utf8_lossy(rest.split(|&byte| byte == b'\n').next().unwrap_or(rest)).into_owned();
-        return Err(format!("is of format {number:?}, this version knows format 1; use a newer stripewise"));
+        return Err(format!(
+            "is of format {number:?}, this version knows formats 1 and 2; use a newer stripewise"
+        ));
     }
     let value = value_offset(head, "length = ").ok_or(format!("key `length` is missing; {RESTORE}"))?;
     let digits = head[value..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -107,7 +118,8 @@ fn parse(bytes: &[u8]) -> Result<Manifest, String> {
     })?;
     verify_checksum(text)?;
     let text = std::str::from_utf8(text).map_err(|error| format!("is not UTF-8 ({error}); {RESTORE}"))?;
-    let body = &text[MAGIC_LINE.len()..];
+    let further = magic_line(text.as_bytes()) == Some(1);
+    let body = &text[TEXT_BYTES_MIN..];
     let parsed: Text = toml::from_str(body).map_err(|error| toml_problem(body, &error))?;
     if parsed.length != length as u64 || !parsed.checksum.starts_with("crc32:") {
         return Err(format!(
@@ -116,13 +128,27 @@ fn parse(bytes: &[u8]) -> Result<Manifest, String> {
     }
     let id = FileId::from_hex(&parsed.id)
         .ok_or_else(|| format!("key `id`: {:?} must be 32 hexadecimal digits; {RESTORE}", parsed.id))?;
+    let tables = parsed.copy.iter().map(TextCopy::table_size);
+    check_size(tables.chain([(parsed.region.len(), parsed.target.len())]))?;
+    let copies = match parsed.overlay {
+        Some(overlay) if further => {
+            Some(Box::new(copies::read(overlay, parsed.copy, id, parsed.target.len())?))
+        }
+        None if !further && parsed.copy.is_empty() => None,
+        _ => {
+            return Err(format!(
+                "keys `overlay` and `copy`: manifests of format 2 have both, of format 1 none; {RESTORE}"
+            ));
+        }
+    };
     Ok(Manifest {
         id,
         pending_truncate: parse_pending(&parsed.pending_truncate)?,
         path: parsed.path,
         created: parsed.created,
-        layout: layout_of(parsed.region, parsed.target.len())?,
-        targets: parsed.target.into_iter().map(target_of).collect::<Result<_, _>>()?,
+        layout: layout_of("", parsed.region, parsed.target.len())?,
+        targets: targets_of("", parsed.target)?,
+        copies,
     })
 }
 
@@ -147,32 +173,34 @@ fn verify_checksum(text: &[u8]) -> Result<(), String> {
     }
 }
 
-fn target_of(target: TextTarget) -> Result<TargetRef, String> {
-    if !target.path.starts_with('/') {
-        return Err(format!("key `target.path`: {:?} must be an absolute directory; {RESTORE}", target.path));
-    }
-    Ok(TargetRef { name: target.name, path: target.path.into(), id: target.id })
+pub(super) fn targets_of(prefix: &str, targets: Vec<TextTarget>) -> Result<Vec<TargetRef>, String> {
+    let target_of = |target: TextTarget| {
+        if target.path.starts_with('/') {
+            return Ok(TargetRef { name: target.name, path: target.path.into(), id: target.id });
+        }
+        Err(format!("key `{prefix}target.path`: {:?} must be an absolute directory; {RESTORE}", target.path))
+    };
+    targets.into_iter().map(target_of).collect()
 }
 
 /// Checks that regions and targets fit: every index names a target, and every target is used.
-fn layout_of(regions: Vec<TextRegion>, targets: usize) -> Result<Layout, String> {
-    check_size(regions.len(), targets)?;
+pub(super) fn layout_of(prefix: &str, regions: Vec<TextRegion>, targets: usize) -> Result<Layout, String> {
     // Before a layout is made of them: it keeps tables as long as the largest index.
     let stripes = || regions.iter().flat_map(|region| &region.cycle);
     if let Some((target, _)) = stripes().find(|(target, _)| *target as usize >= targets) {
         return Err(format!(
-            "key `region.cycle`: target {target} is not in the list of {targets} targets; {RESTORE}"
+            "key `{prefix}region.cycle`: target {target} is not in the list of {targets} targets; {RESTORE}"
         ));
     }
     let mut used = vec![false; targets];
     stripes().for_each(|(target, _)| used[*target as usize] = true);
     if let Some(unused) = used.iter().position(|used| !used) {
-        return Err(format!("key `target`: no region uses target {unused}; {RESTORE}"));
+        return Err(format!("key `{prefix}target`: no region uses target {unused}; {RESTORE}"));
     }
     let regions = regions.into_iter().map(|region| Region {
         start: region.start,
         end: region.end,
         cycle: region.cycle.into_iter().map(|(target, width)| Stripe { target, width }).collect(),
     });
-    Layout::new(regions.collect()).map_err(|error| format!("key `region`: {error}; {RESTORE}"))
+    Layout::new(regions.collect()).map_err(|error| format!("key `{prefix}region`: {error}; {RESTORE}"))
 }

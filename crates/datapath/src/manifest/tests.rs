@@ -1,22 +1,28 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
+use stripewise_cluster::{CacheMode, Durability, OverlayKind};
 use stripewise_layout::{Layout, Region, Stripe, constructors};
 
 use super::*;
 
-fn two_targets(layout: Layout) -> Manifest {
+fn targets(layout: &Layout) -> Vec<TargetRef> {
     let target = |n: usize| TargetRef {
         name: format!("hdd/{n}"),
         path: format!("/disks/h{n}").into(),
         id: format!("{n:016x}"),
     };
+    (0..layout.target_count()).map(target).collect()
+}
+
+fn two_targets(layout: Layout) -> Manifest {
     Manifest {
         id: FileId::from_hex("0123456789abcdef0123456789abcdef").unwrap(),
         pending_truncate: None,
         path: "/data/run 1/out.h5".into(),
         created: "2026-11-21T01:00:00Z".into(),
-        targets: (0..layout.target_count()).map(target).collect(),
+        targets: targets(&layout),
         layout,
+        copies: None,
     }
 }
 
@@ -24,29 +30,104 @@ fn sample() -> Manifest {
     two_targets(constructors::two_part(&[(0, 65536), (1, 4096)], 1 << 30, &[(1, 65536)]).unwrap())
 }
 
+/// The same with two cache copies.
+fn cached() -> Manifest {
+    let copy = |id: u8, name: &str, groups, layout: Layout| FurtherCopy {
+        name: name.into(),
+        id: FileId([id; 16]),
+        groups,
+        servers: 4,
+        targets: targets(&layout),
+        layout,
+    };
+    let list = vec![
+        copy(0xa1, "1-DH", 1, constructors::striped(&[0, 1], 65536).unwrap()),
+        copy(0xa2, "1-DV", 1, constructors::on_one(0).unwrap()),
+    ];
+    let copies = Copies {
+        kind: OverlayKind::Cache { mode: CacheMode::Sla, capacity_per_server: 1 << 30 },
+        lazy_close: false,
+        durability: Durability::Sync,
+        background: Some(50 << 20),
+        procs: 16,
+        procs_per_node: 4,
+        servers: 8,
+        list,
+    };
+    Manifest { copies: Some(Box::new(copies)), ..sample() }
+}
+
+/// Any layout of a few targets and regions.
+fn layouts() -> impl Strategy<Value = Layout> {
+    let widths = vec(vec((0..5u32, 1..1u64 << 40), 1..6), 1..5);
+    (widths, vec(1..1u64 << 50, 4)).prop_map(|(mut cycles, lengths)| {
+        // Renumber, so that every target is used.
+        let mut seen: Vec<u32> = cycles.iter().flatten().map(|(target, _)| *target).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        let renumber = |target: u32| seen.iter().position(|&t| t == target).unwrap() as u32;
+        cycles.iter_mut().flatten().for_each(|(target, _)| *target = renumber(*target));
+        let last = cycles.len() - 1;
+        let mut start = 0;
+        let mut regions = Vec::new();
+        for (index, cycle) in cycles.into_iter().enumerate() {
+            let end = (index != last).then(|| start + lengths[index]);
+            let cycle = cycle.into_iter().map(|(target, width)| Stripe { target, width }).collect();
+            regions.push(Region { start, end, cycle });
+            start = end.unwrap_or(0);
+        }
+        Layout::new(regions).unwrap()
+    })
+}
+
+fn copies() -> impl Strategy<Value = Copies> {
+    let kind = proptest::option::of((0..4usize, 1..1u64 << 62)).prop_map(|cache| match cache {
+        Some((mode, capacity_per_server)) => {
+            OverlayKind::Cache { mode: CacheMode::ALL[mode], capacity_per_server }
+        }
+        None => OverlayKind::Replicas,
+    });
+    let list = vec((layouts(), any::<String>(), 0..3u32, any::<u32>()), 1..8);
+    let numbers = (proptest::option::of(1..1u64 << 62), 1..100u32, 1..100u32, any::<u32>());
+    (kind, list, any::<bool>(), any::<bool>(), numbers).prop_map(|(kind, list, lazy_close, each, numbers)| {
+        let (background, procs, procs_per_node, servers) = numbers;
+        let list = (1..).zip(list).map(|(number, (layout, name, groups, servers))| FurtherCopy {
+            name: format!("{number}{name}"),
+            id: FileId([number; 16]),
+            groups: if kind == OverlayKind::Replicas {
+                1
+            } else {
+                groups.clamp(1, layout.target_count() as u32)
+            },
+            servers: servers.max(layout.target_count() as u32),
+            targets: targets(&layout),
+            layout,
+        });
+        Copies {
+            kind,
+            lazy_close,
+            durability: Durability::ALL[usize::from(each)],
+            background,
+            procs: procs + procs_per_node,
+            procs_per_node,
+            servers: servers.max(5),
+            list: list.collect(),
+        }
+    })
+}
+
 /// Any valid manifest of a few targets and regions, with strings that need escapes.
 fn manifests() -> impl Strategy<Value = Manifest> {
-    let widths = vec(vec((0..5u32, 1..1u64 << 40), 1..6), 1..5);
-    (widths, vec(1..1u64 << 50, 4), any::<String>(), any::<[u8; 16]>(), proptest::option::of(0..=1u64 << 62))
-        .prop_map(|(mut cycles, lengths, text, id, pending_truncate)| {
-            // Renumber, so that every target is used.
-            let mut seen: Vec<u32> = cycles.iter().flatten().map(|(target, _)| *target).collect();
-            seen.sort_unstable();
-            seen.dedup();
-            let renumber = |target: u32| seen.iter().position(|&t| t == target).unwrap() as u32;
-            cycles.iter_mut().flatten().for_each(|(target, _)| *target = renumber(*target));
-            let last = cycles.len() - 1;
-            let mut start = 0;
-            let mut regions = Vec::new();
-            for (index, cycle) in cycles.into_iter().enumerate() {
-                let end = (index != last).then(|| start + lengths[index]);
-                let cycle = cycle.into_iter().map(|(target, width)| Stripe { target, width }).collect();
-                regions.push(Region { start, end, cycle });
-                start = end.unwrap_or(0);
-            }
-            let manifest = two_targets(Layout::new(regions).unwrap());
-            Manifest { id: FileId(id), path: text, pending_truncate, ..manifest }
-        })
+    let rest = (any::<String>(), any::<[u8; 16]>(), proptest::option::of(0..=1u64 << 62));
+    (layouts(), rest, proptest::option::of(copies())).prop_map(
+        |(layout, (path, id, pending_truncate), copies)| Manifest {
+            id: FileId(id),
+            path,
+            pending_truncate,
+            copies: copies.map(Box::new),
+            ..two_targets(layout)
+        },
+    )
 }
 
 #[test]
@@ -84,6 +165,59 @@ cycle = [[1, 65536]]
 }
 
 #[test]
+fn a_file_with_copies_is_of_format_2() {
+    let text = cached().format().unwrap();
+    let plain = sample().format().unwrap();
+    let (head, tail) = text.split_once("[overlay]\n").unwrap();
+    let rest = |text: &str| text.split_once("\nid =").unwrap().1.to_owned();
+    assert_eq!(rest(head), rest(&plain), "but for format, length and checksum all is as in format 1");
+    assert!(head.starts_with("stripewise file, format 2\n# This file's"), "{head}");
+    let expected = "mode = \"sla\"
+capacity_per_server = 1073741824
+lazy_close = false
+durability = \"sync\"
+background = 52428800
+procs = 16
+procs_per_node = 4
+servers = 8
+[[copy]]
+kind = \"cache\"
+name = \"1-DH\"
+id = \"a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1\"
+groups = 1
+servers = 4
+[[copy.target]]
+name = \"hdd/0\"
+path = \"/disks/h0\"
+id = \"0000000000000000\"
+[[copy.target]]
+name = \"hdd/1\"
+path = \"/disks/h1\"
+id = \"0000000000000001\"
+[[copy.region]]
+start = 0
+cycle = [[0, 65536], [1, 65536]]
+[[copy]]
+kind = \"cache\"
+name = \"1-DV\"
+id = \"a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2\"
+groups = 1
+servers = 4
+[[copy.target]]
+name = \"hdd/0\"
+path = \"/disks/h0\"
+id = \"0000000000000000\"
+[[copy.region]]
+start = 0
+cycle = [[0, 1073741824]]
+";
+    assert_eq!(tail, expected);
+    assert_eq!(Manifest::parse(text.as_bytes(), "f").unwrap(), cached());
+    let at = Manifest::pending_offset(text.as_bytes()).unwrap();
+    assert!(at + PENDING_BYTES <= 512, "{at}");
+}
+
+#[test]
 fn the_pending_value_is_patched_in_place() {
     let mut text = sample().format().unwrap().into_bytes();
     let at = Manifest::pending_offset(&text).unwrap();
@@ -110,7 +244,14 @@ fn a_part_of_a_pending_value_is_none() {
 
 #[track_caller]
 fn refused(edit: impl Fn(&str) -> String, expected: &str) {
-    let text = edit(&sample().format().unwrap());
+    refused_of(&sample(), edit, expected);
+}
+
+#[track_caller]
+fn refused_of(manifest: &Manifest, edit: impl Fn(&str) -> String, expected: &str) {
+    let before = manifest.format().unwrap();
+    let text = edit(&before);
+    assert_ne!(text, before);
     // The checksum would hide what is behind it.
     let sum = format!("{:08x}", format::checksum(text.as_bytes()));
     let at = text.find("crc32:").map(|at| at + 6);
@@ -122,7 +263,8 @@ fn refused(edit: impl Fn(&str) -> String, expected: &str) {
 
 #[test]
 fn refusals_name_file_key_and_remedy() {
-    refused(|text| text.replace("format 1", "format 2"), "format \"2\"");
+    refused(|text| text.replace("format 1", "format 3"), "format \"3\"");
+    refused(|text| text.replace("format 1", "format 2"), "`overlay` and `copy`");
     refused(|text| text.replace("length = 717 ", "length = 716 "), "checksum");
     refused(|text| text.replace("length = 717", "length = 999"), "`length`");
     refused(|text| text.replace("id = \"0123", "id = \"z123"), "`id`");
@@ -133,6 +275,47 @@ fn refusals_name_file_key_and_remedy() {
     refused(|text| text.replace("path = \"/disks/h0\"", "path = \"disks/h00\""), "target.path");
     refused(|text| text.replace("created", "creatod"), "creatod");
     refused(|text| text.replace("\"                    \"", "\"12x                 \""), "pending_truncate");
+}
+
+#[test]
+fn refusals_of_copies_name_the_key_too() {
+    let same_length = |old: &'static str, new: &'static str| {
+        assert_eq!(old.len(), new.len());
+        move |text: &str| text.replacen(old, new, 1)
+    };
+    for (old, new, expected) in [
+        ("format 2", "format 1", "`overlay` and `copy`"),
+        ("mode = \"sla\"", "mode = \"xla\"", "`overlay.mode`"),
+        ("mode = \"sla\"", "#ode = \"sla\"", "`overlay.mode`"),
+        (
+            "capacity_per_server = 1073741824",
+            "capacity_per_server = 0         ",
+            "`overlay.capacity_per_server`",
+        ),
+        ("lazy_close = false", "lazy_closd = false", "lazy_closd"),
+        ("durability = \"sync\"", "durability = \"sink\"", "`overlay.durability`"),
+        ("background = 52428800", "background = 0       ", "`overlay.background`"),
+        ("procs = 16", "procs = 03", "line"),
+        ("procs = 16", "procs = 3 ", "`overlay.procs`"),
+        ("servers = 8", "servers = 1", "`overlay.servers`"),
+        ("servers = 4", "servers = 1", "`copy.groups` and `copy.servers`"),
+        ("groups = 1", "groups = 3", "`copy.groups` and `copy.servers`"),
+        ("groups = 1", "groups = 0", "`copy.groups` and `copy.servers`"),
+        ("kind = \"cache\"", "kind = \"carhe\"", "`overlay.mode`"),
+        ("id = \"a1a1", "id = \"A1a1", "`copy.id`"),
+        ("id = \"a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1\"", "id = \"a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2\"", "`copy`"),
+        ("id = \"a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1\"", "id = \"0123456789abcdef0123456789abcdef\"", "`copy`"),
+        ("name = \"1-DV\"", "name = \"1-DH\"", "`copy`"),
+        ("cycle = [[0, 65536], [1, 65536]]", "cycle = [[0, 65536], [9, 65536]]", "`copy.region.cycle`"),
+        ("cycle = [[0, 65536], [1, 65536]]", "cycle = [[0, 65536], [0, 65536]]", "`copy.target`"),
+    ] {
+        refused_of(&cached(), same_length(old, new), expected);
+    }
+    refused_of(
+        &cached(),
+        |text| text.replace("kind = \"cache\"\nname = \"1-DV", "kind = \"rache\"\nname = \"1-DV"),
+        "`copy.kind`",
+    );
 }
 
 #[test]
@@ -166,8 +349,8 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_never_panic(bytes in vec(any::<u8>(), 0..2000), magic in any::<bool>()) {
-        let mut text = if magic { MAGIC_LINE.as_bytes().to_vec() } else { Vec::new() };
+    fn arbitrary_bytes_never_panic(bytes in vec(any::<u8>(), 0..2000), magic in 0..3usize) {
+        let mut text = MAGIC_LINES.get(magic).map_or(Vec::new(), |line| line.as_bytes().to_vec());
         text.extend(bytes);
         prop_assert!(Manifest::parse(&text, "f").is_err());
     }
@@ -208,7 +391,12 @@ proptest! {
             digits.copy_from_slice(sum.as_bytes());
         }
         match Manifest::parse(&text, "/some/file") {
-            Ok(parsed) => prop_assert_eq!(parsed.layout.target_count(), parsed.targets.len()),
+            Ok(parsed) => {
+                for copy in parsed.all_copies() {
+                    prop_assert_eq!(copy.layout.target_count(), copy.targets.len());
+                }
+                prop_assert_eq!(Manifest::parse(parsed.format().unwrap().as_bytes(), "f"), Ok(parsed));
+            }
             Err(error) => prop_assert!(error.to_string().starts_with("/some/file: ")),
         }
     }

@@ -153,7 +153,7 @@ impl Runtime {
     ) -> Result<(String, Anchored), Trouble> {
         let created = utc(self.sys().wall_ns() / 1_000_000_000);
         let path = path.to_string_lossy().into_owned();
-        let manifest = Manifest { id, pending_truncate: None, path, created, targets, layout };
+        let manifest = Manifest { id, pending_truncate: None, path, created, targets, layout, copies: None };
         let text = manifest.format()?;
         let pending_at = Manifest::pending_offset(text.as_bytes()).unwrap_or_default() as u64;
         let anchored = Anchored { manifest: Arc::new(manifest), text_bytes: text.len() as u64, pending_at };
