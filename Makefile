@@ -8,7 +8,7 @@ PYTEST = STRIPEWISE_BIN_DIR=$(TEST_BIN) $(PYTHON) -m pytest
 help:
 	@echo 'make demo       a real MPI program and a real h5py program on emulated servers, under every layout'
 	@echo 'make test       all tests: units, properties, real programs'
-	@echo 'make build      stripewise and its library (release) in $(TARGET)/release, MPI programs in build/'
+	@echo 'make build      stripewise and its library (release) in $(TARGET)/release, MPI programs and libraries in build/'
 	@echo 'make lint       formatting and clippy, warnings are errors'
 	@echo 'make bench      the micro benchmarks'
 	@echo 'make test-long  crash and fuzz campaigns, and the tests with long variants (an hour)'
@@ -22,6 +22,7 @@ setup:
 
 workloads: setup
 	@$(MAKE) --no-print-directory -s -C workloads
+	@$(MAKE) --no-print-directory -s -C mpi
 
 build: workloads
 	cargo build --release --workspace

@@ -1,5 +1,7 @@
 /* Where this process is: its rank, how many there are, how many on its node, and which node that is. */
 #include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
 
 #include "shim.h"
 
@@ -8,6 +10,27 @@ static atomic_int known;
 int job_is_known(void)
 {
     return atomic_load(&known);
+}
+
+/* A rank without this library never comes, and without a word nobody would know what the others wait for. */
+static void wait_for_all(MPI_Comm world, int rank)
+{
+    const struct timespec pause = {.tv_nsec = 100 * 1000};
+    const time_t patience_s = 10;
+    struct timespec start, now;
+    MPI_Request barrier;
+    int done = 0, said = rank != 0;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    PMPI(Ibarrier)(world, &barrier);
+    for (PMPI(Test)(&barrier, &done, MPI_STATUS_IGNORE); !done; PMPI(Test)(&barrier, &done, MPI_STATUS_IGNORE)) {
+        nanosleep(&pause, NULL);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (!said && now.tv_sec - start.tv_sec > patience_s) {
+            said = 1;
+            fprintf(stderr, "stripewise: rank 0 waits in MPI_Init for the other ranks; do all nodes load libstripewise_mpi.so (mpirun "
+                            "-x LD_PRELOAD)? STRIPEWISE_MPI=off does without it\n");
+        }
+    }
 }
 
 /* Nodes are numbered in the order of their first ranks. Returns the ranks on this one. */
@@ -36,9 +59,10 @@ void learn_job(const struct stripewise *stripewise, int collectively)
     MPI_Comm world = SHIM_COMM_WORLD;
     PMPI(Comm_size)(world, &ranks);
     PMPI(Comm_rank)(world, &rank);
-    if (collectively && ranks > 1)
+    if (collectively && ranks > 1) {
+        wait_for_all(world, rank);
         ranks_on_node = find_node(world, rank, &node);
-    else if (ranks == 1) {
+    } else if (ranks == 1) {
         ranks_on_node = 1;
         node = 0;
     }
