@@ -9,6 +9,7 @@
 /* An open file. */
 struct file {
     MPI_File handle;
+    char *written; /* its path, if it was opened for writing and is to stay */
     uint32_t mark; /* its number for marks */
     int processes; /* that have opened it together */
     struct file *next;
@@ -25,7 +26,7 @@ static struct file **place_of(MPI_File handle)
     return place;
 }
 
-/* A copy of what is known of a file; zeros where nothing is. */
+/* A copy of what is known of a file; zeros where nothing is. Its path is good until the file is closed. */
 static struct file look_up(MPI_File handle)
 {
     struct file copy = {0};
@@ -44,9 +45,13 @@ static void remember(const struct file *file)
     struct file *next = *place ? (*place)->next : NULL;
     if (!*place)
         *place = malloc(sizeof **place);
+    else
+        free((*place)->written); /* closed in a way that we did not see */
     if (*place) {
         **place = *file;
         (*place)->next = next;
+    } else {
+        free(file->written);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -57,6 +62,7 @@ static void forget(MPI_File handle)
     struct file **place = place_of(handle), *file = *place;
     if (file) {
         *place = file->next;
+        free(file->written);
         free(file);
     }
     pthread_mutex_unlock(&lock);
@@ -86,12 +92,27 @@ static int64_t bytes_of(const struct invocation *invocation)
     return (invocation->form == FORM_C_LARGE ? (int64_t)count[0] : (int64_t)(int)count[0]) * size;
 }
 
+static int mode_of(const struct invocation *invocation)
+{
+    word mode = invocation->arguments[2];
+    return invocation->form == FORM_FORTRAN ? *(const MPI_Fint *)mode : (int)mode;
+}
+
 static int failed(const struct invocation *invocation, word result)
 {
     if (invocation->form != FORM_FORTRAN)
         return (int)result != MPI_SUCCESS;
     const MPI_Fint *error = (const MPI_Fint *)invocation->arguments[invocation->call->arguments];
     return error && *error != MPI_SUCCESS;
+}
+
+/* Makes a call fail that has succeeded. */
+static word failing(const struct invocation *invocation, int code)
+{
+    MPI_Fint *error = (MPI_Fint *)invocation->arguments[invocation->call->arguments];
+    if (invocation->form == FORM_FORTRAN && error)
+        *error = code;
+    return (word)code;
 }
 
 /* The name of the file that was opened, to be freed; in Fortran its length is behind the other arguments, and blanks fill it. */
@@ -108,23 +129,31 @@ static char *name_of(const struct invocation *invocation)
     return strndup(name, len);
 }
 
-/* A name may say the kind of file system first: "ufs:/path". */
-static uint32_t mark_of(const struct stripewise *stripewise, const char *name)
+/* The absolute path of the file that was opened, to be freed; NULL: it has none. Its name may say the kind of file system
+ * first: "ufs:/path". */
+static char *path_of(const struct invocation *invocation)
 {
-    uint32_t mark = stripewise->mark_file(name);
-    const char *colon = strchr(name, ':');
-    return mark == 0 && colon && colon > name + 1 ? stripewise->mark_file(colon + 1) : mark;
+    char *name = name_of(invocation);
+    char *path = name ? realpath(name, NULL) : NULL;
+    char *colon = name ? strchr(name, ':') : NULL;
+    if (!path && colon)
+        path = realpath(colon + 1, NULL);
+    free(name);
+    return path;
 }
 
 static struct file opened(const struct stripewise *stripewise, const struct invocation *invocation)
 {
     word first = invocation->arguments[0];
     MPI_Comm comm = invocation->form == FORM_FORTRAN ? SHIM_COMM_F2C(*(const MPI_Fint *)first) : (MPI_Comm)first;
-    char *name = name_of(invocation);
+    char *path = path_of(invocation);
     struct file file = {.handle = file_of(invocation, 4)};
-    if (name)
-        file.mark = mark_of(stripewise, name);
-    free(name);
+    if (path)
+        file.mark = stripewise->mark_file(path);
+    if ((mode_of(invocation) & (MPI_MODE_RDONLY | MPI_MODE_DELETE_ON_CLOSE)) == 0)
+        file.written = path;
+    else
+        free(path);
     PMPI(Comm_size)(comm, &file.processes);
     remember(&file);
     return file;
@@ -138,7 +167,12 @@ word collective_call(const struct stripewise *stripewise, const struct invocatio
     if (call->kind != KIND_OPEN)
         file = look_up(file_of(invocation, 0));
     uint64_t start = stripewise->mark_begin();
+    int lost = call->kind == KIND_CLOSE && file.written && stripewise->file_sync(file.written) != 0;
+    if (lost)
+        PMPI(File_call_errhandler)(file.handle, MPI_ERR_IO);
     word result = pass_on(invocation);
+    if (lost)
+        result = failing(invocation, MPI_ERR_IO);
     int has_failed = failed(invocation, result);
     if (call->kind == KIND_OPEN && !has_failed)
         file = opened(stripewise, invocation);

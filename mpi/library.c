@@ -70,11 +70,13 @@ static int is_same_library(const char *a, const char *b)
 static const struct stripewise *find_preload(void)
 {
     preload.note_mpi = (void (*)(int, int, int, int))dlsym(RTLD_DEFAULT, "stripewise_note_mpi");
+    preload.file_sync = (int (*)(const char *))dlsym(RTLD_DEFAULT, "stripewise_file_sync");
     preload.mark_file = (uint32_t (*)(const char *))dlsym(RTLD_DEFAULT, "stripewise_mark_file");
     preload.mark_begin = (uint64_t (*)(void))dlsym(RTLD_DEFAULT, "stripewise_mark_begin");
     preload.mark_end =
         (void (*)(uint32_t, const char *, int, int64_t, uint64_t))dlsym(RTLD_DEFAULT, "stripewise_mark_end");
-    return preload.note_mpi && preload.mark_file && preload.mark_begin && preload.mark_end ? &preload : NULL;
+    int all = preload.note_mpi && preload.file_sync && preload.mark_file && preload.mark_begin && preload.mark_end;
+    return all ? &preload : NULL;
 }
 
 static void look(void)

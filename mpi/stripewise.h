@@ -9,6 +9,9 @@ struct stripewise {
     /* Once, when MPI is initialised: this process is `rank` of `ranks`; `ranks_on_node` of them are on its node, which is number
      * `node` of the job (0 and -1: not known). */
     void (*note_mpi)(int ranks, int rank, int ranks_on_node, int node);
+    /* A file is about to be closed that this process may have written: it becomes durable as far as the preload library answers for
+     * that. Returns 0 or an errno. */
+    int (*file_sync)(const char *path);
     /* The number of an open file for marks; 0: it is not recorded. */
     uint32_t (*mark_file)(const char *path);
     /* This thread begins a collective call; returns the time. */

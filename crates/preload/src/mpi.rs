@@ -8,9 +8,11 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
+use stripewise_datapath::FileKey;
 use stripewise_recorder::{Event, FileId, Flags, MpiCall, Op, Recorder, Ticks};
 
 use crate::closing::Closing;
+use crate::kernel;
 use crate::paths::Absolute;
 use crate::{errno, process, state};
 
@@ -116,6 +118,23 @@ unsafe extern "C" fn stripewise_mark_end(
             result: bytes,
         });
     });
+}
+
+/// `MPI_File_close` is about to close a file that this process may have written: makes it durable, data and map, if it has several
+/// copies. MPI promises that of every file, and no MPI library does it; files with one copy are left to the kernel as
+/// plain ones are. Returns 0 or an errno.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn stripewise_file_sync(path: *const c_char) -> c_int {
+    let sync = || {
+        let Some(runtime) = state::runtime_if_used() else { return Ok(()) };
+        // One that was deleted meanwhile need not survive anything.
+        let Ok(stat) = kernel::stat_at(libc::AT_FDCWD, path, true) else { return Ok(()) };
+        match runtime.find(FileKey::of(&stat)).filter(|file| file.manifest().copies.is_some()) {
+            Some(file) => file.sync(false),
+            None => Ok(()),
+        }
+    };
+    errno::serve_code(sync)
 }
 
 /// Leaves errno as it was; a panic becomes the value for nothing.
