@@ -1,6 +1,6 @@
 //! A layout that was considered, and how it is judged.
 
-use stripewise_cluster::Spread;
+use stripewise_cluster::{CopySpec, Overlay, Spread};
 use stripewise_layout::Layout;
 use stripewise_model::Cost;
 
@@ -20,12 +20,26 @@ pub struct Candidate {
     pub spread: Spread,
     /// Per file of the set, where it is known: which layout it has, whatever the spread says.
     pub by_file: Option<Vec<u32>>,
+    /// Further copies, if it has any: `layouts` are then the original's.
+    pub overlay: Option<Overlay>,
+    /// What else there is to know about it, in sentences without a full stop.
+    pub remarks: Vec<String>,
 }
 
 impl Candidate {
     /// A candidate with one layout for all files.
     pub fn single(scheme: &'static str, name: impl Into<String>, layout: Layout) -> Self {
-        Self { name: name.into(), scheme, layouts: vec![layout], spread: Spread::default(), by_file: None }
+        Self::spread(scheme, name, vec![layout], Spread::default())
+    }
+
+    /// A candidate with several layouts, over which the files are spread.
+    pub fn spread(scheme: &'static str, name: impl Into<String>, layouts: Vec<Layout>, spread: Spread) -> Self {
+        Self { name: name.into(), scheme, layouts, spread, by_file: None, overlay: None, remarks: Vec::new() }
+    }
+
+    /// The further copies.
+    pub fn copies(&self) -> &[CopySpec] {
+        self.overlay.as_ref().map_or(&[], |overlay| &overlay.copies)
     }
 
     /// Per file of the set: which of the layouts it has.
@@ -35,7 +49,8 @@ impl Candidate {
 
     /// Number of targets used.
     pub fn targets(&self) -> usize {
-        let mut targets: Vec<u32> = self.layouts.iter().flat_map(Layout::targets).collect();
+        let layouts = self.copies().iter().flat_map(|copy| &copy.layouts).chain(&self.layouts);
+        let mut targets: Vec<u32> = layouts.flat_map(Layout::targets).collect();
         targets.sort_unstable();
         targets.dedup();
         targets.len()
@@ -71,6 +86,17 @@ pub struct Judged {
     pub busiest_s: f64,
     /// Servers that a request touches, mean over all requests.
     pub servers_per_request: f64,
+    /// What is copied in the background for it.
+    pub background: Background,
+}
+
+/// Copying between the copies of files that does not serve requests: lazy synchronisation, write-back, fetches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Background {
+    /// Bytes that are read from one copy and written to another.
+    pub bytes: u64,
+    /// How long that keeps the busiest server busy, or how long the limit of background copying makes it take, seconds.
+    pub seconds: f64,
 }
 
 impl Judged {

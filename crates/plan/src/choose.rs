@@ -107,8 +107,11 @@ fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
         Scheme::Planner(name) => Some(name.as_str()),
         Scheme::Auto | Scheme::Named(_) => None,
     };
-    let asked: Vec<&dyn Planner> =
-        planners::ALL.into_iter().filter(|planner| only.is_none_or(|name| name == planner.name())).collect();
+    let wanted = |planner: &&dyn Planner| match only {
+        Some(name) => name == planner.name(),
+        None => planner.unasked() || problem.options.with.iter().any(|name| name == planner.name()),
+    };
+    let asked: Vec<&dyn Planner> = planners::ALL.into_iter().filter(wanted).collect();
     if asked.is_empty() {
         let names: Vec<&str> = planners::ALL.iter().map(|planner| planner.name()).collect();
         let name = only.unwrap_or_default();
@@ -146,7 +149,7 @@ fn present(problem: &Problem<'_>) -> Result<Candidate, PlanError> {
             let of = |file: &File| layout_of.get(&file.name).copied().unwrap_or(0);
             let by_file = Some(problem.set.files.iter().map(of).collect());
             let (name, layouts) = (name.clone(), layouts.clone());
-            Ok(Candidate { name, scheme: "present", layouts, spread: Spread::default(), by_file })
+            Ok(Candidate { by_file, ..Candidate::spread("present", name, layouts, Spread::default()) })
         }
         Present::Plain => {
             let target = Tiers::of(problem).by_speed[0].1[0];
@@ -171,7 +174,7 @@ fn named(candidates: &[Judged], name: &str) -> Result<usize, PlanError> {
 
 /// The least objective; among those that are as good ([`EQUAL_ELAPSED`], [`EQUAL_COST`]) the least other one, then the
 /// fewest servers, then the first name. Candidates whose elapsed time is known only roughly were far from the best.
-fn best_of(problem: &Problem<'_>, candidates: &[Judged], picks: &[usize]) -> usize {
+pub(crate) fn best_of(problem: &Problem<'_>, candidates: &[Judged], picks: &[usize]) -> usize {
     let exact = |index: &usize| {
         candidates[*index].method == Method::Full || problem.options.objective == Objective::Cost
     };
@@ -193,7 +196,7 @@ fn best_of(problem: &Problem<'_>, candidates: &[Judged], picks: &[usize]) -> usi
     as_good.min_by(order).unwrap_or(0)
 }
 
-fn objective(problem: &Problem<'_>, judged: &Judged) -> f64 {
+pub(crate) fn objective(problem: &Problem<'_>, judged: &Judged) -> f64 {
     match problem.options.objective {
         Objective::Elapsed => judged.elapsed_s,
         Objective::Cost => judged.predicted_s(),
@@ -242,7 +245,7 @@ fn reason_against(problem: &Problem<'_>, best: &Judged, gain: f64) -> String {
     )
 }
 
-fn objective_name(problem: &Problem<'_>) -> &'static str {
+pub(crate) fn objective_name(problem: &Problem<'_>) -> &'static str {
     match problem.options.objective {
         Objective::Elapsed => "time",
         Objective::Cost => "overall cost",

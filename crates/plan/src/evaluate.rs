@@ -4,11 +4,13 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use rayon::prelude::*;
+use stripewise_cluster::Spread;
+use stripewise_layout::Layout;
 
 use crate::candidate::{Candidate, Judged, Method};
 use crate::elapsed::{estimate, replay};
-use crate::mapping::Mapped;
 use crate::problem::Problem;
+use crate::serving::Serving;
 use crate::windows::{RUN, windows};
 use crate::workload::{Group, Request};
 
@@ -81,8 +83,12 @@ pub fn judge(problem: &Problem<'_>, entries: Vec<Entry>) -> Vec<Judged> {
 fn first_with_layouts(entries: &[Entry]) -> Vec<usize> {
     let mut known = HashMap::new();
     let key = |candidate: &Candidate| {
-        let regions: Vec<_> = candidate.layouts.iter().map(|layout| layout.regions().to_vec()).collect();
-        (regions, candidate.spread.field, candidate.spread.stride, candidate.by_file.clone())
+        let regions = |layouts: &[Layout]| -> Vec<_> { layouts.iter().map(|l| l.regions().to_vec()).collect() };
+        let spread = |spread: &Spread| (spread.field, spread.stride);
+        let copies = candidate.copies().iter();
+        let copies: Vec<_> =
+            copies.map(|copy| (regions(&copy.layouts), spread(&copy.spread), copy.groups)).collect();
+        (regions(&candidate.layouts), spread(&candidate.spread), candidate.by_file.clone(), copies)
     };
     let first = |(index, entry): (usize, &Entry)| *known.entry(key(&entry.candidate)).or_insert(index);
     entries.iter().enumerate().map(first).collect()
@@ -118,19 +124,21 @@ fn judge_one(problem: &Problem<'_>, entry: &Entry, wanted: bool, candidates: usi
         busiest: 0,
         busiest_s: 0.0,
         servers_per_request: 0.0,
+        background: Default::default(),
     };
     if !wanted {
         return judged;
     }
     let mut busy_s = vec![0.0; problem.servers.count()];
     let mut touched = 0.0;
-    let files = candidate.layout_of(problem.set);
+    let serving = Serving::new(problem, candidate);
     for group in &problem.set.groups {
         let sample = problem.cost_sample(group, candidates);
-        let mapped = Mapped::new(&sample, &candidate.layouts, &files);
-        judged.cost += mapped.cost(group, problem.servers);
-        touched += mapped.add_busy(group, problem.servers, &mut busy_s);
+        let served = serving.serve(group, &sample);
+        judged.cost += served.cost(group, problem.servers);
+        touched += served.mapped.add_busy(group, problem.servers, &mut busy_s);
     }
+    judged.background = serving.background();
     judged.elapsed_s = elapsed(problem, candidate, SHORT);
     let busiest = (0..busy_s.len()).max_by(|&a, &b| busy_s[a].total_cmp(&busy_s[b]).then(b.cmp(&a)));
     judged.busiest = busiest.unwrap_or(0) as u32;
@@ -141,10 +149,10 @@ fn judge_one(problem: &Problem<'_>, entry: &Entry, wanted: bool, candidates: usi
 
 /// Expected wall-clock seconds of a candidate.
 pub fn elapsed(problem: &Problem<'_>, candidate: &Candidate, effort: Effort) -> f64 {
-    let files = candidate.layout_of(problem.set);
+    let serving = Serving::new(problem, candidate);
     let of_group = |group: &Group| {
         let requests = effort.sample(group);
-        let flow = Mapped::new(&requests, &candidate.layouts, &files).flow(group, &requests, problem.servers);
+        let flow = serving.serve(group, &requests).mapped.flow(group, &requests, problem.servers);
         // Too few requests of too many processes tell nothing about their order.
         let per_process = SHORT.per_process as u64 * u64::from(group.procs);
         let servers_s = if (requests.len() as u64) < group.count.min(per_process) {
@@ -154,7 +162,7 @@ pub fn elapsed(problem: &Problem<'_>, candidate: &Candidate, effort: Effort) -> 
         };
         servers_s.max(problem.client_link_s(group))
     };
-    problem.set.groups.iter().map(of_group).sum()
+    problem.set.groups.iter().map(of_group).sum::<f64>() + serving.wait_at_close_s()
 }
 
 /// The effort of the judgement that is not full.

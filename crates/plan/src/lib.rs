@@ -26,6 +26,7 @@ pub mod planners;
 mod present;
 mod problem;
 mod servers;
+mod serving;
 mod space;
 mod spread;
 mod windows;
@@ -34,12 +35,12 @@ pub mod workload;
 #[cfg(test)]
 mod tests;
 
-pub use candidate::{Candidate, Judged, Method};
+pub use candidate::{Background, Candidate, Judged, Method};
 pub use choose::{Decision, decide};
 pub use collect::Collector;
 pub use error::PlanError;
 pub use native::{Native, native};
-pub use options::{MIN_GAIN, Objective, Options, STEP, Scheme};
+pub use options::{CopyOptions, MIN_GAIN, Objective, Options, STEP, Scheme};
 pub use plan::{plan, to_plan};
 pub use present::{GRAMMAR as PRESENT_GRAMMAR, Present};
 pub use problem::Problem;

@@ -1,5 +1,7 @@
 //! What a user can choose about planning.
 
+use stripewise_cluster::{CacheMode, Durability};
+
 use crate::present::Present;
 
 /// What is compared.
@@ -41,6 +43,40 @@ pub struct Options {
     pub present: Present,
     /// The layouts that files of a set have now, by pattern.
     pub present_of: std::collections::HashMap<String, Present>,
+    /// Planners that take part in [`Scheme::Auto`] although they do not unasked: `replicas`, `cache`.
+    pub with: Vec<String>,
+    /// How files with several copies are made and kept.
+    pub copies: CopyOptions,
+}
+
+/// What a user can choose about files with several copies.
+#[derive(Clone, Debug)]
+pub struct CopyOptions {
+    /// Replicas of a file at most, the original included; at least 1.
+    pub most: usize,
+    /// Bytes that cached data may fill on each server; `None`: the capacity of the tier.
+    pub cache_capacity: Option<u64>,
+    /// What the cache admits.
+    pub cache_mode: CacheMode,
+    /// Close does not wait until the replicas are in sync.
+    pub lazy_close: bool,
+    /// When the extent map is made durable.
+    pub durability: Durability,
+    /// Bytes per second that background copying may move; `None`: as many as it can.
+    pub background: Option<u64>,
+}
+
+impl Default for CopyOptions {
+    fn default() -> Self {
+        Self {
+            most: 2,
+            cache_capacity: None,
+            cache_mode: CacheMode::default(),
+            lazy_close: false,
+            durability: Durability::default(),
+            background: None,
+        }
+    }
 }
 
 /// 4 KiB: Algorithm 1's step.
@@ -58,6 +94,8 @@ impl Default for Options {
             stripes: (12..=26).map(|log| 1 << log).collect(),
             present: Present::default(),
             present_of: std::collections::HashMap::new(),
+            with: Vec::new(),
+            copies: CopyOptions::default(),
         }
     }
 }

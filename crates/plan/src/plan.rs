@@ -77,6 +77,6 @@ fn rule(decision: &Decision) -> Rule {
         elapsed_s: chosen.elapsed_s,
         layouts,
         spread,
-        overlay: None,
+        overlay: if decision.keep { None } else { chosen.candidate.overlay.clone() },
     }
 }

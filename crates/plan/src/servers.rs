@@ -41,6 +41,11 @@ impl Servers {
         self.classes.len()
     }
 
+    /// α and β by target.
+    pub fn classes(&self) -> &[ClassParams] {
+        &self.classes
+    }
+
     /// e and t.
     pub fn network(&self) -> &Network {
         &self.network

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use stripewise_layout::Layout;
 use stripewise_model::{Access, Cost, Server, Share, Startup, general, sharing};
 
-pub use key::Hash;
+pub use key::{Hash, Mixer};
 use key::{Key, cycle_len};
 
 use crate::elapsed::{Flow, Sub};
@@ -47,6 +47,11 @@ struct Shape {
 impl Mapped {
     /// Maps `sample`; the file with index f has `layouts[layout_of[f]]`.
     pub fn new(sample: &[Request], layouts: &[Layout], layout_of: &[u32]) -> Self {
+        Self::by_request(sample, layouts, |_, request| layout_of[request.file as usize])
+    }
+
+    /// Maps `sample`, whose request with index i is served by `layouts[which(i, request)]`.
+    pub fn by_request(sample: &[Request], layouts: &[Layout], which: impl Fn(usize, &Request) -> u32) -> Self {
         let cycles: Vec<Vec<u64>> =
             layouts.iter().map(|layout| layout.regions().iter().map(cycle_len).collect()).collect();
         let targets = layouts.iter().map(Layout::target_count).max().unwrap_or(0);
@@ -54,8 +59,8 @@ impl Mapped {
         let mut known = HashMap::<Key, u32, Hash>::default();
         let mut mapped =
             Self { shapes: Vec::new(), pieces: Vec::new(), order: Vec::with_capacity(sample.len()) };
-        for request in sample {
-            let which = layout_of[request.file as usize];
+        for (index, request) in sample.iter().enumerate() {
+            let which = which(index, request);
             let layout = &layouts[which as usize];
             let (key, region) = Key::of(request, which, layout, &cycles[which as usize]);
             let shape = *known.entry(key).or_insert_with_key(|key| {
@@ -88,6 +93,18 @@ impl Mapped {
     /// Server i is shared by `q_i = ⌈p · requests that touch i / requests⌉` of the processes, counted among the
     /// requests that begin in the same region (PSA's heterogeneous and homogeneous requests each have p).
     pub fn cost(&self, group: &Group, servers: &Servers) -> Cost {
+        let of_shape = self.shapes.iter().zip(self.cost_by_shape(group, servers));
+        let sum: Cost = of_shape.map(|(shape, cost)| cost * shape.count as f64).sum();
+        sum * (group.count as f64 / self.order.len().max(1) as f64)
+    }
+
+    /// The same of every sampled request, in order.
+    pub fn costs(&self, group: &Group, servers: &Servers) -> Vec<Cost> {
+        let of_shape = self.cost_by_shape(group, servers);
+        self.order.iter().map(|&shape| of_shape[shape as usize]).collect()
+    }
+
+    fn cost_by_shape(&self, group: &Group, servers: &Servers) -> Vec<Cost> {
         let regions = self.shapes.iter().map(|shape| shape.region as usize + 1).max().unwrap_or(0);
         let mut requests = vec![0u64; regions];
         let mut touching = vec![vec![0u64; servers.count()]; regions];
@@ -104,7 +121,7 @@ impl Mapped {
                 q.zip(0..).map(|(q, target)| BY_ACCESS.map(|access| server(target, q, access))).collect()
             })
             .collect();
-        let sum: Cost = (self.shapes.iter().enumerate())
+        (self.shapes.iter().enumerate())
             .map(|(index, shape)| {
                 let servers_here = &shared[shape.region as usize];
                 let share = |piece: &Piece| Share {
@@ -115,10 +132,8 @@ impl Mapped {
                 let shares = self.pieces_of(index).iter().map(share);
                 let (network, per_node) = (servers.network(), group.procs_per_node);
                 general::cost(Startup::EverySharer, network, per_node, shape.size as f64, shares)
-                    * shape.count as f64
             })
-            .sum();
-        sum * (group.count as f64 / self.order.len().max(1) as f64)
+            .collect()
     }
 
     /// Adds to `busy_s[target]` how long the group's requests keep each target busy, seconds, and returns how many

@@ -37,8 +37,11 @@ impl Native {
     }
 }
 
-/// The commands of every system for a set's candidate.
+/// The commands of every system for a set's candidate; none for one with several copies, which no system has.
 pub fn native(candidate: &Candidate, set: &FileSet, cluster: &Cluster) -> Vec<Native> {
+    if candidate.overlay.is_some() {
+        return Vec::new();
+    }
     let subject = Subject {
         layouts: candidate.layouts.iter().map(|layout| regions_used(layout, set.largest())).collect(),
         cluster,

@@ -10,8 +10,7 @@ const K: u64 = 1 << 10;
 fn commands(layouts: Vec<Layout>) -> Vec<String> {
     let cluster = cluster((2, 3e-4, 1e-8), (2, 5e-5, 2e-9), ("1T", "1T"), (0.0, 0.0));
     let set = &ior(Pattern::Random, Op::Read, 4, 64 * K, 1024).file_sets[0];
-    let candidate =
-        Candidate { name: "x".into(), scheme: "overall", layouts, spread: Spread::default(), by_file: None };
+    let candidate = Candidate::spread("overall", "x", layouts, Spread::default());
     let all = native(&candidate, set, &cluster);
     let text = |native: &Native| {
         if native.commands.is_empty() { native.note.clone().unwrap() } else { native.commands.join(" && ") }

@@ -1,8 +1,10 @@
 //! The planners, by name.
 
+mod cache;
 mod def;
 mod overall;
 mod psa;
+mod replicas;
 mod tiers;
 
 use crate::candidate::Candidate;
@@ -21,6 +23,11 @@ pub trait Planner: Sync {
     /// # Errors
     /// It cannot plan for this cluster, and why.
     fn propose(&self, problem: &Problem<'_>) -> Result<Proposal, PlanError>;
+
+    /// Whether `auto` asks it without being told to ([`crate::Options::with`]).
+    fn unasked(&self) -> bool {
+        true
+    }
 }
 
 /// What a planner proposes.
@@ -32,8 +39,9 @@ pub struct Proposal {
     pub pick: Option<usize>,
 }
 
-/// All planners, in the order in which they are asked; `auto` asks all of them.
-pub const ALL: [&dyn Planner; 4] = [&overall::Overall, &psa::Psa, &psa::Pa, &def::Def];
+/// All planners, in the order in which they are asked.
+pub const ALL: [&dyn Planner; 6] =
+    [&overall::Overall, &psa::Psa, &psa::Pa, &def::Def, &replicas::Replicas, &cache::Cache];
 
 /// The planner with this name.
 pub fn by_name(name: &str) -> Option<&'static dyn Planner> {

@@ -146,7 +146,7 @@ impl Made<'_> {
         }
         let name =
             if others.is_empty() { name.to_owned() } else { format!("{name}, then {}", self.tiers(&others)) };
-        self.candidates.push(Candidate { name, scheme: "overall", layouts, spread, by_file: None });
+        self.candidates.push(Candidate::spread("overall", name, layouts, spread));
     }
 
     /// The names of the tiers that `targets` are in.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use stripewise_cluster::Cluster;
-use stripewise_plan::{Objective, Options, Present, Scheme, planners};
+use stripewise_cluster::{CacheMode, Cluster, Durability};
+use stripewise_plan::{CopyOptions, Objective, Options, Present, Scheme, planners};
 
 use crate::flags::positive_size;
 
@@ -23,7 +23,8 @@ pub struct Args {
     /// The profile that `calibrate` wrote; `none` for none [default: profile.toml beside the cluster file, if there is one].
     #[arg(long, env = "STRIPEWISE_PROFILE")]
     pub profile: Option<PathBuf>,
-    /// auto (the best of all), overall (1-DH, 1-DV, 2-D, every stripe size), psa, pa, def, or the name of one candidate.
+    /// auto (the best of all but replicas and cache), overall (1-DH, 1-DV, 2-D, every stripe size), psa, pa, def, replicas (several copies
+    /// with different layouts), cache (parts of the files on the fastest servers), or the name of one candidate.
     #[arg(long, env = "STRIPEWISE_SCHEME", default_value = "auto")]
     pub scheme: String,
     /// What is compared: the expected elapsed time, or the papers' overall cost.
@@ -42,6 +43,27 @@ pub struct Args {
     /// 1-DH:64K, 1-DH:64K@hdd, or cycle:"hdd/0-3:64K ssd/0-3:8K".
     #[arg(long, env = "STRIPEWISE_PRESENT", default_value = "plain", value_name = "LAYOUT")]
     pub present: String,
+    /// Let auto consider these, too: replicas, cache. They copy in the background, and keep a map of what is valid where.
+    #[arg(long, env = "STRIPEWISE_WITH", value_delimiter = ',', value_parser = ["replicas", "cache"], value_name = "SCHEMES")]
+    pub with: Vec<String>,
+    /// replicas: copies of every file at most, the original included.
+    #[arg(long, env = "STRIPEWISE_COPIES", default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=8), value_name = "K")]
+    pub copies: u8,
+    /// cache: how much cached data may fill on each of the fastest servers [default: their capacity_per_server].
+    #[arg(long, env = "STRIPEWISE_CACHE_CAPACITY", value_parser = positive_size, value_name = "SIZE")]
+    pub cache_capacity: Option<u64>,
+    /// cache: what is admitted: sla (what gains, where it gains most), sca (what gains in 1-DH), nsca (everything), off (nothing).
+    #[arg(long, env = "STRIPEWISE_CACHE_MODE", value_parser = ["sla", "sca", "nsca", "off"], default_value = "sla", value_name = "MODE")]
+    pub cache_mode: String,
+    /// replicas, cache: close does not wait until the copies are in sync; the next process or `stripewise drain` does the rest.
+    #[arg(long, env = "STRIPEWISE_LAZY_CLOSE")]
+    pub lazy_close: bool,
+    /// replicas, cache: when the map of what is valid where is made durable: at fsync and close, or with every write.
+    #[arg(long, env = "STRIPEWISE_DURABILITY", value_parser = ["sync", "each-write"], default_value = "sync")]
+    pub durability: String,
+    /// replicas, cache: bytes per second that background copying may move [default: no limit].
+    #[arg(long, env = "STRIPEWISE_BACKGROUND", value_parser = positive_size, value_name = "SIZE")]
+    pub background: Option<u64>,
     /// Plan only for files that match this pattern (`*`, `**`, `<n>`); may be repeated.
     #[arg(long, env = "STRIPEWISE_ONLY", value_delimiter = ':', value_name = "PATTERN")]
     pub only: Vec<String>,
@@ -70,6 +92,9 @@ Examples:
   stripewise plan app.trace -c cluster.toml
   stripewise plan app.trace -c cluster.toml --scheme psa --candidates --json
   stripewise plan app.trace -c cluster.toml --scheme \"2-D g=2\" -o two-d.toml
+  stripewise plan app.trace -c cluster.toml --scheme replicas --copies 3 --lazy-close
+  stripewise plan app.trace -c cluster.toml --scheme cache --cache-capacity 1G --cache-mode sla
+  stripewise plan app.trace -c cluster.toml --with replicas,cache          auto, with these
   stripewise plan app.trace -c cluster.toml --only '/scratch/run7/**' --present 1-DH:64K";
 
 impl Args {
@@ -92,6 +117,15 @@ impl Args {
             stripes: self.stripes.clone().unwrap_or(defaults.stripes),
             present: Present::parse(&self.present, cluster)?,
             present_of: defaults.present_of,
+            with: self.with.clone(),
+            copies: CopyOptions {
+                most: self.copies.into(),
+                cache_capacity: self.cache_capacity,
+                cache_mode: CacheMode::by_name(&self.cache_mode).unwrap_or_default(),
+                lazy_close: self.lazy_close,
+                durability: Durability::by_name(&self.durability).unwrap_or_default(),
+                background: self.background,
+            },
         })
     }
 }

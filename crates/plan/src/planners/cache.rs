@@ -1,0 +1,207 @@
+//! The selective, layout-aware cache (SLA): the files stay on the slow servers, and what gains most from the fast ones is kept
+//! there, in the layout in which it gains most.
+
+use stripewise_cluster::{CacheMode, CopySpec, Overlay, OverlayKind, Spread, size};
+use stripewise_layout::{Layout, LayoutError, constructors};
+
+use super::{Planner, Proposal, Tiers};
+use crate::candidate::Candidate;
+use crate::error::PlanError;
+use crate::planners;
+use crate::present::Present;
+use crate::problem::Problem;
+use crate::serving::{Admission, CacheCosts};
+use crate::space;
+use crate::spread::choose_spread;
+
+/// The fixed stripe of parallel file systems, which SLA has for the original and for its 1-DH copy, bytes.
+const STRIPE: u64 = 64 << 10;
+/// Stripes are whole pages.
+const ALIGN: u64 = 4 << 10;
+
+/// Originals on the slowest class of servers (as they are now, in stripes of 64 KiB, in the layout of least overall cost),
+/// each with copies in 1-DH, 1-DV and 2-D on the fastest, 2-D with the group count that costs least by SLA's model.
+pub struct Cache;
+
+impl Planner for Cache {
+    fn name(&self) -> &'static str {
+        "cache"
+    }
+
+    fn unasked(&self) -> bool {
+        false
+    }
+
+    fn propose(&self, problem: &Problem<'_>) -> Result<Proposal, PlanError> {
+        let tiers = Tiers::of(problem);
+        let [(_, slow), .., (_, fast)] = &tiers.by_speed[..] else {
+            let problem = "cache needs a faster class of servers than the one that the files are on, and the cluster has \
+                           one class only; describe one, or use --scheme overall";
+            return Err(PlanError::new(problem));
+        };
+        let capacity = capacity(problem, fast)?;
+        let originals = originals(problem, slow)?;
+        let candidates = originals.into_iter().map(|original| cached(problem, original, fast, capacity));
+        Ok(Proposal { candidates: candidates.collect::<Result<_, _>>()?, pick: None })
+    }
+}
+
+/// Bytes that cached data may fill on each of the fast servers.
+fn capacity(problem: &Problem<'_>, fast: &[u32]) -> Result<u64, PlanError> {
+    let targets = problem.cluster.targets();
+    let smallest = fast.iter().map(|&target| &targets[target as usize]).min_by_key(|target| target.capacity);
+    let allowed = smallest.map_or(0, |target| target.capacity);
+    match (problem.options.copies.cache_capacity, smallest) {
+        (Some(wanted), Some(target)) if wanted > allowed => Err(PlanError::new(format!(
+            "cache: {} may be filled to {} only, and {} were asked for; lower the cache's capacity, or raise \
+             capacity_per_server in the cluster file",
+            target.name,
+            size::format(allowed),
+            size::format(wanted),
+        ))),
+        (wanted, _) => Ok(wanted.unwrap_or(allowed)),
+    }
+}
+
+/// Where the files may be while parts of them are cached: layouts on slow servers alone, on which they fit.
+fn originals(problem: &Problem<'_>, slow: &[u32]) -> Result<Vec<Candidate>, PlanError> {
+    let on_slow = |candidate: &Candidate| {
+        candidate.layouts.iter().all(|l| l.targets().all(|target| slow.contains(&target)))
+    };
+    let mut originals = Vec::new();
+    let options = problem.options;
+    if let Some(Present::Known { name, layouts, .. }) =
+        Some(options.present_of.get(&problem.set.pattern).unwrap_or(&options.present))
+        && let [layout] = &layouts[..]
+    {
+        originals.push(Candidate::single("cache", name, layout.clone()));
+    }
+    let striped = constructors::striped(slow, STRIPE).map_err(failed)?;
+    let striped = Candidate::single("cache", format!("stripe {}", size::format(STRIPE)), striped);
+    let everywhere = vec![0; problem.set.files.len()];
+    if space::fit(problem, striped.layouts.clone(), &everywhere, |_, _| None).is_some() {
+        originals.push(striped);
+    }
+    let overall = planners::by_name("overall").expect("it is one of the planners").propose(problem);
+    let overall = overall.map(|proposal| proposal.candidates).unwrap_or_default();
+    let overall: Vec<Candidate> = overall.into_iter().filter(on_slow).collect();
+    let cost_s = |candidate: &&Candidate| problem.cost(candidate, overall.len()).total_s();
+    originals.extend(overall.iter().min_by(|a, b| cost_s(a).total_cmp(&cost_s(b))).cloned());
+    originals.retain(on_slow);
+    let mut distinct: Vec<Candidate> = Vec::new();
+    for original in originals {
+        if distinct.iter().all(|known| known.layouts != original.layouts) {
+            distinct.push(original);
+        }
+    }
+    if distinct.is_empty() {
+        return Err(PlanError::new(
+            "cache: the files do not fit on the slow servers; raise capacity_per_server",
+        ));
+    }
+    Ok(distinct)
+}
+
+/// The original with its cache copies, and what they do.
+fn cached(
+    problem: &Problem<'_>,
+    original: Candidate,
+    fast: &[u32],
+    capacity: u64,
+) -> Result<Candidate, PlanError> {
+    let n = fast.len();
+    let mut copies = vec![copy(problem, fast, 1)?];
+    if n > 1 {
+        copies.push(copy(problem, fast, n)?);
+    }
+    let mut best: Option<(Candidate, CacheCosts)> = None;
+    // Without a group count in between, 1-DH and 1-DV are all there is.
+    for groups in (2..n).map(Some).chain([None].into_iter().filter(|_| n <= 2)) {
+        let of_two_d = groups.map(|groups| copy(problem, fast, groups)).transpose()?;
+        let copies = copies.iter().cloned().chain(of_two_d).collect();
+        let candidate = with_copies(problem, &original, copies, capacity);
+        let costs = Admission::new(problem, &candidate, problem.options.copies.cache_mode, capacity).costs();
+        if best.as_ref().is_none_or(|(_, least)| costs.cached_s < least.cached_s * (1.0 - 1e-12)) {
+            best = Some((candidate, costs));
+        }
+    }
+    let (mut candidate, costs) = best.expect("one at least was tried");
+    candidate.remarks = remarks(problem, &candidate, &costs);
+    Ok(candidate)
+}
+
+fn with_copies(
+    problem: &Problem<'_>,
+    original: &Candidate,
+    copies: Vec<CopySpec>,
+    capacity_per_server: u64,
+) -> Candidate {
+    let options = &problem.options.copies;
+    let group = problem.main_group();
+    let mode = options.cache_mode;
+    let title = if mode == CacheMode::Sla { "cache".to_owned() } else { format!("cache ({})", mode.name()) };
+    Candidate {
+        name: format!("{title} over {}", original.name),
+        scheme: "cache",
+        overlay: Some(Overlay {
+            kind: OverlayKind::Cache { mode, capacity_per_server },
+            copies,
+            lazy_close: options.lazy_close,
+            durability: options.durability,
+            background: options.background,
+            procs: group.procs.max(1),
+            procs_per_node: group.procs_per_node.clamp(1, group.procs.max(1)),
+        }),
+        ..original.clone()
+    }
+}
+
+/// A copy on `fast` in so many groups: 1-DH in fixed stripes, as SLA has it; else every request, or every file of a process of
+/// its own, in one group.
+fn copy(problem: &Problem<'_>, fast: &[u32], groups: usize) -> Result<CopySpec, PlanError> {
+    let name = match groups {
+        1 => "1-DH".to_owned(),
+        groups if groups == fast.len() => "1-DV".to_owned(),
+        groups => format!("2-D g={groups}"),
+    };
+    let layouts: Vec<Layout> = if groups == 1 {
+        vec![constructors::striped(fast, STRIPE).map_err(failed)?]
+    } else if problem.set.private {
+        let on_group = |group| constructors::striped(constructors::group_members(fast, groups, group), STRIPE);
+        (0..groups).map(on_group).collect::<Result<_, _>>().map_err(failed)?
+    } else {
+        vec![constructors::two_d(fast, groups, problem.size, ALIGN).map_err(failed)?]
+    };
+    let spread = if layouts.len() > 1 { choose_spread(problem.set, layouts.len()) } else { Spread::default() };
+    Ok(CopySpec { name, layouts, spread, groups: groups as u32 })
+}
+
+fn failed(error: LayoutError) -> PlanError {
+    PlanError::new(format!("cache: {error}"))
+}
+
+fn remarks(problem: &Problem<'_>, candidate: &Candidate, costs: &CacheCosts) -> Vec<String> {
+    let percent = |part: f64, whole: f64| 100.0 * part / whole.max(f64::MIN_POSITIVE);
+    let copies: Vec<&str> = candidate.copies().iter().map(|copy| copy.name.as_str()).collect();
+    let mode = problem.options.copies.cache_mode;
+    let what = match mode {
+        CacheMode::Nsca => "requests are cached whatever they gain",
+        CacheMode::Off => "requests are cached",
+        CacheMode::Sla | CacheMode::Sca => "requests are performance-critical",
+    };
+    vec![
+        format!(
+            "{:.1} % of the {what}, on {:.0} bytes of which {:.1} % fit into the cache",
+            percent(costs.critical, costs.requests),
+            costs.critical_bytes,
+            100.0 * costs.fits,
+        ),
+        format!(
+            "by SLA's model, without the network, the requests cost {:.3} s with the copies {} and {:.3} s without, \
+             once the cache is filled: reads find in it what an earlier run like this one read",
+            costs.cached_s,
+            copies.join(", "),
+            costs.original_s,
+        ),
+    ]
+}

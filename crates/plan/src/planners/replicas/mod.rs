@@ -1,0 +1,214 @@
+//! Hybrid replication (CIL §5): several copies with different layouts, every request served by the cheapest.
+
+mod rows;
+mod search;
+
+use stripewise_cluster::{CopySpec, MAX_COPIES, Overlay, OverlayKind};
+use stripewise_layout::Layout;
+
+use super::{Planner, Proposal};
+use crate::candidate::{Candidate, Judged};
+use crate::choose::{best_of, objective, objective_name};
+use crate::error::PlanError;
+use crate::evaluate::{Entry, judge};
+use crate::planners;
+use crate::present::Present;
+use crate::problem::Problem;
+use crate::spread::layout_of;
+use search::{Found, best_set};
+
+/// For every number of copies allowed, the layouts among those of the other planners that are cheapest together; of these the
+/// fewest copies than which no more save another [`crate::Options::min_gain`].
+pub struct Replicas;
+
+impl Planner for Replicas {
+    fn name(&self) -> &'static str {
+        "replicas"
+    }
+
+    fn unasked(&self) -> bool {
+        false
+    }
+
+    fn propose(&self, problem: &Problem<'_>) -> Result<Proposal, PlanError> {
+        let singles = singles(problem)?;
+        let rows = rows::of(problem, &singles);
+        let space = Space::of(problem, &singles);
+        let most = problem.options.copies.most.clamp(1, MAX_COPIES);
+        let fits = |set: &[usize]| space.fits(set);
+        let mut sets: Vec<Found> = (2..=most).filter_map(|copies| best_set(&rows, copies, fits)).collect();
+        let judged = judged(problem, &singles);
+        let picks: Vec<usize> = (0..judged.len()).collect();
+        let best = best_of(problem, &judged, &picks);
+        // The formula may be wrong about that one; what goes with it best is worth a look, too.
+        let with_best = |set: &[usize]| space.fits(set) && (set.contains(&best) || set.len() < most);
+        sets.extend(best_set(&rows, most, with_best).filter(|_| most > 1));
+        let mut candidates = vec![singles[best].clone()];
+        for found in &sets {
+            let candidate = together(problem, &singles, &judged, found);
+            if candidates.iter().all(|known| known.name != candidate.name) {
+                candidates.push(candidate);
+            }
+        }
+        let judged: Vec<Judged> = self::judged(problem, &candidates);
+        let pick = fewest_worthwhile(problem, &judged);
+        for (candidate, of_set) in candidates.iter_mut().zip(&judged).skip(1) {
+            candidate.remarks = vec![saving(problem, &judged[0], of_set), upkeep(of_set)];
+        }
+        candidates[0].scheme = "replicas";
+        candidates[0].remarks = vec![not_worthwhile(problem, &judged)];
+        Ok(Proposal { candidates, pick: Some(pick) })
+    }
+}
+
+/// The layouts that may be copies: all of `overall`, and what the other planners pick.
+fn singles(problem: &Problem<'_>) -> Result<Vec<Candidate>, PlanError> {
+    let mut singles = Vec::new();
+    for planner in planners::ALL.into_iter().filter(|planner| planner.unasked()) {
+        match planner.propose(problem) {
+            Ok(Proposal { mut candidates, pick: Some(pick) }) => singles.push(candidates.swap_remove(pick)),
+            Ok(Proposal { candidates, pick: None }) => singles.extend(candidates),
+            // Two classes are too few or too many for some.
+            Err(_) => {}
+        }
+    }
+    if singles.is_empty() {
+        return Err(PlanError::new("replicas: no layout fits on the servers; raise capacity_per_server"));
+    }
+    let mut distinct: Vec<Candidate> = Vec::with_capacity(singles.len());
+    for single in singles {
+        if !distinct.iter().any(|known| known.layouts == single.layouts && known.spread == single.spread) {
+            distinct.push(single);
+        }
+    }
+    Ok(distinct)
+}
+
+fn judged(problem: &Problem<'_>, candidates: &[Candidate]) -> Vec<Judged> {
+    // Those with several copies are few and matter.
+    let entry = |candidate: &Candidate| Entry {
+        candidate: candidate.clone(),
+        notable: candidate.overlay.is_some() || candidates.len() <= MAX_COPIES,
+    };
+    judge(problem, candidates.iter().map(entry).collect())
+}
+
+/// The first, from fewest copies on, than which no other is better by more than the least gain.
+fn fewest_worthwhile(problem: &Problem<'_>, judged: &[Judged]) -> usize {
+    let seconds = |index: usize| objective(problem, &judged[index]);
+    let mut order: Vec<usize> = (0..judged.len()).collect();
+    order.sort_by_key(|&index| judged[index].candidate.copies().len());
+    let least = order.iter().copied().min_by(|&a, &b| seconds(a).total_cmp(&seconds(b))).unwrap_or(0);
+    let enough = |index: &usize| seconds(*index) * (1.0 - problem.options.min_gain) <= seconds(least);
+    order.into_iter().find(enough).unwrap_or(least)
+}
+
+/// The members of a set as one candidate. The original is the present layout, if that is a member; else the one that is best
+/// by itself.
+fn together(problem: &Problem<'_>, singles: &[Candidate], judged: &[Judged], found: &Found) -> Candidate {
+    let options = problem.options;
+    let is_present = |member: &usize| match options.present_of.get(&problem.set.pattern) {
+        Some(Present::Known { layouts, .. }) => singles[*member].layouts == *layouts,
+        _ => false,
+    };
+    let mut members = found.members.clone();
+    let seconds = |member: &usize| objective(problem, &judged[*member]);
+    members.sort_by(|a, b| {
+        is_present(b).cmp(&is_present(a)).then(seconds(a).total_cmp(&seconds(b))).then(a.cmp(b))
+    });
+    let copy = |&member: &usize| {
+        let Candidate { name, layouts, spread, .. } = singles[member].clone();
+        CopySpec { name, layouts, spread, groups: 1 }
+    };
+    let group = problem.main_group();
+    let names: Vec<&str> = members.iter().map(|&member| singles[member].name.as_str()).collect();
+    let original = &singles[members[0]];
+    Candidate {
+        overlay: Some(Overlay {
+            kind: OverlayKind::Replicas,
+            copies: members[1..].iter().map(copy).collect(),
+            lazy_close: options.copies.lazy_close,
+            durability: options.copies.durability,
+            background: options.copies.background,
+            procs: group.procs.max(1),
+            procs_per_node: group.procs_per_node.clamp(1, group.procs.max(1)),
+        }),
+        name: format!("replicas {}", names.join(" + ")),
+        scheme: "replicas",
+        ..original.clone()
+    }
+}
+
+fn saving(problem: &Problem<'_>, single: &Judged, of_set: &Judged) -> String {
+    let (one, several) = (objective(problem, single), objective(problem, of_set));
+    let saved = 100.0 * (1.0 - several / one.max(f64::MIN_POSITIVE));
+    format!(
+        "{} copies take {saved:.1} % less {} than one copy in the best single layout, {} ({several:.3} s instead of {one:.3} s)",
+        of_set.candidate.copies().len() + 1,
+        objective_name(problem),
+        single.candidate.name,
+    )
+}
+
+fn upkeep(of_set: &Judged) -> String {
+    let background = of_set.background;
+    let overlay = of_set.candidate.overlay.as_ref();
+    if background.bytes == 0 {
+        return "nothing is written, so nothing has to be copied between the copies once they are made"
+            .to_owned();
+    }
+    let close = match overlay.is_some_and(|overlay| overlay.lazy_close) {
+        true => "close does not wait for that, and it is not counted in the elapsed time",
+        false => "close waits for that, and it is counted in the elapsed time",
+    };
+    format!(
+        "what is written is copied to the other copies in the background: {} bytes, {:.3} s of the busiest server; {close}",
+        background.bytes, background.seconds,
+    )
+}
+
+fn not_worthwhile(problem: &Problem<'_>, judged: &[Judged]) -> String {
+    let seconds = |judged: &Judged| objective(problem, judged);
+    let sets = judged.iter().skip(1).min_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+    match sets {
+        None => "no further copy fits on the servers, or none is allowed".to_owned(),
+        Some(best) => format!(
+            "more copies are not worth it: {}; a change must save {:.1} %",
+            saving(problem, &judged[0], best),
+            100.0 * problem.options.min_gain,
+        ),
+    }
+}
+
+/// What every candidate takes of the servers' space.
+struct Space {
+    /// By candidate and target, bytes.
+    used: Vec<Vec<u64>>,
+    /// By target, bytes that the files may fill.
+    allowed: Vec<u64>,
+}
+
+impl Space {
+    fn of(problem: &Problem<'_>, candidates: &[Candidate]) -> Self {
+        let servers = problem.servers.count();
+        let used = |candidate: &Candidate| {
+            let mut bytes = vec![0u64; servers];
+            let layout_of = layout_of(problem.set, &candidate.spread, candidate.layouts.len());
+            for (file, layout) in problem.set.files.iter().zip(layout_of) {
+                let layout: &Layout = &candidate.layouts[layout as usize];
+                for target in layout.targets() {
+                    let here = layout.component_size(target, file.size);
+                    bytes[target as usize] = bytes[target as usize].saturating_add(here);
+                }
+            }
+            bytes
+        };
+        let allowed = (0..servers as u32).map(|target| problem.space_for_set(target)).collect();
+        Self { used: candidates.iter().map(used).collect(), allowed }
+    }
+
+    fn fits(&self, set: &[usize]) -> bool {
+        let here = |target: usize| set.iter().fold(0u64, |sum, &c| sum.saturating_add(self.used[c][target]));
+        self.allowed.iter().enumerate().all(|(target, &allowed)| here(target) <= allowed)
+    }
+}

@@ -1,0 +1,85 @@
+//! How much the copies of a file make the servers copy.
+
+use stripewise_layout::Layout;
+use stripewise_model::{Access, Op};
+
+use super::{CopyOfFiles, Serving};
+use crate::candidate::Background;
+
+/// Bytes copied from one copy to another.
+struct Flow {
+    from: usize,
+    to: usize,
+    bytes: f64,
+}
+
+/// Replicas: what is written to one is copied to all others, at most every byte of the files once, as the synchronisation
+/// is lazy. Cache copies: what is written to them is written back, what is read there was fetched, both once.
+pub fn of(serving: &Serving<'_>) -> Background {
+    let copies = serving.copies.len();
+    let mut bytes = [vec![0.0; copies], vec![0.0; copies]];
+    for group in &serving.problem.set.groups {
+        let sample = serving.sample(group);
+        let served = serving.serve(group, &sample);
+        let weight = group.count as f64 / sample.len().max(1) as f64;
+        for (request, &copy) in sample.iter().zip(&served.copy_of) {
+            bytes[usize::from(group.op == Op::Write)][usize::from(copy)] += weight * request.size as f64;
+        }
+    }
+    let [read, written] = bytes.map(|bytes| at_most(bytes, serving.problem.set.total_size() as f64));
+    let flows: Vec<Flow> = match &serving.admission {
+        None => (0..copies * copies)
+            .map(|pair| Flow { from: pair / copies, to: pair % copies, bytes: written[pair / copies] })
+            .filter(|flow| flow.from != flow.to)
+            .collect(),
+        Some(_) => (1..copies)
+            .flat_map(|copy| {
+                let fetched = Flow { from: 0, to: copy, bytes: read[copy] };
+                [Flow { from: copy, to: 0, bytes: written[copy] }, fetched]
+            })
+            .collect(),
+    };
+    let total = flows.iter().map(|flow| flow.bytes).sum::<f64>();
+    let limit = serving.candidate.overlay.as_ref().and_then(|overlay| overlay.background);
+    let at_limit_s = limit.map_or(0.0, |limit| total / limit as f64);
+    Background { bytes: total as u64, seconds: busiest_s(serving, &flows).max(at_limit_s) }
+}
+
+/// Scaled down so that the sum is at most `most`.
+fn at_most(mut amounts: Vec<f64>, most: f64) -> Vec<f64> {
+    let sum: f64 = amounts.iter().sum();
+    if sum > most {
+        amounts.iter_mut().for_each(|amount| *amount *= most / sum);
+    }
+    amounts
+}
+
+/// Busy time of the busiest server when everything is copied in large pieces, in order: only β counts, or the link.
+fn busiest_s(serving: &Serving<'_>, flows: &[Flow]) -> f64 {
+    let servers = serving.problem.servers;
+    let shares: Vec<Vec<f64>> = serving.copies.iter().map(|copy| shares(serving, copy)).collect();
+    let busy_s = |target: usize| -> f64 {
+        let per_byte_s = |op| {
+            let service = servers.service(target as u32, op, Access::Sequential);
+            service.per_byte_s.max(servers.network().per_byte_s)
+        };
+        let (read_s, write_s) = (per_byte_s(Op::Read), per_byte_s(Op::Write));
+        let of_flow =
+            |flow: &Flow| flow.bytes * (shares[flow.from][target] * read_s + shares[flow.to][target] * write_s);
+        flows.iter().map(of_flow).sum()
+    };
+    (0..servers.count()).map(busy_s).fold(0.0, f64::max)
+}
+
+/// The part of the files' bytes that a copy has on each target.
+fn shares(serving: &Serving<'_>, copy: &CopyOfFiles<'_>) -> Vec<f64> {
+    let mut bytes = vec![0.0; serving.problem.servers.count()];
+    for (file, &layout) in serving.problem.set.files.iter().zip(&copy.layout_of) {
+        let layout: &Layout = &copy.layouts[layout as usize];
+        for target in layout.targets() {
+            bytes[target as usize] += layout.component_size(target, file.size) as f64;
+        }
+    }
+    let total: f64 = bytes.iter().sum::<f64>().max(1.0);
+    bytes.iter().map(|bytes| bytes / total).collect()
+}

@@ -1,0 +1,186 @@
+//! What of a cached file is served by the cache: SLA's choice, and how much of the chosen data fits.
+
+use std::collections::HashMap;
+use std::hash::Hasher;
+
+use stripewise_cluster::{CacheMode, CopySpec};
+use stripewise_layout::Layout;
+use stripewise_policy::{CacheView, Identifier, Kind};
+
+use crate::candidate::Candidate;
+use crate::mapping::Mixer;
+use crate::problem::Problem;
+use crate::spread::layout_of;
+use crate::workload::{Group, Request};
+
+/// Which requests are critical, and which of their data fit.
+pub struct Admission<'a> {
+    chooser: Chooser<'a>,
+    /// The part of the critical data that fits.
+    fits: f64,
+    costs: CacheCosts,
+}
+
+/// What a cache does to the requests of a problem.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CacheCosts {
+    /// Requests, and how many of them are critical.
+    pub requests: f64,
+    /// Of these.
+    pub critical: f64,
+    /// Bytes of the data of critical requests, each byte once.
+    pub critical_bytes: f64,
+    /// The part of these that fits into the cache.
+    pub fits: f64,
+    /// All requests by SLA's model without a cache, process-seconds.
+    pub original_s: f64,
+    /// The same with it.
+    pub cached_s: f64,
+}
+
+impl<'a> Admission<'a> {
+    /// For a candidate with cache copies of `capacity_per_server` bytes, shared by all files of the plan in proportion to their
+    /// sizes.
+    pub fn new(
+        problem: &'a Problem<'a>,
+        candidate: &'a Candidate,
+        mode: CacheMode,
+        capacity_per_server: u64,
+    ) -> Self {
+        let chooser = Chooser::new(problem, candidate, mode);
+        let mut costs = CacheCosts::default();
+        // What the critical requests gain if all fits.
+        let (mut saved_s, mut bytes) = (0.0, 0.0);
+        let mut extents = Vec::new();
+        for group in &problem.set.groups {
+            let sample = problem.cost_sample(group, 1 + candidate.copies().len());
+            let weight = group.count as f64 / sample.len().max(1) as f64;
+            let mut identifiers = HashMap::new();
+            for request in sample.iter() {
+                let (identifier, kind) = (chooser.identifier(&mut identifiers, group, request), kind(group));
+                let &Request { file, offset, size, .. } = request;
+                let cost_s = |copy| weight * identifier.cost_s(copy, kind, offset, size);
+                costs.requests += weight;
+                costs.original_s += cost_s(0);
+                if let Some(copy) = identifier.critical(kind, offset, size) {
+                    costs.critical += weight;
+                    saved_s += cost_s(0) - cost_s(copy);
+                    bytes += weight * size as f64;
+                    extents.push((file, offset, offset + size));
+                }
+            }
+        }
+        costs.critical_bytes = (bytes * unique_part(extents)).min(problem.set.total_size() as f64);
+        let servers = targets(candidate.copies()).len() as f64;
+        let of_set = problem.set.total_size() as f64 / problem.plan_bytes.max(1) as f64;
+        let space = capacity_per_server as f64 * servers * of_set.min(1.0);
+        costs.fits = if costs.critical_bytes > space { space / costs.critical_bytes } else { 1.0 };
+        costs.cached_s = costs.original_s - costs.fits * saved_s;
+        Self { chooser, fits: costs.fits, costs }
+    }
+
+    /// What the cache does.
+    pub fn costs(&self) -> CacheCosts {
+        self.costs
+    }
+
+    /// The copy that serves each request of a sample. Which of the critical data fit is decided place by place, by chance, but
+    /// always alike.
+    pub fn copies(&self, group: &Group, sample: &[Request]) -> Vec<u8> {
+        let mut identifiers = HashMap::new();
+        let copy_of = |request: &Request| {
+            let identifier = self.chooser.identifier(&mut identifiers, group, request);
+            let copy = identifier.critical(kind(group), request.offset, request.size);
+            copy.filter(|_| chance(request) < self.fits).unwrap_or(0)
+        };
+        sample.iter().map(copy_of).collect()
+    }
+}
+
+/// Makes the Identifiers of a problem's files.
+struct Chooser<'a> {
+    problem: &'a Problem<'a>,
+    original: (&'a [Layout], Vec<u32>),
+    copies: Vec<(&'a CopySpec, Vec<u32>)>,
+    mode: CacheMode,
+}
+
+/// By the layouts that a file has in its copies: the original's first.
+type Identifiers = HashMap<Vec<u32>, Identifier>;
+
+impl<'a> Chooser<'a> {
+    fn new(problem: &'a Problem<'a>, candidate: &'a Candidate, mode: CacheMode) -> Self {
+        let set = problem.set;
+        let of_copy = |copy: &'a CopySpec| (copy, layout_of(set, &copy.spread, copy.layouts.len()));
+        let copies = candidate.copies().iter().map(of_copy).collect();
+        Self { problem, original: (&candidate.layouts, candidate.layout_of(set)), copies, mode }
+    }
+
+    /// That of a request's file, for the concurrency of its group.
+    fn identifier<'i>(&self, known: &'i mut Identifiers, group: &Group, request: &Request) -> &'i Identifier {
+        let file = request.file as usize;
+        let original = self.original.1[file];
+        let layouts = std::iter::once(original).chain(self.copies.iter().map(|copy| copy.1[file])).collect();
+        known.entry(layouts).or_insert_with_key(|layouts| {
+            let view = |(copy, &layout): (&(&'a CopySpec, Vec<u32>), &u32)| CacheView {
+                layout: &copy.0.layouts[layout as usize],
+                groups: copy.0.groups,
+            };
+            let views: Vec<CacheView<'_>> = self.copies.iter().zip(&layouts[1..]).map(view).collect();
+            let (original, classes) = (&self.original.0[original as usize], self.problem.servers.classes());
+            let procs = group.procs.max(1);
+            Identifier::new(self.mode, original, &views, classes, procs).expect("the parameters were checked")
+        })
+    }
+}
+
+fn kind(group: &Group) -> Kind {
+    Kind { op: group.op, access: group.access }
+}
+
+fn targets(copies: &[CopySpec]) -> Vec<u32> {
+    let mut targets: Vec<u32> = copies.iter().flat_map(CopySpec::targets).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    targets
+}
+
+/// The part of the extents (file, start, end) that is left when every byte counts once.
+fn unique_part(mut extents: Vec<(u32, u64, u64)>) -> f64 {
+    let all: f64 = extents.iter().map(|extent| (extent.2 - extent.1) as f64).sum();
+    extents.sort_unstable();
+    let (mut unique, mut last) = (0.0, (u32::MAX, 0));
+    for (file, start, end) in extents {
+        let from = if last.0 == file { start.max(last.1) } else { start };
+        unique += end.saturating_sub(from) as f64;
+        last = (file, if last.0 == file { end.max(last.1) } else { end });
+    }
+    if all > 0.0 { unique / all } else { 1.0 }
+}
+
+/// A number from 0 to 1 that depends on the request's place alone.
+fn chance(request: &Request) -> f64 {
+    let mut mixer = Mixer::default();
+    mixer.write_u32(request.file);
+    mixer.write_u64(request.offset);
+    mixer.finish() as f64 / u64::MAX as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_counts_once() {
+        assert_eq!(unique_part(vec![]), 1.0);
+        assert_eq!(unique_part(vec![(0, 0, 10), (0, 10, 20), (1, 0, 10)]), 1.0);
+        assert_eq!(unique_part(vec![(0, 0, 10), (0, 5, 15), (0, 0, 20), (1, 0, 10)]), 30.0 / 50.0);
+    }
+
+    #[test]
+    fn chance_is_even() {
+        let request = |n: u64| Request { offset: n * 4096, ..Request::default() };
+        let below = (0..10_000u64).filter(|&n| chance(&request(n)) < 0.3).count();
+        assert!((2_800..3_200).contains(&below), "{below}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Which copy serves which request of a candidate, and what is copied between its copies in the background.
+//!
+//! With one copy that is the one. Of replicas the one on which the request costs least serves it, as if nothing else was going
+//! on (CIL §5.1). Of a cached file critical requests are served by the cache copy that SLA's model finds best, as far as
+//! their data fit: an estimate of a run that finds the cache as an earlier one like it left it.
+
+mod background;
+mod cached;
+
+use std::borrow::Cow;
+
+use stripewise_cluster::OverlayKind;
+use stripewise_layout::Layout;
+use stripewise_model::Cost;
+
+pub use cached::{Admission, CacheCosts};
+
+use crate::candidate::{Background, Candidate};
+use crate::mapping::Mapped;
+use crate::problem::Problem;
+use crate::servers::Servers;
+use crate::spread::layout_of;
+use crate::workload::{Group, Request};
+
+/// How a candidate's copies serve the requests of a problem.
+pub struct Serving<'a> {
+    problem: &'a Problem<'a>,
+    candidate: &'a Candidate,
+    /// Copy 0 is the original.
+    copies: Vec<CopyOfFiles<'a>>,
+    admission: Option<Admission<'a>>,
+}
+
+/// One copy of all files.
+struct CopyOfFiles<'a> {
+    layouts: &'a [Layout],
+    /// Per file: which of the layouts it has.
+    layout_of: Vec<u32>,
+}
+
+/// A group's sampled requests on the copies that serve them.
+pub struct Served {
+    /// On the layouts of all copies, one copy after the other.
+    pub mapped: Mapped,
+    /// Where there are several copies: what the whole group costs.
+    cost: Option<Cost>,
+    /// Per sampled request: the copy; empty where there is only one.
+    copy_of: Vec<u8>,
+}
+
+impl Served {
+    /// The papers' overall cost of the group, each request costed on its copy as if all of the group were there.
+    pub fn cost(&self, group: &Group, servers: &Servers) -> Cost {
+        self.cost.unwrap_or_else(|| self.mapped.cost(group, servers))
+    }
+}
+
+impl<'a> Serving<'a> {
+    /// Of a candidate for the problem's files.
+    pub fn new(problem: &'a Problem<'a>, candidate: &'a Candidate) -> Self {
+        let set = problem.set;
+        let mut copies = vec![CopyOfFiles { layouts: &candidate.layouts, layout_of: candidate.layout_of(set) }];
+        copies.extend(candidate.copies().iter().map(|copy| {
+            let layout_of = layout_of(set, &copy.spread, copy.layouts.len());
+            CopyOfFiles { layouts: &copy.layouts, layout_of }
+        }));
+        let admission = match candidate.overlay.as_ref().map(|overlay| overlay.kind) {
+            Some(OverlayKind::Cache { mode, capacity_per_server }) => {
+                Some(Admission::new(problem, candidate, mode, capacity_per_server))
+            }
+            _ => None,
+        };
+        Self { problem, candidate, copies, admission }
+    }
+
+    /// Which copies serve `sample`, requests of `group`.
+    pub fn serve(&self, group: &Group, sample: &[Request]) -> Served {
+        if let [original] = &self.copies[..] {
+            let mapped = Mapped::new(sample, original.layouts, &original.layout_of);
+            return Served { mapped, cost: None, copy_of: Vec::new() };
+        }
+        let servers = self.problem.servers;
+        let costs: Vec<Vec<Cost>> = (self.copies.iter())
+            .map(|copy| Mapped::new(sample, copy.layouts, &copy.layout_of).costs(group, servers))
+            .collect();
+        let cheapest = |request: usize| -> u8 {
+            let cost_s = |copy: &usize| costs[*copy][request].total_s();
+            let first = (0..costs.len()).min_by(|a, b| cost_s(a).total_cmp(&cost_s(b)));
+            first.unwrap_or(0) as u8
+        };
+        let copy_of: Vec<u8> = match &self.admission {
+            Some(admission) => admission.copies(group, sample),
+            None => (0..sample.len()).map(cheapest).collect(),
+        };
+        let sum: Cost = copy_of.iter().enumerate().map(|(request, &copy)| costs[copy as usize][request]).sum();
+        let cost = Some(sum * (group.count as f64 / sample.len().max(1) as f64));
+        Served { mapped: self.map(sample, &copy_of), cost, copy_of }
+    }
+
+    fn map(&self, sample: &[Request], copy_of: &[u8]) -> Mapped {
+        let layouts: Vec<Layout> = self.copies.iter().flat_map(|copy| copy.layouts).cloned().collect();
+        let mut first = Vec::with_capacity(self.copies.len());
+        self.copies.iter().fold(0, |before, copy| {
+            first.push(before);
+            before + copy.layouts.len() as u32
+        });
+        Mapped::by_request(sample, &layouts, |index, request| {
+            let copy = usize::from(copy_of[index]);
+            first[copy] + self.copies[copy].layout_of[request.file as usize]
+        })
+    }
+
+    /// What is copied in the background.
+    pub fn background(&self) -> Background {
+        if self.copies.len() == 1 { Background::default() } else { background::of(self) }
+    }
+
+    /// How long the last close waits for the replicas to be in sync, if it does: all of the copying, as the servers
+    /// have no time for it while they serve requests.
+    pub fn wait_at_close_s(&self) -> f64 {
+        match &self.candidate.overlay {
+            Some(overlay) if overlay.kind == OverlayKind::Replicas && !overlay.lazy_close => {
+                self.background().seconds
+            }
+            _ => 0.0,
+        }
+    }
+
+    fn sample(&self, group: &'a Group) -> Cow<'a, [Request]> {
+        self.problem.cost_sample(group, 1 + self.copies.len())
+    }
+}
