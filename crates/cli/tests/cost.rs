@@ -212,6 +212,55 @@ fn impossible_values() {
     );
 }
 
+/// A flag that the model would ignore answers another question than was asked.
+#[test]
+fn flags_of_other_models() {
+    let is_refused = |arguments: &str, flag: &str, models: &str, model: &str| {
+        let message = format!("{flag} is no flag of --model {model}, only of {models}: leave it out");
+        assert_refused(&format!("{arguments} {flag}"), &message);
+    };
+    let (cil, psa) = (format!("{CIL} --layout 1-DH"), format!("{PSA} --h-stripe 64K"));
+    let sla = format!("{SLA} --layout 1-DH");
+    let general = "--model general --procs 8 --size 1M --cycle hdd/0:64K";
+    for (flag, models, at) in [
+        ("--groups 8", "cil, sla", "psa general"),
+        ("--layout 2-D", "cil, sla", "psa general"),
+        ("--servers 8", "cil, sla", "psa general"),
+        ("--alpha 3e-4", "cil, sla", "psa general"),
+        ("--beta 0e0", "cil, sla", "psa general"),
+        ("--class hdd", "cil, sla", "psa general"),
+        ("--hservers 4", "psa", "cil sla general"),
+        ("--sservers 4", "psa", "cil sla general"),
+        ("--h-stripe 64K", "psa", "cil sla general"),
+        ("--s-stripe 0", "psa", "cil sla general"),
+        ("--alpha-h 1e-3", "psa", "cil sla general"),
+        ("--beta-h 1e-9", "psa", "cil sla general"),
+        ("--alpha-s 1e-3", "psa", "cil sla general"),
+        ("--beta-s 1e-9", "psa", "cil sla general"),
+        ("--h-class hdd", "psa", "cil sla general"),
+        ("--s-class ssd", "psa", "cil sla general"),
+        ("--target hservers", "sla", "cil psa general"),
+        ("--stripe 64K", "sla", "cil psa general"),
+        ("--offset 0", "sla, general", "cil psa"),
+        ("--sharing 2", "general", "cil psa sla"),
+        ("--procs-per-node 1", "cil, psa, general", "sla"),
+        ("--establish 3e-4", "cil, psa, general", "sla"),
+        ("--per-byte 1e-9", "cil, psa, general", "sla"),
+    ] {
+        for model in at.split(' ') {
+            let arguments = match model {
+                "cil" => &cil,
+                "psa" => &psa,
+                "sla" => &sla,
+                _ => general,
+            };
+            is_refused(arguments, flag, models, model);
+        }
+    }
+    let cycle = "--cycle 'hdd/0:64K' is no flag of --model psa, only of general: leave it out";
+    assert_refused(&format!("{psa} --cycle 'hdd/0:64K'"), cycle);
+}
+
 #[test]
 fn bad_cluster_files_and_classes() {
     let (place, path) = cluster();

@@ -1,6 +1,7 @@
 //! `stripewise cost`: one request under one layout, each term of the formula.
 
 mod args;
+mod foreign;
 mod models;
 mod params;
 mod psa;

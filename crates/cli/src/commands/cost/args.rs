@@ -25,7 +25,7 @@ Examples:
 ///
 /// The parameters come from flags, or from a cluster file (`-c`) where a flag is not given: e and t from its network,
 /// α and β from the class named by --class, --h-class and --s-class for the given --op and --access, and the numbers of
-/// servers from its tiers of that class.
+/// servers from its tiers of that class. A flag that the model does not have is refused.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -35,12 +35,12 @@ pub struct Args {
     /// How the request is striped (cil, sla)
     #[arg(long, value_enum)]
     pub layout: Option<LayoutName>,
-    /// Groups of servers in 2-D
+    /// Groups of servers in 2-D (cil, sla)
     #[arg(long)]
     pub groups: Option<u32>,
-    /// Which side of a cached file (sla)
-    #[arg(long, value_enum, default_value = "hservers")]
-    pub target: Side,
+    /// Which side of a cached file (sla) [default: hservers]
+    #[arg(long, value_enum)]
+    pub target: Option<Side>,
     /// Stripe cycle as in plan.toml, such as 'hdd/0-3:64K ssd/0:8K' (general)
     #[arg(long)]
     pub cycle: Option<String>,
@@ -57,9 +57,9 @@ pub struct Args {
     /// Concurrent processes
     #[arg(long)]
     pub procs: u32,
-    /// Of those, processes on one client node
-    #[arg(long, default_value_t = 1)]
-    pub procs_per_node: u32,
+    /// Of those, processes on one client node (cil, psa, general) [default: 1]
+    #[arg(long)]
+    pub procs_per_node: Option<u32>,
     /// Processes that share each server (general) [default: --procs]
     #[arg(long)]
     pub sharing: Option<u32>,
@@ -67,9 +67,9 @@ pub struct Args {
     /// Size of the request, such as 512K
     #[arg(long, value_parser = size::parse)]
     pub size: u64,
-    /// Offset of the request (sla, general)
-    #[arg(long, value_parser = size::parse, default_value = "0")]
-    pub offset: u64,
+    /// Offset of the request (sla, general) [default: 0]
+    #[arg(long, value_parser = size::parse)]
+    pub offset: Option<u64>,
     /// Stripe size (sla)
     #[arg(long, value_parser = size::parse)]
     pub stripe: Option<u64>,
@@ -80,10 +80,10 @@ pub struct Args {
     #[arg(long, value_parser = size::parse)]
     pub s_stripe: Option<u64>,
 
-    /// e: seconds to establish one connection
+    /// e: seconds to establish one connection (cil, psa, general)
     #[arg(long, allow_negative_numbers = true)]
     pub establish: Option<f64>,
-    /// t: network seconds per byte
+    /// t: network seconds per byte (cil, psa, general)
     #[arg(long, allow_negative_numbers = true)]
     pub per_byte: Option<f64>,
     /// α: startup seconds of one I/O (cil, sla)
@@ -114,12 +114,12 @@ pub struct Args {
     /// Class of the servers in the cluster file (cil, sla)
     #[arg(long, value_name = "CLASS")]
     pub class: Option<String>,
-    /// Class of the HServers in the cluster file (psa)
-    #[arg(long, value_name = "CLASS", default_value = "hdd")]
-    pub h_class: String,
-    /// Class of the SServers in the cluster file (psa)
-    #[arg(long, value_name = "CLASS", default_value = "ssd")]
-    pub s_class: String,
+    /// Class of the HServers in the cluster file (psa) [default: hdd]
+    #[arg(long, value_name = "CLASS")]
+    pub h_class: Option<String>,
+    /// Class of the SServers in the cluster file (psa) [default: ssd]
+    #[arg(long, value_name = "CLASS")]
+    pub s_class: Option<String>,
     /// Which parameters of a class
     #[arg(long, value_parser = op, value_name = "read|write", default_value = "read")]
     pub op: Op,
@@ -130,6 +130,18 @@ pub struct Args {
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
+}
+
+impl Args {
+    /// c.
+    pub fn per_node(&self) -> u32 {
+        self.procs_per_node.unwrap_or(1)
+    }
+
+    /// Where the request begins.
+    pub fn begin(&self) -> u64 {
+        self.offset.unwrap_or(0)
+    }
 }
 
 /// A module of the model.

@@ -9,9 +9,10 @@ use stripewise_model::{Network, PreparedCost, Server, Service, Startup, Striping
 
 use super::args::{Args, LayoutName, Model, Side};
 use super::params::Params;
-use super::{Evaluation, psa};
+use super::{Evaluation, foreign, psa};
 
 pub fn evaluate(args: &Args) -> anyhow::Result<Evaluation> {
+    foreign::refuse(args)?;
     let params = Params::new(args)?;
     match args.model {
         Model::Cil => cil(&params),
@@ -27,7 +28,7 @@ fn cil(params: &Params) -> anyhow::Result<Evaluation> {
     let class = ("--class", args.class.as_deref());
     let service = params.service(("--alpha", args.alpha), ("--beta", args.beta), class)?;
     let servers = params.servers("--servers", args.servers, class)?;
-    let (p, c) = (args.procs, args.procs_per_node);
+    let (p, c) = (args.procs, args.per_node());
     let network = params.network()?;
     let model = Cil::new(network, service, servers, p, c)?;
     let view = model.view(striping)?;
@@ -52,7 +53,7 @@ fn cil(params: &Params) -> anyhow::Result<Evaluation> {
 fn sla(params: &Params) -> anyhow::Result<Evaluation> {
     let args = params.args;
     let striping = striping(args)?;
-    let side = match args.target {
+    let side = match args.target.unwrap_or(Side::Hservers) {
         Side::Hservers if striping != Striping::OneDh => "HServers (where the paper has 1-DH only)",
         Side::Hservers => "HServers",
         Side::Sservers => "SServers",
@@ -62,9 +63,9 @@ fn sla(params: &Params) -> anyhow::Result<Evaluation> {
     let servers = params.servers("--servers", args.servers, class)?;
     let stripe = args.stripe.context("--stripe is missing: sla needs the stripe size")?;
     let model = Sla::new(service, servers, args.procs, stripe)?;
-    let view = model.view(striping, args.offset, args.size)?;
+    let view = model.view(striping, args.begin(), args.size)?;
     let (w, q, largest) = (view.touched, view.sharing, size::format(view.largest));
-    let (size, offset, p) = (size::format(args.size), size::format(args.offset), args.procs);
+    let (size, offset, p) = (size::format(args.size), size::format(args.begin()), args.procs);
     let stripe = size::format(stripe);
     Ok(Evaluation {
         model: args.model,
@@ -74,7 +75,7 @@ fn sla(params: &Params) -> anyhow::Result<Evaluation> {
         parameters: of_service(["alpha", "beta"], service).to_vec(),
         servers_touched: w,
         sharing: q,
-        cost: model.cost(striping, args.offset, args.size)?,
+        cost: model.cost(striping, args.begin(), args.size)?,
         formulas: [
             "not part of this model".to_owned(),
             "not part of this model".to_owned(),
@@ -90,11 +91,11 @@ fn general(params: &Params) -> anyhow::Result<Evaluation> {
     let cluster = params.cluster("--model general")?;
     let cycle = parse_cycle(text, cluster).map_err(anyhow::Error::msg).context("--cycle")?;
     let layout = Layout::single(cycle).context("--cycle")?;
-    let (p, c, q) = (args.procs, args.procs_per_node, args.sharing.unwrap_or(args.procs));
+    let (p, c, q) = (args.procs, args.per_node(), args.sharing.unwrap_or(args.procs));
     ensure!(p > 0 && q > 0 && args.size > 0, "--procs, --sharing and --size must be at least 1");
     ensure!(q <= p && c <= p, "--sharing and --procs-per-node must be at most --procs, which is {p}");
-    let ends_past = args.offset.checked_add(args.size).is_none_or(|end| end > MAX_OFFSET);
-    ensure!(!ends_past, "a request of {} bytes at offset {} ends past 2^63", args.size, args.offset);
+    let ends_past = args.begin().checked_add(args.size).is_none_or(|end| end > MAX_OFFSET);
+    ensure!(!ends_past, "a request of {} bytes at offset {} ends past 2^63", args.size, args.begin());
     let network = params.network()?;
     let service_of = |tier: usize| {
         let class = cluster.class_of_tier(tier).context("a parsed cluster has parameters for every tier")?;
@@ -109,15 +110,15 @@ fn general(params: &Params) -> anyhow::Result<Evaluation> {
         parameters.extend(of_service([&alpha, &beta], service));
     }
     let prepared = PreparedCost::new(&layout, &servers, network, c, Startup::EverySharer)?;
-    let k = layout.targets_touched(args.offset, args.size) as u32;
-    let (size, offset) = (size::format(args.size), size::format(args.offset));
+    let k = layout.targets_touched(args.begin(), args.size) as u32;
+    let (size, offset) = (size::format(args.size), size::format(args.begin()));
     Ok(Evaluation {
         model: args.model,
         request: format!("{text}: {size} at {offset}, by each of {p} processes, {c} per node"),
         parameters,
         servers_touched: k,
         sharing: q,
-        cost: prepared.cost(args.offset, args.size),
+        cost: prepared.cost(args.begin(), args.size),
         formulas: [
             format!("max(c·k, max q_i)·e = max({c}·{k}, {q})·e"),
             format!("max(c·S, max q_i·b_i)·t = max({c}·{size}, {q}·max b_i)·t"),

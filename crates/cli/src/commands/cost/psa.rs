@@ -29,7 +29,7 @@ pub fn evaluate(params: &Params) -> anyhow::Result<Evaluation> {
     let args = params.args;
     let classes = classes(params)?;
     let [h, s] = &classes;
-    let (p, c) = (args.procs, args.procs_per_node);
+    let (p, c) = (args.procs, args.per_node());
     let network = params.network()?;
     let model = Psa::new(network, (h.servers, h.service), (s.servers, s.service), p, c)?;
     let cost = model.heterogeneous(h.stripe, s.stripe)?;
@@ -65,8 +65,8 @@ pub fn evaluate(params: &Params) -> anyhow::Result<Evaluation> {
 
 fn classes(params: &Params) -> anyhow::Result<[Class; 2]> {
     let args = params.args;
-    let h_class = ("--h-class", Some(args.h_class.as_str()));
-    let s_class = ("--s-class", Some(args.s_class.as_str()));
+    let h_class = ("--h-class", Some(args.h_class.as_deref().unwrap_or("hdd")));
+    let s_class = ("--s-class", Some(args.s_class.as_deref().unwrap_or("ssd")));
     let hservers = params.servers("--hservers", args.hservers, h_class)?;
     let sservers = params.servers("--sservers", args.sservers, s_class)?;
     let [h, s] = stripes(args, hservers, sservers)?;
