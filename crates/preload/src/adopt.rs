@@ -115,7 +115,7 @@ fn say_if_not_placed(fd: c_int) {
     let _inside = Inside::new();
     let (Ok(runtime), Ok(path)) = (state::runtime(), Absolute::of(fd)) else { return };
     let path = path.as_path();
-    if runtime.layout_for(path).is_some() {
+    if runtime.shape_for(path).is_some() {
         let remedy = "it stays as it is; `stripewise place` moves it";
         let said = format!("{}: exists and is not in the planned layout; {remedy}", path.display());
         notice::say(&said);

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use stripewise_datapath::Shape;
 use stripewise_datapath::migrate::copy_file;
 
 use crate::copying::CopyProgress;
@@ -40,10 +41,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let source = managed::existing_file(&args.source)?;
     let destination = destination(&args.destination, &args.source)?;
     let plan = args.layout.as_deref().map(managed::plan).transpose()?;
-    let layout = match (&plan, &args.layout) {
+    let shape = match (&plan, &args.layout) {
         (Some(plan), Some(path)) => {
-            let layout = plan.rule_for(&destination).and_then(|rule| rule.choose(&destination));
-            Some(layout.with_context(|| {
+            let shape = plan.rule_for(&destination).and_then(|rule| Shape::of(rule, &destination));
+            Some(shape.with_context(|| {
                 format!("{}: no rule gives {} a layout", path.display(), destination.display())
             })?)
         }
@@ -52,7 +53,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(plan.as_ref());
     let bytes = source.metadata().map_or(0, |metadata| metadata.len());
     let mut progress = CopyProgress::new(bytes, args.quiet);
-    let copied = copy_file(&runtime, &source, &destination, layout, &mut progress.file(&source))?;
+    let copied = copy_file(&runtime, &source, &destination, shape, &mut progress.file(&source))?;
     progress.done(&format!("copied {} to {}", source.display(), destination.display()), copied);
     Ok(ExitCode::SUCCESS)
 }

@@ -2,15 +2,17 @@
 
 mod find;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use stripewise_cluster::Plan;
+use stripewise_cluster::{CopySpec, Plan, Rule};
 use stripewise_datapath::Runtime;
 use stripewise_datapath::migrate::Goal;
+use stripewise_layout::Layout;
 use stripewise_target::Target;
 
 use crate::copying::{Move, migrate_all};
@@ -82,9 +84,17 @@ fn prepare(runtime: &Arc<Runtime>, plan: &Plan) -> anyhow::Result<()> {
 }
 
 fn used_targets(plan: &Plan) -> Vec<stripewise_cluster::TargetSpec> {
-    let layouts = || plan.rules.iter().flat_map(|rule| &rule.layouts);
-    let used = |index: u32| layouts().any(|layout| layout.targets().any(|target| target == index));
-    (0..).zip(plan.cluster.targets()).filter(|(index, _)| used(*index)).map(|(_, target)| target).collect()
+    let copies = |rule: &Rule| -> Vec<u32> {
+        let copies = rule.overlay.iter().flat_map(|overlay| &overlay.copies);
+        copies.flat_map(CopySpec::targets).collect()
+    };
+    let originals = plan.rules.iter().flat_map(|rule| &rule.layouts).flat_map(Layout::targets);
+    let used: BTreeSet<u32> = originals.chain(plan.rules.iter().flat_map(copies)).collect();
+    (0..)
+        .zip(plan.cluster.targets())
+        .filter(|(index, _)| used.contains(index))
+        .map(|(_, target)| target)
+        .collect()
 }
 
 fn place_all(runtime: &Arc<Runtime>, found: &[Candidate<'_>], quiet: bool) -> (Vec<Value>, ExitCode) {
@@ -93,7 +103,7 @@ fn place_all(runtime: &Arc<Runtime>, found: &[Candidate<'_>], quiet: bool) -> (V
     // Also those that are there: an earlier run may have been killed at its very end.
     let moves = found.iter().map(|file| Move {
         path: &file.path,
-        goal: Goal::Layout(file.layout),
+        goal: Goal::Managed(file.shape),
         scheme: Some(file.scheme),
     });
     migrate_all(runtime, moves, total_bytes, "placed", quiet)
@@ -103,8 +113,10 @@ fn place_all(runtime: &Arc<Runtime>, found: &[Candidate<'_>], quiet: bool) -> (V
 fn show(plan: &Plan, found: &[Candidate<'_>], as_json: bool) -> anyhow::Result<ExitCode> {
     let mut bytes = vec![0; plan.cluster.target_count()];
     for file in found.iter().filter(|file| file.state != State::Placed) {
-        for target in file.layout.targets() {
-            bytes[target as usize] += file.layout.component_size(target, file.size_bytes);
+        for layout in file.shape.whole_layouts() {
+            for target in layout.targets() {
+                bytes[target as usize] += layout.component_size(target, file.size_bytes);
+            }
         }
     }
     let targets = plan.cluster.targets();

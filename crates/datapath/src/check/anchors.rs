@@ -12,7 +12,7 @@ use super::findings::{Finding, Kind, NEVER_SYNCED};
 use super::orphans::Stores;
 use super::{Options, of_target, restore};
 use crate::anchor::{self, Anchored};
-use crate::manifest::{HEAD_BYTES, Manifest};
+use crate::manifest::{CopyRef, HEAD_BYTES, Manifest, family};
 use crate::runtime::Runtime;
 
 /// The files that were found, by their components' name.
@@ -27,8 +27,13 @@ impl Known {
         Self { paths: HashMap::new(), all_readable: true }
     }
 
+    /// Of the file that the components `id` belong to, of whichever copy.
     pub fn path(&self, id: FileId) -> Option<&Path> {
-        self.paths.get(&id).map(PathBuf::as_path)
+        self.paths.get(&family(id)).map(PathBuf::as_path)
+    }
+
+    fn note(&mut self, id: FileId, path: &Path) -> Option<PathBuf> {
+        self.paths.insert(family(id), path.to_owned())
     }
 }
 
@@ -43,7 +48,7 @@ pub(super) fn check(
 ) {
     let Some(anchored) = read(runtime, path, options, known, stores, findings) else { return };
     let (manifest, id) = (&anchored.manifest, anchored.manifest.id);
-    if let Some(other) = known.paths.insert(id, path.to_owned()) {
+    if let Some(other) = known.note(id, path) {
         let text = format!(
             "has the same components as {}: a copy made without stripewise; whatever is written to one shows in both. \
              Remove the name of the copy with a program that runs without stripewise",
@@ -51,18 +56,37 @@ pub(super) fn check(
         );
         findings.push(Finding::new(Kind::Duplicate, path, text).of(id));
     }
+    let mut size = Some(0);
+    for (number, copy) in manifest.all_copies().enumerate() {
+        let targets = targets(runtime, path, id, copy, findings);
+        targets.iter().flatten().for_each(|target| stores.add(runtime.sys(), target.clone(), findings));
+        let of_copy = targets.and_then(|targets| components(runtime, path, id, copy, &targets, findings));
+        if let (0, Some((_, target))) = (number, &of_copy) {
+            self::copy(runtime, path, manifest, target, options, findings);
+        }
+        size = size.zip(of_copy).map(|(size, (of_copy, _))| of_copy.max(size));
+    }
+    if let Some(size) = size {
+        rest(runtime, path, &anchored, size, options, findings);
+    }
+}
+
+/// The targets of a copy, if they are all there.
+fn targets(
+    runtime: &Runtime,
+    path: &Path,
+    id: FileId,
+    copy: CopyRef<'_>,
+    findings: &mut Vec<Finding>,
+) -> Option<Vec<Arc<Target>>> {
     let mut targets = Vec::new();
-    for reference in &manifest.targets {
+    for reference in copy.targets {
         match Target::open(runtime.sys(), &reference.path, Some(&reference.id)) {
             Ok(target) => targets.push(Arc::new(target)),
             Err(error) => findings.push(of_target(path, &error).of(id)),
         }
     }
-    if targets.len() < manifest.targets.len() {
-        return;
-    }
-    targets.iter().for_each(|target| stores.add(runtime.sys(), target.clone(), findings));
-    components(runtime, path, &anchored, &targets, options, findings);
+    (targets.len() == copy.targets.len()).then_some(targets)
 }
 
 fn read(
@@ -95,7 +119,7 @@ fn read(
         return None;
     };
     // Its components are accounted for, whatever happens now.
-    known.paths.insert(id, path.to_owned());
+    known.note(id, path);
     if restore::has_lost_components(runtime, &copy) {
         let text =
             format!("{error}; but components are lost, too, so that it cannot be brought back; {NEVER_SYNCED}");
@@ -114,46 +138,68 @@ fn id_in(text: &[u8]) -> Option<FileId> {
     FileId::from_hex(hex)
 }
 
+/// The size that the components of a copy give, and its first target; `None` where one is lost.
 fn components(
     runtime: &Runtime,
     path: &Path,
-    anchored: &Anchored,
+    id: FileId,
+    copy: CopyRef<'_>,
     targets: &[Arc<Target>],
-    options: Options,
     findings: &mut Vec<Finding>,
-) {
-    let manifest = &anchored.manifest;
-    let mut add = |kind, text: String| findings.push(Finding::new(kind, path, text).of(manifest.id));
+) -> Option<(u64, Arc<Target>)> {
+    let mut add = |kind, text: String| findings.push(Finding::new(kind, path, text).of(id));
     let opening = Opening { read_only: true, flags: OFlags::empty() };
-    let set = ComponentSet::open(runtime.sys(), targets.to_vec(), manifest.id, opening);
-    let sizes = match set.as_ref().map_err(Clone::clone).and_then(ComponentSet::sizes) {
+    let set = ComponentSet::open(runtime.sys(), targets.to_vec(), copy.id, opening);
+    let sizes = match set.and_then(|set| set.sizes()) {
         Ok(sizes) => sizes,
         Err(error) => {
-            return add(Kind::Component, format!("{error}; {NEVER_SYNCED}"));
+            add(Kind::Component, format!("{error}; {NEVER_SYNCED}"));
+            return None;
         }
     };
     for (index, &size) in (0..).zip(&sizes) {
-        if size > 0 && manifest.layout.file_offset(index, size - 1).is_none() {
-            let name = &manifest.targets[index as usize].name;
+        if size > 0 && copy.layout.file_offset(index, size - 1).is_none() {
+            let name = &copy.targets[index as usize].name;
             let text = format!("its component on {name} has {size} bytes, more than the layout puts there");
             add(Kind::Length, text);
         }
     }
-    if let Err(error) = same_copy(runtime, manifest, &targets[0]) {
-        let text = format!("{error}; `fsck --repair` writes it anew");
-        let finding = Finding::new(Kind::Copy, path, text).of(manifest.id);
-        let repair = || restore::copy(runtime, manifest);
-        findings.push(if options.repair { finding.repair(repair()) } else { finding });
-    }
-    if let Some(size) = manifest.pending_truncate {
-        let text = format!(
-            "a truncate to {size} bytes was interrupted; the next program that opens the file finishes it, or `fsck --repair`"
-        );
-        let finding = Finding::new(Kind::Truncate, path, text).of(manifest.id);
-        findings.push(if options.repair { finding.repair(settle(runtime, path)) } else { finding });
-    } else {
-        lag(runtime, path, anchored, manifest.layout.file_size(&sizes), options, findings);
-    }
+    Some((copy.layout.file_size(&sizes), targets.first()?.clone()))
+}
+
+/// The copy of the manifest.
+fn copy(
+    runtime: &Runtime,
+    path: &Path,
+    manifest: &Manifest,
+    target: &Target,
+    options: Options,
+    findings: &mut Vec<Finding>,
+) {
+    let Err(error) = same_copy(runtime, manifest, target) else { return };
+    let text = format!("{error}; `fsck --repair` writes it anew");
+    let finding = Finding::new(Kind::Copy, path, text).of(manifest.id);
+    let repair = || restore::copy(runtime, manifest);
+    findings.push(if options.repair { finding.repair(repair()) } else { finding });
+}
+
+/// What can be wrong with a file of which everything is there.
+fn rest(
+    runtime: &Runtime,
+    path: &Path,
+    anchored: &Anchored,
+    size: u64,
+    options: Options,
+    findings: &mut Vec<Finding>,
+) {
+    let Some(size) = anchored.manifest.pending_truncate else {
+        return lag(runtime, path, anchored, size, options, findings);
+    };
+    let text = format!(
+        "a truncate to {size} bytes was interrupted; the next program that opens the file finishes it, or `fsck --repair`"
+    );
+    let finding = Finding::new(Kind::Truncate, path, text).of(anchored.manifest.id);
+    findings.push(if options.repair { finding.repair(settle(runtime, path)) } else { finding });
 }
 
 /// Opening finishes it.

@@ -10,7 +10,7 @@ use stripewise_target::{ComponentSet, FileId, Found, Target, list_components, re
 use super::anchors::Known;
 use super::findings::{Finding, Kind};
 use super::{Options, of_target, restore};
-use crate::manifest::{Manifest, TEXT_BYTES_MAX};
+use crate::manifest::{Manifest, TEXT_BYTES_MAX, family};
 use crate::runtime::{Runtime, temporary_name};
 
 /// The targets, and what lies on them.
@@ -47,13 +47,13 @@ impl Stores {
         by_id.or_else(|| by_path.next().filter(|_| by_path.next().is_none())).cloned()
     }
 
-    /// Everything that lies on the targets, by file.
+    /// Everything that lies on the targets, by file: all its copies.
     fn by_file(&self) -> BTreeMap<FileId, Parts<'_>> {
         let mut files: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (target, found) in
             self.0.iter().flat_map(|(target, all)| all.iter().map(move |found| (target, found)))
         {
-            files.entry(found.id).or_default().push((target, found));
+            files.entry(family(found.id)).or_default().push((target, found));
         }
         files
     }
@@ -91,15 +91,20 @@ pub(super) fn check(
 ) {
     let old = |parts: &Parts<'_>| parts.iter().all(|(_, found)| is_old(runtime, found.modified_s, options));
     let unknown = stores.by_file().into_iter().filter(|(id, parts)| known.path(*id).is_none() && old(parts));
-    let fates: Vec<_> = unknown.map(|(id, parts)| (id, fate(runtime, id, &parts), parts)).collect();
+    let fates = unknown.map(|(_, parts)| {
+        let (id, fate) = fate(runtime, &parts);
+        (id, fate, parts)
+    });
+    let fates: Vec<_> = fates.collect();
     let claims = |claimed: &Path| {
         let same = |fate: &Fate| matches!(fate, Fate::Overwritten(path, _) if path == claimed);
         fates.iter().filter(|(_, fate, _)| same(fate)).count()
     };
+    let was_swept = |id| swept.iter().any(|&swept| family(swept) == family(id));
     for (id, fate, parts) in &fates {
         let finding = match fate {
             // The finding is the temporary's.
-            Fate::Gone(_) if swept.contains(id) && remove(runtime, *id, parts).is_ok() => continue,
+            Fate::Gone(_) if was_swept(*id) && remove(runtime, parts).is_ok() => continue,
             Fate::There => continue,
             Fate::Damaged(path) => {
                 let text = "its manifest is damaged; run `stripewise fsck --repair` on it";
@@ -117,9 +122,9 @@ pub(super) fn check(
             }
             // A damaged anchor somewhere may be theirs.
             Fate::Gone(path) => {
-                gone(runtime, *id, path.as_deref(), parts, options.remove_orphans && known.all_readable)
+                gone(runtime, path.as_deref(), parts, options.remove_orphans && known.all_readable)
             }
-            Fate::Lost(path) => lost(runtime, *id, path, parts, options.remove_orphans && known.all_readable),
+            Fate::Lost(path) => lost(runtime, path, parts, options.remove_orphans && known.all_readable),
         };
         findings.push(finding.of(*id));
     }
@@ -141,11 +146,18 @@ enum Fate {
     Gone(Option<PathBuf>),
 }
 
-fn fate(runtime: &Runtime, id: FileId, parts: &Parts<'_>) -> Fate {
+/// The file's id, as far as it can be told, and its fate.
+fn fate(runtime: &Runtime, parts: &Parts<'_>) -> (FileId, Fate) {
     let copies = parts.iter().filter(|(_, found)| found.component.is_none());
-    let Some(copy) = copies.filter_map(|(target, _)| read_copy(runtime, target, id)).next() else {
-        return Fate::Gone(None);
-    };
+    let copy = copies.filter_map(|(target, found)| read_copy(runtime, target, found.id)).next();
+    match copy {
+        Some(copy) => (copy.id, fate_of(runtime, copy)),
+        None => (parts[0].1.id, Fate::Gone(None)),
+    }
+}
+
+fn fate_of(runtime: &Runtime, copy: Manifest) -> Fate {
+    let id = copy.id;
     let path = PathBuf::from(&copy.path);
     let exists = |path: &Path| runtime.sys().stat_at(None, path, true).is_ok();
     let temporary = path.with_file_name(temporary_name(id));
@@ -178,43 +190,36 @@ fn overwritten(runtime: &Runtime, path: &Path, copy: &Manifest, parts: &Parts<'_
     if repair { finding.repair(restore::anchor(runtime, path, copy)) } else { finding }
 }
 
-fn gone(runtime: &Runtime, id: FileId, path: Option<&Path>, parts: &Parts<'_>, remove_them: bool) -> Finding {
+fn gone(runtime: &Runtime, path: Option<&Path>, parts: &Parts<'_>, remove_them: bool) -> Finding {
     let file = path.map_or("a file without a name".into(), |path| path.display().to_string());
     let text = format!(
         "{} belong to {file}, which is gone (if it was moved, name the directory where it is now); `fsck --remove-orphans` \
          removes them, unless an anchor is damaged",
         what(parts)
     );
-    orphans(runtime, id, path.unwrap_or(parts[0].0.path()), text, parts, remove_them)
+    orphans(runtime, path.unwrap_or(parts[0].0.path()), text, parts, remove_them)
 }
 
-fn lost(runtime: &Runtime, id: FileId, path: &Path, parts: &Parts<'_>, remove_them: bool) -> Finding {
+fn lost(runtime: &Runtime, path: &Path, parts: &Parts<'_>, remove_them: bool) -> Finding {
     let text = format!(
         "{} belong to a managed file that was here; others are lost, so that it cannot be brought back. \
          `fsck --remove-orphans` removes them, unless an anchor is damaged, and leaves what is here now",
         what(parts)
     );
-    orphans(runtime, id, path, text, parts, remove_them)
+    orphans(runtime, path, text, parts, remove_them)
 }
 
-fn orphans(
-    runtime: &Runtime,
-    id: FileId,
-    path: &Path,
-    text: String,
-    parts: &Parts<'_>,
-    remove_them: bool,
-) -> Finding {
+fn orphans(runtime: &Runtime, path: &Path, text: String, parts: &Parts<'_>, remove_them: bool) -> Finding {
     let kind = if bytes(parts) > 0 { Kind::Orphan } else { Kind::Unborn };
     let finding = Finding::new(kind, path, text);
-    if remove_them { finding.repair(remove(runtime, id, parts)) } else { finding }
+    if remove_them { finding.repair(remove(runtime, parts)) } else { finding }
 }
 
-fn remove(runtime: &Runtime, id: FileId, parts: &Parts<'_>) -> Result<(), String> {
+fn remove(runtime: &Runtime, parts: &Parts<'_>) -> Result<(), String> {
     for (target, found) in parts {
         // The set names its files by the position of their targets.
         let targets = vec![(*target).clone(); found.component.unwrap_or(0) as usize + 1];
-        ComponentSet::remove(runtime.sys(), &targets, id).map_err(|error| error.to_string())?;
+        ComponentSet::remove(runtime.sys(), &targets, found.id).map_err(|error| error.to_string())?;
     }
     Ok(())
 }

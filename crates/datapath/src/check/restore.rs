@@ -8,7 +8,7 @@ use stripewise_target::{ComponentSet, Opening, TargetError};
 
 use crate::Errno;
 use crate::file::sync_directory;
-use crate::manifest::{Manifest, TEXT_BYTES_MAX};
+use crate::manifest::{CopyRef, Manifest, TEXT_BYTES_MAX};
 use crate::runtime::{Runtime, temporary_name};
 use crate::trouble::Trouble;
 
@@ -20,11 +20,9 @@ pub(super) const ASIDE: &str = ".stripewise-aside";
 pub(super) fn anchor(runtime: &Runtime, path: &Path, manifest: &Manifest) -> Result<(), Trouble> {
     let sys = runtime.sys();
     let io = |what| Trouble::io(path, what);
-    let set = open(runtime, manifest)?;
-    let stats = set.stats()?;
-    let sizes: Vec<u64> = stats.iter().map(|stat| stat.st_size as u64).collect();
+    let stats = open(runtime, manifest)?.stats()?;
     let text = manifest.format()?;
-    let size = manifest.layout.file_size(&sizes).max(text.len() as u64);
+    let size = size(runtime, manifest)?.max(text.len() as u64);
     // Mode and owner are the components'.
     let like = &stats[0];
     let temporary = path.with_file_name(temporary_name(manifest.id));
@@ -94,8 +92,27 @@ fn rewrite(runtime: &Runtime, set: &ComponentSet, path: &Path, text: &str) -> Re
     sys.truncate(file.as_fd(), text.len() as u64).map_err(io("write"))
 }
 
+/// The size that the copies of the file give which are there; the original must be.
+fn size(runtime: &Runtime, manifest: &Manifest) -> Result<u64, Trouble> {
+    let mut size = 0;
+    for (number, copy) in manifest.all_copies().enumerate() {
+        match open_copy(runtime, copy).and_then(|set| Ok(set.sizes()?)) {
+            Ok(sizes) => size = size.max(copy.layout.file_size(&sizes)),
+            Err(error) if number == 0 => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Ok(size)
+}
+
+/// The original.
 fn open(runtime: &Runtime, manifest: &Manifest) -> Result<ComponentSet, Trouble> {
-    let targets = runtime.targets_of(manifest)?;
+    let original = CopyRef { id: manifest.id, targets: &manifest.targets, layout: &manifest.layout };
+    open_copy(runtime, original)
+}
+
+fn open_copy(runtime: &Runtime, copy: CopyRef<'_>) -> Result<ComponentSet, Trouble> {
+    let targets = runtime.targets_of(copy.targets)?;
     let opening = Opening { read_only: true, flags: OFlags::empty() };
-    Ok(ComponentSet::open(runtime.sys(), targets, manifest.id, opening)?)
+    Ok(ComponentSet::open(runtime.sys(), targets, copy.id, opening)?)
 }

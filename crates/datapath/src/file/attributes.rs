@@ -2,8 +2,9 @@
 
 use stripewise_layout::Layout;
 use stripewise_sys::{Kind, Stat, Timespec};
+use stripewise_target::{ComponentSet, TargetError};
 
-use super::LogicalFile;
+use super::{LogicalFile, OpenCopy};
 use crate::runtime::Change;
 use crate::{Errno, Result, trouble};
 
@@ -15,7 +16,7 @@ pub(super) const OMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: (1 << 30) - 2 }
 pub struct Attributes {
     /// Logical size, bytes.
     pub size_bytes: u64,
-    /// 512-byte blocks of all components.
+    /// 512-byte blocks of the original's components.
     pub blocks: u64,
     /// The latest of anchor and components.
     pub modified: Timespec,
@@ -26,13 +27,14 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// Of what the kernel says of the anchor and of the components.
-    pub(crate) fn of(anchor: &Stat, components: &[Stat], layout: &Layout) -> Self {
-        let sizes: Vec<u64> = components.iter().map(|stat| stat.st_size as u64).collect();
-        let latest = |time: fn(&Stat) -> Timespec| components.iter().map(time).fold(time(anchor), later);
+    /// Of what the kernel says of the anchor, and of the components of each copy, the original first.
+    pub(crate) fn of(anchor: &Stat, copies: &[(Vec<Stat>, &Layout)]) -> Self {
+        let all = || copies.iter().flat_map(|(stats, _)| stats);
+        let latest = |time: fn(&Stat) -> Timespec| all().map(time).fold(time(anchor), later);
+        let original = copies.iter().take(1).flat_map(|(stats, _)| stats);
         Self {
-            size_bytes: layout.file_size(&sizes),
-            blocks: components.iter().map(|stat| stat.st_blocks as u64).sum(),
+            size_bytes: copies.iter().map(|(stats, layout)| file_size(stats, layout)).max().unwrap_or(0),
+            blocks: original.map(|stat| stat.st_blocks as u64).sum(),
             modified: latest(modified),
             changed: latest(changed),
             accessed: latest(accessed),
@@ -56,12 +58,17 @@ impl LogicalFile {
     /// EIO.
     pub fn attributes(&self) -> Result<Attributes> {
         let anchor = self.sys().stat(self.anchor())?;
-        let stats = self.components().stats().map_err(|error| trouble::told(&error))?;
-        let attributes = Attributes::of(&anchor, &stats, self.layout());
+        let attributes = Attributes::of(&anchor, &self.stats()?);
         Ok(match self.interrupted_truncate()? {
             Some(size_bytes) => Attributes { size_bytes, ..attributes },
             None => attributes,
         })
+    }
+
+    /// What the kernel says of the components of every copy that can be used.
+    pub(super) fn stats(&self) -> Result<Vec<(Vec<Stat>, &Layout)>> {
+        let stats = |copy: &OpenCopy| copy.components().stats().map_err(|error| trouble::told(&error));
+        self.present().map(|copy| Ok((stats(copy)?, copy.layout()))).collect()
     }
 
     /// Puts [`LogicalFile::attributes`] into what the kernel said of the anchor.
@@ -73,26 +80,21 @@ impl LogicalFile {
         Ok(())
     }
 
-    /// futimens(2), fchmod(2), fchown(2): of the anchor and of all components.
+    /// futimens(2), fchmod(2), fchown(2): of the anchor and of the components of all copies.
     ///
     /// # Errors
     /// As those, of the anchor; then the components are unchanged.
     pub fn change(&self, change: &Change) -> Result<()> {
-        let (anchor, set) = (Kind::Open(self.anchor()), self.components());
-        let done = match change {
-            Change::Times(times) => {
-                self.sys().set_times(anchor, times)?;
-                set.set_times(times)
-            }
-            Change::Mode(mode) => {
-                self.sys().set_mode(anchor, *mode)?;
-                set.set_mode(*mode)
-            }
-            Change::Owner(user, group) => {
-                self.sys().set_owner(anchor, *user, *group)?;
-                set.set_owner(*user, *group)
-            }
-        };
+        let anchor = Kind::Open(self.anchor());
+        match change {
+            Change::Times(times) => self.sys().set_times(anchor, times)?,
+            Change::Mode(mode) => self.sys().set_mode(anchor, *mode)?,
+            Change::Owner(user, group) => self.sys().set_owner(anchor, *user, *group)?,
+        }
+        let done = self
+            .present()
+            .map(|copy| change_of(copy.components(), change))
+            .fold(Ok(()), std::result::Result::and);
         match done {
             // The names of a file that was removed while it is open are gone.
             Err(error) if error.errno() == Errno::NOENT && self.sys().stat(self.anchor())?.st_nlink == 0 => {
@@ -101,6 +103,20 @@ impl LogicalFile {
             done => done.map_err(|error| trouble::told(&error)),
         }
     }
+}
+
+fn change_of(set: &ComponentSet, change: &Change) -> std::result::Result<(), TargetError> {
+    match change {
+        Change::Times(times) => set.set_times(times),
+        Change::Mode(mode) => set.set_mode(*mode),
+        Change::Owner(user, group) => set.set_owner(*user, *group),
+    }
+}
+
+/// The size of the file that the components of one copy give.
+fn file_size(components: &[Stat], layout: &Layout) -> u64 {
+    let sizes: Vec<u64> = components.iter().map(|stat| stat.st_size as u64).collect();
+    layout.file_size(&sizes)
 }
 
 pub(super) fn modified(stat: &Stat) -> Timespec {

@@ -70,11 +70,12 @@ impl LogicalFile {
         find: impl Fn(BorrowedFd<'_>, u64) -> Result<Option<u64>>,
     ) -> Result<Option<u64>> {
         let mut first: Option<u64> = None;
-        for index in 0..self.components().len() {
+        let (components, layout) = (self.components(), self.original().layout());
+        for index in 0..components.len() {
             let target = index as u32;
-            let fd = self.components().fd(index).map_err(|error| trouble::told(&error))?;
-            let found = find(fd, self.layout().component_size(target, offset))?;
-            let found = found.and_then(|found| self.layout().file_offset(target, found));
+            let fd = components.fd(index).map_err(|error| trouble::told(&error))?;
+            let found = find(fd, layout.component_size(target, offset))?;
+            let found = found.and_then(|found| layout.file_offset(target, found));
             // `None` is less than any.
             first = first.into_iter().chain(found).min();
         }

@@ -4,14 +4,11 @@ use std::sync::atomic::Ordering;
 
 use stripewise_layout::MAX_OFFSET;
 use stripewise_sys::{IoVec, raw};
-use stripewise_target::{ComponentSet, Outcome, Piece};
+use stripewise_target::{Outcome, Piece};
 
 use super::LogicalFile;
 use super::split::{grouped, leading, split, total};
 use crate::{Errno, Result, trouble};
-
-/// Memory, offsets and lengths of direct I/O are multiples of this: the largest block size of devices in use.
-const DIRECT_ALIGNMENT: u64 = 4096;
 
 /// How one read or write is to be done.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,8 +39,8 @@ impl LogicalFile {
         if len == 0 {
             return Ok(0);
         }
-        let pieces = split(self.layout(), offset, len, buffers);
-        let set = self.set_for(&pieces, options);
+        let pieces = split(self.original().layout(), offset, len, buffers);
+        let set = self.original().set_for(self.sys(), &pieces, options);
         // SAFETY: the caller's promise.
         let mut outcomes = grouped(&pieces, |pieces| unsafe { self.shared.fan_out.read(set, pieces) });
         let (done, end) = leading(&pieces, &outcomes);
@@ -130,8 +127,8 @@ impl LogicalFile {
             return if total(buffers) == 0 { Ok(0) } else { Err(Errno::FBIG) };
         }
         self.mark_written();
-        let pieces = split(self.layout(), offset, len, buffers);
-        let set = self.set_for(&pieces, options);
+        let pieces = split(self.original().layout(), offset, len, buffers);
+        let set = self.original().set_for(self.sys(), &pieces, options);
         // SAFETY: the caller's promise.
         let outcomes = grouped(&pieces, |pieces| unsafe { self.shared.fan_out.write(set, pieces) });
         match leading(&pieces, &outcomes) {
@@ -157,15 +154,6 @@ impl LogicalFile {
         // SAFETY: the caller's promise.
         let done = unsafe { self.write_at(buffers, offset, options)? };
         Ok((offset, done))
-    }
-
-    fn set_for(&self, pieces: &[Piece], options: IoOptions) -> &ComponentSet {
-        let aligned = |piece: &Piece| {
-            let all = piece.offset | piece.base as u64 | piece.len as u64;
-            all.is_multiple_of(DIRECT_ALIGNMENT)
-        };
-        let direct = options.direct && pieces.iter().all(aligned);
-        direct.then(|| self.direct_components()).flatten().unwrap_or(self.components())
     }
 }
 

@@ -38,7 +38,7 @@ impl LogicalFile {
         let end = offset.checked_add(len).filter(|&end| end <= MAX_OFFSET).ok_or(Errno::OVERFLOW)?;
         self.grow_components(end)?;
         let mut extents = Vec::new();
-        for piece in self.layout().pieces(offset, len) {
+        for piece in self.original().layout().pieces(offset, len) {
             let last = piece.file_offset + piece.len == end;
             let starts = piece.file_offset | piece.target_offset;
             if !starts.is_multiple_of(page) || !(last || piece.len.is_multiple_of(page)) {
@@ -67,9 +67,9 @@ impl LogicalFile {
     fn grow_components(&self, end: u64) -> Result<()> {
         let _lock = self.lock_size_shared()?;
         let sizes = self.components().sizes().map_err(|error| trouble::told(&error))?;
-        let end = end.min(self.layout().file_size(&sizes));
+        let end = end.min(self.size()?);
         for (index, now) in sizes.into_iter().enumerate() {
-            let full = self.layout().component_size(index as u32, end);
+            let full = self.original().layout().component_size(index as u32, end);
             if now >= full {
                 continue;
             }

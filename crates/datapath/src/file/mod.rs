@@ -1,6 +1,7 @@
 //! One managed file of this process.
 
 mod attributes;
+mod copy;
 mod holes;
 mod io;
 mod lock;
@@ -11,14 +12,14 @@ mod sync;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
-use stripewise_layout::Layout;
-use stripewise_sys::{Fd, OFlags, SysRef};
-use stripewise_target::{ComponentSet, FanOut, Opening, Server};
+use stripewise_sys::{Fd, SysRef};
+use stripewise_target::{ComponentSet, FanOut};
 
 pub use attributes::Attributes;
+pub(crate) use copy::{Further, Lost, OpenCopy};
 pub use holes::Whence;
 pub use io::IoOptions;
 pub use mapping::MapExtent;
@@ -42,11 +43,12 @@ pub(crate) struct Parts {
     pub path: PathBuf,
     pub anchored: Anchored,
     pub anchor: Fd,
-    pub components: ComponentSet,
+    /// Copy 0.
+    pub original: OpenCopy,
+    /// Copy 1, 2, ...
+    pub further: Vec<Further>,
     /// Anchor and components are open for writing, too.
     pub writable: bool,
-    /// The emulated server of each component.
-    pub servers: Vec<Option<Server>>,
 }
 
 /// A managed file: its manifest, its components, and private descriptors of them.
@@ -56,8 +58,6 @@ pub(crate) struct Parts {
 pub struct LogicalFile {
     shared: Arc<Shared>,
     parts: Parts,
-    /// The components once more, with O_DIRECT; `None` inside: the file system does not permit it.
-    direct: OnceLock<Option<ComponentSet>>,
     locks: ForkSafe<lock::Locks>,
     /// Descriptors of the anchor that must not be closed before this file goes: closing any drops the process's
     /// POSIX locks.
@@ -77,7 +77,6 @@ impl LogicalFile {
         Self {
             shared,
             parts,
-            direct: OnceLock::new(),
             locks: ForkSafe::default(),
             spares: ForkSafe::default(),
             size_hint: AtomicU64::new(0),
@@ -107,9 +106,9 @@ impl LogicalFile {
         self.parts.writable
     }
 
-    /// The components; component `n` lies on target `n` of the manifest.
+    /// The components of the original; component `n` lies on target `n` of the manifest.
     pub fn components(&self) -> &ComponentSet {
-        &self.parts.components
+        self.parts.original.components()
     }
 
     /// A private descriptor of the anchor.
@@ -139,24 +138,22 @@ impl LogicalFile {
         &self.shared.sys
     }
 
-    fn layout(&self) -> &Layout {
-        &self.manifest().layout
+    fn original(&self) -> &OpenCopy {
+        &self.parts.original
+    }
+
+    /// The copies that can be used, the original first.
+    fn present(&self) -> impl Iterator<Item = &OpenCopy> {
+        std::iter::once(self.original()).chain(self.parts.further.iter().flatten())
+    }
+
+    /// The copies that cannot.
+    fn lost(&self) -> impl Iterator<Item = &Lost> {
+        self.parts.further.iter().filter_map(|copy| copy.as_ref().err())
     }
 
     fn mark_written(&self) {
         self.written.store(true, Ordering::Release);
-    }
-
-    /// The components opened with O_DIRECT, if the file system permits it.
-    fn direct_components(&self) -> Option<&ComponentSet> {
-        if self.direct.get().is_none() {
-            let opening = Opening { read_only: !self.parts.writable, flags: OFlags::DIRECT };
-            let targets = self.components().targets().to_vec();
-            let set = ComponentSet::open(self.sys(), targets, self.manifest().id, opening).ok();
-            // Another thread may have been first: then this set is closed again.
-            let _ = self.direct.set(set.map(|set| set.with_servers(self.parts.servers.clone())));
-        }
-        self.direct.get().and_then(Option::as_ref)
     }
 }
 

@@ -4,20 +4,18 @@ use std::sync::atomic::Ordering;
 
 use stripewise_layout::MAX_OFFSET;
 
-use super::LogicalFile;
+use super::{LogicalFile, OpenCopy};
 use crate::{Errno, Result, anchor, trouble};
 
 impl LogicalFile {
-    /// The logical size now, bytes. One fstat per component.
+    /// The logical size now, bytes: the largest that any copy gives. One fstat per component.
     ///
     /// # Errors
     /// EIO.
     pub fn size(&self) -> Result<u64> {
-        let sizes = self.components().sizes().map_err(|error| trouble::told(&error))?;
-        let size = match self.interrupted_truncate()? {
-            Some(size) => size,
-            None => self.layout().file_size(&sizes),
-        };
+        let sizes = self.present().map(OpenCopy::file_size);
+        let largest = sizes.reduce(|one, other| Ok(one?.max(other?))).unwrap_or(Ok(0))?;
+        let size = self.interrupted_truncate()?.unwrap_or(largest);
         self.size_hint.store(size, Ordering::Relaxed);
         Ok(size)
     }
@@ -52,9 +50,10 @@ impl LogicalFile {
         self.mark_written();
         let now = self.size()?;
         if size >= now {
-            self.grow_to(size)?;
+            self.original().grow_to(size)?;
             self.resize_anchor(size)?;
         } else {
+            self.refuse_if_lost()?;
             self.check_anchor()?;
             // The order is the protocol: the intent must be durable before the first component is cut.
             let pending_at = self.parts.anchored.pending_at;
@@ -68,26 +67,19 @@ impl LogicalFile {
 
     /// The part of a truncate after the intent was noted; also of somebody else's who died. Under the size lock.
     pub(super) fn finish_truncate(&self, size: u64) -> Result<()> {
-        let sizes = self.components().sizes().map_err(|error| trouble::told(&error))?;
-        for (index, now) in sizes.into_iter().enumerate() {
-            let then = self.layout().component_size(index as u32, size);
-            if now > then {
-                self.components().truncate(index, then).map_err(|error| trouble::told(&error))?;
-            }
-        }
-        self.grow_to(size)?;
+        self.refuse_if_lost()?;
+        self.present().try_for_each(|copy| copy.cut(size))?;
+        self.original().grow_to(size)?;
         // The cuts must be durable before the intent is forgotten, and that before anything is written anew.
-        self.components().sync(&self.shared.fan_out, true).map_err(|error| trouble::told(&error))?;
+        self.sync_components(true)?;
         self.resize_anchor(size)?;
         anchor::set_pending(self.sys(), self.anchor(), self.parts.anchored.pending_at, None)?;
         self.sys().sync_data(self.anchor())
     }
 
-    /// Makes the file at least `size` bytes long, whoever else writes.
-    fn grow_to(&self, size: u64) -> Result<()> {
-        let Some(last) = size.checked_sub(1) else { return Ok(()) };
-        let (target, offset) = self.layout().locate(last);
-        self.components().grow(target as usize, offset + 1).map_err(|error| trouble::told(&error))
+    /// A copy that is not there cannot be cut: when it comes back, it would bring back what was cut off.
+    fn refuse_if_lost(&self) -> Result<()> {
+        self.lost().next().map_or(Ok(()), |lost| Err(lost.told()))
     }
 
     /// Sets the anchor's size, but never cuts the manifest. Under the size lock.
@@ -129,9 +121,10 @@ impl LogicalFile {
             return Err(Errno::BADF);
         }
         self.mark_written();
+        let layout = self.original().layout();
         for index in 0..self.components().len() {
-            let start = self.layout().component_size(index as u32, offset);
-            let bytes = self.layout().component_size(index as u32, end) - start;
+            let start = layout.component_size(index as u32, offset);
+            let bytes = layout.component_size(index as u32, end) - start;
             if bytes > 0 {
                 let fd = self.components().fd(index).map_err(|error| trouble::told(&error))?;
                 self.sys().allocate(fd, start, bytes, keep_size)?;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use stripewise_sys::{Dir, Kind, Mode, OFlags, SysRef, Timestamps};
 
-use super::{LogicalFile, attributes};
+use super::{Attributes, LogicalFile, OpenCopy, attributes};
 use crate::{Errno, Result, trouble};
 
 impl LogicalFile {
@@ -15,7 +15,7 @@ impl LogicalFile {
     /// # Errors
     /// As fsync(2).
     pub fn sync(&self, data_only: bool) -> Result<()> {
-        self.components().sync(&self.shared.fan_out, data_only).map_err(|error| trouble::told(&error))?;
+        self.sync_components(data_only)?;
         if !self.names_synced.load(Ordering::Acquire) {
             self.sync_names()?;
             self.names_synced.store(true, Ordering::Release);
@@ -24,9 +24,18 @@ impl LogicalFile {
         if data_only { self.sys().sync_data(self.anchor()) } else { self.sys().sync(self.anchor()) }
     }
 
+    /// The components of all copies that can be used.
+    pub(super) fn sync_components(&self, data_only: bool) -> Result<()> {
+        let sync = |copy: &OpenCopy| copy.components().sync(&self.shared.fan_out, data_only);
+        // All are tried.
+        self.present().map(sync).fold(Ok(()), std::result::Result::and).map_err(|error| trouble::told(&error))
+    }
+
     /// The names of components, manifest copy and anchor.
     fn sync_names(&self) -> Result<()> {
-        self.components().sync_names().map_err(|error| trouble::told(&error))?;
+        for copy in self.present() {
+            copy.components().sync_names().map_err(|error| trouble::told(&error))?;
+        }
         sync_directory(self.sys(), None, &self.parts.path)
     }
 
@@ -64,12 +73,8 @@ impl LogicalFile {
     /// Grows only: whoever cuts the file cuts the anchor, under the same lock.
     fn try_update_anchor(&self) -> Result<()> {
         let _lock = self.lock_size()?;
-        let stats = self.components().stats().map_err(|error| trouble::told(&error))?;
-        let sizes: Vec<u64> = stats.iter().map(|stat| stat.st_size as u64).collect();
-        let size = self.layout().file_size(&sizes);
         let anchor = self.sys().stat(self.anchor())?;
-        let modified =
-            stats.iter().map(attributes::modified).fold(attributes::modified(&anchor), attributes::later);
+        let Attributes { size_bytes: size, modified, .. } = self.attributes()?;
         if size > anchor.st_size as u64 {
             self.resize_anchor(size)?;
         } else if modified == attributes::modified(&anchor) {

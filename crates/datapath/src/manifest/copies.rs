@@ -65,6 +65,21 @@ pub struct CopyRef<'a> {
     pub layout: &'a Layout,
 }
 
+/// The id of copy `number` (0: the original) of file `id`: whoever knows one knows the others, also when no manifest has
+/// been written yet.
+pub(crate) fn copy_id(id: FileId, number: usize) -> FileId {
+    let mut bytes = id.0;
+    bytes[15] ^= number as u8;
+    FileId(bytes)
+}
+
+/// The same for the ids of all copies of a file, and different for any other file.
+pub(crate) fn family(id: FileId) -> FileId {
+    let mut bytes = id.0;
+    bytes[15] &= !(MAX_COPIES as u8 - 1);
+    FileId(bytes)
+}
+
 impl Manifest {
     /// All copies, the original first.
     pub fn all_copies(&self) -> impl Iterator<Item = CopyRef<'_>> {
@@ -168,9 +183,11 @@ pub(super) fn read(
         .ok_or_else(|| format!("key `overlay.durability`: {:?} is unknown; {RESTORE}", overlay.durability))?;
     let list: Vec<_> = copies.into_iter().map(|copy| copy_of(copy, cache)).collect::<Result<_, _>>()?;
     for (index, copy) in list.iter().enumerate() {
-        let same = |other: &FurtherCopy| other.id == copy.id || other.name == copy.name;
-        if copy.id == id || list[..index].iter().any(same) {
-            return Err(format!("key `copy`: {:?} has the id or name of another copy; {RESTORE}", copy.name));
+        if copy.id != copy_id(id, index + 1) {
+            return Err(format!("key `copy.id`: {} is not that of copy {}; {RESTORE}", copy.id, index + 1));
+        }
+        if list[..index].iter().any(|other| other.name == copy.name) {
+            return Err(format!("key `copy.name`: {:?} is that of another copy; {RESTORE}", copy.name));
         }
     }
     let TextOverlay { lazy_close, background, servers, .. } = overlay;

@@ -32,17 +32,17 @@ fn sample() -> Manifest {
 
 /// The same with two cache copies.
 fn cached() -> Manifest {
-    let copy = |id: u8, name: &str, groups, layout: Layout| FurtherCopy {
+    let copy = |number, name: &str, groups, layout: Layout| FurtherCopy {
         name: name.into(),
-        id: FileId([id; 16]),
+        id: copy_id(sample().id, number),
         groups,
         servers: 4,
         targets: targets(&layout),
         layout,
     };
     let list = vec![
-        copy(0xa1, "1-DH", 1, constructors::striped(&[0, 1], 65536).unwrap()),
-        copy(0xa2, "1-DV", 1, constructors::on_one(0).unwrap()),
+        copy(1, "1-DH", 1, constructors::striped(&[0, 1], 65536).unwrap()),
+        copy(2, "1-DV", 1, constructors::on_one(0).unwrap()),
     ];
     let copies = Copies {
         kind: OverlayKind::Cache { mode: CacheMode::Sla, capacity_per_server: 1 << 30 },
@@ -93,7 +93,7 @@ fn copies() -> impl Strategy<Value = Copies> {
         let (background, procs, procs_per_node, servers) = numbers;
         let list = (1..).zip(list).map(|(number, (layout, name, groups, servers))| FurtherCopy {
             name: format!("{number}{name}"),
-            id: FileId([number; 16]),
+            id: FileId([0; 16]),
             groups: if kind == OverlayKind::Replicas {
                 1
             } else {
@@ -120,12 +120,11 @@ fn copies() -> impl Strategy<Value = Copies> {
 fn manifests() -> impl Strategy<Value = Manifest> {
     let rest = (any::<String>(), any::<[u8; 16]>(), proptest::option::of(0..=1u64 << 62));
     (layouts(), rest, proptest::option::of(copies())).prop_map(
-        |(layout, (path, id, pending_truncate), copies)| Manifest {
-            id: FileId(id),
-            path,
-            pending_truncate,
-            copies: copies.map(Box::new),
-            ..two_targets(layout)
+        |(layout, (path, id, pending_truncate), mut copies)| {
+            let id = FileId(id);
+            let list = copies.iter_mut().flat_map(|copies| &mut copies.list);
+            (1..).zip(list).for_each(|(number, copy)| copy.id = copy_id(id, number));
+            Manifest { id, path, pending_truncate, copies: copies.map(Box::new), ..two_targets(layout) }
         },
     )
 }
@@ -183,7 +182,7 @@ servers = 8
 [[copy]]
 kind = \"cache\"
 name = \"1-DH\"
-id = \"a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1\"
+id = \"0123456789abcdef0123456789abcdee\"
 groups = 1
 servers = 4
 [[copy.target]]
@@ -200,7 +199,7 @@ cycle = [[0, 65536], [1, 65536]]
 [[copy]]
 kind = \"cache\"
 name = \"1-DV\"
-id = \"a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2\"
+id = \"0123456789abcdef0123456789abcded\"
 groups = 1
 servers = 4
 [[copy.target]]
@@ -302,10 +301,10 @@ fn refusals_of_copies_name_the_key_too() {
         ("groups = 1", "groups = 3", "`copy.groups` and `copy.servers`"),
         ("groups = 1", "groups = 0", "`copy.groups` and `copy.servers`"),
         ("kind = \"cache\"", "kind = \"carhe\"", "`overlay.mode`"),
-        ("id = \"a1a1", "id = \"A1a1", "`copy.id`"),
-        ("id = \"a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1\"", "id = \"a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2\"", "`copy`"),
-        ("id = \"a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1\"", "id = \"0123456789abcdef0123456789abcdef\"", "`copy`"),
-        ("name = \"1-DV\"", "name = \"1-DH\"", "`copy`"),
+        ("abcdee\"", "abcdeE\"", "`copy.id`"),
+        ("abcdee\"", "abcded\"", "`copy.id`"),
+        ("abcdee\"", "abcdef\"", "`copy.id`"),
+        ("name = \"1-DV\"", "name = \"1-DH\"", "`copy.name`"),
         ("cycle = [[0, 65536], [1, 65536]]", "cycle = [[0, 65536], [9, 65536]]", "`copy.region.cycle`"),
         ("cycle = [[0, 65536], [1, 65536]]", "cycle = [[0, 65536], [0, 65536]]", "`copy.target`"),
     ] {
@@ -316,6 +315,16 @@ fn refusals_of_copies_name_the_key_too() {
         |text| text.replace("kind = \"cache\"\nname = \"1-DV", "kind = \"rache\"\nname = \"1-DV"),
         "`copy.kind`",
     );
+}
+
+#[test]
+fn ids_of_copies_differ_and_lead_back() {
+    let id = FileId([0xab; 16]);
+    let ids: Vec<FileId> = (0..8).map(|number| copy_id(id, number)).collect();
+    assert!((1..8).all(|number| !ids[..number].contains(&ids[number])));
+    assert!(ids.iter().all(|&other| family(other) == family(id)));
+    assert_ne!(family(id), family(FileId([0xac; 16])));
+    assert_eq!(ids[0], id);
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use stripewise_layout::Layout;
 use stripewise_sys::{FileType, Mode, OFlags};
 use stripewise_target::FileId;
 
@@ -11,11 +10,11 @@ use super::copy::{checksum, copy_range};
 use super::error::MigrateError;
 use super::{Phase, Progress};
 use crate::Errno;
-use crate::runtime::{Runtime, temporary_name};
+use crate::runtime::{Runtime, Shape, temporary_name};
 use crate::trouble::Trouble;
 
-/// Copies the file at `from` to `to`, which shows what it was or the whole copy at any moment. The copy has `layout` (over
-/// the plan's targets); without one, that of a managed file at `to`; without that either, it is plain. Its mode is that of
+/// Copies the file at `from` to `to`, which shows what it was or the whole copy at any moment. The copy is made of `shape`;
+/// without one, of what a managed file at `to` is; without that either, it is plain. Its mode is that of
 /// the source, its times are now. Returns its bytes.
 ///
 /// # Errors
@@ -24,7 +23,7 @@ pub fn copy_file(
     runtime: &Runtime,
     from: &Path,
     to: &Path,
-    layout: Option<&Layout>,
+    shape: Option<Shape<'_>>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<u64, MigrateError> {
     let source = Contents::open(runtime, from)?;
@@ -33,7 +32,7 @@ pub fn copy_file(
     if FileType::from_raw_mode(mode) != FileType::RegularFile {
         return Err(MigrateError::NotRegular(from.into()));
     }
-    let (temporary, destination) = make(runtime, to, Mode::from_raw_mode(mode & 0o777), layout)?;
+    let (temporary, destination) = make(runtime, to, Mode::from_raw_mode(mode & 0o777), shape)?;
     let copied = copy_checked(&source, &destination, from, to, version.size, progress).and_then(|()| {
         if source.version().map_err(Trouble::io(from, "stat"))? != version {
             return Err(MigrateError::Changed(from.into()));
@@ -50,7 +49,7 @@ fn make(
     runtime: &Runtime,
     to: &Path,
     mode: Mode,
-    layout: Option<&Layout>,
+    shape: Option<Shape<'_>>,
 ) -> Result<(std::path::PathBuf, Contents), MigrateError> {
     let sys = runtime.sys();
     let io = |what| Trouble::io(to, what);
@@ -58,8 +57,8 @@ fn make(
     {
         return Err(io("create")(Errno::ISDIR).into());
     }
-    let new = match layout {
-        Some(layout) => Some(runtime.build(None, to, mode, layout)?),
+    let new = match shape {
+        Some(shape) => Some(runtime.build(None, to, mode, shape)?),
         None => match runtime.manifest_at(None, to, true).map_err(io("open"))? {
             Some(manifest) => Some(runtime.build_like(None, to, mode, &manifest)?),
             None => None,

@@ -2,11 +2,9 @@
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use stripewise_layout::Layout;
 use stripewise_sys::{FileType, Mode, OFlags, Stat};
-use stripewise_target::{ComponentSet, FileId, Target};
+use stripewise_target::FileId;
 
 use super::contents::{Contents, Version};
 use super::copy::{checksum, copy_range};
@@ -15,7 +13,7 @@ use super::journal::{self, Header, Journal};
 use super::{Phase, Progress};
 use crate::Errno;
 use crate::manifest::Manifest;
-use crate::runtime::{Runtime, temporary_id, temporary_name};
+use crate::runtime::{Blueprint, Missing, Runtime, Shape, temporary_id, temporary_name};
 use crate::trouble::Trouble;
 
 /// Bytes between two lines of the journal: what a kill costs at most.
@@ -24,8 +22,8 @@ const CHUNK_BYTES: u64 = 64 << 20;
 /// What a file is to become.
 #[derive(Clone, Copy, Debug)]
 pub enum Goal<'a> {
-    /// Managed, with this layout over the plan's targets.
-    Layout(&'a Layout),
+    /// Managed, made of this.
+    Managed(Shape<'a>),
     /// A plain file.
     Plain,
 }
@@ -43,7 +41,7 @@ type Result<T> = std::result::Result<T, MigrateError>;
 
 /// Where the copy goes.
 enum Place {
-    Managed { layout: Layout, targets: Vec<Arc<Target>> },
+    Managed(Blueprint),
     Plain,
 }
 
@@ -117,17 +115,14 @@ pub(crate) fn migrate_in_chunks(
 fn place_of(runtime: &Runtime, goal: Goal<'_>) -> Result<Place> {
     Ok(match goal {
         Goal::Plain => Place::Plain,
-        Goal::Layout(layout) => {
-            let (layout, targets) = runtime.resolve(layout).map_err(Trouble::from)?;
-            Place::Managed { layout, targets }
-        }
+        Goal::Managed(shape) => Place::Managed(runtime.resolve(shape, Missing::Fail).map_err(Trouble::from)?),
     })
 }
 
 fn is_there(runtime: &Runtime, source: &Contents, goal: Goal<'_>) -> bool {
     match (source.managed(), goal) {
         (None, Goal::Plain) => true,
-        (Some(file), Goal::Layout(layout)) => runtime.is_placed(file.manifest(), layout),
+        (Some(file), Goal::Managed(shape)) => runtime.is_placed(file.manifest(), shape),
         _ => false,
     }
 }
@@ -211,10 +206,10 @@ impl Job<'_> {
     /// Removes what an earlier run left that is of no use. It may have died before its temporary said what belongs to it.
     fn discard(&self, temporary: &Path, header: &Header) {
         let _ = self.runtime.unlink(None, temporary);
-        let Place::Managed { targets, .. } = &self.place else { return };
+        let Place::Managed(blueprint) = &self.place else { return };
         let id = temporary_id(&header.destination);
         if let (true, Some(id)) = (header.goal == self.goal_sum(), id) {
-            let _ = ComponentSet::remove(self.runtime.sys(), targets, id);
+            let _ = blueprint.remove(self.runtime.sys(), id);
         }
     }
 
@@ -222,18 +217,13 @@ impl Job<'_> {
     fn goal_sum(&self) -> u32 {
         match &self.place {
             Place::Plain => 0,
-            Place::Managed { layout, targets } => {
-                let targets: Vec<&str> = targets.iter().map(|target| target.id()).collect();
-                crc32fast::hash(format!("{:?} {targets:?}", layout.regions()).as_bytes()) | 1
-            }
+            Place::Managed(blueprint) => crc32fast::hash(blueprint.description().as_bytes()) | 1,
         }
     }
 
     fn open_temporary(&self, temporary: &Path) -> Option<Contents> {
         match (&self.place, Contents::open(self.runtime, temporary).ok()?) {
-            (Place::Managed { .. }, Contents::Managed(file)) if file.is_writable() => {
-                Some(Contents::Managed(file))
-            }
+            (Place::Managed(_), Contents::Managed(file)) if file.is_writable() => Some(Contents::Managed(file)),
             (Place::Plain, Contents::Plain(sys, _)) => {
                 let fd = sys.open(None, temporary, OFlags::RDWR | OFlags::NOFOLLOW, Mode::empty()).ok()?;
                 Some(Contents::Plain(sys, fd))
@@ -252,8 +242,8 @@ impl Job<'_> {
                 let fd = sys.open(None, temporary, flags, mode).map_err(self.io("create a file beside"))?;
                 Ok(Contents::Plain(sys.clone(), fd))
             }
-            Place::Managed { layout, targets } => {
-                let new = self.runtime.build_with(id, self.path, mode, layout.clone(), targets.clone())?;
+            Place::Managed(blueprint) => {
+                let new = self.runtime.build_with(id, self.path, mode, blueprint.clone())?;
                 Ok(Contents::Managed(
                     self.runtime.keep_temporary(new).map_err(self.io("create a file beside"))?,
                 ))
@@ -341,9 +331,12 @@ impl Job<'_> {
                 let free = sys.stat_fs(fd.as_fd()).map_err(self.io("find the free space beside"))?;
                 check(parent, self.version.size.min(data), free.f_bavail.saturating_mul(free.f_frsize))
             }
-            Place::Managed { layout, targets } => (0..).zip(targets).try_for_each(|(index, target)| {
-                let need = layout.component_size(index, self.version.size).min(data);
-                check(target.path(), need, target.free_bytes(sys).map_err(Trouble::from)?)
+            // Copies that share a disk may need more together; then writing them fails.
+            Place::Managed(blueprint) => blueprint.whole_copies().try_for_each(|(layout, targets)| {
+                (0..).zip(targets).try_for_each(|(index, target)| {
+                    let need = layout.component_size(index, self.version.size).min(data);
+                    check(target.path(), need, target.free_bytes(sys).map_err(Trouble::from)?)
+                })
             }),
         }
     }

@@ -4,14 +4,14 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stripewise_layout::{Layout, Region, Stripe};
 use stripewise_sys::{Dir, Errno, Fd, Mode, OFlags, SysRef};
-use stripewise_target::{ComponentSet, FileId, Target, TargetError, TargetRef};
+use stripewise_target::{ComponentSet, FileId};
 
-use super::{FileKey, Runtime};
+use super::blueprint::{Blueprint, Missing, Placed};
+use super::{FileKey, Runtime, Shape};
 use crate::anchor::Anchored;
-use crate::file::{LogicalFile, Parts, sync_directory};
-use crate::manifest::Manifest;
+use crate::file::{LogicalFile, OpenCopy, Parts, sync_directory};
+use crate::manifest::{Manifest, copy_id};
 use crate::trouble::Trouble;
 
 /// Temporaries are called `.stripewise-ID.new`.
@@ -35,43 +35,21 @@ pub struct NewFile {
     /// Of the temporary name; `None` when the path is absolute.
     dir: Option<Fd>,
     temporary: PathBuf,
-    /// Empty once it is published.
-    targets: Vec<Arc<Target>>,
+    /// What is removed with it; `None` once it is published.
+    blueprint: Option<Blueprint>,
     id: FileId,
     file: Option<LogicalFile>,
 }
 
 impl Runtime {
-    /// Makes an empty managed file beside `path`, under a temporary name. `layout` counts the plan's targets; `mode` is
-    /// as for open(2): the umask applies.
+    /// Makes an empty managed file beside `path`, under a temporary name. `mode` is as for open(2): the umask applies. A
+    /// further copy that has no target left is left out.
     ///
     /// # Errors
-    /// A target is missing or full, or the directory of `path` may not be written to. Nothing is left then.
-    pub fn build(&self, dir: Dir<'_>, path: &Path, mode: Mode, layout: &Layout) -> Result<NewFile, Trouble> {
-        let (layout, targets) = self.resolve(layout)?;
-        self.build_on(dir, path, mode, layout, targets, None)
-    }
-
-    /// A layout over the plan's targets as one over only those that it uses, and these.
-    ///
-    /// # Errors
-    /// A target is missing.
-    pub(crate) fn resolve(&self, layout: &Layout) -> Result<(Layout, Vec<Arc<Target>>), TargetError> {
-        let (layout, used) = compact(layout);
-        let targets = used.iter().map(|&index| self.targets.planned(index)).collect::<Result<_, _>>()?;
-        Ok((layout, targets))
-    }
-
-    /// Whether a file is where `layout`, over the plan's targets, would put it. Touches no target.
-    pub fn is_placed(&self, manifest: &Manifest, layout: &Layout) -> bool {
-        let (layout, used) = compact(layout);
-        let same = |(there, &index): (&TargetRef, &u32)| self.targets.planned_path(index) == Some(&there.path);
-        manifest.layout == layout && manifest.targets.iter().zip(&used).all(same)
-    }
-
-    /// The targets that a manifest names.
-    pub(crate) fn targets_of(&self, manifest: &Manifest) -> Result<Vec<Arc<Target>>, TargetError> {
-        self.targets.of_manifest(&manifest.targets)
+    /// A target of the original is missing or full, or the directory of `path` may not be written to. Nothing is left
+    /// then.
+    pub fn build(&self, dir: Dir<'_>, path: &Path, mode: Mode, shape: Shape<'_>) -> Result<NewFile, Trouble> {
+        self.build_on(dir, path, mode, self.resolve(shape, Missing::LeaveOut)?, None)
     }
 
     /// As [`Runtime::build`], with the id that the file is to have.
@@ -80,13 +58,12 @@ impl Runtime {
         id: FileId,
         path: &Path,
         mode: Mode,
-        layout: Layout,
-        targets: Vec<Arc<Target>>,
+        blueprint: Blueprint,
     ) -> Result<NewFile, Trouble> {
-        self.build_on(None, path, mode, layout, targets, Some(id))
+        self.build_on(None, path, mode, blueprint, Some(id))
     }
 
-    /// As [`Runtime::build`], with the layout and targets of another file.
+    /// As [`Runtime::build`], with the copies of another file.
     ///
     /// # Errors
     /// As there.
@@ -97,8 +74,7 @@ impl Runtime {
         mode: Mode,
         like: &Manifest,
     ) -> Result<NewFile, Trouble> {
-        let targets = self.targets_of(like)?;
-        self.build_on(dir, path, mode, like.layout.clone(), targets, None)
+        self.build_on(dir, path, mode, self.blueprint_of(like)?, None)
     }
 
     fn build_on(
@@ -106,54 +82,62 @@ impl Runtime {
         dir: Dir<'_>,
         path: &Path,
         mode: Mode,
-        layout: Layout,
-        targets: Vec<Arc<Target>>,
+        blueprint: Blueprint,
         id: Option<FileId>,
     ) -> Result<NewFile, Trouble> {
         let sys = self.sys();
         let io = |what| Trouble::io(path, what);
-        let servers = self.targets.servers(&targets)?;
         let id = id.map_or_else(|| FileId::random(&**sys), Ok).map_err(io("make an id"))?;
         let temporary = super::paths::directory_of(path).join(temporary_name(id));
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let anchor = sys.open(dir, &temporary, flags, mode).map_err(io("create the anchor"))?;
         let dir = dir.map(Fd::duplicate).transpose();
-        let mut new = NewFile { sys: sys.clone(), dir: None, temporary, targets, id, file: None };
+        let mut new = NewFile {
+            sys: sys.clone(),
+            dir: None,
+            temporary,
+            blueprint: Some(blueprint.clone()),
+            id,
+            file: None,
+        };
         new.dir = dir.map_err(io("create the anchor"))?;
         let stat = sys.stat(anchor.as_fd()).map_err(io("create the anchor"))?;
         let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
-        let components = ComponentSet::create(sys, new.targets.clone(), id, mode)?;
         let absolute = super::paths::absolute(sys, new.dir.as_ref().map(AsFd::as_fd), path);
         let absolute = absolute.unwrap_or_else(|_| path.to_owned());
-        let references = new.targets.iter().map(|target| target.reference()).collect();
-        let anchored = self.manifest(id, &absolute, references, layout)?;
-        let (text, anchored) = (anchored.0, anchored.1);
-        // Its owner uses the copy for locks, also of a file that is read-only.
-        components.create_manifest(text.as_bytes(), mode | Mode::RUSR | Mode::WUSR)?;
-        sys.write_all_at(anchor.as_fd(), text.as_bytes(), 0).map_err(io("write the manifest"))?;
-        let parts = Parts {
-            key: FileKey::of(&stat),
-            path: absolute,
-            anchored,
-            anchor,
-            components: components.with_servers(servers.clone()),
-            writable: true,
-            servers,
+        let (text, anchored) = self.manifest(&blueprint, id, &absolute)?;
+        let create = |number, placed| self.create_copy(&anchored.manifest, number, placed, mode);
+        let mut copies = (0..).zip(blueprint.copies(id)).map(|(number, (_, placed))| create(number, placed));
+        let original = match copies.next() {
+            Some(original) => original?,
+            None => create(0, blueprint.original())?,
         };
+        let further = copies.map(|copy| copy.map(Ok)).collect::<Result<_, _>>()?;
+        // Its owner uses the copy for locks, also of a file that is read-only.
+        original.components().create_manifest(text.as_bytes(), mode | Mode::RUSR | Mode::WUSR)?;
+        sys.write_all_at(anchor.as_fd(), text.as_bytes(), 0).map_err(io("write the manifest"))?;
+        let key = FileKey::of(&stat);
+        let parts = Parts { key, path: absolute, anchored, anchor, original, further, writable: true };
         new.file = Some(LogicalFile::new(self.shared.clone(), parts));
         Ok(new)
     }
 
-    fn manifest(
+    fn create_copy(
         &self,
-        id: FileId,
-        path: &Path,
-        targets: Vec<TargetRef>,
-        layout: Layout,
-    ) -> Result<(String, Anchored), Trouble> {
+        manifest: &Arc<Manifest>,
+        number: usize,
+        (_, targets): &Placed,
+        mode: Mode,
+    ) -> Result<OpenCopy, Trouble> {
+        let servers = self.targets.servers(targets)?;
+        let id = copy_id(manifest.id, number);
+        let components = ComponentSet::create(self.sys(), targets.clone(), id, mode)?;
+        Ok(OpenCopy::new(manifest.clone(), number, components, servers, true))
+    }
+
+    fn manifest(&self, blueprint: &Blueprint, id: FileId, path: &Path) -> Result<(String, Anchored), Trouble> {
         let created = utc(self.sys().wall_ns() / 1_000_000_000);
-        let path = path.to_string_lossy().into_owned();
-        let manifest = Manifest { id, pending_truncate: None, path, created, targets, layout, copies: None };
+        let manifest = blueprint.manifest(id, path, created);
         let text = manifest.format()?;
         let pending_at = Manifest::pending_offset(text.as_bytes()).unwrap_or_default() as u64;
         let anchored = Anchored { manifest: Arc::new(manifest), text_bytes: text.len() as u64, pending_at };
@@ -192,13 +176,13 @@ impl NewFile {
             }
             Err(error) => return Err(error),
         }
-        self.targets.clear();
+        self.blueprint = None;
         Ok(self.file.take())
     }
 
     /// The file keeps its temporary name, also when nobody holds it any more.
     pub(super) fn keep(mut self) -> Option<LogicalFile> {
-        self.targets.clear();
+        self.blueprint = None;
         self.file.take()
     }
 
@@ -210,7 +194,7 @@ impl NewFile {
     pub fn replace(mut self, path: &Path) -> Result<LogicalFile, Errno> {
         let dir = self.dir.as_ref().map(AsFd::as_fd);
         self.sys.rename(dir, &self.temporary, dir, path)?;
-        self.targets.clear();
+        self.blueprint = None;
         sync_directory(&self.sys, dir, path)?;
         self.file.take().ok_or(Errno::IO)
     }
@@ -218,30 +202,11 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        if self.targets.is_empty() {
-            return;
-        }
+        let Some(blueprint) = &self.blueprint else { return };
         let dir = self.dir.as_ref().map(AsFd::as_fd);
         let _ = self.sys.unlink(dir, &self.temporary);
-        let _ = ComponentSet::remove(&self.sys, &self.targets, self.id);
+        let _ = blueprint.remove(&self.sys, self.id);
     }
-}
-
-/// The layout over only those targets that it uses, and which those are.
-fn compact(layout: &Layout) -> (Layout, Vec<u32>) {
-    let used: Vec<u32> = layout.targets().collect();
-    let renumber = |stripe: &Stripe| Stripe {
-        target: used.partition_point(|&target| target < stripe.target) as u32,
-        width: stripe.width,
-    };
-    let regions = layout.regions().iter().map(|region| Region {
-        start: region.start,
-        end: region.end,
-        cycle: region.cycle.iter().map(renumber).collect(),
-    });
-    // The same layout with other numbers is as valid as it was.
-    let compacted = Layout::new(regions.collect()).unwrap_or_else(|_| layout.clone());
-    (compacted, used)
 }
 
 /// `2026-11-21T01:00:00Z` of seconds since 1970 (days to civil date: H. Hinnant, chrono-compatible algorithms).
@@ -261,8 +226,6 @@ fn utc(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use stripewise_layout::constructors::two_part;
-
     use super::*;
 
     #[test]
@@ -277,12 +240,5 @@ mod tests {
         ] {
             assert_eq!(utc(seconds), expected);
         }
-    }
-
-    #[test]
-    fn a_layout_keeps_only_its_own_targets() {
-        let (layout, used) = compact(&two_part(&[(7, 10), (3, 20)], 90, &[(5, 1)]).unwrap());
-        assert_eq!(used, [3, 5, 7]);
-        assert_eq!(layout, two_part(&[(2, 10), (0, 20)], 90, &[(1, 1)]).unwrap());
     }
 }

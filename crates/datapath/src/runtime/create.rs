@@ -4,12 +4,11 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use stripewise_layout::Layout;
 use stripewise_sys::fd::close_public;
 use stripewise_sys::{Dir, Kind, LockKind, Mode, OFlags};
 
 use super::build::NewFile;
-use super::{FileKey, Opened, Runtime, paths};
+use super::{FileKey, Opened, Runtime, Shape, paths};
 use crate::file::LogicalFile;
 use crate::manifest::Manifest;
 use crate::trouble::Trouble;
@@ -19,16 +18,16 @@ use crate::{Errno, Result};
 const REPLACING: u64 = i64::MAX as u64 - 1;
 
 impl Runtime {
-    /// The layout for a file that an open may create; the path as it was meant, or with the links in it followed.
-    pub(super) fn layout_for_open(&self, dir: Dir<'_>, path: &Path) -> Option<&Layout> {
+    /// What a file that an open may create is made of; the path as it was meant, or with the links in it followed.
+    pub(super) fn shape_for_open(&self, dir: Dir<'_>, path: &Path) -> Option<Shape<'_>> {
         let plan = self.plan()?;
         if plan.rules.iter().all(|rule| rule.layouts.is_empty()) || path.as_os_str().is_empty() {
             return None;
         }
         let absolute = paths::absolute(self.sys(), dir, path).ok()?;
         match plan.rule_for(&absolute) {
-            Some(rule) => rule.choose(&absolute),
-            None => self.layout_for(&paths::canonical(self.sys(), dir, path).ok()?),
+            Some(rule) => Shape::of(rule, &absolute),
+            None => self.shape_for(&paths::canonical(self.sys(), dir, path).ok()?),
         }
     }
 
@@ -39,9 +38,9 @@ impl Runtime {
         path: &Path,
         flags: OFlags,
         mode: Mode,
-        layout: &Layout,
+        shape: Shape<'_>,
     ) -> Result<Opened> {
-        let mut new = self.build(dir, path, mode, layout).map_err(|trouble| trouble.told())?;
+        let mut new = self.build(dir, path, mode, shape).map_err(|trouble| trouble.told())?;
         let raw = self.open_new(&new, flags).map_err(|trouble| trouble.told())?;
         match new.publish(path) {
             Ok(Some(file)) => Ok(Opened::Managed(raw, self.enter(file))),
@@ -119,9 +118,9 @@ impl Runtime {
         &self,
         path: &Path,
         mode: Mode,
-        layout: &Layout,
+        shape: Shape<'_>,
     ) -> std::result::Result<Arc<LogicalFile>, Trouble> {
-        let mut new = self.build(None, path, mode, layout)?;
+        let mut new = self.build(None, path, mode, shape)?;
         let file = new.publish(path).and_then(|file| file.ok_or(Errno::IO));
         file.map(|file| self.enter(file)).map_err(Trouble::io(path, "create"))
     }

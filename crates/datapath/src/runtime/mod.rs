@@ -1,11 +1,13 @@
 //! One per process: the plan's rules and targets, and every managed file that is open.
 
+mod blueprint;
 mod build;
 mod create;
 mod known;
 mod names;
 mod open;
 mod paths;
+mod shape;
 mod stat;
 mod targets;
 
@@ -14,13 +16,14 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use stripewise_cluster::Plan;
-use stripewise_layout::Layout;
 use stripewise_sys::{Mode, Stat, SysRef, Timestamps};
 use stripewise_target::{Engine, FanOut};
 
+pub(crate) use blueprint::{Blueprint, Missing};
 pub use build::NewFile;
 pub(crate) use build::{TEMPORARY_PREFIX, temporary_id, temporary_name};
 pub use open::Opened;
+pub use shape::Shape;
 
 use crate::file::{LogicalFile, Shared};
 use crate::forked::ForkSafe;
@@ -94,9 +97,9 @@ impl Runtime {
         self.plan.as_ref()
     }
 
-    /// The layout that the plan gives a new file at this absolute path; target indices count the plan's targets.
-    pub fn layout_for(&self, path: &Path) -> Option<&Layout> {
-        self.plan.as_ref()?.rule_for(path)?.choose(path)
+    /// What the plan makes a new file at this absolute path of.
+    pub fn shape_for(&self, path: &Path) -> Option<Shape<'_>> {
+        Shape::of(self.plan.as_ref()?.rule_for(path)?, path)
     }
 
     /// The managed file, if this process has it open. No system call.

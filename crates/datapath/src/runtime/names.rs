@@ -220,13 +220,17 @@ impl Runtime {
         }
     }
 
-    /// Removes the components of a file whose anchor is gone.
+    /// Removes the components of all copies of a file whose anchor is gone.
     ///
     /// # Errors
     /// A target is missing, or does not let go.
     pub fn remove_components(&self, manifest: &Manifest) -> std::result::Result<(), Trouble> {
-        let targets = self.targets.of_manifest(&manifest.targets)?;
-        ComponentSet::remove(self.sys(), &targets, manifest.id)?;
-        Ok(())
+        // The original last: its manifest copy tells whose the others are. All are tried.
+        let copies: Vec<_> = manifest.all_copies().collect();
+        let removed = copies.into_iter().rev().map(|copy| {
+            let targets = self.targets.of_manifest(copy.targets)?;
+            Ok(ComponentSet::remove(self.sys(), &targets, copy.id)?)
+        });
+        removed.fold(Ok(()), std::result::Result::and)
     }
 }

@@ -10,7 +10,8 @@ use stripewise_target::{ComponentSet, Opening, TargetError};
 
 use super::{FileKey, Runtime, paths};
 use crate::anchor::{self, Anchored};
-use crate::file::{LogicalFile, Parts};
+use crate::file::{Further, LogicalFile, Lost, OpenCopy, Parts};
+use crate::manifest::{CopyRef, Manifest};
 use crate::trouble::Trouble;
 use crate::{Errno, Result};
 
@@ -37,8 +38,8 @@ impl Runtime {
         if flags.intersects(OFlags::PATH | OFlags::DIRECTORY) || flags.contains(OFlags::TMPFILE) {
             return self.sys().open_public(dir, path, flags, mode).map(Opened::Plain);
         }
-        let layout = if flags.contains(OFlags::CREATE) { self.layout_for_open(dir, path) } else { None };
-        let Some(layout) = layout else { return self.open_any(dir, path, flags, mode) };
+        let shape = if flags.contains(OFlags::CREATE) { self.shape_for_open(dir, path) } else { None };
+        let Some(shape) = shape else { return self.open_any(dir, path, flags, mode) };
         for _ in 0..TRIES {
             if !flags.contains(OFlags::EXCL) {
                 match self.open_any(dir, path, flags - OFlags::CREATE, mode) {
@@ -46,7 +47,7 @@ impl Runtime {
                     opened => return opened,
                 }
             }
-            match self.create(dir, path, flags, mode, layout) {
+            match self.create(dir, path, flags, mode, shape) {
                 Err(Errno::EXIST) if !flags.contains(OFlags::EXCL) => {}
                 created => return created,
             }
@@ -173,26 +174,55 @@ impl Runtime {
         mut writable: bool,
     ) -> std::result::Result<LogicalFile, Trouble> {
         let manifest = &anchored.manifest;
-        let targets = self.targets.of_manifest(&manifest.targets)?;
-        let servers = self.targets.servers(&targets)?;
         let open = |writable: bool| {
-            let opening = Opening { read_only: !writable, flags: OFlags::empty() };
-            ComponentSet::open(self.sys(), targets.clone(), manifest.id, opening)
+            let original = CopyRef { id: manifest.id, targets: &manifest.targets, layout: &manifest.layout };
+            self.open_copy(manifest, 0, original, writable)
         };
-        let components = match open(writable) {
+        let original = match open(writable) {
             Err(error) if writable && matches!(error.errno(), Errno::ACCESS | Errno::ROFS | Errno::PERM) => {
                 writable = false;
                 open(false)?
             }
             opened => opened?,
         };
-        let components = components.with_servers(servers.clone());
-        let parts = Parts { key, path, anchored, anchor, components, writable, servers };
+        let further = self.open_further(manifest, writable)?;
+        let parts = Parts { key, path, anchored, anchor, original, further, writable };
         let file = LogicalFile::new(self.shared.clone(), parts);
         if anchor::pending(self.sys(), file.anchor(), file.pending_at()) != Ok(None) {
             file.settle().map_err(Trouble::io(file.path(), "finish an interrupted truncate"))?;
         }
         Ok(file)
+    }
+
+    fn open_copy(
+        &self,
+        manifest: &Arc<Manifest>,
+        number: usize,
+        copy: CopyRef<'_>,
+        writable: bool,
+    ) -> std::result::Result<OpenCopy, Trouble> {
+        let targets = self.targets.of_manifest(copy.targets)?;
+        let servers = self.targets.servers(&targets)?;
+        let opening = Opening { read_only: !writable, flags: OFlags::empty() };
+        let components = ComponentSet::open(self.sys(), targets, copy.id, opening)?;
+        Ok(OpenCopy::new(manifest.clone(), number, components, servers, writable))
+    }
+
+    /// Copy 1, 2, ...: those that are lost are known to be.
+    ///
+    /// # Errors
+    /// This process is out of descriptors, or may not use a copy.
+    fn open_further(
+        &self,
+        manifest: &Arc<Manifest>,
+        writable: bool,
+    ) -> std::result::Result<Vec<Further>, Trouble> {
+        let open = |(number, copy)| match self.open_copy(manifest, number, copy, writable) {
+            Ok(copy) => Ok(Ok(copy)),
+            Err(trouble) if is_ours(trouble.errno()) => Err(trouble),
+            Err(trouble) => Ok(Err(Lost { trouble })),
+        };
+        (1..).zip(manifest.all_copies().skip(1)).map(open).collect()
     }
 
     /// Whether the file may be an anchor; costs a statfs only for big files.
@@ -261,6 +291,11 @@ impl Runtime {
         let link = self.sys().read_link(None, &paths::link_of(fd.as_raw_fd()));
         link.map_or_else(|_| PathBuf::from(format!("descriptor {}", fd.as_raw_fd())), PathBuf::from)
     }
+}
+
+/// Whether an error is one of this process, and says nothing about the copy.
+fn is_ours(errno: Errno) -> bool {
+    matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::ACCESS | Errno::PERM)
 }
 
 /// A descriptor for the application that is closed again unless it is given to it.

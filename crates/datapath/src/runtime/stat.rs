@@ -79,8 +79,10 @@ impl Runtime {
         if manifest.pending_truncate.is_some() {
             return None;
         }
-        let targets = self.targets_of(manifest).ok()?;
-        let stats = ComponentSet::stats_by_name(self.sys(), &targets, manifest.id).ok()?;
-        Some(Attributes::of(anchor, &stats, &manifest.layout))
+        let stats = manifest.all_copies().map(|copy| {
+            let targets = self.targets_of(copy.targets).ok()?;
+            Some((ComponentSet::stats_by_name(self.sys(), &targets, copy.id).ok()?, copy.layout))
+        });
+        Some(Attributes::of(anchor, &stats.collect::<Option<Vec<_>>>()?))
     }
 }

@@ -10,7 +10,7 @@ use stripewise_sys::faulty::{Disk, Faulty, Journal};
 use super::crash::at_every_point;
 use super::support::*;
 use crate::migrate::{Contents, Goal, MigrateError, Migration, copy_file, migrate, migrate_in_chunks};
-use crate::{Errno, Runtime};
+use crate::{Errno, Runtime, Shape};
 
 fn other() -> Layout {
     two_part(&[(2, 11), (1, 2)], 90, &[(0, 30)]).unwrap()
@@ -40,7 +40,7 @@ fn plain(stage: &Stage) {
 
 fn managed(stage: &Stage) {
     plain(stage);
-    run(&stage.runtime(), &stage.path("f"), Goal::Layout(&small())).unwrap();
+    run(&stage.runtime(), &stage.path("f"), Goal::Managed(Shape::from(&small()))).unwrap();
 }
 
 fn run(runtime: &Runtime, path: &Path, goal: Goal<'_>) -> Result<Migration, MigrateError> {
@@ -56,14 +56,18 @@ fn survives(prepare: fn(&Stage), goal: Goal<'_>) {
         assert_eq!(all, bytes());
         let there = match goal {
             Goal::Plain => layout.is_none(),
-            Goal::Layout(goal) => layout.as_ref() == Some(goal),
+            Goal::Managed(goal) => layout.as_ref() == Some(goal.layout()),
         };
         assert!(there || !ended.finished);
         let done = run(&stage.runtime(), &path, goal).unwrap();
         assert_eq!(done == Migration::AlreadyThere, there);
         let (all, layout) = read(&stage.runtime(), &path);
         assert_eq!(all, bytes());
-        assert!(if let Goal::Layout(goal) = goal { layout.as_ref() == Some(goal) } else { layout.is_none() });
+        assert!(if let Goal::Managed(goal) = goal {
+            layout.as_ref() == Some(goal.layout())
+        } else {
+            layout.is_none()
+        });
         assert_eq!(names(stage), ["f"]);
         // After a kill every component belongs to something; after a power cut what was made last may not.
         if !ended.cut {
@@ -74,12 +78,12 @@ fn survives(prepare: fn(&Stage), goal: Goal<'_>) {
 
 #[test]
 fn into_a_layout() {
-    survives(plain, Goal::Layout(&small()));
+    survives(plain, Goal::Managed(Shape::from(&small())));
 }
 
 #[test]
 fn into_another_layout() {
-    survives(managed, Goal::Layout(&other()));
+    survives(managed, Goal::Managed(Shape::from(&other())));
 }
 
 #[test]
@@ -97,7 +101,7 @@ fn a_second_run_copies_only_what_the_first_did_not() {
     let killed = migrate_in_chunks(
         &stage.runtime_on(process.clone()),
         &stage.path("f"),
-        Goal::Layout(&small()),
+        Goal::Managed(Shape::from(&small())),
         100,
         &mut |progress| {
             copied.push(progress.done);
@@ -109,7 +113,8 @@ fn a_second_run_copies_only_what_the_first_did_not() {
     assert!(killed.is_err() && copied == [100, 200], "{copied:?}");
     copied.clear();
     let tell = &mut |progress: crate::migrate::Progress| copied.push(progress.done);
-    migrate_in_chunks(&stage.runtime(), &stage.path("f"), Goal::Layout(&small()), 100, tell).unwrap();
+    migrate_in_chunks(&stage.runtime(), &stage.path("f"), Goal::Managed(Shape::from(&small())), 100, tell)
+        .unwrap();
     assert_eq!(copied, [250, 100, 200, 250], "the last chunk is copied, all are verified");
 }
 
@@ -125,7 +130,7 @@ fn mode_times_and_holes_stay() {
     let hour = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::new(3600, 12_345);
     file.set_times(std::fs::FileTimes::new().set_modified(hour).set_accessed(hour)).unwrap();
     let layout = striped(&[0, 1], 1 << 20).unwrap();
-    for goal in [Goal::Layout(&layout), Goal::Plain] {
+    for goal in [Goal::Managed(Shape::from(&layout)), Goal::Plain] {
         assert_eq!(migrate(&runtime, &path, goal, &mut |_| {}).unwrap(), Migration::Done(1 << 30));
         let file = Contents::open(&runtime, &path).unwrap();
         let stat = file.stat().unwrap();
@@ -144,7 +149,7 @@ fn a_change_meanwhile_is_noticed() {
     plain(&stage);
     let path = stage.path("f");
     let change = &mut |_| std::fs::write(&path, "somebody else was here").unwrap();
-    let result = migrate(&stage.runtime(), &path, Goal::Layout(&small()), change);
+    let result = migrate(&stage.runtime(), &path, Goal::Managed(Shape::from(&small())), change);
     assert_eq!(result, Err(MigrateError::Changed(path.clone())));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "somebody else was here");
     assert_eq!((names(&stage), stage.components().len()), (vec!["f".to_owned()], 0));
@@ -160,7 +165,7 @@ fn failures_leave_the_old_file_and_nothing_else() {
         let disk = Disk::new(stage.root.path(), Journal::Posix).unwrap();
         let process = Faulty::new(&disk, 0);
         process.fail(call, path, Errno::NOSPC, 1);
-        let result = run(&stage.runtime_on(process), &stage.path("f"), Goal::Layout(&small()));
+        let result = run(&stage.runtime_on(process), &stage.path("f"), Goal::Managed(Shape::from(&small())));
         assert!(result.is_err(), "{call} {path}");
         assert_eq!(read(&stage.runtime(), &stage.path("f")), (bytes(), None));
         assert_eq!((names(&stage), stage.components().len()), (vec!["f".to_owned()], 0), "{call} {path}");
@@ -179,7 +184,7 @@ fn bytes_that_do_not_arrive_are_noticed() {
             std::fs::OpenOptions::new().write(true).open(path).unwrap().write_all_at(b"?", 1).unwrap();
         }
     };
-    let result = migrate(&stage.runtime(), &path, Goal::Layout(&small()), &mut { spoil });
+    let result = migrate(&stage.runtime(), &path, Goal::Managed(Shape::from(&small())), &mut { spoil });
     assert_eq!(result, Err(MigrateError::Damaged(path.clone())));
     assert_eq!(std::fs::read(&path).unwrap(), bytes());
 }
@@ -188,7 +193,7 @@ fn bytes_that_do_not_arrive_are_noticed() {
 fn what_cannot_be_migrated() {
     let stage = Stage::new(small());
     plain(&stage);
-    let goal = Goal::Layout(&stage.plan.rules[0].layouts[0]);
+    let goal = Goal::Managed(Shape::from(&stage.plan.rules[0].layouts[0]));
     std::fs::hard_link(stage.path("f"), stage.path("g")).unwrap();
     let runtime = stage.runtime();
     assert!(matches!(migrate(&runtime, &stage.path("f"), goal, &mut |_| {}), Err(MigrateError::Linked { .. })));
@@ -213,7 +218,13 @@ fn copies_between_all_kinds() {
         ("c", "a", Some(other()), Some(other())),
     ];
     for (from, to, layout, expected) in steps {
-        let copied = copy_file(&runtime, &stage.path(from), &stage.path(to), layout.as_ref(), &mut |_| {});
+        let copied = copy_file(
+            &runtime,
+            &stage.path(from),
+            &stage.path(to),
+            layout.as_ref().map(Shape::from),
+            &mut |_| {},
+        );
         assert_eq!(copied, Ok(250));
         assert_eq!(read(&stage.runtime(), &stage.path(to)), (bytes(), expected), "{from} {to}");
     }

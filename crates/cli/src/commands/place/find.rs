@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use stripewise_cluster::Plan;
 use stripewise_cluster::pattern::match_path;
-use stripewise_datapath::Runtime;
 use stripewise_datapath::check::walk;
-use stripewise_layout::Layout;
+use stripewise_datapath::{Runtime, Shape};
 
 use crate::managed;
 
@@ -37,7 +36,7 @@ impl State {
 /// An existing file that a rule of the plan is for.
 pub struct Candidate<'a> {
     pub path: PathBuf,
-    pub layout: &'a Layout,
+    pub shape: Shape<'a>,
     /// The rule's.
     pub scheme: &'a str,
     pub size_bytes: u64,
@@ -94,10 +93,10 @@ fn candidate<'a>(runtime: &Runtime, plan: &'a Plan, path: &Path, anchor: bool) -
     let real = path.canonicalize().ok()?;
     // The rule of the name that was given, or else of the one that it leads to.
     let rule = plan.rule_for(path).or_else(|| plan.rule_for(&real))?;
-    let layout = rule.choose(path).or_else(|| rule.choose(&real))?;
+    let shape = Shape::of(rule, path).or_else(|| Shape::of(rule, &real))?;
     let manifest = if anchor { runtime.manifest_at(None, &real, true).ok().flatten() } else { None };
     let state = match manifest {
-        Some(manifest) if runtime.is_placed(&manifest, layout) => State::Placed,
+        Some(manifest) if runtime.is_placed(&manifest, shape) => State::Placed,
         Some(_) => State::Managed,
         None => State::Plain,
     };
@@ -105,7 +104,7 @@ fn candidate<'a>(runtime: &Runtime, plan: &'a Plan, path: &Path, anchor: bool) -
         (true, Ok(Some(file))) => file.size().ok()?,
         _ => real.metadata().ok()?.len(),
     };
-    Some(Candidate { path: real, layout, scheme: &rule.scheme, size_bytes, state })
+    Some(Candidate { path: real, shape, scheme: &rule.scheme, size_bytes, state })
 }
 
 /// The existing paths that a pattern matches; where it has a `**`, the directories that the rest may be anywhere below.

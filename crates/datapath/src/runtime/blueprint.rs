@@ -1,0 +1,243 @@
+//! What a new file is made of, with its targets open: all but its id and its name.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use stripewise_cluster::{CopySpec, OverlayKind};
+use stripewise_layout::{Layout, Region, Stripe};
+use stripewise_sys::SysRef;
+use stripewise_target::{ComponentSet, FileId, Target, TargetError, TargetRef};
+
+use super::{Runtime, Shape};
+use crate::manifest::{Copies, FurtherCopy, Manifest, copy_id};
+use crate::notice;
+
+/// A copy: its layout over only those targets that it uses, and these.
+pub(crate) type Placed = (Layout, Vec<Arc<Target>>);
+
+/// What all copies of a file are made of.
+#[derive(Clone)]
+pub(crate) struct Blueprint {
+    original: Placed,
+    further: Vec<Placed>,
+    /// Of those in `further`; ids are those of the file's id, see [`copy_id`].
+    copies: Option<Box<Copies>>,
+}
+
+/// What to do when a target of a further copy is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// Leave that copy out, and say so.
+    LeaveOut,
+    /// Fail.
+    Fail,
+}
+
+impl Runtime {
+    /// A shape over the plan's targets, with these opened.
+    ///
+    /// # Errors
+    /// A target is missing.
+    pub(crate) fn resolve(&self, shape: Shape<'_>, missing: Missing) -> Result<Blueprint, TargetError> {
+        let original = self.place(shape.layout())?;
+        let Some(overlay) = shape.overlay() else { return Ok(Blueprint::single(original)) };
+        let (mut further, mut list) = (Vec::new(), Vec::new());
+        for (spec, layout) in shape.copies() {
+            match self.place(layout) {
+                Ok(placed) => {
+                    list.push(further_copy(spec, &placed));
+                    further.push(placed);
+                }
+                Err(error) if missing == Missing::LeaveOut => {
+                    let name = &spec.name;
+                    notice::say(&format!("{error}; new files have no copy {name} there"));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if further.is_empty() {
+            return Ok(Blueprint::single(original));
+        }
+        let copies = Copies {
+            kind: overlay.kind,
+            lazy_close: overlay.lazy_close,
+            durability: overlay.durability,
+            background: overlay.background,
+            procs: overlay.procs,
+            procs_per_node: overlay.procs_per_node,
+            servers: shape.servers(),
+            list,
+        };
+        Ok(Blueprint { original, further, copies: Some(Box::new(copies)) })
+    }
+
+    /// What another file is made of.
+    ///
+    /// # Errors
+    /// A target is missing.
+    pub(crate) fn blueprint_of(&self, manifest: &Manifest) -> Result<Blueprint, TargetError> {
+        let place =
+            |layout: &Layout, targets: &[TargetRef]| Ok((layout.clone(), self.targets.of_manifest(targets)?));
+        let mut copies = manifest.all_copies().map(|copy| place(copy.layout, copy.targets));
+        let original = copies.next().unwrap_or_else(|| place(&manifest.layout, &manifest.targets))?;
+        let further = copies.collect::<Result<_, TargetError>>()?;
+        Ok(Blueprint { original, further, copies: manifest.copies.clone() })
+    }
+
+    /// The targets that a manifest names.
+    ///
+    /// # Errors
+    /// One is missing.
+    pub(crate) fn targets_of(&self, targets: &[TargetRef]) -> Result<Vec<Arc<Target>>, TargetError> {
+        self.targets.of_manifest(targets)
+    }
+
+    /// Whether a file is where `shape` would put it, and its copies kept as there. Touches no target.
+    pub fn is_placed(&self, manifest: &Manifest, shape: Shape<'_>) -> bool {
+        let is_at = |(layout, targets): (&Layout, &[TargetRef]), planned: &Layout| {
+            let (planned, used) = compact(planned);
+            let same =
+                |(there, &index): (&TargetRef, &u32)| self.targets.planned_path(index) == Some(&there.path);
+            *layout == planned && targets.iter().zip(&used).all(same)
+        };
+        if !is_at((&manifest.layout, &manifest.targets), shape.layout()) {
+            return false;
+        }
+        match (&manifest.copies, shape.overlay()) {
+            (None, None) => true,
+            (Some(copies), Some(overlay)) => {
+                let same = |(copy, (spec, planned)): (&FurtherCopy, (&CopySpec, &Layout))| {
+                    copy.name == spec.name && is_at((&copy.layout, &copy.targets), planned)
+                };
+                copies.kind == overlay.kind
+                    && (copies.lazy_close, copies.durability) == (overlay.lazy_close, overlay.durability)
+                    && copies.list.len() == shape.copies().count()
+                    && copies.list.iter().zip(shape.copies()).all(same)
+            }
+            _ => false,
+        }
+    }
+
+    fn place(&self, layout: &Layout) -> Result<Placed, TargetError> {
+        let (layout, used) = compact(layout);
+        let targets = used.iter().map(|&index| self.targets.planned(index)).collect::<Result<_, _>>()?;
+        Ok((layout, targets))
+    }
+}
+
+fn further_copy(spec: &CopySpec, (layout, targets): &Placed) -> FurtherCopy {
+    let count = targets.len() as u32;
+    FurtherCopy {
+        name: spec.name.clone(),
+        // Set when the file's id is known.
+        id: FileId([0; 16]),
+        groups: spec.groups.clamp(1, count),
+        servers: (spec.targets().len() as u32).max(count),
+        targets: references(targets),
+        layout: layout.clone(),
+    }
+}
+
+fn references(targets: &[Arc<Target>]) -> Vec<TargetRef> {
+    targets.iter().map(|target| target.reference()).collect()
+}
+
+impl Blueprint {
+    fn single(original: Placed) -> Self {
+        Self { original, further: Vec::new(), copies: None }
+    }
+
+    /// The copies of file `id`, the original first: the id, layout and targets of each.
+    pub fn copies(&self, id: FileId) -> impl Iterator<Item = (FileId, &Placed)> {
+        let all = std::iter::once(&self.original).chain(&self.further);
+        all.enumerate().map(move |(number, placed)| (copy_id(id, number), placed))
+    }
+
+    pub fn original(&self) -> &Placed {
+        &self.original
+    }
+
+    /// Those that hold all bytes when the file is at rest.
+    pub fn whole_copies(&self) -> impl Iterator<Item = &Placed> {
+        let cache = |copies: &Copies| matches!(copies.kind, OverlayKind::Cache { .. });
+        let whole = if self.copies.as_deref().is_some_and(cache) { 0 } else { self.further.len() };
+        std::iter::once(&self.original).chain(&self.further[..whole])
+    }
+
+    /// Tells one from another: everything but ids.
+    pub fn description(&self) -> String {
+        let placed = |(layout, targets): &Placed| {
+            let targets: Vec<&str> = targets.iter().map(|target| target.id()).collect();
+            format!("{:?} {targets:?}", layout.regions())
+        };
+        let mut text = placed(&self.original);
+        if let Some(copies) = &self.copies {
+            let names: Vec<&str> = copies.list.iter().map(|copy| copy.name.as_str()).collect();
+            let further: Vec<_> = self.further.iter().map(placed).collect();
+            let Copies { kind, lazy_close, durability, .. } = &**copies;
+            text.push_str(&format!(" {kind:?} {lazy_close} {durability:?} {names:?} {further:?}"));
+        }
+        text
+    }
+
+    /// The manifest of file `id`.
+    pub fn manifest(&self, id: FileId, path: &Path, created: String) -> Manifest {
+        let mut copies = self.copies.clone();
+        let list = copies.iter_mut().flat_map(|copies| &mut copies.list);
+        for (number, copy) in (1..).zip(list) {
+            copy.id = copy_id(id, number);
+        }
+        Manifest {
+            id,
+            pending_truncate: None,
+            path: path.to_string_lossy().into_owned(),
+            created,
+            targets: references(&self.original.1),
+            layout: self.original.0.clone(),
+            copies,
+        }
+    }
+
+    /// Removes the components of file `id`, as far as there are any.
+    ///
+    /// # Errors
+    /// The first failure; all are tried.
+    pub fn remove(&self, sys: &SysRef, id: FileId) -> Result<(), TargetError> {
+        // The original last: its manifest copy tells whose the others are.
+        let further: Vec<_> = self.copies(id).collect();
+        let removed =
+            further.into_iter().rev().map(|(id, (_, targets))| ComponentSet::remove(sys, targets, id));
+        removed.fold(Ok(()), Result::and)
+    }
+}
+
+/// The layout over only those targets that it uses, and which those are.
+fn compact(layout: &Layout) -> (Layout, Vec<u32>) {
+    let used: Vec<u32> = layout.targets().collect();
+    let renumber = |stripe: &Stripe| Stripe {
+        target: used.partition_point(|&target| target < stripe.target) as u32,
+        width: stripe.width,
+    };
+    let regions = layout.regions().iter().map(|region| Region {
+        start: region.start,
+        end: region.end,
+        cycle: region.cycle.iter().map(renumber).collect(),
+    });
+    // The same layout with other numbers is as valid as it was.
+    let compacted = Layout::new(regions.collect()).unwrap_or_else(|_| layout.clone());
+    (compacted, used)
+}
+
+#[cfg(test)]
+mod tests {
+    use stripewise_layout::constructors::two_part;
+
+    use super::*;
+
+    #[test]
+    fn a_layout_keeps_only_its_own_targets() {
+        let (layout, used) = compact(&two_part(&[(7, 10), (3, 20)], 90, &[(5, 1)]).unwrap());
+        assert_eq!(used, [3, 5, 7]);
+        assert_eq!(layout, two_part(&[(2, 10), (0, 20)], 90, &[(1, 1)]).unwrap());
+    }
+}

@@ -1,0 +1,68 @@
+//! What a new file is made of: a layout for every copy, over the plan's targets.
+
+use std::path::Path;
+
+use stripewise_cluster::{CopySpec, MAX_COPIES, Overlay, OverlayKind, Rule};
+use stripewise_layout::Layout;
+
+/// The layouts of a file's copies, as a plan has them: their targets count the plan's.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape<'p> {
+    layout: &'p Layout,
+    /// Servers that the originals of all files of the rule are spread over.
+    servers: u32,
+    overlay: Option<&'p Overlay>,
+    /// Which of its layouts each further copy has.
+    chosen: [usize; MAX_COPIES - 1],
+}
+
+impl<'p> Shape<'p> {
+    /// What the rule gives the file at this absolute path; `None` where it does not match or the rule has no layouts.
+    pub fn of(rule: &'p Rule, path: &Path) -> Option<Self> {
+        let layout = rule.choose(path)?;
+        let mut targets: Vec<u32> = rule.layouts.iter().flat_map(Layout::targets).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        let mut chosen = [0; MAX_COPIES - 1];
+        let copies = rule.overlay.iter().flat_map(|overlay| &overlay.copies);
+        for (index, copy) in chosen.iter_mut().zip(copies) {
+            *index = copy.spread.index(&rule.pattern, path, copy.layouts.len())?;
+        }
+        Some(Self { layout, servers: targets.len() as u32, overlay: rule.overlay.as_ref(), chosen })
+    }
+
+    /// The original's layout.
+    pub fn layout(&self) -> &'p Layout {
+        self.layout
+    }
+
+    /// What the further copies are for and how they are kept, if there are any.
+    pub fn overlay(&self) -> Option<&'p Overlay> {
+        self.overlay
+    }
+
+    /// The further copies, from copy 1 on, and the layout of each.
+    pub fn copies(&self) -> impl Iterator<Item = (&'p CopySpec, &'p Layout)> + use<'p> {
+        let copies = self.overlay.into_iter().flat_map(|overlay| &overlay.copies).zip(self.chosen);
+        copies.filter_map(|(copy, index)| Some((copy, copy.layouts.get(index)?)))
+    }
+
+    /// Those of the copies that hold all bytes when the file is at rest: the original, and replicas.
+    pub fn whole_layouts(&self) -> impl Iterator<Item = &'p Layout> + use<'p> {
+        let replicas = self.overlay.is_some_and(|overlay| overlay.kind == OverlayKind::Replicas);
+        let copies = self.copies().filter(move |_| replicas).map(|(_, layout)| layout);
+        std::iter::once(self.layout).chain(copies)
+    }
+
+    pub(super) fn servers(&self) -> u32 {
+        self.servers
+    }
+}
+
+/// A file with one copy.
+impl<'p> From<&'p Layout> for Shape<'p> {
+    fn from(layout: &'p Layout) -> Self {
+        let servers = layout.targets().count() as u32;
+        Self { layout, servers, overlay: None, chosen: [0; MAX_COPIES - 1] }
+    }
+}
