@@ -179,13 +179,7 @@ fn native_commands(rule: &Rule, file_bytes: Option<u64>, cluster: &Cluster) -> V
     let one_file = !rule.pattern.contains(['<', '*', '\\']);
     let files = vec![file; if one_file { 1 } else { 2 }];
     let set = FileSet { pattern: rule.pattern.clone(), files, ..FileSet::default() };
-    let candidate = Candidate {
-        name: rule.scheme.clone(),
-        scheme: "",
-        layouts: rule.layouts.clone(),
-        spread: rule.spread,
-        by_file: None,
-    };
+    let candidate = Candidate::spread("", rule.scheme.clone(), rule.layouts.clone(), rule.spread);
     let commands = native(&candidate, &set, cluster).into_iter();
     let view = |native: Native| NativeCommands {
         system: native.system.to_owned(),
