@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use stripewise_sys::Errno;
 
+use crate::lmdb::Failure;
+
 /// What went wrong: one line that names the file and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
@@ -141,4 +143,15 @@ impl MapError {
 /// For `map_err`: a system call on `path` failed.
 pub(crate) fn io(path: &std::path::Path, what: &'static str) -> impl FnOnce(Errno) -> MapError {
     move |errno| MapError::Io { path: path.to_owned(), what, errno }
+}
+
+/// The index in `run_dir` failed.
+pub(crate) fn index_error(run_dir: &std::path::Path, what: &'static str, failure: Failure) -> MapError {
+    let (path, problem) = (run_dir.to_owned(), failure.text());
+    MapError::Index { path, what, problem, errno: failure.errno() }
+}
+
+/// For `map_err`: what the caller was to do failed.
+pub(crate) fn caller(what: &'static str) -> impl FnOnce(Errno) -> MapError {
+    move |errno| MapError::Caller { what, errno }
 }

@@ -67,6 +67,11 @@ pub fn say(line: &[u8]) {
     let _ = syscall!(libc::SYS_write, 2, line.as_ptr(), line.len());
 }
 
+/// How large files may become that this process writes (RLIMIT_FSIZE: beyond it SIGXFSZ comes); `None`: as large as they like.
+pub fn file_size_limit() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Fsize).current
+}
+
 /// Fills memory with zeros as read(2) would: by the kernel, so that invalid memory gives EFAULT. Where there is no
 /// /dev/zero the memory is written to directly.
 ///

@@ -1,0 +1,162 @@
+//! Blocks: what one process has on the board. Its pins, and its counters.
+
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use stripewise_sys::{LockKind, SysRef};
+
+use super::counters::COUNTERS;
+use super::{Board, FIRST_BLOCK_BYTE, Word};
+
+/// Pins of a process. The last one is for [`Block::pin_everything`].
+const PINS: usize = 64;
+const EVERYTHING: usize = PINS - 1;
+/// Owner, then the pins (start, end; end 0: free), then counters.
+const FIRST_PIN: usize = 8;
+const FIRST_COUNTER: usize = FIRST_PIN + 2 * PINS;
+pub(super) const WORDS: usize = 192;
+
+/// A process's block, held by an OFD lock of the description `lock`.
+#[derive(Debug)]
+pub(crate) struct Block {
+    number: usize,
+    /// Pins that threads of this process hold or are about to: bit n is pin n.
+    taken: AtomicU64,
+}
+
+/// A pin of a thread.
+#[derive(Debug)]
+pub(crate) struct Pin(usize);
+
+impl Board {
+    fn block_word(&self, block: usize, word: usize) -> &AtomicU64 {
+        &self.words.words()[self.geometry.words_before_blocks() + block * WORDS + word]
+    }
+
+    fn blocks_used(&self) -> usize {
+        (self.get(Word::BlocksUsed) as usize).min(self.geometry.blocks)
+    }
+
+    /// Takes a free block for the process whose description of `board.lock` this is; `None`: there is none. By one
+    /// process at a time.
+    pub fn claim(&self, sys: &SysRef, lock: BorrowedFd<'_>) -> stripewise_sys::Result<Option<Block>> {
+        for number in 0..self.geometry.blocks {
+            if !sys.try_lock(lock, FIRST_BLOCK_BYTE + number as u64, 1, LockKind::Exclusive)? {
+                continue;
+            }
+            let first = (self.geometry.words_before_blocks() + number * WORDS) * size_of::<u64>();
+            let bytes = (WORDS * size_of::<u64>()) as u64;
+            sys.allocate(self.file.as_fd(), first as u64, bytes, true)?;
+            // What the last owner left: pins. Its counters stay, they are part of the sum.
+            self.clear_block(number);
+            self.block_word(number, 0).store(u64::from(std::process::id()), Ordering::Release);
+            self.word(Word::BlocksUsed).fetch_max(number as u64 + 1, Ordering::AcqRel);
+            return Ok(Some(Block { number, taken: AtomicU64::new(1 << EVERYTHING) }));
+        }
+        Ok(None)
+    }
+
+    fn clear_block(&self, number: usize) {
+        (0..PINS).for_each(|pin| self.pin_words(number, pin).1.store(0, Ordering::Release));
+        self.block_word(number, 0).store(0, Ordering::Release);
+    }
+
+    /// Gives the block back.
+    pub fn release(&self, sys: &SysRef, lock: BorrowedFd<'_>, block: &Block) {
+        self.clear_block(block.number);
+        let _ = sys.unlock(lock, FIRST_BLOCK_BYTE + block.number as u64, 1);
+    }
+
+    /// Whether the process of a block lives; if not, the block is cleared. `own`: the asking process's.
+    fn is_alive(&self, sys: &SysRef, lock: BorrowedFd<'_>, own: usize, number: usize) -> bool {
+        if number == own {
+            return true;
+        }
+        let byte = FIRST_BLOCK_BYTE + number as u64;
+        match sys.try_lock(lock, byte, 1, LockKind::Exclusive) {
+            Ok(true) => {
+                self.clear_block(number);
+                let _ = sys.unlock(lock, byte, 1);
+                false
+            }
+            // An error says nothing: then nobody is taken for dead.
+            Ok(false) | Err(_) => true,
+        }
+    }
+
+    /// Numbers of the blocks of processes that live.
+    pub fn living(&self, sys: &SysRef, lock: BorrowedFd<'_>, own: &Block) -> usize {
+        let claimed = |&number: &usize| self.block_word(number, 0).load(Ordering::Acquire) != 0;
+        let alive = |&number: &usize| self.is_alive(sys, lock, own.number, number);
+        (0..self.blocks_used()).filter(claimed).filter(alive).count()
+    }
+
+    /// Whether a process that lives has pinned some of `range`.
+    pub fn is_pinned(&self, sys: &SysRef, lock: BorrowedFd<'_>, own: &Block, range: &Range<u64>) -> bool {
+        fence(Ordering::SeqCst);
+        let overlaps = |number: usize, pin: usize| {
+            let (start, end) = self.pin_words(number, pin);
+            let end = end.load(Ordering::SeqCst);
+            end > range.start && start.load(Ordering::SeqCst) < range.end
+        };
+        let pinned = |&number: &usize| (0..PINS).any(|pin| overlaps(number, pin));
+        (0..self.blocks_used()).filter(pinned).any(|number| self.is_alive(sys, lock, own.number, number))
+    }
+
+    fn pin_words(&self, block: usize, pin: usize) -> (&AtomicU64, &AtomicU64) {
+        let word = FIRST_PIN + 2 * pin;
+        (self.block_word(block, word), self.block_word(block, word + 1))
+    }
+
+    fn set_pin(&self, block: &Block, pin: usize, range: &Range<u64>) {
+        let (start, end) = self.pin_words(block.number, pin);
+        start.store(range.start, Ordering::Relaxed);
+        end.store(range.end, Ordering::SeqCst);
+        // A copier that does not see the pin has set its slot, which this thread sees from here on.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Pins a range that is not empty; `None`: all pins are taken.
+    pub fn pin(&self, block: &Block, range: &Range<u64>) -> Option<Pin> {
+        let mut taken = block.taken.load(Ordering::Relaxed);
+        let pin = loop {
+            let free = taken.trailing_ones();
+            if free as usize >= PINS {
+                return None;
+            }
+            let new = taken | 1 << free;
+            match block.taken.compare_exchange_weak(taken, new, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => break free as usize,
+                Err(now) => taken = now,
+            }
+        };
+        self.set_pin(block, pin, range);
+        Some(Pin(pin))
+    }
+
+    pub fn unpin(&self, block: &Block, pin: &Pin) {
+        self.pin_words(block.number, pin.0).1.store(0, Ordering::Release);
+        block.taken.fetch_and(!(1 << pin.0), Ordering::Release);
+    }
+
+    /// The process's pin of everything: nobody copies while it is set.
+    pub fn pin_everything(&self, block: &Block, set: bool) {
+        if set {
+            self.set_pin(block, EVERYTHING, &(0..u64::MAX));
+        } else {
+            self.pin_words(block.number, EVERYTHING).1.store(0, Ordering::Release);
+        }
+    }
+
+    pub(super) fn counter(&self, block: &Block, counter: usize) -> &AtomicU64 {
+        self.block_word(block.number, FIRST_COUNTER + counter)
+    }
+
+    pub(super) fn counter_sum(&self, counter: usize) -> u64 {
+        let of = |block| self.block_word(block, FIRST_COUNTER + counter).load(Ordering::Relaxed);
+        (0..self.blocks_used()).map(of).fold(0, u64::wrapping_add)
+    }
+}
+
+const _: () = assert!(FIRST_COUNTER + COUNTERS <= WORDS);

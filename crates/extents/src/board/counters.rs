@@ -1,0 +1,96 @@
+//! Statistics of all processes since the board was made.
+
+use std::sync::atomic::Ordering;
+
+use super::{Block, Board};
+use crate::CopyId;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counter {
+    /// Reads and writes of the application.
+    Requests,
+    /// Those that the model calls critical.
+    Critical,
+    /// Those served by a cache copy entirely.
+    Hits,
+    /// Those served by a cache copy in part.
+    PartialHits,
+    /// Ranges taken out of a cache copy.
+    Evictions,
+    /// Their bytes.
+    EvictedBytes,
+    /// Ranges copied to copy 0 in the background.
+    WriteBacks,
+    /// Ranges copied to a cache copy in the background.
+    Fetches,
+    /// Ranges copied from one replica to another in the background.
+    Synchronisations,
+    /// Copies given up because somebody wrote there.
+    GivenUp,
+    /// Bytes read from a copy.
+    Read(CopyId),
+    /// Bytes written to a copy.
+    Written(CopyId),
+    /// Bytes copied to a copy in the background.
+    Copied(CopyId),
+}
+
+const NAMES: [&str; 10] = [
+    "requests",
+    "critical",
+    "hits",
+    "partial_hits",
+    "evictions",
+    "evicted_bytes",
+    "write_backs",
+    "fetches",
+    "synchronisations",
+    "given_up",
+];
+const BY_COPY: [&str; 3] = ["read_bytes", "written_bytes", "copied_bytes"];
+pub(super) const COUNTERS: usize = NAMES.len() + BY_COPY.len() * CopyId::LIMIT;
+
+impl Counter {
+    fn index(self) -> usize {
+        let by_copy = |kind, copy: CopyId| NAMES.len() + kind * CopyId::LIMIT + copy.index();
+        match self {
+            Self::Requests => 0,
+            Self::Critical => 1,
+            Self::Hits => 2,
+            Self::PartialHits => 3,
+            Self::Evictions => 4,
+            Self::EvictedBytes => 5,
+            Self::WriteBacks => 6,
+            Self::Fetches => 7,
+            Self::Synchronisations => 8,
+            Self::GivenUp => 9,
+            Self::Read(copy) => by_copy(0, copy),
+            Self::Written(copy) => by_copy(1, copy),
+            Self::Copied(copy) => by_copy(2, copy),
+        }
+    }
+}
+
+impl Board {
+    /// Adds to a process's counter: nobody else writes to that word.
+    pub fn count(&self, block: &Block, counter: Counter, by: u64) {
+        self.counter(block, counter.index()).fetch_add(by, Ordering::Relaxed);
+    }
+
+    pub fn counted(&self, counter: Counter) -> u64 {
+        self.counter_sum(counter.index())
+    }
+
+    /// All counters by name; those of copies end in the copy's number, for `copies` copies.
+    pub fn all_counted(&self, copies: usize) -> Vec<(String, u64)> {
+        let plain = NAMES.iter().enumerate().map(|(index, name)| ((*name).to_owned(), self.counter_sum(index)));
+        let by_copy = BY_COPY.iter().enumerate().flat_map(|(kind, name)| {
+            (0..copies).map(move |copy| {
+                let index = NAMES.len() + kind * CopyId::LIMIT + copy;
+                (format!("{name}.{copy}"), self.counter_sum(index))
+            })
+        });
+        plain.chain(by_copy).collect()
+    }
+}

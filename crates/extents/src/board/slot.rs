@@ -1,0 +1,140 @@
+//! The copier's slot: what the one copier of the file is doing.
+//!
+//! Only the owner of the copier's lock makes it active; writers taint it. The state has the number of the work in it, so that nobody
+//! mistakes one for the next.
+
+use std::ops::Range;
+use std::sync::atomic::{Ordering, fence};
+
+use super::{Board, Word};
+use crate::CopyId;
+use crate::mutations::{self, Mutation};
+
+/// What the copier is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlotState {
+    Idle,
+    /// Its destination must not be written to.
+    Active,
+    /// The same, and somebody writes there: the map stays as it is. Also the state of an eviction that punches.
+    Tainted,
+    /// It changes the map: wait.
+    Finishing,
+}
+
+const STATES: [SlotState; 4] = [SlotState::Idle, SlotState::Active, SlotState::Tainted, SlotState::Finishing];
+
+/// What a writer meets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Met {
+    Nobody,
+    /// This copy must not be written to in this part of the range; work with this number is going on.
+    Destination {
+        copy: CopyId,
+        part: Range<u64>,
+        work: u64,
+    },
+    /// To be asked again.
+    Finishing,
+}
+
+/// The slot, as its owner has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot<'b>(pub &'b Board);
+
+fn split(word: u64) -> (u64, SlotState) {
+    (word >> 8, STATES[(word & 3) as usize])
+}
+
+fn joined(work: u64, state: SlotState) -> u64 {
+    work << 8 | state as u64
+}
+
+impl Slot<'_> {
+    fn load(self) -> (u64, SlotState) {
+        split(self.0.word(Word::SlotState).load(Ordering::SeqCst))
+    }
+
+    /// By the owner: begins a work.
+    pub fn begin(self, range: &Range<u64>, destination: CopyId) {
+        let (work, _) = self.load();
+        // Idle first: who sees the new range in part sees that the state has changed.
+        self.0.word(Word::SlotState).store(joined(work, SlotState::Idle), Ordering::SeqCst);
+        self.0.set(Word::SlotStart, range.start);
+        self.0.set(Word::SlotEnd, range.end);
+        self.0.set(Word::SlotCopies, destination.index() as u64);
+        self.0.word(Word::SlotState).store(joined(work + 1, SlotState::Active), Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// By the owner: from active to finishing; false when somebody tainted it.
+    pub fn finish(self) -> bool {
+        let (work, _) = self.load();
+        let (from, to) = (joined(work, SlotState::Active), joined(work, SlotState::Finishing));
+        let word = self.0.word(Word::SlotState);
+        word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// By the owner.
+    pub fn set(self, state: SlotState) {
+        let (work, _) = self.load();
+        self.0.word(Word::SlotState).store(joined(work, state), Ordering::SeqCst);
+    }
+
+    /// By the owner, before its first work: the last owner may have died in the middle of one.
+    pub fn clear(self) {
+        self.set(SlotState::Idle);
+    }
+
+    /// By a writer that has pinned `range`: taints the work that it overlaps.
+    pub fn meet(self, range: &Range<u64>) -> Met {
+        loop {
+            let word = self.0.word(Word::SlotState).load(Ordering::SeqCst);
+            let (work, state) = split(word);
+            if state == SlotState::Idle {
+                return Met::Nobody;
+            }
+            let part = self.0.get(Word::SlotStart).max(range.start)..self.0.get(Word::SlotEnd).min(range.end);
+            let copy = CopyId::new(self.0.get(Word::SlotCopies) as usize % CopyId::LIMIT);
+            if self.0.word(Word::SlotState).load(Ordering::SeqCst) != word {
+                continue;
+            }
+            let met = match state {
+                _ if part.is_empty() => Met::Nobody,
+                SlotState::Finishing if mutations::on(Mutation::NoWaitForFinishing) => Met::Nobody,
+                SlotState::Finishing => Met::Finishing,
+                SlotState::Active if !self.taint(work) => continue,
+                _ => Met::Destination { copy, part, work },
+            };
+            return met;
+        }
+    }
+
+    fn taint(self, work: u64) -> bool {
+        if mutations::on(Mutation::NoTaint) {
+            return true;
+        }
+        let (from, to) = (joined(work, SlotState::Active), joined(work, SlotState::Tainted));
+        let word = self.0.word(Word::SlotState);
+        word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// The number of the work, if the slot is in `state`.
+    pub fn work_in(self, state: SlotState) -> Option<u64> {
+        let (work, now) = self.load();
+        (now == state).then_some(work)
+    }
+
+    /// By whoever holds the copier's lock because the owner died: the end of that work, if no other has begun.
+    pub fn bury(self, work: u64, state: SlotState) {
+        let (from, to) = (joined(work, state), joined(work, SlotState::Idle));
+        let word = self.0.word(Word::SlotState);
+        let _ = word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// Whether a work is still going on.
+    pub fn is_at(self, work: u64) -> bool {
+        let (now, state) = self.load();
+        now == work && state != SlotState::Idle
+    }
+}

@@ -1,0 +1,144 @@
+//! What this process knows of the map, by segment: valid as long as the segment's generation is what it was.
+//!
+//! A segment is loaded when it is asked for a second time with the same generation: one that others change all the
+//! time is not worth it, the index is asked for the range alone.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::board::Stamp;
+use crate::index::SEGMENT;
+use crate::{Mask, Span};
+
+const PAGES: usize = 256;
+const SLOTS_OF_PAGE: usize = 64;
+/// 4 bytes each: 32 MiB in all, and no segment alone takes more than 64 KiB.
+const RUNS_MAX: usize = 8 << 20;
+const RUNS_OF_SEGMENT_MAX: usize = 16 << 10;
+
+type Page = [RwLock<Slot>; SLOTS_OF_PAGE];
+
+/// The segments that this process knows.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    pages: Box<[OnceLock<Box<Page>>]>,
+    runs: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Slot {
+    segment: u64,
+    /// When it was last asked for, and when it was loaded.
+    stamp: Stamp,
+    /// Where a mask begins: offset in the segment << 8 | mask. Empty: not loaded.
+    runs: Box<[u32]>,
+}
+
+/// What the cache says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// The spans were added.
+    Yes,
+    /// No, and the range is to be looked up.
+    No,
+    /// No, and the segment is to be loaded.
+    Load,
+    /// As last time somebody is in the middle of changing it, the same one: perhaps it died.
+    Stuck,
+}
+
+impl Cache {
+    pub fn new() -> Self {
+        let pages = (0..PAGES).map(|_| OnceLock::new()).collect();
+        Self { pages, runs: AtomicUsize::new(0) }
+    }
+
+    fn slot(&self, segment: u64) -> &RwLock<Slot> {
+        let index = segment as usize % (PAGES * SLOTS_OF_PAGE);
+        let empty = || RwLock::new(Slot { segment: u64::MAX, stamp: Stamp::UNKNOWN, runs: Box::default() });
+        let page = self.pages[index / SLOTS_OF_PAGE].get_or_init(|| Box::new(std::array::from_fn(|_| empty())));
+        &page[index % SLOTS_OF_PAGE]
+    }
+
+    /// Adds the spans of `range`, which lies in `segment`, if it is known as of `stamp`.
+    pub fn look(&self, segment: u64, range: &Range<u64>, stamp: Stamp, spans: &mut Vec<Span>) -> Known {
+        let lock = self.slot(segment);
+        let same = {
+            let slot = read(lock);
+            let same = slot.segment == segment && slot.stamp == stamp;
+            if same && stamp.is_certain() && !slot.runs.is_empty() {
+                slot.copy_to(range, spans);
+                return Known::Yes;
+            }
+            same
+        };
+        if same {
+            return if stamp.is_certain() { Known::Load } else { Known::Stuck };
+        }
+        self.replace(&mut write(lock), Slot { segment, stamp, runs: Box::default() });
+        Known::No
+    }
+
+    /// Keeps what a segment is, as of `stamp`: the spans of all of it, in order.
+    pub fn keep(&self, segment: u64, stamp: Stamp, spans: &[Span]) {
+        if spans.len() > RUNS_OF_SEGMENT_MAX {
+            return;
+        }
+        if self.runs.load(Ordering::Relaxed) + spans.len() > RUNS_MAX {
+            self.clear_page(segment);
+            if self.runs.load(Ordering::Relaxed) + spans.len() > RUNS_MAX {
+                return;
+            }
+        }
+        let run = |span: &Span| ((span.start % SEGMENT) as u32) << 8 | u32::from(span.mask.bits());
+        let slot = Slot { segment, stamp, runs: spans.iter().map(run).collect() };
+        self.replace(&mut write(self.slot(segment)), slot);
+    }
+
+    fn clear_page(&self, segment: u64) {
+        let first = segment - segment % SLOTS_OF_PAGE as u64;
+        for segment in first..first + SLOTS_OF_PAGE as u64 {
+            let empty = Slot { segment: u64::MAX, stamp: Stamp::UNKNOWN, runs: Box::default() };
+            self.replace(&mut write(self.slot(segment)), empty);
+        }
+    }
+
+    fn replace(&self, slot: &mut Slot, new: Slot) {
+        self.runs.fetch_add(new.runs.len(), Ordering::Relaxed);
+        self.runs.fetch_sub(slot.runs.len(), Ordering::Relaxed);
+        *slot = new;
+    }
+}
+
+impl Slot {
+    fn copy_to(&self, range: &Range<u64>, spans: &mut Vec<Span>) {
+        let base = self.segment * SEGMENT;
+        let offset = |run: u32| base + u64::from(run >> 8);
+        let first = self.runs.partition_point(|&run| offset(run) <= range.start).saturating_sub(1);
+        for (index, &run) in self.runs.iter().enumerate().skip(first) {
+            let start = offset(run).max(range.start);
+            if start >= range.end {
+                break;
+            }
+            let end = self.runs.get(index + 1).map_or(range.end, |&next| offset(next).min(range.end));
+            add(spans, Span::new(start..end, Mask::from_bits(run as u8)));
+        }
+    }
+}
+
+/// Adds a span behind the last one, as part of it if it is the same.
+pub(crate) fn add(spans: &mut Vec<Span>, span: Span) {
+    match spans.last_mut() {
+        Some(last) if last.end == span.start && last.mask == span.mask => last.end = span.end,
+        _ => spans.push(span),
+    }
+}
+
+fn read(lock: &RwLock<Slot>) -> RwLockReadGuard<'_, Slot> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write(lock: &RwLock<Slot>) -> RwLockWriteGuard<'_, Slot> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,188 @@
+//! A table of ranges: which mask each byte has.
+
+use std::ops::Range;
+
+use super::entry::Entry;
+use crate::Mask;
+use crate::lmdb::{Failure, Outcome, Table, Txn, WriteTxn};
+
+/// A table of entries that never overlap. A byte that none has, has the mask `default`, and sequence number 0.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Intervals {
+    pub table: Table,
+    pub default: Mask,
+}
+
+/// A change of one entry, for whoever keeps accounts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    Put(Entry),
+    Gone(Entry),
+}
+
+/// Pages that a change of neighbouring entries takes at most: paths from root to leaf of all tables and LMDB's list of free pages,
+/// and the entries' leaves, a quarter full, copied, and split in three.
+fn pages(entries: usize) -> u64 {
+    64 + entries as u64 / 8
+}
+
+const CORRUPT: Failure = Failure(lmdb_master_sys::MDB_CORRUPTED);
+
+fn load(found: Option<(u64, &[u8])>) -> Outcome<Option<Entry>> {
+    found.map(|(start, value)| Entry::load(start, value).ok_or(CORRUPT)).transpose()
+}
+
+impl Intervals {
+    /// The entries that overlap `range`, whole, in order, until `visit` returns false.
+    pub fn visit(
+        &self,
+        txn: &impl Txn,
+        range: Range<u64>,
+        mut visit: impl FnMut(Entry) -> bool,
+    ) -> Outcome<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let mut cursor = txn.cursor(self.table)?;
+        let mut at = load(cursor.seek(range.start)?)?;
+        if at.is_none_or(|entry| entry.start > range.start) {
+            // One that starts before may reach into the range.
+            let before = if at.is_some() { load(cursor.previous()?)? } else { load(cursor.last()?)? };
+            at = match before {
+                Some(entry) if entry.end > range.start => before,
+                _ if at.is_none() => None,
+                Some(_) => load(cursor.next()?)?,
+                None => load(cursor.seek(range.start)?)?,
+            };
+        }
+        while let Some(entry) = at.filter(|entry| entry.start < range.end) {
+            if !visit(entry) {
+                break;
+            }
+            at = load(cursor.next()?)?;
+        }
+        Ok(())
+    }
+
+    /// All of `range` in parts, cut to it, gaps included, until `visit` returns false.
+    pub fn parts(
+        &self,
+        txn: &impl Txn,
+        range: Range<u64>,
+        mut visit: impl FnMut(Entry) -> bool,
+    ) -> Outcome<()> {
+        let mut at = range.start;
+        let mut more = true;
+        let gap = |start, end| Entry { start, end, mask: self.default, seq: 0 };
+        self.visit(txn, range.clone(), |entry| {
+            if entry.start > at {
+                more = visit(gap(at, entry.start));
+            }
+            let start = entry.start.max(at);
+            at = entry.end.min(range.end);
+            more = more && visit(Entry { start, end: at, ..entry });
+            more
+        })?;
+        if more && at < range.end {
+            visit(gap(at, range.end));
+        }
+        Ok(())
+    }
+
+    /// Gives every part of `range` the mask that `to` says, with the number of this transaction; `None`: as it is. What has the mask already
+    /// keeps its number. Returns what was changed.
+    pub fn change(
+        &self,
+        txn: &mut WriteTxn<'_>,
+        range: Range<u64>,
+        mut to: impl FnMut(Entry) -> Option<Mask>,
+        mut note: impl FnMut(&mut WriteTxn<'_>, Event) -> Outcome<()>,
+    ) -> Outcome<Vec<Range<u64>>> {
+        let mut changes: Vec<(Range<u64>, Mask)> = Vec::new();
+        let mut entries = 0;
+        self.parts(txn, range, |part| {
+            entries += 1;
+            if let Some(mask) = to(part).filter(|&mask| mask != part.mask) {
+                match changes.last_mut() {
+                    Some((last, same)) if last.end == part.start && *same == mask => last.end = part.end,
+                    _ => changes.push((part.start..part.end, mask)),
+                }
+            }
+            true
+        })?;
+        if !changes.is_empty() {
+            txn.room(pages(entries))?;
+        }
+        for (range, mask) in &changes {
+            self.assign(txn, range.clone(), *mask, &mut note)?;
+        }
+        Ok(changes.into_iter().map(|(range, _)| range).collect())
+    }
+
+    /// Removes the entries that `which` names, as whole entries: their bytes have the default mask then.
+    pub fn remove(
+        &self,
+        txn: &mut WriteTxn<'_>,
+        range: Range<u64>,
+        mut which: impl FnMut(Entry) -> bool,
+        mut note: impl FnMut(&mut WriteTxn<'_>, Event) -> Outcome<()>,
+    ) -> Outcome<()> {
+        let mut gone = Vec::new();
+        self.visit(txn, range, |entry| {
+            if which(entry) {
+                gone.push(entry);
+            }
+            true
+        })?;
+        if !gone.is_empty() {
+            txn.room(pages(gone.len()))?;
+        }
+        for entry in gone {
+            txn.delete(self.table, entry.start)?;
+            note(txn, Event::Gone(entry))?;
+        }
+        Ok(())
+    }
+
+    fn assign(
+        &self,
+        txn: &mut WriteTxn<'_>,
+        range: Range<u64>,
+        mask: Mask,
+        note: &mut impl FnMut(&mut WriteTxn<'_>, Event) -> Outcome<()>,
+    ) -> Outcome<()> {
+        let mut new = Entry { start: range.start, end: range.end, mask, seq: txn.id() };
+        // With the neighbours, which may be joined.
+        let around = range.start.saturating_sub(1)..range.end.saturating_add(1);
+        let mut old = Vec::new();
+        self.visit(txn, around, |entry| {
+            old.push(entry);
+            true
+        })?;
+        let mut put = Vec::new();
+        for entry in old {
+            let left = Entry { end: entry.end.min(range.start), ..entry };
+            let right = Entry { start: entry.start.max(range.end), ..entry };
+            let (mut left, mut right) =
+                ((left.start < left.end).then_some(left), (right.start < right.end).then_some(right));
+            if left.is_some_and(|left| left.joins(&new)) {
+                new.start = left.take().map_or(new.start, |left| left.start);
+            }
+            if right.is_some_and(|right| new.joins(&right)) {
+                new.end = right.take().map_or(new.end, |right| right.end);
+            }
+            if left == Some(entry) || right == Some(entry) {
+                continue;
+            }
+            txn.delete(self.table, entry.start)?;
+            note(txn, Event::Gone(entry))?;
+            put.extend(left);
+            put.extend(right);
+        }
+        for entry in put.into_iter().chain([new]) {
+            txn.put(self.table, entry.start, entry.store().as_slice())?;
+            note(txn, Event::Put(entry))?;
+        }
+        Ok(())
+    }
+}

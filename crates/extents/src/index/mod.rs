@@ -1,0 +1,227 @@
+//! The index: the map as it is now, in LMDB.
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `map` | start of a range | end, mask, number of the transaction that changed it |
+//! | `pending` | number of an area of 16 MiB | nothing: an entry that starts there was changed since the journal's last commit |
+//! | `wanted` | start of a range | end, mask of the copies that it is wanted in |
+//! | the unnamed one | `state` | number of the last transaction that the journal knows, listed bytes of each copy |
+//!
+//! A range is pending when its number is larger than the journal's; so a sync does not have to touch what it has synced.
+
+mod entry;
+mod intervals;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+pub(crate) use entry::{Entry, SEGMENT, SEGMENT_BITS};
+pub(crate) use intervals::{Event, Intervals};
+
+use crate::lmdb::{Env, Outcome, Tables, Txn, WriteTxn};
+use crate::{CopyId, Mask, Span};
+
+/// Granularity of the table `pending`.
+const AREA_BITS: u32 = 24;
+const STATE: &[u8] = b"state";
+/// Areas that one transaction looks through.
+pub(crate) const AREAS_AT_ONCE: usize = 16;
+
+/// The tables and what they mean.
+#[derive(Clone, Debug)]
+pub(crate) struct Index {
+    pub env: Arc<Env>,
+    pub map: Intervals,
+    pub wanted: Intervals,
+    tables: Tables,
+}
+
+/// The record `state`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct State {
+    /// Number of the last transaction that the journal's last commit has seen.
+    pub committed: u64,
+    /// Bytes of each copy that entries list as valid.
+    pub listed: [u64; CopyId::LIMIT],
+}
+
+impl Index {
+    pub fn new(env: Arc<Env>, default: Mask) -> Self {
+        let tables = env.tables();
+        let map = Intervals { table: tables.map, default };
+        let wanted = Intervals { table: tables.wanted, default: Mask::NONE };
+        Self { env, map, wanted, tables }
+    }
+
+    pub fn state(&self, txn: &impl Txn) -> Outcome<State> {
+        Ok(txn.named(self.tables.state, STATE)?.map_or_else(State::default, State::load))
+    }
+
+    pub fn put_state(&self, txn: &mut WriteTxn<'_>, state: &State) -> Outcome<()> {
+        txn.put_named(self.tables.state, STATE, &state.store())
+    }
+
+    /// Changes masks; see [`Intervals::change`]. Keeps `pending` and `state`.
+    pub fn change(
+        &self,
+        txn: &mut WriteTxn<'_>,
+        range: Range<u64>,
+        to: impl FnMut(Entry) -> Option<Mask>,
+    ) -> Outcome<Vec<Range<u64>>> {
+        let mut state = self.state(txn)?;
+        let before = state;
+        let changed = self.map.change(txn, range, to, |txn, event| self.account(txn, &mut state, event))?;
+        if state != before {
+            self.put_state(txn, &state)?;
+        }
+        Ok(changed)
+    }
+
+    fn account(&self, txn: &mut WriteTxn<'_>, state: &mut State, event: Event) -> Outcome<()> {
+        match event {
+            Event::Gone(entry) => state.count(&entry, u64::wrapping_sub),
+            Event::Put(entry) => {
+                state.count(&entry, u64::wrapping_add);
+                if entry.seq > state.committed {
+                    let area = entry.start >> AREA_BITS;
+                    // Mostly it is there, and looking is cheaper than writing.
+                    if txn.cursor(self.tables.pending)?.seek(area)?.is_none_or(|(key, _)| key != area) {
+                        txn.put(self.tables.pending, area, &[])?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The areas where something is pending.
+    pub fn pending_areas(&self, txn: &impl Txn) -> Outcome<Vec<u64>> {
+        let mut areas = Vec::new();
+        let mut cursor = txn.cursor(self.tables.pending)?;
+        let mut at = cursor.seek(0)?;
+        while let Some((area, _)) = at {
+            areas.push(area);
+            at = cursor.next()?;
+        }
+        Ok(areas)
+    }
+
+    /// What is pending of what starts in an area, in order.
+    pub fn pending_in(
+        &self,
+        txn: &impl Txn,
+        area: u64,
+        committed: u64,
+        mut visit: impl FnMut(Entry),
+    ) -> Outcome<()> {
+        self.map.visit(txn, of_area(area), |entry| {
+            if entry.start >> AREA_BITS == area && entry.seq > committed {
+                visit(entry);
+            }
+            true
+        })
+    }
+
+    /// The end of a commit: everything up to transaction `synced` is in the journal. To be called again with the rest of the
+    /// areas until none is left.
+    pub fn committed(&self, txn: &mut WriteTxn<'_>, synced: u64, areas: &[u64]) -> Outcome<()> {
+        let mut state = self.state(txn)?;
+        state.committed = state.committed.max(synced);
+        // At most a path for each area; entries make their own.
+        txn.room(64 + 8 * areas.len() as u64)?;
+        for &area in areas {
+            // What is as by default, as the journal now knows, needs no entry.
+            let default = self.map.default;
+            let needless =
+                |entry: Entry| entry.start >> AREA_BITS == area && entry.seq <= synced && entry.mask == default;
+            self.map.remove(txn, of_area(area), needless, |_, event| {
+                if let Event::Gone(entry) = event {
+                    state.count(&entry, u64::wrapping_sub);
+                }
+                Ok(())
+            })?;
+            let mut left = false;
+            self.pending_in(txn, area, state.committed, |_| left = true)?;
+            if !left {
+                txn.delete(self.tables.pending, area)?;
+            }
+        }
+        self.put_state(txn, &state)
+    }
+
+    /// Adds or removes `copy` where `range` is wanted.
+    pub fn want(&self, txn: &mut WriteTxn<'_>, range: Range<u64>, copy: CopyId, wanted: bool) -> Outcome<()> {
+        let to = |part: Entry| Some(if wanted { part.mask.with(copy) } else { part.mask.without(copy) });
+        self.wanted.change(txn, range.clone(), to, |_, _| Ok(()))?;
+        if !wanted {
+            self.wanted.remove(txn, range, |entry| entry.mask.is_empty(), |_, _| Ok(()))?;
+        }
+        Ok(())
+    }
+
+    /// Nothing of `range` is wanted anywhere any more.
+    pub fn want_nothing(&self, txn: &mut WriteTxn<'_>, range: Range<u64>) -> Outcome<()> {
+        self.wanted.change(txn, range.clone(), |_| Some(Mask::NONE), |_, _| Ok(()))?;
+        self.wanted.remove(txn, range, |entry| entry.mask.is_empty(), |_, _| Ok(()))
+    }
+
+    /// Removes entries of `range` that are as by default, which the journal knows if they are not younger than `seen`.
+    pub fn forget_default(&self, txn: &mut WriteTxn<'_>, range: Range<u64>, seen: u64) -> Outcome<()> {
+        let mut state = self.state(txn)?;
+        let default = self.map.default;
+        let needless = |entry: Entry| range.start <= entry.start && entry.seq <= seen && entry.mask == default;
+        self.map.remove(txn, range.clone(), needless, |_, event| {
+            if let Event::Gone(entry) = event {
+                state.count(&entry, u64::wrapping_sub);
+            }
+            Ok(())
+        })?;
+        self.put_state(txn, &state)
+    }
+
+    /// Fills an empty index with what a journal says, `ranges` in order, all of it committed.
+    pub fn fill(&self, txn: &mut WriteTxn<'_>, ranges: &[Span]) -> Outcome<()> {
+        /// Of entries and their place in the page, in a page that is filled.
+        const ENTRIES_OF_PAGE: u64 = 100;
+        txn.room(64 + ranges.len() as u64 / ENTRIES_OF_PAGE)?;
+        let mut state = State { committed: txn.id(), ..State::default() };
+        for span in ranges {
+            let entry = Entry { start: span.start, end: span.end, mask: span.mask, seq: txn.id() };
+            txn.append(self.tables.map, entry.start, entry.store().as_slice())?;
+            state.count(&entry, u64::wrapping_add);
+        }
+        self.put_state(txn, &state)
+    }
+
+    /// Number of entries of the map, and bytes of the pages that hold them.
+    pub fn size(&self, txn: &impl Txn) -> Outcome<(u64, u64)> {
+        txn.size(self.tables.map)
+    }
+}
+
+fn of_area(area: u64) -> Range<u64> {
+    let end = (area + 1).checked_mul(1 << AREA_BITS).unwrap_or(u64::MAX);
+    area << AREA_BITS..end
+}
+
+impl State {
+    fn count(&mut self, entry: &Entry, with: impl Fn(u64, u64) -> u64) {
+        for copy in entry.mask.iter() {
+            let listed = &mut self.listed[copy.index()];
+            *listed = with(*listed, entry.end - entry.start);
+        }
+    }
+
+    fn store(&self) -> Vec<u8> {
+        std::iter::once(self.committed).chain(self.listed).flat_map(u64::to_ne_bytes).collect()
+    }
+
+    fn load(bytes: &[u8]) -> Self {
+        let mut words =
+            bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+        let mut next = || words.next().unwrap_or_default();
+        Self { committed: next(), listed: std::array::from_fn(|_| next()) }
+    }
+}

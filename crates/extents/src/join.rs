@@ -1,0 +1,281 @@
+//! Joining: what is there is used, what is not is rebuilt from the journal.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, SysRef};
+
+use crate::board::{self, Board, Geometry, Opened, Whose, Word};
+use crate::cache::Cache;
+use crate::error::{index_error, io};
+use crate::hooks::reach;
+use crate::index::Index;
+use crate::joined::{Joined, exists, put_all};
+use crate::journal::{Commit, HEADER_BYTES, Header, Held, JOIN_BYTE, Journal, Locked, Place, Position};
+use crate::lmdb::{self, Env, Limits, Space};
+use crate::mutations::{self, Mutation};
+use crate::{CopyId, MapError, MapSpec, Mask, Result, Span};
+
+/// How large index and board are made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tuning {
+    pub geometry: Geometry,
+    pub limits: Limits,
+}
+
+impl Default for Tuning {
+    /// 128 KiB of generations and last uses: 8 GiB of file until two segments share one. 4 GiB of address space for the index: 100 million
+    /// extents.
+    fn default() -> Self {
+        Self {
+            geometry: Geometry { generations: 8192, blocks: 1024 },
+            limits: Limits { map_bytes: 4 << 30, readers: 4096 },
+        }
+    }
+}
+
+/// Bytes; of no use with less.
+const SMALLEST_MAP: usize = 4 << 20;
+const PRIVATE_DIR: Mode = Mode::RWXU;
+const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// What is needed to join.
+struct Joining<'a> {
+    sys: &'a SysRef,
+    spec: &'a MapSpec,
+    tuning: &'a Tuning,
+    place: &'a Place,
+    held: &'a Held,
+    header: Header,
+}
+
+pub(crate) fn join(sys: &SysRef, spec: &Arc<MapSpec>, tuning: &Tuning) -> Result<Box<Joined>> {
+    let header = checked(spec)?;
+    let place = Place::new(sys, spec)?;
+    let held = Held::default();
+    let joining = Joining { sys, spec, tuning, place: &place, held: &held, header };
+    let (lock, board, block, env, header) = {
+        let locked = joining.lock_journal()?;
+        let header = locked.as_ref().map_or(Ok(header), |locked| joining.header_of(locked.file()))?;
+        let (lock, board, env, _new_lock) = joining.attach(locked.as_ref())?;
+        let claimed = board.claim(sys, lock.as_fd()).map_err(io(&spec.run_dir, "claim a block"))?;
+        let limit = tuning.geometry.blocks;
+        let full = || MapError::Full { path: spec.run_dir.join(board::BOARD), limit };
+        let block = claimed.ok_or_else(full)?;
+        reach("joined");
+        (lock, board, block, env, header)
+    };
+    // Readers that died keep pages from being used again.
+    let _ = env.clear_dead_readers();
+    let index = Index::new(env, header.default);
+    let (sys, spec) = (sys.clone(), spec.clone());
+    Ok(Box::new(Joined { sys, spec, header, place, held, lock, board, block, index, cache: Cache::new() }))
+}
+
+fn checked(spec: &MapSpec) -> Result<Header> {
+    let all = u16::from(spec.default.bits()) >> spec.copies.min(CopyId::LIMIT) == 0;
+    if !(1..=CopyId::LIMIT).contains(&spec.copies) || spec.default.is_empty() || !all {
+        let path = spec.journal_dir.join(&spec.journal_name);
+        return Err(MapError::Foreign { path, problem: format!("{} copies", spec.copies) });
+    }
+    Ok(Header { id: spec.id, copies: spec.copies as u8, default: spec.default })
+}
+
+impl<'a> Joining<'a> {
+    /// The join lock; `None` for a file without a name, which has no journal either.
+    fn lock_journal(&self) -> Result<Option<Locked<'a>>> {
+        match self.place.lock(self.held, JOIN_BYTE, self.spec.create) {
+            Err(MapError::Missing { .. }) if self.is_unlinked() => Ok(None),
+            locked => locked.map(Some),
+        }
+    }
+
+    fn is_unlinked(&self) -> bool {
+        let board = Board::open(self.sys, &self.spec.run_dir, self.whose());
+        matches!(board, Ok(Opened::Ready(board)) if board.is(Word::Unlinked))
+    }
+
+    fn whose(&self) -> Whose {
+        Whose { id: self.spec.id, boot: self.spec.node.boot }
+    }
+
+    /// The journal's header, which is checked; written if the journal is being created.
+    fn header_of(&self, file: &Fd) -> Result<Header> {
+        let path = &self.place.path;
+        let bytes = self.sys.read_start(file.as_fd(), HEADER_BYTES).map_err(io(path, "read"))?;
+        match Header::decode(&bytes) {
+            Ok(found) if found.id != self.header.id => {
+                Err(MapError::Foreign { path: path.clone(), problem: "another id".to_owned() })
+            }
+            Ok(found) if found.copies != self.header.copies => {
+                let problem = format!("{} copies instead of {}", found.copies, self.header.copies);
+                Err(MapError::Foreign { path: path.clone(), problem })
+            }
+            Ok(found) => Ok(found),
+            // Never finished: nothing was ever written to the file.
+            Err(_) if self.spec.create && bytes.len() <= HEADER_BYTES => {
+                let made = (|| {
+                    self.sys.write_all_at(file.as_fd(), &self.header.encode(), 0)?;
+                    self.sys.sync(file.as_fd())
+                })();
+                made.map_err(io(path, "create"))?;
+                self.place.sync_dir()?;
+                Ok(self.header)
+            }
+            Err(bad) => Err(bad.into_error(path)),
+        }
+    }
+
+    /// Index and board; rebuilt if need be.
+    fn attach(&self, locked: Option<&Locked<'_>>) -> Result<(Fd, Board, Arc<Env>, Option<Locked<'a>>)> {
+        self.make_run_dir()?;
+        let run_dir = &self.spec.run_dir;
+        let path = run_dir.join(board::LOCK);
+        let lock = self.sys.open(None, &path, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW, PRIVATE_FILE);
+        let lock = lock.map_err(io(&path, "open"))?;
+        let opened = Board::open(self.sys, run_dir, self.whose());
+        match opened.map_err(io(&run_dir.join(board::BOARD), "open"))? {
+            Opened::Ready(board) if self.has_index() => match Env::open(self.sys, run_dir, None) {
+                Ok(env) => return Ok((lock, board, env, None)),
+                Err(failure) if self.is_used(&lock)? => {
+                    return Err(index_error(run_dir, "open the index", failure));
+                }
+                Err(_) => {}
+            },
+            Opened::Other { version } if self.is_used(&lock)? => {
+                let path = run_dir.join(board::BOARD);
+                return Err(MapError::Version { path, found: version, known: board::VERSION });
+            }
+            _ => {}
+        }
+        match locked {
+            Some(locked) => self.rebuild(locked.file()).map(|(board, env, new)| (lock, board, env, new)),
+            None => Err(self.lost()),
+        }
+    }
+
+    fn lost(&self) -> MapError {
+        MapError::Lost { path: self.place.path.clone(), run_dir: self.spec.run_dir.clone() }
+    }
+
+    fn has_index(&self) -> bool {
+        [lmdb::DATA, lmdb::LOCK].iter().all(|name| exists(self.sys, &self.spec.run_dir.join(name)))
+    }
+
+    /// Whether a process holds a block.
+    fn is_used(&self, lock: &Fd) -> Result<bool> {
+        is_used(self.sys, lock.as_fd()).map_err(io(&self.spec.run_dir, "lock"))
+    }
+
+    /// The directory and its parents, which must be the user's own.
+    fn make_run_dir(&self) -> Result<()> {
+        let run_dir = &self.spec.run_dir;
+        let missing: Vec<&Path> = run_dir.ancestors().take_while(|path| !exists(self.sys, path)).collect();
+        for path in missing.into_iter().rev() {
+            match self.sys.mkdir(None, path, PRIVATE_DIR) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(io(path, "make")(errno)),
+            }
+        }
+        let stat = self.sys.stat_at(None, run_dir, false).map_err(io(run_dir, "stat"))?;
+        let user = self.sys.user();
+        // Anybody may make directories in /dev/shm; only root may join what is another's.
+        if stat.st_uid != user && user != 0 {
+            return Err(io(run_dir, "use, as it is another user's,")(Errno::PERM));
+        }
+        Ok(())
+    }
+
+    /// The new journal's lock, if there is a new one, comes last.
+    fn rebuild(&self, journal: &Fd) -> Result<(Board, Arc<Env>, Option<Locked<'a>>)> {
+        let path = &self.place.path;
+        let read = Journal::read_from(self.sys, journal.as_fd(), path)?;
+        let (spans, collapsed) = match &read.opened {
+            None => (read.spans.clone(), false),
+            Some(node) if node.name != self.spec.node.name => {
+                return Err(MapError::OtherNode { path: path.clone(), node: node.name.clone() });
+            }
+            Some(node) if node.boot == self.spec.node.boot => return Err(self.lost()),
+            Some(_) => (collapsed(&read), true),
+        };
+        self.wipe()?;
+        let run_dir = &self.spec.run_dir;
+        let board = Board::create(self.sys, run_dir, self.whose(), self.tuning.geometry);
+        let board = board.map_err(io(&run_dir.join(board::BOARD), "create"))?;
+        let env = self.make_index(&board, &spans, read.default)?;
+        let stat = self.sys.stat(journal.as_fd()).map_err(io(path, "stat"))?;
+        Position { end: read.valid_bytes, next: read.next }.store(&board);
+        board.set(Word::JournalBase, read.valid_bytes);
+        board.set(Word::JournalInode, stat.st_ino);
+        let mut new_lock = None;
+        if collapsed {
+            let node = &self.spec.node;
+            let mut commit = Commit::begin(self.place, &board, self.held, read.header(), node, true)?;
+            let mut writer = commit.writer(true);
+            put_all(&mut writer, &spans, read.default);
+            commit.put(writer, true)?;
+            new_lock = commit.into_lock();
+        }
+        reach("ready");
+        board.set(Word::Ready, 1);
+        Ok((board, env, new_lock))
+    }
+
+    /// Removes what an earlier boot, another version or a half-made rebuild has left. Nobody uses it.
+    fn wipe(&self) -> Result<()> {
+        for name in [board::BOARD, lmdb::DATA, lmdb::LOCK] {
+            let path = self.spec.run_dir.join(name);
+            match self.sys.unlink(None, &path) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(io(&path, "remove")(errno)),
+            }
+        }
+        Ok(())
+    }
+
+    fn make_index(&self, board: &Board, spans: &[Span], default: Mask) -> Result<Arc<Env>> {
+        let run_dir = &self.spec.run_dir;
+        let failed = |failure| index_error(run_dir, "make the index", failure);
+        let mut limits = self.tuning.limits;
+        if let Some(limit) = stripewise_sys::raw::file_size_limit() {
+            limits.map_bytes = limits.map_bytes.min(limit as usize & !0xffff);
+            if limits.map_bytes < SMALLEST_MAP {
+                return Err(io(run_dir, "make the index, within RLIMIT_FSIZE,")(Errno::FBIG));
+            }
+        }
+        let env = Env::open(self.sys, run_dir, Some(limits)).map_err(failed)?;
+        let space = Space { sys: self.sys, allocated: board.word(Word::Allocated) };
+        let mut txn = env.write(space).map_err(failed)?;
+        Index::new(env.clone(), default).fill(&mut txn, spans).map_err(failed)?;
+        txn.commit().map_err(failed)?;
+        Ok(env)
+    }
+}
+
+/// Whether a process holds a block of this `board.lock`.
+pub(crate) fn is_used(sys: &SysRef, lock: BorrowedFd<'_>) -> stripewise_sys::Result<bool> {
+    let free = sys.try_lock(lock, board::FIRST_BLOCK_BYTE, 0, LockKind::Exclusive)?;
+    if free {
+        sys.unlock(lock, board::FIRST_BLOCK_BYTE, 0)?;
+    }
+    Ok(!free)
+}
+
+/// The map after a power cut: copies may differ, by writes that were never synced, so only one of several counts.
+pub(crate) fn collapsed(journal: &Journal) -> Vec<Span> {
+    let one = |span: &Span| match span.mask.lowest() {
+        Some(copy) => Span { mask: Mask::only(copy), ..*span },
+        None => *span,
+    };
+    let parts =
+        if mutations::on(Mutation::CollapseListedOnly) { journal.spans.clone() } else { journal.parts() };
+    let (mut spans, default) = (Vec::new(), journal.default);
+    for span in &parts {
+        let span = if mutations::on(Mutation::NoCollapse) { *span } else { one(span) };
+        if span.mask != default {
+            crate::cache::add(&mut spans, span);
+        }
+    }
+    spans
+}

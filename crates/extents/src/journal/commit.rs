@@ -1,0 +1,292 @@
+//! Changing the journal: one at a time on the node, and nobody else on any other.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use stripewise_sys::{Errno, Fd, Kind, LockKind, Mode, OFlags};
+
+use super::contents::Journal;
+use super::format::{Batch, HEADER_BYTES, Header, Writer, decode_batch};
+use super::place::{COMMIT_BYTE, Held, JOIN_BYTE, Locked, Place};
+use crate::board::{Board, Word};
+use crate::error::io;
+use crate::hooks::reach;
+use crate::mutations::{self, Mutation};
+use crate::{MapError, Node, Result};
+
+/// A journal may grow by this before it is written anew, and to twice its size after the last time.
+const SLACK_BYTES: u64 = 64 << 10;
+/// Its end and the sequence number of its next batch share a word on the board: they change together, whoever is killed.
+const NEXT_BITS: u32 = 24;
+const NEXT_MAX: u64 = (1 << NEXT_BITS) - 1;
+
+/// Where the next batch goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub end: u64,
+    pub next: u64,
+}
+
+impl Position {
+    pub fn load(board: &Board) -> Self {
+        let word = board.get(Word::JournalPosition);
+        Self { end: word >> NEXT_BITS, next: word & NEXT_MAX }
+    }
+
+    pub fn store(self, board: &Board) {
+        board.set(Word::JournalPosition, self.end << NEXT_BITS | self.next.min(NEXT_MAX));
+    }
+}
+
+/// The commit lock, and the journal.
+pub(crate) struct Commit<'a, 'b> {
+    place: &'a Place,
+    board: &'b Board,
+    held: &'a Held,
+    header: Header,
+    node: &'b Node,
+    /// `None`: the file has no name any more, and no journal.
+    file: Option<Locked<'a>>,
+    /// Whoever renames keeps others from joining, who might look at the old journal.
+    join: JoinLock,
+}
+
+/// Who has the join lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum JoinLock {
+    Perhaps,
+    /// This commit, for a while.
+    Taken,
+    /// The caller; a new journal is locked as long as the commit lasts.
+    Callers,
+}
+
+impl<'a, 'b> Commit<'a, 'b> {
+    /// Waits for the commit lock. `has_join_lock`: the caller has that, too.
+    pub fn begin(
+        place: &'a Place,
+        board: &'b Board,
+        held: &'a Held,
+        header: Header,
+        node: &'b Node,
+        has_join_lock: bool,
+    ) -> Result<Self> {
+        let join = if has_join_lock { JoinLock::Callers } else { JoinLock::Perhaps };
+        let mut commit = Self { place, board, held, header, node, file: None, join };
+        if !board.is(Word::Unlinked) {
+            reach("commit lock");
+            commit.file = Some(place.lock(held, COMMIT_BYTE, true)?);
+        }
+        // The one who removes the file says so first, and then waits for the commit lock.
+        if board.is(Word::Unlinked) && commit.file.is_some() {
+            // Made anew by us just now.
+            let _ = place.sys.unlink(Some(place.dir.as_fd()), Path::new(&place.name));
+            commit.file = None;
+        }
+        commit.catch_up()?;
+        Ok(commit)
+    }
+
+    /// Takes over what a process that died had appended or renamed; finds out whether somebody else did.
+    fn catch_up(&self) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let stat = self.place.sys.stat(file.file().as_fd()).map_err(io(&self.place.path, "stat"))?;
+        let (board, size) = (self.board, stat.st_size as u64);
+        if stat.st_ino == board.get(Word::JournalInode) {
+            let position = Position::load(board);
+            if size < position.end {
+                board.set(Word::JournalBroken, 1);
+            } else if size > position.end {
+                self.catch_up_with_tail(position)?;
+            }
+        } else if size == 0 {
+            // It was removed, and is made anew by the next sync.
+            board.set(Word::JournalBroken, 1);
+        } else if stat.st_ino == board.get(Word::JournalNewInode) {
+            let journal = Journal::read_from(&self.place.sys, file.file().as_fd(), &self.place.path)?;
+            // Its rename may not be on the disk.
+            self.place.sync_dir()?;
+            self.adopt(Position { end: journal.valid_bytes, next: journal.next }, size, stat.st_ino);
+        } else {
+            return Err(MapError::Changed { path: self.place.path.clone() });
+        }
+        Ok(())
+    }
+
+    fn catch_up_with_tail(&self, mut position: Position) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let bytes = self.place.sys.read_start(file.file().as_fd(), usize::MAX);
+        let bytes = bytes.map_err(io(&self.place.path, "read"))?;
+        let before = position;
+        while let Some((batch, len)) =
+            decode_batch(bytes.get(position.end as usize..).unwrap_or(&[]), position.next, self.header.copies)
+        {
+            if matches!(&batch, Batch::Opened(node) if node != self.node) {
+                return Err(MapError::Changed { path: self.place.path.clone() });
+            }
+            position = Position { end: position.end + len as u64, next: position.next + 1 };
+        }
+        if position != before {
+            // Its writer was killed perhaps before it was synced.
+            self.sync_file()?;
+            position.store(self.board);
+        }
+        Ok(())
+    }
+
+    fn adopt(&self, position: Position, base: u64, inode: u64) {
+        position.store(self.board);
+        self.board.set(Word::JournalBase, base);
+        self.board.set(Word::JournalBroken, 0);
+        // Last: until then the new inode is known as such.
+        self.board.set(Word::JournalInode, inode);
+    }
+
+    pub fn is_broken(&self) -> bool {
+        self.file.is_some() && self.board.is(Word::JournalBroken)
+    }
+
+    /// Whether the journal is to be written anew, with everything instead of what is pending.
+    pub fn is_due(&self) -> bool {
+        let position = Position::load(self.board);
+        let limit = 2 * self.board.get(Word::JournalBase) + SLACK_BYTES;
+        self.is_broken() || (self.file.is_some() && (position.end > limit || position.next > NEXT_MAX / 2))
+    }
+
+    /// Keeps others from joining; false: somebody joins just now, or leaves and waits for this commit.
+    pub fn may_rewrite(&mut self) -> Result<bool> {
+        let Some(file) = &self.file else { return Ok(false) };
+        if self.join == JoinLock::Perhaps {
+            let taken = self.place.sys.try_lock(file.file().as_fd(), JOIN_BYTE, 1, LockKind::Exclusive);
+            if taken.map_err(io(&self.place.path, "lock"))? {
+                self.join = JoinLock::Taken;
+            }
+        }
+        Ok(self.join != JoinLock::Perhaps)
+    }
+
+    /// For what is to be appended; `whole`: for everything, with which the journal is written anew.
+    pub fn writer(&self, whole: bool) -> Writer {
+        if !whole {
+            return Writer::new(Position::load(self.board).next);
+        }
+        let mut writer = Writer::new(1);
+        if self.board.is(Word::Opened) && !mutations::on(Mutation::RewriteForgetsIntent) {
+            writer.opened(self.node);
+        }
+        writer
+    }
+
+    /// Appends, or if `whole` writes anew, what a [`Commit::writer`] for it has been given, and syncs it.
+    pub fn put(&mut self, writer: Writer, whole: bool) -> Result<()> {
+        if whole { self.rewrite(writer) } else { self.append(writer) }
+    }
+
+    /// Keeps the locks that a new journal was made with.
+    pub fn into_lock(self) -> Option<Locked<'a>> {
+        self.file
+    }
+
+    fn append(&self, writer: Writer) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        if writer.is_empty() {
+            return Ok(());
+        }
+        if self.is_broken() {
+            return Err(io(&self.place.path, "append, after an error,")(Errno::IO));
+        }
+        let position = Position::load(self.board);
+        let (bytes, next) = writer.finish();
+        let (sys, fd) = (&self.place.sys, file.file().as_fd());
+        let written = (|| {
+            // What a process began that died: its rest must not stand behind what is shorter.
+            if sys.stat(fd)?.st_size as u64 > position.end {
+                sys.truncate(fd, position.end)?;
+            }
+            reach("append");
+            sys.write_all_at(fd, &bytes, position.end)?;
+            sys.sync_data(fd)
+        })();
+        if let Err(errno) = written {
+            // What of it will be on the disk, nobody knows: a later sync that succeeds does not tell.
+            self.board.set(Word::JournalBroken, 1);
+            return Err(io(&self.place.path, "append")(errno));
+        }
+        reach("appended");
+        Position { end: position.end + bytes.len() as u64, next }.store(self.board);
+        Ok(())
+    }
+
+    fn rewrite(&mut self, writer: Writer) -> Result<()> {
+        if self.file.is_none() {
+            return Ok(());
+        }
+        let replaced = self.replace(writer);
+        if replaced.is_err() {
+            self.board.set(Word::JournalBroken, 1);
+        }
+        replaced
+    }
+
+    fn replace(&mut self, writer: Writer) -> Result<()> {
+        let (bytes, next) = writer.finish();
+        let old = self.file.as_ref().map(Locked::file);
+        let note = |inode| self.board.set(Word::JournalNewInode, inode);
+        let (new, inode) = write_new(self.place, self.held, &self.header, &bytes, old, note)?;
+        reach("renamed");
+        let size = (HEADER_BYTES + bytes.len()) as u64;
+        self.adopt(Position { end: size, next }, size, inode);
+        if self.join == JoinLock::Taken {
+            let _ = self.place.sys.unlock(new.file().as_fd(), JOIN_BYTE, 1);
+            self.join = JoinLock::Perhaps;
+        }
+        self.file = Some(new);
+        Ok(())
+    }
+
+    fn sync_file(&self) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        self.place.sys.sync_data(file.file().as_fd()).map_err(io(&self.place.path, "sync"))
+    }
+}
+
+/// Writes a journal and gives it the name of the one that is there, `old`, whose mode and owner it has. Returns it with both
+/// its locks, and its inode, which `note` is told before it has the name.
+pub(crate) fn write_new<'a>(
+    place: &'a Place,
+    held: &'a Held,
+    header: &Header,
+    batches: &[u8],
+    old: Option<&Fd>,
+    note: impl FnOnce(u64),
+) -> Result<(Locked<'a>, u64)> {
+    let (sys, dir) = (&place.sys, Some(place.dir.as_fd()));
+    let (name, new_name) = (Path::new(&place.name), place.new_name());
+    let failed = |errno| io(&place.path, "write anew")(errno);
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC;
+    let new = sys.open(dir, Path::new(&new_name), flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+    let new = Locked::new(sys, held, new);
+    let fd = new.file().as_fd();
+    let inode = (|| {
+        // Before it has the name: whoever opens it then waits for us.
+        sys.lock(fd, 0, 2, LockKind::Exclusive)?;
+        if let Some(old) = old {
+            let old = sys.stat(old.as_fd())?;
+            sys.set_mode(Kind::Open(fd), Mode::from_raw_mode(old.st_mode & 0o7777))?;
+            let _ = sys.set_owner(Kind::Open(fd), Some(old.st_uid), Some(old.st_gid));
+        }
+        sys.write_all_at(fd, &header.encode(), 0)?;
+        sys.write_all_at(fd, batches, HEADER_BYTES as u64)?;
+        if !mutations::on(Mutation::RenameBeforeSync) {
+            sys.sync(fd)?;
+        }
+        let inode = sys.stat(fd)?.st_ino;
+        note(inode);
+        reach("rename");
+        sys.rename(dir, Path::new(&new_name), dir, name)?;
+        Ok(inode)
+    })()
+    .map_err(failed)?;
+    place.sync_dir()?;
+    Ok((new, inode))
+}

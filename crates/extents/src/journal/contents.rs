@@ -1,0 +1,147 @@
+//! What a journal says, for whoever rebuilds the index from it, and for tools.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use stripewise_sys::{Errno, Mode, OFlags, SysRef};
+
+use super::format::{BadHeader, Batch, HEADER_BYTES, Header, VERSION, decode_batch};
+use crate::error::io;
+use crate::{MapError, Mask, Node, Result, Span};
+
+/// A journal as it was read: the map as of its last commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Journal {
+    /// The file's id.
+    pub id: [u8; 16],
+    /// How many copies it has.
+    pub copies: usize,
+    /// The copies valid for a byte that is not listed.
+    pub default: Mask,
+    /// The node and boot that write it, or wrote it last and never closed it; `None`: closed, and everything is synced.
+    pub opened: Option<Node>,
+    /// The listed ranges, in order, joined.
+    pub spans: Vec<Span>,
+    /// Bytes of it that are valid.
+    pub valid_bytes: u64,
+    /// Bytes behind those: a batch that was never finished.
+    pub cut_bytes: u64,
+    /// Sequence number of the next batch.
+    pub(crate) next: u64,
+}
+
+impl Journal {
+    /// Reads the journal at `path`, which others may be writing. Joins nothing, locks nothing, changes nothing.
+    ///
+    /// # Errors
+    /// [`MapError::Missing`], [`MapError::Damaged`], [`MapError::Version`], or as read(2).
+    pub fn read(sys: &SysRef, path: &Path) -> Result<Self> {
+        let file = match sys.open(None, path, OFlags::RDONLY, Mode::empty()) {
+            Err(Errno::NOENT) => return Err(MapError::Missing { path: path.to_owned() }),
+            file => file.map_err(io(path, "open"))?,
+        };
+        Self::read_from(sys, file.as_fd(), path)
+    }
+
+    pub(crate) fn read_from(sys: &SysRef, file: BorrowedFd<'_>, path: &Path) -> Result<Self> {
+        let bytes = sys.read_start(file, usize::MAX).map_err(io(path, "read"))?;
+        Self::parse(&bytes, path)
+    }
+
+    /// Parses the bytes of the journal at `path`. Never panics, whatever they are.
+    ///
+    /// # Errors
+    /// Only for what is wrong in the header: what is wrong behind it ends the journal there.
+    pub fn parse(bytes: &[u8], path: &Path) -> Result<Self> {
+        let header = Header::decode(bytes).map_err(|bad| bad.into_error(path))?;
+        let (mut masks, mut opened) = (BTreeMap::new(), None);
+        let (mut at, mut next) = (HEADER_BYTES, 1);
+        while let Some((batch, len)) = decode_batch(&bytes[at..], next, header.copies) {
+            match batch {
+                Batch::Opened(node) => opened = Some(node),
+                Batch::Clean => opened = None,
+                Batch::Changes(changes) => {
+                    changes.into_iter().for_each(|(range, mask)| assign(&mut masks, range, mask));
+                }
+            }
+            at += len;
+            next += 1;
+        }
+        Ok(Self {
+            id: header.id,
+            copies: usize::from(header.copies),
+            default: header.default,
+            opened,
+            spans: joined(&masks, header.default),
+            valid_bytes: at as u64,
+            cut_bytes: (bytes.len() - at) as u64,
+            next,
+        })
+    }
+
+    pub(crate) fn header(&self) -> Header {
+        Header { id: self.id, copies: self.copies as u8, default: self.default }
+    }
+
+    /// The whole file in parts, gaps included, without end.
+    pub(crate) fn parts(&self) -> Vec<Span> {
+        let (mut parts, mut at) = (Vec::new(), 0);
+        for span in &self.spans {
+            if span.start > at {
+                parts.push(Span::new(at..span.start, self.default));
+            }
+            parts.push(*span);
+            at = span.end;
+        }
+        if at < u64::MAX {
+            parts.push(Span::new(at..u64::MAX, self.default));
+        }
+        parts
+    }
+}
+
+impl BadHeader {
+    pub(crate) fn into_error(self, path: &Path) -> MapError {
+        let path = path.to_owned();
+        match self {
+            Self::Damaged(problem) => MapError::Damaged { path, problem: problem.to_owned() },
+            Self::Version(found) => {
+                MapError::Version { path, found: u64::from(found), known: u64::from(VERSION) }
+            }
+        }
+    }
+}
+
+/// Ranges by start: (end, mask). They never overlap.
+type Masks = BTreeMap<u64, (u64, Mask)>;
+
+fn assign(masks: &mut Masks, range: Range<u64>, mask: Mask) {
+    if let Some((&start, &(end, old))) = masks.range(..range.start).next_back()
+        && end > range.start
+    {
+        masks.insert(start, (range.start, old));
+        if end > range.end {
+            masks.insert(range.end, (end, old));
+        }
+    }
+    while let Some((&start, &(end, old))) = masks.range(range.clone()).next() {
+        masks.remove(&start);
+        if end > range.end {
+            masks.insert(range.end, (end, old));
+        }
+    }
+    masks.insert(range.start, (range.end, mask));
+}
+
+fn joined(masks: &Masks, default: Mask) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    for (&start, &(end, mask)) in masks.iter().filter(|(_, (_, mask))| *mask != default) {
+        match spans.last_mut() {
+            Some(last) if last.end == start && last.mask == mask => last.end = end,
+            _ => spans.push(Span::new(start..end, mask)),
+        }
+    }
+    spans
+}

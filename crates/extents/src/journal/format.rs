@@ -1,0 +1,253 @@
+//! The journal's bytes. All numbers are little-endian.
+
+use std::ops::Range;
+
+use crate::{Mask, Node};
+
+/// Changes with the format.
+pub(crate) const VERSION: u32 = 1;
+const MAGIC: [u8; 8] = *b"swextent";
+pub(crate) const HEADER_BYTES: usize = 64;
+const BATCH_MAGIC: [u8; 4] = *b"swb\x01";
+const BATCH_HEADER_BYTES: usize = 24;
+const CHECKSUM_BYTES: usize = 4;
+/// A writer begins a new batch here ...
+const PAYLOAD_BYTES: usize = 1 << 20;
+/// ... and a reader takes more for damage.
+const PAYLOAD_BYTES_MAX: usize = 1 << 24;
+const NODE_NAME_BYTES_MAX: usize = 255;
+
+/// The first bytes of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub id: [u8; 16],
+    pub copies: u8,
+    pub default: Mask,
+}
+
+/// What is wrong with a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BadHeader {
+    Damaged(&'static str),
+    Version(u32),
+}
+
+impl Header {
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..28].copy_from_slice(&self.id);
+        bytes[28] = self.copies;
+        bytes[29] = self.default.bits();
+        let checksum = crc32fast::hash(&bytes[..HEADER_BYTES - CHECKSUM_BYTES]);
+        bytes[HEADER_BYTES - CHECKSUM_BYTES..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, BadHeader> {
+        let bytes = bytes.get(..HEADER_BYTES).ok_or(BadHeader::Damaged("shorter than its header"))?;
+        if bytes[..8] != MAGIC {
+            return Err(BadHeader::Damaged("not a journal of extents"));
+        }
+        let version = number(&bytes[8..12]) as u32;
+        if version != VERSION {
+            return Err(BadHeader::Version(version));
+        }
+        let (body, checksum) = bytes.split_at(HEADER_BYTES - CHECKSUM_BYTES);
+        if u64::from(crc32fast::hash(body)) != number(checksum) {
+            return Err(BadHeader::Damaged("wrong checksum of the header"));
+        }
+        let header = Self {
+            id: bytes[12..28].try_into().unwrap_or_default(),
+            copies: bytes[28],
+            default: Mask::from_bits(bytes[29]),
+        };
+        let all = u16::from(header.default.bits()) < 1 << header.copies.min(8);
+        if !(1..=8).contains(&header.copies) || header.default.is_empty() || !all {
+            return Err(BadHeader::Damaged("impossible copies in the header"));
+        }
+        Ok(header)
+    }
+}
+
+/// What a batch says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Batch {
+    /// This node writes the file from now on.
+    Opened(Node),
+    /// The masks of ranges, in order.
+    Changes(Vec<(Range<u64>, Mask)>),
+    /// Nobody writes the file any more, and all that was written is synced.
+    Clean,
+}
+
+impl Batch {
+    const fn kind(&self) -> u8 {
+        match self {
+            Self::Opened(_) => 1,
+            Self::Changes(_) => 2,
+            Self::Clean => 3,
+        }
+    }
+}
+
+/// Batches on their way to the end of a journal.
+#[derive(Clone, Debug)]
+pub(crate) struct Writer {
+    bytes: Vec<u8>,
+    next: u64,
+    /// Start of the payload of `changes` that is being written, how many ranges it has, and where the last one ended.
+    open: Option<(usize, u32, u64)>,
+}
+
+impl Writer {
+    /// `next`: the sequence number of the first batch.
+    pub fn new(next: u64) -> Self {
+        Self { bytes: Vec::new(), next, open: None }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    pub fn opened(&mut self, node: &Node) {
+        self.close();
+        let start = self.begin();
+        self.bytes.extend(node.boot);
+        let name = node.name.as_bytes();
+        self.bytes.extend(&name[..name.len().min(NODE_NAME_BYTES_MAX)]);
+        self.end(start, Batch::Opened(node.clone()).kind(), 1);
+    }
+
+    pub fn clean(&mut self) {
+        self.close();
+        let start = self.begin();
+        self.end(start, Batch::Clean.kind(), 0);
+    }
+
+    /// The next range, behind all those since the last other batch.
+    pub fn change(&mut self, range: Range<u64>, mask: Mask) {
+        if self.open.is_some_and(|(start, ..)| self.bytes.len() - start >= PAYLOAD_BYTES) {
+            self.close();
+        }
+        let (start, count, at) = match self.open {
+            Some(open) => open,
+            None => (self.begin(), 0, 0),
+        };
+        put_varint(&mut self.bytes, range.start - at);
+        // To the end of everything: 0, which no range has.
+        put_varint(&mut self.bytes, if range.end == u64::MAX { 0 } else { range.end - range.start });
+        self.bytes.push(mask.bits());
+        self.open = Some((start, count + 1, range.end));
+    }
+
+    /// The bytes, and the sequence number of the next batch.
+    pub fn finish(mut self) -> (Vec<u8>, u64) {
+        self.close();
+        (self.bytes, self.next)
+    }
+
+    fn close(&mut self) {
+        if let Some((start, count, _)) = self.open.take() {
+            self.end(start, 2, count);
+        }
+    }
+
+    /// Start of the payload.
+    fn begin(&mut self) -> usize {
+        self.bytes.extend([0; BATCH_HEADER_BYTES]);
+        self.bytes.len()
+    }
+
+    fn end(&mut self, payload: usize, kind: u8, count: u32) {
+        let len = (self.bytes.len() - payload) as u32;
+        let start = payload - BATCH_HEADER_BYTES;
+        let header = &mut self.bytes[start..payload];
+        header[..4].copy_from_slice(&BATCH_MAGIC);
+        header[4] = kind;
+        header[8..16].copy_from_slice(&self.next.to_le_bytes());
+        header[16..20].copy_from_slice(&count.to_le_bytes());
+        header[20..24].copy_from_slice(&len.to_le_bytes());
+        let checksum = crc32fast::hash(&self.bytes[start..]);
+        self.bytes.extend(checksum.to_le_bytes());
+        self.next += 1;
+    }
+}
+
+/// The batch with sequence number `next` at the start of `bytes`, and how many bytes it takes; `None`: there is none that is whole.
+pub(crate) fn decode_batch(bytes: &[u8], next: u64, copies: u8) -> Option<(Batch, usize)> {
+    use crate::mutations::{self, Mutation};
+    let header = bytes.get(..BATCH_HEADER_BYTES)?;
+    if header[..4] != BATCH_MAGIC || header[5..8] != [0; 3] || number(&header[8..16]) != next {
+        return None;
+    }
+    let (count, len) = (number(&header[16..20]), number(&header[20..24]) as usize);
+    let end = BATCH_HEADER_BYTES + Some(len).filter(|&len| len <= PAYLOAD_BYTES_MAX)?;
+    let checksum = bytes.get(end..end + CHECKSUM_BYTES)?;
+    let right = u64::from(crc32fast::hash(&bytes[..end])) == number(checksum);
+    if !right && !mutations::on(Mutation::NoChecksum) {
+        return None;
+    }
+    let payload = &bytes[BATCH_HEADER_BYTES..end];
+    let batch = match header[4] {
+        1 => Batch::Opened(Node {
+            boot: payload.get(..16)?.try_into().ok()?,
+            name: String::from_utf8_lossy(&payload[16..]).into_owned(),
+        }),
+        2 => Batch::Changes(decode_changes(payload, count, copies)?),
+        3 => Batch::Clean,
+        _ => return None,
+    };
+    Some((batch, end + CHECKSUM_BYTES))
+}
+
+fn decode_changes(mut payload: &[u8], count: u64, copies: u8) -> Option<Vec<(Range<u64>, Mask)>> {
+    let mut changes = Vec::new();
+    let mut at = 0u64;
+    while !payload.is_empty() {
+        let start = at.checked_add(take_varint(&mut payload)?)?;
+        at = match take_varint(&mut payload)? {
+            0 => u64::MAX,
+            len => start.checked_add(len)?,
+        };
+        let (&mask, rest) = payload.split_first()?;
+        payload = rest;
+        let mask = Some(mask).filter(|&mask| mask != 0 && u16::from(mask) < 1 << copies)?;
+        if start >= at {
+            return None;
+        }
+        changes.push((start..at, Mask::from_bits(mask)));
+    }
+    (changes.len() as u64 == count).then_some(changes)
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+/// LEB128.
+fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let part = u64::from(byte & 0x7f);
+        if part << shift >> shift != part {
+            return None;
+        }
+        value |= part << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}

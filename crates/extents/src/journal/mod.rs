@@ -1,0 +1,13 @@
+//! The journal: the map as of the last sync, which survives a power cut.
+
+mod commit;
+mod contents;
+mod format;
+mod place;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use commit::{Commit, Position, write_new};
+pub use contents::Journal;
+pub(crate) use format::{HEADER_BYTES, Header, Writer};
+pub(crate) use place::{COMMIT_BYTE, Held, JOIN_BYTE, Locked, Place};

@@ -1,0 +1,46 @@
+//! Leaving.
+
+use std::path::Path;
+
+use stripewise_sys::SysRef;
+
+use crate::board::{self, Word};
+use crate::hooks::reach;
+use crate::joined::Joined;
+use crate::journal::JOIN_BYTE;
+use crate::lmdb;
+use crate::{MapError, Result};
+
+pub(crate) fn leave(joined: Box<Joined>, sync_data: impl FnOnce() -> stripewise_sys::Result<()>) -> Result<()> {
+    reach("leave");
+    let _join = match joined.place.lock(&joined.held, JOIN_BYTE, false) {
+        // The file was removed, or its journal was.
+        Err(MapError::Missing { .. }) => None,
+        lock => Some(lock?),
+    };
+    if joined.living() > 1 {
+        return Ok(());
+    }
+    // With its lock, in case that it writes the journal anew: nobody joins before all is gone.
+    let mut commit = joined.commit(true)?;
+    let pending = {
+        let txn = joined.read()?;
+        let areas = joined.index.pending_areas(&txn).map_err(joined.failed("read the index"))?;
+        !areas.is_empty()
+    };
+    if (joined.board.is(Word::Opened) || pending) && !joined.board.is(Word::Unlinked) {
+        joined.sync_with(&mut commit, sync_data, true)?;
+    }
+    reach("clean");
+    joined.board.set(Word::Ready, 0);
+    remove_run_dir(&joined.sys, &joined.spec.run_dir);
+    Ok(())
+}
+
+/// Removes index and board. What cannot be removed is of no use without the rest.
+pub(crate) fn remove_run_dir(sys: &SysRef, run_dir: &Path) {
+    for name in [board::BOARD, lmdb::DATA, lmdb::LOCK, board::LOCK] {
+        let _ = sys.unlink(None, &run_dir.join(name));
+    }
+    let _ = sys.rmdir(None, run_dir);
+}

@@ -1,0 +1,203 @@
+//! What the background work asks for.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::board::{of_segment, segments};
+use crate::index::{Entry, SEGMENT_BITS};
+use crate::joined::Joined;
+use crate::{CopyId, Map, Result, Span};
+
+/// Which ranges a list has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Select {
+    /// Where this copy is not valid, also what is so by default.
+    NotValidIn(CopyId),
+    /// Where copy 0 is not valid.
+    Dirty,
+    /// Where this copy and another are valid: what could be evicted from it.
+    CleanIn(CopyId),
+    /// Where this copy is wanted.
+    Wanted(CopyId),
+    /// Everything that is not as by default.
+    Listed,
+}
+
+/// Pieces by which [`Map::least_recent`] counts ranges that are longer than a segment.
+const PIECE_SEGMENTS_MAX: u64 = 4096;
+
+impl Map {
+    /// Notes that `range` is wanted in `copy` (the paper's C_flag), until it is valid there. What is valid already is not.
+    ///
+    /// # Errors
+    /// ENOSPC when the index cannot grow, EIO when it is gone.
+    pub fn want(&self, range: Range<u64>, copy: CopyId) -> Result<()> {
+        let joined = self.joined()?;
+        let failed = joined.failed("change the index");
+        let mut wanted = Vec::new();
+        joined.each_part(range, |part| {
+            if !part.mask.contains(copy) {
+                wanted.push(part.start..part.end);
+            }
+            true
+        })?;
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let mut txn = joined.write()?;
+        for range in wanted {
+            joined.index.want(&mut txn, range, copy, true).map_err(&failed)?;
+        }
+        txn.commit().map_err(failed)
+    }
+
+    /// Nothing of `range` is wanted in `copy` any more.
+    ///
+    /// # Errors
+    /// As [`Map::want`].
+    pub fn want_no_more(&self, range: Range<u64>, copy: CopyId) -> Result<()> {
+        let joined = self.joined()?;
+        let failed = joined.failed("change the index");
+        let mut txn = joined.write()?;
+        joined.index.want(&mut txn, range, copy, false).map_err(&failed)?;
+        txn.commit().map_err(failed)
+    }
+
+    /// The first ranges of `range` that are of this kind, in order, at most `max`, cut to it. To go on, ask from the end of the last
+    /// one on. Others change the map meanwhile.
+    ///
+    /// # Errors
+    /// When the index is gone.
+    pub fn list(&self, select: Select, range: Range<u64>, max: usize) -> Result<Vec<Span>> {
+        let joined = self.joined()?;
+        if let Select::Wanted(copy) = select {
+            return joined.wanted(range, copy, max);
+        }
+        let default = joined.index.map.default;
+        let fits = |part: &Entry| match select {
+            Select::NotValidIn(copy) => !part.mask.contains(copy),
+            Select::Dirty => !part.mask.contains(CopyId::ORIGINAL),
+            Select::CleanIn(copy) => part.mask.contains(copy) && !part.mask.is_only(copy),
+            Select::Wanted(_) => false,
+            Select::Listed => part.mask != default,
+        };
+        let mut spans = Vec::new();
+        joined.each_part(range, |part| {
+            if fits(&part) {
+                crate::cache::add(&mut spans, Span::new(part.start..part.end, part.mask));
+            }
+            spans.len() <= max
+        })?;
+        spans.truncate(max);
+        Ok(spans)
+    }
+
+    /// Ranges that could be evicted from `copy`, those of the segments first that were used least recently, together at least `bytes`
+    /// if there are so many. Reads the whole map.
+    ///
+    /// # Errors
+    /// When the index is gone.
+    pub fn least_recent(&self, copy: CopyId, bytes: u64) -> Result<Vec<Span>> {
+        let joined = self.joined()?;
+        let mut by_segment: HashMap<u64, Vec<Span>> = HashMap::new();
+        joined.each_part(0..u64::MAX, |part| {
+            if part.mask.contains(copy) && !part.mask.is_only(copy) {
+                for piece in pieces(&part) {
+                    by_segment.entry(piece.start >> SEGMENT_BITS).or_default().push(piece);
+                }
+            }
+            true
+        })?;
+        let mut segments: Vec<(u64, u64)> =
+            by_segment.keys().map(|&segment| (joined.board.last_use(segment), segment)).collect();
+        segments.sort_unstable();
+        let (mut spans, mut sum) = (Vec::new(), 0u64);
+        for (_, segment) in segments {
+            for span in by_segment.remove(&segment).into_iter().flatten() {
+                if sum >= bytes {
+                    return Ok(spans);
+                }
+                sum = sum.saturating_add(span.len());
+                spans.push(span);
+            }
+        }
+        Ok(spans)
+    }
+
+    /// How many bytes `copy` is valid for, of those that are not as by default: what a cache copy holds.
+    ///
+    /// # Errors
+    /// When the index is gone.
+    pub fn valid_bytes(&self, copy: CopyId) -> Result<u64> {
+        let joined = self.joined()?;
+        let txn = joined.read()?;
+        let state = joined.index.state(&txn).map_err(joined.failed("read the index"))?;
+        Ok(state.listed[copy.index()])
+    }
+
+    /// What the map takes: entries, bytes of the pages that hold them, bytes of the whole index, free pages included, bytes of the journal.
+    ///
+    /// # Errors
+    /// When the index is gone.
+    pub fn space(&self) -> Result<Space> {
+        let joined = self.joined()?;
+        let failed = joined.failed("read the index");
+        let txn = joined.read()?;
+        let (entries, entry_bytes) = joined.index.size(&txn).map_err(&failed)?;
+        let index_bytes = joined.index.env.used_bytes().map_err(failed)?;
+        let journal_bytes = crate::journal::Position::load(&joined.board).end;
+        Ok(Space { entries, entry_bytes, index_bytes, journal_bytes })
+    }
+}
+
+/// See [`Map::space`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Ranges listed.
+    pub entries: u64,
+    /// Bytes of the pages that hold them.
+    pub entry_bytes: u64,
+    /// Bytes of the index in use, free pages included.
+    pub index_bytes: u64,
+    /// Bytes of the journal.
+    pub journal_bytes: u64,
+}
+
+/// An entry by segments; one that is very long stays whole.
+fn pieces(part: &Entry) -> Vec<Span> {
+    let span = Span::new(part.start..part.end, part.mask);
+    let segments = segments(&span.range());
+    if segments.end - segments.start > PIECE_SEGMENTS_MAX {
+        return vec![span];
+    }
+    let cut = |segment| {
+        let whole = of_segment(segment);
+        Span { start: span.start.max(whole.start), end: span.end.min(whole.end), ..span }
+    };
+    segments.map(cut).collect()
+}
+
+impl Joined {
+    fn wanted(&self, range: Range<u64>, copy: CopyId, max: usize) -> Result<Vec<Span>> {
+        let txn = self.read()?;
+        let (mut spans, mut more) = (Vec::new(), true);
+        let failed = self.failed("read the index");
+        let mut inner = Ok(());
+        let visited = self.index.wanted.visit(&txn, range.clone(), |entry| {
+            if entry.mask.contains(copy) {
+                let part = entry.start.max(range.start)..entry.end.min(range.end);
+                inner = self.index.map.parts(&txn, part, |part| {
+                    if !part.mask.contains(copy) {
+                        crate::cache::add(&mut spans, Span::new(part.start..part.end, part.mask));
+                    }
+                    true
+                });
+                more = inner.is_ok() && spans.len() <= max;
+            }
+            more
+        });
+        visited.and(inner).map_err(failed)?;
+        spans.truncate(max);
+        Ok(spans)
+    }
+}

@@ -1,0 +1,329 @@
+//! Transactions, tables, cursors.
+
+use std::ffi::CStr;
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lmdb_master_sys as ffi;
+use stripewise_sys::SysRef;
+
+use super::{Env, Failure, IDLE_MAX, Outcome, Tables, check, failed};
+use crate::hooks;
+
+/// A table with keys of 64 bits, or the unnamed one with names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table(ffi::MDB_dbi);
+
+pub(super) fn create_tables(env: *mut ffi::MDB_env) -> Outcome<Tables> {
+    with_tables(env, 0, ffi::MDB_CREATE)
+}
+
+pub(super) fn open_tables(env: *mut ffi::MDB_env) -> Outcome<Tables> {
+    with_tables(env, ffi::MDB_RDONLY, 0)
+}
+
+fn with_tables(env: *mut ffi::MDB_env, txn_flags: u32, table_flags: u32) -> Outcome<Tables> {
+    let mut txn = ptr::null_mut();
+    // SAFETY: an open environment; a transaction that is ended below.
+    check(unsafe { ffi::mdb_txn_begin(env, ptr::null_mut(), txn_flags, &raw mut txn) })?;
+    let open = |name: Option<&CStr>| {
+        let mut table = 0;
+        let flags = if name.is_some() { table_flags | ffi::MDB_INTEGERKEY } else { 0 };
+        let name = name.map_or(ptr::null(), CStr::as_ptr);
+        // SAFETY: a live transaction, a terminated string or null.
+        check(unsafe { ffi::mdb_dbi_open(txn, name, flags, &raw mut table) }).map(|()| Table(table))
+    };
+    let tables = (|| {
+        Ok(Tables {
+            state: open(None)?,
+            map: open(Some(c"map"))?,
+            pending: open(Some(c"pending"))?,
+            wanted: open(Some(c"wanted"))?,
+        })
+    })();
+    // SAFETY: the live transaction, not used again.
+    unsafe {
+        match tables {
+            Ok(tables) => check(ffi::mdb_txn_commit(txn)).map(|()| tables),
+            Err(failure) => {
+                ffi::mdb_txn_abort(txn);
+                Err(failure)
+            }
+        }
+    }
+}
+
+/// A snapshot.
+pub(crate) struct ReadTxn<'e> {
+    env: &'e Env,
+    raw: *mut ffi::MDB_txn,
+}
+
+/// The one writer of the environment, in all processes. Dropped: nothing happened.
+pub(crate) struct WriteTxn<'e> {
+    env: &'e Env,
+    /// Null once it has ended.
+    raw: *mut ffi::MDB_txn,
+    space: Space<'e>,
+    /// Pages that were made room for.
+    pages: u64,
+    /// In tests: the scheduler's form of the writer's lock.
+    turn: hooks::Turn,
+}
+
+/// Where the space for an environment comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct Space<'e> {
+    pub sys: &'e SysRef,
+    /// Bytes of the data file that have theirs; changed only inside the writer's lock.
+    pub allocated: &'e AtomicU64,
+}
+
+/// The file grows by an eighth, and by no more than this.
+const GROW_BYTES_MAX: u64 = 16 << 20;
+
+impl Env {
+    /// The map as it is now.
+    pub fn read(&self) -> Outcome<ReadTxn<'_>> {
+        let idle = self.idle.lock().0.pop();
+        if let Some(raw) = idle {
+            // SAFETY: idle, of this environment, and nobody else's since it was taken out.
+            match check(unsafe { ffi::mdb_txn_renew(raw) }) {
+                Ok(()) => return Ok(ReadTxn { env: self, raw }),
+                // SAFETY: as above.
+                Err(_) => unsafe { ffi::mdb_txn_abort(raw) },
+            }
+        }
+        let begin = || {
+            let mut raw = ptr::null_mut();
+            // SAFETY: an open environment.
+            check(unsafe { ffi::mdb_txn_begin(self.raw, ptr::null_mut(), ffi::MDB_RDONLY, &raw mut raw) })
+                .map(|()| ReadTxn { env: self, raw })
+        };
+        match begin() {
+            Err(Failure(ffi::MDB_READERS_FULL)) => {
+                self.clear_dead_readers()?;
+                begin()
+            }
+            result => result,
+        }
+    }
+
+    /// Waits to be the one writer.
+    pub fn write<'e>(&'e self, space: Space<'e>) -> Outcome<WriteTxn<'e>> {
+        let mut turn = hooks::Turn::wait();
+        let mut raw = ptr::null_mut();
+        // SAFETY: an open environment.
+        if let Err(failure) = check(unsafe { ffi::mdb_txn_begin(self.raw, ptr::null_mut(), 0, &raw mut raw) }) {
+            turn.end();
+            return Err(failure);
+        }
+        Ok(WriteTxn { env: self, raw, space, pages: 0, turn })
+    }
+}
+
+/// What both kinds of transaction can do.
+pub(crate) trait Txn {
+    fn raw(&self) -> *mut ffi::MDB_txn;
+
+    /// Of a snapshot: the number of the last change in it; of a writer: the number that its change will have.
+    fn id(&self) -> u64 {
+        // SAFETY: live.
+        unsafe { ffi::mdb_txn_id(self.raw()) as u64 }
+    }
+
+    fn cursor(&self, table: Table) -> Outcome<Cursor<'_>> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: live; the cursor is closed before the transaction ends, which outlives it by its lifetime.
+        check(unsafe { ffi::mdb_cursor_open(self.raw(), table.0, &raw mut raw) })?;
+        Ok(Cursor { raw, txn: PhantomData })
+    }
+
+    /// A value of the unnamed table.
+    fn named(&self, table: Table, name: &[u8]) -> Outcome<Option<&[u8]>> {
+        let (mut key, mut data) = (val(name), val(&[]));
+        // SAFETY: live; the value lives as long as the transaction, or until its next change.
+        unsafe {
+            match ffi::mdb_get(self.raw(), table.0, &raw mut key, &raw mut data) {
+                ffi::MDB_NOTFOUND => Ok(None),
+                code => check(code).map(|()| Some(bytes(&data))),
+            }
+        }
+    }
+
+    /// Entries, and bytes of pages in use.
+    fn size(&self, table: Table) -> Outcome<(u64, u64)> {
+        let mut stat = std::mem::MaybeUninit::uninit();
+        // SAFETY: live; read after success.
+        let stat = unsafe {
+            check(ffi::mdb_stat(self.raw(), table.0, stat.as_mut_ptr()))?;
+            stat.assume_init()
+        };
+        let pages = stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
+        Ok((stat.ms_entries as u64, pages as u64 * u64::from(stat.ms_psize)))
+    }
+}
+
+impl Txn for ReadTxn<'_> {
+    fn raw(&self) -> *mut ffi::MDB_txn {
+        self.raw
+    }
+}
+
+impl Txn for WriteTxn<'_> {
+    fn raw(&self) -> *mut ffi::MDB_txn {
+        self.raw
+    }
+}
+
+impl Drop for ReadTxn<'_> {
+    fn drop(&mut self) {
+        // SAFETY: live, and not used again but by renewing it.
+        unsafe { ffi::mdb_txn_reset(self.raw) };
+        let mut idle = self.env.idle.lock();
+        if idle.0.len() < IDLE_MAX {
+            idle.0.push(self.raw);
+        } else {
+            // SAFETY: as above.
+            unsafe { ffi::mdb_txn_abort(self.raw) };
+        }
+    }
+}
+
+impl WriteTxn<'_> {
+    /// Before something is written that takes at most `pages` pages: makes sure that they have their space, so that a full file
+    /// system is an error here and not a signal when the mapping is written to.
+    pub fn room(&mut self, pages: u64) -> Outcome<()> {
+        self.pages += pages;
+        let (last, page) = self.env.extent()?;
+        let needed = (last + 1 + self.pages) * page;
+        let allocated = self.space.allocated.load(Ordering::Relaxed);
+        if needed <= allocated {
+            return Ok(());
+        }
+        // What dead readers keep from being used again would make it grow for ever.
+        self.env.clear_dead_readers()?;
+        let ahead = needed + ((last + 1) * page / 8).min(GROW_BYTES_MAX);
+        let fd = self.env.data_fd();
+        let grow = |to: u64| self.space.sys.allocate(fd, allocated, to - allocated, true).map(|()| to);
+        let grown = grow(ahead).or_else(|_| grow(needed)).map_err(failed)?;
+        self.space.allocated.store(grown, Ordering::Relaxed);
+        Ok(())
+    }
+
+    pub fn put_named(&mut self, table: Table, name: &[u8], value: &[u8]) -> Outcome<()> {
+        let (mut key, mut data) = (val(name), val(value));
+        // SAFETY: live; LMDB copies key and value.
+        check(unsafe { ffi::mdb_put(self.raw, table.0, &raw mut key, &raw mut data, 0) })
+    }
+
+    pub fn put(&mut self, table: Table, key: u64, value: &[u8]) -> Outcome<()> {
+        self.put_with(table, key, value, 0)
+    }
+
+    /// Keys in rising order, behind all that are there: fills the pages.
+    pub fn append(&mut self, table: Table, key: u64, value: &[u8]) -> Outcome<()> {
+        self.put_with(table, key, value, ffi::MDB_APPEND)
+    }
+
+    fn put_with(&mut self, table: Table, key: u64, value: &[u8], flags: u32) -> Outcome<()> {
+        let key = key.to_ne_bytes();
+        let (mut key, mut data) = (val(&key), val(value));
+        // SAFETY: live; LMDB copies key and value.
+        check(unsafe { ffi::mdb_put(self.raw, table.0, &raw mut key, &raw mut data, flags) })
+    }
+
+    /// Whether it was there.
+    pub fn delete(&mut self, table: Table, key: u64) -> Outcome<bool> {
+        let key = key.to_ne_bytes();
+        let mut key = val(&key);
+        // SAFETY: live.
+        match unsafe { ffi::mdb_del(self.raw, table.0, &raw mut key, ptr::null_mut()) } {
+            ffi::MDB_NOTFOUND => Ok(false),
+            code => check(code).map(|()| true),
+        }
+    }
+
+    /// Everything happens, for everybody, at once.
+    pub fn commit(mut self) -> Outcome<()> {
+        let raw = std::mem::replace(&mut self.raw, ptr::null_mut());
+        // SAFETY: live; freed by this call whatever it returns.
+        let done = check(unsafe { ffi::mdb_txn_commit(raw) });
+        self.turn.end();
+        done
+    }
+}
+
+impl Drop for WriteTxn<'_> {
+    fn drop(&mut self) {
+        if !self.raw.is_null() {
+            // SAFETY: live.
+            unsafe { ffi::mdb_txn_abort(self.raw) };
+            self.turn.end();
+        }
+    }
+}
+
+/// A place in a table.
+#[derive(Debug)]
+pub(crate) struct Cursor<'t> {
+    raw: *mut ffi::MDB_cursor,
+    txn: PhantomData<&'t ()>,
+}
+
+impl Cursor<'_> {
+    /// The first entry with a key of at least `key`.
+    pub fn seek(&mut self, key: u64) -> Outcome<Option<(u64, &[u8])>> {
+        self.go(key, ffi::MDB_SET_RANGE)
+    }
+
+    pub fn next(&mut self) -> Outcome<Option<(u64, &[u8])>> {
+        self.go(0, ffi::MDB_NEXT)
+    }
+
+    pub fn last(&mut self) -> Outcome<Option<(u64, &[u8])>> {
+        self.go(0, ffi::MDB_LAST)
+    }
+
+    pub fn previous(&mut self) -> Outcome<Option<(u64, &[u8])>> {
+        self.go(0, ffi::MDB_PREV)
+    }
+
+    fn go(&mut self, key: u64, operation: ffi::MDB_cursor_op) -> Outcome<Option<(u64, &[u8])>> {
+        let key = key.to_ne_bytes();
+        let (mut key, mut data) = (val(&key), val(&[]));
+        // SAFETY: a live cursor; what is found lives until the transaction changes or ends, and the borrow of the cursor ends before.
+        unsafe {
+            match ffi::mdb_cursor_get(self.raw, &raw mut key, &raw mut data, operation) {
+                ffi::MDB_NOTFOUND => Ok(None),
+                0 => match bytes(&key).try_into() {
+                    Ok(key) => Ok(Some((u64::from_ne_bytes(key), bytes(&data)))),
+                    Err(_) => Err(Failure(ffi::MDB_CORRUPTED)),
+                },
+                code => Err(Failure(code)),
+            }
+        }
+    }
+}
+
+impl Drop for Cursor<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the transaction is live: it is borrowed.
+        unsafe { ffi::mdb_cursor_close(self.raw) };
+    }
+}
+
+fn val(bytes: &[u8]) -> ffi::MDB_val {
+    ffi::MDB_val { mv_size: bytes.len(), mv_data: bytes.as_ptr().cast_mut().cast() }
+}
+
+/// # Safety
+/// LMDB filled it in, and its memory stays as it is for the lifetime chosen.
+unsafe fn bytes<'a>(val: &ffi::MDB_val) -> &'a [u8] {
+    if val.mv_size == 0 {
+        return &[];
+    }
+    // SAFETY: as promised.
+    unsafe { std::slice::from_raw_parts(val.mv_data.cast(), val.mv_size) }
+}

@@ -1,0 +1,92 @@
+//! Mechanisms of the protocol that tests can take out, to show which test then fails (`tests::mutations`).
+//!
+//! Outside tests every mechanism is in, and the questions are compiled away.
+
+/// A mechanism taken out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(test), allow(dead_code))]
+pub(crate) enum Mutation {
+    /// A writer looks at the copier's slot before it pins.
+    LookBeforePin,
+    /// A writer that meets an active copier does not taint it.
+    NoTaint,
+    /// A copier does not look at pins.
+    NoPinCheck,
+    /// A writer does not wait for a copier that changes the map.
+    NoWaitForFinishing,
+    /// A writer may write to the destination of a copy that is on its way.
+    DestinationNotForbidden,
+    /// Other copies become invalid after the write instead of before it.
+    ShrinkAfter,
+    /// The copies that were valid when the write began are shrunk to, not those that are valid now.
+    ShrinkBlindly,
+    /// A copy becomes valid before it is written instead of after it.
+    ExtendBefore,
+    /// What was written is not looked at again when the map has changed meanwhile.
+    NoSecondLook,
+    /// A copier marks what it copied valid whatever has changed.
+    CopyIgnoresSequence,
+    /// An eviction punches before the journal is committed.
+    PunchBeforeCommit,
+    /// An eviction does not sync what is pending in its range.
+    EvictPending,
+    /// An eviction lets go of the commit lock between its transaction and its commit.
+    EvictWithoutCommitLock,
+    /// The journal is written before the data is synced.
+    JournalBeforeData,
+    /// The list of pending ranges is taken after the data was synced.
+    ListAfterData,
+    /// Generations change after the commit only, and by 2.
+    NoOddGeneration,
+    /// Whoever finishes a change makes the generation even, also when another is on its way.
+    EvenWhateverElse,
+    /// No write intent.
+    NoIntent,
+    /// A power cut leaves ranges with several valid copies as they are.
+    NoCollapse,
+    /// A collapse forgets what is as by default.
+    CollapseListedOnly,
+    /// The journal is not checked.
+    NoChecksum,
+    /// A read is not looked at again.
+    NoSecondLookOfReads,
+    /// A truncate does not keep copiers away.
+    TruncateWithoutPin,
+    /// A new journal is renamed before it is synced.
+    RenameBeforeSync,
+    /// `clean` is noted without syncing the data.
+    CleanWithoutSync,
+    /// A sync that was begun earlier counts as one's own.
+    JoinEarlierSync,
+    /// What a new journal does not carry over: that the file is open.
+    RewriteForgetsIntent,
+}
+
+#[cfg(not(test))]
+#[inline(always)]
+pub(crate) const fn on(_: Mutation) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod active {
+    use std::cell::Cell;
+
+    use super::Mutation;
+
+    thread_local! {
+        static ACTIVE: Cell<Option<Mutation>> = const { Cell::new(None) };
+    }
+
+    /// In this thread, from now on.
+    pub(crate) fn activate(mutation: Option<Mutation>) {
+        ACTIVE.set(mutation);
+    }
+
+    pub(crate) fn on(mutation: Mutation) -> bool {
+        ACTIVE.get() == Some(mutation)
+    }
+}
+
+#[cfg(test)]
+pub(crate) use active::{activate, on};

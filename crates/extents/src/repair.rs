@@ -1,0 +1,212 @@
+//! What only a person may decide: to go on although something is gone. And removing a map with its file.
+//!
+//! All of it holds the join lock, and is refused while a process of this node has the file open.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use stripewise_sys::{Errno, Mode, OFlags, SysRef};
+
+use crate::board::{self, Board, Opened, Whose, Word};
+use crate::error::{caller, index_error, io};
+use crate::index::Index;
+use crate::join::{collapsed, is_used};
+use crate::joined::{collect, put_all};
+use crate::journal::{Header, Held, JOIN_BYTE, Journal, Locked, Place, Writer, write_new};
+use crate::leave::remove_run_dir;
+use crate::lmdb::Env;
+use crate::{CopyId, MapError, MapSpec, Mask, Result, Span};
+
+/// What a repair did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Whether anything was to be done.
+    pub repaired: bool,
+    /// The ranges that had several valid copies, and now have the one named: writes to them that were acknowledged but never
+    /// synced may be lost. Ranges as by default, in a replicated file, too.
+    pub fell_back: Vec<Span>,
+    /// The ranges that are not valid in copy 0, with the copy that is.
+    pub dirty: Vec<Span>,
+}
+
+/// Goes on with the last synced state of a file whose index was lost on this node ([`MapError::Lost`]).
+///
+/// # Errors
+/// As [`crate::Map::join`]; EBUSY while a process has the file open.
+pub fn collapse(sys: &SysRef, spec: &MapSpec) -> Result<Report> {
+    let repair = Repair::begin(sys, spec)?;
+    let (locked, journal) = repair.journal()?;
+    let lost = journal.opened.as_ref().is_some_and(|node| *node == spec.node) && repair.live()?.is_none();
+    if lost { repair.collapse(&locked, &journal) } else { Ok(Report::default()) }
+}
+
+/// Goes on with the last synced state of a file that another node was writing when it died
+/// ([`MapError::OtherNode`]). If it lives, data will be lost: nobody else can know.
+///
+/// # Errors
+/// As [`collapse`].
+pub fn take_over(sys: &SysRef, spec: &MapSpec) -> Result<Report> {
+    let repair = Repair::begin(sys, spec)?;
+    let (locked, journal) = repair.journal()?;
+    let others = journal.opened.as_ref().is_some_and(|node| node.name != spec.node.name);
+    if others { repair.collapse(&locked, &journal) } else { Ok(Report::default()) }
+}
+
+/// Makes a journal where it is missing or damaged ([`MapError::Missing`], [`MapError::Damaged`]): from the index if that is still there
+/// (`sync_data` as in [`crate::Map::sync`]), else with copy 0 valid everywhere, whatever the others hold.
+///
+/// # Errors
+/// As [`collapse`], and of `sync_data`.
+pub fn reset(
+    sys: &SysRef,
+    spec: &MapSpec,
+    sync_data: impl FnOnce() -> stripewise_sys::Result<()>,
+) -> Result<Report> {
+    let repair = Repair::begin(sys, spec)?;
+    let (locked, journal) = match repair.journal() {
+        Ok(_) => return Ok(Report::default()),
+        Err(MapError::Missing { .. } | MapError::Damaged { .. }) => {
+            (repair.place.lock(&repair.held, JOIN_BYTE, true)?, repair.empty())
+        }
+        Err(error) => return Err(error),
+    };
+    let spans = match repair.live()? {
+        Some(live) => {
+            let spans = repair.spans_of(&live)?;
+            sync_data().map_err(caller("sync the data"))?;
+            spans
+        }
+        None => vec![Span::new(0..u64::MAX, Mask::ORIGINAL)],
+    };
+    // The index, if there is one, does not know the new journal.
+    remove_run_dir(sys, &spec.run_dir);
+    let fell_back = spans.iter().filter(|span| span.end == u64::MAX).copied().collect();
+    repair.write(&locked, &journal, &spans).map(|report| Report { fell_back, ..report })
+}
+
+/// Removes the journal of a file that is being removed. Processes that have it open go on without one: nothing that they write
+/// has to be durable. Index and board go with the last of them, or now.
+///
+/// # Errors
+/// As unlink(2).
+pub fn remove(sys: &SysRef, spec: &MapSpec) -> Result<()> {
+    let (place, held) = (Place::new(sys, spec)?, Held::default());
+    let _join = match place.lock(&held, JOIN_BYTE, false) {
+        Err(MapError::Missing { .. }) => None,
+        lock => Some(lock?),
+    };
+    let board = open_board(sys, spec);
+    if let Ok(Opened::Ready(board)) = &board {
+        board.set(Word::Unlinked, 1);
+    }
+    // Whoever commits now does so to the end, and the next one knows.
+    let _commit = match place.lock(&held, crate::journal::COMMIT_BYTE, false) {
+        Err(MapError::Missing { .. }) => None,
+        lock => Some(lock?),
+    };
+    for name in [place.new_name(), place.name.clone()] {
+        match sys.unlink(Some(place.dir.as_fd()), Path::new(&name)) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(io(&place.path, "remove")(errno)),
+        }
+    }
+    if !used(sys, spec)? {
+        remove_run_dir(sys, &spec.run_dir);
+    }
+    Ok(())
+}
+
+fn open_board(sys: &SysRef, spec: &MapSpec) -> Result<Opened> {
+    let whose = Whose { id: spec.id, boot: spec.node.boot };
+    Board::open(sys, &spec.run_dir, whose).map_err(io(&spec.run_dir.join(board::BOARD), "open"))
+}
+
+/// Whether a process of this node has the map joined.
+fn used(sys: &SysRef, spec: &MapSpec) -> Result<bool> {
+    let path = spec.run_dir.join(board::LOCK);
+    match sys.open(None, &path, OFlags::RDWR, Mode::empty()) {
+        Ok(lock) => is_used(sys, lock.as_fd()).map_err(io(&path, "lock")),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(io(&path, "open")(errno)),
+    }
+}
+
+struct Repair<'a> {
+    sys: &'a SysRef,
+    spec: &'a MapSpec,
+    place: Place,
+    held: Held,
+}
+
+impl<'a> Repair<'a> {
+    fn begin(sys: &'a SysRef, spec: &'a MapSpec) -> Result<Self> {
+        let repair = Self { sys, spec, place: Place::new(sys, spec)?, held: Held::default() };
+        if used(sys, spec)? {
+            return Err(io(&spec.run_dir, "repair, while a process has the file open")(Errno::BUSY));
+        }
+        Ok(repair)
+    }
+
+    /// The journal, with the join lock.
+    fn journal(&self) -> Result<(Locked<'_>, Journal)> {
+        let locked = self.place.lock(&self.held, JOIN_BYTE, false)?;
+        let journal = Journal::read_from(self.sys, locked.file().as_fd(), &self.place.path)?;
+        if journal.id != self.spec.id {
+            let path = self.place.path.clone();
+            return Err(MapError::Foreign { path, problem: "another id".to_owned() });
+        }
+        Ok((locked, journal))
+    }
+
+    /// What a new journal says before anything is known.
+    fn empty(&self) -> Journal {
+        Journal {
+            id: self.spec.id,
+            copies: self.spec.copies,
+            default: self.spec.default,
+            opened: None,
+            spans: Vec::new(),
+            valid_bytes: 0,
+            cut_bytes: 0,
+            next: 1,
+        }
+    }
+
+    fn live(&self) -> Result<Option<Board>> {
+        match open_board(self.sys, self.spec)? {
+            Opened::Ready(board) => Ok(Some(board)),
+            _ => Ok(None),
+        }
+    }
+
+    fn spans_of(&self, _board: &Board) -> Result<Vec<Span>> {
+        let failed = |failure| index_error(&self.spec.run_dir, "read the index", failure);
+        let env = Env::open(self.sys, &self.spec.run_dir, None).map_err(failed)?;
+        let index = Index::new(env.clone(), self.spec.default);
+        let txn = env.read().map_err(failed)?;
+        let mut spans = Vec::new();
+        index.map.visit(&txn, 0..u64::MAX, |entry| collect(&mut spans, entry)).map_err(failed)?;
+        Ok(spans)
+    }
+
+    fn collapse(&self, locked: &Locked<'_>, journal: &Journal) -> Result<Report> {
+        let spans = collapsed(journal);
+        let fell_back = journal.parts().into_iter().filter(|span| span.mask.len() > 1);
+        let one = |span: Span| Span { mask: span.mask.lowest().map_or(span.mask, Mask::only), ..span };
+        let fell_back = fell_back.map(one).collect();
+        // Of another boot, or half made.
+        remove_run_dir(self.sys, &self.spec.run_dir);
+        self.write(locked, journal, &spans).map(|report| Report { fell_back, ..report })
+    }
+
+    /// A journal that is closed, with these ranges.
+    fn write(&self, locked: &Locked<'_>, journal: &Journal, spans: &[Span]) -> Result<Report> {
+        let mut writer = Writer::new(1);
+        put_all(&mut writer, spans, journal.default);
+        let header = Header { ..journal.header() };
+        let (bytes, _) = writer.finish();
+        write_new(&self.place, &self.held, &header, &bytes, Some(locked.file()), |_| {})?;
+        let dirty = spans.iter().filter(|span| !span.mask.contains(CopyId::ORIGINAL)).copied().collect();
+        Ok(Report { repaired: true, fell_back: Vec::new(), dirty })
+    }
+}

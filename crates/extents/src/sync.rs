@@ -1,0 +1,119 @@
+//! Making the map durable.
+
+use crate::board::Word;
+use crate::error::{caller, io};
+use crate::hooks::reach;
+use crate::index::AREAS_AT_ONCE;
+use crate::joined::Joined;
+use crate::journal::{Commit, Writer};
+use crate::lmdb::Txn;
+use crate::mutations::{self, Mutation};
+use crate::{Map, Result};
+
+/// What the journal is to be told: the number of the last transaction in it, and the areas that it is of.
+struct List {
+    synced: u64,
+    areas: Vec<u64>,
+    writer: Writer,
+}
+
+impl Map {
+    /// Everything written before, by any process, survives a power cut after this. `sync_data` syncs the components of all
+    /// copies; it must not take locks that somebody holds who calls the map. It is not called when a sync of another process or thread that was begun
+    /// after this call has done it already.
+    ///
+    /// # Errors
+    /// Of `sync_data` ([`crate::MapError::Caller`]), or as fsync(2) of the journal. What was pending still is.
+    pub fn sync(&self, sync_data: impl FnOnce() -> stripewise_sys::Result<()>) -> Result<()> {
+        let joined = self.joined()?;
+        let begun = joined.board.get(Word::SyncsStarted);
+        reach("sync");
+        let mut commit = joined.commit(false)?;
+        let done = joined.board.get(Word::SyncsDone);
+        if done > begun || (mutations::on(Mutation::JoinEarlierSync) && done > 0) {
+            return Ok(());
+        }
+        joined.sync_with(&mut commit, sync_data, false)
+    }
+}
+
+impl Joined {
+    /// A sync, with the commit lock. `closing`: nobody else has the file open on this node, and the journal is told so.
+    pub fn sync_with(
+        &self,
+        commit: &mut Commit<'_, '_>,
+        sync_data: impl FnOnce() -> stripewise_sys::Result<()>,
+        closing: bool,
+    ) -> Result<()> {
+        let number = self.board.get(Word::SyncsStarted) + 1;
+        self.board.set(Word::SyncsStarted, number);
+        let whole = commit.is_due() && commit.may_rewrite()?;
+        if commit.is_broken() && !whole {
+            return Err(io(&self.place.path, "write anew, after an error,")(stripewise_sys::Errno::IO));
+        }
+        let sync_data = || {
+            reach("sync data");
+            sync_data().map_err(caller("sync the data"))
+        };
+        let mut list;
+        if mutations::on(Mutation::JournalBeforeData) {
+            list = self.list(commit, whole)?;
+            commit.put(std::mem::replace(&mut list.writer, commit.writer(false)), whole)?;
+            sync_data()?;
+        } else if mutations::on(Mutation::ListAfterData) {
+            sync_data()?;
+            list = self.list(commit, whole)?;
+        } else if mutations::on(Mutation::CleanWithoutSync) && closing {
+            list = self.list(commit, whole)?;
+        } else {
+            list = self.list(commit, whole)?;
+            sync_data()?;
+        }
+        if closing {
+            // First: a file that the journal calls open by mistake is only called so again.
+            self.board.set(Word::Opened, 0);
+            list.writer.clean();
+        }
+        commit.put(list.writer, whole)?;
+        reach("synced");
+        self.forget_pending(list.synced, &list.areas)?;
+        self.board.set(Word::SyncsDone, number);
+        Ok(())
+    }
+
+    fn list(&self, commit: &Commit<'_, '_>, whole: bool) -> Result<List> {
+        reach("list pending");
+        let failed = self.failed("read the index");
+        let txn = self.read()?;
+        let state = self.index.state(&txn).map_err(&failed)?;
+        let areas = self.index.pending_areas(&txn).map_err(&failed)?;
+        let mut writer = commit.writer(whole);
+        if whole {
+            let default = self.index.map.default;
+            let put = |entry: crate::index::Entry| {
+                if entry.mask != default {
+                    writer.change(entry.start..entry.end, entry.mask);
+                }
+                true
+            };
+            self.index.map.visit(&txn, 0..u64::MAX, put).map_err(&failed)?;
+        } else {
+            for &area in &areas {
+                let put = |entry: crate::index::Entry| writer.change(entry.start..entry.end, entry.mask);
+                self.index.pending_in(&txn, area, state.committed, put).map_err(&failed)?;
+            }
+        }
+        Ok(List { synced: txn.id(), areas, writer })
+    }
+
+    /// What was pending in `areas` up to the transaction `synced` is so no more.
+    fn forget_pending(&self, synced: u64, areas: &[u64]) -> Result<()> {
+        let failed = self.failed("change the index");
+        for areas in areas.chunks(AREAS_AT_ONCE) {
+            let mut txn = self.write()?;
+            self.index.committed(&mut txn, synced, areas).map_err(&failed)?;
+            txn.commit().map_err(&failed)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests of the map as a whole.
+
+mod basics;
+mod support;

@@ -1,0 +1,110 @@
+//! A place for a map in tests, and copies to go with it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use stripewise_sys::{Real, SysRef};
+use tempfile::TempDir;
+
+use crate::board::Geometry;
+use crate::join::Tuning;
+use crate::lmdb::Limits;
+use crate::{CopyId, Map, MapSpec, Mask, Node, Result};
+
+pub const ID: [u8; 16] = *b"0123456789abcdef";
+
+/// Small, so that making one is quick.
+pub const SMALL: Tuning = Tuning {
+    geometry: Geometry { generations: 16, blocks: 8 },
+    limits: Limits { map_bytes: 64 << 20, readers: 64 },
+};
+
+pub fn copy(number: usize) -> CopyId {
+    CopyId::new(number)
+}
+
+pub fn only(number: usize) -> Mask {
+    Mask::only(copy(number))
+}
+
+pub fn mask(copies: &[usize]) -> Mask {
+    copies.iter().fold(Mask::NONE, |mask, &number| mask.with(copy(number)))
+}
+
+/// Directories: the journal's on a disk, the index's in memory.
+pub struct Stage {
+    pub disk: TempDir,
+    pub memory: TempDir,
+    pub spec: MapSpec,
+}
+
+impl Stage {
+    pub fn new(copies: usize, default: Mask) -> Self {
+        let disk = tempfile::tempdir().unwrap();
+        let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let spec = MapSpec {
+            run_dir: memory.path().join("user/file"),
+            journal_dir: disk.path().to_owned(),
+            journal_name: "f.extents".into(),
+            id: ID,
+            copies,
+            default,
+            node: node("here", 1),
+            create: true,
+        };
+        Self { disk, memory, spec }
+    }
+
+    /// A file with a cache copy.
+    pub fn cached() -> Self {
+        Self::new(2, Mask::ORIGINAL)
+    }
+
+    pub fn replicated(copies: usize) -> Self {
+        Self::new(copies, Mask::all(copies))
+    }
+
+    pub fn journal(&self) -> PathBuf {
+        self.disk.path().join("f.extents")
+    }
+
+    pub fn try_join(&self) -> Result<Map> {
+        Map::join_tuned(real(), self.spec.clone(), SMALL)
+    }
+
+    pub fn join(&self) -> Map {
+        self.try_join().unwrap()
+    }
+}
+
+pub fn real() -> SysRef {
+    Arc::new(Real)
+}
+
+pub fn node(name: &str, boot: u8) -> Node {
+    Node { name: name.to_owned(), boot: [boot; 16] }
+}
+
+pub fn nothing() -> stripewise_sys::Result<()> {
+    Ok(())
+}
+
+/// A write as the data path does it, without data.
+pub fn write(map: &Map, range: std::ops::Range<u64>, to: usize) {
+    let mut guard = map.begin_write(range.clone()).unwrap();
+    guard.prepare(range.clone(), copy(to)).unwrap();
+    guard.wrote(range, copy(to)).unwrap();
+}
+
+/// A copy as the background work does it, without data.
+pub fn copy_over(map: &Map, range: std::ops::Range<u64>, from: usize, to: usize) -> bool {
+    let mut copier = map.copier().unwrap().unwrap();
+    let guard = copier.begin(range, copy(from), copy(to)).unwrap();
+    guard.is_some_and(|guard| guard.finish().unwrap())
+}
+
+/// (start, end, mask) of a read.
+pub fn spans(map: &Map, range: std::ops::Range<u64>) -> Vec<(u64, u64, Mask)> {
+    let guard = map.begin_read(range).unwrap();
+    guard.spans().iter().map(|span| (span.start, span.end, span.mask)).collect()
+}

@@ -1,0 +1,201 @@
+//! Writing.
+
+use std::ops::Range;
+
+use crate::board::{Pin, Stamp};
+use crate::error::caller;
+use crate::hooks::reach;
+use crate::joined::Joined;
+use crate::mutations::{self, Mutation};
+use crate::{CopyId, Map, Mask, Result, Span};
+
+/// A write of a range, from before its first byte is written until it is dropped.
+///
+/// For each part the caller chooses a copy, calls [`WriteGuard::prepare`], writes, and calls [`WriteGuard::wrote`]. While
+/// the guard lives nobody copies, evicts or fetches in its range.
+pub struct WriteGuard<'m> {
+    joined: &'m Joined,
+    range: Range<u64>,
+    /// `None` if the range is empty.
+    pin: Option<Pin>,
+    spans: Vec<Span>,
+    /// As of when the spans are.
+    stamp: Stamp,
+    forbidden: Option<(CopyId, Range<u64>)>,
+    changed: bool,
+}
+
+impl Map {
+    /// Begins a write of `range`.
+    ///
+    /// # Errors
+    /// EIO, ENOSPC, ... when the journal cannot take the write intent; EBUSY when another node has the file; EIO when the
+    /// index is gone.
+    pub fn begin_write(&self, range: Range<u64>) -> Result<WriteGuard<'_>> {
+        let joined = self.joined()?;
+        joined.ensure_opened()?;
+        WriteGuard::begin(joined, range)
+    }
+}
+
+impl<'m> WriteGuard<'m> {
+    fn begin(joined: &'m Joined, range: Range<u64>) -> Result<Self> {
+        let (spans, stamp) = (Vec::new(), Stamp::UNKNOWN);
+        let mut guard =
+            Self { joined, range: range.clone(), pin: None, spans, stamp, forbidden: None, changed: false };
+        if range.is_empty() {
+            return Ok(guard);
+        }
+        if !mutations::on(Mutation::LookBeforePin) {
+            reach("pin");
+            guard.pin = Some(joined.pin(&range));
+        }
+        let met = joined.meet_copier(&range)?;
+        if mutations::on(Mutation::LookBeforePin) {
+            reach("pin");
+            guard.pin = Some(joined.pin(&range));
+        }
+        guard.forbidden = met.map(|(copy, part, _)| (copy, part));
+        if mutations::on(Mutation::DestinationNotForbidden) {
+            guard.forbidden = None;
+        }
+        (guard.spans, guard.stamp) = joined.spans(&range, true)?;
+        guard.mark_forbidden();
+        if let Some(span) = guard.spans.iter().find(|span| span.mask != joined.index.map.default) {
+            joined.touch(&(span.start..range.end));
+        }
+        Ok(guard)
+    }
+
+    /// Notes in the spans what must not be written to; they are cut where that begins and ends.
+    fn mark_forbidden(&mut self) {
+        let Some((copy, part)) = &self.forbidden else { return };
+        let cut = |span: &Span| {
+            let ends = [part.start, part.end].map(|at| at.clamp(span.start, span.end));
+            let pieces = [span.start..ends[0], ends[0]..ends[1], ends[1]..span.end];
+            let forbidden = [None, Some(*copy), None];
+            let piece = |(range, forbidden)| Span { forbidden, ..Span::new(range, span.mask) };
+            pieces.into_iter().zip(forbidden).map(piece).filter(|span| !span.is_empty()).collect::<Vec<_>>()
+        };
+        self.spans = self.spans.iter().flat_map(cut).collect();
+    }
+
+    /// The range in parts, in order, without gaps: which copies are valid, as known when the guard was made or what was last
+    /// prepared or written there.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// To be called before `part` is written to `copy`, which must not be forbidden there: where others are valid with it they become
+    /// invalid first. Also before `part` is mapped, shared and writable.
+    ///
+    /// # Errors
+    /// ENOSPC when the index cannot grow, EIO when it is gone, EBUSY where `copy` is forbidden. Then `part` must not be
+    /// written.
+    pub fn prepare(&mut self, part: Range<u64>, copy: CopyId) -> Result<()> {
+        let part = self.clip(part);
+        if self.overlapping(&part).any(|span| span.forbidden == Some(copy)) {
+            return Err(caller("write to a copy that is being made")(stripewise_sys::Errno::BUSY));
+        }
+        if mutations::on(Mutation::ExtendBefore) {
+            return self.make_only(part, copy, |_| true);
+        }
+        let shared = self.overlapping(&part).any(|span| span.mask.contains(copy) && !span.mask.is_only(copy));
+        if !shared || mutations::on(Mutation::ShrinkAfter) {
+            return Ok(());
+        }
+        if mutations::on(Mutation::ShrinkBlindly) {
+            let was: Vec<Range<u64>> =
+                self.overlapping(&part).filter(|span| span.mask.contains(copy)).map(Span::range).collect();
+            return self.make_only(part, copy, |range| {
+                was.iter().any(|was| was.start <= range.start && range.end <= was.end)
+            });
+        }
+        self.make_only_where(part, copy, |span| span.mask.contains(copy))
+    }
+
+    /// To be called after `part` was written to `copy`: that becomes the valid one. After a short write, with what was
+    /// written; after a failed one, not at all.
+    ///
+    /// # Errors
+    /// As [`WriteGuard::prepare`]: then the map does not know of the write, as if it had failed.
+    pub fn wrote(&mut self, part: Range<u64>, copy: CopyId) -> Result<()> {
+        let part = self.clip(part);
+        if part.is_empty() {
+            return Ok(());
+        }
+        reach("wrote");
+        let is_only = |spans: &[Span]| spans.iter().all(|span| span.mask.is_only(copy));
+        let mut known: Vec<Span> = self.overlapping(&part).copied().collect();
+        let unchanged = self.joined.board.stamp(&self.range).equals(self.stamp);
+        if is_only(&known) && !unchanged && !mutations::on(Mutation::NoSecondLook) {
+            // Somebody changed the map meanwhile: what was written counts, last.
+            known = self.joined.spans(&part, true)?.0;
+        }
+        if is_only(&known) {
+            return Ok(());
+        }
+        self.make_only(part, copy, |_| true)
+    }
+
+    /// Whether this guard has changed the map: with `durability = "each-write"`, [`Map::sync`] comes next.
+    pub fn changed_map(&self) -> bool {
+        self.changed
+    }
+
+    fn clip(&self, part: Range<u64>) -> Range<u64> {
+        debug_assert!(
+            self.range.start <= part.start && part.end <= self.range.end,
+            "{part:?} of {:?}",
+            self.range
+        );
+        part.start.max(self.range.start)..part.end.min(self.range.end)
+    }
+
+    fn overlapping<'s>(&'s self, part: &Range<u64>) -> impl Iterator<Item = &'s Span> + use<'s> {
+        let part = part.clone();
+        self.spans.iter().filter(move |span| span.start < part.end && part.start < span.end)
+    }
+
+    fn make_only(&mut self, part: Range<u64>, copy: CopyId, which: impl Fn(&Range<u64>) -> bool) -> Result<()> {
+        self.make_only_where(part, copy, |span| which(&span.range()))
+    }
+
+    /// One transaction: where `which` says so of what is valid then, `copy` alone is valid.
+    fn make_only_where(&mut self, part: Range<u64>, copy: CopyId, which: impl Fn(&Span) -> bool) -> Result<()> {
+        let (now, changed) = self.joined.change(part.clone(), |entry| {
+            which(&Span::new(entry.start..entry.end, entry.mask)).then_some(Mask::only(copy))
+        })?;
+        self.changed |= changed;
+        // The generations have changed by this, and perhaps by others.
+        self.stamp = Stamp::UNKNOWN;
+        let (mut spans, mut behind) = (Vec::new(), Vec::new());
+        for span in &self.spans {
+            let before = Span { end: span.end.min(part.start), ..*span };
+            let after = Span { start: span.start.max(part.end), ..*span };
+            spans.extend(Some(before).filter(|span| !span.is_empty()));
+            behind.extend(Some(after).filter(|span| !span.is_empty()));
+        }
+        spans.extend(now);
+        spans.extend(behind);
+        self.spans = spans;
+        self.mark_forbidden();
+        Ok(())
+    }
+}
+
+impl Drop for WriteGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(pin) = &self.pin {
+            self.joined.unpin(pin);
+        }
+    }
+}
+
+impl Joined {
+    /// Notes that a range is used, in ms.
+    pub fn touch(&self, range: &Range<u64>) {
+        const NS_OF_MS: u64 = 1_000_000;
+        self.board.touch(range, self.sys.now_ns() / NS_OF_MS);
+    }
+}
