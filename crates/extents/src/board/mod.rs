@@ -122,6 +122,10 @@ fn halves(bytes: [u8; 16]) -> [u64; 2] {
 }
 
 impl Geometry {
+    fn is_possible(self) -> bool {
+        self.generations.is_power_of_two() && self.generations <= 1 << 24 && self.blocks <= 1 << 16
+    }
+
     fn words_before_blocks(self) -> usize {
         HEADER_WORDS + 2 * self.generations
     }
@@ -187,8 +191,8 @@ impl Board {
         }
         let geometry =
             Geometry { generations: word(Word::Generations) as usize, blocks: word(Word::Blocks) as usize };
-        let bytes = (geometry.words() * size_of::<u64>()) as u64;
-        if !geometry.generations.is_power_of_two() || (sys.stat(file.as_fd())?.st_size as u64) < bytes {
+        let size = sys.stat(file.as_fd())?.st_size as u64;
+        if !geometry.is_possible() || size < (geometry.words() * size_of::<u64>()) as u64 {
             return Ok(Opened::None);
         }
         let words = sys.map_shared(file.as_fd(), geometry.words())?;

@@ -1,1 +1,205 @@
-//! t
+//! The board, by itself.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use stripewise_sys::{Real, SysRef};
+use tempfile::TempDir;
+
+use super::*;
+use crate::CopyId;
+use crate::index::SEGMENT;
+
+const GEOMETRY: Geometry = Geometry { generations: 8, blocks: 4 };
+const WHOSE: Whose = Whose { id: [7; 16], boot: [9; 16] };
+
+fn real() -> SysRef {
+    Arc::new(Real)
+}
+
+fn made() -> (TempDir, Board) {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let board = Board::create(&real(), dir.path(), WHOSE, GEOMETRY).unwrap();
+    board.set(Word::Ready, 1);
+    (dir, board)
+}
+
+fn lock(dir: &TempDir) -> Fd {
+    let flags = OFlags::RDWR | OFlags::CREATE;
+    real().open(None, &dir.path().join(LOCK), flags, Mode::RUSR | Mode::WUSR).unwrap()
+}
+
+#[test]
+fn a_board_is_only_opened_by_whose_it_is() {
+    let (dir, board) = made();
+    let open = |whose| Board::open(&real(), dir.path(), whose).unwrap();
+    assert!(matches!(open(WHOSE), Opened::Ready(_)));
+    assert!(matches!(open(Whose { boot: [1; 16], ..WHOSE }), Opened::None));
+    assert!(matches!(open(Whose { id: [1; 16], ..WHOSE }), Opened::Other { version: VERSION }));
+    board.set(Word::Version, 77);
+    assert!(matches!(open(WHOSE), Opened::Other { version: 77 }));
+    board.set(Word::Version, VERSION);
+    board.set(Word::Generations, u64::MAX);
+    assert!(matches!(open(WHOSE), Opened::None));
+    board.set(Word::Generations, 8);
+    board.set(Word::Ready, 0);
+    assert!(matches!(open(WHOSE), Opened::None));
+    std::fs::write(dir.path().join(BOARD), b"short").unwrap();
+    assert!(matches!(open(WHOSE), Opened::None));
+}
+
+#[test]
+fn pins_of_the_living_count_and_those_of_the_dead_do_not() {
+    let (dir, board) = made();
+    let sys = real();
+    let (one, other) = (lock(&dir), lock(&dir));
+    let mine = board.claim(&sys, one.as_fd()).unwrap().unwrap();
+    let theirs = board.claim(&sys, other.as_fd()).unwrap().unwrap();
+    let pinned = |range| board.is_pinned(&sys, one.as_fd(), &mine, &range);
+    let pin = board.pin(&theirs, &(10..20)).unwrap();
+    assert!(pinned(19..30) && pinned(0..11) && !pinned(20..30) && !pinned(0..10));
+    board.unpin(&theirs, &pin);
+    assert!(!pinned(0..100));
+    board.pin_everything(&theirs, true);
+    assert!(pinned(1 << 50..1 << 51));
+    assert_eq!(board.living(&sys, one.as_fd(), &mine), 2);
+    drop(other);
+    assert!(!pinned(0..u64::MAX));
+    assert_eq!(board.living(&sys, one.as_fd(), &mine), 1);
+    let own = board.pin(&mine, &(10..20)).unwrap();
+    assert!(pinned(0..100));
+    board.unpin(&mine, &own);
+}
+
+#[test]
+fn a_process_has_63_pins_and_the_board_so_many_blocks() {
+    let (dir, board) = made();
+    let sys = real();
+    let first = lock(&dir);
+    let block = board.claim(&sys, first.as_fd()).unwrap().unwrap();
+    let pins: Vec<Pin> = (0..63).map(|number| board.pin(&block, &(number..number + 1)).unwrap()).collect();
+    assert!(board.pin(&block, &(0..1)).is_none());
+    board.unpin(&block, &pins[30]);
+    assert!(board.pin(&block, &(0..1)).is_some());
+    let others: Vec<Fd> = (0..4).map(|_| lock(&dir)).collect();
+    let claim = |other: &Fd| board.claim(&sys, other.as_fd()).unwrap();
+    let blocks: Vec<Option<Block>> = others.iter().map(claim).collect();
+    assert!(blocks[..3].iter().all(Option::is_some) && blocks[3].is_none());
+}
+
+#[test]
+fn generations_tell_changes_of_their_segment_only() {
+    let (_dir, board) = made();
+    let (one, other) = (0..10, SEGMENT..SEGMENT + 10);
+    let before = (board.stamp(&one), board.stamp(&other));
+    let marks = board.mark(std::slice::from_ref(&one));
+    assert!(!board.stamp(&one).is_certain());
+    assert!(!board.stamp(&(0..SEGMENT * 2)).is_certain());
+    board.settle(marks);
+    assert!(board.stamp(&one).is_certain() && !board.stamp(&one).equals(before.0));
+    assert!(board.stamp(&other).equals(before.1));
+    // Of many segments: everything.
+    let marks = board.mark(&[0..SEGMENT * 1000]);
+    board.settle(marks);
+    assert!(!board.stamp(&other).equals(before.1));
+}
+
+#[test]
+fn of_two_changes_the_last_one_makes_the_generation_even() {
+    let (_dir, board) = made();
+    let range = 0..10;
+    let first = board.mark(std::slice::from_ref(&range));
+    let second = board.mark(std::slice::from_ref(&range));
+    board.settle(first);
+    assert!(!board.stamp(&range).is_certain());
+    board.settle(second);
+    assert!(board.stamp(&range).is_certain());
+    // One whose process died is healed, and does no harm afterwards.
+    let dead = board.mark(std::slice::from_ref(&range));
+    board.heal(&range);
+    let healed = board.stamp(&range);
+    assert!(healed.is_certain());
+    board.settle(dead);
+    assert!(board.stamp(&range).equals(healed));
+}
+
+#[test]
+fn writers_taint_what_they_meet_and_wait_for_what_finishes() {
+    let (_dir, board) = made();
+    let slot = board.slot();
+    let to = CopyId::new(3);
+    assert_eq!(slot.meet(&(0..10)), Met::Nobody);
+    slot.begin(&(5..15), to);
+    assert_eq!(slot.meet(&(15..20)), Met::Nobody);
+    assert!(slot.finish());
+    assert_eq!(slot.meet(&(0..10)), Met::Finishing);
+    assert_eq!(slot.meet(&(0..5)), Met::Nobody);
+    slot.set(SlotState::Idle);
+    slot.begin(&(5..15), to);
+    let met = slot.meet(&(0..10));
+    assert_eq!(met, Met::Destination { copy: to, part: 5..10, work: 2 });
+    assert!(slot.is_at(2) && !slot.is_at(1));
+    assert!(!slot.finish());
+    slot.bury(2, SlotState::Active);
+    assert!(slot.is_at(2), "it is tainted");
+    slot.bury(2, SlotState::Tainted);
+    assert!(!slot.is_at(2));
+}
+
+/// Of a writer and a copier that overlap at least one sees the other: with threads on different processors, and without the fences it
+/// fails.
+#[test]
+fn a_pin_or_a_slot_is_always_seen() {
+    use std::sync::Barrier;
+    let (dir, board) = made();
+    let sys = real();
+    let (one, other) = (lock(&dir), lock(&dir));
+    let writer = board.claim(&sys, one.as_fd()).unwrap().unwrap();
+    let copier = board.claim(&sys, other.as_fd()).unwrap().unwrap();
+    let rounds = if std::env::var_os("STRIPEWISE_LONG").is_some() { 1_000_000 } else { 20_000 };
+    let (barrier, range) = (Barrier::new(2), 10..20);
+    let both_blind = std::thread::scope(|scope| {
+        let writes = scope.spawn(|| {
+            let round = || {
+                barrier.wait();
+                let pin = board.pin(&writer, &range).unwrap();
+                let met = board.slot().meet(&range) != Met::Nobody;
+                barrier.wait();
+                board.unpin(&writer, &pin);
+                met
+            };
+            (0..rounds).map(|_| round()).collect::<Vec<bool>>()
+        });
+        let round = || {
+            barrier.wait();
+            board.slot().begin(&range, CopyId::ORIGINAL);
+            let met = board.is_pinned(&sys, other.as_fd(), &copier, &range);
+            barrier.wait();
+            board.slot().set(SlotState::Idle);
+            met
+        };
+        let copies: Vec<bool> = (0..rounds).map(|_| round()).collect();
+        let writes = writes.join().unwrap();
+        writes.iter().zip(copies).filter(|(writer, copier)| !**writer && !copier).count()
+    });
+    assert_eq!(both_blind, 0, "of {rounds} rounds");
+}
+
+#[test]
+fn counters_are_summed_over_processes_also_dead_ones() {
+    let (dir, board) = made();
+    let sys = real();
+    let (one, other) = (lock(&dir), lock(&dir));
+    let first = board.claim(&sys, one.as_fd()).unwrap().unwrap();
+    let second = board.claim(&sys, other.as_fd()).unwrap().unwrap();
+    board.count(&first, Counter::Requests, 3);
+    board.count(&second, Counter::Requests, 4);
+    board.count(&second, Counter::Written(CopyId::new(7)), 5);
+    drop(other);
+    assert_eq!(board.living(&sys, one.as_fd(), &first), 1);
+    assert_eq!(board.counted(Counter::Requests), 7);
+    let all = board.all_counted(8);
+    assert!(all.contains(&("written_bytes.7".to_owned(), 5)));
+    let names: std::collections::HashSet<&String> = all.iter().map(|(name, _)| name).collect();
+    assert_eq!(names.len(), all.len());
+}

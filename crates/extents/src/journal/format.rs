@@ -148,6 +148,12 @@ impl Writer {
         (self.bytes, self.next)
     }
 
+    /// What comes next is a batch of its own, and may begin anywhere.
+    #[cfg(test)]
+    pub fn end_changes(&mut self) {
+        self.close();
+    }
+
     fn close(&mut self) {
         if let Some((start, count, _)) = self.open.take() {
             self.end(start, 2, count);

@@ -1,4 +1,5 @@
 //! Tests of the map as a whole.
 
 mod basics;
-mod support;
+mod delegate;
+pub(crate) mod support;

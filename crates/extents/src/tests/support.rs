@@ -1,15 +1,24 @@
 //! A place for a map in tests, and copies to go with it.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stripewise_sys::{Real, SysRef};
+use stripewise_sys::{
+    Dir, Errno, Fd, IoVec, Kind, Listed, LockKind, Mode, OFlags, Real, SeekFrom, SharedMap, Stat, StatVfs, Sys,
+    SysRef, Timestamps,
+};
 use tempfile::TempDir;
+
+use super::delegate::delegate;
 
 use crate::board::Geometry;
 use crate::join::Tuning;
 use crate::lmdb::Limits;
-use crate::{CopyId, Map, MapSpec, Mask, Node, Result};
+use crate::{CopyId, Map, MapSpec, Mask, Node};
+
+type Result<T> = stripewise_sys::Result<T>;
 
 pub const ID: [u8; 16] = *b"0123456789abcdef";
 
@@ -68,7 +77,7 @@ impl Stage {
         self.disk.path().join("f.extents")
     }
 
-    pub fn try_join(&self) -> Result<Map> {
+    pub fn try_join(&self) -> crate::Result<Map> {
         Map::join_tuned(real(), self.spec.clone(), SMALL)
     }
 
@@ -85,7 +94,7 @@ pub fn node(name: &str, boot: u8) -> Node {
     Node { name: name.to_owned(), boot: [boot; 16] }
 }
 
-pub fn nothing() -> stripewise_sys::Result<()> {
+pub fn nothing() -> Result<()> {
     Ok(())
 }
 
@@ -107,4 +116,29 @@ pub fn copy_over(map: &Map, range: std::ops::Range<u64>, from: usize, to: usize)
 pub fn spans(map: &Map, range: std::ops::Range<u64>) -> Vec<(u64, u64, Mask)> {
     let guard = map.begin_read(range).unwrap();
     guard.spans().iter().map(|span| (span.start, span.end, span.mask)).collect()
+}
+
+/// The kernel with one call that fails.
+pub struct Failing {
+    sys: SysRef,
+    call: &'static str,
+    errno: Errno,
+}
+
+impl Failing {
+    pub fn new(call: &'static str, errno: Errno) -> SysRef {
+        Arc::new(Self { sys: real(), call, errno })
+    }
+
+    fn before(&self, call: &'static str) -> Result<()> {
+        if call == self.call { Err(self.errno) } else { Ok(()) }
+    }
+}
+
+impl Sys for Failing {
+    delegate!(before);
+
+    fn lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<()> {
+        self.sys.lock(fd, start, len, kind)
+    }
 }
