@@ -6,15 +6,6 @@
 
 #include "shim.h"
 
-/* An open file. */
-struct file {
-    MPI_File handle;
-    char *written; /* its path, if it was opened for writing and is to stay */
-    uint32_t mark; /* its number for marks */
-    int processes; /* that have opened it together */
-    struct file *next;
-};
-
 static struct file *files[64];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -46,13 +37,22 @@ static void remember(const struct file *file)
     if (!*place)
         *place = malloc(sizeof **place);
     else
-        free((*place)->written); /* closed in a way that we did not see */
+        free((*place)->path); /* closed in a way that we did not see */
     if (*place) {
         **place = *file;
         (*place)->next = next;
     } else {
-        free(file->written);
+        free(file->path);
     }
+    pthread_mutex_unlock(&lock);
+}
+
+static void note_unsieved(const struct file *changed)
+{
+    pthread_mutex_lock(&lock);
+    struct file *file = *place_of(changed->handle);
+    if (file)
+        file->unsieved = changed->unsieved;
     pthread_mutex_unlock(&lock);
 }
 
@@ -62,7 +62,7 @@ static void forget(MPI_File handle)
     struct file **place = place_of(handle), *file = *place;
     if (file) {
         *place = file->next;
-        free(file->written);
+        free(file->path);
         free(file);
     }
     pthread_mutex_unlock(&lock);
@@ -146,17 +146,36 @@ static struct file opened(const struct stripewise *stripewise, const struct invo
 {
     word first = invocation->arguments[0];
     MPI_Comm comm = invocation->form == FORM_FORTRAN ? SHIM_COMM_F2C(*(const MPI_Fint *)first) : (MPI_Comm)first;
-    char *path = path_of(invocation);
-    struct file file = {.handle = file_of(invocation, 4)};
-    if (path)
-        file.mark = stripewise->mark_file(path);
-    if ((mode_of(invocation) & (MPI_MODE_RDONLY | MPI_MODE_DELETE_ON_CLOSE)) == 0)
-        file.written = path;
-    else
-        free(path);
+    struct file file = {.handle = file_of(invocation, 4), .path = path_of(invocation)};
+    if (file.path)
+        file.mark = stripewise->mark_file(file.path);
+    file.is_written = (mode_of(invocation) & (MPI_MODE_RDONLY | MPI_MODE_DELETE_ON_CLOSE)) == 0;
     PMPI(Comm_size)(comm, &file.processes);
     remember(&file);
     return file;
+}
+
+/* Makes a view with hints. */
+static word set_view(const struct stripewise *stripewise, const struct invocation *invocation, struct file *file)
+{
+    const int filetype = 3, info = 5;
+    const word *old = invocation->arguments;
+    word arguments[ARGUMENTS];
+    memcpy(arguments, old, sizeof arguments);
+    int fortran = invocation->form == FORM_FORTRAN;
+    MPI_Datatype type = fortran ? SHIM_TYPE_F2C(*(const MPI_Fint *)old[filetype]) : (MPI_Datatype)old[filetype];
+    MPI_Info given = fortran ? SHIM_INFO_F2C(*(const MPI_Fint *)old[info]) : (MPI_Info)old[info];
+    MPI_Info hints = hints_for_view(stripewise, file, type, given);
+    MPI_Fint number = SHIM_INFO_C2F(hints);
+    arguments[info] = fortran ? (word)&number : (word)hints;
+    struct invocation with_hints = *invocation;
+    with_hints.arguments = arguments;
+    word result = pass_on(&with_hints);
+    if (hints != given) {
+        PMPI(Info_free)(&hints);
+        note_unsieved(file);
+    }
+    return result;
 }
 
 word collective_call(const struct stripewise *stripewise, const struct invocation *invocation)
@@ -167,10 +186,10 @@ word collective_call(const struct stripewise *stripewise, const struct invocatio
     if (call->kind != KIND_OPEN)
         file = look_up(file_of(invocation, 0));
     uint64_t start = stripewise->mark_begin();
-    int lost = call->kind == KIND_CLOSE && file.written && stripewise->file_sync(file.written) != 0;
+    int lost = call->kind == KIND_CLOSE && file.path && file.is_written && stripewise->file_sync(file.path) != 0;
     if (lost)
         PMPI(File_call_errhandler)(file.handle, MPI_ERR_IO);
-    word result = pass_on(invocation);
+    word result = call->kind == KIND_VIEW ? set_view(stripewise, invocation, &file) : pass_on(invocation);
     if (lost)
         result = failing(invocation, MPI_ERR_IO);
     int has_failed = failed(invocation, result);

@@ -69,14 +69,21 @@ static int is_same_library(const char *a, const char *b)
 /* All or none: one of another version is left alone. */
 static const struct stripewise *find_preload(void)
 {
-    preload.note_mpi = (void (*)(int, int, int, int))dlsym(RTLD_DEFAULT, "stripewise_note_mpi");
-    preload.file_sync = (int (*)(const char *))dlsym(RTLD_DEFAULT, "stripewise_file_sync");
-    preload.mark_file = (uint32_t (*)(const char *))dlsym(RTLD_DEFAULT, "stripewise_mark_file");
-    preload.mark_begin = (uint64_t (*)(void))dlsym(RTLD_DEFAULT, "stripewise_mark_begin");
-    preload.mark_end =
-        (void (*)(uint32_t, const char *, int, int64_t, uint64_t))dlsym(RTLD_DEFAULT, "stripewise_mark_end");
-    int all = preload.note_mpi && preload.file_sync && preload.mark_file && preload.mark_begin && preload.mark_end;
-    return all ? &preload : NULL;
+    const struct {
+        const char *name;
+        void *function;
+    } functions[] = {
+        {"stripewise_note_mpi", &preload.note_mpi},       {"stripewise_file_sync", &preload.file_sync},
+        {"stripewise_sieving_pays", &preload.sieving_pays}, {"stripewise_mark_file", &preload.mark_file},
+        {"stripewise_mark_begin", &preload.mark_begin},   {"stripewise_mark_end", &preload.mark_end},
+    };
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        void *address = dlsym(RTLD_DEFAULT, functions[i].name);
+        if (!address)
+            return NULL;
+        memcpy(functions[i].function, &address, sizeof address);
+    }
+    return &preload;
 }
 
 static void look(void)

@@ -25,6 +25,7 @@ enum kind {
     KIND_INIT,
     KIND_OPEN,  /* comm, name, amode, info, &file */
     KIND_CLOSE, /* &file */
+    KIND_VIEW,  /* file, displacement, etype, filetype, name, info */
     KIND_FILE,  /* file, ... */
     KIND_DATA,  /* file, ..., count, datatype, ... */
 };
@@ -56,10 +57,10 @@ void *find_variable(const char *name);
 /* A PMPI function, by its own type. Looked up, because this library must load without MPI; only where `ours()` is not NULL. */
 #define PMPI(name)                                                                                                   \
     ({                                                                                                               \
-        static __typeof__(&PMPI_##name) address;                                                                     \
-        if (!__atomic_load_n(&address, __ATOMIC_RELAXED))                                                            \
-            __atomic_store_n(&address, (__typeof__(address))find("PMPI_" #name), __ATOMIC_RELAXED);                  \
-        address;                                                                                                     \
+        static __typeof__(&PMPI_##name) pmpi;                                                                        \
+        if (!__atomic_load_n(&pmpi, __ATOMIC_RELAXED))                                                               \
+            __atomic_store_n(&pmpi, (__typeof__(pmpi))find("PMPI_" #name), __ATOMIC_RELAXED);                        \
+        pmpi;                                                                                                        \
     })
 
 /* What is variables and functions of the library in Open MPI, and numbers in MPICH. */
@@ -69,12 +70,16 @@ void *find_variable(const char *name);
 #define SHIM_INT ((MPI_Datatype)find_variable("ompi_mpi_int"))
 #define SHIM_COMM_F2C(comm) PMPI(Comm_f2c)(comm)
 #define SHIM_TYPE_F2C(type) PMPI(Type_f2c)(type)
+#define SHIM_INFO_F2C(info) PMPI(Info_f2c)(info)
+#define SHIM_INFO_C2F(info) PMPI(Info_c2f)(info)
 #else
 #define SHIM_COMM_WORLD MPI_COMM_WORLD
 #define SHIM_INFO_NULL MPI_INFO_NULL
 #define SHIM_INT MPI_INT
 #define SHIM_COMM_F2C(comm) ((MPI_Comm)(comm))
 #define SHIM_TYPE_F2C(type) ((MPI_Datatype)(type))
+#define SHIM_INFO_F2C(info) ((MPI_Info)(info))
+#define SHIM_INFO_C2F(info) ((MPI_Fint)(info))
 #endif
 
 /* The preload library, if there is something to do: it is there, and MPI is the one that this library was built with. */
@@ -87,8 +92,31 @@ void refuse(void);
 void learn_job(const struct stripewise *stripewise, int collectively);
 int job_is_known(void);
 
+/* file.c: the open files. */
+
+struct file {
+    MPI_File handle;
+    char *path;    /* absolute; NULL: none */
+    int is_written; /* it was opened for writing, and stays when it is closed */
+    uint32_t mark; /* its number for marks */
+    int processes; /* that have opened it together */
+    unsigned unsieved; /* the ways of access whose data sieving this library has switched off: hints.c */
+    struct file *next;
+};
+
 /* file.c: makes a call on a file, which is collective, and marks it in the trace. */
 word collective_call(const struct stripewise *stripewise, const struct invocation *invocation);
+
+/* hints.c: the info to make a view with, in place of `given`: with hints on data sieving where they are known to help and nobody has
+ * given any. To be freed if it is another one. Notes in the file what was changed. */
+MPI_Info hints_for_view(const struct stripewise *stripewise, struct file *file, MPI_Datatype filetype, MPI_Info given);
+
+/* strided.c: how a filetype cuts the file into pieces, on average. 0: it does not, or that is not known. */
+struct strided {
+    int64_t piece_bytes;
+    int64_t stride_bytes; /* from one piece's start to the next one's */
+};
+int is_strided(MPI_Datatype filetype, struct strided *strided);
 
 /* entry.c */
 word pass_on(const struct invocation *invocation);

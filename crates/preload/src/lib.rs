@@ -35,6 +35,7 @@ mod real;
 mod receive;
 mod record;
 mod seen;
+mod sieving;
 mod size;
 mod sniff;
 mod spawn;

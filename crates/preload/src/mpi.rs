@@ -12,8 +12,10 @@ use stripewise_datapath::FileKey;
 use stripewise_recorder::{Event, FileId, Flags, MpiCall, Op, Recorder, Ticks};
 
 use crate::closing::Closing;
+use crate::inside::Inside;
 use crate::kernel;
-use crate::paths::Absolute;
+use crate::paths::{Absolute, to_path};
+use crate::sieving::{self, Strided};
 use crate::{errno, process, state};
 
 /// A process's place in an MPI job.
@@ -24,7 +26,6 @@ pub struct Job {
     /// Which of them this one is.
     pub rank: u32,
     /// How many of them are on this node; 0: not known.
-    #[allow(dead_code, reason = "the processes per node that costs count with")]
     pub ranks_on_node: u32,
     /// The number of this node in the job, if known.
     pub node: Option<u32>,
@@ -135,6 +136,41 @@ unsafe extern "C" fn stripewise_file_sync(path: *const c_char) -> c_int {
         }
     };
     errno::serve_code(sync)
+}
+
+/// Whether data sieving costs less than single requests on a managed file with one copy: see [`crate::sieving`]. `processes` do it at
+/// once, each with pieces of `piece` bytes that start `stride` bytes apart. 1: yes, 0: no, -1: not known.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn stripewise_sieving_pays(
+    path: *const c_char,
+    writes: c_int,
+    processes: c_int,
+    piece: i64,
+    stride: i64,
+    buffer: i64,
+) -> c_int {
+    let pays = || {
+        let runtime = state::runtime_if_used()?;
+        let file = runtime.find(FileKey::of(&kernel::stat_at(libc::AT_FDCWD, path, true).ok()?))?;
+        if file.manifest().copies.is_some() {
+            return None;
+        }
+        // SAFETY: the caller's string, which the kernel could read.
+        let path = to_path(unsafe { CStr::from_ptr(path) }.to_bytes());
+        let procs = u32::try_from(processes).ok()?.max(1);
+        let on_node = job().map_or(procs, |job| job.ranks_on_node.clamp(1, procs));
+        let strided = Strided {
+            writes: writes != 0,
+            procs: (procs, on_node),
+            piece_bytes: u64::try_from(piece).ok()?,
+            stride_bytes: u64::try_from(stride).ok()?,
+            buffer_bytes: u64::try_from(buffer).ok()?,
+        };
+        let plan = runtime.plan()?;
+        sieving::pays(plan, plan.rule_for(path)?.choose(path)?, &strided)
+    };
+    let _inside = Inside::new();
+    quietly(pays).map_or(-1, c_int::from)
 }
 
 /// Leaves errno as it was; a panic becomes the value for nothing.

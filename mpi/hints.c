@@ -1,0 +1,76 @@
+/* Hints: only such as were measured to help on managed files (bench/results.d/mpi.md), and where nobody has given any. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim.h"
+
+enum { VALUE_MAX = 63 };
+
+/* ROMIO reads or rewrites so much at a time, unless told otherwise. */
+enum { SIEVE_READ_BYTES = 4 << 20, SIEVE_WRITE_BYTES = 512 << 10 };
+
+static int are_off(void)
+{
+    const char *setting = getenv("STRIPEWISE_MPI_HINTS");
+    return setting && strcmp(setting, "off") == 0;
+}
+
+/* The file's present hint, as ROMIO tells it; other implementations know nothing of it. */
+static int hint_is(MPI_Info present, const char *key, const char *value)
+{
+    char found[VALUE_MAX + 1];
+    int is_there = 0;
+    PMPI(Info_get)(present, key, VALUE_MAX, found, &is_there);
+    return is_there && strcmp(found, value) == 0;
+}
+
+static int has(MPI_Info info, const char *key)
+{
+    int len, is_there = 0;
+    if (info != SHIM_INFO_NULL)
+        PMPI(Info_get_valuelen)(info, key, &len, &is_there);
+    return is_there;
+}
+
+static void set(MPI_Info *info, MPI_Info given, const char *key, const char *value)
+{
+    if (*info == given) {
+        if (given == SHIM_INFO_NULL)
+            PMPI(Info_create)(info);
+        else
+            PMPI(Info_dup)(given, info);
+    }
+    PMPI(Info_set)(*info, key, value);
+}
+
+/* Data sieving: for strided independent requests ROMIO reads all from the first to the last byte, and for writes changes that and writes it back,
+ * under a lock. With many processes whose pieces lie between each other's that moves the file once for each of them; with few, or small
+ * pieces, it saves startups. What it costs on the file's layout, the preload library knows. */
+MPI_Info hints_for_view(const struct stripewise *stripewise, struct file *file, MPI_Datatype filetype, MPI_Info given)
+{
+    static const struct {
+        const char *key;
+        int writes;
+        int64_t buffer_bytes;
+    } ways[] = {{"romio_ds_read", 0, SIEVE_READ_BYTES}, {"romio_ds_write", 1, SIEVE_WRITE_BYTES}};
+    struct strided strided;
+    MPI_Info hints = given, present;
+    if (!file->path || are_off() || !is_strided(filetype, &strided))
+        return given;
+    if (PMPI(File_get_info)(file->handle, &present) != MPI_SUCCESS)
+        return given;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        unsigned bit = 1u << i;
+        const char *ours = file->unsieved & bit ? "disable" : "automatic";
+        if (!hint_is(present, ways[i].key, ours) || has(given, ways[i].key))
+            continue;
+        int pays = stripewise->sieving_pays(file->path, ways[i].writes, file->processes, strided.piece_bytes,
+                                            strided.stride_bytes, ways[i].buffer_bytes);
+        if (pays < 0 || pays == !(file->unsieved & bit))
+            continue;
+        set(&hints, given, ways[i].key, pays ? "automatic" : "disable");
+        file->unsieved ^= bit;
+    }
+    PMPI(Info_free)(&present);
+    return hints;
+}
