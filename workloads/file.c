@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-void file_open(struct data_file *file, enum api api, const char *path, MPI_Comm comm, enum direction direction)
+void file_open(struct data_file *file, enum api api, const char *path, MPI_Comm comm, enum direction direction,
+               MPI_Info hints)
 {
     *file = (struct data_file){.api = api, .path = path, .fd = -1, .comm = comm};
     if (api == API_POSIX) {
@@ -16,7 +17,7 @@ void file_open(struct data_file *file, enum api api, const char *path, MPI_Comm 
         return;
     }
     int mode = direction == FOR_WRITE ? MPI_MODE_RDWR | MPI_MODE_CREATE : MPI_MODE_RDONLY;
-    check_mpi(MPI_File_open(comm, path, mode, MPI_INFO_NULL, &file->mpi), "MPI_File_open", path);
+    check_mpi(MPI_File_open(comm, path, mode, hints, &file->mpi), "MPI_File_open", path);
 }
 
 void file_sync(struct data_file *file)

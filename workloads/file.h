@@ -31,8 +31,10 @@ struct data_file {
     MPI_Comm comm;
 };
 
-/* Opens path, for writing creating it where needed (never truncating). With MPI-IO collective over comm. */
-void file_open(struct data_file *file, enum api api, const char *path, MPI_Comm comm, enum direction direction);
+/* Opens path, for writing creating it where needed (never truncating). With MPI-IO collective over comm, with
+ * these hints. */
+void file_open(struct data_file *file, enum api api, const char *path, MPI_Comm comm, enum direction direction,
+               MPI_Info hints);
 
 /* What one rank does in one phase. */
 struct job {

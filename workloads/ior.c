@@ -13,6 +13,7 @@ struct options {
     enum api api;
     enum call call;
     const char *path;
+    MPI_Info hints;
     int write, read;
     int fsync, reorder, verify, json, dry_run;
 };
@@ -50,6 +51,7 @@ static void usage(void)
          "      --op write|read|both  (default both: writes, then reads)\n"
          "      --call CALL           at (default): one call per request; all: the collective one; nonblocking;\n"
          "                            view, view-all: one call over a file view of all the requests\n"
+         "      --hint KEY=VALUE      a hint for MPI-IO, when the file is opened (repeatable)\n"
          "  -e, --fsync               make the data durable inside the timed write\n"
          "  -C, --reorder             read what the next rank wrote\n"
          "      --seed N              of the permutation and of the data (default 1)\n"
@@ -78,7 +80,7 @@ static const char *const ACCESSES[] = {"sequential", "random", "strided", NULL};
 static const char *const OPS[] = {"write", "read", "both", NULL};
 static const char *const OP_OF[] = {[FOR_READ] = "read", [FOR_WRITE] = "write"};
 
-enum { OPT_ACCESS = 256, OPT_OP, OPT_CALL, OPT_SEED, OPT_VERIFY, OPT_JSON, OPT_DRY_RUN };
+enum { OPT_ACCESS = 256, OPT_OP, OPT_CALL, OPT_SEED, OPT_VERIFY, OPT_JSON, OPT_DRY_RUN, OPT_HINT };
 
 static const struct option FLAGS[] = {
     {"file", required_argument, NULL, 'o'},       {"api", required_argument, NULL, 'a'},
@@ -88,9 +90,22 @@ static const struct option FLAGS[] = {
     {"call", required_argument, NULL, OPT_CALL},  {"fsync", no_argument, NULL, 'e'},
     {"reorder", no_argument, NULL, 'C'},          {"seed", required_argument, NULL, OPT_SEED},
     {"verify", no_argument, NULL, OPT_VERIFY},    {"json", no_argument, NULL, OPT_JSON},
-    {"dry-run", no_argument, NULL, OPT_DRY_RUN},  {"help", no_argument, NULL, 'h'},
+    {"dry-run", no_argument, NULL, OPT_DRY_RUN},  {"hint", required_argument, NULL, OPT_HINT},
+    {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
+
+static void add_hint(MPI_Info *hints, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text || equals - text > MPI_MAX_INFO_KEY)
+        fail("--hint '%s' is not KEY=VALUE", text);
+    char key[MPI_MAX_INFO_KEY + 1] = "";
+    memcpy(key, text, (size_t)(equals - text));
+    if (*hints == MPI_INFO_NULL)
+        MPI_Info_create(hints);
+    MPI_Info_set(*hints, key, equals + 1);
+}
 
 static void set_option(struct options *o, int flag, const char *value)
 {
@@ -109,6 +124,7 @@ static void set_option(struct options *o, int flag, const char *value)
     case OPT_VERIFY: o->verify = 1; break;
     case OPT_JSON: o->json = 1; break;
     case OPT_DRY_RUN: o->dry_run = 1; break;
+    case OPT_HINT: add_hint(&o->hints, value); break;
     case OPT_OP: {
         int op = choice("--op", value, OPS);
         o->write = op != 1;
@@ -154,6 +170,7 @@ static struct options parse_options(int argc, char **argv)
     struct options o = {
         .stream = {.transfer = 256 << 10, .block = 1 << 20, .segments = 1, .seed = 1},
         .api = API_MPIIO,
+        .hints = MPI_INFO_NULL,
         .write = 1,
         .read = 1,
     };
@@ -212,7 +229,7 @@ static void timed(const struct options *o, const char *path, const struct job *j
     MPI_Comm comm = o->stream.file_per_process ? MPI_COMM_SELF : MPI_COMM_WORLD;
     quiet_barrier(MPI_COMM_WORLD);
     double before_open = now_s();
-    file_open(&file, o->api, path, comm, job->direction);
+    file_open(&file, o->api, path, comm, job->direction, o->hints);
     double opened = now_s();
     quiet_barrier(MPI_COMM_WORLD);
     double start = now_s();
