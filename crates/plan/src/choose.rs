@@ -48,6 +48,11 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// The best candidate, whether it is worth a change or not.
+    pub fn best(&self) -> &Judged {
+        &self.candidates[self.best]
+    }
+
     /// What the files should have: the best candidate, or the present layout.
     pub fn chosen(&self) -> &Judged {
         if self.keep { &self.present } else { &self.candidates[self.best] }
@@ -128,6 +133,11 @@ fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
         };
         for (index, candidate) in proposal.candidates.into_iter().enumerate() {
             let competes = proposal.pick.is_none_or(|pick| pick == index);
+            if let Some(known) = entries.iter().position(|entry| same(&entry.candidate, &candidate)) {
+                picks.extend(Some(known).filter(|known| competes && !picks.contains(known)));
+                entries[known].candidate.remarks.extend(candidate.remarks);
+                continue;
+            }
             let classic = candidate.name.starts_with(['1', '2']) && !candidate.name.contains(" on ");
             if competes {
                 picks.push(entries.len());
@@ -139,6 +149,11 @@ fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
         return Err(PlanError::new(notes.join("; ")));
     }
     Ok(Field { entries, picks, notes })
+}
+
+/// Whether two planners mean the same: one has looked at what another proposes.
+fn same(one: &Candidate, other: &Candidate) -> bool {
+    one.name == other.name && one.layouts == other.layouts && one.overlay == other.overlay
 }
 
 /// The present layout as a candidate.

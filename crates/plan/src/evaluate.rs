@@ -135,7 +135,7 @@ fn judge_one(problem: &Problem<'_>, entry: &Entry, wanted: bool, candidates: usi
     for group in &problem.set.groups {
         let sample = problem.cost_sample(group, candidates);
         let served = serving.serve(group, &sample);
-        judged.cost += served.cost(group, problem.servers);
+        judged.cost += served.mapped.cost(group, problem.servers);
         touched += served.mapped.add_busy(group, problem.servers, &mut busy_s);
     }
     judged.background = serving.background();

@@ -1,5 +1,6 @@
 //! What a request costs on every copy of a file (CIL §5.1).
 
+use crate::mean::MeanCosts;
 use stripewise_layout::Layout;
 use stripewise_model::{Access, ClassParams, ModelError, Network, Op, PreparedCost, Startup};
 
@@ -36,11 +37,14 @@ pub struct CopyView<'a> {
     pub spread_over: usize,
 }
 
-/// The prepared costs of a file's copies. To be made anew when the concurrency changes.
-#[derive(Clone, Debug)]
+/// The costs of a file's copies. To be made anew when the concurrency changes.
+///
+/// What a request costs on a copy is the mean over all places, in the region of the layout that it begins in, that aligned
+/// requests of its size may have. Its own place must not count: where groups or stripes are unequal, every process would choose
+/// for each request the copy that has it on servers that few others use, until all do.
+#[derive(Debug)]
 pub struct Costs {
-    /// Per copy, by [`Kind::index`].
-    copies: Vec<[PreparedCost; 4]>,
+    copies: Vec<MeanCosts>,
 }
 
 /// Costs that differ by less than this part are equal.
@@ -65,8 +69,9 @@ impl Costs {
             let (layout, servers) = (copy.layout, copy.spread_over);
             PreparedCost::by_reach(layout, &services, servers, network, procs, Startup::EverySharer)
         };
-        let copies = copies.iter().map(|copy| try_all_kinds(|kind| prepare(copy, kind)));
-        Ok(Self { copies: copies.collect::<Result<_, _>>()? })
+        let copy =
+            |copy: &CopyView<'_>| Ok(MeanCosts::new(copy.layout, try_all_kinds(|kind| prepare(copy, kind))?));
+        Ok(Self { copies: copies.iter().map(copy).collect::<Result<_, ModelError>>()? })
     }
 
     /// Number of copies.
@@ -74,12 +79,13 @@ impl Costs {
         self.copies.len()
     }
 
-    /// Seconds that the request of `len` bytes at `offset` costs on a copy.
+    /// Seconds that a request of `len` bytes that begins in the region of `offset` costs on a copy. Interpolated between
+    /// eight sizes per power of two, and exact at these.
     ///
     /// # Panics
     /// There is no such copy.
     pub fn cost_s(&self, copy: u8, kind: Kind, offset: u64, len: u64) -> f64 {
-        self.copies[usize::from(copy)][kind.index()].cost(offset, len).total_s()
+        self.copies[usize::from(copy)].cost_s(kind, offset, len)
     }
 
     /// The copy of `mask` on which the request costs least, and what it costs there; of equally cheap ones the one with

@@ -7,6 +7,7 @@
 pub mod cdt;
 pub mod costs;
 pub mod identify;
+mod mean;
 pub mod redirect;
 pub mod replicas;
 mod span;

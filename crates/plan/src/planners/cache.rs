@@ -4,7 +4,7 @@
 use stripewise_cluster::{CacheMode, CopySpec, Overlay, OverlayKind, Spread, size};
 use stripewise_layout::{Layout, LayoutError, constructors};
 
-use super::{Planner, Proposal, Tiers};
+use super::{Planner, Proposal, Tiers, about};
 use crate::candidate::Candidate;
 use crate::error::PlanError;
 use crate::planners;
@@ -191,9 +191,9 @@ fn remarks(problem: &Problem<'_>, candidate: &Candidate, costs: &CacheCosts) -> 
     };
     vec![
         format!(
-            "{:.1} % of the {what}, on {:.0} bytes of which {:.1} % fit into the cache",
+            "{:.1} % of the {what}, on {} of data of which {:.1} % fit into the cache",
             percent(costs.critical, costs.requests),
-            costs.critical_bytes,
+            about(costs.critical_bytes),
             100.0 * costs.fits,
         ),
         format!(

@@ -43,6 +43,14 @@ pub struct Proposal {
 pub const ALL: [&dyn Planner; 6] =
     [&overall::Overall, &psa::Psa, &psa::Pa, &def::Def, &replicas::Replicas, &cache::Cache];
 
+/// Bytes for people: at most one digit after the point.
+fn about(bytes: f64) -> String {
+    let units = ["", "K", "M", "G", "T", "P", "E"];
+    let power = (bytes.max(1.0).log2() / 10.0) as usize;
+    let number = format!("{:.1}", bytes / (1u64 << (10 * power.min(6))) as f64);
+    format!("{}{}", number.strip_suffix(".0").unwrap_or(&number), units[power.min(6)])
+}
+
 /// The planner with this name.
 pub fn by_name(name: &str) -> Option<&'static dyn Planner> {
     ALL.into_iter().find(|planner| planner.name() == name)

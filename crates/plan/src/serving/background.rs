@@ -42,7 +42,7 @@ pub fn of(serving: &Serving<'_>) -> Background {
     let total = flows.iter().map(|flow| flow.bytes).sum::<f64>();
     let limit = serving.candidate.overlay.as_ref().and_then(|overlay| overlay.background);
     let at_limit_s = limit.map_or(0.0, |limit| total / limit as f64);
-    Background { bytes: total as u64, seconds: busiest_s(serving, &flows).max(at_limit_s) }
+    Background { bytes: total.round() as u64, seconds: busiest_s(serving, &flows).max(at_limit_s) }
 }
 
 /// Scaled down so that the sum is at most `most`.

@@ -1,24 +1,24 @@
 //! Which copy serves which request of a candidate, and what is copied between its copies in the background.
 //!
-//! With one copy that is the one. Of replicas the one on which the request costs least serves it, as if nothing else was going
-//! on (CIL §5.1). Of a cached file critical requests are served by the cache copy that SLA's model finds best, as far as
+//! With one copy that is the one. Of replicas the one on which requests like it cost least serves it, as if all of them were
+//! there (CIL §5.1). Of a cached file critical requests are served by the cache copy that SLA's model finds best, as far as
 //! their data fit: an estimate of a run that finds the cache as an earlier one like it left it.
 
 mod background;
 mod cached;
+mod classes;
 
 use std::borrow::Cow;
 
 use stripewise_cluster::OverlayKind;
 use stripewise_layout::Layout;
-use stripewise_model::Cost;
 
 pub use cached::{Admission, CacheCosts};
+pub use classes::Classes;
 
 use crate::candidate::{Background, Candidate};
 use crate::mapping::Mapped;
 use crate::problem::Problem;
-use crate::servers::Servers;
 use crate::spread::layout_of;
 use crate::workload::{Group, Request};
 
@@ -40,19 +40,11 @@ struct CopyOfFiles<'a> {
 
 /// A group's sampled requests on the copies that serve them.
 pub struct Served {
-    /// On the layouts of all copies, one copy after the other.
+    /// On the layouts of all copies, one copy after the other: costs count how the requests meet on the servers that they
+    /// are really sent to, from whichever copy.
     pub mapped: Mapped,
-    /// Where there are several copies: what the whole group costs.
-    cost: Option<Cost>,
     /// Per sampled request: the copy; empty where there is only one.
     copy_of: Vec<u8>,
-}
-
-impl Served {
-    /// The papers' overall cost of the group, each request costed on its copy as if all of the group were there.
-    pub fn cost(&self, group: &Group, servers: &Servers) -> Cost {
-        self.cost.unwrap_or_else(|| self.mapped.cost(group, servers))
-    }
 }
 
 impl<'a> Serving<'a> {
@@ -77,24 +69,30 @@ impl<'a> Serving<'a> {
     pub fn serve(&self, group: &Group, sample: &[Request]) -> Served {
         if let [original] = &self.copies[..] {
             let mapped = Mapped::new(sample, original.layouts, &original.layout_of);
-            return Served { mapped, cost: None, copy_of: Vec::new() };
+            return Served { mapped, copy_of: Vec::new() };
         }
-        let servers = self.problem.servers;
-        let costs: Vec<Vec<Cost>> = (self.copies.iter())
-            .map(|copy| Mapped::new(sample, copy.layouts, &copy.layout_of).costs(group, servers))
+        let copy_of = match &self.admission {
+            Some(admission) => admission.copies(group, sample),
+            None => self.cheapest(group, sample),
+        };
+        Served { mapped: self.map(sample, &copy_of), copy_of }
+    }
+
+    /// Per request: the copy on which requests of its class cost least, the first of equal ones.
+    fn cheapest(&self, group: &Group, sample: &[Request]) -> Vec<u8> {
+        let copies: Vec<_> = self.copies.iter().map(|copy| (copy.layouts, &copy.layout_of)).collect();
+        let classes = Classes::of(sample, &copies);
+        let sums: Vec<Vec<f64>> = (copies.iter())
+            .map(|(layouts, layout_of)| {
+                classes.sums(&Mapped::new(sample, layouts, layout_of).costs(group, self.problem.servers))
+            })
             .collect();
-        let cheapest = |request: usize| -> u8 {
-            let cost_s = |copy: &usize| costs[*copy][request].total_s();
-            let first = (0..costs.len()).min_by(|a, b| cost_s(a).total_cmp(&cost_s(b)));
+        let of_class = |class: usize| {
+            let first = (0..sums.len()).min_by(|&a, &b| sums[a][class].total_cmp(&sums[b][class]));
             first.unwrap_or(0) as u8
         };
-        let copy_of: Vec<u8> = match &self.admission {
-            Some(admission) => admission.copies(group, sample),
-            None => (0..sample.len()).map(cheapest).collect(),
-        };
-        let sum: Cost = copy_of.iter().enumerate().map(|(request, &copy)| costs[copy as usize][request]).sum();
-        let cost = Some(sum * (group.count as f64 / sample.len().max(1) as f64));
-        Served { mapped: self.map(sample, &copy_of), cost, copy_of }
+        let by_class: Vec<u8> = (0..sums[0].len()).map(of_class).collect();
+        classes.expand(&by_class)
     }
 
     fn map(&self, sample: &[Request], copy_of: &[u8]) -> Mapped {

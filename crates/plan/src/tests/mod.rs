@@ -1,5 +1,6 @@
 //! Tests of planning, and the clusters and workloads that they share.
 
+mod copies;
 mod decisions;
 mod from_traces;
 mod grid;

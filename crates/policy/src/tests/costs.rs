@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 use stripewise_layout::Layout;
-use stripewise_layout::constructors::{group_members, on_one, striped, two_d};
-use stripewise_model::Striping;
+use stripewise_layout::constructors::{group_members, on_one, striped, two_d, two_part};
 use stripewise_model::cil::Cil;
+use stripewise_model::{PreparedCost, Startup, Striping};
 
 use super::{ETHERNET, KIB, MIB, READ, WRITE, cases, class, classes, kind};
 use crate::{CopyView, Costs, Kind};
@@ -67,8 +67,53 @@ fn order_and_direction_choose_the_parameters() {
     }
 }
 
+/// Where groups are unequal, some requests would be cheap at other processes' cost: the place of a request does not matter.
+#[test]
+fn a_request_does_not_choose_by_its_own_place() {
+    let all: Vec<u32> = (0..8).collect();
+    let layouts = [two_d(&all, 8, MIB, 4096).unwrap(), two_d(&all, 6, MIB, 4096).unwrap()];
+    let views: Vec<CopyView> = layouts.iter().map(|layout| CopyView { layout, spread_over: 8 }).collect();
+    let costs = Costs::new(&views, &[class(2e-3, 2e-3, 1e8); 8], ETHERNET, (64, 1)).unwrap();
+    let chosen: Vec<_> = (0..64).map(|block| costs.cheapest(READ, block * MIB, MIB, 0b11)).collect();
+    assert!(chosen.iter().all(|copy| *copy == chosen[0]), "{chosen:?}");
+}
+
 proptest! {
     #![proptest_config(cases())]
+
+    /// At powers of two, of which cycles are multiples, the mean of all places; in between, between its neighbours.
+    #[test]
+    fn costs_are_means_over_a_region(
+        kind in kind(),
+        widths in prop::collection::vec(1u64..5, 1..7),
+        (log_size, log_wide) in (3u32..8, 3u32..8),
+        boundary in 1u64..4,
+        p in 1u32..64,
+    ) {
+        let (size, unit) = (1u64 << log_size, 1u64 << log_wide);
+        let cycle: Vec<(u32, u64)> = widths.iter().zip(0..).map(|(&width, target)| (target, width * unit)).collect();
+        let turn: u64 = cycle.iter().map(|stripe| stripe.1).sum();
+        let boundary = boundary * turn * size;
+        let layout = two_part(&cycle, boundary, &[(7, unit), (8, unit)]).unwrap();
+        let view = CopyView { layout: &layout, spread_over: 12 };
+        let costs = Costs::new(&[view], &classes(), ETHERNET, (p, 1)).unwrap();
+        let services: Vec<_> = classes().iter().map(|class| class.service(kind.op, kind.access)).collect();
+        let prepared =
+            PreparedCost::by_reach(&layout, &services, 12, ETHERNET, (p, 1), Startup::EverySharer).unwrap();
+        for (from, turn, offset) in [(0, turn, boundary - 1), (boundary, 2 * unit, boundary)] {
+            // Every aligned place of so many cycles that they are a whole number of requests, if there are few; the
+            // places looked at are among them.
+            if turn % size != 0 || turn / size > 64 {
+                continue;
+            }
+            let places = (0..turn / size).map(|block| prepared.cost(from + block * size, size).total_s());
+            let mean = places.sum::<f64>() / (turn / size) as f64;
+            let found = costs.cost_s(0, kind, offset, size);
+            prop_assert!((found - mean).abs() <= 1e-9 * mean, "{} instead of {}", found, mean);
+        }
+        let [below, between, above] = [size, size + size / 16, size + size / 8].map(|len| costs.cost_s(0, kind, 0, len));
+        prop_assert!(between >= below.min(above) * (1.0 - 1e-9) && between <= below.max(above) * (1.0 + 1e-9));
+    }
 
     /// No copy of the mask is cheaper, and none with a lower number as cheap.
     #[test]

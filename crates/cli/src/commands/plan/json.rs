@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stripewise_cluster::{Cluster, KEEP};
+use stripewise_cluster::{Cluster, CopySpec, KEEP};
 use stripewise_layout::{Layout, Region};
 use stripewise_model::Cost;
-use stripewise_plan::{Decision, Judged, Method, Native, Objective, native};
+use stripewise_plan::{Background, Decision, Judged, Method, Native, Objective, native};
 
 use super::{Args, Planned};
 
@@ -43,6 +43,8 @@ struct Files {
     /// The part of the present layout's time (or cost) that the best candidate saves.
     gain: f64,
     reason: String,
+    /// What else there is to know about the best candidate.
+    remarks: Vec<String>,
     #[serde(flatten)]
     chosen: Candidate,
     present: Candidate,
@@ -74,6 +76,17 @@ struct Candidate {
     cost: Cost,
     elapsed_s: f64,
     elapsed_by: Method,
+    /// Further copies, where there are any; and what is copied between the copies besides serving requests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    copies: Vec<CopyView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    background: Option<Background>,
+}
+
+#[derive(Serialize)]
+struct CopyView {
+    name: String,
+    layouts: Vec<Vec<RegionView>>,
 }
 
 #[derive(Serialize)]
@@ -127,6 +140,7 @@ fn files(set: &stripewise_plan::workload::FileSet, decision: &Decision, cluster:
         keep: decision.keep,
         gain: decision.gain,
         reason: decision.reason.clone(),
+        remarks: decision.best().candidate.remarks.clone(),
         chosen: view(chosen),
         present: view(&decision.present),
         native: native(&chosen.candidate, set, cluster),
@@ -137,6 +151,10 @@ fn files(set: &stripewise_plan::workload::FileSet, decision: &Decision, cluster:
 
 fn candidate(judged: &Judged, cluster: &Cluster) -> Candidate {
     let layouts = &judged.candidate.layouts;
+    let copy = |copy: &CopySpec| CopyView {
+        name: copy.name.clone(),
+        layouts: copy.layouts.iter().map(|layout| self::regions(layout, cluster)).collect(),
+    };
     let regions: Vec<RegionView> = layouts.first().map(|layout| regions(layout, cluster)).unwrap_or_default();
     Candidate {
         name: judged.candidate.name.clone(),
@@ -147,6 +165,8 @@ fn candidate(judged: &Judged, cluster: &Cluster) -> Candidate {
         cost: judged.cost,
         elapsed_s: judged.elapsed_s,
         elapsed_by: judged.method,
+        copies: judged.candidate.copies().iter().map(copy).collect(),
+        background: judged.candidate.overlay.is_some().then_some(judged.background),
     }
 }
 

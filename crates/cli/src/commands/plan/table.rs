@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use stripewise_cluster::{format_cycle, size};
+use stripewise_cluster::{CopySpec, format_cycle, size};
+use stripewise_layout::Layout;
 use stripewise_model::{Access, Op};
 use stripewise_plan::workload::FileSet;
 use stripewise_plan::{Decision, Judged, native};
@@ -55,10 +56,16 @@ fn files(out: &mut String, planned: &Planned, set: &FileSet, decision: &Decision
     }
     let _ = writeln!(out, "{}", table(planned, decision, all));
     let _ = writeln!(out, "{}.", capitalised(&decision.reason));
+    for line in copies(planned, decision) {
+        let _ = writeln!(out, "  {line}");
+    }
+    for remark in &decision.best().candidate.remarks {
+        let _ = writeln!(out, "{}.", capitalised(remark));
+    }
     for note in &decision.notes {
         let _ = writeln!(out, "Not considered: {note}.");
     }
-    if !decision.keep {
+    if !decision.keep && decision.chosen().candidate.overlay.is_none() {
         let _ = writeln!(out, "The same on parallel file systems:");
         for native in native(&decision.chosen().candidate, set, &planned.cluster) {
             for command in &native.commands {
@@ -70,6 +77,13 @@ fn files(out: &mut String, planned: &Planned, set: &FileSet, decision: &Decision
         }
     }
     out.push('\n');
+}
+
+/// The copies that the files are to have, one line each.
+fn copies(planned: &Planned, decision: &Decision) -> Vec<String> {
+    let copies = if decision.keep { &[] } else { decision.chosen().candidate.copies() };
+    let line = |copy: &CopySpec| format!("copy {}: {}", copy.name, layouts(planned, &copy.layouts));
+    copies.iter().map(line).collect()
 }
 
 /// The kinds of requests, those with the most bytes first, one line each.
@@ -137,21 +151,28 @@ fn table(planned: &Planned, decision: &Decision, all: bool) -> Table {
 }
 
 fn row(planned: &Planned, mark: &str, judged: &Judged) -> [String; 5] {
-    let layouts = &judged.candidate.layouts;
+    let mut layout = layouts(planned, &judged.candidate.layouts);
+    if let Some((end, _)) = layout.char_indices().nth(LAYOUT_MAX) {
+        layout = format!("{}...", &layout[..end]);
+    }
+    match judged.candidate.copies().len() {
+        0 => {}
+        1 => layout += " + 1 copy",
+        more => layout += &format!(" + {more} copies"),
+    }
+    let name = judged.candidate.name.clone();
+    [mark.to_owned(), name, layout, format!("{:.3}", judged.predicted_s()), format!("{:.3}", judged.elapsed_s)]
+}
+
+/// The first of some layouts, and how many there are.
+fn layouts(planned: &Planned, layouts: &[Layout]) -> String {
     let regions = layouts.first().map(|layout| layout.regions()).unwrap_or_default();
     let region = |region: &stripewise_layout::Region| {
         let end = region.end.map_or(String::new(), |end| format!(" to {}", about(end)));
         format!("{}{end}", format_cycle(&region.cycle, &planned.cluster))
     };
-    let mut layout = regions.iter().map(region).collect::<Vec<_>>().join(", ");
-    if layouts.len() > 1 {
-        layout = format!("{layout}, ... ({} layouts)", layouts.len());
-    }
-    if let Some((end, _)) = layout.char_indices().nth(LAYOUT_MAX) {
-        layout = format!("{}...", &layout[..end]);
-    }
-    let name = judged.candidate.name.clone();
-    [mark.to_owned(), name, layout, format!("{:.3}", judged.predicted_s()), format!("{:.3}", judged.elapsed_s)]
+    let first = regions.iter().map(region).collect::<Vec<_>>().join(", ");
+    if layouts.len() > 1 { format!("{first}, ... ({} layouts)", layouts.len()) } else { first }
 }
 
 /// A size for people: at most one digit after the point.

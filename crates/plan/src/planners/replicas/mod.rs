@@ -2,11 +2,13 @@
 
 mod rows;
 mod search;
+#[cfg(test)]
+mod tests;
 
 use stripewise_cluster::{CopySpec, MAX_COPIES, Overlay, OverlayKind};
 use stripewise_layout::Layout;
 
-use super::{Planner, Proposal};
+use super::{Planner, Proposal, about};
 use crate::candidate::{Candidate, Judged};
 use crate::choose::{best_of, objective, objective_name};
 use crate::error::PlanError;
@@ -142,9 +144,11 @@ fn together(problem: &Problem<'_>, singles: &[Candidate], judged: &[Judged], fou
 fn saving(problem: &Problem<'_>, single: &Judged, of_set: &Judged) -> String {
     let (one, several) = (objective(problem, single), objective(problem, of_set));
     let saved = 100.0 * (1.0 - several / one.max(f64::MIN_POSITIVE));
+    let less = if saved < 0.0 { "more" } else { "less" };
     format!(
-        "{} copies take {saved:.1} % less {} than one copy in the best single layout, {} ({several:.3} s instead of {one:.3} s)",
+        "{} copies take {:.1} % {less} {} than one copy in the best single layout, {} ({several:.3} s instead of {one:.3} s)",
         of_set.candidate.copies().len() + 1,
+        saved.abs(),
         objective_name(problem),
         single.candidate.name,
     )
@@ -162,8 +166,9 @@ fn upkeep(of_set: &Judged) -> String {
         false => "close waits for that, and it is counted in the elapsed time",
     };
     format!(
-        "what is written is copied to the other copies in the background: {} bytes, {:.3} s of the busiest server; {close}",
-        background.bytes, background.seconds,
+        "what is written is copied to the other copies in the background: {}, {:.3} s of the busiest server; {close}",
+        about(background.bytes as f64),
+        background.seconds,
     )
 }
 

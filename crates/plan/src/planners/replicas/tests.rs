@@ -1,0 +1,91 @@
+//! The sets that are proposed, against all subsets, costed group by group without the planner's help.
+
+use proptest::prelude::*;
+use stripewise_model::Op;
+
+use super::*;
+use crate::Options;
+use crate::options::{CopyOptions, Objective, Scheme};
+use crate::servers::Servers;
+use crate::tests::{Pattern, cluster, ior};
+use crate::workload::{FileSet, Group};
+
+/// Groups of one file: (processes, KiB of a request, requests of each process, whether they write).
+fn set_of(groups: &[(u32, u64, u64, bool)]) -> FileSet {
+    let mut set = FileSet::default();
+    for &(procs, size, each, write) in groups {
+        let op = if write { Op::Write } else { Op::Read };
+        let of_group = ior(Pattern::Random, op, procs, size << 10, each).file_sets.remove(0);
+        let known: Vec<Group> = std::mem::take(&mut set.groups);
+        let largest = set.largest().max(of_group.largest());
+        set = of_group;
+        set.groups.splice(0..0, known);
+        set.files[0].size = largest;
+    }
+    set
+}
+
+/// All sets of `size` of `candidates` candidates.
+fn all_sets(candidates: usize, size: usize) -> Vec<Vec<usize>> {
+    match size {
+        0 => vec![Vec::new()],
+        size => (0..candidates)
+            .flat_map(|last| {
+                all_sets(last, size - 1).into_iter().map(move |mut set| {
+                    set.push(last);
+                    set
+                })
+            })
+            .collect(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(12) })]
+
+    #[test]
+    fn no_set_of_layouts_is_cheaper(
+        groups in prop::collection::vec((1u32..40, prop::sample::select(vec![4u64, 64, 512, 2048]), 4u64..16, any::<bool>()), 1..4),
+        disks in 2usize..6,
+        copies in 2usize..4,
+    ) {
+        let cluster = cluster((disks, 2e-3, 1e-8), (0, 0.0, 0.0), ("1T", "1T"), (1e-4, 8e-9));
+        let set = set_of(&groups);
+        let options = Options {
+            scheme: Scheme::Planner("replicas".into()),
+            objective: Objective::Cost,
+            min_gain: f64::NEG_INFINITY,
+            stripes: vec![64 << 10, 1 << 20],
+            copies: CopyOptions { most: copies, ..CopyOptions::default() },
+            ..Options::default()
+        };
+        let servers = Servers::of(&cluster).unwrap();
+        let problem = Problem::new(&set, &cluster, &servers, &options, set.total_size());
+        let singles = singles(&problem).unwrap();
+        // Every group as a problem of its own.
+        let costs: Vec<Vec<f64>> = set
+            .groups
+            .iter()
+            .map(|group| {
+                let alone = FileSet { groups: vec![group.clone()], ..set.clone() };
+                let problem = Problem::new(&alone, &cluster, &servers, &options, set.total_size());
+                singles.iter().map(|single| problem.cost(single, 1).total_s()).collect()
+            })
+            .collect();
+        let total = |set: &Vec<usize>| -> f64 {
+            costs.iter().map(|of_group| set.iter().map(|&c| of_group[c]).fold(f64::INFINITY, f64::min)).sum()
+        };
+        let size = copies.min(singles.len());
+        let least = all_sets(singles.len(), size).iter().map(&total).fold(f64::INFINITY, f64::min);
+        let found = best_set(&rows::of(&problem, &singles), size, |_| true).unwrap();
+        prop_assert!(found.exact);
+        prop_assert!((found.total - least).abs() <= 1e-9 * least, "{} instead of {}", found.total, least);
+        prop_assert!((total(&found.members) - least).abs() <= 1e-9 * least);
+        // What is proposed costs as much.
+        let proposed = Replicas.propose(&problem).unwrap().candidates;
+        let several = proposed.iter().filter(|c| c.copies().len() + 1 == size);
+        let cheapest = several.map(|c| judged(&problem, std::slice::from_ref(c))[0].predicted_s());
+        let cheapest = cheapest.fold(f64::INFINITY, f64::min);
+        prop_assert!((cheapest - least).abs() <= 1e-9 * least, "{} instead of {}", cheapest, least);
+    }
+}

@@ -1,0 +1,53 @@
+//! Requests that the same copy serves.
+
+use std::collections::HashMap;
+
+use stripewise_layout::Layout;
+use stripewise_model::Cost;
+
+use crate::workload::Request;
+
+/// A group's sampled requests by the regions that they begin in, in every copy.
+///
+/// Like requests are served by the same copy, wherever they are: if every request chose by its own place, where groups or stripes
+/// are unequal, all processes would choose the servers that few others use. The parts of a file that have different
+/// layouts are another matter.
+pub struct Classes {
+    /// Per request: its class.
+    class_of: Vec<u32>,
+    count: usize,
+}
+
+impl Classes {
+    /// For copies with these layouts, of which each file has the one that is given.
+    pub fn of(sample: &[Request], copies: &[(&[Layout], &Vec<u32>)]) -> Self {
+        let mut known = HashMap::<Vec<u32>, u32>::new();
+        // Copies whose layouts have one region do not tell requests apart.
+        let parted: Vec<_> =
+            copies.iter().filter(|copy| copy.0.iter().any(|l| l.regions().len() > 1)).collect();
+        let mut class_of = Vec::with_capacity(sample.len());
+        for request in sample {
+            let region = |&&(layouts, layout_of): &&(&[Layout], &Vec<u32>)| {
+                let regions = layouts[layout_of[request.file as usize] as usize].regions();
+                regions.partition_point(|r| r.end.is_some_and(|end| end <= request.offset)) as u32
+            };
+            let next = known.len() as u32;
+            class_of.push(*known.entry(parted.iter().map(region).collect()).or_insert(next));
+        }
+        Self { class_of, count: known.len() }
+    }
+
+    /// The sum of the requests' costs by class, seconds.
+    pub fn sums(&self, costs: &[Cost]) -> Vec<f64> {
+        let mut sums = vec![0.0; self.count];
+        for (&class, cost) in self.class_of.iter().zip(costs) {
+            sums[class as usize] += cost.total_s();
+        }
+        sums
+    }
+
+    /// Per request: what its class has.
+    pub fn expand<T: Copy>(&self, by_class: &[T]) -> Vec<T> {
+        self.class_of.iter().map(|&class| by_class[class as usize]).collect()
+    }
+}

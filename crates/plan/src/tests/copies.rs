@@ -1,0 +1,279 @@
+//! Files with several copies: replicas and the cache.
+
+use std::collections::HashMap;
+
+use stripewise_cluster::{CacheMode, Cluster, OverlayKind, Plan};
+use stripewise_layout::Layout;
+use stripewise_layout::constructors::striped;
+use stripewise_model::Op;
+
+use super::{Pattern, cluster, ior};
+use crate::workload::Workload;
+use crate::{CopyOptions, Decision, Objective, Options, Present, Scheme, plan, to_plan};
+
+const K: u64 = 1 << 10;
+const M: u64 = 1 << 20;
+
+/// Eight equal disks.
+fn disks(capacity: &str) -> Cluster {
+    cluster((8, 2e-3, 1e-8), (0, 0.0, 0.0), (capacity, "1T"), (0.0, 0.0))
+}
+
+/// Eight disks and four SSDs.
+fn hybrid(ssd: &str) -> Cluster {
+    cluster((8, 5e-3, 8e-9), (4, 5e-5, 2e-9), ("1T", ssd), (1e-4, 8e-9))
+}
+
+/// One file that 64 processes access together and a single one alone, both at random and 1 MiB at a time: the ones want a server
+/// for every request, the other all servers.
+fn mixed(op: Op) -> Workload {
+    mixed_of(op, 16, 512)
+}
+
+/// The same with so many requests of each of the 64, and of the one.
+fn mixed_of(op: Op, each: u64, alone: u64) -> Workload {
+    let mut many = ior(Pattern::Random, op, 64, M, each);
+    let alone = ior(Pattern::Random, op, 1, M, alone).file_sets.remove(0);
+    let file = &mut many.file_sets[0].files[0];
+    file.size = file.size.max(alone.total_size());
+    many.file_sets[0].groups.extend(alone.groups);
+    many
+}
+
+fn options(scheme: &str) -> Options {
+    let present = Present::Known {
+        name: "now".into(),
+        layouts: vec![striped(&(0..8).collect::<Vec<_>>(), 64 * K).unwrap()],
+        layout_of: HashMap::new(),
+    };
+    Options { scheme: Scheme::Planner(scheme.into()), present, ..Options::default() }
+}
+
+fn decide(workload: &Workload, cluster: &Cluster, options: &Options) -> Decision {
+    plan(workload, cluster, options).unwrap().remove(0)
+}
+
+fn with(options: Options, change: impl FnOnce(&mut CopyOptions)) -> Options {
+    let mut options = options;
+    change(&mut options.copies);
+    options
+}
+
+#[test]
+fn two_replicas_beat_every_single_layout_on_a_mixed_workload() {
+    // The cost of a request is counted for every process that waits, so that the 64 weigh more in it than in elapsed time.
+    for (objective, each, alone) in [(Objective::Elapsed, 16, 512), (Objective::Cost, 4, 2048)] {
+        let (cluster, workload) = (disks("1T"), mixed_of(Op::Read, each, alone));
+        let of = |scheme: &str| decide(&workload, &cluster, &Options { objective, ..options(scheme) });
+        let (replicas, single) = (of("replicas"), of("overall"));
+        let chosen = replicas.chosen();
+        let seconds = |judged: &crate::Judged| match objective {
+            Objective::Elapsed => judged.elapsed_s,
+            Objective::Cost => judged.predicted_s(),
+        };
+        let overlay = chosen.candidate.overlay.as_ref().expect("several copies");
+        assert_eq!((overlay.kind, overlay.copies.len()), (OverlayKind::Replicas, 1));
+        for judged in &single.candidates {
+            assert!(seconds(chosen) < 0.9 * seconds(judged), "{}: {}", judged.candidate.name, seconds(judged));
+        }
+        assert!(chosen.candidate.remarks[0].contains("than one copy in the best single layout"));
+        assert!(chosen.candidate.remarks[1].starts_with("nothing is written"));
+        let plan = to_plan(std::slice::from_ref(&replicas), &cluster, &options("replicas"));
+        assert_eq!(plan.rules[0].overlay.as_ref(), Some(overlay));
+        assert_eq!(Plan::parse(&plan.to_toml(), "plan.toml").unwrap(), plan);
+    }
+}
+
+/// 1 MiB from one server where 64 processes read, from all eight where one does.
+#[test]
+fn the_replicas_are_what_the_requests_want() {
+    let replicas = decide(&mixed(Op::Read), &disks("1T"), &options("replicas"));
+    let candidate = &replicas.chosen().candidate;
+    let touched = |layout: &Layout| layout.targets_touched(0, M);
+    let mut touched = [touched(&candidate.layouts[0]), touched(&candidate.copies()[0].layouts[0])];
+    touched.sort_unstable();
+    assert_eq!(touched, [1, 8], "{}", candidate.name);
+}
+
+#[test]
+fn a_copy_that_gains_too_little_is_not_recommended() {
+    let uniform = ior(Pattern::Random, Op::Read, 16, 256 * K, 64);
+    let decision = decide(&uniform, &disks("1T"), &options("replicas"));
+    assert!(decision.best().candidate.overlay.is_none(), "{}", decision.best().candidate.name);
+    let remark = &decision.best().candidate.remarks[0];
+    assert!(remark.starts_with("more copies are not worth it: 2 copies take"), "{remark}");
+    // The same of a third copy where two are worth it.
+    let three = with(options("replicas"), |copies| copies.most = 3);
+    assert_eq!(decide(&mixed(Op::Read), &disks("1T"), &three).chosen().candidate.copies().len(), 1);
+    let greedy = Options { min_gain: 0.9, ..options("replicas") };
+    assert!(decide(&mixed(Op::Read), &disks("1T"), &greedy).best().candidate.overlay.is_none());
+}
+
+#[test]
+fn copies_have_to_fit_together() {
+    // 1 GiB over eight disks is 128 MiB on each and copy.
+    for (capacity, copies) in [("256M", 1), ("255M", 0)] {
+        let decision = decide(&mixed(Op::Read), &disks(capacity), &options("replicas"));
+        assert_eq!(decision.best().candidate.copies().len(), copies, "{capacity} on each disk");
+        let fits = |judged: &crate::Judged| judged.candidate.copies().len() <= copies;
+        assert!(decision.candidates.iter().all(fits));
+    }
+}
+
+#[test]
+fn what_is_written_is_copied_later_and_close_waits() {
+    let cluster = disks("1T");
+    let writes = mixed(Op::Write);
+    let bytes = writes.file_sets[0].total_size();
+    let of = |change: fn(&mut CopyOptions)| {
+        let named = with(Options { min_gain: f64::NEG_INFINITY, ..options("replicas") }, change);
+        let decision = decide(&writes, &cluster, &named);
+        let several = decision.candidates.iter().find(|judged| judged.candidate.overlay.is_some());
+        several.expect("a set of two").clone()
+    };
+    let (waits, lazy) = (of(|_| {}), of(|copies| copies.lazy_close = true));
+    assert_eq!(waits.background.bytes, bytes, "every byte once, however often it was written");
+    // A byte is read on one of eight disks and written on one of them, 10 ns each.
+    let expected_s = bytes as f64 * 2e-8 / 8.0;
+    assert!((waits.background.seconds / expected_s - 1.0).abs() < 0.01, "{:?}", waits.background);
+    let waited_s = waits.elapsed_s - lazy.elapsed_s;
+    assert!((waited_s - waits.background.seconds).abs() < 1e-6, "{waited_s}");
+    let slow = of(|copies| copies.background = Some(1 << 20));
+    assert!((slow.background.seconds - bytes as f64 / M as f64).abs() < 1e-3, "1 MiB/s at most");
+    assert!(lazy.candidate.remarks[1].contains("close does not wait"), "{:?}", lazy.candidate.remarks);
+    assert!(waits.candidate.remarks[1].contains("close waits"), "{:?}", waits.candidate.remarks);
+}
+
+/// The totals that sets are chosen by are those of the overall cost.
+#[test]
+fn three_copies_are_never_dearer_than_two() {
+    let cost = |most: usize| {
+        let base = Options { objective: Objective::Cost, min_gain: 0.0, ..options("replicas") };
+        let decision = decide(&mixed(Op::Read), &disks("1T"), &with(base, |copies| copies.most = most));
+        decision.best().predicted_s()
+    };
+    let (one, two, three) = (cost(1), cost(2), cost(3));
+    assert!(two < one && three <= two * (1.0 + 1e-9), "{one} {two} {three}");
+}
+
+#[test]
+fn the_present_layout_is_the_original_where_it_is_one_of_the_copies() {
+    let now = striped(&(0..8).collect::<Vec<_>>(), M).unwrap();
+    let mut options = options("replicas");
+    let known = Present::Known { name: "now".into(), layouts: vec![now.clone()], layout_of: HashMap::new() };
+    options.present_of.insert("/data/out.<n>".into(), known);
+    let decision = decide(&mixed(Op::Read), &disks("1T"), &options);
+    assert_eq!(decision.chosen().candidate.layouts, [now]);
+    assert_eq!(decision.chosen().candidate.copies().len(), 1);
+}
+
+#[test]
+fn the_cache_keeps_the_files_on_the_slow_servers() {
+    let workload = ior(Pattern::Random, Op::Write, 32, 8 * K, 128);
+    let decision = decide(&workload, &hybrid("8M"), &options("cache"));
+    let candidate = &decision.chosen().candidate;
+    assert!(candidate.layouts[0].targets().all(|target| target < 8), "{}", candidate.name);
+    let overlay = candidate.overlay.as_ref().unwrap();
+    assert_eq!(overlay.kind, OverlayKind::Cache { mode: CacheMode::Sla, capacity_per_server: 8 << 20 });
+    let copies: Vec<(&str, u32)> = overlay.copies.iter().map(|copy| (&copy.name[..], copy.groups)).collect();
+    assert_eq!(copies[..2], [("1-DH", 1), ("1-DV", 4)]);
+    assert!(matches!(copies[2], ("2-D g=2", 2) | ("2-D g=3", 3)));
+    assert!(overlay.copies.iter().all(|copy| copy.targets() == [8, 9, 10, 11]));
+    assert_eq!((overlay.procs, overlay.procs_per_node), (32, 2));
+    assert!(candidate.remarks[0].contains("100.0 % of the requests are performance-critical"));
+    let plan = to_plan(std::slice::from_ref(&decision), &hybrid("8M"), &options("cache"));
+    assert_eq!(Plan::parse(&plan.to_toml(), "plan.toml").unwrap(), plan);
+}
+
+#[test]
+fn files_of_a_process_each_are_spread_over_the_cache() {
+    let workload = ior(Pattern::FilePerProcess, Op::Write, 16, 8 * K, 64);
+    let decision = decide(&workload, &hybrid("1G"), &options("cache"));
+    let copies = decision.best().candidate.copies();
+    assert_eq!((copies[1].layouts.len(), copies[1].groups), (4, 4), "a server for every file");
+    assert!(copies[1].layouts.iter().all(|layout| layout.targets().count() == 1));
+    assert_eq!(copies[2].layouts.len(), copies[2].groups as usize);
+}
+
+/// The more fits, the faster; and what fits is the cache's part of the data.
+#[test]
+fn capacity_decides_how_much_is_gained() {
+    let workload = ior(Pattern::Random, Op::Read, 32, 8 * K, 256);
+    let bytes = workload.file_sets[0].total_size();
+    let of = |part: u64| {
+        let options = with(options("cache"), |copies| copies.cache_capacity = Some(bytes / 4 * part / 100));
+        decide(&workload, &hybrid("1G"), &options).best().clone()
+    };
+    let [none, some, all] = [1, 30, 100].map(of);
+    assert!(some.candidate.remarks[0].ends_with("30.0 % fit into the cache"), "{:?}", some.candidate.remarks);
+    assert!(all.elapsed_s < 0.1 * none.elapsed_s, "{} {}", all.elapsed_s, none.elapsed_s);
+    let saved = |judged: &crate::Judged| 1.0 - judged.elapsed_s / none.elapsed_s;
+    assert!((0.2..0.4).contains(&saved(&some)), "{}", saved(&some));
+    // What was read was fetched once.
+    let fetched = some.background.bytes as f64 / bytes as f64;
+    assert!((0.27..0.33).contains(&fetched), "{fetched}");
+}
+
+#[test]
+fn modes_of_the_cache() {
+    let small = ior(Pattern::Random, Op::Read, 32, 8 * K, 256);
+    let of = |mode: CacheMode, workload: &Workload| {
+        let options = with(options("cache"), |copies| copies.cache_mode = mode);
+        decide(workload, &hybrid("1G"), &options).best().clone()
+    };
+    let off = of(CacheMode::Off, &small);
+    let plain = decide(&small, &hybrid("1G"), &Options { present: Present::Plain, ..options("overall") });
+    let plain = plain.candidates.iter().find(|judged| judged.candidate.name == "stripe 64K on hdd").unwrap();
+    assert!(off.elapsed_s <= plain.elapsed_s * 1.01 && off.background.bytes == 0, "nothing is cached");
+    assert!(of(CacheMode::Sla, &small).elapsed_s < 0.1 * off.elapsed_s);
+    // Sequential reads of one process, large: the disks are faster together, and only nsca caches them.
+    let large = ior(Pattern::Segmented, Op::Read, 1, 64 * M, 16);
+    let slow_ssds = cluster((8, 1e-4, 8e-9), (4, 5e-5, 8e-9), ("1T", "1T"), (0.0, 0.0));
+    let of = |mode: CacheMode| {
+        let options = with(options("cache"), |copies| copies.cache_mode = mode);
+        decide(&large, &slow_ssds, &options).best().clone()
+    };
+    assert!(of(CacheMode::Sla).candidate.remarks[0].starts_with("0.0 %"));
+    assert!(of(CacheMode::Nsca).candidate.remarks[0].starts_with("100.0 %"));
+    assert!(of(CacheMode::Nsca).elapsed_s > 1.5 * of(CacheMode::Sla).elapsed_s);
+}
+
+#[test]
+fn a_cache_that_cannot_be_is_refused() {
+    let workload = ior(Pattern::Random, Op::Write, 8, 64 * K, 64);
+    let refused =
+        |cluster: &Cluster, options: &Options| plan(&workload, cluster, options).unwrap_err().to_string();
+    let large = with(options("cache"), |copies| copies.cache_capacity = Some(2 << 30));
+    let error = refused(&hybrid("1G"), &large);
+    assert!(error.contains("ssd/0 may be filled to 1G only, and 2G were asked for"), "{error}");
+    let error = refused(&disks("1T"), &options("cache"));
+    assert!(error.contains("one class only"), "{error}");
+    let full = cluster((4, 5e-3, 8e-9), (4, 5e-5, 2e-9), ("1M", "1G"), (0.0, 0.0));
+    let error = refused(&full, &options("cache"));
+    assert!(error.contains("do not fit on the slow servers"), "{error}");
+}
+
+#[test]
+fn auto_considers_them_when_it_is_told_to() {
+    let schemes = |with: &[&str]| {
+        let with = with.iter().map(|&name| name.to_owned()).collect();
+        let options = Options { scheme: Scheme::Auto, with, ..options("auto") };
+        let decision = decide(&mixed(Op::Read), &hybrid("2G"), &options);
+        let several = decision.candidates.iter().filter(|judged| judged.candidate.overlay.is_some());
+        several.map(|judged| judged.candidate.scheme).collect::<std::collections::BTreeSet<_>>()
+    };
+    assert!(schemes(&[]).is_empty());
+    assert!(schemes(&["cache"]).into_iter().eq(["cache"]));
+    assert!(schemes(&["replicas", "cache"]).into_iter().eq(["cache", "replicas"]));
+}
+
+#[test]
+fn the_same_input_gives_the_same_plan() {
+    for scheme in ["replicas", "cache"] {
+        let text = || {
+            let decision = decide(&mixed(Op::Write), &hybrid("64M"), &options(scheme));
+            to_plan(&[decision], &hybrid("64M"), &options(scheme)).to_toml()
+        };
+        assert_eq!(text(), text());
+    }
+}

@@ -1,0 +1,123 @@
+//! The mean cost of requests of a size, found when it is first asked for.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use stripewise_layout::Layout;
+use stripewise_model::PreparedCost;
+
+use crate::costs::Kind;
+
+/// Places of a region that the mean is taken over at most.
+const PLACES: u64 = 64;
+/// Sizes per power of two.
+const STEPS: u64 = 8;
+/// Larger requests cost in proportion to this one.
+const LARGEST: u64 = 1 << 40;
+const SIZES: usize = (40 * STEPS + 1) as usize;
+
+/// Not computed yet: the bits of no cost.
+const UNKNOWN: u64 = u64::MAX;
+
+/// Of one copy.
+#[derive(Debug)]
+pub(crate) struct MeanCosts {
+    /// By [`Kind::index`].
+    prepared: [PreparedCost; 4],
+    regions: Vec<Region>,
+    /// By region, kind and size, as bits. Every thread that computes one gets the same.
+    means: Box<[AtomicU64]>,
+}
+
+#[derive(Debug)]
+struct Region {
+    start: u64,
+    /// One past the last byte; `u64::MAX` where it has no end.
+    end: u64,
+    /// Bytes of a cycle.
+    cycle: u64,
+}
+
+impl MeanCosts {
+    /// Of a copy with `layout`, whose costs are `prepared`.
+    pub fn new(layout: &Layout, prepared: [PreparedCost; 4]) -> Self {
+        let region = |region: &stripewise_layout::Region| Region {
+            start: region.start,
+            end: region.end.unwrap_or(u64::MAX),
+            cycle: region.cycle.iter().map(|stripe| stripe.width).sum(),
+        };
+        let regions: Vec<Region> = layout.regions().iter().map(region).collect();
+        let means = (0..regions.len() * 4 * SIZES).map(|_| AtomicU64::new(UNKNOWN)).collect();
+        Self { prepared, regions, means }
+    }
+
+    /// Seconds that a request of `len` bytes costs that begins in the region of `offset`; 0 for 0 bytes.
+    pub fn cost_s(&self, kind: Kind, offset: u64, len: u64) -> f64 {
+        if len == 0 {
+            return 0.0;
+        }
+        let region = self.regions.partition_point(|region| region.end <= offset).min(self.regions.len() - 1);
+        if len >= LARGEST {
+            return self.mean_s(region, kind, SIZES - 1) * (len as f64 / LARGEST as f64);
+        }
+        let step = step_of(len);
+        let (below, above) = (size_of(step), size_of(step + 1));
+        let cost_s = self.mean_s(region, kind, step);
+        if len == below {
+            return cost_s;
+        }
+        let part = (len - below) as f64 / (above - below) as f64;
+        cost_s + part * (self.mean_s(region, kind, step + 1) - cost_s)
+    }
+
+    fn mean_s(&self, region: usize, kind: Kind, step: usize) -> f64 {
+        let mean = &self.means[(region * 4 + kind.index()) * SIZES + step];
+        let known = mean.load(Ordering::Relaxed);
+        if known != UNKNOWN {
+            return f64::from_bits(known);
+        }
+        let found_s = self.mean_over_places(&self.regions[region], kind, size_of(step));
+        mean.store(found_s.to_bits(), Ordering::Relaxed);
+        found_s
+    }
+
+    /// Aligned places, evenly spread over a cycle; of a region that is shorter, over the region.
+    fn mean_over_places(&self, region: &Region, kind: Kind, size: u64) -> f64 {
+        let long = region.cycle.min(region.end - region.start);
+        let places = long.div_ceil(size).clamp(1, PLACES);
+        let place = |index: u64| {
+            let within = (u128::from(long) * u128::from(index) / u128::from(places)) as u64;
+            region.start + within / size * size
+        };
+        let costs = (0..places).map(|index| self.prepared[kind.index()].cost(place(index), size).total_s());
+        costs.sum::<f64>() / places as f64
+    }
+}
+
+/// The largest step whose size is at most `len`, which is at least 1.
+fn step_of(len: u64) -> usize {
+    let power = u64::from(len.ilog2());
+    let eighths = if power >= 3 { len >> (power - 3) } else { len << (3 - power) };
+    (power * STEPS + eighths % STEPS) as usize
+}
+
+/// Bytes of a step.
+fn size_of(step: usize) -> u64 {
+    let step = step as u64;
+    ((STEPS + step % STEPS) << (step / STEPS)) >> 3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_eighths_of_a_power_of_two() {
+        for len in (1..10_000).chain([LARGEST - 1, LARGEST, 3 << 38]) {
+            let step = step_of(len);
+            assert!(size_of(step) <= len, "{len}");
+            assert!(len == size_of(step) || len < size_of(step + 1), "{len}");
+        }
+        assert_eq!(step_of(LARGEST), SIZES - 1);
+        assert_eq!([8, 9, 16, 18, 1 << 20].map(|len| size_of(step_of(len))), [8, 9, 16, 18, 1 << 20]);
+    }
+}
