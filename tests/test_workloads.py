@@ -42,6 +42,15 @@ def test_random_touches_every_transfer_once(mpi):
     assert offsets(requests, 0) != sorted(offsets(requests, 0))
 
 
+def test_another_order_of_the_same_data(mpi, tmp_path):
+    args = ["-o", tmp_path / "f", "-t", "4K", "-b", "64K", "--access", "random"]
+    mpi.run(2, "ior", *args, "--op", "write")
+    result = mpi.run(2, "ior", *args, "--op", "read", "--order", "7", "--verify", "--json").json()
+    assert (result["seed"], result["order"], result["wrong_bytes"]) == (1, 7, 0)
+    dealt = ["-t", "4K", "-b", "64K", "--access", "random", "--op", "read"]
+    assert offsets(stream(mpi, 2, *dealt, "--order", "7"), 0, "read") != offsets(stream(mpi, 2, *dealt), 0, "read")
+
+
 def test_reorder_reads_what_the_next_rank_wrote(mpi):
     requests = stream(mpi, 3, "-t", "1K", "-b", "4K", "--access", "random", "--reorder")
     for rank in range(3):

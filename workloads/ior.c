@@ -14,7 +14,9 @@ struct options {
     enum call call;
     const char *path;
     MPI_Info hints;
+    uint64_t seed; /* of the data */
     int write, read;
+    int ordered; /* the order has a seed of its own */
     int fsync, reorder, verify, json, dry_run;
 };
 
@@ -55,6 +57,7 @@ static void usage(void)
          "  -e, --fsync               make the data durable inside the timed write\n"
          "  -C, --reorder             read what the next rank wrote\n"
          "      --seed N              of the permutation and of the data (default 1)\n"
+         "      --order N             of the permutation alone: the same data in another order\n"
          "      --verify              check every byte, outside of the timed phases\n"
          "      --json                the result as JSON\n"
          "      --dry-run             print 'rank op offset length path' of every request and do nothing else\n"
@@ -80,7 +83,7 @@ static const char *const ACCESSES[] = {"sequential", "random", "strided", NULL};
 static const char *const OPS[] = {"write", "read", "both", NULL};
 static const char *const OP_OF[] = {[FOR_READ] = "read", [FOR_WRITE] = "write"};
 
-enum { OPT_ACCESS = 256, OPT_OP, OPT_CALL, OPT_SEED, OPT_VERIFY, OPT_JSON, OPT_DRY_RUN, OPT_HINT };
+enum { OPT_ACCESS = 256, OPT_OP, OPT_CALL, OPT_SEED, OPT_ORDER, OPT_VERIFY, OPT_JSON, OPT_DRY_RUN, OPT_HINT };
 
 static const struct option FLAGS[] = {
     {"file", required_argument, NULL, 'o'},       {"api", required_argument, NULL, 'a'},
@@ -89,6 +92,7 @@ static const struct option FLAGS[] = {
     {"access", required_argument, NULL, OPT_ACCESS}, {"op", required_argument, NULL, OPT_OP},
     {"call", required_argument, NULL, OPT_CALL},  {"fsync", no_argument, NULL, 'e'},
     {"reorder", no_argument, NULL, 'C'},          {"seed", required_argument, NULL, OPT_SEED},
+    {"order", required_argument, NULL, OPT_ORDER},
     {"verify", no_argument, NULL, OPT_VERIFY},    {"json", no_argument, NULL, OPT_JSON},
     {"dry-run", no_argument, NULL, OPT_DRY_RUN},  {"hint", required_argument, NULL, OPT_HINT},
     {"help", no_argument, NULL, 'h'},
@@ -120,7 +124,11 @@ static void set_option(struct options *o, int flag, const char *value)
     case 'C': o->reorder = 1; break;
     case OPT_ACCESS: o->stream.access = (enum access)choice("--access", value, ACCESSES); break;
     case OPT_CALL: o->call = (enum call)choice("--call", value, CALLS); break;
-    case OPT_SEED: o->stream.seed = parse_size("--seed", value); break;
+    case OPT_SEED: o->seed = parse_size("--seed", value); break;
+    case OPT_ORDER:
+        o->stream.seed = parse_size("--order", value);
+        o->ordered = 1;
+        break;
     case OPT_VERIFY: o->verify = 1; break;
     case OPT_JSON: o->json = 1; break;
     case OPT_DRY_RUN: o->dry_run = 1; break;
@@ -168,7 +176,8 @@ static void check_options(const struct options *o)
 static struct options parse_options(int argc, char **argv)
 {
     struct options o = {
-        .stream = {.transfer = 256 << 10, .block = 1 << 20, .segments = 1, .seed = 1},
+        .stream = {.transfer = 256 << 10, .block = 1 << 20, .segments = 1},
+        .seed = 1,
         .api = API_MPIIO,
         .hints = MPI_INFO_NULL,
         .write = 1,
@@ -180,6 +189,8 @@ static struct options parse_options(int argc, char **argv)
         set_option(&o, flag, optarg);
     if (optind < argc)
         fail("'%s' is no option; ior --help lists them", argv[optind]);
+    if (!o.ordered)
+        o.stream.seed = o.seed;
     check_options(&o);
     all_ranks_fail_alike = 0;
     return o;
@@ -288,7 +299,7 @@ static void run_phase(const struct options *o, struct phase *phase, struct outco
         .count = count,
         .slots = keep ? count : slots_needed(o->call, count),
         .slot_bytes = o->stream.transfer,
-        .key = pattern_key(o->stream.seed, o->stream.file_per_process ? (uint64_t)whose + 1 : 0),
+        .key = pattern_key(o->seed, o->stream.file_per_process ? (uint64_t)whose + 1 : 0),
     };
     job.buf = malloc(job.slots * job.slot_bytes);
     if (!job.buf)
@@ -315,9 +326,9 @@ static void print_json(const struct options *o, const struct phase *phases, int 
     print_json_string(o->path);
     printf(", \"api\": \"%s\", \"call\": \"%s\", \"file_per_process\": %s, \"access\": \"%s\"", APIS[o->api],
            CALLS[o->call], s->file_per_process ? "true" : "false", ACCESSES[s->access]);
-    printf(", \"transfer\": %llu, \"block\": %llu, \"segments\": %llu, \"seed\": %llu, \"phases\": [",
+    printf(", \"transfer\": %llu, \"block\": %llu, \"segments\": %llu, \"seed\": %llu, \"order\": %llu, \"phases\": [",
            (unsigned long long)s->transfer, (unsigned long long)s->block, (unsigned long long)s->segments,
-           (unsigned long long)s->seed);
+           (unsigned long long)o->seed, (unsigned long long)s->seed);
     for (int i = 0; i < count; i++) {
         const struct phase *p = &phases[i];
         printf("%s{\"op\": \"%s\", \"elapsed_s\": %.6f, \"open_s\": %.6f, \"close_s\": %.6f, \"bytes\": %llu, "

@@ -16,7 +16,7 @@ struct stream {
     enum access access;
     int file_per_process;
     uint64_t transfer, block, segments; /* bytes, bytes, number; block is a multiple of transfer */
-    uint64_t seed;
+    uint64_t seed; /* of the random order */
 };
 
 /* Requests per rank. */
