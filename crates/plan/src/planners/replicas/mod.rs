@@ -37,14 +37,15 @@ impl Planner for Replicas {
         let rows = rows::of(problem, &singles);
         let space = Space::of(problem, &singles);
         let most = problem.options.copies.most.clamp(1, MAX_COPIES);
-        let fits = |set: &[usize]| space.fits(set);
-        let mut sets: Vec<Found> = (2..=most).filter_map(|copies| best_set(&rows, copies, fits)).collect();
+        let mut sets = sets(&rows, most, |set| space.fits(set));
         let judged = judged(problem, &singles);
         let picks: Vec<usize> = (0..judged.len()).collect();
         let best = best_of(problem, &judged, &picks);
         // The formula may be wrong about that one; what goes with it best is worth a look, too.
-        let with_best = |set: &[usize]| space.fits(set) && (set.contains(&best) || set.len() < most);
-        sets.extend(best_set(&rows, most, with_best).filter(|_| most > 1));
+        if let Some(largest) = sets.last().map(|set| set.members.len()) {
+            let with_best = |set: &[usize]| space.fits(set) && (set.contains(&best) || set.len() < largest);
+            sets.extend(best_set(&rows, largest, with_best));
+        }
         let mut candidates = vec![singles[best].clone()];
         for found in &sets {
             let candidate = together(problem, &singles, &judged, found);
@@ -55,12 +56,28 @@ impl Planner for Replicas {
         let judged: Vec<Judged> = self::judged(problem, &candidates);
         let pick = fewest_worthwhile(problem, &judged);
         for (candidate, of_set) in candidates.iter_mut().zip(&judged).skip(1) {
-            candidate.remarks = vec![saving(problem, &judged[0], of_set), upkeep(of_set)];
+            candidate.remarks.splice(0..0, [saving(problem, &judged[0], of_set), upkeep(of_set)]);
         }
         candidates[0].scheme = "replicas";
         candidates[0].remarks = vec![not_worthwhile(problem, &judged)];
         Ok(Proposal { candidates, pick: Some(pick) })
     }
+}
+
+/// The best set of every size from two on, as long as one more copy makes any request cheaper.
+fn sets(rows: &[Vec<f64>], most: usize, fits: impl Fn(&[usize]) -> bool) -> Vec<Found> {
+    let mut sets: Vec<Found> = Vec::new();
+    let mut least = best_set(rows, 1, &fits).map_or(f64::INFINITY, |single| single.total);
+    for copies in 2..=most {
+        match best_set(rows, copies, &fits) {
+            Some(found) if found.total < least * (1.0 - 1e-9) => {
+                least = found.total;
+                sets.push(found);
+            }
+            _ => break,
+        }
+    }
+    sets
 }
 
 /// The layouts that may be copies: all of `overall`, and what the other planners pick.
@@ -137,9 +154,12 @@ fn together(problem: &Problem<'_>, singles: &[Candidate], judged: &[Judged], fou
         }),
         name: format!("replicas {}", names.join(" + ")),
         scheme: "replicas",
+        remarks: if found.exact { Vec::new() } else { vec![CUT_SHORT.to_owned()] },
         ..original.clone()
     }
 }
+
+const CUT_SHORT: &str = "there are too many sets of layouts to try them all: another one may be better";
 
 fn saving(problem: &Problem<'_>, single: &Judged, of_set: &Judged) -> String {
     let (one, several) = (objective(problem, single), objective(problem, of_set));
@@ -176,7 +196,7 @@ fn not_worthwhile(problem: &Problem<'_>, judged: &[Judged]) -> String {
     let seconds = |judged: &Judged| objective(problem, judged);
     let sets = judged.iter().skip(1).min_by(|a, b| seconds(a).total_cmp(&seconds(b)));
     match sets {
-        None => "no further copy fits on the servers, or none is allowed".to_owned(),
+        None => "no second copy that fits on the servers would make any request cheaper".to_owned(),
         Some(best) => format!(
             "more copies are not worth it: {}; a change must save {:.1} %",
             saving(problem, &judged[0], best),
