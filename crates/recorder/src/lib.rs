@@ -198,9 +198,14 @@ impl Recorder {
     }
 
     /// Whether the calling thread is inside a collective call of MPI-IO from now on: what it records gets
-    /// [`Flags::COLLECTIVE`].
+    /// [`Flags::COLLECTIVE`], but for asynchronous calls, which count by where they were submitted ([`Recorder::collective`]).
     pub fn set_collective(&self, inside: bool) {
         thread::set_collective(inside);
+    }
+
+    /// [`Flags::COLLECTIVE`] if the calling thread is inside a collective call, else nothing.
+    pub fn collective(&self) -> Flags {
+        thread::collective()
     }
 
     /// To be called in the child after `fork` (optional: the recorder notices by itself on kernels from 4.14 on). Never in a

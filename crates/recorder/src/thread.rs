@@ -69,6 +69,11 @@ pub fn set_collective(inside: bool) {
     LOCAL.with(|local| local.flags.set(if inside { Flags::COLLECTIVE.0 } else { 0 }));
 }
 
+/// The flag of collective calls, if the thread is in one.
+pub fn collective() -> Flags {
+    Flags(LOCAL.with(|local| local.flags.get()))
+}
+
 /// Records a call.
 #[inline]
 pub fn record(state: &State, event: &Event) {
@@ -88,7 +93,9 @@ pub fn record(state: &State, event: &Event) {
 }
 
 #[inline]
-fn raw(event: &Event, more_flags: u8) -> Record {
+fn raw(event: &Event, of_thread: u8) -> Record {
+    // What was submitted elsewhere is no part of the call that happens to see it end.
+    let flags = if event.flags.has(Flags::ASYNC) { event.flags.0 } else { event.flags.0 | of_thread };
     Record {
         start: event.start.0,
         end: event.end.0,
@@ -97,7 +104,7 @@ fn raw(event: &Event, more_flags: u8) -> Record {
         result: event.result,
         file: event.file.0,
         op: event.op as u8,
-        flags: event.flags.0 | more_flags,
+        flags,
         reserved: 0,
     }
 }

@@ -69,6 +69,13 @@ fn call(recorder: Recorder, file: FileId, i: u64) {
     recorder.record(&event);
 }
 
+/// A call that was submitted with these flags and is seen to end now.
+fn asynchronous(recorder: Recorder, file: &[u8], flags: Flags) {
+    let (file, now) = (recorder.file_id(file), recorder.now());
+    let flags = Flags::ASYNC.with(flags);
+    recorder.record(&Event { file, op: Op::Write, flags, offset: 0, size: 1, start: now, end: now, result: 1 });
+}
+
 fn calls(recorder: Recorder, file: FileId, range: std::ops::Range<u64>) {
     range.for_each(|i| call(recorder, file, i));
 }
@@ -167,6 +174,8 @@ fn job(recorder: Recorder) {
     recorder.set_job(3, 8, Some(1));
     recorder.set_collective(true);
     calls(recorder, recorder.file_id(b"/data/inside"), 0..5);
+    asynchronous(recorder, b"/data/asynchronous", Flags::NONE);
+    asynchronous(recorder, b"/data/asynchronous/inside", recorder.collective());
     std::thread::spawn(move || calls(recorder, recorder.file_id(b"/data/beside"), 0..5)).join().unwrap();
     recorder.set_collective(false);
     calls(recorder, recorder.file_id(b"/data/after"), 0..5);
@@ -410,10 +419,10 @@ fn an_mpi_library_says_rank_node_and_collective_calls() {
     let spool = Spool::new();
     assert!(spool.run("job").success());
     let (merged, rows, trace) = spool.merge();
-    assert_eq!(merged.calls, 20);
+    assert_eq!(merged.calls, 22);
     let ranks: Vec<i32> = trace.processes().iter().map(|process| process.rank).collect();
     assert_eq!(ranks, [3, 3]);
-    assert!(rows.iter().all(|(file, row)| row.flags.has(Flags::COLLECTIVE) == (file == "/data/inside")));
+    assert!(rows.iter().all(|(file, row)| row.flags.has(Flags::COLLECTIVE) == file.ends_with("/inside")));
     assert_eq!(merged.incomplete.len(), 1);
     assert!(
         merged.incomplete[0].starts_with("7 ranks from 0 on of 8 left no spool"),

@@ -35,7 +35,8 @@ struct Mark {
     check: u64,
     start: u64,
     file: u32,
-    op: u32,
+    /// The operation, and above its byte the flags that hold where it was submitted.
+    how: u32,
 }
 
 const MARKED: u64 = 0x7374_7269_7065_7769;
@@ -134,7 +135,8 @@ impl BlockRef {
     /// Notes when it was submitted.
     pub fn mark(self, op: Op, wanted: Option<(Recorder, FileId)>) {
         let Some((recorder, file)) = wanted else { return };
-        let mark = Mark { check: self.check(), start: recorder.now().0, file: file.0, op: op as u32 };
+        let how = u32::from(recorder.collective().0) << 8 | op as u32;
+        let mark = Mark { check: self.check(), start: recorder.now().0, file: file.0, how };
         unsafe { addr_of_mut!((*self.0).mark).write(mark) };
     }
 
@@ -158,11 +160,12 @@ impl BlockRef {
         }
         self.unmark();
         let error = self.error().load(Ordering::Acquire);
-        let op = if mark.op == Op::Write as u32 { Op::Write } else { Op::Read };
+        let op = if mark.how as u8 == Op::Write as u8 { Op::Write } else { Op::Read };
+        let collective = Flags((mark.how >> 8) as u8);
         recorder.record(&Event {
             file: FileId(mark.file),
             op,
-            flags: Flags::POSITIONAL.with(Flags::ASYNC),
+            flags: Flags::POSITIONAL.with(Flags::ASYNC).with(collective),
             offset: self.offset().max(0) as u64,
             size: self.len() as u64,
             start: Ticks(mark.start),
