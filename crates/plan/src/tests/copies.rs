@@ -217,6 +217,22 @@ fn capacity_decides_how_much_is_gained() {
     assert!((0.27..0.33).contains(&fetched), "{fetched}");
 }
 
+/// Only what is accessed needs space, and once.
+#[test]
+fn what_fits_is_a_part_of_what_is_accessed() {
+    let once = ior(Pattern::Random, Op::Read, 32, 8 * K, 256);
+    let bytes = once.file_sets[0].total_size();
+    let (mut sparse, mut twice) = (once.clone(), once.clone());
+    sparse.file_sets[0].files[0].size = 4 * bytes;
+    twice.file_sets[0].groups.extend(once.file_sets[0].groups.clone());
+    let options = with(options("cache"), |copies| copies.cache_capacity = Some(bytes / 4 * 30 / 100));
+    for workload in [sparse, twice] {
+        let decision = decide(&workload, &hybrid("1G"), &options);
+        let remark = &decision.best().candidate.remarks[0];
+        assert!(remark.ends_with("30.0 % fit into the cache"), "{remark}");
+    }
+}
+
 #[test]
 fn modes_of_the_cache() {
     let small = ior(Pattern::Random, Op::Read, 32, 8 * K, 256);
