@@ -2,7 +2,7 @@
  *
  *   mpi_shim FILE           all of them
  *   mpi_shim FILE close     opens and closes in ways of which one needs a sync; prints what MPI_File_close says
- *   mpi_shim FILE views     makes views; prints the pieces and strides of those that have any: "PIECE STRIDE"
+ *   mpi_shim FILE views     makes views; prints the pieces and strides of those that have any, and the hint then: "PIECE STRIDE HINT"
  *
  * Before MPI starts, rank and size are taken out of the environment and a file is looked at: the recorder learns nothing there. */
 #include <fcntl.h>
@@ -106,8 +106,14 @@ static void view(MPI_File file, MPI_Datatype type, int extent, int piece, int st
     MPI_Type_create_resized(type, 0, extent, &resized);
     MPI_Type_commit(&resized);
     check(MPI_File_set_view(file, 0, MPI_INT, resized, "native", MPI_INFO_NULL), "set_view");
+    char hint[64] = "none";
+    int found;
+    MPI_Info info;
+    MPI_File_get_info(file, &info);
+    MPI_Info_get(info, "romio_ds_write", sizeof hint - 1, hint, &found);
+    MPI_Info_free(&info);
     if (rank == 0 && piece)
-        printf("%d %d\n", piece, stride);
+        printf("%d %d %s\n", piece, stride, hint);
     MPI_Type_free(&type);
     MPI_Type_free(&resized);
 }

@@ -218,7 +218,8 @@ def test_views_are_understood(shim_programs, tmp_path):
     (tmp_path / "f").touch()
     for mpi in MPIS:
         env = fake_environment(shim_programs, tmp_path, shim(mpi))
-        expected = launch(mpi, 1, shim_programs / f"c.{mpi}", tmp_path / "f", "views", env=env).out.splitlines()
+        printed = launch(mpi, 1, shim_programs / f"c.{mpi}", tmp_path / "f", "views", env=env).out.splitlines()
+        expected, hints = zip(*(line.rsplit(maxsplit=1) for line in printed))
         [lines] = notes(tmp_path)
         asked = [line.split()[2:] for line in lines if line.startswith("sieving")]
         for path in tmp_path.glob("log.*"):
@@ -226,9 +227,18 @@ def test_views_are_understood(shim_programs, tmp_path):
         if mpi == "openmpi":
             assert asked == []
             continue
+        assert set(hints) == {"automatic"}, "nothing is known"
         reads, writes = asked[::2], asked[1::2]
-        assert [" ".join(ask[2:4]) for ask in reads] == [" ".join(ask[2:4]) for ask in writes] == expected
+        assert [" ".join(ask[2:4]) for ask in reads] == [" ".join(ask[2:4]) for ask in writes] == list(expected)
         assert {(ask[0], ask[1], ask[4]) for ask in asked} == {("0", "1", str(4 << 20)), ("1", "1", str(512 << 10))}
+
+
+def test_each_view_has_its_own_hint(shim_programs, tmp_path):
+    (tmp_path / "f").touch()
+    env = {**fake_environment(shim_programs, tmp_path, shim("mpich")), "SHIM_SIEVE_BELOW": "10"}
+    lines = launch("mpich", 1, shim_programs / "c.mpich", tmp_path / "f", "views", env=env).out.splitlines()
+    hints = [(int(piece) < 10, hint) for piece, _, hint in map(str.split, lines)]
+    assert set(hints) == {(True, "automatic"), (False, "disable")}
 
 
 def test_data_sieving_where_it_pays(worlds, workloads, traced, tmp_path):
@@ -262,6 +272,11 @@ def test_the_wrong_mpi_is_refused_with_one_line(shim_programs, library, traced, 
     [line] = result.err.splitlines()
     assert line.startswith("stripewise: this program's MPI is ") and "it does nothing" in line
     assert marks(traced.rows(), file) == {}
+    # Of several wrong ones one speaks.
+    copy = tmp_path / SHIM
+    copy.write_bytes(shim(other(mpi)).read_bytes())
+    result = launch(mpi, 2, program, file, env=preload(library, shim(other(mpi)), copy))
+    assert result.err.splitlines() == [line]
 
 
 @pytest.mark.parametrize("mpi", MPIS)
