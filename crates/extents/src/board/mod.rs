@@ -173,8 +173,10 @@ impl Board {
             Err(Errno::NOENT) => return Ok(Opened::None),
             Err(error) => return Err(error),
         };
-        let mut header = [0; HEADER_WORDS * size_of::<u64>()];
-        if sys.read_at(file.as_fd(), &mut header, 0)? < header.len() {
+        let header_bytes = HEADER_WORDS * size_of::<u64>();
+        // One read may give a part of it.
+        let header = sys.read_start(file.as_fd(), header_bytes)?;
+        if header.len() < header_bytes {
             return Ok(Opened::None);
         }
         let word = |word: Word| {
