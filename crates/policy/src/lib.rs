@@ -1,4 +1,5 @@
-//! Which copy of a file serves a request: replicas (CIL §5) and the selective, layout-aware cache (SLA §3).
+//! Which copy of a file serves a request: replicas (CIL §5) and the selective, layout-aware cache (SLA §3); and whether an MPI
+//! library should sieve ([`sieving`]).
 //!
 //! Decisions only: no I/O, no clock, no globals. The caller says which copies hold the newest bytes ([`Span`]s, from the
 //! extent map) and gives out space ([`Space`]); it does what is decided. [`Costs`] and [`Identifier`] are immutable and
@@ -10,6 +11,7 @@ pub mod identify;
 mod mean;
 pub mod redirect;
 pub mod replicas;
+pub mod sieving;
 mod span;
 #[cfg(test)]
 mod tests;

@@ -35,7 +35,6 @@ mod real;
 mod receive;
 mod record;
 mod seen;
-mod sieving;
 mod size;
 mod sniff;
 mod spawn;

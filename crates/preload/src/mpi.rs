@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use stripewise_datapath::FileKey;
+use stripewise_policy::sieving::{self, Strided};
 use stripewise_recorder::{Event, FileId, Flags, MpiCall, Op, Recorder, Ticks};
 
 use crate::closing::Closing;
 use crate::inside::Inside;
 use crate::kernel;
 use crate::paths::{Absolute, to_path};
-use crate::sieving::{self, Strided};
 use crate::{errno, process, state};
 
 /// A process's place in an MPI job.
@@ -138,7 +138,7 @@ unsafe extern "C" fn stripewise_file_sync(path: *const c_char) -> c_int {
     errno::serve_code(sync)
 }
 
-/// Whether data sieving costs less than single requests on a managed file with one copy: see [`crate::sieving`]. `processes` do it at
+/// Whether data sieving costs less than single requests on a managed file with one copy: see [`sieving`]. `processes` do it at
 /// once, each with pieces of `piece` bytes that start `stride` bytes apart. 1: yes, 0: no, -1: not known.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn stripewise_sieving_pays(
