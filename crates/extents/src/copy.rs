@@ -33,7 +33,7 @@ pub struct CopyGuard<'c> {
 }
 
 /// The slot is idle again when this is dropped.
-struct Work<'c>(&'c Joined);
+pub(crate) struct Work<'c>(&'c Joined);
 
 impl Drop for Work<'_> {
     fn drop(&mut self) {
@@ -72,7 +72,11 @@ impl Map {
     }
 }
 
-impl Copier<'_> {
+impl<'m> Copier<'m> {
+    pub(crate) fn joined(&self) -> &'m Joined {
+        self.joined
+    }
+
     /// Begins to copy `range` (below the file's size) from one copy to another: the parts where the one is valid and the
     /// other is not. `None`: there are none, or somebody writes there or has the file mapped.
     ///
@@ -80,7 +84,7 @@ impl Copier<'_> {
     /// When the index is gone.
     pub fn begin(&mut self, range: Range<u64>, from: CopyId, to: CopyId) -> Result<Option<CopyGuard<'_>>> {
         let joined = self.joined;
-        let Some(work) = self.work(&range, to) else { return Ok(None) };
+        let Some(work) = self.work(&range, Some(to)) else { return Ok(None) };
         reach("note map");
         let (mut noted, mut parts) = (Vec::<Entry>::new(), Vec::<Range<u64>>::new());
         joined.each_part(range.clone(), |part| {
@@ -100,7 +104,7 @@ impl Copier<'_> {
     }
 
     /// Sets the slot, unless somebody has pinned some of `range`.
-    fn work(&self, range: &Range<u64>, destination: CopyId) -> Option<Work<'_>> {
+    pub(crate) fn work(&self, range: &Range<u64>, destination: Option<CopyId>) -> Option<Work<'_>> {
         let joined = self.joined;
         if range.is_empty() {
             return None;
@@ -136,7 +140,7 @@ impl Copier<'_> {
         if joined.is_pending(&range)? && !mutations::on(Mutation::EvictPending) {
             joined.sync_with(&mut commit, sync_data, false)?;
         }
-        let Some(_work) = self.work(&range, copy) else { return Ok(0) };
+        let Some(_work) = self.work(&range, Some(copy)) else { return Ok(0) };
         let Some(evicted) = joined.take_out(&range, copy)? else { return Ok(0) };
         // From here on writers need not wait, only keep away from the copy.
         joined.board.slot().set(SlotState::Tainted);

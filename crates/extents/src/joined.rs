@@ -189,9 +189,7 @@ impl Joined {
         }
         let mut writer = commit.writer(false);
         writer.opened(&self.spec.node);
-        commit.put(writer, false)?;
-        self.board.set(Word::Opened, 1);
-        Ok(())
+        commit.put(writer, false)
     }
 
     /// Others could not find a board that was removed, and would make one of their own: then nobody may begin to write here.

@@ -9,6 +9,7 @@ use stripewise_sys::SysRef;
 
 use crate::board::{Counter, Met, SlotState};
 use crate::fork::PidLock;
+use crate::hooks::reach;
 use crate::join::{self, Tuning};
 use crate::joined::Joined;
 use crate::wait::Wait;
@@ -167,10 +168,10 @@ impl Joined {
     }
 
     /// For who has pinned `range`: which copy must not be written to where. Waits while a copier changes the map there.
-    pub fn meet_copier(&self, range: &Range<u64>) -> Result<Option<(CopyId, Range<u64>, u64)>> {
+    pub fn meet_copier(&self, range: &Range<u64>) -> Result<Option<(Option<CopyId>, Range<u64>, u64)>> {
         let mut wait = Wait::new(&self.sys);
+        reach("look at slot");
         loop {
-            crate::hooks::reach("look at slot");
             match self.board.slot().meet(range) {
                 Met::Nobody => return Ok(None),
                 Met::Destination { copy, part, work } => return Ok(Some((copy, part, work))),

@@ -70,8 +70,6 @@ impl Joined {
             sync_data()?;
         }
         if closing {
-            // First: a file that the journal calls open by mistake is only called so again.
-            self.board.set(Word::Opened, 0);
             list.writer.clean();
         }
         commit.put(list.writer, whole)?;

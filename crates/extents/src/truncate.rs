@@ -1,114 +1,115 @@
 //! Cutting the file.
+//!
+//! Masks stay as they are: once the components are cut all copies are the same behind the new size, zeros, and whatever is valid there
+//! is right. They are forgotten later, when nobody writes there.
 
 use std::ops::Range;
 
-use crate::board::Pin;
+use crate::board::{Pin, SlotState};
 use crate::hooks::reach;
 use crate::index::Entry;
 use crate::joined::Joined;
-use crate::lmdb::Txn;
 use crate::mutations::{self, Mutation};
-use crate::{Map, Result};
+use crate::{Copier, Map, Result};
 
 /// Entries that one transaction changes.
 const AT_ONCE: usize = 4096;
 
-/// A truncate, until it is dropped. Copiers keep away from what lies behind the new size.
+/// A truncate, until it is dropped: copiers keep away from what lies behind the new size.
 pub struct TruncateGuard<'m> {
     joined: &'m Joined,
-    to: u64,
     pin: Option<Pin>,
 }
 
 impl Map {
-    /// Begins cutting the file to `to` bytes, under the size lock and after the intent to do so is on the disk: waits for a copier that
-    /// works behind `to`, keeps others away, and forgets the masks there. Then the components of every copy are cut and synced, then comes
-    /// [`TruncateGuard::finish`]. If that does not happen, whoever finds the intent does it all again.
+    /// To be called under the size lock before the components are cut to `to` bytes, and held until they are, of every copy: waits for a copier that
+    /// works behind `to` (it would make its copy longer again), and keeps others away.
     ///
     /// # Errors
     /// As [`Map::begin_write`]; the components must not be cut then.
     pub fn begin_truncate(&self, to: u64) -> Result<TruncateGuard<'_>> {
         let joined = self.joined()?;
         joined.ensure_opened()?;
-        let mut guard = TruncateGuard { joined, to, pin: None };
+        let mut guard = TruncateGuard { joined, pin: None };
         let range = to..u64::MAX;
         if !range.is_empty() && !mutations::on(Mutation::TruncateWithoutPin) {
             reach("pin");
             guard.pin = Some(joined.pin(&range));
             joined.wait_for_copier(&range)?;
         }
-        // Before the components are cut: a writer that comes after that finds no old mask, and one that began before finds that
-        // it has changed.
-        let default = joined.index.map.default;
-        let mut at = to;
-        while let Some(part) = guard.listed(at, |entry| entry.mask != default)? {
-            at = part.end;
-            joined.change(part, |_| Some(default))?;
-        }
         Ok(guard)
     }
 
-    /// `begin_truncate` and `finish` for components that are cut already: the end of an interrupted truncate. Also at any time with
-    /// the file's size, under the size lock: what the map lists behind it is forgotten.
+    /// [`Copier::forget_behind`] if nobody is the copier just now; whether it was done.
     ///
     /// # Errors
     /// As both.
-    pub fn truncated(&self, to: u64) -> Result<()> {
-        self.begin_truncate(to)?.finish()
+    pub fn truncated(&self, to: u64, size: impl FnOnce() -> stripewise_sys::Result<u64>) -> Result<bool> {
+        match self.copier()? {
+            Some(mut copier) => copier.forget_behind(to, size),
+            None => Ok(false),
+        }
     }
 }
 
-impl TruncateGuard<'_> {
-    /// The next part from `from` on, with some of the entries that `which` names.
-    fn listed(&self, from: u64, which: impl Fn(&Entry) -> bool) -> Result<Option<Range<u64>>> {
-        let txn = self.joined.read()?;
+impl Copier<'_> {
+    /// Forgets masks and wishes behind `to`, the file's size. To be called under the size lock. `size` asks all components of all
+    /// copies for the file's size, which must not be more: so all copies are the same there. Whether it was done: not if somebody
+    /// writes there.
+    ///
+    /// # Errors
+    /// Of `size` ([`crate::MapError::Caller`]), or when the index cannot be changed.
+    pub fn forget_behind(
+        &mut self,
+        to: u64,
+        size: impl FnOnce() -> stripewise_sys::Result<u64>,
+    ) -> Result<bool> {
+        let range = to..u64::MAX;
+        let joined = self.joined();
+        let Some(work) = self.work(&range, None) else { return Ok(false) };
+        // After the slot is set: who makes the file longer from now on taints it.
+        if size().map_err(crate::error::caller("ask for the size"))? > to {
+            return Ok(false);
+        }
+        reach("finish");
+        if !joined.board.slot().finish() {
+            return Ok(false);
+        }
+        joined.forget_masks(range)?;
+        joined.board.slot().set(SlotState::Idle);
+        drop(work);
+        Ok(true)
+    }
+}
+
+impl Joined {
+    fn forget_masks(&self, range: Range<u64>) -> Result<()> {
+        let default = self.index.map.default;
+        let failed = self.failed("change the index");
+        let mut at = range.start;
+        while let Some(part) = self.listed(at..range.end, |entry| entry.mask != default)? {
+            at = part.end;
+            self.change(part, |_| Some(default))?;
+        }
+        let mut txn = self.write()?;
+        self.index.want_nothing(&mut txn, range).map_err(&failed)?;
+        txn.commit().map_err(failed)
+    }
+
+    /// The next part of `range` with some of the entries that `which` names.
+    fn listed(&self, range: Range<u64>, which: impl Fn(&Entry) -> bool) -> Result<Option<Range<u64>>> {
+        let txn = self.read()?;
         let (mut part, mut count) = (None::<Range<u64>>, 0);
-        let visited = self.joined.index.map.visit(&txn, from..u64::MAX, |entry| {
+        let visited = self.index.map.visit(&txn, range.clone(), |entry| {
             if which(&entry) {
-                let start = part.as_ref().map_or(entry.start.max(from), |part| part.start);
-                part = Some(start..entry.end);
+                let start = part.as_ref().map_or(entry.start.max(range.start), |part| part.start);
+                part = Some(start..entry.end.min(range.end));
                 count += 1;
             }
             count < AT_ONCE
         });
-        visited.map_err(self.joined.failed("read the index"))?;
+        visited.map_err(self.failed("read the index"))?;
         Ok(part)
-    }
-
-    /// The components are cut and synced: the journal is told.
-    ///
-    /// # Errors
-    /// As [`Map::sync`]; the intent must stay then.
-    pub fn finish(self) -> Result<()> {
-        let joined = self.joined;
-        let default = joined.index.map.default;
-        let failed = joined.failed("change the index");
-        let mut commit = joined.commit(false)?;
-        // What was written there since has a mask of its own, which the journal is told when it is synced.
-        let mut writer = commit.writer(false);
-        let seen = {
-            let txn = joined.read()?;
-            let parts = joined.index.map.visit(&txn, self.to..u64::MAX, |entry| {
-                if entry.mask == default {
-                    writer.change(entry.start.max(self.to)..entry.end, default);
-                }
-                true
-            });
-            parts.map_err(&failed)?;
-            txn.id()
-        };
-        commit.put(writer, false)?;
-        let known = |entry: &Entry| entry.mask == default && entry.start >= self.to && entry.seq <= seen;
-        let mut at = self.to;
-        while let Some(part) = self.listed(at, known)? {
-            at = part.end;
-            let mut txn = joined.write()?;
-            joined.index.forget_default(&mut txn, part, seen).map_err(&failed)?;
-            txn.commit().map_err(&failed)?;
-        }
-        let mut txn = joined.write()?;
-        joined.index.want_nothing(&mut txn, self.to..u64::MAX).map_err(&failed)?;
-        txn.commit().map_err(failed)
     }
 }
 

@@ -55,7 +55,7 @@ impl<'m> WriteGuard<'m> {
             reach("pin");
             guard.pin = Some(joined.pin(&range));
         }
-        guard.forbidden = met.map(|(copy, part, _)| (copy, part));
+        guard.forbidden = met.and_then(|(copy, part, _)| Some((copy?, part)));
         if mutations::on(Mutation::DestinationNotForbidden) {
             guard.forbidden = None;
         }

@@ -77,7 +77,8 @@ pub(crate) enum Word {
     SlotState,
     SlotStart,
     SlotEnd,
-    SlotCopies,
+    /// The destination plus 1; 0: there is none.
+    SlotCopy,
 }
 
 /// How large a board is.

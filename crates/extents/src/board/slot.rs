@@ -28,9 +28,9 @@ const STATES: [SlotState; 4] = [SlotState::Idle, SlotState::Active, SlotState::T
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
     Nobody,
-    /// This copy must not be written to in this part of the range; work with this number is going on.
+    /// This copy, if one, must not be written to in this part of the range; work with this number is going on.
     Destination {
-        copy: CopyId,
+        copy: Option<CopyId>,
         part: Range<u64>,
         work: u64,
     },
@@ -56,13 +56,13 @@ impl Slot<'_> {
     }
 
     /// By the owner: begins a work.
-    pub fn begin(self, range: &Range<u64>, destination: CopyId) {
+    pub fn begin(self, range: &Range<u64>, destination: Option<CopyId>) {
         let (work, _) = self.load();
         // Idle first: who sees the new range in part sees that the state has changed.
         self.0.word(Word::SlotState).store(joined(work, SlotState::Idle), Ordering::SeqCst);
         self.0.set(Word::SlotStart, range.start);
         self.0.set(Word::SlotEnd, range.end);
-        self.0.set(Word::SlotCopies, destination.index() as u64);
+        self.0.set(Word::SlotCopy, destination.map_or(0, |copy| copy.index() as u64 + 1));
         self.0.word(Word::SlotState).store(joined(work + 1, SlotState::Active), Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
@@ -95,7 +95,8 @@ impl Slot<'_> {
                 return Met::Nobody;
             }
             let part = self.0.get(Word::SlotStart).max(range.start)..self.0.get(Word::SlotEnd).min(range.end);
-            let copy = CopyId::new(self.0.get(Word::SlotCopies) as usize % CopyId::LIMIT);
+            let copy = self.0.get(Word::SlotCopy).checked_sub(1);
+            let copy = copy.map(|copy| CopyId::new(copy as usize % CopyId::LIMIT));
             if self.0.word(Word::SlotState).load(Ordering::SeqCst) != word {
                 continue;
             }

@@ -129,15 +129,15 @@ fn writers_taint_what_they_meet_and_wait_for_what_finishes() {
     let slot = board.slot();
     let to = CopyId::new(3);
     assert_eq!(slot.meet(&(0..10)), Met::Nobody);
-    slot.begin(&(5..15), to);
+    slot.begin(&(5..15), Some(to));
     assert_eq!(slot.meet(&(15..20)), Met::Nobody);
     assert!(slot.finish());
     assert_eq!(slot.meet(&(0..10)), Met::Finishing);
     assert_eq!(slot.meet(&(0..5)), Met::Nobody);
     slot.set(SlotState::Idle);
-    slot.begin(&(5..15), to);
+    slot.begin(&(5..15), Some(to));
     let met = slot.meet(&(0..10));
-    assert_eq!(met, Met::Destination { copy: to, part: 5..10, work: 2 });
+    assert_eq!(met, Met::Destination { copy: Some(to), part: 5..10, work: 2 });
     assert!(slot.is_at(2) && !slot.is_at(1));
     assert!(!slot.finish());
     slot.bury(2, SlotState::Active);
@@ -172,7 +172,7 @@ fn a_pin_or_a_slot_is_always_seen() {
         });
         let round = || {
             barrier.wait();
-            board.slot().begin(&range, CopyId::ORIGINAL);
+            board.slot().begin(&range, Some(CopyId::ORIGINAL));
             let met = board.is_pinned(&sys, other.as_fd(), &copier, &range);
             barrier.wait();
             board.slot().set(SlotState::Idle);

@@ -167,20 +167,6 @@ impl Index {
         self.wanted.remove(txn, range, |entry| entry.mask.is_empty(), |_, _| Ok(()))
     }
 
-    /// Removes entries of `range` that are as by default, which the journal knows if they are not younger than `seen`.
-    pub fn forget_default(&self, txn: &mut WriteTxn<'_>, range: Range<u64>, seen: u64) -> Outcome<()> {
-        let mut state = self.state(txn)?;
-        let default = self.map.default;
-        let needless = |entry: Entry| range.start <= entry.start && entry.seq <= seen && entry.mask == default;
-        self.map.remove(txn, range.clone(), needless, |_, event| {
-            if let Event::Gone(entry) = event {
-                state.count(&entry, u64::wrapping_sub);
-            }
-            Ok(())
-        })?;
-        self.put_state(txn, &state)
-    }
-
     /// Fills an empty index with what a journal says, `ranges` in order, all of it committed.
     pub fn fill(&self, txn: &mut WriteTxn<'_>, ranges: &[Span]) -> Outcome<()> {
         /// Of entries and their place in the page, in a page that is filled.

@@ -19,7 +19,6 @@ enum Step {
     Change(Range<u64>, u8),
     Only(Range<u64>, u8),
     Commit,
-    Forget(Range<u64>),
     Want(Range<u64>, u8, bool),
 }
 
@@ -35,7 +34,6 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (range(), 1u8..8).prop_map(|(range, mask)| Step::Change(range, mask)),
         2 => (range(), 0u8..3).prop_map(|(range, copy)| Step::Only(range, copy)),
         2 => Just(Step::Commit),
-        1 => range().prop_map(Step::Forget),
         2 => (range(), 0u8..3, any::<bool>()).prop_map(|(range, copy, on)| Step::Want(range, copy, on)),
     ]
 }
@@ -107,10 +105,6 @@ impl Pair {
                 self.index.committed(&mut txn, id - 1, &areas).unwrap();
                 committed = id - 1;
             }
-            Step::Forget(range) => {
-                // As after a truncate that the journal knows.
-                self.index.forget_default(&mut txn, range.clone(), id).unwrap();
-            }
             Step::Want(range, copy, wanted) => {
                 let id = CopyId::new(usize::from(*copy));
                 self.index.want(&mut txn, range.clone(), id, *wanted).unwrap();
@@ -123,7 +117,7 @@ impl Pair {
         (self.model, self.committed) = (model, committed);
     }
 
-    fn check(&self, before: &[Entry], forgot: bool) -> Vec<Entry> {
+    fn check(&self, before: &[Entry]) -> Vec<Entry> {
         let txn = self.index.env.read().unwrap();
         let mut entries: Vec<Entry> = Vec::new();
         self.index
@@ -144,7 +138,7 @@ impl Pair {
         }
         let state = self.index.state(&txn).unwrap();
         assert_eq!((state.committed, state.listed), (self.committed, listed));
-        self.check_bytes(&entries, before, forgot);
+        self.check_bytes(&entries, before);
         self.check_pending(&entries);
         let mut wanted = vec![0; BYTES + 1];
         self.index
@@ -160,7 +154,7 @@ impl Pair {
     }
 
     /// Masks are right, numbers are those of the last change or a later one of a neighbour, and never fall.
-    fn check_bytes(&self, entries: &[Entry], before: &[Entry], forgot: bool) {
+    fn check_bytes(&self, entries: &[Entry], before: &[Entry]) {
         let at = |entries: &[Entry], byte: u64| {
             let found = entries.iter().find(|entry| entry.start <= byte && byte < entry.end);
             found.map_or((DEFAULT.bits(), 0), |entry| (entry.mask.bits(), entry.seq))
@@ -175,11 +169,7 @@ impl Pair {
             } else if seq != 0 {
                 assert!(seq >= was_seq, "byte {number}");
             }
-            let is_pending = seq > self.committed;
-            assert!(
-                is_pending || byte.seq <= self.committed || forgot && mask == DEFAULT.bits(),
-                "byte {number}"
-            );
+            assert!(seq > self.committed || byte.seq <= self.committed, "byte {number}");
         }
     }
 
@@ -200,11 +190,10 @@ proptest! {
     #[test]
     fn the_index_is_like_a_vector_of_bytes(steps in prop::collection::vec(step(), 0..40)) {
         let mut pair = Pair::new();
-        let (mut entries, mut forgot) = (Vec::new(), false);
+        let mut entries = Vec::new();
         for step in &steps {
-            forgot |= matches!(step, Step::Forget(_));
             pair.step(step);
-            entries = pair.check(&entries, forgot);
+            entries = pair.check(&entries);
         }
     }
 

@@ -106,6 +106,7 @@ impl<'a, 'b> Commit<'a, 'b> {
             let journal = Journal::read_from(&self.place.sys, file.file().as_fd(), &self.place.path)?;
             // Its rename may not be on the disk.
             self.place.sync_dir()?;
+            self.set_opened(Some(journal.opened.is_some()));
             self.adopt(Position { end: journal.valid_bytes, next: journal.next }, size, stat.st_ino);
         } else {
             return Err(MapError::Changed { path: self.place.path.clone() });
@@ -118,20 +119,34 @@ impl<'a, 'b> Commit<'a, 'b> {
         let bytes = self.place.sys.read_start(file.file().as_fd(), usize::MAX);
         let bytes = bytes.map_err(io(&self.place.path, "read"))?;
         let before = position;
+        let mut opened = None;
         while let Some((batch, len)) =
             decode_batch(bytes.get(position.end as usize..).unwrap_or(&[]), position.next, self.header.copies)
         {
             if matches!(&batch, Batch::Opened(node) if node != self.node) {
                 return Err(MapError::Changed { path: self.place.path.clone() });
             }
+            match batch {
+                Batch::Opened(_) => opened = Some(true),
+                Batch::Clean => opened = Some(false),
+                Batch::Changes(_) => {}
+            }
             position = Position { end: position.end + len as u64, next: position.next + 1 };
         }
         if position != before {
             // Its writer was killed perhaps before it was synced.
             self.sync_file()?;
+            self.set_opened(opened);
             position.store(self.board);
         }
         Ok(())
+    }
+
+    /// Before the position, so that who is killed in between leaves a tail for the next one to catch up with.
+    fn set_opened(&self, opened: Option<bool>) {
+        if let Some(opened) = opened {
+            self.board.set(Word::Opened, u64::from(opened));
+        }
     }
 
     fn adopt(&self, position: Position, base: u64, inode: u64) {
@@ -196,6 +211,7 @@ impl<'a, 'b> Commit<'a, 'b> {
             return Err(io(&self.place.path, "append, after an error,")(Errno::IO));
         }
         let position = Position::load(self.board);
+        let opens = writer.opens();
         let (bytes, next) = writer.finish();
         let (sys, fd) = (&self.place.sys, file.file().as_fd());
         let written = (|| {
@@ -213,6 +229,8 @@ impl<'a, 'b> Commit<'a, 'b> {
             return Err(io(&self.place.path, "append")(errno));
         }
         reach("appended");
+        self.set_opened(opens);
+        reach("position");
         Position { end: position.end + bytes.len() as u64, next }.store(self.board);
         Ok(())
     }
@@ -229,11 +247,13 @@ impl<'a, 'b> Commit<'a, 'b> {
     }
 
     fn replace(&mut self, writer: Writer) -> Result<()> {
+        let opens = writer.opens();
         let (bytes, next) = writer.finish();
         let old = self.file.as_ref().map(Locked::file);
         let note = |inode| self.board.set(Word::JournalNewInode, inode);
         let (new, inode) = write_new(self.place, self.held, &self.header, &bytes, old, note)?;
         reach("renamed");
+        self.set_opened(Some(opens == Some(true)));
         let size = (HEADER_BYTES + bytes.len()) as u64;
         self.adopt(Position { end: size, next }, size, inode);
         if self.join == JoinLock::Taken {

@@ -99,12 +99,14 @@ pub(crate) struct Writer {
     next: u64,
     /// Start of the payload of `changes` that is being written, how many ranges it has, and where the last one ended.
     open: Option<(usize, u32, u64)>,
+    /// Whether the file is open after this, if it says.
+    opens: Option<bool>,
 }
 
 impl Writer {
     /// `next`: the sequence number of the first batch.
     pub fn new(next: u64) -> Self {
-        Self { bytes: Vec::new(), next, open: None }
+        Self { bytes: Vec::new(), next, open: None, opens: None }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -118,12 +120,14 @@ impl Writer {
         let name = node.name.as_bytes();
         self.bytes.extend(&name[..name.len().min(NODE_NAME_BYTES_MAX)]);
         self.end(start, Batch::Opened(node.clone()).kind(), 1);
+        self.opens = Some(true);
     }
 
     pub fn clean(&mut self) {
         self.close();
         let start = self.begin();
         self.end(start, Batch::Clean.kind(), 0);
+        self.opens = Some(false);
     }
 
     /// The next range, behind all those since the last other batch.
@@ -140,6 +144,11 @@ impl Writer {
         put_varint(&mut self.bytes, if range.end == u64::MAX { 0 } else { range.end - range.start });
         self.bytes.push(mask.bits());
         self.open = Some((start, count + 1, range.end));
+    }
+
+    /// Whether the file is open after this; `None`: as before.
+    pub fn opens(&self) -> Option<bool> {
+        self.opens
     }
 
     /// The bytes, and the sequence number of the next batch.

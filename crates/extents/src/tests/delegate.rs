@@ -1,8 +1,22 @@
 //! The operating system with something in between.
 
-/// Makes a type that has `sys: SysRef` a [`Sys`](stripewise_sys::Sys): `$before(self, "call", fd)` comes before each call that has to do with files.
+/// The methods of [`Sys`](stripewise_sys::Sys) for a type that has `sys: SysRef`: `self.$before("call")?` comes before each that has to do with files.
 macro_rules! delegate {
     ($before:ident) => {
+        delegate!($before, except sync lock);
+        fn sync(&self, fd: BorrowedFd<'_>) -> Result<()> {
+            self.$before("fsync")?;
+            self.sys.sync(fd)
+        }
+        fn sync_data(&self, fd: BorrowedFd<'_>) -> Result<()> {
+            self.$before("fsync")?;
+            self.sys.sync_data(fd)
+        }
+        fn lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<()> {
+            self.sys.lock(fd, start, len, kind)
+        }
+    };
+    ($before:ident, except sync lock) => {
         fn is_real(&self) -> bool {
             self.sys.is_real()
         }
@@ -49,14 +63,6 @@ macro_rules! delegate {
         fn punch_hole(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> {
             self.$before("punch")?;
             self.sys.punch_hole(fd, offset, len)
-        }
-        fn sync(&self, fd: BorrowedFd<'_>) -> Result<()> {
-            self.$before("fsync")?;
-            self.sys.sync(fd)
-        }
-        fn sync_data(&self, fd: BorrowedFd<'_>) -> Result<()> {
-            self.$before("fsync")?;
-            self.sys.sync_data(fd)
         }
         fn stat(&self, fd: BorrowedFd<'_>) -> Result<Stat> {
             self.sys.stat(fd)

@@ -2,4 +2,5 @@
 
 mod basics;
 mod delegate;
+mod explore;
 pub(crate) mod support;

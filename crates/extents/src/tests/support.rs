@@ -43,16 +43,24 @@ pub fn mask(copies: &[usize]) -> Mask {
 /// Directories: the journal's on a disk, the index's in memory.
 pub struct Stage {
     pub disk: TempDir,
-    pub memory: TempDir,
+    _memory: Option<TempDir>,
     pub spec: MapSpec,
 }
 
 impl Stage {
     pub fn new(copies: usize, default: Mask) -> Self {
-        let disk = tempfile::tempdir().unwrap();
         let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+        Self::at(tempfile::tempdir().unwrap(), Some(memory), copies, default)
+    }
+
+    /// With the journal in memory, too.
+    pub fn in_memory(copies: usize, default: Mask) -> Self {
+        Self::at(tempfile::tempdir_in("/dev/shm").unwrap(), None, copies, default)
+    }
+
+    fn at(disk: TempDir, memory: Option<TempDir>, copies: usize, default: Mask) -> Self {
         let spec = MapSpec {
-            run_dir: memory.path().join("user/file"),
+            run_dir: memory.as_ref().unwrap_or(&disk).path().join("user/file"),
             journal_dir: disk.path().to_owned(),
             journal_name: "f.extents".into(),
             id: ID,
@@ -61,7 +69,7 @@ impl Stage {
             node: node("here", 1),
             create: true,
         };
-        Self { disk, memory, spec }
+        Self { disk, _memory: memory, spec }
     }
 
     /// A file with a cache copy.
@@ -137,8 +145,4 @@ impl Failing {
 
 impl Sys for Failing {
     delegate!(before);
-
-    fn lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<()> {
-        self.sys.lock(fd, start, len, kind)
-    }
 }

@@ -1,0 +1,128 @@
+//! The kernel, with a step before each call, and what of the journal a power cut would leave.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use stripewise_sys::{
+    Dir, Fd, IoVec, Kind, Listed, LockKind, Mode, OFlags, Result, SeekFrom, SharedMap, Stat, StatVfs, Sys,
+    SysRef, Timestamps,
+};
+
+use crate::hooks::{self, reach};
+use crate::tests::delegate::delegate;
+use crate::tests::support::real;
+
+/// What survives of the journal.
+pub struct Images {
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By inode: its content when it was last synced.
+    synced: HashMap<u64, Vec<u8>>,
+    /// The inode that has the name after a power cut.
+    named: Option<u64>,
+    /// Until something is done to it.
+    known: Option<Vec<Vec<u8>>>,
+}
+
+impl Images {
+    pub fn new(path: PathBuf) -> Arc<Self> {
+        Arc::new(Self { path, state: Mutex::default() })
+    }
+
+    fn touched(&self) {
+        self.state.lock().unwrap().known = None;
+    }
+
+    fn synced(&self, fd: BorrowedFd<'_>) {
+        let sys = real();
+        let stat = sys.stat(fd).unwrap();
+        let mut state = self.state.lock().unwrap();
+        if stat.st_mode & 0o170_000 == 0o040_000 {
+            let named = sys.stat_at(None, &self.path, false).ok();
+            state.named = named.map(|stat| stat.st_ino);
+        } else {
+            state.synced.insert(stat.st_ino, sys.read_start(fd, usize::MAX).unwrap());
+        }
+        state.known = None;
+    }
+
+    /// Everything that the journal may be after a power cut now.
+    pub fn possible(&self) -> Vec<Vec<u8>> {
+        let mut state = self.state.lock().unwrap();
+        if let Some(known) = &state.known {
+            return known.clone();
+        }
+        let synced = |inode: u64| state.synced.get(&inode).cloned().unwrap_or_default();
+        let mut images: Vec<Vec<u8>> = state.named.map(synced).into_iter().collect();
+        if let Ok(stat) = real().stat_at(None, &self.path, false) {
+            let (now, kept) = (std::fs::read(&self.path).unwrap_or_default(), synced(stat.st_ino));
+            let mut torn = now.clone();
+            let whole = kept.len().min(torn.len());
+            let half = whole + (torn.len() - whole) / 2;
+            torn[half..].fill(0);
+            images.extend([kept, now, torn]);
+        }
+        images.sort();
+        images.dedup();
+        state.known = Some(images.clone());
+        images
+    }
+}
+
+/// A process's kernel.
+pub struct Watched {
+    sys: SysRef,
+    images: Arc<Images>,
+}
+
+impl Watched {
+    pub fn new(images: &Arc<Images>) -> SysRef {
+        Arc::new(Self { sys: real(), images: images.clone() })
+    }
+
+    fn before(&self, call: &'static str) -> Result<()> {
+        if matches!(call, "pwrite" | "ftruncate" | "rename" | "unlink" | "open") {
+            self.images.touched();
+        }
+        // Of no interest to others, or a question that is asked again and again.
+        if !matches!(call, "try lock" | "allocate" | "unlock" | "pread" | "fsync" | "open") {
+            reach(call);
+        }
+        Ok(())
+    }
+}
+
+impl Sys for Watched {
+    delegate!(before, except sync lock);
+
+    fn sync(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        reach("fsync");
+        self.sys.sync(fd)?;
+        self.images.synced(fd);
+        Ok(())
+    }
+
+    fn sync_data(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        self.sync(fd)
+    }
+
+    fn lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<()> {
+        while !self.sys.try_lock(fd, start, len, kind)? {
+            assert!(hooks::blocked(), "nobody would give the lock back");
+        }
+        Ok(())
+    }
+}
+
+/// So that a journal's directory counts as synced from the beginning.
+pub fn settle(sys: &SysRef, dir: &Path) {
+    let dir = sys.open(None, dir, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
+    sys.sync(dir.as_fd()).unwrap();
+}

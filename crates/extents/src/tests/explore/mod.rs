@@ -1,0 +1,242 @@
+//! All interleavings of a few processes over the real code, with a limit on preemptions, with kills, and with the question at every step
+//! what a power cut would leave.
+//!
+//! # What is real and what is not
+//!
+//! The map is real: its index in LMDB, its board, its journal, its locks. Each process is a thread with a map joined by its
+//! own descriptors; a scheduler lets one go on at a time and chooses at every step ([`crate::hooks::reach`]), and at every
+//! system call that matters, whether it goes on, another does, or it dies. A dead thread unwinds: its descriptors are closed, as the kernel does, and
+//! nothing that its guards do happens. A transaction of the index is one step: that LMDB's are atomic is what the campaign
+//! with real processes shows (`tests/kill`). Memory is sequentially consistent here: that the fences are there is shown by
+//! `board::tests::a_pin_or_a_slot_is_always_seen`.
+//!
+//! # What is checked, at every step
+//!
+//! - Every copy that the index names for a byte has the value of a write that may count: no other that was acknowledged, or that a read has
+//!   seen, began after it had ended. All copies that it names have the same.
+//! - Were the power to fail: whatever of the journal is left (synced, or written, or half of it) is a journal, and after it is
+//!   collapsed every copy that it names for a byte has, whatever of that copy was lost, a value that may count since the last
+//!   successful sync began.
+//! - What reads return may count from when they began.
+//!
+//! At the end a new process joins, and the same holds; it leaves, another joins, and again; and nobody waits for ever.
+
+mod disk;
+mod programs;
+mod scenarios;
+mod scheduler;
+mod world;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use stripewise_sys::SysRef;
+
+pub use scheduler::Budget;
+use scheduler::{Choices, Program, Run};
+pub use world::World;
+
+use super::support::{SMALL, Stage, node};
+use crate::index::Index;
+use crate::join::collapsed;
+use crate::journal::Journal;
+use crate::lmdb::Env;
+use crate::mutations::{self, Mutation};
+use crate::{Map, Mask};
+use disk::{Images, Watched};
+
+/// Not every run is followed to the very end: every step was looked at.
+const FULL_END_EVERY: u64 = 4;
+
+/// What one process does.
+pub type Work = fn(&Process);
+
+/// Processes that start from a state.
+pub struct Scenario {
+    pub name: &'static str,
+    pub copies: usize,
+    pub default: Mask,
+    pub size: u64,
+    /// What has happened before, with nobody else.
+    pub before: Work,
+    pub processes: &'static [(&'static str, Work)],
+}
+
+/// A process in a run.
+pub struct Process {
+    /// Taken by who leaves.
+    pub map: Mutex<Option<Map>>,
+    pub world: Arc<World>,
+    pub sys: SysRef,
+    pub spec: crate::MapSpec,
+    /// The write that it is in.
+    pub writing: Arc<Mutex<Option<usize>>>,
+}
+
+/// How it went.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub runs: u64,
+    pub steps: u64,
+    pub kills: u64,
+    /// Of the first run that failed.
+    pub failure: Option<String>,
+}
+
+/// Goes through all schedules, until one fails, or there were `runs_max`.
+pub fn explore(scenario: &Scenario, budget: Budget, mutation: Option<Mutation>, runs_max: u64) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut choices = Choices::default();
+    loop {
+        mutations::activate(mutation);
+        let end = run(scenario, budget, mutation, choices);
+        mutations::activate(None);
+        outcome.runs += 1;
+        outcome.steps += end.steps;
+        outcome.kills += end.killed as u64;
+        if end.failure.is_some() {
+            outcome.failure = end.failure;
+            return outcome;
+        }
+        choices = match end.choices.next() {
+            Some(next) if outcome.runs < runs_max => next,
+            _ => return outcome,
+        };
+    }
+}
+
+/// Where a run takes place.
+struct Place {
+    stage: Stage,
+    world: Arc<World>,
+    images: Arc<Images>,
+}
+
+impl Place {
+    fn new(scenario: &Scenario) -> Self {
+        let stage = Stage::in_memory(scenario.copies, scenario.default);
+        let images = Images::new(stage.journal());
+        let world = Arc::new(World::new(scenario.size, scenario.copies, scenario.default));
+        Self { stage, world, images }
+    }
+
+    fn process(&self) -> Process {
+        let sys = Watched::new(&self.images);
+        let map = Map::join_tuned(sys.clone(), self.stage.spec.clone(), SMALL).unwrap();
+        let (world, spec) = (self.world.clone(), self.stage.spec.clone());
+        Process { map: Mutex::new(Some(map)), world, sys, spec, writing: Arc::default() }
+    }
+}
+
+fn run(scenario: &Scenario, budget: Budget, mutation: Option<Mutation>, choices: Choices) -> scheduler::End {
+    let place = Place::new(scenario);
+    let mut first = place.process();
+    disk::settle(&first.sys, place.stage.disk.path());
+    (scenario.before)(&first);
+    let processes: Vec<Process> = scenario.processes.iter().map(|_| place.process()).collect();
+    first.map = Mutex::default();
+    let writing: Vec<_> = processes.iter().map(|process| process.writing.clone()).collect();
+    let programs = scenario.processes.iter().zip(processes).map(|(&(name, work), process)| {
+        let work: Box<dyn FnOnce() + Send> = Box::new(move || work(&process));
+        (name, work) as Program
+    });
+    let observer = Observer::new(&place, scenario.size);
+    let world = place.world.clone();
+    let on_kill = move |me: usize| world.died(*writing[me].lock().unwrap());
+    let mut end =
+        Run::all(programs.collect(), choices, budget, mutation, Box::new(move || observer.check()), on_kill);
+    if end.failure.is_none()
+        && let Err(what) = afterwards(&place, scenario.size)
+    {
+        end.failure = Some(format!("at the end: {what}"));
+    }
+    end
+}
+
+/// Looks at index and journal between two steps.
+struct Observer {
+    spec: crate::MapSpec,
+    world: Arc<World>,
+    images: Arc<Images>,
+    size: u64,
+}
+
+impl Observer {
+    fn new(place: &Place, size: u64) -> Self {
+        let (spec, world, images) = (place.stage.spec.clone(), place.world.clone(), place.images.clone());
+        Self { spec, world, images, size }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let inner = self.world.lock();
+        if let Some(masks) = self.masks() {
+            inner.check_now(&masks)?;
+        }
+        for image in self.images.possible() {
+            let journal = Journal::parse(&image, &self.spec.run_dir)
+                .map_err(|error| format!("after a power cut: {error}"))?;
+            inner.check_power_cut(&after_power_cut(&journal, self.size))?;
+        }
+        Ok(())
+    }
+
+    /// Of every byte; `None` when there is no index just now.
+    fn masks(&self) -> Option<Vec<Mask>> {
+        if !self.spec.run_dir.join(crate::board::BOARD).exists() {
+            return None;
+        }
+        let env = Env::open(&super::support::real(), &self.spec.run_dir, None).ok()?;
+        let index = Index::new(env.clone(), self.spec.default);
+        let txn = env.read().ok()?;
+        let mut masks = vec![self.spec.default; self.size as usize];
+        let visited = index.map.parts(&txn, 0..self.size, |part| {
+            masks[part.start as usize..part.end as usize].fill(part.mask);
+            true
+        });
+        visited.ok().map(|()| masks)
+    }
+}
+
+/// The masks that a journal gives each byte on the next boot.
+fn after_power_cut(journal: &Journal, size: u64) -> Vec<Mask> {
+    let spans = if journal.opened.is_some() { collapsed(journal) } else { journal.spans.clone() };
+    let mut masks = vec![journal.default; size as usize];
+    for span in spans {
+        masks[span.start.min(size) as usize..span.end.min(size) as usize].fill(span.mask);
+    }
+    masks
+}
+
+/// New processes find what they should.
+fn afterwards(place: &Place, size: u64) -> Result<(), String> {
+    static RUN: AtomicU64 = AtomicU64::new(0);
+    let observer = Observer::new(place, size);
+    let number = RUN.fetch_add(1, Ordering::Relaxed);
+    let join = || Map::join_tuned(Watched::new(&place.images), place.stage.spec.clone(), SMALL);
+    let read = |map: &Map| {
+        let guard = map.begin_read(0..size).map_err(|error| error.to_string())?;
+        let mut masks = Vec::new();
+        guard.spans().iter().for_each(|span| masks.extend((span.start..span.end).map(|_| span.mask)));
+        place.world.lock().check_now(&masks)
+    };
+    let sync = || {
+        place.world.sync_all();
+        Ok(())
+    };
+    let map = join().map_err(|error| error.to_string())?;
+    read(&map)?;
+    if !number.is_multiple_of(FULL_END_EVERY) {
+        return Ok(());
+    }
+    map.leave(sync).map_err(|error| error.to_string())?;
+    observer.check()?;
+    let map = join().map_err(|error| error.to_string())?;
+    read(&map)?;
+    drop(map);
+    // The power fails: everything in memory is gone.
+    place.world.lock().power_cut(|options| ((number / FULL_END_EVERY) % options as u64) as usize);
+    std::fs::remove_dir_all(&place.stage.spec.run_dir).map_err(|error| error.to_string())?;
+    let spec = crate::MapSpec { node: node("here", 2), ..place.stage.spec.clone() };
+    let map = Map::join_tuned(Watched::new(&place.images), spec, SMALL).map_err(|error| error.to_string())?;
+    read(&map)
+}
