@@ -36,7 +36,7 @@ mod trouble;
 
 pub use file::{Attributes, IoOptions, LogicalFile, MapExtent, Whence};
 pub use manifest::{Manifest, ManifestError};
-pub use runtime::{Change, FileKey, NewFile, Opened, Runtime, Shape};
+pub use runtime::{Change, FileKey, NewFile, Opened, Runtime, Settings, Shape};
 pub use stripewise_sys::Errno;
 pub use trouble::Trouble;
 

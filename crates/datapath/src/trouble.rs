@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use stripewise_extents::MapError;
 use stripewise_target::TargetError;
 
 use crate::manifest::ManifestError;
@@ -16,6 +17,9 @@ pub enum Trouble {
     /// A target or component is missing or fails.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// The extent map of a file with several copies cannot be used.
+    #[error(transparent)]
+    Map(#[from] MapError),
     /// A system call on the anchor failed.
     #[error("{path}: {what}: {errno}", path = path.display())]
     Io {
@@ -38,6 +42,7 @@ impl Trouble {
         match self {
             Self::Manifest(_) => Errno::IO,
             Self::Target(error) => errno_of(error),
+            Self::Map(error) => error.errno(),
             Self::Io { errno, .. } => *errno,
         }
     }
@@ -47,6 +52,7 @@ impl Trouble {
         match self {
             Self::Io { .. } => {}
             Self::Target(error) => tell_target(error),
+            Self::Map(error) => return map_told(error),
             Self::Manifest(_) => notice::say(&self.to_string()),
         }
         self.errno()
@@ -57,6 +63,14 @@ impl Trouble {
 pub(crate) fn told(error: &TargetError) -> Errno {
     tell_target(error);
     errno_of(error)
+}
+
+/// The same of the extent map. What was to be done for it was told of where it failed.
+pub(crate) fn map_told(error: &MapError) -> Errno {
+    if !matches!(error, MapError::Caller { .. }) {
+        notice::say(&error.to_string());
+    }
+    error.errno()
 }
 
 /// A lost component is no file that the application asked for.

@@ -30,4 +30,5 @@ pub use error::TargetError;
 pub use fanout::{Engine, FanOut, Outcome, Piece};
 pub use id::FileId;
 pub use marker::{MARKER, Target, TargetRef, Targets};
-pub use orphans::{Found, list_components, read_manifest_copy};
+pub use orphans::{CACHED, Found, list_components, read_manifest_copy, remove_extents};
+pub use paths::directory as component_directory;

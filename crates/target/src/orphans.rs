@@ -8,6 +8,10 @@ use stripewise_sys::{Errno, Mode, OFlags, SysRef};
 use crate::paths::{self, COMPONENTS, Name};
 use crate::{FileId, Target, TargetError};
 
+/// The bit in the mode of components of cache copies that tells them from others, so that their space can be counted without
+/// their files' manifests: the sticky bit, which means nothing on files.
+pub const CACHED: Mode = Mode::SVTX;
+
 /// A file in the component directories of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -17,6 +21,10 @@ pub struct Found {
     pub component: Option<u32>,
     /// Bytes of its size.
     pub size: u64,
+    /// Bytes that it takes on the disk.
+    pub allocated: u64,
+    /// Whether it is of a cache copy: has [`CACHED`] in its mode.
+    pub cached: bool,
     /// Seconds since 1970 of its last change.
     pub modified_s: i64,
 }
@@ -45,7 +53,9 @@ pub fn list_components(sys: &SysRef, target: &Target) -> Result<Vec<Found>, Targ
                 Name::Manifest => None,
                 Name::Component(index) => Some(index),
             };
-            found.push(Found { id, component, size: stat.st_size as u64, modified_s: stat.st_mtime });
+            let (size, allocated) = (stat.st_size as u64, stat.st_blocks as u64 * 512);
+            let cached = Mode::from_raw_mode(stat.st_mode).contains(CACHED);
+            found.push(Found { id, component, size, allocated, cached, modified_s: stat.st_mtime });
         }
     }
     found.sort_by_key(|found| (found.id, found.component));
@@ -65,6 +75,23 @@ pub fn read_manifest_copy(
     let copy = paths::open(sys, target, id, Name::Manifest, OFlags::RDONLY)?;
     let read = sys.read_start(copy.as_fd(), bytes_max);
     read.map_err(|errno| paths::failure(target, id, Name::Manifest, "read", errno))
+}
+
+/// Removes the journal of the extent map that may lie beside the components of file `id`; one that is not there is fine.
+///
+/// # Errors
+/// [`TargetError::Io`].
+pub fn remove_extents(sys: &SysRef, target: &Target, id: FileId) -> Result<(), TargetError> {
+    for name in [format!("{id}.extents.new"), format!("{id}.extents")] {
+        let path = paths::directory(id).join(name);
+        match sys.unlink(Some(target.dir()), &path) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => {
+                return Err(TargetError::Io { path: target.path().join(path), what: "unlink", errno });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The UTF-8 names in a directory; none when it is absent or no directory.

@@ -19,7 +19,7 @@ pub enum Name {
     Component(u32),
 }
 
-/// `stripewise/ab`: the directory of a file's components, relative to the target.
+/// `stripewise/ab`: the directory of the components of file `id`, relative to the target.
 pub fn directory(id: FileId) -> PathBuf {
     PathBuf::from(format!("{COMPONENTS}/{:02x}", id.0[0]))
 }

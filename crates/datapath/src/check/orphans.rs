@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stripewise_sys::SysRef;
-use stripewise_target::{ComponentSet, FileId, Found, Target, list_components, read_manifest_copy};
+use stripewise_target::{
+    ComponentSet, FileId, Found, Target, list_components, read_manifest_copy, remove_extents,
+};
 
 use super::anchors::Known;
 use super::findings::{Finding, Kind};
@@ -217,6 +219,7 @@ fn orphans(runtime: &Runtime, path: &Path, text: String, parts: &Parts<'_>, remo
 
 fn remove(runtime: &Runtime, parts: &Parts<'_>) -> Result<(), String> {
     for (target, found) in parts {
+        remove_extents(runtime.sys(), target, found.id).map_err(|error| error.to_string())?;
         // The set names its files by the position of their targets.
         let targets = vec![(*target).clone(); found.component.unwrap_or(0) as usize + 1];
         ComponentSet::remove(runtime.sys(), &targets, found.id).map_err(|error| error.to_string())?;

@@ -2,7 +2,7 @@
 
 use stripewise_layout::Layout;
 use stripewise_sys::{Kind, Stat, Timespec};
-use stripewise_target::{ComponentSet, TargetError};
+use stripewise_target::{CACHED, TargetError};
 
 use super::{LogicalFile, OpenCopy};
 use crate::runtime::Change;
@@ -91,10 +91,7 @@ impl LogicalFile {
             Change::Mode(mode) => self.sys().set_mode(anchor, *mode)?,
             Change::Owner(user, group) => self.sys().set_owner(anchor, *user, *group)?,
         }
-        let done = self
-            .present()
-            .map(|copy| change_of(copy.components(), change))
-            .fold(Ok(()), std::result::Result::and);
+        let done = self.present().map(|copy| change_of(copy, change)).fold(Ok(()), std::result::Result::and);
         match done {
             // The names of a file that was removed while it is open are gone.
             Err(error) if error.errno() == Errno::NOENT && self.sys().stat(self.anchor())?.st_nlink == 0 => {
@@ -105,10 +102,12 @@ impl LogicalFile {
     }
 }
 
-fn change_of(set: &ComponentSet, change: &Change) -> std::result::Result<(), TargetError> {
+fn change_of(copy: &OpenCopy, change: &Change) -> std::result::Result<(), TargetError> {
+    let set = copy.components();
     match change {
         Change::Times(times) => set.set_times(times),
-        Change::Mode(mode) => set.set_mode(*mode),
+        Change::Mode(mode) if copy.is_cache() => set.set_mode(*mode | CACHED),
+        Change::Mode(mode) => set.set_mode(*mode - CACHED),
         Change::Owner(user, group) => set.set_owner(*user, *group),
     }
 }

@@ -39,6 +39,15 @@ impl OpenCopy {
         Self { manifest, number, components, direct: OnceLock::new(), servers, writable }
     }
 
+    /// Its number among the copies: 0 is the original.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    pub fn is_cache(&self) -> bool {
+        self.manifest.is_cache(self.number)
+    }
+
     pub fn components(&self) -> &ComponentSet {
         &self.components
     }

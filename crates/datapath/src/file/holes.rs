@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use stripewise_sys::SeekFrom;
 
-use super::LogicalFile;
+use super::{LogicalFile, OpenCopy};
 use crate::{Errno, Result, trouble};
 
 /// What lseek(2) looks for.
@@ -43,42 +43,52 @@ impl LogicalFile {
     /// # Errors
     /// ENXIO when there is none.
     pub(crate) fn next_data(&self, offset: u64) -> Result<u64> {
-        let found = self.first(offset, |fd, from| match self.sys().seek(fd, SeekFrom::Data(from)) {
-            // The file system knows no holes.
-            Err(Errno::INVAL) => Ok((self.sys().stat(fd)?.st_size as u64 > from).then_some(from)),
-            Err(Errno::NXIO) => Ok(None),
-            found => found.map(Some),
-        });
+        let found = match self.overlay() {
+            Some(overlay) => self.first_in_copies(overlay, Whence::Data, offset),
+            None => self.first_in(self.original(), Whence::Data, offset),
+        };
         found?.ok_or(Errno::NXIO)
     }
 
     /// The offset of the first byte at or after `offset` that its component has not.
     fn next_hole(&self, offset: u64) -> Result<Option<u64>> {
-        self.first(offset, |fd, from| match self.sys().seek(fd, SeekFrom::Hole(from)) {
-            Err(Errno::INVAL) => Ok(Some(from.max(self.sys().stat(fd)?.st_size as u64))),
-            // It ends before.
-            Err(Errno::NXIO) => Ok(Some(from)),
-            found => found.map(Some),
-        })
+        match self.overlay() {
+            Some(overlay) => self.first_in_copies(overlay, Whence::Hole, offset),
+            None => self.first_in(self.original(), Whence::Hole, offset),
+        }
     }
 
-    /// The smallest offset, in the file, of the places that `find` finds in the components; it gets each with the place of the first
-    /// byte at or after `offset`.
-    fn first(
-        &self,
-        offset: u64,
-        find: impl Fn(BorrowedFd<'_>, u64) -> Result<Option<u64>>,
-    ) -> Result<Option<u64>> {
+    /// The smallest offset, in the file, of the places that are found in the components of a copy from the first byte at or
+    /// after `offset` on.
+    pub(super) fn first_in(&self, copy: &OpenCopy, whence: Whence, offset: u64) -> Result<Option<u64>> {
+        let (components, layout) = (copy.components(), copy.layout());
         let mut first: Option<u64> = None;
-        let (components, layout) = (self.components(), self.original().layout());
         for index in 0..components.len() {
             let target = index as u32;
             let fd = components.fd(index).map_err(|error| trouble::told(&error))?;
-            let found = find(fd, layout.component_size(target, offset))?;
+            let found = self.find(fd, whence, layout.component_size(target, offset))?;
             let found = found.and_then(|found| layout.file_offset(target, found));
             // `None` is less than any.
             first = first.into_iter().chain(found).min();
         }
         Ok(first)
+    }
+
+    /// In one component.
+    fn find(&self, fd: BorrowedFd<'_>, whence: Whence, from: u64) -> Result<Option<u64>> {
+        let to = match whence {
+            Whence::Data => SeekFrom::Data(from),
+            Whence::Hole => SeekFrom::Hole(from),
+        };
+        let size = || Ok(self.sys().stat(fd)?.st_size as u64);
+        match (self.sys().seek(fd, to), whence) {
+            // The file system knows no holes.
+            (Err(Errno::INVAL), Whence::Data) => Ok((size()? > from).then_some(from)),
+            (Err(Errno::INVAL), Whence::Hole) => Ok(Some(from.max(size()?))),
+            (Err(Errno::NXIO), Whence::Data) => Ok(None),
+            // It ends before.
+            (Err(Errno::NXIO), Whence::Hole) => Ok(Some(from)),
+            (found, _) => found.map(Some),
+        }
     }
 }

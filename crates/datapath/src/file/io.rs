@@ -7,6 +7,7 @@ use stripewise_sys::{IoVec, raw};
 use stripewise_target::{Outcome, Piece};
 
 use super::LogicalFile;
+use super::overlay::Request;
 use super::split::{grouped, leading, split, total};
 use crate::{Errno, Result, trouble};
 
@@ -38,6 +39,11 @@ impl LogicalFile {
         }
         if len == 0 {
             return Ok(0);
+        }
+        if let Some(overlay) = self.overlay() {
+            let request = Request { buffers, offset, len, options };
+            // SAFETY: the caller's promise.
+            return unsafe { self.read_copies(overlay, &request) };
         }
         let pieces = split(self.original().layout(), offset, len, buffers);
         let set = self.original().set_for(self.sys(), &pieces, options);
@@ -127,6 +133,11 @@ impl LogicalFile {
             return if total(buffers) == 0 { Ok(0) } else { Err(Errno::FBIG) };
         }
         self.mark_written();
+        if let Some(overlay) = self.overlay() {
+            let request = Request { buffers, offset, len, options };
+            // SAFETY: the caller's promise.
+            return unsafe { self.write_copies(overlay, &request) };
+        }
         let pieces = split(self.original().layout(), offset, len, buffers);
         let set = self.original().set_for(self.sys(), &pieces, options);
         // SAFETY: the caller's promise.

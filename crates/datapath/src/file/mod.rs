@@ -6,6 +6,7 @@ mod holes;
 mod io;
 mod lock;
 mod mapping;
+mod overlay;
 mod size;
 mod split;
 mod sync;
@@ -23,17 +24,20 @@ pub(crate) use copy::{Further, Lost, OpenCopy};
 pub use holes::Whence;
 pub use io::IoOptions;
 pub use mapping::MapExtent;
+pub(crate) use overlay::{Overlay, Rates, Surroundings};
 pub(crate) use sync::sync_directory;
 
 use crate::anchor::Anchored;
 use crate::forked::ForkSafe;
 use crate::manifest::Manifest;
 use crate::runtime::FileKey;
+use crate::trouble::{self, Trouble};
 
 /// What all files of a process share.
 pub(crate) struct Shared {
     pub sys: SysRef,
     pub fan_out: FanOut,
+    pub surroundings: Arc<Surroundings>,
 }
 
 /// What a [`LogicalFile`] is made of.
@@ -47,6 +51,8 @@ pub(crate) struct Parts {
     pub original: OpenCopy,
     /// Copy 1, 2, ...
     pub further: Vec<Further>,
+    /// Of a file with several copies.
+    pub overlay: Option<Overlay>,
     /// Anchor and components are open for writing, too.
     pub writable: bool,
 }
@@ -59,9 +65,9 @@ pub struct LogicalFile {
     shared: Arc<Shared>,
     parts: Parts,
     locks: ForkSafe<lock::Locks>,
-    /// Descriptors of the anchor that must not be closed before this file goes: closing any drops the process's
-    /// POSIX locks.
-    spares: ForkSafe<Vec<Fd>>,
+    /// The same file opened once more by a thread that was slower. Its descriptor of the anchor must not be closed before this
+    /// file goes: closing any drops the process's POSIX locks.
+    spares: ForkSafe<Vec<LogicalFile>>,
     /// A size that the file had at some time: requests below it need not ask for the size first.
     size_hint: AtomicU64,
     /// This process wrote since the anchor was last brought up to date.
@@ -124,14 +130,40 @@ impl LogicalFile {
         self.parts.anchored.pending_at
     }
 
-    /// Keeps a descriptor of the anchor open as long as this file.
-    pub(crate) fn keep(&self, other: Self) {
-        self.spares.lock().push(other.parts.anchor);
+    /// Keeps another one's descriptor of the anchor open as long as this file.
+    pub(crate) fn keep(&self, mut other: Self) {
+        other.leave();
+        self.spares.lock().push(other);
+    }
+
+    /// The file is being removed before anybody knew of it.
+    pub(crate) fn remove_map(&self) {
+        if let Some(overlay) = self.overlay() {
+            // What is left is found by fsck.
+            let _ = overlay.remove();
+        }
+    }
+
+    /// Leaves the extent map. The last process of the node to do so syncs it: an error then leaves it to the next process.
+    fn leave(&mut self) {
+        let map = self.parts.overlay.as_mut().and_then(Overlay::take_map);
+        let Some(map) = map else { return };
+        // What a kill does, tests do to the model of a process.
+        #[cfg(test)]
+        if self.sys().stat(self.anchor()).err() == Some(stripewise_sys::faulty::DEAD) {
+            return drop(map);
+        }
+        if let Err(error) = map.leave(|| self.sync_components(true)) {
+            trouble::map_told(&error);
+        }
     }
 
     /// In a forked child: gives up the locks that threads of the parent were holding at the fork.
     pub(crate) fn after_fork_child(&self) {
         self.forget_locks();
+        if let Some(overlay) = self.overlay() {
+            overlay.after_fork_child();
+        }
     }
 
     pub(crate) fn sys(&self) -> &SysRef {
@@ -140,6 +172,18 @@ impl LogicalFile {
 
     fn original(&self) -> &OpenCopy {
         &self.parts.original
+    }
+
+    /// Joins the extent map of a file with several copies.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub(crate) fn join(&self) -> std::result::Result<(), Trouble> {
+        self.overlay().map_or(Ok(()), |overlay| overlay.join().map(drop))
+    }
+
+    pub(crate) fn overlay(&self) -> Option<&Overlay> {
+        self.parts.overlay.as_ref()
     }
 
     /// The copies that can be used, the original first.
@@ -154,6 +198,12 @@ impl LogicalFile {
 
     fn mark_written(&self) {
         self.written.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for LogicalFile {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 

@@ -13,11 +13,20 @@ impl LogicalFile {
     /// # Errors
     /// EIO.
     pub fn size(&self) -> Result<u64> {
-        let sizes = self.present().map(OpenCopy::file_size);
-        let largest = sizes.reduce(|one, other| Ok(one?.max(other?))).unwrap_or(Ok(0))?;
-        let size = self.interrupted_truncate()?.unwrap_or(largest);
+        let largest = self.largest()?;
+        let size = match (self.interrupted_truncate()?, self.overlay()) {
+            (Some(size), _) => size,
+            (None, Some(overlay)) if self.lost().next().is_some() => largest.max(self.end_of_lost(overlay)?),
+            _ => largest,
+        };
         self.size_hint.store(size, Ordering::Relaxed);
         Ok(size)
+    }
+
+    /// The largest size that a copy gives.
+    pub(super) fn largest(&self) -> Result<u64> {
+        let sizes = self.present().map(OpenCopy::file_size);
+        sizes.reduce(|one, other| Ok(one?.max(other?))).unwrap_or(Ok(0))
     }
 
     /// The size of an interrupted truncate that this process saw and may not finish, until somebody else has.
@@ -68,10 +77,16 @@ impl LogicalFile {
     /// The part of a truncate after the intent was noted; also of somebody else's who died. Under the size lock.
     pub(super) fn finish_truncate(&self, size: u64) -> Result<()> {
         self.refuse_if_lost()?;
-        self.present().try_for_each(|copy| copy.cut(size))?;
-        self.original().grow_to(size)?;
-        // The cuts must be durable before the intent is forgotten, and that before anything is written anew.
-        self.sync_components(true)?;
+        let cut = || {
+            self.present().try_for_each(|copy| copy.cut(size))?;
+            self.original().grow_to(size)?;
+            // The cuts must be durable before the intent is forgotten, and that before anything is written anew.
+            self.sync_components(true)
+        };
+        match self.overlay() {
+            Some(overlay) => self.cut_map(overlay, size, cut)?,
+            None => cut()?,
+        }
         self.resize_anchor(size)?;
         anchor::set_pending(self.sys(), self.anchor(), self.parts.anchored.pending_at, None)?;
         self.sys().sync_data(self.anchor())

@@ -15,7 +15,10 @@ impl LogicalFile {
     /// # Errors
     /// As fsync(2).
     pub fn sync(&self, data_only: bool) -> Result<()> {
-        self.sync_components(data_only)?;
+        match self.overlay() {
+            Some(overlay) => self.sync_map(overlay, data_only)?,
+            None => self.sync_components(data_only)?,
+        }
         if !self.names_synced.load(Ordering::Acquire) {
             self.sync_names()?;
             self.names_synced.store(true, Ordering::Release);

@@ -90,8 +90,16 @@ impl Manifest {
     }
 }
 
+impl Manifest {
+    /// Whether copy `number` is a cache copy.
+    pub(crate) fn is_cache(&self, number: usize) -> bool {
+        number > 0 && self.copies.as_ref().is_some_and(|copies| copies.is_cache())
+    }
+}
+
 impl Copies {
-    pub(super) fn is_cache(&self) -> bool {
+    /// Whether the copies hold a part of the file only.
+    pub fn is_cache(&self) -> bool {
         matches!(self.kind, OverlayKind::Cache { .. })
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use stripewise_cluster::{CopySpec, OverlayKind};
 use stripewise_layout::{Layout, Region, Stripe};
 use stripewise_sys::SysRef;
-use stripewise_target::{ComponentSet, FileId, Target, TargetError, TargetRef};
+use stripewise_target::{ComponentSet, FileId, Target, TargetError, TargetRef, remove_extents};
 
 use super::{Runtime, Shape};
 use crate::manifest::{Copies, FurtherCopy, Manifest, copy_id};
@@ -203,11 +203,15 @@ impl Blueprint {
     /// # Errors
     /// The first failure; all are tried.
     pub fn remove(&self, sys: &SysRef, id: FileId) -> Result<(), TargetError> {
+        let journal = match (&self.copies, self.original.1.first()) {
+            (Some(_), Some(target)) => remove_extents(sys, target, id),
+            _ => Ok(()),
+        };
         // The original last: its manifest copy tells whose the others are.
         let further: Vec<_> = self.copies(id).collect();
         let removed =
             further.into_iter().rev().map(|(id, (_, targets))| ComponentSet::remove(sys, targets, id));
-        removed.fold(Ok(()), Result::and)
+        removed.fold(journal, Result::and)
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stripewise_sys::{Dir, Errno, Fd, Mode, OFlags, SysRef};
-use stripewise_target::{ComponentSet, FileId};
+use stripewise_target::{CACHED, ComponentSet, FileId};
 
 use super::blueprint::{Blueprint, Missing, Placed};
 use super::{FileKey, Runtime, Shape};
@@ -117,8 +117,11 @@ impl Runtime {
         original.components().create_manifest(text.as_bytes(), mode | Mode::RUSR | Mode::WUSR)?;
         sys.write_all_at(anchor.as_fd(), text.as_bytes(), 0).map_err(io("write the manifest"))?;
         let key = FileKey::of(&stat);
-        let parts = Parts { key, path: absolute, anchored, anchor, original, further, writable: true };
-        new.file = Some(LogicalFile::new(self.shared.clone(), parts));
+        let overlay = self.overlay(&anchored.manifest, &original, anchor.as_fd(), true)?;
+        let parts = Parts { key, path: absolute, anchored, anchor, original, further, overlay, writable: true };
+        let file = LogicalFile::new(self.shared.clone(), parts);
+        file.join()?;
+        new.file = Some(file);
         Ok(new)
     }
 
@@ -131,6 +134,7 @@ impl Runtime {
     ) -> Result<OpenCopy, Trouble> {
         let servers = self.targets.servers(targets)?;
         let id = copy_id(manifest.id, number);
+        let mode = if manifest.is_cache(number) { mode | CACHED } else { mode - CACHED };
         let components = ComponentSet::create(self.sys(), targets.clone(), id, mode)?;
         Ok(OpenCopy::new(manifest.clone(), number, components, servers, true))
     }
@@ -203,6 +207,9 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         let Some(blueprint) = &self.blueprint else { return };
+        if let Some(file) = &self.file {
+            file.remove_map();
+        }
         let dir = self.dir.as_ref().map(AsFd::as_fd);
         let _ = self.sys.unlink(dir, &self.temporary);
         let _ = blueprint.remove(&self.sys, self.id);

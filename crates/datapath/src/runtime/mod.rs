@@ -12,10 +12,11 @@ mod stat;
 mod targets;
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use stripewise_cluster::Plan;
+use stripewise_extents::Node;
 use stripewise_sys::{Mode, Stat, SysRef, Timestamps};
 use stripewise_target::{Engine, FanOut};
 
@@ -25,7 +26,7 @@ pub(crate) use build::{TEMPORARY_PREFIX, temporary_id, temporary_name};
 pub use open::Opened;
 pub use shape::Shape;
 
-use crate::file::{LogicalFile, Shared};
+use crate::file::{LogicalFile, Shared, Surroundings};
 use crate::forked::ForkSafe;
 
 /// Which file, for the kernel: device and inode number.
@@ -55,6 +56,18 @@ pub enum Change {
     Owner(Option<u32>, Option<u32>),
 }
 
+/// How a [`Runtime`] works.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// How the pieces of a request are done at once.
+    pub engine: Engine,
+    /// Which machine this is, if not the one that /etc and /proc say: for tests.
+    pub node: Option<Node>,
+    /// Where extent maps have their directories, instead of `/dev/shm/stripewise-UID`. In memory, the same for all
+    /// processes of the machine.
+    pub run_base: Option<PathBuf>,
+}
+
 /// The data path of one process.
 pub struct Runtime {
     shared: Arc<Shared>,
@@ -75,9 +88,15 @@ impl Runtime {
 
     /// As [`Runtime::new`], with a fan-out engine of the caller's choice.
     pub fn with_engine(sys: SysRef, plan: Option<&Plan>, engine: Engine) -> Arc<Self> {
+        Self::with_settings(sys, plan, Settings { engine, ..Settings::default() })
+    }
+
+    /// As [`Runtime::new`], with settings.
+    pub fn with_settings(sys: SysRef, plan: Option<&Plan>, settings: Settings) -> Arc<Self> {
         let targets = targets::TargetTable::new(&sys, plan);
-        let fan_out = FanOut::new(sys.clone(), engine);
-        let shared = Arc::new(Shared { sys, fan_out });
+        let fan_out = FanOut::new(sys.clone(), settings.engine);
+        let surroundings = Arc::new(Surroundings::new(sys.clone(), settings.node, settings.run_base));
+        let shared = Arc::new(Shared { sys, fan_out, surroundings });
         Arc::new(Self {
             shared,
             plan: plan.cloned(),
@@ -100,6 +119,12 @@ impl Runtime {
     /// What the plan makes a new file at this absolute path of.
     pub fn shape_for(&self, path: &Path) -> Option<Shape<'_>> {
         Shape::of(self.plan.as_ref()?.rule_for(path)?, path)
+    }
+
+    /// From now on p, how many processes use the files at once, is `procs`, and `procs_per_node` of them are on this node: as
+    /// an MPI library or its launcher says. Else the processes that have a file open are counted.
+    pub fn set_procs(&self, procs: u32, procs_per_node: u32) {
+        self.shared.surroundings.concurrency.set(procs, procs_per_node);
     }
 
     /// The managed file, if this process has it open. No system call.

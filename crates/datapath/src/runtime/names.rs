@@ -69,6 +69,7 @@ impl Runtime {
         };
         let absolute = paths::absolute(self.sys(), None, path).unwrap_or_else(|_| path.to_owned());
         let file = self.load(FileKey::of(&stat), absolute, anchored, anchor, writable)?;
+        file.join()?;
         Ok(Some(self.enter(file)))
     }
 
@@ -220,6 +221,19 @@ impl Runtime {
         }
     }
 
+    /// Removes the extent map of a file whose anchor is gone; processes that have the file open go on without it.
+    fn remove_map(&self, manifest: &Manifest) -> std::result::Result<(), Trouble> {
+        if manifest.copies.is_none() {
+            return Ok(());
+        }
+        let targets = self.targets.of_manifest(&manifest.targets)?;
+        let Some(target) = targets.first() else { return Ok(()) };
+        let stats = ComponentSet::stats_by_name(self.sys(), &targets[..1], manifest.id)?;
+        let owner = stats.first().map_or(self.sys().user(), |stat| stat.st_uid);
+        let spec = self.shared.surroundings.spec(manifest, target, owner)?;
+        Ok(stripewise_extents::repair::remove(self.sys(), &spec)?)
+    }
+
     /// Removes the components of all copies of a file whose anchor is gone.
     ///
     /// # Errors
@@ -231,6 +245,7 @@ impl Runtime {
             let targets = self.targets.of_manifest(copy.targets)?;
             Ok(ComponentSet::remove(self.sys(), &targets, copy.id)?)
         });
-        removed.fold(Ok(()), std::result::Result::and)
+        let map = self.remove_map(manifest);
+        removed.fold(map, std::result::Result::and)
     }
 }

@@ -4,13 +4,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use stripewise_extents::{MapError, MapSpec};
 use stripewise_sys::fd::{borrow, close_public};
 use stripewise_sys::{Dir, Fd, Mode, OFlags, Stat};
 use stripewise_target::{ComponentSet, Opening, TargetError};
 
 use super::{FileKey, Runtime, paths};
 use crate::anchor::{self, Anchored};
-use crate::file::{Further, LogicalFile, Lost, OpenCopy, Parts};
+use crate::file::{Further, LogicalFile, Lost, OpenCopy, Overlay, Parts, Rates};
 use crate::manifest::{CopyRef, Manifest};
 use crate::trouble::Trouble;
 use crate::{Errno, Result};
@@ -93,7 +94,7 @@ impl Runtime {
         let raw = Public(self.sys().open_public(dir, path, kept, mode)?);
         let manifest = truncates.then(|| found.manifest.clone());
         let file = match (self.attach_public(&raw, (dir, path), Some(found), flags), manifest) {
-            (Err(Trouble::Target(TargetError::Io { errno: Errno::NOENT, .. })), Some(lost)) => {
+            (Err(error), Some(lost)) if is_lost(&error) => {
                 let anew = self.create_anew(dir, path, kept, &lost).map_err(|trouble| trouble.told())?;
                 return anew.map_or_else(|| self.open_any(dir, path, flags, mode), Ok);
             }
@@ -161,6 +162,7 @@ impl Runtime {
             anchor => (anchor.map_err(Trouble::io(&path, "open"))?, true),
         };
         let file = self.load(FileKey::of(stat), path, anchored, anchor, writable)?;
+        file.join()?;
         Ok(Some(self.enter(file)))
     }
 
@@ -186,7 +188,8 @@ impl Runtime {
             opened => opened?,
         };
         let further = self.open_further(manifest, writable)?;
-        let parts = Parts { key, path, anchored, anchor, original, further, writable };
+        let overlay = self.overlay(manifest, &original, anchor.as_fd(), false)?;
+        let parts = Parts { key, path, anchored, anchor, original, further, overlay, writable };
         let file = LogicalFile::new(self.shared.clone(), parts);
         if anchor::pending(self.sys(), file.anchor(), file.pending_at()) != Ok(None) {
             file.settle().map_err(Trouble::io(file.path(), "finish an interrupted truncate"))?;
@@ -206,6 +209,33 @@ impl Runtime {
         let opening = Opening { read_only: !writable, flags: OFlags::empty() };
         let components = ComponentSet::open(self.sys(), targets, copy.id, opening)?;
         Ok(OpenCopy::new(manifest.clone(), number, components, servers, writable))
+    }
+
+    /// What a file has that has several copies. `create`: it is being created.
+    ///
+    /// # Errors
+    /// As fstat(2).
+    pub(super) fn overlay(
+        &self,
+        manifest: &Arc<Manifest>,
+        original: &OpenCopy,
+        anchor: BorrowedFd<'_>,
+        create: bool,
+    ) -> std::result::Result<Option<Overlay>, Trouble> {
+        let (Some(copies), Some(target)) = (&manifest.copies, original.components().targets().first()) else {
+            return Ok(None);
+        };
+        let surroundings = &self.shared.surroundings;
+        let path = Path::new(&manifest.path);
+        let owner = self.sys().stat(anchor).map_err(Trouble::io(path, "stat"))?.st_uid;
+        let spec = MapSpec { create, ..surroundings.spec(manifest, target, owner)? };
+        let classes =
+            |copy: CopyRef<'_>| copy.targets.iter().map(|target| self.targets.class_of(&target.path)).collect();
+        let classes: Option<Vec<Vec<_>>> = manifest.all_copies().map(classes).collect();
+        let rates =
+            classes.zip(self.plan()).map(|(classes, plan)| Rates { network: plan.cluster.network, classes });
+        debug_assert!(!copies.list.is_empty());
+        Ok(Overlay::new(surroundings, manifest, spec, rates))
     }
 
     /// Copy 1, 2, ...: those that are lost are known to be.
@@ -291,6 +321,14 @@ impl Runtime {
         let link = self.sys().read_link(None, &paths::link_of(fd.as_raw_fd()));
         link.map_or_else(|_| PathBuf::from(format!("descriptor {}", fd.as_raw_fd())), PathBuf::from)
     }
+}
+
+/// Whether a part of a file is not there any more.
+fn is_lost(error: &Trouble) -> bool {
+    matches!(
+        error,
+        Trouble::Target(TargetError::Io { errno: Errno::NOENT, .. }) | Trouble::Map(MapError::Missing { .. })
+    )
 }
 
 /// Whether an error is one of this process, and says nothing about the copy.

@@ -17,6 +17,8 @@ struct Planned {
     path: PathBuf,
     /// What to pace it by, if it is emulated.
     emulated: Option<ClassParams>,
+    /// What models are told of it.
+    class: Option<ClassParams>,
 }
 
 pub(super) struct TargetTable {
@@ -35,6 +37,7 @@ impl TargetTable {
             let specs = plan.cluster.targets().into_iter().zip(0..);
             let planned = specs.map(|(spec, index)| Planned {
                 emulated: plan.cluster.emulation_of(index).copied(),
+                class: plan.cluster.class_of(index).copied(),
                 name: spec.name,
                 path: spec.path,
             });
@@ -74,6 +77,11 @@ impl TargetTable {
     /// The targets that a manifest names.
     pub fn of_manifest(&self, references: &[TargetRef]) -> Result<Vec<Arc<Target>>, TargetError> {
         references.iter().map(|reference| self.opened.get(reference)).collect()
+    }
+
+    /// What models are told of the target in this directory, if the plan has it.
+    pub fn class_of(&self, path: &Path) -> Option<ClassParams> {
+        self.planned.iter().find(|planned| planned.path == path)?.class
     }
 
     /// The emulated server of each target: a target is emulated when the plan has one in the same directory that is.

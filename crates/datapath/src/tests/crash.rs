@@ -5,10 +5,11 @@
 
 use std::path::Path;
 
-use stripewise_layout::Layout;
+use stripewise_cluster::CacheMode;
 use stripewise_sys::OFlags;
 use stripewise_sys::faulty::{Disk, Faulty, Journal};
 
+use super::setup::Setup;
 use super::support::*;
 use crate::{Errno, Opened, Result, Runtime};
 
@@ -40,21 +41,24 @@ pub fn at_every_point(
     act: impl Fn(&Runtime, &Path) -> Result<()>,
     check: impl Fn(&Stage, Ended),
 ) {
-    at_every_point_of(small, prepare, act, check);
+    at_every_point_of(&Setup::single(small()), prepare, act, check);
 }
 
-/// The same with files of another layout.
+/// The same with other files.
 pub fn at_every_point_of(
-    layout: fn() -> Layout,
+    setup: &Setup,
     prepare: impl Fn(&Stage),
     act: impl Fn(&Runtime, &Path) -> Result<()>,
     check: impl Fn(&Stage, Ended),
 ) {
+    // Files with copies make many calls: not at every one for every day.
+    let stride = if setup.overlay.is_none() || is_long() { 1 } else { 5 };
     for call in 0.. {
         let mut alive = false;
         let cuts = CUTS.iter().copied().take(if is_long() { CUTS.len() } else { 3 });
-        for cut in std::iter::once(None).chain(cuts.map(Some)) {
-            let stage = Stage::new(layout());
+        let cuts = std::iter::once(None).chain(cuts.map(Some));
+        for (_, cut) in (0..).zip(cuts).filter(|(number, _)| (call + 2 * number) % stride == 0) {
+            let stage = Stage::of(setup);
             prepare(&stage);
             let journal = cut.map_or(Journal::Posix, |(journal, _)| journal);
             let disk = Disk::new(stage.root.path(), journal).unwrap();
@@ -64,7 +68,7 @@ pub fn at_every_point_of(
             alive = !process.is_dead();
             assert!(!alive || result.is_ok(), "{result:?} {:#?}", process.log());
             if let Some((_, seed)) = cut {
-                disk.power_cut(call * 100 + seed).unwrap();
+                stage.power_cut(&disk, call * 100 + seed);
             }
             let log = process.log();
             let last = log.last().cloned().unwrap_or_default();
@@ -112,10 +116,34 @@ fn whole(stage: &Stage, name: &str) -> Option<Vec<u8>> {
     }
 }
 
-#[test]
-fn create() {
+/// A test of each protocol, for files of every kind.
+macro_rules! of_every_kind {
+    ($($name:ident)*) => {
+        mod single {
+            use super::*;
+            $(#[test] fn $name() { super::$name(&Setup::single(small())); })*
+        }
+        mod replicas {
+            use super::*;
+            $(#[test] fn $name() { super::$name(&Setup::replicas()); })*
+        }
+        mod cache {
+            use super::*;
+            $(#[test] fn $name() { super::$name(&Setup::cache(CacheMode::Sla, 150)); })*
+        }
+        mod each_write {
+            use super::*;
+            $(#[test] fn $name() { super::$name(&Setup::cache(CacheMode::Nsca, 1000).each_write()); })*
+        }
+    };
+}
+
+of_every_kind!(create create_write_sync overwrite_and_sync truncate truncate_to_more finishing_a_truncate open_with_truncation append unlink replace);
+
+fn create(setup: &Setup) {
     let act = |runtime: &Runtime, path: &Path| open(runtime, path, CREATE).map(drop);
-    at_every_point(
+    at_every_point_of(
+        setup,
         |_| {},
         act,
         |stage, ended| {
@@ -141,14 +169,14 @@ fn create() {
     );
 }
 
-#[test]
-fn create_write_sync() {
+fn create_write_sync(setup: &Setup) {
     let act = |runtime: &Runtime, path: &Path| {
         let opened = open(runtime, path, CREATE)?;
         opened.file.write(&new(), 0, 1)?;
         opened.file.sync(false)
     };
-    at_every_point(
+    at_every_point_of(
+        setup,
         |_| {},
         act,
         |stage, ended| {
@@ -162,14 +190,13 @@ fn create_write_sync() {
     );
 }
 
-#[test]
-fn overwrite_and_sync() {
+fn overwrite_and_sync(setup: &Setup) {
     let act = |runtime: &Runtime, path: &Path| {
         let opened = open(runtime, path, OFlags::RDWR)?;
         opened.file.write(&new(), 0, 1)?;
         opened.file.sync(true)
     };
-    at_every_point(with_file("f"), act, |stage, ended| {
+    at_every_point_of(setup, with_file("f"), act, |stage, ended| {
         let bytes = whole(stage, "f").unwrap();
         assert_eq!(bytes.len(), 300);
         for (place, is) in bytes.into_iter().enumerate() {
@@ -178,11 +205,10 @@ fn overwrite_and_sync() {
     });
 }
 
-#[test]
-fn truncate() {
+fn truncate(setup: &Setup) {
     for size in [0, 1, 99, 100, 120, 299] {
         let act = |runtime: &Runtime, path: &Path| open(runtime, path, OFlags::RDWR)?.file.truncate(size);
-        at_every_point(with_file("f"), act, |stage, ended| {
+        at_every_point_of(setup, with_file("f"), act, |stage, ended| {
             let bytes = whole(stage, "f").unwrap();
             let cut = bytes == old()[..size as usize];
             assert!(cut || (bytes == old() && !ended.finished), "{} bytes", bytes.len());
@@ -190,10 +216,9 @@ fn truncate() {
     }
 }
 
-#[test]
-fn truncate_to_more() {
+fn truncate_to_more(setup: &Setup) {
     let act = |runtime: &Runtime, path: &Path| open(runtime, path, OFlags::RDWR)?.file.truncate(350);
-    at_every_point(with_file("f"), act, |stage, ended| {
+    at_every_point_of(setup, with_file("f"), act, |stage, ended| {
         let bytes = whole(stage, "f").unwrap();
         assert!(bytes.len() == 350 || (bytes.len() == 300 && (ended.cut || !ended.finished)));
         assert_eq!(bytes[..300], old());
@@ -202,35 +227,32 @@ fn truncate_to_more() {
 }
 
 /// The process that finishes a dead one's truncate dies, too.
-#[test]
-fn finishing_a_truncate() {
+fn finishing_a_truncate(setup: &Setup) {
     let first = |stage: &Stage| {
         with_file("f")(stage);
         let disk = Disk::new(stage.root.path(), Journal::Posix).unwrap();
         let process = Faulty::new(&disk, 0);
         let opened = open(&stage.runtime_on(process.clone()), &stage.path("f"), OFlags::RDWR).unwrap();
-        process.fail("ftruncate", ".2", Errno::IO, u64::MAX);
+        process.fail("ftruncate", ".1", Errno::IO, u64::MAX);
         assert_eq!(opened.file.truncate(10), Err(Errno::IO));
         process.crash_at(0);
     };
     let act = |runtime: &Runtime, path: &Path| open(runtime, path, OFlags::RDWR).map(drop);
-    at_every_point(first, act, |stage, _| assert_eq!(whole(stage, "f").unwrap(), old()[..10]));
+    at_every_point_of(setup, first, act, |stage, _| assert_eq!(whole(stage, "f").unwrap(), old()[..10]));
 }
 
-#[test]
-fn open_with_truncation() {
+fn open_with_truncation(setup: &Setup) {
     let act = |runtime: &Runtime, path: &Path| open(runtime, path, CREATE | OFlags::TRUNC).map(drop);
-    at_every_point(with_file("f"), act, |stage, ended| {
+    at_every_point_of(setup, with_file("f"), act, |stage, ended| {
         let bytes = whole(stage, "f").unwrap();
         assert!(bytes.is_empty() || (bytes == old() && !ended.finished), "{} bytes", bytes.len());
     });
 }
 
-#[test]
-fn append() {
+fn append(setup: &Setup) {
     let act =
         |runtime: &Runtime, path: &Path| open(runtime, path, OFlags::RDWR)?.file.append_bytes(&new()).map(drop);
-    at_every_point(with_file("f"), act, |stage, ended| {
+    at_every_point_of(setup, with_file("f"), act, |stage, ended| {
         let bytes = whole(stage, "f").unwrap();
         assert_eq!(bytes[..300], old());
         let whole = ended.finished && !ended.cut;
@@ -239,10 +261,9 @@ fn append() {
     });
 }
 
-#[test]
-fn unlink() {
+fn unlink(setup: &Setup) {
     let act = |runtime: &Runtime, path: &Path| runtime.unlink(None, path);
-    at_every_point(with_file("f"), act, |stage, ended| {
+    at_every_point_of(setup, with_file("f"), act, |stage, ended| {
         let bytes = whole(stage, "f");
         assert!(bytes.is_none() || (bytes == Some(old()) && !ended.finished));
         assert!(!ended.finished || ended.cut || stage.components().is_empty());
@@ -250,8 +271,7 @@ fn unlink() {
 }
 
 /// As programs do that save their files: the new one is complete and synced, then it takes the old one's place.
-#[test]
-fn replace() {
+fn replace(setup: &Setup) {
     let prepare = |stage: &Stage| {
         with_file("g")(stage);
         open(&stage.runtime(), &stage.path("f"), CREATE).unwrap().file.write(&new(), 0, 1).unwrap();
@@ -260,7 +280,7 @@ fn replace() {
         let other = path.with_file_name("g");
         runtime.rename(None, path, None, &other, 0)
     };
-    at_every_point(prepare, act, |stage, ended| {
+    at_every_point_of(setup, prepare, act, |stage, ended| {
         let (one, other) = (whole(stage, "f"), whole(stage, "g"));
         let before = (Some(new()), Some(old()));
         assert!(

@@ -2,10 +2,12 @@
 
 mod check;
 mod concurrent;
+mod copies;
 mod crash;
 mod files;
 mod holes;
 mod migrate;
 mod model;
 mod never_synced;
+mod setup;
 mod support;

@@ -5,11 +5,13 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use stripewise_cluster::CacheMode;
 use stripewise_layout::constructors::{on_one, striped, two_part};
 use stripewise_layout::{Layout, Region, Stripe};
 use stripewise_sys::OFlags;
 use stripewise_sys::faulty::{Disk, Faulty, Journal};
 
+use super::setup::Setup;
 use super::support::*;
 use crate::Errno;
 
@@ -48,6 +50,17 @@ fn layouts() -> impl Strategy<Value = Layout> {
         Just(striped(&[1, 0], 64).unwrap()),
         Just(two_part(&[(0, 16), (1, 8)], 72, &[(0, 32)]).unwrap()),
         Just(several_regions()),
+    ]
+}
+
+fn setups() -> impl Strategy<Value = Setup> {
+    prop_oneof![
+        3 => layouts().prop_map(Setup::single),
+        2 => Just(Setup::replicas()),
+        1 => Just(Setup::replicas().each_write()),
+        3 => (0..4usize, prop_oneof![Just(60u64), Just(1000)])
+            .prop_map(|(mode, capacity)| Setup::cache(CacheMode::ALL[mode], capacity)),
+        1 => Just(Setup::cache(CacheMode::Nsca, 200).each_write()),
     ]
 }
 
@@ -124,8 +137,8 @@ struct World {
 }
 
 impl World {
-    fn new(layout: Layout, short: u64) -> Self {
-        let stage = Stage::new(layout);
+    fn new(setup: &Setup, short: u64) -> Self {
+        let stage = Stage::of(setup);
         let disk = Disk::new(stage.root.path(), Journal::Posix).unwrap();
         let processes = vec![Faulty::new(&disk, 1), Faulty::new(&disk, 2)];
         let runtimes: Vec<_> = processes.iter().map(|sys| stage.runtime_on(sys.clone())).collect();
@@ -262,8 +275,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
-    fn as_a_plain_file(layout in layouts(), short in prop_oneof![Just(0u64), Just(400)], ops in ops()) {
-        let mut world = World::new(layout, short);
+    fn as_a_plain_file(setup in setups(), short in prop_oneof![Just(0u64), Just(400)], ops in ops()) {
+        let mut world = World::new(&setup, short);
         let mut model = Model { cells: Vec::new(), seed: 0 };
         for (which, op) in &ops {
             exact(&mut world, &mut model, *which, op)?;
@@ -276,10 +289,10 @@ proptest! {
 
     #[test]
     fn as_a_plain_file_on_failing_disks(
-        layout in layouts(),
+        setup in setups(),
         ops in vec((ops(), 0..40u64, 0..5usize), 1..4),
     ) {
-        let mut world = World::new(layout, 200);
+        let mut world = World::new(&setup, 200);
         let mut model = Model { cells: Vec::new(), seed: 0 };
         for (ops, _, call) in &ops {
             for (number, (which, op)) in ops.iter().enumerate() {

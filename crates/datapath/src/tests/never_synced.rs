@@ -8,6 +8,7 @@ use stripewise_sys::OFlags;
 use stripewise_sys::fd::close_public;
 
 use super::crash::at_every_point_of;
+use super::setup::Setup;
 use super::support::*;
 use crate::check::{Finding, Kind, Options, check, walk};
 use crate::{Errno, Opened, Result, Runtime};
@@ -101,7 +102,7 @@ fn fsck_helps(stage: &Stage) {
 #[test]
 fn fsck_names_what_is_left_and_helps() {
     for layout in [small, long] {
-        at_every_point_of(layout, synced_file, create_and_write, |stage, ended| {
+        at_every_point_of(&Setup::single(layout()), synced_file, create_and_write, |stage, ended| {
             if ended.cut {
                 fsck_helps(stage)
             }

@@ -3,14 +3,18 @@
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use stripewise_cluster::plan::Spread;
 use stripewise_cluster::{Cluster, Driver, Plan, Rule, Tier};
+use stripewise_extents::Node;
 use stripewise_layout::Layout;
+use stripewise_sys::faulty::Disk;
 use stripewise_sys::{IoVec, Mode, OFlags, Real, SysRef};
 use stripewise_target::Engine;
 
-use crate::{IoOptions, LogicalFile, Opened, Result, Runtime};
+use super::setup::{Setup, classes};
+use crate::{IoOptions, LogicalFile, Opened, Result, Runtime, Settings};
 
 pub const MODE: Mode = Mode::from_raw_mode(0o644);
 
@@ -18,18 +22,26 @@ pub const MODE: Mode = Mode::from_raw_mode(0o644);
 pub struct Stage {
     pub root: tempfile::TempDir,
     pub plan: Plan,
+    /// Where extent maps are; a power cut leaves nothing there.
+    memory: tempfile::TempDir,
+    boot: AtomicU8,
 }
 
 impl Stage {
     /// Everything in `root/files` gets `layout`.
     pub fn new(layout: Layout) -> Self {
+        Self::of(&Setup::single(layout))
+    }
+
+    /// Everything in `root/files` is made of this.
+    pub fn of(setup: &Setup) -> Self {
         let root = tempfile::tempdir_in(memory()).unwrap();
         std::fs::create_dir(root.path().join("files")).unwrap();
-        let servers: Vec<PathBuf> =
-            (0..layout.target_count()).map(|n| root.path().join(format!("t{n}"))).collect();
+        let servers: Vec<PathBuf> = (0..setup.targets()).map(|n| root.path().join(format!("t{n}"))).collect();
         servers.iter().for_each(|server| std::fs::create_dir(server).unwrap());
-        let plan = plan_over(servers, format!("{}/files/**", root.path().display()), layout);
-        Self { root, plan }
+        let plan = plan_over(servers, format!("{}/files/**", root.path().display()), setup);
+        let memory = tempfile::tempdir_in(memory()).unwrap();
+        Self { root, plan, memory, boot: AtomicU8::new(1) }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -42,7 +54,37 @@ impl Stage {
     }
 
     pub fn runtime_on(&self, sys: SysRef) -> Arc<Runtime> {
-        Runtime::with_engine(sys, Some(&self.plan), Engine::Serial)
+        let runtime = Runtime::with_settings(sys, Some(&self.plan), self.settings());
+        runtime.set_procs(4, 4);
+        runtime
+    }
+
+    pub fn settings(&self) -> Settings {
+        let boot = self.boot.load(Ordering::Relaxed);
+        Settings {
+            engine: Engine::Serial,
+            node: Some(Node { name: "here".into(), boot: [boot; 16] }),
+            run_base: Some(self.memory.path().to_owned()),
+        }
+    }
+
+    /// The directory of extent maps.
+    pub fn memory(&self) -> &Path {
+        self.memory.path()
+    }
+
+    /// The power fails and comes back.
+    pub fn power_cut(&self, disk: &Disk, seed: u64) {
+        disk.power_cut(seed).unwrap();
+        self.reboot();
+    }
+
+    /// What was in memory is gone.
+    pub fn reboot(&self) {
+        self.boot.fetch_add(1, Ordering::Relaxed);
+        for entry in std::fs::read_dir(self.memory.path()).unwrap().flatten() {
+            std::fs::remove_dir_all(entry.path()).unwrap();
+        }
     }
 
     /// Names of all components and manifest copies on all targets.
@@ -59,10 +101,11 @@ impl Stage {
     }
 }
 
-pub fn plan_over(servers: Vec<PathBuf>, pattern: String, layout: Layout) -> Plan {
-    let tier = Tier {
-        name: "t".into(),
-        class: "c".into(),
+fn plan_over(mut servers: Vec<PathBuf>, pattern: String, setup: &Setup) -> Plan {
+    let fast = servers.split_off(setup.slow as usize);
+    let tier = |name: &str, servers| Tier {
+        name: name.into(),
+        class: if name == "t" { "slow".into() } else { "fast".into() },
         driver: Driver::Dirs { servers },
         capacity_per_server: 1 << 40,
         emulate: false,
@@ -73,11 +116,13 @@ pub fn plan_over(servers: Vec<PathBuf>, pattern: String, layout: Layout) -> Plan
         reason: String::new(),
         predicted_s: 0.0,
         elapsed_s: 0.0,
-        layouts: vec![layout],
+        layouts: vec![setup.original.clone()],
         spread: Spread::default(),
-        overlay: None,
+        overlay: setup.overlay.clone(),
     };
-    let cluster = Cluster { tiers: vec![tier], ..Cluster::default() };
+    let tiers = [("t", servers), ("u", fast)].into_iter().filter(|(_, servers)| !servers.is_empty());
+    let tiers = tiers.map(|(name, servers)| tier(name, servers)).collect();
+    let cluster = Cluster { tiers, classes: classes().into(), ..Cluster::default() };
     Plan { scheme: "test".into(), cluster, rules: vec![rule] }
 }
 

@@ -1,0 +1,198 @@
+//! Which copy serves which part of a request: what the policy says, or the simplest where it cannot be asked.
+
+use std::sync::Arc;
+
+use stripewise_cluster::OverlayKind;
+use stripewise_extents::{Map, Span as Known};
+use stripewise_layout::{Layout, Region, Stripe};
+use stripewise_model::{ClassParams, ModelError, Network};
+use stripewise_policy::{CacheView, Cdt, CopyView, Costs, Identifier, Redirected, Request, Span};
+
+use super::Overlay;
+use super::space::Room;
+use crate::forked::ForkSafe;
+use crate::manifest::{Copies, Manifest};
+
+/// Entries of the table of critical data: of all files of a process, some 100 bytes each.
+const CRITICAL_MAX: usize = 1 << 16;
+
+/// What was seen of critical data lately, of all files of a process.
+#[derive(Default)]
+pub(crate) struct CriticalData(ForkSafe<Table>);
+
+struct Table(Cdt);
+
+impl Default for Table {
+    fn default() -> Self {
+        Self(Cdt::new(CRITICAL_MAX))
+    }
+}
+
+/// What requests cost on the servers of the copies: from the plan's cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Rates {
+    pub network: Network,
+    /// Per copy, of each target.
+    pub classes: Vec<Vec<ClassParams>>,
+}
+
+/// Who decides, for one concurrency (p, c).
+pub(crate) struct Choice {
+    procs: (u32, u32),
+    by: By,
+}
+
+enum By {
+    Replicas(Costs),
+    Cache(Identifier),
+    /// No plan says what the servers can do: the lowest copy that is valid, and nothing new in a cache.
+    Number,
+}
+
+/// A part of a request, and the copy that serves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub start: u64,
+    pub end: u64,
+    pub copy: usize,
+}
+
+impl Overlay {
+    pub(super) fn choice(&self, map: &Map) -> Arc<Choice> {
+        let procs = self.procs(map);
+        let current = self.choice.lock().clone();
+        if let Some(current) = current.filter(|current| current.procs == procs) {
+            return current;
+        }
+        let by = self.rates.as_ref().and_then(|rates| decide(&self.manifest, &self.copies, rates, procs).ok());
+        let new = Arc::new(Choice { procs, by: by.unwrap_or(By::Number) });
+        *self.choice.lock() = Some(new.clone());
+        new
+    }
+
+    fn procs(&self, map: &Map) -> (u32, u32) {
+        self.surroundings.concurrency.get().unwrap_or_else(|| {
+            let processes = self.measured.processes(map);
+            (processes, processes)
+        })
+    }
+}
+
+/// # Errors
+/// The plan's figures are of no use.
+fn decide(manifest: &Manifest, copies: &Copies, rates: &Rates, procs: (u32, u32)) -> Result<By, ModelError> {
+    // The models count the targets of all copies together.
+    let classes: Vec<ClassParams> = rates.classes.concat();
+    let mut layouts = Vec::new();
+    let mut base = 0;
+    for (copy, classes) in manifest.all_copies().zip(&rates.classes) {
+        layouts.push(shifted(copy.layout, base));
+        base += classes.len() as u32;
+    }
+    match copies.kind {
+        OverlayKind::Replicas => {
+            let servers = std::iter::once(copies.servers).chain(copies.list.iter().map(|copy| copy.servers));
+            let views = layouts.iter().zip(servers);
+            let views: Vec<_> =
+                views.map(|(layout, servers)| CopyView { layout, spread_over: servers as usize }).collect();
+            Ok(By::Replicas(Costs::new(&views, &classes, rates.network, procs)?))
+        }
+        OverlayKind::Cache { mode, .. } => {
+            let caches = layouts.iter().skip(1).zip(&copies.list);
+            let views: Vec<_> =
+                caches.map(|(layout, copy)| CacheView { layout, groups: copy.groups }).collect();
+            Ok(By::Cache(Identifier::new(mode, &layouts[0], &views, &classes, procs.0)?))
+        }
+    }
+}
+
+/// The same layout over targets with numbers that are `base` higher.
+fn shifted(layout: &Layout, base: u32) -> Layout {
+    let shift = |stripe: &Stripe| Stripe { target: stripe.target + base, width: stripe.width };
+    let regions = layout.regions().iter().map(|region| Region {
+        start: region.start,
+        end: region.end,
+        cycle: region.cycle.iter().map(shift).collect(),
+    });
+    Layout::new(regions.collect()).unwrap_or_else(|_| layout.clone())
+}
+
+impl Choice {
+    /// The copies that a read is served from; `spans` cover it, and their masks are of copies that can be used.
+    pub fn read(
+        &self,
+        data: &CriticalData,
+        request: &Request,
+        spans: &[Span],
+        parts: &mut Vec<Part>,
+    ) -> Redirected {
+        match &self.by {
+            By::Replicas(costs) => {
+                let mut chosen = Vec::new();
+                costs.read(request.kind, spans, &mut chosen);
+                let part = |part: stripewise_policy::ReadPart| (part.start, part.end, part.copy);
+                parts.extend(joined(chosen.into_iter().map(part)));
+                Redirected::default()
+            }
+            By::Cache(identifier) => redirect(identifier, data, request, spans, &mut Room::none(), parts),
+            By::Number => {
+                parts.extend(joined(spans.iter().map(|span| (span.start, span.end, lowest(span.mask)))));
+                Redirected::default()
+            }
+        }
+    }
+
+    /// The copies that a write goes to, as far as they are not forbidden.
+    pub fn write(
+        &self,
+        data: &CriticalData,
+        request: &Request,
+        spans: &[Span],
+        allowed: u8,
+        room: &mut Room<'_>,
+        parts: &mut Vec<Part>,
+    ) -> Redirected {
+        match &self.by {
+            By::Replicas(costs) => {
+                let copy = costs.write(request.kind, request.offset, request.len, allowed);
+                let (start, end) = (request.offset, request.offset + request.len);
+                parts.push(Part { start, end, copy: usize::from(copy.unwrap_or(0)) });
+                Redirected::default()
+            }
+            By::Cache(identifier) => redirect(identifier, data, request, spans, room, parts),
+            By::Number => {
+                parts.extend(joined(spans.iter().map(|span| (span.start, span.end, lowest(span.mask)))));
+                Redirected::default()
+            }
+        }
+    }
+}
+
+fn redirect(
+    identifier: &Identifier,
+    data: &CriticalData,
+    request: &Request,
+    spans: &[Span],
+    room: &mut Room<'_>,
+    parts: &mut Vec<Part>,
+) -> Redirected {
+    let mut chosen = Vec::new();
+    let redirected = identifier.redirect(&mut data.0.lock().0, request, spans, room, &mut chosen);
+    parts.extend(joined(chosen.into_iter().map(|part| (part.start, part.end, part.copy))));
+    redirected
+}
+
+/// Neighbours on the same copy as one part.
+fn joined(parts: impl IntoIterator<Item = (u64, u64, u8)>) -> impl Iterator<Item = Part> {
+    let part = |(start, end, copy)| Part { start, end, copy: usize::from(copy) };
+    stripewise_policy::runs(parts).map(part)
+}
+
+fn lowest(mask: u8) -> u8 {
+    if mask == 0 { 0 } else { mask.trailing_zeros() as u8 }
+}
+
+/// What the map says, as the policy wants it, with only the copies in `usable`.
+pub(super) fn spans_of(known: &[Known], usable: impl Fn(&Known) -> u8) -> Vec<Span> {
+    known.iter().map(|span| Span { start: span.start, end: span.end, mask: usable(span) }).collect()
+}

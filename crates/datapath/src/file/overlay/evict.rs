@@ -1,0 +1,133 @@
+//! Giving up clean data of a cache copy, least recently used first.
+
+use std::ops::Range;
+
+use stripewise_extents::{CopyId, Map, Select, Span};
+
+use super::super::{LogicalFile, OpenCopy};
+use super::Overlay;
+use crate::{Errno, Result, trouble};
+
+/// Bytes given up at once at least: giving up syncs the journal.
+const BATCH_BYTES: u64 = 1 << 20;
+/// Ranges of one call that are told apart.
+const RANGES_MAX: usize = 4096;
+
+impl LogicalFile {
+    /// Gives up clean data of a copy, at least `bytes` if there are so many. Whether anything was given up: not while somebody else copies or
+    /// writes there.
+    pub(super) fn make_room(&self, overlay: &Overlay, map: &Map, number: usize, bytes: u64) -> bool {
+        let Some(copy) = self.usable(overlay, number) else { return false };
+        let spans = map.least_recent(CopyId::new(number), bytes.max(BATCH_BYTES)).unwrap_or_default();
+        let mut given = 0;
+        for range in neighbours(&spans) {
+            match self.evict(map, overlay, copy, range) {
+                Ok(more) => given += more,
+                Err(_) => break,
+            }
+            if given >= bytes {
+                break;
+            }
+        }
+        given > 0
+    }
+
+    /// Gives up what is clean in `range` of a copy. Returns the bytes; 0 if somebody else copies or writes there.
+    ///
+    /// # Errors
+    /// As fsync(2), EIO.
+    pub(super) fn evict(
+        &self,
+        map: &Map,
+        overlay: &Overlay,
+        copy: &OpenCopy,
+        range: Range<u64>,
+    ) -> Result<u64> {
+        let Some(mut copier) = map.copier().map_err(|error| trouble::map_told(&error))? else { return Ok(0) };
+        let number = CopyId::new(copy.number());
+        let clean = || map.list(Select::CleanIn(number), range.clone(), RANGES_MAX);
+        let before = clean().map_err(|error| trouble::map_told(&error))?;
+        let punch = |parts: &[Range<u64>]| parts.iter().try_for_each(|part| self.punch(copy, part));
+        let evicted = copier.evict(range.clone(), number, || self.sync_components(true), punch);
+        let evicted = evicted.map_err(|error| trouble::map_told(&error))?;
+        if evicted > 0 {
+            let after = clean().map_err(|error| trouble::map_told(&error))?;
+            self.give_space(overlay, copy, &without(&before, &after));
+        }
+        Ok(evicted)
+    }
+
+    /// Gives back the blocks of a range of a copy.
+    pub(super) fn punch(&self, copy: &OpenCopy, range: &Range<u64>) -> Result<()> {
+        let (layout, components) = (copy.layout(), copy.components());
+        for index in 0..components.len() {
+            let start = layout.component_size(index as u32, range.start);
+            let end = layout.component_size(index as u32, range.end);
+            if start < end {
+                let fd = components.fd(index).map_err(|error| trouble::told(&error))?;
+                match self.sys().punch_hole(fd, start, end - start) {
+                    // The file system cannot: the space stays taken until the file goes.
+                    Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Ranges that follow closely upon one another, in the order given, as one: each costs a sync.
+fn neighbours(spans: &[Span]) -> Vec<Range<u64>> {
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for span in spans {
+        match ranges.last_mut() {
+            Some(last) if last.end <= span.start && span.end - last.start <= BATCH_BYTES => last.end = span.end,
+            _ => ranges.push(span.range()),
+        }
+    }
+    ranges
+}
+
+/// What of the first is not in the second; both in order.
+fn without(spans: &[Span], rest: &[Span]) -> Vec<Range<u64>> {
+    let mut ranges = Vec::new();
+    for span in spans {
+        let mut at = span.start;
+        for other in rest.iter().filter(|other| other.start < span.end && span.start < other.end) {
+            if at < other.start {
+                ranges.push(at..other.start);
+            }
+            at = at.max(other.end);
+        }
+        if at < span.end {
+            ranges.push(at..span.end);
+        }
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use stripewise_extents::Mask;
+
+    use super::*;
+
+    fn spans(ranges: &[Range<u64>]) -> Vec<Span> {
+        ranges.iter().map(|range| Span::new(range.clone(), Mask::ORIGINAL)).collect()
+    }
+
+    #[test]
+    fn what_is_left_of_ranges() {
+        let all = spans(&[10..20, 30..40, 50..60]);
+        assert_eq!(without(&all, &[]), [10..20, 30..40, 50..60]);
+        assert_eq!(without(&all, &all), []);
+        assert_eq!(without(&all, &spans(&[0..12, 15..17, 35..55])), [12..15, 17..20, 30..35, 55..60]);
+    }
+
+    #[test]
+    fn close_ranges_are_one() {
+        let b = BATCH_BYTES;
+        let found = neighbours(&spans(&[0..10, 20..30, b - 5..b, b..b + 10, 40..50]));
+        assert_eq!(found, [0..b, b..b + 10, 40..50]);
+    }
+}

@@ -1,0 +1,67 @@
+//! Data and holes of a file with several copies: each byte's are those of a copy that is valid there.
+
+use stripewise_extents::{CopyId, Span};
+
+use super::super::{LogicalFile, Whence};
+use super::Overlay;
+use crate::{Result, trouble};
+
+/// The map is looked at so many bytes at a time.
+const WINDOW_BYTES: u64 = 1 << 30;
+
+impl LogicalFile {
+    /// The first data or hole at or after `offset` and below the size; a hole may also be found behind that.
+    pub(in super::super) fn first_in_copies(
+        &self,
+        overlay: &Overlay,
+        whence: Whence,
+        offset: u64,
+    ) -> Result<Option<u64>> {
+        let size = self.size()?;
+        let mut at = offset;
+        while at < size {
+            let end = at.saturating_add(WINDOW_BYTES).min(size);
+            let found = self.first_between(overlay, whence, at, end)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            at = end;
+        }
+        Ok(None)
+    }
+
+    fn first_between(&self, overlay: &Overlay, whence: Whence, from: u64, to: u64) -> Result<Option<u64>> {
+        let map = overlay.map()?;
+        loop {
+            let guard = map.begin_read(from..to).map_err(|error| trouble::map_told(&error))?;
+            let mut found = None;
+            for span in guard.spans() {
+                found = self.first_of(span, whence)?.filter(|&found| found < span.end);
+                if found.is_some() {
+                    break;
+                }
+            }
+            let from = |span: &Span| {
+                let lost = span.mask.lowest().unwrap_or(CopyId::ORIGINAL);
+                self.copy_of(span).map_or(lost, CopyId::new)
+            };
+            if guard.still_valid(from).map_err(|error| trouble::map_told(&error))? {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// What only a lost copy has counts as data.
+    fn first_of(&self, span: &Span, whence: Whence) -> Result<Option<u64>> {
+        match self.copy_of(span).and_then(|number| self.copy(number)) {
+            Some(copy) => self.first_in(copy, whence, span.start),
+            None => Ok((whence == Whence::Data).then_some(span.start)),
+        }
+    }
+
+    /// The lowest copy that is there and valid.
+    fn copy_of(&self, span: &Span) -> Option<usize> {
+        let usable = span.mask.bits() & self.present_mask();
+        (usable != 0).then(|| usable.trailing_zeros() as usize)
+    }
+}

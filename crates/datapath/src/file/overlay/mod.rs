@@ -1,0 +1,237 @@
+//! What a file with several copies has beside their components: the extent map, and who decides which copy serves what.
+//!
+//! `docs/decisions/0006-copies.md`; the order of data and map is that of `docs/formats/extents.md`.
+
+mod choice;
+mod concurrency;
+mod evict;
+mod holes;
+mod read;
+mod request;
+mod size;
+mod space;
+mod streams;
+mod write;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use stripewise_cluster::OverlayKind;
+use stripewise_extents::{Counter, Map, MapSpec, Mask, Node, default_run_dir};
+use stripewise_policy::Kind;
+use stripewise_sys::SysRef;
+use stripewise_target::{Target, component_directory};
+
+pub(crate) use choice::{CriticalData, Rates};
+pub(crate) use concurrency::Concurrency;
+pub(super) use request::Request;
+pub(crate) use space::Spaces;
+
+use super::{LogicalFile, OpenCopy};
+use crate::forked::ForkSafe;
+use crate::manifest::{Copies, Manifest};
+use crate::trouble::Trouble;
+use crate::{Errno, Result, notice};
+use choice::{Choice, Part};
+use streams::Streams;
+
+/// Of one open file.
+pub(crate) struct Overlay {
+    manifest: Arc<Manifest>,
+    copies: Copies,
+    surroundings: Arc<Surroundings>,
+    spec: MapSpec,
+    map: OnceLock<Map>,
+    /// Without a plan that knows the servers nobody can say what costs what.
+    rates: Option<Rates>,
+    choice: ForkSafe<Option<Arc<Choice>>>,
+    measured: concurrency::Measured,
+    streams: Streams,
+    /// Copies that failed this process: not used where others can be.
+    failing: AtomicU8,
+}
+
+/// What the overlays of a process share.
+pub(crate) struct Surroundings {
+    pub sys: SysRef,
+    /// Instead of this machine.
+    pub node: Option<Node>,
+    /// Where the run directories are, instead of [`default_run_dir`].
+    pub run_base: Option<PathBuf>,
+    pub concurrency: Concurrency,
+    pub data: CriticalData,
+    pub spaces: Spaces,
+}
+
+impl Surroundings {
+    pub fn new(sys: SysRef, node: Option<Node>, run_base: Option<PathBuf>) -> Self {
+        let spaces = Spaces::new(sys.clone());
+        Self { sys, node, run_base, concurrency: Concurrency::default(), data: CriticalData::default(), spaces }
+    }
+
+    /// The map of a file with copies, whose manifest copy lies on `target` and whose owner is `owner`.
+    ///
+    /// # Errors
+    /// This machine cannot be told from others.
+    pub fn spec(
+        &self,
+        manifest: &Manifest,
+        target: &Target,
+        owner: u32,
+    ) -> std::result::Result<MapSpec, Trouble> {
+        let (id, copies) = (manifest.id, manifest.all_copies().count());
+        let kind = manifest.copies.as_ref().map(|copies| copies.kind);
+        let default = match kind {
+            Some(OverlayKind::Cache { .. }) => Mask::ORIGINAL,
+            _ => Mask::all(copies),
+        };
+        let node = self.node.clone().map_or_else(|| Node::this(&self.sys), Ok)?;
+        let run_dir = match &self.run_base {
+            Some(base) => base.join(id.to_string()),
+            None => default_run_dir(owner, id.0),
+        };
+        let journal_dir = target.path().join(component_directory(id));
+        let journal_name = format!("{id}.extents").into();
+        Ok(MapSpec { run_dir, journal_dir, journal_name, id: id.0, copies, default, node, create: false })
+    }
+}
+
+impl Overlay {
+    /// Of a file with copies; `None` of any other. The map is joined when it is first needed, or by [`Overlay::map`].
+    pub fn new(
+        surroundings: &Arc<Surroundings>,
+        manifest: &Arc<Manifest>,
+        spec: MapSpec,
+        rates: Option<Rates>,
+    ) -> Option<Self> {
+        Some(Self {
+            manifest: manifest.clone(),
+            copies: manifest.copies.as_deref()?.clone(),
+            surroundings: surroundings.clone(),
+            spec,
+            map: OnceLock::new(),
+            rates,
+            choice: ForkSafe::default(),
+            measured: concurrency::Measured::default(),
+            streams: Streams::default(),
+            failing: AtomicU8::new(0),
+        })
+    }
+
+    /// The map; joined now if it was not.
+    ///
+    /// # Errors
+    /// Every [`stripewise_extents::MapError`].
+    pub fn join(&self) -> std::result::Result<&Map, Trouble> {
+        if let Some(map) = self.map.get() {
+            return Ok(map);
+        }
+        let map = Map::join(self.surroundings.sys.clone(), self.spec.clone())?;
+        // Another thread may have been first: then this one is given up again.
+        Ok(self.map.get_or_init(|| map))
+    }
+
+    pub fn map(&self) -> Result<&Map> {
+        self.join().map_err(|trouble| trouble.told())
+    }
+
+    /// Removes it, with the file.
+    pub(super) fn remove(&self) -> std::result::Result<(), Trouble> {
+        Ok(stripewise_extents::repair::remove(&self.surroundings.sys, &self.spec)?)
+    }
+
+    /// For leaving it.
+    pub(super) fn take_map(&mut self) -> Option<Map> {
+        self.map.take()
+    }
+
+    /// The directory of the run directories of maps.
+    fn base(&self) -> &Path {
+        self.spec.run_dir.parent().unwrap_or(&self.spec.run_dir)
+    }
+
+    /// The number of a copy's target 0 when the targets of all copies are counted.
+    fn first_target(&self, copy: usize) -> usize {
+        self.manifest.all_copies().take(copy).map(|copy| copy.targets.len()).sum()
+    }
+
+    /// The application's request, for the policy.
+    fn request(&self, kind: Kind, offset: u64, len: u64) -> stripewise_policy::Request {
+        let [first, ..] = self.manifest.id.0.as_chunks::<8>().0 else {
+            return stripewise_policy::Request { file: 0, kind, offset, len };
+        };
+        stripewise_policy::Request { file: u64::from_ne_bytes(*first), kind, offset, len }
+    }
+
+    /// Of these copies, those that have not failed; all if all have.
+    fn preferred(&self, copies: u8) -> u8 {
+        match copies & !self.failing.load(Ordering::Relaxed) {
+            0 => copies,
+            preferred => preferred,
+        }
+    }
+
+    /// From now on a copy is used only where no other can be. False: it was so before.
+    fn avoid(&self, file: &LogicalFile, copy: usize, error: Errno) -> bool {
+        let newly = self.failing.fetch_or(1 << copy, Ordering::Relaxed) & 1 << copy == 0;
+        if newly {
+            let path = file.path().display();
+            let name = copy.checked_sub(1).and_then(|index| self.copies.list.get(index));
+            let name = name.map_or("original", |copy| &copy.name);
+            notice::say(&format!("{path}: copy {name} fails ({error}); others are used where they can be"));
+        }
+        newly
+    }
+
+    /// Whether a process has the file mapped.
+    fn is_mapped(&self, map: &Map) -> bool {
+        let _ = map;
+        false
+    }
+
+    /// In a forked child, before anything else is done with the file.
+    pub fn after_fork_child(&self) {
+        if let Some(map) = self.map.get() {
+            map.after_fork_child();
+        }
+    }
+}
+
+impl LogicalFile {
+    /// Copy `number`, if it can be used.
+    fn copy(&self, number: usize) -> Option<&OpenCopy> {
+        match number.checked_sub(1) {
+            None => Some(self.original()),
+            Some(index) => self.parts.further.get(index)?.as_ref().ok(),
+        }
+    }
+
+    /// The copies that can be used: bit n is copy n.
+    fn present_mask(&self) -> u8 {
+        self.present().fold(0, |mask, copy| mask | 1 << copy.number())
+    }
+
+    /// Copy `number`, if it can be used and has not failed.
+    fn usable(&self, overlay: &Overlay, number: usize) -> Option<&OpenCopy> {
+        let failing = overlay.failing.load(Ordering::Relaxed) & 1 << number != 0;
+        self.copy(number).filter(|_| !failing)
+    }
+}
+
+impl Request<'_> {
+    fn range(&self) -> Range<u64> {
+        self.offset..self.offset + self.len
+    }
+}
+
+/// Counts a request that caches have a part in.
+fn count_hits(map: &Map, parts: &[Part]) {
+    let cached = parts.iter().filter(|part| part.copy > 0).count();
+    if cached == parts.len() {
+        map.count(Counter::Hits, 1);
+    } else if cached > 0 {
+        map.count(Counter::PartialHits, 1);
+    }
+}

@@ -1,0 +1,184 @@
+//! The space that cache copies take on their servers: one word per server, shared by all files and processes of the node.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use stripewise_cluster::OverlayKind;
+use stripewise_extents::Map;
+use stripewise_policy::{Space, Want};
+use stripewise_sys::{LockKind, Mode, OFlags, SharedMap, SysRef};
+use stripewise_target::{Target, list_components};
+
+use super::super::{LogicalFile, OpenCopy};
+use super::Overlay;
+use crate::Result;
+use crate::forked::ForkSafe;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"swspace1");
+const WORDS: usize = 512;
+const READY: usize = 0;
+const USED: usize = 1;
+const PRIVATE_DIR: Mode = Mode::RWXU;
+
+/// The words that this process has mapped.
+pub(crate) struct Spaces {
+    sys: SysRef,
+    words: ForkSafe<HashMap<PathBuf, Arc<SharedMap>>>,
+}
+
+impl Spaces {
+    pub fn new(sys: SysRef) -> Self {
+        Self { sys, words: ForkSafe::default() }
+    }
+
+    /// The word of a target; counted now if it was not since the node started. `base`: the directory of run directories.
+    fn word(&self, base: &Path, target: &Target) -> Result<Arc<SharedMap>> {
+        let path = base.join("space").join(target.id());
+        let known = self.words.lock().get(&path).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let map = Arc::new(self.map(&path, target)?);
+        self.words.lock().insert(path, map.clone());
+        Ok(map)
+    }
+
+    fn map(&self, path: &Path, target: &Target) -> Result<SharedMap> {
+        let parents: Vec<&Path> = path.ancestors().skip(1).take(2).collect();
+        for parent in parents.into_iter().rev() {
+            match self.sys.mkdir(None, parent, PRIVATE_DIR) {
+                Ok(()) | Err(stripewise_sys::Errno::EXIST) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
+        let file = self.sys.open(None, path, flags, Mode::RUSR | Mode::WUSR)?;
+        self.sys.lock(file.as_fd(), 0, 1, LockKind::Exclusive)?;
+        let map = self.map_counted(file.as_fd(), target);
+        // Explicitly: the mapping keeps the open file, and its locks.
+        let _ = self.sys.unlock(file.as_fd(), 0, 1);
+        map
+    }
+
+    fn map_counted(&self, file: BorrowedFd<'_>, target: &Target) -> Result<SharedMap> {
+        let bytes = (WORDS * size_of::<u64>()) as u64;
+        if (self.sys.stat(file)?.st_size as u64) < bytes {
+            self.sys.truncate(file, bytes)?;
+            self.sys.allocate(file, 0, bytes, true)?;
+        }
+        let map = self.sys.map_shared(file, WORDS)?;
+        if map.words()[READY].load(Ordering::Acquire) != MAGIC {
+            map.words()[USED].store(self.count(target), Ordering::Release);
+            map.words()[READY].store(MAGIC, Ordering::Release);
+        }
+        Ok(map)
+    }
+
+    /// What the components of cache copies take on a target.
+    fn count(&self, target: &Target) -> u64 {
+        let found = list_components(&self.sys, target).unwrap_or_default();
+        found.iter().filter(|found| found.cached).map(|found| found.allocated).sum()
+    }
+
+    /// Takes so many bytes on each of the targets, or nothing: false, one of them would hold more than `limit`.
+    fn take(&self, base: &Path, targets: &[Arc<Target>], bytes: &[u64], limit: u64) -> bool {
+        let mut taken = Vec::new();
+        let mut fits = |(target, bytes): (&Arc<Target>, u64)| {
+            let Ok(word) = self.word(base, target) else { return false };
+            let used = word.words()[USED].fetch_add(bytes, Ordering::AcqRel).saturating_add(bytes);
+            taken.push((word, bytes));
+            used <= limit
+        };
+        let mut wanted = targets.iter().zip(bytes.iter().copied()).filter(|&(_, bytes)| bytes > 0);
+        let all = wanted.all(&mut fits);
+        if !all {
+            taken.iter().for_each(|(word, bytes)| sub(&word.words()[USED], *bytes));
+        }
+        all
+    }
+
+    fn give(&self, base: &Path, targets: &[Arc<Target>], bytes: &[u64]) {
+        for (target, &bytes) in targets.iter().zip(bytes).filter(|(_, bytes)| **bytes > 0) {
+            if let Ok(word) = self.word(base, target) {
+                sub(&word.words()[USED], bytes);
+            }
+        }
+    }
+}
+
+/// Never below 0: after a crash the count may be too small.
+fn sub(word: &AtomicU64, bytes: u64) {
+    let _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| Some(used.saturating_sub(bytes)));
+}
+
+impl LogicalFile {
+    /// Gives back the space of these ranges of a copy.
+    pub(super) fn give_space(&self, overlay: &Overlay, copy: &OpenCopy, ranges: &[Range<u64>]) {
+        let mut bytes = vec![0; copy.components().len()];
+        let mut of_range = bytes.clone();
+        for range in ranges {
+            copy.layout().bytes_per_target(range.start, range.end - range.start, &mut of_range);
+            bytes.iter_mut().zip(&of_range).for_each(|(sum, bytes)| *sum += bytes);
+        }
+        overlay.surroundings.spaces.give(overlay.base(), copy.components().targets(), &bytes);
+    }
+}
+
+/// The space of a file's cache copies, as one request takes it.
+pub(super) struct Room<'a> {
+    of: Option<(&'a LogicalFile, &'a Overlay, &'a Map)>,
+    /// What was taken: the copy, and of what range.
+    pub taken: Vec<(usize, Range<u64>)>,
+}
+
+impl<'a> Room<'a> {
+    pub fn of(file: &'a LogicalFile, overlay: &'a Overlay, map: &'a Map) -> Self {
+        Self { of: Some((file, overlay, map)), taken: Vec::new() }
+    }
+
+    /// For those who ask for none.
+    pub fn none() -> Self {
+        Self { of: None, taken: Vec::new() }
+    }
+
+    fn take(&mut self, want: &Want<'_>) -> bool {
+        let Some((file, overlay, _)) = self.of else { return false };
+        let number = usize::from(want.copy);
+        let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return false };
+        let Some(copy) = file.usable(overlay, number) else { return false };
+        // The policy counts the targets of all copies.
+        let bytes = want.bytes.get(overlay.first_target(number)..).unwrap_or_default();
+        let targets = copy.components().targets();
+        let taken = overlay.surroundings.spaces.take(overlay.base(), targets, bytes, capacity_per_server);
+        if taken {
+            self.taken.push((number, want.start..want.end));
+        }
+        taken
+    }
+}
+
+impl Space for Room<'_> {
+    fn take_free(&mut self, want: &Want<'_>) -> bool {
+        self.take(want)
+    }
+
+    fn take_clean(&mut self, want: &Want<'_>) -> bool {
+        let Some((file, overlay, map)) = self.of else { return false };
+        let number = usize::from(want.copy);
+        if file.usable(overlay, number).is_none() {
+            return false;
+        }
+        // All cache copies may lie on the servers that are full.
+        let others = (1..overlay.manifest.all_copies().count()).filter(|&other| other != number);
+        for copy in std::iter::once(number).chain(others) {
+            if file.make_room(overlay, map, copy, want.end - want.start) && self.take(want) {
+                return true;
+            }
+        }
+        false
+    }
+}

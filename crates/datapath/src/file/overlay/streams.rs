@@ -1,0 +1,48 @@
+//! Whether a request goes on where an earlier one ended.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use stripewise_model::Access;
+
+/// Streams that are told apart: threads of one process that read or write side by side.
+const STREAMS: usize = 16;
+
+/// Where the last requests of a file ended. Races only make a request count as random.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    ends: [AtomicU64; STREAMS],
+    next: AtomicUsize,
+}
+
+impl Streams {
+    /// The order of a request of `len` bytes at `offset`, which is noted.
+    pub fn access(&self, offset: u64, len: u64) -> Access {
+        let end = offset.saturating_add(len);
+        for known in &self.ends {
+            if known.load(Ordering::Relaxed) == offset && offset > 0 {
+                known.store(end, Ordering::Relaxed);
+                return Access::Sequential;
+            }
+        }
+        let place = self.next.fetch_add(1, Ordering::Relaxed) % STREAMS;
+        self.ends[place].store(end, Ordering::Relaxed);
+        Access::Random
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_side_by_side_are_told_apart() {
+        let streams = Streams::default();
+        let begin = |start| (0..5u64).map(move |step| start + step * 10);
+        let order: Vec<_> = begin(0).zip(begin(1000)).flat_map(|(one, other)| [one, other]).collect();
+        let access: Vec<_> = order.iter().map(|&offset| streams.access(offset, 10)).collect();
+        assert_eq!(access[..2], [Access::Random; 2]);
+        assert!(access[2..].iter().all(|&access| access == Access::Sequential), "{access:?}");
+        assert_eq!(streams.access(500, 10), Access::Random);
+        assert_eq!(streams.access(50, 10), Access::Sequential, "the first stream goes on");
+    }
+}

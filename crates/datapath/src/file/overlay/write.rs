@@ -1,0 +1,254 @@
+//! Writing to several copies.
+
+use std::ops::Range;
+
+use stripewise_cluster::Durability;
+use stripewise_extents::{CopyId, Counter, Map, Span, WriteGuard};
+use stripewise_model::Op;
+use stripewise_policy::Kind;
+
+use super::super::LogicalFile;
+use super::Overlay;
+use super::choice::{Part, spans_of};
+use super::read::is_of_device;
+use super::request::{Ended, Request, Transfer, whole};
+use super::space::Room;
+use crate::{Errno, Result, notice, trouble};
+
+/// The number of the original.
+const ORIGINAL: usize = 0;
+
+impl LogicalFile {
+    /// A write of at least one byte.
+    ///
+    /// # Safety
+    /// As [`LogicalFile::write_at`].
+    pub(in super::super) unsafe fn write_copies(
+        &self,
+        overlay: &Overlay,
+        request: &Request<'_>,
+    ) -> Result<usize> {
+        let map = overlay.map()?;
+        let kind = Kind { op: Op::Write, access: overlay.streams.access(request.offset, request.len) };
+        // SAFETY: the caller's promise.
+        let (done, changed) = unsafe { self.write_guarded(overlay, map, kind, request)? };
+        if changed && overlay.copies.durability == Durability::EachWrite {
+            self.sync_map(overlay, true)?;
+        }
+        Ok(done)
+    }
+
+    /// Bytes written, and whether the map was changed.
+    ///
+    /// # Safety
+    /// As [`LogicalFile::write_at`].
+    unsafe fn write_guarded(
+        &self,
+        overlay: &Overlay,
+        map: &Map,
+        kind: Kind,
+        request: &Request<'_>,
+    ) -> Result<(usize, bool)> {
+        let mut room = Room::of(self, overlay, map);
+        let (mut guard, parts) = loop {
+            let guard = map.begin_write(request.range()).map_err(|error| trouble::map_told(&error))?;
+            match self.choose_write(overlay, map, kind, request, guard.spans(), &mut room) {
+                Some(parts) => break (guard, parts),
+                // A copier is at work on the only copy that could be written to; it does not take long.
+                None => self.give_back(overlay, &mut room, &[]),
+            }
+            std::thread::yield_now();
+        };
+        let mut writer = Writer { file: self, map, guard: &mut guard, request, written: Vec::new() };
+        // SAFETY: the caller's promise.
+        let ended = unsafe { writer.write(&parts) };
+        let written = writer.written;
+        let changed = guard.changed_map();
+        drop(guard);
+        self.give_back(overlay, &mut room, &written);
+        let (done, last) = whole(&parts, &ended);
+        if let Some(last) = last.filter(|_| done == 0) {
+            return Err(ended[last].error.unwrap_or(Errno::NOSPC));
+        }
+        map.count(Counter::Requests, 1);
+        super::count_hits(map, &parts);
+        Ok((done as usize, changed))
+    }
+
+    /// Where each part goes; `None`: it must be tried again.
+    fn choose_write(
+        &self,
+        overlay: &Overlay,
+        map: &Map,
+        kind: Kind,
+        request: &Request<'_>,
+        known: &[Span],
+        room: &mut Room<'_>,
+    ) -> Option<Vec<Part>> {
+        let present = overlay.preferred(self.present_mask());
+        let forbidden = |span: &Span| span.forbidden.map_or(0, |copy| 1 << copy.index());
+        if overlay.is_mapped(map) {
+            let whole = Part { start: request.offset, end: request.offset + request.len, copy: ORIGINAL };
+            return known.iter().all(|span| forbidden(span) & 1 == 0).then(|| vec![whole]);
+        }
+        // What is valid only where it cannot be written goes anywhere else: it is overwritten.
+        let spans = spans_of(known, |span| match span.mask.bits() & present & !forbidden(span) {
+            0 => 1,
+            mask => mask,
+        });
+        let allowed = known.iter().fold(present, |allowed, span| allowed & !forbidden(span));
+        let asked = overlay.request(kind, request.offset, request.len);
+        let mut parts = Vec::new();
+        let redirected =
+            overlay.choice(map).write(&overlay.surroundings.data, &asked, &spans, allowed, room, &mut parts);
+        if redirected.critical.is_some() {
+            map.count(Counter::Critical, 1);
+        }
+        let mut possible = Vec::with_capacity(parts.len());
+        for part in parts {
+            for span in known.iter().filter(|span| span.start < part.end && part.start < span.end) {
+                let range = part.start.max(span.start)..part.end.min(span.end);
+                let copy = possible_copy(part.copy, present & !forbidden(span), span.mask.bits())?;
+                push(&mut possible, Part { start: range.start, end: range.end, copy });
+            }
+        }
+        Some(possible)
+    }
+
+    /// Gives back the space that was taken for what was then not written there.
+    fn give_back(&self, overlay: &Overlay, room: &mut Room<'_>, written: &[Part]) {
+        for (number, range) in room.taken.drain(..) {
+            let Some(copy) = self.copy(number) else { continue };
+            let mut unused = vec![range];
+            for part in written.iter().filter(|part| part.copy == number) {
+                unused = unused.iter().flat_map(|range| outside(range, &(part.start..part.end))).collect();
+            }
+            self.give_space(overlay, copy, &unused);
+        }
+    }
+
+    /// fsync of everything, the map included.
+    pub(in super::super) fn sync_map(&self, overlay: &Overlay, data_only: bool) -> Result<()> {
+        let map = overlay.map()?;
+        map.sync(|| self.sync_components(data_only)).map_err(|error| trouble::map_told(&error))
+    }
+}
+
+/// The copy chosen, or another one where it must not be written to.
+fn possible_copy(chosen: usize, possible: u8, valid: u8) -> Option<usize> {
+    if possible & 1 << chosen != 0 {
+        return Some(chosen);
+    }
+    if possible & 1 != 0 {
+        return Some(ORIGINAL);
+    }
+    // The original is just being made: from a copy that is valid.
+    let other = possible & valid;
+    (other != 0).then(|| other.trailing_zeros() as usize)
+}
+
+fn push(parts: &mut Vec<Part>, part: Part) {
+    match parts.last_mut() {
+        Some(last) if last.copy == part.copy && last.end == part.start => last.end = part.end,
+        _ => parts.push(part),
+    }
+}
+
+/// What of `range` is not in `other`.
+fn outside(range: &Range<u64>, other: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
+    let before = range.start..range.end.min(other.start);
+    let after = range.start.max(other.end)..range.end;
+    let both = if other.is_empty() { [range.clone(), 0..0] } else { [before, after] };
+    both.into_iter().filter(|range| !range.is_empty())
+}
+
+/// The steps of a write, with the map.
+struct Writer<'a, 'm> {
+    file: &'a LogicalFile,
+    guard: &'a mut WriteGuard<'m>,
+    request: &'a Request<'a>,
+    map: &'a Map,
+    /// What is where now.
+    written: Vec<Part>,
+}
+
+impl Writer<'_, '_> {
+    /// Writes the parts, and tells the map; what a copy does not take goes to the original.
+    ///
+    /// # Safety
+    /// As [`LogicalFile::write_at`].
+    unsafe fn write(&mut self, parts: &[Part]) -> Vec<Ended> {
+        // SAFETY: the caller's promise.
+        let mut ended = unsafe { self.once(parts) };
+        for (part, ended) in parts.iter().zip(&mut ended) {
+            let Ended { done, error: Some(error) } = *ended else { continue };
+            if part.copy == ORIGINAL || !is_of_device(error) {
+                continue;
+            }
+            notice::say(&format!(
+                "{}: a copy cannot be written to ({error}); the original is used",
+                self.file.path().display()
+            ));
+            let rest = Part { start: part.start + done, end: part.end, copy: ORIGINAL };
+            // SAFETY: the caller's promise.
+            let again = unsafe { self.once(&[rest]) }[0];
+            *ended = Ended { done: done + again.done, error: again.error };
+        }
+        ended
+    }
+
+    /// # Safety
+    /// As [`LogicalFile::write_at`].
+    unsafe fn once(&mut self, parts: &[Part]) -> Vec<Ended> {
+        for part in parts {
+            let prepared = self.guard.prepare(part.start..part.end, CopyId::new(part.copy));
+            if let Err(error) = prepared {
+                let error = Some(trouble::map_told(&error));
+                return vec![Ended { done: 0, error }; parts.len()];
+            }
+        }
+        // SAFETY: the caller's promise.
+        let mut ended = unsafe { self.file.transfer(Transfer::Write, self.request, parts) };
+        for (part, ended) in parts.iter().zip(&mut ended) {
+            if ended.done == 0 {
+                continue;
+            }
+            let (end, copy) = (part.start + ended.done, CopyId::new(part.copy));
+            match self.guard.wrote(part.start..end, copy) {
+                Ok(()) => {
+                    self.map.count(Counter::Written(copy), ended.done);
+                    self.written.push(Part { end, ..*part });
+                }
+                // As if it had not been written.
+                Err(error) => *ended = Ended { done: 0, error: Some(trouble::map_told(&error)) },
+            }
+        }
+        ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_outside() {
+        let of = |range: Range<u64>, other: Range<u64>| {
+            outside(&range, &other).map(|range| (range.start, range.end)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(10..20, 12..15), [(10, 12), (15, 20)]);
+        assert_eq!(of(10..20, 5..15), [(15, 20)]);
+        assert_eq!(of(10..20, 15..25), [(10, 15)]);
+        assert_eq!(of(10..20, 0..30), []);
+        assert_eq!(of(10..20, 30..40), [(10, 20)]);
+        assert_eq!(of(10..20, 15..15), [(10, 20)]);
+    }
+
+    #[test]
+    fn a_copy_that_is_being_made_is_not_written_to() {
+        assert_eq!(possible_copy(2, 0b111, 0b010), Some(2));
+        assert_eq!(possible_copy(2, 0b011, 0b010), Some(0));
+        assert_eq!(possible_copy(0, 0b110, 0b010), Some(1));
+        assert_eq!(possible_copy(0, 0b100, 0b010), None);
+    }
+}

@@ -1,0 +1,143 @@
+//! Files with several copies, used by one process.
+
+use std::path::PathBuf;
+
+use stripewise_cluster::CacheMode;
+use stripewise_sys::OFlags;
+
+use super::setup::Setup;
+use super::support::*;
+use crate::Errno;
+use crate::manifest::Copies;
+
+fn setups() -> Vec<Setup> {
+    let caches = CacheMode::ALL.map(|mode| Setup::cache(mode, 100));
+    let mut setups = vec![Setup::replicas(), Setup::replicas().each_write()];
+    setups.extend(caches);
+    setups
+}
+
+fn files_in(path: PathBuf) -> usize {
+    std::fs::read_dir(path).unwrap().count()
+}
+
+fn copies_of(file: &crate::LogicalFile) -> &Copies {
+    file.manifest().copies.as_deref().unwrap()
+}
+
+#[test]
+fn what_is_written_is_read_also_after_it_was_closed() {
+    for setup in setups() {
+        let stage = Stage::of(&setup);
+        let path = stage.path("f");
+        let opened = open(&stage.runtime(), &path, CREATE).unwrap();
+        assert_eq!(copies_of(&opened.file).list.len(), setup.overlay.as_ref().unwrap().copies.len());
+        let (one, two) = (pattern(1, 300), pattern(2, 40));
+        assert_eq!(opened.file.write(&one, 0, 3), Ok(300));
+        assert_eq!(opened.file.write(&two, 100, 2), Ok(40));
+        assert_eq!(opened.file.write(&two, 500, 1), Ok(40));
+        let expected = [&one[..100], &two, &one[140..], &[0; 200], &two].concat();
+        assert_eq!(opened.file.all().unwrap(), expected);
+        assert_eq!(opened.file.size(), Ok(540));
+        drop(opened);
+        assert_eq!(files_in(stage.memory().to_owned()), usize::from(stage.memory().join("space").exists()));
+        let again = open(&stage.runtime(), &path, OFlags::RDONLY).unwrap();
+        assert_eq!(again.file.all().unwrap(), expected, "{setup:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_removed_takes_its_copies_and_its_map_along() {
+    for setup in setups() {
+        let stage = Stage::of(&setup);
+        let runtime = stage.runtime();
+        let opened = open(&runtime, &stage.path("f"), CREATE).unwrap();
+        opened.file.write(&pattern(1, 300), 0, 1).unwrap();
+        let components = stage.components();
+        assert!(components.iter().any(|name| name.ends_with(".extents")), "{components:?}");
+        runtime.unlink(None, &stage.path("f")).unwrap();
+        assert_eq!(stage.components(), Vec::<String>::new());
+        // It goes on working.
+        opened.file.write(&pattern(2, 300), 200, 1).unwrap();
+        assert_eq!(opened.file.read(300, 200, 1).unwrap(), pattern(2, 300));
+        opened.file.sync(false).unwrap();
+        drop(opened);
+        assert_eq!(stage.components(), Vec::<String>::new());
+        assert_eq!(files_in(stage.memory().to_owned()), usize::from(stage.memory().join("space").exists()));
+    }
+}
+
+#[test]
+fn truncates_cut_every_copy() {
+    for setup in setups() {
+        let stage = Stage::of(&setup);
+        let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+        let file = &opened.file;
+        for (seed, at, len) in [(1, 0, 300), (2, 30, 7), (3, 200, 60)] {
+            file.write(&pattern(seed, len), at, 1).unwrap();
+        }
+        let before = file.all().unwrap();
+        file.truncate(210).unwrap();
+        file.truncate(400).unwrap();
+        assert_eq!(file.all().unwrap(), [&before[..210], &[0; 190]].concat(), "{setup:?}");
+        drop(opened);
+        let again = open(&stage.runtime(), &stage.path("f"), OFlags::RDWR | OFlags::TRUNC).unwrap();
+        assert_eq!(again.file.size(), Ok(0));
+    }
+}
+
+/// Critical data go to the cache until it is full, and never more.
+#[test]
+fn a_cache_takes_what_gains_and_no_more_than_it_holds() {
+    let stage = Stage::of(&Setup::cache(CacheMode::Sca, 1000));
+    let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+    for number in 0..200 {
+        opened.file.write(&pattern(number, 16), number * 100, 1).unwrap();
+    }
+    let component =
+        |path: &PathBuf| path.extension().is_some_and(|number| number.to_str().unwrap().parse::<u32>().is_ok());
+    let bytes = |target: &str| {
+        let files = walk(&stage.root.path().join(target)).into_iter().filter(component);
+        files.map(|path| nonzero(&path)).sum::<usize>()
+    };
+    let cached = bytes("t2") + bytes("t3");
+    assert!(cached > 1500 && bytes("t2") <= 1000 && bytes("t3") <= 1000, "{cached}");
+    assert_eq!(cached + bytes("t0") + bytes("t1"), 200 * 16);
+    for number in 0..200 {
+        assert_eq!(opened.file.read(16, number * 100, 1).unwrap(), pattern(number, 16));
+    }
+}
+
+fn walk(path: &std::path::Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(path).unwrap().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+fn nonzero(path: &std::path::Path) -> usize {
+    std::fs::read(path).unwrap().iter().filter(|&&byte| byte != 0).count()
+}
+
+/// Bytes that only a lost copy has are an error, never zeros; all others are read and written.
+#[test]
+fn a_lost_cache_target() {
+    let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 1000));
+    let path = stage.path("f");
+    let opened = open(&stage.runtime(), &path, CREATE).unwrap();
+    opened.file.write(&pattern(1, 300), 0, 1).unwrap();
+    drop(opened);
+    std::fs::rename(stage.root.path().join("t3"), stage.root.path().join("gone")).unwrap();
+    let opened = open(&stage.runtime(), &path, OFlags::RDWR).unwrap();
+    let file = &opened.file;
+    assert_eq!(file.size(), Ok(300), "what only the lost copy has counts");
+    assert_eq!(file.read(10, 0, 1), Err(Errno::IO));
+    assert_eq!(file.truncate(10), Err(Errno::IO), "it would come back with what was cut off");
+    assert_eq!(file.write(&pattern(2, 50), 20, 1), Ok(50));
+    assert_eq!(file.read(50, 20, 1).unwrap(), pattern(2, 50));
+    assert_eq!(file.read(60, 20, 1).unwrap(), pattern(2, 50), "up to the first byte that is lost");
+    drop(opened);
+    std::fs::rename(stage.root.path().join("gone"), stage.root.path().join("t3")).unwrap();
+    let opened = open(&stage.runtime(), &path, OFlags::RDWR).unwrap();
+    let mut expected = pattern(1, 300);
+    expected[20..70].copy_from_slice(&pattern(2, 50));
+    assert_eq!(opened.file.all().unwrap(), expected);
+}
