@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use stripewise_sys::SysRef;
 
-use crate::board::{Counter, Met, SlotState};
+use crate::board::{Counter, Met, SlotState, Word};
 use crate::fork::PidLock;
 use crate::hooks::reach;
 use crate::join::{self, Tuning};
@@ -117,8 +117,8 @@ impl Map {
     }
 
     /// This process has shared, writable mappings of the file from now on, or no longer: meanwhile nobody copies, evicts or fetches.
-    /// Returns when a copier that was at work is done. The mapped ranges must be valid in the mapped copy alone: see
-    /// [`crate::WriteGuard::prepare`].
+    /// Returns when a copier that was at work, and the writes that were, are done. The mapped ranges must be valid in the mapped copy
+    /// alone: see [`crate::WriteGuard::prepare`]; and every write asks [`Map::is_mapped`].
     ///
     /// # Errors
     /// As [`Map::begin_write`].
@@ -127,8 +127,25 @@ impl Map {
         if mapped {
             joined.ensure_opened()?;
         }
-        joined.board.pin_everything(&joined.block, mapped);
-        if mapped { joined.wait_for_copier(&(0..u64::MAX)) } else { Ok(()) }
+        if !mapped {
+            joined.board.pin_everything(&joined.block, false);
+            return Ok(());
+        }
+        joined.board.set(Word::Mapped, 1);
+        joined.board.pin_everything(&joined.block, true);
+        joined.wait_for_copier(&(0..u64::MAX))?;
+        joined.wait_for_pins();
+        Ok(())
+    }
+
+    /// Whether a process has called [`Map::set_mapped`]: then what is written must go to the mapped copy. To be asked while a
+    /// [`crate::WriteGuard`] lives.
+    ///
+    /// # Errors
+    /// Only in a forked child that cannot join.
+    pub fn is_mapped(&self) -> Result<bool> {
+        let joined = self.joined()?;
+        Ok(joined.is_mapped())
     }
 
     /// Adds to a counter of this process.
@@ -165,6 +182,22 @@ impl Joined {
     pub fn living(&self) -> usize {
         use std::os::fd::AsFd;
         self.board.living(&self.sys, self.lock.as_fd(), &self.block)
+    }
+
+    fn is_mapped(&self) -> bool {
+        use std::os::fd::AsFd;
+        self.board.is_everything_pinned(&self.sys, self.lock.as_fd(), &self.block)
+    }
+
+    /// Waits until whoever has pinned something now has done its work.
+    fn wait_for_pins(&self) {
+        use std::os::fd::AsFd;
+        let mut wait = Wait::new(&self.sys);
+        for pin in self.board.pins() {
+            while self.board.is_still_set(&self.sys, self.lock.as_fd(), &self.block, &pin) {
+                wait.pause();
+            }
+        }
     }
 
     /// For who has pinned `range`: which copy must not be written to where. Waits while a copier changes the map there.

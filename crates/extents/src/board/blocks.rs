@@ -29,6 +29,14 @@ pub(crate) struct Block {
 #[derive(Debug)]
 pub(crate) struct Pin(usize);
 
+/// A pin that was set.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    block: usize,
+    pin: usize,
+    range: Range<u64>,
+}
+
 impl Board {
     fn block_word(&self, block: usize, word: usize) -> &AtomicU64 {
         &self.words.words()[self.geometry.words_before_blocks() + block * WORDS + word]
@@ -147,6 +155,33 @@ impl Board {
         } else {
             self.pin_words(block.number, EVERYTHING).1.store(0, Ordering::Release);
         }
+    }
+
+    /// Whether a process that lives has pinned everything. To be asked by who has pinned something.
+    pub fn is_everything_pinned(&self, sys: &SysRef, lock: BorrowedFd<'_>, own: &Block) -> bool {
+        if self.get(Word::Mapped) == 0 {
+            return false;
+        }
+        let set = |&number: &usize| self.pin_words(number, EVERYTHING).1.load(Ordering::SeqCst) != 0;
+        (0..self.blocks_used()).filter(set).any(|number| self.is_alive(sys, lock, own.number, number))
+    }
+
+    /// The pins of threads that are set.
+    pub fn pins(&self) -> Vec<Seen> {
+        let all = (0..self.blocks_used()).flat_map(|block| (0..EVERYTHING).map(move |pin| (block, pin)));
+        let seen = all.map(|(block, pin)| Seen { block, pin, range: self.pinned(block, pin) });
+        seen.filter(|seen| seen.range.end != 0).collect()
+    }
+
+    /// Whether a pin is still set for what it was, and its process lives.
+    pub fn is_still_set(&self, sys: &SysRef, lock: BorrowedFd<'_>, own: &Block, seen: &Seen) -> bool {
+        self.pinned(seen.block, seen.pin) == seen.range && self.is_alive(sys, lock, own.number, seen.block)
+    }
+
+    fn pinned(&self, block: usize, pin: usize) -> Range<u64> {
+        let (start, end) = self.pin_words(block, pin);
+        let end = end.load(Ordering::SeqCst);
+        start.load(Ordering::SeqCst)..end
     }
 
     pub(super) fn counter(&self, block: &Block, counter: usize) -> &AtomicU64 {

@@ -74,6 +74,8 @@ pub(crate) enum Word {
     Allocated,
     /// Blocks that were ever used, so that the rest need not be looked at.
     BlocksUsed,
+    /// 1: a process has had the file mapped.
+    Mapped,
     SlotState,
     SlotStart,
     SlotEnd,

@@ -71,3 +71,23 @@ fn what_is_synced_is_there_after_the_index_is_gone() {
     let map = stage.join();
     assert_eq!(spans(&map, 0..8192), [(0, 4096, only(0)), (4096, 8192, only(1))]);
 }
+
+#[test]
+fn writers_learn_of_mappings_and_are_waited_for() {
+    let stage = Stage::cached();
+    let (map, other) = (stage.join(), stage.join());
+    assert!(!map.is_mapped().unwrap());
+    let guard = other.begin_write(10..20).unwrap();
+    std::thread::scope(|scope| {
+        let mapper = scope.spawn(|| map.set_mapped(true).unwrap());
+        while !other.is_mapped().unwrap() {
+            std::thread::yield_now();
+        }
+        assert!(!mapper.is_finished(), "the write may go on to another copy");
+        drop(guard);
+        mapper.join().unwrap();
+    });
+    assert!(other.is_mapped().unwrap() && map.is_mapped().unwrap());
+    map.set_mapped(false).unwrap();
+    assert!(!other.is_mapped().unwrap());
+}
