@@ -36,6 +36,9 @@ impl LogicalFile {
             return Err(Errno::INVAL);
         }
         let end = offset.checked_add(len).filter(|&end| end <= MAX_OFFSET).ok_or(Errno::OVERFLOW)?;
+        if let Some(overlay) = self.overlay() {
+            self.bring_to_original(overlay, offset..end)?;
+        }
         self.grow_components(end)?;
         let mut extents = Vec::new();
         for piece in self.original().layout().pieces(offset, len) {

@@ -141,3 +141,38 @@ fn a_lost_cache_target() {
     expected[20..70].copy_from_slice(&pattern(2, 50));
     assert_eq!(opened.file.all().unwrap(), expected);
 }
+
+/// From then on everything goes to the mapped copy, whoever writes it and however.
+#[test]
+fn mapped_ranges_are_in_the_original() {
+    for mut setup in setups() {
+        setup.original = stripewise_layout::constructors::striped(&[0, 1], 4096).unwrap();
+        let stage = Stage::of(&setup);
+        let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+        let other = open(&stage.runtime(), &stage.path("f"), OFlags::RDWR).unwrap();
+        let mut expected = pattern(1, 10_000);
+        other.file.write(&expected, 0, 1).unwrap();
+        other.file.write(&expected, 20_000, 1).unwrap();
+        let extents = opened.file.map_extents(4096, 8192, 4096).unwrap();
+        let read = |bytes: &mut [u8], at: u64| {
+            let extent = extents
+                .iter()
+                .find(|extent| (extent.file_offset..extent.file_offset + extent.len).contains(&at))
+                .unwrap();
+            // SAFETY: its file is open.
+            let fd = unsafe { stripewise_sys::fd::borrow(extent.fd) };
+            let sys: stripewise_sys::SysRef = std::sync::Arc::new(stripewise_sys::Real);
+            sys.read_at(fd, bytes, extent.component_offset + (at - extent.file_offset)).unwrap()
+        };
+        let mut bytes = [0; 1000];
+        assert_eq!(read(&mut bytes, 5000), 1000);
+        assert_eq!(bytes, expected[5000..6000]);
+        // Written as any process does, seen by who has it mapped.
+        let new = pattern(2, 1000);
+        other.file.write(&new, 5000, 1).unwrap();
+        expected[5000..6000].copy_from_slice(&new);
+        assert_eq!(read(&mut bytes, 5000), 1000);
+        assert_eq!(bytes, new[..]);
+        assert_eq!(other.file.read(10_000, 0, 1).unwrap(), expected, "{setup:?}");
+    }
+}

@@ -4,8 +4,10 @@
 
 mod choice;
 mod concurrency;
+mod copying;
 mod evict;
 mod holes;
+mod mapping;
 mod read;
 mod request;
 mod size;
@@ -15,7 +17,7 @@ mod write;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use stripewise_cluster::OverlayKind;
@@ -51,6 +53,8 @@ pub(crate) struct Overlay {
     streams: Streams,
     /// Copies that failed this process: not used where others can be.
     failing: AtomicU8,
+    /// This process has the file mapped.
+    mapped: AtomicBool,
 }
 
 /// What the overlays of a process share.
@@ -117,6 +121,7 @@ impl Overlay {
             measured: concurrency::Measured::default(),
             streams: Streams::default(),
             failing: AtomicU8::new(0),
+            mapped: AtomicBool::new(false),
         })
     }
 
@@ -185,16 +190,18 @@ impl Overlay {
         newly
     }
 
-    /// Whether a process has the file mapped.
+    /// Whether a process has the file mapped: then everybody writes to the original.
     fn is_mapped(&self, map: &Map) -> bool {
-        let _ = map;
-        false
+        map.is_mapped().unwrap_or(true)
     }
 
     /// In a forked child, before anything else is done with the file.
     pub fn after_fork_child(&self) {
-        if let Some(map) = self.map.get() {
-            map.after_fork_child();
+        let Some(map) = self.map.get() else { return };
+        map.after_fork_child();
+        if self.mapped.load(Ordering::Acquire) {
+            // It has inherited the mappings. Who cannot say so now is told by the next call.
+            let _ = map.set_mapped(true);
         }
     }
 }

@@ -86,7 +86,7 @@ impl LogicalFile {
     }
 
     /// A part whose only valid copy is lost.
-    fn say_lost(&self, known: &[Span], first: usize) -> Errno {
+    pub(super) fn say_lost(&self, known: &[Span], first: usize) -> Errno {
         let Some(span) = known.get(first) else { return Errno::IO };
         let lost = (0..8usize).filter(|&number| span.mask.bits() & 1 << number != 0);
         let lost = lost.filter_map(|number| self.parts.further.get(number.checked_sub(1)?)?.as_ref().err());
