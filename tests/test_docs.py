@@ -58,6 +58,11 @@ def rust_tests(room):
         for match in re.finditer(r"#\[test\](?:\s*///?[^\n]*|\s*#\[[^\]]*\])*\s+fn (\w+)", text):
             inner = ["tests"] if re.search(r"^mod tests \{", text[: match.start()], re.MULTILINE) else []
             found.add("::".join([*module, *inner, match[1]]))
+        # Tests that a macro makes, a module for each kind of thing that they test.
+        for macro, body in re.findall(r"macro_rules! (\w+) \{(.*?)\n\}", text, re.DOTALL):
+            if "#[test] fn $name()" in body:
+                names = re.search(rf"^{macro}!\((.*?)\);", text, re.MULTILINE | re.DOTALL)[1].split()
+                found |= {"::".join([*module, kind, name]) for kind in re.findall(r"mod (\w+) \{", body) for name in names}
     return found
 
 
