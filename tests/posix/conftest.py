@@ -29,6 +29,7 @@ class Worlds:
 
     cluster: ClusterDir
     layout: str = CYCLES["striped"]
+    copies: str = ""  # tables of the rule: further copies, and how they are kept
 
     def __post_init__(self):
         self.plain = self.cluster.root / "plain"
@@ -41,7 +42,7 @@ class Worlds:
         cluster = self.cluster.text().replace("[network]", "[cluster.network]").replace("[class.", "[cluster.class.")
         return (
             f'version = 1\nscheme = "DEF"\n[[rule]]\npattern = {json.dumps(f"{self.managed}/**")}\nscheme = "DEF"\n'
-            f'reason = "a test"\npredicted_s = 1.0\nelapsed_s = 1.0\nlayouts = [{self.layout}]\n'
+            f'reason = "a test"\npredicted_s = 1.0\nelapsed_s = 1.0\nlayouts = [{self.layout}]\n{self.copies}\n'
             + cluster.replace("[[tier]]", "[[cluster.tier]]")
         )
 

@@ -6,6 +6,7 @@ use stripewise_sys::fd::is_private;
 
 use crate::close::leave;
 use crate::errno;
+use crate::inside;
 use crate::real::interpose;
 use crate::table::{self, Known};
 use crate::{kernel, process, sniff, stdio};
@@ -37,10 +38,13 @@ unsafe fn dup3(real: Dup3Fn, old: c_int, new: c_int, flags: c_int) -> c_int {
 }
 
 unsafe fn fcntl(real: FcntlFn, fd: c_int, command: c_int, argument: usize) -> c_int {
+    let call = || unsafe { real(fd, command, argument) };
+    if inside::active() {
+        return call();
+    }
     if is_private(fd) {
         return bad_descriptor();
     }
-    let call = || unsafe { real(fd, command, argument) };
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicated(fd, call),
         libc::F_SETFL => {

@@ -32,6 +32,11 @@ pub struct Inside {
     signals: sigset_t,
 }
 
+/// Whether this thread is inside: what it calls now are our own libraries' calls (LMDB's), on descriptors of theirs.
+pub fn active() -> bool {
+    DEPTH.get() > 0
+}
+
 impl Inside {
     /// Holds signals and forks back from now on.
     pub fn new() -> Self {
