@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from conftest import BUILD, MPIS, run_command
 
-from .conftest import HERE, WARNINGS
+from .conftest import HERE, WARNINGS, Worlds
+from .test_copies import COPIES
 
 parquet = pytest.importorskip("pyarrow.parquet")
 
@@ -211,6 +212,20 @@ def test_close_makes_durable_what_was_written(shim_programs, mpi, tmp_path):
     file.touch()
     result = launch(mpi.name, 2, shim_programs / f"c.{mpi.name}", file, "close", env={**env, "SHIM_SYNC_FAILS": "1"})
     assert result.out.splitlines() == ["read: ok", "written: MPI_ERR_IO", "deleted: ok"]
+
+
+@pytest.mark.parametrize("kind", ["striped", "replicas"])
+def test_every_rank_waits_until_copies_are_durable(cluster, workloads, mpi, kind, tmp_path):
+    """With one copy nobody does: as MPI's own close."""
+    worlds = Worlds(cluster, copies=COPIES.get(kind, ""))
+    env = {**worlds.cluster.environment(), "LD_PRELOAD": f"{worlds.cluster.environment()['LD_PRELOAD']}:{shim(mpi.name)}"}
+    worlds.with_library("touch", worlds.managed / "first")  # prepares the targets
+    trace = ["strace", "-ff", "-o", tmp_path / "calls", "-e", "trace=fsync,fdatasync", *(f"-E{key}={value}" for key, value in env.items())]
+    program = [workloads / mpi.name / "ior", "-o", worlds.managed / "f", "-t", "4K", "-b", "64K", "--op", "write"]
+    launch(mpi.name, 2, *trace, *program)
+    syncs = sorted((path.read_text().count("sync(") for path in tmp_path.glob("calls.*")), reverse=True)[:2]
+    components = 8
+    assert worlds.is_managed("f") and all(count == 0 if kind == "striped" else count > components for count in syncs), syncs
 
 
 def test_views_are_understood(shim_programs, tmp_path):
