@@ -7,6 +7,16 @@
 //! [`Journal`] and [`repair`] are for tools. Everything may be called by several threads at once. The map says where data is and never touches it: that
 //! is the caller's, between two calls.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::single_range_in_vec_init,
+        clippy::items_after_test_module,
+        clippy::new_ret_no_self,
+        reason = "lists of one range are meant, mutations are modules of tests, and stand-ins come as the interface"
+    )
+)]
+
 mod board;
 mod cache;
 mod copy;

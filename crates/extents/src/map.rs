@@ -178,6 +178,9 @@ impl Drop for Map {
     }
 }
 
+/// A copier at work: the copy that it writes to (`None`: every one is to be left alone), where, and the number of the work.
+type Working = (Option<CopyId>, Range<u64>, u64);
+
 impl Joined {
     pub fn living(&self) -> usize {
         use std::os::fd::AsFd;
@@ -201,7 +204,7 @@ impl Joined {
     }
 
     /// For who has pinned `range`: which copy must not be written to where. Waits while a copier changes the map there.
-    pub fn meet_copier(&self, range: &Range<u64>) -> Result<Option<(Option<CopyId>, Range<u64>, u64)>> {
+    pub fn meet_copier(&self, range: &Range<u64>) -> Result<Option<Working>> {
         let mut wait = Wait::new(&self.sys);
         reach("look at slot");
         loop {

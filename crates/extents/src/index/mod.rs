@@ -188,7 +188,7 @@ impl Index {
 }
 
 fn of_area(area: u64) -> Range<u64> {
-    let end = (area + 1).checked_mul(1 << AREA_BITS).unwrap_or(u64::MAX);
+    let end = (area + 1).saturating_mul(1 << AREA_BITS);
     area << AREA_BITS..end
 }
 

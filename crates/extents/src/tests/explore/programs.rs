@@ -112,7 +112,9 @@ impl Process {
             reach("size");
             Ok(self.world.file_size())
         };
-        self.with_map(|map| drop(map.truncated(to, size).unwrap()));
+        self.with_map(|map| {
+            map.truncated(to, size).unwrap();
+        });
     }
 
     pub fn leave(&self) {
