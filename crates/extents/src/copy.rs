@@ -136,7 +136,7 @@ impl<'m> Copier<'m> {
         punch: impl FnOnce(&[Range<u64>]) -> stripewise_sys::Result<()>,
     ) -> Result<u64> {
         let joined = self.joined;
-        let mut commit = joined.commit(false)?;
+        let mut commit = joined.commit_to_sync()?;
         if joined.is_pending(&range)? && !mutations::on(Mutation::EvictPending) {
             joined.sync_with(&mut commit, sync_data, false)?;
         }

@@ -41,7 +41,8 @@ impl Joined {
     /// In a forked child: closes what it inherited. What is left is leaked: it is the parent's.
     pub fn abandon(&self) {
         self.held.close_inherited();
-        stripewise_sys::fd::close_inherited(self.lock.as_raw_fd());
+        let own = [self.lock.as_raw_fd(), self.place.dir.as_raw_fd(), self.board.raw_fd()];
+        own.into_iter().for_each(stripewise_sys::fd::close_inherited);
         self.index.env.abandon();
     }
 
@@ -174,12 +175,28 @@ impl Joined {
         Commit::begin(&self.place, &self.board, &self.held, self.header, &self.spec.node, has_join_lock)
     }
 
+    /// The commit lock for a sync, which may have to write the journal anew, and so waits until nobody joins or leaves.
+    pub fn commit_to_sync(&self) -> Result<Commit<'_, '_>> {
+        let mut wait = Wait::new(&self.sys);
+        reach("commit lock");
+        loop {
+            let mut commit = self.commit(false)?;
+            if !commit.is_broken() || commit.may_rewrite()? {
+                return Ok(commit);
+            }
+            // Who leaves has the join lock and waits for this one.
+            drop(commit);
+            wait.pause();
+        }
+    }
+
     /// The write intent: the journal says that this node writes the file before it does.
     pub fn ensure_opened(&self) -> Result<()> {
         if self.board.is(Word::Opened) || mutations::on(Mutation::NoIntent) {
             return Ok(());
         }
         self.board_has_its_name()?;
+        reach("commit lock");
         let mut commit = self.commit(false)?;
         if self.board.is(Word::Opened) {
             return Ok(());

@@ -22,6 +22,7 @@ pub(crate) fn leave(joined: Box<Joined>, sync_data: impl FnOnce() -> stripewise_
         return Ok(());
     }
     // With its lock, in case that it writes the journal anew: nobody joins before all is gone.
+    reach("commit lock");
     let mut commit = joined.commit(true)?;
     let pending = {
         let txn = joined.read()?;

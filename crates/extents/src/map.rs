@@ -178,8 +178,15 @@ impl Drop for Map {
     }
 }
 
-/// A copier at work: the copy that it writes to (`None`: every one is to be left alone), where, and the number of the work.
-type Working = (Option<CopyId>, Range<u64>, u64);
+/// A copier at work.
+#[derive(Clone, Debug)]
+pub(crate) struct Working {
+    /// The copy that it writes to; `None`: every one is to be left alone.
+    pub copy: Option<CopyId>,
+    pub part: Range<u64>,
+    /// Number of the work.
+    pub work: u64,
+}
 
 impl Joined {
     pub fn living(&self) -> usize {
@@ -210,7 +217,7 @@ impl Joined {
         loop {
             match self.board.slot().meet(range) {
                 Met::Nobody => return Ok(None),
-                Met::Destination { copy, part, work } => return Ok(Some((copy, part, work))),
+                Met::Destination { copy, part, work } => return Ok(Some(Working { copy, part, work })),
                 Met::Finishing => {
                     if wait.pause() {
                         self.bury_copier(SlotState::Finishing);
@@ -223,7 +230,7 @@ impl Joined {
     /// For who has pinned `range`: waits until no copier works there.
     pub fn wait_for_copier(&self, range: &Range<u64>) -> Result<()> {
         let mut wait = Wait::new(&self.sys);
-        while let Some((.., work)) = self.meet_copier(range)? {
+        while let Some(Working { work, .. }) = self.meet_copier(range)? {
             while self.board.slot().is_at(work) {
                 if wait.pause() {
                     self.bury_copier(SlotState::Tainted);

@@ -22,8 +22,6 @@ pub(crate) enum Mutation {
     ShrinkBlindly,
     /// A copy becomes valid before it is written instead of after it.
     ExtendBefore,
-    /// What was written is not looked at again when the map has changed meanwhile.
-    NoSecondLook,
     /// A copier marks what it copied valid whatever has changed.
     CopyIgnoresSequence,
     /// An eviction punches before the journal is committed.

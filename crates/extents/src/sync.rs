@@ -28,7 +28,7 @@ impl Map {
         let joined = self.joined()?;
         let begun = joined.board.get(Word::SyncsStarted);
         reach("sync");
-        let mut commit = joined.commit(false)?;
+        let mut commit = joined.commit_to_sync()?;
         let done = joined.board.get(Word::SyncsDone);
         if done > begun || (mutations::on(Mutation::JoinEarlierSync) && done > 0) {
             return Ok(());
@@ -58,7 +58,8 @@ impl Joined {
         let mut list;
         if mutations::on(Mutation::JournalBeforeData) {
             list = self.list(commit, whole)?;
-            commit.put(std::mem::replace(&mut list.writer, commit.writer(false)), whole)?;
+            commit.put(list.writer, whole)?;
+            list.writer = commit.writer(false);
             sync_data()?;
         } else if mutations::on(Mutation::ListAfterData) {
             sync_data()?;
@@ -72,7 +73,7 @@ impl Joined {
         if closing {
             list.writer.clean();
         }
-        commit.put(list.writer, whole)?;
+        commit.put(list.writer, whole && !mutations::on(Mutation::JournalBeforeData))?;
         reach("synced");
         self.forget_pending(list.synced, &list.areas)?;
         self.board.set(Word::SyncsDone, number);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::board::{Pin, Stamp};
+use crate::board::Pin;
 use crate::error::caller;
 use crate::hooks::reach;
 use crate::joined::Joined;
@@ -19,8 +19,6 @@ pub struct WriteGuard<'m> {
     /// `None` if the range is empty.
     pin: Option<Pin>,
     spans: Vec<Span>,
-    /// As of when the spans are.
-    stamp: Stamp,
     forbidden: Option<(CopyId, Range<u64>)>,
     changed: bool,
 }
@@ -40,9 +38,9 @@ impl Map {
 
 impl<'m> WriteGuard<'m> {
     fn begin(joined: &'m Joined, range: Range<u64>) -> Result<Self> {
-        let (spans, stamp) = (Vec::new(), Stamp::UNKNOWN);
+        let spans = Vec::new();
         let mut guard =
-            Self { joined, range: range.clone(), pin: None, spans, stamp, forbidden: None, changed: false };
+            Self { joined, range: range.clone(), pin: None, spans, forbidden: None, changed: false };
         if range.is_empty() {
             return Ok(guard);
         }
@@ -55,11 +53,11 @@ impl<'m> WriteGuard<'m> {
             reach("pin");
             guard.pin = Some(joined.pin(&range));
         }
-        guard.forbidden = met.and_then(|(copy, part, _)| Some((copy?, part)));
+        guard.forbidden = met.and_then(|working| Some((working.copy?, working.part)));
         if mutations::on(Mutation::DestinationNotForbidden) {
             guard.forbidden = None;
         }
-        (guard.spans, guard.stamp) = joined.spans(&range, true)?;
+        guard.spans = joined.spans(&range, true)?.0;
         guard.mark_forbidden();
         if let Some(span) = guard.spans.iter().find(|span| span.mask != joined.index.map.default) {
             joined.touch(&(span.start..range.end));
@@ -125,14 +123,8 @@ impl<'m> WriteGuard<'m> {
             return Ok(());
         }
         reach("wrote");
-        let is_only = |spans: &[Span]| spans.iter().all(|span| span.mask.is_only(copy));
-        let mut known: Vec<Span> = self.overlapping(&part).copied().collect();
-        let unchanged = self.joined.board.stamp(&self.range).equals(self.stamp);
-        if is_only(&known) && !unchanged && !mutations::on(Mutation::NoSecondLook) {
-            // Somebody changed the map meanwhile: what was written counts, last.
-            known = self.joined.spans(&part, true)?.0;
-        }
-        if is_only(&known) {
+        // If the mask has changed meanwhile it was by somebody who writes at the same time: the two may count in either order.
+        if self.overlapping(&part).all(|span| span.mask.is_only(copy)) {
             return Ok(());
         }
         self.make_only(part, copy, |_| true)
@@ -167,8 +159,6 @@ impl<'m> WriteGuard<'m> {
             which(&Span::new(entry.start..entry.end, entry.mask)).then_some(Mask::only(copy))
         })?;
         self.changed |= changed;
-        // The generations have changed by this, and perhaps by others.
-        self.stamp = Stamp::UNKNOWN;
         let (mut spans, mut behind) = (Vec::new(), Vec::new());
         for span in &self.spans {
             let before = Span { end: span.end.min(part.start), ..*span };

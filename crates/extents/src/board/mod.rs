@@ -9,9 +9,9 @@ mod counters;
 mod generations;
 mod slot;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -202,6 +202,11 @@ impl Board {
         }
         let words = sys.map_shared(file.as_fd(), geometry.words())?;
         Ok(Opened::Ready(Self { words, file, geometry }))
+    }
+
+    /// The descriptor of its file.
+    pub fn raw_fd(&self) -> RawFd {
+        self.file.as_raw_fd()
     }
 
     /// (device, inode).

@@ -105,7 +105,7 @@ fn generations_tell_changes_of_their_segment_only() {
 }
 
 #[test]
-fn of_two_changes_the_last_one_makes_the_generation_even() {
+pub(crate) fn of_two_changes_the_last_one_makes_the_generation_even() {
     let (_dir, board) = made();
     let range = 0..10;
     let first = board.mark(std::slice::from_ref(&range));

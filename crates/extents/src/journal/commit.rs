@@ -74,7 +74,6 @@ impl<'a, 'b> Commit<'a, 'b> {
         let join = if has_join_lock { JoinLock::Callers } else { JoinLock::Perhaps };
         let mut commit = Self { place, board, held, header, node, file: None, join };
         if !board.is(Word::Unlinked) {
-            reach("commit lock");
             commit.file = Some(place.lock(held, COMMIT_BYTE, true)?);
         }
         // The one who removes the file says so first, and then waits for the commit lock.

@@ -5,7 +5,7 @@ mod contents;
 mod format;
 mod place;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use commit::{Commit, Position, write_new};
 pub use contents::Journal;

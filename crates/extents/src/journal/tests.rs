@@ -191,3 +191,15 @@ fn a_random_4_kib_extent_takes_about_5_bytes() {
     let bytes = writer.finish().0.len();
     assert!(bytes < 10_000 * 6, "{bytes}");
 }
+
+#[test]
+pub(crate) fn a_damaged_mask_is_not_believed() {
+    let mut writer = Writer::new(1);
+    writer.change(0..10, Mask::from_bits(2));
+    let mut bytes = HEADER.encode().to_vec();
+    bytes.extend(writer.finish().0);
+    let mask = bytes.len() - 5;
+    assert_eq!(bytes[mask], 2);
+    bytes[mask] = 4;
+    assert_eq!(parse(&bytes).unwrap().spans, []);
+}

@@ -111,19 +111,26 @@ impl Env {
     /// directory where there is none. To be called by one process at a time.
     pub fn open(sys: &SysRef, path: &Path, create: Option<Limits>) -> Outcome<Arc<Self>> {
         let me = std::process::id();
-        let mut opened = OPENED.lock();
-        forget_gone(&mut opened, me);
-        let identity = identity(sys, &path.join(DATA));
-        let known = opened.iter().find(|(pid, known, _)| *pid == me && Some(*known) == identity);
-        if let Some(env) = known.and_then(|(.., env)| env.upgrade()) {
-            return Ok(env);
+        loop {
+            let mut opened = OPENED.lock();
+            forget_parents(&mut opened, me);
+            let identity = identity(sys, &path.join(DATA));
+            match opened.iter().find(|(_, known, _)| Some(*known) == identity).map(|(.., env)| env.upgrade()) {
+                Some(Some(env)) => return Ok(env),
+                // It is being closed, which would take our locks with it.
+                Some(None) => {}
+                None => {
+                    if let Some(limits) = create {
+                        allocate_lock(sys, path, limits.readers).map_err(failed)?;
+                    }
+                    let env = Arc::new(Self::open_new(sys, path, create)?);
+                    opened.push((me, env.identity, Arc::downgrade(&env)));
+                    return Ok(env);
+                }
+            }
+            drop(opened);
+            std::thread::yield_now();
         }
-        if let Some(limits) = create {
-            allocate_lock(sys, path, limits.readers).map_err(failed)?;
-        }
-        let env = Arc::new(Self::open_new(sys, path, create)?);
-        opened.push((me, env.identity, Arc::downgrade(&env)));
-        Ok(env)
     }
 
     fn open_new(sys: &SysRef, path: &Path, create: Option<Limits>) -> Outcome<Self> {
@@ -212,7 +219,7 @@ impl Drop for Env {
             return;
         }
         // Nobody opens it anew meanwhile.
-        let _opened = OPENED.lock();
+        let mut opened = OPENED.lock();
         for txn in std::mem::take(&mut self.idle.lock().0) {
             // SAFETY: idle, and of this environment.
             unsafe { ffi::mdb_txn_abort(txn) };
@@ -220,22 +227,13 @@ impl Drop for Env {
         [Some(self.data), self.lock].into_iter().flatten().for_each(fd::disown);
         // SAFETY: opened by this process, and no transaction is left.
         unsafe { ffi::mdb_env_close(self.raw) };
+        opened.retain(|(_, identity, env)| *identity != self.identity || env.strong_count() > 0);
     }
 }
 
-/// Forgets environments that are closed; those of a parent process are leaked.
-fn forget_gone(opened: &mut Vec<(u32, Identity, Weak<Env>)>, me: u32) {
-    for (pid, _, env) in std::mem::take(opened) {
-        if pid != me {
-            std::mem::forget(env);
-        } else if env.strong_count() > 0 {
-            opened.push((pid, identity_of(&env), env));
-        }
-    }
-}
-
-fn identity_of(env: &Weak<Env>) -> Identity {
-    env.upgrade().map(|env| env.identity).unwrap_or_default()
+/// Forgets, without touching them, the environments of a parent process.
+fn forget_parents(opened: &mut Vec<(u32, Identity, Weak<Env>)>, me: u32) {
+    opened.extract_if(.., |(pid, ..)| *pid != me).for_each(|(.., env)| std::mem::forget(env));
 }
 
 fn identity(sys: &SysRef, path: &Path) -> Option<Identity> {

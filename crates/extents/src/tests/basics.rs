@@ -91,3 +91,124 @@ fn writers_learn_of_mappings_and_are_waited_for() {
     map.set_mapped(false).unwrap();
     assert!(!other.is_mapped().unwrap());
 }
+
+/// What a process left that died beside its commit may come into the map late, with no live pin.
+#[test]
+pub fn a_copy_leaves_alone_what_has_changed_without_a_pin() {
+    let stage = Stage::new(3, Mask::ORIGINAL);
+    let map = stage.join();
+    let mut copier = map.copier().unwrap().unwrap();
+    let guard = copier.begin(0..10, copy(0), copy(2)).unwrap().unwrap();
+    assert_eq!(guard.parts(), [0..10]);
+    map.joined().unwrap().change(3..5, |_| Some(only(1))).unwrap();
+    assert!(!guard.finish().unwrap());
+    let both = mask(&[0, 2]);
+    assert_eq!(spans(&map, 0..10), [(0, 3, both), (3, 5, only(1)), (5, 10, both)]);
+}
+
+#[test]
+fn wishes_last_until_they_are_fulfilled() {
+    let stage = Stage::cached();
+    let map = stage.join();
+    write(&map, 10..20, 1);
+    map.want(0..40, copy(1)).unwrap();
+    let wanted = |map: &crate::Map| -> Vec<_> {
+        let list = map.list(Select::Wanted(copy(1)), 0..u64::MAX, 10).unwrap();
+        list.iter().map(|span| span.range()).collect()
+    };
+    assert_eq!(wanted(&map), [0..10, 20..40]);
+    assert!(copy_over(&map, 0..30, 0, 1));
+    assert_eq!(wanted(&map), std::iter::once(30..40).collect::<Vec<_>>());
+    map.want_no_more(0..100, copy(1)).unwrap();
+    assert!(wanted(&map).is_empty());
+}
+
+#[test]
+fn what_was_used_last_is_evicted_last() {
+    const SEGMENT: u64 = 1 << 20;
+    let stage = Stage::cached();
+    let map = stage.join();
+    for segment in 0..5u64 {
+        write(&map, segment * SEGMENT..segment * SEGMENT + 100, 1);
+    }
+    assert!(copy_over(&map, 0..5 * SEGMENT, 1, 0));
+    let board = &map.joined().unwrap().board;
+    for (segment, used) in [(0u64, 50), (1, 10), (2, 40), (3, 20), (4, 30)] {
+        board.touch(&(segment * SEGMENT..segment * SEGMENT + 1), used);
+    }
+    let oldest = map.least_recent(copy(1), 250).unwrap();
+    let starts: Vec<u64> = oldest.iter().map(|span| span.start / SEGMENT).collect();
+    assert_eq!(starts, [1, 3, 4]);
+    assert!(map.least_recent(copy(1), u64::MAX).unwrap().len() == 5);
+}
+
+#[test]
+fn lists_go_on_where_they_ended() {
+    let stage = Stage::cached();
+    let map = stage.join();
+    (0..10u64).for_each(|number| write(&map, number * 10..number * 10 + 5, 1));
+    let (mut at, mut found) = (0, Vec::new());
+    loop {
+        let part = map.list(Select::NotValidIn(copy(0)), at..u64::MAX, 3).unwrap();
+        let Some(last) = part.last() else { break };
+        at = last.end;
+        found.extend(part);
+    }
+    assert_eq!(found.len(), 10);
+    assert_eq!(map.list(Select::NotValidIn(copy(1)), 0..12, 9).unwrap()[0].range(), 5..10);
+}
+
+#[test]
+fn a_sync_that_began_later_counts_for_those_who_waited() {
+    let stage = Stage::cached();
+    let map = stage.join();
+    write(&map, 0..10, 1);
+    let (begun, done) = (std::sync::Barrier::new(9), std::sync::atomic::AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let sync = || {
+            begun.wait();
+            let slow = || {
+                std::thread::sleep(std::time::Duration::from_millis(30));
+                done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                Ok(())
+            };
+            map.sync(slow).unwrap();
+        };
+        (0..9).for_each(|_| drop(scope.spawn(sync)));
+    });
+    let done = done.into_inner();
+    assert!((1..9).contains(&done), "{done} syncs of 9 that were asked for at once");
+}
+
+#[test]
+fn what_lies_behind_the_size_is_forgotten_if_nobody_writes_there() {
+    let stage = Stage::cached();
+    let map = stage.join();
+    write(&map, 0..100, 1);
+    map.want(100..200, copy(1)).unwrap();
+    drop(map.begin_truncate(50).unwrap());
+    assert_eq!(spans(&map, 0..100), [(0, 100, only(1))], "a truncate alone changes no mask");
+    assert!(!map.truncated(50, || Ok(51)).unwrap(), "somebody has made the file longer");
+    let guard = map.begin_write(60..70).unwrap();
+    assert!(!map.truncated(50, || Ok(50)).unwrap());
+    drop(guard);
+    assert!(map.truncated(50, || Ok(50)).unwrap());
+    assert_eq!(spans(&map, 0..100), [(0, 50, only(1)), (50, 100, only(0))]);
+    assert!(map.list(Select::Wanted(copy(1)), 0..u64::MAX, 10).unwrap().is_empty());
+}
+
+#[test]
+fn a_forbidden_copy_is_refused() {
+    let stage = Stage::cached();
+    let map = stage.join();
+    let mut copier = map.copier().unwrap().unwrap();
+    assert!(map.copier().unwrap().is_none(), "there is one copier");
+    let working = copier.begin(10..20, copy(0), copy(1)).unwrap().unwrap();
+    let mut guard = map.begin_write(0..30).unwrap();
+    let forbidden: Vec<_> = guard.spans().iter().map(|span| span.forbidden).collect();
+    assert_eq!(forbidden, [None, Some(copy(1)), None]);
+    assert_eq!(guard.prepare(15..16, copy(1)).unwrap_err().errno(), stripewise_sys::Errno::BUSY);
+    guard.prepare(15..16, copy(0)).unwrap();
+    guard.wrote(15..16, copy(0)).unwrap();
+    assert!(!working.finish().unwrap());
+}

@@ -3,4 +3,7 @@
 mod basics;
 mod delegate;
 mod explore;
+mod faults;
+mod mutations;
+mod power_cut;
 pub(crate) mod support;

@@ -23,7 +23,7 @@
 
 mod disk;
 mod programs;
-mod scenarios;
+pub mod scenarios;
 mod scheduler;
 mod world;
 
@@ -79,6 +79,8 @@ pub struct Outcome {
     pub runs: u64,
     pub steps: u64,
     pub kills: u64,
+    /// Not all schedules were gone through.
+    pub is_cut_off: bool,
     /// Of the first run that failed.
     pub failure: Option<String>,
 }
@@ -87,21 +89,56 @@ pub struct Outcome {
 pub fn explore(scenario: &Scenario, budget: Budget, mutation: Option<Mutation>, runs_max: u64) -> Outcome {
     let mut outcome = Outcome::default();
     let mut choices = Choices::default();
-    loop {
+    while outcome.failure.is_none() {
+        let end = outcome.add(scenario, budget, mutation, choices);
+        choices = match end.next() {
+            Some(next) => next,
+            None => return outcome,
+        };
+        if outcome.runs == runs_max {
+            outcome.is_cut_off = true;
+            return outcome;
+        }
+    }
+    outcome
+}
+
+/// Random schedules, until one fails. A seed reproduces its run.
+pub fn wander(
+    scenario: &Scenario,
+    budget: Budget,
+    mutation: Option<Mutation>,
+    seed: u64,
+    runs: u64,
+) -> Outcome {
+    let mut outcome = Outcome::default();
+    for seed in seed..seed + runs {
+        outcome.add(scenario, budget, mutation, Choices::random(seed));
+        if let Some(failure) = &mut outcome.failure {
+            failure.push_str(&format!("\nseed {seed}"));
+            return outcome;
+        }
+    }
+    outcome
+}
+
+impl Outcome {
+    /// Returns the choices that were made.
+    fn add(
+        &mut self,
+        scenario: &Scenario,
+        budget: Budget,
+        mutation: Option<Mutation>,
+        choices: Choices,
+    ) -> Choices {
         mutations::activate(mutation);
         let end = run(scenario, budget, mutation, choices);
         mutations::activate(None);
-        outcome.runs += 1;
-        outcome.steps += end.steps;
-        outcome.kills += end.killed as u64;
-        if end.failure.is_some() {
-            outcome.failure = end.failure;
-            return outcome;
-        }
-        choices = match end.choices.next() {
-            Some(next) if outcome.runs < runs_max => next,
-            _ => return outcome,
-        };
+        self.runs += 1;
+        self.steps += end.steps;
+        self.kills += end.killed as u64;
+        self.failure = end.failure;
+        end.choices
     }
 }
 

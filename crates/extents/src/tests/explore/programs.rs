@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Process;
+use crate::board::Word;
 use crate::hooks::reach;
 use crate::tests::support::copy;
 use crate::{CopyId, Map, Span};
@@ -115,6 +116,11 @@ impl Process {
         self.with_map(|map| {
             map.truncated(to, size).unwrap();
         });
+    }
+
+    /// As if an append had failed: the next sync writes the journal anew.
+    pub fn break_journal(&self) {
+        self.with_map(|map| map.joined().unwrap().board.set(Word::JournalBroken, 1));
     }
 
     pub fn leave(&self) {

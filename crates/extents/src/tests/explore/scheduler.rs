@@ -24,20 +24,47 @@ pub struct Budget {
 pub struct Choices {
     taken: Vec<(usize, usize)>,
     at: usize,
+    /// Beyond those: what a generator of random numbers says, instead of the first option.
+    random: Option<u64>,
 }
 
+/// Of so many steps a random run interrupts one.
+const INTERRUPT_EVERY: u64 = 8;
+
 impl Choices {
-    fn choose(&mut self, options: usize) -> usize {
+    /// A run that chooses at random.
+    pub fn random(seed: u64) -> Self {
+        Self { random: Some(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1), ..Self::default() }
+    }
+
+    /// `step`: the first option is to go on.
+    fn choose(&mut self, options: usize, step: bool) -> usize {
         if options < 2 {
             return 0;
         }
         if self.at == self.taken.len() {
-            self.taken.push((0, options));
+            let new = self.fresh(options as u64, step);
+            self.taken.push((new, options));
         }
         let (taken, before) = self.taken[self.at];
         assert_eq!(options, before, "the run is not the same again");
         self.at += 1;
         taken
+    }
+
+    fn fresh(&mut self, options: u64, step: bool) -> usize {
+        let Some(state) = &mut self.random else { return 0 };
+        // Xorshift (Marsaglia 2003).
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        let number = *state >> 16;
+        let chosen = match step {
+            true if !number.is_multiple_of(INTERRUPT_EVERY) => 0,
+            true => 1 + number / INTERRUPT_EVERY % (options - 1),
+            false => number % options,
+        };
+        chosen as usize
     }
 
     /// The next run's, if there is one.
@@ -46,7 +73,7 @@ impl Choices {
         while let Some((taken, options)) = self.taken.pop() {
             if taken + 1 < options {
                 self.taken.push((taken + 1, options));
-                return Some(Self { taken: self.taken, at: 0 });
+                return Some(Self { taken: self.taken, at: 0, random: None });
             }
         }
         None
@@ -207,7 +234,7 @@ impl Run {
             self.wake(state);
             return;
         }
-        let chosen = state.choices.choose(can.len());
+        let chosen = state.choices.choose(can.len(), false);
         state.current = Some(can[chosen]);
         self.wake(state);
     }
@@ -277,7 +304,7 @@ impl Actor for Thread {
             Vec::new()
         };
         let kill = usize::from(state.budget.kills > 0);
-        let chosen = state.choices.choose(1 + others.len() + kill);
+        let chosen = state.choices.choose(1 + others.len() + kill, true);
         if chosen == 0 {
             return;
         }

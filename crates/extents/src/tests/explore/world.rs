@@ -127,7 +127,9 @@ impl World {
         let mut inner = self.lock();
         let now = inner.tick();
         inner.writes[write].ended = Some(now);
-        inner.writes[write].effective.iter_mut().for_each(|at| _ = at.get_or_insert(now));
+        for at in &mut inner.writes[write].effective {
+            at.get_or_insert(now);
+        }
     }
 
     /// All writes of values that only a dead writer had are over.
@@ -163,7 +165,9 @@ impl World {
             }
             let seen =
                 inner.writes.iter_mut().filter(|write| write.value == value && write.range.contains(&byte));
-            seen.for_each(|write| _ = write.effective[byte as usize].get_or_insert(now));
+            for write in seen {
+                write.effective[byte as usize].get_or_insert(now);
+            }
         }
         Ok(())
     }
@@ -244,6 +248,8 @@ impl Inner {
             }
         }
         let now = self.tick();
-        self.writes.iter_mut().for_each(|write| _ = write.ended.get_or_insert(now));
+        for write in &mut self.writes {
+            write.ended.get_or_insert(now);
+        }
     }
 }

@@ -1,0 +1,240 @@
+//! Joining what is damaged, lost, another's; and what a tool can do about it.
+
+use stripewise_sys::Errno;
+
+use super::support::*;
+use crate::board::Word;
+use crate::journal::Journal;
+use crate::{Map, MapError, Mask, repair};
+
+fn refused(stage: &Stage) -> MapError {
+    stage.try_join().unwrap_err()
+}
+
+fn journal(stage: &Stage) -> Journal {
+    Journal::read(&real(), &stage.journal()).unwrap()
+}
+
+/// A file with a synced dirty range and one that is not synced, of which all processes have died.
+fn left_open() -> Stage {
+    let mut stage = Stage::replicated(2);
+    let map = stage.join();
+    write(&map, 0..10, 1);
+    map.sync(nothing).unwrap();
+    write(&map, 20..30, 1);
+    stage.spec.create = false;
+    stage
+}
+
+#[test]
+fn a_missing_journal_is_told_unless_the_file_is_new() {
+    let mut stage = Stage::cached();
+    stage.spec.create = false;
+    let error = refused(&stage);
+    assert!(matches!(error, MapError::Missing { .. }));
+    assert_eq!(error.errno(), Errno::IO);
+    assert!(!stage.journal().exists());
+    let report = repair::reset(&real(), &stage.spec, nothing).unwrap();
+    assert!(report.repaired);
+    assert_eq!(spans(&stage.join(), 0..10), [(0, 10, only(0))]);
+}
+
+#[test]
+fn a_damaged_journal_is_told_and_reset_to_the_original() {
+    let mut stage = Stage::replicated(2);
+    stage.join().leave(nothing).unwrap();
+    stage.spec.create = false;
+    let mut bytes = std::fs::read(stage.journal()).unwrap();
+    bytes[20] ^= 1;
+    std::fs::write(stage.journal(), bytes).unwrap();
+    assert!(refused(&stage).to_string().contains("fsck --repair"));
+    repair::reset(&real(), &stage.spec, nothing).unwrap();
+    assert_eq!(spans(&stage.join(), 0..10), [(0, 10, only(0))]);
+}
+
+#[test]
+fn a_damaged_journal_is_made_anew_from_the_index_that_is_left() {
+    let stage = left_open();
+    std::fs::remove_file(stage.journal()).unwrap();
+    let mut synced = false;
+    let sync = || {
+        synced = true;
+        Ok(())
+    };
+    let report = repair::reset(&real(), &stage.spec, sync).unwrap();
+    assert!(synced);
+    assert_eq!(report.dirty.len(), 2);
+    let (one, all) = (only(1), Mask::all(2));
+    assert_eq!(spans(&stage.join(), 0..40), [(0, 10, one), (10, 20, all), (20, 30, one), (30, 40, all)]);
+}
+
+#[test]
+fn killed_processes_leave_their_map_to_the_next() {
+    let stage = left_open();
+    let (one, all) = (only(1), Mask::all(2));
+    assert_eq!(spans(&stage.join(), 0..40), [(0, 10, one), (10, 20, all), (20, 30, one), (30, 40, all)]);
+}
+
+#[test]
+fn a_lost_map_is_told_and_repaired_by_falling_back() {
+    let stage = left_open();
+    std::fs::remove_dir_all(&stage.spec.run_dir).unwrap();
+    let error = refused(&stage);
+    assert!(matches!(error, MapError::Lost { .. }), "{error}");
+    assert_eq!(error.errno(), Errno::IO);
+    let report = repair::collapse(&real(), &stage.spec).unwrap();
+    assert_eq!(report.dirty.iter().map(|span| span.range()).collect::<Vec<_>>(), [0..10]);
+    assert_eq!(report.fell_back[0].range(), 10..u64::MAX);
+    assert_eq!(spans(&stage.join(), 0..40), [(0, 10, only(1)), (10, 40, only(0))]);
+    assert!(!repair::collapse(&real(), &stage.spec).unwrap().repaired);
+}
+
+#[test]
+fn another_nodes_file_is_refused_until_it_is_taken_over() {
+    let mut stage = left_open();
+    std::fs::remove_dir_all(&stage.spec.run_dir).unwrap();
+    stage.spec.node = node("there", 1);
+    let error = refused(&stage);
+    assert_eq!(error.errno(), Errno::BUSY);
+    assert!(error.to_string().contains("in use by node here"), "{error}");
+    assert!(!repair::collapse(&real(), &stage.spec).unwrap().repaired, "that is for one's own");
+    assert!(repair::take_over(&real(), &stage.spec).unwrap().repaired);
+    assert_eq!(spans(&stage.join(), 0..10), [(0, 10, only(1))]);
+}
+
+#[test]
+fn nothing_is_repaired_under_running_processes() {
+    let stage = left_open();
+    let _map = stage.join();
+    assert_eq!(repair::collapse(&real(), &stage.spec).unwrap_err().errno(), Errno::BUSY);
+    assert_eq!(repair::reset(&real(), &stage.spec, nothing).unwrap_err().errno(), Errno::BUSY);
+}
+
+#[test]
+fn another_file_or_plan_is_refused() {
+    let mut stage = Stage::cached();
+    drop(stage.join());
+    let mut other = stage.spec.clone();
+    other.id = [1; 16];
+    let error = Map::join_tuned(real(), other, SMALL).unwrap_err();
+    assert!(matches!(error, MapError::Foreign { .. }), "{error}");
+    stage.spec.copies = 3;
+    assert!(refused(&stage).to_string().contains("2 copies instead of 3"));
+}
+
+#[test]
+fn another_version_is_refused_while_it_runs_and_replaced_when_it_is_gone() {
+    let stage = Stage::cached();
+    let map = stage.join();
+    map.joined().unwrap().board.set(Word::Version, 99);
+    assert!(matches!(refused(&stage), MapError::Version { found: 99, .. }));
+    drop(map);
+    stage.join();
+}
+
+#[test]
+fn a_journal_that_another_node_opened_meanwhile_is_not_written_to() {
+    let stage = Stage::cached();
+    let map = stage.join();
+    let mut there = stage.spec.clone();
+    (there.node, there.run_dir) = (node("there", 7), stage.spec.run_dir.with_extension("there"));
+    let other = Map::join_tuned(real(), there, SMALL).unwrap();
+    write(&other, 0..10, 1);
+    let error = map.begin_write(0..10).err().unwrap();
+    assert!(matches!(error, MapError::Changed { .. }), "{error}");
+}
+
+#[test]
+fn a_journal_put_back_while_in_use_is_not_written_to() {
+    let stage = Stage::cached();
+    let map = stage.join();
+    write(&map, 0..10, 1);
+    let backup = stage.journal().with_extension("backup");
+    std::fs::copy(stage.journal(), &backup).unwrap();
+    std::fs::rename(&backup, stage.journal()).unwrap();
+    assert_eq!(map.sync(nothing).unwrap_err().errno(), Errno::IO);
+}
+
+#[test]
+fn a_journal_removed_while_in_use_is_made_anew_by_the_next_sync() {
+    let stage = Stage::cached();
+    let map = stage.join();
+    write(&map, 0..10, 1);
+    std::fs::remove_file(stage.journal()).unwrap();
+    map.sync(nothing).unwrap();
+    let journal = journal(&stage);
+    assert_eq!((journal.spans.len(), journal.opened), (1, Some(stage.spec.node.clone())));
+}
+
+#[test]
+fn who_began_to_write_refuses_when_its_board_has_lost_its_name() {
+    let stage = Stage::cached();
+    let map = stage.join();
+    std::fs::remove_dir_all(&stage.spec.run_dir).unwrap();
+    assert!(matches!(map.begin_write(0..1).err().unwrap(), MapError::Lost { .. }));
+}
+
+#[test]
+fn an_unlinked_file_goes_on_without_a_journal() {
+    let stage = Stage::cached();
+    let map = stage.join();
+    write(&map, 0..10, 1);
+    repair::remove(&real(), &stage.spec).unwrap();
+    assert!(!stage.journal().exists());
+    write(&map, 10..20, 1);
+    map.sync(nothing).unwrap();
+    assert_eq!(spans(&map, 0..20), [(0, 20, only(1))]);
+    // A forked child joins it, too.
+    let mut spec = stage.spec.clone();
+    spec.create = false;
+    let child = Map::join_tuned(real(), spec, SMALL).unwrap();
+    assert_eq!(spans(&child, 0..20), [(0, 20, only(1))]);
+    drop(child);
+    map.leave(nothing).unwrap();
+    assert!(!stage.journal().exists() && !stage.spec.run_dir.exists());
+}
+
+#[test]
+fn removing_a_file_that_nobody_has_open_removes_everything() {
+    let stage = left_open();
+    repair::remove(&real(), &stage.spec).unwrap();
+    assert!(!stage.journal().exists() && !stage.spec.run_dir.exists());
+    repair::remove(&real(), &stage.spec).unwrap();
+}
+
+#[test]
+fn full_memory_is_an_error_of_the_write() {
+    let stage = Stage::cached();
+    let map = Map::join_tuned(real(), stage.spec.clone(), SMALL).unwrap();
+    map.joined().unwrap().board.set(Word::Allocated, 0);
+    let full = Map::join_tuned(Failing::new("allocate", Errno::NOSPC), stage.spec.clone(), SMALL);
+    assert_eq!(full.unwrap_err().errno(), Errno::NOSPC);
+}
+
+#[test]
+fn a_data_sync_that_fails_leaves_everything_pending() {
+    let stage = Stage::cached();
+    let map = stage.join();
+    write(&map, 0..10, 1);
+    assert_eq!(map.sync(|| Err(Errno::IO)).unwrap_err().errno(), Errno::IO);
+    assert!(journal(&stage).spans.is_empty());
+    map.sync(nothing).unwrap();
+    assert_eq!(journal(&stage).spans.len(), 1);
+    assert_eq!(map.leave(|| Err(Errno::NOSPC)).unwrap_err().errno(), Errno::NOSPC);
+    assert!(stage.spec.run_dir.exists());
+    stage.join().leave(nothing).unwrap();
+    assert!(!stage.spec.run_dir.exists());
+}
+
+#[test]
+fn a_journal_is_written_anew_when_it_has_grown() {
+    let stage = Stage::in_memory(2, Mask::ORIGINAL);
+    let map = stage.join();
+    for number in 0..4000u64 {
+        write(&map, number % 7 * 10..number % 7 * 10 + 5, (number % 2) as usize);
+        map.sync(nothing).unwrap();
+    }
+    assert!(std::fs::metadata(stage.journal()).unwrap().len() < 80 << 10);
+    let listed = map.list(crate::Select::Listed, 0..u64::MAX, 100).unwrap();
+    assert_eq!(journal(&stage).spans, listed);
+}

@@ -1,0 +1,117 @@
+//! `kill -9` of processes that share a map, at random moments.
+//!
+//! Fault model: processes die between any two instructions, also inside a transaction of LMDB; the kernel goes on. So every write that
+//! was acknowledged must be there afterwards, synced or not, and of one that was in flight any part; all copies that are called valid must be the
+//! same; and those who live must go on, also in the middle of what others died in.
+//!
+//! A round starts writers and one that copies, evicts and syncs (this binary again) on one map with plain files as copies. Each writer has slots of its
+//! own, which it also reads back, and all write to shared ones; each notes what it is about to do and what was acknowledged. One of them may be
+//! killed first, and the others go on; then all are. What the file must be is kept, from round to round, in a file of its own (`expected`).
+//! The map is never made anew but as it would be: joined as the dead left it, or closed and rebuilt from its journal. 500 rounds with STRIPEWISE_LONG=1.
+
+#![allow(missing_docs, reason = "a test")]
+
+mod background;
+mod stage;
+mod writer;
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use stage::{Image, Random, Stage, WRITERS, owner};
+
+fn is_long() -> bool {
+    std::env::var_os("STRIPEWISE_LONG").is_some()
+}
+
+#[test]
+fn acknowledged_writes_survive_kill_9() {
+    let rounds = if is_long() { 500 } else { 15 };
+    let root = tempfile::tempdir_in("/dev/shm").unwrap();
+    let stage = Stage::make(root.path());
+    let (mut operations, mut random) = (0, Random(1));
+    for round in 0..rounds {
+        one_round(&stage, round, &mut random);
+        operations += verify(&stage, round, random.below(3) == 0);
+    }
+    println!("{operations} acknowledged writes of {WRITERS} writers in {rounds} rounds");
+    assert!(operations > rounds as usize * 10, "the writers did almost nothing");
+}
+
+fn one_round(stage: &Stage, round: u64, random: &mut Random) {
+    let mut children: Vec<Child> = (0..=WRITERS).map(|which| spawn(&stage.root, which, round)).collect();
+    let long = Duration::from_millis(5 + random.below(70) as u64);
+    std::thread::sleep(long);
+    if random.below(2) == 0 {
+        let first = random.below(children.len());
+        kill(children.remove(first), round);
+        std::thread::sleep(Duration::from_millis(5 + random.below(30) as u64));
+    }
+    children.into_iter().for_each(|child| kill(child, round));
+}
+
+/// Whoever has ended by itself has found something wrong.
+fn kill(mut child: Child, round: u64) {
+    child.kill().unwrap();
+    let status = child.wait().unwrap();
+    assert!(status.code().is_none(), "round {round}: a process ended by itself: {status}");
+}
+
+fn spawn(root: &Path, which: usize, round: u64) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "other_process", "--nocapture"])
+        .env("STRIPEWISE_TEST_KILLED", format!("{which} {round} {}", root.display()))
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn other_process() {
+    let Ok(job) = std::env::var("STRIPEWISE_TEST_KILLED") else { return };
+    let words: Vec<&str> = job.splitn(3, ' ').collect();
+    let (which, round): (usize, u64) = (words[0].parse().unwrap(), words[1].parse().unwrap());
+    let stage = Stage { root: words[2].into() };
+    let random = Random(round * 1000 + which as u64);
+    if which < WRITERS { writer::run(&stage, which, round, random) } else { background::run(&stage, random) }
+}
+
+/// Compares every valid copy with the notes; returns how many writes were acknowledged. What the file is from now on is what it is.
+fn verify(stage: &Stage, round: u64, close: bool) -> usize {
+    let map = stage.join();
+    let mut expected = Image::read(&stage.expected());
+    let mut acknowledged = 0;
+    for number in 0..WRITERS {
+        let notes = writer::notes(stage, number);
+        acknowledged += notes.iter().filter(|note| note.acknowledged).count();
+        notes.into_iter().for_each(|note| expected.apply(note, owner(note.slot).is_none()));
+    }
+    let files = stage.open_copies();
+    let guard = map.begin_read(0..stage::size()).unwrap();
+    for span in guard.spans() {
+        let copies: Vec<Vec<u8>> =
+            span.mask.iter().map(|copy| files.read(copy.index(), span.range())).collect();
+        for (offset, byte) in span.range().enumerate() {
+            let value = copies[0][offset];
+            assert!(
+                copies.iter().all(|copy| copy[offset] == value),
+                "round {round}: copies {:?} differ at {byte}",
+                span.mask
+            );
+            assert!(
+                expected.allows(byte, value),
+                "round {round}: byte {byte} is {value} in {:?}, not {:?}",
+                span.mask,
+                expected.at(byte)
+            );
+            expected.settle(byte, value);
+        }
+    }
+    expected.write(&stage.expected());
+    (0..WRITERS).for_each(|writer| drop(std::fs::remove_file(stage.notes(writer))));
+    if close {
+        map.leave(|| Ok(())).unwrap();
+    }
+    acknowledged
+}

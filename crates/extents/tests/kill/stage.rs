@@ -1,0 +1,158 @@
+//! The files of the campaign, and what they must be.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stripewise_extents::{Map, MapSpec, Mask, Node};
+use stripewise_sys::{Real, Sys, SysRef};
+
+use crate::writer::Note;
+
+pub const WRITERS: usize = 3;
+pub const COPIES: usize = 3;
+/// The last ones are everybody's.
+pub const SLOTS: usize = 48;
+const SHARED: usize = 6;
+/// Around the boundary of two segments.
+const BASE: u64 = (1 << 20) - 100_000;
+const STRIDE: u64 = 5000;
+
+pub fn size() -> u64 {
+    BASE + SLOTS as u64 * STRIDE
+}
+
+/// Slots lie side by side, or with a gap.
+pub fn slot(number: usize) -> Range<u64> {
+    let start = BASE + number as u64 * STRIDE;
+    start..start + if number.is_multiple_of(3) { STRIDE } else { 1 + (number as u64 * 977) % STRIDE }
+}
+
+/// The writer whose slot it is; `None`: everybody's.
+pub fn owner(number: usize) -> Option<usize> {
+    (number < SLOTS - SHARED).then_some(number % WRITERS)
+}
+
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % limit as u64) as usize
+    }
+}
+
+pub struct Stage {
+    pub root: PathBuf,
+}
+
+impl Stage {
+    pub fn make(root: &Path) -> Self {
+        let stage = Self { root: root.to_owned() };
+        for copy in 0..COPIES {
+            File::create(stage.copy(copy)).unwrap().set_len(size()).unwrap();
+        }
+        std::fs::write(stage.expected(), vec![0; size() as usize]).unwrap();
+        stage.join();
+        stage
+    }
+
+    fn copy(&self, number: usize) -> PathBuf {
+        self.root.join(format!("copy{number}"))
+    }
+
+    pub fn expected(&self) -> PathBuf {
+        self.root.join("expected")
+    }
+
+    pub fn notes(&self, writer: usize) -> PathBuf {
+        self.root.join(format!("notes{writer}"))
+    }
+
+    pub fn join(&self) -> Map {
+        let sys: SysRef = Arc::new(Real);
+        let node = Node::this(&sys).unwrap();
+        let spec = MapSpec {
+            run_dir: self.root.join("run/file"),
+            journal_dir: self.root.clone(),
+            journal_name: "f.extents".into(),
+            id: [7; 16],
+            copies: COPIES,
+            default: Mask::ORIGINAL,
+            node,
+            create: true,
+        };
+        Map::join(sys, spec).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub fn open_copies(&self) -> Copies {
+        let open = |number| OpenOptions::new().read(true).write(true).open(self.copy(number)).unwrap();
+        Copies((0..COPIES).map(open).collect())
+    }
+}
+
+/// The copies, open.
+pub struct Copies(Vec<File>);
+
+impl Copies {
+    pub fn read(&self, copy: usize, range: Range<u64>) -> Vec<u8> {
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        self.0[copy].read_exact_at(&mut bytes, range.start).unwrap();
+        bytes
+    }
+
+    pub fn write(&self, copy: usize, at: u64, bytes: &[u8]) {
+        self.0[copy].write_all_at(bytes, at).unwrap();
+    }
+
+    pub fn punch(&self, copy: usize, range: &Range<u64>) -> stripewise_sys::Result<()> {
+        Real.punch_hole(self.0[copy].as_fd(), range.start, range.end - range.start)
+    }
+}
+
+/// What each byte may be: one value, or where a write was in flight several.
+pub struct Image {
+    bytes: Vec<u8>,
+    others: HashMap<u64, Vec<u8>>,
+}
+
+impl Image {
+    pub fn read(path: &Path) -> Self {
+        Self { bytes: std::fs::read(path).unwrap(), others: HashMap::new() }
+    }
+
+    pub fn write(&self, path: &Path) {
+        std::fs::write(path, &self.bytes).unwrap();
+    }
+
+    /// `shared`: others may have written there later.
+    pub fn apply(&mut self, note: Note, shared: bool) {
+        for byte in slot(note.slot) {
+            if note.acknowledged && !shared {
+                self.bytes[byte as usize] = note.value;
+                self.others.remove(&byte);
+            } else {
+                self.others.entry(byte).or_default().push(note.value);
+            }
+        }
+    }
+
+    pub fn allows(&self, byte: u64, value: u8) -> bool {
+        self.bytes[byte as usize] == value
+            || self.others.get(&byte).is_some_and(|others| others.contains(&value))
+    }
+
+    pub fn at(&self, byte: u64) -> (u8, Option<&Vec<u8>>) {
+        (self.bytes[byte as usize], self.others.get(&byte))
+    }
+
+    pub fn settle(&mut self, byte: u64, value: u8) {
+        self.bytes[byte as usize] = value;
+    }
+}
