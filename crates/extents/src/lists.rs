@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::board::{of_segment, segments};
+use crate::board::{SlotState, of_segment, segments};
 use crate::index::{Entry, SEGMENT_BITS};
 use crate::joined::Joined;
 use crate::{CopyId, Map, Result, Span};
@@ -133,6 +133,16 @@ impl Map {
         let txn = joined.read()?;
         let state = joined.index.state(&txn).map_err(joined.failed("read the index"))?;
         Ok(state.listed[copy.index()])
+    }
+
+    /// Whether a copy or an eviction is under way just now, or was when its process died.
+    ///
+    /// # Errors
+    /// Only in a forked child that cannot join.
+    pub fn is_copying(&self) -> Result<bool> {
+        const AT_WORK: [SlotState; 3] = [SlotState::Active, SlotState::Tainted, SlotState::Finishing];
+        let slot = self.joined()?.board.slot();
+        Ok(AT_WORK.iter().any(|&state| slot.work_in(state).is_some()))
     }
 
     /// What the map takes: entries, bytes of the pages that hold them, bytes of the whole index, free pages included, bytes of the journal.

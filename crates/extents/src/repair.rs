@@ -84,6 +84,39 @@ pub fn reset(
     repair.write(&locked, &journal, &spans).map(|report| Report { fell_back, ..report })
 }
 
+/// Takes a copy that is lost out of the map, for the `size` bytes of the file. Where it alone is valid, copy 0 counts from then on if
+/// `drop_dirty`, and `fell_back` names what is given up; otherwise nothing is changed when there is any of that, and `dirty` names it.
+///
+/// # Errors
+/// As [`collapse`]; EBUSY, too, while the map is not at rest: let somebody join and leave it before.
+pub fn forget(sys: &SysRef, spec: &MapSpec, copy: CopyId, size: u64, drop_dirty: bool) -> Result<Report> {
+    let repair = Repair::begin(sys, spec)?;
+    let (locked, journal) = repair.journal()?;
+    if journal.opened.is_some() || repair.live()?.is_some() {
+        return Err(io(&spec.run_dir, "forget a copy of a file that was not closed")(Errno::BUSY));
+    }
+    let below = |span: Span| Span { end: span.end.min(size), ..span };
+    let parts: Vec<Span> = journal.parts().into_iter().filter(|span| span.start < size).map(below).collect();
+    let held = || parts.iter().filter(|span| span.mask.contains(copy));
+    let only: Vec<Span> = held().filter(|span| span.mask.is_only(copy)).copied().collect();
+    if held().next().is_none() {
+        return Ok(Report::default());
+    }
+    if !only.is_empty() && !drop_dirty {
+        return Ok(Report { dirty: only, ..Report::default() });
+    }
+    let without = |span: &Span| match span.mask.without(copy) {
+        rest if rest.is_empty() => Span { mask: Mask::ORIGINAL, ..*span },
+        rest => Span { mask: rest, ..*span },
+    };
+    let mut spans = Vec::new();
+    let behind = journal.spans.iter().filter(|span| span.end > size);
+    let behind = behind.map(|span| Span { start: span.start.max(size), ..*span });
+    let all = parts.iter().map(without).chain(behind);
+    all.filter(|span| span.mask != journal.default).for_each(|span| crate::cache::add(&mut spans, span));
+    repair.write(&locked, &journal, &spans).map(|report| Report { fell_back: only, ..report })
+}
+
 /// Removes the journal of a file that is being removed. Processes that have it open go on without one: nothing that they write
 /// has to be durable. Index and board go with the last of them, or now.
 ///

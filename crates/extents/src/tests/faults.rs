@@ -5,7 +5,7 @@ use stripewise_sys::Errno;
 use super::support::*;
 use crate::board::Word;
 use crate::journal::Journal;
-use crate::{Map, MapError, Mask, repair};
+use crate::{Map, MapError, MapSpec, Mask, Span, repair};
 
 fn refused(stage: &Stage) -> MapError {
     stage.try_join().unwrap_err()
@@ -237,4 +237,30 @@ fn a_journal_is_written_anew_when_it_has_grown() {
     assert!(std::fs::metadata(stage.journal()).unwrap().len() < 80 << 10);
     let listed = map.list(crate::Select::Listed, 0..u64::MAX, 100).unwrap();
     assert_eq!(journal(&stage).spans, listed);
+}
+
+#[test]
+fn a_lost_copy_is_forgotten_and_what_only_it_had_not_without_being_asked() {
+    let mut stage = Stage::replicated(3);
+    let map = stage.join();
+    write(&map, 0..10, 1);
+    write(&map, 20..30, 2);
+    assert!(copy_over(&map, 0..5, 1, 2));
+    let forget =
+        |spec: &MapSpec, drop_dirty: bool| repair::forget(&real(), spec, copy(2), 100, drop_dirty);
+    assert_eq!(forget(&stage.spec, true).unwrap_err().errno(), Errno::BUSY);
+    map.leave(nothing).unwrap();
+    stage.spec.create = false;
+    let before = journal(&stage);
+    let refused = forget(&stage.spec, false).unwrap();
+    assert_eq!((refused.repaired, refused.dirty), (false, vec![Span::new(20..30, only(2))]));
+    assert_eq!(journal(&stage), before);
+    let done = forget(&stage.spec, true).unwrap();
+    assert_eq!((done.repaired, done.fell_back), (true, vec![Span::new(20..30, only(2))]));
+    let others = mask(&[0, 1]);
+    let expected = [(0, 10, only(1)), (10, 20, others), (20, 30, only(0)), (30, 100, others)];
+    let map = stage.join();
+    assert_eq!(spans(&map, 0..110), [&expected[..], &[(100, 110, Mask::all(3))]].concat());
+    map.leave(nothing).unwrap();
+    assert!(!forget(&stage.spec, true).unwrap().repaired, "there is nothing left of it");
 }
