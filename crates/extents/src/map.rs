@@ -163,6 +163,13 @@ impl Map {
         Ok(self.joined()?.board.counted(counter))
     }
 
+    /// What this process has counted since it joined: 0 in a forked child that has not used the map.
+    pub fn counted_here(&self, counter: Counter) -> u64 {
+        // SAFETY: as in `joined`.
+        let joined = unsafe { self.joined.load(Ordering::Acquire).as_ref() };
+        joined.map_or(0, |joined| joined.board.counted_by(&joined.block, counter))
+    }
+
     /// All counters by name; those of a copy end in its number: `read_bytes.1`.
     ///
     /// # Errors

@@ -23,6 +23,8 @@ pub(crate) struct Block {
     number: usize,
     /// Pins that threads of this process hold or are about to: bit n is pin n.
     taken: AtomicU64,
+    /// What earlier owners had counted.
+    before: [u64; COUNTERS],
 }
 
 /// A pin of a thread.
@@ -60,7 +62,9 @@ impl Board {
             self.clear_block(number);
             self.block_word(number, 0).store(u64::from(std::process::id()), Ordering::Release);
             self.word(Word::BlocksUsed).fetch_max(number as u64 + 1, Ordering::AcqRel);
-            return Ok(Some(Block { number, taken: AtomicU64::new(1 << EVERYTHING) }));
+            let before =
+                std::array::from_fn(|counter| self.counter_word(number, counter).load(Ordering::Relaxed));
+            return Ok(Some(Block { number, taken: AtomicU64::new(1 << EVERYTHING), before }));
         }
         Ok(None)
     }
@@ -184,12 +188,21 @@ impl Board {
         start.load(Ordering::SeqCst)..end
     }
 
+    fn counter_word(&self, block: usize, counter: usize) -> &AtomicU64 {
+        self.block_word(block, FIRST_COUNTER + counter)
+    }
+
     pub(super) fn counter(&self, block: &Block, counter: usize) -> &AtomicU64 {
-        self.block_word(block.number, FIRST_COUNTER + counter)
+        self.counter_word(block.number, counter)
+    }
+
+    /// What the owner of a block has counted.
+    pub(super) fn counter_of(&self, block: &Block, counter: usize) -> u64 {
+        self.counter(block, counter).load(Ordering::Relaxed).wrapping_sub(block.before[counter])
     }
 
     pub(super) fn counter_sum(&self, counter: usize) -> u64 {
-        let of = |block| self.block_word(block, FIRST_COUNTER + counter).load(Ordering::Relaxed);
+        let of = |block| self.counter_word(block, counter).load(Ordering::Relaxed);
         (0..self.blocks_used()).map(of).fold(0, u64::wrapping_add)
     }
 }

@@ -82,6 +82,11 @@ impl Board {
         self.counter_sum(counter.index())
     }
 
+    /// The part of it that the process of a block counted.
+    pub fn counted_by(&self, block: &Block, counter: Counter) -> u64 {
+        self.counter_of(block, counter.index())
+    }
+
     /// All counters by name; those of copies end in the copy's number, for `copies` copies.
     pub fn all_counted(&self, copies: usize) -> Vec<(String, u64)> {
         let plain = NAMES.iter().enumerate().map(|(index, name)| ((*name).to_owned(), self.counter_sum(index)));

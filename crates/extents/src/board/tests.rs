@@ -202,4 +202,10 @@ fn counters_are_summed_over_processes_also_dead_ones() {
     assert!(all.contains(&("written_bytes.7".to_owned(), 5)));
     let names: std::collections::HashSet<&String> = all.iter().map(|(name, _)| name).collect();
     assert_eq!(names.len(), all.len());
+    // Whoever gets the block of the dead one counts from 0.
+    let third = board.claim(&sys, lock(&dir).as_fd()).unwrap().unwrap();
+    board.count(&third, Counter::Requests, 2);
+    assert_eq!(board.counted_by(&third, Counter::Requests), 2);
+    assert_eq!(board.counted_by(&third, Counter::Written(CopyId::new(7))), 0);
+    assert_eq!(board.counted(Counter::Requests), 9);
 }
