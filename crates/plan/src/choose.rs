@@ -1,6 +1,6 @@
 //! From judged candidates to a decision: which layout, why, and whether it is worth a change.
 
-use stripewise_cluster::{Spread, size};
+use stripewise_cluster::{CopySpec, OverlayKind, Spread, size};
 use stripewise_layout::constructors;
 use stripewise_model::Op;
 
@@ -11,6 +11,7 @@ use crate::options::{Objective, Scheme};
 use crate::planners::{self, Planner, Tiers};
 use crate::present::Present;
 use crate::problem::Problem;
+use crate::serving::{Alone, Expected};
 use crate::workload::File;
 
 /// Elapsed times within this part of the least are equally good: predictions are no more exact.
@@ -45,6 +46,8 @@ pub struct Decision {
     pub reason: String,
     /// Planners that were asked and could not plan, with the reason.
     pub notes: Vec<String>,
+    /// What the copies of the best candidate are expected to do, if it has several.
+    pub expected: Option<Expected>,
 }
 
 impl Decision {
@@ -73,6 +76,7 @@ pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
         _ => best_of(problem, &candidates, &picks),
     };
     let gain = gain(problem, &present, &candidates[best]);
+    let expected = expected(problem, &candidates[best].candidate);
     let asked_for = matches!(problem.options.scheme, Scheme::Named(_));
     let keep = !asked_for && gain < problem.options.min_gain;
     let reason = if keep {
@@ -93,7 +97,27 @@ pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
         keep,
         reason,
         notes,
+        expected,
     })
+}
+
+/// What the copies of a candidate do, if it has several: beside what each would cost alone, as far as it holds everything.
+fn expected(problem: &Problem<'_>, candidate: &Candidate) -> Option<Expected> {
+    let overlay = candidate.overlay.as_ref()?;
+    let original = Candidate { overlay: None, ..candidate.clone() };
+    let mut alone = vec![original];
+    if overlay.kind == OverlayKind::Replicas {
+        let copies = overlay.copies.iter();
+        let single =
+            |copy: &CopySpec| Candidate::spread("replicas", &copy.name, copy.layouts.clone(), copy.spread);
+        alone.extend(copies.map(single));
+    }
+    let entries = alone.into_iter().map(|candidate| Entry { candidate, notable: true }).collect();
+    let alone = judge(problem, entries);
+    let alone = alone
+        .iter()
+        .map(|judged| Alone { alone_predicted_s: judged.predicted_s(), alone_elapsed_s: judged.elapsed_s });
+    Expected::of(problem, candidate, &alone.collect::<Vec<_>>())
 }
 
 /// All candidates of the planners that are asked.

@@ -10,7 +10,7 @@ use crate::error::PlanError;
 use crate::planners;
 use crate::present::Present;
 use crate::problem::Problem;
-use crate::serving::{Admission, CacheCosts};
+use crate::serving::{Admission, CacheCosts, CacheLayout};
 use crate::space;
 use crate::spread::choose_spread;
 
@@ -128,6 +128,26 @@ fn cached(
     let (mut candidate, costs) = best.expect("one at least was tried");
     candidate.remarks = remarks(problem, &candidate, &costs);
     Ok(candidate)
+}
+
+/// What a cache with one layout only would do, for every layout that is considered for it: what the choice of layouts is worth.
+pub fn layouts(problem: &Problem<'_>, candidate: &Candidate) -> Vec<CacheLayout> {
+    let Some(Overlay { kind: OverlayKind::Cache { mode, capacity_per_server }, copies, .. }) =
+        &candidate.overlay
+    else {
+        return Vec::new();
+    };
+    let fast: Vec<u32> = copies.first().map(CopySpec::targets).unwrap_or_default();
+    // The other modes use 1-DH alone.
+    let most = if *mode == CacheMode::Sla { fast.len() } else { 0 };
+    let layout = |groups: usize| {
+        let only = copy(problem, &fast, groups).ok()?;
+        let (name, of_plan) = (only.name.clone(), copies.iter().any(|copy| copy.groups == only.groups));
+        let alone = with_copies(problem, candidate, vec![only], *capacity_per_server);
+        let cached_s = Admission::new(problem, &alone, *mode, *capacity_per_server).costs().cached_s;
+        Some(CacheLayout { name, chosen: of_plan, cached_s })
+    };
+    (1..=most).filter_map(layout).collect()
 }
 
 fn with_copies(

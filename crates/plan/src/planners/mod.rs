@@ -11,6 +11,7 @@ use crate::candidate::Candidate;
 use crate::error::PlanError;
 use crate::problem::Problem;
 
+pub use cache::layouts as cache_layouts;
 pub use tiers::{Tiers, divide};
 
 /// Proposes layouts for a file set.

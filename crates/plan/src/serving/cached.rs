@@ -18,7 +18,19 @@ pub struct Admission<'a> {
     chooser: Chooser<'a>,
     /// The part of the critical data that fits.
     fits: f64,
+    /// Bytes that the files may fill.
+    space: f64,
     costs: CacheCosts,
+}
+
+/// What becomes of one request.
+pub struct Expectation<'a> {
+    /// What it costs on every copy, seconds.
+    pub costs_s: &'a [f64],
+    /// The copy that it gains most in; the original: it is not critical.
+    pub critical: u8,
+    /// The copy that serves it.
+    pub served: u8,
 }
 
 /// What a cache does to the requests of a problem.
@@ -76,12 +88,32 @@ impl<'a> Admission<'a> {
         let space = capacity_per_server as f64 * servers * of_set.min(1.0);
         costs.fits = if costs.critical_bytes > space { space / costs.critical_bytes } else { 1.0 };
         costs.cached_s = costs.original_s - costs.fits * saved_s;
-        Self { chooser, fits: costs.fits, costs }
+        Self { chooser, fits: costs.fits, space, costs }
     }
 
     /// What the cache does.
     pub fn costs(&self) -> CacheCosts {
         self.costs
+    }
+
+    /// Bytes that cached data of the files may fill, on all servers together.
+    pub fn capacity_bytes(&self) -> f64 {
+        self.space
+    }
+
+    /// Tells of every request of a sample, in order, what it costs and where it goes.
+    pub fn expect(&self, group: &Group, sample: &[Request], mut tell: impl FnMut(Expectation<'_>)) {
+        let copies = 1 + self.chooser.copies.len() as u8;
+        let mut identifiers = HashMap::new();
+        let mut costs_s = Vec::new();
+        for (request, &served) in sample.iter().zip(&self.copies(group, sample)) {
+            let identifier = self.chooser.identifier(&mut identifiers, group, request);
+            let (kind, &Request { offset, size, .. }) = (kind(group), request);
+            costs_s.clear();
+            costs_s.extend((0..copies).map(|copy| identifier.cost_s(copy, kind, offset, size)));
+            let critical = identifier.critical(kind, offset, size).unwrap_or(0);
+            tell(Expectation { costs_s: &costs_s, critical, served });
+        }
     }
 
     /// The copy that serves each request of a sample. Which of the critical data fit is decided place by place, by chance, but

@@ -7,6 +7,7 @@
 mod background;
 mod cached;
 mod classes;
+mod expected;
 
 use std::borrow::Cow;
 
@@ -15,6 +16,7 @@ use stripewise_layout::Layout;
 
 pub use cached::{Admission, CacheCosts};
 pub use classes::Classes;
+pub use expected::{Alone, CacheLayout, Expected, ExpectedCache, ExpectedCopy, RequestClass};
 
 use crate::candidate::{Background, Candidate};
 use crate::mapping::Mapped;

@@ -296,3 +296,69 @@ fn the_same_input_gives_the_same_plan() {
         assert_eq!(text(), text());
     }
 }
+
+/// What is said of the copies is what the prediction was made with.
+#[test]
+fn what_replicas_are_expected_to_do_adds_up() {
+    let workload = mixed(Op::Read);
+    let decision = decide(&workload, &disks("1T"), &options("replicas"));
+    let expected = decision.expected.as_ref().expect("several copies");
+    assert_eq!((expected.copies[0].name.as_str(), expected.copies.len()), ("original", 2));
+    assert_eq!((expected.space_factor, expected.close_waits), (2.0, true));
+    assert!(expected.cache.is_none());
+    for copy in &expected.copies {
+        assert!(copy.alone.unwrap().alone_elapsed_s > decision.best().elapsed_s, "{copy:?}");
+    }
+    assert!(expected.classes.is_sorted_by(|a, b| a.bytes >= b.bytes));
+    for class in &expected.classes {
+        let least = class.cost_s.iter().copied().fold(f64::INFINITY, f64::min);
+        let serves = class.served.iter().position(|&part| part > 0.999).expect("all by the same copy");
+        assert_eq!(class.cost_s[serves], least, "{class:?}");
+        assert!(class.critical.is_empty());
+    }
+    let served = [&expected.classes[0], &expected.classes[1]].map(|class| class.served[0] > 0.5);
+    assert_ne!(served[0], served[1], "64 processes and one want different copies");
+    let set = &workload.file_sets[0];
+    let sum = |of: fn(&crate::ExpectedCopy) -> f64| expected.copies.iter().map(of).sum::<f64>();
+    assert!((sum(|copy| copy.requests) - set.requests() as f64).abs() < 1e-6);
+    assert!((sum(|copy| copy.bytes) - set.bytes() as f64).abs() < 1.0);
+}
+
+#[test]
+fn what_a_cache_is_expected_to_do_adds_up() {
+    let workload = ior(Pattern::Random, Op::Read, 32, 8 * K, 256);
+    let bytes = workload.file_sets[0].total_size();
+    let cache =
+        |part: u64| with(options("cache"), |copies| copies.cache_capacity = Some(bytes / 4 * part / 100));
+    let decision = decide(&workload, &hybrid("1G"), &cache(30));
+    let expected = decision.expected.as_ref().unwrap();
+    let of_cache = expected.cache.as_ref().unwrap();
+    assert!((expected.space_factor - 1.3).abs() < 0.01, "{}", expected.space_factor);
+    assert!((of_cache.fits - 0.3).abs() < 0.01);
+    assert_eq!(of_cache.critical_requests, workload.file_sets[0].requests() as f64);
+    assert!((of_cache.critical_request_bytes - bytes as f64).abs() < 1.0);
+    assert!((of_cache.time_of_hits - 0.3).abs() < 0.03, "like requests: time goes with their number");
+    let speed_up = of_cache.original_s / of_cache.cached_s;
+    assert!(speed_up > 1.3 && speed_up < 1.0 / (1.0 - of_cache.time_of_hits), "{speed_up}");
+    let class = &expected.classes[0];
+    let hits: f64 = class.served[1..].iter().sum();
+    assert!((hits - 0.3).abs() < 0.03 && (class.served[0] + hits - 1.0).abs() < 1e-9, "{class:?}");
+    assert_eq!(class.critical[0], 0.0);
+    let gains_most = class.critical.iter().position(|&part| part > 0.999).expect("all in the same copy");
+    let least = class.cost_s[1..].iter().copied().fold(f64::INFINITY, f64::min);
+    assert_eq!(class.cost_s[gains_most], least);
+    // One layout alone, then: never better than all; the best of them as good here, where all requests are alike.
+    let names: Vec<&str> = of_cache.layouts.iter().map(|layout| layout.name.as_str()).collect();
+    assert_eq!(names, ["1-DH", "2-D g=2", "2-D g=3", "1-DV"]);
+    assert!(of_cache.layouts.iter().all(|layout| layout.cached_s >= of_cache.cached_s * (1.0 - 1e-9)));
+    assert!(of_cache.layouts.iter().any(|layout| layout.cached_s <= of_cache.cached_s * (1.0 + 1e-9)));
+    assert_eq!(of_cache.layouts.iter().filter(|layout| layout.chosen).count(), 3);
+    let alone = expected.copies.iter().map(|copy| copy.alone.is_some());
+    assert!(alone.eq([true, false, false, false]), "a cache copy holds parts only");
+    let alone_s = expected.copies[0].alone.unwrap().alone_elapsed_s;
+    assert!(alone_s > decision.best().elapsed_s);
+    let off = with(cache(30), |copies| copies.cache_mode = CacheMode::Off);
+    let off = decide(&workload, &hybrid("1G"), &off).expected.unwrap();
+    assert_eq!(off.cache.as_ref().unwrap().time_of_hits, 0.0);
+    assert!(off.cache.unwrap().layouts.is_empty());
+}

@@ -6,7 +6,7 @@ use serde::Serialize;
 use stripewise_cluster::{Cluster, CopySpec, KEEP};
 use stripewise_layout::{Layout, Region};
 use stripewise_model::Cost;
-use stripewise_plan::{Background, Decision, Judged, Method, Native, Objective, native};
+use stripewise_plan::{Background, Decision, Expected, Judged, Method, Native, Objective, native};
 
 use super::{Args, Planned};
 
@@ -50,6 +50,9 @@ struct Files {
     present: Candidate,
     native: Vec<Native>,
     notes: Vec<String>,
+    /// What the copies of the best candidate are expected to do, if it has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<Expected>,
     #[serde(skip_serializing_if = "Option::is_none")]
     candidates: Option<Vec<Scheme>>,
 }
@@ -145,6 +148,7 @@ fn files(set: &stripewise_plan::workload::FileSet, decision: &Decision, cluster:
         present: view(&decision.present),
         native: native(&chosen.candidate, set, cluster),
         notes: decision.notes.clone(),
+        expected: decision.expected.clone(),
         candidates: all.then(|| decision.candidates.iter().map(scheme).collect()),
     }
 }

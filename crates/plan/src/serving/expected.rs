@@ -1,0 +1,232 @@
+//! What the copies of a candidate are expected to do, for people: which kinds of requests go to which copy, and why.
+
+use stripewise_cluster::OverlayKind;
+use stripewise_layout::Layout;
+use stripewise_model::{Access, Op};
+
+use super::cached::Expectation;
+use super::{CopyOfFiles, Serving};
+use crate::candidate::Candidate;
+use crate::mapping::Mapped;
+use crate::planners;
+use crate::problem::Problem;
+use crate::workload::{Group, Request};
+
+/// What the copies of a candidate do.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Expected {
+    /// Copy 0 is the original.
+    pub copies: Vec<ExpectedCopy>,
+    /// Kinds of requests, those with the most bytes first.
+    pub classes: Vec<RequestClass>,
+    /// Bytes that all copies take (of a cache: may take), as a multiple of the files' bytes.
+    pub space_factor: f64,
+    /// Close waits until everything is copied, and the elapsed time has it.
+    pub close_waits: bool,
+    /// Of a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<ExpectedCache>,
+}
+
+/// One copy.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct ExpectedCopy {
+    /// `original`, or the plan's name for it.
+    pub name: String,
+    /// Requests that it serves.
+    pub requests: f64,
+    /// Their bytes.
+    pub bytes: f64,
+    /// What everything would cost if it were the only copy; not of copies that hold parts of a file only.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Alone>,
+}
+
+/// A copy without the others.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Alone {
+    /// The papers' overall cost, process-seconds.
+    pub alone_predicted_s: f64,
+    /// Expected wall-clock seconds.
+    pub alone_elapsed_s: f64,
+}
+
+/// Like requests: one operation, order, concurrency, and sizes within an eighth of a power of two.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct RequestClass {
+    /// Direction.
+    pub op: Op,
+    /// Order.
+    pub access: Access,
+    /// Mean bytes of a request.
+    pub request_bytes: u64,
+    /// p.
+    pub procs: u32,
+    /// c.
+    pub procs_per_node: u32,
+    /// How many there are.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Mean cost of one on every copy, seconds, by the model that chooses at run time: CIL's for replicas, SLA's for a cache.
+    pub cost_s: Vec<f64>,
+    /// The part of them that every copy serves.
+    pub served: Vec<f64>,
+    /// Of a cache: the part that is performance-critical, by the copy that it gains most in (the original: not critical).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub critical: Vec<f64>,
+}
+
+/// What a cache is expected to do.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct ExpectedCache {
+    /// What is admitted: `sla`, `sca`, `nsca`, `off`.
+    pub mode: &'static str,
+    /// Bytes that cached data of these files may fill, on all servers together.
+    pub capacity_bytes: f64,
+    /// Performance-critical requests.
+    pub critical_requests: f64,
+    /// Bytes that they move.
+    pub critical_request_bytes: f64,
+    /// Bytes of their data, each byte once.
+    pub critical_bytes: f64,
+    /// The part of these data that fits.
+    pub fits: f64,
+    /// The part of the time of all requests on the original that hits would take there: x. If hits took no time, everything
+    /// would be 1/(1-x) times as fast.
+    pub time_of_hits: f64,
+    /// All requests by SLA's model without a cache, process-seconds.
+    pub original_s: f64,
+    /// The same with it.
+    pub cached_s: f64,
+    /// The same if there were one layout only in the cache: 1-DH, 2-D in every number of groups, 1-DV.
+    pub layouts: Vec<CacheLayout>,
+}
+
+/// A cache that has one layout only.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct CacheLayout {
+    /// `1-DH`, `2-D g=2`, ..., `1-DV`.
+    pub name: String,
+    /// Whether the plan has it.
+    pub chosen: bool,
+    /// All requests by SLA's model, process-seconds.
+    pub cached_s: f64,
+}
+
+impl Expected {
+    /// Of a candidate with several copies, whose copies cost what is given if each were alone.
+    pub fn of(problem: &Problem<'_>, candidate: &Candidate, alone: &[Alone]) -> Option<Self> {
+        let overlay = candidate.overlay.as_ref()?;
+        let serving = Serving::new(problem, candidate);
+        let mut groups: Vec<&Group> = problem.set.groups.iter().collect();
+        groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
+        let classes: Vec<RequestClass> = groups.iter().map(|group| class(&serving, group)).collect();
+        let cache = match overlay.kind {
+            OverlayKind::Replicas => None,
+            OverlayKind::Cache { mode, .. } => {
+                let mut cache = of_cache(&serving, mode.name());
+                cache.layouts = planners::cache_layouts(problem, candidate);
+                Some(cache)
+            }
+        };
+        let space_factor = match &cache {
+            None => 1.0 + overlay.copies.len() as f64,
+            Some(cache) => 1.0 + cache.capacity_bytes / (problem.set.total_size().max(1)) as f64,
+        };
+        let close_waits = overlay.kind == OverlayKind::Replicas && !overlay.lazy_close;
+        Some(Self { copies: copies(candidate, &classes, alone), classes, space_factor, close_waits, cache })
+    }
+}
+
+fn copies(candidate: &Candidate, classes: &[RequestClass], alone: &[Alone]) -> Vec<ExpectedCopy> {
+    let names =
+        std::iter::once("original").chain(candidate.copies().iter().map(|copy| copy.name.as_str())).enumerate();
+    let copy = |(index, name): (usize, &str)| ExpectedCopy {
+        name: name.to_owned(),
+        requests: classes.iter().map(|class| class.requests as f64 * class.served[index]).sum(),
+        bytes: classes.iter().map(|class| class.bytes as f64 * class.served[index]).sum(),
+        alone: alone.get(index).copied(),
+    };
+    names.map(copy).collect()
+}
+
+fn class<'a>(serving: &Serving<'a>, group: &'a Group) -> RequestClass {
+    let sample = serving.sample(group);
+    let copies = serving.copies.len();
+    let part = 1.0 / sample.len().max(1) as f64;
+    let (mut cost_s, mut served) = (vec![0.0; copies], vec![0.0; copies]);
+    let mut critical = Vec::new();
+    match &serving.admission {
+        None => {
+            for (cost_s, copy) in cost_s.iter_mut().zip(&serving.copies) {
+                *cost_s = part * sum_of_costs(serving, group, &sample, copy);
+            }
+            for &copy in &serving.cheapest(group, &sample) {
+                served[usize::from(copy)] += part;
+            }
+        }
+        Some(admission) => {
+            critical = vec![0.0; copies];
+            admission.expect(group, &sample, |expectation| {
+                let Expectation { costs_s, critical: chosen, served: by } = expectation;
+                cost_s.iter_mut().zip(costs_s).for_each(|(sum, cost_s)| *sum += part * cost_s);
+                critical[usize::from(chosen)] += part;
+                served[usize::from(by)] += part;
+            });
+        }
+    }
+    RequestClass {
+        op: group.op,
+        access: group.access,
+        request_bytes: group.bytes / group.count.max(1),
+        procs: group.procs,
+        procs_per_node: group.procs_per_node,
+        requests: group.count,
+        bytes: group.bytes,
+        cost_s,
+        served,
+        critical,
+    }
+}
+
+/// Of all sampled requests on one copy, as if all were there; seconds.
+fn sum_of_costs(serving: &Serving<'_>, group: &Group, sample: &[Request], copy: &CopyOfFiles<'_>) -> f64 {
+    let layouts: &[Layout] = copy.layouts;
+    let costs = Mapped::new(sample, layouts, &copy.layout_of).costs(group, serving.problem.servers);
+    costs.iter().map(|cost| cost.total_s()).sum()
+}
+
+fn of_cache(serving: &Serving<'_>, mode: &'static str) -> ExpectedCache {
+    let admission = serving.admission.as_ref().expect("a cache admits");
+    let (mut all_s, mut hits_s) = (0.0, 0.0);
+    let (mut requests, mut bytes) = (0.0, 0.0);
+    for group in &serving.problem.set.groups {
+        let sample = serving.sample(group);
+        let weight = group.count as f64 / sample.len().max(1) as f64;
+        let mut sizes = sample.iter().map(|request| request.size as f64);
+        admission.expect(group, &sample, |expectation| {
+            let size = sizes.next().unwrap_or(0.0);
+            let original_s = weight * expectation.costs_s[0];
+            all_s += original_s;
+            hits_s += if expectation.served > 0 { original_s } else { 0.0 };
+            if expectation.critical > 0 {
+                requests += weight;
+                bytes += weight * size;
+            }
+        });
+    }
+    let costs = admission.costs();
+    ExpectedCache {
+        mode,
+        capacity_bytes: admission.capacity_bytes(),
+        critical_requests: requests,
+        critical_request_bytes: bytes,
+        critical_bytes: costs.critical_bytes,
+        fits: costs.fits,
+        time_of_hits: if all_s > 0.0 { (hits_s / all_s).min(1.0) } else { 0.0 },
+        original_s: costs.original_s,
+        cached_s: costs.cached_s,
+        layouts: Vec::new(),
+    }
+}
