@@ -52,6 +52,7 @@ struct Joining<'a> {
 
 pub(crate) fn join(sys: &SysRef, spec: &Arc<MapSpec>, tuning: &Tuning) -> Result<Box<Joined>> {
     let header = checked(spec)?;
+    reach("join");
     let place = Place::new(sys, spec)?;
     let held = Held::default();
     let joining = Joining { sys, spec, tuning, place: &place, held: &held, header };

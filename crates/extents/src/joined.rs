@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use stripewise_sys::{Fd, SysRef};
 
-use crate::board::{self, Block, Board, Pin, Stamp, Word, of_segment, segments};
+use crate::board::{self, Block, Board, OPENED, Pin, Stamp, Word, of_segment, segments};
 use crate::cache::{self, Cache, Known};
 use crate::error::{index_error, io};
 use crate::hooks::{self, reach};
@@ -192,17 +192,17 @@ impl Joined {
 
     /// The write intent: the journal says that this node writes the file before it does.
     pub fn ensure_opened(&self) -> Result<()> {
-        if self.board.is(Word::Opened) || mutations::on(Mutation::NoIntent) {
+        let is_opened = || self.board.get(Word::Opened) == OPENED;
+        if is_opened() || mutations::on(Mutation::NoIntent) {
             return Ok(());
         }
         self.board_has_its_name()?;
-        reach("commit lock");
-        let mut commit = self.commit(false)?;
-        if self.board.is(Word::Opened) {
+        let mut commit = self.commit_to_sync()?;
+        if is_opened() {
             return Ok(());
         }
         if commit.is_broken() {
-            self.rewrite_unchanged(&mut commit)?;
+            return commit.reopen();
         }
         let mut writer = commit.writer(false);
         writer.opened(&self.spec.node);
@@ -216,22 +216,6 @@ impl Joined {
         let named = self.sys.stat_at(None, &path, false).map_err(|_| lost())?;
         let own = self.board.identity(&self.sys).map_err(io(&path, "stat"))?;
         if (named.st_dev, named.st_ino) == own { Ok(()) } else { Err(lost()) }
-    }
-
-    /// Writes a journal anew whose last change failed, when the index is what it should say: nothing is pending.
-    fn rewrite_unchanged(&self, commit: &mut Commit<'_, '_>) -> Result<()> {
-        let failed = self.failed("read the index");
-        let txn = self.read()?;
-        let pending = !self.index.pending_areas(&txn).map_err(&failed)?.is_empty();
-        if pending || !commit.may_rewrite()? {
-            return Err(io(&self.place.path, "write the intent, after an error,")(stripewise_sys::Errno::IO));
-        }
-        let mut all = Vec::new();
-        self.index.map.visit(&txn, 0..u64::MAX, |entry| collect(&mut all, entry)).map_err(failed)?;
-        drop(txn);
-        let mut writer = commit.writer(true);
-        put_all(&mut writer, &all, self.index.map.default);
-        commit.put(writer, true)
     }
 
     /// The entries of the map from `from` on, some at a time, until `visit` returns false.

@@ -29,7 +29,8 @@ pub(crate) fn leave(joined: Box<Joined>, sync_data: impl FnOnce() -> stripewise_
         let areas = joined.index.pending_areas(&txn).map_err(joined.failed("read the index"))?;
         !areas.is_empty()
     };
-    if (joined.board.is(Word::Opened) || pending) && !joined.board.is(Word::Unlinked) {
+    let is_closed = !joined.board.is(Word::Opened) && !pending && !commit.is_broken();
+    if !is_closed && !joined.board.is(Word::Unlinked) {
         joined.sync_with(&mut commit, sync_data, true)?;
     }
     reach("clean");

@@ -58,6 +58,10 @@ pub(crate) enum Mutation {
     JoinEarlierSync,
     /// What a new journal does not carry over: that the file is open.
     RewriteForgetsIntent,
+    /// While the journal is being closed, others believe that it is open.
+    CloseUnannounced,
+    /// A sync of the journal that succeeds makes up for one that failed.
+    BelieveFailedSync,
 }
 
 #[cfg(not(test))]

@@ -36,6 +36,11 @@ pub(crate) const FIRST_BLOCK_BYTE: u64 = 64;
 
 const HEADER_WORDS: usize = 64;
 
+/// See [`Word::Opened`].
+pub(crate) const OPENED: u64 = 1;
+/// A change of that is on its way, or one has failed.
+pub(crate) const PERHAPS_OPENED: u64 = 2;
+
 /// Words of the header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Word {
@@ -50,7 +55,7 @@ pub(crate) enum Word {
     /// How many generations and last uses there are.
     Generations,
     Blocks,
-    /// 1: the journal says that this node writes the file.
+    /// [`OPENED`]: the journal says that this node writes the file. [`PERHAPS_OPENED`]: it may. 0: it does not.
     Opened,
     /// 1: the file has no name any more, and the journal is gone with it.
     Unlinked,

@@ -8,7 +8,7 @@ use stripewise_sys::{Errno, Fd, Kind, LockKind, Mode, OFlags};
 use super::contents::Journal;
 use super::format::{Batch, HEADER_BYTES, Header, Writer, decode_batch};
 use super::place::{COMMIT_BYTE, Held, JOIN_BYTE, Locked, Place};
-use crate::board::{Board, Word};
+use crate::board::{Board, OPENED, PERHAPS_OPENED, Word};
 use crate::error::io;
 use crate::hooks::reach;
 use crate::mutations::{self, Mutation};
@@ -95,7 +95,7 @@ impl<'a, 'b> Commit<'a, 'b> {
             let position = Position::load(board);
             if size < position.end {
                 board.set(Word::JournalBroken, 1);
-            } else if size > position.end {
+            } else if size > position.end && !self.is_broken() {
                 self.catch_up_with_tail(position)?;
             }
         } else if size == 0 {
@@ -104,7 +104,7 @@ impl<'a, 'b> Commit<'a, 'b> {
         } else if stat.st_ino == board.get(Word::JournalNewInode) {
             let journal = Journal::read_from(&self.place.sys, file.file().as_fd(), &self.place.path)?;
             // Its rename may not be on the disk.
-            self.place.sync_dir()?;
+            self.place.sync_dir().inspect_err(|_| self.set_broken())?;
             self.set_opened(Some(journal.opened.is_some()));
             self.adopt(Position { end: journal.valid_bytes, next: journal.next }, size, stat.st_ino);
         } else {
@@ -134,7 +134,10 @@ impl<'a, 'b> Commit<'a, 'b> {
         }
         if position != before {
             // Its writer was killed perhaps before it was synced.
-            self.sync_file()?;
+            if !mutations::on(Mutation::BelieveFailedSync) {
+                self.announce(opened);
+            }
+            self.sync_file().inspect_err(|_| self.set_broken())?;
             self.set_opened(opened);
             position.store(self.board);
         }
@@ -144,14 +147,29 @@ impl<'a, 'b> Commit<'a, 'b> {
     /// Before the position, so that who is killed in between leaves a tail for the next one to catch up with.
     fn set_opened(&self, opened: Option<bool>) {
         if let Some(opened) = opened {
-            self.board.set(Word::Opened, u64::from(opened));
+            self.board.set(Word::Opened, if opened { OPENED } else { 0 });
+        }
+    }
+
+    /// Before the journal begins to say that the file is open, or that it is not: who is killed beside that must leave nobody
+    /// in the belief that there is an intent.
+    fn announce(&self, opened: Option<bool>) {
+        let is_opened = self.board.get(Word::Opened) == OPENED;
+        if opened.is_some_and(|opened| opened != is_opened) && !mutations::on(Mutation::CloseUnannounced) {
+            self.board.set(Word::Opened, PERHAPS_OPENED);
+        }
+    }
+
+    /// What the disk has of the journal's end is not known: a later sync that succeeds does not tell.
+    fn set_broken(&self) {
+        if !mutations::on(Mutation::BelieveFailedSync) {
+            self.board.set(Word::JournalBroken, 1);
         }
     }
 
     fn adopt(&self, position: Position, base: u64, inode: u64) {
         position.store(self.board);
         self.board.set(Word::JournalBase, base);
-        self.board.set(Word::JournalBroken, 0);
         // Last: until then the new inode is known as such.
         self.board.set(Word::JournalInode, inode);
     }
@@ -191,6 +209,23 @@ impl<'a, 'b> Commit<'a, 'b> {
         writer
     }
 
+    /// After a failed change: writes the journal anew as it was before that, and open.
+    pub fn reopen(&mut self) -> Result<()> {
+        let failed = || io(&self.place.path, "write the intent, after an error,")(Errno::IO);
+        let file = self.file.as_ref().ok_or_else(failed)?.file();
+        let bytes =
+            self.place.sys.read_start(file.as_fd(), usize::MAX).map_err(io(&self.place.path, "read"))?;
+        let end = Position::load(self.board).end;
+        let journal = Journal::parse(bytes.get(..end as usize).ok_or_else(failed)?, &self.place.path)?;
+        if journal.valid_bytes != end || !self.may_rewrite()? {
+            return Err(failed());
+        }
+        let mut writer = Writer::new(1);
+        journal.spans.iter().for_each(|span| writer.change(span.range(), span.mask));
+        writer.opened(self.node);
+        self.put(writer, true)
+    }
+
     /// Appends, or if `whole` writes anew, what a [`Commit::writer`] for it has been given, and syncs it.
     pub fn put(&mut self, writer: Writer, whole: bool) -> Result<()> {
         if whole { self.rewrite(writer) } else { self.append(writer) }
@@ -213,6 +248,7 @@ impl<'a, 'b> Commit<'a, 'b> {
         let opens = writer.opens();
         let (bytes, next) = writer.finish();
         let (sys, fd) = (&self.place.sys, file.file().as_fd());
+        self.announce(opens);
         let written = (|| {
             // What a process began that died: its rest must not stand behind what is shorter.
             if sys.stat(fd)?.st_size as u64 > position.end {
@@ -223,8 +259,7 @@ impl<'a, 'b> Commit<'a, 'b> {
             sys.sync_data(fd)
         })();
         if let Err(errno) = written {
-            // What of it will be on the disk, nobody knows: a later sync that succeeds does not tell.
-            self.board.set(Word::JournalBroken, 1);
+            self.set_broken();
             return Err(io(&self.place.path, "append")(errno));
         }
         reach("appended");
@@ -238,22 +273,20 @@ impl<'a, 'b> Commit<'a, 'b> {
         if self.file.is_none() {
             return Ok(());
         }
-        let replaced = self.replace(writer);
-        if replaced.is_err() {
-            self.board.set(Word::JournalBroken, 1);
-        }
-        replaced
+        self.replace(writer).inspect_err(|_| self.set_broken())
     }
 
     fn replace(&mut self, writer: Writer) -> Result<()> {
-        let opens = writer.opens();
+        let opens = Some(writer.opens() == Some(true));
         let (bytes, next) = writer.finish();
+        self.announce(opens);
         let old = self.file.as_ref().map(Locked::file);
         let note = |inode| self.board.set(Word::JournalNewInode, inode);
         let (new, inode) = write_new(self.place, self.held, &self.header, &bytes, old, note)?;
         reach("renamed");
-        self.set_opened(Some(opens == Some(true)));
+        self.set_opened(opens);
         let size = (HEADER_BYTES + bytes.len()) as u64;
+        self.board.set(Word::JournalBroken, 0);
         self.adopt(Position { end: size, next }, size, inode);
         if self.join == JoinLock::Taken {
             let _ = self.place.sys.unlock(new.file().as_fd(), JOIN_BYTE, 1);

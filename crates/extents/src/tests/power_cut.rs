@@ -1,7 +1,7 @@
 //! Power cuts over the faulty disk of `sys`: random work, and at some point everything that was not synced may be gone, in any part.
 //!
 //! Fault model: that of [`stripewise_sys::faulty`]. The journal and the copies are files of the watched disk; the run directory is
-//! in memory and gone after a cut. Besides, processes die at any system call, also in the middle of an append, and writes and syncs of the
+//! in memory and gone after a cut, which comes between any two system calls of a sync, or of something else, or in one. Besides, processes die at any system call, also in the middle of an append, and writes and syncs of the
 //! journal fail. (Syncs of the copies do not: after such a one nobody can promise anything.)
 //!
 //! A seed reproduces its run: `STRIPEWISE_SEED=n`. 10,000 seeds with STRIPEWISE_LONG=1.
@@ -135,6 +135,13 @@ impl World {
         }
     }
 
+    /// What it was when a sync that was successful began.
+    fn is_durable(&mut self, now: Vec<BTreeSet<u8>>) {
+        for (block, now) in self.blocks.iter_mut().zip(now) {
+            block.durable = now;
+        }
+    }
+
     fn check(&self, map: &Map, read: impl Fn(CopyId, u64) -> BTreeSet<u8>, after_cut: bool) {
         let guard = map.begin_read(0..SIZE).unwrap();
         for span in guard.spans() {
@@ -226,9 +233,7 @@ fn work(world: &mut World, process: &Process) -> Done<()> {
         6..=7 => evict(world, process),
         _ => {
             let now = sync(world, process)?;
-            for (block, now) in world.blocks.iter_mut().zip(now) {
-                block.durable = now;
-            }
+            world.is_durable(now);
             Ok(())
         }
     }
@@ -267,13 +272,31 @@ fn one_boot(world: &mut World) {
             world.check(&observer.map, read_plain(world), false);
         }
     }
+    interrupted(world, &processes[0]);
+}
+
+/// The power fails in the middle of something, mostly of a sync: between any two of its system calls, or in one.
+fn interrupted(world: &mut World, process: &Process) {
+    let faulty = &process.faulty;
+    faulty.crash_at(faulty.calls() + world.random.below(30));
+    let now = if world.random.one_in(4) {
+        work(world, process).map(|()| None)
+    } else {
+        sync(world, process).map(Some)
+    };
+    if let Ok(Some(now)) = now {
+        world.is_durable(now);
+    }
 }
 
 fn leave_and_come_back(world: &mut World, processes: &mut Vec<Process>, which: usize) {
     // Perhaps as the last one, who closes the journal.
     let alone = world.random.one_in(2).then(|| processes.remove(1 - which.min(1)));
     drop(alone);
-    let Process { sys, copies, map, .. } = processes.remove(which.min(processes.len() - 1));
+    let Process { faulty, sys, copies, map } = processes.remove(which.min(processes.len() - 1));
+    if world.random.one_in(3) {
+        faulty.crash_at(faulty.calls() + world.random.below(40));
+    }
     let _ = map.leave(|| copies.iter().try_for_each(|file| sys.sync_data(file.as_fd())));
     while processes.len() < 2 {
         let new = world.start();

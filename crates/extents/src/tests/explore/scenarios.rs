@@ -163,6 +163,23 @@ pub const COMING_AND_GOING: Scenario = Scenario {
     ],
 };
 
+/// Who closes the journal dies beside that, and another one writes.
+pub const REOPENING: Scenario = Scenario {
+    name: "one closes, another comes and writes",
+    copies: 2,
+    default: Mask::all(2),
+    size: 2,
+    before: |process| process.write(0..1, 1),
+    processes: &[
+        ("leaver", |process| process.leave()),
+        ("comer", |process| {
+            process.leave();
+            process.join();
+            process.write(1..2, 0);
+        }),
+    ],
+};
+
 /// The journal is written anew while others commit, and come.
 pub const REWRITE: Scenario = Scenario {
     name: "a new journal, a sync and one who comes",
@@ -315,6 +332,7 @@ explored! {
     two_syncs_and_a_writer: SYNCS,
     a_fetch_a_writer_and_a_sync: FETCH_AND_SYNC,
     two_leave_and_one_of_them_comes_back: COMING_AND_GOING,
+    one_closes_another_comes_and_writes: REOPENING,
     a_new_journal_a_sync_and_one_who_comes: REWRITE,
     one_who_knows_the_map_and_one_who_changes_it_and_dies: CACHES,
     a_truncate_a_writer_and_a_copier: TRUNCATE,
