@@ -41,6 +41,7 @@ mod tests;
 mod truncate;
 mod types;
 mod wait;
+mod wishes;
 mod write;
 
 pub use board::Counter;

@@ -13,7 +13,7 @@ use crate::hooks::reach;
 use crate::join::{self, Tuning};
 use crate::joined::Joined;
 use crate::wait::Wait;
-use crate::{CopyId, MapSpec, Result};
+use crate::{CopyId, MapSpec, Result, wishes};
 
 /// The extent map of a file, joined by this process. One per file and process is enough, for all threads; two of the
 /// same file share what they can.
@@ -48,6 +48,9 @@ impl Map {
     pub(crate) fn join_tuned(sys: SysRef, spec: MapSpec, tuning: Tuning) -> Result<Self> {
         let spec = Arc::new(spec);
         let joined = join::join(&sys, &spec, &tuning)?;
+        if joined.living() <= 1 {
+            wishes::recall(&joined);
+        }
         let spec = Arc::new(MapSpec { create: false, ..(*spec).clone() });
         let joined = AtomicPtr::new(Box::into_raw(joined));
         Ok(Self { sys, spec, tuning, joined, joining: PidLock::new(()) })
@@ -91,7 +94,12 @@ impl Map {
     /// When the sync fails: then index and board stay, for the next process to join.
     pub fn leave(self, sync_data: impl FnOnce() -> stripewise_sys::Result<()>) -> Result<()> {
         match self.take() {
-            Some(joined) => crate::leave::leave(joined, sync_data),
+            Some(joined) => {
+                if joined.living() <= 1 {
+                    wishes::keep(&joined);
+                }
+                crate::leave::leave(joined, sync_data)
+            }
             None => Ok(()),
         }
     }

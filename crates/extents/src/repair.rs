@@ -84,6 +84,21 @@ pub fn reset(
     repair.write(&locked, &journal, &spans).map(|report| Report { fell_back, ..report })
 }
 
+/// Cuts off a torn batch at the end of the journal of a file that is closed. What it was to say was never acknowledged.
+///
+/// # Errors
+/// As [`collapse`].
+pub fn trim(sys: &SysRef, spec: &MapSpec) -> Result<Report> {
+    let repair = Repair::begin(sys, spec)?;
+    let (locked, journal) = repair.journal()?;
+    let at_rest = journal.opened.is_none() && repair.live()?.is_none();
+    if journal.cut_bytes > 0 && at_rest {
+        repair.write(&locked, &journal, &journal.spans)
+    } else {
+        Ok(Report::default())
+    }
+}
+
 /// Takes a copy that is lost out of the map, for the `size` bytes of the file. Where it alone is valid, copy 0 counts from then on if
 /// `drop_dirty`, and `fell_back` names what is given up; otherwise nothing is changed when there is any of that, and `dirty` names it.
 ///
@@ -137,6 +152,7 @@ pub fn remove(sys: &SysRef, spec: &MapSpec) -> Result<()> {
         Err(MapError::Missing { .. }) => None,
         lock => Some(lock?),
     };
+    crate::wishes::remove(&place);
     for name in [place.new_name(), place.name.clone()] {
         match sys.unlink(Some(place.dir.as_fd()), Path::new(&name)) {
             Ok(()) | Err(Errno::NOENT) => {}

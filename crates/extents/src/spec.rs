@@ -72,6 +72,26 @@ pub struct MapSpec {
     pub create: bool,
 }
 
+impl MapSpec {
+    /// The journal's path.
+    pub fn journal(&self) -> PathBuf {
+        self.journal_dir.join(&self.journal_name)
+    }
+
+    /// Whether the run directory has a board: processes of this node have the file open, or were killed with it.
+    ///
+    /// # Errors
+    /// As stat(2): EACCES, it is another user's.
+    pub fn has_board(&self, sys: &SysRef) -> Result<bool> {
+        let path = self.run_dir.join(crate::board::BOARD);
+        match sys.stat_at(None, &path, false) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            Err(errno) => Err(io(&path, "look at")(errno)),
+        }
+    }
+}
+
 /// `/dev/shm/stripewise-UID/ID`: the place of a map's index and board unless said otherwise. `uid` is the owner of the
 /// file, so that all who may write it meet there.
 pub fn default_run_dir(uid: u32, id: [u8; 16]) -> PathBuf {

@@ -82,7 +82,7 @@ pub fn read_manifest_copy(
 /// # Errors
 /// [`TargetError::Io`].
 pub fn remove_extents(sys: &SysRef, target: &Target, id: FileId) -> Result<(), TargetError> {
-    for name in [format!("{id}.extents.new"), format!("{id}.extents")] {
+    for name in [format!("{id}.extents.wanted"), format!("{id}.extents.new"), format!("{id}.extents")] {
         let path = paths::directory(id).join(name);
         match sys.unlink(Some(target.dir()), &path) {
             Ok(()) | Err(Errno::NOENT) => {}

@@ -246,8 +246,7 @@ fn a_lost_copy_is_forgotten_and_what_only_it_had_not_without_being_asked() {
     write(&map, 0..10, 1);
     write(&map, 20..30, 2);
     assert!(copy_over(&map, 0..5, 1, 2));
-    let forget =
-        |spec: &MapSpec, drop_dirty: bool| repair::forget(&real(), spec, copy(2), 100, drop_dirty);
+    let forget = |spec: &MapSpec, drop_dirty: bool| repair::forget(&real(), spec, copy(2), 100, drop_dirty);
     assert_eq!(forget(&stage.spec, true).unwrap_err().errno(), Errno::BUSY);
     map.leave(nothing).unwrap();
     stage.spec.create = false;
@@ -263,4 +262,20 @@ fn a_lost_copy_is_forgotten_and_what_only_it_had_not_without_being_asked() {
     assert_eq!(spans(&map, 0..110), [&expected[..], &[(100, 110, Mask::all(3))]].concat());
     map.leave(nothing).unwrap();
     assert!(!forget(&stage.spec, true).unwrap().repaired, "there is nothing left of it");
+}
+
+#[test]
+fn a_torn_batch_is_cut_off() {
+    let stage = Stage::replicated(2);
+    let map = stage.join();
+    write(&map, 0..10, 1);
+    map.leave(nothing).unwrap();
+    let whole = journal(&stage);
+    let mut bytes = std::fs::read(stage.journal()).unwrap();
+    bytes.extend(b"swb\x01 a batch that was never finished");
+    std::fs::write(stage.journal(), bytes).unwrap();
+    assert!(journal(&stage).cut_bytes > 0);
+    assert!(repair::trim(&real(), &stage.spec).unwrap().repaired);
+    assert_eq!((journal(&stage).spans, journal(&stage).cut_bytes), (whole.spans, 0));
+    assert!(!repair::trim(&real(), &stage.spec).unwrap().repaired);
 }

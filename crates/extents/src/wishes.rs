@@ -1,0 +1,173 @@
+//! What is wanted in which copy (the paper's C_flag), from the last process that leaves to the next one that joins.
+//!
+//! Hints only: a file beside the journal, never synced, ignored when anything is wrong with it, gone when it was read. While
+//! processes have the file open, the index has them.
+
+use std::fmt::Write;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use stripewise_sys::{Mode, OFlags};
+
+use crate::board::Word;
+use crate::joined::Joined;
+use crate::journal::Place;
+use crate::{CopyId, Mask, Result, Span};
+
+const MAGIC: &str = "stripewise wanted, format 1";
+/// More are not kept.
+const RANGES_MAX: usize = 1 << 16;
+const BYTES_MAX: usize = 4 << 20;
+/// Ranges that one transaction takes.
+const AT_ONCE: usize = 128;
+
+/// The file's name: `ID.extents.wanted`.
+pub(crate) fn name(place: &Place) -> PathBuf {
+    let mut name = place.name.clone();
+    name.push(".wanted");
+    name.into()
+}
+
+/// Writes down what is wanted, unless the file is gone. Nothing is said when that fails.
+pub(crate) fn keep(joined: &Joined) {
+    if joined.board.is(Word::Unlinked) {
+        return;
+    }
+    let Ok(wanted) = listed(joined) else { return };
+    if wanted.is_empty() {
+        return;
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
+    let dir = Some(joined.place.dir.as_fd());
+    if let Ok(file) = joined.sys.open(dir, &name(&joined.place), flags, Mode::RUSR | Mode::WUSR) {
+        let _ = joined.sys.write_all_at(file.as_fd(), format(&joined.spec.id, &wanted).as_bytes(), 0);
+    }
+}
+
+/// Reads what an earlier process has written down, and removes it.
+pub(crate) fn recall(joined: &Joined) {
+    let (sys, dir) = (&joined.sys, Some(joined.place.dir.as_fd()));
+    let name = name(&joined.place);
+    let Ok(file) = sys.open(dir, &name, OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty()) else { return };
+    let bytes = sys.read_start(file.as_fd(), BYTES_MAX).unwrap_or_default();
+    let wanted = parse(&bytes, &joined.spec.id).unwrap_or_default();
+    if put(joined, &wanted).is_ok() {
+        let _ = sys.unlink(dir, &name);
+    }
+}
+
+/// The file's, with the file.
+pub(crate) fn remove(place: &Place) {
+    let _ = place.sys.unlink(Some(place.dir.as_fd()), Path::new(&name(place)));
+}
+
+fn listed(joined: &Joined) -> Result<Vec<Span>> {
+    let txn = joined.read()?;
+    let mut wanted = Vec::new();
+    let visited = joined.index.wanted.visit(&txn, 0..u64::MAX, |entry| {
+        wanted.push(Span::new(entry.start..entry.end, entry.mask));
+        wanted.len() < RANGES_MAX
+    });
+    visited.map_err(joined.failed("read the index"))?;
+    Ok(wanted)
+}
+
+fn put(joined: &Joined, wanted: &[Span]) -> Result<()> {
+    let failed = joined.failed("change the index");
+    for spans in wanted.chunks(AT_ONCE) {
+        let mut txn = joined.write()?;
+        for span in spans {
+            for copy in span.mask.iter().filter(|copy| copy.index() < joined.spec.copies) {
+                joined.index.want(&mut txn, span.range(), copy, true).map_err(&failed)?;
+            }
+        }
+        txn.commit().map_err(&failed)?;
+    }
+    Ok(())
+}
+
+fn format(id: &[u8; 16], wanted: &[Span]) -> String {
+    let mut text = format!("{MAGIC}\nid {:032x}\n", u128::from_be_bytes(*id));
+    for span in wanted {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{} {} {}", span.start, span.end, span.mask.bits());
+    }
+    let sum = crc32fast::hash(text.as_bytes());
+    let _ = writeln!(text, "crc32 {sum:08x}");
+    text
+}
+
+fn parse(bytes: &[u8], id: &[u8; 16]) -> Option<Vec<Span>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let (body, sum) = text.strip_suffix('\n')?.rsplit_once("crc32 ")?;
+    if u32::from_str_radix(sum, 16).ok()? != crc32fast::hash(body.as_bytes()) {
+        return None;
+    }
+    let ranges = body.strip_prefix(&format!("{MAGIC}\nid {:032x}\n", u128::from_be_bytes(*id)))?;
+    ranges.lines().map(range).collect()
+}
+
+fn range(line: &str) -> Option<Span> {
+    let mut words = line.split(' ').map(str::parse::<u64>);
+    let mut next = || words.next()?.ok();
+    let (start, end, bits) = (next()?, next()?, next()?);
+    let mask = Mask::from_bits(u8::try_from(bits).ok()?).without(CopyId::ORIGINAL);
+    (start < end && !mask.is_empty()).then_some(Span::new(start..end, mask))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Select;
+    use crate::tests::support::*;
+
+    fn wanted(map: &crate::Map) -> Vec<(u64, u64)> {
+        let listed = map.list(Select::Wanted(copy(1)), 0..1000, 10).unwrap();
+        listed.iter().map(|span| (span.start, span.end)).collect()
+    }
+
+    #[test]
+    fn what_is_wanted_is_so_in_the_next_session() {
+        let mut stage = Stage::cached();
+        let (one, two) = (stage.join(), stage.join());
+        one.want(10..20, copy(1)).unwrap();
+        two.want(30..40, copy(1)).unwrap();
+        one.leave(nothing).unwrap();
+        let file = stage.disk.path().join("f.extents.wanted");
+        assert!(!file.exists(), "somebody still has it open");
+        two.leave(nothing).unwrap();
+        assert!(file.exists());
+        stage.spec.create = false;
+        let map = stage.join();
+        assert_eq!(wanted(&map), [(10, 20), (30, 40)]);
+        assert!(!file.exists());
+        map.leave(nothing).unwrap();
+        let mut bytes = std::fs::read(&file).unwrap();
+        *bytes.last_mut().unwrap() = b'x';
+        std::fs::write(&file, bytes).unwrap();
+        assert_eq!(wanted(&stage.join()), [], "damaged");
+        let map = stage.join();
+        map.want(10..20, copy(1)).unwrap();
+        std::fs::write(&file, "x").unwrap();
+        crate::repair::remove(&real(), &stage.spec).unwrap();
+        map.leave(nothing).unwrap();
+        assert!(!file.exists());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_without_panic(
+            bytes in prop::collection::vec(any::<u8>(), 0..200), at in any::<prop::sample::Index>(), byte in any::<u8>(),
+        ) {
+            let _ = parse(&bytes, &ID);
+            let wanted = [Span::new(1..5, only(1)), Span::new(7..9, mask(&[1, 2]))];
+            let mut text = format(&ID, &wanted).into_bytes();
+            prop_assert_eq!(parse(&text, &ID), Some(wanted.to_vec()));
+            let at = at.index(text.len());
+            let old = std::mem::replace(&mut text[at], byte);
+            prop_assert!(old == byte || parse(&text, &ID) != Some(wanted.to_vec()) || byte.eq_ignore_ascii_case(&old));
+        }
+    }
+}
