@@ -5,13 +5,16 @@
 //! same; and those who live must go on, also in the middle of what others died in.
 //!
 //! A round starts writers and one that copies, evicts and syncs (this binary again) on one map with plain files as copies. Each writer has slots of its
-//! own, which it also reads back, and all write to shared ones; each notes what it is about to do and what was acknowledged. One of them may be
-//! killed first, and the others go on; then all are. What the file must be is kept, from round to round, in a file of its own (`expected`).
+//! own, which it also reads back, and all write to shared ones; each notes what it is about to do and what was acknowledged. Some kill themselves
+//! beside a system call of the map, one may be killed first, and the others go on; then all are. What the file must be is kept, from round to round, in a file of its own (`expected`).
 //! The map is never made anew but as it would be: joined as the dead left it, or closed and rebuilt from its journal. 500 rounds with STRIPEWISE_LONG=1.
 
 #![allow(missing_docs, reason = "a test")]
 
 mod background;
+#[path = "../../src/tests/delegate.rs"]
+mod delegate;
+mod dying;
 mod stage;
 mod writer;
 
@@ -19,7 +22,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use dying::Dying;
 use stage::{Image, Random, Stage, WRITERS, owner};
+
+/// After so many calls a process that kills itself is dead.
+const CALLS_MAX: usize = 400;
 
 fn is_long() -> bool {
     std::env::var_os("STRIPEWISE_LONG").is_some()
@@ -40,7 +47,8 @@ fn acknowledged_writes_survive_kill_9() {
 }
 
 fn one_round(stage: &Stage, round: u64, random: &mut Random) {
-    let mut children: Vec<Child> = (0..=WRITERS).map(|which| spawn(&stage.root, which, round)).collect();
+    let mut children: Vec<Child> =
+        (0..=WRITERS).map(|which| spawn(&stage.root, which, round, random)).collect();
     let long = Duration::from_millis(5 + random.below(70) as u64);
     std::thread::sleep(long);
     if random.below(2) == 0 {
@@ -58,10 +66,11 @@ fn kill(mut child: Child, round: u64) {
     assert!(status.code().is_none(), "round {round}: a process ended by itself: {status}");
 }
 
-fn spawn(root: &Path, which: usize, round: u64) -> Child {
+fn spawn(root: &Path, which: usize, round: u64, random: &mut Random) -> Child {
+    let dies = if random.below(3) == 0 { random.below(CALLS_MAX) as i64 } else { -1 };
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "other_process", "--nocapture"])
-        .env("STRIPEWISE_TEST_KILLED", format!("{which} {round} {}", root.display()))
+        .env("STRIPEWISE_TEST_KILLED", format!("{which} {round} {dies} {}", root.display()))
         .stdout(Stdio::null())
         .spawn()
         .unwrap()
@@ -70,9 +79,9 @@ fn spawn(root: &Path, which: usize, round: u64) -> Child {
 #[test]
 fn other_process() {
     let Ok(job) = std::env::var("STRIPEWISE_TEST_KILLED") else { return };
-    let words: Vec<&str> = job.splitn(3, ' ').collect();
+    let words: Vec<&str> = job.splitn(4, ' ').collect();
     let (which, round): (usize, u64) = (words[0].parse().unwrap(), words[1].parse().unwrap());
-    let stage = Stage { root: words[2].into() };
+    let stage = Stage { root: words[3].into(), sys: Dying::after(words[2].parse().unwrap()) };
     let random = Random(round * 1000 + which as u64);
     if which < WRITERS { writer::run(&stage, which, round, random) } else { background::run(&stage, random) }
 }

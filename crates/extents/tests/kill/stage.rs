@@ -50,11 +50,12 @@ impl Random {
 
 pub struct Stage {
     pub root: PathBuf,
+    pub sys: SysRef,
 }
 
 impl Stage {
     pub fn make(root: &Path) -> Self {
-        let stage = Self { root: root.to_owned() };
+        let stage = Self { root: root.to_owned(), sys: Arc::new(Real) };
         for copy in 0..COPIES {
             File::create(stage.copy(copy)).unwrap().set_len(size()).unwrap();
         }
@@ -76,7 +77,7 @@ impl Stage {
     }
 
     pub fn join(&self) -> Map {
-        let sys: SysRef = Arc::new(Real);
+        let sys = self.sys.clone();
         let node = Node::this(&sys).unwrap();
         let spec = MapSpec {
             run_dir: self.root.join("run/file"),

@@ -34,10 +34,14 @@ pub fn notes(stage: &Stage, writer: usize) -> Vec<Note> {
 
 /// Never returns but by a failure.
 pub fn run(stage: &Stage, writer: usize, round: u64, mut random: Random) {
-    let (map, copies) = (stage.join(), stage.open_copies());
+    let (mut map, copies) = (stage.join(), stage.open_copies());
     let mut notes = File::create(stage.notes(writer)).unwrap();
     let mut last: Vec<Option<u8>> = vec![None; SLOTS];
     loop {
+        if random.below(200) == 0 {
+            map.leave(|| Ok(())).unwrap();
+            map = stage.join();
+        }
         let slot = random.below(SLOTS);
         if owner(slot).is_some_and(|owner| owner != writer) {
             continue;
