@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use stripewise_cluster::{CacheMode, OverlayKind, Plan};
+use stripewise_cluster::{CacheAdmission, CacheMode, OverlayKind, Plan};
 use stripewise_trace::{Flags, Meta, Op, ProcessInfo, Request, TraceWriter};
 use support::{Place, directories, tier};
 
@@ -94,7 +94,14 @@ fn a_cache_of_what_gains() {
     assert!(file["background"]["bytes"].as_u64().unwrap() > 0);
     let rule = &plan_of(&place).rules[0];
     let overlay = rule.overlay.as_ref().unwrap();
-    assert_eq!(overlay.kind, OverlayKind::Cache { mode: CacheMode::Sla, capacity_per_server: MIB });
+    assert_eq!(
+        overlay.kind,
+        OverlayKind::Cache {
+            mode: CacheMode::Sla,
+            admission: CacheAdmission::Balanced,
+            capacity_per_server: MIB
+        }
+    );
     assert_eq!(overlay.copies.len(), 3);
     assert!(rule.layouts[0].targets().all(|target| target < 8));
     let whole = place.json(format!("{} --json", cached.replace("1M", "4M")).as_str());
@@ -102,6 +109,9 @@ fn a_cache_of_what_gains() {
     place.run(format!("{cached} --cache-mode nsca").as_str());
     let overlay = plan_of(&place).rules[0].overlay.clone().unwrap();
     assert!(matches!(overlay.kind, OverlayKind::Cache { mode: CacheMode::Nsca, .. }));
+    place.run(format!("{cached} --cache-admission as-printed").as_str());
+    let kind = plan_of(&place).rules[0].overlay.as_ref().unwrap().kind;
+    assert!(matches!(kind, OverlayKind::Cache { admission: CacheAdmission::AsPrinted, .. }));
     let text = place.text(cached);
     assert!(text.contains("are performance-critical") && text.contains("+ 3 copies"), "{text}");
 }
@@ -127,6 +137,7 @@ fn impossible_wishes_are_refused() {
         ("--scheme cache --cache-capacity 1G", ["ssd/0 may be filled to 64M only", "1G"]),
         ("--scheme cache --cache-capacity 0", ["--cache-capacity", "at least 1 byte"]),
         ("--scheme cache --cache-mode some", ["--cache-mode", "sla, sca, nsca, off"]),
+        ("--scheme cache --cache-admission all", ["--cache-admission", "balanced, as-printed"]),
         ("--scheme replicas --copies 1", ["--copies", "2..=8"]),
         ("--scheme replicas --background 0", ["--background", "at least 1 byte"]),
         ("--with tape", ["--with", "replicas, cache"]),

@@ -21,7 +21,7 @@ mod write;
 
 pub use cluster::{Cluster, Driver, TargetSpec, Tier};
 pub use error::FileError;
-pub use overlay::{CacheMode, CopySpec, Durability, MAX_COPIES, Overlay, OverlayKind};
+pub use overlay::{CacheAdmission, CacheMode, CopySpec, Durability, MAX_COPIES, Overlay, OverlayKind};
 pub use plan::{KEEP, Plan, Rule, Spread};
 pub use plan_text::{PLAN_VERSION, format_cycle, parse_cycle};
 pub use profile::{Fit, MeasuredClass, MeasuredNetwork, Profile};

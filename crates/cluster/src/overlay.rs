@@ -35,6 +35,8 @@ pub enum OverlayKind {
     Cache {
         /// What is admitted, and where to.
         mode: CacheMode,
+        /// Whether all of it is admitted while there is space.
+        admission: CacheAdmission,
         /// Bytes that the copies of all files together may fill on each of their servers, at least 1.
         capacity_per_server: u64,
     },
@@ -52,6 +54,16 @@ pub enum CacheMode {
     Nsca,
     /// Nothing new; what is cached is still served.
     Off,
+}
+
+/// Which critical writes modes `sla` and `sca` admit while there is space.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheAdmission {
+    /// Those that keep the servers of the cache and of the original equally busy: ours, `stripewise_policy::balance`.
+    #[default]
+    Balanced,
+    /// All, until the space is full: Algorithm 1 as SLA prints it.
+    AsPrinted,
 }
 
 /// When the extent map is made durable.
@@ -106,6 +118,24 @@ impl CacheMode {
     /// The mode of this name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+}
+
+impl CacheAdmission {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Balanced, Self::AsPrinted];
+
+    /// As written in files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Balanced => "balanced",
+            Self::AsPrinted => "as-printed",
+        }
+    }
+
+    /// The admission of this name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|admission| admission.name() == name)
     }
 }
 

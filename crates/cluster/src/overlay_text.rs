@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::cluster::Cluster;
 use crate::error::FileError;
-use crate::overlay::{CacheMode, CopySpec, Durability, MAX_COPIES, Overlay, OverlayKind};
+use crate::overlay::{CacheAdmission, CacheMode, CopySpec, Durability, MAX_COPIES, Overlay, OverlayKind};
 use crate::plan::Spread;
 use crate::plan_text::{REMEDY, read_layouts, read_spread, write_layouts};
 use crate::reader::{Item, Table};
@@ -25,9 +25,11 @@ pub(crate) fn write_overlay(out: &mut String, overlay: &Overlay, cluster: &Clust
         write_layouts(out, &copy.layouts, &copy.spread, cluster);
     }
     out.push_str("\n[rule.overlay]\n");
-    if let OverlayKind::Cache { mode, capacity_per_server } = overlay.kind {
+    if let OverlayKind::Cache { mode, admission, capacity_per_server } = overlay.kind {
         let capacity = quoted(&size::format(capacity_per_server));
-        let _ = writeln!(out, "mode = \"{}\"\ncapacity_per_server = {capacity}", mode.name());
+        let (mode, admission) = (mode.name(), admission.name());
+        let _ =
+            writeln!(out, "mode = \"{mode}\"\nadmission = \"{admission}\"\ncapacity_per_server = {capacity}");
     }
     let (lazy_close, durability) = (overlay.lazy_close, overlay.durability.name());
     let _ = writeln!(out, "lazy_close = {lazy_close}\ndurability = \"{durability}\"");
@@ -126,7 +128,7 @@ fn read_settings(
 ) -> Result<Overlay, FileError> {
     if let Some(table) = table {
         let common = ["lazy_close", "durability", "background", "procs", "procs_per_node"];
-        let of_cache = ["mode", "capacity_per_server"].into_iter().filter(|_| cache);
+        let of_cache = ["mode", "admission", "capacity_per_server"].into_iter().filter(|_| cache);
         table.allow_only(&of_cache.chain(common).collect::<Vec<_>>())?;
     }
     let get = |key| table.and_then(|table| table.get(key));
@@ -172,6 +174,10 @@ fn read_cache(table: &Table<'_>, copies: &[CopySpec], cluster: &Cluster) -> Resu
         let known = CacheMode::by_name(item.text()?);
         known.ok_or_else(|| item.error("must be \"sla\", \"sca\", \"nsca\" or \"off\""))
     })?;
+    let admission = table.get("admission").map_or(Ok(CacheAdmission::default()), |item| {
+        let known = CacheAdmission::by_name(item.text()?);
+        known.ok_or_else(|| item.error("must be \"balanced\" or \"as-printed\""))
+    })?;
     let one_dh = copies.iter().any(|copy| copy.groups == 1);
     if let Some(item) = table.get("mode").filter(|_| needs_one_dh(mode) && !one_dh) {
         return Err(
@@ -190,7 +196,7 @@ fn read_cache(table: &Table<'_>, copies: &[CopySpec], cluster: &Cluster) -> Resu
         let (name, capacity) = (&server.name, size::format(server.capacity));
         return Err(item.error(format!("the cluster allows only {capacity} on {name}; write at most that")));
     }
-    Ok(OverlayKind::Cache { mode, capacity_per_server })
+    Ok(OverlayKind::Cache { mode, admission, capacity_per_server })
 }
 
 fn needs_one_dh(mode: CacheMode) -> bool {

@@ -1,6 +1,6 @@
 //! What a user can choose about planning.
 
-use stripewise_cluster::{CacheMode, Durability};
+use stripewise_cluster::{CacheAdmission, CacheMode, Durability};
 
 use crate::present::Present;
 
@@ -58,6 +58,8 @@ pub struct CopyOptions {
     pub cache_capacity: Option<u64>,
     /// What the cache admits.
     pub cache_mode: CacheMode,
+    /// Whether it admits all of that while there is space.
+    pub cache_admission: CacheAdmission,
     /// Close does not wait until the replicas are in sync.
     pub lazy_close: bool,
     /// When the extent map is made durable.
@@ -72,6 +74,7 @@ impl Default for CopyOptions {
             most: 2,
             cache_capacity: None,
             cache_mode: CacheMode::default(),
+            cache_admission: CacheAdmission::default(),
             lazy_close: false,
             durability: Durability::default(),
             background: None,

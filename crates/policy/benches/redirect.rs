@@ -7,7 +7,9 @@ use stripewise_cluster::CacheMode;
 use stripewise_layout::Layout;
 use stripewise_layout::constructors::{on_one, striped};
 use stripewise_model::{Access, ByAccess, ClassParams, Network, Op, Service};
-use stripewise_policy::{CacheView, Cdt, CopyView, Costs, Identifier, Kind, Request, Space, Span, Want};
+use stripewise_policy::{
+    Balance, CacheView, Cdt, CopyView, Costs, Identifier, Kind, Request, Sent, Space, Span, Want,
+};
 
 const KIB: u64 = 1 << 10;
 /// More than the table holds: every one evicts.
@@ -40,7 +42,7 @@ fn classes() -> Vec<ClassParams> {
     (0..12).map(|target| if target < 8 { class(5e-3, 8.3e-9) } else { class(5e-5, 2.4e-9) }).collect()
 }
 
-fn identifier() -> Identifier {
+fn identifier(balanced: bool) -> Identifier {
     let original = striped(&HSERVERS, 64 * KIB).expect("valid");
     let copies = [
         (striped(&SSERVERS, 64 * KIB).expect("valid"), 1),
@@ -49,7 +51,10 @@ fn identifier() -> Identifier {
     ];
     let views: Vec<CacheView<'_>> =
         copies.iter().map(|(layout, groups)| CacheView { layout, groups: *groups }).collect();
-    Identifier::new(CacheMode::Sla, &original, &views, &classes(), 32).expect("valid")
+    let layouts = std::iter::once((&original, 8)).chain(copies.iter().map(|(layout, _)| (layout, 4)));
+    let balance = Balance::new(&layouts.collect::<Vec<_>>(), &classes(), 32).expect("valid");
+    let identifier = Identifier::new(CacheMode::Sla, &original, &views, &classes(), 32).expect("valid");
+    if balanced { identifier.balanced(balance) } else { identifier }
 }
 
 /// Offsets of `len` bytes in 4 GiB, a million places of 4 KiB (splitmix64).
@@ -66,8 +71,13 @@ fn offsets(len: u64) -> Vec<u64> {
 }
 
 fn redirect(criterion: &mut Criterion) {
-    let identifier = identifier();
-    let mut group = criterion.benchmark_group("identify and redirect");
+    for (admission, balanced) in [("as printed", false), ("balanced", true)] {
+        redirect_by(criterion, admission, &identifier(balanced));
+    }
+}
+
+fn redirect_by(criterion: &mut Criterion, admission: &str, identifier: &Identifier) {
+    let mut group = criterion.benchmark_group(format!("identify and redirect, {admission}"));
     group.throughput(Throughput::Elements(REQUESTS));
     for (name, op, len, mask) in [
         ("critical write, miss, no space", Op::Write, 4 * KIB, 1),
@@ -82,14 +92,14 @@ fn redirect(criterion: &mut Criterion) {
         for place in 0..CDT as u64 {
             cdt.note(1, place * 64 * KIB + 1, 4 * KIB, 1);
         }
-        let mut parts = Vec::new();
+        let (sent, mut parts) = (Sent::default(), Vec::new());
         group.bench_function(name, |bench| {
             bench.iter(|| {
                 for &offset in black_box(&offsets) {
                     parts.clear();
                     let spans = [Span { start: offset, end: offset + len, mask }];
                     let request = Request { file: 1, kind, offset, len };
-                    black_box(identifier.redirect(&mut cdt, &request, &spans, &mut Full, &mut parts));
+                    black_box(identifier.redirect(&mut cdt, &sent, &request, &spans, &mut Full, &mut parts));
                 }
             });
         });

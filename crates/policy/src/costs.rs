@@ -42,13 +42,24 @@ pub struct CopyView<'a> {
 /// What a request costs on a copy is the mean over all places, in the region of the layout that it begins in, that aligned
 /// requests of its size may have. Its own place must not count: where groups or stripes are unequal, every process would choose
 /// for each request the copy that has it on servers that few others use, until all do.
+///
+/// Ties. The costs say how many processes reach a server on average, not that requests at random meet on some servers while others
+/// are idle. In a file of its own on few of the servers (1-DV, 2-D) a process meets the same few others all the time, `⌈p/n⌉` on a
+/// server; over all n servers p processes with a request each keep only p of p+n-1 busy (as in any closed queueing network with
+/// service times at random), and the work takes as if `(p+n-1)/n >= ⌈p/n⌉` shared a server. So of all copies that cost [`NEARLY`] as
+/// little as the cheapest, those in which files lie on a part of the servers come first, the fewest servers per file before
+/// others, then the cheapest, then the lowest number; where there is none, the cheapest copy, of equal ones the lowest number.
 #[derive(Debug)]
 pub struct Costs {
     copies: Vec<MeanCosts>,
+    /// Per copy: the servers that its file lies on, if the processes' files are on others, too.
+    part_of_servers: Vec<Option<usize>>,
 }
 
 /// Costs that differ by less than this part are equal.
 const TIE: f64 = 1e-12;
+/// And by less than this part nearly equal: service times are not known better.
+pub const NEARLY: f64 = 0.03;
 
 impl Costs {
     /// Of at most 8 copies whose layouts use targets that `classes` describes by index; `procs` is p and c.
@@ -71,7 +82,14 @@ impl Costs {
         };
         let copy =
             |copy: &CopyView<'_>| Ok(MeanCosts::new(copy.layout, try_all_kinds(|kind| prepare(copy, kind))?));
-        Ok(Self { copies: copies.iter().map(copy).collect::<Result<_, ModelError>>()? })
+        let part_of_servers = |copy: &CopyView<'_>| {
+            let servers = copy.layout.targets().count();
+            (servers < copy.spread_over).then_some(servers)
+        };
+        Ok(Self {
+            part_of_servers: copies.iter().map(part_of_servers).collect(),
+            copies: copies.iter().map(copy).collect::<Result<_, ModelError>>()?,
+        })
     }
 
     /// Number of copies.
@@ -88,17 +106,27 @@ impl Costs {
         self.copies[usize::from(copy)].cost_s(kind, offset, len)
     }
 
-    /// The copy of `mask` on which the request costs least, and what it costs there; of equally cheap ones the one with
-    /// the lowest number. `None` if `mask` has no copy of the file.
+    /// The copy of `mask` on which the request costs least, and what it costs there; for ties see [`Costs`]. `None` if `mask`
+    /// has no copy of the file.
     pub fn cheapest_with_cost(&self, kind: Kind, offset: u64, len: u64, mask: u8) -> Option<(u8, f64)> {
+        let mut costs_s = [0.0; 8];
         let mut best: Option<(u8, f64)> = None;
         for copy in in_mask(mask, self.copies.len()) {
             let cost_s = self.cost_s(copy, kind, offset, len);
+            costs_s[usize::from(copy)] = cost_s;
             if best.is_none_or(|(_, least_s)| cost_s < least_s * (1.0 - TIE)) {
                 best = Some((copy, cost_s));
             }
         }
-        best
+        let least_s = best?.1;
+        let on_few = |copy: u8| {
+            let cost_s = costs_s[usize::from(copy)];
+            let servers = self.part_of_servers[usize::from(copy)]?;
+            (cost_s <= least_s * (1.0 + NEARLY)).then_some((servers, cost_s, copy))
+        };
+        let on_few = in_mask(mask, self.copies.len()).filter_map(on_few);
+        let fewest = on_few.min_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        fewest.map(|(_, cost_s, copy)| (copy, cost_s)).or(best)
     }
 
     /// As [`Costs::cheapest_with_cost`]; costs nothing where there is no choice.

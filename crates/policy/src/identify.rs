@@ -4,6 +4,7 @@ use stripewise_cluster::CacheMode;
 use stripewise_layout::Layout;
 use stripewise_model::{ClassParams, ModelError, Network, PreparedCost, Server, Startup};
 
+use crate::balance::Balance;
 use crate::costs::{Kind, try_all_kinds};
 use crate::span::ORIGINAL;
 
@@ -26,6 +27,7 @@ pub struct Identifier {
     layouts: Vec<Layout>,
     /// The first cache copy in 1-DH.
     one_dh: Option<u8>,
+    balance: Option<Balance>,
 }
 
 impl Identifier {
@@ -59,7 +61,13 @@ impl Identifier {
         }
         let layouts = std::iter::once(original).chain(copies.iter().map(|copy| copy.layout));
         let one_dh = copies.iter().position(|copy| copy.groups <= 1).map(|index| index as u8 + 1);
-        Ok(Self { mode, costs, layouts: layouts.cloned().collect(), one_dh })
+        Ok(Self { mode, costs, layouts: layouts.cloned().collect(), one_dh, balance: None })
+    }
+
+    /// The same, which takes critical writes only while that keeps the tiers equally busy; without this, whenever there is space,
+    /// as Algorithm 1 says. For `sla` and `sca`: `nsca` takes everything, `off` nothing.
+    pub fn balanced(self, balance: Balance) -> Self {
+        Self { balance: Some(balance), ..self }
     }
 
     /// What is admitted.
@@ -114,6 +122,11 @@ impl Identifier {
             }
         }
         best
+    }
+
+    /// What decides whether critical writes are taken, if anything does but space.
+    pub(crate) fn balance(&self) -> Option<&Balance> {
+        self.balance.as_ref().filter(|_| matches!(self.mode, CacheMode::Sla | CacheMode::Sca))
     }
 
     /// The copy's layout.

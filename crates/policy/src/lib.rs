@@ -5,6 +5,7 @@
 //! extent map) and gives out space ([`Space`]); it does what is decided. [`Costs`] and [`Identifier`] are immutable and
 //! shareable between threads; a [`Cdt`] belongs to whoever holds it.
 
+pub mod balance;
 pub mod cdt;
 pub mod costs;
 pub mod identify;
@@ -16,6 +17,7 @@ mod span;
 #[cfg(test)]
 mod tests;
 
+pub use balance::{Balance, Sent};
 pub use cdt::{Cdt, Critical};
 pub use costs::{CopyView, Costs, Kind};
 pub use identify::{CacheView, Identifier};

@@ -1,5 +1,6 @@
 //! The Redirector (SLA §3.5, Algorithm 1), for requests of which any part may be cached.
 
+use crate::balance::Sent;
 use crate::cdt::Cdt;
 use crate::costs::{Kind, in_mask};
 use crate::identify::Identifier;
@@ -58,6 +59,8 @@ pub enum Why {
     Clean,
     /// The same, but there was no space (line 17): the original.
     Full,
+    /// The same, but the cache's servers have more to do already ([`crate::balance`]): the original.
+    Busy,
     /// A miss that is not critical, or a read (lines 20-24): the original.
     Miss,
     /// A read of which a part is cached, but all of it is valid in the original, and cheaper there in one go.
@@ -92,10 +95,12 @@ impl Identifier {
     ///
     /// Whether it is critical is asked of the request as a whole, as the application makes it, and only where a part of
     /// it misses; that part alone is admitted. A part that is cached in several copies goes to the cheapest of them,
-    /// the first of equal ones. Space that was taken for a part must be given back if the write fails.
+    /// the first of equal ones. Space that was taken for a part must be given back if the write fails. `sent` is what this
+    /// process has sent to the file; it is asked, and grows, only where there is a [`crate::Balance`].
     pub fn redirect(
         &self,
         cdt: &mut Cdt,
+        sent: &Sent,
         request: &Request,
         spans: &[Span],
         space: &mut impl Space,
@@ -114,14 +119,17 @@ impl Identifier {
                 (None, _) => {}
             }
         }
+        let to_admit = redirected.critical.filter(|_| kind.op == Op::Write);
+        let busy = match (to_admit, self.balance()) {
+            (Some(copy), Some(balance)) => !balance.takes(sent, copy, kind, offset, len),
+            _ => false,
+        };
         for span in spans {
-            let (copy, why) = if span.is_cached() {
-                (self.cheapest_hit(kind, span), Why::Hit)
-            } else {
-                match redirected.critical.filter(|_| kind.op == Op::Write) {
-                    Some(copy) => self.admit(copy, file, span, space),
-                    None => (ORIGINAL, Why::Miss),
-                }
+            let (copy, why) = match to_admit {
+                _ if span.is_cached() => (self.cheapest_hit(kind, span), Why::Hit),
+                Some(_) if busy => (ORIGINAL, Why::Busy),
+                Some(copy) => self.admit(copy, file, span, space),
+                None => (ORIGINAL, Why::Miss),
             };
             push(parts, from, Part { start: span.start, end: span.end, copy, why });
         }
@@ -130,6 +138,11 @@ impl Identifier {
             let end = parts.last().map_or(offset, |last| last.end);
             parts.truncate(from);
             parts.push(Part { start: offset, end, copy: ORIGINAL, why: Why::Whole });
+        }
+        if let Some(balance) = self.balance() {
+            parts[from..]
+                .iter()
+                .for_each(|part| balance.send(sent, part.copy, kind, part.start, part.end - part.start));
         }
         redirected
     }

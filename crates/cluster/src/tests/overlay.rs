@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::plan::{layout, plan};
 use super::{assert_clear, mutated};
-use crate::{CacheMode, CopySpec, Durability, Overlay, OverlayKind, Plan, Spread};
+use crate::{CacheAdmission, CacheMode, CopySpec, Durability, Overlay, OverlayKind, Plan, Spread};
 
 const PLAN: &str = r#"
 version = 1
@@ -36,6 +36,7 @@ spread = { stride = 1 }
 layouts = [[{ cycle = "ssd/0:1G" }], [{ cycle = "ssd/1:1G" }]]
 [rule.overlay]
 mode = "sca"
+admission = "as-printed"
 capacity_per_server = "512M"
 lazy_close = true
 durability = "each-write"
@@ -79,7 +80,8 @@ capacity_per_server = "1G"
 fn copies_are_read_and_written_back() {
     let plan = Plan::parse(PLAN, "some.toml").unwrap();
     let overlay = plan.rules[0].overlay.as_ref().unwrap();
-    let expected = OverlayKind::Cache { mode: CacheMode::Sca, capacity_per_server: 512 << 20 };
+    let (mode, admission) = (CacheMode::Sca, CacheAdmission::AsPrinted);
+    let expected = OverlayKind::Cache { mode, admission, capacity_per_server: 512 << 20 };
     assert_eq!(overlay.kind, expected);
     assert_eq!((overlay.procs, overlay.procs_per_node, overlay.background), (16, 4, Some(50 << 20)));
     assert!(overlay.lazy_close && overlay.durability == Durability::EachWrite);
@@ -133,6 +135,7 @@ fn wrong_values_are_named() {
         ("layouts = [[{ cycle = \"ssd/0-1:64K\" }]]", "layouts = []", "a copy has at least one layout"),
         ("ssd/0-1:64K", "ssd/0-2:64K", "there is no target \"ssd/2\""),
         ("mode = \"sca\"", "mode = \"scan\"", "rule[0].overlay.mode = \"scan\": must be \"sla\", \"sca\""),
+        ("= \"as-printed\"", "= \"fair\"", "rule[0].overlay.admission = \"fair\": must be \"balanced\" or"),
         ("capacity_per_server = \"512M\"", "", "rule[0].overlay.capacity_per_server: missing"),
         ("= \"512M\"", "= 0", "must be at least 1 byte; write mode"),
         ("= \"512M\"", "= \"2G\"", "the cluster allows only 1G on ssd/0"),
@@ -217,7 +220,8 @@ pub fn overlay() -> impl Strategy<Value = Overlay> {
             }
             let (background, procs, per_node, capacity_per_server) = limits;
             copies[0].groups = 1;
-            let kind = OverlayKind::Cache { mode: CacheMode::ALL[mode], capacity_per_server };
+            let admission = CacheAdmission::ALL[usize::from(lazy_close)];
+            let kind = OverlayKind::Cache { mode: CacheMode::ALL[mode], admission, capacity_per_server };
             Overlay {
                 kind: if cache { kind } else { OverlayKind::Replicas },
                 copies,

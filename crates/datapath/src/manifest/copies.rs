@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Deserialize;
 use stripewise_cluster::overlay::MAX_COPIES;
-use stripewise_cluster::{CacheMode, Durability, OverlayKind};
+use stripewise_cluster::{CacheAdmission, CacheMode, Durability, OverlayKind};
 use stripewise_layout::Layout;
 use stripewise_target::{FileId, TargetRef};
 
@@ -106,10 +106,11 @@ impl Copies {
     /// Appends the tables `[overlay]` and `[[copy]]`.
     pub(super) fn format(&self, path: &str, text: &mut String) -> Result<(), ManifestError> {
         text.push_str("[overlay]\n");
-        if let OverlayKind::Cache { mode, capacity_per_server } = self.kind {
-            let mode = mode.name();
+        if let OverlayKind::Cache { mode, admission, capacity_per_server } = self.kind {
+            let (mode, admission) = (mode.name(), admission.name());
             // Writing to a String cannot fail.
-            let _ = writeln!(text, "mode = \"{mode}\"\ncapacity_per_server = {capacity_per_server}");
+            let _ = writeln!(text, "mode = \"{mode}\"\nadmission = \"{admission}\"");
+            let _ = writeln!(text, "capacity_per_server = {capacity_per_server}");
         }
         let (lazy_close, durability) = (self.lazy_close, self.durability.name());
         let _ = writeln!(text, "lazy_close = {lazy_close}\ndurability = \"{durability}\"");
@@ -133,6 +134,7 @@ impl Copies {
 #[serde(deny_unknown_fields)]
 pub(super) struct TextOverlay {
     mode: Option<String>,
+    admission: Option<String>,
     capacity_per_server: Option<u64>,
     lazy_close: bool,
     durability: String,
@@ -203,15 +205,18 @@ pub(super) fn read(
 }
 
 fn kind_of(overlay: &TextOverlay, cache: bool) -> Result<OverlayKind, String> {
-    match (&overlay.mode, overlay.capacity_per_server) {
-        (None, None) if !cache => Ok(OverlayKind::Replicas),
-        (Some(mode), Some(capacity_per_server)) if cache && capacity_per_server > 0 => {
-            let unknown = || format!("key `overlay.mode`: {mode:?} is unknown; {RESTORE}");
-            let mode = CacheMode::by_name(mode).ok_or_else(unknown)?;
-            Ok(OverlayKind::Cache { mode, capacity_per_server })
+    let unknown = |key: &str, name: &str| format!("key `overlay.{key}`: {name:?} is unknown; {RESTORE}");
+    match (&overlay.mode, &overlay.admission, overlay.capacity_per_server) {
+        (None, None, None) if !cache => Ok(OverlayKind::Replicas),
+        (Some(mode), Some(admission), Some(capacity_per_server)) if cache && capacity_per_server > 0 => {
+            let mode = CacheMode::by_name(mode).ok_or_else(|| unknown("mode", mode))?;
+            let admission =
+                CacheAdmission::by_name(admission).ok_or_else(|| unknown("admission", admission))?;
+            Ok(OverlayKind::Cache { mode, admission, capacity_per_server })
         }
         _ => Err(format!(
-            "keys `overlay.mode` and `overlay.capacity_per_server`: caches have both, replicas none; {RESTORE}"
+            "keys `overlay.mode`, `overlay.admission` and `overlay.capacity_per_server`: caches have all, replicas \
+             none; {RESTORE}"
         )),
     }
 }

@@ -1,6 +1,6 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
-use stripewise_cluster::{CacheMode, Durability, OverlayKind};
+use stripewise_cluster::{CacheAdmission, CacheMode, Durability, OverlayKind};
 use stripewise_layout::{Layout, Region, Stripe, constructors};
 
 use super::*;
@@ -45,7 +45,11 @@ fn cached() -> Manifest {
         copy(2, "1-DV", 1, constructors::on_one(0).unwrap()),
     ];
     let copies = Copies {
-        kind: OverlayKind::Cache { mode: CacheMode::Sla, capacity_per_server: 1 << 30 },
+        kind: OverlayKind::Cache {
+            mode: CacheMode::Sla,
+            admission: CacheAdmission::AsPrinted,
+            capacity_per_server: 1 << 30,
+        },
         lazy_close: false,
         durability: Durability::Sync,
         background: Some(50 << 20),
@@ -83,7 +87,8 @@ fn layouts() -> impl Strategy<Value = Layout> {
 fn copies() -> impl Strategy<Value = Copies> {
     let kind = proptest::option::of((0..4usize, 1..1u64 << 62)).prop_map(|cache| match cache {
         Some((mode, capacity_per_server)) => {
-            OverlayKind::Cache { mode: CacheMode::ALL[mode], capacity_per_server }
+            let admission = CacheAdmission::ALL[mode % 2];
+            OverlayKind::Cache { mode: CacheMode::ALL[mode], admission, capacity_per_server }
         }
         None => OverlayKind::Replicas,
     });
@@ -172,6 +177,7 @@ fn a_file_with_copies_is_of_format_2() {
     assert_eq!(rest(head), rest(&plain), "but for format, length and checksum all is as in format 1");
     assert!(head.starts_with("stripewise file, format 2\n# This file's"), "{head}");
     let expected = "mode = \"sla\"
+admission = \"as-printed\"
 capacity_per_server = 1073741824
 lazy_close = false
 durability = \"sync\"
@@ -286,6 +292,8 @@ fn refusals_of_copies_name_the_key_too() {
         ("format 2", "format 1", "`overlay` and `copy`"),
         ("mode = \"sla\"", "mode = \"xla\"", "`overlay.mode`"),
         ("mode = \"sla\"", "#ode = \"sla\"", "`overlay.mode`"),
+        ("\"as-printed\"", "\"as-painted\"", "`overlay.admission`"),
+        ("admission", "#dmission", "`overlay.admission`"),
         (
             "capacity_per_server = 1073741824",
             "capacity_per_server = 0         ",

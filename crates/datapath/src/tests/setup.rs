@@ -1,7 +1,7 @@
 //! Files with several copies.
 
 use stripewise_cluster::plan::Spread;
-use stripewise_cluster::{CacheMode, CopySpec, Durability, Overlay, OverlayKind};
+use stripewise_cluster::{CacheAdmission, CacheMode, CopySpec, Durability, Overlay, OverlayKind};
 use stripewise_layout::Layout;
 use stripewise_layout::constructors::{on_one, striped};
 use stripewise_model::{ByAccess, ClassParams, Service};
@@ -35,7 +35,8 @@ impl Setup {
             ("1-DV", on_one(2).unwrap(), 1),
             ("2-D", striped(&[3], 32).unwrap(), 1),
         ];
-        let kind = OverlayKind::Cache { mode, capacity_per_server: capacity };
+        let kind =
+            OverlayKind::Cache { mode, admission: CacheAdmission::default(), capacity_per_server: capacity };
         Self { original: striped(&[0, 1], 32).unwrap(), slow: 2, overlay: Some(overlay(kind, copies)) }
     }
 

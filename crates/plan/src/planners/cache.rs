@@ -132,7 +132,7 @@ fn cached(
 
 /// What a cache with one layout only would do, for every layout that is considered for it: what the choice of layouts is worth.
 pub fn layouts(problem: &Problem<'_>, candidate: &Candidate) -> Vec<CacheLayout> {
-    let Some(Overlay { kind: OverlayKind::Cache { mode, capacity_per_server }, copies, .. }) =
+    let Some(Overlay { kind: OverlayKind::Cache { mode, capacity_per_server, .. }, copies, .. }) =
         &candidate.overlay
     else {
         return Vec::new();
@@ -164,7 +164,7 @@ fn with_copies(
         name: format!("{title} over {}", original.name),
         scheme: "cache",
         overlay: Some(Overlay {
-            kind: OverlayKind::Cache { mode, capacity_per_server },
+            kind: OverlayKind::Cache { mode, admission: options.cache_admission, capacity_per_server },
             copies,
             lazy_close: options.lazy_close,
             durability: options.durability,

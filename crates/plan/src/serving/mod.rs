@@ -59,7 +59,7 @@ impl<'a> Serving<'a> {
             CopyOfFiles { layouts: &copy.layouts, layout_of }
         }));
         let admission = match candidate.overlay.as_ref().map(|overlay| overlay.kind) {
-            Some(OverlayKind::Cache { mode, capacity_per_server }) => {
+            Some(OverlayKind::Cache { mode, capacity_per_server, .. }) => {
                 Some(Admission::new(problem, candidate, mode, capacity_per_server))
             }
             _ => None,

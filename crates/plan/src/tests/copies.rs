@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use stripewise_cluster::{CacheMode, Cluster, OverlayKind, Plan};
+use stripewise_cluster::{CacheAdmission, CacheMode, Cluster, OverlayKind, Plan};
 use stripewise_layout::Layout;
 use stripewise_layout::constructors::striped;
 use stripewise_model::Op;
@@ -177,7 +177,14 @@ fn the_cache_keeps_the_files_on_the_slow_servers() {
     let candidate = &decision.chosen().candidate;
     assert!(candidate.layouts[0].targets().all(|target| target < 8), "{}", candidate.name);
     let overlay = candidate.overlay.as_ref().unwrap();
-    assert_eq!(overlay.kind, OverlayKind::Cache { mode: CacheMode::Sla, capacity_per_server: 8 << 20 });
+    assert_eq!(
+        overlay.kind,
+        OverlayKind::Cache {
+            mode: CacheMode::Sla,
+            admission: CacheAdmission::Balanced,
+            capacity_per_server: 8 << 20
+        }
+    );
     let copies: Vec<(&str, u32)> = overlay.copies.iter().map(|copy| (&copy.name[..], copy.groups)).collect();
     assert_eq!(copies[..2], [("1-DH", 1), ("1-DV", 4)]);
     assert!(matches!(copies[2], ("2-D g=2", 2) | ("2-D g=3", 3)));

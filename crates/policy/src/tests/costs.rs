@@ -5,6 +5,7 @@ use stripewise_model::cil::Cil;
 use stripewise_model::{PreparedCost, Startup, Striping};
 
 use super::{ETHERNET, KIB, MIB, READ, WRITE, cases, class, classes, kind};
+use crate::costs::NEARLY;
 use crate::{CopyView, Costs, Kind};
 
 /// Files of a process each on 16 servers: 1-DH, 1-DV, 2-D with groups of two.
@@ -51,6 +52,33 @@ fn a_tie_goes_to_the_lowest_number() {
     let costs = costs(&[dh, dv.clone(), dv.clone(), dv], (16, 1));
     assert_eq!(costs.cheapest(WRITE, 0, 64 * KIB, 0b1111), Some(1));
     assert_eq!(costs.cheapest(WRITE, 0, 64 * KIB, 0b1101), Some(2));
+}
+
+/// Small requests on files of processes' own cost the same in 1-DH, where they meet at random, as in 1-DV.
+#[test]
+fn a_near_tie_goes_to_the_file_on_the_fewest_servers() {
+    let all: Vec<u32> = (0..16).collect();
+    let [dh, two_d] = [&all[..], &all[..2]].map(|servers| striped(servers, 64 * KIB).unwrap());
+    let layouts = [dh, two_d, on_one(5).unwrap()];
+    for p in [1, 8, 16, 32] {
+        let costs = costs(&layouts, (p, 1));
+        let [dh_s, dv_s] = [0, 2].map(|copy| costs.cost_s(copy, WRITE, 0, 16 * KIB));
+        assert!((dh_s - dv_s).abs() < 1e-9 * dv_s, "{p} processes: {dh_s} and {dv_s}");
+        assert_eq!(costs.write(WRITE, 0, 16 * KIB, 0b111), Some(2));
+        assert_eq!(costs.write(WRITE, 0, 16 * KIB, 0b011), Some(1));
+        assert_eq!(costs.write(WRITE, 0, 16 * KIB, 0b001), Some(0));
+    }
+    let few = costs(&layouts, (1, 1));
+    let large = 64 * MIB;
+    assert_eq!(few.write(WRITE, 0, large, 0b111), Some(0), "what costs more is not taken");
+}
+
+#[test]
+fn a_file_on_all_servers_is_preferred_to_none() {
+    let all: Vec<u32> = (0..16).collect();
+    let [narrow, wide] = [16 * KIB, 64 * KIB].map(|stripe| striped(&all, stripe).unwrap());
+    let costs = costs(&[wide, narrow], (1, 1));
+    assert_eq!(costs.cheapest(READ, 0, 8 * KIB, 0b11), Some(0), "the lowest number");
 }
 
 #[test]
@@ -138,6 +166,38 @@ proptest! {
         for copy in usable {
             prop_assert!(cost(best) <= cost(copy) * (1.0 + 1e-9));
             prop_assert!(copy >= best || cost(copy) > cost(best) * (1.0 + 1e-13), "{} is as cheap", copy);
+        }
+    }
+
+    /// The rule for ties, with files on 1 to 12 of 12 servers.
+    #[test]
+    fn ties_go_by_the_rule(
+        kind in kind(),
+        len in 1u64..8 * MIB,
+        p in 1u32..64,
+        files in prop::collection::vec((1u32..=12, 0u32..4), 1..9),
+    ) {
+        let layout = |&(servers, log): &(u32, u32)| {
+            striped(&(0..servers).collect::<Vec<_>>(), (64 * KIB) << (2 * log)).unwrap()
+        };
+        let layouts: Vec<Layout> = files.iter().map(layout).collect();
+        let views: Vec<CopyView> = layouts.iter().map(|layout| CopyView { layout, spread_over: 12 }).collect();
+        let disk = class(3e-4, 1e-4, (120 * MIB) as f64);
+        let costs = Costs::new(&views, &[disk; 12], ETHERNET, (p, 1)).unwrap();
+        let cost = |copy: usize| costs.cost_s(copy as u8, kind, 0, len);
+        let least_s = (0..files.len()).map(cost).fold(f64::INFINITY, f64::min);
+        let near = (0..files.len()).filter(|&copy| cost(copy) <= least_s * (1.0 + NEARLY));
+        let fewest = near.clone().map(|copy| files[copy].0).min().unwrap();
+        let (best, best_s) = costs.cheapest_with_cost(kind, 0, len, u8::MAX).unwrap();
+        let best = usize::from(best);
+        prop_assert_eq!(best_s, cost(best));
+        if fewest < 12 {
+            prop_assert_eq!(files[best].0, fewest);
+            let same = near.filter(|&copy| files[copy].0 == fewest);
+            let least_of_them_s = same.map(cost).fold(f64::INFINITY, f64::min);
+            prop_assert_eq!(best_s, least_of_them_s);
+        } else {
+            prop_assert!(best_s <= least_s * (1.0 + 1e-12));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Every decision against the papers' models, a naive reference, and cases worked out by hand.
 
+mod balance;
 mod cdt;
 mod costs;
 mod identify;

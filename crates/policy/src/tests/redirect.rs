@@ -6,7 +6,9 @@ use stripewise_model::Op;
 
 use super::identify::identifier;
 use super::{KIB, MIB, READ, SSERVERS, WRITE, cases, kind, spans};
-use crate::{CacheView, Cdt, Critical, Identifier, Kind, Part, Redirected, Request, Space, Span, Want, Why};
+use crate::{
+    CacheView, Cdt, Critical, Identifier, Kind, Part, Redirected, Request, Sent, Space, Span, Want, Why,
+};
 
 /// Bytes per server that are free, and that clean data have; what was asked for.
 #[derive(Clone, Default)]
@@ -42,12 +44,18 @@ impl Space for Room {
 struct Bed {
     identifier: Identifier,
     cdt: Cdt,
+    sent: Sent,
     room: Room,
 }
 
 impl Bed {
     fn new(mode: CacheMode, free: u64, clean: u64) -> Self {
-        Self { identifier: identifier(mode, 32), cdt: Cdt::new(64), room: Room { free, clean, asked: vec![] } }
+        Self::of(identifier(mode, 32), free, clean)
+    }
+
+    fn of(identifier: Identifier, free: u64, clean: u64) -> Self {
+        let room = Room { free, clean, asked: vec![] };
+        Self { identifier, cdt: Cdt::new(64), sent: Sent::default(), room }
     }
 
     /// Requests what the spans cover.
@@ -56,7 +64,8 @@ impl Bed {
         let (offset, end) = (spans[0].start, spans[spans.len() - 1].end);
         let request = Request { file: 1, kind, offset, len: end - offset };
         let mut parts = Vec::new();
-        let found = self.identifier.redirect(&mut self.cdt, &request, &spans, &mut self.room, &mut parts);
+        let Self { identifier, cdt, sent, room } = self;
+        let found = identifier.redirect(cdt, sent, &request, &spans, room, &mut parts);
         (found, parts)
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use stripewise_cluster::{CacheMode, Cluster, Durability};
+use stripewise_cluster::{CacheAdmission, CacheMode, Cluster, Durability};
 use stripewise_plan::{CopyOptions, Objective, Options, Present, Scheme, planners};
 
 use crate::flags::positive_size;
@@ -55,6 +55,10 @@ pub struct Args {
     /// cache: what is admitted: sla (what gains, where it gains most), sca (what gains in 1-DH), nsca (everything), off (nothing).
     #[arg(long, env = "STRIPEWISE_CACHE_MODE", value_parser = ["sla", "sca", "nsca", "off"], default_value = "sla", value_name = "MODE")]
     pub cache_mode: String,
+    /// cache: which critical writes are admitted while there is space: balanced (those that keep both tiers equally busy), as-printed (all, as
+    /// the paper's Algorithm 1).
+    #[arg(long, env = "STRIPEWISE_CACHE_ADMISSION", value_parser = ["balanced", "as-printed"], default_value = "balanced", value_name = "WHICH")]
+    pub cache_admission: String,
     /// replicas, cache: close does not wait until the copies are in sync; the next process or `stripewise drain` does the rest.
     #[arg(long, env = "STRIPEWISE_LAZY_CLOSE")]
     pub lazy_close: bool,
@@ -122,6 +126,7 @@ impl Args {
                 most: self.copies.into(),
                 cache_capacity: self.cache_capacity,
                 cache_mode: CacheMode::by_name(&self.cache_mode).unwrap_or_default(),
+                cache_admission: CacheAdmission::by_name(&self.cache_admission).unwrap_or_default(),
                 lazy_close: self.lazy_close,
                 durability: Durability::by_name(&self.durability).unwrap_or_default(),
                 background: self.background,

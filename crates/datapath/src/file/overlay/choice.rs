@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use stripewise_cluster::OverlayKind;
+use stripewise_cluster::{CacheAdmission, OverlayKind};
 use stripewise_extents::{Map, Span as Known};
 use stripewise_layout::{Layout, Region, Stripe};
-use stripewise_model::{ClassParams, ModelError, Network};
-use stripewise_policy::{CacheView, Cdt, CopyView, Costs, Identifier, Redirected, Request, Span};
+use stripewise_model::{Access, ClassParams, ModelError, Network, Op};
+use stripewise_policy::{
+    Balance, CacheView, Cdt, CopyView, Costs, Identifier, Kind, Redirected, Request, Sent, Span,
+};
 
 use super::Overlay;
 use super::space::Room;
@@ -44,7 +46,8 @@ pub(crate) struct Choice {
 
 enum By {
     Replicas(Costs),
-    Cache(Identifier),
+    /// And what this process has sent to the file.
+    Cache(Identifier, Sent),
     /// No plan says what the servers can do: the lowest copy that is valid, and nothing new in a cache.
     Number,
 }
@@ -89,19 +92,24 @@ fn decide(manifest: &Manifest, copies: &Copies, rates: &Rates, procs: (u32, u32)
         layouts.push(shifted(copy.layout, base));
         base += classes.len() as u32;
     }
+    let servers = std::iter::once(copies.servers).chain(copies.list.iter().map(|copy| copy.servers));
+    let spread = layouts.iter().zip(servers);
     match copies.kind {
         OverlayKind::Replicas => {
-            let servers = std::iter::once(copies.servers).chain(copies.list.iter().map(|copy| copy.servers));
-            let views = layouts.iter().zip(servers);
             let views: Vec<_> =
-                views.map(|(layout, servers)| CopyView { layout, spread_over: servers as usize }).collect();
+                spread.map(|(layout, servers)| CopyView { layout, spread_over: servers as usize }).collect();
             Ok(By::Replicas(Costs::new(&views, &classes, rates.network, procs)?))
         }
-        OverlayKind::Cache { mode, .. } => {
+        OverlayKind::Cache { mode, admission, .. } => {
             let caches = layouts.iter().skip(1).zip(&copies.list);
             let views: Vec<_> =
                 caches.map(|(layout, copy)| CacheView { layout, groups: copy.groups }).collect();
-            Ok(By::Cache(Identifier::new(mode, &layouts[0], &views, &classes, procs.0)?))
+            let mut identifier = Identifier::new(mode, &layouts[0], &views, &classes, procs.0)?;
+            if admission == CacheAdmission::Balanced {
+                let spread: Vec<_> = spread.map(|(layout, servers)| (layout, servers as usize)).collect();
+                identifier = identifier.balanced(Balance::new(&spread, &classes, procs.0)?);
+            }
+            Ok(By::Cache(identifier, Sent::default()))
         }
     }
 }
@@ -134,12 +142,24 @@ impl Choice {
                 parts.extend(joined(chosen.into_iter().map(part)));
                 Redirected::default()
             }
-            By::Cache(identifier) => redirect(identifier, data, request, spans, &mut Room::none(), parts),
+            By::Cache(identifier, sent) => {
+                redirect(identifier, sent, data, request, spans, &mut Room::none(), parts)
+            }
             By::Number => {
                 parts.extend(joined(spans.iter().map(|span| (span.start, span.end, lowest(span.mask)))));
                 Redirected::default()
             }
         }
+    }
+
+    /// The one of `copies` that a range is best copied from in the background.
+    pub fn source(&self, start: u64, len: u64, copies: u8) -> Option<usize> {
+        const KIND: Kind = Kind { op: Op::Read, access: Access::Sequential };
+        let cheapest = match &self.by {
+            By::Replicas(costs) => costs.cheapest(KIND, start, len, copies),
+            By::Cache(..) | By::Number => None,
+        };
+        (copies != 0).then(|| usize::from(cheapest.unwrap_or(lowest(copies))))
     }
 
     /// The copies that a write goes to, as far as they are not forbidden.
@@ -159,7 +179,7 @@ impl Choice {
                 parts.push(Part { start, end, copy: usize::from(copy.unwrap_or(0)) });
                 Redirected::default()
             }
-            By::Cache(identifier) => redirect(identifier, data, request, spans, room, parts),
+            By::Cache(identifier, sent) => redirect(identifier, sent, data, request, spans, room, parts),
             By::Number => {
                 parts.extend(joined(spans.iter().map(|span| (span.start, span.end, lowest(span.mask)))));
                 Redirected::default()
@@ -170,6 +190,7 @@ impl Choice {
 
 fn redirect(
     identifier: &Identifier,
+    sent: &Sent,
     data: &CriticalData,
     request: &Request,
     spans: &[Span],
@@ -177,7 +198,7 @@ fn redirect(
     parts: &mut Vec<Part>,
 ) -> Redirected {
     let mut chosen = Vec::new();
-    let redirected = identifier.redirect(&mut data.0.lock().0, request, spans, room, &mut chosen);
+    let redirected = identifier.redirect(&mut data.0.lock().0, sent, request, spans, room, &mut chosen);
     parts.extend(joined(chosen.into_iter().map(|part| (part.start, part.end, part.copy))));
     redirected
 }
