@@ -28,7 +28,7 @@ impl<T> PidLock<T> {
 
 impl<T: Default> PidLock<T> {
     pub fn lock(&self) -> Guard<'_, T> {
-        let me = std::process::id();
+        let me = stripewise_sys::process::id();
         loop {
             match self.owner.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Guard(self),

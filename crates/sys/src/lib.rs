@@ -11,6 +11,7 @@ pub mod faulty;
 pub mod fd;
 mod interface;
 mod map;
+pub mod process;
 pub mod raw;
 mod real;
 mod ring;

@@ -60,7 +60,7 @@ impl Board {
             sys.allocate(self.file.as_fd(), first as u64, bytes, true)?;
             // What the last owner left: pins. Its counters stay, they are part of the sum.
             self.clear_block(number);
-            self.block_word(number, 0).store(u64::from(std::process::id()), Ordering::Release);
+            self.block_word(number, 0).store(u64::from(stripewise_sys::process::id()), Ordering::Release);
             self.word(Word::BlocksUsed).fetch_max(number as u64 + 1, Ordering::AcqRel);
             let before =
                 std::array::from_fn(|counter| self.counter_word(number, counter).load(Ordering::Relaxed));

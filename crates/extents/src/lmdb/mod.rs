@@ -110,7 +110,7 @@ impl Env {
     /// Opens the environment in the directory `path`, or the one that this process has open there. `create`: makes it, in a
     /// directory where there is none. To be called by one process at a time.
     pub fn open(sys: &SysRef, path: &Path, create: Option<Limits>) -> Outcome<Arc<Self>> {
-        let me = std::process::id();
+        let me = stripewise_sys::process::id();
         loop {
             let mut opened = OPENED.lock();
             forget_parents(&mut opened, me);
@@ -164,7 +164,7 @@ impl Env {
                 // Last: LMDB must have taken its locks on them.
                 [Some(data), lock].into_iter().flatten().for_each(fd::own);
                 let idle = PidLock::default();
-                Ok(Self { raw, pid: std::process::id(), identity, data, lock, idle, tables })
+                Ok(Self { raw, pid: stripewise_sys::process::id(), identity, data, lock, idle, tables })
             }
             Err(failure) => {
                 // SAFETY: created above, used by nobody.
@@ -215,7 +215,7 @@ impl Env {
 
 impl Drop for Env {
     fn drop(&mut self) {
-        if self.pid != std::process::id() {
+        if self.pid != stripewise_sys::process::id() {
             return;
         }
         // Nobody opens it anew meanwhile.
