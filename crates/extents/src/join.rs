@@ -248,7 +248,9 @@ impl<'a> Joining<'a> {
         let env = Env::open(self.sys, run_dir, Some(limits)).map_err(failed)?;
         let space = Space { sys: self.sys, allocated: board.word(Word::Allocated) };
         let mut txn = env.write(space).map_err(failed)?;
-        Index::new(env.clone(), default).fill(&mut txn, spans).map_err(failed)?;
+        let index = Index::new(env.clone(), default);
+        index.fill(&mut txn, spans).map_err(failed)?;
+        board.set_clean(&index.state(&txn).map_err(failed)?.clean);
         txn.commit().map_err(failed)?;
         Ok(env)
     }

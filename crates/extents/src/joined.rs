@@ -60,8 +60,16 @@ impl Joined {
         self.index.env.write(space).map_err(self.failed("change the index"))
     }
 
+    /// Tells the board what could be evicted after this change.
+    pub fn tell_clean(&self, txn: &WriteTxn<'_>) -> Result<()> {
+        let state = self.index.state(txn).map_err(self.failed("read the index"))?;
+        self.board.set_clean(&state.clean);
+        Ok(())
+    }
+
     /// Commits a change of the map in `ranges`.
     pub fn commit_change(&self, txn: WriteTxn<'_>, ranges: &[Range<u64>]) -> Result<()> {
+        self.tell_clean(&txn)?;
         let marks = self.board.mark(ranges);
         reach("commit");
         txn.commit().map_err(self.failed("change the index"))?;

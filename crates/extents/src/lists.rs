@@ -77,7 +77,7 @@ impl Map {
         let fits = |part: &Entry| match select {
             Select::NotValidIn(copy) => !part.mask.contains(copy),
             Select::Dirty => !part.mask.contains(CopyId::ORIGINAL),
-            Select::CleanIn(copy) => part.mask.contains(copy) && !part.mask.is_only(copy),
+            Select::CleanIn(copy) => could_be_evicted(part, copy),
             Select::Wanted(_) => false,
             Select::Listed => part.mask != default,
         };
@@ -92,36 +92,50 @@ impl Map {
         Ok(spans)
     }
 
+    /// How many bytes could be evicted from `copy`, about: a word of the board, as cheap as that. 0: there is nothing to look for.
+    ///
+    /// # Errors
+    /// Only in a forked child that cannot join.
+    pub fn clean_bytes(&self, copy: CopyId) -> Result<u64> {
+        Ok(self.joined()?.board.clean(copy))
+    }
+
     /// Ranges that could be evicted from `copy`, those of the segments first that were used least recently, together at least `bytes`
-    /// if there are so many. Reads the whole map.
+    /// if there are so many. Looks through one segment after the other, where that is less work than reading the whole map.
     ///
     /// # Errors
     /// When the index is gone.
     pub fn least_recent(&self, copy: CopyId, bytes: u64) -> Result<Vec<Span>> {
         let joined = self.joined()?;
+        let mut found = Found { spans: Vec::new(), bytes: 0, wanted: bytes };
+        let (entries, segments) = joined.extent()?;
+        if segments <= entries {
+            for (_, segment) in joined.by_last_use(0..segments) {
+                joined.each_part(of_segment(segment), |part| {
+                    !could_be_evicted(&part, copy) || found.add(part_of(&part))
+                })?;
+                if found.is_enough() {
+                    break;
+                }
+            }
+            return Ok(found.spans);
+        }
         let mut by_segment: HashMap<u64, Vec<Span>> = HashMap::new();
         joined.each_part(0..u64::MAX, |part| {
-            if part.mask.contains(copy) && !part.mask.is_only(copy) {
+            if could_be_evicted(&part, copy) {
                 for piece in pieces(&part) {
                     by_segment.entry(piece.start >> SEGMENT_BITS).or_default().push(piece);
                 }
             }
             true
         })?;
-        let mut segments: Vec<(u64, u64)> =
-            by_segment.keys().map(|&segment| (joined.board.last_use(segment), segment)).collect();
-        segments.sort_unstable();
-        let (mut spans, mut sum) = (Vec::new(), 0u64);
-        for (_, segment) in segments {
-            for span in by_segment.remove(&segment).into_iter().flatten() {
-                if sum >= bytes {
-                    return Ok(spans);
-                }
-                sum = sum.saturating_add(span.len());
-                spans.push(span);
+        for (_, segment) in joined.by_last_use(by_segment.keys().copied()) {
+            let spans = by_segment.remove(&segment).unwrap_or_default();
+            if !spans.into_iter().all(|span| found.add(span)) {
+                break;
             }
         }
-        Ok(spans)
+        Ok(found.spans)
     }
 
     /// How many bytes `copy` is valid for, of those that are not as by default: what a cache copy holds.
@@ -173,6 +187,36 @@ pub struct Space {
     pub journal_bytes: u64,
 }
 
+/// Ranges to be evicted.
+struct Found {
+    spans: Vec<Span>,
+    bytes: u64,
+    wanted: u64,
+}
+
+impl Found {
+    fn is_enough(&self) -> bool {
+        self.bytes >= self.wanted
+    }
+
+    /// Whether more are needed.
+    fn add(&mut self, span: Span) -> bool {
+        if !self.is_enough() {
+            self.bytes = self.bytes.saturating_add(span.len());
+            self.spans.push(span);
+        }
+        !self.is_enough()
+    }
+}
+
+fn could_be_evicted(part: &Entry, copy: CopyId) -> bool {
+    part.mask.contains(copy) && !part.mask.is_only(copy)
+}
+
+const fn part_of(part: &Entry) -> Span {
+    Span::new(part.start..part.end, part.mask)
+}
+
 /// An entry by segments; one that is very long stays whole.
 fn pieces(part: &Entry) -> Vec<Span> {
     let span = Span::new(part.start..part.end, part.mask);
@@ -188,6 +232,23 @@ fn pieces(part: &Entry) -> Vec<Span> {
 }
 
 impl Joined {
+    /// Number of entries, and of segments up to the end of the last one.
+    fn extent(&self) -> Result<(u64, u64)> {
+        let failed = self.failed("read the index");
+        let txn = self.read()?;
+        let (entries, _) = self.index.size(&txn).map_err(&failed)?;
+        let end = self.index.map.end(&txn).map_err(failed)?;
+        Ok((entries, segments(&(0..end)).end))
+    }
+
+    /// The least recently used one first.
+    fn by_last_use(&self, segments: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
+        let mut sorted: Vec<(u64, u64)> =
+            segments.map(|segment| (self.board.last_use(segment), segment)).collect();
+        sorted.sort_unstable();
+        sorted
+    }
+
     fn wanted(&self, range: Range<u64>, copy: CopyId, max: usize) -> Result<Vec<Span>> {
         let txn = self.read()?;
         let (mut spans, mut more) = (Vec::new(), true);

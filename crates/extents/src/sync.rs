@@ -111,6 +111,7 @@ impl Joined {
         for areas in areas.chunks(AREAS_AT_ONCE) {
             let mut txn = self.write()?;
             self.index.committed(&mut txn, synced, areas).map_err(&failed)?;
+            self.tell_clean(&txn)?;
             txn.commit().map_err(&failed)?;
         }
         Ok(())

@@ -17,13 +17,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_sys::{Errno, Fd, Mode, OFlags, SharedMap, SysRef};
 
+use crate::CopyId;
+
 pub(crate) use blocks::{Block, Pin};
 pub use counters::Counter;
 pub(crate) use generations::{Stamp, of_segment, segments};
 pub(crate) use slot::{Met, Slot, SlotState};
 
 /// Changes with the layout of the board or of the index, or with the meaning of a word.
-pub(crate) const VERSION: u64 = 1;
+pub(crate) const VERSION: u64 = 2;
 const MAGIC: u64 = u64::from_le_bytes(*b"swboard\0");
 
 /// Names in the run directory.
@@ -86,7 +88,11 @@ pub(crate) enum Word {
     SlotEnd,
     /// The destination plus 1; 0: there is none.
     SlotCopy,
+    /// The first of [`CopyId::LIMIT`]: bytes of each copy that could be evicted, as of the last change of the index.
+    Clean,
 }
+
+const _: () = assert!(Word::Clean as usize + CopyId::LIMIT <= HEADER_WORDS);
 
 /// How large a board is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,6 +239,18 @@ impl Board {
 
     pub fn is(&self, word: Word) -> bool {
         self.get(word) != 0
+    }
+
+    /// Bytes of a copy that could be evicted: a hint.
+    pub fn clean(&self, copy: CopyId) -> u64 {
+        self.words.words()[Word::Clean as usize + copy.index()].load(Ordering::Relaxed)
+    }
+
+    /// By who holds the writer's lock of the index, before the commit. Who dies in between leaves a number that is a little wrong until
+    /// the next change.
+    pub fn set_clean(&self, clean: &[u64; CopyId::LIMIT]) {
+        let words = &self.words.words()[Word::Clean as usize..];
+        words.iter().zip(clean).for_each(|(word, &clean)| word.store(clean, Ordering::Relaxed));
     }
 
     pub fn slot(&self) -> Slot<'_> {

@@ -64,6 +64,12 @@ impl Intervals {
         Ok(())
     }
 
+    /// The end of the last entry; 0: there is none.
+    pub fn end(&self, txn: &impl Txn) -> Outcome<u64> {
+        let mut cursor = txn.cursor(self.table)?;
+        Ok(load(cursor.last()?)?.map_or(0, |entry| entry.end))
+    }
+
     /// All of `range` in parts, cut to it, gaps included, until `visit` returns false.
     pub fn parts(
         &self,

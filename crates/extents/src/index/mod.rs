@@ -5,7 +5,7 @@
 //! | `map` | start of a range | end, mask, number of the transaction that changed it |
 //! | `pending` | number of an area of 16 MiB | nothing: an entry that starts there was changed since the journal's last commit |
 //! | `wanted` | start of a range | end, mask of the copies that it is wanted in |
-//! | the unnamed one | `state` | number of the last transaction that the journal knows, listed bytes of each copy |
+//! | the unnamed one | `state` | number of the last transaction that the journal knows, listed bytes of each copy, those that another has, too |
 //!
 //! A range is pending when its number is larger than the journal's; so a sync does not have to touch what it has synced.
 
@@ -45,6 +45,8 @@ pub(crate) struct State {
     pub committed: u64,
     /// Bytes of each copy that entries list as valid.
     pub listed: [u64; CopyId::LIMIT],
+    /// Those of them where another copy is valid, too.
+    pub clean: [u64; CopyId::LIMIT],
 }
 
 impl Index {
@@ -194,20 +196,29 @@ fn of_area(area: u64) -> Range<u64> {
 
 impl State {
     fn count(&mut self, entry: &Entry, with: impl Fn(u64, u64) -> u64) {
+        let bytes = entry.end - entry.start;
         for copy in entry.mask.iter() {
-            let listed = &mut self.listed[copy.index()];
-            *listed = with(*listed, entry.end - entry.start);
+            let add = |sum: &mut u64| *sum = with(*sum, bytes);
+            add(&mut self.listed[copy.index()]);
+            if !entry.mask.is_only(copy) {
+                add(&mut self.clean[copy.index()]);
+            }
         }
     }
 
     fn store(&self) -> Vec<u8> {
-        std::iter::once(self.committed).chain(self.listed).flat_map(u64::to_ne_bytes).collect()
+        let words = std::iter::once(self.committed).chain(self.listed).chain(self.clean);
+        words.flat_map(u64::to_ne_bytes).collect()
     }
 
     fn load(bytes: &[u8]) -> Self {
         let mut words =
             bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
         let mut next = || words.next().unwrap_or_default();
-        Self { committed: next(), listed: std::array::from_fn(|_| next()) }
+        Self {
+            committed: next(),
+            listed: std::array::from_fn(|_| next()),
+            clean: std::array::from_fn(|_| next()),
+        }
     }
 }

@@ -130,14 +130,17 @@ impl Pair {
         for pair in entries.windows(2) {
             assert!(pair[0].end <= pair[1].start, "overlap: {pair:?}");
         }
-        let mut listed = [0u64; CopyId::LIMIT];
+        let (mut listed, mut clean) = ([0u64; CopyId::LIMIT], [0u64; CopyId::LIMIT]);
         for entry in &entries {
             let pending = entry.seq > self.committed;
             assert!(pending || entry.mask != DEFAULT, "needless: {entry:?}");
-            entry.mask.iter().for_each(|copy| listed[copy.index()] += entry.end - entry.start);
+            for copy in entry.mask.iter() {
+                listed[copy.index()] += entry.end - entry.start;
+                clean[copy.index()] += if entry.mask.is_only(copy) { 0 } else { entry.end - entry.start };
+            }
         }
         let state = self.index.state(&txn).unwrap();
-        assert_eq!((state.committed, state.listed), (self.committed, listed));
+        assert_eq!((state.committed, state.listed, state.clean), (self.committed, listed, clean));
         self.check_bytes(&entries, before);
         self.check_pending(&entries);
         let mut wanted = vec![0; BYTES + 1];

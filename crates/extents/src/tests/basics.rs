@@ -132,6 +132,14 @@ fn what_was_used_last_is_evicted_last() {
         write(&map, segment * SEGMENT..segment * SEGMENT + 100, 1);
     }
     assert!(copy_over(&map, 0..5 * SEGMENT, 1, 0));
+    in_order_of_use(&map);
+    // More segments than entries: the other way of looking.
+    write(&map, 40 * SEGMENT..40 * SEGMENT + 1, 1);
+    in_order_of_use(&map);
+}
+
+fn in_order_of_use(map: &crate::Map) {
+    const SEGMENT: u64 = 1 << 20;
     let board = &map.joined().unwrap().board;
     for (segment, used) in [(0u64, 50), (1, 10), (2, 40), (3, 20), (4, 30)] {
         board.touch(&(segment * SEGMENT..segment * SEGMENT + 1), used);
@@ -140,6 +148,27 @@ fn what_was_used_last_is_evicted_last() {
     let starts: Vec<u64> = oldest.iter().map(|span| span.start / SEGMENT).collect();
     assert_eq!(starts, [1, 3, 4]);
     assert!(map.least_recent(copy(1), u64::MAX).unwrap().len() == 5);
+    assert!(map.least_recent(copy(0), 0).unwrap().is_empty());
+}
+
+#[test]
+fn what_could_be_evicted_is_counted() {
+    let stage = Stage::cached();
+    let map = stage.join();
+    let clean = |number| map.clean_bytes(copy(number)).unwrap();
+    write(&map, 0..100, 1);
+    assert_eq!((clean(0), clean(1)), (0, 0));
+    assert!(copy_over(&map, 10..60, 1, 0));
+    assert_eq!((clean(0), clean(1)), (50, 50));
+    map.sync(nothing).unwrap();
+    write(&map, 0..20, 1);
+    assert_eq!(clean(1), 40);
+    let mut copier = map.copier().unwrap().unwrap();
+    assert_eq!(copier.evict(0..50, copy(1), nothing, |_| Ok(())).unwrap(), 30);
+    drop(copier);
+    assert_eq!(clean(1), 10);
+    map.leave(nothing).unwrap();
+    assert_eq!(stage.join().clean_bytes(copy(1)).unwrap(), 10, "after a rebuild");
 }
 
 #[test]
