@@ -34,7 +34,7 @@ pub mod runtime;
 mod tests;
 mod trouble;
 
-pub use file::{Attributes, IoOptions, LogicalFile, MapExtent, Whence};
+pub use file::{Around, Attributes, Drained, IoOptions, LogicalFile, MapExtent, Tell, Whence};
 pub use manifest::{Manifest, ManifestError};
 pub use runtime::{Change, FileKey, NewFile, Opened, Runtime, Settings, Shape};
 pub use stripewise_sys::Errno;

@@ -15,6 +15,7 @@ pub mod process;
 pub mod raw;
 mod real;
 mod ring;
+pub mod thread;
 
 pub use fd::Fd;
 pub use interface::{Dir, IoVec, Kind, Listed, LockKind, Sys, SysRef};

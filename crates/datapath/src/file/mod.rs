@@ -24,6 +24,7 @@ pub(crate) use copy::{Further, Lost, OpenCopy};
 pub use holes::Whence;
 pub use io::IoOptions;
 pub use mapping::MapExtent;
+pub use overlay::{Around, Drained, Tell};
 pub(crate) use overlay::{Overlay, Rates, Surroundings};
 pub(crate) use sync::sync_directory;
 
@@ -131,7 +132,7 @@ impl LogicalFile {
     }
 
     /// Keeps another one's descriptor of the anchor open as long as this file.
-    pub(crate) fn keep(&self, mut other: Self) {
+    pub(crate) fn keep(&self, other: Self) {
         other.leave();
         self.spares.lock().push(other);
     }
@@ -145,9 +146,8 @@ impl LogicalFile {
     }
 
     /// Leaves the extent map. The last process of the node to do so syncs it: an error then leaves it to the next process.
-    fn leave(&mut self) {
-        let map = self.parts.overlay.as_mut().and_then(Overlay::take_map);
-        let Some(map) = map else { return };
+    fn leave(&self) {
+        let Some(map) = self.overlay().and_then(Overlay::take_map) else { return };
         // What a kill does, tests do to the model of a process.
         #[cfg(test)]
         if self.sys().stat(self.anchor()).err() == Some(stripewise_sys::faulty::DEAD) {

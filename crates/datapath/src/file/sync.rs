@@ -45,7 +45,13 @@ impl LogicalFile {
     /// To be called when the application closes its last descriptor of the file (and may be called at any close):
     /// brings the anchor's size and time up to date if this process wrote. Errors are not reported: close(2) has none
     /// to give for them, and inside the library the anchor's size is not used.
+    /// The replicas of a file are brought in sync, unless its plan leaves that to others.
     pub fn closing(&self) {
+        if let Some(overlay) = self.overlay() {
+            overlay.turn().pause(self.sys());
+            // What is not done is left to the next process.
+            let _ = self.bring_in_sync(overlay);
+        }
         self.update_anchor();
     }
 

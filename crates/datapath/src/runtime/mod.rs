@@ -26,7 +26,7 @@ pub(crate) use build::{TEMPORARY_PREFIX, temporary_id, temporary_name};
 pub use open::Opened;
 pub use shape::Shape;
 
-use crate::file::{LogicalFile, Shared, Surroundings};
+use crate::file::{Around, LogicalFile, Shared, Surroundings};
 use crate::forked::ForkSafe;
 
 /// Which file, for the kernel: device and inode number.
@@ -66,6 +66,9 @@ pub struct Settings {
     /// Where extent maps have their directories, instead of `/dev/shm/stripewise-UID`. In memory, the same for all
     /// processes of the machine.
     pub run_base: Option<PathBuf>,
+    /// Work on files with several copies goes on in the background, in a thread of this process that calls this around every
+    /// piece of it; `None`: only in other processes.
+    pub background: Option<Around>,
 }
 
 /// The data path of one process.
@@ -95,7 +98,8 @@ impl Runtime {
     pub fn with_settings(sys: SysRef, plan: Option<&Plan>, settings: Settings) -> Arc<Self> {
         let targets = targets::TargetTable::new(&sys, plan);
         let fan_out = FanOut::new(sys.clone(), settings.engine);
-        let surroundings = Arc::new(Surroundings::new(sys.clone(), settings.node, settings.run_base));
+        let surroundings =
+            Arc::new(Surroundings::new(sys.clone(), settings.node, settings.run_base, settings.background));
         let shared = Arc::new(Shared { sys, fan_out, surroundings });
         Arc::new(Self {
             shared,
@@ -135,6 +139,9 @@ impl Runtime {
     /// To be called in the child of a fork before anything else of the data path: gives up the locks that threads of
     /// the parent were holding.
     pub fn after_fork_child(&self) {
+        if let Some(background) = &self.shared.surroundings.background {
+            background.after_fork_child();
+        }
         let files: Vec<_> = self.files.lock().values().filter_map(Weak::upgrade).collect();
         files.iter().for_each(|file| file.after_fork_child());
     }
@@ -152,6 +159,9 @@ impl Runtime {
                 present.keep(file);
             }
             return present;
+        }
+        if let Some(background) = &self.shared.surroundings.background {
+            background.add(&file);
         }
         files.insert(key, Arc::downgrade(&file));
         if files.len().is_power_of_two() {

@@ -176,3 +176,14 @@ fn mapped_ranges_are_in_the_original() {
         assert_eq!(other.file.read(10_000, 0, 1).unwrap(), expected, "{setup:?}");
     }
 }
+
+/// A copy that failed once is avoided where others can do; where none can, it is used.
+#[test]
+fn a_write_that_only_a_copy_that_failed_can_take() {
+    let stage = Stage::of(&Setup::cache(CacheMode::Sla, 1));
+    let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+    let (file, overlay) = (&opened.file, opened.file.overlay().unwrap());
+    assert!(overlay.avoid(file, 0, Errno::IO));
+    assert_eq!(file.write(&pattern(1, 300), 0, 1), Ok(300));
+    assert_eq!(file.all().unwrap(), pattern(1, 300));
+}

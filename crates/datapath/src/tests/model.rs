@@ -3,13 +3,16 @@
 //! Fault model: two processes (three openings) use one file in turn; reads and writes of components are short at any
 //! point, and in the second test fail with any errno.
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use stripewise_cluster::CacheMode;
 use stripewise_layout::constructors::{on_one, striped, two_part};
 use stripewise_layout::{Layout, Region, Stripe};
-use stripewise_sys::OFlags;
 use stripewise_sys::faulty::{Disk, Faulty, Journal};
+use stripewise_sys::{OFlags, Real, SysRef};
 
 use super::setup::Setup;
 use super::support::*;
@@ -17,14 +20,34 @@ use crate::Errno;
 
 #[derive(Clone, Debug)]
 enum Op {
-    Write { at: u64, len: usize, parts: usize },
-    Append { len: usize },
-    Read { at: u64, len: usize, parts: usize },
-    Truncate { size: u64 },
-    Allocate { at: u64, len: u64 },
+    Write {
+        at: u64,
+        len: usize,
+        parts: usize,
+    },
+    Append {
+        len: usize,
+    },
+    Read {
+        at: u64,
+        len: usize,
+        parts: usize,
+    },
+    Truncate {
+        size: u64,
+    },
+    Allocate {
+        at: u64,
+        len: u64,
+    },
     Size,
     Sync,
-    Reopen { truncate: bool },
+    /// Background work.
+    Work,
+    Drain,
+    Reopen {
+        truncate: bool,
+    },
 }
 
 fn ops() -> impl Strategy<Value = Vec<(usize, Op)>> {
@@ -37,6 +60,8 @@ fn ops() -> impl Strategy<Value = Vec<(usize, Op)>> {
         1 => (place(), 1..100u64).prop_map(|(at, len)| Op::Allocate { at, len }),
         2 => Just(Op::Size),
         1 => Just(Op::Sync),
+        4 => Just(Op::Work),
+        1 => Just(Op::Drain),
         1 => any::<bool>().prop_map(|truncate| Op::Reopen { truncate }),
     ];
     vec((0..3usize, op), 1..60)
@@ -132,7 +157,7 @@ impl Model {
 struct World {
     // Dropped first: closing needs the files.
     openings: Vec<Opener>,
-    processes: Vec<std::sync::Arc<Faulty>>,
+    processes: Vec<Arc<Faulty>>,
     stage: Stage,
 }
 
@@ -196,6 +221,14 @@ fn exact(world: &mut World, model: &mut Model, which: usize, op: &Op) -> Result<
             prop_assert_eq!(world.size_by_name(which), model.cells.len() as i64);
         }
         Op::Sync => prop_assert_eq!(file.sync(false), Ok(())),
+        Op::Work => prop_assert!(file.work_a_little().is_ok()),
+        Op::Drain => {
+            prop_assert_eq!(
+                file.drain(&mut |_, _| ControlFlow::Continue(())).map(|drained| drained.left_bytes),
+                Ok(0)
+            );
+            prop_assert_eq!(original(world, model.cells.len()), bytes_of(model));
+        }
         Op::Reopen { truncate } => {
             drop(file);
             prop_assert_eq!(world.reopen(which, truncate), Ok(()));
@@ -254,12 +287,33 @@ fn failing(world: &mut World, model: &mut Model, which: usize, op: &Op) -> Resul
             let _ = file.sync(false);
             Ok(())
         }
+        Op::Work | Op::Drain => {
+            let _ = file.work_a_little();
+            model.settle(&found(world, before..=before)?)
+        }
         Op::Reopen { .. } => {
             drop(file);
             let _ = world.reopen(which, false);
             Ok(())
         }
     }
+}
+
+/// What the components of the original have, and zeros behind them.
+fn original(world: &World, size: usize) -> Vec<u8> {
+    let file = &world.openings[0].file;
+    let mut bytes = vec![0; size];
+    for piece in file.manifest().layout.pieces(0, size as u64) {
+        let fd = file.components().fd(piece.target as usize).unwrap();
+        let (from, to) = (piece.file_offset as usize, (piece.file_offset + piece.len) as usize);
+        let sys: SysRef = Arc::new(Real);
+        sys.read_at(fd, &mut bytes[from..to], piece.target_offset).unwrap();
+    }
+    bytes
+}
+
+fn bytes_of(model: &Model) -> Vec<u8> {
+    model.cells.iter().map(|cell| cell.0).collect()
 }
 
 /// What a process that comes new to the file reads.

@@ -65,6 +65,7 @@ impl Stage {
             engine: Engine::Serial,
             node: Some(Node { name: "here".into(), boot: [boot; 16] }),
             run_base: Some(self.memory.path().to_owned()),
+            background: None,
         }
     }
 
@@ -174,6 +175,13 @@ impl LogicalFile {
         let mut memory = bytes.to_vec();
         // SAFETY: memory of this frame.
         unsafe { self.append(&vectors(&mut memory, 2), IoOptions::default()) }
+    }
+
+    /// A piece of background work on a file with several copies.
+    pub fn work_a_little(&self) -> Result<u64> {
+        let Some(overlay) = self.overlay() else { return Ok(0) };
+        let map = overlay.map()?;
+        self.work_once(overlay, &map)
     }
 
     pub fn all(&self) -> Result<Vec<u8>> {

@@ -23,6 +23,7 @@ impl LogicalFile {
     /// ENODEV: this process may not write, and the original has not everything. EAGAIN: others go on writing elsewhere. As pwrite(2).
     pub(in super::super) fn bring_to_original(&self, overlay: &Overlay, range: Range<u64>) -> Result<()> {
         let map = overlay.map()?;
+        let map = &*map;
         for _ in 0..TRIES {
             if self.is_writable() && !overlay.mapped.load(Ordering::Acquire) {
                 self.write_everything_back(overlay, map)?;

@@ -2,23 +2,28 @@
 //!
 //! `docs/decisions/0006-copies.md`; the order of data and map is that of `docs/formats/extents.md`.
 
+mod background;
 mod choice;
 mod concurrency;
 mod copying;
+mod drain;
 mod evict;
 mod holes;
 mod mapping;
 mod read;
 mod request;
 mod size;
+mod slot;
 mod space;
 mod streams;
+mod turn;
+mod work;
 mod write;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use stripewise_cluster::OverlayKind;
 use stripewise_extents::{Counter, Map, MapSpec, Mask, Node, default_run_dir};
@@ -26,10 +31,15 @@ use stripewise_policy::Kind;
 use stripewise_sys::SysRef;
 use stripewise_target::{Target, component_directory};
 
+pub use background::Around;
+pub(crate) use background::Background;
 pub(crate) use choice::{CriticalData, Rates};
 pub(crate) use concurrency::Concurrency;
+pub use drain::{Drained, Tell};
 pub(super) use request::Request;
+pub(crate) use slot::MapRef;
 pub(crate) use space::Spaces;
+pub(crate) use turn::Turn;
 
 use super::{LogicalFile, OpenCopy};
 use crate::forked::ForkSafe;
@@ -37,6 +47,7 @@ use crate::manifest::{Copies, Manifest};
 use crate::trouble::Trouble;
 use crate::{Errno, Result, notice};
 use choice::{Choice, Part};
+use slot::MapSlot;
 use streams::Streams;
 
 /// Of one open file.
@@ -45,7 +56,7 @@ pub(crate) struct Overlay {
     copies: Copies,
     surroundings: Arc<Surroundings>,
     spec: MapSpec,
-    map: OnceLock<Map>,
+    slot: MapSlot,
     /// Without a plan that knows the servers nobody can say what costs what.
     rates: Option<Rates>,
     choice: ForkSafe<Option<Arc<Choice>>>,
@@ -55,6 +66,8 @@ pub(crate) struct Overlay {
     failing: AtomicU8,
     /// This process has the file mapped.
     mapped: AtomicBool,
+    turn: Arc<Turn>,
+    progress: work::Progress,
 }
 
 /// What the overlays of a process share.
@@ -67,12 +80,16 @@ pub(crate) struct Surroundings {
     pub concurrency: Concurrency,
     pub data: CriticalData,
     pub spaces: Spaces,
+    /// `None`: this process does no background work.
+    pub background: Option<Arc<Background>>,
 }
 
 impl Surroundings {
-    pub fn new(sys: SysRef, node: Option<Node>, run_base: Option<PathBuf>) -> Self {
+    pub fn new(sys: SysRef, node: Option<Node>, run_base: Option<PathBuf>, background: Option<Around>) -> Self {
+        let (concurrency, data) = (Concurrency::default(), CriticalData::default());
         let spaces = Spaces::new(sys.clone());
-        Self { sys, node, run_base, concurrency: Concurrency::default(), data: CriticalData::default(), spaces }
+        let background = background.map(|around| Background::new(sys.clone(), around));
+        Self { sys, node, run_base, concurrency, data, spaces, background }
     }
 
     /// The map of a file with copies, whose manifest copy lies on `target` and whose owner is `owner`.
@@ -115,13 +132,15 @@ impl Overlay {
             copies: manifest.copies.as_deref()?.clone(),
             surroundings: surroundings.clone(),
             spec,
-            map: OnceLock::new(),
+            slot: MapSlot::default(),
             rates,
             choice: ForkSafe::default(),
             measured: concurrency::Measured::default(),
             streams: Streams::default(),
             failing: AtomicU8::new(0),
             mapped: AtomicBool::new(false),
+            turn: Arc::default(),
+            progress: work::Progress::default(),
         })
     }
 
@@ -129,16 +148,11 @@ impl Overlay {
     ///
     /// # Errors
     /// Every [`stripewise_extents::MapError`].
-    pub fn join(&self) -> std::result::Result<&Map, Trouble> {
-        if let Some(map) = self.map.get() {
-            return Ok(map);
-        }
-        let map = Map::join(self.surroundings.sys.clone(), self.spec.clone())?;
-        // Another thread may have been first: then this one is given up again.
-        Ok(self.map.get_or_init(|| map))
+    pub fn join(&self) -> std::result::Result<MapRef<'_>, Trouble> {
+        self.slot.get(|| Ok(Map::join(self.surroundings.sys.clone(), self.spec.clone())?))
     }
 
-    pub fn map(&self) -> Result<&Map> {
+    pub fn map(&self) -> Result<MapRef<'_>> {
         self.join().map_err(|trouble| trouble.told())
     }
 
@@ -148,8 +162,21 @@ impl Overlay {
     }
 
     /// For leaving it.
-    pub(super) fn take_map(&mut self) -> Option<Map> {
-        self.map.take()
+    pub(super) fn take_map(&self) -> Option<Map> {
+        self.slot.take(&self.surroundings.sys)
+    }
+
+    /// The file is used: the background work goes on.
+    fn resume(&self) {
+        self.turn.resume();
+        if let Some(background) = &self.surroundings.background {
+            background.start();
+        }
+    }
+
+    /// Whose turn it is to work on the file.
+    pub fn turn(&self) -> &Arc<Turn> {
+        &self.turn
     }
 
     /// The directory of the run directories of maps.
@@ -179,7 +206,7 @@ impl Overlay {
     }
 
     /// From now on a copy is used only where no other can be. False: it was so before.
-    fn avoid(&self, file: &LogicalFile, copy: usize, error: Errno) -> bool {
+    pub(crate) fn avoid(&self, file: &LogicalFile, copy: usize, error: Errno) -> bool {
         let newly = self.failing.fetch_or(1 << copy, Ordering::Relaxed) & 1 << copy == 0;
         if newly {
             let path = file.path().display();
@@ -197,8 +224,9 @@ impl Overlay {
 
     /// In a forked child, before anything else is done with the file.
     pub fn after_fork_child(&self) {
-        let Some(map) = self.map.get() else { return };
-        map.after_fork_child();
+        self.turn.after_fork_child();
+        self.slot.after_fork_child();
+        let Some(map) = self.slot.known() else { return };
         if self.mapped.load(Ordering::Acquire) {
             // It has inherited the mappings. Who cannot say so now is told by the next call.
             let _ = map.set_mapped(true);

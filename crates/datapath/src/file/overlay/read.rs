@@ -20,7 +20,9 @@ impl LogicalFile {
         overlay: &Overlay,
         request: &Request<'_>,
     ) -> Result<usize> {
+        overlay.resume();
         let map = overlay.map()?;
+        let map = &*map;
         let kind = Kind { op: Op::Read, access: overlay.streams.access(request.offset, request.len) };
         let mut what = Transfer::Read;
         let mut lock = None;

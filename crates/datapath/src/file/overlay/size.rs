@@ -19,7 +19,7 @@ impl LogicalFile {
     pub(in super::super) fn end_of_lost(&self, overlay: &Overlay) -> Result<u64> {
         let (map, present) = (overlay.map()?, self.present_mask());
         let mut end = 0;
-        self.each_listed(map, 0, |span| {
+        self.each_listed(&map, 0, |span| {
             if span.mask.bits() & present == 0 {
                 end = span.end;
             }
@@ -64,7 +64,7 @@ impl LogicalFile {
         if behind.is_empty() {
             return Ok(behind);
         }
-        self.each_listed(overlay.map()?, to, |span| {
+        self.each_listed(&*overlay.map()?, to, |span| {
             for (copy, ranges) in &mut behind {
                 if span.mask.contains(CopyId::new(copy.number())) {
                     ranges.push(span.range());

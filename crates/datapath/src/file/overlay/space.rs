@@ -101,6 +101,10 @@ impl Spaces {
         all
     }
 
+    fn used(&self, base: &Path, target: &Target) -> Option<u64> {
+        self.word(base, target).ok().map(|word| word.words()[USED].load(Ordering::Acquire))
+    }
+
     fn give(&self, base: &Path, targets: &[Arc<Target>], bytes: &[u64]) {
         for (target, &bytes) in targets.iter().zip(bytes).filter(|(_, bytes)| **bytes > 0) {
             if let Ok(word) = self.word(base, target) {
@@ -116,6 +120,21 @@ fn sub(word: &AtomicU64, bytes: u64) {
 }
 
 impl LogicalFile {
+    /// Takes space for a range of a cache copy; false: one of its servers has too little.
+    pub(super) fn take_space(&self, overlay: &Overlay, copy: &OpenCopy, range: &Range<u64>) -> bool {
+        let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return false };
+        let mut bytes = vec![0; copy.components().len()];
+        copy.layout().bytes_per_target(range.start, range.end - range.start, &mut bytes);
+        let targets = copy.components().targets();
+        overlay.surroundings.spaces.take(overlay.base(), targets, &bytes, capacity_per_server)
+    }
+
+    /// What the fullest server of a cache copy holds, of all files, bytes.
+    pub(super) fn used_space(&self, overlay: &Overlay, copy: &OpenCopy) -> Option<u64> {
+        let used = |target: &Arc<Target>| overlay.surroundings.spaces.used(overlay.base(), target);
+        copy.components().targets().iter().filter_map(used).max()
+    }
+
     /// Gives back the space of these ranges of a copy.
     pub(super) fn give_space(&self, overlay: &Overlay, copy: &OpenCopy, ranges: &[Range<u64>]) {
         let mut bytes = vec![0; copy.components().len()];

@@ -17,6 +17,8 @@ use crate::{Errno, Result, notice, trouble};
 
 /// The number of the original.
 const ORIGINAL: usize = 0;
+/// Between looks whether a copier is done.
+const LOOK_NS: u64 = 20_000;
 
 impl LogicalFile {
     /// A write of at least one byte.
@@ -28,7 +30,9 @@ impl LogicalFile {
         overlay: &Overlay,
         request: &Request<'_>,
     ) -> Result<usize> {
+        overlay.resume();
         let map = overlay.map()?;
+        let map = &*map;
         let kind = Kind { op: Op::Write, access: overlay.streams.access(request.offset, request.len) };
         // SAFETY: the caller's promise.
         let (done, changed) = unsafe { self.write_guarded(overlay, map, kind, request)? };
@@ -57,7 +61,7 @@ impl LogicalFile {
                 // A copier is at work on the only copy that could be written to; it does not take long.
                 None => self.give_back(overlay, &mut room, &[]),
             }
-            std::thread::yield_now();
+            self.sys().sleep_until_ns(self.sys().now_ns() + LOOK_NS);
         };
         let mut writer = Writer { file: self, map, guard: &mut guard, request, written: Vec::new() };
         // SAFETY: the caller's promise.
@@ -85,7 +89,8 @@ impl LogicalFile {
         known: &[Span],
         room: &mut Room<'_>,
     ) -> Option<Vec<Part>> {
-        let present = overlay.preferred(self.present_mask());
+        let all = self.present_mask();
+        let present = overlay.preferred(all);
         let forbidden = |span: &Span| span.forbidden.map_or(0, |copy| 1 << copy.index());
         if overlay.is_mapped(map) {
             let whole = Part { start: request.offset, end: request.offset + request.len, copy: ORIGINAL };
@@ -108,7 +113,10 @@ impl LogicalFile {
         for part in parts {
             for span in known.iter().filter(|span| span.start < part.end && part.start < span.end) {
                 let range = part.start.max(span.start)..part.end.min(span.end);
-                let copy = possible_copy(part.copy, present & !forbidden(span), span.mask.bits())?;
+                let valid = span.mask.bits();
+                let copy = possible_copy(part.copy, present & !forbidden(span), valid);
+                // One that has failed is better than none.
+                let copy = copy.or_else(|| possible_copy(part.copy, all & !forbidden(span), valid))?;
                 push(&mut possible, Part { start: range.start, end: range.end, copy });
             }
         }

@@ -1,0 +1,202 @@
+//! Bringing a file to rest: everything where it is to be, as far as nobody goes on writing.
+
+use std::ops::{ControlFlow, Range};
+
+use stripewise_extents::{CopyId, Map, Select};
+
+use super::super::LogicalFile;
+use super::Overlay;
+use super::copying::CHUNK_BYTES;
+use crate::{Errno, Result, trouble};
+
+/// How long one waits for a copier at work in another process before looking again.
+const LOOK_NS: u64 = 1_000_000;
+/// Looks before one who closes the file leaves the rest to that copier.
+const LOOKS: u32 = 10_000;
+/// Ranges looked at once.
+const RANGES: usize = 4096;
+
+/// What [`LogicalFile::drain`] or [`LogicalFile::warm`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// Bytes that were copied.
+    pub bytes: u64,
+    /// Bytes that were not: others are writing there, copies are lost, or (when warming) there is no space.
+    pub left_bytes: u64,
+}
+
+/// Gets the bytes done and those to do; breaks off what is being done, if it says so.
+pub type Tell<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
+
+/// How one pass over a file ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pass {
+    bytes: u64,
+    left: u64,
+    stopped: bool,
+}
+
+impl LogicalFile {
+    /// Makes the original complete; of a file with replicas, all copies. What is done stays done when it is interrupted. A file with one
+    /// copy is complete.
+    ///
+    /// # Errors
+    /// EBADF: this process may not write. As pread(2), pwrite(2), EIO.
+    pub fn drain(&self, tell: Tell<'_>) -> Result<Drained> {
+        let Some(overlay) = self.overlay() else { return Ok(Drained::default()) };
+        if !self.is_writable() {
+            return Err(Errno::BADF);
+        }
+        let map = overlay.map()?;
+        let destinations = self.destinations(overlay);
+        let mut total = 0;
+        for &to in &destinations {
+            total += self.missing_bytes(&map, to)?;
+        }
+        let (mut drained, mut stopped) = (Drained::default(), false);
+        loop {
+            let before = drained.bytes;
+            drained.left_bytes = 0;
+            for &to in &destinations {
+                let pass = self.pass(overlay, &map, to, u32::MAX, &mut |bytes| {
+                    drained.bytes += bytes;
+                    tell(drained.bytes.min(total), total)
+                })?;
+                drained.left_bytes += if pass.stopped { self.missing_bytes(&map, to)? } else { pass.left };
+                stopped |= pass.stopped;
+            }
+            if drained.left_bytes == 0 || drained.bytes == before || stopped {
+                drop(map);
+                self.sync(false)?;
+                return Ok(drained);
+            }
+        }
+    }
+
+    /// Fetches what is wanted into the cache, as far as there is space.
+    ///
+    /// # Errors
+    /// As [`LogicalFile::drain`].
+    pub fn warm(&self, tell: Tell<'_>) -> Result<Drained> {
+        let Some(overlay) = self.overlay().filter(|overlay| overlay.copies.is_cache()) else {
+            return Ok(Drained::default());
+        };
+        if !self.is_writable() {
+            return Err(Errno::BADF);
+        }
+        let map = overlay.map()?;
+        let wanted = self.wanted(&map)?;
+        let total = wanted.iter().map(|(_, range)| range.end - range.start).sum();
+        let (mut drained, mut flow) = (Drained::default(), ControlFlow::Continue(()));
+        for (to, mut range) in wanted {
+            while !range.is_empty() && flow.is_continue() {
+                let end = range.end.min(range.start + CHUNK_BYTES);
+                let bytes = self.fetch(overlay, &map, to, &(range.start..end))?;
+                drained.bytes += bytes;
+                drained.left_bytes += (end - range.start).saturating_sub(bytes);
+                flow = tell(drained.bytes, total);
+                range.start = end;
+            }
+            drained.left_bytes += range.end - range.start;
+        }
+        drop(map);
+        self.sync(false)?;
+        Ok(drained)
+    }
+
+    /// When the application closes the file, or ends: replicas are brought in sync, but for what others are writing to just now.
+    pub(in super::super) fn bring_in_sync(&self, overlay: &Overlay) -> Result<()> {
+        let Some(map) = overlay.slot.known() else { return Ok(()) };
+        if overlay.copies.is_cache()
+            || overlay.copies.lazy_close
+            || !self.is_writable()
+            || overlay.is_mapped(&map)
+        {
+            return Ok(());
+        }
+        for to in self.destinations(overlay) {
+            self.pass(overlay, &map, to, LOOKS, &mut |_| ControlFlow::Continue(()))?;
+        }
+        Ok(())
+    }
+
+    /// The copies that are to have everything.
+    fn destinations(&self, overlay: &Overlay) -> Vec<usize> {
+        let whole = self.present().filter(|copy| copy.number() == 0 || !overlay.copies.is_cache());
+        whole.map(super::super::OpenCopy::number).collect()
+    }
+
+    /// Copies what `to` has not, once from the start of the file to its end. Waits for other copiers at most `looks` times.
+    fn pass(
+        &self,
+        overlay: &Overlay,
+        map: &Map,
+        to: usize,
+        looks: u32,
+        tell: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<Pass> {
+        let (mut pass, mut at, mut looked) = (Pass::default(), 0, 0);
+        let size = self.size()?;
+        while let Some(span) = self.first_missing(map, to, at..size)? {
+            let range = span.start..span.end.min(span.start + CHUNK_BYTES);
+            at = range.end;
+            let Some(from) = self.source(overlay, map, &span) else {
+                pass.left += range.end - range.start;
+                continue;
+            };
+            match map.copier().map_err(|error| trouble::map_told(&error))? {
+                Some(mut copier) => {
+                    // What lies close to it is copied along.
+                    let wide = range.start..(range.start + CHUNK_BYTES).min(size);
+                    let bytes = self.copy_between(&mut copier, wide, from, to)?;
+                    if bytes == 0 {
+                        pass.left += range.end - range.start;
+                    }
+                    pass.bytes += bytes;
+                    if tell(bytes).is_break() {
+                        return Ok(Pass { stopped: true, ..pass });
+                    }
+                }
+                None if looked == looks => {
+                    return Ok(Pass { left: pass.left + range.end - range.start, ..pass });
+                }
+                None => {
+                    looked += 1;
+                    at = range.start;
+                    self.sys().sleep_until_ns(self.sys().now_ns() + LOOK_NS);
+                }
+            }
+        }
+        Ok(pass)
+    }
+
+    /// How many bytes a copy has not.
+    pub(super) fn missing_bytes(&self, map: &Map, copy: usize) -> Result<u64> {
+        let (size, mut at, mut bytes) = (self.size()?, 0, 0);
+        while at < size {
+            let spans = map.list(Select::NotValidIn(CopyId::new(copy)), at..size, RANGES);
+            let spans = spans.map_err(|error| trouble::map_told(&error))?;
+            let Some(last) = spans.last() else { break };
+            at = last.end;
+            bytes += spans.iter().map(stripewise_extents::Span::len).sum::<u64>();
+        }
+        Ok(bytes)
+    }
+
+    /// Everything that is wanted, and where.
+    pub(super) fn wanted(&self, map: &Map) -> Result<Vec<(usize, Range<u64>)>> {
+        let size = self.size()?;
+        let mut wanted = Vec::new();
+        for copy in self.present().filter(|copy| copy.is_cache()) {
+            let mut at = 0;
+            while at < size {
+                let spans = map.list(Select::Wanted(CopyId::new(copy.number())), at..size, RANGES);
+                let spans = spans.map_err(|error| trouble::map_told(&error))?;
+                let Some(last) = spans.last() else { break };
+                at = last.end;
+                wanted.extend(spans.iter().map(|span| (copy.number(), span.range())));
+            }
+        }
+        Ok(wanted)
+    }
+}

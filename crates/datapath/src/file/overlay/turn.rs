@@ -1,0 +1,89 @@
+//! Whose turn it is: the background work's, or that of the end of a file.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use stripewise_sys::SysRef;
+
+const LOOK_NS: u64 = 100_000;
+
+/// Shared by a file and the background thread, which knows the file only while it has its turn: so it is never the last
+/// one that has the file.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    working: AtomicBool,
+    paused: AtomicBool,
+}
+
+/// The background thread's turn, until it is dropped.
+pub(crate) struct Working<'a>(&'a Turn);
+
+impl Turn {
+    /// Begins a piece of background work; `None`: not now.
+    pub fn begin(&self) -> Option<Working<'_>> {
+        self.working.store(true, Ordering::SeqCst);
+        let working = Working(self);
+        (!self.paused.load(Ordering::SeqCst)).then_some(working)
+    }
+
+    /// Waits until the background work pauses.
+    pub fn pause(&self, sys: &SysRef) {
+        self.paused.store(true, Ordering::SeqCst);
+        while self.working.load(Ordering::SeqCst) {
+            sys.sleep_until_ns(sys.now_ns() + LOOK_NS);
+        }
+    }
+
+    /// The file is used (again).
+    pub fn resume(&self) {
+        if self.paused.load(Ordering::Relaxed) {
+            self.paused.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// In a forked child, which has no background thread.
+    pub fn after_fork_child(&self) {
+        self.working.store(false, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.0.working.store(false, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+
+    use stripewise_sys::Real;
+
+    use super::*;
+
+    #[test]
+    fn work_and_the_end_never_meet() {
+        let (turn, sys): (Turn, SysRef) = (Turn::default(), Arc::new(Real));
+        let (done, at_work) = (AtomicBool::new(false), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    if let Some(_working) = turn.begin() {
+                        at_work.fetch_add(1, Ordering::SeqCst);
+                        std::thread::yield_now();
+                        at_work.fetch_sub(1, Ordering::SeqCst);
+                    }
+                }
+            });
+            for _ in 0..200 {
+                turn.pause(&sys);
+                for _ in 0..20 {
+                    assert_eq!(at_work.load(Ordering::SeqCst), 0);
+                }
+                turn.resume();
+                std::thread::yield_now();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+    }
+}

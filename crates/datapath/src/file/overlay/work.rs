@@ -1,0 +1,214 @@
+//! The background work on a file: replicas are brought in sync; of caches dirty parts are written back, wanted ones fetched, and
+//! some space kept free.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use stripewise_cluster::OverlayKind;
+use stripewise_extents::{CopyId, Counter, Map, Select, Span};
+
+use super::super::LogicalFile;
+use super::Overlay;
+use super::copying::CHUNK_BYTES;
+use crate::{Result, trouble};
+
+/// A file on which no request ended for so long is idle.
+const IDLE_NS: u64 = 5_000_000;
+/// Of a cache server, this part is kept free; and this much is given up when less is.
+const FREE_PART: u64 = 32;
+/// Wanted ranges that one step looks at.
+const WANTED: usize = 16;
+
+/// What the background work remembers of a file.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Requests that were counted when it looked last, and since when it is that many.
+    requests: AtomicU64,
+    since_ns: AtomicU64,
+    /// When the next bytes may be copied.
+    next_ns: AtomicU64,
+    /// Per copy, where to go on.
+    at: [AtomicU64; 8],
+}
+
+impl Progress {
+    /// Nothing is to be done before this time.
+    pub fn rest(&self, until_ns: u64) {
+        self.next_ns.store(until_ns, Ordering::Relaxed);
+    }
+}
+
+impl LogicalFile {
+    /// One piece of background work. Bytes that were copied or given up: 0, there is nothing to do just now.
+    ///
+    /// # Errors
+    /// As pread(2), pwrite(2), fsync(2).
+    pub(crate) fn work(&self, overlay: &Overlay) -> Result<u64> {
+        let Some(map) = overlay.slot.known().filter(|_| self.is_writable()) else { return Ok(0) };
+        let now_ns = self.sys().now_ns();
+        if now_ns < overlay.progress.next_ns.load(Ordering::Relaxed) || overlay.is_mapped(&map) {
+            return Ok(0);
+        }
+        if !self.is_idle(overlay, &map, now_ns)? && !self.is_pressed(overlay, &map)? {
+            return Ok(0);
+        }
+        let done = self.work_once(overlay, &map)?;
+        if let Some(limit) = overlay.copies.background {
+            let pause_ns = u128::from(done) * 1_000_000_000 / u128::from(limit.max(1));
+            overlay.progress.rest(now_ns + pause_ns as u64);
+        }
+        Ok(done)
+    }
+
+    /// One piece of background work, whatever else is going on.
+    ///
+    /// # Errors
+    /// As [`LogicalFile::work`].
+    pub(crate) fn work_once(&self, overlay: &Overlay, map: &Map) -> Result<u64> {
+        match overlay.copies.kind {
+            OverlayKind::Replicas => self.work_on_replicas(overlay, map),
+            OverlayKind::Cache { capacity_per_server, .. } => {
+                self.work_on_cache(overlay, map, capacity_per_server)
+            }
+        }
+    }
+
+    fn is_idle(&self, overlay: &Overlay, map: &Map, now_ns: u64) -> Result<bool> {
+        let progress = &overlay.progress;
+        let requests = map.counted(Counter::Requests).map_err(|error| trouble::map_told(&error))?;
+        if progress.requests.swap(requests, Ordering::Relaxed) != requests {
+            progress.since_ns.store(now_ns, Ordering::Relaxed);
+        }
+        Ok(now_ns.saturating_sub(progress.since_ns.load(Ordering::Relaxed)) >= IDLE_NS)
+    }
+
+    /// More than half of what may be dirty may be so.
+    fn is_pressed(&self, overlay: &Overlay, map: &Map) -> Result<bool> {
+        if let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind {
+            let fullest = self.present().filter(|copy| copy.is_cache());
+            let used = fullest.filter_map(|copy| self.used_space(overlay, copy)).max().unwrap_or(0);
+            return Ok(used > capacity_per_server / 2);
+        }
+        let mut listed = 0u64;
+        for copy in self.present() {
+            let bytes = map.valid_bytes(CopyId::new(copy.number()));
+            listed = listed.saturating_add(bytes.map_err(|error| trouble::map_told(&error))?);
+        }
+        Ok(listed > self.size()? / 2)
+    }
+
+    fn work_on_replicas(&self, overlay: &Overlay, map: &Map) -> Result<u64> {
+        for copy in self.present() {
+            let bytes = self.work_on_copy(overlay, map, copy.number())?;
+            if bytes > 0 {
+                map.count(Counter::Synchronisations, 1);
+                return Ok(bytes);
+            }
+        }
+        Ok(0)
+    }
+
+    fn work_on_cache(&self, overlay: &Overlay, map: &Map, capacity: u64) -> Result<u64> {
+        let given_up = self.keep_some_free(overlay, map, capacity);
+        if given_up > 0 {
+            return Ok(given_up);
+        }
+        let bytes = self.work_on_copy(overlay, map, 0)?;
+        if bytes > 0 {
+            map.count(Counter::WriteBacks, 1);
+            return Ok(bytes);
+        }
+        self.fetch_some(overlay, map)
+    }
+
+    /// Copies something to a copy that it has not; from where the last piece ended.
+    fn work_on_copy(&self, overlay: &Overlay, map: &Map, to: usize) -> Result<u64> {
+        let size = self.size()?;
+        let Some(place) = overlay.progress.at.get(to) else { return Ok(0) };
+        let at = place.load(Ordering::Relaxed);
+        let span = match self.first_missing(map, to, at..size)? {
+            Some(span) => span,
+            None => match self.first_missing(map, to, 0..at.min(size))? {
+                Some(span) => span,
+                None => return Ok(0),
+            },
+        };
+        let range = chunk(&span, size);
+        place.store(range.end, Ordering::Relaxed);
+        let Some(from) = self.source(overlay, map, &span) else { return Ok(0) };
+        let copier = map.copier().map_err(|error| trouble::map_told(&error))?;
+        copier.map_or(Ok(0), |mut copier| self.copy_between(&mut copier, range, from, to))
+    }
+
+    /// The first range that a copy has not.
+    pub(super) fn first_missing(&self, map: &Map, to: usize, range: Range<u64>) -> Result<Option<Span>> {
+        if range.is_empty() {
+            return Ok(None);
+        }
+        let spans = map.list(Select::NotValidIn(CopyId::new(to)), range, 1);
+        Ok(spans.map_err(|error| trouble::map_told(&error))?.first().copied())
+    }
+
+    /// The copy that a range is best copied from.
+    pub(super) fn source(&self, overlay: &Overlay, map: &Map, span: &Span) -> Option<usize> {
+        let usable = overlay.preferred(span.mask.bits() & self.present_mask());
+        overlay.choice(map).source(span.start, span.len(), usable)
+    }
+
+    fn keep_some_free(&self, overlay: &Overlay, map: &Map, capacity: u64) -> u64 {
+        let part = capacity / FREE_PART;
+        let full = |copy: &&super::super::OpenCopy| {
+            copy.is_cache() && self.used_space(overlay, copy).is_some_and(|used| used + part > capacity)
+        };
+        let mut given_up = 0;
+        for copy in self.present().filter(full) {
+            given_up += u64::from(self.make_room(overlay, map, copy.number(), part));
+        }
+        given_up
+    }
+
+    /// Fetches what is wanted, as far as there is space.
+    fn fetch_some(&self, overlay: &Overlay, map: &Map) -> Result<u64> {
+        let size = self.size()?;
+        for copy in self.present().filter(|copy| copy.is_cache()) {
+            let number = CopyId::new(copy.number());
+            let wanted =
+                if size == 0 { Ok(Vec::new()) } else { map.list(Select::Wanted(number), 0..size, WANTED) };
+            for span in wanted.map_err(|error| trouble::map_told(&error))? {
+                let bytes = self.fetch(overlay, map, copy.number(), &chunk(&span, size))?;
+                if bytes > 0 {
+                    map.count(Counter::Fetches, 1);
+                    return Ok(bytes);
+                }
+            }
+        }
+        Ok(0)
+    }
+
+    /// Fetches a range into a cache copy. 0: there is no space, or somebody writes there.
+    pub(super) fn fetch(&self, overlay: &Overlay, map: &Map, to: usize, range: &Range<u64>) -> Result<u64> {
+        let Some(span) = self.first_missing(map, to, range.clone())? else { return Ok(0) };
+        let range = span.start..span.end.min(range.end);
+        let (Some(from), Some(copy)) = (self.source(overlay, map, &span), self.usable(overlay, to)) else {
+            return Ok(0);
+        };
+        if !self.take_space(overlay, copy, &range) {
+            return Ok(0);
+        }
+        let copied = match map.copier().map_err(|error| trouble::map_told(&error)) {
+            Ok(Some(mut copier)) => self.copy_between(&mut copier, range.clone(), from, to),
+            Ok(None) => Ok(0),
+            Err(error) => Err(error),
+        };
+        if copied != Ok(range.end - range.start) {
+            self.give_space(overlay, copy, std::slice::from_ref(&range));
+        }
+        copied
+    }
+}
+
+/// A piece of a range, to the end of the chunk that it begins in: what else is missing there is copied along.
+fn chunk(span: &Span, size: u64) -> Range<u64> {
+    let end = (span.start + 1).checked_next_multiple_of(CHUNK_BYTES).unwrap_or(u64::MAX);
+    span.start..end.min(size)
+}
