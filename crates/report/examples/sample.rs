@@ -4,7 +4,8 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use stripewise_report::{NativeCommands, PlanView, Report, render};
+use common::copies::{self, CACHE, REPLICAS, expected, plan_with_copies, predictions};
+use stripewise_report::{NativeCommands, PlanView, Predictions, Report, Statistics, render};
 
 fn main() {
     let directory = tempfile::tempdir().expect("a directory for the trace");
@@ -26,14 +27,26 @@ fn main() {
             note: Some("cannot be expressed because stripes have different widths".into()),
         },
     ];
+    let mut statistics = Statistics::default();
+    let mut views = vec![view];
+    for (name, text, copies) in
+        [("replicas.toml", REPLICAS, &["1-DV"][..]), ("cache.toml", CACHE, &["1-DH", "1-DV"][..])]
+    {
+        let mut view = PlanView::new(name, plan_with_copies(text), &activities);
+        view.add_predictions(&Predictions::parse(&predictions(expected(copies)), name).expect("predictions"));
+        views.push(view);
+        let path = format!("/data/{name}");
+        statistics.read(&copies::statistics(&path, copies), name).expect("statistics");
+    }
     let results = common::results();
     let report = Report {
         date: "2026-11-21T02:00:00Z",
         command: "stripewise report -t sample.trace -p plan.toml -r results.json",
         version: "0.1.0",
         activities: &activities,
-        plans: &[view],
+        plans: &views,
         results: Some(&results),
+        statistics: &statistics.files,
     };
     print!("{}", render(&report));
 }

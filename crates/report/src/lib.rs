@@ -15,16 +15,20 @@
 pub mod activity;
 mod density;
 mod draw;
+pub mod expected;
 mod html;
 mod page;
 pub mod predictions;
 pub mod results;
+pub mod statistics;
 mod ticks;
 pub mod units;
 mod view;
 
 pub use activity::{Activity, Collector};
+pub use expected::Expected;
 pub use page::{missing_parts, render};
 pub use predictions::Predictions;
 pub use results::{Candidate, Machine, Results, ResultsError, Servers, Workload};
+pub use statistics::{FileStatistics, Statistics, StatisticsError};
 pub use view::{MissingPart, NativeCommands, PlanView, Report, RuleDetails};

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use stripewise_cluster::{Cluster, format_cycle, size};
 use stripewise_layout::Stripe;
 
+use crate::expected::{Background, Expected};
 use crate::results::{Candidate, ResultsError};
 
 /// The output of `plan --json`. Keys that the page has no use for are skipped.
@@ -23,6 +24,12 @@ pub struct FilesPrediction {
     /// Name of the candidate that was chosen.
     pub name: String,
     present: PredictedLayout,
+    /// Of files with several copies.
+    #[serde(default)]
+    pub expected: Option<Expected>,
+    /// What is copied between the copies.
+    #[serde(default)]
+    pub background: Option<Background>,
     /// Only with `--candidates`.
     #[serde(default)]
     candidates: Option<Vec<PredictedLayout>>,
@@ -55,10 +62,18 @@ impl Predictions {
     /// # Errors
     /// It is not that.
     pub fn parse(text: &str, file_name: &str) -> Result<Self, ResultsError> {
-        serde_json::from_str(text).map_err(|error| ResultsError {
+        let wrong = |problem: String| ResultsError {
             file: file_name.to_owned(),
-            problem: format!("not the output of `stripewise plan --json --candidates`: {error}"),
-        })
+            problem: format!("not the output of `stripewise plan --json --candidates`: {problem}"),
+        };
+        let read: Self = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        match read.files.iter().find(|files| files.expected.as_ref().is_some_and(|e| !e.is_complete())) {
+            None => Ok(read),
+            Some(files) => {
+                let key = "expected.classes: cost_s, served and critical need an entry for every copy";
+                Err(wrong(format!("{}: {key}", files.pattern)))
+            }
+        }
     }
 
     /// What is predicted for the files of this pattern.

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use stripewise_cluster::{Plan, Rule};
+use stripewise_cluster::{OverlayKind, Plan, Rule};
 
-use crate::{Activity, Candidate, Predictions, Results};
+use crate::expected::{Background, Expected};
+use crate::{Activity, Candidate, FileStatistics, Predictions, Results};
 
 /// Everything that a page shows. Parts that are empty are replaced by a sentence that says how to get them.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +22,8 @@ pub struct Report<'a> {
     pub plans: &'a [PlanView],
     /// Measurements.
     pub results: Option<&'a Results>,
+    /// What was counted of files with several copies.
+    pub statistics: &'a [FileStatistics],
 }
 
 /// A part of the page whose input was not given.
@@ -58,6 +61,10 @@ pub struct RuleDetails {
     pub choice: String,
     /// Name of the candidate that is the files' present layout.
     pub present: String,
+    /// What its copies are expected to do, if it has several.
+    pub expected: Option<Expected>,
+    /// What is copied between them.
+    pub background: Option<Background>,
     /// How file systems would be told the same.
     pub native: Vec<NativeCommands>,
 }
@@ -94,7 +101,18 @@ impl PlanView {
                 details.candidates = files.candidates(&self.plan.cluster);
                 details.choice = files.name.clone();
                 details.present = files.present_name().to_owned();
+                // Of the plan's copies, and not those of another plan.
+                details.expected = files.expected.clone().filter(|expected| is_of(expected, rule));
+                details.background = files.background.filter(|_| details.expected.is_some());
             }
         }
     }
+}
+
+/// Whether the copies are those of the rule.
+fn is_of(expected: &Expected, rule: &Rule) -> bool {
+    let Some(overlay) = &rule.overlay else { return false };
+    let names = expected.copies.iter().skip(1).map(|copy| &copy.name);
+    names.eq(overlay.copies.iter().map(|copy| &copy.name))
+        && expected.cache.is_some() == matches!(overlay.kind, OverlayKind::Cache { .. })
 }

@@ -11,8 +11,8 @@ use stripewise_cluster::{Cluster, Plan, Rule};
 use stripewise_plan::workload::{File, FileSet};
 use stripewise_plan::{Candidate, Native, native};
 use stripewise_report::{
-    Activity, Collector, MissingPart, NativeCommands, PlanView, Predictions, Report, Results, Workload,
-    missing_parts, render, units,
+    Activity, Collector, MissingPart, NativeCommands, PlanView, Predictions, Report, Results, Statistics,
+    Workload, missing_parts, render, units,
 };
 use stripewise_trace::{Summary, Trace};
 
@@ -42,6 +42,10 @@ pub struct Args {
     #[arg(short, long, value_name = "RESULTS.JSON", env = "STRIPEWISE_RESULTS")]
     results: Option<PathBuf>,
 
+    /// What `stripewise run --statistics` counted of files with several copies; may be given several times
+    #[arg(short, long, value_name = "FILE", env = "STRIPEWISE_STATISTICS")]
+    statistics: Vec<PathBuf>,
+
     /// Where to write the page
     #[arg(short, long, value_name = "REPORT.HTML", default_value = "report.html")]
     output: PathBuf,
@@ -58,7 +62,10 @@ Examples:
   stripewise plan job.trace -c cluster.toml --json --candidates > plan.json
   stripewise report -t job.trace -p plan.toml --predictions plan.json
                                                              and all that the planner compared
-  stripewise report -r results.json -o demo.html             predicted against measured";
+  stripewise report -r results.json -o demo.html             predicted against measured
+  stripewise run -p plan.toml --statistics job.stat -- ./job
+  stripewise report -p plan.toml --predictions plan.json -s job.stat
+                                                             which copy served what, expected and measured";
 
 /// What was written, for `--json`.
 #[derive(Serialize)]
@@ -67,6 +74,8 @@ struct Written<'a> {
     size_bytes: u64,
     traces: usize,
     plans: usize,
+    /// Files with several copies that something was counted of.
+    counted_files: usize,
     workloads: Vec<Outcome<'a>>,
     left_out: Vec<LeftOut>,
 }
@@ -93,8 +102,9 @@ struct LeftOut {
 /// # Errors
 /// Nothing is given; a file cannot be read, is damaged or of another version; the page cannot be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if args.traces.is_empty() && args.plans.is_empty() && args.results.is_none() {
-        bail!("nothing to report on: give at least one of -t TRACE, -p PLAN.TOML and -r RESULTS.JSON");
+    let nothing = args.traces.is_empty() && args.plans.is_empty() && args.statistics.is_empty();
+    if nothing && args.results.is_none() {
+        bail!("nothing to report on: give at least one of -t TRACE, -p PLAN.TOML, -r RESULTS.JSON and -s FILE");
     }
     let results = args.results.as_deref().map(read_results).transpose()?;
     let named = Named::of(results.as_ref(), args.results.as_deref());
@@ -108,6 +118,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         args.predictions.iter().map(|path| read_predictions(path)).collect::<Result<_, _>>()?;
     let plans: Vec<PlanView> =
         plans.iter().map(|path| read_plan(path, &activities, &predictions)).collect::<Result<_, _>>()?;
+    let mut statistics = Statistics::default();
+    for path in &args.statistics {
+        statistics.read(&files::read(path)?, &path.to_string_lossy())?;
+    }
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let report = Report {
         date: &units::utc(now.as_secs()),
@@ -116,6 +130,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         activities: &activities,
         plans: &plans,
         results: results.as_ref(),
+        statistics: &statistics.files,
     };
     let html = render(&report);
     files::write_whole(&args.output, &html)?;
@@ -165,7 +180,8 @@ fn read_plan(path: &Path, activities: &[Activity], predictions: &[Predictions]) 
         view.add_predictions(predictions);
     }
     for (rule, details) in view.plan.rules.iter().zip(&mut view.details) {
-        if !rule.layouts.is_empty() {
+        // No other file system keeps several copies with different layouts.
+        if !rule.layouts.is_empty() && rule.overlay.is_none() {
             details.native = native_commands(rule, details.file_bytes, &view.plan.cluster);
         }
     }
@@ -233,6 +249,7 @@ fn say(path: &Path, size_bytes: u64, report: &Report<'_>, json: bool) -> anyhow:
         size_bytes,
         traces: report.activities.len(),
         plans: report.plans.len(),
+        counted_files: report.statistics.len(),
         workloads: workloads.iter().map(outcome).collect(),
         left_out,
     };

@@ -154,28 +154,29 @@ fn copies(candidate: &Candidate, classes: &[RequestClass], alone: &[Alone]) -> V
 fn class<'a>(serving: &Serving<'a>, group: &'a Group) -> RequestClass {
     let sample = serving.sample(group);
     let copies = serving.copies.len();
-    let part = 1.0 / sample.len().max(1) as f64;
     let (mut cost_s, mut served) = (vec![0.0; copies], vec![0.0; copies]);
     let mut critical = Vec::new();
     match &serving.admission {
         None => {
             for (cost_s, copy) in cost_s.iter_mut().zip(&serving.copies) {
-                *cost_s = part * sum_of_costs(serving, group, &sample, copy);
+                *cost_s = sum_of_costs(serving, group, &sample, copy);
             }
             for &copy in &serving.cheapest(group, &sample) {
-                served[usize::from(copy)] += part;
+                served[usize::from(copy)] += 1.0;
             }
         }
         Some(admission) => {
             critical = vec![0.0; copies];
             admission.expect(group, &sample, |expectation| {
                 let Expectation { costs_s, critical: chosen, served: by } = expectation;
-                cost_s.iter_mut().zip(costs_s).for_each(|(sum, cost_s)| *sum += part * cost_s);
-                critical[usize::from(chosen)] += part;
-                served[usize::from(by)] += part;
+                cost_s.iter_mut().zip(costs_s).for_each(|(sum, cost_s)| *sum += cost_s);
+                critical[usize::from(chosen)] += 1.0;
+                served[usize::from(by)] += 1.0;
             });
         }
     }
+    let sampled = sample.len().max(1) as f64;
+    [&mut cost_s, &mut served, &mut critical].into_iter().flatten().for_each(|sum| *sum /= sampled);
     RequestClass {
         op: group.op,
         access: group.access,

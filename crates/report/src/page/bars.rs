@@ -9,7 +9,7 @@ use crate::units::Clock;
 pub const BAR_END: f64 = 0.74;
 
 /// From one bar to the next, pixels.
-const BAR_PITCH: f64 = 18.0;
+pub const BAR_PITCH: f64 = 18.0;
 
 /// Candidates, and the names of two of them.
 #[derive(Clone, Copy)]

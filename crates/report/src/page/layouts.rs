@@ -3,10 +3,10 @@
 use stripewise_cluster::Rule;
 
 use super::bars::Bars;
-use super::candidates;
 use super::outcome::fact;
 use super::regions::layouts;
 use super::{anchor, contents, sentence};
+use super::{candidates, copies};
 use crate::html::Html;
 use crate::results::Candidate;
 use crate::{NativeCommands, PlanView, RuleDetails, units};
@@ -60,7 +60,10 @@ fn card(h: &mut Html, view: &PlanView, index: usize, rule: &Rule) {
                 fact(h, "Largest file in the trace", |h| h.text(&units::bytes(bytes)));
             }
         });
-        layouts(h, &view.plan.cluster, rule, file_bytes);
+        match (&rule.overlay, details) {
+            (Some(overlay), Some(details)) => copies::in_card(h, view, rule, overlay, details),
+            _ => layouts(h, &view.plan.cluster, rule, file_bytes),
+        }
         if let Some(details) = details {
             considered(h, rule, details);
             native(h, &details.native);

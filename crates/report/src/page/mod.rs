@@ -4,6 +4,7 @@ mod activity;
 mod bars;
 mod candidates;
 mod cluster;
+mod copies;
 mod group;
 mod layouts;
 mod origin;
@@ -19,9 +20,10 @@ use crate::{MissingPart, Report};
 const TITLE: &str = "stripewise report";
 
 /// The parts, in order: (anchor, title).
-const PARTS: [(&str, &str); 4] = [
+const PARTS: [(&str, &str); 5] = [
     ("outcome", "Predicted and measured"),
     ("layouts", "Layouts"),
+    ("copies", "What the copies served"),
     ("activity", "What the application does"),
     ("origin", "How this was made"),
 ];
@@ -51,7 +53,7 @@ fn body(h: &mut Html, report: &Report<'_>) {
         h.leaf("h1", &[], &short::title(report));
         h.leaf("p", &[("class", "soft")], &format!("Made by stripewise {} on {}", report.version, report.date));
         h.element("nav", &[("aria-label", "Parts of this page")], |h| {
-            for (id, title) in PARTS {
+            for (id, title) in parts(report) {
                 h.leaf("a", &[("href", &format!("#{id}"))], title);
             }
         });
@@ -60,7 +62,7 @@ fn body(h: &mut Html, report: &Report<'_>) {
         short::notices(h, report);
         short::tiles(h, report);
         let missing = missing_parts(report);
-        for (id, title) in PARTS {
+        for (id, title) in parts(report) {
             h.element("section", &[("id", id)], |h| {
                 h.leaf("h2", &[], title);
                 match missing.iter().find(|part| part.title == title) {
@@ -72,6 +74,12 @@ fn body(h: &mut Html, report: &Report<'_>) {
     });
     h.element("footer", &[], |h| h.text("This file needs no network and no other file."));
     h.element("script", &[], |h| h.raw(include_str!("script.js")));
+}
+
+/// The parts that this page has: that of files with several copies only where there are some.
+fn parts(report: &Report<'_>) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let copies = copies::measured::wanted(report);
+    PARTS.into_iter().filter(move |(id, _)| *id != "copies" || copies)
 }
 
 /// The parts whose input was not given, and how to get it.
@@ -90,7 +98,14 @@ pub fn missing_parts(report: &Report<'_>) -> Vec<MissingPart> {
             "-r results.json",
         ),
         part(report.plans.is_empty(), 1, "No plan was given: make one with", plan_command, "-p plan.toml"),
-        part(report.activities.is_empty(), 2, "No trace was given: record one with", trace_command, "-t T"),
+        part(
+            report.statistics.is_empty() && copies::measured::wanted(report),
+            2,
+            "No statistics were given: count with",
+            "stripewise run --statistics FILE -p plan.toml -- COMMAND",
+            "--statistics FILE",
+        ),
+        part(report.activities.is_empty(), 3, "No trace was given: record one with", trace_command, "-t T"),
     ]
     .into_iter()
     .flatten()
@@ -111,6 +126,7 @@ fn content(h: &mut Html, report: &Report<'_>, id: &str) {
     match id {
         "outcome" => report.results.iter().for_each(|results| outcome::section(h, report, results)),
         "layouts" => layouts::section(h, report.plans),
+        "copies" => copies::measured::section(h, report),
         "activity" => activity::section(h, report.activities),
         _ => origin::section(h, report),
     }

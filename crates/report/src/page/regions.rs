@@ -1,6 +1,6 @@
 //! Layouts, drawn: regions along the file, one turn of each stripe cycle, bytes per server.
 
-use stripewise_cluster::{Cluster, Rule, format_cycle};
+use stripewise_cluster::{Cluster, Rule, Spread, format_cycle};
 use stripewise_layout::{Layout, Region};
 
 use super::bars::BAR_END;
@@ -30,13 +30,33 @@ const TIER_COLOURS: usize = 6;
 const LABEL_ANY: f64 = 0.16;
 const LABEL_WIDE: f64 = 0.055;
 
-/// The layouts of a rule.
+/// The layouts of a rule with one copy.
 pub fn layouts(h: &mut Html, cluster: &Cluster, rule: &Rule, file_bytes: Option<u64>) {
-    if !rule.layouts.is_empty() {
-        draw::legend(h, &tier_legend(cluster));
+    if rule.layouts.is_empty() {
+        h.leaf("p", &[], "These files stay as they are.");
+        return;
     }
-    match rule.layouts.as_slice() {
-        [] => h.leaf("p", &[], "These files stay as they are."),
+    draw::legend(h, &tier_legend(cluster));
+    copy(h, cluster, &rule.pattern, (&rule.layouts, &rule.spread), file_bytes);
+    if let Some(bytes) = file_bytes {
+        let files = match rule.layouts.len() {
+            1 => format!("of a file of {}", units::bytes(bytes)),
+            n => format!("of {n} files of {}, one with each layout", units::bytes(bytes)),
+        };
+        bytes_per_server(h, cluster, &files, rule.layouts.iter(), bytes);
+    }
+}
+
+/// The layouts of one copy of the files that have this pattern, and how a file picks one of several.
+pub fn copy(
+    h: &mut Html,
+    cluster: &Cluster,
+    pattern: &str,
+    (layouts, spread): (&[Layout], &Spread),
+    file_bytes: Option<u64>,
+) {
+    match layouts {
+        [] => {}
         [layout] => {
             let length = drawn_length(layout, file_bytes);
             if layout.regions().len() > 1 {
@@ -44,16 +64,13 @@ pub fn layouts(h: &mut Html, cluster: &Cluster, rule: &Rule, file_bytes: Option<
             }
             regions(h, cluster, layout, length);
         }
-        several => turns(h, cluster, rule, several),
-    }
-    if let Some(bytes) = file_bytes.filter(|_| !rule.layouts.is_empty()) {
-        bytes_per_server(h, cluster, &rule.layouts, bytes);
+        several => turns(h, cluster, several, &spread_sentence(pattern, spread, several.len())),
     }
 }
 
 /// Layouts that files take in turn: they differ in their servers, so a strip of each is enough.
-fn turns(h: &mut Html, cluster: &Cluster, rule: &Rule, layouts: &[Layout]) {
-    h.leaf("p", &[], &spread_sentence(rule));
+fn turns(h: &mut Html, cluster: &Cluster, layouts: &[Layout], which: &str) {
+    h.leaf("p", &[], which);
     h.element("div", &[("class", "bars tight")], |h| {
         for (index, layout) in layouts.iter().take(LAYOUTS_DRAWN).enumerate() {
             for (number, region) in layout.regions().iter().take(REGIONS_DRAWN).enumerate() {
@@ -70,20 +87,20 @@ fn turns(h: &mut Html, cluster: &Cluster, rule: &Rule, layouts: &[Layout]) {
     }
 }
 
-fn spread_sentence(rule: &Rule) -> String {
-    let number = match rule.spread.field {
+fn spread_sentence(pattern: &str, spread: &Spread, layouts: usize) -> String {
+    let number = match spread.field {
         None => "a hash of the file's path".to_owned(),
-        Some(0) if rule.pattern.matches("<n>").count() == 1 => "the number in the file's name".to_owned(),
+        Some(0) if pattern.matches("<n>").count() == 1 => "the number in the file's name".to_owned(),
         Some(field) => format!("number {} of those in the file's name", field + 1),
     };
-    let stride = match rule.spread.stride {
+    let stride = match spread.stride {
         1 => String::new(),
         stride => format!(", divided by {stride},"),
     };
-    format!("Files take turns among {} layouts: {number}{stride} decides.", rule.layouts.len())
+    format!("Files take turns among {layouts} layouts: {number}{stride} decides.")
 }
 
-fn tier_legend(cluster: &Cluster) -> Vec<(&'static str, &str)> {
+pub fn tier_legend(cluster: &Cluster) -> Vec<(&'static str, &str)> {
     let names = cluster.tiers.iter().enumerate();
     names.map(|(tier, spec)| (tier_class(Some(tier)), spec.name.as_str())).collect()
 }
@@ -253,22 +270,24 @@ fn target_name(cluster: &Cluster, target: u32) -> String {
     }
 }
 
-/// What each server holds of one file with each layout.
-fn bytes_per_server(h: &mut Html, cluster: &Cluster, layouts: &[Layout], file_bytes: u64) {
+/// What each server holds of files of this size, one with each layout; `files` says which they are.
+pub fn bytes_per_server<'a>(
+    h: &mut Html,
+    cluster: &Cluster,
+    files: &str,
+    layouts: impl Iterator<Item = &'a Layout> + Clone,
+    file_bytes: u64,
+) {
     let held = |target: u32| {
         let of = |layout: &Layout| layout.component_size(target, file_bytes);
-        layouts.iter().map(of).fold(0u64, u64::saturating_add)
+        layouts.clone().map(of).fold(0u64, u64::saturating_add)
     };
     let targets: Vec<(u32, u64)> = (0..cluster.target_count() as u32).map(|t| (t, held(t))).collect();
     let most = targets.iter().map(|target| target.1).max().unwrap_or(0).max(1);
     h.element("figure", &[], |h| {
         h.element("figcaption", &[], |h| {
-            let bytes = units::bytes(file_bytes);
             h.leaf("b", &[], "Bytes on each server");
-            h.text(&match layouts.len() {
-                1 => format!(": of a file of {bytes}."),
-                n => format!(": of {n} files of {bytes}, one with each layout."),
-            });
+            h.text(&format!(": {files}."));
         });
         h.element("div", &[("class", "bars tight")], |h| {
             for &(target, bytes) in targets.iter().take(SERVERS_DRAWN) {

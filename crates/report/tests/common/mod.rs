@@ -1,6 +1,8 @@
 //! Made-up traces, plans and results, for tests and for looking at the page (`examples/sample.rs`).
 #![allow(dead_code, reason = "every test uses a part")]
 
+pub mod copies;
+
 use std::path::Path;
 
 use stripewise_cluster::Plan;
