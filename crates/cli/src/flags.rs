@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use stripewise_cluster::{Cluster, size};
+use stripewise_cluster::{Cluster, CopySpec, OverlayKind, Rule, TargetSpec, size};
 
 use crate::{files, managed};
 
@@ -17,10 +17,12 @@ pub struct TargetsOf {
     plan: Option<PathBuf>,
 }
 
-/// A target's directory, and whether it is emulated.
+/// A target's directory.
 pub struct TargetDirectory {
     pub path: PathBuf,
     pub emulated: bool,
+    /// Bytes that caches may fill there: what the plan says of those that it has there, else the tier's capacity.
+    pub cache_limit_bytes: u64,
 }
 
 impl TargetsOf {
@@ -29,17 +31,35 @@ impl TargetsOf {
     /// # Errors
     /// The file cannot be read, or is wrong.
     pub fn directories(&self) -> anyhow::Result<Vec<TargetDirectory>> {
-        let cluster = match (&self.cluster, &self.plan) {
-            (Some(path), _) => Cluster::parse_uncalibrated(&files::read(path)?, &path.display().to_string())?,
-            (None, Some(path)) => managed::plan(path)?.cluster,
+        let (cluster, rules) = match (&self.cluster, &self.plan) {
+            (Some(path), _) => {
+                (Cluster::parse_uncalibrated(&files::read(path)?, &path.display().to_string())?, Vec::new())
+            }
+            (None, Some(path)) => {
+                let plan = managed::plan(path)?;
+                (plan.cluster, plan.rules)
+            }
             (None, None) => return Ok(Vec::new()),
         };
-        let emulated = |tier: usize| cluster.tiers[tier].emulate;
-        let targets = cluster.targets().into_iter();
-        Ok(targets
-            .map(|target| TargetDirectory { emulated: emulated(target.tier), path: target.path })
-            .collect())
+        let directory = |(number, target): (u32, TargetSpec)| {
+            let tier = &cluster.tiers[target.tier];
+            let planned = rules.iter().filter_map(|rule| capacity_on(rule, number)).max();
+            TargetDirectory {
+                path: target.path,
+                emulated: tier.emulate,
+                cache_limit_bytes: planned.unwrap_or(tier.capacity_per_server),
+            }
+        };
+        Ok((0..).zip(cluster.targets()).map(directory).collect())
     }
+}
+
+/// What a rule's caches may fill on a target, if they lie there.
+fn capacity_on(rule: &Rule, target: u32) -> Option<u64> {
+    let overlay = rule.overlay.as_ref()?;
+    let OverlayKind::Cache { capacity_per_server, .. } = overlay.kind else { return None };
+    let there = overlay.copies.iter().flat_map(CopySpec::targets).any(|other| other == target);
+    there.then_some(capacity_per_server)
 }
 
 /// A size that is not 0.

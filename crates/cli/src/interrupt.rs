@@ -1,12 +1,25 @@
-//! Ctrl-C in commands that can end at any moment and leave nothing behind: they say so.
+//! Ctrl-C in commands that can end at any moment and leave nothing behind, and say so, and in those that come to an orderly
+//! end.
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Signals that people and job systems end a command with.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 static LINE: OnceLock<String> = OnceLock::new();
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// From now on a signal asks for an orderly end ([`asked`]); the next one ends this process.
+pub fn ask() {
+    set_handlers(note as *const () as libc::sighandler_t);
+}
+
+/// Whether a signal has come.
+pub fn asked() -> bool {
+    ASKED.load(Ordering::Relaxed)
+}
 
 /// From now on a signal that ends this process says `line` before. The first call counts.
 pub fn say(line: &str) {
@@ -42,4 +55,9 @@ extern "C" fn say_and_end(signal: libc::c_int) {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
     }
+}
+
+extern "C" fn note(_signal: libc::c_int) {
+    ASKED.store(true, Ordering::Relaxed);
+    set_handlers(libc::SIG_DFL);
 }

@@ -8,6 +8,7 @@ mod interrupt;
 mod managed;
 mod mpi;
 mod progress;
+mod settling;
 mod trace_launch;
 
 use std::process::ExitCode;
@@ -35,6 +36,8 @@ enum Command {
     Place(place::Args),
     Export(export::Args),
     Run(run::Args),
+    Drain(drain::Args),
+    Warm(warm::Args),
     Status(status::Args),
     Fsck(fsck::Args),
     Cat(cat::Args),
@@ -54,6 +57,8 @@ fn main() -> ExitCode {
         Command::Place(args) => place::run(args),
         Command::Export(args) => export::run(args),
         Command::Run(args) => run::run(args),
+        Command::Drain(args) => drain::run(&args),
+        Command::Warm(args) => warm::run(&args),
         Command::Status(args) => status::run(args),
         Command::Fsck(args) => fsck::run(args),
         Command::Cat(args) => cat::run(args),

@@ -7,9 +7,9 @@ use anyhow::{Context, bail};
 use indicatif::BinaryBytes;
 use stripewise_cluster::{Plan, size};
 use stripewise_datapath::Runtime;
-use stripewise_datapath::manifest::Manifest;
 use stripewise_layout::Stripe;
 use stripewise_sys::Real;
+use stripewise_target::TargetRef;
 
 /// A plan file.
 ///
@@ -53,9 +53,9 @@ pub fn human(bytes: u64) -> String {
     BinaryBytes(bytes).to_string()
 }
 
-/// A region's cycle as a plan writes it: `hdd/0-3:64K ssd/0:8K`.
-pub fn cycle(stripes: &[Stripe], manifest: &Manifest) -> String {
-    let name = |stripe: &Stripe| manifest.targets[stripe.target as usize].name.as_str();
+/// A region's cycle over a copy's targets as a plan writes it: `hdd/0-3:64K ssd/0:8K`.
+pub fn cycle(stripes: &[Stripe], targets: &[TargetRef]) -> String {
+    let name = |stripe: &Stripe| targets[stripe.target as usize].name.as_str();
     let mut words: Vec<String> = Vec::new();
     let mut rest = stripes;
     while let Some(first) = rest.first() {

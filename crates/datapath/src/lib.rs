@@ -25,6 +25,7 @@ mod anchor;
 pub mod check;
 pub mod file;
 mod forked;
+pub mod inspect;
 pub mod manifest;
 pub mod migrate;
 pub mod notice;

@@ -14,14 +14,17 @@ use crate::progress::Progress;
 /// Checks managed files and targets, and repairs them
 ///
 /// Looks at manifests, components and their lengths, interrupted truncates, overwritten anchors, and components that belong
-/// to no file. Exits with 1 if something is wrong; a note (an anchor whose size is not up to date, what an interrupted
-/// creation left) is nothing wrong.
+/// to no file; of files with several copies, at the extent map and its journal, at who writes the file, and for lost copies.
+/// Exits with 1 if something is wrong; a note (an anchor whose size is not up to date, what an interrupted creation left, a
+/// lost copy of which nothing is needed) is nothing wrong.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise fsck /scratch/run7                       the managed files below a directory
   stripewise fsck -c cluster.toml                     the files that have components on these targets
   stripewise fsck -p plan.toml --repair /scratch      and finish, restore and bring up to date what can be
   stripewise fsck -c cluster.toml /scratch --remove-orphans
+  stripewise fsck --repair --drop-dirty out.dat       the cache is gone for good: names what is lost with it
+  stripewise fsck --take-over out.dat                 the node that was writing the file is gone for good
 
 Components whose file is not below the directories named and not where it was made either are called orphans: name all
 directories that a file may have been moved to before you remove any, and move none meanwhile.")]
@@ -32,9 +35,17 @@ pub struct Args {
     #[command(flatten)]
     targets: TargetsOf,
     /// Finish interrupted truncates, restore damaged and overwritten anchors (what is there is set aside), bring anchors up
-    /// to date
+    /// to date; rebuild lost extent maps from what was synced, forget lost copies whose bytes are elsewhere, too, and give
+    /// back space of caches that holds nothing
     #[arg(long)]
     repair: bool,
+    /// With --repair: give up bytes that only a lost copy has, or that a lost journal knew of. They are named
+    #[arg(long, requires = "repair")]
+    drop_dirty: bool,
+    /// Go on with what another node had synced that died while it was writing. If it lives and goes on writing, its data is
+    /// lost, and it may destroy yours: be sure that it is gone
+    #[arg(long)]
+    take_over: bool,
     /// Remove components that belong to no file, and what interrupted migrations and creations left
     #[arg(long)]
     remove_orphans: bool,
@@ -61,8 +72,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(None);
     let roots = args.files.iter().map(|path| managed::existing(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let listing = if roots.is_empty() { files_of(&runtime, &targets) } else { walk(&runtime, &roots) };
-    let options =
-        Options { repair: args.repair, remove_orphans: args.remove_orphans, orphan_age_s: args.orphan_age };
+    let options = Options {
+        repair: args.repair,
+        remove_orphans: args.remove_orphans,
+        take_over: args.take_over,
+        drop_dirty: args.drop_dirty,
+        orphan_age_s: args.orphan_age,
+    };
     let progress = Progress::counting("files checked", args.quiet);
     let mut looked = 0;
     let report = check(&runtime, &listing, &targets, options, &mut |_| {

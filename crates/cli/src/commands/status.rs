@@ -1,5 +1,6 @@
 //! `stripewise status`.
 
+mod copies;
 mod files;
 mod targets;
 
@@ -16,11 +17,16 @@ use crate::flags::TargetsOf;
 use crate::managed;
 
 /// Shows targets, and where the bytes of managed files are
+///
+/// Of a file with several copies: what each copy holds (valid: the newest bytes; dirty: those that the original has not yet;
+/// stale: those that it has not; wanted: those that are to be fetched into a cache), who has the file open, and what was
+/// done since it was opened.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise status out.dat               one file: its layout, and how many bytes are where
   stripewise status /scratch/run7         all managed files below a directory
-  stripewise status -c cluster.toml       the targets: free space, and bytes of components")]
+  stripewise status --json out.dat        the same for programs
+  stripewise status -c cluster.toml       the targets: free space, bytes of components, and of caches beside their limit")]
 pub struct Args {
     /// Files, and directories with managed files
     #[arg(value_name = "FILE")]
@@ -32,7 +38,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Prints them. Exits with 1 if a target is missing or a file cannot be used.
+/// Prints them. Exits with 1 if a target or a copy is missing or a file cannot be used.
 ///
 /// # Errors
 /// A cluster or plan file that cannot be read; a file that does not exist; nothing to show.
@@ -57,7 +63,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         files.iter().for_each(files::print);
     }
     let failed = targets.iter().any(|target| target.problem.is_some())
-        || files.iter().any(|file| file.problem.is_some());
+        || files.iter().any(|file| file.problem.is_some() || file.is_incomplete());
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -10,7 +10,7 @@ use stripewise_target::{ComponentSet, FileId, Opening, Target};
 
 use super::findings::{Finding, Kind, NEVER_SYNCED};
 use super::orphans::Stores;
-use super::{Options, of_target, restore};
+use super::{Options, copies, of_target, restore};
 use crate::anchor::{self, Anchored};
 use crate::manifest::{CopyRef, HEAD_BYTES, Manifest, family};
 use crate::runtime::Runtime;
@@ -58,13 +58,25 @@ pub(super) fn check(
     }
     let mut size = Some(0);
     for (number, copy) in manifest.all_copies().enumerate() {
-        let targets = targets(runtime, path, id, copy, findings);
+        // What it means that another copy is lost, only the map can tell.
+        let mut unsaid = Vec::new();
+        let of_original = if number == 0 { &mut *findings } else { &mut unsaid };
+        let targets = targets(runtime, path, id, copy, of_original);
+        let of_copy =
+            targets.as_ref().and_then(|targets| components(runtime, path, id, copy, targets, of_original));
+        findings.extend(unsaid.into_iter().filter(|finding| finding.kind == Kind::Length));
         targets.iter().flatten().for_each(|target| stores.add(runtime.sys(), target.clone(), findings));
-        let of_copy = targets.and_then(|targets| components(runtime, path, id, copy, &targets, findings));
         if let (0, Some((_, target))) = (number, &of_copy) {
             self::copy(runtime, path, manifest, target, options, findings);
         }
-        size = size.zip(of_copy).map(|(size, (of_copy, _))| of_copy.max(size));
+        size = match of_copy {
+            Some((of_copy, _)) => size.map(|size: u64| of_copy.max(size)),
+            None if number == 0 => None,
+            None => size,
+        };
+    }
+    if manifest.copies.is_some() && size.is_some() {
+        copies::check(runtime, path, manifest, options, findings);
     }
     if let Some(size) = size {
         rest(runtime, path, &anchored, size, options, findings);

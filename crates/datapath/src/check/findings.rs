@@ -25,6 +25,20 @@ pub enum Kind {
     Copy,
     /// The anchor was overwritten; its components are there.
     Destroyed,
+    /// The extent map of a file with several copies cannot be used.
+    Map,
+    /// Another node writes the file, or did when it died.
+    Node,
+    /// A copy beside the original is lost, and something of it counts.
+    LostCopy,
+    /// A copy beside the original is lost, and nothing of it counts.
+    UnusedCopy,
+    /// Processes that wrote a file with several copies did not come to their end: the next one goes on.
+    Interrupted,
+    /// Copies that should be the same are not.
+    Differs,
+    /// A cache copy takes space for bytes that are not valid in it.
+    Space,
     /// Components with bytes in them that belong to no file.
     Orphan,
     /// Components without bytes that belong to no file: a creation was interrupted.
@@ -38,7 +52,10 @@ pub enum Kind {
 impl Kind {
     /// Whether it is wrong, or just so.
     pub fn is_problem(self) -> bool {
-        !matches!(self, Self::Unborn | Self::Lag | Self::Temporary)
+        !matches!(
+            self,
+            Self::Unborn | Self::Lag | Self::Temporary | Self::UnusedCopy | Self::Interrupted | Self::Space
+        )
     }
 
     /// One word, for people and programs.
@@ -53,6 +70,13 @@ impl Kind {
             Self::Duplicate => "duplicate",
             Self::Copy => "copy",
             Self::Destroyed => "destroyed",
+            Self::Map => "map",
+            Self::Node => "node",
+            Self::LostCopy => "lost-copy",
+            Self::UnusedCopy => "unused-copy",
+            Self::Interrupted => "interrupted",
+            Self::Differs => "differs",
+            Self::Space => "space",
             Self::Orphan => "orphan",
             Self::Unborn => "unborn",
             Self::Lag => "lag",

@@ -5,6 +5,7 @@
 //! that is asked for.
 
 mod anchors;
+mod copies;
 mod findings;
 mod orphans;
 mod restore;
@@ -27,6 +28,10 @@ pub struct Options {
     pub repair: bool,
     /// Remove components that belong to no file, and temporaries of migrations and creations that did not end.
     pub remove_orphans: bool,
+    /// Go on with what another node had synced that died while it wrote a file with several copies.
+    pub take_over: bool,
+    /// Give up what only a lost copy has, or a lost map knew of.
+    pub drop_dirty: bool,
     /// What changed less than so many seconds ago may still be in the making: it is no orphan.
     pub orphan_age_s: u64,
 }

@@ -61,6 +61,8 @@ impl LogicalFile {
         let attributes = Attributes::of(&anchor, &self.stats()?);
         Ok(match self.interrupted_truncate()? {
             Some(size_bytes) => Attributes { size_bytes, ..attributes },
+            // What only those have counts, or a copy of the file would be shorter and nobody would notice.
+            None if self.lost().next().is_some() => Attributes { size_bytes: self.size()?, ..attributes },
             None => attributes,
         })
     }

@@ -1,5 +1,6 @@
 //! The bytes of a file of either kind, for copying.
 
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -169,6 +170,18 @@ impl Contents {
         match self {
             Self::Plain(sys, fd) => sys.sync(fd.as_fd()),
             Self::Managed(file) => file.sync(false),
+        }
+    }
+
+    /// Brings the copies of a file with several to rest, so that each has what it is to have.
+    ///
+    /// # Errors
+    /// As pread(2), pwrite(2) and fsync(2); EBUSY: somebody else uses the file.
+    pub fn settle(&self) -> Result<()> {
+        let Self::Managed(file) = self else { return Ok(()) };
+        match file.drain(&mut |_, _| ControlFlow::Continue(()))?.left_bytes {
+            0 => Ok(()),
+            _ => Err(Errno::BUSY),
         }
     }
 

@@ -89,6 +89,7 @@ fn copy_checked(
         .map_err(Trouble::io(from, "copy"))?;
     let finish = || {
         destination.set_size(total)?;
+        destination.settle()?;
         destination.sync()
     };
     finish().map_err(Trouble::io(to, "write"))?;

@@ -268,6 +268,7 @@ impl Job<'_> {
             }
         }
         destination.set_size(total).map_err(self.io("set the size of the copy of"))?;
+        destination.settle().map_err(self.io("bring in sync the copy of"))?;
         destination.sync().map_err(self.io("sync the copy of"))?;
         for (index, sum) in (0..).zip(&sums) {
             self.verify_chunk(destination, index, sum.unwrap_or_default())?;

@@ -4,6 +4,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
+use stripewise_extents::MapSpec;
 use stripewise_sys::{Dir, Fd, Kind, Mode, OFlags};
 use stripewise_target::ComponentSet;
 
@@ -227,11 +228,26 @@ impl Runtime {
             return Ok(());
         }
         let targets = self.targets.of_manifest(&manifest.targets)?;
-        let Some(target) = targets.first() else { return Ok(()) };
-        let stats = ComponentSet::stats_by_name(self.sys(), &targets[..1], manifest.id)?;
+        let Some(first) = targets.get(..1) else { return Ok(()) };
+        let stats = ComponentSet::stats_by_name(self.sys(), first, manifest.id)?;
         let owner = stats.first().map_or(self.sys().user(), |stat| stat.st_uid);
-        let spec = self.shared.surroundings.spec(manifest, target, owner)?;
+        let spec = self.map_spec(manifest, owner)?;
         Ok(stripewise_extents::repair::remove(self.sys(), &spec)?)
+    }
+
+    /// The map of a file with copies whose anchor belongs to `owner`.
+    ///
+    /// # Errors
+    /// The first target of the original is missing; this machine cannot be told from others.
+    pub(crate) fn map_spec(&self, manifest: &Manifest, owner: u32) -> std::result::Result<MapSpec, Trouble> {
+        let first = manifest.targets.get(..1).unwrap_or_default();
+        let targets = self.targets.of_manifest(first)?;
+        let target = targets.first().ok_or(Trouble::Io {
+            path: manifest.path.clone().into(),
+            what: "find its first target",
+            errno: Errno::IO,
+        })?;
+        self.shared.surroundings.spec(manifest, target, owner)
     }
 
     /// Removes the components of all copies of a file whose anchor is gone.

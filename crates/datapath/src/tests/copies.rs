@@ -129,6 +129,7 @@ fn a_lost_cache_target() {
     let opened = open(&stage.runtime(), &path, OFlags::RDWR).unwrap();
     let file = &opened.file;
     assert_eq!(file.size(), Ok(300), "what only the lost copy has counts");
+    assert_eq!(file.attributes().unwrap().size_bytes, 300, "and is not left out of copies without a word");
     assert_eq!(file.read(10, 0, 1), Err(Errno::IO));
     assert_eq!(file.truncate(10), Err(Errno::IO), "it would come back with what was cut off");
     assert_eq!(file.write(&pattern(2, 50), 20, 1), Ok(50));

@@ -65,7 +65,7 @@ impl Stage {
             engine: Engine::Serial,
             node: Some(Node { name: "here".into(), boot: [boot; 16] }),
             run_base: Some(self.memory.path().to_owned()),
-            background: None,
+            ..Settings::default()
         }
     }
 

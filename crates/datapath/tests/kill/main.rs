@@ -125,7 +125,7 @@ fn every_acknowledged_byte_survives_kill_9() {
 }
 
 fn fsck_is_clean_after_repair(stage: &Stage, round: u64) {
-    let repair = Options { repair: true, remove_orphans: true, orphan_age_s: 0 };
+    let repair = Options { repair: true, remove_orphans: true, ..Options::default() };
     let report = stage.fsck(repair);
     assert!(report.is_clean(), "round {round}: {report:#?}");
     let allowed = |kind| {

@@ -18,23 +18,28 @@ pub struct TargetStatus {
     free_bytes: u64,
     components: u64,
     component_bytes: u64,
+    /// What cache copies take on the disk, and may.
+    cached_bytes: u64,
+    cache_limit_bytes: u64,
     /// Why it cannot be used.
     pub problem: Option<String>,
 }
 
-pub fn look(runtime: &Runtime, TargetDirectory { path, emulated }: &TargetDirectory) -> TargetStatus {
+pub fn look(runtime: &Runtime, directory: &TargetDirectory) -> TargetStatus {
     let mut status = TargetStatus {
-        path: path.clone(),
-        emulated: *emulated,
+        path: directory.path.clone(),
+        emulated: directory.emulated,
         name: String::new(),
         id: String::new(),
         free_bytes: 0,
         components: 0,
         component_bytes: 0,
+        cached_bytes: 0,
+        cache_limit_bytes: directory.cache_limit_bytes,
         problem: None,
     };
     let look = |status: &mut TargetStatus| -> Result<(), stripewise_target::TargetError> {
-        let target = Target::open(runtime.sys(), path, None)?;
+        let target = Target::open(runtime.sys(), &directory.path, None)?;
         status.name = target.name().to_owned();
         status.id = target.id().to_owned();
         status.free_bytes = target.free_bytes(runtime.sys())?;
@@ -43,6 +48,7 @@ pub fn look(runtime: &Runtime, TargetDirectory { path, emulated }: &TargetDirect
         for component in components {
             status.components += 1;
             status.component_bytes += component.size;
+            status.cached_bytes += if component.cached { component.allocated } else { 0 };
         }
         Ok(())
     };
@@ -63,6 +69,8 @@ pub fn to_json(status: &TargetStatus) -> Value {
             "free_bytes": status.free_bytes,
             "components": status.components,
             "component_bytes": status.component_bytes,
+            "cached_bytes": status.cached_bytes,
+            "cache_limit_bytes": status.cache_limit_bytes,
         }),
     }
 }
@@ -71,7 +79,8 @@ pub fn print(targets: &[TargetStatus]) {
     if targets.is_empty() {
         return;
     }
-    let mut table = super::table(&["target", "directory", "free", "components", "bytes", ""], 2);
+    let mut table =
+        super::table(&["target", "directory", "free", "components", "bytes", "cached", "limit", ""], 2);
     for target in targets.iter().filter(|target| target.problem.is_none()) {
         table.add_row([
             target.name.clone(),
@@ -79,6 +88,8 @@ pub fn print(targets: &[TargetStatus]) {
             human(target.free_bytes),
             target.components.to_string(),
             human(target.component_bytes),
+            human(target.cached_bytes),
+            human(target.cache_limit_bytes),
             if target.emulated { "emulated" } else { "" }.to_owned(),
         ]);
     }

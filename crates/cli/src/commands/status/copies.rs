@@ -1,0 +1,243 @@
+//! Files with several copies: what each of them holds, who uses the file, and what was done since it was opened.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use stripewise_cluster::OverlayKind;
+use stripewise_datapath::Runtime;
+use stripewise_datapath::inspect::{CopyState, Inspection, Lease, MapState, inspect};
+use stripewise_datapath::manifest::{Copies, CopyRef, Manifest};
+use stripewise_layout::Layout;
+use stripewise_target::TargetRef;
+
+use crate::managed::{cycle, human};
+
+/// A file with several copies.
+pub struct CopiesStatus(Inspection);
+
+/// Looks at the file at `path`, which has this manifest and owner.
+///
+/// # Errors
+/// Why it cannot be used, in one line.
+pub fn look(runtime: &Runtime, path: &Path, found: (Manifest, u32)) -> Result<CopiesStatus, String> {
+    let found = inspect(runtime, path, found).map_err(|error| error.to_string())?;
+    match &found.map {
+        Some(Err(error)) => Err(format!("{}: {error}", path.display())),
+        _ => Ok(CopiesStatus(found)),
+    }
+}
+
+impl CopiesStatus {
+    /// The file's size.
+    pub fn size_bytes(&self) -> u64 {
+        self.0.size_bytes
+    }
+
+    fn parts(&self) -> Option<(&Copies, &MapState)> {
+        Some((self.0.manifest.copies.as_deref()?, self.0.map.as_ref()?.as_ref().ok()?))
+    }
+
+    fn copies(&self) -> impl Iterator<Item = (CopyRef<'_>, &CopyState)> {
+        self.0.manifest.all_copies().zip(&self.0.copies)
+    }
+
+    /// What of the file is not as it is to be: bytes that the original has not.
+    fn behind(&self, state: &CopyState) -> u64 {
+        self.0.size_bytes - state.bytes.map_or(0, |bytes| bytes.valid)
+    }
+
+    /// Adds to what is said of any managed file.
+    pub fn add_json(&self, to: &mut Map<String, Value>) {
+        let Some((copies, map)) = self.parts() else { return };
+        let (kind, mode, capacity) = kind_of(copies);
+        to.insert("kind".into(), kind.into());
+        to.insert("mode".into(), mode.into());
+        to.insert("capacity_per_server".into(), capacity.into());
+        to.insert("lazy_close".into(), copies.lazy_close.into());
+        to.insert("durability".into(), copies.durability.name().into());
+        to.insert("lease".into(), lease_json(&map.lease));
+        to.insert("processes".into(), map.processes.into());
+        to.insert("copying".into(), map.copying.into());
+        let of_copies = self.copies().enumerate();
+        let of_copies = of_copies.map(|(number, (copy, state))| self.copy_json(number, copy, state));
+        to.insert("copies".into(), of_copies.collect());
+        let names: Vec<_> = self.0.copies.iter().map(|copy| copy.name.as_str()).collect();
+        let statistics = (!map.statistics.is_empty()).then(|| statistics_json(&map.statistics, &names));
+        to.insert("statistics".into(), statistics.into());
+    }
+
+    fn copy_json(&self, number: usize, copy: CopyRef<'_>, state: &CopyState) -> Value {
+        let bytes = state.bytes.unwrap_or_default();
+        let target = |(index, target): (usize, &TargetRef)| {
+            let of = |values: &[u64]| values.get(index).copied();
+            json!({
+                "name": target.name, "path": target.path.display().to_string(),
+                "bytes": of(&state.size_bytes), "allocated_bytes": of(&state.allocated_bytes),
+            })
+        };
+        let mut entry = json!({
+            "name": state.name,
+            "tier": tiers(copy.targets),
+            "layout": layout(copy.layout, copy.targets),
+            "valid_bytes": bytes.valid,
+            "dirty_bytes": bytes.dirty,
+            "wanted_bytes": bytes.wanted,
+            "allocated_bytes": state.allocated_bytes.iter().sum::<u64>(),
+            "lost": state.lost.as_ref().map(ToString::to_string),
+            "targets": copy.targets.iter().enumerate().map(target).collect::<Vec<_>>(),
+        });
+        // A cache copy is not behind: it holds what it holds.
+        if number == 0 || self.0.manifest.copies.as_ref().is_some_and(|copies| !copies.is_cache()) {
+            entry["stale_bytes"] = self.behind(state).into();
+        }
+        entry
+    }
+
+    /// Prints it, below the file's first line.
+    pub fn print(&self) {
+        let Some((copies, map)) = self.parts() else { return };
+        println!("  {}; {}", kept(copies), used(map));
+        let header = ["  copy", "tier", "layout", "valid", "dirty", "stale", "wanted", "on disk"];
+        let mut table = super::table(&header, 3);
+        for (number, (copy, state)) in self.copies().enumerate() {
+            let bytes = state.bytes.unwrap_or_default();
+            let whole = number == 0 || !copies.is_cache();
+            let some = |bytes: u64| if bytes == 0 { "-".to_owned() } else { human(bytes) };
+            let disk = match &state.lost {
+                Some(_) => "lost".to_owned(),
+                None => human(state.allocated_bytes.iter().sum()),
+            };
+            table.add_row([
+                format!("  {}", state.name),
+                tiers(copy.targets),
+                layout(copy.layout, copy.targets),
+                human(bytes.valid),
+                some(bytes.dirty),
+                some(if whole { self.behind(state) } else { 0 }),
+                some(bytes.wanted),
+                disk,
+            ]);
+        }
+        println!("{}", table.to_string().trim_end());
+        for lost in self.0.copies.iter().filter_map(|copy| copy.lost.as_ref()) {
+            println!("  lost: {lost}");
+        }
+        if !map.statistics.is_empty() {
+            println!("  since it was opened: {}", statistics(&map.statistics));
+        }
+    }
+
+    /// Whether a copy is lost.
+    pub fn is_incomplete(&self) -> bool {
+        self.0.copies.iter().any(|copy| copy.lost.is_some())
+    }
+}
+
+fn kind_of(copies: &Copies) -> (&'static str, Option<&'static str>, Option<u64>) {
+    match copies.kind {
+        OverlayKind::Replicas => ("replicas", None, None),
+        OverlayKind::Cache { mode, capacity_per_server, .. } => {
+            ("cache", Some(mode.name()), Some(capacity_per_server))
+        }
+    }
+}
+
+/// How the copies are kept.
+fn kept(copies: &Copies) -> String {
+    match kind_of(copies) {
+        (_, Some(mode), Some(capacity)) => {
+            format!("cache, mode {mode}, at most {} per server", human(capacity))
+        }
+        _ if copies.lazy_close => "replicas, lazy close".to_owned(),
+        _ => "replicas".to_owned(),
+    }
+}
+
+/// Who has the file.
+fn used(map: &MapState) -> String {
+    let processes = match map.processes {
+        1 => "1 process".to_owned(),
+        many => format!("{many} processes"),
+    };
+    let lease = match &map.lease {
+        Lease::Closed if map.processes == 0 => return "not in use".to_owned(),
+        Lease::Closed => format!("{processes} of this node read it"),
+        Lease::Here if map.processes == 0 => "left open by processes that were killed".to_owned(),
+        Lease::Here => format!("{processes} of this node have it open"),
+        Lease::EarlierBoot => "left open when this node went down".to_owned(),
+        Lease::Lost => "its map was lost while it was in use; see `stripewise fsck`".to_owned(),
+        Lease::Elsewhere(node) => format!("in use by node {node}"),
+    };
+    if map.copying { format!("{lease}, and one is copying") } else { lease }
+}
+
+fn lease_json(lease: &Lease) -> Value {
+    let (state, node) = match lease {
+        Lease::Closed => ("closed", None),
+        Lease::Here => ("here", None),
+        Lease::EarlierBoot => ("earlier-boot", None),
+        Lease::Lost => ("lost", None),
+        Lease::Elsewhere(node) => ("elsewhere", Some(node)),
+    };
+    json!({ "state": state, "node": node })
+}
+
+/// `hdd`, or `hdd, ssd`: from names like `hdd/0`.
+fn tiers(targets: &[TargetRef]) -> String {
+    let mut tiers: Vec<_> = targets
+        .iter()
+        .map(|target| target.name.rsplit_once('/').map_or(&*target.name, |(tier, _)| tier))
+        .collect();
+    tiers.dedup();
+    tiers.join(", ")
+}
+
+/// The cycles of its regions.
+fn layout(layout: &Layout, targets: &[TargetRef]) -> String {
+    let regions = layout.regions().iter().map(|region| match region.end {
+        Some(end) => format!("{} to {}", cycle(&region.cycle, targets), human(end)),
+        None => cycle(&region.cycle, targets),
+    });
+    regions.collect::<Vec<_>>().join(", ")
+}
+
+fn counted(statistics: &[(String, u64)], name: &str) -> u64 {
+    statistics.iter().find(|(key, _)| key == name).map_or(0, |(_, value)| *value)
+}
+
+/// As `docs/formats/statistics.md` has them.
+fn statistics_json(statistics: &[(String, u64)], names: &[&str]) -> Value {
+    let mut all = Map::new();
+    for (key, value) in statistics.iter().filter(|(key, _)| !key.contains('.')) {
+        all.insert(key.clone(), (*value).into());
+    }
+    let copy = |(number, name): (usize, &&str)| {
+        let of = |key: &str| counted(statistics, &format!("{key}.{number}"));
+        json!({
+            "name": name, "read_bytes": of("read_bytes"), "written_bytes": of("written_bytes"),
+            "copied_bytes": of("copied_bytes"),
+        })
+    };
+    all.insert("copies".into(), names.iter().enumerate().map(copy).collect());
+    all.into()
+}
+
+fn statistics(statistics: &[(String, u64)]) -> String {
+    let of = |name| counted(statistics, name);
+    let mut text = format!("{} requests", of("requests"));
+    let words = [
+        ("critical", "critical"),
+        ("hits", "hits"),
+        ("partial_hits", "hits in part"),
+        ("evictions", "evictions"),
+        ("write_backs", "write-backs"),
+        ("fetches", "fetches"),
+        ("synchronisations", "synchronisations"),
+    ];
+    for (name, word) in words {
+        if of(name) > 0 {
+            text += &format!(", {} {word}", of(name));
+        }
+    }
+    text
+}

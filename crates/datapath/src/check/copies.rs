@@ -1,0 +1,279 @@
+//! Is the map of a file with several copies right, and are the copies there?
+
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use stripewise_extents::{CopyId, MapError, MapSpec, Span, repair};
+use stripewise_sys::{Mode, OFlags};
+use stripewise_target::{CACHED, ComponentSet, FileId, Opening};
+
+use super::Options;
+use super::findings::{Finding, Kind};
+use crate::inspect::{CopyState, Inspection, Lease, MapState, inspect};
+use crate::manifest::{CopyRef, Manifest};
+use crate::runtime::Runtime;
+use crate::trouble::Trouble;
+
+/// Ranges that a line names.
+const NAMED: usize = 8;
+
+/// One file under repair.
+struct Checked<'a> {
+    runtime: &'a Runtime,
+    path: &'a Path,
+    manifest: &'a Manifest,
+    owner: u32,
+    options: Options,
+    findings: &'a mut Vec<Finding>,
+}
+
+/// Checks the map and the further copies of a file whose original is there.
+pub(super) fn check(
+    runtime: &Runtime,
+    path: &Path,
+    manifest: &Manifest,
+    options: Options,
+    findings: &mut Vec<Finding>,
+) {
+    let Ok(stat) = runtime.sys().stat_at(None, path, true) else { return };
+    let mut checked = Checked { runtime, path, manifest, owner: stat.st_uid, options, findings };
+    let looked = checked.inspect().and_then(|found| checked.map(found));
+    match looked {
+        Ok(found) => checked.lost_copies(&found),
+        Err(error) => checked.add(Kind::Map, error.to_string()),
+    }
+}
+
+type Result<T> = std::result::Result<T, Trouble>;
+
+impl Checked<'_> {
+    fn inspect(&self) -> Result<Inspection> {
+        inspect(self.runtime, self.path, (self.manifest.clone(), self.owner))
+    }
+
+    fn spec(&self) -> Result<MapSpec> {
+        self.runtime.map_spec(self.manifest, self.owner)
+    }
+
+    fn add(&mut self, kind: Kind, text: String) {
+        self.findings.push(self.finding(kind, text));
+    }
+
+    fn finding(&self, kind: Kind, text: String) -> Finding {
+        Finding::new(kind, self.path, text).of(self.manifest.id)
+    }
+
+    /// Adds a finding, and how its repair ended, if it was asked for; then the file as it is after that. What the repair says is
+    /// added to the text.
+    fn repaired(
+        &mut self,
+        found: Inspection,
+        (kind, text, asked): (Kind, String, bool),
+        repair: impl FnOnce(&Self) -> Result<String>,
+    ) -> Result<Inspection> {
+        if !asked {
+            self.add(kind, text);
+            return Ok(found);
+        }
+        let done = repair(self);
+        let said = done.as_deref().unwrap_or_default();
+        let text = if said.is_empty() { text } else { format!("{text}: {said}") };
+        let finding = self.finding(kind, text).repair(done.map(drop));
+        let inspect_again = finding.repaired;
+        self.findings.push(finding);
+        if inspect_again { self.inspect() } else { Ok(found) }
+    }
+
+    /// The map, and who has the right to change it.
+    fn map(&mut self, found: Inspection) -> Result<Inspection> {
+        let (repair, sys) = (self.options.repair, self.runtime.sys().clone());
+        let state = match &found.map {
+            None => return Ok(found),
+            Some(Err(error)) => return self.journal(error.clone(), found),
+            Some(Ok(state)) => state.clone(),
+        };
+        let settle = |checked: &Self| checked.settle().map(|()| String::new());
+        match &state.lease {
+            Lease::Elsewhere(node) => {
+                let text = format!(
+                    "is being written by node {node}, or was when that died; close it there. If that node is gone, `fsck \
+                     --take-over` goes on with what it synced; if it still writes, its data will be lost"
+                );
+                self.repaired(found, (Kind::Node, text, self.options.take_over), |checked| {
+                    Ok(fell_back(&repair::take_over(&sys, &checked.spec()?)?.fell_back, &state))
+                })
+            }
+            Lease::Lost => {
+                let text = "the extent map was lost while the file was in use; `fsck --repair` goes on with what was synced \
+                            last, writes that were not are lost"
+                    .to_owned();
+                self.repaired(found, (Kind::Map, text, repair), |checked| {
+                    Ok(fell_back(&repair::collapse(&sys, &checked.spec()?)?.fell_back, &state))
+                })
+            }
+            Lease::EarlierBoot => {
+                let text = "was being written when the machine went down; the next program that opens it goes on with what \
+                            was synced, or `fsck --repair`";
+                self.repaired(found, (Kind::Interrupted, text.to_owned(), repair), settle)
+            }
+            Lease::Here if state.processes == 0 => {
+                let text = "its last process was killed; the next one goes on, or `fsck --repair` closes it";
+                self.repaired(found, (Kind::Interrupted, text.to_owned(), repair), settle)
+            }
+            Lease::Closed if state.journal_bytes.1 > 0 => {
+                let text = format!(
+                    "{} bytes at the end of its journal were never finished; `fsck --repair` cuts them off",
+                    state.journal_bytes.1
+                );
+                self.repaired(found, (Kind::Interrupted, text, repair), |checked| {
+                    Ok(repair::trim(&sys, &checked.spec()?).map(|_| String::new())?)
+                })
+            }
+            Lease::Closed | Lease::Here => Ok(found),
+        }
+    }
+
+    /// Joining settles what was left, leaving closes the file.
+    fn settle(&self) -> Result<()> {
+        self.runtime.open_file(self.path).map(drop)
+    }
+
+    /// The journal cannot be used.
+    fn journal(&mut self, error: MapError, found: Inspection) -> Result<Inspection> {
+        let anew = matches!(error, MapError::Missing { .. } | MapError::Damaged { .. });
+        if !anew {
+            self.add(Kind::Map, error.to_string());
+            return Ok(found);
+        }
+        let live = self.spec()?.has_board(self.runtime.sys()).unwrap_or(false);
+        let held: u64 = found.copies.iter().skip(1).flat_map(|copy| &copy.allocated_bytes).sum();
+        let lost = found.copies.iter().any(|copy| copy.lost.is_some());
+        let may_lose = !live && (held > 0 || lost);
+        let mut text = error.to_string();
+        if may_lose {
+            text = format!(
+                "{text} (its other copies have {held} bytes on their disks, some of which may be newer than the original's: \
+                 to give them up, add --drop-dirty)"
+            );
+        }
+        let asked = self.options.repair && (!may_lose || self.options.drop_dirty);
+        let sys = self.runtime.sys().clone();
+        self.repaired(found, (Kind::Map, text, asked), |checked| {
+            repair::reset(&sys, &checked.spec()?, || sync_all(checked.runtime, checked.manifest))?;
+            Ok(if live { "written anew from the index" } else { "the original counts from now on" }.to_owned())
+        })
+    }
+
+    fn lost_copies(&mut self, found: &Inspection) {
+        let copies: Vec<_> = self.manifest.all_copies().map(|copy| copy.id).collect();
+        for (number, id) in copies.into_iter().enumerate().skip(1) {
+            let state = &found.copies[number];
+            if let Some(lost) = &state.lost {
+                self.lost_copy(found, number, id, state, lost);
+            }
+        }
+    }
+
+    fn lost_copy(&mut self, found: &Inspection, number: usize, id: FileId, state: &CopyState, lost: &Trouble) {
+        let Some(Ok(map)) = &found.map else {
+            return self.add(Kind::LostCopy, format!("copy {} is lost: {lost}", state.name));
+        };
+        let bytes = state.bytes.unwrap_or_default();
+        let copy = CopyId::new(number);
+        let alone: Vec<_> = map.spans.iter().filter(|span| span.mask.is_only(copy)).copied().collect();
+        let name = &state.name;
+        let (kind, text) = if bytes.valid == 0 {
+            (Kind::UnusedCopy, format!("copy {name} is lost and nothing of it is needed; {lost}"))
+        } else if bytes.alone == 0 {
+            let text = format!(
+                "copy {name} is lost; all of it is valid elsewhere, and `fsck --repair` forgets it; {lost}"
+            );
+            (Kind::LostCopy, text)
+        } else {
+            let text = format!(
+                "copy {name} is lost, and with it {}: bring it back, or give them up with `fsck --repair --drop-dirty`; {lost}",
+                ranges(&alone)
+            );
+            (Kind::LostCopy, text)
+        };
+        let finding = self.finding(kind, text);
+        if !self.options.repair || (bytes.alone > 0 && !self.options.drop_dirty) {
+            return self.findings.push(finding);
+        }
+        let done = self.forget(copy, found.size_bytes).and_then(|()| self.make_again(number, id));
+        let done = done.and_then(|made| self.keep_size(found.size_bytes).map(|()| made));
+        let made = done.as_ref().is_ok_and(|&made| made);
+        if bytes.valid > 0 || made {
+            self.findings.push(finding.repair(done.map(drop)));
+        } else {
+            self.findings.push(finding);
+        }
+    }
+
+    fn forget(&self, copy: CopyId, size: u64) -> Result<()> {
+        let report = repair::forget(self.runtime.sys(), &self.spec()?, copy, size, self.options.drop_dirty)?;
+        // Written since it was looked at.
+        let busy = || Trouble::io(self.path, "forget a copy, as it is in use,")(crate::Errno::BUSY);
+        if report.repaired || report.dirty.is_empty() { Ok(()) } else { Err(busy()) }
+    }
+
+    /// The file stays as long as it was: what is given up are zeros.
+    fn keep_size(&self, size: u64) -> Result<()> {
+        let Some(file) = self.runtime.open_file(self.path)? else { return Ok(()) };
+        let io = |what| Trouble::io(self.path, what);
+        if file.size().map_err(io("stat"))? < size { file.truncate(size).map_err(io("lengthen")) } else { Ok(()) }
+    }
+
+    /// Makes a forgotten copy anew, empty, if its servers are there. Nothing of what is left of it is named by the map.
+    fn make_again(&self, number: usize, id: FileId) -> Result<bool> {
+        let Some(copy) = self.manifest.all_copies().nth(number) else { return Ok(false) };
+        let Ok(targets) = self.runtime.targets_of(copy.targets) else { return Ok(false) };
+        let sys = self.runtime.sys();
+        let mode = sys.stat_at(None, self.path, true).map_err(Trouble::io(self.path, "stat"))?;
+        let mut mode_bits = Mode::from_raw_mode(mode.st_mode & 0o777);
+        if self.manifest.is_cache(number) {
+            mode_bits |= CACHED;
+        }
+        ComponentSet::remove(sys, &targets, id)?;
+        let set = ComponentSet::create(sys, targets, id, mode_bits)?;
+        let _ = set.set_owner(Some(mode.st_uid), Some(mode.st_gid));
+        set.sync_names()?;
+        Ok(true)
+    }
+}
+
+/// What a repair has fallen back on.
+fn fell_back(spans: &[Span], state: &MapState) -> String {
+    let end = state.spans.last().map_or(0, |span| span.end);
+    let below = spans.iter().filter(|span| span.start < end);
+    let below: Vec<_> = below.map(|span| Span { end: span.end.min(end), ..*span }).collect();
+    if below.is_empty() {
+        String::new()
+    } else {
+        format!("one of several copies counts for {}", ranges(&below))
+    }
+}
+
+/// `4096 bytes (0 to 4096)`.
+fn ranges(spans: &[Span]) -> String {
+    let sum: u64 = spans.iter().map(Span::len).sum();
+    let named: Vec<_> =
+        spans.iter().take(NAMED).map(|span| format!("{} to {}", span.start, span.end)).collect();
+    let more = match spans.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(", and {more} more ranges"),
+    };
+    format!("{sum} bytes ({}{more})", named.join(", "))
+}
+
+/// The components of all copies that are there.
+fn sync_all(runtime: &Runtime, manifest: &Manifest) -> stripewise_sys::Result<()> {
+    let opening = Opening { read_only: true, flags: OFlags::empty() };
+    let sync = |copy: CopyRef<'_>| {
+        let Ok(targets) = runtime.targets_of(copy.targets) else { return Ok(()) };
+        let Ok(set) = ComponentSet::open(runtime.sys(), targets, copy.id, opening) else { return Ok(()) };
+        let sync = |index| runtime.sys().sync(set.fd(index).map_err(|error| error.errno())?.as_fd());
+        (0..set.len()).try_for_each(sync)
+    };
+    manifest.all_copies().try_for_each(sync)
+}

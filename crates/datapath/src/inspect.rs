@@ -1,0 +1,295 @@
+//! How the copies of a file are: for commands that show or check it.
+//!
+//! Looks at the manifest, the components, and the map: the live one if there is one (then this process joins it for a
+//! moment, as one that reads the file would), else the journal, without changing anything.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use stripewise_extents::{CopyId, Journal, Map, MapError, MapSpec, Mask, Select, Span};
+use stripewise_sys::{Mode, OFlags};
+use stripewise_target::{ComponentSet, Opening, Target};
+
+use crate::anchor;
+use crate::file::LogicalFile;
+use crate::manifest::{CopyRef, Manifest};
+use crate::runtime::Runtime;
+use crate::trouble::Trouble;
+
+/// Ranges of the map that are listed at once.
+const RANGES: usize = 4096;
+
+/// A file and its copies.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// What its manifest says.
+    pub manifest: Manifest,
+    /// The largest size that any copy gives; what only a lost one has counts.
+    pub size_bytes: u64,
+    /// The original first.
+    pub copies: Vec<CopyState>,
+    /// `None`: the file has one copy, and no map.
+    pub map: Option<Result<MapState, MapError>>,
+}
+
+/// What one copy holds.
+#[derive(Clone, Debug)]
+pub struct CopyState {
+    /// `original`, or as the manifest calls it.
+    pub name: String,
+    /// Per target: bytes of the component's size; empty if the copy is lost.
+    pub size_bytes: Vec<u64>,
+    /// Per target: bytes that it takes on the disk.
+    pub allocated_bytes: Vec<u64>,
+    /// Why the copy cannot be used.
+    pub lost: Option<Trouble>,
+    /// What the map says of it, if it can be read.
+    pub bytes: Option<CopyBytes>,
+}
+
+/// Bytes of one copy, of those below the file's size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyBytes {
+    /// Valid: the newest that there are.
+    pub valid: u64,
+    /// Of these, not valid in the original.
+    pub dirty: u64,
+    /// Of these, valid in no other copy.
+    pub alone: u64,
+    /// To be fetched into it.
+    pub wanted: u64,
+}
+
+/// What the map says of a file.
+#[derive(Clone, Debug)]
+pub struct MapState {
+    /// Who writes the file.
+    pub lease: Lease,
+    /// Processes of this node that have the file open, but for this one.
+    pub processes: usize,
+    /// A copy or an eviction is under way.
+    pub copying: bool,
+    /// The sums of all processes since the first opened the file; those of copies end in their number. Empty if nobody has it open.
+    pub statistics: Vec<(String, u64)>,
+    /// The file in parts, without gaps, up to its size.
+    pub spans: Vec<Span>,
+    /// Bytes of the journal that are valid, and of a torn batch behind them.
+    pub journal_bytes: (u64, u64),
+}
+
+/// Who has the right to write a file with copies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lease {
+    /// Nobody wrote it since it was closed.
+    Closed,
+    /// This node; if no process has it open, they were killed, and the next one goes on.
+    Here,
+    /// This node, before its last boot: the next process falls back on what was synced.
+    EarlierBoot,
+    /// This node, but the map of what was not synced is gone: repair is for a person to ask for.
+    Lost,
+    /// Another node, or it died.
+    Elsewhere(String),
+}
+
+/// The manifest of the managed file at `path`, and the user who owns it; `None`: it is not managed.
+///
+/// # Errors
+/// It cannot be read, or its manifest is damaged.
+pub fn manifest_of(runtime: &Runtime, path: &Path) -> Result<Option<(Manifest, u32)>, Trouble> {
+    let sys = runtime.sys();
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let fd = sys.open(None, path, flags, Mode::empty()).map_err(Trouble::io(path, "open"))?;
+    let Some(anchored) = anchor::read(sys, fd.as_fd(), path)? else { return Ok(None) };
+    let owner = sys.stat(fd.as_fd()).map_err(Trouble::io(path, "stat"))?.st_uid;
+    Ok(Some((Arc::unwrap_or_clone(anchored.manifest), owner)))
+}
+
+/// Looks at the file at `path`, which has this manifest and owner.
+///
+/// # Errors
+/// The original is lost; this machine cannot be told from others. What else is wrong is part of what is returned.
+pub fn inspect(
+    runtime: &Runtime,
+    path: &Path,
+    (manifest, owner): (Manifest, u32),
+) -> Result<Inspection, Trouble> {
+    let mut copies: Vec<CopyState> =
+        (0..).zip(manifest.all_copies()).map(|(number, copy)| look(runtime, &manifest, number, copy)).collect();
+    if let Some(lost) = copies.first().and_then(|original| original.lost.clone()) {
+        return Err(lost);
+    }
+    let sizes = manifest.all_copies().zip(&copies).filter(|(_, state)| state.lost.is_none());
+    let mut size_bytes = sizes.map(|(copy, state)| copy.layout.file_size(&state.size_bytes)).max().unwrap_or(0);
+    let mut map = None;
+    if manifest.copies.is_some() {
+        let spec = runtime.map_spec(&manifest, owner)?;
+        map = Some(state(runtime, path, &spec, &mut size_bytes, &mut copies)?);
+    }
+    Ok(Inspection { manifest, size_bytes, copies, map })
+}
+
+fn look(runtime: &Runtime, manifest: &Manifest, number: usize, copy: CopyRef<'_>) -> CopyState {
+    let further = manifest.copies.as_ref().and_then(|copies| copies.list.get(number.checked_sub(1)?));
+    let name = further.map_or("original", |copy| &copy.name).to_owned();
+    let stats = || {
+        let open = |target: &stripewise_target::TargetRef| {
+            Target::open(runtime.sys(), &target.path, Some(&target.id)).map(Arc::new)
+        };
+        let targets = copy.targets.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let opening = Opening { read_only: true, flags: OFlags::empty() };
+        ComponentSet::open(runtime.sys(), targets, copy.id, opening)?.stats()
+    };
+    let (stats, lost) = match stats() {
+        Ok(stats) => (stats, None),
+        Err(error) => (Vec::new(), Some(Trouble::from(error))),
+    };
+    CopyState {
+        name,
+        size_bytes: stats.iter().map(|stat| stat.st_size as u64).collect(),
+        allocated_bytes: stats.iter().map(|stat| stat.st_blocks as u64 * 512).collect(),
+        lost,
+        bytes: None,
+    }
+}
+
+fn state(
+    runtime: &Runtime,
+    path: &Path,
+    spec: &MapSpec,
+    size: &mut u64,
+    copies: &mut [CopyState],
+) -> Result<Result<MapState, MapError>, Trouble> {
+    let sys = runtime.sys();
+    let journal = match Journal::read(sys, &spec.journal()) {
+        Ok(journal) => journal,
+        Err(error) => return Ok(Err(error)),
+    };
+    let live = match spec.has_board(sys) {
+        Ok(live) => live,
+        Err(error) => return Ok(Err(error)),
+    };
+    let lease = match &journal.opened {
+        Some(node) if node.name != spec.node.name => Lease::Elsewhere(node.name.clone()),
+        Some(node) if node.boot != spec.node.boot => Lease::EarlierBoot,
+        Some(_) if !live => Lease::Lost,
+        None if !live => Lease::Closed,
+        Some(_) => Lease::Here,
+        None => Lease::Closed,
+    };
+    let mut state = MapState {
+        lease,
+        processes: 0,
+        copying: false,
+        statistics: Vec::new(),
+        spans: Vec::new(),
+        journal_bytes: (journal.valid_bytes, journal.cut_bytes),
+    };
+    let mut wanted = vec![0; copies.len()];
+    let lost = lost_mask(copies);
+    if live && matches!(state.lease, Lease::Here | Lease::Closed) {
+        let Some(file) = runtime.open_file(path)? else { return Ok(Ok(state)) };
+        *size = file.size().unwrap_or(*size);
+        if let Err(error) = ask(&file, &journal, *size, &mut state, &mut wanted) {
+            return Ok(Err(error));
+        }
+    } else {
+        // What only lost copies have counts, too.
+        let only_there = journal.spans.iter().filter(|span| span.mask.bits() & !lost == 0);
+        *size = only_there.map(|span| span.end).fold(*size, u64::max);
+        state.spans = whole(&journal.spans, journal.default, *size);
+    }
+    for (number, copy) in copies.iter_mut().enumerate() {
+        copy.bytes = Some(bytes_of(&state.spans, CopyId::new(number), wanted[number]));
+    }
+    Ok(Ok(state))
+}
+
+/// The live map.
+fn ask(
+    file: &LogicalFile,
+    journal: &Journal,
+    size: u64,
+    state: &mut MapState,
+    wanted: &mut [u64],
+) -> Result<(), MapError> {
+    let Some(overlay) = file.overlay() else { return Ok(()) };
+    let map = match overlay.join() {
+        Ok(map) => map,
+        Err(Trouble::Map(error)) => return Err(error),
+        Err(_) => return Ok(()),
+    };
+    state.processes = map.processes()?.saturating_sub(1);
+    state.copying = state.processes > 0 && map.is_copying()?;
+    if state.processes > 0 {
+        state.statistics = map.statistics()?;
+    }
+    state.spans = whole(&list(&map, Select::Listed, size)?, journal.default, size);
+    for (number, wanted) in wanted.iter_mut().enumerate() {
+        *wanted = list(&map, Select::Wanted(CopyId::new(number)), size)?.iter().map(Span::len).sum();
+    }
+    Ok(())
+}
+
+/// Bit n: copy n is lost.
+fn lost_mask(copies: &[CopyState]) -> u8 {
+    let of = copies.iter().enumerate().filter(|(_, copy)| copy.lost.is_some());
+    of.fold(0, |mask, (number, _)| mask | 1 << number)
+}
+
+fn list(map: &Map, select: Select, size: u64) -> Result<Vec<Span>, MapError> {
+    let (mut spans, mut at) = (Vec::new(), 0);
+    while at < size {
+        let more = map.list(select, at..size, RANGES)?;
+        let Some(last) = more.last() else { break };
+        at = last.end;
+        spans.extend(more);
+    }
+    Ok(spans)
+}
+
+/// With the gaps between, up to `size`.
+fn whole(listed: &[Span], default: Mask, size: u64) -> Vec<Span> {
+    let (mut spans, mut at) = (Vec::new(), 0);
+    let end = Span::new(size..size, default);
+    for span in listed.iter().filter(|span| span.start < size).chain([&end]) {
+        if span.start > at {
+            spans.push(Span::new(at..span.start, default));
+        }
+        at = span.end.min(size);
+        if span.start < at {
+            spans.push(Span { end: at, ..*span });
+        }
+    }
+    spans
+}
+
+fn bytes_of(spans: &[Span], copy: CopyId, wanted: u64) -> CopyBytes {
+    let mut bytes = CopyBytes { wanted, ..CopyBytes::default() };
+    for span in spans.iter().filter(|span| span.mask.contains(copy)) {
+        bytes.valid += span.len();
+        bytes.dirty += if span.is_dirty() { span.len() } else { 0 };
+        bytes.alone += if span.mask.is_only(copy) { span.len() } else { 0 };
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_as_by_default_and_nothing_is_behind_the_end() {
+        let span = |start: u64, end: u64, bits: u8| Span::new(start..end, Mask::from_bits(bits));
+        let listed = [span(10, 20, 2), span(20, 30, 3), span(50, 90, 2), span(95, 99, 3)];
+        let found = whole(&listed, Mask::ORIGINAL, 60);
+        let expected = [span(0, 10, 1), span(10, 20, 2), span(20, 30, 3), span(30, 50, 1), span(50, 60, 2)];
+        assert_eq!(found, expected);
+        assert_eq!(whole(&[], Mask::all(2), 5), [span(0, 5, 3)]);
+        assert_eq!(whole(&listed, Mask::ORIGINAL, 0), []);
+        let cache = bytes_of(&found, CopyId::new(1), 7);
+        assert_eq!(cache, CopyBytes { valid: 30, dirty: 20, alone: 20, wanted: 7 });
+        assert_eq!(bytes_of(&found, CopyId::ORIGINAL, 0).valid, 40);
+    }
+}

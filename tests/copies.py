@@ -1,0 +1,73 @@
+"""Plans with replicas and caches, and what is done to files that have them, for the tests of files with several copies."""
+
+import json
+import struct
+import zlib
+from pathlib import Path
+
+KINDS = ["replicas", "cache"]
+
+
+def write_plan(cluster, kind, mode="nsca", capacity="1G", pattern=None, name="plan.toml", lazy=False, original="64K"):
+    """A plan for all files in cluster.data: originals on the HDDs, copies on the SSDs. In mode nsca everything is cached."""
+    overlay = f"lazy_close = {str(lazy).lower()}\nprocs = 4\nprocs_per_node = 4\n"
+    if kind == "cache":
+        overlay += f'mode = "{mode}"\ncapacity_per_server = "{capacity}"\n'
+        copies = [("1-DH", 1, "ssd/0-3:16K"), ("1-DV", 4, "ssd/0-3:1M")]
+    else:
+        copies = [("wide", 1, "ssd/0-3:16K"), ("narrow", 1, "hdd/1:1M")]
+    text = 'version = 1\nscheme = "by hand"\n[[rule]]\n'
+    text += f'pattern = "{pattern or str(cluster.data) + "/**"}"\nscheme = "{kind}"\nreason = "a test"\n'
+    text += f'predicted_s = 1.0\nelapsed_s = 1.0\nlayouts = [[{{ cycle = "hdd/0-3:{original}" }}]]\n'
+    for copy, groups, cycle in copies:
+        word = "cache" if kind == "cache" else "replica"
+        text += f'[[rule.copy]]\nkind = "{word}"\nname = "{copy}"\n'
+        text += f"groups = {groups}\n" if kind == "cache" else ""
+        text += f'layouts = [[{{ cycle = "{cycle}" }}]]\n'
+    text += f"[rule.overlay]\n{overlay}"
+    for line in cluster.text().splitlines():
+        brackets = "[[" if line.startswith("[[") else "[" if line.startswith("[") else ""
+        text += (f"{brackets}cluster.{line[len(brackets):]}" if brackets else line) + "\n"
+    path = cluster.root / name
+    path.write_text(text)
+    return path
+
+
+def journal_of(cluster):
+    """The only journal of an extent map on the cluster's targets."""
+    (journal,) = [p for target in cluster.targets for p in target.glob("stripewise/*/*.extents")]
+    return journal
+
+
+def components(cluster, tier, manifest_too=False):
+    """The components on a tier's servers."""
+    servers = [target for target in cluster.targets if target.name.startswith(tier)]
+    found = [p for server in servers for p in server.glob("stripewise/*/*")]
+    return [p for p in found if p.suffix[1:].isdigit() or manifest_too]
+
+
+def batches(journal):
+    """(kind, sequence number) of the journal's batches, and where they end: docs/formats/extents.md."""
+    data, at, found = Path(journal).read_bytes(), 64, []
+    while data[at : at + 4] == b"swb\x01":
+        kind, number, _count, length = struct.unpack_from("<B3xQII", data, at + 4)
+        found.append((kind, number))
+        at += 24 + length + 4
+    return found, at
+
+
+def append_opened(journal, node, boot=bytes(16)):
+    """What another node writes to the journal before it writes to the file."""
+    found, end = batches(journal)
+    number = found[-1][1] + 1 if found else 1
+    payload = boot + node.encode()
+    batch = b"swb\x01" + struct.pack("<B3xQII", 1, number, 1, len(payload)) + payload
+    data = Path(journal).read_bytes()[:end] + batch + struct.pack("<I", zlib.crc32(batch))
+    Path(journal).write_bytes(data)
+
+
+def status(stripewise, path, **options):
+    """What status --json says of a file, by copy in "by_name"."""
+    (file,) = json.loads(stripewise("status", "--json", path, **options).out)["files"]
+    file["by_name"] = {copy["name"]: copy for copy in file.get("copies", [])}
+    return file
