@@ -24,7 +24,7 @@ pub(crate) use copy::{Further, Lost, OpenCopy};
 pub use holes::Whence;
 pub use io::IoOptions;
 pub use mapping::MapExtent;
-pub use overlay::{Around, Drained, Tell};
+pub use overlay::{Around, Drained, Statistics, Tell};
 pub(crate) use overlay::{Overlay, Rates, Surroundings};
 pub(crate) use sync::sync_directory;
 
@@ -39,6 +39,8 @@ pub(crate) struct Shared {
     pub sys: SysRef,
     pub fan_out: FanOut,
     pub surroundings: Arc<Surroundings>,
+    /// See [`crate::Settings::leaving`].
+    pub leaving: Option<fn(&LogicalFile)>,
 }
 
 /// What a [`LogicalFile`] is made of.
@@ -147,6 +149,9 @@ impl LogicalFile {
 
     /// Leaves the extent map. The last process of the node to do so syncs it: an error then leaves it to the next process.
     fn leave(&self) {
+        if let Some(leaving) = self.shared.leaving {
+            leaving(self);
+        }
         let Some(map) = self.overlay().and_then(Overlay::take_map) else { return };
         // What a kill does, tests do to the model of a process.
         #[cfg(test)]

@@ -69,6 +69,8 @@ pub struct Settings {
     /// Work on files with several copies goes on in the background, in a thread of this process that calls this around every
     /// piece of it; `None`: only in other processes.
     pub background: Option<Around>,
+    /// Called when this process leaves a file, before its counts are gone: see [`LogicalFile::take_statistics`].
+    pub leaving: Option<fn(&LogicalFile)>,
 }
 
 /// The data path of one process.
@@ -100,7 +102,7 @@ impl Runtime {
         let fan_out = FanOut::new(sys.clone(), settings.engine);
         let surroundings =
             Arc::new(Surroundings::new(sys.clone(), settings.node, settings.run_base, settings.background));
-        let shared = Arc::new(Shared { sys, fan_out, surroundings });
+        let shared = Arc::new(Shared { sys, fan_out, surroundings, leaving: settings.leaving });
         Arc::new(Self {
             shared,
             plan: plan.cloned(),

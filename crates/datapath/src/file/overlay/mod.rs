@@ -15,6 +15,7 @@ mod request;
 mod size;
 mod slot;
 mod space;
+mod statistics;
 mod streams;
 mod turn;
 mod work;
@@ -39,6 +40,7 @@ pub use drain::{Drained, Tell};
 pub(super) use request::Request;
 pub(crate) use slot::MapRef;
 pub(crate) use space::Spaces;
+pub use statistics::Statistics;
 pub(crate) use turn::Turn;
 
 use super::{LogicalFile, OpenCopy};
@@ -66,6 +68,8 @@ pub(crate) struct Overlay {
     failing: AtomicU8,
     /// This process has the file mapped.
     mapped: AtomicBool,
+    /// What was told of what this process has counted.
+    told: ForkSafe<Statistics>,
     turn: Arc<Turn>,
     progress: work::Progress,
 }
@@ -139,6 +143,7 @@ impl Overlay {
             streams: Streams::default(),
             failing: AtomicU8::new(0),
             mapped: AtomicBool::new(false),
+            told: ForkSafe::default(),
             turn: Arc::default(),
             progress: work::Progress::default(),
         })
@@ -163,7 +168,9 @@ impl Overlay {
 
     /// For leaving it.
     pub(super) fn take_map(&self) -> Option<Map> {
-        self.slot.take(&self.surroundings.sys)
+        let map = self.slot.take(&self.surroundings.sys);
+        self.forget_told();
+        map
     }
 
     /// The file is used: the background work goes on.
@@ -226,6 +233,7 @@ impl Overlay {
     pub fn after_fork_child(&self) {
         self.turn.after_fork_child();
         self.slot.after_fork_child();
+        self.forget_told();
         let Some(map) = self.slot.known() else { return };
         if self.mapped.load(Ordering::Acquire) {
             // It has inherited the mappings. Who cannot say so now is told by the next call.
@@ -263,8 +271,12 @@ impl Request<'_> {
 
 /// Counts a request that caches have a part in.
 fn count_hits(map: &Map, parts: &[Part]) {
+    // What nobody has changed is in the original alone: of replicas, in all copies.
+    if map.spec().default != Mask::ORIGINAL {
+        return;
+    }
     let cached = parts.iter().filter(|part| part.copy > 0).count();
-    if cached == parts.len() {
+    if cached == parts.len() && cached > 0 {
         map.count(Counter::Hits, 1);
     } else if cached > 0 {
         map.count(Counter::PartialHits, 1);

@@ -1,0 +1,106 @@
+//! What this process has done with a file with several copies, for those who want to know.
+
+use stripewise_extents::{CopyId, Counter, Map};
+
+use super::super::LogicalFile;
+use super::Overlay;
+
+const COUNTERS: [(&str, Counter); 8] = [
+    ("requests", Counter::Requests),
+    ("critical", Counter::Critical),
+    ("hits", Counter::Hits),
+    ("partial_hits", Counter::PartialHits),
+    ("evictions", Counter::Evictions),
+    ("evicted_bytes", Counter::EvictedBytes),
+    ("write_backs", Counter::WriteBacks),
+    ("fetches", Counter::Fetches),
+];
+
+type OfCopy = fn(CopyId) -> Counter;
+
+const BY_COPY: [(&str, OfCopy); 3] =
+    [("read_bytes", Counter::Read), ("written_bytes", Counter::Written), ("copied_bytes", Counter::Copied)];
+
+/// Name and value.
+pub type Counts = Vec<(&'static str, u64)>;
+
+/// Counts, by name; names and meaning are those of `docs/formats/statistics.md`. Those of several processes may be added up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Of the file.
+    pub counts: Counts,
+    /// Of each copy, the original first: its name, and its counts.
+    pub copies: Vec<(String, Counts)>,
+}
+
+impl Statistics {
+    fn is_empty(&self) -> bool {
+        let mut all = self.counts.iter().chain(self.copies.iter().flat_map(|(_, counts)| counts));
+        all.all(|(_, count)| *count == 0)
+    }
+
+    fn since(&self, earlier: &Self) -> Self {
+        let minus = |now: &[(&'static str, u64)], then: &[(&'static str, u64)]| {
+            let then = then.iter().map(|(_, count)| *count).chain(std::iter::repeat(0));
+            now.iter().zip(then).map(|((name, now), then)| (*name, now.saturating_sub(then))).collect()
+        };
+        let none = Vec::new();
+        let then = earlier.copies.iter().map(|(_, counts)| counts).chain(std::iter::repeat(&none));
+        let copies = self.copies.iter().zip(then);
+        Self {
+            counts: minus(&self.counts, &earlier.counts),
+            copies: copies.map(|((name, now), then)| (name.clone(), minus(now, then))).collect(),
+        }
+    }
+}
+
+impl Overlay {
+    /// From now on the counts start from 0.
+    pub(super) fn forget_told(&self) {
+        *self.told.lock() = Statistics::default();
+    }
+
+    /// Everything that this process has counted since it joined the map.
+    fn counted(&self, map: &Map) -> Statistics {
+        let names = std::iter::once("original").chain(self.copies.list.iter().map(|copy| copy.name.as_str()));
+        let of_copy = |(number, name): (usize, &str)| {
+            let counted = |counter: OfCopy| map.counted_here(counter(CopyId::new(number)));
+            (name.to_owned(), BY_COPY.iter().map(|(name, counter)| (*name, counted(*counter))).collect())
+        };
+        Statistics {
+            counts: COUNTERS.iter().map(|(name, counter)| (*name, map.counted_here(*counter))).collect(),
+            copies: names.enumerate().map(of_copy).collect(),
+        }
+    }
+}
+
+impl LogicalFile {
+    /// What this process has done with the file and its copies since this was last asked for; `None`: nothing, or the file has one copy.
+    pub fn take_statistics(&self) -> Option<Statistics> {
+        let overlay = self.overlay()?;
+        let now = overlay.counted(&*overlay.slot.known()?);
+        let news = now.since(&std::mem::replace(&mut *overlay.told.lock(), now.clone()));
+        (!news.is_empty()).then_some(news)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_told_is_not_told_again() {
+        let counted = |requests, read| Statistics {
+            counts: vec![("requests", requests), ("hits", 1)],
+            copies: vec![("original".to_owned(), vec![("read_bytes", read)])],
+        };
+        let (first, second) = (counted(3, 100), counted(5, 700));
+        assert_eq!(first.since(&Statistics::default()), first);
+        let news = second.since(&first);
+        assert_eq!(news.counts, [("requests", 2), ("hits", 0)]);
+        assert_eq!(news.copies, [("original".to_owned(), vec![("read_bytes", 600)])]);
+        assert!(!news.is_empty() && second.since(&second).is_empty());
+        let only_copied = Statistics { counts: Vec::new(), ..counted(0, 1) };
+        assert!(!only_copied.is_empty());
+    }
+}
