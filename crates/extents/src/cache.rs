@@ -11,13 +11,21 @@ use crate::board::Stamp;
 use crate::index::SEGMENT;
 use crate::{Mask, Span};
 
-const PAGES: usize = 256;
+/// Of 64 MiB of the file each: 128 GiB until two segments take turns in one slot.
+const PAGES: usize = 2048;
 const SLOTS_OF_PAGE: usize = 64;
 /// 4 bytes each: 32 MiB in all, and no segment alone takes more than 64 KiB.
 const RUNS_MAX: usize = 8 << 20;
 const RUNS_OF_SEGMENT_MAX: usize = 16 << 10;
 
-type Page = [RwLock<Slot>; SLOTS_OF_PAGE];
+type Page = [Line; SLOTS_OF_PAGE];
+
+/// A slot in a cache line of its own.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Line(RwLock<Slot>);
+
+const _: () = assert!(size_of::<Line>() == 64);
 
 /// The segments that this process knows.
 #[derive(Debug)]
@@ -56,9 +64,10 @@ impl Cache {
 
     fn slot(&self, segment: u64) -> &RwLock<Slot> {
         let index = segment as usize % (PAGES * SLOTS_OF_PAGE);
-        let empty = || RwLock::new(Slot { segment: u64::MAX, stamp: Stamp::UNKNOWN, runs: Box::default() });
-        let page = self.pages[index / SLOTS_OF_PAGE].get_or_init(|| Box::new(std::array::from_fn(|_| empty())));
-        &page[index % SLOTS_OF_PAGE]
+        let empty = || Slot { segment: u64::MAX, stamp: Stamp::UNKNOWN, runs: Box::default() };
+        let page = self.pages[index / SLOTS_OF_PAGE]
+            .get_or_init(|| Box::new(std::array::from_fn(|_| Line(RwLock::new(empty())))));
+        &page[index % SLOTS_OF_PAGE].0
     }
 
     /// Adds the spans of `range`, which lies in `segment`, if it is known as of `stamp`.
@@ -112,10 +121,28 @@ impl Cache {
 }
 
 impl Slot {
+    /// The run that an offset in the segment lies in. Runs are mostly about as long as one another: what the search begins with is
+    /// near, in the same line of memory.
+    fn run_at(&self, offset: u32) -> usize {
+        let begins_before = |index: usize| self.runs[index] >> 8 <= offset;
+        let guess = (u64::from(offset) * self.runs.len() as u64 / SEGMENT) as usize;
+        let (mut low, mut high, mut step) = (guess, guess + 1, 4);
+        while low > 0 && !begins_before(low) {
+            (low, high) = (low.saturating_sub(step), low);
+            step *= 2;
+        }
+        while high < self.runs.len() && begins_before(high) {
+            (low, high) = (high, (high + step).min(self.runs.len()));
+            step *= 2;
+        }
+        let around = &self.runs[low..high];
+        low + around.partition_point(|&run| run >> 8 <= offset).saturating_sub(1)
+    }
+
     fn copy_to(&self, range: &Range<u64>, spans: &mut Vec<Span>) {
         let base = self.segment * SEGMENT;
         let offset = |run: u32| base + u64::from(run >> 8);
-        let first = self.runs.partition_point(|&run| offset(run) <= range.start).saturating_sub(1);
+        let first = self.run_at((range.start - base) as u32);
         for (index, &run) in self.runs.iter().enumerate().skip(first) {
             let start = offset(run).max(range.start);
             if start >= range.end {
@@ -141,4 +168,26 @@ fn read(lock: &RwLock<Slot>) -> RwLockReadGuard<'_, Slot> {
 
 fn write(lock: &RwLock<Slot>) -> RwLockWriteGuard<'_, Slot> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_run_of_an_offset_is_found(mut starts in prop::collection::vec(0u32..1 << 20, 0..200), bits in 1u32..21, at: u32) {
+            // Also where they crowd at the beginning.
+            starts.iter_mut().for_each(|start| *start &= (1 << bits) - 1);
+            starts.push(0);
+            starts.sort_unstable();
+            starts.dedup();
+            let runs = starts.iter().map(|start| start << 8).collect();
+            let slot = Slot { segment: 0, stamp: Stamp::UNKNOWN, runs };
+            let offset = at % (1 << 20);
+            prop_assert_eq!(slot.run_at(offset), starts.partition_point(|&start| start <= offset) - 1);
+        }
+    }
 }
