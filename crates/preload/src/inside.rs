@@ -113,6 +113,10 @@ pub extern "C" fn after_fork_in_child() {
     GATE.store(0, Ordering::Release);
 }
 
+/// Tests that look at the gate, or are seen there, run one after the other.
+#[cfg(test)]
+pub static TESTED: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
@@ -122,6 +126,7 @@ mod tests {
 
     #[test]
     fn a_fork_waits_for_calls_and_calls_for_the_fork() {
+        let _alone = TESTED.lock();
         let (entered, left, forked) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -151,6 +156,7 @@ mod tests {
 
     #[test]
     fn signals_wait() {
+        let _alone = TESTED.lock();
         static HANDLED: AtomicBool = AtomicBool::new(false);
         extern "C" fn handler(_: i32) {
             HANDLED.store(true, Ordering::Relaxed);

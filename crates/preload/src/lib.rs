@@ -10,6 +10,7 @@
 
 mod adopt;
 mod aio;
+mod background;
 mod chunks;
 mod close;
 mod closing;
@@ -19,10 +20,12 @@ mod dprintf;
 mod dup;
 mod entry;
 mod errno;
+mod exec;
 mod exit;
 mod filter;
 mod inside;
 mod kernel;
+mod launcher;
 mod libaio;
 mod mmap;
 mod mpi;
@@ -40,6 +43,7 @@ mod sniff;
 mod spawn;
 mod stat;
 mod state;
+mod statistics;
 mod stdio;
 mod subject;
 mod table;

@@ -14,9 +14,9 @@ use stripewise_recorder::{Event, FileId, Flags, MpiCall, Op, Recorder, Ticks};
 
 use crate::closing::Closing;
 use crate::inside::Inside;
-use crate::kernel;
 use crate::paths::{Absolute, to_path};
 use crate::{errno, process, state};
+use crate::{kernel, launcher};
 
 /// A process's place in an MPI job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,13 @@ pub fn job() -> Option<Job> {
     })
 }
 
+/// How many processes use the files at once, and how many of them on this node: as MPI says, else the launcher.
+pub fn processes() -> Option<(u32, u32)> {
+    let Some(job) = job() else { return launcher::processes() };
+    let on_node = if job.ranks_on_node == 0 { launcher::on_node(job.ranks) } else { job.ranks_on_node };
+    Some((job.ranks, on_node))
+}
+
 /// Called once MPI is initialised: this process is `rank` of `ranks`; `ranks_on_node` of them are on its node, which is number
 /// `node` of the job (0 and -1: not known).
 #[unsafe(no_mangle)]
@@ -64,6 +71,9 @@ extern "C" fn stripewise_note_mpi(ranks: c_int, rank: c_int, ranks_on_node: c_in
     quietly(|| {
         if let (Some(recorder), Some(job)) = (state::recorder(), job()) {
             recorder.set_job(job.rank, job.ranks, job.node);
+        }
+        if let (Some(runtime), Some((procs, on_node))) = (state::runtime_if_used(), processes()) {
+            runtime.set_procs(procs, on_node);
         }
     });
 }

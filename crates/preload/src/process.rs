@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
-use crate::{filter, inside, state, stdio};
+use crate::{exit, filter, inside, state, stdio};
 
 /// A page that the kernel wipes in a forked child, and that a vforked child shares.
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
@@ -40,6 +40,11 @@ pub fn is_vfork_child() -> bool {
 pub fn is_new_process() -> bool {
     page()
         .is_some_and(|page| page.told.load(Ordering::Relaxed) == 0 && page.told.swap(1, Ordering::Relaxed) == 0)
+}
+
+/// Whether this is a forked child that has not used the data path: it is as its parent left it, who looks after it.
+pub fn is_idle_child() -> bool {
+    page().is_some_and(|page| page.told.load(Ordering::Relaxed) == 0)
 }
 
 /// Whether threads that this library started in this process may exist: a forked child has none of its parent's. From
@@ -99,6 +104,7 @@ extern "C" fn loaded() {
         libc::pthread_atfork(Some(inside::before_fork), Some(parent), Some(inside::after_fork_in_child));
     }
     stdio::at_start();
+    exit::at_start();
     if state::denies_io_uring() {
         filter::deny_io_uring();
     }

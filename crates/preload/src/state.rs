@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use stripewise_cluster::Plan;
-use stripewise_datapath::{Runtime, notice};
-use stripewise_recorder::{Recorder, Settings};
+use stripewise_datapath::{Runtime, Settings, notice};
+use stripewise_recorder::Recorder;
 use stripewise_sys::{Errno, Mode, OFlags, Real, Result, SysRef};
 use stripewise_target::Engine;
 
 use crate::inside::Inside;
-use crate::process;
+use crate::{background, mpi, process, statistics};
 
 /// The plan file; without it no file becomes managed, but those that are stay so.
 const ENV_PLAN: &CStr = c"STRIPEWISE_PLAN";
@@ -69,6 +69,11 @@ pub fn runtime() -> Result<&'static Runtime> {
     Ok(runtime)
 }
 
+/// Whether anything needed the data path yet, in this process or before the fork that made it.
+pub fn is_runtime_used() -> bool {
+    RUNTIME.value.get().is_some()
+}
+
 /// The data path, if anything needed it yet.
 pub fn runtime_if_used() -> Option<&'static Runtime> {
     RUNTIME.value.get()?;
@@ -95,7 +100,7 @@ fn plan_path() -> Option<&'static Path> {
 
 /// An environment variable that is not empty. Read before the program changes its environment, or from its strings, which
 /// stay where they are.
-fn variable(name: &CStr) -> Option<&'static CStr> {
+pub fn variable(name: &CStr) -> Option<&'static CStr> {
     // SAFETY: a terminated name; the value, if there is one, is terminated, too.
     unsafe {
         let value = libc::getenv(name.as_ptr());
@@ -132,7 +137,17 @@ fn make_runtime() -> Arc<Runtime> {
             None
         }
     });
-    Runtime::with_engine(sys, plan.as_ref(), engine())
+    let settings = Settings {
+        engine: engine(),
+        background: Some(background::around),
+        leaving: Some(statistics::tell),
+        ..Settings::default()
+    };
+    let runtime = Runtime::with_settings(sys, plan.as_ref(), settings);
+    if let Some((procs, on_node)) = mpi::processes() {
+        runtime.set_procs(procs, on_node);
+    }
+    runtime
 }
 
 fn read_plan(sys: &SysRef, path: &Path) -> std::result::Result<Plan, String> {
@@ -148,7 +163,7 @@ fn read_plan(sys: &SysRef, path: &Path) -> std::result::Result<Plan, String> {
 }
 
 fn make_recorder() -> Option<Recorder> {
-    let settings = Settings::from_env()?;
+    let settings = stripewise_recorder::Settings::from_env()?;
     let recorder = Recorder::start(&settings);
     if recorder.is_none() {
         stripewise_sys::raw::say(

@@ -162,7 +162,7 @@ pub fn move_with_flags(managed: &Managed, request: &Transfer, flags: OFlags) -> 
     let appends = rwf & libc::RWF_APPEND != 0 || (flags.contains(OFlags::APPEND) && rwf & RWF_NOAPPEND == 0);
     let done = if appends { job.append(request.place)? } else { job.at_place(request.place, Job::write)? };
     if exit::is_ending() {
-        managed.file()?.closing();
+        exit::settle(managed.file()?);
     }
     let synchronous = flags.contains(OFlags::SYNC) || rwf & libc::RWF_SYNC != 0;
     if synchronous || flags.contains(OFlags::DSYNC) || rwf & libc::RWF_DSYNC != 0 {

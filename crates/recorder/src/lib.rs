@@ -36,6 +36,7 @@ use std::sync::atomic::Ordering;
 use stripewise_trace::spool::{BLOCK_MAGIC, BLOCK_NAME, BlockHeader, Instant};
 
 pub use clock::Ticks;
+pub use environment::rank as launcher_rank;
 pub use state::TEXT_BYTES;
 pub use stripewise_trace::mark::MpiCall;
 pub use stripewise_trace::record::{Flags, Op};

@@ -1,0 +1,101 @@
+//! The `exec` family: the end of everything that the process knows, while it lives on.
+
+use std::ffi::{c_char, c_int};
+
+use crate::exit;
+use crate::real::{Real, interpose};
+
+interpose! {
+    execve => execve, (path: *const c_char, argv: *const *const c_char, environment: *const *const c_char) -> c_int;
+    execv => execv, (path: *const c_char, argv: *const *const c_char) -> c_int;
+    execvp => execv, (file: *const c_char, argv: *const *const c_char) -> c_int;
+    execvpe => execve, (file: *const c_char, argv: *const *const c_char, environment: *const *const c_char) -> c_int;
+    fexecve => fexecve, (fd: c_int, argv: *const *const c_char, environment: *const *const c_char) -> c_int;
+    execveat => execveat, (dir: c_int, path: *const c_char, argv: *const *const c_char, environment: *const *const c_char, flags: c_int) -> c_int;
+}
+
+type Strings = *const *const c_char;
+type ExecveFn = unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int;
+type ExecvFn = unsafe extern "C" fn(*const c_char, Strings) -> c_int;
+type FexecveFn = unsafe extern "C" fn(c_int, Strings, Strings) -> c_int;
+type ExecveatFn = unsafe extern "C" fn(c_int, *const c_char, Strings, Strings, c_int) -> c_int;
+
+unsafe fn execve(real: ExecveFn, path: *const c_char, argv: Strings, environment: Strings) -> c_int {
+    exit::settle_all();
+    unsafe { real(path, argv, environment) }
+}
+
+unsafe fn execv(real: ExecvFn, path: *const c_char, argv: Strings) -> c_int {
+    exit::settle_all();
+    unsafe { real(path, argv) }
+}
+
+unsafe fn fexecve(real: FexecveFn, fd: c_int, argv: Strings, environment: Strings) -> c_int {
+    exit::settle_all();
+    unsafe { real(fd, argv, environment) }
+}
+
+unsafe fn execveat(
+    real: ExecveatFn,
+    dir: c_int,
+    path: *const c_char,
+    argv: Strings,
+    environment: Strings,
+    flags: c_int,
+) -> c_int {
+    exit::settle_all();
+    unsafe { real(dir, path, argv, environment, flags) }
+}
+
+/// Defines one with a variable number of arguments, which Rust cannot: `$target` tells where the real one is, which then finds
+/// registers and stack as the caller left them.
+#[cfg(target_arch = "x86_64")]
+macro_rules! variadic {
+    ($name:ident, $target:ident, $text:literal) => {
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            std::arch::naked_asm!(
+                ".cfi_startproc",
+                "sub rsp, 0x38",
+                ".cfi_adjust_cfa_offset 0x38",
+                "mov [rsp], rdi",
+                "mov [rsp + 0x8], rsi",
+                "mov [rsp + 0x10], rdx",
+                "mov [rsp + 0x18], rcx",
+                "mov [rsp + 0x20], r8",
+                "mov [rsp + 0x28], r9",
+                "call {target}",
+                "mov rdi, [rsp]",
+                "mov rsi, [rsp + 0x8]",
+                "mov rdx, [rsp + 0x10]",
+                "mov rcx, [rsp + 0x18]",
+                "mov r8, [rsp + 0x20]",
+                "mov r9, [rsp + 0x28]",
+                "add rsp, 0x38",
+                ".cfi_adjust_cfa_offset -0x38",
+                "mov r11, rax",
+                // All arguments are pointers: no vector registers.
+                "xor eax, eax",
+                "jmp r11",
+                ".cfi_endproc",
+                target = sym $target,
+            )
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        extern "C" fn $target() -> unsafe extern "C" fn() -> c_int {
+            // SAFETY: called with the arguments that the caller gave, as it is.
+            static REAL: Real<unsafe extern "C" fn() -> c_int> = unsafe { Real::new($text) };
+            exit::settle_all();
+            REAL.get()
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+variadic!(execl, real_execl, c"execl");
+#[cfg(target_arch = "x86_64")]
+variadic!(execlp, real_execlp, c"execlp");
+#[cfg(target_arch = "x86_64")]
+variadic!(execle, real_execle, c"execle");
