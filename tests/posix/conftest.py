@@ -30,6 +30,7 @@ class Worlds:
     cluster: ClusterDir
     layout: str = CYCLES["striped"]
     copies: str = ""  # tables of the rule: further copies, and how they are kept
+    counts: bool = False  # processes say what they did with the copies
 
     def __post_init__(self):
         self.plain = self.cluster.root / "plain"
@@ -48,7 +49,18 @@ class Worlds:
 
     def with_library(self, *args, **options):
         """Runs a command over the plan."""
+        if self.counts:
+            options["env"] = {"STRIPEWISE_STATISTICS": str(self.statistics), **(options.get("env") or {})}
         return self.cluster.run(*args, **options)
+
+    @property
+    def statistics(self):
+        """Where processes say what they did."""
+        return self.cluster.root / "statistics"
+
+    def counted(self):
+        """What they said: docs/formats/statistics.md."""
+        return [json.loads(line) for line in self.statistics.read_text().splitlines()] if self.statistics.exists() else []
 
     def both(self, make_args, ok=True, **options):
         """Runs make_args(directory) in both worlds. What is printed must be equal, but for the directory's name."""

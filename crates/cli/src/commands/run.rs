@@ -22,6 +22,11 @@ Examples:
   stripewise run -p plan.toml -- mpirun -n 16 ./app input           on one machine
   (eval \"$(stripewise run -p plan.toml --print-env)\"; srun ./app)   the variables instead, for a launcher
   stripewise trace -o t -- stripewise run -p plan.toml -- ./app     and record it
+  stripewise run -p plan.toml --statistics s.jsonl -- ./app         what went to which copy of its files
+
+--statistics writes a JSON object per line: for each process and each file with several copies (replicas, caches) the requests,
+hits, and bytes read, written and copied by copy. Numbers of the same key add up:
+  jq -s 'map(.hits) | add' s.jsonl                                  all lines: docs/formats/statistics.md
 
 With Open MPI on several machines, pass the environment on: mpirun -x LD_PRELOAD -x STRIPEWISE_PLAN ...
 New files whose path matches a rule of the plan get its layout; those that exist stay as they are until `stripewise place`
@@ -47,6 +52,9 @@ pub struct Args {
     /// Deny io_uring to the command, whose requests by it could not be seen
     #[arg(long, env = "STRIPEWISE_DENY_IO_URING", num_args = 0, value_parser = clap::builder::BoolishValueParser::new(), default_value = "0", default_missing_value = "1")]
     deny_io_uring: bool,
+    /// Write what was done with files with several copies to this file: a line of JSON for each process and file
+    #[arg(long, value_name = "FILE", env = "STRIPEWISE_STATISTICS")]
+    statistics: Option<PathBuf>,
     /// The preload library [default: libstripewise_posix.so beside this executable]
     #[arg(long, value_name = "FILE", env = "STRIPEWISE_LIB")]
     lib: Option<PathBuf>,
@@ -75,6 +83,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     check_targets(&plan)?;
+    if let Some(path) = &args.statistics {
+        std::fs::File::create(path).with_context(|| format!("--statistics {}", path.display()))?;
+    }
     let name = &args.command[0];
     for reason in program::why_not_reached(name) {
         eprintln!("stripewise: {}: {reason}; its files keep their present layout", Path::new(name).display());
@@ -92,6 +103,11 @@ fn variables(args: &Args, plan: &Path) -> anyhow::Result<BTreeMap<&'static str, 
     ]);
     if let Some(engine) = args.fanout {
         variables.insert("STRIPEWISE_FANOUT", format!("{engine:?}").to_lowercase().into());
+    }
+    if let Some(path) = &args.statistics {
+        // The command's processes may be anywhere.
+        let path = std::path::absolute(path).with_context(|| format!("--statistics {}", path.display()))?;
+        variables.insert("STRIPEWISE_STATISTICS", path.into_os_string());
     }
     if args.deny_io_uring {
         variables.insert("STRIPEWISE_DENY_IO_URING", "1".into());
