@@ -43,12 +43,9 @@ pub struct CopyView<'a> {
 /// requests of its size may have. Its own place must not count: where groups or stripes are unequal, every process would choose
 /// for each request the copy that has it on servers that few others use, until all do.
 ///
-/// Ties. The costs say how many processes reach a server on average, not that requests at random meet on some servers while others
-/// are idle. In a file of its own on few of the servers (1-DV, 2-D) a process meets the same few others all the time, `⌈p/n⌉` on a
-/// server; over all n servers p processes with a request each keep only p of p+n-1 busy (as in any closed queueing network with
-/// service times at random), and the work takes as if `(p+n-1)/n >= ⌈p/n⌉` shared a server. So of all copies that cost [`NEARLY`] as
-/// little as the cheapest, those in which files lie on a part of the servers come first, the fewest servers per file before
-/// others, then the cheapest, then the lowest number; where there is none, the cheapest copy, of equal ones the lowest number.
+/// Ties: of all copies that cost [`NEARLY`] as little as the cheapest, those in which files lie on a part of the servers come
+/// first, the fewest servers per file before others (connections, and what one slow server delays), then the cheapest, then the lowest
+/// number; where there is none, the cheapest copy counts, of equal ones the lowest number.
 #[derive(Debug)]
 pub struct Costs {
     copies: Vec<MeanCosts>,
@@ -64,8 +61,8 @@ pub const NEARLY: f64 = 0.03;
 impl Costs {
     /// Of at most 8 copies whose layouts use targets that `classes` describes by index; `procs` is p and c.
     ///
-    /// A server is shared by as many of the p processes as requests of the size reach it
-    /// ([`PreparedCost::by_reach`]).
+    /// A server is shared by as many of the p processes as requests of the size reach it ([`PreparedCost::by_reach`]), and by
+    /// more where requests meet at random (`mean`).
     ///
     /// # Errors
     /// A target without a class; times that are not; p or c of 0, or c above p.
@@ -80,8 +77,10 @@ impl Costs {
             let (layout, servers) = (copy.layout, copy.spread_over);
             PreparedCost::by_reach(layout, &services, servers, network, procs, Startup::EverySharer)
         };
-        let copy =
-            |copy: &CopyView<'_>| Ok(MeanCosts::new(copy.layout, try_all_kinds(|kind| prepare(copy, kind))?));
+        let copy = |copy: &CopyView<'_>| {
+            let prepared = try_all_kinds(|kind| prepare(copy, kind))?;
+            Ok(MeanCosts::new(copy.layout, prepared, procs.0, copy.spread_over))
+        };
         let part_of_servers = |copy: &CopyView<'_>| {
             let servers = copy.layout.targets().count();
             (servers < copy.spread_over).then_some(servers)

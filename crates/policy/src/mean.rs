@@ -1,4 +1,10 @@
-//! The mean cost of requests of a size, found when it is first asked for.
+//! The mean cost of requests of a size, found when it is first asked for; with the chance that requests meet.
+//!
+//! The cost formula has a server shared by q processes, as many as reach it on average. Requests at random places that touch
+//! only k of a file's t servers meet on some servers while others are idle: a closed queueing network of P processes and
+//! m = t/k stations, of which P of P+m-1 work on average (service times at random; with constant ones they work somewhat more). So a
+//! request takes as if `(P+m-1)/m` processes shared its servers, of which the formula has `⌈P/m⌉`. In CIL's layouts, where
+//! every request touches all servers that its file has, m is 1: nothing changes. Measured in `bench/results.d/copies.md`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,7 +29,10 @@ const UNKNOWN: u64 = u64::MAX;
 pub(crate) struct MeanCosts {
     /// By [`Kind::index`].
     prepared: [PreparedCost; 4],
+    layout: Layout,
     regions: Vec<Region>,
+    /// P: processes that have their files on servers of this one.
+    crowd: f64,
     /// By region, kind and size, as bits. Every thread that computes one gets the same.
     means: Box<[AtomicU64]>,
 }
@@ -38,8 +47,8 @@ struct Region {
 }
 
 impl MeanCosts {
-    /// Of a copy with `layout`, whose costs are `prepared`.
-    pub fn new(layout: &Layout, prepared: [PreparedCost; 4]) -> Self {
+    /// Of a copy with `layout`, whose costs are `prepared`, for `procs` processes whose files are spread over so many servers.
+    pub fn new(layout: &Layout, prepared: [PreparedCost; 4], procs: u32, spread_over: usize) -> Self {
         let region = |region: &stripewise_layout::Region| Region {
             start: region.start,
             end: region.end.unwrap_or(u64::MAX),
@@ -47,7 +56,9 @@ impl MeanCosts {
         };
         let regions: Vec<Region> = layout.regions().iter().map(region).collect();
         let means = (0..regions.len() * 4 * SIZES).map(|_| AtomicU64::new(UNKNOWN)).collect();
-        Self { prepared, regions, means }
+        let used = layout.targets().count();
+        let crowd = (u64::from(procs) * used as u64).div_ceil(spread_over.max(used).max(1) as u64) as f64;
+        Self { prepared, layout: layout.clone(), regions, crowd, means }
     }
 
     /// Seconds that a request of `len` bytes costs that begins in the region of `offset`; 0 for 0 bytes.
@@ -88,8 +99,18 @@ impl MeanCosts {
             let within = (u128::from(long) * u128::from(index) / u128::from(places)) as u64;
             region.start + within / size * size
         };
-        let costs = (0..places).map(|index| self.prepared[kind.index()].cost(place(index), size).total_s());
-        costs.sum::<f64>() / places as f64
+        let cost_s = |offset| {
+            let cost = self.prepared[kind.index()].cost(offset, size);
+            cost.establish_s + cost.transfer_s + self.meetings(offset, size) * (cost.startup_s + cost.io_s)
+        };
+        (0..places).map(|index| cost_s(place(index))).sum::<f64>() / places as f64
+    }
+
+    /// How many times longer a request takes than the cost formula has it.
+    fn meetings(&self, offset: u64, size: u64) -> f64 {
+        let touched = self.layout.targets_touched(offset, size).max(1) as f64;
+        let stations = self.layout.targets().count() as f64 / touched;
+        (self.crowd + stations - 1.0) / stations / (self.crowd / stations).ceil()
     }
 }
 

@@ -36,6 +36,27 @@ fn a_file_in_sync_is_read_from_the_cheapest_copy() {
     assert_eq!(many.write(WRITE, 0, 64 * KIB, 0), None);
 }
 
+/// What was the fastest of three stripes on 16 servers without a network (`bench/results.d/copies.md`); at (32, 4 MiB) CIL's cost, which
+/// has two processes on each server, is least with the stripe in which requests meet.
+#[test]
+fn the_choice_is_the_fastest_as_measured() {
+    let servers: Vec<u32> = (0..16).collect();
+    let layouts = [16 * KIB, 256 * KIB, 4 * MIB].map(|stripe| striped(&servers, stripe).unwrap());
+    let views: Vec<CopyView> = layouts.iter().map(|layout| CopyView { layout, spread_over: 16 }).collect();
+    let disk = super::class(3e-4, 1e-4, (120 * MIB) as f64);
+    for (p, len, fastest) in [
+        (1, 256 * KIB, &[0][..]),
+        (1, 4 * MIB, &[0, 1]),
+        (8, 4 * MIB, &[0, 1]),
+        (32, 256 * KIB, &[1, 2]),
+        (32, 4 * MIB, &[0, 1]),
+    ] {
+        let costs = Costs::new(&views, &[disk; 16], stripewise_model::Network::default(), (p, p)).unwrap();
+        let chosen = costs.write(WRITE, 0, len, 0b111).unwrap();
+        assert!(fastest.contains(&chosen), "{p} processes, {len} bytes: copy {chosen}");
+    }
+}
+
 #[test]
 fn stale_parts_are_read_elsewhere() {
     let costs = costs(16);
