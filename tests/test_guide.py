@@ -55,7 +55,7 @@ def desk(make_cluster, tmp_path):
     (desk / "cluster.toml").write_text(make_cluster().text())
     (desk / "input").write_bytes(os.urandom(1 << 20))
     (desk / "train.py").write_text("print('trained')\n")
-    for path, text in ((desk / "app", APPLICATION), (tmp_path / "bin" / "srun", '#!/bin/sh\nexec "$@"\n')):
+    for path, text in ((desk / "app", APPLICATION), (desk / "job", APPLICATION), (tmp_path / "bin" / "srun", '#!/bin/sh\nexec "$@"\n')):
         path.write_text(text)
         path.chmod(0o755)
     return desk
@@ -72,7 +72,7 @@ def test_the_chain_of_the_readme(shell, desk):
     assert (desk / "report.html").exists()
 
 
-COMMANDS = "calibrate trace synth plan cost place export run status fsck cat cp rm report".split()
+COMMANDS = "calibrate trace synth plan cost place export run drain warm status fsck cat cp rm report".split()
 
 # A measurement between two machines: crates/cli/tests/calibrate.rs does it on one.
 NEEDS_TWO_MACHINES = ("--serve", "--network")

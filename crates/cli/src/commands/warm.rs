@@ -11,9 +11,9 @@ use crate::settling::{self, Flags, Work};
 /// at any moment; the next run goes on.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  stripewise warm in.dat                     before the run that reads it again
+  stripewise warm out.dat                    before the run that reads it again
   stripewise warm -p plan.toml /scratch      all files below a directory
-  stripewise status in.dat                   what is cached, and what is wanted
+  stripewise status out.dat                  what is cached, and what is wanted
 
 Exits with 1 if something could not be fetched; what does not fit into the cache is said, and no failure.")]
 pub struct Args {
