@@ -1,0 +1,87 @@
+"""Measures files with several copies on emulated servers: the cache, the replicas, and what they cost who gains nothing.
+
+    python3 bench/copies cache --binaries target/release --dir /dev/shm/copies --results copies-cache.json
+
+Interrupted, it goes on where it was. The tables go to standard output; `--only-print` prints those of earlier results.
+"""
+
+import argparse
+from pathlib import Path
+
+import cache
+import cache_tables
+import overhead
+import overhead_tables
+import replica_tables
+import replicas
+import servers
+from programs import ROOT, Programs
+from servers import Emulation
+from store import Store
+
+
+EXPERIMENTS = {
+    "cache": (cache.measure, cache_tables.tables),
+    "replicas": (replicas.measure, replica_tables.tables),
+    "overhead": (overhead.measure, overhead_tables.tables),
+}
+SIZES = [8 << 10, 64 << 10, 512 << 10, 4 << 20]
+
+
+def common(parser, hdds):
+    """Flags of all benchmarks."""
+    add = parser.add_argument
+    add("--dir", type=Path, default=Path("/dev/shm/stripewise-copies"), help="for the servers and files; emptied")
+    add("--binaries", type=Path, default=ROOT / "target/release", help="with stripewise and its library")
+    add("--workloads", type=Path, default=ROOT / "build", help="of `make workloads`")
+    add("--results", type=Path, help="JSON; what it has is not measured again [default: copies-WHAT.json]")
+    add("--repeats", type=int, default=3)
+    add("--seconds", type=float, default=2.0, help="of a run without copies, about")
+    add("--slowdown", type=float, default=4.0, help="of all servers: they shall be the bottleneck, not two cores")
+    add("--hdds", type=int, default=hdds)
+    add("--hdd-startup", type=float, default=3e-4, help="seconds, of a random access (before --slowdown)")
+    add("--durability", choices=["sync", "each-write"], default="sync")
+    add("--quick", action="store_true", help="shorter runs, once each: to see whether all works")
+    add("--only-print", action="store_true", help="print the tables of the results")
+
+
+def with_cache(parser):
+    """Flags of the benchmarks that have a cache."""
+    common(parser, hdds=8)
+    add = parser.add_argument
+    add("--ranks", type=int, default=32)
+    add("--ssds", type=int, default=4)
+    add("--ssd", choices=["given", "ratios"], default="given", help="0.05 ms + 400 MB/s, or SLA's ratios to the HDD")
+    add("--space", type=float, default=0.3, help="part of the data that the cache holds")
+
+
+def flags():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_subparsers(dest="what", required=True)
+    of_cache = what.add_parser("cache", help="S1: random access, 8K to 4M, under every mode of the cache")
+    with_cache(of_cache)
+    of_cache.add_argument("--sizes", type=servers.parse_size, nargs="+", default=SIZES)
+    of_cache.add_argument("--modes", nargs="+", choices=list(cache.MODES), default=list(cache.MODES))
+    common(what.add_parser("replicas", help="C3, C4: mixed workloads on three replicas and on each layout alone"), hdds=16)
+    with_cache(what.add_parser("overhead", help="S7: writes that miss, with and without a cache"))
+    return parser.parse_args()
+
+
+def settings(args):
+    """What results must agree in to be of one table."""
+    ours = {"dir", "binaries", "workloads", "results", "repeats", "only_print", "modes", "sizes", "what"}
+    return {name: value for name, value in vars(args).items() if name not in ours}
+
+
+def main():
+    args = flags()
+    if args.quick:
+        args.seconds, args.repeats = 0.4, 1
+    store = Store(args.results or Path(f"copies-{args.what}.json"), args.what, settings(args))
+    measure, tables = EXPERIMENTS[args.what]
+    if not args.only_print:
+        measure(args, Programs(args.binaries, args.workloads), Emulation(), store)
+    print(tables(args, store.records))
+
+
+main()

@@ -1,0 +1,132 @@
+"""S1: IOR at random over HServers, with a cache of 30 % of the data on SServers, under each of the cache's modes."""
+
+from dataclasses import dataclass
+
+import bound
+import servers
+import statistics_of
+from programs import Failed
+from workspace import Workspace
+
+STRIPE = 64 << 10
+PRINTED, BALANCED = "sla-as-printed", "sla-balanced"
+# Of the plan's flags: which data are cached, and whether all of them while there is space.
+MODES = {
+    "stock": ("off", "as-printed"),
+    "off": ("off", "as-printed"),
+    "nsca": ("nsca", "as-printed"),
+    "sca": ("sca", "as-printed"),
+    PRINTED: ("sla", "as-printed"),
+    BALANCED: ("sla", "balanced"),
+}
+# What is done with a file, one after the other: name, flags of the workload. Data are written in the order of seed 1.
+PHASES = (
+    ("write", ["--op", "write"]),
+    ("read, first run", ["--op", "read"]),
+    ("read, second run", ["--op", "read"]),
+    ("read, another order", ["--op", "read", "--order", "2"]),
+    ("overwrite", ["--op", "write", "--seed", "2", "--order", "3"]),
+)
+# The data that are in the file in the end.
+LAST = ["--seed", "2"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row of the table's conditions."""
+
+    size: int  # bytes of a request
+    requests: int  # of each rank
+    ranks: int
+    space: float  # part of the data that the cache holds
+
+    @property
+    def total(self):
+        return self.size * self.requests * self.ranks
+
+    @property
+    def words(self):
+        block = self.size * self.requests
+        return ["--transfer", self.size, "--block", block, "--access", "random"]
+
+    def capacity(self, count):
+        """Bytes of the cache on each of `count` servers: whole pages."""
+        return -(-int(self.total * self.space) // count // 4096) * 4096
+
+
+def tiers(args):
+    """The HServers and the SServers."""
+    hdd = servers.hdds(args.hdds, args.hdd_startup)
+    ssd = servers.ssds_by_ratio(args.ssds, hdd) if args.ssd == "ratios" else servers.ssds(args.ssds)
+    return hdd.slowed(args.slowdown), ssd.slowed(args.slowdown)
+
+
+def setting(args, size):
+    """Enough requests for the time wanted on the HServers alone."""
+    hdd, ssd = tiers(args)
+    each_s = bound.costs(hdd, ssd, "write", size, STRIPE).hdd_s * args.ranks
+    return Setting(size, max(4, round(args.seconds / each_s)), args.ranks, args.space)
+
+
+def measure(args, programs, emulation, store):
+    """Every size under every mode, so often; what was measured already is left out."""
+    steps = [(r, size, mode) for r in range(args.repeats) for size in args.sizes for mode in args.modes]
+    for number, (repeat, size, mode) in enumerate(steps, 1):
+        key = [size, mode, repeat]
+        if store.has(key):
+            continue
+        name = f"{servers.human(size)} {mode}, run {repeat + 1}"
+        try:
+            values = one(args, programs, emulation, setting(args, size), mode)
+        except Failed as error:
+            store.say(f"{number}/{len(steps)} {name}: {error}")
+            store.add(key, size=size, mode=mode, failed=str(error))
+            continue
+        store.add(key, size=size, mode=mode, **values)
+        times = ", ".join(f"{phase} {run['elapsed_s']:.2f}" for phase, run in values["phases"].items())
+        store.say(f"{number}/{len(steps)} {name}: {times} s, every byte right")
+
+
+def one(args, programs, emulation, setting, mode):
+    """All phases under one mode, on new servers."""
+    hdd, ssd = tiers(args)
+    capacity = {"hdd": 1 << 40, "ssd": setting.capacity(ssd.count)}
+    work = Workspace(args.dir, programs, emulation, (hdd, ssd), capacity)
+    plan = plan_for(work, setting, mode, args.durability)
+    phases = {}
+    for name, words in PHASES:
+        if name == "read, second run" and mode != "stock":
+            work.warm(plan)
+        phases[name] = work.measured(setting.ranks, plan, *setting.words, *words)
+        if mode != "stock":
+            phases[name]["dirty_bytes"] = statistics_of.dirty_bytes(work)
+    checks = {}
+    if mode != "stock":
+        programs.command("drain", "-p", plan, work.file)
+    checks["after drain"] = work.measured(setting.ranks, plan, *setting.words, *LAST, "--op", "read")["verified_bytes"]
+    checks["after export"] = work.export_and_check(setting.ranks, [*setting.words, *LAST])
+    work.remove()
+    requests = setting.requests * setting.ranks
+    return {"bytes": setting.total, "requests": requests, "phases": phases, "checks": checks}
+
+
+def plan_for(work, setting, mode, durability):
+    """The original in stripes over all HServers, with or without a cache."""
+    trace = work.directory / "trace"
+    synth = ["synth", "ior", "--procs", setting.ranks, "--transfer", setting.size, "--total", setting.total]
+    synth += ["--access", "random", "--op", "write", "--shared", "--file", work.file, "-o", trace]
+    work.programs.command(*synth)
+    present = f"1-DH:{servers.human(STRIPE)}@hdd"
+    cached, admission = MODES[mode]
+    title = "cache" if cached == "sla" else f"cache ({cached})"
+    words = ["--present", present, "--with", "cache", "--scheme", f"{title} over {present}"]
+    plan = work.plan("cache", trace, *words, "--cache-mode", cached, "--cache-admission", admission, "--durability", durability)
+    if mode == "stock":
+        plan.write_text(without_copies(plan.read_text()))
+    return plan
+
+
+def without_copies(plan):
+    """The same plan with the original alone."""
+    rule, _, rest = plan.partition("[[rule.copy]]")
+    return rule + rest[rest.index("\n# The cluster") :]

@@ -1,0 +1,51 @@
+"""The layouts that replicas have, as texts of plan.toml, and plans made of them."""
+
+from dataclasses import dataclass
+
+import servers
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One copy of a file: `cycles` has one layout, or several of which a file gets one by its number."""
+
+    name: str
+    cycles: tuple
+    touched: object  # function: bytes of an aligned request -> servers that it is on
+
+    def text(self):
+        return "[\n" + "".join(f'  [{{ cycle = "{cycle}" }}],\n' for cycle in self.cycles) + "]"
+
+
+def striped(tier, stripe):
+    """Stripes of this size over all servers: a shared file's layout."""
+    cycle = f"{tier.name}/0-{tier.count - 1}:{servers.human(stripe)}"
+    return Layout(f"stripe {servers.human(stripe)}", (cycle,), lambda size: min(tier.count, -(-size // stripe)))
+
+
+def grouped(tier, name, per_group, stripe):
+    """Files of processes of their own, each on a group of servers: 1-DV (groups of one), 2-D, 1-DH (one group of all)."""
+
+    def cycle(first):
+        last = first + per_group - 1
+        return f"{tier.name}/{first}-{last}:{servers.human(stripe)}" if last > first else f"{tier.name}/{first}:1G"
+
+    cycles = tuple(cycle(first) for first in range(0, tier.count, per_group))
+    return Layout(name, cycles, lambda size: min(per_group, -(-size // stripe)))
+
+
+def plan_text(pattern, layouts, processes, cluster):
+    """plan.toml: the first layout is the original's, the others are replicas. `cluster`: the plan's part about it."""
+    original, *replicas = layouts
+    spread = "spread = { field = 0, stride = 1 }"
+    parts = [f'version = 1\nscheme = "replicas"\n\n[[rule]]\npattern = "{pattern}"\nscheme = "replicas"']
+    parts += ['reason = "given"\npredicted_s = 0.0\nelapsed_s = 0.0']
+    parts += [spread] * (len(original.cycles) > 1)
+    parts += [f"layouts = {original.text()}"]
+    for replica in replicas:
+        parts += [f'\n[[rule.copy]]\nkind = "replica"\nname = "{replica.name}"']
+        parts += [spread] * (len(replica.cycles) > 1)
+        parts += [f"layouts = {replica.text()}"]
+    if replicas:
+        parts += [f"\n[rule.overlay]\nlazy_close = true\nprocs = {processes}\nprocs_per_node = {processes}"]
+    return "\n".join(parts) + "\n\n" + cluster

@@ -1,0 +1,32 @@
+"""The table of S7."""
+
+from statistics import median
+
+import overhead
+import servers
+from markdown import by, table
+
+
+def tables(args, records):
+    """What a write that misses takes under each mode, beside stock."""
+    del args
+    groups = by(records, "kind", "size", "mode")
+    rows = []
+    for kind in overhead.KINDS:
+        for size in overhead.SIZES:
+            stock = groups.get((kind, size, "stock"))
+            for mode in overhead.MODES:
+                measured = groups.get((kind, size, mode))
+                if not measured or not stock:
+                    continue
+                each_us, stock_us = request_us(kind, measured), request_us(kind, stock)
+                more = [f"{each_us - stock_us:+.2f}", f"{100 * (each_us / stock_us - 1):+.1f} %"]
+                rows.append([kind, servers.human(size), mode, f"{each_us:.2f}", *more])
+    header = ["servers", "request", "mode", "us per request", "more", "more"]
+    return "## Writes that miss\n\n" + table(header, rows, numbers=3)
+
+
+def request_us(kind, records):
+    """Of the median run; where the processor alone counts, of the least disturbed one."""
+    middle = min if kind == "bare" else median
+    return 1e6 * middle(record["seconds"] for record in records) / records[0]["requests"]

@@ -1,0 +1,76 @@
+"""The programs that are run: stripewise, the workload under an MPI, and what they say when they fail."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# With more ranks than cores Open MPI's waiting ranks yield; as root it has to be told that it may run.
+ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+}
+# Nothing measured here takes longer, unless it hangs.
+SECONDS_MAX = 600
+
+
+class Failed(Exception):
+    """A command failed, or did not end."""
+
+
+class Programs:
+    """Where things are: the binary with its library, the workloads of `make workloads`."""
+
+    def __init__(self, binaries, workloads):
+        self.stripewise = Path(binaries).resolve() / "stripewise"
+        self.workloads = Path(workloads).resolve()
+        for path in (self.stripewise, self.ior):
+            if not path.exists():
+                raise SystemExit(f"{path} is not there; remedy: make build")
+
+    @property
+    def ior(self):
+        return self.workloads / "openmpi" / "ior"
+
+    def run(self, *words, env=None):
+        """Runs a command to its end and returns what it printed."""
+        command = [str(word) for word in words]
+        environment = {**os.environ, **ENVIRONMENT, "STRIPEWISE_MPI_LIB": str(self.workloads), **(env or {})}
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        try:
+            out, err = process.communicate(timeout=SECONDS_MAX)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise Failed(f"`{' '.join(command)}` did not end in {SECONDS_MAX} s") from None
+            raise
+        if process.returncode != 0:
+            said = (err.strip() or out.strip()).splitlines()[-12:]
+            raise Failed(f"`{' '.join(command)}` ended with {process.returncode}: " + " | ".join(said))
+        return out
+
+    def command(self, *words):
+        """`stripewise WORDS...`"""
+        return self.run(self.stripewise, *words)
+
+    def run_ior(self, ranks, path, *words, plan=None, env=None):
+        """The workload on `path`, over the layouts of a plan if there is one: what it printed as JSON."""
+        launch = [self.stripewise, "run", "-p", plan, "--"] if plan else []
+        launch += ["mpirun.openmpi", "-n", ranks, self.ior, "--file", path, *words, "--json"]
+        return json.loads(self.run(*launch, env=env))

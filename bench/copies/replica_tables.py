@@ -1,0 +1,64 @@
+"""The tables of the replicas: every cell of the mixes on every layout, and the sums."""
+
+from statistics import median
+
+import replicas
+import servers
+from markdown import by, gain, table
+
+OPS = ("read", "write")
+
+
+def tables(args, records):
+    """Per mix and direction: the cells, and what they sum up to."""
+    parts = []
+    for experiment in replicas.experiments(replicas.tier(args)):
+        of_mix = [record for record in records if record["experiment"] == experiment.name]
+        groups = by(of_mix, "layout", "processes")
+        for op in OPS:
+            parts.append(f"## {experiment.name}, {op}\n\n" + mix(experiment, groups, op))
+    return "\n\n".join(parts)
+
+
+def mix(experiment, groups, op):
+    names = [layout.name for layout in experiment.layouts]
+    rows, sums = [], dict.fromkeys([*names, replicas.DYNAMIC], 0.0)
+    for processes in experiment.processes:
+        for size in experiment.sizes:
+            cells = {name: seconds(groups.get((name, processes)), size, op) for name in sums}
+            if None in cells.values():
+                continue
+            best = min(names, key=lambda name: cells[name])
+            used = copies_used(groups[replicas.DYNAMIC, processes], names, size, op)
+            gained = gain(cells[best] / cells[replicas.DYNAMIC])
+            rows.append([processes, servers.human(size), *(f"{s:.3f}" for s in cells.values()), best, used, gained])
+            for name, cell_s in cells.items():
+                sums[name] += cell_s
+    if not rows:
+        return "Not measured."
+    best = min(names, key=lambda name: sums[name])
+    ratio = gain(sums[best] / sums[replicas.DYNAMIC])
+    rows.append(["all", "", *(f"**{s:.3f}**" for s in sums.values()), best, "", f"**{ratio}**"])
+    header = ["processes", "request", *sums, "best alone", "copies used", "gain over it"]
+    return table(header, rows, numbers=0) + f"\n\n{sentence(sums, names, op)}"
+
+
+def sentence(sums, names, op):
+    dynamic_s = sums[replicas.DYNAMIC]
+    over = ", ".join(f"{gain(sums[name] / dynamic_s)} over {name}" for name in names)
+    return f"All {op}s on three replicas, each request on the cheapest: {over}."
+
+
+def seconds(records, size, op):
+    if not records:
+        return None
+    return median(record["cells"][servers.human(size)][op]["elapsed_s"] for record in records)
+
+
+def copies_used(records, names, size, op):
+    """Which copies served how much of the cell."""
+    counted = records[0]["cells"][servers.human(size)][op]["statistics"]
+    key = "read_bytes" if op == "read" else "written_bytes"
+    shares = {name: counted.get(f"{key}.{number}", 0) for number, name in enumerate(names)}
+    total = sum(shares.values())
+    return ", ".join(f"{name} {100 * part / total:.0f} %" for name, part in shares.items() if part) if total else ""
