@@ -26,8 +26,8 @@ pub(crate) fn leave(joined: Box<Joined>, sync_data: impl FnOnce() -> stripewise_
     let mut commit = joined.commit(true)?;
     let pending = {
         let txn = joined.read()?;
-        let areas = joined.index.pending_areas(&txn).map_err(joined.failed("read the index"))?;
-        !areas.is_empty()
+        let segments = joined.index.pending_segments(&txn).map_err(joined.failed("read the index"))?;
+        !segments.is_empty()
     };
     let is_closed = !joined.board.is(Word::Opened) && !pending && !commit.is_broken();
     if !is_closed && !joined.board.is(Word::Unlinked) {

@@ -3,17 +3,17 @@
 use crate::board::Word;
 use crate::error::{caller, io};
 use crate::hooks::reach;
-use crate::index::AREAS_AT_ONCE;
+use crate::index::SEGMENTS_AT_ONCE;
 use crate::joined::Joined;
 use crate::journal::{Commit, Writer};
 use crate::lmdb::Txn;
 use crate::mutations::{self, Mutation};
 use crate::{Map, Result};
 
-/// What the journal is to be told: the number of the last transaction in it, and the areas that it is of.
+/// What the journal is to be told: the number of the last transaction in it, and the segments that it is of.
 struct List {
     synced: u64,
-    areas: Vec<u64>,
+    segments: Vec<u64>,
     writer: Writer,
 }
 
@@ -75,7 +75,7 @@ impl Joined {
         }
         commit.put(list.writer, whole && !mutations::on(Mutation::JournalBeforeData))?;
         reach("synced");
-        self.forget_pending(list.synced, &list.areas)?;
+        self.forget_pending(list.synced, &list.segments)?;
         self.board.set(Word::SyncsDone, number);
         Ok(())
     }
@@ -85,7 +85,7 @@ impl Joined {
         let failed = self.failed("read the index");
         let txn = self.read()?;
         let state = self.index.state(&txn).map_err(&failed)?;
-        let areas = self.index.pending_areas(&txn).map_err(&failed)?;
+        let segments = self.index.pending_segments(&txn).map_err(&failed)?;
         let mut writer = commit.writer(whole);
         if whole {
             let default = self.index.map.default;
@@ -97,20 +97,20 @@ impl Joined {
             };
             self.index.map.visit(&txn, 0..u64::MAX, put).map_err(&failed)?;
         } else {
-            for &area in &areas {
+            for &segment in &segments {
                 let put = |entry: crate::index::Entry| writer.change(entry.start..entry.end, entry.mask);
-                self.index.pending_in(&txn, area, state.committed, put).map_err(&failed)?;
+                self.index.pending_in(&txn, segment, state.committed, put).map_err(&failed)?;
             }
         }
-        Ok(List { synced: txn.id(), areas, writer })
+        Ok(List { synced: txn.id(), segments, writer })
     }
 
-    /// What was pending in `areas` up to the transaction `synced` is so no more.
-    fn forget_pending(&self, synced: u64, areas: &[u64]) -> Result<()> {
+    /// What was pending in `segments` up to the transaction `synced` is so no more.
+    fn forget_pending(&self, synced: u64, segments: &[u64]) -> Result<()> {
         let failed = self.failed("change the index");
-        for areas in areas.chunks(AREAS_AT_ONCE) {
+        for segments in segments.chunks(SEGMENTS_AT_ONCE) {
             let mut txn = self.write()?;
-            self.index.committed(&mut txn, synced, areas).map_err(&failed)?;
+            self.index.committed(&mut txn, synced, segments).map_err(&failed)?;
             self.tell_clean(&txn)?;
             txn.commit().map_err(&failed)?;
         }

@@ -25,7 +25,7 @@ pub(crate) use generations::{Stamp, of_segment, segments};
 pub(crate) use slot::{Met, Slot, SlotState};
 
 /// Changes with the layout of the board or of the index, or with the meaning of a word.
-pub(crate) const VERSION: u64 = 2;
+pub(crate) const VERSION: u64 = 3;
 const MAGIC: u64 = u64::from_le_bytes(*b"swboard\0");
 
 /// Names in the run directory.

@@ -131,7 +131,6 @@ impl Intervals {
         txn: &mut WriteTxn<'_>,
         range: Range<u64>,
         mut which: impl FnMut(Entry) -> bool,
-        mut note: impl FnMut(&mut WriteTxn<'_>, Event) -> Outcome<()>,
     ) -> Outcome<()> {
         let mut gone = Vec::new();
         self.visit(txn, range, |entry| {
@@ -145,7 +144,6 @@ impl Intervals {
         }
         for entry in gone {
             txn.delete(self.table, entry.start)?;
-            note(txn, Event::Gone(entry))?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! | table | key | value |
 //! |---|---|---|
 //! | `map` | start of a range | end, mask, number of the transaction that changed it |
-//! | `pending` | number of an area of 16 MiB | nothing: an entry that starts there was changed since the journal's last commit |
+//! | `pending` | number of a segment | nothing: an entry that starts there was changed since the journal's last commit |
 //! | `wanted` | start of a range | end, mask of the copies that it is wanted in |
 //! | the unnamed one | `state` | number of the last transaction that the journal knows, listed bytes of each copy, those that another has, too |
 //!
@@ -20,14 +20,13 @@ use std::sync::Arc;
 pub(crate) use entry::{Entry, SEGMENT, SEGMENT_BITS};
 pub(crate) use intervals::{Event, Intervals};
 
+use crate::board::of_segment;
 use crate::lmdb::{Env, Outcome, Tables, Txn, WriteTxn};
 use crate::{CopyId, Mask, Span};
 
-/// Granularity of the table `pending`.
-const AREA_BITS: u32 = 24;
 const STATE: &[u8] = b"state";
-/// Areas that one transaction looks through.
-pub(crate) const AREAS_AT_ONCE: usize = 16;
+/// Segments that one transaction of [`Index::committed`] looks through.
+pub(crate) const SEGMENTS_AT_ONCE: usize = 128;
 
 /// The tables and what they mean.
 #[derive(Clone, Debug)]
@@ -87,10 +86,10 @@ impl Index {
             Event::Put(entry) => {
                 state.count(&entry, u64::wrapping_add);
                 if entry.seq > state.committed {
-                    let area = entry.start >> AREA_BITS;
+                    let segment = entry.start >> SEGMENT_BITS;
                     // Mostly it is there, and looking is cheaper than writing.
-                    if txn.cursor(self.tables.pending)?.seek(area)?.is_none_or(|(key, _)| key != area) {
-                        txn.put(self.tables.pending, area, &[])?;
+                    if txn.cursor(self.tables.pending)?.seek(segment)?.is_none_or(|(key, _)| key != segment) {
+                        txn.put(self.tables.pending, segment, &[])?;
                     }
                 }
             }
@@ -98,28 +97,28 @@ impl Index {
         Ok(())
     }
 
-    /// The areas where something is pending.
-    pub fn pending_areas(&self, txn: &impl Txn) -> Outcome<Vec<u64>> {
-        let mut areas = Vec::new();
+    /// The segments where something is pending.
+    pub fn pending_segments(&self, txn: &impl Txn) -> Outcome<Vec<u64>> {
+        let mut segments = Vec::new();
         let mut cursor = txn.cursor(self.tables.pending)?;
         let mut at = cursor.seek(0)?;
-        while let Some((area, _)) = at {
-            areas.push(area);
+        while let Some((segment, _)) = at {
+            segments.push(segment);
             at = cursor.next()?;
         }
-        Ok(areas)
+        Ok(segments)
     }
 
-    /// What is pending of what starts in an area, in order.
+    /// What is pending of what starts in a segment, in order.
     pub fn pending_in(
         &self,
         txn: &impl Txn,
-        area: u64,
+        segment: u64,
         committed: u64,
         mut visit: impl FnMut(Entry),
     ) -> Outcome<()> {
-        self.map.visit(txn, of_area(area), |entry| {
-            if entry.start >> AREA_BITS == area && entry.seq > committed {
+        self.map.visit(txn, of_segment(segment), |entry| {
+            if entry.start >> SEGMENT_BITS == segment && entry.seq > committed {
                 visit(entry);
             }
             true
@@ -127,28 +126,36 @@ impl Index {
     }
 
     /// The end of a commit: everything up to transaction `synced` is in the journal. To be called again with the rest of the
-    /// areas until none is left.
-    pub fn committed(&self, txn: &mut WriteTxn<'_>, synced: u64, areas: &[u64]) -> Outcome<()> {
+    /// segments until none is left.
+    pub fn committed(&self, txn: &mut WriteTxn<'_>, synced: u64, segments: &[u64]) -> Outcome<()> {
         let mut state = self.state(txn)?;
         state.committed = state.committed.max(synced);
-        // At most a path for each area; entries make their own.
-        txn.room(64 + 8 * areas.len() as u64)?;
-        for &area in areas {
-            // What is as by default, as the journal now knows, needs no entry.
-            let default = self.map.default;
-            let needless =
-                |entry: Entry| entry.start >> AREA_BITS == area && entry.seq <= synced && entry.mask == default;
-            self.map.remove(txn, of_area(area), needless, |_, event| {
-                if let Event::Gone(entry) = event {
-                    state.count(&entry, u64::wrapping_sub);
-                }
-                Ok(())
-            })?;
+        let (mut needless, mut done) = (Vec::new(), Vec::new());
+        for &segment in segments {
             let mut left = false;
-            self.pending_in(txn, area, state.committed, |_| left = true)?;
+            self.map.visit(txn, of_segment(segment), |entry| {
+                if entry.start >> SEGMENT_BITS == segment {
+                    match entry.seq > state.committed {
+                        true => left = true,
+                        // What is as by default, as the journal now knows, needs no entry.
+                        false if entry.mask == self.map.default => needless.push(entry),
+                        false => {}
+                    }
+                }
+                true
+            })?;
             if !left {
-                txn.delete(self.tables.pending, area)?;
+                done.push(segment);
             }
+        }
+        // A leaf of each segment, copied and joined with another.
+        txn.room(64 + 3 * segments.len() as u64 + needless.len() as u64 / 8)?;
+        for entry in needless {
+            txn.delete(self.map.table, entry.start)?;
+            state.count(&entry, u64::wrapping_sub);
+        }
+        for segment in done {
+            txn.delete(self.tables.pending, segment)?;
         }
         self.put_state(txn, &state)
     }
@@ -158,7 +165,7 @@ impl Index {
         let to = |part: Entry| Some(if wanted { part.mask.with(copy) } else { part.mask.without(copy) });
         self.wanted.change(txn, range.clone(), to, |_, _| Ok(()))?;
         if !wanted {
-            self.wanted.remove(txn, range, |entry| entry.mask.is_empty(), |_, _| Ok(()))?;
+            self.wanted.remove(txn, range, |entry| entry.mask.is_empty())?;
         }
         Ok(())
     }
@@ -166,7 +173,7 @@ impl Index {
     /// Nothing of `range` is wanted anywhere any more.
     pub fn want_nothing(&self, txn: &mut WriteTxn<'_>, range: Range<u64>) -> Outcome<()> {
         self.wanted.change(txn, range.clone(), |_| Some(Mask::NONE), |_, _| Ok(()))?;
-        self.wanted.remove(txn, range, |entry| entry.mask.is_empty(), |_, _| Ok(()))
+        self.wanted.remove(txn, range, |entry| entry.mask.is_empty())
     }
 
     /// Fills an empty index with what a journal says, `ranges` in order, all of it committed.
@@ -187,11 +194,6 @@ impl Index {
     pub fn size(&self, txn: &impl Txn) -> Outcome<(u64, u64)> {
         txn.size(self.tables.map)
     }
-}
-
-fn of_area(area: u64) -> Range<u64> {
-    let end = (area + 1).saturating_mul(1 << AREA_BITS);
-    area << AREA_BITS..end
 }
 
 impl State {

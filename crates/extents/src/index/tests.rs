@@ -10,9 +10,9 @@ use stripewise_sys::{Real, SysRef};
 use super::*;
 use crate::lmdb::{Limits, Space, Txn};
 
-/// Bytes around the boundary of two segments, and of two areas.
+/// Bytes around the boundary of two segments.
 const BYTES: usize = 60;
-const BASE: u64 = (1 << 24) - BYTES as u64 / 2;
+const BASE: u64 = (1 << 20) - BYTES as u64 / 2;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -101,8 +101,8 @@ impl Pair {
                 }
             }
             Step::Commit => {
-                let areas = self.index.pending_areas(&txn).unwrap();
-                self.index.committed(&mut txn, id - 1, &areas).unwrap();
+                let segments = self.index.pending_segments(&txn).unwrap();
+                self.index.committed(&mut txn, id - 1, &segments).unwrap();
                 committed = id - 1;
             }
             Step::Want(range, copy, wanted) => {
@@ -179,8 +179,8 @@ impl Pair {
     fn check_pending(&self, entries: &[Entry]) {
         let txn = self.index.env.read().unwrap();
         let mut found = Vec::new();
-        for area in self.index.pending_areas(&txn).unwrap() {
-            self.index.pending_in(&txn, area, self.committed, |entry| found.push(entry)).unwrap();
+        for segment in self.index.pending_segments(&txn).unwrap() {
+            self.index.pending_in(&txn, segment, self.committed, |entry| found.push(entry)).unwrap();
         }
         let pending: Vec<Entry> = entries.iter().copied().filter(|entry| entry.seq > self.committed).collect();
         assert_eq!(found, pending);
