@@ -338,6 +338,29 @@ def test_a_replica_that_is_lost_is_missed_by_drain_and_made_anew_by_fsck(stripew
     assert status(stripewise, cluster.path)["by_name"]["wide"]["stale_bytes"] == 0 and cat(cluster.path) == CONTENT
 
 
+def test_space_of_the_cache_that_holds_nothing_is_given_back(stripewise, make_copied, cat):
+    """What a killed process had written before it could say so; here, what a stranger wrote into a hole."""
+    cluster = make_copied("cache", mode="off")
+    component = max(components(cluster, "ssd"), key=lambda path: path.parent.parent.parent.name)
+    with component.open("r+b") as file:
+        file.write(os.urandom(256 << 10))
+    noted = stripewise("fsck", cluster.path)
+    assert "note" in noted.out and "[space]" in noted.out, noted.out
+    stripewise("fsck", "--repair", cluster.path)
+    assert component.stat().st_blocks * 512 < 64 << 10
+    assert "[space]" not in stripewise("fsck", cluster.path).out and cat(cluster.path) == CONTENT
+
+
+def test_a_cache_that_was_lost_does_not_count_as_full(stripewise, make_copied):
+    cluster = make_copied("cache", capacity="128K")
+    stripewise("drain", cluster.path)
+    for component in components(cluster, "ssd"):
+        component.unlink()
+    stripewise("fsck", "--repair", cluster.path)
+    cluster.run("cp", cluster.root / "source", cluster.path)
+    assert status(stripewise, cluster.path)["by_name"]["1-DH"]["valid_bytes"] == 512 << 10
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 def test_a_read_only_cache_server(stripewise, make_copied, execute, python, cat):
     cluster = make_copied("cache")
@@ -374,8 +397,9 @@ def test_a_journal_that_is_gone_or_damaged(stripewise, make_copied, python, cat,
         assert refused.code == 1 and "--drop-dirty" in refused.out, "only the journal knew whether anything was dirty"
         stripewise("fsck", "--repair", "--drop-dirty", cluster.path)
         assert cat(cluster.path) == CONTENT, "it was drained, so the original has everything"
-        stripewise("drain", cluster.path)
         stripewise("fsck", "-p", cluster.plan, cluster.path)
+        cluster.run("cp", cluster.root / "source", cluster.path)
+        stripewise("drain", cluster.path)
 
 
 def test_a_journal_of_another_version_is_refused(stripewise, copied, python):

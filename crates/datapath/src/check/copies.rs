@@ -14,6 +14,8 @@ use crate::manifest::{CopyRef, Manifest};
 use crate::runtime::Runtime;
 use crate::trouble::Trouble;
 
+/// Of the file systems of targets.
+const BLOCK_BYTES: u64 = 4096;
 /// Ranges that a line names.
 const NAMED: usize = 8;
 
@@ -39,7 +41,10 @@ pub(super) fn check(
     let mut checked = Checked { runtime, path, manifest, owner: stat.st_uid, options, findings };
     let looked = checked.inspect().and_then(|found| checked.map(found));
     match looked {
-        Ok(found) => checked.lost_copies(&found),
+        Ok(found) => {
+            checked.lost_copies(&found);
+            checked.space(&found);
+        }
         Err(error) => checked.add(Kind::Map, error.to_string()),
     }
 }
@@ -164,6 +169,37 @@ impl Checked<'_> {
         })
     }
 
+    /// What cache copies take on the disk for bytes that are not valid in them.
+    fn space(&mut self, found: &Inspection) {
+        let Some(Ok(map)) = &found.map else { return };
+        for (number, copy) in
+            found.copies.iter().enumerate().filter(|(number, _)| self.manifest.is_cache(*number))
+        {
+            let spans = map.spans.iter().filter(|span| span.mask.contains(CopyId::new(number))).count() as u64;
+            let targets = copy.allocated_bytes.len() as u64;
+            // The first and the last block of a range may be its own in part.
+            let needed = copy.bytes.unwrap_or_default().valid + (2 * spans + 1) * targets * BLOCK_BYTES;
+            let taken: u64 = copy.allocated_bytes.iter().sum();
+            if taken <= needed || copy.lost.is_some() {
+                continue;
+            }
+            let name = &copy.name;
+            let text = format!(
+                "copy {name} takes {taken} bytes for {} that are valid there; `fsck --repair` gives the others back",
+                copy.bytes.unwrap_or_default().valid
+            );
+            let finding = self.finding(Kind::Space, text);
+            self.findings.push(if self.options.repair { finding.repair(self.tidy()) } else { finding });
+        }
+    }
+
+    fn tidy(&self) -> Result<()> {
+        match self.runtime.open_file(self.path)? {
+            Some(file) => file.tidy().map_err(Trouble::io(self.path, "give back space of")),
+            None => Ok(()),
+        }
+    }
+
     fn lost_copies(&mut self, found: &Inspection) {
         let copies: Vec<_> = self.manifest.all_copies().map(|copy| copy.id).collect();
         for (number, id) in copies.into_iter().enumerate().skip(1) {
@@ -221,7 +257,11 @@ impl Checked<'_> {
     fn keep_size(&self, size: u64) -> Result<()> {
         let Some(file) = self.runtime.open_file(self.path)? else { return Ok(()) };
         let io = |what| Trouble::io(self.path, what);
-        if file.size().map_err(io("stat"))? < size { file.truncate(size).map_err(io("lengthen")) } else { Ok(()) }
+        if file.size().map_err(io("stat"))? < size {
+            file.truncate(size).map_err(io("lengthen"))
+        } else {
+            Ok(())
+        }
     }
 
     /// Makes a forgotten copy anew, empty, if its servers are there. Nothing of what is left of it is named by the map.
@@ -238,7 +278,8 @@ impl Checked<'_> {
         let set = ComponentSet::create(sys, targets, id, mode_bits)?;
         let _ = set.set_owner(Some(mode.st_uid), Some(mode.st_gid));
         set.sync_names()?;
-        Ok(true)
+        // What it took counts no more.
+        self.tidy().map(|()| true)
     }
 }
 

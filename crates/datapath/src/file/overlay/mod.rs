@@ -17,6 +17,7 @@ mod slot;
 mod space;
 mod statistics;
 mod streams;
+mod tidy;
 mod turn;
 mod work;
 mod write;
