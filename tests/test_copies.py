@@ -361,6 +361,33 @@ def test_a_cache_that_was_lost_does_not_count_as_full(stripewise, make_copied):
     assert status(stripewise, cluster.path)["by_name"]["1-DH"]["valid_bytes"] == 512 << 10
 
 
+def test_an_original_that_was_changed_behind_our_back(stripewise, copied, cat):
+    stripewise("drain", copied.path)
+    stripewise("fsck", "--compare", copied.path)
+    component = next(path for path in components(copied, "hdd") if copied.targets[0] in path.parents and path.stat().st_size)
+    before = component.stat()
+    with component.open("r+b") as file:
+        file.seek(5000)
+        file.write(b"from a stranger")
+    found = stripewise("fsck", "--compare", "--json", copied.path, ok=False)
+    assert found.code == 1 and set(kinds_of(found)) == {"differs"}
+    assert "(5000 to 5015)" in found.out and "original" in found.out, "the bytes are named"
+    os.truncate(component, before.st_size // 2)
+    assert "differs" in kinds_of(stripewise("fsck", "--compare", "--json", copied.path, ok=False))
+    component.unlink()
+    lost = stripewise("fsck", "--json", copied.path, ok=False)
+    assert "component" in kinds_of(lost), str(lost)
+    assert stripewise("cat", copied.path, ok=False).code == 1, "never zeros for what is lost"
+
+
+def test_an_anchor_that_was_overwritten(stripewise, copied, cat):
+    copied.path.write_bytes(b"a program without the library\n")
+    found = stripewise("fsck", "-p", copied.plan, "--orphan-age", "0", copied.data, ok=False)
+    assert found.code == 1 and "[destroyed]" in found.out, str(found)
+    stripewise("fsck", "-p", copied.plan, "--orphan-age", "0", "--repair", copied.data)
+    assert cat(copied.path) == CONTENT
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 def test_a_read_only_cache_server(stripewise, make_copied, execute, python, cat):
     cluster = make_copied("cache")

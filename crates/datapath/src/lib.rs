@@ -35,7 +35,9 @@ pub mod runtime;
 mod tests;
 mod trouble;
 
-pub use file::{Around, Attributes, Drained, IoOptions, LogicalFile, MapExtent, Statistics, Tell, Whence};
+pub use file::{
+    Around, Attributes, Difference, Drained, IoOptions, LogicalFile, MapExtent, Statistics, Tell, Whence,
+};
 pub use manifest::{Manifest, ManifestError};
 pub use runtime::{Change, FileKey, NewFile, Opened, Runtime, Settings, Shape};
 pub use stripewise_sys::Errno;

@@ -23,6 +23,7 @@ use crate::progress::Progress;
   stripewise fsck -c cluster.toml                     the files that have components on these targets
   stripewise fsck -p plan.toml --repair /scratch      and finish, restore and bring up to date what can be
   stripewise fsck -c cluster.toml /scratch --remove-orphans
+  stripewise fsck --compare /scratch                  and whether copies that should be the same are
   stripewise fsck --repair --drop-dirty out.dat       the cache is gone for good: names what is lost with it
   stripewise fsck --take-over out.dat                 the node that was writing the file is gone for good
 
@@ -42,6 +43,9 @@ pub struct Args {
     /// With --repair: give up bytes that only a lost copy has, or that a lost journal knew of. They are named
     #[arg(long, requires = "repair")]
     drop_dirty: bool,
+    /// Read everything that several copies of a file have, and compare it
+    #[arg(long)]
+    compare: bool,
     /// Go on with what another node had synced that died while it was writing. If it lives and goes on writing, its data is
     /// lost, and it may destroy yours: be sure that it is gone
     #[arg(long)]
@@ -76,6 +80,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         repair: args.repair,
         remove_orphans: args.remove_orphans,
         take_over: args.take_over,
+        compare: args.compare,
         drop_dirty: args.drop_dirty,
         orphan_age_s: args.orphan_age,
     };

@@ -1,9 +1,10 @@
 //! Is the map of a file with several copies right, and are the copies there?
 
+use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use stripewise_extents::{CopyId, MapError, MapSpec, Span, repair};
+use stripewise_extents::{CopyId, MapError, MapSpec, Mask, Span, repair};
 use stripewise_sys::{Mode, OFlags};
 use stripewise_target::{CACHED, ComponentSet, FileId, Opening};
 
@@ -44,6 +45,7 @@ pub(super) fn check(
         Ok(found) => {
             checked.lost_copies(&found);
             checked.space(&found);
+            checked.compare(&found);
         }
         Err(error) => checked.add(Kind::Map, error.to_string()),
     }
@@ -167,6 +169,37 @@ impl Checked<'_> {
             repair::reset(&sys, &checked.spec()?, || sync_all(checked.runtime, checked.manifest))?;
             Ok(if live { "written anew from the index" } else { "the original counts from now on" }.to_owned())
         })
+    }
+
+    /// Where copies differ that should be the same, if that was asked for.
+    fn compare(&mut self, found: &Inspection) {
+        if !self.options.compare || !matches!(found.map, Some(Ok(_))) {
+            return;
+        }
+        let compared = self.runtime.open_file(self.path).map_err(|error| error.to_string()).and_then(|file| {
+            let go_on = &mut |_, _| std::ops::ControlFlow::Continue(());
+            file.map_or(Ok(Vec::new()), |file| file.compare(go_on).map_err(|errno| errno.to_string()))
+        });
+        let differences = match compared {
+            Ok(differences) => differences,
+            Err(error) => return self.add(Kind::Unreadable, format!("its copies cannot be compared: {error}")),
+        };
+        let mut by_copies: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for difference in differences {
+            let span = Span::new(difference.range, Mask::NONE);
+            by_copies.entry(difference.copies).or_default().push(span);
+        }
+        for ((one, other), spans) in by_copies {
+            let name = |copy: usize| &found.copies[copy].name;
+            let text = format!(
+                "copies {} and {} differ within {}: something else has changed files of their servers. Remove the components of the                  one that is wrong, {}.*, and `fsck --repair` makes it anew",
+                name(one),
+                name(other),
+                ranges(&spans),
+                self.manifest.all_copies().nth(other).map_or(self.manifest.id, |copy| copy.id)
+            );
+            self.add(Kind::Differs, text);
+        }
     }
 
     /// What cache copies take on the disk for bytes that are not valid in them.

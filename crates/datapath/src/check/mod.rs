@@ -30,6 +30,8 @@ pub struct Options {
     pub remove_orphans: bool,
     /// Go on with what another node had synced that died while it wrote a file with several copies.
     pub take_over: bool,
+    /// Read what several copies have, and compare it.
+    pub compare: bool,
     /// Give up what only a lost copy has, or a lost map knew of.
     pub drop_dirty: bool,
     /// What changed less than so many seconds ago may still be in the making: it is no orphan.

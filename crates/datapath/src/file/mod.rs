@@ -24,7 +24,7 @@ pub(crate) use copy::{Further, Lost, OpenCopy};
 pub use holes::Whence;
 pub use io::IoOptions;
 pub use mapping::MapExtent;
-pub use overlay::{Around, Drained, Statistics, Tell};
+pub use overlay::{Around, Difference, Drained, Statistics, Tell};
 pub(crate) use overlay::{Overlay, Rates, Surroundings};
 pub(crate) use sync::sync_directory;
 

@@ -8,8 +8,14 @@ use stripewise_sys::OFlags;
 use super::support::*;
 use crate::check::{Kind, Options, Report, check, walk};
 
-const LOOK: Options =
-    Options { repair: false, remove_orphans: false, take_over: false, drop_dirty: false, orphan_age_s: 0 };
+const LOOK: Options = Options {
+    repair: false,
+    remove_orphans: false,
+    take_over: false,
+    compare: false,
+    drop_dirty: false,
+    orphan_age_s: 0,
+};
 const REPAIR: Options = Options { repair: true, ..LOOK };
 const REMOVE: Options = Options { remove_orphans: true, ..LOOK };
 

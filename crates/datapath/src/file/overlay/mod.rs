@@ -4,6 +4,7 @@
 
 mod background;
 mod choice;
+mod compare;
 mod concurrency;
 mod copying;
 mod drain;
@@ -36,6 +37,7 @@ use stripewise_target::{Target, component_directory};
 pub use background::Around;
 pub(crate) use background::Background;
 pub(crate) use choice::{CriticalData, Rates};
+pub use compare::Difference;
 pub(crate) use concurrency::Concurrency;
 pub use drain::{Drained, Tell};
 pub(super) use request::Request;

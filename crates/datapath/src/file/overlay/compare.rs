@@ -1,0 +1,109 @@
+//! Are copies the same where the map says so? Only not if somebody has changed their servers' files past this library, or a disk
+//! does not keep what it was given.
+
+use std::ops::{ControlFlow, Range};
+
+use stripewise_extents::Span;
+use stripewise_sys::IoVec;
+
+use super::super::{IoOptions, LogicalFile};
+use super::choice::Part;
+use super::drain::Tell;
+use super::request::{Ended, Request, Transfer};
+use crate::{Errno, Result, trouble};
+
+/// Bytes of each copy that are compared at once.
+const CHUNK_BYTES: u64 = 4 << 20;
+/// Differences that are told apart.
+const DIFFERENCES_MAX: usize = 1000;
+
+/// Bytes that should be the same in two copies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// From the first byte that differs to the last one, of the piece that was compared.
+    pub range: Range<u64>,
+    /// The two copies.
+    pub copies: (usize, usize),
+}
+
+impl LogicalFile {
+    /// Compares what several copies have. Others may use the file meanwhile. `tell` gets the bytes done and those to do.
+    ///
+    /// # Errors
+    /// As pread(2).
+    pub fn compare(&self, tell: Tell<'_>) -> Result<Vec<Difference>> {
+        let Some(overlay) = self.overlay() else { return Ok(Vec::new()) };
+        let (map, size) = (overlay.map()?, self.size()?);
+        let mut memory = Vec::new();
+        let (mut differences, mut at) = (Vec::new(), 0);
+        while at < size && differences.len() < DIFFERENCES_MAX {
+            let end = size.min(at + CHUNK_BYTES);
+            let guard = map.begin_read(at..end).map_err(|error| trouble::map_told(&error))?;
+            let mut found = Vec::new();
+            for span in guard.spans() {
+                self.compare_span(span, size, &mut memory, &mut found)?;
+            }
+            // What was being written meanwhile says nothing.
+            let mut valid = true;
+            for copy in guard.spans().iter().flat_map(|span| span.mask.iter()) {
+                let chosen =
+                    |span: &Span| if span.mask.contains(copy) { Some(copy) } else { span.mask.lowest() };
+                let still = guard.still_valid(|span| chosen(span).unwrap_or(copy));
+                valid &= found.is_empty() || still.map_err(|error| trouble::map_told(&error))?;
+            }
+            if valid {
+                differences.extend(found);
+            }
+            at = end;
+            if let ControlFlow::Break(()) = tell(at, size) {
+                break;
+            }
+        }
+        Ok(differences)
+    }
+
+    fn compare_span(
+        &self,
+        span: &Span,
+        size: u64,
+        memory: &mut Vec<u8>,
+        found: &mut Vec<Difference>,
+    ) -> Result<()> {
+        let present = self.present_mask();
+        let copies: Vec<usize> =
+            span.mask.iter().map(|copy| copy.index()).filter(|copy| present & 1 << copy != 0).collect();
+        let Some((&first, others)) = copies.split_first() else { return Ok(()) };
+        if others.is_empty() {
+            return Ok(());
+        }
+        let len = span.len() as usize;
+        memory.resize(2 * len, 0);
+        let (one, other) = memory.split_at_mut(len);
+        self.read_copy(span, first, size, one)?;
+        for &copy in others {
+            self.read_copy(span, copy, size, other)?;
+            let differs = |index: &usize| one[*index] != other[*index];
+            if let Some(start) = (0..len).find(differs) {
+                let end = (start..len).rfind(differs).unwrap_or(start) + 1;
+                let range = span.start + start as u64..span.start + end as u64;
+                found.push(Difference { range, copies: (first, copy) });
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of a range below `size` as one copy has them.
+    fn read_copy(&self, span: &Span, copy: usize, size: u64, into: &mut [u8]) -> Result<()> {
+        let buffers = [IoVec { base: into.as_mut_ptr(), len: into.len() }];
+        let request =
+            Request { buffers: &buffers, offset: span.start, len: span.len(), options: IoOptions::default() };
+        let part = [Part { start: span.start, end: span.end, copy }];
+        // SAFETY: memory that is borrowed alone.
+        let ended = unsafe { self.transfer(Transfer::ReadBelow(size), &request, &part) };
+        match ended.first() {
+            Some(Ended { done, .. }) if *done == span.len() => Ok(()),
+            Some(Ended { error: Some(error), .. }) => Err(*error),
+            _ => Err(Errno::IO),
+        }
+    }
+}
