@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 import zlib
+from pathlib import Path
 
 import pytest
 
@@ -246,6 +247,8 @@ def test_files_are_moved_copied_and_removed_with_their_copies(stripewise, copied
     stripewise("cp", "-p", copied.plan, plain, path)
     found = status(stripewise, path)
     assert len(found["copies"]) == 3 and found["by_name"]["original"]["stale_bytes"] == 0, "a copy is complete at once"
+    stripewise("cp", plain, path)
+    assert len(status(stripewise, path)["copies"]) == 3 and cat(path) == CONTENT, "it replaces a file by one of the same kind"
     stripewise("rm", path, moved)
     left = [p for target in copied.targets for p in target.glob("stripewise/*/*")]
     assert not left, "components and journals go with the file"
@@ -312,6 +315,13 @@ def test_dirty_bytes_of_a_lost_cache_are_named_and_never_dropped_unasked(stripew
     assert stripewise("cat", cluster.path).out == "\0" * (len(CONTENT)), "the original has never had them"
 
 
+def test_run_says_that_a_server_of_a_copy_is_missing(stripewise, make_copied, kind):
+    cluster = make_copied(kind)
+    cluster.targets[-1].rename(cluster.root / "away")
+    refused = stripewise("run", "-p", cluster.plan, "--", "true", ok=False)
+    assert refused.code == 1 and "ssd/3" in refused.err, str(refused)
+
+
 def test_a_server_that_is_away_and_comes_back(stripewise, make_copied, cat):
     cluster = make_copied("cache")
     server = cluster.targets[-1]
@@ -323,6 +333,21 @@ def test_a_server_that_is_away_and_comes_back(stripewise, make_copied, cat):
     (cluster.root / "away").rename(server)
     stripewise("drain", cluster.path)
     assert cat(cluster.path) == CONTENT
+
+
+def test_old_content_that_comes_back_is_not_believed(stripewise, make_copied, python, cat):
+    cluster = make_copied("cache")
+    stripewise("drain", cluster.path)
+    servers = [target for target in cluster.targets if target.name.startswith("ssd")]
+    for server in servers:
+        server.rename(cluster.root / server.name)
+    cluster.run(python, "-c", OVERWRITE, cluster.path, "4096")
+    for server in servers:
+        (cluster.root / server.name).rename(server)
+    expected = CONTENT[:4096] + b"new" * 1000 + CONTENT[7096:]
+    assert cat(cluster.path) == expected and cluster.run(python, "-c", READ, cluster.path).code == 0
+    stripewise("drain", cluster.path)
+    stripewise("fsck", "--compare", cluster.path)
 
 
 def test_a_replica_that_is_lost_is_missed_by_drain_and_made_anew_by_fsck(stripewise, make_copied, cat):
@@ -468,6 +493,34 @@ def test_another_node_is_refused_until_it_is_taken_over(stripewise, copied, pyth
     assert cat(copied.path) == CONTENT
     copied.run(python, "-c", OVERWRITE, copied.path, "0")
     stripewise("fsck", "-p", copied.plan, copied.path)
+
+
+def test_a_machine_that_went_down_while_the_file_was_written(stripewise, copied, cat):
+    """The boot id in the journal is another one: only what was synced counts, and that is all there is here."""
+    name = next(path for path in (Path("/etc/machine-id"), Path("/proc/sys/kernel/hostname")) if path.exists())
+    append_opened(journal_of(copied), name.read_text().strip())
+    assert status(stripewise, copied.path)["lease"]["state"] == "earlier-boot"
+    assert "went down" in stripewise("status", copied.path).out
+    noted = stripewise("fsck", copied.path)
+    assert "[interrupted]" in noted.out
+    stripewise("fsck", "--repair", copied.path)
+    assert status(stripewise, copied.path)["lease"]["state"] == "closed" and cat(copied.path) == CONTENT
+
+
+def test_nothing_is_repaired_under_a_running_program(stripewise, copied, python, cat):
+    environment = {**os.environ, **copied.environment()}
+    holder = subprocess.Popen([python, "-c", HOLD, copied.path], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        holder.stdout.readline()
+        assert "0 problems" in stripewise("fsck", "--compare", copied.path).out
+        assert "0 problems" in stripewise("fsck", "--repair", "--take-over", copied.path).out
+        for component in components(copied, "ssd"):
+            component.unlink()
+        refused = stripewise("fsck", "--repair", "--drop-dirty", copied.path, ok=False)
+        assert refused.code == 1 and "repair failed" in refused.out and "open" in refused.out, str(refused)
+    finally:
+        holder.communicate(b"\n")
+    assert holder.returncode == 0
 
 
 def test_a_map_that_is_lost_while_the_file_is_open(stripewise, copied, python):

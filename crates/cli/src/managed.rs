@@ -1,13 +1,14 @@
 //! What the commands that look after managed files share.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use indicatif::BinaryBytes;
-use stripewise_cluster::{Plan, size};
+use stripewise_cluster::{CopySpec, Plan, Rule, TargetSpec, size};
 use stripewise_datapath::Runtime;
-use stripewise_layout::Stripe;
+use stripewise_layout::{Layout, Stripe};
 use stripewise_sys::Real;
 use stripewise_target::TargetRef;
 
@@ -26,6 +27,21 @@ pub fn runtime(plan: Option<&Plan>) -> Arc<Runtime> {
         plan
     });
     Runtime::new(Arc::new(Real), unpaced.as_ref())
+}
+
+/// The targets that a plan puts files on, their copies included.
+pub fn used_targets(plan: &Plan) -> Vec<TargetSpec> {
+    let copies = |rule: &Rule| -> Vec<u32> {
+        let copies = rule.overlay.iter().flat_map(|overlay| &overlay.copies);
+        copies.flat_map(CopySpec::targets).collect()
+    };
+    let originals = plan.rules.iter().flat_map(|rule| &rule.layouts).flat_map(Layout::targets);
+    let used: BTreeSet<u32> = originals.chain(plan.rules.iter().flat_map(copies)).collect();
+    (0..)
+        .zip(plan.cluster.targets())
+        .filter(|(index, _)| used.contains(index))
+        .map(|(_, target)| target)
+        .collect()
 }
 
 /// The absolute path of a file that exists, with the links in its directory followed, and those at its end.

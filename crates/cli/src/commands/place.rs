@@ -2,17 +2,15 @@
 
 mod find;
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use stripewise_cluster::{CopySpec, Plan, Rule};
+use stripewise_cluster::Plan;
 use stripewise_datapath::Runtime;
 use stripewise_datapath::migrate::Goal;
-use stripewise_layout::Layout;
 use stripewise_target::Target;
 
 use crate::copying::{Move, migrate_all};
@@ -76,25 +74,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Directories that the plan puts files in become targets, or are already.
 fn prepare(runtime: &Arc<Runtime>, plan: &Plan) -> anyhow::Result<()> {
-    for target in used_targets(plan) {
+    for target in managed::used_targets(plan) {
         let (name, path) = (&target.name, &target.path);
         Target::prepare(runtime.sys(), path, name).with_context(|| format!("target {name} of the plan"))?;
     }
     Ok(())
-}
-
-fn used_targets(plan: &Plan) -> Vec<stripewise_cluster::TargetSpec> {
-    let copies = |rule: &Rule| -> Vec<u32> {
-        let copies = rule.overlay.iter().flat_map(|overlay| &overlay.copies);
-        copies.flat_map(CopySpec::targets).collect()
-    };
-    let originals = plan.rules.iter().flat_map(|rule| &rule.layouts).flat_map(Layout::targets);
-    let used: BTreeSet<u32> = originals.chain(plan.rules.iter().flat_map(copies)).collect();
-    (0..)
-        .zip(plan.cluster.targets())
-        .filter(|(index, _)| used.contains(index))
-        .map(|(_, target)| target)
-        .collect()
 }
 
 fn place_all(runtime: &Arc<Runtime>, found: &[Candidate<'_>], quiet: bool) -> (Vec<Value>, ExitCode) {

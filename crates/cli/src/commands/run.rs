@@ -14,7 +14,7 @@ use stripewise_cluster::Plan;
 use stripewise_sys::{Real, SysRef};
 use stripewise_target::{Engine, Target};
 
-use crate::{files, mpi, trace_launch};
+use crate::{files, managed, mpi, trace_launch};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -118,12 +118,7 @@ fn variables(args: &Args, plan: &Path) -> anyhow::Result<BTreeMap<&'static str, 
 /// Every directory that a rule puts files in must be there; the first use makes it a target.
 fn check_targets(plan: &Plan) -> anyhow::Result<()> {
     let sys: SysRef = Arc::new(Real);
-    let targets = plan.cluster.targets();
-    let used = plan.rules.iter().flat_map(|rule| &rule.layouts).flat_map(|layout| layout.targets());
-    let mut used: Vec<u32> = used.collect();
-    used.sort_unstable();
-    used.dedup();
-    for target in used.into_iter().filter_map(|index| targets.get(index as usize)) {
+    for target in managed::used_targets(plan) {
         Target::prepare(&sys, &target.path, &target.name)
             .with_context(|| format!("target {} of the plan", target.name))?;
     }
