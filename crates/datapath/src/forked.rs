@@ -22,7 +22,7 @@ pub(crate) struct Guard<'a, T>(&'a ForkSafe<T>);
 
 impl<T: Default> ForkSafe<T> {
     pub fn lock(&self) -> Guard<'_, T> {
-        let me = std::process::id();
+        let me = stripewise_sys::process::id();
         loop {
             match self.owner.compare_exchange_weak(0, me, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Guard(self),

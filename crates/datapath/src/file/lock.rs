@@ -56,7 +56,7 @@ impl LogicalFile {
     }
 
     fn acquire(&self, kind: LockKind) -> Result<SizeLock<'_>> {
-        let me = std::process::id();
+        let me = stripewise_sys::process::id();
         let idle = self.locks.lock().idle.take().filter(|(process, fd)| *process == me && self.has_name(fd));
         let fd = match idle {
             Some((_, fd)) => fd,
@@ -91,7 +91,7 @@ impl LogicalFile {
     /// In a forked child: descriptors with which the parent's threads hold the lock are duplicates of the parent's, and
     /// would hold it when the parent is killed.
     pub(super) fn forget_locks(&self) {
-        let me = std::process::id();
+        let me = stripewise_sys::process::id();
         let mut locks = self.locks.lock();
         locks.idle = None;
         for (_, raw) in locks.held.extract_if(.., |(process, _)| *process != me) {
@@ -103,7 +103,7 @@ impl LogicalFile {
 impl Drop for SizeLock<'_> {
     fn drop(&mut self) {
         let Some(fd) = self.fd.take() else { return };
-        let me = std::process::id();
+        let me = stripewise_sys::process::id();
         // Explicitly: a child that was forked meanwhile has a duplicate.
         let unlocked = self.file.sys().unlock(fd.as_fd(), BYTE, 1).is_ok();
         let mut locks = self.file.locks.lock();

@@ -1,5 +1,7 @@
 //! A request, cut into the pieces that its components get, and its result put together again.
 
+use std::borrow::Cow;
+
 use stripewise_layout::Layout;
 use stripewise_sys::IoVec;
 use stripewise_target::{Outcome, Piece};
@@ -41,17 +43,38 @@ pub(super) fn split(layout: &Layout, offset: u64, len: u64, buffers: &[IoVec]) -
 /// Has the pieces done by `run` with those of one component side by side, so that they become one vectored call, and
 /// returns the outcomes in the order of the pieces.
 pub(super) fn grouped(pieces: &[Piece], run: impl FnOnce(&[Piece]) -> Vec<Outcome>) -> Vec<Outcome> {
-    if pieces.is_sorted_by_key(|piece| piece.component) {
-        return run(pieces);
+    let grouped = Grouped::of(pieces);
+    let outcomes = run(&grouped.pieces);
+    grouped.in_order(outcomes)
+}
+
+/// Pieces with those of one component side by side.
+pub(super) struct Grouped<'p> {
+    pub pieces: Cow<'p, [Piece]>,
+    /// Where each was; `None`: in this order.
+    order: Option<Vec<usize>>,
+}
+
+impl<'p> Grouped<'p> {
+    pub fn of(pieces: &'p [Piece]) -> Self {
+        if pieces.is_sorted_by_key(|piece| piece.component) {
+            return Self { pieces: Cow::Borrowed(pieces), order: None };
+        }
+        let mut order: Vec<usize> = (0..pieces.len()).collect();
+        order.sort_by_key(|&index| pieces[index].component);
+        let sorted = order.iter().map(|&index| pieces[index]).collect();
+        Self { pieces: Cow::Owned(sorted), order: Some(order) }
     }
-    let mut order: Vec<usize> = (0..pieces.len()).collect();
-    order.sort_by_key(|&index| pieces[index].component);
-    let sorted: Vec<Piece> = order.iter().map(|&index| pieces[index]).collect();
-    let mut outcomes = vec![Outcome::default(); pieces.len()];
-    for (index, outcome) in order.into_iter().zip(run(&sorted)) {
-        outcomes[index] = outcome;
+
+    /// The outcomes of [`Grouped::pieces`], in the order in which the pieces came.
+    pub fn in_order(&self, outcomes: Vec<Outcome>) -> Vec<Outcome> {
+        let Some(order) = &self.order else { return outcomes };
+        let mut sorted = vec![Outcome::default(); outcomes.len()];
+        for (&index, outcome) in order.iter().zip(outcomes) {
+            sorted[index] = outcome;
+        }
+        sorted
     }
-    outcomes
 }
 
 /// Length of the leading part of the request that was done in full, and what ended it: `None`, nothing did.

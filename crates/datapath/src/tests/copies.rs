@@ -188,3 +188,29 @@ fn a_write_that_only_a_copy_that_failed_can_take() {
     assert_eq!(file.write(&pattern(1, 300), 0, 1), Ok(300));
     assert_eq!(file.all().unwrap(), pattern(1, 300));
 }
+
+/// A process that is killed leaves space taken that nobody uses: the next one that is alone counts what there is.
+#[test]
+fn the_used_space_is_counted_anew_when_nobody_goes_by_it() {
+    let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 1 << 20));
+    let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+    opened.file.write(&pattern(1, 300), 0, 1).unwrap();
+    let in_cache = || stage.used_words().iter().sum::<u64>();
+    assert_eq!(in_cache(), 300);
+    let words: Vec<_> = std::fs::read_dir(stage.memory().join("space")).unwrap().flatten().collect();
+    let overwrite = |used: u64| {
+        for word in &words {
+            let file = std::fs::OpenOptions::new().write(true).open(word.path()).unwrap();
+            std::os::unix::fs::FileExt::write_all_at(&file, &used.to_ne_bytes(), 8).unwrap();
+        }
+    };
+    overwrite(1 << 20);
+    let other = open(&stage.runtime(), &stage.path("g"), CREATE).unwrap();
+    other.file.write(&pattern(2, 300), 0, 1).unwrap();
+    assert_eq!(in_cache(), 2 << 20, "it is full as long as it is used");
+    drop((opened, other));
+    let again = open(&stage.runtime(), &stage.path("g"), OFlags::RDWR).unwrap();
+    again.file.write(&pattern(3, 300), 1000, 1).unwrap();
+    assert!((300..1 << 20).contains(&in_cache()), "{:?}", stage.used_words());
+    assert_eq!(again.file.read(300, 1000, 1).unwrap(), pattern(3, 300));
+}

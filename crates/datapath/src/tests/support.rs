@@ -74,6 +74,13 @@ impl Stage {
         self.memory.path()
     }
 
+    /// What the cache servers hold, as the processes believe.
+    pub fn used_words(&self) -> Vec<u64> {
+        let words = std::fs::read_dir(self.memory().join("space")).unwrap().flatten();
+        let used = |bytes: Vec<u8>| u64::from_ne_bytes(bytes[8..16].try_into().unwrap());
+        words.map(|word| used(std::fs::read(word.path()).unwrap())).collect()
+    }
+
     /// The power fails and comes back.
     pub fn power_cut(&self, disk: &Disk, seed: u64) {
         disk.power_cut(seed).unwrap();
@@ -181,7 +188,7 @@ impl LogicalFile {
     pub fn work_a_little(&self) -> Result<u64> {
         let Some(overlay) = self.overlay() else { return Ok(0) };
         let map = overlay.map()?;
-        self.work_once(overlay, &map)
+        self.work_once(overlay, &map, 3)
     }
 
     pub fn all(&self) -> Result<Vec<u8>> {

@@ -5,6 +5,7 @@ mod jobs;
 mod threads;
 mod uring;
 
+use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 use std::str::FromStr;
 
@@ -65,6 +66,11 @@ pub struct Outcome {
     pub done: usize,
     /// Why not all: `None` with `done < len` is the end of the component (reads) or a device that takes no more.
     pub error: Option<Errno>,
+}
+
+/// How each job ended.
+fn ends(jobs: &[Job<'_>]) -> Vec<(u64, Option<Errno>)> {
+    jobs.iter().map(|job| (job.done, job.error)).collect()
 }
 
 fn raw_fd(set: &ComponentSet, component: u32) -> Result<RawFd, Errno> {
@@ -137,26 +143,84 @@ impl FanOut {
         let mut jobs = gathered.jobs(action, fd_of);
         // SAFETY: as promised by the caller.
         unsafe { self.run_paced(set, &mut jobs) };
-        let ends: Vec<_> = jobs.iter().map(|job| (job.done, job.error)).collect();
+        let ends = ends(&jobs);
         gathered.outcomes(pieces, &ends)
     }
 
-    /// Does transfers, in the time that the emulated servers among them take.
+    /// Reads pieces of several sets at once; the outcomes of each. As [`FanOut::read`].
     ///
     /// # Safety
-    /// As [`Job::run`], for every job; their descriptors are the set's.
+    /// As [`FanOut::read`].
+    pub unsafe fn read_sets(&self, requests: &[(&ComponentSet, &[Piece])]) -> Vec<Vec<Outcome>> {
+        // SAFETY: as promised by the caller.
+        unsafe { self.transfer_sets(Action::Read, requests) }
+    }
+
+    /// Writes pieces of several sets at once; the outcomes of each. As [`FanOut::write`].
+    ///
+    /// # Safety
+    /// As [`FanOut::write`].
+    pub unsafe fn write_sets(&self, requests: &[(&ComponentSet, &[Piece])]) -> Vec<Vec<Outcome>> {
+        // SAFETY: as promised by the caller.
+        unsafe { self.transfer_sets(Action::Write, requests) }
+    }
+
+    /// # Safety
+    /// As [`FanOut::read`] or [`FanOut::write`].
+    unsafe fn transfer_sets(
+        &self,
+        action: Action,
+        requests: &[(&ComponentSet, &[Piece])],
+    ) -> Vec<Vec<Outcome>> {
+        if let [(set, pieces)] = requests {
+            // SAFETY: as promised by the caller.
+            return vec![unsafe { self.transfer(set, action, pieces) }];
+        }
+        let mut gathered: Vec<_> = requests.iter().map(|(_, pieces)| Gathered::new(pieces)).collect();
+        let (mut jobs, mut sets, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+        for (gathered, (set, _)) in gathered.iter_mut().zip(requests) {
+            let of_set = gathered.jobs(action, |component| raw_fd(set, component));
+            counts.push(of_set.len());
+            sets.push((*set, jobs.len()..jobs.len() + of_set.len()));
+            jobs.extend(of_set);
+        }
+        // SAFETY: as promised by the caller.
+        unsafe { self.run_sets(&sets, &mut jobs) };
+        let mut ends = ends(&jobs).into_iter();
+        drop(jobs);
+        let each = gathered.iter().zip(requests).zip(counts);
+        each.map(|((gathered, (_, pieces)), count)| {
+            let ends: Vec<_> = ends.by_ref().take(count).collect();
+            gathered.outcomes(pieces, &ends)
+        })
+        .collect()
+    }
+
+    /// # Safety
+    /// As [`FanOut::run_sets`].
     unsafe fn run_paced(&self, set: &ComponentSet, jobs: &mut [Job<'_>]) {
+        // SAFETY: as promised by the caller.
+        unsafe { self.run_sets(&[(set, 0..jobs.len())], jobs) }
+    }
+
+    /// Does transfers, in the time that the emulated servers among them take. `sets`: which jobs are of which set.
+    ///
+    /// # Safety
+    /// As [`Job::run`], for every job; their descriptors are their set's.
+    unsafe fn run_sets(&self, sets: &[(&ComponentSet, Range<usize>)], jobs: &mut [Job<'_>]) {
         let sys = self.sys.as_ref();
-        let mut pace = set.is_emulated().then(|| Pace::begin(sys));
+        let mut pace = sets.iter().any(|(set, _)| set.is_emulated()).then(|| Pace::begin(sys));
         if let Some(pace) = &mut pace {
-            for job in jobs.iter().filter(|job| !job.finished) {
-                if let Some(server) = set.server(job.component) {
-                    pace.reserve(server, job.action == Action::Write, job.offset, job.len);
+            for (set, range) in sets {
+                for job in jobs[range.clone()].iter().filter(|job| !job.finished) {
+                    if let Some(server) = set.server(job.component) {
+                        pace.reserve(server, job.action == Action::Write, job.offset, job.len);
+                    }
                 }
             }
         }
         // SAFETY: as promised by the caller.
-        unsafe { self.run(set, jobs) };
+        unsafe { self.run(sets.iter().map(|(set, _)| *set), jobs) };
         if let Some(pace) = pace {
             pace.wait(sys);
         }
@@ -169,24 +233,25 @@ impl FanOut {
         let job = |component| Job::sync(action, raw_fd(set, component), component);
         let mut jobs: Vec<_> = (0..set.len() as u32).map(job).collect();
         // SAFETY: no memory is involved; the descriptors live as long as the set.
-        unsafe { self.run(set, &mut jobs) };
+        unsafe { self.run([set].into_iter(), &mut jobs) };
         jobs.iter().map(|job| job.error.map_or(Ok(()), Err)).collect()
     }
 
     /// # Safety
     /// As [`Job::run`], for every job.
-    unsafe fn run(&self, set: &ComponentSet, jobs: &mut [Job<'_>]) {
+    unsafe fn run<'s>(&self, mut sets: impl Iterator<Item = &'s ComponentSet> + Clone, jobs: &mut [Job<'_>]) {
+        let is_uncached = sets.clone().any(ComponentSet::is_uncached);
         let sys = self.sys.as_ref();
         let is_sync = jobs.first().is_some_and(|job| matches!(job.action, Action::Sync | Action::SyncData));
         // Emulated servers work at once by arithmetic; but their syncs are real.
-        let serial = jobs.len() < 2 || !sys.is_real() || (set.is_all_emulated() && !is_sync);
+        let serial = jobs.len() < 2 || !sys.is_real() || (!is_sync && sets.all(ComponentSet::is_all_emulated));
         // SAFETY: as promised by the caller.
         unsafe {
             match self.engine {
                 _ if serial => run_serial(sys, jobs),
                 Engine::Serial => run_serial(sys, jobs),
                 Engine::Auto if is_sync => self.run_at_once(jobs),
-                Engine::Auto => self.run_auto(set, jobs),
+                Engine::Auto => self.run_auto(is_uncached, jobs),
                 Engine::Uring | Engine::Threads => self.run_at_once(jobs),
             }
         }
@@ -196,12 +261,12 @@ impl FanOut {
     ///
     /// # Safety
     /// As [`Job::run`], for every job.
-    unsafe fn run_auto(&self, set: &ComponentSet, jobs: &mut [Job<'_>]) {
+    unsafe fn run_auto(&self, is_uncached: bool, jobs: &mut [Job<'_>]) {
         let sys = self.sys.as_ref();
         // SAFETY: as promised by the caller.
         unsafe {
             let done = match jobs[0].action {
-                _ if set.is_uncached() => 0,
+                _ if is_uncached => 0,
                 Action::Read => self.read_cached(jobs),
                 _ => self.slow_writes.run_until_slow(sys, jobs),
             };

@@ -6,7 +6,7 @@ use stripewise_extents::{CopyId, Map, Select};
 
 use super::super::LogicalFile;
 use super::Overlay;
-use super::copying::CHUNK_BYTES;
+use super::copying::{CHUNK_BYTES, PIECES_MAX};
 use crate::{Errno, Result, trouble};
 
 /// How long one waits for a copier at work in another process before looking again.
@@ -138,7 +138,8 @@ impl LogicalFile {
         let (mut pass, mut at, mut looked) = (Pass::default(), 0, 0);
         let size = self.size()?;
         while let Some(span) = self.first_missing(map, to, at..size)? {
-            let range = span.start..span.end.min(span.start + CHUNK_BYTES);
+            let chunk = self.chunk(map, to, &span, size, PIECES_MAX)?;
+            let range = span.start..span.end.min(chunk.end);
             at = range.end;
             let Some(from) = self.source(overlay, map, &span) else {
                 pass.left += range.end - range.start;
@@ -146,9 +147,7 @@ impl LogicalFile {
             };
             match map.copier().map_err(|error| trouble::map_told(&error))? {
                 Some(mut copier) => {
-                    // What lies close to it is copied along.
-                    let wide = range.start..(range.start + CHUNK_BYTES).min(size);
-                    let bytes = self.copy_between(&mut copier, wide, from, to)?;
+                    let bytes = self.copy_between(&mut copier, chunk, from, to)?;
                     if bytes == 0 {
                         pass.left += range.end - range.start;
                     }

@@ -18,6 +18,10 @@ impl LogicalFile {
     /// writes there.
     pub(super) fn make_room(&self, overlay: &Overlay, map: &Map, number: usize, bytes: u64) -> bool {
         let Some(copy) = self.usable(overlay, number) else { return false };
+        // Most requests that miss come here when everything is dirty.
+        if map.clean_bytes(CopyId::new(number)) == Ok(0) {
+            return false;
+        }
         let spans = map.least_recent(CopyId::new(number), bytes.max(BATCH_BYTES)).unwrap_or_default();
         let mut given = 0;
         for range in neighbours(&spans) {

@@ -25,8 +25,8 @@ mod write;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use stripewise_cluster::OverlayKind;
 use stripewise_extents::{Counter, Map, MapSpec, Mask, Node, default_run_dir};
@@ -75,6 +75,8 @@ pub(crate) struct Overlay {
     told: ForkSafe<Statistics>,
     turn: Arc<Turn>,
     progress: work::Progress,
+    /// The used space of each copy's targets.
+    words: [OnceLock<space::Words>; 8],
 }
 
 /// What the overlays of a process share.
@@ -149,6 +151,7 @@ impl Overlay {
             told: ForkSafe::default(),
             turn: Arc::default(),
             progress: work::Progress::default(),
+            words: Default::default(),
         })
     }
 

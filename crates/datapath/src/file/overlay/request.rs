@@ -3,7 +3,7 @@
 use stripewise_sys::{IoVec, raw};
 use stripewise_target::{Outcome, Piece};
 
-use super::super::split::{grouped, leading, split};
+use super::super::split::{Grouped, leading, split};
 use super::super::{IoOptions, LogicalFile, OpenCopy};
 use super::choice::Part;
 use crate::Errno;
@@ -33,30 +33,32 @@ pub(super) enum Transfer {
     Write,
 }
 
+/// What one copy has to do of a request.
+struct Share<'f> {
+    copy: &'f OpenCopy,
+    /// Its parts, by number.
+    parts: Vec<usize>,
+    pieces: Vec<Piece>,
+    /// Where the pieces of each part end.
+    ends: Vec<usize>,
+}
+
 impl LogicalFile {
-    /// Does the parts, each on its copy; how each ended. A copy that is not there gives EIO.
+    /// Does the parts, each on its copy, all at once; how each ended. A copy that is not there gives EIO.
     ///
     /// # Safety
     /// As [`LogicalFile::read_at`] or [`LogicalFile::write_at`].
     pub(super) unsafe fn transfer(&self, what: Transfer, request: &Request<'_>, parts: &[Part]) -> Vec<Ended> {
         let mut ended = vec![Ended { done: 0, error: Some(Errno::IO) }; parts.len()];
         let used = parts.iter().fold(0u8, |used, part| used | 1 << part.copy);
-        for number in (0..8).filter(|number| used & 1 << number != 0) {
-            let Some(copy) = self.copy(number) else { continue };
-            let of_copy: Vec<usize> = (0..parts.len()).filter(|&index| parts[index].copy == number).collect();
-            let mut pieces = Vec::new();
-            let mut ends = Vec::new();
-            for &index in &of_copy {
-                let part = &parts[index];
-                let memory = cut(request.buffers, part.start - request.offset);
-                pieces.extend(split(copy.layout(), part.start, part.end - part.start, &memory));
-                ends.push(pieces.len());
-            }
-            // SAFETY: as promised by the caller.
-            let mut outcomes = unsafe { self.run(what, copy, &pieces, request.options) };
+        let used = (0..8).filter(|number| used & 1 << number != 0);
+        let shares: Vec<Share<'_>> = used.filter_map(|number| self.share(number, request, parts)).collect();
+        // SAFETY: as promised by the caller.
+        let outcomes = unsafe { self.run(what, &shares, request.options) };
+        for (share, mut outcomes) in shares.iter().zip(outcomes) {
             let mut first = 0;
-            for (&index, end) in of_copy.iter().zip(ends) {
-                let (pieces, outcomes) = (&pieces[first..end], &mut outcomes[first..end]);
+            for (&index, &end) in share.parts.iter().zip(&share.ends) {
+                let (pieces, outcomes) = (&share.pieces[first..end], &mut outcomes[first..end]);
                 if let Transfer::ReadBelow(size) = what {
                     // SAFETY: as promised by the caller.
                     unsafe { fill(pieces, outcomes, parts[index].start, size) };
@@ -69,26 +71,38 @@ impl LogicalFile {
         ended
     }
 
+    /// What copy `number` has to do; `None`: it is not there.
+    fn share(&self, number: usize, request: &Request<'_>, parts: &[Part]) -> Option<Share<'_>> {
+        let copy = self.copy(number)?;
+        let of_copy: Vec<usize> = (0..parts.len()).filter(|&index| parts[index].copy == number).collect();
+        let (mut pieces, mut ends) = (Vec::new(), Vec::with_capacity(of_copy.len()));
+        for &index in &of_copy {
+            let part = &parts[index];
+            let memory = cut(request.buffers, part.start - request.offset);
+            pieces.extend(split(copy.layout(), part.start, part.end - part.start, &memory));
+            ends.push(pieces.len());
+        }
+        Some(Share { copy, parts: of_copy, pieces, ends })
+    }
+
     /// # Safety
     /// As [`LogicalFile::transfer`].
-    unsafe fn run(
-        &self,
-        what: Transfer,
-        copy: &OpenCopy,
-        pieces: &[Piece],
-        options: IoOptions,
-    ) -> Vec<Outcome> {
-        let set = copy.set_for(self.sys(), pieces, options);
+    unsafe fn run(&self, what: Transfer, shares: &[Share<'_>], options: IoOptions) -> Vec<Vec<Outcome>> {
+        let grouped: Vec<Grouped<'_>> = shares.iter().map(|share| Grouped::of(&share.pieces)).collect();
+        let requests: Vec<_> = shares
+            .iter()
+            .zip(&grouped)
+            .map(|(share, grouped)| (share.copy.set_for(self.sys(), &share.pieces, options), &*grouped.pieces))
+            .collect();
         let fan_out = &self.shared.fan_out;
-        grouped(pieces, |pieces| {
-            // SAFETY: as promised by the caller.
-            unsafe {
-                match what {
-                    Transfer::Read | Transfer::ReadBelow(_) => fan_out.read(set, pieces),
-                    Transfer::Write => fan_out.write(set, pieces),
-                }
+        // SAFETY: as promised by the caller.
+        let outcomes = unsafe {
+            match what {
+                Transfer::Read | Transfer::ReadBelow(_) => fan_out.read_sets(&requests),
+                Transfer::Write => fan_out.write_sets(&requests),
             }
-        })
+        };
+        grouped.iter().zip(outcomes).map(|(grouped, outcomes)| grouped.in_order(outcomes)).collect()
     }
 }
 

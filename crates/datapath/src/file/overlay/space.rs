@@ -22,6 +22,9 @@ const MAGIC: u64 = u64::from_le_bytes(*b"swspace1");
 const WORDS: usize = 512;
 const READY: usize = 0;
 const USED: usize = 1;
+/// Bytes that are locked: while counting, and as long as the words are used.
+const COUNTING: u64 = 0;
+const USING: u64 = 1;
 const PRIVATE_DIR: Mode = Mode::RWXU;
 
 /// The words that this process has mapped.
@@ -35,7 +38,7 @@ impl Spaces {
         Self { sys, words: ForkSafe::default() }
     }
 
-    /// The word of a target; counted now if it was not since the node started. `base`: the directory of run directories.
+    /// The word of a target; counted now if nobody on the node has it. `base`: the directory of run directories.
     fn word(&self, base: &Path, target: &Target) -> Result<Arc<SharedMap>> {
         let path = base.join("space").join(target.id());
         let known = self.words.lock().get(&path).cloned();
@@ -57,21 +60,24 @@ impl Spaces {
         }
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
         let file = self.sys.open(None, path, flags, Mode::RUSR | Mode::WUSR)?;
-        self.sys.lock(file.as_fd(), 0, 1, LockKind::Exclusive)?;
-        let map = self.map_counted(file.as_fd(), target);
-        // Explicitly: the mapping keeps the open file, and its locks.
-        let _ = self.sys.unlock(file.as_fd(), 0, 1);
+        self.sys.lock(file.as_fd(), COUNTING, 1, LockKind::Exclusive)?;
+        // What processes that were killed had taken and not used, or used and not counted, is put right when nobody goes by it.
+        let first = self.sys.try_lock(file.as_fd(), USING, 1, LockKind::Exclusive)?;
+        let map = self.map_counted(file.as_fd(), target, first);
+        self.sys.lock(file.as_fd(), USING, 1, LockKind::Shared)?;
+        // Explicitly: the mapping keeps the open file, and its locks: the other one for as long as it lasts.
+        let _ = self.sys.unlock(file.as_fd(), COUNTING, 1);
         map
     }
 
-    fn map_counted(&self, file: BorrowedFd<'_>, target: &Target) -> Result<SharedMap> {
+    fn map_counted(&self, file: BorrowedFd<'_>, target: &Target, first: bool) -> Result<SharedMap> {
         let bytes = (WORDS * size_of::<u64>()) as u64;
         if (self.sys.stat(file)?.st_size as u64) < bytes {
             self.sys.truncate(file, bytes)?;
             self.sys.allocate(file, 0, bytes, true)?;
         }
         let map = self.sys.map_shared(file, WORDS)?;
-        if map.words()[READY].load(Ordering::Acquire) != MAGIC {
+        if first || map.words()[READY].load(Ordering::Acquire) != MAGIC {
             map.words()[USED].store(self.count(target), Ordering::Release);
             map.words()[READY].store(MAGIC, Ordering::Release);
         }
@@ -84,21 +90,9 @@ impl Spaces {
         found.iter().filter(|found| found.cached).map(|found| found.allocated).sum()
     }
 
-    /// Takes so many bytes on each of the targets, or nothing: false, one of them would hold more than `limit`.
-    fn take(&self, base: &Path, targets: &[Arc<Target>], bytes: &[u64], limit: u64) -> bool {
-        let mut taken = Vec::new();
-        let mut fits = |(target, bytes): (&Arc<Target>, u64)| {
-            let Ok(word) = self.word(base, target) else { return false };
-            let used = word.words()[USED].fetch_add(bytes, Ordering::AcqRel).saturating_add(bytes);
-            taken.push((word, bytes));
-            used <= limit
-        };
-        let mut wanted = targets.iter().zip(bytes.iter().copied()).filter(|&(_, bytes)| bytes > 0);
-        let all = wanted.all(&mut fits);
-        if !all {
-            taken.iter().for_each(|(word, bytes)| sub(&word.words()[USED], *bytes));
-        }
-        all
+    /// The words of these targets; `None`: one cannot be had.
+    fn words(&self, base: &Path, targets: &[Arc<Target>]) -> Option<Words> {
+        targets.iter().map(|target| self.word(base, target).ok()).collect()
     }
 
     /// Counts what cache copies take on a target anew. What others take or give just then may be counted wrong by as much.
@@ -110,23 +104,50 @@ impl Spaces {
         word.words()[USED].store(self.count(target), Ordering::Release);
         Ok(())
     }
+}
 
-    fn used(&self, base: &Path, target: &Target) -> Option<u64> {
-        self.word(base, target).ok().map(|word| word.words()[USED].load(Ordering::Acquire))
-    }
+/// Of a copy's targets.
+pub(super) type Words = Box<[Arc<SharedMap>]>;
 
-    fn give(&self, base: &Path, targets: &[Arc<Target>], bytes: &[u64]) {
-        for (target, &bytes) in targets.iter().zip(bytes).filter(|(_, bytes)| **bytes > 0) {
-            if let Ok(word) = self.word(base, target) {
-                sub(&word.words()[USED], bytes);
-            }
-        }
+fn used(word: &SharedMap) -> &AtomicU64 {
+    &word.words()[USED]
+}
+
+/// Takes so many bytes on each of the targets, or nothing: false, one of them would hold more than `limit`.
+fn take(words: &Words, bytes: &[u64], limit: u64) -> bool {
+    let wanted = || words.iter().zip(bytes.iter().copied()).filter(|&(_, bytes)| bytes > 0);
+    // Most find it full: they change nothing.
+    let fits = |(word, bytes): (&Arc<SharedMap>, u64)| {
+        used(word).load(Ordering::Acquire).saturating_add(bytes) <= limit
+    };
+    if !wanted().all(fits) {
+        return false;
     }
+    let mut taken = 0;
+    let all = wanted().all(|(word, bytes)| {
+        taken += 1;
+        used(word).fetch_add(bytes, Ordering::AcqRel).saturating_add(bytes) <= limit
+    });
+    if !all {
+        wanted().take(taken).for_each(|(word, bytes)| sub(used(word), bytes));
+    }
+    all
 }
 
 /// Never below 0: after a crash the count may be too small.
 fn sub(word: &AtomicU64, bytes: u64) {
     let _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| Some(used.saturating_sub(bytes)));
+}
+
+impl Overlay {
+    /// The words of a copy's targets; looked for until they can be had.
+    fn words(&self, copy: &OpenCopy) -> Option<&Words> {
+        let known = self.words.get(copy.number())?;
+        if known.get().is_none() {
+            let _ = known.set(self.surroundings.spaces.words(self.base(), copy.components().targets())?);
+        }
+        known.get()
+    }
 }
 
 impl LogicalFile {
@@ -135,14 +156,12 @@ impl LogicalFile {
         let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return false };
         let mut bytes = vec![0; copy.components().len()];
         copy.layout().bytes_per_target(range.start, range.end - range.start, &mut bytes);
-        let targets = copy.components().targets();
-        overlay.surroundings.spaces.take(overlay.base(), targets, &bytes, capacity_per_server)
+        overlay.words(copy).is_some_and(|words| take(words, &bytes, capacity_per_server))
     }
 
     /// What the fullest server of a cache copy holds, of all files, bytes.
     pub(super) fn used_space(&self, overlay: &Overlay, copy: &OpenCopy) -> Option<u64> {
-        let used = |target: &Arc<Target>| overlay.surroundings.spaces.used(overlay.base(), target);
-        copy.components().targets().iter().filter_map(used).max()
+        overlay.words(copy)?.iter().map(|word| used(word).load(Ordering::Acquire)).max()
     }
 
     /// Gives back the space of these ranges of a copy.
@@ -153,7 +172,8 @@ impl LogicalFile {
             copy.layout().bytes_per_target(range.start, range.end - range.start, &mut of_range);
             bytes.iter_mut().zip(&of_range).for_each(|(sum, bytes)| *sum += bytes);
         }
-        overlay.surroundings.spaces.give(overlay.base(), copy.components().targets(), &bytes);
+        let words = overlay.words(copy).into_iter().flatten();
+        words.zip(bytes).filter(|(_, bytes)| *bytes > 0).for_each(|(word, bytes)| sub(used(word), bytes));
     }
 }
 
@@ -181,8 +201,7 @@ impl<'a> Room<'a> {
         let Some(copy) = file.usable(overlay, number) else { return false };
         // The policy counts the targets of all copies.
         let bytes = want.bytes.get(overlay.first_target(number)..).unwrap_or_default();
-        let targets = copy.components().targets();
-        let taken = overlay.surroundings.spaces.take(overlay.base(), targets, bytes, capacity_per_server);
+        let taken = overlay.words(copy).is_some_and(|words| take(words, bytes, capacity_per_server));
         if taken {
             self.taken.push((number, want.start..want.end));
         }

@@ -9,7 +9,7 @@ use stripewise_extents::{CopyId, Counter, Map, Select, Span};
 
 use super::super::LogicalFile;
 use super::Overlay;
-use super::copying::CHUNK_BYTES;
+use super::copying::{CHUNK_BYTES, PIECES_MAX, PIECES_MAX_IDLE};
 use crate::{Result, trouble};
 
 /// A file on which no request ended for so long is idle.
@@ -49,10 +49,11 @@ impl LogicalFile {
         if now_ns < overlay.progress.next_ns.load(Ordering::Relaxed) || overlay.is_mapped(&map) {
             return Ok(0);
         }
-        if !self.is_idle(overlay, &map, now_ns)? && !self.is_pressed(overlay, &map)? {
+        let idle = self.is_idle(overlay, &map, now_ns)?;
+        if !idle && !self.is_pressed(overlay, &map)? {
             return Ok(0);
         }
-        let done = self.work_once(overlay, &map)?;
+        let done = self.work_once(overlay, &map, if idle { PIECES_MAX_IDLE } else { PIECES_MAX })?;
         if let Some(limit) = overlay.copies.background {
             let pause_ns = u128::from(done) * 1_000_000_000 / u128::from(limit.max(1));
             overlay.progress.rest(now_ns + pause_ns as u64);
@@ -60,15 +61,15 @@ impl LogicalFile {
         Ok(done)
     }
 
-    /// One piece of background work, whatever else is going on.
+    /// One piece of background work, whatever else is going on; of so many ranges at most.
     ///
     /// # Errors
     /// As [`LogicalFile::work`].
-    pub(crate) fn work_once(&self, overlay: &Overlay, map: &Map) -> Result<u64> {
+    pub(crate) fn work_once(&self, overlay: &Overlay, map: &Map, pieces: usize) -> Result<u64> {
         match overlay.copies.kind {
-            OverlayKind::Replicas => self.work_on_replicas(overlay, map),
+            OverlayKind::Replicas => self.work_on_replicas(overlay, map, pieces),
             OverlayKind::Cache { capacity_per_server, .. } => {
-                self.work_on_cache(overlay, map, capacity_per_server)
+                self.work_on_cache(overlay, map, capacity_per_server, pieces)
             }
         }
     }
@@ -97,9 +98,9 @@ impl LogicalFile {
         Ok(listed > self.size()? / 2)
     }
 
-    fn work_on_replicas(&self, overlay: &Overlay, map: &Map) -> Result<u64> {
+    fn work_on_replicas(&self, overlay: &Overlay, map: &Map, pieces: usize) -> Result<u64> {
         for copy in self.present() {
-            let bytes = self.work_on_copy(overlay, map, copy.number())?;
+            let bytes = self.work_on_copy(overlay, map, copy.number(), pieces)?;
             if bytes > 0 {
                 map.count(Counter::Synchronisations, 1);
                 return Ok(bytes);
@@ -108,12 +109,12 @@ impl LogicalFile {
         Ok(0)
     }
 
-    fn work_on_cache(&self, overlay: &Overlay, map: &Map, capacity: u64) -> Result<u64> {
+    fn work_on_cache(&self, overlay: &Overlay, map: &Map, capacity: u64, pieces: usize) -> Result<u64> {
         let given_up = self.keep_some_free(overlay, map, capacity);
         if given_up > 0 {
             return Ok(given_up);
         }
-        let bytes = self.work_on_copy(overlay, map, 0)?;
+        let bytes = self.work_on_copy(overlay, map, 0, pieces)?;
         if bytes > 0 {
             map.count(Counter::WriteBacks, 1);
             return Ok(bytes);
@@ -122,7 +123,7 @@ impl LogicalFile {
     }
 
     /// Copies something to a copy that it has not; from where the last piece ended.
-    fn work_on_copy(&self, overlay: &Overlay, map: &Map, to: usize) -> Result<u64> {
+    fn work_on_copy(&self, overlay: &Overlay, map: &Map, to: usize, pieces: usize) -> Result<u64> {
         let size = self.size()?;
         let Some(place) = overlay.progress.at.get(to) else { return Ok(0) };
         let at = place.load(Ordering::Relaxed);
@@ -133,11 +134,29 @@ impl LogicalFile {
                 None => return Ok(0),
             },
         };
-        let range = chunk(&span, size);
+        let range = self.chunk(map, to, &span, size, pieces)?;
         place.store(range.end, Ordering::Relaxed);
         let Some(from) = self.source(overlay, map, &span) else { return Ok(0) };
         let copier = map.copier().map_err(|error| trouble::map_told(&error))?;
         copier.map_or(Ok(0), |mut copier| self.copy_between(&mut copier, range, from, to))
+    }
+
+    /// What is copied along with a range that a copy has not: what else is missing there to the end of the chunk, up to so many pieces.
+    pub(super) fn chunk(
+        &self,
+        map: &Map,
+        to: usize,
+        span: &Span,
+        size: u64,
+        pieces: usize,
+    ) -> Result<Range<u64>> {
+        let whole = chunk(span, size);
+        if span.end >= whole.end {
+            return Ok(whole);
+        }
+        let spans = map.list(Select::NotValidIn(CopyId::new(to)), whole.clone(), pieces);
+        let spans = spans.map_err(|error| trouble::map_told(&error))?;
+        Ok(whole.start..spans.last().map_or(whole.end, |last| last.end))
     }
 
     /// The first range that a copy has not.

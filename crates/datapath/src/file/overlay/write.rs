@@ -17,8 +17,9 @@ use crate::{Errno, Result, notice, trouble};
 
 /// The number of the original.
 const ORIGINAL: usize = 0;
-/// Between looks whether a copier is done.
-const LOOK_NS: u64 = 20_000;
+/// Between looks whether a copier is done: at first, and at most.
+const LOOK_NS: u64 = 50_000;
+const LOOK_NS_MAX: u64 = 1_600_000;
 
 impl LogicalFile {
     /// A write of at least one byte.
@@ -53,7 +54,7 @@ impl LogicalFile {
         kind: Kind,
         request: &Request<'_>,
     ) -> Result<(usize, bool)> {
-        let mut room = Room::of(self, overlay, map);
+        let (mut room, mut look_ns) = (Room::of(self, overlay, map), LOOK_NS);
         let (mut guard, parts) = loop {
             let guard = map.begin_write(request.range()).map_err(|error| trouble::map_told(&error))?;
             match self.choose_write(overlay, map, kind, request, guard.spans(), &mut room) {
@@ -61,7 +62,8 @@ impl LogicalFile {
                 // A copier is at work on the only copy that could be written to; it does not take long.
                 None => self.give_back(overlay, &mut room, &[]),
             }
-            self.sys().sleep_until_ns(self.sys().now_ns() + LOOK_NS);
+            self.sys().sleep_until_ns(self.sys().now_ns() + look_ns);
+            look_ns = (look_ns * 2).min(LOOK_NS_MAX);
         };
         let mut writer = Writer { file: self, map, guard: &mut guard, request, written: Vec::new() };
         // SAFETY: the caller's promise.
