@@ -199,6 +199,34 @@ def test_warm_fetches_what_the_last_run_wanted(stripewise, make_copied, python):
     assert cluster.run("cmp", cluster.root / "source", cluster.path).code == 0
 
 
+SCRIBBLE = """
+import os, random, sys, time
+f, source = os.open(sys.argv[1], os.O_RDWR), random.Random(1)
+image = bytearray(open(sys.argv[2], "rb").read())
+end = time.monotonic() + 1.5
+while time.monotonic() < end:
+    at, data = source.randrange(len(image) - 9000), source.randbytes(source.randrange(1, 9000))
+    os.pwrite(f, data, at)
+    image[at : at + len(data)] = data
+    if source.random() < 0.05:
+        assert os.pread(f, len(image), 0) == image, "read what was not written"
+open(sys.argv[3], "wb").write(image)
+"""
+
+
+def test_drain_beside_a_program_that_writes(stripewise, copied, python, cat):
+    expected = copied.root / "expected"
+    command = [python, "-c", SCRIBBLE, copied.path, copied.root / "source", expected]
+    program = subprocess.Popen(command, env={**os.environ, **copied.environment()})
+    while program.poll() is None:
+        drained = stripewise("drain", copied.path, ok=False)
+        assert drained.code == 0 or "programs write there" in drained.err or "in use" in drained.err, str(drained)
+    assert program.returncode == 0
+    stripewise("drain", copied.path)
+    stripewise("fsck", "--compare", copied.path)
+    assert dirty(stripewise, copied.path) == 0 and cat(copied.path) == expected.read_bytes()
+
+
 # ------------------------------------------------------------------------------------------------------------------ status
 
 
@@ -252,6 +280,11 @@ def test_files_are_moved_copied_and_removed_with_their_copies(stripewise, copied
     stripewise("rm", path, moved)
     left = [p for target in copied.targets for p in target.glob("stripewise/*/*")]
     assert not left, "components and journals go with the file"
+
+
+def test_export_needs_no_drain(stripewise, copied):
+    stripewise("export", copied.path)
+    assert copied.path.read_bytes() == CONTENT and not components(copied, "")
 
 
 def test_place_gives_copies_and_another_plan_takes_them(stripewise, make_copied, kind, cat):
