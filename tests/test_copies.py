@@ -556,14 +556,20 @@ def test_nothing_is_repaired_under_a_running_program(stripewise, copied, python,
     assert holder.returncode == 0
 
 
-def test_a_map_that_is_lost_while_the_file_is_open(stripewise, copied, python):
+@pytest.mark.parametrize("loss", ["removed", "damaged"])
+def test_a_map_that_is_lost_while_the_file_is_open(stripewise, copied, python, loss):
     environment = {**os.environ, **copied.environment()}
     holder = subprocess.Popen([python, "-c", HOLD, copied.path], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     holder.stdout.readline()
     holder.kill()
     holder.wait()
-    run_dir = f"/dev/shm/stripewise-{os.geteuid()}"
-    shutil.rmtree(os.path.join(run_dir, journal_of(copied).name.removesuffix(".extents")))
+    run_dir = Path(f"/dev/shm/stripewise-{os.geteuid()}") / journal_of(copied).name.removesuffix(".extents")
+    if loss == "removed":
+        shutil.rmtree(run_dir)
+    else:
+        (run_dir / "data.mdb").write_bytes(b"U" * 32768)
+    shown = stripewise("status", copied.path, ok=False)
+    assert shown.code == 1 and "map was lost" in shown.out, str(shown)
     refused = stripewise("fsck", copied.path, ok=False)
     assert refused.code == 1 and "was lost while" in refused.out, str(refused)
     assert stripewise("cat", copied.path, ok=False).code == 1

@@ -166,7 +166,7 @@ fn state(
         Ok(journal) => journal,
         Err(error) => return Ok(Err(error)),
     };
-    let live = match spec.has_board(sys) {
+    let mut live = match spec.has_board(sys) {
         Ok(live) => live,
         Err(error) => return Ok(Err(error)),
     };
@@ -189,12 +189,22 @@ fn state(
     let mut wanted = vec![0; copies.len()];
     let lost = lost_mask(copies);
     if live && matches!(state.lease, Lease::Here | Lease::Closed) {
-        let Some(file) = runtime.open_file(path)? else { return Ok(Ok(state)) };
-        *size = file.size().unwrap_or(*size);
-        if let Err(error) = ask(&file, &journal, *size, &mut state, &mut wanted) {
-            return Ok(Err(error));
+        match runtime.open_file(path) {
+            Ok(Some(file)) => {
+                *size = file.size().unwrap_or(*size);
+                if let Err(error) = ask(&file, &journal, *size, &mut state, &mut wanted) {
+                    return Ok(Err(error));
+                }
+            }
+            Ok(None) => return Ok(Ok(state)),
+            Err(Trouble::Map(MapError::Lost { .. })) => {
+                state.lease = Lease::Lost;
+                live = false;
+            }
+            Err(trouble) => return Err(trouble),
         }
-    } else {
+    }
+    if !live || matches!(state.lease, Lease::Elsewhere(_) | Lease::EarlierBoot) {
         // What only lost copies have counts, too.
         let only_there = journal.spans.iter().filter(|span| span.mask.bits() & !lost == 0);
         *size = only_there.map(|span| span.end).fold(*size, u64::max);

@@ -221,9 +221,10 @@ impl<'a> Repair<'a> {
         }
     }
 
+    /// The board, if there is one whose index can be read.
     fn live(&self) -> Result<Option<Board>> {
         match open_board(self.sys, self.spec)? {
-            Opened::Ready(board) => Ok(Some(board)),
+            Opened::Ready(board) if Env::open(self.sys, &self.spec.run_dir, None).is_ok() => Ok(Some(board)),
             _ => Ok(None),
         }
     }

@@ -27,7 +27,7 @@ fn left_open() -> Stage {
 }
 
 #[test]
-fn a_missing_journal_is_told_unless_the_file_is_new() {
+pub fn a_missing_journal_is_told_unless_the_file_is_new() {
     let mut stage = Stage::cached();
     stage.spec.create = false;
     let error = refused(&stage);
@@ -76,7 +76,7 @@ fn killed_processes_leave_their_map_to_the_next() {
 }
 
 #[test]
-fn a_lost_map_is_told_and_repaired_by_falling_back() {
+pub fn a_lost_map_is_told_and_repaired_by_falling_back() {
     let stage = left_open();
     std::fs::remove_dir_all(&stage.spec.run_dir).unwrap();
     let error = refused(&stage);
@@ -90,7 +90,16 @@ fn a_lost_map_is_told_and_repaired_by_falling_back() {
 }
 
 #[test]
-fn another_nodes_file_is_refused_until_it_is_taken_over() {
+fn a_damaged_index_is_a_lost_map() {
+    let stage = left_open();
+    std::fs::write(stage.spec.run_dir.join("data.mdb"), [0x55; 32768]).unwrap();
+    assert!(matches!(refused(&stage), MapError::Lost { .. }));
+    assert!(repair::collapse(&real(), &stage.spec).unwrap().repaired);
+    assert_eq!(spans(&stage.join(), 0..40), [(0, 10, only(1)), (10, 40, only(0))]);
+}
+
+#[test]
+pub fn another_nodes_file_is_refused_until_it_is_taken_over() {
     let mut stage = left_open();
     std::fs::remove_dir_all(&stage.spec.run_dir).unwrap();
     stage.spec.node = node("there", 1);
@@ -133,7 +142,7 @@ fn another_version_is_refused_while_it_runs_and_replaced_when_it_is_gone() {
 }
 
 #[test]
-fn a_journal_that_another_node_opened_meanwhile_is_not_written_to() {
+pub fn a_journal_that_another_node_opened_meanwhile_is_not_written_to() {
     let stage = Stage::cached();
     let map = stage.join();
     let mut there = stage.spec.clone();
@@ -145,7 +154,7 @@ fn a_journal_that_another_node_opened_meanwhile_is_not_written_to() {
 }
 
 #[test]
-fn a_journal_put_back_while_in_use_is_not_written_to() {
+pub fn a_journal_put_back_while_in_use_is_not_written_to() {
     let stage = Stage::cached();
     let map = stage.join();
     write(&map, 0..10, 1);
@@ -167,7 +176,7 @@ fn a_journal_removed_while_in_use_is_made_anew_by_the_next_sync() {
 }
 
 #[test]
-fn who_began_to_write_refuses_when_its_board_has_lost_its_name() {
+pub fn who_began_to_write_refuses_when_its_board_has_lost_its_name() {
     let stage = Stage::cached();
     let map = stage.join();
     std::fs::remove_dir_all(&stage.spec.run_dir).unwrap();

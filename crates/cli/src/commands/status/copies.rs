@@ -127,9 +127,10 @@ impl CopiesStatus {
         }
     }
 
-    /// Whether a copy is lost.
+    /// Whether a copy is lost, or the map.
     pub fn is_incomplete(&self) -> bool {
-        self.0.copies.iter().any(|copy| copy.lost.is_some())
+        let lost = self.parts().is_some_and(|(_, map)| map.lease == Lease::Lost);
+        lost || self.0.copies.iter().any(|copy| copy.lost.is_some())
     }
 }
 
