@@ -78,7 +78,16 @@ fn replicas_for_requests_that_want_different_layouts() {
     assert_eq!(overlay.durability.name(), "each-write");
     assert_eq!(rule.copies_for("/data/shared".as_ref()).count(), 1);
     let text = place.text("plan t --scheme replicas -o plan.toml");
-    assert!(text.contains("  copy ") && text.contains("+ 1 copy"), "{text}");
+    assert!(text.contains("  copy original: ") && text.contains("+ 1 copy"), "{text}");
+    let serves = |of: &str| {
+        text.lines().find(|line| line.trim().starts_with("read of 1M") && line.contains(of)).unwrap()
+    };
+    // The copy that serves the 64 processes is not the one that serves the one, and each costs least there.
+    let (many, one) = (serves(" 64 "), serves("  1 "));
+    assert_ne!(many.split_whitespace().last(), one.split_whitespace().last(), "{text}");
+    let expected = &file["expected"];
+    assert_eq!((&expected["space_factor"], &expected["close_waits"]), (&2.0.into(), &false.into()));
+    assert!(expected["copies"][1]["alone_elapsed_s"].as_f64().unwrap() > seconds(file));
     assert!(!text.contains("The same on parallel file systems"), "{text}");
 }
 
@@ -114,6 +123,11 @@ fn a_cache_of_what_gains() {
     assert!(matches!(kind, OverlayKind::Cache { admission: CacheAdmission::AsPrinted, .. }));
     let text = place.text(cached);
     assert!(text.contains("are performance-critical") && text.contains("+ 3 copies"), "{text}");
+    for words in ["copy original: hdd/0-7:", "gains most in", "With the cache the files take", "1/(1-x) = 1."] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let x = file["expected"]["cache"]["time_of_hits"].as_f64().unwrap();
+    assert!((x - 0.25).abs() < 0.03, "{x}");
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn a_page_is_readable_by_others() {
 #[test]
 fn bad_input_is_refused_in_one_line() {
     let place = inputs();
-    refused(&place, "report", "give at least one of -t TRACE, -p PLAN.TOML and -r RESULTS.JSON");
+    refused(&place, "report", "give at least one of -t TRACE, -p PLAN.TOML, -r RESULTS.JSON and -s FILE");
     refused(&place, "report -t missing.trace", "missing.trace");
     refused(&place, "report -t cluster.toml", "cluster.toml");
     refused(&place, "report -p missing.toml", "missing.toml");
@@ -121,6 +121,46 @@ fn bad_input_is_refused_in_one_line() {
     let trace = fs::read(place.path("job.trace")).unwrap();
     fs::write(place.path("cut.trace"), &trace[..trace.len() / 2]).unwrap();
     refused(&place, "report -t cut.trace", "cut.trace");
+    refused(&place, "report -s missing.stat", "missing.stat cannot be read");
+    place.write("bad.stat", &STATISTICS.replace("\"hits\": 3", "\"hits\": -3"));
+    refused(
+        &place,
+        "report -s bad.stat",
+        "bad.stat, line 2, \"hits\": is -3, must be a whole number from 0 on",
+    );
+}
+
+/// Two processes that read the file of [`inputs`], one of them from the cache.
+const STATISTICS: &str = r#"
+{"path": "/synthetic/data", "file": "f", "pid": 1, "rank": 0, "kind": "cache", "mode": "sla", "requests": 8, "critical": 8, "hits": 3, "partial_hits": 1, "evictions": 0, "evicted_bytes": 0, "write_backs": 0, "fetches": 2, "copies": [{"name": "original", "read_bytes": 1310720, "written_bytes": 0, "copied_bytes": 0}, {"name": "1-DH", "read_bytes": 786432, "written_bytes": 0, "copied_bytes": 524288}]}
+{"path": "/synthetic/data", "file": "f", "pid": 2, "rank": 1, "kind": "cache", "mode": "sla", "requests": 8, "critical": 8, "hits": 0, "partial_hits": 0, "evictions": 0, "evicted_bytes": 0, "write_backs": 0, "fetches": 0, "copies": [{"name": "original", "read_bytes": 2097152, "written_bytes": 0, "copied_bytes": 0}, {"name": "1-DH", "read_bytes": 0, "written_bytes": 0, "copied_bytes": 0}]}
+"#;
+
+#[test]
+fn what_a_cache_was_expected_to_do_and_did() {
+    let place = inputs();
+    let services = |startup_s| [(startup_s, 8e-9); 4];
+    let cluster = tier("hdd", services(5e-3), &directories("/disks/h", 4), "1T", true)
+        + &tier("ssd", services(1e-4), &directories("/disks/s", 1), "8M", true);
+    place.write("cluster.toml", &cluster);
+    let plan =
+        "plan job.trace -c cluster.toml --scheme cache --cache-mode sca -o plan.toml --json --candidates";
+    place.write("plan.json", &place.text(plan));
+    place.write("job.stat", STATISTICS);
+    let said = place.text("report -p plan.toml --predictions plan.json");
+    assert!(
+        said.contains(
+            "What the copies served. No statistics were given: count with stripewise run --statistics"
+        )
+    );
+    let json: Value = place.json("report -p plan.toml --predictions plan.json -s job.stat --json");
+    assert_eq!(json["counted_files"], 1);
+    let html = place.read("report.html").replace('\u{a0}', " ");
+    for what in ["1/(1\u{2212}x)", "16 requests of 2 processes moved 4 MiB", "measured 18.8 % (3)", "(768 KiB)"]
+    {
+        assert!(html.contains(what), "{what}");
+    }
+    assert!(!html.contains("The same layout on parallel file systems"), "they do not have copies");
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn replicas_show_who_serves_what_and_what_it_costs() {
         ],
     );
     // 1 GiB: with 4 x 120K and 4 x 8K on each turn of the first layout, and a quarter on each SSD of the second.
-    assert!(!page.contains("what is cached") && !page.contains("Speed-up by"));
+    assert!(!page.contains("what is cached") && !page.contains("by SLA's model"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `stripewise plan`: which layout each file should have, and why.
 
 mod args;
+mod copies;
 mod json;
 mod output;
 mod present;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use stripewise_cluster::{CopySpec, format_cycle, size};
+use stripewise_cluster::{format_cycle, size};
 use stripewise_layout::Layout;
 use stripewise_model::{Access, Op};
 use stripewise_plan::workload::FileSet;
@@ -28,6 +28,10 @@ pub fn report(planned: &Planned, args: &Args) -> String {
     }
     let emulated: Vec<&str> =
         planned.cluster.tiers.iter().filter(|tier| tier.emulate).map(|tier| tier.name.as_str()).collect();
+    let _ = writeln!(
+        out,
+        "predicted s: the papers' overall cost, summed over all requests; elapsed s: expected wall-clock time."
+    );
     if !emulated.is_empty() {
         let _ = writeln!(out, "Emulated servers: {}.", emulated.join(", "));
     }
@@ -56,12 +60,11 @@ fn files(out: &mut String, planned: &Planned, set: &FileSet, decision: &Decision
     }
     let _ = writeln!(out, "{}", table(planned, decision, all));
     let _ = writeln!(out, "{}.", capitalised(&decision.reason));
-    for line in copies(planned, decision) {
-        let _ = writeln!(out, "  {line}");
-    }
+    super::copies::write(out, planned, decision);
     for remark in &decision.best().candidate.remarks {
         let _ = writeln!(out, "{}.", capitalised(remark));
     }
+    super::copies::write_gain(out, decision);
     for note in &decision.notes {
         let _ = writeln!(out, "Not considered: {note}.");
     }
@@ -77,13 +80,6 @@ fn files(out: &mut String, planned: &Planned, set: &FileSet, decision: &Decision
         }
     }
     out.push('\n');
-}
-
-/// The copies that the files are to have, one line each.
-fn copies(planned: &Planned, decision: &Decision) -> Vec<String> {
-    let copies = if decision.keep { &[] } else { decision.chosen().candidate.copies() };
-    let line = |copy: &CopySpec| format!("copy {}: {}", copy.name, layouts(planned, &copy.layouts));
-    copies.iter().map(line).collect()
 }
 
 /// The kinds of requests, those with the most bytes first, one line each.
@@ -102,16 +98,17 @@ fn groups(set: &FileSet) -> Vec<String> {
             Access::Sequential => "in order",
         };
         format!(
-            "{} × {op} of {}, {access}; {} processes at a time, up to {} per node",
+            "{} × {op} of {}, {access}; {} process{} at a time, up to {} per node",
             group.count,
             about(group.bytes / group.count.max(1)),
             group.procs,
+            if group.procs == 1 { "" } else { "es" },
             group.procs_per_node
         )
     };
     let mut lines: Vec<String> = groups.iter().map(line).collect();
     if rest > 0 {
-        lines.push(format!("and {rest} smaller kinds of requests"));
+        lines.push(format!("and {rest} smaller kind{} of requests", if rest == 1 { "" } else { "s" }));
     }
     lines
 }
@@ -165,7 +162,7 @@ fn row(planned: &Planned, mark: &str, judged: &Judged) -> [String; 5] {
 }
 
 /// The first of some layouts, and how many there are.
-fn layouts(planned: &Planned, layouts: &[Layout]) -> String {
+pub fn layouts(planned: &Planned, layouts: &[Layout]) -> String {
     let regions = layouts.first().map(|layout| layout.regions()).unwrap_or_default();
     let region = |region: &stripewise_layout::Region| {
         let end = region.end.map_or(String::new(), |end| format!(" to {}", about(end)));
@@ -176,7 +173,7 @@ fn layouts(planned: &Planned, layouts: &[Layout]) -> String {
 }
 
 /// A size for people: at most one digit after the point.
-fn about(bytes: u64) -> String {
+pub fn about(bytes: u64) -> String {
     let exact = size::format(bytes);
     if exact.len() <= 5 {
         return exact;

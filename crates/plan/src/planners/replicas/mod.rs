@@ -198,9 +198,10 @@ fn not_worthwhile(problem: &Problem<'_>, judged: &[Judged]) -> String {
     match sets {
         None => "no second copy that fits on the servers would make any request cheaper".to_owned(),
         Some(best) => format!(
-            "more copies are not worth it: {}; a change must save {:.1} %",
+            "more copies are not worth it: {}; a change must save {:.1} %; to have them anyway: --with replicas --scheme \"{}\"",
             saving(problem, &judged[0], best),
             100.0 * problem.options.min_gain,
+            best.candidate.name,
         ),
     }
 }

@@ -21,7 +21,7 @@ pub fn figures(h: &mut Html, rule: &Rule, expected: &Expected, cache: &ExpectedC
             let bytes = units::bytes(cache.critical_bytes as u64);
             h.text(&format!("{bytes}, each byte once, of which {} fit", units::percent(cache.fits)));
         });
-        fact(h, "Speed-up by the space, at most", |h| h.text(&bound_sentence(cache)));
+        fact(h, "Bound by the model", |h| h.text(&bound_sentence(cache)));
         fact(h, "Speed-up by SLA's model", |h| {
             h.text(&format!(
                 "{}: all requests cost {} on the original alone and {} with the cache (process-seconds, without the \
@@ -42,7 +42,8 @@ fn bound_sentence(cache: &ExpectedCache) -> String {
         return format!("no bound: hits are all of the original's time (x = {x})");
     }
     format!(
-        "{} = 1/(1\u{2212}x): hits are x = {x} of the original's time, and if they took none, the rest would remain",
+        "{} = 1/(1\u{2212}x): hits are x = {x} of the original's time, and if they took none, the rest would remain \
+         (which may be faster, too, with fewer requests on its servers)",
         units::factor(cache.bound()),
     )
 }

@@ -1,0 +1,122 @@
+//! What `plan` prints of files with several copies: where they lie, what a request costs on each, which serves it.
+
+use std::fmt::Write;
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use stripewise_model::{Access, Op};
+use stripewise_plan::{Decision, Expected, RequestClass};
+
+use super::Planned;
+use super::table::{about, layouts};
+
+/// Kinds of requests in the table.
+const CLASSES_MAX: usize = 8;
+/// Shares below are not worth a word.
+const NEGLIGIBLE: f64 = 0.0005;
+
+/// The copies that the files are to have; nothing where they are to have one.
+pub fn write(out: &mut String, planned: &Planned, decision: &Decision) {
+    let chosen = &decision.chosen().candidate;
+    let (false, false, Some(expected)) = (decision.keep, chosen.copies().is_empty(), &decision.expected) else {
+        return;
+    };
+    let original = ("original", &chosen.layouts);
+    let copies = chosen.copies().iter().map(|copy| (copy.name.as_str(), &copy.layouts));
+    for (name, of_copy) in std::iter::once(original).chain(copies) {
+        let _ = writeln!(out, "  copy {name}: {}", layouts(planned, of_copy));
+    }
+    let _ = writeln!(out, "{}", table(expected));
+}
+
+fn table(expected: &Expected) -> Table {
+    let is_cache = expected.cache.is_some();
+    let mut table = Table::new();
+    table.load_preset(NOTHING);
+    let mut header = vec!["  seconds of one request".to_owned(), "p".to_owned()];
+    header.extend(expected.copies.iter().map(|copy| copy.name.clone()));
+    header.extend(
+        if is_cache { &["gains most in", "hits"][..] } else { &["served by"] }.iter().map(|&s| s.to_owned()),
+    );
+    let columns = header.len();
+    table.set_header(header);
+    for class in expected.classes.iter().take(CLASSES_MAX) {
+        table.add_row(row(expected, class, is_cache));
+    }
+    let more = expected.classes.len().saturating_sub(CLASSES_MAX);
+    if more > 0 {
+        table.add_row([format!("  ... and {more} more (--json shows all)")]);
+    }
+    for column in (1..columns).filter(|&column| column != 2 + expected.copies.len()) {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn row(expected: &Expected, class: &RequestClass, is_cache: bool) -> Vec<String> {
+    let op = match class.op {
+        Op::Read => "read",
+        Op::Write => "write",
+    };
+    let order = match class.access {
+        Access::Random => "not in order",
+        Access::Sequential => "in order",
+    };
+    let mut row = vec![format!("  {op} of {}, {order}", about(class.request_bytes)), class.procs.to_string()];
+    row.extend(class.cost_s.iter().map(|cost_s| format!("{cost_s:.6}")));
+    if is_cache {
+        row.push(by_copy(expected, &class.critical, "nothing"));
+        row.push(percent(class.served.iter().skip(1).sum()));
+    } else {
+        row.push(by_copy(expected, &class.served, "original"));
+    }
+    row
+}
+
+/// `1-DV`, or `original 60 %, 1-DV 40 %`; copy 0 is called `first`.
+fn by_copy(expected: &Expected, shares: &[f64], first: &str) -> String {
+    let name = |index: usize| if index == 0 { first } else { &expected.copies[index].name };
+    let mut named: Vec<(&str, f64)> =
+        shares.iter().enumerate().map(|(index, &share)| (name(index), share)).collect();
+    named.retain(|(_, share)| *share > NEGLIGIBLE);
+    named.sort_by(|a, b| b.1.total_cmp(&a.1));
+    match named.as_slice() {
+        [(name, _)] => (*name).to_owned(),
+        several => {
+            let parts = several.iter().map(|(name, share)| format!("{name} {}", percent(*share)));
+            parts.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// What the cache saves of the original's time, and what its space allows at most; nothing where there is no cache.
+pub fn write_gain(out: &mut String, decision: &Decision) {
+    let Some((expected, cache)) = decision.expected.as_ref().and_then(|e| Some((e, e.cache.as_ref()?))) else {
+        return;
+    };
+    if let Some(alone) = expected.copies[0].alone {
+        let (alone_s, elapsed_s) = (alone.alone_elapsed_s, decision.best().elapsed_s);
+        let saved = 100.0 * (1.0 - elapsed_s / alone_s.max(f64::MIN_POSITIVE));
+        let _ = writeln!(
+            out,
+            "With the cache the files take {elapsed_s:.3} s, without it in the same original {alone_s:.3} s: {:.1} % {}.",
+            saved.abs(),
+            if saved < 0.0 { "more" } else { "less" },
+        );
+    }
+    let x = cache.time_of_hits;
+    if x < 1.0 {
+        let _ = writeln!(
+            out,
+            "Hits are x = {} of the time in the original by that model: if they took none, 1/(1-x) = {:.2} times as fast.",
+            percent(x),
+            1.0 / (1.0 - x),
+        );
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
