@@ -447,6 +447,27 @@ def test_an_anchor_that_was_overwritten(stripewise, copied, cat):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_a_cache_server_without_space(stripewise, cluster, execute, cat):
+    """The disk is smaller than the limit says: what does not fit goes to the original, and that is said once."""
+    server = cluster.targets[-1]
+    mounted = execute("mount", "-t", "tmpfs", "-o", "size=400k", "none", server, ok=False)
+    if mounted.code != 0:
+        pytest.skip(f"cannot mount here: {mounted.err.strip()}")
+    try:
+        source, path = cluster.root / "source", cluster.data / "f"
+        source.write_bytes(CONTENT * 4)
+        write_plan(cluster, "cache")
+        copied = cluster.run("cp", source, path)
+        assert copied.err.count("stripewise:") <= 1, copied.err
+        assert cat(path) == CONTENT * 4
+        stripewise("drain", path)
+        stripewise("fsck", "--compare", "-p", cluster.plan, path)
+        stripewise("rm", path)
+    finally:
+        execute("umount", server)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 def test_a_read_only_cache_server(stripewise, make_copied, execute, python, cat):
     cluster = make_copied("cache")
     stripewise("drain", cluster.path)
