@@ -86,7 +86,11 @@ fn checked(spec: &MapSpec) -> Result<Header> {
 impl<'a> Joining<'a> {
     /// The join lock; `None` for a file without a name, which has no journal either.
     fn lock_journal(&self) -> Result<Option<Locked<'a>>> {
-        match self.place.lock(self.held, JOIN_BYTE, self.spec.create) {
+        match self.place.lock(
+            self.held,
+            JOIN_BYTE,
+            self.spec.create || mutations::on(Mutation::IgnoreMissingJournal),
+        ) {
             Err(MapError::Missing { .. }) if self.is_unlinked() => Ok(None),
             locked => locked.map(Some),
         }
@@ -115,7 +119,10 @@ impl<'a> Joining<'a> {
             }
             Ok(found) => Ok(found),
             // Never finished: nothing was ever written to the file.
-            Err(_) if self.spec.create && bytes.len() <= HEADER_BYTES => {
+            Err(_)
+                if (self.spec.create || mutations::on(Mutation::IgnoreMissingJournal))
+                    && bytes.len() <= HEADER_BYTES =>
+            {
                 let made = (|| {
                     self.sys.write_all_at(file.as_fd(), &self.header.encode(), 0)?;
                     self.sys.sync(file.as_fd())
@@ -194,10 +201,12 @@ impl<'a> Joining<'a> {
         let read = Journal::read_from(self.sys, journal.as_fd(), path)?;
         let (spans, collapsed) = match &read.opened {
             None => (read.spans.clone(), false),
-            Some(node) if node.name != self.spec.node.name => {
+            Some(node) if node.name != self.spec.node.name && !mutations::on(Mutation::IgnoreOtherNode) => {
                 return Err(MapError::OtherNode { path: path.clone(), node: node.name.clone() });
             }
-            Some(node) if node.boot == self.spec.node.boot => return Err(self.lost()),
+            Some(node) if node.boot == self.spec.node.boot && !mutations::on(Mutation::IgnoreLostMap) => {
+                return Err(self.lost());
+            }
             Some(_) => (collapsed(&read), true),
         };
         self.wipe()?;

@@ -219,6 +219,9 @@ impl Joined {
 
     /// Others could not find a board that was removed, and would make one of their own: then nobody may begin to write here.
     fn board_has_its_name(&self) -> Result<()> {
+        if mutations::on(Mutation::AnyBoard) {
+            return Ok(());
+        }
         let lost = || MapError::Lost { path: self.place.path.clone(), run_dir: self.spec.run_dir.clone() };
         let path = self.spec.run_dir.join(board::BOARD);
         let named = self.sys.stat_at(None, &path, false).map_err(|_| lost())?;

@@ -62,6 +62,26 @@ pub(crate) enum Mutation {
     CloseUnannounced,
     /// A sync of the journal that succeeds makes up for one that failed.
     BelieveFailedSync,
+    /// The inode of a new journal is not noted before it has the name.
+    RenameUnannounced,
+    /// No full fences between pins and slot.
+    NoFences,
+    /// A writer waits for a copier also when that is dead.
+    WaitForDeadCopiers,
+    /// Pins of dead processes count.
+    DeadPinsCount,
+    /// A read is not done again because something was evicted.
+    EvictionsUncounted,
+    /// A map that was lost on this boot is rebuilt from the journal as after a power cut.
+    IgnoreLostMap,
+    /// A file that another node writes is taken over.
+    IgnoreOtherNode,
+    /// A journal that is not there is made.
+    IgnoreMissingJournal,
+    /// A journal that another node, or somebody with a backup, has changed is appended to.
+    IgnoreChangedJournal,
+    /// A process that has a board without a name begins to write.
+    AnyBoard,
 }
 
 #[cfg(not(test))]
@@ -85,10 +105,14 @@ mod active {
         ACTIVE.set(mutation);
     }
 
+    pub(crate) fn active() -> Option<Mutation> {
+        ACTIVE.get()
+    }
+
     pub(crate) fn on(mutation: Mutation) -> bool {
         ACTIVE.get() == Some(mutation)
     }
 }
 
 #[cfg(test)]
-pub(crate) use active::{activate, on};
+pub(crate) use active::{activate, active, on};

@@ -59,6 +59,7 @@ impl ReadGuard<'_> {
             now.iter().filter(overlaps).all(|now| now.mask.contains(copy))
         });
         // A copy may have been evicted and fetched again in between.
-        Ok(valid && self.joined.board.get(Word::Evictions) == self.evictions)
+        let evicted = self.joined.board.get(Word::Evictions) != self.evictions;
+        Ok(valid && (!evicted || mutations::on(Mutation::EvictionsUncounted)))
     }
 }

@@ -8,6 +8,7 @@ use stripewise_sys::{LockKind, SysRef};
 
 use super::counters::COUNTERS;
 use super::{Board, FIRST_BLOCK_BYTE, Word};
+use crate::mutations::{self, Mutation};
 
 /// Pins of a process. The last one is for [`Block::pin_everything`].
 const PINS: usize = 64;
@@ -106,14 +107,19 @@ impl Board {
 
     /// Whether a process that lives has pinned some of `range`.
     pub fn is_pinned(&self, sys: &SysRef, lock: BorrowedFd<'_>, own: &Block, range: &Range<u64>) -> bool {
-        fence(Ordering::SeqCst);
+        if !mutations::on(Mutation::NoFences) {
+            fence(Ordering::SeqCst);
+        }
         let overlaps = |number: usize, pin: usize| {
             let (start, end) = self.pin_words(number, pin);
             let end = end.load(Ordering::SeqCst);
             end > range.start && start.load(Ordering::SeqCst) < range.end
         };
         let pinned = |&number: &usize| (0..PINS).any(|pin| overlaps(number, pin));
-        (0..self.blocks_used()).filter(pinned).any(|number| self.is_alive(sys, lock, own.number, number))
+        let dead_count = mutations::on(Mutation::DeadPinsCount);
+        (0..self.blocks_used())
+            .filter(pinned)
+            .any(|number| dead_count || self.is_alive(sys, lock, own.number, number))
     }
 
     fn pin_words(&self, block: usize, pin: usize) -> (&AtomicU64, &AtomicU64) {
@@ -124,6 +130,9 @@ impl Board {
     fn set_pin(&self, block: &Block, pin: usize, range: &Range<u64>) {
         let (start, end) = self.pin_words(block.number, pin);
         start.store(range.start, Ordering::Relaxed);
+        if mutations::on(Mutation::NoFences) {
+            return end.store(range.end, Ordering::Release);
+        }
         end.store(range.end, Ordering::SeqCst);
         // A copier that does not see the pin has set its slot, which this thread sees from here on.
         fence(Ordering::SeqCst);

@@ -63,7 +63,11 @@ impl Slot<'_> {
         self.0.set(Word::SlotStart, range.start);
         self.0.set(Word::SlotEnd, range.end);
         self.0.set(Word::SlotCopy, destination.map_or(0, |copy| copy.index() as u64 + 1));
-        self.0.word(Word::SlotState).store(joined(work + 1, SlotState::Active), Ordering::SeqCst);
+        let active = joined(work + 1, SlotState::Active);
+        if mutations::on(Mutation::NoFences) {
+            return self.0.word(Word::SlotState).store(active, Ordering::Release);
+        }
+        self.0.word(Word::SlotState).store(active, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 

@@ -49,7 +49,7 @@ fn a_board_is_only_opened_by_whose_it_is() {
 }
 
 #[test]
-fn pins_of_the_living_count_and_those_of_the_dead_do_not() {
+pub(crate) fn pins_of_the_living_count_and_those_of_the_dead_do_not() {
     let (dir, board) = made();
     let sys = real();
     let (one, other) = (lock(&dir), lock(&dir));
@@ -146,35 +146,51 @@ fn writers_taint_what_they_meet_and_wait_for_what_finishes() {
     assert!(!slot.is_at(2));
 }
 
+/// Where two threads meet, at the same moment if both run.
+#[derive(Default)]
+struct Meeting(AtomicU64);
+
+impl Meeting {
+    fn wait(&self) {
+        const SPINS: u32 = 300;
+        let turn = self.0.fetch_add(1, Ordering::SeqCst) / 2;
+        let mut spins = 0;
+        while self.0.load(Ordering::SeqCst) / 2 == turn {
+            spins += 1;
+            if spins < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+    }
+}
+
 /// Of a writer and a copier that overlap at least one sees the other: with threads on different processors, and without the fences it
 /// fails.
 #[test]
-fn a_pin_or_a_slot_is_always_seen() {
-    use std::sync::Barrier;
+pub(crate) fn a_pin_or_a_slot_is_always_seen() {
     let (dir, board) = made();
     let sys = real();
     let (one, other) = (lock(&dir), lock(&dir));
     let writer = board.claim(&sys, one.as_fd()).unwrap().unwrap();
     let copier = board.claim(&sys, other.as_fd()).unwrap().unwrap();
     let rounds = if std::env::var_os("STRIPEWISE_LONG").is_some() { 1_000_000 } else { 20_000 };
-    let (barrier, range) = (Barrier::new(2), 10..20);
+    let (meeting, range, mutation) = (Meeting::default(), 10..20, crate::mutations::active());
     let both_blind = std::thread::scope(|scope| {
         let writes = scope.spawn(|| {
+            crate::mutations::activate(mutation);
             let round = || {
-                barrier.wait();
+                meeting.wait();
                 let pin = board.pin(&writer, &range).unwrap();
                 let met = board.slot().meet(&range) != Met::Nobody;
-                barrier.wait();
+                meeting.wait();
                 board.unpin(&writer, &pin);
                 met
             };
             (0..rounds).map(|_| round()).collect::<Vec<bool>>()
         });
         let round = || {
-            barrier.wait();
+            meeting.wait();
             board.slot().begin(&range, Some(CopyId::ORIGINAL));
             let met = board.is_pinned(&sys, other.as_fd(), &copier, &range);
-            barrier.wait();
+            meeting.wait();
             board.slot().set(SlotState::Idle);
             met
         };

@@ -107,7 +107,7 @@ impl<'a, 'b> Commit<'a, 'b> {
             self.place.sync_dir().inspect_err(|_| self.set_broken())?;
             self.set_opened(Some(journal.opened.is_some()));
             self.adopt(Position { end: journal.valid_bytes, next: journal.next }, size, stat.st_ino);
-        } else {
+        } else if !mutations::on(Mutation::IgnoreChangedJournal) {
             return Err(MapError::Changed { path: self.place.path.clone() });
         }
         Ok(())
@@ -122,7 +122,9 @@ impl<'a, 'b> Commit<'a, 'b> {
         while let Some((batch, len)) =
             decode_batch(bytes.get(position.end as usize..).unwrap_or(&[]), position.next, self.header.copies)
         {
-            if matches!(&batch, Batch::Opened(node) if node != self.node) {
+            if matches!(&batch, Batch::Opened(node) if node != self.node)
+                && !mutations::on(Mutation::IgnoreChangedJournal)
+            {
                 return Err(MapError::Changed { path: self.place.path.clone() });
             }
             match batch {
@@ -281,7 +283,11 @@ impl<'a, 'b> Commit<'a, 'b> {
         let (bytes, next) = writer.finish();
         self.announce(opens);
         let old = self.file.as_ref().map(Locked::file);
-        let note = |inode| self.board.set(Word::JournalNewInode, inode);
+        let note = |inode| {
+            if !mutations::on(Mutation::RenameUnannounced) {
+                self.board.set(Word::JournalNewInode, inode);
+            }
+        };
         let (new, inode) = write_new(self.place, self.held, &self.header, &bytes, old, note)?;
         reach("renamed");
         self.set_opened(opens);

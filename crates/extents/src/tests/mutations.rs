@@ -3,41 +3,16 @@
 //! The mechanisms can be taken out, in tests, by [`crate::mutations`]. Each test here does so and shows that what checks the whole map then finds
 //! something wrong. What is listed is therefore needed, and is looked at.
 //!
-//! | mechanism | taken out by | the test that fails then |
-//! |---|---|---|
-//! | a writer pins before it looks at the slot | `LookBeforePin` | `scenarios::two_writers_and_a_write_back` (2 preemptions) |
-//! | the full fences between the two | (remove them) | `board::tests::a_pin_or_a_slot_is_always_seen` |
-//! | a writer taints the copier it meets | `NoTaint` | `scenarios::two_writers_and_a_write_back` |
-//! | a copier goes away when it sees a pin | `NoPinCheck` | `scenarios::two_writers_and_a_write_back` |
-//! | a writer waits while a copier changes the map | `NoWaitForFinishing` | `scenarios::a_fetch_a_writer_and_a_sync` |
-//! | nobody writes to the destination of a copy | `DestinationNotForbidden` | `scenarios::an_eviction_a_writer_and_a_reader` |
-//! | other copies become invalid before the write | `ShrinkAfter` | `scenarios::two_writers_of_replicas_and_a_synchronisation` |
-//! | shrinking looks at the masks of its transaction | `ShrinkBlindly` | `scenarios::two_leave_and_one_of_them_comes_back` |
-//! | a copy becomes valid after the write | `ExtendBefore` | `scenarios::two_writers_and_a_write_back` |
-//! | a copier compares mask and number | `CopyIgnoresSequence` | `basics::a_copy_leaves_alone_what_has_changed_without_a_pin` |
-//! | generations are odd beside a commit | `NoOddGeneration` | `scenarios::one_who_knows_the_map_and_one_who_changes_it_and_dies` (1 and 1) |
-//! | of two changes the last makes them even | `EvenWhateverElse` | `board::tests::of_two_changes_the_last_one_makes_the_generation_even` |
-//! | a read is looked at again | `NoSecondLookOfReads` | `scenarios::an_eviction_a_writer_and_a_reader` |
-//! | an eviction commits before it punches | `PunchBeforeCommit` | `scenarios::an_eviction_of_the_first_of_two_valid_copies_a_writer_and_a_sync` |
-//! | an eviction syncs what is pending | `EvictPending` | `scenarios::an_eviction_of_what_was_written_back_a_writer_and_a_sync` |
-//! | an eviction keeps the commit lock | `EvictWithoutCommitLock` | `scenarios::an_eviction_of_what_was_written_back_a_writer_and_a_sync` |
-//! | data is synced before the journal | `JournalBeforeData` | `scenarios::two_syncs_and_a_writer` |
-//! | ranges are listed before the data is synced | `ListAfterData` | `scenarios::two_syncs_and_a_writer` |
-//! | a sync counts for others only if it began after they did | `JoinEarlierSync` | `scenarios::an_eviction_of_what_was_written_back_a_writer_and_a_sync` |
-//! | the write intent | `NoIntent` | `scenarios::two_leave_and_one_of_them_comes_back` |
-//! | after a power cut one of several copies counts | `NoCollapse` | `scenarios::two_leave_and_one_of_them_comes_back` |
-//! | also of those by default | `CollapseListedOnly` | `scenarios::two_leave_and_one_of_them_comes_back` |
-//! | closing syncs the data first | `CleanWithoutSync` | `scenarios::two_leave_and_one_of_them_comes_back` |
-//! | closing is announced on the board | `CloseUnannounced` | `scenarios::one_closes_another_comes_and_writes` (1 and 1) |
-//! | a failed sync of the journal is remembered | `BelieveFailedSync` | `power_cut::nothing_that_was_synced_is_lost_in_a_power_cut` |
-//! | batches have checksums | `NoChecksum` | `journal::tests::a_damaged_mask_is_not_believed` |
-//! | a new journal is synced before it is renamed | `RenameBeforeSync` | `scenarios::a_new_journal_a_sync_and_one_who_comes` |
-//! | a new journal says that the file is open | `RewriteForgetsIntent` | `scenarios::a_new_journal_a_sync_and_one_who_comes` |
-//! | a truncate keeps copiers away | `TruncateWithoutPin` | `scenarios::a_truncate_a_writer_and_a_copier` |
+//! Which invariant each belongs to, and what is seen to go wrong: the table of `docs/formats/extents.md`. [`the_table_is_complete`] compares it with this
+//! file and with the mutations that there are.
 
+use std::collections::BTreeSet;
 use std::panic::catch_unwind;
 
 use super::explore::{Budget, Scenario, explore, scenarios};
+use super::{basics, faults};
+use crate::board::tests as board;
+use crate::journal::tests as journal;
 use crate::mutations::{Mutation, activate};
 
 /// The mutation is found in far fewer.
@@ -60,12 +35,25 @@ fn fails(mutation: Mutation, test: fn()) {
 }
 
 macro_rules! needed {
-    ($($test:ident: $mutation:ident in $scenario:ident with $preemptions:literal, $kills:literal;)+) => {$(
-        #[test]
+    ($($test:ident: $mutation:ident in $scenario:ident with $preemptions:literal, $kills:literal;)+) => {
+        const BY_EXPLORING: &[(&str, Mutation)] = &[$((stringify!($test), Mutation::$mutation)),+];
+
+        $(#[test]
         fn $test() {
             found(Mutation::$mutation, &scenarios::$scenario, $preemptions, $kills);
-        }
-    )+};
+        })+
+    };
+}
+
+macro_rules! needed_by {
+    ($($test:ident: $mutation:ident in $failing:expr;)+) => {
+        const BY_TESTS: &[(&str, Mutation)] = &[$((stringify!($test), Mutation::$mutation)),+];
+
+        $(#[test]
+        fn $test() {
+            fails(Mutation::$mutation, $failing);
+        })+
+    };
 }
 
 needed! {
@@ -93,56 +81,71 @@ needed! {
     a_new_journal_is_synced: RenameBeforeSync in REWRITE with 0, 0;
     a_new_journal_keeps_the_intent: RewriteForgetsIntent in REWRITE with 1, 0;
     a_truncate_waits_for_copiers: TruncateWithoutPin in TRUNCATE with 1, 0;
+    a_new_journal_is_announced: RenameUnannounced in REWRITE with 0, 1;
+    dead_copiers_are_buried: WaitForDeadCopiers in FETCH_AND_SYNC with 0, 1;
+    evictions_are_counted: EvictionsUncounted in EVICTED_AND_FETCHED with 3, 0;
 }
 
-#[test]
-fn a_copier_compares_what_it_noted() {
-    fails(Mutation::CopyIgnoresSequence, super::basics::a_copy_leaves_alone_what_has_changed_without_a_pin);
+needed_by! {
+    a_copier_compares_what_it_noted: CopyIgnoresSequence in basics::a_copy_leaves_alone_what_has_changed_without_a_pin;
+    the_last_change_makes_generations_even:
+        EvenWhateverElse in board::of_two_changes_the_last_one_makes_the_generation_even;
+    batches_have_checksums: NoChecksum in journal::a_damaged_mask_is_not_believed;
+    pins_and_slot_are_fenced: NoFences in || (0..50).for_each(|_| board::a_pin_or_a_slot_is_always_seen());
+    dead_pins_do_not_count: DeadPinsCount in board::pins_of_the_living_count_and_those_of_the_dead_do_not;
+    a_lost_map_is_refused: IgnoreLostMap in faults::a_lost_map_is_told_and_repaired_by_falling_back;
+    another_nodes_file_is_refused:
+        IgnoreOtherNode in faults::another_nodes_file_is_refused_until_it_is_taken_over;
+    a_missing_journal_is_refused:
+        IgnoreMissingJournal in faults::a_missing_journal_is_told_unless_the_file_is_new;
+    a_journal_that_another_node_opened_is_refused:
+        IgnoreChangedJournal in faults::a_journal_that_another_node_opened_meanwhile_is_not_written_to;
+    a_journal_put_back_is_refused:
+        IgnoreChangedJournal in faults::a_journal_put_back_while_in_use_is_not_written_to;
+    a_board_without_a_name_is_refused:
+        AnyBoard in faults::who_began_to_write_refuses_when_its_board_has_lost_its_name;
+    failed_syncs_are_remembered: BelieveFailedSync in || simulate(SEEDS_MAX);
+    the_simulator_sees_a_journal_before_its_data: JournalBeforeData in || simulate(SEEDS_MAX);
+    the_simulator_sees_evictions_of_what_is_pending: EvictPending in || simulate(SEEDS_MAX);
+    the_simulator_sees_a_missing_collapse: NoCollapse in || simulate(SEEDS_MAX);
+    the_simulator_sees_a_rename_before_the_sync: RenameBeforeSync in || simulate(SEEDS_MAX);
 }
-
-#[test]
-fn the_last_change_makes_generations_even() {
-    fails(
-        Mutation::EvenWhateverElse,
-        crate::board::tests::of_two_changes_the_last_one_makes_the_generation_even,
-    );
-}
-
-#[test]
-fn batches_have_checksums() {
-    fails(Mutation::NoChecksum, crate::journal::tests::a_damaged_mask_is_not_believed);
-}
-
-// What the simulator of power cuts finds by itself.
 
 /// Seeds are many, so that another order of its random numbers does not matter.
 const SEEDS_MAX: u64 = 400;
 
-fn simulated(mutation: Mutation) {
-    fails(mutation, || (1..SEEDS_MAX).for_each(super::power_cut::run));
+fn simulate(seeds: u64) {
+    (1..seeds).for_each(super::power_cut::run);
+}
+
+/// The names in backquotes of a cell.
+fn names(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
+}
+
+/// (test, mutation) of the rows of the table in the documentation.
+fn documented() -> BTreeSet<(String, String)> {
+    let text = include_str!("../../../../docs/formats/extents.md");
+    let mut pairs = BTreeSet::new();
+    for line in text.lines().filter(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = line.split('|').collect();
+        let [_, _, _, mutation, tests, _, _] = cells[..] else { continue };
+        for mutation in names(mutation) {
+            pairs.extend(names(tests).map(|test| (test.to_owned(), mutation.to_owned())));
+        }
+    }
+    pairs
 }
 
 #[test]
-fn the_simulator_sees_a_journal_before_its_data() {
-    simulated(Mutation::JournalBeforeData);
-}
-
-#[test]
-fn the_simulator_sees_evictions_of_what_is_pending() {
-    simulated(Mutation::EvictPending);
-}
-
-#[test]
-fn the_simulator_sees_a_missing_collapse() {
-    simulated(Mutation::NoCollapse);
-}
-
-#[test]
-fn the_simulator_sees_a_rename_before_the_sync() {
-    simulated(Mutation::RenameBeforeSync);
-}
-
-#[test]
-fn the_simulator_sees_failed_syncs_that_are_forgotten() {
-    simulated(Mutation::BelieveFailedSync);
+fn the_table_is_complete() {
+    let shown = BY_EXPLORING.iter().chain(BY_TESTS);
+    let shown: BTreeSet<(String, String)> =
+        shown.map(|(test, mutation)| ((*test).to_owned(), format!("{mutation:?}"))).collect();
+    assert_eq!(documented(), shown, "the documentation's table, and the tests of this file");
+    let source = include_str!("../mutations.rs");
+    let variants = source.split_once("enum Mutation {").and_then(|(_, rest)| rest.split_once("\n}")).unwrap().0;
+    let variants = variants.lines().map(str::trim).filter(|line| !line.starts_with("///") && !line.is_empty());
+    let all: BTreeSet<String> = variants.map(|line| line.trim_end_matches(',').to_owned()).collect();
+    assert_eq!(shown.into_iter().map(|(_, mutation)| mutation).collect::<BTreeSet<_>>(), all);
 }

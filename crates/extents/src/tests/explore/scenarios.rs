@@ -4,7 +4,7 @@ use super::{Budget, Outcome, Process, Scenario, explore, wander};
 use crate::Mask;
 
 /// Of one scenario and budget, in a long test; hours would not be enough for some.
-const RUNS_MAX: u64 = 300_000;
+const RUNS_MAX: u64 = 30_000;
 
 fn nothing(_: &Process) {}
 
@@ -70,6 +70,26 @@ pub const EVICTION: Scenario = Scenario {
         ("evictor", |process| process.evict(0..3, 1)),
         ("writer", |process| process.write(1..3, 1)),
         ("reader", |process| process.read(0..3, 1)),
+    ],
+};
+
+/// The reader may read a hole from a copy that is valid before and afterwards.
+pub const EVICTED_AND_FETCHED: Scenario = Scenario {
+    name: "a reader of what is evicted and fetched again",
+    copies: 2,
+    default: Mask::ORIGINAL,
+    size: 1,
+    before: |process| {
+        process.write(0..1, 1);
+        process.copy(0..1, 1, 0);
+        process.sync();
+    },
+    processes: &[
+        ("reader", |process| process.read(0..1, 1)),
+        ("evictor", |process| {
+            process.evict(0..1, 1);
+            process.copy(0..1, 0, 1);
+        }),
     ],
 };
 
@@ -318,7 +338,7 @@ pub const EVERYBODY: Scenario = Scenario {
 fn two_writers_a_copier_an_evictor_and_a_sync() {
     let long = std::env::var_os("STRIPEWISE_LONG").is_some();
     let budget = Budget { preemptions: 6, kills: 2 };
-    let runs = if long { 200_000 } else { 300 };
+    let runs = if long { 60_000 } else { 300 };
     report(&EVERYBODY, budget, "random", wander(&EVERYBODY, budget, None, 1, runs));
 }
 
@@ -327,6 +347,7 @@ explored! {
     writes_in_turn_and_a_reader: WRITES_IN_TURN,
     two_writers_of_replicas_and_a_synchronisation: REPLICAS,
     an_eviction_a_writer_and_a_reader: EVICTION,
+    a_reader_of_what_is_evicted_and_fetched_again: EVICTED_AND_FETCHED,
     an_eviction_of_what_was_written_back_a_writer_and_a_sync: EVICTION_AND_SYNC,
     an_eviction_of_the_first_of_two_valid_copies_a_writer_and_a_sync: EVICTION_OF_THE_FIRST,
     two_syncs_and_a_writer: SYNCS,
