@@ -90,6 +90,7 @@ fn a_cache_shows_what_is_critical_what_fits_and_what_that_gains_at_most() {
         &page,
         &[
             "mode sla: data of performance-critical requests",
+            "those that keep the servers of the original and of the cache equally busy",
             "1.3× the files' bytes, the cache full: 256 MiB in the cache, at most 64 MiB on each of its servers",
             "requests: 50 % hits, 25 % critical without space, 25 % not critical",
             "762.9 MiB, each byte once, of which 33.6 % fit",
@@ -147,6 +148,19 @@ fn what_was_counted_stands_beside_what_was_expected() {
             "34 ranges, 8 KiB",
         ],
     );
+}
+
+#[test]
+fn more_and_fewer_hits_than_expected_are_explained() {
+    let copies = ["1-DH", "1-DV"];
+    for (hits, words) in [(111, "Fewer hits"), (250, ""), (499, "More hits")] {
+        let view = view(plan_with_copies(CACHE), Some(expected(&copies)));
+        let text = statistics("/data/shared.dat", &copies).replace("\"hits\":111", &format!("\"hits\":{hits}"));
+        let page = page(&[view], &read(&text));
+        assert!(page.contains(&format!("({}", 2 * hits)) || hits == 499, "{page}");
+        assert_eq!(page.contains(" hits than expected"), !words.is_empty(), "{hits}");
+        assert!(page.contains(words));
+    }
 }
 
 #[test]

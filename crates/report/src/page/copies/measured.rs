@@ -14,8 +14,9 @@ use crate::{Report, units};
 const FILES_LISTED: usize = 100;
 /// Cards; of more, those with the most bytes.
 const CARDS: usize = 20;
-/// Hits below this part of what is expected are worth a word.
+/// Hits below this part of what is expected are worth a word, and hits above this part.
 const FEW: f64 = 0.5;
+const MANY: f64 = 1.5;
 
 /// Files that are shown together: those of a rule, with the copies of one of them.
 struct Group<'a> {
@@ -125,12 +126,18 @@ fn hits(h: &mut Html, group: &Group<'_>) {
     ];
     let text = "how many of all requests are performance-critical, and how many the cache served, entirely or in part.";
     pairs::figure(h, "Requests and the cache", text, &pairs);
-    let too_few = |expected: f64| part(counts.hits as f64, all) < FEW * expected;
-    if expected.is_some_and(|expected| too_few(expected.hits())) {
-        let text = "Fewer hits than expected. The expectation is of a run that finds the cache as an earlier one like it left \
-                    it: a first run reads nothing from there, and data that were fetched meanwhile count only from then on.";
-        h.leaf("p", &[("class", "soft")], text);
-    }
+    let Some(expected) = expected.map(Expected::hits) else { return };
+    let hits = part(counts.hits as f64, all);
+    let text = if hits < FEW * expected {
+        "Fewer hits than expected. The expectation is of a run that finds the cache as an earlier one like it left it: a first \
+         run reads nothing from there, and data that were fetched meanwhile count only from then on."
+    } else if hits > MANY * expected {
+        "More hits than expected. The expectation counts the space once: what is written again finds its place, and where data \
+         are written back meanwhile, others take theirs."
+    } else {
+        return;
+    };
+    h.leaf("p", &[("class", "soft")], text);
 }
 
 fn by_copy(h: &mut Html, group: &Group<'_>) {
@@ -142,7 +149,14 @@ fn by_copy(h: &mut Html, group: &Group<'_>) {
         amount: units::bytes(copy.bytes()),
     };
     let pairs: Vec<Pair> = group.sum.copies.iter().enumerate().map(pair).collect();
-    pairs::figure(h, "Bytes by copy", "which part of the requests' bytes each copy served.", &pairs);
+    let text = match group.expected {
+        None => "which part of the requests' bytes each copy served.",
+        Some(_) => {
+            "which part of the requests' bytes each copy served. Which one is cheapest depends on how many processes there are: \
+             planned as traced, at run time as MPI, the launcher or the open files tell."
+        }
+    };
+    pairs::figure(h, "Bytes by copy", text, &pairs);
 }
 
 fn copies(h: &mut Html, sum: &FileStatistics) {

@@ -6,7 +6,7 @@ pub mod measured;
 mod pairs;
 mod replicas;
 
-use stripewise_cluster::{Durability, Overlay, OverlayKind, Rule};
+use stripewise_cluster::{CacheAdmission, CacheMode, Durability, Overlay, OverlayKind, Rule};
 
 use super::outcome::fact;
 use super::regions;
@@ -59,6 +59,16 @@ fn how_to_get_it(h: &mut Html) {
 fn facts(h: &mut Html, overlay: &Overlay, details: &RuleDetails) {
     h.element("dl", &[("class", "facts")], |h| {
         fact(h, "Copies", |h| h.text(&kind_sentence(overlay)));
+        if let OverlayKind::Cache { mode: CacheMode::Sla | CacheMode::Sca, admission, .. } = overlay.kind {
+            fact(h, "Critical writes admitted", |h| {
+                h.text(match admission {
+                    CacheAdmission::Balanced => {
+                        "those that keep the servers of the original and of the cache equally busy"
+                    }
+                    CacheAdmission::AsPrinted => "all, while there is space, as in SLA's Algorithm 1",
+                });
+            });
+        }
         if let Some(expected) = &details.expected {
             fact(h, "Space", |h| h.text(&space_sentence(overlay, expected)));
         }
