@@ -3,6 +3,7 @@
 //! Fault model: `stripewise_sys::faulty`. Every call of every protocol is a moment to die at; after a power cut, several
 //! choices of what the disk kept, for a journal that orders names and for one that promises only what POSIX does.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use stripewise_cluster::CacheMode;
@@ -138,7 +139,7 @@ macro_rules! of_every_kind {
     };
 }
 
-of_every_kind!(create create_write_sync overwrite_and_sync truncate truncate_to_more finishing_a_truncate open_with_truncation append unlink replace);
+of_every_kind!(create create_write_sync overwrite_and_sync copies_at_work truncate truncate_to_more finishing_a_truncate open_with_truncation append unlink replace);
 
 fn create(setup: &Setup) {
     let act = |runtime: &Runtime, path: &Path| open(runtime, path, CREATE).map(drop);
@@ -201,6 +202,38 @@ fn overwrite_and_sync(setup: &Setup) {
         assert_eq!(bytes.len(), 300);
         for (place, is) in bytes.into_iter().enumerate() {
             assert!(is == new()[place] || (!ended.finished && is == old()[place]), "{place}");
+        }
+    });
+}
+
+/// What is written twice, copied, given up and drained in between is there, as it was synced last or as it is.
+fn copies_at_work(setup: &Setup) {
+    let act = |runtime: &Runtime, path: &Path| {
+        let opened = open(runtime, path, OFlags::RDWR)?;
+        let file = &opened.file;
+        file.write(&new()[..200], 0, 1)?;
+        file.work_a_little()?;
+        file.sync(true)?;
+        file.work_a_little()?;
+        file.write(&old()[50..100], 50, 1)?;
+        file.work_a_little()?;
+        file.write(&new()[50..100], 50, 1)?;
+        file.write(&new()[200..], 200, 1)?;
+        file.drain(&mut |_, _| ControlFlow::Continue(()))?;
+        file.work_a_little()?;
+        file.sync(true)
+    };
+    at_every_point_of(setup, with_file("f"), act, |stage, ended| {
+        for _ in 0..2 {
+            let opened = open(&stage.runtime(), &stage.path("f"), OFlags::RDWR).unwrap();
+            let bytes = opened.file.all().unwrap();
+            assert_eq!(bytes.len(), 300);
+            for (place, is) in bytes.into_iter().enumerate() {
+                assert!(is == new()[place] || (!ended.finished && is == old()[place]), "{place}");
+            }
+            let drained = opened.file.drain(&mut |_, _| ControlFlow::Continue(())).unwrap();
+            assert_eq!(drained.left_bytes, 0);
+            assert_eq!(opened.file.compare(&mut |_, _| ControlFlow::Continue(())), Ok(Vec::new()));
         }
     });
 }

@@ -6,7 +6,8 @@
 //! Each round starts writer processes (this binary again) that do random things to a file of their own, to the slots of a
 //! shared file, and to a shared log, and note in a plain file what they are about to do and what was acknowledged.
 //! After a random time all are killed. Then fsck must find nothing that it cannot repair, and after the repair nothing at
-//! all, and every byte must be what the notes say. 200 rounds with STRIPEWISE_LONG=1.
+//! all, and every byte must be what the notes say. 710 rounds with STRIPEWISE_LONG=1: 200 of files with one copy, 510 of files with several,
+//! which are drained then, after which the original alone must have everything.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -20,27 +21,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stripewise_cluster::plan::Spread;
-use stripewise_cluster::{Cluster, Driver, Plan, Rule, Tier};
-use stripewise_datapath::Runtime;
+use stripewise_cluster::{
+    CacheAdmission, CacheMode, Cluster, CopySpec, Driver, Durability, Overlay, OverlayKind, Plan, Rule, Tier,
+};
 use stripewise_datapath::check::{Kind, Options, Report, check, walk};
-use stripewise_layout::constructors::{striped, two_part};
+use stripewise_datapath::{Runtime, Settings};
+use stripewise_layout::constructors::{on_one, striped, two_part};
+use stripewise_model::{ByAccess, ClassParams, Service};
 use stripewise_sys::{Real, SysRef};
 use stripewise_target::Target;
 
 const WRITERS: usize = 3;
 
-/// The test's directories: `t0` to `t2` are targets, `files` is managed, `notes` are the writers' notes.
+/// The test's directories: `t0` to `t4` are targets, `files` is managed, `notes` are the writers' notes, `memory` has the extent maps.
 pub struct Stage {
     pub root: PathBuf,
+    /// Files with copies have them on all targets, the last two of which are fast.
+    kind: String,
 }
 
+const TARGETS: [&str; 5] = ["t0", "t1", "t2", "t3", "t4"];
+const SLOW: usize = 3;
+
 impl Stage {
-    fn make(root: &Path) -> Self {
-        ["t0", "t1", "t2", "files", "notes"]
-            .iter()
-            .for_each(|name| std::fs::create_dir(root.join(name)).unwrap());
+    fn make(root: &Path, kind: &str) -> Self {
+        let directories = TARGETS.iter().chain(&["files", "notes", "memory"]);
+        directories.for_each(|name| std::fs::create_dir(root.join(name)).unwrap());
         let sys: SysRef = Arc::new(Real);
-        let stage = Self { root: root.to_owned() };
+        let stage = Self { root: root.to_owned(), kind: kind.to_owned() };
         // As `place` does.
         for target in stage.plan().cluster.targets() {
             Target::prepare(&sys, &target.path, &target.name).unwrap();
@@ -57,7 +65,7 @@ impl Stage {
     }
 
     fn targets(&self) -> Vec<PathBuf> {
-        ["t0", "t1", "t2"].iter().map(|name| self.root.join(name)).collect()
+        TARGETS.iter().map(|name| self.root.join(name)).collect()
     }
 
     /// Shared files are striped, own files are in two parts.
@@ -70,23 +78,42 @@ impl Stage {
             elapsed_s: 0.0,
             layouts: vec![layout],
             spread: Spread::default(),
-            overlay: None,
+            overlay: overlay(&self.kind),
         };
-        let tier = Tier {
-            name: "t".into(),
-            class: "c".into(),
-            driver: Driver::Dirs { servers: self.targets() },
+        let mut slow = self.targets();
+        let fast = slow.split_off(SLOW);
+        let tier = |name: &str, servers| Tier {
+            name: name.into(),
+            class: name.into(),
+            driver: Driver::Dirs { servers },
             capacity_per_server: 1 << 40,
             emulate: false,
         };
+        let class = |startup_s: f64, per_byte_s: f64| {
+            let service = Service { startup_s, per_byte_s };
+            let both = ByAccess { random: service, sequential: service };
+            ClassParams { read: both, write: both }
+        };
         let own = two_part(&[(0, 1000), (2, 3000), (1, 500)], 20_000, &[(1, 700), (2, 900)]).unwrap();
         let shared = striped(&[0, 1, 2], 4096).unwrap();
-        let cluster = Cluster { tiers: vec![tier], ..Cluster::default() };
+        let cluster = Cluster {
+            tiers: vec![tier("slow", slow), tier("fast", fast)],
+            classes: [("slow".to_owned(), class(1e-3, 1e-8)), ("fast".to_owned(), class(1e-5, 2e-8))].into(),
+            ..Cluster::default()
+        };
         Plan { scheme: "test".into(), cluster, rules: vec![rule("own*", own), rule("*", shared)] }
     }
 
+    /// With the background work going on in a thread of its own.
     pub fn runtime(&self) -> Arc<Runtime> {
-        Runtime::new(Arc::new(Real), Some(&self.plan()))
+        let settings = Settings {
+            run_base: Some(self.root.join("memory")),
+            background: Some(|work| work()),
+            ..Settings::default()
+        };
+        let runtime = Runtime::with_settings(Arc::new(Real), Some(&self.plan()), settings);
+        runtime.set_procs(4, 4);
+        runtime
     }
 
     fn fsck(&self, options: Options) -> Report {
@@ -96,22 +123,83 @@ impl Stage {
     }
 }
 
+/// The copies beside the original; `capacity` bytes on each server of a cache.
+fn overlay(kind: &str) -> Option<Overlay> {
+    let copy = |name: &str, layout| CopySpec {
+        name: name.to_owned(),
+        layouts: vec![layout],
+        spread: Spread::default(),
+        groups: 1,
+    };
+    let cache = |mode| {
+        let admission = CacheAdmission::AsPrinted;
+        let kind = OverlayKind::Cache { mode, admission, capacity_per_server: 120_000 };
+        let copies = vec![
+            copy("1-DH", striped(&[3, 4], 2048).unwrap()),
+            copy("1-DV", on_one(3).unwrap()),
+            copy("2-D", on_one(4).unwrap()),
+        ];
+        (kind, copies)
+    };
+    let (kind, copies) = match kind {
+        "single" => return None,
+        "replicas" => {
+            let copies = vec![copy("1-DH", striped(&[3, 4], 2048).unwrap()), copy("1-DV", on_one(1).unwrap())];
+            (OverlayKind::Replicas, copies)
+        }
+        "sla" => cache(CacheMode::Sla),
+        "nsca" => cache(CacheMode::Nsca),
+        other => panic!("{other}"),
+    };
+    Some(Overlay {
+        kind,
+        copies,
+        lazy_close: false,
+        durability: Durability::Sync,
+        background: None,
+        procs: 4,
+        procs_per_node: 4,
+    })
+}
+
 fn is_long() -> bool {
     std::env::var_os("STRIPEWISE_LONG").is_some()
 }
 
+fn first_seed() -> u64 {
+    std::env::var("STRIPEWISE_SEED").map_or(1, |seed| seed.parse().unwrap())
+}
+
 #[test]
 fn every_acknowledged_byte_survives_kill_9() {
-    let rounds = if is_long() { 200 } else { 15 };
-    let seed = std::env::var("STRIPEWISE_SEED").map_or(1, |seed| seed.parse().unwrap());
+    campaign("single", if is_long() { 200 } else { 15 });
+}
+
+#[test]
+fn every_acknowledged_byte_of_replicas_survives_kill_9() {
+    campaign("replicas", if is_long() { 170 } else { 5 });
+}
+
+#[test]
+fn every_acknowledged_byte_of_a_selective_cache_survives_kill_9() {
+    campaign("sla", if is_long() { 170 } else { 5 });
+}
+
+#[test]
+fn every_acknowledged_byte_of_a_cache_of_everything_survives_kill_9() {
+    campaign("nsca", if is_long() { 170 } else { 5 });
+}
+
+fn campaign(kind: &str, rounds: u64) {
     let mut operations = 0;
     for round in 0..rounds {
         let root = tempfile::tempdir().unwrap();
-        let stage = Stage::make(root.path());
+        let stage = Stage::make(root.path(), kind);
         let mut children: Vec<Child> =
-            (0..WRITERS).map(|writer| spawn(&stage, writer, seed + round * 100)).collect();
+            (0..WRITERS).map(|writer| spawn(&stage, writer, first_seed() + round * 100, 0)).collect();
         // Some are killed while they create their files, some much later.
-        std::thread::sleep(Duration::from_millis(2 + (round * round * 7) % 150));
+        let more_ms = if kind == "single" { 0 } else { (round % 3) * 150 };
+        std::thread::sleep(Duration::from_millis(2 + (round * round * 7) % 150 + more_ms));
         children.iter_mut().for_each(|child| child.kill().unwrap());
         for mut child in children {
             let status = child.wait().unwrap();
@@ -119,9 +207,30 @@ fn every_acknowledged_byte_survives_kill_9() {
         }
         fsck_is_clean_after_repair(&stage, round);
         operations += verify::all(&stage, WRITERS, round);
+        if kind != "single" {
+            verify::drained(&stage, WRITERS, round);
+            verify::all(&stage, WRITERS, round);
+        }
     }
     println!("{operations} operations of {WRITERS} writers in {rounds} rounds");
-    assert!(operations > rounds as usize * 10, "the writers did almost nothing");
+    assert!(operations > rounds as usize * 5, "the writers did almost nothing");
+}
+
+/// Nobody is killed: writers of neighbouring ranges, appenders, truncates, renames and forks, while copiers work at full speed.
+#[test]
+fn processes_and_their_copiers_side_by_side() {
+    for (round, kind) in (0..if is_long() { 60 } else { 3 }).zip(["replicas", "sla", "nsca"].iter().cycle()) {
+        let root = tempfile::tempdir().unwrap();
+        let stage = Stage::make(root.path(), kind);
+        let start = |writer| spawn(&stage, writer, first_seed() + round * 100, 400);
+        let children: Vec<Child> = (0..WRITERS).map(start).collect();
+        for mut child in children {
+            assert!(child.wait().unwrap().success(), "round {round}");
+        }
+        assert!(verify::all(&stage, WRITERS, round) >= WRITERS * 400);
+        verify::drained(&stage, WRITERS, round);
+        verify::all(&stage, WRITERS, round);
+    }
 }
 
 fn fsck_is_clean_after_repair(stage: &Stage, round: u64) {
@@ -130,17 +239,23 @@ fn fsck_is_clean_after_repair(stage: &Stage, round: u64) {
     assert!(report.is_clean(), "round {round}: {report:#?}");
     let allowed = |kind| {
         // Nothing else can come of a kill: an unlink between its two halves leaves an orphan, a creation what was not born.
-        matches!(kind, Kind::Truncate | Kind::Lag | Kind::Orphan | Kind::Unborn | Kind::Temporary)
+        let of_single =
+            matches!(kind, Kind::Truncate | Kind::Lag | Kind::Orphan | Kind::Unborn | Kind::Temporary);
+        of_single || (stage.kind != "single" && matches!(kind, Kind::Interrupted | Kind::Space))
     };
     assert!(report.findings.iter().all(|finding| allowed(finding.kind)), "round {round}: {report:#?}");
     let report = stage.fsck(Options::default());
     assert!(report.findings.is_empty(), "round {round}: {report:#?}");
 }
 
-fn spawn(stage: &Stage, writer: usize, seed: u64) -> Child {
+/// A writer that does so many operations; 0: until it is killed.
+fn spawn(stage: &Stage, writer: usize, seed: u64, operations: u64) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "writer_process", "--nocapture"])
-        .env("STRIPEWISE_TEST_KILLED_WRITER", format!("{writer} {seed} {}", stage.root.display()))
+        .env(
+            "STRIPEWISE_TEST_KILLED_WRITER",
+            format!("{writer} {seed} {operations} {} {}", stage.kind, stage.root.display()),
+        )
         .stdout(Stdio::null())
         .spawn()
         .unwrap()
@@ -149,7 +264,8 @@ fn spawn(stage: &Stage, writer: usize, seed: u64) -> Child {
 #[test]
 fn writer_process() {
     let Ok(job) = std::env::var("STRIPEWISE_TEST_KILLED_WRITER") else { return };
-    let words: Vec<&str> = job.splitn(3, ' ').collect();
-    let stage = Stage { root: words[2].into() };
-    writer::run(&stage, words[0].parse().unwrap(), WRITERS, words[1].parse().unwrap());
+    let words: Vec<&str> = job.splitn(5, ' ').collect();
+    let stage = Stage { root: words[4].into(), kind: words[3].into() };
+    let number = |index: usize| words[index].parse::<u64>().unwrap();
+    writer::run(&stage, (number(0) as usize, WRITERS), number(1), number(2));
 }

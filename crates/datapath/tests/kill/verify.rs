@@ -1,10 +1,13 @@
 //! Is everything there that the notes say?
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
-use stripewise_datapath::Runtime;
 use stripewise_datapath::migrate::Contents;
+use stripewise_datapath::{LogicalFile, Runtime};
+use stripewise_sys::{Real, SysRef};
 
 use crate::Stage;
 use crate::notes::{self, Operation, RECORD_BYTES, SLOT_BYTES, bytes, record};
@@ -31,6 +34,33 @@ pub fn all(stage: &Stage, writers: usize, round: u64) -> usize {
         log(&appended, &done, &flying, round);
     }
     done.len()
+}
+
+/// Drains all files: then the original has everything, and the copies say the same.
+pub fn drained(stage: &Stage, writers: usize, round: u64) {
+    let runtime = stage.runtime();
+    let names = (0..writers).map(|writer| format!("own{writer}")).chain(["shared".into(), "log".into()]);
+    for path in names.map(|name| stage.file(&name)).filter(|path| path.exists()) {
+        let contents = Contents::open(&runtime, &path).unwrap();
+        let file = contents.managed().unwrap();
+        let drained = file.drain(&mut |_, _| ControlFlow::Continue(())).unwrap();
+        assert_eq!(drained.left_bytes, 0, "round {round}: {}", path.display());
+        assert_eq!(file.compare(&mut |_, _| ControlFlow::Continue(())), Ok(Vec::new()), "round {round}");
+        let mut all = vec![0; file.size().unwrap() as usize];
+        assert_eq!(contents.read(&mut all, 0), Ok(all.len()));
+        assert!(original(file, all.len()) == all, "round {round}: {} is not complete", path.display());
+    }
+}
+
+/// What the components of the original have, and zeros where they end.
+fn original(file: &LogicalFile, size: usize) -> Vec<u8> {
+    let (mut bytes, sys): (_, SysRef) = (vec![0; size], Arc::new(Real));
+    for piece in file.manifest().layout.pieces(0, size as u64) {
+        let (from, to) = (piece.file_offset as usize, (piece.file_offset + piece.len) as usize);
+        let fd = file.components().fd(piece.target as usize).unwrap();
+        sys.read_at(fd, &mut bytes[from..to], piece.target_offset).unwrap();
+    }
+    bytes
 }
 
 fn read(runtime: &Runtime, path: &Path) -> Option<Vec<u8>> {

@@ -42,8 +42,8 @@ fn open(runtime: &Runtime, path: &Path, flags: OFlags) -> Open {
     }
 }
 
-/// Never returns but by a failure.
-pub fn run(stage: &Stage, writer: usize, writers: usize, seed: u64) {
+/// Does so many operations; with 0, it never returns but by a failure.
+pub fn run(stage: &Stage, (writer, writers): (usize, usize), seed: u64, operations: u64) {
     let runtime = stage.runtime();
     let mut notes = Notes::create(&stage.notes(writer));
     let mut random = Random(seed.wrapping_add(writer as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -52,7 +52,7 @@ pub fn run(stage: &Stage, writer: usize, writers: usize, seed: u64) {
     let log = open(&runtime, &stage.file("log"), CREATE);
     let path = stage.file(&format!("own{writer}"));
     let mut own: Option<Open> = None;
-    for number in 0u64.. {
+    for number in 0..if operations > 0 { operations } else { u64::MAX } {
         // Unique among the writers and rounds.
         let seed = (number * writers as u64 + writer as u64) << 8 | (seed & 0xff);
         let operation = match (random.below(20), &own) {
@@ -80,6 +80,37 @@ pub fn run(stage: &Stage, writer: usize, writers: usize, seed: u64) {
             Operation::Log { seed } => append(&log.1, &record(seed)),
             own_operation => on_own(&own.as_ref().unwrap().1, own_operation),
         });
+        // These have moments at which a kill leaves more than the notes can say.
+        if operations > 0 && number % 40 == 39 {
+            let slot = random.below(SLOTS) * writers + writer;
+            let seed = seed | 0x80;
+            notes.around(Operation::Slot { slot, seed }, || {
+                in_a_child(&runtime, || write(&shared.1, &bytes(seed, SLOT_BYTES), slot * SLOT_BYTES));
+            });
+            if own.is_some() {
+                let other = stage.file(&format!("renamed{writer}"));
+                runtime.rename(None, &path, None, &other, 0).unwrap();
+                runtime.rename(None, &other, None, &path, 0).unwrap();
+            }
+        }
+    }
+}
+
+/// In a forked child, which ends without ceremony.
+fn in_a_child(runtime: &Runtime, act: impl FnOnce()) {
+    // SAFETY: the child uses nothing that other threads of the parent may hold but what is made for that.
+    unsafe {
+        match libc::fork() {
+            0 => {
+                runtime.after_fork_child();
+                act();
+                libc::_exit(0)
+            }
+            child => {
+                let mut status = -1;
+                assert!(libc::waitpid(child, &mut status, 0) == child && status == 0, "{status}");
+            }
+        }
     }
 }
 

@@ -25,7 +25,7 @@ mod write;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use stripewise_cluster::OverlayKind;
@@ -75,6 +75,8 @@ pub(crate) struct Overlay {
     told: ForkSafe<Statistics>,
     turn: Arc<Turn>,
     progress: work::Progress,
+    /// Requests of this process that have begun and not ended.
+    under_way: AtomicU32,
     /// The used space of each copy's targets.
     words: [OnceLock<space::Words>; 8],
 }
@@ -151,6 +153,7 @@ impl Overlay {
             told: ForkSafe::default(),
             turn: Arc::default(),
             progress: work::Progress::default(),
+            under_way: AtomicU32::new(0),
             words: Default::default(),
         })
     }
@@ -179,12 +182,15 @@ impl Overlay {
         map
     }
 
-    /// The file is used: the background work goes on.
-    fn resume(&self) {
+    /// A request begins: the background work goes on, and makes way.
+    fn begin(&self, map: &Map) -> UnderWay<'_> {
         self.turn.resume();
         if let Some(background) = &self.surroundings.background {
             background.start();
         }
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        map.count(Counter::Requests, 1);
+        UnderWay(&self.under_way)
     }
 
     /// Whose turn it is to work on the file.
@@ -238,6 +244,7 @@ impl Overlay {
     /// In a forked child, before anything else is done with the file.
     pub fn after_fork_child(&self) {
         self.turn.after_fork_child();
+        self.under_way.store(0, Ordering::Relaxed);
         self.slot.after_fork_child();
         self.forget_told();
         let Some(map) = self.slot.known() else { return };
@@ -245,6 +252,15 @@ impl Overlay {
             // It has inherited the mappings. Who cannot say so now is told by the next call.
             let _ = map.set_mapped(true);
         }
+    }
+}
+
+/// A request, until it is dropped.
+struct UnderWay<'a>(&'a AtomicU32);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

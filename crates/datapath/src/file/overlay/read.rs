@@ -20,9 +20,9 @@ impl LogicalFile {
         overlay: &Overlay,
         request: &Request<'_>,
     ) -> Result<usize> {
-        overlay.resume();
         let map = overlay.map()?;
         let map = &*map;
+        let _under_way = overlay.begin(map);
         let kind = Kind { op: Op::Read, access: overlay.streams.access(request.offset, request.len) };
         let mut what = Transfer::Read;
         let mut lock = None;
@@ -129,7 +129,6 @@ fn still_valid(guard: &ReadGuard<'_>, parts: &[Part]) -> Result<bool> {
 }
 
 fn count(map: &Map, parts: &[Part], ended: &[Ended]) {
-    map.count(Counter::Requests, 1);
     for (part, ended) in parts.iter().zip(ended) {
         map.count(Counter::Read(CopyId::new(part.copy)), ended.done);
     }

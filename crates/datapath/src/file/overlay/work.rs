@@ -12,8 +12,8 @@ use super::Overlay;
 use super::copying::{CHUNK_BYTES, PIECES_MAX, PIECES_MAX_IDLE};
 use crate::{Result, trouble};
 
-/// A file on which no request ended for so long is idle.
-const IDLE_NS: u64 = 5_000_000;
+/// A file on which no request began for so long, and none of this process is under way, is idle.
+const IDLE_NS: u64 = 20_000_000;
 /// Of a cache server, this part is kept free; and this much is given up when less is.
 const FREE_PART: u64 = 32;
 /// Wanted ranges that one step looks at.
@@ -53,7 +53,11 @@ impl LogicalFile {
         if !idle && !self.is_pressed(overlay, &map)? {
             return Ok(0);
         }
-        let done = self.work_once(overlay, &map, if idle { PIECES_MAX_IDLE } else { PIECES_MAX })?;
+        let done = match idle {
+            true => self.work_once(overlay, &map, PIECES_MAX_IDLE)?,
+            // Nobody waits for what is wanted.
+            false => self.make_clean(overlay, &map, PIECES_MAX)?,
+        };
         if let Some(limit) = overlay.copies.background {
             let pause_ns = u128::from(done) * 1_000_000_000 / u128::from(limit.max(1));
             overlay.progress.rest(now_ns + pause_ns as u64);
@@ -68,9 +72,10 @@ impl LogicalFile {
     pub(crate) fn work_once(&self, overlay: &Overlay, map: &Map, pieces: usize) -> Result<u64> {
         match overlay.copies.kind {
             OverlayKind::Replicas => self.work_on_replicas(overlay, map, pieces),
-            OverlayKind::Cache { capacity_per_server, .. } => {
-                self.work_on_cache(overlay, map, capacity_per_server, pieces)
-            }
+            OverlayKind::Cache { .. } => match self.make_clean(overlay, map, pieces)? {
+                0 => self.fetch_some(overlay, map),
+                bytes => Ok(bytes),
+            },
         }
     }
 
@@ -80,22 +85,20 @@ impl LogicalFile {
         if progress.requests.swap(requests, Ordering::Relaxed) != requests {
             progress.since_ns.store(now_ns, Ordering::Relaxed);
         }
-        Ok(now_ns.saturating_sub(progress.since_ns.load(Ordering::Relaxed)) >= IDLE_NS)
+        Ok(overlay.under_way.load(Ordering::Relaxed) == 0
+            && now_ns.saturating_sub(progress.since_ns.load(Ordering::Relaxed)) >= IDLE_NS)
     }
 
-    /// More than half of what may be dirty may be so.
+    /// More than half of a cache's space may hold dirty data. Of replicas any part may be out of sync; close brings it in.
     fn is_pressed(&self, overlay: &Overlay, map: &Map) -> Result<bool> {
-        if let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind {
-            let fullest = self.present().filter(|copy| copy.is_cache());
-            let used = fullest.filter_map(|copy| self.used_space(overlay, copy)).max().unwrap_or(0);
-            return Ok(used > capacity_per_server / 2);
+        let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return Ok(false) };
+        let (mut fullest, mut clean) = (0, 0);
+        for copy in self.present().filter(|copy| copy.is_cache()) {
+            fullest = fullest.max(self.used_space(overlay, copy).unwrap_or(0));
+            let bytes = map.clean_bytes(CopyId::new(copy.number()));
+            clean += bytes.map_err(|error| trouble::map_told(&error))? / copy.components().len().max(1) as u64;
         }
-        let mut listed = 0u64;
-        for copy in self.present() {
-            let bytes = map.valid_bytes(CopyId::new(copy.number()));
-            listed = listed.saturating_add(bytes.map_err(|error| trouble::map_told(&error))?);
-        }
-        Ok(listed > self.size()? / 2)
+        Ok(fullest.saturating_sub(clean) > capacity_per_server / 2)
     }
 
     fn work_on_replicas(&self, overlay: &Overlay, map: &Map, pieces: usize) -> Result<u64> {
@@ -109,17 +112,18 @@ impl LogicalFile {
         Ok(0)
     }
 
-    fn work_on_cache(&self, overlay: &Overlay, map: &Map, capacity: u64, pieces: usize) -> Result<u64> {
-        let given_up = self.keep_some_free(overlay, map, capacity);
+    /// Of a cache: gives up clean data where space is short, else writes dirty data back.
+    fn make_clean(&self, overlay: &Overlay, map: &Map, pieces: usize) -> Result<u64> {
+        let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return Ok(0) };
+        let given_up = self.keep_some_free(overlay, map, capacity_per_server);
         if given_up > 0 {
             return Ok(given_up);
         }
         let bytes = self.work_on_copy(overlay, map, 0, pieces)?;
         if bytes > 0 {
             map.count(Counter::WriteBacks, 1);
-            return Ok(bytes);
         }
-        self.fetch_some(overlay, map)
+        Ok(bytes)
     }
 
     /// Copies something to a copy that it has not; from where the last piece ended.

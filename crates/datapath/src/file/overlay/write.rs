@@ -31,9 +31,9 @@ impl LogicalFile {
         overlay: &Overlay,
         request: &Request<'_>,
     ) -> Result<usize> {
-        overlay.resume();
         let map = overlay.map()?;
         let map = &*map;
+        let _under_way = overlay.begin(map);
         let kind = Kind { op: Op::Write, access: overlay.streams.access(request.offset, request.len) };
         // SAFETY: the caller's promise.
         let (done, changed) = unsafe { self.write_guarded(overlay, map, kind, request)? };
@@ -76,7 +76,6 @@ impl LogicalFile {
         if let Some(last) = last.filter(|_| done == 0) {
             return Err(ended[last].error.unwrap_or(Errno::NOSPC));
         }
-        map.count(Counter::Requests, 1);
         super::count_hits(map, &parts);
         Ok((done as usize, changed))
     }
