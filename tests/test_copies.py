@@ -244,7 +244,7 @@ def test_status_while_a_program_has_the_file_open_and_after_it_was_killed(stripe
     try:
         holder.stdout.readline()
         found = status(stripewise, copied.path)
-        assert found["lease"]["state"] == "here" and found["processes"] == 1
+        assert found["lease"]["state"] == "here" and found["lease"]["node"] and found["processes"] == 1
         statistics = found["statistics"]
         assert statistics["requests"] >= 1 and [c["name"] for c in statistics["copies"]] == list(found["by_name"])
         assert sum(copy["written_bytes"] for copy in statistics["copies"]) == 5000
@@ -444,6 +444,14 @@ def test_an_original_that_was_changed_behind_our_back(stripewise, copied, cat):
     lost = stripewise("fsck", "--json", copied.path, ok=False)
     assert "component" in kinds_of(lost), str(lost)
     assert stripewise("cat", copied.path, ok=False).code == 1, "never zeros for what is lost"
+
+
+def test_orphans_of_all_copies_are_removed_with_their_journal(stripewise, copied):
+    copied.path.unlink()
+    found = stripewise("fsck", "-p", copied.plan, "--orphan-age", "0", copied.data, ok=False)
+    assert found.code == 1 and "[orphan]" in found.out, str(found)
+    stripewise("fsck", "-p", copied.plan, "--orphan-age", "0", "--remove-orphans", copied.data)
+    assert not [path for target in copied.targets for path in target.glob("stripewise/*/*")]
 
 
 def test_an_anchor_that_was_overwritten(stripewise, copied, cat):

@@ -66,6 +66,8 @@ pub struct CopyBytes {
 pub struct MapState {
     /// Who writes the file.
     pub lease: Lease,
+    /// The node that does, or did when it went down, as it is named in the journal.
+    pub node: Option<String>,
     /// Processes of this node that have the file open, but for this one.
     pub processes: usize,
     /// A copy or an eviction is under way.
@@ -180,6 +182,7 @@ fn state(
     };
     let mut state = MapState {
         lease,
+        node: journal.opened.as_ref().map(|node| node.name.clone()),
         processes: 0,
         copying: false,
         statistics: Vec::new(),

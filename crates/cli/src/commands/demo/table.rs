@@ -17,6 +17,9 @@ pub fn print(results: &Results, work: &Workspace, report: &Path) {
     println!("Every byte of every run was read back and right.");
     println!("Results: {}", work.path("results.json").display());
     println!("Report:  {}", report.display());
+    println!(
+        "Not shown here: files with several copies, replicas or a cache on the SSDs (docs/guide.md, step 8)."
+    );
 }
 
 fn print_workload(workload: &Workload) {

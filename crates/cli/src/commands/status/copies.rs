@@ -55,7 +55,7 @@ impl CopiesStatus {
         to.insert("capacity_per_server".into(), capacity.into());
         to.insert("lazy_close".into(), copies.lazy_close.into());
         to.insert("durability".into(), copies.durability.name().into());
-        to.insert("lease".into(), lease_json(&map.lease));
+        to.insert("lease".into(), lease_json(map));
         to.insert("processes".into(), map.processes.into());
         to.insert("copying".into(), map.copying.into());
         let of_copies = self.copies().enumerate();
@@ -172,15 +172,15 @@ fn used(map: &MapState) -> String {
     if map.copying { format!("{lease}, and one is copying") } else { lease }
 }
 
-fn lease_json(lease: &Lease) -> Value {
-    let (state, node) = match lease {
-        Lease::Closed => ("closed", None),
-        Lease::Here => ("here", None),
-        Lease::EarlierBoot => ("earlier-boot", None),
-        Lease::Lost => ("lost", None),
-        Lease::Elsewhere(node) => ("elsewhere", Some(node)),
+fn lease_json(map: &MapState) -> Value {
+    let state = match map.lease {
+        Lease::Closed => "closed",
+        Lease::Here => "here",
+        Lease::EarlierBoot => "earlier-boot",
+        Lease::Lost => "lost",
+        Lease::Elsewhere(_) => "elsewhere",
     };
-    json!({ "state": state, "node": node })
+    json!({ "state": state, "node": map.node })
 }
 
 /// `hdd`, or `hdd, ssd`: from names like `hdd/0`.
