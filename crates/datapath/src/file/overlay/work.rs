@@ -9,7 +9,7 @@ use stripewise_extents::{CopyId, Counter, Map, Select, Span};
 
 use super::super::LogicalFile;
 use super::Overlay;
-use super::copying::{CHUNK_BYTES, PIECES_MAX, PIECES_MAX_IDLE};
+use super::copying::{CHUNK_BYTES, PIECES_MAX_IDLE};
 use crate::{Result, trouble};
 
 /// A file on which no request began for so long, and none of this process is under way, is idle.
@@ -55,8 +55,8 @@ impl LogicalFile {
         }
         let done = match idle {
             true => self.work_once(overlay, &map, PIECES_MAX_IDLE)?,
-            // Nobody waits for what is wanted.
-            false => self.make_clean(overlay, &map, PIECES_MAX)?,
+            // Nobody waits for what is wanted. One range: the load of one more process, not of many.
+            false => self.make_clean(overlay, &map, 1)?,
         };
         if let Some(limit) = overlay.copies.background {
             let pause_ns = u128::from(done) * 1_000_000_000 / u128::from(limit.max(1));
