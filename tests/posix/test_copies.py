@@ -1,9 +1,18 @@
-"""Programs on plain files, and on managed files with several copies: results and bytes must be equal."""
+"""Programs on plain files, and on managed files with several copies: results and bytes must be equal, while the copies are brought in
+sync, written back and evicted as fast as it goes; and afterwards for another program, for the original alone, and exported."""
+
+import re
+import shutil
+import subprocess
+import threading
 
 import pytest
+from conftest import LONG, run_command
 
-from .conftest import Worlds, seeds
+from .conftest import Worlds, cases, seeds
+from .test_fio import fio
 from .test_mpi import STACKS, launch
+from .test_python import H5PY, IO, NUMPY, SQLITE
 
 HDDS = '[{ cycle = "hdd/0-3:8K" }]'
 
@@ -14,6 +23,7 @@ def copy(kind, name, cycle, groups=""):
 
 
 CACHES = copy("cache", "1-DH", "ssd/0-3:4K", "groups = 1") + copy("cache", "1-DV", "ssd/0-3:64K", "groups = 4")
+# The caches are far smaller than the files: what is cached is written back and evicted all the time.
 COPIES = {
     "replicas": copy("replica", "1-DV", "ssd/0-3:256K") + copy("replica", "odd", "hdd/0-1:333 ssd/2:1000"),
     "cache": CACHES + '[rule.overlay]\nmode = "sla"\ncapacity_per_server = "256K"\nprocs = 4\n',
@@ -21,21 +31,187 @@ COPIES = {
 }
 
 
-@pytest.fixture(params=COPIES)
-def copies(cluster, request):
-    """Plain files, and managed ones with several copies."""
-    return Worlds(cluster, HDDS, COPIES[request.param])
+def some(pairs):
+    """Pairs to be tested with all kinds of copies in the long variant, else with the ones named."""
+    names = list(dict.fromkeys(name for name, _ in pairs))
+    return [(name, kind) for name in names for kind in COPIES] if LONG else pairs
 
 
-@pytest.mark.parametrize("seed", seeds(2, 100))
+@pytest.fixture
+def kind():
+    """Which copies; tests say it in other ways, too."""
+    return "replicas"
+
+
+@pytest.fixture
+def copies(cluster, kind):
+    """Plain files, and managed ones with several copies, in a process that counts."""
+    worlds = Worlds(cluster, HDDS, COPIES[kind])
+    worlds.counts = True
+    return worlds
+
+
+def assert_all_same(worlds, *names):
+    """For another program; then for the original alone, and without the library."""
+    for name in names:
+        worlds.assert_same(name)
+    stripewise = worlds.cluster.bin_dir / "stripewise"
+    files = [worlds.managed / name for name in names]
+    run_command(stripewise, "drain", *files)
+    away = [target.rename(target.with_suffix(".away")) for target in worlds.cluster.targets if target.name.startswith("ssd")]
+    for name in names:
+        worlds.assert_same(name)
+    for target in away:
+        target.rename(target.with_suffix(""))
+    run_command(stripewise, "export", *files)
+    for name in names:
+        assert not worlds.is_managed(name)
+        assert (worlds.plain / name).read_bytes() == (worlds.managed / name).read_bytes(), name
+    assert worlds.components() == []
+
+
+def assert_busy(worlds, evicted=False):
+    """The copies were used, and somebody copied meanwhile."""
+    counted = worlds.counted()
+    further = [copy for line in counted for copy in line["copies"][1:]]
+    assert sum(copy["written_bytes"] for copy in further) > 0, "nothing went to a further copy"
+    assert sum(copy["copied_bytes"] for line in counted for copy in line["copies"]) > 0, "nothing was copied"
+    if evicted and counted[0]["kind"] == "cache":
+        assert sum(line["evictions"] for line in counted) > 0, "nothing was evicted"
+
+
+class Others:
+    """Other processes that bring the files to rest meanwhile, again and again."""
+
+    def __init__(self, worlds):
+        self.worlds, self.ended = worlds, threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        """Until the program has ended."""
+        while not self.ended.wait(0.02):
+            for command in ("drain", "warm"):
+                subprocess.run([self.worlds.cluster.bin_dir / "stripewise", command, "-q", self.worlds.managed], capture_output=True)
+
+    def __enter__(self):
+        self.thread.start()
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.thread.join()
+
+
+@pytest.mark.parametrize("kind", COPIES)
+@pytest.mark.parametrize("seed", seeds(1, 100))
 def test_random_calls(copies, programs, seed):
     """conform.c says at which call they differ, and how to see it again."""
     copies.with_library(programs / "conform", copies.plain, copies.managed, seed, 1500, timeout=600)
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("kind", COPIES)
+def test_fio(copies):
+    """Jobs at once on one file, each in a part of its own, four times over; what was written is verified while others write, and by another
+    run."""
+    part = "4m" if LONG else "512k"
+    options = ["--rw=randwrite", "--bsrange=1k-32k", "--numjobs=4", f"--size={part}", f"--offset_increment={part}", "--verify=md5"]
+    command = [*fio("psync", copies.managed / "file", *options)]
+    with Others(copies):
+        result = copies.with_library(*command, "--loops=4", "--verify_backlog=64", timeout=600)
+    assert len(re.findall(r"err= ?0", result.out)) == 4, result
+    assert_busy(copies, evicted=True)
+    copies.with_library(*command, "--verify_only", timeout=600)
+    (copies.plain / "file").write_bytes(copies.content("file"))
+    assert_all_same(copies, "file")
+
+
+SCRIPTS = {"io": IO, "numpy": NUMPY, "h5py": H5PY, "sqlite": SQLITE}
+
+
+@pytest.mark.parametrize(
+    ("script", "kind"),
+    some([("sqlite", "replicas"), ("h5py", "replicas"), ("io", "cache"), ("sqlite", "cache"), ("numpy", "cache of everything")]),
+)
+def test_python(copies, python, script):
+    # Every commit of SQLite syncs, and closes.
+    text = SCRIPTS[script] if LONG else SCRIPTS[script].replace("range(20)", "range(4)")
+    copies.both(lambda directory: [python, "-c", text, directory], timeout=300)
+
+
+IN_TURNS = r"""
+import multiprocessing, os, sys, numpy as np, h5py
+os.chdir(sys.argv[1])
+rounds, processes = int(sys.argv[2]), 4
+def work(number, turn, lock):
+    for i in range(rounds):
+        with lock, h5py.File("f.h5", "r+") as f:
+            d = f["x"]
+            if i: assert (d[number::processes] == i * 100 + number).all()
+            d[number::processes] = (i + 1) * 100 + number
+            g = f.create_dataset(f"p{number}-{i}", (300, 100), chunks=(30, 20), compression="gzip" if i % 2 else None, dtype="i4")
+            g[...] = np.arange(30000).reshape(300, 100) * (number + 1) + i
+            if i > 1: del f[f"p{number}-{i - 2}"]
+if __name__ == "__main__":
+    with h5py.File("f.h5", "w") as f: f.create_dataset("x", (4000, 50), dtype="i4", chunks=(125, 50))
+    multiprocessing.set_start_method(sys.argv[3])
+    lock = multiprocessing.Lock()
+    running = [multiprocessing.Process(target=work, args=(n, 0, lock)) for n in range(processes)]
+    [p.start() for p in running]; [p.join() for p in running]
+    assert all(p.exitcode == 0 for p in running)
+    with h5py.File("f.h5", "r") as f:
+        print(sorted(f), int(f["x"][...].sum()), [int(f[name][...].sum()) for name in sorted(f)])
+"""
+
+
+@pytest.mark.parametrize("kind", COPIES)
+def test_h5py_in_turns(copies, python, kind, tmp_path):
+    """Processes that open, change and close one file after the other; then the tools of HDF5 see the same."""
+    script = tmp_path / "turns.py"
+    script.write_text(IN_TURNS)
+    start = "spawn" if LONG else "fork"
+    with Others(copies):
+        copies.both(lambda directory: [python, script, directory, 8 if LONG else 2, start], timeout=300)
+    if shutil.which("h5repack") is None:
+        pytest.skip("no h5repack")
+    for options in (["-f", "GZIP=1", "-l", "CHUNK=64x25"], ["-f", "NONE", "-l", "CONTI"]):
+        copies.both(lambda directory, options=options: ["h5repack", *options, directory / "f.h5", directory / "packed.h5"])
+        copies.both(lambda directory: ["h5diff", directory / "f.h5", directory / "packed.h5"])
+        copies.with_library("h5diff", copies.plain / "f.h5", copies.managed / "packed.h5")
+        for directory in (copies.plain, copies.managed):
+            copies.with_library("rm", directory / "packed.h5")
+
+
+@pytest.mark.parametrize(("stack", "kind"), some([("mpich", "cache"), ("ompio", "replicas"), ("romio321", "cache of everything")]))
 def test_mpi(copies, programs, stack):
     """Independent, collective, strided, nonblocking access by four processes."""
-    copies.both(lambda directory: launch(stack, 4, programs / "mpi", directory / "file", 8), timeout=300)
+    with Others(copies):
+        copies.both(lambda directory: launch(stack, 4, programs / "mpi", directory / "file", 8), timeout=300)
+    assert_busy(copies)
+    assert_all_same(copies, "file")
+
+
+@pytest.mark.parametrize(("stack", "kind"), some([("mpich", "replicas"), ("ompio", "cache")]))
+def test_fortran(copies, programs, stack):
+    """Also without MPI: formatted, direct access and stream I/O of the Fortran runtime."""
+    copies.both(lambda directory: launch(stack, 4, programs / "fortran", directory / "file"), timeout=300)
+    assert_all_same(copies, "file", "file.direct", "file.text", "file.stream")
+
+
+QUICK = [("fork_storm", "cache"), ("signals", "replicas"), ("dlopen", "replicas"), ("exit_flush", "cache"), ("spawn", "replicas")]
+QUICK += [("cancellation", "cache"), ("vfork", "replicas"), ("few_descriptors", "replicas"), ("fork_among_threads", "replicas")]
+
+
+# A handler that writes to a managed file with several copies, where the signal came in the middle of malloc, waits for itself: README of preload.
+ALL = [(case, "replicas") for case in cases("robust") if LONG and case != "signals_inside"]
+
+
+@pytest.mark.parametrize(("case", "kind"), some(QUICK + ALL))
+def test_processes(copies, programs, case):
+    """What programs do to descriptors, processes, threads and signals, with a thread of ours beside theirs: robust.c."""
+    copies.both(lambda directory: [programs / "robust", case, directory / "file"])
+    assert_all_same(copies, "file")
+
+
+@pytest.mark.parametrize(("case", "kind"), some([(case, "cache") for case in cases("asynchronous") if case != "after_fork"]))
+def test_asynchronous(copies, programs, case):
+    copies.both(lambda directory: [programs / "asynchronous", case, directory / "file"])
     copies.assert_same("file")
-    assert any(file.stat().st_blocks for file in copies.components() if "/ssd" in str(file)), "nothing went to a further copy"

@@ -67,7 +67,9 @@ pub fn open_any(
     real: impl FnOnce() -> c_int,
 ) -> c_int {
     if inside::active() {
-        return real();
+        // The application gets the lowest free numbers.
+        let fd = real();
+        return if fd >= 0 { stripewise_sys::fd::raise(fd) } else { fd };
     }
     let start = state::recorder().map(|recorder| recorder.now());
     let mut entry = None;

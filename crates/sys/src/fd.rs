@@ -128,6 +128,19 @@ pub fn close_inherited(raw: RawFd) {
     }
 }
 
+/// Moves a descriptor that a C library has just opened for us to where private ones are, and returns its number there; where there is no
+/// room it stays.
+pub fn raise(raw: RawFd) -> RawFd {
+    // SAFETY: the caller's, just made.
+    match place_high(unsafe { borrow(raw) }) {
+        Ok(high) => {
+            close_raw(raw);
+            high
+        }
+        Err(_) => raw,
+    }
+}
+
 /// Notes that `raw`, which a C library opened for us, is private from now on. It stays where it is, and its owner closes
 /// it after [`disown`].
 pub fn own(raw: RawFd) {
