@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use stripewise_sys::{LockKind, Mode, OFlags};
 
-use crate::board::{self, COPIER_BYTE, Counter, SlotState, Word};
+use crate::board::{self, COPIER_BYTE, Counter, Extent, SlotState, Word};
 use crate::error::{caller, io};
 use crate::hooks::{self, reach};
 use crate::index::Entry;
@@ -78,42 +78,60 @@ impl<'m> Copier<'m> {
     }
 
     /// Begins to copy `range` (below the file's size) from one copy to another: the parts where the one is valid and the
-    /// other is not. `None`: there are none, or somebody writes there or has the file mapped.
+    /// other is not. `None`: there are none, or somebody writes to those or has the file mapped.
     ///
     /// # Errors
     /// When the index is gone.
     pub fn begin(&mut self, range: Range<u64>, from: CopyId, to: CopyId) -> Result<Option<CopyGuard<'_>>> {
         let joined = self.joined;
-        let Some(work) = self.work(&range, Some(to)) else { return Ok(None) };
+        let is_due = |part: &Entry| part.mask.contains(from) && !part.mask.contains(to);
         reach("note map");
-        let (mut noted, mut parts) = (Vec::<Entry>::new(), Vec::<Range<u64>>::new());
+        let mut before = Vec::new();
         joined.each_part(range.clone(), |part| {
-            if part.mask.contains(from) && !part.mask.contains(to) {
-                match parts.last_mut() {
-                    Some(last) if last.end == part.start => last.end = part.end,
-                    _ => parts.push(part.start..part.end),
-                }
-                noted.push(part);
-            }
+            before.extend(Some(part).filter(is_due));
             true
         })?;
+        let parts = if mutations::on(Mutation::NoteOnce) { vec![range] } else { ranges(&before) };
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(None) };
+        let range = first.start..last.end;
+        let Some(work) = self.work(&range, &parts, Some(to), Extent::WhereInvalid) else { return Ok(None) };
+        reach("note map again");
+        let mut noted = Vec::new();
+        // With the writer's lock: what a process left that died beside its commit has come into the map by then.
+        let txn = joined.write()?;
+        let visited = joined.index.map.parts(&txn, range.clone(), |part| {
+            // A writer that has seen the slot, and the destination as valid, writes to it: only what was to be copied before the
+            // slot was set.
+            let same = is_as_noted(&before, &part) || mutations::on(Mutation::NoteOnce);
+            noted.extend(Some(part).filter(|part| is_due(part) && same));
+            true
+        });
+        drop(txn);
+        visited.map_err(joined.failed("read the index"))?;
+        let parts = ranges(&noted);
         if parts.is_empty() {
             return Ok(None);
         }
         Ok(Some(CopyGuard { joined, work, range, to, noted, parts }))
     }
 
-    /// Sets the slot, unless somebody has pinned some of `range`.
-    pub(crate) fn work(&self, range: &Range<u64>, destination: Option<CopyId>) -> Option<Work<'_>> {
+    /// Sets the slot, unless somebody has pinned some of the `parts` of `range`.
+    pub(crate) fn work(
+        &self,
+        range: &Range<u64>,
+        parts: &[Range<u64>],
+        destination: Option<CopyId>,
+        extent: Extent,
+    ) -> Option<Work<'_>> {
         let joined = self.joined;
         if range.is_empty() {
             return None;
         }
         reach("set slot");
-        joined.board.slot().begin(range, destination);
+        joined.board.slot().begin(range, destination, extent);
         let work = Work(joined);
         reach("look at pins");
-        let pinned = joined.board.is_pinned(&joined.sys, joined.lock.as_fd(), &joined.block, range);
+        let pinned = joined.board.is_pinned(&joined.sys, joined.lock.as_fd(), &joined.block, parts);
         if pinned && !mutations::on(Mutation::NoPinCheck) {
             joined.board.count(&joined.block, Counter::GivenUp, 1);
             return None;
@@ -140,7 +158,8 @@ impl<'m> Copier<'m> {
         if joined.is_pending(&range)? && !mutations::on(Mutation::EvictPending) {
             joined.sync_with(&mut commit, sync_data, false)?;
         }
-        let Some(_work) = self.work(&range, Some(copy)) else { return Ok(0) };
+        let all = std::slice::from_ref(&range);
+        let Some(_work) = self.work(&range, all, Some(copy), Extent::Everywhere) else { return Ok(0) };
         let Some(evicted) = joined.take_out(&range, copy)? else { return Ok(0) };
         // From here on writers need not wait, only keep away from the copy.
         joined.board.slot().set(SlotState::Tainted);
@@ -241,6 +260,26 @@ impl Joined {
     }
 }
 
+/// The bytes of entries in order.
+fn ranges(entries: &[Entry]) -> Vec<Range<u64>> {
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for entry in entries {
+        match ranges.last_mut() {
+            Some(last) if last.end == entry.start => last.end = entry.end,
+            _ => ranges.push(entry.start..entry.end),
+        }
+    }
+    ranges
+}
+
+/// Whether nobody has changed a part since it was noted.
+fn is_as_noted(noted: &[Entry], part: &Entry) -> bool {
+    let behind = noted.partition_point(|noted| noted.start <= part.start);
+    let Some(noted) = behind.checked_sub(1).map(|index| &noted[index]) else { return false };
+    let same = (noted.mask, noted.seq) == (part.mask, part.seq) || mutations::on(Mutation::CopyIgnoresSequence);
+    part.end <= noted.end && same
+}
+
 impl CopyGuard<'_> {
     /// What is to be copied.
     pub fn parts(&self) -> &[Range<u64>] {
@@ -269,15 +308,7 @@ impl CopyGuard<'_> {
         reach("change");
         let failed = joined.failed("change the index");
         let mut txn = joined.write()?;
-        let as_noted = |part: &Entry| {
-            let holds = |noted: &Entry| {
-                let same = (noted.mask, noted.seq) == (part.mask, part.seq)
-                    || mutations::on(Mutation::CopyIgnoresSequence);
-                noted.start <= part.start && part.end <= noted.end && same
-            };
-            self.noted.iter().any(holds)
-        };
-        let to = |part: Entry| as_noted(&part).then(|| part.mask.with(self.to));
+        let to = |part: Entry| is_as_noted(&self.noted, &part).then(|| part.mask.with(self.to));
         let changed = joined.index.change(&mut txn, self.range.clone(), to).map_err(&failed)?;
         for range in &changed {
             joined.index.want(&mut txn, range.clone(), self.to, false).map_err(&failed)?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use stripewise_sys::SysRef;
 
-use crate::board::{Counter, Met, SlotState, Word};
+use crate::board::{Counter, Extent, Met, SlotState, Word};
 use crate::fork::PidLock;
 use crate::hooks::reach;
 use crate::join::{self, Tuning};
@@ -202,6 +202,7 @@ pub(crate) struct Working {
     pub part: Range<u64>,
     /// Number of the work.
     pub work: u64,
+    pub extent: Extent,
 }
 
 impl Joined {
@@ -233,7 +234,9 @@ impl Joined {
         loop {
             match self.board.slot().meet(range) {
                 Met::Nobody => return Ok(None),
-                Met::Destination { copy, part, work } => return Ok(Some(Working { copy, part, work })),
+                Met::Destination { copy, part, work, extent } => {
+                    return Ok(Some(Working { copy, part, work, extent }));
+                }
                 Met::Finishing => {
                     if wait.pause() {
                         self.bury_copier(SlotState::Finishing);
@@ -247,6 +250,10 @@ impl Joined {
     pub fn wait_for_copier(&self, range: &Range<u64>) -> Result<()> {
         let mut wait = Wait::new(&self.sys);
         while let Some(Working { work, .. }) = self.meet_copier(range)? {
+            // It changes the map no more then, and can be buried in any case.
+            if !self.board.slot().taint(work) {
+                continue;
+            }
             while self.board.slot().is_at(work) {
                 if wait.pause() {
                     self.bury_copier(SlotState::Tainted);

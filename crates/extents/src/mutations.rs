@@ -22,6 +22,8 @@ pub(crate) enum Mutation {
     ShrinkBlindly,
     /// A copy becomes valid before it is written instead of after it.
     ExtendBefore,
+    /// A copier copies what is not valid in the destination after it has set its slot, whatever was before.
+    NoteOnce,
     /// A copier marks what it copied valid whatever has changed.
     CopyIgnoresSequence,
     /// An eviction punches before the journal is committed.

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::board::{Pin, SlotState};
+use crate::board::{Extent, Pin, SlotState};
 use crate::hooks::reach;
 use crate::index::Entry;
 use crate::joined::Joined;
@@ -66,7 +66,8 @@ impl Copier<'_> {
     ) -> Result<bool> {
         let range = to..u64::MAX;
         let joined = self.joined();
-        let Some(work) = self.work(&range, None) else { return Ok(false) };
+        let all = std::slice::from_ref(&range);
+        let Some(work) = self.work(&range, all, None, Extent::Everywhere) else { return Ok(false) };
         // After the slot is set: who makes the file longer from now on taints it.
         if size().map_err(crate::error::caller("ask for the size"))? > to {
             return Ok(false);

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use crate::board::Pin;
+use crate::board::{Extent, Pin};
 use crate::error::caller;
 use crate::hooks::reach;
 use crate::joined::Joined;
+use crate::map::Working;
 use crate::mutations::{self, Mutation};
 use crate::{CopyId, Map, Mask, Result, Span};
 
@@ -19,7 +20,7 @@ pub struct WriteGuard<'m> {
     /// `None` if the range is empty.
     pin: Option<Pin>,
     spans: Vec<Span>,
-    forbidden: Option<(CopyId, Range<u64>)>,
+    forbidden: Option<(CopyId, Vec<Range<u64>>)>,
     changed: bool,
 }
 
@@ -48,34 +49,58 @@ impl<'m> WriteGuard<'m> {
             reach("pin");
             guard.pin = Some(joined.pin(&range));
         }
-        let met = joined.meet_copier(&range)?;
-        if mutations::on(Mutation::LookBeforePin) {
-            reach("pin");
-            guard.pin = Some(joined.pin(&range));
-        }
-        guard.forbidden = met.and_then(|working| Some((working.copy?, working.part)));
-        if mutations::on(Mutation::DestinationNotForbidden) {
-            guard.forbidden = None;
-        }
-        guard.spans = joined.spans(&range, true)?.0;
-        guard.mark_forbidden();
+        while !guard.look()? {}
         if let Some(span) = guard.spans.iter().find(|span| span.mask != joined.index.map.default) {
             joined.touch(&(span.start..range.end));
         }
         Ok(guard)
     }
 
+    /// Looks at the copier's slot, and then at the map. False: to be done again, what is copied has become valid meanwhile.
+    fn look(&mut self) -> Result<bool> {
+        let joined = self.joined;
+        let met = joined.meet_copier(&self.range)?;
+        if self.pin.is_none() {
+            reach("pin");
+            self.pin = Some(joined.pin(&self.range));
+        }
+        self.spans = joined.spans(&self.range, true)?.0;
+        let Some(Working { copy, part, work, extent }) = met else { return Ok(true) };
+        let parts = match (extent, copy) {
+            (Extent::WhereInvalid, Some(copy)) => {
+                // Where the destination is valid nothing is copied to it.
+                let invalid = self.overlapping(&part).filter(|span| !span.mask.contains(copy));
+                let cut = |span: &Span| span.start.max(part.start)..span.end.min(part.end);
+                let parts: Vec<Range<u64>> = invalid.map(cut).collect();
+                reach("taint");
+                if !parts.is_empty() && !joined.board.slot().taint(work) {
+                    return Ok(false);
+                }
+                parts
+            }
+            _ => vec![part],
+        };
+        self.forbidden = copy.map(|copy| (copy, parts));
+        if mutations::on(Mutation::DestinationNotForbidden) {
+            self.forbidden = None;
+        }
+        self.mark_forbidden();
+        Ok(true)
+    }
+
     /// Notes in the spans what must not be written to; they are cut where that begins and ends.
     fn mark_forbidden(&mut self) {
-        let Some((copy, part)) = &self.forbidden else { return };
-        let cut = |span: &Span| {
-            let ends = [part.start, part.end].map(|at| at.clamp(span.start, span.end));
-            let pieces = [span.start..ends[0], ends[0]..ends[1], ends[1]..span.end];
-            let forbidden = [None, Some(*copy), None];
-            let piece = |(range, forbidden)| Span { forbidden, ..Span::new(range, span.mask) };
-            pieces.into_iter().zip(forbidden).map(piece).filter(|span| !span.is_empty()).collect::<Vec<_>>()
-        };
-        self.spans = self.spans.iter().flat_map(cut).collect();
+        let Some((copy, parts)) = &self.forbidden else { return };
+        for part in parts {
+            let cut = |span: &Span| {
+                let ends = [part.start, part.end].map(|at| at.clamp(span.start, span.end));
+                let pieces = [span.start..ends[0], ends[0]..ends[1], ends[1]..span.end];
+                let forbidden = [span.forbidden, Some(*copy), span.forbidden];
+                let piece = |(range, forbidden)| Span { forbidden, ..Span::new(range, span.mask) };
+                pieces.into_iter().zip(forbidden).map(piece).filter(|span| !span.is_empty()).collect::<Vec<_>>()
+            };
+            self.spans = self.spans.iter().flat_map(cut).collect();
+        }
     }
 
     /// The range in parts, in order, without gaps: which copies are valid, as known when the guard was made or what was last

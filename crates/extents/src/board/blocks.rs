@@ -105,15 +105,20 @@ impl Board {
         (0..self.blocks_used()).filter(claimed).filter(alive).count()
     }
 
-    /// Whether a process that lives has pinned some of `range`.
-    pub fn is_pinned(&self, sys: &SysRef, lock: BorrowedFd<'_>, own: &Block, range: &Range<u64>) -> bool {
+    /// Whether a process that lives has pinned some of these ranges, which are in order.
+    pub fn is_pinned(&self, sys: &SysRef, lock: BorrowedFd<'_>, own: &Block, ranges: &[Range<u64>]) -> bool {
         if !mutations::on(Mutation::NoFences) {
             fence(Ordering::SeqCst);
         }
         let overlaps = |number: usize, pin: usize| {
             let (start, end) = self.pin_words(number, pin);
             let end = end.load(Ordering::SeqCst);
-            end > range.start && start.load(Ordering::SeqCst) < range.end
+            if end == 0 {
+                return false;
+            }
+            let start = start.load(Ordering::SeqCst);
+            let first = ranges.partition_point(|range| range.end <= start);
+            ranges.get(first).is_some_and(|range| range.start < end)
         };
         let pinned = |&number: &usize| (0..PINS).any(|pin| overlaps(number, pin));
         let dead_count = mutations::on(Mutation::DeadPinsCount);

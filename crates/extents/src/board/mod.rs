@@ -22,10 +22,10 @@ use crate::CopyId;
 pub(crate) use blocks::{Block, Pin};
 pub use counters::Counter;
 pub(crate) use generations::{Stamp, of_segment, segments};
-pub(crate) use slot::{Met, Slot, SlotState};
+pub(crate) use slot::{Extent, Met, Slot, SlotState};
 
 /// Changes with the layout of the board or of the index, or with the meaning of a word.
-pub(crate) const VERSION: u64 = 3;
+pub(crate) const VERSION: u64 = 4;
 const MAGIC: u64 = u64::from_le_bytes(*b"swboard\0");
 
 /// Names in the run directory.
@@ -86,7 +86,7 @@ pub(crate) enum Word {
     SlotState,
     SlotStart,
     SlotEnd,
-    /// The destination plus 1; 0: there is none.
+    /// The destination plus 1; 0: there is none. [`slot::EVERYWHERE`] is added where all of the range is to be left alone.
     SlotCopy,
     /// The first of [`CopyId::LIMIT`]: bytes of each copy that could be evicted, as of the last change of the index.
     Clean,

@@ -24,6 +24,18 @@ pub(crate) enum SlotState {
 
 const STATES: [SlotState; 4] = [SlotState::Idle, SlotState::Active, SlotState::Tainted, SlotState::Finishing];
 
+/// Where the work is in its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Where the destination is not valid: a copy.
+    WhereInvalid,
+    /// An eviction, or a truncate.
+    Everywhere,
+}
+
+/// In [`Word::SlotCopy`].
+pub(super) const EVERYWHERE: u64 = 1 << 8;
+
 /// What a writer meets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
@@ -33,6 +45,7 @@ pub(crate) enum Met {
         copy: Option<CopyId>,
         part: Range<u64>,
         work: u64,
+        extent: Extent,
     },
     /// To be asked again.
     Finishing,
@@ -56,13 +69,14 @@ impl Slot<'_> {
     }
 
     /// By the owner: begins a work.
-    pub fn begin(self, range: &Range<u64>, destination: Option<CopyId>) {
+    pub fn begin(self, range: &Range<u64>, destination: Option<CopyId>, extent: Extent) {
         let (work, _) = self.load();
         // Idle first: who sees the new range in part sees that the state has changed.
         self.0.word(Word::SlotState).store(joined(work, SlotState::Idle), Ordering::SeqCst);
         self.0.set(Word::SlotStart, range.start);
         self.0.set(Word::SlotEnd, range.end);
-        self.0.set(Word::SlotCopy, destination.map_or(0, |copy| copy.index() as u64 + 1));
+        let everywhere = if extent == Extent::Everywhere { EVERYWHERE } else { 0 };
+        self.0.set(Word::SlotCopy, everywhere | destination.map_or(0, |copy| copy.index() as u64 + 1));
         let active = joined(work + 1, SlotState::Active);
         if mutations::on(Mutation::NoFences) {
             return self.0.word(Word::SlotState).store(active, Ordering::Release);
@@ -90,7 +104,7 @@ impl Slot<'_> {
         self.set(SlotState::Idle);
     }
 
-    /// By a writer that has pinned `range`: taints the work that it overlaps.
+    /// By a writer that has pinned `range`: taints the work that it overlaps, if that is everywhere. Otherwise it has to look at the map first.
     pub fn meet(self, range: &Range<u64>) -> Met {
         loop {
             let word = self.0.word(Word::SlotState).load(Ordering::SeqCst);
@@ -99,7 +113,9 @@ impl Slot<'_> {
                 return Met::Nobody;
             }
             let part = self.0.get(Word::SlotStart).max(range.start)..self.0.get(Word::SlotEnd).min(range.end);
-            let copy = self.0.get(Word::SlotCopy).checked_sub(1);
+            let word_of_copy = self.0.get(Word::SlotCopy);
+            let extent = if word_of_copy & EVERYWHERE == 0 { Extent::WhereInvalid } else { Extent::Everywhere };
+            let copy = (word_of_copy & (EVERYWHERE - 1)).checked_sub(1);
             let copy = copy.map(|copy| CopyId::new(copy as usize % CopyId::LIMIT));
             if self.0.word(Word::SlotState).load(Ordering::SeqCst) != word {
                 continue;
@@ -108,20 +124,24 @@ impl Slot<'_> {
                 _ if part.is_empty() => Met::Nobody,
                 SlotState::Finishing if mutations::on(Mutation::NoWaitForFinishing) => Met::Nobody,
                 SlotState::Finishing => Met::Finishing,
-                SlotState::Active if !self.taint(work) => continue,
-                _ => Met::Destination { copy, part, work },
+                SlotState::Active if extent == Extent::Everywhere && !self.taint(work) => continue,
+                _ => Met::Destination { copy, part, work, extent },
             };
             return met;
         }
     }
 
-    fn taint(self, work: u64) -> bool {
+    /// By a writer: whether the work will leave the map as it is. Not if it is finishing, or over.
+    pub fn taint(self, work: u64) -> bool {
         if mutations::on(Mutation::NoTaint) {
             return true;
         }
         let (from, to) = (joined(work, SlotState::Active), joined(work, SlotState::Tainted));
         let word = self.0.word(Word::SlotState);
-        word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        match word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => true,
+            Err(now) => now == to,
+        }
     }
 
     /// The number of the work, if the slot is in `state`.

@@ -55,7 +55,7 @@ pub(crate) fn pins_of_the_living_count_and_those_of_the_dead_do_not() {
     let (one, other) = (lock(&dir), lock(&dir));
     let mine = board.claim(&sys, one.as_fd()).unwrap().unwrap();
     let theirs = board.claim(&sys, other.as_fd()).unwrap().unwrap();
-    let pinned = |range| board.is_pinned(&sys, one.as_fd(), &mine, &range);
+    let pinned = |range| board.is_pinned(&sys, one.as_fd(), &mine, std::slice::from_ref(&range));
     let pin = board.pin(&theirs, &(10..20)).unwrap();
     assert!(pinned(19..30) && pinned(0..11) && !pinned(20..30) && !pinned(0..10));
     board.unpin(&theirs, &pin);
@@ -129,21 +129,29 @@ fn writers_taint_what_they_meet_and_wait_for_what_finishes() {
     let slot = board.slot();
     let to = CopyId::new(3);
     assert_eq!(slot.meet(&(0..10)), Met::Nobody);
-    slot.begin(&(5..15), Some(to));
+    slot.begin(&(5..15), Some(to), Extent::Everywhere);
     assert_eq!(slot.meet(&(15..20)), Met::Nobody);
     assert!(slot.finish());
     assert_eq!(slot.meet(&(0..10)), Met::Finishing);
     assert_eq!(slot.meet(&(0..5)), Met::Nobody);
     slot.set(SlotState::Idle);
-    slot.begin(&(5..15), Some(to));
+    slot.begin(&(5..15), Some(to), Extent::Everywhere);
     let met = slot.meet(&(0..10));
-    assert_eq!(met, Met::Destination { copy: Some(to), part: 5..10, work: 2 });
+    assert_eq!(met, Met::Destination { copy: Some(to), part: 5..10, work: 2, extent: Extent::Everywhere });
     assert!(slot.is_at(2) && !slot.is_at(1));
     assert!(!slot.finish());
     slot.bury(2, SlotState::Active);
     assert!(slot.is_at(2), "it is tainted");
     slot.bury(2, SlotState::Tainted);
     assert!(!slot.is_at(2));
+    slot.begin(&(5..15), Some(to), Extent::WhereInvalid);
+    assert_eq!(
+        slot.meet(&(0..10)),
+        Met::Destination { copy: Some(to), part: 5..10, work: 3, extent: Extent::WhereInvalid }
+    );
+    assert!(slot.taint(3) && slot.taint(3) && !slot.taint(2) && !slot.finish());
+    slot.begin(&(5..15), Some(to), Extent::WhereInvalid);
+    assert!(slot.finish() && !slot.taint(4));
 }
 
 /// Where two threads meet, at the same moment if both run.
@@ -188,8 +196,8 @@ pub(crate) fn a_pin_or_a_slot_is_always_seen() {
         });
         let round = || {
             meeting.wait();
-            board.slot().begin(&range, Some(CopyId::ORIGINAL));
-            let met = board.is_pinned(&sys, other.as_fd(), &copier, &range);
+            board.slot().begin(&range, Some(CopyId::ORIGINAL), Extent::Everywhere);
+            let met = board.is_pinned(&sys, other.as_fd(), &copier, std::slice::from_ref(&range));
             meeting.wait();
             board.slot().set(SlotState::Idle);
             met

@@ -9,11 +9,11 @@
 use std::collections::BTreeSet;
 use std::panic::catch_unwind;
 
-use super::explore::{Budget, Scenario, explore, scenarios};
+use super::explore::{Budget, Scenario, explore, scenarios, wander};
 use super::{basics, faults};
 use crate::board::tests as board;
 use crate::journal::tests as journal;
-use crate::mutations::{Mutation, activate};
+use crate::mutations::{Mutation, activate, active};
 
 /// The mutation is found in far fewer.
 const RUNS_MAX: u64 = 3000;
@@ -24,6 +24,13 @@ fn found(mutation: Mutation, scenario: &Scenario, preemptions: usize, kills: usi
     let failure =
         outcome.failure.unwrap_or_else(|| panic!("{}: nothing in {} runs", scenario.name, outcome.runs));
     println!("{mutation:?}: after {} runs: {}", outcome.runs, failure.lines().next().unwrap_or_default());
+}
+
+/// Random schedules of a scenario, where those with so many preemptions are too many to go through.
+fn wandered(scenario: &Scenario) {
+    const RUNS: u64 = 20_000;
+    let outcome = wander(scenario, Budget { preemptions: 5, kills: 0 }, active(), 1, RUNS);
+    assert!(outcome.failure.is_none(), "{}", outcome.failure.unwrap_or_default());
 }
 
 /// A test fails.
@@ -87,6 +94,7 @@ needed! {
 }
 
 needed_by! {
+    a_copier_notes_before_its_slot: NoteOnce in || wandered(&scenarios::CLEAN);
     a_copier_compares_what_it_noted: CopyIgnoresSequence in basics::a_copy_leaves_alone_what_has_changed_without_a_pin;
     the_last_change_makes_generations_even:
         EvenWhateverElse in board::of_two_changes_the_last_one_makes_the_generation_even;
