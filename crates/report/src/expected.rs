@@ -140,6 +140,11 @@ impl Expected {
 }
 
 impl ExpectedCache {
+    /// What data are that the cache takes: `critical`, or `admitted` where it takes whatever comes.
+    pub fn taken(&self) -> &'static str {
+        taken(&self.mode)
+    }
+
     /// How many times as fast everything would be if hits took no time: 1/(1-x).
     pub fn bound(&self) -> f64 {
         1.0 / (1.0 - self.time_of_hits.clamp(0.0, 1.0))
@@ -163,6 +168,11 @@ impl RequestClass {
         let cached = self.cost_s.iter().skip(1).copied().fold(f64::INFINITY, f64::min);
         self.cost_s.first().map_or(0.0, |original| original - cached)
     }
+}
+
+/// What requests are whose data a cache with this mode takes.
+pub fn taken(mode: &str) -> &'static str {
+    if mode == "nsca" { "admitted" } else { "critical" }
 }
 
 /// `some` of `all`; 0 of nothing.

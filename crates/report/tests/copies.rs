@@ -103,7 +103,7 @@ fn a_cache_shows_what_is_critical_what_fits_and_what_that_gains_at_most() {
             "1-DV gains most",
             "36.2 ms 100 % 100 % 1-DV",
             "\u{2212}1.04 s 0 % 0 % original",
-            "original not critical",
+            "original not cached",
             "benefit B",
         ],
     );

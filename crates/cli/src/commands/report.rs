@@ -116,8 +116,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let activities: Vec<Activity> = traces.iter().map(|path| read_trace(path)).collect::<Result<_, _>>()?;
     let predictions: Vec<Predictions> =
         args.predictions.iter().map(|path| read_predictions(path)).collect::<Result<_, _>>()?;
+    // Of one plan and one file of predictions, the plan may have been renamed.
+    let only = plans.len() == 1 && predictions.len() == 1;
     let plans: Vec<PlanView> =
-        plans.iter().map(|path| read_plan(path, &activities, &predictions)).collect::<Result<_, _>>()?;
+        plans.iter().map(|path| read_plan(path, &activities, &predictions, only)).collect::<Result<_, _>>()?;
     let mut statistics = Statistics::default();
     for path in &args.statistics {
         statistics.read(&files::read(path)?, &path.to_string_lossy())?;
@@ -171,11 +173,16 @@ fn read_predictions(path: &Path) -> anyhow::Result<Predictions> {
     Ok(Predictions::parse(&files::read(path)?, &path.to_string_lossy())?)
 }
 
-/// The plan with file sizes, the predictions that were made with it, and the commands of other file systems.
-fn read_plan(path: &Path, activities: &[Activity], predictions: &[Predictions]) -> anyhow::Result<PlanView> {
+/// The plan with file sizes, the predictions that were made with it (the `only` ones there are, or those that name it), and the commands of other file systems.
+fn read_plan(
+    path: &Path,
+    activities: &[Activity],
+    predictions: &[Predictions],
+    only: bool,
+) -> anyhow::Result<PlanView> {
     let plan = Plan::parse(&files::read(path)?, &path.to_string_lossy())?;
     let mut view = PlanView::new(&file_name(path), plan, activities);
-    let made_with = |p: &&Predictions| file_name(Path::new(&p.plan)) == view.name || predictions.len() == 1;
+    let made_with = |p: &&Predictions| file_name(Path::new(&p.plan)) == view.name || only;
     if let Some(predictions) = predictions.iter().find(made_with) {
         view.add_predictions(predictions);
     }

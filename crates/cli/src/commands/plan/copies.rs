@@ -35,9 +35,12 @@ fn table(expected: &Expected) -> Table {
     table.load_preset(NOTHING);
     let mut header = vec!["  seconds of one request".to_owned(), "p".to_owned()];
     header.extend(expected.copies.iter().map(|copy| copy.name.clone()));
-    header.extend(
-        if is_cache { &["gains most in", "hits"][..] } else { &["served by"] }.iter().map(|&s| s.to_owned()),
-    );
+    let last = match &expected.cache {
+        None => &["served by"][..],
+        Some(cache) if cache.mode == "sla" => &["gains most in", "hits"],
+        Some(_) => &["cached in", "hits"],
+    };
+    header.extend(last.iter().map(|&name| name.to_owned()));
     let columns = header.len();
     table.set_header(header);
     for class in expected.classes.iter().take(CLASSES_MAX) {

@@ -17,7 +17,7 @@ const BOUND_SHOWN: f64 = 1e4;
 pub fn figures(h: &mut Html, rule: &Rule, expected: &Expected, cache: &ExpectedCache) {
     criticality(h, expected, cache);
     h.element("dl", &[("class", "facts")], |h| {
-        fact(h, "Data of critical requests", |h| {
+        fact(h, &format!("Data of {} requests", cache.taken()), |h| {
             let bytes = units::bytes(cache.critical_bytes as u64);
             h.text(&format!("{bytes}, each byte once, of which {} fit", units::percent(cache.fits)));
         });
@@ -50,6 +50,7 @@ fn bound_sentence(cache: &ExpectedCache) -> String {
 
 /// Requests and bytes: hits, critical without space, not critical.
 fn criticality(h: &mut Html, expected: &Expected, cache: &ExpectedCache) {
+    let taken = cache.taken();
     let of_requests = part(cache.critical_requests, expected.requests());
     let of_bytes = part(cache.critical_request_bytes, expected.bytes());
     let rows = [
@@ -59,24 +60,33 @@ fn criticality(h: &mut Html, expected: &Expected, cache: &ExpectedCache) {
     h.element("figure", &[], |h| {
         h.element("figcaption", &[], |h| {
             h.leaf("b", &[], "What the cache serves");
-            h.text(": critical requests gain from it; those whose data do not fit are served by the original.");
+            h.text(match cache.taken() {
+                "critical" => {
+                    ": critical requests gain from it; those whose data do not fit are served by the original."
+                }
+                _ => ": it takes everything, as long as it fits; the rest is served by the original.",
+            });
         });
         draw::legend(
             h,
-            &[("expected", "expected hits"), ("expected s0", "critical, no space"), ("rest", "not critical")],
+            &[
+                ("expected", "expected hits"),
+                ("expected s0", &format!("{taken}, no space")),
+                ("rest", &format!("not {taken}")),
+            ],
         );
         h.element("div", &[("class", "bars")], |h| {
             for (name, hits, critical, all) in rows {
                 h.leaf("div", &[], &format!("{name} ({all})"));
-                h.element("div", &[], |h| strip(h, name, hits, critical.max(hits)));
+                h.element("div", &[], |h| strip(h, (name, taken), hits, critical.max(hits)));
             }
         });
     });
 }
 
-fn strip(h: &mut Html, name: &str, hits: f64, critical: f64) {
+fn strip(h: &mut Html, (name, taken): (&str, &str), hits: f64, critical: f64) {
     let text = format!(
-        "{} hits, {} critical without space, {} not critical",
+        "{} hits, {} {taken} without space, {} not {taken}",
         units::percent(hits),
         units::percent(critical - hits),
         units::percent(1.0 - critical),

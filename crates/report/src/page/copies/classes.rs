@@ -3,7 +3,7 @@
 use super::super::bars::{BAR_END, BAR_PITCH};
 use super::super::table::{Column, amount, table as table_of, whole};
 use crate::draw;
-use crate::expected::{Expected, RequestClass};
+use crate::expected::{Expected, ExpectedCache, RequestClass};
 use crate::html::Html;
 use crate::units::{self, short_seconds};
 
@@ -28,8 +28,8 @@ pub fn figure(h: &mut Html, expected: &Expected) {
                      serves it is marked."
                 }
                 Some(_) => {
-                    ": by SLA's model, without the network. Each kind of requests has a scale of its own; the copy in \
-                     which it gains most is marked."
+                    ": by SLA's model, without the network. Each kind of requests has a scale of its own; the copy that \
+                     its data are cached in is marked."
                 }
             });
         });
@@ -55,10 +55,11 @@ fn costs(h: &mut Html, expected: &Expected, class: &RequestClass) {
         h.element("div", &[("class", mark)], |h| {
             h.text(&copy.name);
             if share > NEGLIGIBLE {
-                let word = match (expected.cache.is_some(), index) {
-                    (false, _) => "serves",
-                    (true, 0) => "not critical",
-                    (true, _) => "gains most",
+                let word = match (&expected.cache, index) {
+                    (None, _) => "serves",
+                    (Some(_), 0) => "not cached",
+                    (Some(cache), _) if cache.mode == "sla" => "gains most",
+                    (Some(_), _) => "cached here",
                 };
                 let text =
                     if share > 0.9995 { word.to_owned() } else { format!("{word} {}", units::percent(share)) };
@@ -89,14 +90,21 @@ pub fn table(h: &mut Html, expected: &Expected) {
     let costs: Vec<String> = expected.copies.iter().map(|copy| format!("on {}", copy.name)).collect();
     columns.extend(costs.iter().map(|name| Column::number(name)));
     if is_cache {
-        columns.extend([Column::number("benefit B"), Column::number("critical"), Column::number("hits")]);
+        let taken = expected.cache.as_ref().map_or("", ExpectedCache::taken);
+        columns.extend([Column::number("benefit B"), Column::number(taken), Column::number("hits")]);
     }
-    columns.push(Column::text(if is_cache { "gains most in" } else { "served by" }));
+    columns.push(Column::text(match &expected.cache {
+        None => "served by",
+        Some(cache) if cache.mode == "sla" => "gains most in",
+        Some(_) => "cached in",
+    }));
     let mut caption = "Kinds of requests, with p processes at a time and c of them on one node; seconds of one request on each \
                        copy"
         .to_owned();
     caption += match is_cache {
-        true => "; B: what it gains in the best layout of the cache; critical: B is above 0; hits: what fits.",
+        true => {
+            "; B: what it gains in the best layout of the cache; what B is above 0 of is critical; hits: what fits."
+        }
         false => ".",
     };
     h.element("details", &[], |h| {

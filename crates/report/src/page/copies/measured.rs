@@ -5,7 +5,7 @@ use std::path::Path;
 use super::super::outcome::fact;
 use super::super::table::{Column, table, whole};
 use super::pairs::{self, Pair};
-use crate::expected::{Expected, part};
+use crate::expected::{Expected, part, taken};
 use crate::html::Html;
 use crate::statistics::{CopiesKind, FileStatistics};
 use crate::{Report, units};
@@ -112,6 +112,7 @@ fn hits(h: &mut Html, group: &Group<'_>) {
     let counts = &group.sum.counts;
     let all = counts.requests as f64;
     let expected = group.expected;
+    let taken = taken(group.sum.mode.as_deref().unwrap_or_default());
     let critical = expected.and_then(|e| Some(part(e.cache.as_ref()?.critical_requests, e.requests())));
     let pair = |name: &str, expected: Option<f64>, number: u64| Pair {
         name: name.to_owned(),
@@ -120,11 +121,11 @@ fn hits(h: &mut Html, group: &Group<'_>) {
         amount: units::count(number),
     };
     let pairs = [
-        pair("critical", critical, counts.critical),
+        pair(taken, critical, counts.critical),
         pair("hits", expected.map(Expected::hits), counts.hits),
         pair("hits in part", None, counts.partial_hits),
     ];
-    let text = "how many of all requests are performance-critical, and how many the cache served, entirely or in part.";
+    let text = "how many of all requests the cache was for, and how many it served, entirely or in part.";
     pairs::figure(h, "Requests and the cache", text, &pairs);
     let Some(expected) = expected.map(Expected::hits) else { return };
     let hits = part(counts.hits as f64, all);
