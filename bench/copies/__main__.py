@@ -36,10 +36,11 @@ def common(parser, hdds):
     add("--workloads", type=Path, default=ROOT / "build", help="of `make workloads`")
     add("--results", type=Path, help="JSON; what it has is not measured again [default: copies-WHAT.json]")
     add("--repeats", type=int, default=3)
-    add("--seconds", type=float, default=2.0, help="of a run without copies, about")
-    add("--slowdown", type=float, default=4.0, help="of all servers: they shall be the bottleneck, not two cores")
+    add("--seconds", type=float, default=4.0, help="of a run without copies: the servers are made as slow as that takes")
+    add("--requests", type=int, default=64, help="of each process, if that is not too much data")
+    add("--most-data", type=servers.parse_size, default=512 << 20, help="in a file, or all files of a run")
     add("--hdds", type=int, default=hdds)
-    add("--hdd-startup", type=float, default=3e-4, help="seconds, of a random access (before --slowdown)")
+    add("--hdd-startup", type=float, default=3e-4, help="seconds, of a random access, before the servers are made slower")
     add("--durability", choices=["sync", "each-write"], default="sync")
     add("--quick", action="store_true", help="shorter runs, once each: to see whether all works")
     add("--only-print", action="store_true", help="print the tables of the results")
@@ -62,6 +63,8 @@ def flags():
     with_cache(of_cache)
     of_cache.add_argument("--sizes", type=servers.parse_size, nargs="+", default=SIZES)
     of_cache.add_argument("--modes", nargs="+", choices=list(cache.MODES), default=list(cache.MODES))
+    names = [name for name, _ in cache.PHASES]
+    of_cache.add_argument("--phases", nargs="+", choices=names, default=names, help="those left out are not run")
     common(what.add_parser("replicas", help="C3, C4: mixed workloads on three replicas and on each layout alone"), hdds=16)
     with_cache(what.add_parser("overhead", help="S7: writes that miss, with and without a cache"))
     return parser.parse_args()
@@ -69,14 +72,14 @@ def flags():
 
 def settings(args):
     """What results must agree in to be of one table."""
-    ours = {"dir", "binaries", "workloads", "results", "repeats", "only_print", "modes", "sizes", "what"}
+    ours = {"dir", "binaries", "workloads", "results", "repeats", "only_print", "modes", "sizes", "what", "quick"}
     return {name: value for name, value in vars(args).items() if name not in ours}
 
 
 def main():
     args = flags()
     if args.quick:
-        args.seconds, args.repeats = 0.4, 1
+        args.seconds, args.requests, args.repeats = 0.4, 16, 1
     store = Store(args.results or Path(f"copies-{args.what}.json"), args.what, settings(args))
     measure, tables = EXPERIMENTS[args.what]
     if not args.only_print:

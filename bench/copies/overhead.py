@@ -47,7 +47,7 @@ def bare(args, programs, emulation, size, mode):
 
 def writes(args, programs, emulation, setting, mode, emulate, passes):
     """Seconds of a pass over a file that exists: the median, or of what the processor does the least disturbed."""
-    hdd, ssd = cache.tiers(args)
+    hdd, ssd = cache.tiers(args, setting.size)
     capacity = {"hdd": 1 << 40, "ssd": PAGES_OF_FULL if mode == "full" else setting.capacity(ssd.count)}
     work = Workspace(args.dir, programs, emulation, (hdd, ssd), capacity, emulate)
     plan = cache.plan_for(work, setting, cache.BALANCED if mode == "full" else mode, args.durability)

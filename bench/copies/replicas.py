@@ -50,12 +50,15 @@ def experiments(hdd):
 
 
 def tier(args):
-    return servers.hdds(args.hdds, args.hdd_startup).slowed(args.slowdown)
+    return servers.hdds(args.hdds, args.hdd_startup)
 
 
 def cell(args, experiment, processes, size):
-    """Enough requests for the time wanted in the layout that serves them fastest: servers or processes are always busy."""
+    """As many requests as wanted, or as the data allow; and the servers, so slow that the layout that serves them fastest
+    takes the time wanted: servers or processes are always busy."""
     hdd = tier(args)
+    requests = args.requests * (1 if processes > 8 else 2)
+    requests = max(4, min(requests, args.most_data // size // processes))
 
     def each_s(layout):
         touched = layout.touched(size)
@@ -63,7 +66,8 @@ def cell(args, experiment, processes, size):
         return max(by_servers_s, hdd.read.busy_s(size / touched) / processes)
 
     fastest_s = min(each_s(layout) for layout in experiment.layouts)
-    return Cell(processes, size, max(4, round(args.seconds / fastest_s / processes)), experiment.private)
+    slowed = hdd.slowed(args.seconds / (fastest_s * requests * processes))
+    return Cell(processes, size, requests, experiment.private), slowed
 
 
 def measure(args, programs, emulation, store):
@@ -95,18 +99,17 @@ def measure(args, programs, emulation, store):
 
 
 def one(args, programs, emulation, experiment, layout, processes):
-    """All cells of one number of processes on one layout, or on all as replicas; on new servers."""
-    hdd = tier(args)
-    work = Workspace(args.dir, programs, emulation, (hdd,), {"hdd": 1 << 40})
+    """All cells of one number of processes on one layout, or on all as replicas; each on new servers."""
     chosen = [each for each in experiment.layouts if layout in (each.name, DYNAMIC)]
-    pattern = f"{work.file}.<n>" if experiment.private else f"{work.file}"
-    plan = work.directory / "plan.toml"
-    plan.write_text(plan_text(pattern, chosen, processes, work.cluster_of_plans()))
     cells = {}
     for seed, size in enumerate(experiment.sizes, 1):
-        this = cell(args, experiment, processes, size)
+        this, hdd = cell(args, experiment, processes, size)
+        work = Workspace(args.dir, programs, emulation, (hdd,), {"hdd": 1 << 40})
+        pattern = f"{work.file}.<n>" if experiment.private else f"{work.file}"
+        plan = work.directory / "plan.toml"
+        plan.write_text(plan_text(pattern, chosen, processes, work.cluster_of_plans()))
         cells[servers.human(size)] = one_cell(work, plan, this, seed, copies=len(chosen))
-    work.remove()
+        work.remove()
     return cells
 
 
@@ -125,5 +128,4 @@ def one_cell(work, plan, cell, seed, copies):
     run("read", "--op", "read", "--order", 7)
     work.programs.command("export", work.directory / "data")
     work.programs.run_ior(cell.processes, work.file, *words, "--op", "read", "--verify")
-    work.clear_data()
     return measured

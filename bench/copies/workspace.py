@@ -42,10 +42,6 @@ class Workspace:
         text = self.plan("any", trace, "--scheme", "1-DH").read_text()
         return text[text.index("# The cluster") :]
 
-    def clear_data(self):
-        """Removes the workload's files."""
-        self.programs.command("rm", *sorted((self.directory / "data").iterdir()))
-
     def measured(self, ranks, plan, *words, path=None, env=None):
         """Runs the workload over a plan, in one direction: seconds, and what the servers did for it. Every byte that it
         reads is checked; what it writes is when it is read (a check at once would read all, and the cache notices)."""
