@@ -259,6 +259,24 @@ def test_status_while_a_program_has_the_file_open_and_after_it_was_killed(stripe
     assert cat(copied.path) == b"x" * 5000 + CONTENT[5000:], "what was acknowledged survives the kill"
 
 
+@pytest.mark.parametrize("end", ["", "sys.exit(3)", "os._exit(0)", "os.execv('/bin/true', ['true'])", "f = m"])
+def test_a_program_that_ends_without_closing_leaves_nothing_behind(stripewise, copied, python, cat, end):
+    """As if it had closed: the journal knows everything, and a machine that is booted anew finds it."""
+    program = "import mmap, os, sys; f = os.open(sys.argv[1], os.O_RDWR); os.pwrite(f, b'y' * 70000, 1000)\n"
+    program += "m = open(sys.argv[1], 'r+b'); n = mmap.mmap(f, 4096); n[:5] = b'yyyyy'\n" if end == "f = m" else ""
+    copied.run(python, "-c", program + end, copied.path, ok=False)
+    expected = CONTENT[:1000] + b"y" * 70000 + CONTENT[71000:]
+    expected = b"yyyyy" + expected[5:] if end == "f = m" else expected
+    if end != "f = m":
+        assert status(stripewise, copied.path)["lease"]["state"] == "closed"
+        assert batches(journal_of(copied))[0][-1][0] == 3, "clean"
+    run_dir = Path(f"/dev/shm/stripewise-{os.geteuid()}") / journal_of(copied).name.removesuffix(".extents")
+    shutil.rmtree(run_dir, ignore_errors=True)
+    if end == "f = m":
+        stripewise("fsck", "--repair", copied.path)
+    assert cat(copied.path) == expected
+
+
 def test_status_of_servers_shows_caches_beside_their_limit(stripewise, make_copied):
     cluster = make_copied("cache", capacity="128K")
     targets = json.loads(stripewise("status", "-p", cluster.plan, "--json").out)["targets"]

@@ -75,7 +75,7 @@ pub fn settle_all() {
 
 /// The same for one, inside.
 pub fn settle(file: &LogicalFile) {
-    file.closing();
+    file.ending();
     statistics::tell(file);
 }
 

@@ -55,6 +55,21 @@ impl LogicalFile {
         self.update_anchor();
     }
 
+    /// To be called when the process ends, or the program that it runs, with the file open: as the last close, which nobody else
+    /// will call. What is used afterwards all the same joins the map anew.
+    pub fn ending(&self) {
+        self.closing();
+        match self.overlay() {
+            // Whoever goes on (an exec may fail) has its stores in the mapping seen by others.
+            Some(overlay) if overlay.has_mapped() => {
+                // Like close, this has nobody to tell.
+                let _ = self.sync_map(overlay, true);
+            }
+            Some(_) => self.leave(),
+            None => {}
+        }
+    }
+
     /// Brings the anchor's size and time up to date, whoever wrote, and also if it is too long.
     ///
     /// # Errors

@@ -236,6 +236,11 @@ impl Overlay {
         newly
     }
 
+    /// Whether this process has the file mapped.
+    pub fn has_mapped(&self) -> bool {
+        self.mapped.load(Ordering::Acquire)
+    }
+
     /// Whether a process has the file mapped: then everybody writes to the original.
     fn is_mapped(&self, map: &Map) -> bool {
         map.is_mapped().unwrap_or(true)
