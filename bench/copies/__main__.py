@@ -65,14 +65,16 @@ def flags():
     of_cache.add_argument("--modes", nargs="+", choices=list(cache.MODES), default=list(cache.MODES))
     names = [name for name, _ in cache.PHASES]
     of_cache.add_argument("--phases", nargs="+", choices=names, default=names, help="those left out are not run")
-    common(what.add_parser("replicas", help="C3, C4: mixed workloads on three replicas and on each layout alone"), hdds=16)
+    of_replicas = what.add_parser("replicas", help="C3, C4: mixed workloads on three replicas and on each layout alone")
+    common(of_replicas, hdds=16)
+    of_replicas.add_argument("--only", nargs="+", choices=["shared", "private"], default=["shared", "private"], help="files")
     with_cache(what.add_parser("overhead", help="S7: writes that miss, with and without a cache"))
     return parser.parse_args()
 
 
 def settings(args):
     """What results must agree in to be of one table."""
-    ours = {"dir", "binaries", "workloads", "results", "repeats", "only_print", "modes", "sizes", "what", "quick"}
+    ours = {"dir", "binaries", "workloads", "results", "repeats", "only_print", "modes", "sizes", "what", "quick", "only"}
     return {name: value for name, value in vars(args).items() if name not in ours}
 
 

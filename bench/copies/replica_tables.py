@@ -13,6 +13,8 @@ def tables(args, records):
     """Per mix and direction: the cells, and what they sum up to."""
     parts = []
     for experiment in replicas.experiments(replicas.tier(args)):
+        if experiment.name not in args.only:
+            continue
         of_mix = [record for record in records if record["experiment"] == experiment.name]
         groups = by(of_mix, "layout", "processes")
         for op in OPS:

@@ -77,6 +77,7 @@ def measure(args, programs, emulation, store):
         (repeat, experiment, layout, processes)
         for repeat in range(args.repeats)
         for experiment in experiments(hdd)
+        if experiment.name in args.only
         for processes in experiment.processes
         for layout in [*(each.name for each in experiment.layouts), DYNAMIC]
     ]
