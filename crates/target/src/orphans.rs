@@ -82,8 +82,8 @@ pub fn read_manifest_copy(
 /// # Errors
 /// [`TargetError::Io`].
 pub fn remove_extents(sys: &SysRef, target: &Target, id: FileId) -> Result<(), TargetError> {
-    for name in [format!("{id}.extents.wanted"), format!("{id}.extents.new"), format!("{id}.extents")] {
-        let path = paths::directory(id).join(name);
+    for suffix in [".wanted", ".times", ".new", ""] {
+        let path = paths::directory(id).join(format!("{id}.extents{suffix}"));
         match sys.unlink(Some(target.dir()), &path) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => {

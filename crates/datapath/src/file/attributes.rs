@@ -88,6 +88,9 @@ impl LogicalFile {
     /// As those, of the anchor; then the components are unchanged.
     pub fn change(&self, change: &Change) -> Result<()> {
         let anchor = Kind::Open(self.anchor());
+        if let (Change::Times(_), Some(overlay)) = (change, self.overlay()) {
+            overlay.forget_times();
+        }
         match change {
             Change::Times(times) => self.sys().set_times(anchor, times)?,
             Change::Mode(mode) => self.sys().set_mode(anchor, *mode)?,

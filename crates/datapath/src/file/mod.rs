@@ -25,7 +25,7 @@ pub use holes::Whence;
 pub use io::IoOptions;
 pub use mapping::MapExtent;
 pub use overlay::{Around, Difference, Drained, Statistics, Tell};
-pub(crate) use overlay::{Overlay, Rates, Surroundings};
+pub(crate) use overlay::{Overlay, Rates, Surroundings, check_times, forget_times};
 pub(crate) use sync::sync_directory;
 
 use crate::anchor::Anchored;
@@ -158,8 +158,17 @@ impl LogicalFile {
         if self.sys().stat(self.anchor()).err() == Some(stripewise_sys::faulty::DEAD) {
             return drop(map);
         }
-        if let Err(error) = map.leave(|| self.sync_components(true)) {
-            trouble::map_told(&error);
+        let mut times = None;
+        let left = map.leave(|| {
+            // Their times, too: a power cut must not make them older.
+            self.sync_components(false)?;
+            times = Some(self.times_now());
+            Ok(())
+        });
+        match (left, self.overlay(), times) {
+            (Ok(()), Some(overlay), Some(times)) => overlay.note_times(times),
+            (Ok(()), _, _) => {}
+            (Err(error), _, _) => drop(trouble::map_told(&error)),
         }
     }
 
@@ -192,7 +201,7 @@ impl LogicalFile {
     }
 
     /// The copies that can be used, the original first.
-    fn present(&self) -> impl Iterator<Item = &OpenCopy> {
+    pub(crate) fn present(&self) -> impl Iterator<Item = &OpenCopy> {
         std::iter::once(self.original()).chain(self.parts.further.iter().flatten())
     }
 

@@ -10,7 +10,7 @@ use stripewise_target::ComponentSet;
 
 use super::{Change, FileKey, Runtime, paths};
 use crate::anchor::{self, Anchored};
-use crate::file::{LogicalFile, sync_directory};
+use crate::file::{LogicalFile, forget_times, sync_directory};
 use crate::manifest::Manifest;
 use crate::notice;
 use crate::trouble::Trouble;
@@ -232,6 +232,7 @@ impl Runtime {
         let stats = ComponentSet::stats_by_name(self.sys(), first, manifest.id)?;
         let owner = stats.first().map_or(self.sys().user(), |stat| stat.st_uid);
         let spec = self.map_spec(manifest, owner)?;
+        forget_times(self.sys(), &spec);
         Ok(stripewise_extents::repair::remove(self.sys(), &spec)?)
     }
 

@@ -11,7 +11,7 @@ use stripewise_target::{ComponentSet, Opening, TargetError};
 
 use super::{FileKey, Runtime, paths};
 use crate::anchor::{self, Anchored};
-use crate::file::{Further, LogicalFile, Lost, OpenCopy, Overlay, Parts, Rates};
+use crate::file::{Further, LogicalFile, Lost, OpenCopy, Overlay, Parts, Rates, check_times};
 use crate::manifest::{CopyRef, Manifest};
 use crate::trouble::Trouble;
 use crate::{Errno, Result};
@@ -189,6 +189,13 @@ impl Runtime {
         };
         let further = self.open_further(manifest, writable)?;
         let overlay = self.overlay(manifest, &original, anchor.as_fd(), false)?;
+        let times = overlay.as_ref().map(Overlay::known_times).unwrap_or_default();
+        check_times(&times, &original)?;
+        let checked = |copy: Further| {
+            let copy = copy?;
+            check_times(&times, &copy).map_err(|trouble| Lost { trouble }).map(|()| copy)
+        };
+        let further = further.into_iter().map(checked).collect();
         let parts = Parts { key, path, anchored, anchor, original, further, overlay, writable };
         let file = LogicalFile::new(self.shared.clone(), parts);
         if anchor::pending(self.sys(), file.anchor(), file.pending_at()) != Ok(None) {

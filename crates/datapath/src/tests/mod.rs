@@ -3,6 +3,7 @@
 mod check;
 mod concurrent;
 mod copies;
+mod copies_rest;
 mod crash;
 mod files;
 mod holes;

@@ -44,7 +44,7 @@ fn open(runtime: &Runtime, path: &Path, flags: OFlags) -> Open {
 
 /// Does so many operations; with 0, it never returns but by a failure.
 pub fn run(stage: &Stage, (writer, writers): (usize, usize), seed: u64, operations: u64) {
-    let runtime = stage.runtime();
+    let runtime = stage.working_runtime();
     let mut notes = Notes::create(&stage.notes(writer));
     let mut random = Random(seed.wrapping_add(writer as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     // All writers create the shared files at once.

@@ -13,6 +13,12 @@ use crate::{Errno, Result, trouble};
 const LOOK_NS: u64 = 1_000_000;
 /// Looks before one who closes the file leaves the rest to that copier.
 const LOOKS: u32 = 10_000;
+/// Passes that copy nothing because of others at work there, before that is said: a range is also taken for theirs for a moment while a
+/// process that died is being buried.
+const TRIES: u32 = 50;
+const TRY_NS: u64 = 10_000_000;
+/// The same of one who closes the file.
+const CLOSING_TRIES: u32 = 5;
 /// Ranges looked at once.
 const RANGES: usize = 4096;
 
@@ -33,6 +39,8 @@ pub type Tell<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
 struct Pass {
     bytes: u64,
     left: u64,
+    /// Of that, others are at work there.
+    busy: u64,
     stopped: bool,
 }
 
@@ -53,9 +61,9 @@ impl LogicalFile {
         for &to in &destinations {
             total += self.missing_bytes(&map, to)?;
         }
-        let (mut drained, mut stopped) = (Drained::default(), false);
+        let (mut drained, mut stopped, mut tries) = (Drained::default(), false, 0);
         loop {
-            let before = drained.bytes;
+            let (before, mut busy) = (drained.bytes, 0);
             drained.left_bytes = 0;
             for &to in &destinations {
                 let pass = self.pass(overlay, &map, to, u32::MAX, &mut |bytes| {
@@ -64,6 +72,12 @@ impl LogicalFile {
                 })?;
                 drained.left_bytes += if pass.stopped { self.missing_bytes(&map, to)? } else { pass.left };
                 stopped |= pass.stopped;
+                busy += pass.busy;
+            }
+            if drained.bytes == before && busy > 0 && tries < TRIES && !stopped {
+                tries += 1;
+                self.sys().sleep_until_ns(self.sys().now_ns() + TRY_NS);
+                continue;
             }
             if drained.left_bytes == 0 || drained.bytes == before || stopped {
                 drop(map);
@@ -115,7 +129,13 @@ impl LogicalFile {
             return Ok(());
         }
         for to in self.destinations(overlay) {
-            self.pass(overlay, &map, to, LOOKS, &mut |_| ControlFlow::Continue(()))?;
+            for _ in 0..CLOSING_TRIES {
+                let pass = self.pass(overlay, &map, to, LOOKS, &mut |_| ControlFlow::Continue(()))?;
+                if pass.busy == 0 {
+                    break;
+                }
+                self.sys().sleep_until_ns(self.sys().now_ns() + LOOK_NS);
+            }
         }
         Ok(())
     }
@@ -150,6 +170,7 @@ impl LogicalFile {
                     let bytes = self.copy_between(&mut copier, chunk, from, to)?;
                     if bytes == 0 {
                         pass.left += range.end - range.start;
+                        pass.busy += range.end - range.start;
                     }
                     pass.bytes += bytes;
                     if tell(bytes).is_break() {
@@ -170,7 +191,7 @@ impl LogicalFile {
     }
 
     /// How many bytes a copy has not.
-    pub(super) fn missing_bytes(&self, map: &Map, copy: usize) -> Result<u64> {
+    pub(crate) fn missing_bytes(&self, map: &Map, copy: usize) -> Result<u64> {
         let (size, mut at, mut bytes) = (self.size()?, 0, 0);
         while at < size {
             let spans = map.list(Select::NotValidIn(CopyId::new(copy)), at..size, RANGES);

@@ -19,6 +19,7 @@ mod space;
 mod statistics;
 mod streams;
 mod tidy;
+mod times;
 mod turn;
 mod work;
 mod write;
@@ -44,6 +45,7 @@ pub(super) use request::Request;
 pub(crate) use slot::MapRef;
 pub(crate) use space::Spaces;
 pub use statistics::Statistics;
+pub(crate) use times::{check_times, forget_times};
 pub(crate) use turn::Turn;
 
 use super::{LogicalFile, OpenCopy};

@@ -1,0 +1,191 @@
+//! Files with several copies: their options, and servers that fail, fill up, or come back with what they had once.
+
+use std::fs::{File, FileTimes};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use stripewise_cluster::CacheMode;
+use stripewise_sys::OFlags;
+use stripewise_sys::faulty::{Disk, Faulty, Journal};
+
+use super::setup::Setup;
+use super::support::*;
+use crate::{Change, Drained, Errno, LogicalFile};
+
+fn drain(file: &LogicalFile) -> Drained {
+    file.drain(&mut |_, _| ControlFlow::Continue(())).unwrap()
+}
+
+/// Component files of a target, and what is in them.
+fn contents(stage: &Stage, target: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for directory in std::fs::read_dir(stage.root.path().join(target).join("stripewise")).unwrap().flatten() {
+        for file in std::fs::read_dir(directory.path()).unwrap().flatten().map(|file| file.path()) {
+            let number = file.extension().and_then(|number| number.to_str());
+            if number.is_some_and(|number| number.parse::<u32>().is_ok()) {
+                found.push((file.clone(), std::fs::read(file).unwrap()));
+            }
+        }
+    }
+    found
+}
+
+/// As backups do: with the time of then.
+fn put_back(backup: &[(PathBuf, Vec<u8>)]) {
+    for (path, bytes) in backup {
+        std::fs::write(path, bytes).unwrap();
+        let then = SystemTime::now() - Duration::from_secs(100);
+        File::options().write(true).open(path).unwrap().set_times(FileTimes::new().set_modified(then)).unwrap();
+    }
+}
+
+/// A file of which `write` was written twice, and a backup of these targets from in between put back.
+fn with_old_content(setup: &Setup, targets: &[&str], rest: bool) -> Stage {
+    let stage = Stage::of(setup);
+    let write = |seed| {
+        let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+        opened.file.write(&pattern(seed, 300), 0, 1).unwrap();
+        if rest {
+            assert_eq!(drain(&opened.file).left_bytes, 0);
+        }
+    };
+    write(1);
+    let backup: Vec<_> = targets.iter().flat_map(|target| contents(&stage, target)).collect();
+    assert!(!backup.is_empty());
+    write(2);
+    put_back(&backup);
+    stage
+}
+
+#[test]
+fn a_cache_put_back_from_a_backup_is_not_believed() {
+    let setup = Setup::cache(CacheMode::Nsca, 10_000);
+    let stage = with_old_content(&setup, &["t2", "t3"], false);
+    let opened = open(&stage.runtime(), &stage.path("f"), OFlags::RDWR).unwrap();
+    assert_eq!(opened.file.read(300, 0, 1), Err(Errno::IO), "the newest bytes are gone");
+    assert_eq!(drain(&opened.file).left_bytes, 300);
+    // What is in the original, too, is right.
+    let stage = with_old_content(&setup, &["t2", "t3"], true);
+    let opened = open(&stage.runtime(), &stage.path("f"), OFlags::RDWR).unwrap();
+    assert_eq!(opened.file.all().unwrap(), pattern(2, 300));
+    opened.file.write(&pattern(3, 100), 50, 1).unwrap();
+    drop(opened);
+    let opened = open(&stage.runtime(), &stage.path("f"), OFlags::RDWR).unwrap();
+    assert_eq!(opened.file.read(100, 50, 1).unwrap(), pattern(3, 100));
+}
+
+#[test]
+fn a_replica_put_back_from_a_backup_is_not_believed() {
+    let mut setup = Setup::replicas();
+    setup.overlay.as_mut().unwrap().copies.truncate(1);
+    // The second copy alone on targets of its own.
+    setup.overlay.as_mut().unwrap().copies[0].layouts =
+        vec![stripewise_layout::constructors::striped(&[3, 4], 16).unwrap()];
+    let stage = with_old_content(&setup, &["t3", "t4"], true);
+    let opened = open(&stage.runtime(), &stage.path("f"), OFlags::RDWR).unwrap();
+    assert_eq!(opened.file.all().unwrap(), pattern(2, 300));
+    drop(opened);
+    let stage = with_old_content(&setup, &["t1"], true);
+    assert_eq!(
+        open(&stage.runtime(), &stage.path("f"), OFlags::RDWR).err(),
+        Some(Errno::IO),
+        "the original is old"
+    );
+}
+
+#[test]
+fn a_file_whose_times_are_set_is_not_taken_for_a_backup() {
+    let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 10_000));
+    let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+    opened.file.write(&pattern(1, 300), 0, 1).unwrap();
+    drop(opened);
+    let path = stage.path("f");
+    let past = stripewise_sys::Timespec { tv_sec: 1_000_000, tv_nsec: 0 };
+    let times = stripewise_sys::Timestamps { last_access: past, last_modification: past };
+    let of = stripewise_sys::Kind::Named(None, &path);
+    assert_eq!(stage.runtime().change(of, &Change::Times(times)), Ok(true));
+    let opened = open(&stage.runtime(), &path, OFlags::RDWR).unwrap();
+    assert_eq!(opened.file.all().unwrap(), pattern(1, 300));
+}
+
+#[test]
+fn a_full_cache_server_costs_nothing_but_its_gain() {
+    for error in [Errno::NOSPC, Errno::ROFS, Errno::IO] {
+        let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 10_000));
+        let disk = Disk::new(stage.root.path(), Journal::Posix).unwrap();
+        let process = Faulty::new(&disk, 1);
+        let opened = open(&stage.runtime_on(process.clone()), &stage.path("f"), CREATE).unwrap();
+        ["t2/", "t3/"].iter().for_each(|target| process.fail("pwrite", target, error, u64::MAX));
+        assert_eq!(opened.file.write(&pattern(1, 300), 0, 1), Ok(300), "{error}");
+        assert_eq!(opened.file.all().unwrap(), pattern(1, 300));
+        assert_eq!(drain(&opened.file), Drained::default(), "nothing was in the cache");
+    }
+}
+
+/// What the paper's stricter rule promises: a write that made another copy the valid one is durable when it returns.
+#[test]
+fn each_write_that_moves_bytes_survives_a_power_cut() {
+    for seed in 0..20 {
+        let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 10_000).each_write());
+        {
+            let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+            opened.file.write(&pattern(1, 300), 0, 1).unwrap();
+            drain(&opened.file);
+        }
+        let disk = Disk::new(stage.root.path(), Journal::Posix).unwrap();
+        let process = Faulty::new(&disk, seed);
+        let opened = open(&stage.runtime_on(process.clone()), &stage.path("f"), OFlags::RDWR).unwrap();
+        opened.file.write(&pattern(2, 200), 50, 1).unwrap();
+        process.crash_at(0);
+        stage.power_cut(&disk, seed);
+        let again = open(&stage.runtime(), &stage.path("f"), OFlags::RDWR).unwrap();
+        let expected = [&pattern(1, 300)[..50], &pattern(2, 200), &pattern(1, 300)[250..]].concat();
+        assert_eq!(again.file.all().unwrap(), expected);
+    }
+}
+
+/// Bytes that some copy has not.
+fn missing(file: &LogicalFile) -> u64 {
+    let map = file.overlay().unwrap().map().unwrap();
+    file.present().map(|copy| file.missing_bytes(&map, copy.number()).unwrap()).sum()
+}
+
+#[test]
+fn a_lazy_close_leaves_the_rest_to_others() {
+    for lazy in [false, true] {
+        let mut setup = Setup::replicas();
+        setup.overlay.as_mut().unwrap().lazy_close = lazy;
+        let stage = Stage::of(&setup);
+        let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+        opened.file.write(&pattern(1, 300), 0, 1).unwrap();
+        assert!(missing(&opened.file) > 0);
+        drop(opened);
+        let again = open(&stage.runtime(), &stage.path("f"), OFlags::RDWR).unwrap();
+        assert_eq!(missing(&again.file) > 0, lazy);
+        assert_eq!(drain(&again.file).left_bytes, 0);
+        assert_eq!(missing(&again.file), 0);
+        assert_eq!(again.file.all().unwrap(), pattern(1, 300));
+    }
+}
+
+#[test]
+fn background_work_keeps_to_its_limit() {
+    for (limit, works) in [(None, true), (Some(1), false)] {
+        let mut setup = Setup::cache(CacheMode::Nsca, 10_000);
+        setup.overlay.as_mut().unwrap().background = limit;
+        let stage = Stage::of(&setup);
+        let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+        let work = || {
+            opened.file.write(&pattern(1, 300), 0, 1).unwrap();
+            let overlay = opened.file.overlay().unwrap();
+            // It looks once what is going on, and again when that is long ago.
+            opened.file.work(overlay).unwrap();
+            std::thread::sleep(Duration::from_millis(40));
+            opened.file.work(overlay).unwrap() > 0
+        };
+        assert!(work(), "{limit:?}");
+        // 300 bytes at one a second take a while.
+        assert_eq!(work(), works, "{limit:?}");
+    }
+}
