@@ -29,6 +29,7 @@ fn lines_of_a_file_are_added_up() {
     assert_eq!(files.len(), 2, "by id: a file may have several names");
     let (f, g) = (&files[0], &files[1]);
     assert_eq!((f.path.as_str(), f.file.as_str(), f.kind), ("/data/a", "f", CopiesKind::Cache));
+    assert_eq!((g.path.as_str(), g.file.as_str()), ("/data/a", "g"), "another file of that name");
     assert_eq!((f.processes.len(), g.processes.len()), (2, 1), "a process may add several lines");
     assert_eq!(f.mode.as_deref(), Some("sla"));
     let counts = f.counts;
