@@ -14,7 +14,7 @@ use crate::{Result, trouble};
 
 /// A file on which no request began for so long, and none of this process is under way, is idle.
 const IDLE_NS: u64 = 20_000_000;
-/// While others use the file, writing back rests so many times as long as it takes. It costs the slow servers as much as it saves them, when
+/// While others use the file, the processes write back one after the other, and rest so many times as long as it takes. It costs the slow servers as much as it saves them, when
 /// they are what is slow: 5 to 13 % of their time, measured, if it goes on all the time.
 const MAKE_WAY: u64 = 16;
 /// Of a cache server, this part is kept free; and this much is given up when less is.
@@ -30,6 +30,8 @@ pub(super) struct Progress {
     since_ns: AtomicU64,
     /// When the next bytes may be copied.
     next_ns: AtomicU64,
+    /// The same while others use the file.
+    next_under_load_ns: AtomicU64,
     /// Per copy, where to go on.
     at: [AtomicU64; 8],
 }
@@ -53,7 +55,8 @@ impl LogicalFile {
             return Ok(0);
         }
         let idle = self.is_idle(overlay, &map, now_ns)?;
-        if !idle && !self.is_pressed(overlay, &map)? {
+        let makes_way = now_ns < overlay.progress.next_under_load_ns.load(Ordering::Relaxed);
+        if !idle && (makes_way || !self.is_pressed(overlay, &map)?) {
             return Ok(0);
         }
         let done = match idle {
@@ -62,14 +65,13 @@ impl LogicalFile {
             false => self.make_clean(overlay, &map, 1)?,
         };
         let took_ns = self.sys().now_ns().saturating_sub(now_ns);
-        let make_way_ns = if idle || done == 0 { 0 } else { took_ns.saturating_mul(1 + MAKE_WAY) };
-        let limited_ns = overlay
-            .copies
-            .background
-            .map_or(0, |limit| (u128::from(done) * 1_000_000_000 / u128::from(limit.max(1))) as u64);
-        let pause_ns = make_way_ns.max(limited_ns);
-        if pause_ns > 0 {
-            overlay.progress.rest(now_ns.saturating_add(pause_ns));
+        if !idle && done > 0 {
+            let rest_ns = took_ns.saturating_mul(MAKE_WAY * u64::from(overlay.measured.processes(&map)));
+            overlay.progress.next_under_load_ns.store(now_ns.saturating_add(rest_ns), Ordering::Relaxed);
+        }
+        if let Some(limit) = overlay.copies.background {
+            let pause_ns = u128::from(done) * 1_000_000_000 / u128::from(limit.max(1));
+            overlay.progress.rest(now_ns + pause_ns as u64);
         }
         Ok(done)
     }
