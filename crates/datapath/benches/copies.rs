@@ -1,6 +1,6 @@
 //! What a request on a file with a cache costs beside the same on one without, everything in memory.
 //!
-//! `cargo bench -p stripewise-datapath --bench copies [-- EXTENTS]` prints the table of `bench/results.d/copies-calls.md`: requests of 512 bytes
+//! `cargo bench -p stripewise-datapath --bench copies [-- EXTENTS]` prints a table: requests of 512 bytes
 //! that miss, while EXTENTS (a million) pieces of 512 bytes are cached, all of them dirty and the cache full.
 
 use std::path::{Path, PathBuf};
