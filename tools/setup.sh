@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 # Both MPIs side by side, because programs are tested under both; fio for the data path's verification.
-PACKAGES="gcc make python3 python3-venv mpich libmpich-dev openmpi-bin libopenmpi-dev gfortran fio libaio-dev libc6-dev strace rsync"
+PACKAGES="gcc make python3 python3-venv mpich libmpich-dev openmpi-bin libopenmpi-dev gfortran fio libaio-dev libc6-dev strace rsync hdf5-tools"
 PYTHON=${PYTHON:-python3}
 VENV=${VENV:-.venv}
 
