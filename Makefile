@@ -12,6 +12,7 @@ help:
 	@echo 'make lint       formatting and clippy, warnings are errors'
 	@echo 'make bench      the micro benchmarks'
 	@echo 'make test-long  crash and fuzz campaigns, and the tests with long variants (an hour)'
+	@echo 'make test-mutations   takes out what keeps the invariants, one by one: the tests notice (15 minutes)'
 	@echo 'make setup      install what is missing (Debian packages, .venv), check the Rust version'
 	@echo 'make clean      remove what was built (not .venv)'
 	@echo
@@ -45,6 +46,9 @@ test: workloads build-test
 test-long: workloads build-test
 	@export STRIPEWISE_LONG=1; $(ALL_TESTS)
 
+test-mutations: workloads
+	$(PYTHON) tests/mutations
+
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
@@ -56,4 +60,4 @@ clean:
 	cargo clean
 	rm -rf build
 
-.PHONY: help setup workloads build demo build-test test test-long lint bench clean
+.PHONY: help setup workloads build demo build-test test test-long test-mutations lint bench clean

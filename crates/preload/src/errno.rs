@@ -88,3 +88,33 @@ pub fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     // The state that a panic may leave behind is that of one call on one file, behind locks that poison nothing.
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Errno::IO))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What libc does on its way: LMDB's calls, malloc.
+    const OF_INSIDE: c_int = libc::EDOM;
+    const BEFORE: c_int = libc::ERANGE;
+
+    #[test]
+    fn a_success_leaves_errno_and_a_failure_sets_it() {
+        set(BEFORE);
+        let call = |result: Result<c_int>| {
+            answer(|| {
+                set(OF_INSIDE);
+                result
+            })
+        };
+        assert_eq!((call(Ok(3)), get()), (3, BEFORE));
+        assert_eq!((call(Err(Errno::NOSPC)), get()), (-1, libc::ENOSPC));
+        assert_eq!((serve_code(|| Err(Errno::NOSPC)), get()), (libc::ENOSPC, libc::ENOSPC));
+    }
+
+    #[test]
+    fn a_panic_is_eio() {
+        let panics = || answer(|| -> Result<c_int> { panic!("a defect") });
+        let ended = std::panic::catch_unwind(|| (panics(), get()));
+        assert_eq!(ended.ok(), Some((-1, libc::EIO)));
+    }
+}
