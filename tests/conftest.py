@@ -9,6 +9,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import string
 import subprocess
 import sys
@@ -23,6 +24,9 @@ LONG = os.environ.get("STRIPEWISE_LONG") == "1"
 BUILD = Path(os.environ.get("STRIPEWISE_BUILD_DIR", ROOT / "build")).resolve()
 LIBRARY_NAME = "libstripewise_posix.so"
 MPIS = ["mpich", "openmpi"]
+
+# What a shell starts in the background ignores SIGINT, and so would all programs that are tested with it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # 2 cores, up to 16 ranks, as root in a container: what both MPIs need to be told.
 MPI_ENVIRONMENT = {

@@ -92,6 +92,14 @@ def test_another_library_sees_the_same(worlds, tmp_path):
     assert counts[0] == counts[1] and "read 1000003 in" in counts[0]
 
 
+def test_record_locks_stay(worlds, programs, tmp_path):
+    """Closing any descriptor of a file drops the process's locks on it: the library looks at files without that."""
+    said = []
+    for name, env in (("bare", {}), ("loaded", worlds.cluster.environment())):
+        said.append(run_command(programs / "robust", "locks", tmp_path / name, env=env).out)
+    assert said[0] == said[1] and "lock kept" in said[0]
+
+
 def test_managed_bytes_do_not_pass_by(worlds, tmp_path):
     """On a managed file nothing goes through libc's write: all of it goes to the components."""
     shim = tmp_path / "shim.so"

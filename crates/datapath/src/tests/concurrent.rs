@@ -145,6 +145,27 @@ fn a_follower_waits_for_an_append_to_be_whole() {
     });
 }
 
+/// Where the end of the file is, is found out in one step with writing there.
+#[test]
+fn an_append_waits_for_another_one() {
+    let (stage, runtime) = stage_with_files();
+    let (first, second) = (record(1, 1), record(2, 2));
+    std::thread::scope(|scope| {
+        let one = open(&runtime, &stage.path("log"), OFlags::RDWR).unwrap();
+        let lock = one.file.lock_size().unwrap();
+        let other = scope.spawn(|| {
+            let log = open(&stage.runtime(), &stage.path("log"), OFlags::RDWR).unwrap();
+            log.file.append_bytes(&second).unwrap()
+        });
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        one.file.write(&first, 0, 1).unwrap();
+        drop(lock);
+        assert_eq!(other.join().unwrap(), (RECORD as u64, RECORD));
+    });
+    let log = open(&runtime, &stage.path("log"), OFlags::RDONLY).unwrap().file.all().unwrap();
+    assert!(log == [first, second].concat());
+}
+
 /// Whoever asks for the size by name, without having the file open, gets all that was written before, and no more than was
 /// begun.
 #[test]
