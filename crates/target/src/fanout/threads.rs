@@ -11,8 +11,6 @@ use super::jobs::Job;
 
 /// More threads than this wait for disks no faster.
 const THREADS_MAX: usize = 32;
-/// They only make system calls.
-const STACK_BYTES: usize = 128 << 10;
 
 /// The pool of this process, started when it is first needed.
 #[derive(Debug, Default)]
@@ -151,13 +149,7 @@ impl Pool {
         let shared = Arc::clone(pool);
         // Before the thread exists, so that nobody starts another for the same need.
         pool.lock().threads += 1;
-        let started = with_signals_blocked(|| {
-            std::thread::Builder::new()
-                .name("stripewise-io".to_owned())
-                .stack_size(STACK_BYTES)
-                .spawn(move || shared.work())
-                .is_ok()
-        });
+        let started = stripewise_sys::thread::start("stripewise-io", move || shared.work()).is_ok();
         if !started {
             pool.lock().threads -= 1;
         }
@@ -219,19 +211,5 @@ impl Task {
                 waiter.unpark();
             }
         }
-    }
-}
-
-/// Runs `start` with all signals blocked in the calling thread; threads inherit that.
-fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
-    // SAFETY: valid signal sets of this frame.
-    unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        let mut before: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        let result = start();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
-        result
     }
 }
