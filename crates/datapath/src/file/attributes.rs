@@ -88,15 +88,16 @@ impl LogicalFile {
     /// As those, of the anchor; then the components are unchanged.
     pub fn change(&self, change: &Change) -> Result<()> {
         let anchor = Kind::Open(self.anchor());
-        if let (Change::Times(_), Some(overlay)) = (change, self.overlay()) {
-            overlay.forget_times();
-        }
+        let timed = self.overlay().filter(|_| matches!(change, Change::Times(_)));
+        timed.inspect(|overlay| overlay.forget_times());
         match change {
             Change::Times(times) => self.sys().set_times(anchor, times)?,
             Change::Mode(mode) => self.sys().set_mode(anchor, *mode)?,
             Change::Owner(user, group) => self.sys().set_owner(anchor, *user, *group)?,
         }
         let done = self.present().map(|copy| change_of(copy, change)).fold(Ok(()), std::result::Result::and);
+        // Another process may have noted the old ones meanwhile.
+        timed.inspect(|overlay| overlay.forget_times());
         match done {
             // The names of a file that was removed while it is open are gone.
             Err(error) if error.errno() == Errno::NOENT && self.sys().stat(self.anchor())?.st_nlink == 0 => {

@@ -166,7 +166,7 @@ impl LogicalFile {
             Ok(())
         });
         match (left, self.overlay(), times) {
-            (Ok(()), Some(overlay), Some(times)) => overlay.note_times(times),
+            (Ok(()), Some(overlay), Some(times)) => self.note_times(overlay, times),
             (Ok(()), _, _) => {}
             (Err(error), _, _) => drop(trouble::map_told(&error)),
         }

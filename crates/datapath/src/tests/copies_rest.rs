@@ -109,6 +109,28 @@ fn a_file_whose_times_are_set_is_not_taken_for_a_backup() {
     assert_eq!(opened.file.all().unwrap(), pattern(1, 300));
 }
 
+/// One process notes the times when it closes the file while another removes it, or sets them.
+#[test]
+fn times_that_are_noted_late_are_forgotten() {
+    let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 10_000));
+    let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+    opened.file.write(&pattern(1, 300), 0, 1).unwrap();
+    let overlay = opened.file.overlay().unwrap();
+    let times = opened.file.times_now();
+    opened.file.note_times(overlay, times.clone());
+    assert_eq!(overlay.known_times(), times);
+    let path = stage.path("f");
+    let past = stripewise_sys::Timespec { tv_sec: 1_000_000, tv_nsec: 0 };
+    let change = stripewise_sys::Timestamps { last_access: past, last_modification: past };
+    let of = stripewise_sys::Kind::Named(None, &path);
+    assert_eq!(stage.runtime().change(of, &Change::Times(change)), Ok(true));
+    opened.file.note_times(overlay, times.clone());
+    assert_eq!(overlay.known_times(), Default::default(), "set meanwhile");
+    stage.runtime().unlink(None, &path).unwrap();
+    opened.file.note_times(overlay, opened.file.times_now());
+    assert_eq!(stage.components(), [""; 0], "removed meanwhile");
+}
+
 #[test]
 fn a_full_cache_server_costs_nothing_but_its_gain() {
     for error in [Errno::NOSPC, Errno::ROFS, Errno::IO] {

@@ -69,17 +69,17 @@ impl Overlay {
     }
 
     /// What cannot be written is not known then.
-    pub(in super::super) fn note_times(&self, now: Times) {
+    fn write_times(&self, now: &Times) {
         let (sys, path) = (&self.surroundings.sys, Self::times_path(&self.spec));
         // Of copies that are lost just now, what was known.
-        let times: Times = self.known_times().into_iter().chain(now).collect();
+        let times: Times = self.known_times().into_iter().chain(now.clone()).collect();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
         if let Ok(file) = sys.open(None, &path, flags, MODE) {
             let _ = sys.write_all_at(file.as_fd(), text_of(&times).as_bytes(), 0);
         }
     }
 
-    /// Before times are set, and when the file is removed.
+    /// Before and after times are set, and when the file is removed.
     pub(in super::super) fn forget_times(&self) {
         forget_times(&self.surroundings.sys, &self.spec);
     }
@@ -112,8 +112,20 @@ pub(crate) fn check_times(times: &Times, copy: &OpenCopy) -> std::result::Result
 }
 
 impl LogicalFile {
+    /// Notes the times as they were when the file was closed. Whoever removes the file or sets its times forgets them after that: what
+    /// is noted later than that is seen here.
+    pub(crate) fn note_times(&self, overlay: &Overlay, times: Times) {
+        overlay.write_times(&times);
+        let removed = self.sys().stat(self.anchor()).is_ok_and(|stat| stat.st_nlink == 0);
+        let now = self.times_now();
+        let older = |(component, then): (&(usize, usize), &i64)| now.get(component).is_some_and(|now| now < then);
+        if removed || times.iter().any(older) {
+            overlay.forget_times();
+        }
+    }
+
     /// The times of the components that can be asked.
-    pub(in super::super) fn times_now(&self) -> Times {
+    pub(crate) fn times_now(&self) -> Times {
         let of_copy = |copy: &OpenCopy| {
             let stats = copy.components().stats().unwrap_or_default();
             let number = copy.number();
