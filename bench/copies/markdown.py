@@ -17,10 +17,10 @@ def gain(factor):
     return f"{100 * (factor - 1):+.0f} %"
 
 
-def spread(values):
-    """How far the values are from their median at most."""
-    middle = median(values)
-    return f"{100 * max(abs(value / middle - 1) for value in values):.1f} %" if len(values) > 1 else ""
+def spread(*samples):
+    """How far the values of a sample are from their median at most; of several, of the one where that is most."""
+    farthest = [max(abs(value / median(values) - 1) for value in values) for values in samples if len(values) > 1]
+    return f"{100 * max(farthest):.1f} %" if farthest else ""
 
 
 def by(records, *names):

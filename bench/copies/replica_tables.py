@@ -4,7 +4,7 @@ from statistics import median
 
 import replicas
 import servers
-from markdown import by, gain, table
+from markdown import by, gain, spread, table
 
 OPS = ("read", "write")
 
@@ -27,21 +27,22 @@ def mix(experiment, groups, op):
     rows, sums = [], dict.fromkeys([*names, replicas.DYNAMIC], 0.0)
     for processes in experiment.processes:
         for size in experiment.sizes:
-            cells = {name: seconds(groups.get((name, processes)), size, op) for name in sums}
-            if None in cells.values():
+            runs = {name: seconds(groups[name, processes], size, op) for name in sums}
+            if not all(runs.values()):
                 continue
+            cells = {name: median(times) for name, times in runs.items()}
             best = min(names, key=lambda name: cells[name])
             used = copies_used(groups[replicas.DYNAMIC, processes], names, size, op)
             gained = gain(cells[best] / cells[replicas.DYNAMIC])
-            rows.append([processes, servers.human(size), *(f"{s:.3f}" for s in cells.values()), best, used, gained])
+            rows.append([processes, servers.human(size), *(f"{s:.3f}" for s in cells.values()), spread(*runs.values()), best, used, gained])
             for name, cell_s in cells.items():
                 sums[name] += cell_s
     if not rows:
         return "Not measured."
     best = min(names, key=lambda name: sums[name])
     ratio = gain(sums[best] / sums[replicas.DYNAMIC])
-    rows.append(["all", "", *(f"**{s:.3f}**" for s in sums.values()), best, "", f"**{ratio}**"])
-    header = ["processes", "request", *sums, "best alone", "copies used", "gain over it"]
+    rows.append(["all", "", *(f"**{s:.3f}**" for s in sums.values()), "", best, "", f"**{ratio}**"])
+    header = ["processes", "request", *sums, "spread", "best alone", "copies used", "gain over it"]
     return table(header, rows, numbers=0) + f"\n\n{sentence(sums, names, op)}"
 
 
@@ -52,9 +53,7 @@ def sentence(sums, names, op):
 
 
 def seconds(records, size, op):
-    if not records:
-        return None
-    return median(record["cells"][servers.human(size)][op]["elapsed_s"] for record in records)
+    return [record["cells"][servers.human(size)][op]["elapsed_s"] for record in records]
 
 
 def copies_used(records, names, size, op):

@@ -87,6 +87,7 @@ fn journal(base: &Path) {
     let (disk, memory) = (tempfile::tempdir_in(base).unwrap(), tempfile::tempdir_in("/dev/shm").unwrap());
     let sys = Arc::new(Real);
     let spec = MapSpec {
+        owner: None,
         run_dir: memory.path().join("file"),
         journal_dir: disk.path().to_owned(),
         journal_name: "f.extents".into(),

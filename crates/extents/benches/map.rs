@@ -42,6 +42,7 @@ impl Random {
 fn spec(root: &Path, memory: &Path, create: bool) -> MapSpec {
     let sys: SysRef = Arc::new(Real);
     MapSpec {
+        owner: None,
         run_dir: memory.join("file"),
         journal_dir: root.to_owned(),
         journal_name: "f.extents".into(),

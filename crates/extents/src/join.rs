@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 
+use stripewise_sys::user::act_as;
 use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, SysRef};
 
 use crate::board::{self, Board, Geometry, Opened, Whose, Word};
@@ -137,11 +138,8 @@ impl<'a> Joining<'a> {
 
     /// Index and board; rebuilt if need be.
     fn attach(&self, locked: Option<&Locked<'_>>) -> Result<(Fd, Board, Arc<Env>, Option<Locked<'a>>)> {
-        self.make_run_dir()?;
         let run_dir = &self.spec.run_dir;
-        let path = run_dir.join(board::LOCK);
-        let lock = self.sys.open(None, &path, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW, PRIVATE_FILE);
-        let lock = lock.map_err(io(&path, "open"))?;
+        let lock = self.open_lock(&run_dir.join(board::LOCK))?;
         let opened = Board::open(self.sys, run_dir, self.whose());
         match opened.map_err(io(&run_dir.join(board::BOARD), "open"))? {
             Opened::Ready(board) if self.has_index() => match Env::open(self.sys, run_dir, None) {
@@ -161,6 +159,14 @@ impl<'a> Joining<'a> {
             Some(locked) => self.rebuild(locked.file()).map(|(board, env, new)| (lock, board, env, new)),
             None => Err(self.lost()),
         }
+    }
+
+    /// `board.lock`; with the run directory, if they are not there.
+    fn open_lock(&self, path: &Path) -> Result<Fd> {
+        let _acting = act_as(self.spec.owner);
+        self.make_run_dir()?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
+        self.sys.open(None, path, flags, PRIVATE_FILE).map_err(io(path, "open"))
     }
 
     fn lost(&self) -> MapError {
@@ -211,9 +217,13 @@ impl<'a> Joining<'a> {
         };
         self.wipe()?;
         let run_dir = &self.spec.run_dir;
-        let board = Board::create(self.sys, run_dir, self.whose(), self.tuning.geometry);
-        let board = board.map_err(io(&run_dir.join(board::BOARD), "create"))?;
-        let env = self.make_index(&board, &spans, read.default)?;
+        let (board, env) = {
+            let _acting = act_as(self.spec.owner);
+            let board = Board::create(self.sys, run_dir, self.whose(), self.tuning.geometry);
+            let board = board.map_err(io(&run_dir.join(board::BOARD), "create"))?;
+            let env = self.make_index(&board, &spans, read.default)?;
+            (board, env)
+        };
         let stat = self.sys.stat(journal.as_fd()).map_err(io(path, "stat"))?;
         Position { end: read.valid_bytes, next: read.next }.store(&board);
         board.set(Word::JournalBase, read.valid_bytes);

@@ -65,6 +65,8 @@ pub struct MapSpec {
     /// The copies valid for a byte that the map does not list: [`Mask::all`] in a replicated file, [`Mask::ORIGINAL`] in a
     /// cached one. Only counts when the journal is created.
     pub default: Mask,
+    /// Whose the run directory is, if root makes it for somebody: the file's owner, who goes on with it.
+    pub owner: Option<u32>,
     /// This machine.
     pub node: Node,
     /// The file is being created: the journal is made if it is not there (and synced with its directory, so that

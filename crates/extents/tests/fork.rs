@@ -12,6 +12,7 @@ fn join(root: &Path) -> Map {
     let sys: SysRef = Arc::new(Real);
     let node = Node::this(&sys).unwrap();
     let spec = MapSpec {
+        owner: None,
         run_dir: root.join("run/file"),
         journal_dir: root.to_owned(),
         journal_name: "f.extents".into(),

@@ -57,6 +57,7 @@ fn block(number: u64) -> Range<u64> {
 fn map(memory: &std::path::Path) -> Map {
     let sys: SysRef = Arc::new(Real);
     let spec = MapSpec {
+        owner: None,
         run_dir: memory.join("file"),
         journal_dir: memory.to_owned(),
         journal_name: "f.extents".into(),

@@ -16,6 +16,7 @@ pub mod raw;
 mod real;
 mod ring;
 pub mod thread;
+pub mod user;
 
 pub use fd::Fd;
 pub use interface::{Dir, IoVec, Kind, Listed, LockKind, Sys, SysRef};

@@ -3,7 +3,7 @@
 use std::fs::{File, FileTimes};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use stripewise_cluster::CacheMode;
 use stripewise_sys::OFlags;
@@ -210,4 +210,53 @@ fn background_work_keeps_to_its_limit() {
         // 300 bytes at one a second take a while.
         assert_eq!(work(), works, "{limit:?}");
     }
+}
+
+/// Of one file that rests while another one on the same servers does not.
+#[test]
+fn background_work_waits_until_the_servers_are_not_used() {
+    let stage = Stage::of(&Setup::replicas());
+    let (resting, other) = (stage.runtime(), stage.runtime());
+    let resting = open(&resting, &stage.path("f"), CREATE).unwrap();
+    let other = open(&other, &stage.path("g"), CREATE).unwrap();
+    resting.file.write(&pattern(1, 300), 0, 1).unwrap();
+    let work = || resting.file.work(resting.file.overlay().unwrap()).unwrap();
+    let mut waited = 0;
+    for round in 0..10 {
+        std::thread::sleep(Duration::from_millis(10));
+        let began = Instant::now();
+        other.file.write(&pattern(round, 300), 0, 1).unwrap();
+        let worked = work();
+        // On a busy machine the thread may rest itself, and the servers with it.
+        waited += u64::from(worked == 0 || began.elapsed() > Duration::from_millis(20));
+    }
+    assert_eq!(waited, 10);
+    resting.file.write(&pattern(2, 300), 0, 1).unwrap();
+    std::thread::sleep(Duration::from_millis(40));
+    assert!(work() > 0);
+}
+
+/// New dirty data needs space soon; who only reads does not, and is not held up by it.
+#[test]
+fn a_cache_full_of_dirty_data_is_written_back_while_others_write() {
+    let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 1000));
+    let (one, other) = (stage.runtime(), stage.runtime());
+    let one = open(&one, &stage.path("f"), CREATE).unwrap();
+    let other = open(&other, &stage.path("f"), OFlags::RDWR).unwrap();
+    // One piece of work, while the servers are in use, however slow this machine is.
+    let work = || {
+        other.file.overlay().unwrap().took(Duration::from_secs(5));
+        assert_eq!(other.file.read(10, 0, 1).unwrap().len(), 10);
+        std::thread::sleep(Duration::from_millis(5));
+        one.file.work(one.file.overlay().unwrap()).unwrap()
+    };
+    // With gaps, so that one piece of work is one of them.
+    for number in 0..18 {
+        other.file.write(&pattern(number, 100), 200 * number, 1).unwrap();
+    }
+    assert_eq!(work(), 100, "more than half of the cache is dirty");
+    assert_eq!((0..200).map(|_| work()).sum::<u64>(), 0, "nothing has come since");
+    other.file.write(&pattern(2, 100), 0, 1).unwrap();
+    // It may have to make way for a while.
+    assert_eq!((0..4000).map(|_| work()).find(|&bytes| bytes > 0), Some(100));
 }

@@ -99,6 +99,7 @@ impl World {
 
     fn spec(&self) -> MapSpec {
         MapSpec {
+            owner: None,
             run_dir: self.memory.path().join("file"),
             journal_dir: self.dir.path().to_owned(),
             journal_name: "f.extents".into(),

@@ -60,6 +60,7 @@ impl Stage {
 
     fn at(disk: TempDir, memory: Option<TempDir>, copies: usize, default: Mask) -> Self {
         let spec = MapSpec {
+            owner: None,
             run_dir: memory.as_ref().unwrap_or(&disk).path().join("user/file"),
             journal_dir: disk.path().to_owned(),
             journal_name: "f.extents".into(),

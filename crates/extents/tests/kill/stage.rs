@@ -80,6 +80,7 @@ impl Stage {
         let sys = self.sys.clone();
         let node = Node::this(&sys).unwrap();
         let spec = MapSpec {
+            owner: None,
             run_dir: self.root.join("run/file"),
             journal_dir: self.root.clone(),
             journal_name: "f.extents".into(),

@@ -99,7 +99,7 @@ impl LogicalFile {
             Request { buffers: &buffers, offset: span.start, len: span.len(), options: IoOptions::default() };
         let part = [Part { start: span.start, end: span.end, copy }];
         // SAFETY: memory that is borrowed alone.
-        let ended = unsafe { self.transfer(Transfer::ReadBelow(size), &request, &part) };
+        let ended = unsafe { self.transfer_unmarked(Transfer::ReadBelow(size), &request, &part) };
         match ended.first() {
             Some(Ended { done, .. }) if *done == span.len() => Ok(()),
             Some(Ended { error: Some(error), .. }) => Err(*error),

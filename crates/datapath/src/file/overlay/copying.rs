@@ -56,8 +56,8 @@ impl LogicalFile {
         let (from, to) = (parts(from), parts(to));
         // SAFETY: memory of this frame.
         unsafe {
-            complete(&from, &self.transfer(Transfer::ReadBelow(size), &request, &from))?;
-            complete(&to, &self.transfer(Transfer::Write, &request, &to))
+            complete(&from, &self.transfer_unmarked(Transfer::ReadBelow(size), &request, &from))?;
+            complete(&to, &self.transfer_unmarked(Transfer::Write, &request, &to))
         }
     }
 }

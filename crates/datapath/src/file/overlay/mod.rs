@@ -2,6 +2,7 @@
 //!
 //! `docs/decisions/0006-copies.md`; the order of data and map is that of `docs/formats/extents.md`.
 
+mod activity;
 mod background;
 mod choice;
 mod compare;
@@ -21,11 +22,12 @@ mod streams;
 mod tidy;
 mod times;
 mod turn;
+mod words;
 mod work;
 mod write;
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -35,6 +37,7 @@ use stripewise_policy::Kind;
 use stripewise_sys::SysRef;
 use stripewise_target::{Target, component_directory};
 
+pub(crate) use activity::Activities;
 pub use background::Around;
 pub(crate) use background::Background;
 pub(crate) use choice::{CriticalData, Rates};
@@ -56,6 +59,7 @@ use crate::{Errno, Result, notice};
 use choice::{Choice, Part};
 use slot::MapSlot;
 use streams::Streams;
+use words::Base;
 
 /// Of one open file.
 pub(crate) struct Overlay {
@@ -77,6 +81,7 @@ pub(crate) struct Overlay {
     told: ForkSafe<Statistics>,
     turn: Arc<Turn>,
     progress: work::Progress,
+    activity: activity::Activity,
     /// Requests of this process that have begun and not ended.
     under_way: AtomicU32,
     /// The used space of each copy's targets.
@@ -93,6 +98,7 @@ pub(crate) struct Surroundings {
     pub concurrency: Concurrency,
     pub data: CriticalData,
     pub spaces: Spaces,
+    pub activities: Activities,
     /// `None`: this process does no background work.
     pub background: Option<Arc<Background>>,
 }
@@ -102,7 +108,7 @@ impl Surroundings {
         let (concurrency, data) = (Concurrency::default(), CriticalData::default());
         let spaces = Spaces::new(sys.clone());
         let background = background.map(|around| Background::new(sys.clone(), around));
-        Self { sys, node, run_base, concurrency, data, spaces, background }
+        Self { sys, node, run_base, concurrency, data, spaces, activities: Activities::default(), background }
     }
 
     /// The map of a file with copies, whose manifest copy lies on `target` and whose owner is `owner`.
@@ -128,7 +134,18 @@ impl Surroundings {
         };
         let journal_dir = target.path().join(component_directory(id));
         let journal_name = format!("{id}.extents").into();
-        Ok(MapSpec { run_dir, journal_dir, journal_name, id: id.0, copies, default, node, create: false })
+        let owner = Some(owner);
+        Ok(MapSpec {
+            run_dir,
+            journal_dir,
+            journal_name,
+            id: id.0,
+            copies,
+            default,
+            owner,
+            node,
+            create: false,
+        })
     }
 }
 
@@ -140,9 +157,12 @@ impl Overlay {
         spec: MapSpec,
         rates: Option<Rates>,
     ) -> Option<Self> {
+        let copies = manifest.copies.as_deref()?.clone();
+        let Surroundings { sys, activities, .. } = &**surroundings;
+        let activity = activity::Activity::new(sys, activities, base(&spec), manifest);
         Some(Self {
             manifest: manifest.clone(),
-            copies: manifest.copies.as_deref()?.clone(),
+            copies,
             surroundings: surroundings.clone(),
             spec,
             slot: MapSlot::default(),
@@ -155,6 +175,7 @@ impl Overlay {
             told: ForkSafe::default(),
             turn: Arc::default(),
             progress: work::Progress::default(),
+            activity,
             under_way: AtomicU32::new(0),
             words: Default::default(),
         })
@@ -200,9 +221,8 @@ impl Overlay {
         &self.turn
     }
 
-    /// The directory of the run directories of maps.
-    fn base(&self) -> &Path {
-        self.spec.run_dir.parent().unwrap_or(&self.spec.run_dir)
+    fn base(&self) -> Base<'_> {
+        base(&self.spec)
     }
 
     /// The number of a copy's target 0 when the targets of all copies are counted.
@@ -260,6 +280,10 @@ impl Overlay {
             let _ = map.set_mapped(true);
         }
     }
+}
+
+fn base(spec: &MapSpec) -> Base<'_> {
+    Base { path: spec.run_dir.parent().unwrap_or(&spec.run_dir), owner: spec.owner }
 }
 
 /// A request, until it is dropped.

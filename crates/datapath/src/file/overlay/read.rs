@@ -30,7 +30,7 @@ impl LogicalFile {
             let guard = map.begin_read(request.range()).map_err(|error| trouble::map_told(&error))?;
             let (parts, end) = self.choose_read(overlay, map, kind, request, guard.spans());
             // SAFETY: the caller's promise.
-            let ended = unsafe { self.transfer(what, request, &parts) };
+            let ended = unsafe { self.transfer(overlay, what, request, &parts) };
             if !still_valid(&guard, &parts)? {
                 continue;
             }

@@ -5,6 +5,7 @@ use stripewise_target::{Outcome, Piece};
 
 use super::super::split::{Grouped, leading, split};
 use super::super::{IoOptions, LogicalFile, OpenCopy};
+use super::Overlay;
 use super::choice::Part;
 use crate::Errno;
 
@@ -44,17 +45,67 @@ struct Share<'f> {
 }
 
 impl LogicalFile {
-    /// Does the parts, each on its copy, all at once; how each ended. A copy that is not there gives EIO.
+    /// Does the parts, each on its copy, all at once; how each ended. A copy that is not there gives EIO. Background work makes way for it.
     ///
     /// # Safety
     /// As [`LogicalFile::read_at`] or [`LogicalFile::write_at`].
-    pub(super) unsafe fn transfer(&self, what: Transfer, request: &Request<'_>, parts: &[Part]) -> Vec<Ended> {
-        let mut ended = vec![Ended { done: 0, error: Some(Errno::IO) }; parts.len()];
+    pub(super) unsafe fn transfer(
+        &self,
+        overlay: &Overlay,
+        what: Transfer,
+        request: &Request<'_>,
+        parts: &[Part],
+    ) -> Vec<Ended> {
+        let shares = self.shares(request, parts);
+        let mark = |now_ns| {
+            for share in &shares {
+                let components = share.pieces.iter().map(|piece| piece.component);
+                overlay.activity.mark(share.copy.number(), components, now_ns);
+            }
+        };
+        let began_ns = self.sys().now_ns();
+        mark(began_ns);
+        // SAFETY: as promised by the caller.
+        let ended = unsafe { self.transfer_shares(what, request.options, &shares, parts) };
+        let now_ns = self.sys().now_ns();
+        overlay.activity.took(now_ns.saturating_sub(began_ns));
+        mark(now_ns);
+        ended
+    }
+
+    /// The same for background work.
+    ///
+    /// # Safety
+    /// As [`LogicalFile::transfer`].
+    pub(super) unsafe fn transfer_unmarked(
+        &self,
+        what: Transfer,
+        request: &Request<'_>,
+        parts: &[Part],
+    ) -> Vec<Ended> {
+        // SAFETY: as promised by the caller.
+        unsafe { self.transfer_shares(what, request.options, &self.shares(request, parts), parts) }
+    }
+
+    /// What each of the copies has to do.
+    fn shares(&self, request: &Request<'_>, parts: &[Part]) -> Vec<Share<'_>> {
         let used = parts.iter().fold(0u8, |used, part| used | 1 << part.copy);
         let used = (0..8).filter(|number| used & 1 << number != 0);
-        let shares: Vec<Share<'_>> = used.filter_map(|number| self.share(number, request, parts)).collect();
+        used.filter_map(|number| self.share(number, request, parts)).collect()
+    }
+
+    /// # Safety
+    /// As [`LogicalFile::transfer`].
+    unsafe fn transfer_shares(
+        &self,
+        what: Transfer,
+        options: IoOptions,
+        shares: &[Share<'_>],
+        parts: &[Part],
+    ) -> Vec<Ended> {
+        let mut ended = vec![Ended { done: 0, error: Some(Errno::IO) }; parts.len()];
         // SAFETY: as promised by the caller.
-        let outcomes = unsafe { self.run(what, &shares, request.options) };
+        let outcomes = unsafe { self.run(what, shares, options) };
         for (share, mut outcomes) in shares.iter().zip(outcomes) {
             let mut first = 0;
             for (&index, &end) in share.parts.iter().zip(&share.ends) {

@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use stripewise_cluster::OverlayKind;
 use stripewise_extents::Map;
 use stripewise_policy::{Space, Want};
-use stripewise_sys::{LockKind, Mode, OFlags, SharedMap, SysRef};
+use stripewise_sys::{LockKind, SharedMap, SysRef};
 use stripewise_target::{Target, list_components};
 
 use super::super::{LogicalFile, OpenCopy};
 use super::Overlay;
+use super::words::{Base, map_words, open_words};
 use crate::Result;
 use crate::forked::ForkSafe;
 
@@ -25,7 +26,6 @@ const USED: usize = 1;
 /// Bytes that are locked: while counting, and as long as the words are used.
 const COUNTING: u64 = 0;
 const USING: u64 = 1;
-const PRIVATE_DIR: Mode = Mode::RWXU;
 
 /// The words that this process has mapped.
 pub(crate) struct Spaces {
@@ -38,28 +38,20 @@ impl Spaces {
         Self { sys, words: ForkSafe::default() }
     }
 
-    /// The word of a target; counted now if nobody on the node has it. `base`: the directory of run directories.
-    fn word(&self, base: &Path, target: &Target) -> Result<Arc<SharedMap>> {
-        let path = base.join("space").join(target.id());
+    /// The word of a target; counted now if nobody on the node has it.
+    fn word(&self, base: Base<'_>, target: &Target) -> Result<Arc<SharedMap>> {
+        let path = base.path.join("space").join(target.id());
         let known = self.words.lock().get(&path).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
-        let map = Arc::new(self.map(&path, target)?);
+        let map = Arc::new(self.map(&path, base.owner, target)?);
         self.words.lock().insert(path, map.clone());
         Ok(map)
     }
 
-    fn map(&self, path: &Path, target: &Target) -> Result<SharedMap> {
-        let parents: Vec<&Path> = path.ancestors().skip(1).take(2).collect();
-        for parent in parents.into_iter().rev() {
-            match self.sys.mkdir(None, parent, PRIVATE_DIR) {
-                Ok(()) | Err(stripewise_sys::Errno::EXIST) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
-        let file = self.sys.open(None, path, flags, Mode::RUSR | Mode::WUSR)?;
+    fn map(&self, path: &Path, owner: Option<u32>, target: &Target) -> Result<SharedMap> {
+        let file = open_words(&self.sys, path, owner)?;
         self.sys.lock(file.as_fd(), COUNTING, 1, LockKind::Exclusive)?;
         // What processes that were killed had taken and not used, or used and not counted, is put right when nobody goes by it.
         let first = self.sys.try_lock(file.as_fd(), USING, 1, LockKind::Exclusive)?;
@@ -71,12 +63,7 @@ impl Spaces {
     }
 
     fn map_counted(&self, file: BorrowedFd<'_>, target: &Target, first: bool) -> Result<SharedMap> {
-        let bytes = (WORDS * size_of::<u64>()) as u64;
-        if (self.sys.stat(file)?.st_size as u64) < bytes {
-            self.sys.truncate(file, bytes)?;
-            self.sys.allocate(file, 0, bytes, true)?;
-        }
-        let map = self.sys.map_shared(file, WORDS)?;
+        let map = map_words(&self.sys, file, WORDS)?;
         if first || map.words()[READY].load(Ordering::Acquire) != MAGIC {
             map.words()[USED].store(self.count(target), Ordering::Release);
             map.words()[READY].store(MAGIC, Ordering::Release);
@@ -91,7 +78,7 @@ impl Spaces {
     }
 
     /// The words of these targets; `None`: one cannot be had.
-    fn words(&self, base: &Path, targets: &[Arc<Target>]) -> Option<Words> {
+    fn words(&self, base: Base<'_>, targets: &[Arc<Target>]) -> Option<Words> {
         targets.iter().map(|target| self.word(base, target).ok()).collect()
     }
 
@@ -99,7 +86,7 @@ impl Spaces {
     ///
     /// # Errors
     /// As open(2).
-    pub fn recount(&self, base: &Path, target: &Target) -> Result<()> {
+    pub(super) fn recount(&self, base: Base<'_>, target: &Target) -> Result<()> {
         let word = self.word(base, target)?;
         word.words()[USED].store(self.count(target), Ordering::Release);
         Ok(())

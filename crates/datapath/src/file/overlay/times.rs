@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use stripewise_extents::MapSpec;
+use stripewise_sys::user::act_as;
 use stripewise_sys::{Mode, OFlags, SysRef};
 use stripewise_target::{TargetError, component_directory};
 
@@ -74,6 +75,7 @@ impl Overlay {
         // Of copies that are lost just now, what was known.
         let times: Times = self.known_times().into_iter().chain(now.clone()).collect();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
+        let _acting = act_as(self.spec.owner);
         if let Ok(file) = sys.open(None, &path, flags, MODE) {
             let _ = sys.write_all_at(file.as_fd(), text_of(&times).as_bytes(), 0);
         }
@@ -118,7 +120,8 @@ impl LogicalFile {
         overlay.write_times(&times);
         let removed = self.sys().stat(self.anchor()).is_ok_and(|stat| stat.st_nlink == 0);
         let now = self.times_now();
-        let older = |(component, then): (&(usize, usize), &i64)| now.get(component).is_some_and(|now| now < then);
+        let older =
+            |(component, then): (&(usize, usize), &i64)| now.get(component).is_some_and(|now| now < then);
         if removed || times.iter().any(older) {
             overlay.forget_times();
         }

@@ -12,8 +12,6 @@ use super::Overlay;
 use super::copying::{CHUNK_BYTES, PIECES_MAX_IDLE};
 use crate::{Result, trouble};
 
-/// A file on which no request began for so long, and none of this process is under way, is idle.
-const IDLE_NS: u64 = 20_000_000;
 /// While others use the file, the processes write back one after the other, and rest so many times as long as it takes. It costs the slow servers as much as it saves them, when
 /// they are what is slow: 5 to 13 % of their time, measured, if it goes on all the time.
 const MAKE_WAY: u64 = 16;
@@ -25,9 +23,8 @@ const WANTED: usize = 16;
 /// What the background work remembers of a file.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Requests that were counted when it looked last, and since when it is that many.
-    requests: AtomicU64,
-    since_ns: AtomicU64,
+    /// Bytes that had been written to caches when it looked last.
+    written: AtomicU64,
     /// When the next bytes may be copied.
     next_ns: AtomicU64,
     /// The same while others use the file.
@@ -54,7 +51,7 @@ impl LogicalFile {
         if now_ns < overlay.progress.next_ns.load(Ordering::Relaxed) || overlay.is_mapped(&map) {
             return Ok(0);
         }
-        let idle = self.is_idle(overlay, &map, now_ns)?;
+        let idle = self.is_idle(overlay, now_ns);
         let makes_way = now_ns < overlay.progress.next_under_load_ns.load(Ordering::Relaxed);
         if !idle && (makes_way || !self.is_pressed(overlay, &map)?) {
             return Ok(0);
@@ -90,19 +87,24 @@ impl LogicalFile {
         }
     }
 
-    fn is_idle(&self, overlay: &Overlay, map: &Map, now_ns: u64) -> Result<bool> {
-        let progress = &overlay.progress;
-        let requests = map.counted(Counter::Requests).map_err(|error| trouble::map_told(&error))?;
-        if progress.requests.swap(requests, Ordering::Relaxed) != requests {
-            progress.since_ns.store(now_ns, Ordering::Relaxed);
-        }
-        Ok(overlay.under_way.load(Ordering::Relaxed) == 0
-            && now_ns.saturating_sub(progress.since_ns.load(Ordering::Relaxed)) >= IDLE_NS)
+    /// Nobody uses the servers of the file: what is copied now is in nobody's way.
+    fn is_idle(&self, overlay: &Overlay, now_ns: u64) -> bool {
+        let copies = self.present().map(super::super::OpenCopy::number);
+        overlay.under_way.load(Ordering::Relaxed) == 0 && !overlay.activity.is_used(copies, now_ns)
     }
 
-    /// More than half of a cache's space may hold dirty data. Of replicas any part may be out of sync; close brings it in.
+    /// More than half of a cache's space may hold dirty data, and more has come since it looked last: who only reads needs no space. Of replicas
+    /// any part may be out of sync; close brings it in.
     fn is_pressed(&self, overlay: &Overlay, map: &Map) -> Result<bool> {
         let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return Ok(false) };
+        let mut written = 0;
+        for copy in self.present().filter(|copy| copy.is_cache()) {
+            let counted = map.counted(Counter::Written(CopyId::new(copy.number())));
+            written += counted.map_err(|error| trouble::map_told(&error))?;
+        }
+        if overlay.progress.written.swap(written, Ordering::Relaxed) == written {
+            return Ok(false);
+        }
         let (mut fullest, mut clean) = (0, 0);
         for copy in self.present().filter(|copy| copy.is_cache()) {
             fullest = fullest.max(self.used_space(overlay, copy).unwrap_or(0));

@@ -65,7 +65,7 @@ impl LogicalFile {
             self.sys().sleep_until_ns(self.sys().now_ns() + look_ns);
             look_ns = (look_ns * 2).min(LOOK_NS_MAX);
         };
-        let mut writer = Writer { file: self, map, guard: &mut guard, request, written: Vec::new() };
+        let mut writer = Writer { file: self, overlay, map, guard: &mut guard, request, written: Vec::new() };
         // SAFETY: the caller's promise.
         let ended = unsafe { writer.write(&parts) };
         let written = writer.written;
@@ -174,6 +174,7 @@ fn outside(range: &Range<u64>, other: &Range<u64>) -> impl Iterator<Item = Range
 /// The steps of a write, with the map.
 struct Writer<'a, 'm> {
     file: &'a LogicalFile,
+    overlay: &'a Overlay,
     guard: &'a mut WriteGuard<'m>,
     request: &'a Request<'a>,
     map: &'a Map,
@@ -217,7 +218,7 @@ impl Writer<'_, '_> {
             }
         }
         // SAFETY: the caller's promise.
-        let mut ended = unsafe { self.file.transfer(Transfer::Write, self.request, parts) };
+        let mut ended = unsafe { self.file.transfer(self.overlay, Transfer::Write, self.request, parts) };
         for (part, ended) in parts.iter().zip(&mut ended) {
             if ended.done == 0 {
                 continue;

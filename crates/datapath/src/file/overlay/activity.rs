@@ -1,0 +1,176 @@
+//! Which servers applications are using: background work waits until those that it needs are not.
+//!
+//! `activity/servers` beside the run directories of the extent maps holds a word per server, shared by all processes of the node that use the files of a
+//! user: until when the server counts as used (CLOCK_MONOTONIC, ns). Every request moves it on, when it begins and when it ends. Nothing is to be given
+//! back, so processes that are killed leave nothing behind. Requests to files without several copies, and those of other nodes, are not seen.
+
+use std::collections::HashMap;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use stripewise_sys::{SharedMap, SysRef};
+
+use super::words::{Base, map_words, open_words};
+use crate::Result;
+use crate::forked::ForkSafe;
+use crate::manifest::Manifest;
+
+/// Servers with words of their own; more share them, and are used when one of those is.
+const SLOTS: usize = 512;
+/// A cache line, so that servers do not slow each other down.
+const SLOT_WORDS: usize = 8;
+/// A server is used until no request has begun or ended there for so long;
+const REST_NS: u64 = 20_000_000;
+/// or for so many times as long as requests took lately, as what waits in a queue does neither.
+const REST_REQUESTS: u64 = 2;
+/// A word that is further ahead is not believed.
+const REST_NS_MAX: u64 = 10_000_000_000;
+/// A word is not moved by less.
+const STEP_NS: u64 = 1_000_000;
+
+/// The words that this process has mapped.
+#[derive(Default)]
+pub(crate) struct Activities {
+    words: ForkSafe<HashMap<PathBuf, Arc<SharedMap>>>,
+}
+
+impl Activities {
+    fn words(&self, sys: &SysRef, base: Base<'_>) -> Result<Arc<SharedMap>> {
+        let known = self.words.lock().get(base.path).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let file = open_words(sys, &base.path.join("activity").join("servers"), base.owner)?;
+        let map = Arc::new(map_words(sys, file.as_fd(), SLOTS * SLOT_WORDS)?);
+        self.words.lock().insert(base.path.to_owned(), map.clone());
+        Ok(map)
+    }
+}
+
+/// The servers of a file.
+pub(super) struct Activity {
+    /// `None`: they cannot be had. All are used then.
+    words: Option<Arc<SharedMap>>,
+    /// Per copy and component, the word.
+    slots: Vec<Box<[usize]>>,
+    /// How long requests took lately: at least nearly as long as the longest.
+    took_ns: AtomicU64,
+}
+
+impl Activity {
+    pub fn new(sys: &SysRef, activities: &Activities, base: Base<'_>, manifest: &Manifest) -> Self {
+        let slot = |id: &str| crc32fast::hash(id.as_bytes()) as usize % SLOTS * SLOT_WORDS;
+        let slots =
+            manifest.all_copies().map(|copy| copy.targets.iter().map(|target| slot(&target.id)).collect());
+        Self { words: activities.words(sys, base).ok(), slots: slots.collect(), took_ns: AtomicU64::new(0) }
+    }
+
+    /// A request of an application uses these components of a copy.
+    pub fn mark(&self, copy: usize, components: impl Iterator<Item = u32>, now_ns: u64) {
+        let (Some(words), Some(slots)) = (&self.words, self.slots.get(copy)) else { return };
+        let until = now_ns + self.rest_ns();
+        let mut last = None;
+        for component in components.filter(|&component| last.replace(component) != Some(component)) {
+            let Some(word) = slots.get(component as usize).and_then(|&slot| words.words().get(slot)) else {
+                continue;
+            };
+            let known = word.load(Ordering::Relaxed);
+            if known > now_ns + REST_NS_MAX {
+                word.store(until, Ordering::Relaxed);
+            } else if known + STEP_NS < until {
+                word.fetch_max(until, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// A request has ended.
+    pub fn took(&self, ns: u64) {
+        let known = self.took_ns.load(Ordering::Relaxed);
+        self.took_ns.store(ns.max(known - known / 8), Ordering::Relaxed);
+    }
+
+    fn rest_ns(&self) -> u64 {
+        let took_ns = self.took_ns.load(Ordering::Relaxed);
+        took_ns.saturating_mul(REST_REQUESTS).clamp(REST_NS, REST_NS_MAX)
+    }
+
+    /// Whether an application uses a server of these copies.
+    pub fn is_used(&self, mut copies: impl Iterator<Item = usize>, now_ns: u64) -> bool {
+        let Some(words) = &self.words else { return true };
+        let is_used = |&slot: &usize| {
+            let until = words.words().get(slot).map_or(0, |word| word.load(Ordering::Relaxed));
+            (now_ns + 1..=now_ns + REST_NS_MAX).contains(&until)
+        };
+        copies.any(|copy| self.slots.get(copy).is_some_and(|slots| slots.iter().any(is_used)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::Overlay;
+    use super::*;
+
+    impl Overlay {
+        /// As if a request of this process had taken so long.
+        pub(crate) fn took(&self, time: std::time::Duration) {
+            self.activity.took(time.as_nanos() as u64);
+        }
+    }
+
+    const NOW: u64 = 1_000_000_000_000;
+
+    /// Of a process of its own, a file whose copies lie on these words.
+    fn activity(base: &Path, slots: &[&[usize]]) -> Activity {
+        let sys: SysRef = Arc::new(stripewise_sys::Real);
+        let words = Activities::default().words(&sys, Base { path: base, owner: None }).ok();
+        let slots = slots.iter().map(|slots| slots.iter().map(|slot| slot * SLOT_WORDS).collect()).collect();
+        Activity { words, slots, took_ns: AtomicU64::new(0) }
+    }
+
+    #[test]
+    fn what_one_process_uses_others_see() {
+        let base = tempfile::tempdir().unwrap();
+        let (one, two) = (activity(base.path(), &[&[0, 1], &[2]]), activity(base.path(), &[&[1], &[2, 511]]));
+        assert!(!two.is_used(0..2, NOW), "nobody uses anything yet");
+        one.mark(0, [0, 0, 1].into_iter(), NOW);
+        assert!(two.is_used(0..1, NOW) && two.is_used(0..2, NOW));
+        assert!(!two.is_used(1..2, NOW), "another server");
+        assert!(two.is_used(0..1, NOW + REST_NS - 1) && !two.is_used(0..1, NOW + REST_NS));
+    }
+
+    #[test]
+    fn slow_requests_are_waited_for() {
+        let base = tempfile::tempdir().unwrap();
+        let (one, two) = (activity(base.path(), &[&[0]]), activity(base.path(), &[&[0]]));
+        one.took(400_000_000);
+        one.took(1_000);
+        one.mark(0, [0].into_iter(), NOW);
+        assert!(two.is_used(0..1, NOW + 600_000_000) && !two.is_used(0..1, NOW + 800_000_000));
+        (0..100).for_each(|_| one.took(1_000));
+        one.mark(0, [0].into_iter(), NOW + 1_000_000_000);
+        assert!(!two.is_used(0..1, NOW + 1_000_000_000 + REST_NS), "they are quick again");
+    }
+
+    #[test]
+    fn nonsense_does_not_stop_the_work_for_ever() {
+        let base = tempfile::tempdir().unwrap();
+        let one = activity(base.path(), &[&[0]]);
+        one.words.as_ref().unwrap().words()[0].store(u64::MAX, Ordering::Relaxed);
+        assert!(!one.is_used(0..1, NOW));
+        one.mark(0, [0].into_iter(), NOW);
+        assert!(one.is_used(0..1, NOW) && !one.is_used(0..1, NOW + REST_NS));
+    }
+
+    #[test]
+    fn without_words_all_servers_are_used() {
+        let base = tempfile::tempdir().unwrap();
+        std::fs::write(base.path().join("activity"), "not a directory").unwrap();
+        let one = activity(base.path(), &[&[0]]);
+        one.mark(0, [0].into_iter(), NOW);
+        assert!(one.is_used(0..1, NOW + REST_NS_MAX));
+    }
+}

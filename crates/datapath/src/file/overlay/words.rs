@@ -1,0 +1,41 @@
+//! Words about servers that the processes of a node share, for all files of a user.
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use stripewise_sys::user::act_as;
+use stripewise_sys::{Errno, Fd, Mode, OFlags, SharedMap, SysRef};
+
+use crate::Result;
+
+/// Where the run directories of a user's extent maps are, and these words beside them.
+#[derive(Clone, Copy)]
+pub(super) struct Base<'a> {
+    pub path: &'a Path,
+    /// Whose it is, if root makes it for somebody.
+    pub owner: Option<u32>,
+}
+
+/// A file of words in a directory below the base.
+pub(super) fn open_words(sys: &SysRef, path: &Path, owner: Option<u32>) -> Result<Fd> {
+    let _acting = act_as(owner);
+    let parents: Vec<&Path> = path.ancestors().skip(1).take(2).collect();
+    for parent in parents.into_iter().rev() {
+        match sys.mkdir(None, parent, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
+    sys.open(None, path, flags, Mode::RUSR | Mode::WUSR)
+}
+
+/// Its words, 0 at first. There is memory for all of them: want of it is an error now, not SIGBUS later.
+pub(super) fn map_words(sys: &SysRef, file: BorrowedFd<'_>, words: usize) -> Result<SharedMap> {
+    let bytes = (words * size_of::<u64>()) as u64;
+    if (sys.stat(file)?.st_size as u64) < bytes {
+        sys.truncate(file, bytes)?;
+        sys.allocate(file, 0, bytes, true)?;
+    }
+    sys.map_shared(file, words)
+}

@@ -1,0 +1,81 @@
+"""Files with copies that belong to a user, and that root looks after: each can go on with what the other has left, or both at once."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import LIBRARY_NAME
+from copies import KINDS, write_plan
+
+# Nobody's number, so that no other files of that user are about.
+USER = 64123
+BASE = Path(f"/dev/shm/stripewise-{USER}")
+NEW = b"new" * 1000
+HOLD = """exec 3<>"$0"; head -c 5000 /dev/zero | tr '\\0' x >&3; echo; read _; head -c 5000 /dev/zero | tr '\\0' y >&3"""
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+
+
+@pytest.fixture
+def users(cluster):
+    """The cluster, all of it the user's, who may read the library there; users.as_user(...) and users.as_root(...) are commands."""
+    shutil.copy2(cluster.bin_dir / LIBRARY_NAME, cluster.root)
+    for path in (cluster.root, *cluster.root.rglob("*")):
+        os.chown(path, USER, USER)
+    cluster.root.parent.chmod(0o755)
+    preload = {"LD_PRELOAD": cluster.root / LIBRARY_NAME, "STRIPEWISE_PLAN": cluster.plan}
+    variables = [f"{name}={value}" for name, value in preload.items()]
+    cluster.as_root = lambda *args: ["env", *variables, *map(str, args)]
+    cluster.as_user = lambda *args: ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", *cluster.as_root(*args)]
+    shutil.rmtree(BASE, ignore_errors=True)
+    yield cluster
+    shutil.rmtree(BASE, ignore_errors=True)
+
+
+def write(path, number):
+    """Writes NEW at 6000 * number."""
+    return ["dd", f"of={path}", "bs=3000", f"seek={2 * number}", "iflag=fullblock", "conv=notrunc", "status=none"]
+
+
+def test_root_leaves_the_users_files_usable(users, stripewise):
+    """Every command of root's that looks at the file, the first of this boot; then the user goes on."""
+    write_plan(users, "cache")
+    path = users.data / "f"
+    content = os.urandom(100_000)
+    (users.root / "source").write_bytes(content)
+    subprocess.run(users.as_user("cp", users.root / "source", path), check=True)
+    expected = bytearray(content)
+    for number, command in enumerate((["status"], ["drain"], ["warm"], ["fsck"], ["fsck", "--repair"], ["cat"])):
+        # As after a boot.
+        shutil.rmtree(BASE, ignore_errors=True)
+        stripewise(*command, path)
+        subprocess.run(users.as_user(*write(path, number)), input=NEW, check=True)
+        expected[6000 * number : 6000 * number + 3000] = NEW
+        assert BASE.stat().st_uid == USER
+    assert subprocess.run(users.as_user("cat", path), capture_output=True, check=True).stdout == expected
+    stripewise("drain", path)
+    assert {stat.st_uid for stat in (p.stat() for p in users.root.glob("servers/*/stripewise/*/*"))} == {USER}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("first", ["root", "user"])
+def test_root_and_the_user_at_once(users, stripewise, kind, first):
+    """Whoever comes first makes what both use."""
+    write_plan(users, kind, lazy=True)
+    path = users.data / "f"
+    subprocess.run(users.as_user("cp", "/bin/true", path), check=True)
+    shutil.rmtree(BASE, ignore_errors=True)
+    expected = bytearray(Path("/bin/true").read_bytes())
+    as_first, as_second = (users.as_root, users.as_user) if first == "root" else (users.as_user, users.as_root)
+    process = subprocess.Popen(as_first("sh", "-c", HOLD, path), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"\n"
+    subprocess.run(as_second(*write(path, 3)), input=NEW, check=True)
+    process.communicate(b"\n", timeout=60)
+    assert process.returncode == 0
+    expected[:10_000] = b"x" * 5000 + b"y" * 5000
+    expected[18_000:21_000] = NEW
+    assert subprocess.run(users.as_user("cat", path), capture_output=True, check=True).stdout == expected
+    stripewise("fsck", path)
