@@ -1,6 +1,7 @@
 """Programs on plain files, and on managed files with several copies: results and bytes must be equal, while the copies are brought in
 sync, written back and evicted as fast as it goes; and afterwards for another program, for the original alone, and exported."""
 
+import json
 import re
 import subprocess
 import threading
@@ -69,12 +70,13 @@ def assert_all_same(worlds, *names):
     assert worlds.components() == []
 
 
-def assert_busy(worlds, evicted=False):
-    """The copies were used, and somebody copied meanwhile."""
+def assert_busy(worlds, others, evicted=False):
+    """The copies were used, and somebody copied meanwhile: the program's processes, or others."""
     counted = worlds.counted()
     further = [copy for line in counted for copy in line["copies"][1:]]
     assert sum(copy["written_bytes"] for copy in further) > 0, "nothing went to a further copy"
-    assert sum(copy["copied_bytes"] for line in counted for copy in line["copies"]) > 0, "nothing was copied"
+    copied = sum(copy["copied_bytes"] for line in counted for copy in line["copies"])
+    assert copied + others.copied_bytes > 0, "nothing was copied"
     if evicted and counted[0]["kind"] == "cache":
         assert sum(line["evictions"] for line in counted) > 0, "nothing was evicted"
 
@@ -83,17 +85,20 @@ class Others:
     """Other processes that bring the files to rest meanwhile, again and again."""
 
     def __init__(self, worlds):
-        self.worlds, self.ended = worlds, threading.Event()
+        self.worlds, self.ended, self.copied_bytes = worlds, threading.Event(), 0
         self.thread = threading.Thread(target=self.run)
 
     def run(self):
         """Until the program has ended."""
         while not self.ended.wait(0.02):
             for command in ("drain", "warm"):
-                subprocess.run([self.worlds.cluster.bin_dir / "stripewise", command, "-q", self.worlds.managed], capture_output=True)
+                program = [self.worlds.cluster.bin_dir / "stripewise", command, "-q", "--json", self.worlds.managed]
+                said = subprocess.run(program, capture_output=True).stdout
+                self.copied_bytes += sum(file.get("bytes", 0) for file in json.loads(said)["files"]) if said else 0
 
     def __enter__(self):
         self.thread.start()
+        return self
 
     def __exit__(self, *_):
         self.ended.set()
@@ -114,10 +119,10 @@ def test_fio(copies):
     part = "4m" if LONG else "512k"
     options = ["--rw=randwrite", "--bsrange=1k-32k", "--numjobs=4", f"--size={part}", f"--offset_increment={part}", "--verify=md5"]
     command = [*fio("psync", copies.managed / "file", *options)]
-    with Others(copies):
+    with Others(copies) as others:
         result = copies.with_library(*command, "--loops=4", "--verify_backlog=64", timeout=600)
     assert len(re.findall(r"err= ?0", result.out)) == 4, result
-    assert_busy(copies, evicted=True)
+    assert_busy(copies, others, evicted=True)
     copies.with_library(*command, "--verify_only", timeout=600)
     (copies.plain / "file").write_bytes(copies.content("file"))
     assert_all_same(copies, "file")
@@ -180,9 +185,9 @@ def test_h5py_in_turns(copies, python, kind, tmp_path):
 @pytest.mark.parametrize(("stack", "kind"), some([("mpich", "cache"), ("ompio", "replicas"), ("romio321", "cache of everything")]))
 def test_mpi(copies, programs, stack):
     """Independent, collective, strided, nonblocking access by four processes."""
-    with Others(copies):
+    with Others(copies) as others:
         copies.both(lambda directory: launch(stack, 4, programs / "mpi", directory / "file", 8), timeout=300)
-    assert_busy(copies)
+    assert_busy(copies, others)
     assert_all_same(copies, "file")
 
 
