@@ -164,7 +164,7 @@ fn count_losses(spools: &[Spool], incomplete: &mut Vec<String>) {
     let limit: u128 = spools.iter().map(|spool| u128::from(spool.dropped_limit)).sum();
     if limit > 0 {
         incomplete.push(format!(
-            "{limit} calls were left out because processes had reached the spool's limit (trace --limit)"
+            "at least {limit} calls were left out because processes had reached the spool's limit (trace --limit)"
         ));
     }
     let failed: u128 = spools.iter().map(|spool| u128::from(spool.dropped_failed)).sum();
