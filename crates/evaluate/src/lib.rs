@@ -1,0 +1,14 @@
+//! The papers' experiments, reproduced: what they claim, what is run for them, what was found.
+//!
+//! An [`Experiment`] has [`Claim`]s and, at every [`Scale`], [`Cell`]s; a cell is a workload on a storage, run under several
+//! [`Scheme`]s. Whatever runs it (a simulator, programs on emulated servers or on disks) leaves a [`Record`] for each scheme.
+//!
+//! Pure: data in, data out. No I/O, no clock; all types are plain values.
+
+pub mod cell;
+pub mod claim;
+pub mod record;
+
+pub use cell::{Cell, Part, Program, Scheme, Servers, Storage};
+pub use claim::{Claim, Experiment, Figure, Measure, Paper, Scale};
+pub use record::{Labels, Place, Record};

@@ -1,0 +1,133 @@
+//! What was found: one record for a scheme of a cell, at one place.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What tells the cells of an experiment apart: `size` is `64K`, `procs` is `16`, `op` is `read` or `write`, `access` is
+/// `sequential` or `random`, ...
+pub type Labels = BTreeMap<String, String>;
+
+/// Where something was run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// In the simulator, at the published size.
+    Simulated,
+    /// Real programs and real I/O, on servers that take the time that the model's formula says: agreement flatters.
+    Emulated,
+    /// Real programs on slowed disks under a real file system.
+    Disks,
+}
+
+impl Place {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Simulated, Self::Emulated, Self::Disks];
+
+    /// As written in records and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Simulated => "simulated",
+            Self::Emulated => "emulated",
+            Self::Disks => "disks",
+        }
+    }
+}
+
+/// One scheme of one cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// `C1` to `S7`.
+    pub experiment: String,
+    /// Where.
+    #[serde(rename = "where")]
+    pub place: Place,
+    /// Which cell.
+    pub labels: Labels,
+    /// Which scheme ([`crate::Scheme::name`]).
+    pub scheme: String,
+    /// Wall-clock seconds of the timed part, of every repeat; simulated ones are exact, so there is one.
+    pub seconds: Vec<f64>,
+    /// Bytes that were transferred in the timed part.
+    pub bytes: u64,
+    /// Whether every byte was checked and right; none where there are no bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<bool>,
+    /// What went wrong instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+    /// The layout, for people: `<120K,8K>`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub layout: String,
+    /// Other numbers: `cil_s` (the overall cost by CIL's formula), `elapsed_s` (what the planner expects), `hits`, ...
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub details: BTreeMap<String, f64>,
+}
+
+impl Record {
+    /// The median of the repeats, seconds; none if it failed.
+    pub fn median_s(&self) -> Option<f64> {
+        let mut sorted = self.seconds.clone();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.len() / 2;
+        match sorted.len() {
+            0 => None,
+            odd if odd % 2 == 1 => Some(sorted[middle]),
+            _ => Some(0.5 * (sorted[middle - 1] + sorted[middle])),
+        }
+    }
+
+    /// How far the repeats lie apart: the largest less the least, as a part of the median; none with one repeat.
+    pub fn spread(&self) -> Option<f64> {
+        let median_s = self.median_s().filter(|median_s| *median_s > 0.0 && self.seconds.len() > 1)?;
+        let most_s = self.seconds.iter().copied().fold(0.0, f64::max);
+        let least_s = self.seconds.iter().copied().fold(f64::INFINITY, f64::min);
+        Some((most_s - least_s) / median_s)
+    }
+
+    /// Whether it is for the same scheme of the same cell at the same place.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        (&self.experiment, self.place, &self.labels, &self.scheme)
+            == (&other.experiment, other.place, &other.labels, &other.scheme)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(seconds: &[f64]) -> Record {
+        Record {
+            experiment: "C1".into(),
+            place: Place::Emulated,
+            labels: [("size".to_owned(), "64K".to_owned())].into(),
+            scheme: "1-DV".into(),
+            seconds: seconds.to_vec(),
+            bytes: 1 << 20,
+            verified: Some(true),
+            failed: None,
+            layout: String::new(),
+            details: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn medians_and_spreads() {
+        assert_eq!((record(&[]).median_s(), record(&[]).spread()), (None, None));
+        assert_eq!((record(&[2.0]).median_s(), record(&[2.0]).spread()), (Some(2.0), None));
+        assert_eq!((record(&[3.0, 1.0]).median_s(), record(&[3.0, 1.0]).spread()), (Some(2.0), Some(1.0)));
+        assert_eq!(
+            (record(&[4.0, 1.0, 2.0]).median_s(), record(&[4.0, 1.0, 2.0]).spread()),
+            (Some(2.0), Some(1.5))
+        );
+    }
+
+    #[test]
+    fn records_are_the_same_after_writing_and_reading() {
+        let mut record = record(&[0.1, 1.0 / 3.0]);
+        record.details.insert("cil_s".into(), 1e-9 / 3.0);
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(text.contains(r#""where":"emulated""#), "{text}");
+        assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
+    }
+}
