@@ -10,8 +10,9 @@ void file_open(struct data_file *file, enum api api, const char *path, MPI_Comm 
                MPI_Info hints)
 {
     *file = (struct data_file){.api = api, .path = path, .fd = -1, .comm = comm};
-    if (api == API_POSIX) {
-        file->fd = direction == FOR_WRITE ? open(path, O_RDWR | O_CREAT, 0666) : open(path, O_RDONLY);
+    if (api != API_MPIIO) {
+        int flags = api == API_DIRECT ? O_DIRECT : 0;
+        file->fd = direction == FOR_WRITE ? open(path, O_RDWR | O_CREAT | flags, 0666) : open(path, O_RDONLY | flags);
         if (file->fd < 0)
             fail_errno("open", path);
         return;
@@ -170,7 +171,7 @@ void file_transfer(struct data_file *file, const struct job *job)
         return;
     }
     for (size_t i = 0; i < job->count; i++) {
-        if (file->api == API_POSIX)
+        if (file->api != API_MPIIO)
             posix_request(file, job, i);
         else
             mpi_request(file, job, i);

@@ -6,9 +6,12 @@
 
 /* How requests reach the file. */
 enum api {
-    API_POSIX, /* open, pread, pwrite */
-    API_MPIIO, /* MPI_File_* */
+    API_POSIX,  /* open, pread, pwrite */
+    API_MPIIO,  /* MPI_File_* */
+    API_DIRECT, /* as API_POSIX, past the page cache (O_DIRECT): buffers, offsets and sizes in multiples of DIRECT_BYTES */
 };
+
+enum { DIRECT_BYTES = 4096 };
 
 /* Which MPI-IO calls carry the data. POSIX knows only CALL_AT. */
 enum call {
@@ -26,7 +29,7 @@ enum direction { FOR_READ, FOR_WRITE };
 struct data_file {
     enum api api;
     const char *path;
-    int fd;       /* API_POSIX */
+    int fd;       /* API_POSIX, API_DIRECT */
     MPI_File mpi; /* API_MPIIO */
     MPI_Comm comm;
 };

@@ -42,7 +42,7 @@ static void usage(void)
          "usage: mpirun -n RANKS ior --file PATH [options]      sizes take K, M, G (binary)\n"
          "\n"
          "  -o, --file PATH           the file; with -F the rank is appended as .00000000\n"
-         "  -a, --api mpiio|posix     how it is accessed (default mpiio)\n"
+         "  -a, --api A               how it is accessed: mpiio (default); posix; direct: posix, past the page cache\n"
          "  -F, --file-per-process    a file per rank instead of a shared one\n"
          "  -t, --transfer SIZE       bytes of one request (default 256K)\n"
          "  -b, --block SIZE          contiguous bytes of one rank in a segment (default 1M)\n"
@@ -77,7 +77,7 @@ static int choice(const char *flag, const char *text, const char *const *names)
     fail("%s: '%s' is not known; ior --help lists the choices", flag, text);
 }
 
-static const char *const APIS[] = {"posix", "mpiio", NULL};
+static const char *const APIS[] = {[API_POSIX] = "posix", [API_MPIIO] = "mpiio", [API_DIRECT] = "direct", NULL};
 static const char *const CALLS[] = {"at", "all", "nonblocking", "view", "view-all", NULL};
 static const char *const ACCESSES[] = {"sequential", "random", "strided", NULL};
 static const char *const OPS[] = {"write", "read", "both", NULL};
@@ -162,7 +162,9 @@ static void check_options(const struct options *o)
         fail("--segments must be at least 1 and ranks * block * segments below 2^63");
     if (s->access == ACCESS_STRIDED && s->file_per_process)
         fail("--access strided needs a shared file; leave out --file-per-process");
-    if (o->api == API_POSIX && o->call != CALL_AT)
+    if (o->api == API_DIRECT && s->transfer % DIRECT_BYTES != 0)
+        fail("--api direct needs a --transfer that is a multiple of %d bytes", DIRECT_BYTES);
+    if (o->api != API_MPIIO && o->call != CALL_AT)
         fail("--call %s needs --api mpiio", CALLS[o->call]);
     int view = o->call == CALL_VIEW || o->call == CALL_VIEW_ALL;
     if (view && s->access == ACCESS_RANDOM)
@@ -301,8 +303,10 @@ static void run_phase(const struct options *o, struct phase *phase, struct outco
         .slot_bytes = o->stream.transfer,
         .key = pattern_key(o->seed, o->stream.file_per_process ? (uint64_t)whose + 1 : 0),
     };
-    job.buf = malloc(job.slots * job.slot_bytes);
-    if (!job.buf)
+    void *buf = NULL;
+    int failed = posix_memalign(&buf, DIRECT_BYTES, job.slots * job.slot_bytes);
+    job.buf = buf;
+    if (failed)
         fail("no memory for %zu buffers of %zu bytes", job.slots, job.slot_bytes);
     memset(job.buf, 0xa5, job.slots * job.slot_bytes); /* page faults now, not in the timed phase */
     timed(o, path, &job, o->fsync && phase->direction == FOR_WRITE, phase);

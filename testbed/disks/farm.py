@@ -1,0 +1,241 @@
+"""Makes the disks, and removes them. Everything that is made is noted at once, and only what was noted is removed."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# No journal, and nothing initialised later: a request of a program is then a request of the disk, and no other ones come.
+FILE_SYSTEMS = {
+    "ext4": ["mkfs.ext4", "-q", "-F", "-m", "0", "-N", "4096", "-O", "^has_journal,^resize_inode"]
+    + ["-E", "nodiscard,lazy_itable_init=0"],
+    "xfs": ["mkfs.xfs", "-q", "-f", "-K"],
+}
+MOUNT_OPTIONS = {"ext4": "noatime,lazytime,nobarrier,nodiscard", "xfs": "noatime,lazytime"}
+# The most that FUSE passes at once: the kernel cuts requests there, and not in odd pieces.
+TRANSFER_KIB = 1024
+# For a process to be ready, or gone.
+SECONDS_MAX = 10
+
+
+class Problem(Exception):
+    """Disks cannot be made, used or removed; the message says why, and what helps."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """T = startup + bytes / rate."""
+
+    random_us: float
+    sequential_us: float
+    mib_per_s: float
+
+    @staticmethod
+    def parse(text):
+        """3000:1000:12"""
+        number = r"\d+(?:\.\d+)?"
+        if not re.fullmatch(rf"{number}:{number}:{number}", text):
+            raise ValueError(f"'{text}' is not RANDOM_US:SEQUENTIAL_US:MIB_PER_S")
+        return Speed(*map(float, text.split(":")))
+
+    def __str__(self):
+        return f"{self.random_us:g}:{self.sequential_us:g}:{self.mib_per_s:g}"
+
+    def busy_s(self, requests, sequential, continued, size):
+        """Seconds that a disk is busy with requests of `size` bytes together, of which some go on where one ended."""
+        at_random = requests - sequential - continued
+        return (at_random * self.random_us + sequential * self.sequential_us) / 1e6 + size / (self.mib_per_s * (1 << 20))
+
+
+class Farm:
+    """The disks of a directory."""
+
+    def __init__(self, directory):
+        self.directory = Path(directory).resolve()
+        self.notes = self.directory / "made.json"
+        self.fuse = self.directory / "fuse"
+
+    def mount_point(self, name):
+        """Where a disk's file system is."""
+        return self.directory / "mnt" / name
+
+    def is_up(self):
+        return self.notes.exists() and mounted_from(self.fuse) == "stripewise-slowdisk"
+
+    # --- up
+
+    def up(self, slowdisk, disks, images, size_mib, file_system):
+        """Makes `disks`, (name, speed) each; what was begun is removed if it fails."""
+        if self.notes.exists():
+            raise Problem(f"{self.notes} says that there are disks already; remedy: `down` first")
+        check_possible(slowdisk, file_system)
+        images = Path(images or self.directory / "images").resolve()
+        check_space(images)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.made = {"images": [], "image_dir": str(images), "loops": {}, "file_system": file_system}
+        try:
+            self._serve(slowdisk, disks, images, size_mib)
+            for name, speed in disks:
+                self._attach(name, rotational=speed.random_us > speed.sequential_us)
+            self.delay(True)
+        except BaseException:
+            self.down()
+            raise
+
+    def _note(self):
+        temporary = self.notes.with_suffix(".new")
+        temporary.write_text(json.dumps(self.made, indent=1) + "\n")
+        temporary.rename(self.notes)
+
+    def _serve(self, slowdisk, disks, images, size_mib):
+        images.mkdir(parents=True, exist_ok=True)
+        words = []
+        for name, speed in disks:
+            image = images / f"{name}.img"
+            if image.exists():
+                raise Problem(f"{image} exists and was not made here; remove it, or give another --images")
+            self.made["images"].append(str(image))
+            self._note()
+            with open(image, "xb") as file:
+                file.truncate(size_mib << 20)
+            words.append(f"{name}={image}:{speed}")
+        self.fuse.mkdir(exist_ok=True)
+        with open(self.directory / "slowdisk.log", "wb") as log:
+            process = subprocess.Popen([slowdisk, self.fuse, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                       start_new_session=True)
+        if not wait_for(lambda: mounted_from(self.fuse) or process.poll() is not None) or process.poll() is not None:
+            process.kill()
+            said = (self.directory / "slowdisk.log").read_text().strip()
+            raise Problem(f"slowdisk did not come up: {said or 'it says nothing'}")
+
+    def _attach(self, name, rotational):
+        image, file_system = self.fuse / name, self.made["file_system"]
+        device = run("losetup", "--find", "--show", "--direct-io=on", image).strip()
+        self.made["loops"][name] = device
+        self._note()
+        queue = Path("/sys/block") / Path(device).name / "queue"
+        settings = {"scheduler": "none", "read_ahead_kb": 0, "max_sectors_kb": TRANSFER_KIB, "rotational": int(rotational)}
+        for setting, value in settings.items():
+            (queue / setting).write_text(f"{value}\n")
+        run(*FILE_SYSTEMS[file_system], device)
+        self.mount_point(name).mkdir(parents=True, exist_ok=True)
+        run("mount", "-t", file_system, "-o", MOUNT_OPTIONS[file_system], device, self.mount_point(name))
+
+    # --- in use
+
+    def delay(self, on):
+        """Whether requests take time: not while files are prepared."""
+        (self.fuse / "delay").write_text("1\n" if on else "0\n")
+
+    def statistics(self):
+        """What each disk has done, by name."""
+        lines = (self.fuse / "statistics").read_text().splitlines()
+        return {counts["disk"]: counts for counts in map(json.loads, lines)}
+
+    # --- down
+
+    def down(self):
+        """Removes what the notes name, as far as it is still what they say."""
+        if not self.notes.exists():
+            return
+        self.made = json.loads(self.notes.read_text())
+        if self.is_up():
+            self.delay(False)
+        for name, device in self.made["loops"].items():
+            if mounted_from(self.mount_point(name)) == device:
+                run("umount", self.mount_point(name))
+            if backing_file(device) == str(self.fuse / name):
+                run("losetup", "--detach", device)
+                wait_for(lambda device=device: backing_file(device) is None)
+        if mounted_from(self.fuse) == "stripewise-slowdisk":
+            wait_for(lambda: not attempt("umount", self.fuse))
+            if mounted_from(self.fuse):
+                raise Problem(f"{self.fuse} is in use; end what uses it, then `down` again")
+        for image in self.made["images"]:
+            Path(image).unlink(missing_ok=True)
+        self._remove_directories()
+
+    def _remove_directories(self):
+        """Only empty ones: mount points that are no longer mounted on."""
+        for name in self.made["loops"]:
+            remove_empty(self.mount_point(name))
+        for directory in (self.directory / "mnt", self.fuse, Path(self.made["image_dir"])):
+            remove_empty(directory)
+        (self.directory / "slowdisk.log").unlink(missing_ok=True)
+        self.notes.unlink()
+        remove_empty(self.directory)
+
+
+def check_possible(slowdisk, file_system):
+    """Raises a Problem that says what is missing."""
+    if os.geteuid() != 0:
+        raise Problem("slowed disks need root (mount, losetup); remedy: sudo")
+    if not Path(slowdisk).exists():
+        raise Problem(f"{slowdisk} is not there; remedy: make slowdisk")
+    for device in ("/dev/fuse", "/dev/loop-control"):
+        if not os.path.exists(device):
+            raise Problem(f"{device} is not there: this kernel or container has no FUSE or no loop devices")
+    for program in ("losetup", "mount", FILE_SYSTEMS[file_system][0]):
+        if not shutil.which(program):
+            raise Problem(f"{program} is not there; remedy: install util-linux, e2fsprogs or xfsprogs")
+
+
+def check_space(images):
+    """Images must not lie on what they carry."""
+    if not images.parent.is_dir():
+        raise Problem(f"{images.parent} is no directory; create it, or give another --images")
+
+
+def run(*words):
+    """Runs a command and returns what it printed."""
+    words = [str(word) for word in words]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise Problem(f"`{' '.join(words)}` failed: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+def attempt(*words):
+    """Runs a command; its exit status."""
+    return subprocess.run([str(word) for word in words], capture_output=True, check=False).returncode
+
+
+def wait_for(condition):
+    """Waits until it holds; whether it does."""
+    end_s = time.monotonic() + SECONDS_MAX
+    while not condition():
+        if time.monotonic() > end_s:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def mounted_from(directory):
+    """What is mounted there, as the kernel names it; None if nothing is."""
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        source, target = line.split()[:2]
+        if target.encode().decode("unicode_escape") == str(directory):
+            return source
+    return None
+
+
+def backing_file(device):
+    """The file under a loop device; None if it has none."""
+    try:
+        return (Path("/sys/block") / Path(device).name / "loop" / "backing_file").read_text().strip()
+    except FileNotFoundError:
+        return None
+
+
+def remove_empty(directory):
+    """Removes a directory if it is there and empty."""
+    try:
+        directory.rmdir()
+    except OSError:
+        pass
