@@ -190,6 +190,12 @@ fn present(problem: &Problem<'_>) -> Result<Candidate, PlanError> {
             let (name, layouts) = (name.clone(), layouts.clone());
             Ok(Candidate { by_file, ..Candidate::spread("present", name, layouts, Spread::default()) })
         }
+        Present::Def => {
+            let proposed =
+                planners::by_name("def").expect("there is a planner of this name").propose(problem)?;
+            let def = proposed.candidates.into_iter().next().expect("it proposes one candidate");
+            Ok(Candidate { scheme: "present", ..def })
+        }
         Present::Plain => {
             let target = Tiers::of(problem).by_speed[0].1[0];
             let layout = constructors::on_one(target).map_err(|error| PlanError::new(error.to_string()))?;

@@ -13,6 +13,8 @@ pub enum Present {
     /// Nothing: a plain file, which lies on one disk; the first server of the slowest tier is assumed.
     #[default]
     Plain,
+    /// What a hybrid file system does unasked: DEF, as far as the faster servers have space.
+    Def,
     /// Known, or given by the user.
     Known {
         /// As the user or the files say it.
@@ -25,7 +27,7 @@ pub enum Present {
 }
 
 /// What [`Present::parse`] accepts.
-pub const GRAMMAR: &str = "plain, one:TARGET (one:hdd/0), 1-DH:STRIPE (1-DH:64K), 1-DH:STRIPE@TIER (1-DH:64K@hdd) or \
+pub const GRAMMAR: &str = "plain, def, one:TARGET (one:hdd/0), 1-DH:STRIPE (1-DH:64K), 1-DH:STRIPE@TIER (1-DH:64K@hdd) or \
                            cycle:STRIPES (\"cycle:hdd/0-3:64K ssd/0-3:8K\")";
 
 impl Present {
@@ -36,6 +38,9 @@ impl Present {
     pub fn parse(text: &str, cluster: &Cluster) -> Result<Self, PlanError> {
         if text == "plain" {
             return Ok(Self::Plain);
+        }
+        if text == "def" {
+            return Ok(Self::Def);
         }
         let bad =
             |problem: String| PlanError::new(format!("present layout {text:?}: {problem}; write {GRAMMAR}"));

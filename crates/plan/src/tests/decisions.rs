@@ -118,6 +118,17 @@ fn a_candidate_that_was_asked_for_is_planned_whatever_it_costs() {
 }
 
 #[test]
+fn the_present_layout_of_a_hybrid_file_system_ends_where_the_fast_servers_are_full() {
+    let workload = ior(Pattern::Random, Op::Read, 8, 64 * K, 512);
+    let small = cluster((4, 2e-3, 8e-9), (4, 5e-5, 2e-9), ("1T", "1M"), (0.0, 0.0));
+    let options =
+        |scheme| Options { scheme: Scheme::Planner(scheme), present: Present::Def, ..Options::default() };
+    let decision = decide(&workload, &small, &options("def".into()));
+    assert_eq!(decision.present.candidate.layouts[0].regions().len(), 2);
+    assert!(decision.gain.abs() < 1e-12, "it is the same layout: {}", decision.gain);
+}
+
+#[test]
 fn files_with_hardly_any_io_stay() {
     let mut workload = ior(Pattern::Random, Op::Read, 8, 64 * K, 512);
     let mut log = ior(Pattern::Segmented, Op::Write, 1, 100, 2).file_sets.remove(0);
@@ -154,8 +165,12 @@ fn present_layouts_are_understood() {
         assert!(used.iter().all(|target| targets.contains(target)), "{text}: {used:?}");
     }
     assert_eq!(Present::parse("plain", &cluster).unwrap(), Present::Plain);
+    assert_eq!(Present::parse("def", &cluster).unwrap(), Present::Def);
     for text in ["", "one", "one:hdd/4", "1-DH:0", "1-DH:64K@tape", "cycle:", "cycle:hdd/0", "two:64K"] {
         let error = Present::parse(text, &cluster).unwrap_err().to_string();
-        assert!(error.contains(&format!("{text:?}")) && error.contains("write plain, one:TARGET"), "{error}");
+        assert!(
+            error.contains(&format!("{text:?}")) && error.contains("write plain, def, one:TARGET"),
+            "{error}"
+        );
     }
 }

@@ -92,7 +92,7 @@ pub fn plan(work: &Workspace, cluster: &str, slug: &str, file: &Path) -> anyhow:
             "--min-gain",
             "none",
             "--present",
-            "1-DH:64K",
+            "def",
             "--candidates",
             "--json",
             "--quiet",

@@ -39,8 +39,8 @@ pub struct Args {
     /// Recommend a change only if it saves this much of the present layout's time; `none`: whatever it saves.
     #[arg(long, env = "STRIPEWISE_MIN_GAIN", value_parser = gain, default_value = "5%", allow_hyphen_values = true)]
     pub min_gain: f64,
-    /// The layout that files have now which stripewise does not manage: plain (one file on a server of the slowest tier), one:hdd/0,
-    /// 1-DH:64K, 1-DH:64K@hdd, or cycle:"hdd/0-3:64K ssd/0-3:8K".
+    /// The layout that files have now which stripewise does not manage: plain (one file on a server of the slowest tier), def (stripes
+    /// of 64K over all servers, as far as the fast ones have space), one:hdd/0, 1-DH:64K, 1-DH:64K@hdd, or cycle:"hdd/0-3:64K ssd/0-3:8K".
     #[arg(long, env = "STRIPEWISE_PRESENT", default_value = "plain", value_name = "LAYOUT")]
     pub present: String,
     /// Let auto consider these, too: replicas, cache. They copy in the background, and keep a map of what is valid where.
