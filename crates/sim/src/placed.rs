@@ -1,0 +1,127 @@
+//! One copy of a file on its servers: a layout over only those targets that it uses, and which servers these are.
+
+use stripewise_layout::{Layout, Region, Stripe};
+
+/// A layout whose targets are components 0, 1, ...
+#[derive(Clone, Debug)]
+pub(crate) struct Placed {
+    pub layout: Layout,
+    /// Per component, the server.
+    pub servers: Box<[u32]>,
+    /// Extents that are longer touch targets several times: they are cut by arithmetic.
+    long: u64,
+}
+
+/// The part of a request that one server gets. As components are dense, what a file extent has on one server is one range of its component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sub {
+    pub component: u32,
+    /// In the component, bytes.
+    pub offset: u64,
+    pub bytes: u64,
+}
+
+/// Memory for cutting, kept from one request to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// Per component: the cut that it was met in last, and its place in it.
+    seen: Vec<(u32, u32)>,
+    cut: u32,
+}
+
+impl Placed {
+    pub fn new(layout: &Layout) -> Self {
+        let (layout, servers) = compact(layout);
+        let cycle = |region: &Region| region.cycle.iter().map(|stripe| stripe.width).sum::<u64>();
+        let long = layout.regions().iter().map(cycle).max().unwrap_or(0).saturating_mul(4);
+        Self { layout, servers: servers.into(), long }
+    }
+
+    /// The sub-requests of an extent, one per server, added to `subs`.
+    pub fn cut(&self, offset: u64, len: u64, scratch: &mut Scratch, subs: &mut Vec<Sub>) {
+        if len > self.long {
+            return self.cut_long(offset, len, subs);
+        }
+        if scratch.seen.len() < self.servers.len() {
+            scratch.seen.resize(self.servers.len(), (0, 0));
+        }
+        if scratch.cut == u32::MAX {
+            scratch.seen.fill((0, 0));
+            scratch.cut = 0;
+        }
+        scratch.cut += 1;
+        for piece in self.layout.pieces(offset, len) {
+            let seen = &mut scratch.seen[piece.target as usize];
+            if seen.0 == scratch.cut {
+                subs[seen.1 as usize].bytes += piece.len;
+            } else {
+                *seen = (scratch.cut, subs.len() as u32);
+                subs.push(Sub { component: piece.target, offset: piece.target_offset, bytes: piece.len });
+            }
+        }
+    }
+
+    fn cut_long(&self, offset: u64, len: u64, subs: &mut Vec<Sub>) {
+        for component in 0..self.servers.len() as u32 {
+            let start = self.layout.component_size(component, offset);
+            let end = self.layout.component_size(component, offset.saturating_add(len));
+            if end > start {
+                subs.push(Sub { component, offset: start, bytes: end - start });
+            }
+        }
+    }
+}
+
+/// The same layout over targets 0, 1, ..., and which ones these were.
+fn compact(layout: &Layout) -> (Layout, Vec<u32>) {
+    let used: Vec<u32> = layout.targets().collect();
+    let renumber = |stripe: &Stripe| Stripe {
+        target: used.partition_point(|&target| target < stripe.target) as u32,
+        width: stripe.width,
+    };
+    let regions = layout.regions().iter().map(|region| Region {
+        start: region.start,
+        end: region.end,
+        cycle: region.cycle.iter().map(renumber).collect(),
+    });
+    (Layout::new(regions.collect()).expect("as valid as before: only numbers changed"), used)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use stripewise_layout::constructors::{striped, two_part};
+
+    use super::*;
+
+    fn layouts() -> Vec<Layout> {
+        vec![
+            striped(&[3, 5, 9], 7).unwrap(),
+            two_part(&[(7, 10), (3, 20), (7, 4)], 340, &[(5, 9), (3, 1)]).unwrap(),
+            striped(&[4], 16).unwrap(),
+        ]
+    }
+
+    proptest! {
+        /// One range per server, with the bytes and the places that the layout says.
+        #[test]
+        fn cuts_are_those_of_the_layout(which in 0..3usize, offset in 0..600u64, len in 0..800u64) {
+            let layout = &layouts()[which];
+            let placed = Placed::new(layout);
+            let (mut scratch, mut subs) = (Scratch::default(), Vec::new());
+            for _ in 0..2 {
+                subs.clear();
+                placed.cut(offset, len, &mut scratch, &mut subs);
+                let mut bytes = vec![0; layout.target_count()];
+                layout.bytes_per_target(offset, len, &mut bytes);
+                for sub in &subs {
+                    let target = placed.servers[sub.component as usize];
+                    prop_assert_eq!(sub.bytes, std::mem::take(&mut bytes[target as usize]));
+                    prop_assert_eq!(sub.offset, layout.component_size(target, offset));
+                    prop_assert!(sub.bytes > 0);
+                }
+                prop_assert!(bytes.iter().all(|&bytes| bytes == 0));
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The servers: FIFO queues, each a word that says until when it is busy.
+
+use stripewise_cluster::Cluster;
+use stripewise_model::{Access, ClassParams, Op, Service};
+
+use crate::{Outcome, SimError, outcome::ServerUse};
+
+/// Service times of a class, ns.
+#[derive(Clone, Copy, Debug, Default)]
+struct Times {
+    startup_ns: f64,
+    per_byte_ns: f64,
+}
+
+/// One server.
+#[derive(Clone, Copy, Debug, Default)]
+struct Server {
+    /// When it has done all that has arrived, ns.
+    busy_until_ns: u64,
+    busy_ns: u64,
+    requests: u64,
+    bytes: u64,
+    class: u32,
+}
+
+/// All servers of a cluster, by target index.
+///
+/// A request that arrives adds its time to the word: so requests must be told in the order of their arrival, which is what the
+/// simulator's order of events is.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    servers: Vec<Server>,
+    /// Per class: read random, read sequential, write random, write sequential.
+    classes: Vec<[Times; 4]>,
+    jitter: f64,
+    noise: Noise,
+    /// Whether any server asks for the order of requests.
+    pub order_matters: bool,
+}
+
+impl Servers {
+    pub fn new(cluster: &Cluster, jitter: f64, seed: u64) -> Result<Self, SimError> {
+        let (mut servers, mut classes, mut order_matters) = (Vec::new(), Vec::new(), false);
+        for (index, tier) in cluster.tiers.iter().enumerate() {
+            let params = params(cluster, index)
+                .ok_or_else(|| SimError::NoClass { tier: tier.name.clone(), class: tier.class.clone() })?;
+            let mut times = [Times::default(); 4];
+            for op in [Op::Read, Op::Write] {
+                for access in [Access::Random, Access::Sequential] {
+                    let Service { startup_s, per_byte_s } = params.service(op, access);
+                    params.service(op, access).check()?;
+                    times[kind(op, access == Access::Sequential)] =
+                        Times { startup_ns: startup_s * 1e9, per_byte_ns: per_byte_s * 1e9 };
+                }
+            }
+            order_matters |=
+                params.read.random != params.read.sequential || params.write.random != params.write.sequential;
+            let class = classes.len() as u32;
+            classes.push(times);
+            servers.extend((0..tier.driver.servers()).map(|_| Server { class, ..Server::default() }));
+        }
+        Ok(Self { servers, classes, jitter, noise: Noise::new(seed), order_matters })
+    }
+
+    pub fn len(&self) -> usize {
+        self.servers.len()
+    }
+
+    /// How long a server is busy with a sub-request, ns.
+    #[inline]
+    pub fn service_ns(&mut self, server: u32, op: Op, sequential: bool, bytes: u64) -> u64 {
+        let class = self.servers[server as usize].class;
+        let Times { startup_ns, per_byte_ns } = self.classes[class as usize][kind(op, sequential)];
+        let mean_ns = startup_ns + bytes as f64 * per_byte_ns;
+        (mean_ns * (1.0 + self.jitter * self.noise.next()) + 0.5) as u64
+    }
+
+    /// A sub-request arrives: when it is done, ns.
+    #[inline]
+    pub fn serve(&mut self, server: u32, now_ns: u64, service_ns: u64, bytes: u64) -> u64 {
+        let server = &mut self.servers[server as usize];
+        server.requests += 1;
+        server.bytes += bytes;
+        server.busy_ns += service_ns;
+        server.busy_until_ns = server.busy_until_ns.max(now_ns) + service_ns;
+        server.busy_until_ns
+    }
+
+    /// Counts from now on.
+    pub fn begin(&mut self) {
+        for server in &mut self.servers {
+            (server.busy_ns, server.requests, server.bytes) = (0, 0, 0);
+        }
+    }
+
+    /// What they did since [`Servers::begin`].
+    pub fn count(&self, outcome: &mut Outcome) {
+        let used = |server: &Server| ServerUse {
+            busy_s: server.busy_ns as f64 / 1e9,
+            requests: server.requests,
+            bytes: server.bytes,
+        };
+        outcome.servers = self.servers.iter().map(used).collect();
+    }
+}
+
+/// Emulated servers are as fast as their class says; of others what was measured counts.
+fn params(cluster: &Cluster, tier: usize) -> Option<&ClassParams> {
+    let spec = &cluster.tiers[tier];
+    let by_hand = if spec.emulate { cluster.classes.get(&spec.class) } else { None };
+    by_hand.or_else(|| cluster.class_of_tier(tier))
+}
+
+#[inline]
+fn kind(op: Op, sequential: bool) -> usize {
+    2 * usize::from(op == Op::Write) + usize::from(sequential)
+}
+
+/// Numbers between -1 and 1, always the same ones (xorshift64*).
+#[derive(Clone, Debug)]
+struct Noise(u64);
+
+impl Noise {
+    fn new(seed: u64) -> Self {
+        // Spread over all bits, and never 0.
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    #[inline]
+    fn next(&mut self) -> f64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let bits = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
+        bits as f64 / f64::from(1u32 << 31) - 1.0
+    }
+}

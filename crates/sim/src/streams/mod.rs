@@ -1,0 +1,78 @@
+//! What the processes of an application do.
+
+mod benchmark;
+mod queued;
+
+use stripewise_model::Op;
+
+pub use benchmark::Rounds;
+pub use queued::Queued;
+
+/// The next thing that a process does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// A read or write; the next step follows when it is done.
+    Request {
+        /// Number of the file ([`crate::Simulator::open`]).
+        file: u32,
+        /// Direction.
+        op: Op,
+        /// First byte.
+        offset: u64,
+        /// Bytes; nothing happens for 0.
+        size: u64,
+    },
+    /// Waits until all processes that have not ended wait.
+    Barrier,
+    /// Computes.
+    Compute {
+        /// For so long, at least 0.
+        seconds: f64,
+    },
+}
+
+/// One run of an application: what each of its processes does, one thing after the other.
+pub trait Streams {
+    /// How many processes there are.
+    fn processes(&self) -> u32;
+
+    /// The node that a process runs on; only the network asks for it.
+    fn node_of(&self, process: u32) -> u32;
+
+    /// The next step of a process; `None`: it has ended, and is not asked again.
+    fn next(&mut self, process: u32) -> Option<Step>;
+}
+
+/// The steps of each process in a list, for tests and short runs.
+#[derive(Clone, Debug, Default)]
+pub struct Lists {
+    /// Per process, in order.
+    pub steps: Vec<Vec<Step>>,
+    /// Processes per node; 0 counts as 1.
+    pub per_node: u32,
+    next: Vec<usize>,
+}
+
+impl Lists {
+    /// Of these steps.
+    pub fn new(steps: Vec<Vec<Step>>, per_node: u32) -> Self {
+        let next = vec![0; steps.len()];
+        Self { steps, per_node, next }
+    }
+}
+
+impl Streams for Lists {
+    fn processes(&self) -> u32 {
+        self.steps.len() as u32
+    }
+
+    fn node_of(&self, process: u32) -> u32 {
+        process / self.per_node.max(1)
+    }
+
+    fn next(&mut self, process: u32) -> Option<Step> {
+        let next = &mut self.next[process as usize];
+        *next += 1;
+        self.steps[process as usize].get(*next - 1).copied()
+    }
+}

@@ -1,0 +1,57 @@
+//! Whole runs, against brute force and against what must hold.
+
+mod striped;
+
+use std::path::PathBuf;
+
+use stripewise_cluster::{Cluster, Driver, Plan, Rule, Spread, Tier};
+use stripewise_layout::Layout;
+use stripewise_model::{ByAccess, ClassParams, Network, Service};
+
+/// So many servers for each of the classes, whose parameters are (startup in µs, ns per byte) for random and sequential access.
+pub(crate) fn cluster(classes: &[(usize, [(f64, f64); 2])]) -> Cluster {
+    let mut cluster = Cluster { network: Network::default(), ..Cluster::default() };
+    for (index, &(servers, [random, sequential])) in classes.iter().enumerate() {
+        let service = |(us, ns): (f64, f64)| Service { startup_s: us * 1e-6, per_byte_s: ns * 1e-9 };
+        let by = ByAccess { random: service(random), sequential: service(sequential) };
+        let name = format!("c{index}");
+        cluster.classes.insert(name.clone(), ClassParams { read: by, write: by });
+        let dirs = (0..servers).map(|server| PathBuf::from(format!("/s/{name}/{server}"))).collect();
+        cluster.tiers.push(Tier {
+            name: name.clone(),
+            class: name,
+            driver: Driver::Dirs { servers: dirs },
+            capacity_per_server: 1 << 40,
+            emulate: true,
+        });
+    }
+    cluster
+}
+
+/// A plan with these layouts for `/d/0`, `/d/1`, ... in turn.
+pub(crate) fn plan(cluster: &Cluster, layouts: Vec<Layout>) -> Plan {
+    let rule = Rule {
+        pattern: "/d/<n>".into(),
+        scheme: "test".into(),
+        reason: "a test".into(),
+        predicted_s: 0.0,
+        elapsed_s: 0.0,
+        layouts,
+        spread: Spread { field: Some(0), stride: 1 },
+        overlay: None,
+    };
+    Plan { scheme: "test".into(), cluster: cluster.clone(), rules: vec![rule] }
+}
+
+/// Random numbers (splitmix64).
+pub(crate) struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % bound
+    }
+}
