@@ -5,6 +5,7 @@ mod copying;
 mod files;
 mod flags;
 mod interrupt;
+mod machine;
 mod managed;
 mod mpi;
 mod progress;
@@ -45,6 +46,7 @@ enum Command {
     Rm(rm::Args),
     Report(report::Args),
     Demo(demo::Args),
+    Evaluate(evaluate::Args),
 }
 
 fn main() -> ExitCode {
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Command::Rm(args) => rm::run(args),
         Command::Report(args) => report::run(args),
         Command::Demo(args) => demo::run(args),
+        Command::Evaluate(args) => evaluate::run(&args),
     };
     result.unwrap_or_else(|error| {
         eprintln!("stripewise: {error:#}");

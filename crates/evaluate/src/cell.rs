@@ -100,6 +100,23 @@ pub struct Cell {
     pub schemes: Vec<Scheme>,
 }
 
+impl Cell {
+    /// A fingerprint of everything that decides how long a scheme takes: what was found for it is worth nothing once this has
+    /// changed.
+    pub fn parameters(&self, scheme: &Scheme) -> String {
+        let text = format!("{:?} {:?} {scheme:?}", self.storage, self.parts);
+        // FNV-1a: the same in every version.
+        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
+    }
+
+    /// Its labels for people: `access=random procs=16 size=64K`.
+    pub fn title(&self) -> String {
+        let labels = self.labels.iter().map(|(key, value)| format!("{key}={value}"));
+        labels.collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// How the files are laid out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scheme {

@@ -7,8 +7,12 @@
 
 pub mod cell;
 pub mod claim;
+pub mod document;
+pub mod experiments;
+pub mod explanations;
 pub mod record;
 
 pub use cell::{Cell, Part, Program, Scheme, Servers, Storage};
 pub use claim::{Claim, Experiment, Figure, Measure, Paper, Scale};
-pub use record::{Labels, Place, Record};
+pub use document::DocumentError;
+pub use record::{DOCUMENT_VERSION, Document, Labels, Place, Record};

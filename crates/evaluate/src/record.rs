@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use stripewise_report::Machine;
+
+use crate::cell::{Cell, Scheme};
 
 /// What tells the cells of an experiment apart: `size` is `64K`, `procs` is `16`, `op` is `read` or `write`, `access` is
 /// `sequential` or `random`, ...
@@ -46,6 +49,9 @@ pub struct Record {
     pub labels: Labels,
     /// Which scheme ([`crate::Scheme::name`]).
     pub scheme: String,
+    /// What tells whether the cell is still the same ([`Cell::parameters`]).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub parameters: String,
     /// Wall-clock seconds of the timed part, of every repeat; simulated ones are exact, so there is one.
     pub seconds: Vec<f64>,
     /// Bytes that were transferred in the timed part.
@@ -64,7 +70,42 @@ pub struct Record {
     pub details: BTreeMap<String, f64>,
 }
 
+/// Everything that was found at one place, as it is committed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// [`DOCUMENT_VERSION`].
+    pub version: u32,
+    /// When it was written, RFC 3339, UTC.
+    pub date: String,
+    /// The command that found it, without its directories.
+    pub command: String,
+    /// On which machine.
+    pub machine: Machine,
+    /// One for every scheme of every cell.
+    pub records: Vec<Record>,
+}
+
+/// The version of [`Document`] that is written.
+pub const DOCUMENT_VERSION: u32 = 1;
+
 impl Record {
+    /// Nothing found yet.
+    pub fn of(place: Place, cell: &Cell, scheme: &Scheme) -> Self {
+        Self {
+            experiment: cell.experiment.to_owned(),
+            place,
+            labels: cell.labels.clone(),
+            scheme: scheme.name(),
+            parameters: cell.parameters(scheme),
+            seconds: Vec::new(),
+            bytes: 0,
+            verified: None,
+            failed: None,
+            layout: String::new(),
+            details: BTreeMap::new(),
+        }
+    }
+
     /// The median of the repeats, seconds; none if it failed.
     pub fn median_s(&self) -> Option<f64> {
         let mut sorted = self.seconds.clone();
@@ -102,6 +143,7 @@ mod tests {
             place: Place::Emulated,
             labels: [("size".to_owned(), "64K".to_owned())].into(),
             scheme: "1-DV".into(),
+            parameters: String::new(),
             seconds: seconds.to_vec(),
             bytes: 1 << 20,
             verified: Some(true),

@@ -2,7 +2,6 @@
 
 mod candidates;
 mod experiment;
-mod machine;
 mod measure;
 mod servers;
 mod shell;
@@ -19,6 +18,8 @@ use stripewise_report::Results;
 use experiment::Experiment;
 use tools::Tools;
 use workspace::Workspace;
+
+use crate::machine;
 
 /// Shows the whole chain on this machine: real programs get faster because their files are laid out better.
 ///

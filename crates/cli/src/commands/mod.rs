@@ -6,6 +6,7 @@ pub mod cost;
 pub mod cp;
 pub mod demo;
 pub mod drain;
+pub mod evaluate;
 pub mod export;
 pub mod fsck;
 pub mod place;

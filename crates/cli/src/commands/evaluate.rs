@@ -1,0 +1,108 @@
+//! `stripewise evaluate`: the papers' experiments, simulated and measured.
+
+mod args;
+mod list;
+mod measured;
+mod render;
+mod simulated;
+mod store;
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use stripewise_evaluate::{Cell, Experiment, Place, Scale, experiments};
+
+pub use args::Args;
+use store::{Store, Task};
+
+use crate::{interrupt, progress};
+
+/// What is to be done: the flags, and the experiments that they name.
+pub struct Job<'a> {
+    /// The flags.
+    pub args: &'a Args,
+    /// At least one.
+    pub experiments: Vec<Experiment>,
+}
+
+/// Runs what is missing, writes it down as it comes, and says what there is.
+///
+/// # Errors
+/// Names that are no experiments, a directory that cannot be written, and whatever keeps the places from running anything. A
+/// single cell that fails is a record that says so; then the exit status is 1.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let job = Job { args, experiments: args.chosen(experiments::all())? };
+    if args.list {
+        list::print(&job)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    std::fs::create_dir_all(&args.dir).with_context(|| format!("cannot make {}", args.dir.display()))?;
+    interrupt::ask();
+    let mut failed = 0;
+    if args.simulated() {
+        failed += simulated::run(&job)?;
+    }
+    if args.measured {
+        failed += measured::run(&job)?;
+    }
+    if let Some(pages) = &args.render {
+        render::run(&job, pages)?;
+    }
+    Ok(if failed == 0 && !interrupt::asked() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Job<'_> {
+    /// All cells at a place.
+    pub fn cells(&self, place: Place) -> Vec<Cell> {
+        let scale = Scale { place, quick: self.args.quick };
+        self.experiments.iter().flat_map(|experiment| (experiment.cells)(scale)).collect()
+    }
+
+    /// Runs what the store of `place` has not yet, task by task, and writes the document. `run_some` gets the tasks and a
+    /// function that it gives every record to, from this thread; that says whether to go on. Returns how many tasks failed.
+    ///
+    /// # Errors
+    /// The store cannot be written; whatever `run_some` gives up for.
+    pub fn run_missing(
+        &self,
+        place: Place,
+        run_some: impl FnOnce(
+            &[Task],
+            &mut dyn FnMut(stripewise_evaluate::Record) -> anyhow::Result<bool>,
+        ) -> anyhow::Result<()>,
+    ) -> anyhow::Result<usize> {
+        let mut store = Store::open(&self.args.dir, place)?;
+        let cells = self.cells(place);
+        let tasks = store.missing(&cells, self.args.again);
+        self.say(&format!(
+            "{}: {} of {} runs to do",
+            place.name(),
+            tasks.len(),
+            cells.iter().map(|cell| cell.schemes.len()).sum::<usize>()
+        ));
+        let bar = progress::bar(Some(tasks.len() as u64), BAR, self.args.quiet);
+        let mut add = |record: stripewise_evaluate::Record| {
+            bar.set_message(format!("{} {}", record.experiment, record.scheme));
+            store.add(record)?;
+            bar.inc(1);
+            Ok(!interrupt::asked())
+        };
+        let outcome = run_some(&tasks, &mut add);
+        bar.finish_and_clear();
+        let failed = store.finish(self, &cells)?;
+        outcome?;
+        if interrupt::asked() {
+            self.say("interrupted: everything that was finished is kept; the same command goes on from there");
+        }
+        Ok(failed)
+    }
+
+    /// A line on stderr, unless the user wants none.
+    pub fn say(&self, line: &str) {
+        if !self.args.quiet {
+            eprintln!("stripewise: {line}");
+        }
+    }
+}
+
+const BAR: &str = "{msg:24!} [{bar:40}] {human_pos}/{human_len} {elapsed} ({eta} left)";

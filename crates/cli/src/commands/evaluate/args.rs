@@ -1,0 +1,92 @@
+//! The flags of `evaluate`.
+
+use std::path::PathBuf;
+
+use stripewise_evaluate::Experiment;
+
+use super::measured;
+
+/// Runs the experiments of the papers, and says where they hold.
+///
+/// Every experiment is a number of cells: a workload on a storage, under several schemes. They are simulated at the papers' full size, or
+/// measured: real programs on emulated servers, with the sizes scaled down and the ratios kept. What was run is not run again: the
+/// records are in DIR/simulated.jsonl, DIR/emulated.jsonl and DIR/disks.jsonl, and a command that was interrupted goes on where it was.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    stripewise evaluate --list\n  \
+    stripewise evaluate all --simulated\n  \
+    stripewise evaluate C1 C2 --measured --quick --dir /scratch/evaluation\n  \
+    stripewise evaluate all --render docs")]
+pub struct Args {
+    /// C1 to C4, P1 to P7, S1 to S7, or all
+    #[arg(value_name = "EXPERIMENT", default_value = "all")]
+    experiments: Vec<String>,
+    /// Run them in the simulator, at the published size [default, unless --measured, --render or --list is given]
+    #[arg(long)]
+    simulated: bool,
+    /// Run real programs on emulated servers, or on disks where some are given
+    #[arg(long)]
+    pub measured: bool,
+    #[command(flatten)]
+    pub servers: measured::Flags,
+    /// Fewer cells and repeats
+    #[arg(long)]
+    pub quick: bool,
+    /// Run again what was run before
+    #[arg(long)]
+    pub again: bool,
+    /// Where the records are
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "stripewise-evaluation",
+        env = "STRIPEWISE_EVALUATION_DIR"
+    )]
+    pub dir: PathBuf,
+    /// Write evaluation.md and evaluation.html with what is in DIR into this directory
+    #[arg(long, value_name = "DIR")]
+    pub render: Option<PathBuf>,
+    /// What there is: experiments, settings, claims, cells; nothing is run
+    #[arg(long)]
+    pub list: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Say nothing while it works
+    #[arg(long, short, env = "STRIPEWISE_QUIET")]
+    pub quiet: bool,
+}
+
+impl Args {
+    /// Whether to simulate.
+    pub fn simulated(&self) -> bool {
+        self.simulated || !(self.measured || self.render.is_some())
+    }
+
+    /// The experiments that are named, in their own order.
+    ///
+    /// # Errors
+    /// A name that is none of them.
+    pub fn chosen(&self, all: Vec<Experiment>) -> anyhow::Result<Vec<Experiment>> {
+        let is_all = |name: &String| name.eq_ignore_ascii_case("all");
+        for name in self.experiments.iter().filter(|name| !is_all(name)) {
+            let known = || all.iter().map(|experiment| experiment.id).collect::<Vec<_>>().join(", ");
+            anyhow::ensure!(
+                all.iter().any(|experiment| experiment.id.eq_ignore_ascii_case(name)),
+                "there is no experiment {name:?}; there are {}, and all",
+                known()
+            );
+        }
+        let wanted =
+            |id: &str| self.experiments.iter().any(|name| is_all(name) || id.eq_ignore_ascii_case(name));
+        Ok(all.into_iter().filter(|experiment| wanted(experiment.id)).collect())
+    }
+
+    /// The command as it can be given again anywhere.
+    pub fn command(&self) -> String {
+        let mut words = vec!["stripewise evaluate".to_owned(), self.experiments.join(" ")];
+        let flags = [(self.simulated(), "--simulated"), (self.measured, "--measured"), (self.quick, "--quick")];
+        words.extend(flags.iter().filter(|(given, _)| *given).map(|(_, flag)| (*flag).to_owned()));
+        words.join(" ")
+    }
+}

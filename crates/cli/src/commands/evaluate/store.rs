@@ -1,0 +1,143 @@
+//! Records on disk: a line each, written as soon as there is one, so that nothing is run twice.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use stripewise_evaluate::{Cell, DOCUMENT_VERSION, Document, Labels, Place, Record, Scheme};
+
+use super::Job;
+use crate::{files, machine};
+
+/// One run that is to be made.
+pub struct Task {
+    /// The workload and its storage.
+    pub cell: Cell,
+    /// The scheme.
+    pub scheme: Scheme,
+}
+
+/// What is known of one place.
+pub struct Store {
+    path: PathBuf,
+    file: File,
+    records: Vec<Record>,
+    known: HashMap<Key, usize>,
+}
+
+type Key = (String, Labels, String);
+
+fn key_of(record: &Record) -> Key {
+    (record.experiment.clone(), record.labels.clone(), record.scheme.clone())
+}
+
+impl Store {
+    /// The records in `dir`, if there are any; of several for the same the last counts.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or a line but the last is not a record of this place.
+    pub fn open(dir: &Path, place: Place) -> anyhow::Result<Self> {
+        let path = dir.join(format!("{}.jsonl", place.name()));
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+        let text = files::read(&path)?;
+        let mut store = Self { path, file, records: Vec::new(), known: HashMap::new() };
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        if whole < text.len() {
+            eprintln!("stripewise: {}: the last line is torn and is left out", store.path.display());
+            store.file.set_len(whole as u64).with_context(|| format!("cannot cut {}", store.path.display()))?;
+        }
+        for (number, line) in text[..whole].lines().enumerate() {
+            let at = || format!("{} line {}", store.path.display(), number + 1);
+            let record: Record = serde_json::from_str(line).with_context(|| {
+                format!("{}: not a record; remove the line, or the file to start anew", at())
+            })?;
+            anyhow::ensure!(record.place == place, "{}: a record of {}", at(), record.place.name());
+            store.keep(record);
+        }
+        Ok(store)
+    }
+
+    /// The runs that are not there, or were made with other parameters, or failed; `again`: all.
+    pub fn missing(&self, cells: &[Cell], again: bool) -> Vec<Task> {
+        let tasks = cells.iter().flat_map(|cell| cell.schemes.iter().map(move |scheme| (cell, scheme)));
+        let missing = tasks.filter(|(cell, scheme)| again || !self.has(cell, scheme));
+        missing.map(|(cell, scheme)| Task { cell: cell.clone(), scheme: scheme.clone() }).collect()
+    }
+
+    fn has(&self, cell: &Cell, scheme: &Scheme) -> bool {
+        let key = (cell.experiment.to_owned(), cell.labels.clone(), scheme.name());
+        let known = self.known.get(&key).map(|&index| &self.records[index]);
+        known.is_some_and(|record| record.failed.is_none() && record.parameters == cell.parameters(scheme))
+    }
+
+    /// Writes a record down.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn add(&mut self, record: Record) -> anyhow::Result<()> {
+        let mut line = serde_json::to_string(&record)?;
+        line.push('\n');
+        self.file
+            .write_all(line.as_bytes())
+            .with_context(|| format!("cannot write {}", self.path.display()))?;
+        self.keep(record);
+        Ok(())
+    }
+
+    fn keep(&mut self, record: Record) {
+        let next = self.records.len();
+        let index = *self.known.entry(key_of(&record)).or_insert(next);
+        if index == next { self.records.push(record) } else { self.records[index] = record }
+    }
+
+    /// Writes the document beside the records: those of `cells` in their order, then what else there is. Returns how many of
+    /// the cells' runs failed.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn finish(self, job: &Job<'_>, cells: &[Cell]) -> anyhow::Result<usize> {
+        let mut order: HashMap<Key, usize> = HashMap::new();
+        for cell in cells {
+            for scheme in &cell.schemes {
+                let next = order.len();
+                order.insert((cell.experiment.to_owned(), cell.labels.clone(), scheme.name()), next);
+            }
+        }
+        let mut records = self.records;
+        let failed = |record: &&Record| record.failed.is_some() && order.contains_key(&key_of(record));
+        let failures = records.iter().filter(failed).count();
+        for record in records.iter().filter(failed).take(FAILURES_SAID) {
+            let why = record.failed.as_deref().unwrap_or_default();
+            eprintln!("stripewise: {} {:?} {}: {why}", record.experiment, record.labels, record.scheme);
+        }
+        records.sort_by_key(|record| order.get(&key_of(record)).copied().unwrap_or(usize::MAX));
+        let document = Document {
+            version: DOCUMENT_VERSION,
+            date: machine::utc_now(),
+            command: job.args.command(),
+            machine: machine::describe(),
+            records,
+        };
+        let text = to_text(&document)?;
+        files::write_whole(&self.path.with_extension("json"), &text)?;
+        if job.args.json {
+            println!("{text}");
+        }
+        Ok(failures)
+    }
+}
+
+/// Failed runs that are named one by one.
+const FAILURES_SAID: usize = 10;
+
+/// A record on each line: a change of one is a change of one line.
+fn to_text(document: &Document) -> anyhow::Result<String> {
+    let head = Document { records: Vec::new(), ..document.clone() };
+    let head = serde_json::to_string(&head)?;
+    let head = head.strip_suffix("[]}").expect("records are the last field");
+    let records = document.records.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
+    Ok(format!("{head}[\n{}\n]}}\n", records.join(",\n")))
+}
