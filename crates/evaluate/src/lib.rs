@@ -10,9 +10,11 @@ pub mod claim;
 pub mod document;
 pub mod experiments;
 pub mod explanations;
+pub mod judge;
 pub mod record;
 
 pub use cell::{Cell, Part, Program, Scheme, Servers, Storage};
 pub use claim::{Claim, Experiment, Figure, Measure, Paper, Scale};
 pub use document::DocumentError;
+pub use judge::{Found, Judgement, Outcome, Verdict, judge};
 pub use record::{DOCUMENT_VERSION, Document, Labels, Place, Record};

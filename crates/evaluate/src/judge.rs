@@ -1,0 +1,57 @@
+//! Claims against records: what was found for each claim at each place, and whether that agrees.
+
+mod cells;
+mod measure;
+mod verdict;
+
+#[cfg(test)]
+mod tests;
+
+pub use measure::Found;
+pub use verdict::{RULE, Verdict};
+
+use crate::claim::{Claim, Experiment};
+use crate::record::{Place, Record};
+
+/// A claim, and what was found of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement<'a> {
+    /// The claim.
+    pub claim: &'a Claim,
+    /// In the order of [`Place::ALL`].
+    pub outcomes: [Outcome; 3],
+}
+
+/// What was found of a claim at a place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Where.
+    pub place: Place,
+    /// What is compared with the claim; none where no cell of the claim was run with all schemes that it needs.
+    pub found: Option<Found>,
+    /// Cells of which a scheme that the claim needs failed, gave wrong bytes, or was not run.
+    pub missing: usize,
+    /// Whether it agrees.
+    pub verdict: Verdict,
+}
+
+impl Judgement<'_> {
+    /// What was found at a place.
+    pub fn at(&self, place: Place) -> &Outcome {
+        self.outcomes.iter().find(|outcome| outcome.place == place).expect("there is one for every place")
+    }
+}
+
+/// Judges all claims of an experiment by its records among `records`; of several records of a scheme of a cell at a place
+/// the last one counts.
+pub fn judge<'a>(experiment: &'a Experiment, records: &[Record]) -> Vec<Judgement<'a>> {
+    let own: Vec<&Record> = records.iter().filter(|record| record.experiment == experiment.id).collect();
+    let outcome = |claim: &Claim, place: Place| {
+        let cells = cells::of(own.iter().copied().filter(|record| record.place == place), &claim.labels);
+        let (found, missing) = measure::measure(&claim.measure, &cells);
+        let verdict = Verdict::of(claim.claimed, found.as_ref());
+        Outcome { place, found, missing, verdict }
+    };
+    let judgement = |claim| Judgement { claim, outcomes: Place::ALL.map(|place| outcome(claim, place)) };
+    experiment.claims.iter().map(judgement).collect()
+}

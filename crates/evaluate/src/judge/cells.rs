@@ -1,0 +1,46 @@
+//! Records, put together by cells.
+
+use std::collections::BTreeMap;
+
+use crate::record::{Labels, Record};
+
+/// All records of a cell, by scheme.
+pub type Cell<'a> = BTreeMap<&'a str, &'a Record>;
+
+/// A time and half of what its repeats span, seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Time {
+    pub median_s: f64,
+    pub half_span_s: f64,
+}
+
+/// The cells that have `labels`; the last record of a scheme counts.
+pub fn of<'a>(records: impl Iterator<Item = &'a Record>, labels: &Labels) -> BTreeMap<&'a Labels, Cell<'a>> {
+    let wanted = |of: &Labels| labels.iter().all(|(key, value)| of.get(key) == Some(value));
+    let mut cells: BTreeMap<&Labels, Cell<'a>> = BTreeMap::new();
+    for record in records.filter(|record| wanted(&record.labels)) {
+        cells.entry(&record.labels).or_default().insert(&record.scheme, record);
+    }
+    cells
+}
+
+/// The time of a record that counts: it did not fail, and no byte was wrong.
+pub fn time(record: &Record) -> Option<Time> {
+    if record.failed.is_some() || record.verified == Some(false) {
+        return None;
+    }
+    let median_s = record.median_s().filter(|median_s| *median_s > 0.0 && median_s.is_finite())?;
+    Some(Time { median_s, half_span_s: 0.5 * record.spread().unwrap_or(0.0) * median_s })
+}
+
+impl Time {
+    /// One after the other; what their repeats span is independent.
+    pub fn then(self, next: Self) -> Self {
+        Self { median_s: self.median_s + next.median_s, half_span_s: self.half_span_s.hypot(next.half_span_s) }
+    }
+
+    /// Its spread as a part of it.
+    pub fn relative(self) -> f64 {
+        self.half_span_s / self.median_s
+    }
+}
