@@ -8,14 +8,20 @@
 #include <time.h>
 
 int all_ranks_fail_alike = 0;
+int my_rank = 0, all_ranks = 1;
+
+void start(int *argc, char ***argv)
+{
+    MPI_Init(argc, argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &all_ranks);
+}
 
 void fail(const char *format, ...)
 {
-    int rank = 0, initialized = 0;
+    int initialized = 0;
     MPI_Initialized(&initialized);
-    if (initialized)
-        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (rank == 0 || !all_ranks_fail_alike) {
+    if (my_rank == 0 || !all_ranks_fail_alike) {
         char message[512];
         va_list args;
         va_start(args, format);
@@ -60,6 +66,34 @@ uint64_t parse_size(const char *flag, const char *text)
     if (end == text || *end != '\0' || text[0] == '-' || errno != 0 || value > ((uint64_t)INT64_MAX >> shift))
         fail("%s: '%s' is no size; give bytes, or a number with K, M, G or T", flag, text);
     return value << shift;
+}
+
+double parse_seconds(const char *flag, const char *text)
+{
+    char *end = NULL;
+    double value = strtod(text, &end);
+    if (end == text || *end != '\0' || !(value >= 0.0 && value < 1e9))
+        fail("%s: '%s' is no number of seconds; give one like 0.25", flag, text);
+    return value;
+}
+
+int parse_choice(const char *flag, const char *text, const char *const *names)
+{
+    char known[128] = "";
+    for (int i = 0; names[i]; i++) {
+        if (strcmp(text, names[i]) == 0)
+            return i;
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", names[i]);
+    }
+    fail("%s: '%s' is not known; choose one of: %s", flag, text, known);
+}
+
+void *need_memory(size_t bytes, const char *what)
+{
+    void *memory = malloc(bytes ? bytes : 1);
+    if (!memory)
+        fail("no memory for %zu bytes of %s; use more ranks or less data", bytes, what);
+    return memory;
 }
 
 /* splitmix64's output function: a bijection whose outputs for neighbouring inputs have nothing in common. */

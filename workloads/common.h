@@ -8,11 +8,11 @@
 #include <stdint.h>
 #include <stdnoreturn.h>
 
-/* One access of one rank. */
-struct request {
-    uint64_t offset; /* in its file, bytes */
-    uint64_t len;    /* bytes */
-};
+/* This process and how many there are, in MPI_COMM_WORLD; set by start(). */
+extern int my_rank, all_ranks;
+
+/* MPI_Init, and sets my_rank and all_ranks. */
+void start(int *argc, char ***argv);
 
 /* Prints "PROGRAM: message" and ends all ranks (MPI_Abort) with exit code 1. */
 noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -28,6 +28,16 @@ void check_mpi(int rc, const char *what, const char *path);
 
 /* "64K" -> 65536; K, M, G, T are binary. Fails, naming the flag, if the text is no size. */
 uint64_t parse_size(const char *flag, const char *text);
+
+/* "0.25" -> 0.25. Fails, naming the flag, if the text is no number of seconds from 0 on. */
+double parse_seconds(const char *flag, const char *text);
+
+/* The index of text in names, a NULL-terminated list in the order of an enum. Fails, naming the flag and the
+ * choices, if it is not there. */
+int parse_choice(const char *flag, const char *text, const char *const *names);
+
+/* malloc that fails with a message which says what for. */
+void *need_memory(size_t bytes, const char *what);
 
 /* Fills buf with what a file holds at [offset, offset+len): every byte depends on its offset and on key, so that
  * a byte at a wrong place or of another file is found. */

@@ -2,8 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 void file_open(struct data_file *file, enum api api, const char *path, MPI_Comm comm, enum direction direction,
@@ -37,7 +35,13 @@ void file_close(struct data_file *file)
         fail_errno("close", file->path);
 }
 
-size_t slots_needed(enum call call, size_t count)
+void file_set_view(struct data_file *file, const struct view *view)
+{
+    int rc = MPI_File_set_view(file->mpi, view->start, view->element, view->file, "native", MPI_INFO_NULL);
+    check_mpi(rc, "MPI_File_set_view", file->path);
+}
+
+uint64_t slots_needed(enum call call, uint64_t count)
 {
     switch (call) {
     case CALL_VIEW:
@@ -46,23 +50,43 @@ size_t slots_needed(enum call call, size_t count)
     case CALL_NONBLOCKING:
         return count < MAX_IN_FLIGHT ? count : MAX_IN_FLIGHT;
     default:
-        return 1;
+        return count < 1 ? count : 1;
     }
 }
 
-/* The buffer of request i, filled if the job writes. */
-static unsigned char *slot_of(const struct job *job, size_t i)
+uint64_t job_memory(const struct job *job)
 {
-    unsigned char *slot = job->buf + (i % job->slots) * job->slot_bytes;
-    if (job->direction == FOR_WRITE)
-        pattern_fill(slot, job->requests[i].len, job->requests[i].offset, job->key);
-    return slot;
+    return job->slots == job->stream->count ? job->stream->memory : job->slots * job->stream->largest;
 }
 
-static void posix_request(const struct data_file *file, const struct job *job, size_t i)
+unsigned char *job_data(const struct job *job, uint64_t i, struct request r)
 {
-    unsigned char *buf = slot_of(job, i);
-    struct request left = job->requests[i];
+    return job->buf + (job->slots == job->stream->count ? r.place : i % job->slots * job->stream->largest);
+}
+
+void job_fill(const struct job *job)
+{
+    if (job->direction != FOR_WRITE || job->slots != job->stream->count)
+        return;
+    for (uint64_t i = 0; i < job->stream->count; i++) {
+        struct request r = job->stream->at(job->stream, job->step, i);
+        pattern_fill(job_data(job, i, r), r.len, r.offset, job->key);
+    }
+}
+
+/* The buffer of request i, with the data in it if the job writes. */
+static unsigned char *buffer_of(const struct job *job, uint64_t i, struct request r)
+{
+    unsigned char *buf = job_data(job, i, r);
+    if (job->direction == FOR_WRITE && job->slots != job->stream->count)
+        pattern_fill(buf, r.len, r.offset, job->key);
+    return buf;
+}
+
+static void posix_request(const struct data_file *file, const struct job *job, uint64_t i)
+{
+    struct request left = job->stream->at(job->stream, job->step, i);
+    unsigned char *buf = buffer_of(job, i, left);
     while (left.len > 0) {
         ssize_t done = job->direction == FOR_WRITE ? pwrite(file->fd, buf, left.len, (off_t)left.offset)
                                                    : pread(file->fd, buf, left.len, (off_t)left.offset);
@@ -89,11 +113,12 @@ static void check_count(const struct data_file *file, MPI_Status *status, uint64
              (unsigned long long)len);
 }
 
-static void mpi_request(const struct data_file *file, const struct job *job, size_t i)
+static void mpi_request(const struct data_file *file, const struct job *job, uint64_t i)
 {
-    unsigned char *buf = slot_of(job, i);
-    MPI_Offset offset = (MPI_Offset)job->requests[i].offset;
-    int len = (int)job->requests[i].len;
+    struct request r = job->stream->at(job->stream, job->step, i);
+    unsigned char *buf = buffer_of(job, i, r);
+    MPI_Offset offset = (MPI_Offset)r.offset;
+    int len = (int)r.len;
     MPI_Status status;
     int rc;
     if (job->direction == FOR_WRITE)
@@ -103,61 +128,48 @@ static void mpi_request(const struct data_file *file, const struct job *job, siz
         rc = job->call == CALL_AT ? MPI_File_read_at(file->mpi, offset, buf, len, MPI_BYTE, &status)
                                   : MPI_File_read_at_all(file->mpi, offset, buf, len, MPI_BYTE, &status);
     check_mpi(rc, "MPI-IO on", file->path);
-    check_count(file, &status, job->requests[i].len);
+    check_count(file, &status, r.len);
 }
 
 static void mpi_nonblocking(const struct data_file *file, const struct job *job)
 {
     MPI_Request in_flight[MAX_IN_FLIGHT];
+    uint64_t lens[MAX_IN_FLIGHT];
     MPI_Status status;
-    for (size_t i = 0; i < job->count + MAX_IN_FLIGHT; i++) {
-        if (i >= MAX_IN_FLIGHT && i - MAX_IN_FLIGHT < job->count) {
+    for (uint64_t i = 0; i < job->stream->count + MAX_IN_FLIGHT; i++) {
+        if (i >= MAX_IN_FLIGHT && i - MAX_IN_FLIGHT < job->stream->count) {
             check_mpi(MPI_Wait(&in_flight[i % MAX_IN_FLIGHT], &status), "MPI-IO on", file->path);
-            check_count(file, &status, job->requests[i - MAX_IN_FLIGHT].len);
+            check_count(file, &status, lens[i % MAX_IN_FLIGHT]);
         }
-        if (i >= job->count)
+        if (i >= job->stream->count)
             continue;
-        unsigned char *buf = slot_of(job, i);
-        MPI_Offset offset = (MPI_Offset)job->requests[i].offset;
-        int len = (int)job->requests[i].len;
+        struct request r = job->stream->at(job->stream, job->step, i);
+        unsigned char *buf = buffer_of(job, i, r);
+        MPI_Offset offset = (MPI_Offset)r.offset;
         MPI_Request *request = &in_flight[i % MAX_IN_FLIGHT];
         int rc = job->direction == FOR_WRITE
-                     ? MPI_File_iwrite_at(file->mpi, offset, buf, len, MPI_BYTE, request)
-                     : MPI_File_iread_at(file->mpi, offset, buf, len, MPI_BYTE, request);
+                     ? MPI_File_iwrite_at(file->mpi, offset, buf, (int)r.len, MPI_BYTE, request)
+                     : MPI_File_iread_at(file->mpi, offset, buf, (int)r.len, MPI_BYTE, request);
         check_mpi(rc, "MPI-IO on", file->path);
+        lens[i % MAX_IN_FLIGHT] = r.len;
     }
 }
 
-/* The requests as one file type; the memory is contiguous, since every slot is full. */
+/* All requests of the step with one call, through the view that was set. */
 static void mpi_view(const struct data_file *file, const struct job *job)
 {
-    MPI_Aint *places = malloc(job->count * sizeof *places);
-    int *lens = malloc(job->count * sizeof *lens);
-    if (!places || !lens)
-        fail("no memory for a view of %zu requests", job->count);
-    for (size_t i = 0; i < job->count; i++) {
-        places[i] = (MPI_Aint)job->requests[i].offset;
-        lens[i] = (int)job->requests[i].len;
-        slot_of(job, i);
-    }
-    MPI_Datatype view;
-    MPI_Type_create_hindexed((int)job->count, lens, places, MPI_BYTE, &view);
-    MPI_Type_commit(&view);
-    check_mpi(MPI_File_set_view(file->mpi, 0, MPI_BYTE, view, "native", MPI_INFO_NULL), "MPI_File_set_view", file->path);
-    int total = (int)(job->count * job->slot_bytes);
+    const struct view *view = job->view;
+    MPI_Offset first = (MPI_Offset)job->step * view->step_elements;
     MPI_Status status;
     int rc;
     if (job->direction == FOR_WRITE)
-        rc = job->call == CALL_VIEW ? MPI_File_write_at(file->mpi, 0, job->buf, total, MPI_BYTE, &status)
-                                    : MPI_File_write_at_all(file->mpi, 0, job->buf, total, MPI_BYTE, &status);
+        rc = (job->call == CALL_VIEW ? MPI_File_write_at : MPI_File_write_at_all)(
+            file->mpi, first, job->buf, view->memory_count, view->memory, &status);
     else
-        rc = job->call == CALL_VIEW ? MPI_File_read_at(file->mpi, 0, job->buf, total, MPI_BYTE, &status)
-                                    : MPI_File_read_at_all(file->mpi, 0, job->buf, total, MPI_BYTE, &status);
+        rc = (job->call == CALL_VIEW ? MPI_File_read_at : MPI_File_read_at_all)(
+            file->mpi, first, job->buf, view->memory_count, view->memory, &status);
     check_mpi(rc, "MPI-IO on", file->path);
-    check_count(file, &status, (uint64_t)total);
-    MPI_Type_free(&view);
-    free(places);
-    free(lens);
+    check_count(file, &status, job->stream->bytes);
 }
 
 void file_transfer(struct data_file *file, const struct job *job)
@@ -170,8 +182,8 @@ void file_transfer(struct data_file *file, const struct job *job)
         mpi_view(file, job);
         return;
     }
-    for (size_t i = 0; i < job->count; i++) {
-        if (file->api != API_MPIIO)
+    for (uint64_t i = 0; i < job->stream->count; i++) {
+        if (file->api == API_POSIX)
             posix_request(file, job, i);
         else
             mpi_request(file, job, i);

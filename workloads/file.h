@@ -3,6 +3,7 @@
 #define WORKLOADS_FILE_H
 
 #include "common.h"
+#include "stream.h"
 
 /* How requests reach the file. */
 enum api {
@@ -39,20 +40,33 @@ struct data_file {
 void file_open(struct data_file *file, enum api api, const char *path, MPI_Comm comm, enum direction direction,
                MPI_Info hints);
 
-/* What one rank does in one phase. */
+/* Sets the view that CALL_VIEW and CALL_VIEW_ALL go through. */
+void file_set_view(struct data_file *file, const struct view *view);
+
+/* What one rank does in one step. */
 struct job {
     enum direction direction;
     enum call call;
-    const struct request *requests; /* done in this order; CALL_VIEW* needs ascending offsets */
-    size_t count;
-    unsigned char *buf; /* slots * slot_bytes; request i uses slot i % slots */
-    size_t slots;       /* at least slots_needed() */
-    size_t slot_bytes;  /* the largest request */
-    uint64_t key;       /* writes: each slot is filled with pattern_fill just before it goes */
+    const struct stream *stream; /* its requests, done in this order; CALL_VIEW* needs ascending offsets */
+    uint64_t step;
+    unsigned char *buf; /* job_memory() bytes */
+    uint64_t slots;     /* from slots_needed() to the count of requests; with all of them, each has its own place */
+    uint64_t key;       /* of the pattern that is written */
+    const struct view *view; /* CALL_VIEW*: the one that was set */
 };
 
-/* How many requests of a job hold a buffer at the same time. */
-size_t slots_needed(enum call call, size_t count);
+/* How many requests hold a buffer at the same time. */
+uint64_t slots_needed(enum call call, uint64_t count);
+
+/* Bytes of buf. */
+uint64_t job_memory(const struct job *job);
+
+/* Where the data of a request is; request i is r. */
+unsigned char *job_data(const struct job *job, uint64_t i, struct request r);
+
+/* Puts into buf what is to be written if every request has its own place; if not, file_transfer does it, piece by
+ * piece. Call it before each step, outside of what is timed. */
+void job_fill(const struct job *job);
 
 /* Does the job; every byte is transferred when it returns. */
 void file_transfer(struct data_file *file, const struct job *job);

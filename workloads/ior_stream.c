@@ -2,11 +2,6 @@
 
 #include <stdlib.h>
 
-uint64_t stream_count(const struct stream *stream)
-{
-    return stream->segments * (stream->block / stream->transfer);
-}
-
 /* numbers[i] = i for all i < count, then shuffled (Fisher-Yates). */
 static void permutation(uint64_t *numbers, uint64_t count, uint64_t seed)
 {
@@ -22,35 +17,98 @@ static void permutation(uint64_t *numbers, uint64_t count, uint64_t seed)
 
 /* All ranks shuffle the whole file's transfers alike, and each takes its part of the result: so equally many
  * each, all of the file once, and any rank anywhere. */
-static void random_requests(const struct stream *stream, int rank, int ranks, struct request *out)
+static struct request even_at(const struct stream *stream, uint64_t step, uint64_t i)
 {
-    uint64_t count = stream_count(stream);
-    uint64_t total = stream->file_per_process ? count : count * (uint64_t)ranks;
-    uint64_t first = stream->file_per_process ? 0 : count * (uint64_t)rank;
-    uint64_t seed = stream->file_per_process ? pattern_key(stream->seed, (uint64_t)rank) : stream->seed;
-    uint64_t *numbers = malloc(total * sizeof *numbers);
-    if (!numbers)
-        fail("no memory to shuffle %llu transfers", (unsigned long long)total);
-    permutation(numbers, total, seed);
-    for (uint64_t i = 0; i < count; i++)
-        out[i] = (struct request){numbers[first + i] * stream->transfer, stream->transfer};
-    free(numbers);
+    const struct ior_shape *shape = stream->shape;
+    (void)step;
+    return (struct request){stream->list[i] * shape->transfer, shape->transfer, i * shape->transfer};
 }
 
-void stream_requests(const struct stream *stream, int rank, int ranks, struct request *out)
+static void deal_evenly(struct stream *stream)
 {
-    if (stream->access == ACCESS_RANDOM) {
-        random_requests(stream, rank, ranks, out);
-        return;
+    const struct ior_shape *shape = stream->shape;
+    uint64_t total = shape->file_per_process ? stream->count : stream->count * (uint64_t)stream->ranks;
+    uint64_t first = shape->file_per_process ? 0 : stream->count * (uint64_t)stream->rank;
+    uint64_t seed = shape->file_per_process ? pattern_key(shape->seed, (uint64_t)stream->rank) : shape->seed;
+    uint64_t *numbers = need_memory(total * sizeof *numbers, "an order of the transfers");
+    permutation(numbers, total, seed);
+    stream->list = need_memory(stream->count * sizeof *numbers, "an order of the transfers");
+    for (uint64_t i = 0; i < stream->count; i++)
+        stream->list[i] = numbers[first + i];
+    free(numbers);
+    stream->at = even_at;
+}
+
+/* As IOR's -z: the list has the offsets of one segment, every segment repeats them. */
+static struct request segment_at(const struct stream *stream, uint64_t step, uint64_t i)
+{
+    const struct ior_shape *shape = stream->shape;
+    uint64_t in_list = stream->count / shape->segments;
+    uint64_t blocks = shape->file_per_process ? 1 : (uint64_t)stream->ranks;
+    uint64_t offset = i / in_list * blocks * shape->block + stream->list[i % in_list] * shape->transfer;
+    (void)step;
+    return (struct request){offset, shape->transfer, i * shape->transfer};
+}
+
+/* IOR's way to shuffle: every place is swapped with one drawn from all of them. */
+static void shuffle(uint64_t *list, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t j = (uint64_t)random() % count;
+        uint64_t swap = list[i];
+        list[i] = list[j];
+        list[j] = swap;
     }
-    uint64_t per_block = stream->block / stream->transfer;
-    uint64_t in_segment = stream->file_per_process ? 1 : (uint64_t)ranks;
-    uint64_t place = stream->file_per_process ? 0 : (uint64_t)rank;
-    for (uint64_t i = 0; i < stream_count(stream); i++) {
-        uint64_t block = i / per_block * in_segment + place;
-        uint64_t offset = stream->access == ACCESS_STRIDED
-                              ? (i * in_segment + place) * stream->transfer
-                              : block * stream->block + i % per_block * stream->transfer;
-        out[i] = (struct request){offset, stream->transfer};
-    }
+}
+
+/* IOR -z (GetOffsetArrayRandom of hpc/ior, versions 3 and 4): in a shared file, all ranks draw the owner of each
+ * transfer of a segment from the C library's generator with the same seed; each then shuffles its own, going on with
+ * the generator where the dealing left it. In a file of its own, or in its own block, a rank shuffles all
+ * transfers, with the seed plus its rank. */
+static void deal_as_ior(struct stream *stream, int whole_segment)
+{
+    const struct ior_shape *shape = stream->shape;
+    uint64_t per_block = shape->block / shape->transfer, own = 0;
+    uint64_t all = whole_segment ? per_block * (uint64_t)stream->ranks : per_block;
+    uint64_t first = whole_segment || shape->file_per_process ? 0 : per_block * (uint64_t)stream->rank;
+    stream->list = need_memory(all * sizeof *stream->list, "an order of the transfers");
+    srandom((unsigned)(shape->seed + (whole_segment ? 0 : (uint64_t)stream->rank)));
+    for (uint64_t i = 0; i < all; i++)
+        if (!whole_segment || random() % stream->ranks == stream->rank)
+            stream->list[own++] = first + i;
+    shuffle(stream->list, own);
+    stream->count = own * shape->segments;
+    stream->at = segment_at;
+}
+
+static struct request ordered_at(const struct stream *stream, uint64_t step, uint64_t i)
+{
+    const struct ior_shape *shape = stream->shape;
+    uint64_t per_block = shape->block / shape->transfer;
+    uint64_t in_segment = shape->file_per_process ? 1 : (uint64_t)stream->ranks;
+    uint64_t place = shape->file_per_process ? 0 : (uint64_t)stream->rank;
+    uint64_t block = i / per_block * in_segment + place;
+    uint64_t offset = shape->access == ACCESS_STRIDED ? (i * in_segment + place) * shape->transfer
+                                                      : block * shape->block + i % per_block * shape->transfer;
+    (void)step;
+    return (struct request){offset, shape->transfer, i * shape->transfer};
+}
+
+struct stream ior_stream(const void *of, int rank, int ranks)
+{
+    const struct ior_shape *shape = of;
+    struct stream stream = {
+        .at = ordered_at,
+        .count = shape->segments * (shape->block / shape->transfer),
+        .largest = shape->transfer,
+        .shape = shape,
+        .rank = rank,
+        .ranks = ranks,
+    };
+    if (shape->access == ACCESS_RANDOM && shape->within == WITHIN_EVEN)
+        deal_evenly(&stream);
+    else if (shape->access == ACCESS_RANDOM)
+        deal_as_ior(&stream, shape->within == WITHIN_FILE && !shape->file_per_process);
+    stream.bytes = stream.memory = stream.count * shape->transfer;
+    return stream;
 }
