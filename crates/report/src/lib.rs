@@ -1,6 +1,8 @@
 //! Results of measurements ([`Results`]), and one self-contained HTML page ([`render`]) of what an application does,
 //! how its files are laid out, and what was predicted and measured.
 //!
+//! Other pages are made of the same: [`html`], [`draw`], [`ticks`], [`table`], [`STYLE`].
+//!
 //! Pure: data in, text out. No I/O, no clock; the same input gives the same bytes. All types are plain values.
 //!
 //! ```text
@@ -14,20 +16,20 @@
 
 pub mod activity;
 mod density;
-mod draw;
+pub mod draw;
 pub mod expected;
-mod html;
+pub mod html;
 mod page;
 pub mod predictions;
 pub mod results;
 pub mod statistics;
-mod ticks;
+pub mod ticks;
 pub mod units;
 mod view;
 
 pub use activity::{Activity, Collector};
 pub use expected::Expected;
-pub use page::{missing_parts, render};
+pub use page::{SCRIPT, STYLE, missing_parts, render, table};
 pub use predictions::Predictions;
 pub use results::{Candidate, Machine, Results, ResultsError, Servers, Workload};
 pub use statistics::{FileStatistics, Statistics, StatisticsError};

@@ -32,6 +32,30 @@ pub fn bytes(end: u64) -> Vec<Tick> {
         .collect()
 }
 
+/// Some three to seven marks at round numbers over `0..=end`.
+pub fn numbers(end: f64) -> Vec<Tick> {
+    decimal(0.0..end, |value, decimals| format!("{value:.decimals$}"))
+}
+
+/// Marks at powers of ten, and at 2 and 5 times those where there are few, over `range` on a logarithmic axis.
+pub fn logarithmic(range: Range<f64>) -> Vec<Tick> {
+    let (start, end) = (range.start.log10(), range.end.log10());
+    if !(start.is_finite() && end > start) {
+        return vec![Tick { at: 0.0, label: units::number(range.start) }];
+    }
+    let steps: &[f64] = match end - start {
+        below if below < 0.5 => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0],
+        below if below < 2.0 => &[1.0, 2.0, 5.0],
+        _ => &[1.0],
+    };
+    // Few enough to be read, however long the axis.
+    let every = ((end - start) / 7.0).ceil().max(1.0) as i32;
+    let powers = (start.floor() as i32..=end.ceil() as i32).filter(|power| power % every == 0);
+    let values = powers.flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)));
+    let tick = |value: f64| Tick { at: (value.log10() - start) / (end - start), label: units::number(value) };
+    values.map(tick).filter(|tick| (0.0..=1.0).contains(&tick.at)).collect()
+}
+
 /// Marks at multiples of 1, 2 or 5 times a power of ten; `label` gets a mark's value and the decimals that tell it
 /// from its neighbours.
 fn decimal(range: Range<f64>, label: impl Fn(f64, usize) -> String) -> Vec<Tick> {
@@ -73,14 +97,25 @@ mod tests {
         );
     }
 
+    #[test]
+    fn marks_of_numbers_and_powers() {
+        assert_eq!(labels(&numbers(250.0)), ["0", "50", "100", "150", "200", "250"]);
+        assert_eq!(labels(&logarithmic(1.0..1e4)), ["1", "10", "100", "1000", "10000"]);
+        assert_eq!(labels(&logarithmic(3.0..60.0)), ["5", "10", "20", "50"]);
+        assert_eq!(logarithmic(10.0..1000.0)[1], Tick { at: 0.5, label: "100".into() });
+    }
+
     proptest! {
         #[test]
         fn few_and_within_the_axis(start in 0f64..1e6, length in 1e-3f64..1e9, size in 1u64..) {
-            for ticks in [seconds(start..start + length), bytes(size)] {
+            for ticks in [seconds(start..start + length), bytes(size), numbers(length)] {
                 prop_assert!((1..=8).contains(&ticks.len()), "{:?}", ticks);
                 prop_assert!(ticks.iter().all(|tick| (0.0..=1.0).contains(&tick.at)));
                 prop_assert!(ticks.windows(2).all(|pair| pair[0].at < pair[1].at));
             }
+            let ticks = logarithmic(length..length * (2.0 + start));
+            prop_assert!((1..=8).contains(&ticks.len()), "{:?}", ticks);
+            prop_assert!(ticks.windows(2).all(|pair| pair[0].at < pair[1].at));
         }
     }
 }

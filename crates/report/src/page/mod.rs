@@ -12,10 +12,17 @@ mod outcome;
 mod regions;
 mod short;
 mod sizes;
-mod table;
+pub mod table;
 
 use crate::html::Html;
 use crate::{MissingPart, Report};
+
+/// The style sheet of this page and of others that are made of the same parts: its classes are those that [`crate::draw`] and
+/// [`table`] name.
+pub const STYLE: &str = include_str!("style.css");
+
+/// Sorts tables.
+pub const SCRIPT: &str = include_str!("script.js");
 
 const TITLE: &str = "stripewise report";
 
@@ -45,7 +52,7 @@ fn head(h: &mut Html) {
     h.empty("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
     h.empty("meta", &[("name", "color-scheme"), ("content", "light dark")]);
     h.leaf("title", &[], TITLE);
-    h.element("style", &[], |h| h.raw(include_str!("style.css")));
+    h.element("style", &[], |h| h.raw(STYLE));
 }
 
 fn body(h: &mut Html, report: &Report<'_>) {
@@ -73,7 +80,7 @@ fn body(h: &mut Html, report: &Report<'_>) {
         }
     });
     h.element("footer", &[], |h| h.text("This file needs no network and no other file."));
-    h.element("script", &[], |h| h.raw(include_str!("script.js")));
+    h.element("script", &[], |h| h.raw(SCRIPT));
 }
 
 /// The parts that this page has: that of files with several copies only where there are some.
