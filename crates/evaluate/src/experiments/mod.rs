@@ -1,10 +1,14 @@
 //! The published experiments, one by one.
 
 pub mod cil;
+mod devices;
+mod making;
+mod psa;
+mod sla;
 
 use crate::claim::Experiment;
 
 /// All of them, C1 to S7, in the papers' order.
 pub fn all() -> Vec<Experiment> {
-    cil::all()
+    [cil::all(), psa::all(), sla::all()].concat()
 }

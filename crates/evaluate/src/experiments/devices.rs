@@ -1,0 +1,154 @@
+//! The servers and the network of the published experiments.
+//!
+//! **HServers** are CIL's disks: 0.3 ms for a random access, 0.1 ms for one in order, 120 MB/s (MB is 2^20 bytes here).
+//!
+//! **SServers.** PSA and SLA print no α and β of their SSDs (OCZ RevoDrive X2), only how much faster than the disk they are
+//! (SLA §2.2): 14.5 times for random reads of 4 KiB and 27.2 times for writes, 2.2 times for reads of 256 KiB in order and
+//! 1.9 times for writes. With an α that is the same at random and in order, these are two equations for α and β:
+//!
+//! ```text
+//! α + 4 KiB · β   = (0.3 ms + 4 KiB / 120 MB/s) / 14.5   = 0.0229 ms
+//! α + 256 KiB · β = (0.1 ms + 256 KiB / 120 MB/s) / 2.2  = 0.9924 ms
+//! ```
+//!
+//! Reads: α = 0.0076 ms, 1/β = 254 MB/s. Writes: 1/β = 217 MB/s and α = -0.006 ms: a disk with a startup of 0.3 ms and such an
+//! SSD contradict each other (27.2 needs a startup of at least 0.46 ms). Then α is 0, the rate is what the large
+//! requests say, and writes of 4 KiB are 18.5 times faster instead of 27.2 times, the most that this rate allows.
+//!
+//! PSA's own results speak for these values: PA's stripes make a disk and an SSD take the same time for their parts of 512 KiB.
+//! With these parameters an HServer gets 17K (random reads), 22K (random writes), 33K (reads in order) and 38K (writes in
+//! order) of each 128K; published are 20K, 24K, 28K and 36K. With a startup of 1 ms the SServers would get everything.
+
+use stripewise_model::{ByAccess, ClassParams, Network, Service};
+
+use crate::cell::{Servers, Storage};
+
+/// Bytes of a megabyte in the papers' rates.
+const MB: f64 = (1u64 << 20) as f64;
+
+/// CIL's startup of a random access on a disk, seconds.
+pub const RANDOM_S: f64 = 3e-4;
+
+/// How much faster the SSD is than the disk: 4 KiB at random, 256 KiB in order; reads, and writes.
+const FASTER: [(f64, f64); 2] = [(14.5, 2.2), (27.2, 1.9)];
+
+/// CIL's network for Ethernet.
+pub fn ethernet() -> Network {
+    Network { establish_s: 3e-4, per_byte_s: 1.0 / (120.0 * MB) }
+}
+
+/// CIL's disk, with another startup for random access, seconds.
+pub fn hdd(random_s: f64) -> ClassParams {
+    let service = |startup_s| Service { startup_s, per_byte_s: 1.0 / (120.0 * MB) };
+    let both = ByAccess { random: service(random_s), sequential: service(RANDOM_S / 3.0) };
+    ClassParams { read: both, write: both }
+}
+
+/// An SSD that is as much faster than that disk as SLA's is.
+pub fn ssd_beside(hdd: &ClassParams) -> ClassParams {
+    let [read, write] = FASTER.map(|(small, large)| {
+        const SMALL: u64 = 4 << 10;
+        const LARGE: u64 = 256 << 10;
+        let small_s = hdd.read.random.busy_s(SMALL) / small;
+        let large_s = hdd.read.sequential.busy_s(LARGE) / large;
+        let per_byte_s = (large_s - small_s) / (LARGE - SMALL) as f64;
+        let service = match small_s - SMALL as f64 * per_byte_s {
+            startup_s if startup_s >= 0.0 => Service { startup_s, per_byte_s },
+            _ => Service { startup_s: 0.0, per_byte_s: large_s / LARGE as f64 },
+        };
+        ByAccess { random: service, sequential: service }
+    });
+    ClassParams { read, write }
+}
+
+/// An SSD with the same times for reads and writes: a startup of 0.05 ms and 400 MB/s, with which SPEC's worked example and its
+/// comparison of PSA and PA were computed.
+pub fn ssd_of_the_worked_example() -> ClassParams {
+    let service = Service { startup_s: 5e-5, per_byte_s: 1.0 / (400.0 * MB) };
+    let both = ByAccess { random: service, sequential: service };
+    ClassParams { read: both, write: both }
+}
+
+/// The same server, so many times slower.
+pub fn slowed(class: &ClassParams, factor: f64) -> ClassParams {
+    let slow = |service: Service| Service {
+        startup_s: service.startup_s * factor,
+        per_byte_s: service.per_byte_s * factor,
+    };
+    let both = |by: ByAccess| ByAccess { random: slow(by.random), sequential: slow(by.sequential) };
+    ClassParams { read: both(class.read), write: both(class.write) }
+}
+
+/// Disks that hold anything, and SSDs with so many bytes for files on each; both so many times slower than published.
+pub fn storage(
+    (hservers, sservers): (u32, u32),
+    space_per_sserver: u64,
+    network: Network,
+    factor: f64,
+) -> Storage {
+    let disk = hdd(RANDOM_S);
+    let tier = |name, count, class: &ClassParams, capacity_per_server| Servers {
+        name,
+        count,
+        class: slowed(class, factor),
+        capacity_per_server,
+    };
+    Storage {
+        tiers: vec![
+            tier("hdd", hservers, &disk, 1 << 50),
+            tier("ssd", sservers, &ssd_beside(&disk), space_per_sserver),
+        ],
+        network,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ssd_is_as_much_faster_as_published() {
+        // From 1 ms on nothing contradicts.
+        let disk = hdd(1e-3);
+        let ssd = ssd_beside(&disk);
+        let ratios = |ssd: ByAccess, hdd: ByAccess| {
+            let small = hdd.random.busy_s(4 << 10) / ssd.random.busy_s(4 << 10);
+            (small, hdd.sequential.busy_s(256 << 10) / ssd.sequential.busy_s(256 << 10))
+        };
+        let near = |(a, b): (f64, f64), (c, d): (f64, f64)| (a - c).abs() < 1e-9 && (b - d).abs() < 1e-9;
+        assert!(near(ratios(ssd.read, disk.read), FASTER[0]));
+        assert!(near(ratios(ssd.write, disk.write), FASTER[1]));
+    }
+
+    #[test]
+    fn what_the_published_disk_and_ssd_say_of_each_other() {
+        let disk = hdd(RANDOM_S);
+        let ssd = ssd_beside(&disk);
+        let rate = |service: Service| 1.0 / service.per_byte_s / MB;
+        assert!((ssd.read.random.startup_s - 7.55e-6).abs() < 1e-8, "{ssd:?}");
+        assert!((rate(ssd.read.random) - 253.9).abs() < 0.1, "{ssd:?}");
+        assert_eq!(ssd.write.random.startup_s, 0.0);
+        assert!((rate(ssd.write.random) - 217.6).abs() < 0.1, "{ssd:?}");
+        let writes = disk.write.random.busy_s(4 << 10) / ssd.write.random.busy_s(4 << 10);
+        assert!((writes - 18.5).abs() < 0.1, "{writes}");
+    }
+
+    #[test]
+    fn the_published_stripes_of_pa_follow_from_these_servers() {
+        // h + s = 128K, and both take the same time: h = (α_s - α_h + 128K · β_s) / (β_h + β_s).
+        let disk = hdd(RANDOM_S);
+        let stripe = |slow: Service, fast: Service| {
+            let both = slow.per_byte_s + fast.per_byte_s;
+            (fast.startup_s - slow.startup_s + 131_072.0 * fast.per_byte_s) / both / 1024.0
+        };
+        let ssd = ssd_beside(&disk);
+        let stripes = [(disk.read, ssd.read), (disk.write, ssd.write)]
+            .map(|(slow, fast)| (stripe(slow.random, fast.random), stripe(slow.sequential, fast.sequential)));
+        let [(random_read, read), (random_write, write)] = stripes;
+        for (found, published) in [(random_read, 20.0), (random_write, 24.0), (read, 28.0), (write, 36.0)] {
+            assert!((found - published as f64).abs() < 6.0, "{stripes:?}");
+        }
+        let slow = hdd(1e-3);
+        assert!(stripe(slow.read.random, ssd_beside(&slow).read.random) < 0.0);
+    }
+}

@@ -1,0 +1,128 @@
+//! What the experiments' definitions are made of.
+
+use stripewise_cluster::size;
+use stripewise_model::Op;
+use stripewise_trace::synth::{Access, Direction, Ior, RandomWithin};
+
+use crate::cell::{Part, Program, Servers};
+use crate::claim::{Claim, Figure, Measure, Scale};
+use crate::record::{Labels, Place};
+
+/// Bytes.
+pub const KIB: u64 = 1 << 10;
+/// Bytes.
+pub const MIB: u64 = 1 << 20;
+/// Bytes.
+pub const GIB: u64 = 1 << 30;
+
+/// Reads and writes, as in most of the papers' figures.
+pub const BOTH: [Op; 2] = [Op::Read, Op::Write];
+
+/// Labels from pairs.
+pub fn labels<const N: usize>(pairs: [(&str, &str); N]) -> Labels {
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+/// `read` or `write`.
+pub fn name(op: Op) -> &'static str {
+    match op {
+        Op::Read => "read",
+        Op::Write => "write",
+    }
+}
+
+/// `sequential` or `random`.
+pub fn access_name(access: Access) -> &'static str {
+    match access {
+        Access::Sequential => "sequential",
+        Access::Random => "random",
+    }
+}
+
+/// The direction of a benchmark that does only this.
+pub fn direction(op: Op) -> Direction {
+    match op {
+        Op::Read => Direction::Read,
+        Op::Write => Direction::Write,
+    }
+}
+
+/// IOR on a shared file, of which each process has its own part.
+pub fn ior(op: Op, processes: u32, per_node: u32, transfer: u64, each: u64, access: Access) -> Part {
+    let program = Program::Ior(Ior {
+        processes,
+        per_node,
+        transfer,
+        block: each * transfer,
+        segments: 1,
+        access,
+        random_within: RandomWithin::OwnBlock,
+        direction: direction(op),
+        shared: true,
+        seed: 1,
+        file: "ior.data".into(),
+    });
+    Part { program, op }
+}
+
+/// By how much servers are slowed, so that requests that the disks of `tier` serve alone take about so many seconds: what takes
+/// time then is the servers, not the programs. To two digits. Simulated ones are as fast as published.
+pub fn slowing(scale: Scale, tier: &Servers, op: Op, access: Access, bytes: u64, requests: u64) -> f64 {
+    if scale.place == Place::Simulated {
+        return 1.0;
+    }
+    let access = match access {
+        Access::Sequential => stripewise_model::Access::Sequential,
+        Access::Random => stripewise_model::Access::Random,
+    };
+    let service = tier.class.service(op, access);
+    // Requests are divided over all disks.
+    let alone_s =
+        requests as f64 * service.startup_s + bytes as f64 * service.per_byte_s / f64::from(tier.count);
+    let factor = seconds(scale) / alone_s;
+    let digits = 10f64.powf(1.0 - factor.log10().floor());
+    (factor * digits).round() / digits
+}
+
+/// How long a measured run takes about, seconds.
+fn seconds(scale: Scale) -> f64 {
+    match (scale.place, scale.quick) {
+        (Place::Disks, true) => 2.0,
+        (Place::Disks, false) => 4.0,
+        (_, true) => 0.8,
+        (_, false) => 1.6,
+    }
+}
+
+/// `scheme` is faster than `over` by so much (0.5: 50 %), over all cells with these labels together.
+pub fn gain(what: &str, of: Labels, scheme: &str, over: &str, claimed: (f64, f64)) -> Claim {
+    let measure = Measure::Gain { scheme: scheme.into(), over: over.into() };
+    Claim { what: what.into(), labels: of, measure, claimed }
+}
+
+/// The same in the cell where it is most.
+pub fn largest(what: &str, of: Labels, scheme: &str, over: &str, claimed: f64) -> Claim {
+    let measure = Measure::LargestGain { scheme: scheme.into(), over: over.into() };
+    Claim { what: what.into(), labels: of, measure, claimed: (claimed, claimed) }
+}
+
+/// A plot.
+pub fn figure(title: &str, of: Labels, x: (&str, &str), schemes: &[&str]) -> Figure {
+    Figure {
+        title: title.into(),
+        labels: of,
+        x: (x.0.into(), x.1.into()),
+        schemes: schemes.iter().map(|&scheme| scheme.to_owned()).collect(),
+    }
+}
+
+/// A size as labels have it: `64K`.
+pub fn bytes(size: u64) -> String {
+    size::format(size)
+}
+
+/// Labels and one more.
+pub fn and(mut labels: Labels, key: &str, value: &str) -> Labels {
+    labels.insert(key.to_owned(), value.to_owned());
+    labels
+}
