@@ -90,8 +90,8 @@ int parse_choice(const char *flag, const char *text, const char *const *names)
 
 void *need_memory(size_t bytes, const char *what)
 {
-    void *memory = malloc(bytes ? bytes : 1);
-    if (!memory)
+    void *memory = NULL;
+    if (posix_memalign(&memory, PAGE_BYTES, bytes ? bytes : 1) != 0)
         fail("no memory for %zu bytes of %s; use more ranks or less data", bytes, what);
     return memory;
 }

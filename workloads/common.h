@@ -32,11 +32,13 @@ uint64_t parse_size(const char *flag, const char *text);
 /* "0.25" -> 0.25. Fails, naming the flag, if the text is no number of seconds from 0 on. */
 double parse_seconds(const char *flag, const char *text);
 
+enum { PAGE_BYTES = 4096 };
+
 /* The index of text in names, a NULL-terminated list in the order of an enum. Fails, naming the flag and the
  * choices, if it is not there. */
 int parse_choice(const char *flag, const char *text, const char *const *names);
 
-/* malloc that fails with a message which says what for. */
+/* malloc of whole pages' alignment, as direct I/O needs it, that fails with a message which says what for. */
 void *need_memory(size_t bytes, const char *what);
 
 /* Fills buf with what a file holds at [offset, offset+len): every byte depends on its offset and on key, so that

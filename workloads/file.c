@@ -183,7 +183,7 @@ void file_transfer(struct data_file *file, const struct job *job)
         return;
     }
     for (uint64_t i = 0; i < job->stream->count; i++) {
-        if (file->api == API_POSIX)
+        if (file->api != API_MPIIO)
             posix_request(file, job, i);
         else
             mpi_request(file, job, i);

@@ -9,10 +9,8 @@
 enum api {
     API_POSIX,  /* open, pread, pwrite */
     API_MPIIO,  /* MPI_File_* */
-    API_DIRECT, /* as API_POSIX, past the page cache (O_DIRECT): buffers, offsets and sizes in multiples of DIRECT_BYTES */
+    API_DIRECT, /* as API_POSIX, past the page cache (O_DIRECT): offsets and sizes in multiples of PAGE_BYTES */
 };
-
-enum { DIRECT_BYTES = 4096 };
 
 /* Which MPI-IO calls carry the data. POSIX knows only CALL_AT. */
 enum call {

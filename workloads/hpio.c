@@ -52,8 +52,8 @@ static const char OWN_HELP[] =
     "      --collective          collective calls (two-phase I/O)\n";
 
 static const char EXAMPLES[] =
-    "ROMIO's data sieving is off (hints romio_ds_read, romio_ds_write), so that every contiguous piece is a request as\n"
-    "on parallel file systems; --hint romio_ds_write=automatic brings it back.\n"
+    "MPI-IO's data sieving is off, so that every contiguous piece is a request, as on parallel file systems; it is back\n"
+    "with --hint romio_ds_write=automatic (Open MPI: OMPI_MCA_fbtl_posix_write_datasieving=1; and likewise _read).\n"
     "\n"
     "examples:\n"
     "  mpirun -n 32 hpio -o /scratch/f --regions 4096 --region-size 16K --spacing 1K --type c-nc --verify\n"
@@ -150,6 +150,7 @@ static void print_shape(const void *of)
 
 int main(int argc, char **argv)
 {
+    no_data_sieving_environment();
     start(&argc, &argv);
     struct options options;
     struct shape shape = {.regions = 4096, .size = 16 << 10, .type = -1};

@@ -11,10 +11,10 @@ struct shape {
     enum api api;
     enum call call;
     int ordered; /* the order has a seed of its own */
-    int reorder;
+    uint64_t reorder; /* whose data a rank reads: of the rank so many after it */
 };
 
-static const char *const APIS[] = {"posix", "mpiio", NULL};
+static const char *const APIS[] = {[API_POSIX] = "posix", [API_MPIIO] = "mpiio", [API_DIRECT] = "direct", NULL};
 static const char *const CALLS[] = {"at", "all", "nonblocking", "view", "view-all", NULL};
 static const char *const ACCESSES[] = {"sequential", "random", "strided", NULL};
 static const char *const WITHINS[] = {"even", "file", "block", NULL};
@@ -26,12 +26,12 @@ static const struct option FLAGS[] = {
     {"transfer", required_argument, NULL, 't'},      {"block", required_argument, NULL, 'b'},
     {"segments", required_argument, NULL, 's'},      {"access", required_argument, NULL, OPT_ACCESS},
     {"random-within", required_argument, NULL, OPT_WITHIN}, {"call", required_argument, NULL, OPT_CALL},
-    {"reorder", no_argument, NULL, 'C'},             {"order", required_argument, NULL, OPT_ORDER},
+    {"reorder", optional_argument, NULL, 'C'},       {"order", required_argument, NULL, OPT_ORDER},
     {NULL, 0, NULL, 0},
 };
 
 static const char OWN_HELP[] =
-    "  -a, --api mpiio|posix     how the file is accessed (default mpiio)\n"
+    "  -a, --api A               how the file is accessed: mpiio (default); posix; direct: posix, past the page cache\n"
     "  -F, --file-per-process    a file per rank instead of a shared one: the rank is appended as .00000000\n"
     "  -t, --transfer SIZE       bytes of one request (default 256K)\n"
     "  -b, --block SIZE          contiguous bytes of one rank in a segment (default 1M)\n"
@@ -45,7 +45,7 @@ static const char OWN_HELP[] =
     "                            block: each rank shuffles its own blocks\n"
     "      --call CALL           at (default): one call per request; all: the collective one; nonblocking;\n"
     "                            view, view-all: one call over a file view of all the requests\n"
-    "  -C, --reorder             read what the next rank wrote\n"
+    "  -C, --reorder[=N]         read what the next rank wrote, or the Nth after (IOR -C -Q 1: ranks of a node)\n"
     "      --order N             seed of the random order alone, otherwise --seed: the same data in another order\n";
 
 static const char EXAMPLES[] =
@@ -62,7 +62,7 @@ static void set(void *of, int flag, const char *value)
     case 't': s->ior.transfer = parse_size("--transfer", value); break;
     case 'b': s->ior.block = parse_size("--block", value); break;
     case 's': s->ior.segments = parse_size("--segments", value); break;
-    case 'C': s->reorder = 1; break;
+    case 'C': s->reorder = value ? parse_size("--reorder", value) : 1; break;
     case OPT_ACCESS: s->ior.access = (enum access)parse_choice("--access", value, ACCESSES); break;
     case OPT_WITHIN: s->ior.within = (enum within)parse_choice("--random-within", value, WITHINS); break;
     case OPT_CALL: s->call = (enum call)parse_choice("--call", value, CALLS); break;
@@ -85,7 +85,9 @@ static void check(const struct shape *shape, const struct options *o)
         fail("--segments must be at least 1 and ranks * block * segments below 2^63");
     if (s->access == ACCESS_STRIDED && s->file_per_process)
         fail("--access strided needs a shared file; leave out --file-per-process");
-    if (shape->api == API_POSIX && shape->call != CALL_AT)
+    if (shape->api == API_DIRECT && shape->ior.transfer % PAGE_BYTES != 0)
+        fail("--api direct needs a --transfer that is a multiple of %d bytes", PAGE_BYTES);
+    if (shape->api != API_MPIIO && shape->call != CALL_AT)
         fail("--call %s needs --api mpiio", CALLS[shape->call]);
     int view = shape->call == CALL_VIEW || shape->call == CALL_VIEW_ALL;
     if (view && s->access == ACCESS_RANDOM)
@@ -136,7 +138,7 @@ int main(int argc, char **argv)
         .api = shape.api,
         .call = shape.call,
         .file_per_process = shape.ior.file_per_process,
-        .read_shift = shape.reorder ? 1 : 0,
+        .read_shift = (int)(shape.reorder % (uint64_t)options.dry_ranks),
         .steps = 1,
         .stream = ior_stream,
         .print_shape = print_shape,

@@ -76,6 +76,12 @@ void no_data_sieving(struct options *options)
     default_hint(options, "romio_ds_write", "disable");
 }
 
+void no_data_sieving_environment(void)
+{
+    setenv("OMPI_MCA_fbtl_posix_read_datasieving", "0", 0);
+    setenv("OMPI_MCA_fbtl_posix_write_datasieving", "0", 0);
+}
+
 void always_two_phase(struct options *options)
 {
     default_hint(options, "romio_cb_read", "enable");

@@ -33,9 +33,11 @@ enum { OWN_FLAG = 512 };
  * checks its shape, then clears it. */
 void parse_options(int argc, char **argv, const struct command *command, void *shape, struct options *options);
 
-/* Hints that --hint overrides. Without ROMIO's data sieving, every contiguous piece of a view is a request of its own,
- * as on the parallel file systems for which MPI-IO knows a better way. */
+/* Without data sieving, every contiguous piece of a view is a request of its own, as on the parallel file systems for
+ * which MPI-IO knows a better way. For ROMIO that is hints, which --hint overrides; for Open MPI's OMPIO variables of
+ * the environment, which are set before MPI_Init unless they are there. */
 void no_data_sieving(struct options *options);
+void no_data_sieving_environment(void);
 
 /* Collective calls exchange data even where ROMIO would not find that worth while. */
 void always_two_phase(struct options *options);

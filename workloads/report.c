@@ -72,7 +72,7 @@ static void print_step(const struct stream *stream, uint64_t step, int joined, i
     struct request pending = {0, 0, 0};
     for (uint64_t i = 0; i < stream->count; i++) {
         struct request r = stream->at(stream, step, i);
-        if (joined && i > 0 && r.offset == pending.offset + pending.len) {
+        if (joined && i > 0 && r.offset == pending.offset + pending.len && r.place == pending.place + pending.len) {
             pending.len += r.len;
             continue;
         }

@@ -22,7 +22,7 @@ void print_json(const struct workload *w, const struct phase *phases, int count,
 void print_text(const struct workload *w, const struct phase *phases, int count, const struct outcome *outcome);
 
 /* Prints a dry run's requests in one direction: rank by rank, in order. Pieces of one call over a view that touch
- * each other are one, as for MPI. */
+ * each other in the file and in memory are one, as for MPI. */
 void print_requests(const struct workload *w, enum direction direction);
 
 /* The file of a rank, on the heap. */

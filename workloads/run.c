@@ -69,7 +69,7 @@ static void do_steps(const struct workload *w, struct data_file *file, struct jo
         job_fill(job);
         double start = now_s();
         if (computing)
-            compute(w->compute, w->compute_s);
+            compute(w->compute_by, job->step + 1 < w->steps ? w->compute_s : w->last_compute_s);
         double computed = now_s();
         file_transfer(file, job);
         own->compute_s += computed - start;

@@ -18,8 +18,8 @@ struct workload {
     int file_per_process;
     int read_shift;      /* a rank reads what the rank so many after it wrote */
     uint64_t steps;      /* at least 1 */
-    double compute_s;    /* of every rank before each step of the write phase */
-    enum pause compute;  /* how */
+    double compute_s, last_compute_s; /* of every rank before each (the last) step of the write phase */
+    enum pause compute_by;
     struct stream (*stream)(const void *shape, int rank, int ranks); /* a rank's requests */
     struct view (*view)(const struct stream *stream); /* CALL_VIEW*; NULL: one that lists the requests */
     void (*print_shape)(const void *shape); /* members of the JSON object, each followed by ", " */

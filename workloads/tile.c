@@ -18,7 +18,9 @@ struct shape {
 
 static const char *const CALLS[] = {"view", "row", NULL};
 
-enum { OPT_TILES = OWN_FLAG, OPT_TILE = OPT_TILES + 2, OPT_OVERLAP = OPT_TILE + 2, OPT_ELEMENT = OPT_OVERLAP + 2, OPT_HEADER, OPT_CALL, OPT_COLLECTIVE };
+/* x; y is the next one. */
+enum { OPT_TILES = OWN_FLAG, OPT_TILE = OPT_TILES + 2, OPT_OVERLAP = OPT_TILE + 2 };
+enum { OPT_ELEMENT = OPT_OVERLAP + 2, OPT_HEADER, OPT_CALL, OPT_COLLECTIVE };
 
 /* Each with the name that mpi-tile-io has for it. */
 static const struct option FLAGS[] = {
@@ -48,8 +50,8 @@ static const char OWN_HELP[] =
 
 static const char EXAMPLES[] =
     "There are as many ranks as tiles. Shared elements are written by all who have them, with the same bytes.\n"
-    "ROMIO's data sieving is off (hints romio_ds_read, romio_ds_write), so that every contiguous piece is a request as\n"
-    "on parallel file systems; --hint romio_ds_write=automatic brings it back.\n"
+    "MPI-IO's data sieving is off, so that every contiguous piece is a request, as on parallel file systems; it is back\n"
+    "with --hint romio_ds_write=automatic (Open MPI: OMPI_MCA_fbtl_posix_write_datasieving=1; and likewise _read).\n"
     "\n"
     "example: mpirun -n 4 tile -o /scratch/f --tiles-x 2 --tiles-y 2 --elements-x 8 --elements-y 8 --element-size 32K \\\n"
     "             --collective --verify --json";
@@ -168,6 +170,7 @@ static void print_shape(const void *of)
 
 int main(int argc, char **argv)
 {
+    no_data_sieving_environment();
     start(&argc, &argv);
     struct options options;
     struct shape shape = {.tiles = {1, 1}, .tile = {1024, 1024}, .element = 3}; /* mpi-tile-io's defaults */
