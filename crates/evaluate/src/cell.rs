@@ -122,6 +122,8 @@ impl Cell {
 pub enum Scheme {
     /// The planner's candidate of this name (`1-DH`, `2-D g=8`, `1-DV`).
     Candidate(String),
+    /// Of these, the one whose overall cost by CIL's formula is least: one for all files of the cell (CIL §4).
+    LeastCost(Vec<Scheme>),
     /// What a planner picks: `def`, `pa`, `psa`, `overall`, `replicas`, or `auto`: the best of all.
     Planner(&'static str),
     /// Stripes of this many bytes over all servers of a tier: a shared file on HServers, as without any of the papers' systems.
@@ -140,7 +142,8 @@ pub enum Scheme {
         /// Bytes.
         stripe: u64,
     },
-    /// One copy of each of these ([`Scheme::Striped`] or [`Scheme::Grouped`]), each request to the cheapest (CIL §5).
+    /// One copy of each of these ([`Scheme::Candidate`], [`Scheme::Striped`] or [`Scheme::Grouped`]), each request to the cheapest
+    /// (CIL §5).
     Replicas(Vec<Scheme>),
     /// The file on all HServers in stripes, with a cache on the SServers (SLA).
     Cache {
@@ -168,6 +171,7 @@ impl Scheme {
         use stripewise_cluster::size;
         match self {
             Self::Candidate(name) => name.clone(),
+            Self::LeastCost(_) => "least cost".to_owned(),
             Self::Planner(name) => match *name {
                 "def" | "pa" | "psa" => name.to_uppercase(),
                 _ => (*name).to_owned(),

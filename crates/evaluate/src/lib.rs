@@ -5,13 +5,17 @@
 //!
 //! Pure: data in, data out. No I/O, no clock; all types are plain values.
 
+pub mod bound;
 pub mod cell;
 pub mod claim;
 pub mod document;
 pub mod experiments;
 pub mod explanations;
 pub mod judge;
+pub mod plans;
 pub mod record;
+pub mod simulate;
+pub mod workload;
 
 pub use cell::{Cell, Part, Program, Scheme, Servers, Storage};
 pub use claim::{Claim, Experiment, Figure, Measure, Paper, Scale};

@@ -6,7 +6,8 @@
 pub struct PlanError(pub String);
 
 impl PlanError {
-    pub(crate) fn new(text: impl Into<String>) -> Self {
+    /// For one of these reasons.
+    pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 }

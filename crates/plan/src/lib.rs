@@ -39,6 +39,7 @@ pub use candidate::{Background, Candidate, Judged, Method};
 pub use choose::{Decision, decide};
 pub use collect::Collector;
 pub use error::PlanError;
+pub use evaluate::{Entry, judge};
 pub use native::{Native, native};
 pub use options::{CopyOptions, MIN_GAIN, Objective, Options, STEP, Scheme};
 pub use plan::{plan, to_plan};

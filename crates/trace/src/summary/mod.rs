@@ -195,8 +195,8 @@ impl Summary {
     }
 }
 
-/// A summary in the making.
-struct Builder {
+/// A summary in the making, of requests that are in no trace file.
+pub struct Builder {
     grouping: Grouping,
     streams: Streams,
     summary: Summary,
@@ -205,7 +205,8 @@ struct Builder {
 }
 
 impl Builder {
-    fn new(processes: &[ProcessInfo]) -> Builder {
+    /// Of requests of these processes.
+    pub fn new(processes: &[ProcessInfo]) -> Builder {
         let mut nodes: Vec<_> = processes.iter().map(|process| &process.node).collect();
         nodes.sort_unstable();
         nodes.dedup();
@@ -220,7 +221,8 @@ impl Builder {
         }
     }
 
-    fn files(&mut self, names: &[String]) {
+    /// Learns the names of files that are new since the last call: `names` has all of them.
+    pub fn files(&mut self, names: &[String]) {
         self.grouping.files(names);
         for name in &names[self.summary.files.len()..] {
             let group = self.grouping.group(self.summary.files.len() as u32);
@@ -243,7 +245,8 @@ impl Builder {
         }
     }
 
-    fn add(&mut self, request: &Request) {
+    /// Takes the next request, in order of start; its file is known by name.
+    pub fn add(&mut self, request: &Request) {
         self.summary.calls += 1;
         self.start_ns.get_or_insert(request.start_ns);
         self.end_ns = self.end_ns.max(request.end_ns);
@@ -276,7 +279,8 @@ impl Builder {
         }
     }
 
-    fn finish(self) -> Summary {
+    /// What they were.
+    pub fn finish(self) -> Summary {
         let mut summary = self.summary;
         let (patterns, trackers) = self.grouping.finish();
         for ((group, pattern), tracker) in summary.groups.iter_mut().zip(patterns).zip(trackers) {

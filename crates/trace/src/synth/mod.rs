@@ -101,6 +101,18 @@ pub trait Benchmark {
 #[error("{0}")]
 pub struct BadParameters(pub String);
 
+impl Job {
+    /// A process of the job, as a trace has it.
+    pub fn process(&self, rank: u32) -> ProcessInfo {
+        ProcessInfo {
+            node: format!("node{}", rank / self.per_node),
+            pid: 1000 + rank,
+            rank: rank as i32,
+            program: self.program.clone(),
+        }
+    }
+}
+
 /// Appends the benchmark's trace to an empty writer. `progress` is told the number of calls now and then.
 pub fn write(
     benchmark: &dyn Benchmark,
@@ -108,31 +120,51 @@ pub fn write(
     progress: &mut dyn FnMut(u64),
 ) -> Result<(), TraceError> {
     let job = benchmark.job();
-    let processes: Vec<u32> = (0..job.processes)
-        .map(|rank| {
-            writer.process_id(&ProcessInfo {
-                node: format!("node{}", rank / job.per_node),
-                pid: 1000 + rank,
-                rank: rank as i32,
-                program: job.program.clone(),
-            })
-        })
-        .collect();
-    let files: Vec<u32> = job.files.iter().map(|file| writer.file_id(file)).collect();
-    let shared = files.len() == 1;
-    let mut clock_ns = 0;
+    let numbers = Numbers {
+        processes: (0..job.processes).map(|rank| writer.process_id(&job.process(rank))).collect(),
+        files: job.files.iter().map(|file| writer.file_id(file)).collect(),
+        start_ns: 0,
+    };
     let mut calls = 0u64;
-    let mut push = |clock_ns: u64, i: usize, op: Op, flags: Flags, call: &Call| {
-        // A nanosecond apart, so that the order is the same in every reader.
-        let start_ns = clock_ns + i as u64;
+    calls_of(benchmark, &numbers, &mut |call| {
         calls += 1;
         if calls.is_multiple_of(1 << 16) {
             progress(calls);
         }
-        writer.push(&Request {
-            process: processes[call.rank as usize],
+        writer.push(call)
+    })?;
+    Ok(())
+}
+
+/// What a trace calls the processes and files of a benchmark, and when that begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// By rank.
+    pub processes: Vec<u32>,
+    /// In the order of [`Job::files`].
+    pub files: Vec<u32>,
+    /// Nanoseconds since the start of the trace.
+    pub start_ns: u64,
+}
+
+/// Gives all calls of a benchmark to `push`, in order of start, until that fails. Returns when the last has ended, nanoseconds
+/// since the start of the trace.
+///
+/// # Errors
+/// Those of `push`.
+pub fn calls_of<E>(
+    benchmark: &dyn Benchmark,
+    numbers: &Numbers,
+    push: &mut dyn FnMut(&Request) -> Result<(), E>,
+) -> Result<u64, E> {
+    let shared = numbers.files.len() == 1;
+    let mut push = |clock_ns: u64, i: usize, op: Op, flags: Flags, call: &Call| {
+        // A nanosecond apart, so that the order is the same in every reader.
+        let start_ns = clock_ns + i as u64;
+        push(&Request {
+            process: numbers.processes[call.rank as usize],
             tid: 1000 + call.rank,
-            file: files[call.file as usize],
+            file: numbers.files[call.file as usize],
             op,
             flags,
             offset: call.offset,
@@ -142,9 +174,11 @@ pub fn write(
             end_ns: start_ns + REQUEST_NS,
         })
     };
+    let mut clock_ns = numbers.start_ns;
     for (op, steps) in benchmark.rounds() {
         let open_or_close = |rank: u32| Call { rank, file: if shared { 0 } else { rank }, offset: 0, size: 0 };
-        for rank in 0..job.processes {
+        let ranks = 0..numbers.processes.len() as u32;
+        for rank in ranks.clone() {
             push(clock_ns, rank as usize, Op::Open, Flags::NONE, &open_or_close(rank))?;
         }
         clock_ns += STEP_NS;
@@ -155,10 +189,10 @@ pub fn write(
             }
             clock_ns += STEP_NS;
         }
-        for rank in 0..job.processes {
+        for rank in ranks {
             push(clock_ns, rank as usize, Op::Close, Flags::NONE, &open_or_close(rank))?;
         }
         clock_ns += STEP_NS;
     }
-    Ok(())
+    Ok(clock_ns)
 }

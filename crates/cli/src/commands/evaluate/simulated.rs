@@ -1,13 +1,34 @@
 //! `evaluate --simulated`: every cell in the simulator.
 
-use stripewise_evaluate::Place;
+use std::sync::mpsc;
+
+use rayon::prelude::*;
+use stripewise_evaluate::{Place, Record, simulate};
 
 use super::Job;
+use super::store::Task;
+use crate::interrupt;
 
 /// Runs what is missing, as many at a time as there are processors. Returns how many failed.
 ///
 /// # Errors
 /// The records cannot be written.
 pub fn run(job: &Job<'_>) -> anyhow::Result<usize> {
-    job.run_missing(Place::Simulated, |_tasks, _add| Ok(()))
+    job.run_missing(Place::Simulated, |tasks, add| {
+        let (sender, receiver) = mpsc::sync_channel::<Record>(0);
+        std::thread::scope(|scope| {
+            scope.spawn(move || all(tasks, sender));
+            receiver.iter().try_for_each(|record| add(record).map(drop))
+        })
+    })
+}
+
+/// Sends every task's record; ends early when the user wants it, or nobody listens any more.
+fn all(tasks: &[Task], sender: mpsc::SyncSender<Record>) {
+    let _ = tasks.par_iter().try_for_each_with(sender, |sender, task| {
+        if interrupt::asked() {
+            return None;
+        }
+        sender.send(simulate::simulate(&task.cell, &task.scheme)).ok()
+    });
 }

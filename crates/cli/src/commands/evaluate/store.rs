@@ -121,10 +121,10 @@ impl Store {
             machine: machine::describe(),
             records,
         };
-        let text = to_text(&document)?;
+        let text = document.to_text();
         files::write_whole(&self.path.with_extension("json"), &text)?;
         if job.args.json {
-            println!("{text}");
+            print!("{text}");
         }
         Ok(failures)
     }
@@ -132,12 +132,3 @@ impl Store {
 
 /// Failed runs that are named one by one.
 const FAILURES_SAID: usize = 10;
-
-/// A record on each line: a change of one is a change of one line.
-fn to_text(document: &Document) -> anyhow::Result<String> {
-    let head = Document { records: Vec::new(), ..document.clone() };
-    let head = serde_json::to_string(&head)?;
-    let head = head.strip_suffix("[]}").expect("records are the last field");
-    let records = document.records.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
-    Ok(format!("{head}[\n{}\n]}}\n", records.join(",\n")))
-}

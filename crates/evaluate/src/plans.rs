@@ -1,0 +1,218 @@
+//! A scheme, and the files and requests of a cell, as a plan.
+
+use std::collections::BTreeMap;
+
+use stripewise_cluster::{Cluster, CopySpec, Durability, Overlay, OverlayKind, Plan, Rule, Spread, size};
+use stripewise_layout::{Layout, LayoutError, constructors};
+use stripewise_plan::{
+    Candidate, CopyOptions, Entry, Judged, Options, PlanError, Present, Problem, Scheme as Asked, Servers,
+    Workload, decide, judge, planners,
+};
+
+use crate::cell::Scheme;
+
+/// A plan, and what is expected of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    /// For the data path or the simulator.
+    pub plan: Plan,
+    /// The layouts, for people, one for every file-name pattern.
+    pub layout: String,
+    /// The overall cost by CIL's formula: the sum over all requests, process-seconds.
+    pub cil_s: f64,
+    /// The planner's expectation of the time that all requests take, seconds.
+    pub elapsed_s: f64,
+}
+
+impl Planned {
+    /// What a record says of it ([`crate::Record::details`]).
+    pub fn details(&self) -> BTreeMap<String, f64> {
+        [("cil_s".to_owned(), self.cil_s), ("elapsed_s".to_owned(), self.elapsed_s)].into()
+    }
+}
+
+/// Plans all files of a workload.
+///
+/// # Errors
+/// The scheme cannot be had on this cluster, or for these files.
+pub fn plan(scheme: &Scheme, workload: &Workload, cluster: &Cluster) -> Result<Planned, PlanError> {
+    if let Scheme::LeastCost(schemes) = scheme {
+        let planned = schemes.iter().map(|scheme| plan(scheme, workload, cluster));
+        let planned = planned.collect::<Result<Vec<_>, _>>()?;
+        let least = planned.into_iter().min_by(|a, b| a.cil_s.total_cmp(&b.cil_s));
+        return least.ok_or_else(|| PlanError::new("there is no scheme to choose from"));
+    }
+    let servers = Servers::of(cluster)?;
+    let plan_bytes = workload.file_sets.iter().map(|set| set.total_size()).sum();
+    let options = options(scheme, cluster)?;
+    let mut planned =
+        Planned { plan: empty(scheme, cluster), layout: String::new(), cil_s: 0.0, elapsed_s: 0.0 };
+    for set in &workload.file_sets {
+        let problem = Problem::new(set, cluster, &servers, &options, plan_bytes);
+        let judged = judged(scheme, &problem)?;
+        planned.cil_s += judged.predicted_s();
+        planned.elapsed_s += judged.elapsed_s;
+        if !planned.layout.split("; ").any(|known| known == judged.candidate.name) {
+            let separator = if planned.layout.is_empty() { "" } else { "; " };
+            planned.layout = format!("{}{separator}{}", planned.layout, judged.candidate.name);
+        }
+        planned.plan.rules.push(rule(&set.pattern, judged));
+    }
+    Ok(planned)
+}
+
+fn empty(scheme: &Scheme, cluster: &Cluster) -> Plan {
+    Plan { scheme: scheme.name(), cluster: cluster.clone(), rules: Vec::new() }
+}
+
+fn rule(pattern: &str, judged: Judged) -> Rule {
+    Rule {
+        pattern: pattern.to_owned(),
+        scheme: judged.candidate.name.clone(),
+        reason: "a scheme of an experiment".to_owned(),
+        predicted_s: judged.predicted_s(),
+        elapsed_s: judged.elapsed_s,
+        layouts: judged.candidate.layouts,
+        spread: judged.candidate.spread,
+        overlay: judged.candidate.overlay,
+    }
+}
+
+/// Whatever is asked for is done: no change is too small.
+fn options(scheme: &Scheme, cluster: &Cluster) -> Result<Options, PlanError> {
+    let mut options = Options { min_gain: f64::NEG_INFINITY, ..Options::default() };
+    match scheme {
+        Scheme::Planner(name) if *name != "auto" => options.scheme = Asked::Planner((*name).to_owned()),
+        Scheme::Cache { mode, admission, stripe, capacity_per_server, .. } => {
+            options.copies = CopyOptions {
+                cache_capacity: Some(*capacity_per_server),
+                cache_mode: *mode,
+                cache_admission: *admission,
+                ..CopyOptions::default()
+            };
+            options.present = Present::Known {
+                name: format!("stripe {}", size::format(*stripe)),
+                layouts: vec![striped(cluster, 0, *stripe)?],
+                layout_of: Default::default(),
+            };
+        }
+        _ => {}
+    }
+    Ok(options)
+}
+
+/// The scheme's layout of a file set, judged.
+fn judged(scheme: &Scheme, problem: &Problem<'_>) -> Result<Judged, PlanError> {
+    if let Scheme::Planner(_) = scheme {
+        return Ok(decide(problem)?.best().clone());
+    }
+    let entry = Entry { candidate: candidate(scheme, problem)?, notable: true };
+    Ok(judge(problem, vec![entry]).swap_remove(0))
+}
+
+fn candidate(scheme: &Scheme, problem: &Problem<'_>) -> Result<Candidate, PlanError> {
+    let cluster = problem.cluster;
+    let single = |layout: Layout| Candidate::single("given", scheme.name(), layout);
+    match scheme {
+        Scheme::Candidate(name) => proposed(problem, "overall", |candidate| {
+            let rest = candidate.name.strip_prefix(name.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(", then "))
+        }),
+        Scheme::Striped { tier, stripe } => striped(cluster, tier_named(cluster, tier)?, *stripe).map(single),
+        Scheme::Grouped { tier, servers, stripe } => {
+            let (layouts, spread) = grouped(problem, tier, *servers, *stripe)?;
+            Ok(Candidate::spread("given", scheme.name(), layouts, spread))
+        }
+        Scheme::Replicas(schemes) => replicas(problem, schemes),
+        Scheme::Cache { stripe, .. } => {
+            let original = vec![striped(cluster, 0, *stripe)?];
+            proposed(problem, "cache", |candidate| candidate.layouts == original)
+        }
+        Scheme::WholeRequests { request } => whole_requests(problem, *request).map(single),
+        Scheme::Planner(_) | Scheme::LeastCost(_) => {
+            Err(PlanError::new(format!("{} is no layout of its own", scheme.name())))
+        }
+    }
+}
+
+/// The first candidate of a planner that is meant.
+fn proposed(
+    problem: &Problem<'_>,
+    planner: &str,
+    is_meant: impl Fn(&Candidate) -> bool,
+) -> Result<Candidate, PlanError> {
+    let planner = planners::by_name(planner).expect("the planners' names are constants");
+    let candidates = planner.propose(problem)?.candidates;
+    let names: Vec<String> = candidates.iter().map(|candidate| candidate.name.clone()).collect();
+    candidates.into_iter().find(is_meant).ok_or_else(|| {
+        PlanError::new(format!("{}: no such candidate among {}", planner.name(), names.join(", ")))
+    })
+}
+
+fn tier_named(cluster: &Cluster, name: &str) -> Result<usize, PlanError> {
+    let tier = cluster.tiers.iter().position(|tier| tier.name == name);
+    tier.ok_or_else(|| PlanError::new(format!("the cluster has no tier {name:?}")))
+}
+
+fn striped(cluster: &Cluster, tier: usize, stripe: u64) -> Result<Layout, PlanError> {
+    let targets: Vec<u32> = cluster.targets_of(tier).collect();
+    constructors::striped(&targets, stripe).map_err(wrong)
+}
+
+/// A layout for every group of so many servers; files take them in turn, by the last number in their names.
+fn grouped(
+    problem: &Problem<'_>,
+    tier: &str,
+    servers: u32,
+    stripe: u64,
+) -> Result<(Vec<Layout>, Spread), PlanError> {
+    let tier = tier_named(problem.cluster, tier)?;
+    let targets: Vec<u32> = problem.cluster.targets_of(tier).collect();
+    let groups = targets.chunks(servers.max(1) as usize);
+    let layouts = groups.map(|group| constructors::striped(group, stripe)).collect::<Result<Vec<_>, _>>();
+    let field = problem.set.pattern.matches("<n>").count().checked_sub(1);
+    Ok((layouts.map_err(wrong)?, Spread { field, stride: 1 }))
+}
+
+/// The first is the original, the others are its copies. Close does not wait: a file is written to the copy that is cheapest
+/// and the others follow (CIL §5).
+fn replicas(problem: &Problem<'_>, schemes: &[Scheme]) -> Result<Candidate, PlanError> {
+    let mut copies = schemes.iter().map(|scheme| candidate(scheme, problem)).collect::<Result<Vec<_>, _>>()?;
+    if copies.len() < 2 {
+        return Err(PlanError::new("replicas need two layouts at least"));
+    }
+    let others = copies.split_off(1);
+    let original = copies.swap_remove(0);
+    let copy =
+        |Candidate { name, layouts, spread, .. }: Candidate| CopySpec { name, layouts, spread, groups: 1 };
+    let group = problem.main_group();
+    let overlay = Overlay {
+        kind: OverlayKind::Replicas,
+        copies: others.into_iter().map(copy).collect(),
+        lazy_close: true,
+        durability: Durability::default(),
+        background: None,
+        procs: group.procs.max(1),
+        procs_per_node: group.procs_per_node.clamp(1, group.procs.max(1)),
+    };
+    let names: Vec<String> = schemes.iter().map(Scheme::name).collect();
+    Ok(Candidate { name: format!("replicas {}", names.join(" + ")), overlay: Some(overlay), ..original })
+}
+
+/// Requests one after the other on one SServer each, in turn, until these are full; what follows in even parts on the HServers.
+fn whole_requests(problem: &Problem<'_>, request: u64) -> Result<Layout, PlanError> {
+    let cluster = problem.cluster;
+    let pairs = |tier: usize, width: u64| -> Vec<(u32, u64)> {
+        cluster.targets_of(tier).map(|target| (target, width)).collect()
+    };
+    let fast = pairs(tier_named(cluster, "ssd")?, request);
+    let slow = tier_named(cluster, "hdd")?;
+    let servers = cluster.targets_of(slow).len().max(1) as u64;
+    let space: Vec<(u32, u64)> =
+        fast.iter().map(|&(target, _)| (target, problem.space_for_file(target))).collect();
+    constructors::until_full(&fast, &space, &pairs(slow, request.div_ceil(servers).max(1))).map_err(wrong)
+}
+
+fn wrong(error: LayoutError) -> PlanError {
+    PlanError::new(error.to_string())
+}

@@ -1,0 +1,118 @@
+//! What a planner sees of a cell: its parts as one trace, without the file.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+
+use stripewise_plan::{Collector, Workload};
+use stripewise_trace::summary::{Builder, GAP_NS};
+use stripewise_trace::synth::{self, Job, Numbers};
+use stripewise_trace::{ProcessInfo, Request};
+
+use crate::cell::Part;
+
+/// The absolute paths of a part's files, in the order of [`Job::files`], where the cell is run in the directory `base`.
+pub fn paths(part: &Part, base: &str) -> Vec<String> {
+    part.program.benchmark().job().files.iter().map(|file| format!("{base}/{file}")).collect()
+}
+
+/// The requests of all parts, one part after the other, each of processes of its own.
+pub fn of(parts: &[Part], base: &str) -> Workload {
+    let trace = Numbered::of(parts, base);
+    let mut summary = Builder::new(&trace.processes);
+    summary.files(&trace.files);
+    trace.for_each(parts, &mut |request| summary.add(request));
+    let summary = summary.finish();
+    let mut collector = Collector::new(&summary, &trace.processes);
+    trace.for_each(parts, &mut |request| collector.add(request));
+    collector.finish()
+}
+
+/// Processes and files of all parts, numbered through.
+struct Numbered {
+    processes: Vec<ProcessInfo>,
+    files: Vec<String>,
+    /// By part.
+    numbers: Vec<(Vec<u32>, Vec<u32>)>,
+}
+
+impl Numbered {
+    fn of(parts: &[Part], base: &str) -> Self {
+        let mut all = Self { processes: Vec::new(), files: Vec::new(), numbers: Vec::new() };
+        let mut known: HashMap<String, u32> = HashMap::new();
+        for part in parts {
+            let job: Job = part.program.benchmark().job();
+            let first = all.processes.len() as u32;
+            all.processes.extend((0..job.processes).map(|rank| job.process(rank)));
+            let mut number = |path: String| {
+                let next = all.files.len() as u32;
+                *known.entry(path).or_insert_with_key(|path| {
+                    all.files.push(path.clone());
+                    next
+                })
+            };
+            let files = paths(part, base).into_iter().map(&mut number).collect();
+            all.numbers.push(((first..first + job.processes).collect(), files));
+        }
+        all
+    }
+
+    fn for_each(&self, parts: &[Part], take: &mut dyn FnMut(&Request)) {
+        let mut start_ns = 0;
+        for (part, (processes, files)) in parts.iter().zip(&self.numbers) {
+            let numbers = Numbers { processes: processes.clone(), files: files.clone(), start_ns };
+            let mut push = |request: &Request| {
+                take(request);
+                Ok::<(), Infallible>(())
+            };
+            start_ns = match synth::calls_of(part.program.benchmark(), &numbers, &mut push) {
+                // Programs that run one after the other are not concurrent.
+                Ok(end_ns) => end_ns + 2 * GAP_NS,
+                Err(never) => match never {},
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stripewise_model::Op;
+    use stripewise_trace::synth::{Access, Direction, Ior, RandomWithin};
+
+    use super::*;
+    use crate::cell::Program;
+
+    fn ior(processes: u32, transfer: u64, op: Op, file: &str) -> Part {
+        let direction = if op == Op::Read { Direction::Read } else { Direction::Write };
+        let ior = Ior {
+            processes,
+            per_node: 2,
+            transfer,
+            block: 8 * transfer,
+            segments: 1,
+            access: Access::Sequential,
+            random_within: RandomWithin::File,
+            direction,
+            shared: false,
+            seed: 1,
+            file: file.into(),
+        };
+        Part { program: Program::Ior(ior), op }
+    }
+
+    #[test]
+    fn parts_follow_each_other_and_files_of_one_kind_are_one_set() {
+        let parts =
+            [ior(4, 4096, Op::Write, "a1"), ior(8, 65536, Op::Read, "a2"), ior(4, 4096, Op::Read, "a1")];
+        let workload = of(&parts, "/data");
+        assert_eq!(workload.file_sets.len(), 1);
+        let set = &workload.file_sets[0];
+        assert_eq!((set.pattern.as_str(), set.files.len()), ("/data/a<n>.<n>", 12));
+        let mut groups: Vec<_> =
+            set.groups.iter().map(|g| (g.op, g.procs, g.procs_per_node, g.count, g.bytes / g.count)).collect();
+        groups.sort_by_key(|group| (group.1, group.0));
+        assert_eq!(
+            groups,
+            [(Op::Read, 4, 2, 32, 4096), (Op::Write, 4, 2, 32, 4096), (Op::Read, 8, 2, 64, 65536)]
+        );
+    }
+}
