@@ -12,6 +12,7 @@ pub mod document;
 pub mod experiments;
 pub mod explanations;
 pub mod judge;
+pub mod page;
 pub mod plans;
 pub mod record;
 pub mod simulate;

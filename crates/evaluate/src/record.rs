@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use stripewise_report::Machine;
 
+use crate::bound;
 use crate::cell::{Cell, Scheme};
 
 /// What tells the cells of an experiment apart: `size` is `64K`, `procs` is `16`, `op` is `read` or `write`, `access` is
@@ -89,7 +90,7 @@ pub struct Document {
 pub const DOCUMENT_VERSION: u32 = 1;
 
 impl Record {
-    /// Nothing found yet.
+    /// Nothing found yet; what bounds it is in the details.
     pub fn of(place: Place, cell: &Cell, scheme: &Scheme) -> Self {
         Self {
             experiment: cell.experiment.to_owned(),
@@ -102,7 +103,7 @@ impl Record {
             verified: None,
             failed: None,
             layout: String::new(),
-            details: BTreeMap::new(),
+            details: BTreeMap::from([(bound::LEAST_S.to_owned(), bound::least_s(cell))]),
         }
     }
 

@@ -101,7 +101,7 @@ fn fill(record: &mut Record, planned: &Planned, outcomes: &[Outcome]) {
     record.seconds = vec![sum.elapsed_s];
     record.bytes = sum.bytes;
     record.layout.clone_from(&planned.layout);
-    record.details = planned.details();
+    record.details.extend(planned.details());
     let mut detail = |name: &str, value: f64| record.details.insert(name.to_owned(), value);
     detail("sub_requests", sum.sub_requests as f64);
     if let Some((_, share)) = sum.busiest() {

@@ -1,0 +1,121 @@
+//! What nobody can beat: the least time that a cell takes, from the servers, the space and the requests alone.
+//!
+//! - **Work.** A request that HServers alone serve keeps them busy for at least one startup and its bytes, and so on SServers. A
+//!   request that is divided keeps both kinds busy for a startup: it takes more of both than a mixture of whole requests
+//!   with as many bytes on each kind. So at best some requests are on SServers and the others on HServers, each on one
+//!   server, both kinds busy all the time, and the SServers' space says how many at most ([`split::work_s`]).
+//! - **Latency.** A process waits for its request, whose parts are on different servers at best ([`split::latency_s`]).
+//! - **Network.** What a node's processes transfer goes through the node's network, and a server's through the server's.
+//!
+//! With a **cache** the file stays where it is, in stripes over all HServers: requests have as many startups there as stripes
+//! that they touch. Otherwise it is the same: what fits into the cache is on SServers. Writes may also be written back during
+//! the run, to make room for others; that costs the HServers as much as if they had been written there at once, unless
+//! neighbours are written back together ([`split::written_back_s`]).
+
+mod requests;
+mod split;
+
+#[cfg(test)]
+mod tests;
+
+use stripewise_model::Op;
+
+use crate::cell::{Cell, Part, Scheme, Servers, Storage};
+use crate::claim::{Claim, Measure};
+use crate::record::Record;
+use requests::Requests;
+use split::{Latency, Work};
+
+/// Key of [`Record::details`] with what [`least_s`] says of the cell.
+pub const LEAST_S: &str = "least_s";
+
+/// A cell's storage as the bound sees it.
+struct Of<'a> {
+    slow: &'a Servers,
+    fast: Option<&'a Servers>,
+    network_s: f64,
+    /// Bytes on all SServers together.
+    space: f64,
+    /// The stripe of the original that a cache is for, bytes.
+    stripe: Option<u64>,
+}
+
+/// Seconds that no layout can be below; where the cell is about a cache, no cache of that size.
+pub fn least_s(cell: &Cell) -> f64 {
+    let Storage { tiers, network } = &cell.storage;
+    let Some(slow) = tiers.first() else { return 0.0 };
+    let fast = tiers.get(1).filter(|tier| tier.count > 0);
+    let cache = cell.schemes.iter().find_map(|scheme| match scheme {
+        Scheme::Cache { stripe, capacity_per_server, .. } => Some((*stripe, *capacity_per_server)),
+        _ => None,
+    });
+    let each = cache.map_or(fast.map_or(0, |tier| tier.capacity_per_server), |(_, capacity)| capacity);
+    let space = each as f64 * fast.map_or(0.0, |tier| f64::from(tier.count));
+    let of = Of { slow, fast, network_s: network.per_byte_s, space, stripe: cache.map(|(stripe, _)| stripe) };
+    cell.parts.iter().map(|part| of.part_s(part)).sum()
+}
+
+impl Of<'_> {
+    fn part_s(&self, part: &Part) -> f64 {
+        let requests = Requests::of(part);
+        let work: Vec<Work> =
+            requests.sizes.iter().map(|&(size, count)| self.work(part, &requests, size, count)).collect();
+        let mut busy_s = split::work_s(&work, self.space);
+        if let (Some(stripe), Op::Write, [work]) = (self.stripe, part.op, &work[..]) {
+            let slots = (stripe / work.size).max(1);
+            busy_s = busy_s.min(split::written_back_s(work, self.space, slots, requests.random));
+        }
+        let latency: Vec<Latency> =
+            requests.sizes.iter().map(|&(size, count)| self.latency(part, &requests, size, count)).collect();
+        let waiting_s = split::latency_s(&latency, self.space) / f64::from(requests.chains);
+        let clients_s = requests.bytes() * self.network_s / f64::from(requests.nodes);
+        busy_s.max(waiting_s).max(clients_s)
+    }
+
+    /// What requests of a size cost both kinds of servers.
+    fn work(&self, part: &Part, requests: &Requests, size: u64, count: u64) -> Work {
+        let touched = self.stripe.map_or(1, |stripe| size.div_ceil(stripe).min(u64::from(self.slow.count)));
+        let busy_s = |tier: &Servers, touched: u64| {
+            let service = tier.class.service(part.op, requests.access());
+            let disk_s = touched as f64 * service.startup_s + size as f64 * service.per_byte_s;
+            disk_s.max(size as f64 * self.network_s) / f64::from(tier.count)
+        };
+        Work {
+            size,
+            count,
+            slow_s: busy_s(self.slow, touched),
+            fast_s: self.fast.map_or(f64::INFINITY, |tier| busy_s(tier, 1)),
+            slow_startups_s: touched as f64 * self.slow.class.service(part.op, requests.access()).startup_s
+                / f64::from(self.slow.count),
+        }
+    }
+
+    /// How long one request takes when nobody else is there.
+    fn latency(&self, part: &Part, requests: &Requests, size: u64, count: u64) -> Latency {
+        let per_server = |tier: &Servers| {
+            let service = tier.class.service(part.op, requests.access());
+            (service.startup_s, service.per_byte_s / f64::from(tier.count))
+        };
+        Latency { size, count, slow: per_server(self.slow), fast: self.fast.map(per_server) }
+    }
+}
+
+/// The most that a claim's gain can be by [`least_s`], over what it is over, as that was found; none where something is missing.
+/// `records`: those of the claim's experiment at one place.
+pub fn of(claim: &Claim, records: &[&Record]) -> Option<f64> {
+    let (over, largest) = match &claim.measure {
+        Measure::Gain { over, .. } => (over, false),
+        Measure::LargestGain { over, .. } => (over, true),
+        Measure::GainOverBest { .. } | Measure::BestPicked { .. } => return None,
+    };
+    let over = records.iter().filter(|record| claim.is_about(&record.labels) && record.scheme == *over);
+    let cells: Option<Vec<(f64, f64)>> =
+        over.map(|record| Some((record.median_s()?, *record.details.get(LEAST_S)?))).collect();
+    let cells = cells.filter(|cells| !cells.is_empty())?;
+    let sum = |of: fn(&(f64, f64)) -> f64| cells.iter().map(of).sum::<f64>();
+    let gain = match largest {
+        true => cells.iter().map(|(over_s, least_s)| over_s / least_s).fold(0.0, f64::max),
+        false => sum(|cell| cell.0) / sum(|cell| cell.1),
+    };
+    (gain.is_finite()).then_some(gain - 1.0)
+}
