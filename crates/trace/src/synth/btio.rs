@@ -10,6 +10,9 @@ use crate::{Flags, Op};
 /// Bytes of an element: five doubles.
 const ELEMENT_BYTES: u64 = 40;
 
+/// The smallest cell, in elements in each direction, that the solver takes (NPB, BT/make_set).
+const LEAST_CELL: u64 = 3;
+
 /// Time steps between two dumps (`wr_interval`).
 const WRITE_INTERVAL: u64 = 5;
 
@@ -95,9 +98,12 @@ impl Btio {
             let what = format!("{} processes: BT-IO needs a square number (1, 4, 9, 16, ...)", self.processes);
             return Err(BadParameters(what));
         }
-        if u64::from(q) > self.class.elements() {
-            let what =
-                format!("{} processes are too many for this class: cells would be empty", self.processes);
+        if self.class.elements() / u64::from(q) < LEAST_CELL {
+            let what = format!(
+                "{} processes are too many for this class: cells would be less than {LEAST_CELL} elements wide; choose \
+                 fewer processes or a larger class",
+                self.processes
+            );
             return Err(BadParameters(what));
         }
         if self.per_node == 0 {

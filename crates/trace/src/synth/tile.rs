@@ -1,7 +1,9 @@
 //! mpi-tile-io (Parallel I/O Benchmarking Consortium): a dense two-dimensional array of elements, a tile per process.
 //!
-//! Tiles are numbered along x first; the elements of a row lie one after the other in the file. Neighbouring tiles
-//! overlap by some elements. Without collective I/O every row of a tile is one request, in order.
+//! Tiles are numbered along x first; the elements of a row lie one after the other in the file, after a header.
+//! Neighbouring tiles overlap by some elements. Every process makes one call, through a file view that is a subarray of
+//! elements. Without collective I/O every contiguous piece of it is one request, in order: a row of the tile, or
+//! the whole tile if it is as wide as the array.
 
 use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};
 use crate::{Flags, Op};
@@ -25,6 +27,8 @@ pub struct Tile {
     pub overlap_x: u64,
     /// `--overlap_y`: elements that neighbours in y share.
     pub overlap_y: u64,
+    /// `--header_bytes`: bytes of the file before the array.
+    pub header: u64,
     /// Writes, reads, or both.
     pub direction: Direction,
     /// Collective I/O.
@@ -47,9 +51,8 @@ impl Tile {
         }
         let elements = u128::from(self.elements_x) * u128::from(self.elements_y);
         let tiles = u128::from(self.tiles_x) * u128::from(self.tiles_y);
-        if tiles > u128::from(u32::MAX)
-            || elements.saturating_mul(self.element_size.into()).saturating_mul(tiles) > i64::MAX as u128
-        {
+        let array = elements.saturating_mul(self.element_size.into()).saturating_mul(tiles);
+        if tiles > u128::from(u32::MAX) || array.saturating_add(self.header.into()) > i64::MAX as u128 {
             return bad("the file would be larger than 2^63 bytes: choose fewer tiles or elements");
         }
         Ok(())
@@ -71,7 +74,12 @@ impl Tile {
     fn offset(&self, rank: u32, row: u64) -> u64 {
         let x = u64::from(rank % self.tiles_x) * (self.elements_x - self.overlap_x);
         let y = u64::from(rank / self.tiles_x) * (self.elements_y - self.overlap_y) + row;
-        (y * self.elements().0 + x) * self.element_size
+        self.header + (y * self.elements().0 + x) * self.element_size
+    }
+
+    /// How many requests a process makes without collective I/O, and how many rows each has.
+    fn pieces(&self) -> (u64, u64) {
+        if self.elements_x == self.elements().0 { (1, self.elements_y) } else { (self.elements_y, 1) }
     }
 }
 
@@ -86,11 +94,11 @@ impl Benchmark for Tile {
             let (all_x, all_y) = self.elements();
             let steps: Box<dyn Iterator<Item = Step>> = match self.collective {
                 Some(two_phase) => {
-                    let range = (0, all_x * all_y * self.element_size);
+                    let range = (self.header, self.header + all_x * all_y * self.element_size);
                     Box::new(two_phase.steps(*op, range, false, self.processes()))
                 }
-                None => Box::new((0..self.elements_y).map(|row| {
-                    let size = self.elements_x * self.element_size;
+                None => Box::new((0..self.pieces().0).map(|row| {
+                    let size = self.elements_x * self.element_size * self.pieces().1;
                     let calls = (0..self.processes()).map(|rank| {
                         let offset = self.offset(rank, row);
                         Call { rank, file: 0, offset, size }

@@ -260,10 +260,13 @@ struct TileArgs {
     /// Elements that neighbours in y share
     #[arg(long, default_value_t = 0)]
     overlap_y: u64,
+    /// Bytes of the file before the array
+    #[arg(long, value_parser = size::parse, default_value = "0")]
+    header: u64,
     /// What is done
     #[arg(long, value_enum, default_value = "both")]
     op: OpArg,
-    /// Two-phase collective I/O; otherwise every row of a tile is a request
+    /// Two-phase collective I/O; otherwise every contiguous piece of a tile (a row) is a request
     #[arg(long)]
     collective: bool,
     #[command(flatten)]
@@ -285,6 +288,7 @@ impl TileArgs {
             element_size: self.element_size,
             overlap_x: self.overlap_x,
             overlap_y: self.overlap_y,
+            header: self.header,
             direction: self.op.into(),
             collective: self.collective.then(|| self.hints.two_phase(processes, per_node)),
             file: self.common.file.clone(),

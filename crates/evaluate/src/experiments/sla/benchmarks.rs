@@ -113,6 +113,7 @@ fn tile(experiment: &'static str, scale: Scale, published: u32, op: Op, schemes:
         element_size: 64 * KIB,
         overlap_x: 0,
         overlap_y: 0,
+        header: 0,
         direction: direction(op),
         collective: None,
         file: "tile.data".into(),
