@@ -114,7 +114,7 @@ fn candidate(scheme: &Scheme, problem: &Problem<'_>) -> Result<Candidate, PlanEr
     let cluster = problem.cluster;
     let single = |layout: Layout| Candidate::single("given", scheme.name(), layout);
     match scheme {
-        Scheme::Candidate(name) => proposed(problem, "overall", |candidate| {
+        Scheme::Candidate(name) => proposed(problem, planner_of(name), |candidate| {
             let rest = candidate.name.strip_prefix(name.as_str());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(", then "))
         }),
@@ -132,6 +132,15 @@ fn candidate(scheme: &Scheme, problem: &Problem<'_>) -> Result<Candidate, PlanEr
         Scheme::Planner(_) | Scheme::LeastCost(_) => {
             Err(PlanError::new(format!("{} is no layout of its own", scheme.name())))
         }
+    }
+}
+
+/// Whose candidate has such a name.
+fn planner_of(name: &str) -> &'static str {
+    match name.split_once(' ') {
+        Some(("PSA", _)) => "psa",
+        Some(("PA", _)) => "pa",
+        _ => "overall",
     }
 }
 

@@ -5,10 +5,11 @@ mod devices;
 mod making;
 mod psa;
 mod sla;
+mod sweep;
 
 use crate::claim::Experiment;
 
 /// All of them, C1 to S7, in the papers' order.
 pub fn all() -> Vec<Experiment> {
-    [cil::all(), psa::all(), sla::all()].concat()
+    [cil::all(), psa::all(), sla::all(), vec![sweep::x1()]].concat()
 }
