@@ -1,0 +1,43 @@
+//! The pages about what was found: Markdown with drawings beside it, and one self-contained HTML page.
+//!
+//! Deterministic: the same records give the same bytes.
+
+mod chart;
+mod drawing;
+mod html;
+mod look;
+mod markdown;
+mod prose;
+mod series;
+mod view;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use crate::claim::Experiment;
+use crate::record::Document;
+
+/// The pages of the experiments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pages {
+    /// `evaluation.md`.
+    pub markdown: String,
+    /// `evaluation.html`.
+    pub html: String,
+    /// (name, text) of the drawings that the Markdown shows, in [`DRAWINGS`].
+    pub drawings: Vec<(String, String)>,
+}
+
+/// The directory of the drawings, beside the pages.
+pub const DRAWINGS: &str = "evaluation";
+
+/// The pages about `experiments`, by what `documents` have of them: at most one for each place, in any order.
+pub fn render(experiments: &[Experiment], documents: &[Document]) -> Pages {
+    let view = view::View::of(experiments, documents);
+    Pages {
+        markdown: markdown::page(&view),
+        html: html::page(&view),
+        drawings: view.figures().map(|figure| (figure.file_name(), drawing::alone(figure))).collect(),
+    }
+}

@@ -1,0 +1,193 @@
+//! A panel of a figure: bars where there are few values, else lines; throughput upwards, in MiB/s.
+
+use stripewise_report::draw::{self, Plot};
+use stripewise_report::html::Html;
+use stripewise_report::ticks::{self, Tick};
+use stripewise_report::units;
+
+use super::look;
+use super::series::{Chart, Panel, Point};
+use super::words;
+
+/// Pixels of the plot's area.
+pub const HEIGHT: u32 = 210;
+
+/// Up to so many bars are drawn as bars; more become lines.
+const MOST_BARS: usize = 36;
+
+/// Up to so many bars have their value written over them.
+const MOST_VALUES: usize = 14;
+
+/// Values that differ by more than this are drawn as lines on a logarithmic axis: bars have to start at 0.
+const LINEAR: f64 = 40.0;
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// The y axis of a panel.
+struct Scale {
+    /// Decimal logarithm, or linear from 0.
+    logarithmic: bool,
+    /// MiB/s.
+    low: f64,
+    /// MiB/s.
+    high: f64,
+}
+
+impl Scale {
+    fn of(panel: &Panel) -> Self {
+        let least = panel.all().map(|point| point.rate / MIB).fold(f64::INFINITY, f64::min);
+        let most = panel.all().map(|point| point.most / MIB).fold(0.0, f64::max);
+        if least > 0.0 && most / least > LINEAR {
+            return Self { logarithmic: true, low: least / 1.3, high: most * 1.3 };
+        }
+        Self { logarithmic: false, low: 0.0, high: most * 1.12 }
+    }
+
+    fn ticks(&self) -> Vec<Tick> {
+        if self.logarithmic { ticks::logarithmic(self.low..self.high) } else { ticks::numbers(self.high) }
+    }
+
+    /// Pixels from the top.
+    fn y(&self, rate: f64) -> f64 {
+        let value = rate / MIB;
+        let share = if self.logarithmic {
+            (value / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            value / self.high
+        };
+        (1.0 - share.clamp(0.0, 1.0)) * f64::from(HEIGHT)
+    }
+}
+
+/// Whether a panel is drawn as bars.
+pub fn is_bars(chart: &Chart<'_>, panel: &Panel) -> bool {
+    panel.x.len() * chart.figure.schemes.len() <= MOST_BARS && !Scale::of(panel).logarithmic
+}
+
+/// Draws a panel over the full width.
+pub fn panel(h: &mut Html, chart: &Chart<'_>, panel: &Panel) {
+    let scale = Scale::of(panel);
+    let name = format!("{}, {}: throughput in MiB/s", chart.figure.title, words::place(panel.place));
+    let plot = Plot { height: HEIGHT, name: &name, x: Vec::new(), y: scale.ticks(), downwards: false };
+    draw::frame(h, &plot, |h| {
+        labels(h, panel);
+        if is_bars(chart, panel) { bars(h, chart, panel, &scale) } else { lines(h, chart, panel, &scale) }
+    });
+}
+
+/// The middle of the place of the value with this index, as a share of the width.
+fn middle(panel: &Panel, index: usize) -> f64 {
+    (index as f64 + 0.5) / panel.x.len() as f64
+}
+
+fn labels(h: &mut Html, panel: &Panel) {
+    let longest = panel.x.iter().map(|x| x.chars().count()).max().unwrap_or(0);
+    // On a narrow screen there is room for some thirty letters.
+    let crowded = panel.x.len() * (longest + 1) > 30;
+    for (index, x) in panel.x.iter().enumerate() {
+        let class = if crowded && index % 2 == 1 { "tick wide" } else { "tick" };
+        draw::label(h, class, (middle(panel, index), f64::from(HEIGHT) + 16.0), "middle", 0, x);
+    }
+}
+
+fn bars(h: &mut Html, chart: &Chart<'_>, panel: &Panel, scale: &Scale) {
+    let schemes = chart.figure.schemes.len();
+    let width = 0.82 / (panel.x.len() * schemes) as f64;
+    for (scheme, points) in panel.points.iter().enumerate() {
+        for (index, point) in points.iter().enumerate() {
+            let Some(point) = point else { continue };
+            let left = middle(panel, index) + (scheme as f64 - schemes as f64 / 2.0) * width;
+            bar(h, chart, scheme, (left, left + width * 0.94), point, scale);
+            if panel.x.len() * schemes <= MOST_VALUES {
+                let text = rate(point.rate);
+                let at = (left + width * 0.47, scale.y(point.most) - 4.0);
+                draw::label(h, "over wide", at, "middle", 0, &text);
+            }
+        }
+    }
+}
+
+fn bar(h: &mut Html, chart: &Chart<'_>, scheme: usize, range: (f64, f64), point: &Point, scale: &Scale) {
+    let look = chart.looks[scheme];
+    let top = scale.y(point.rate);
+    let vertical = (top, f64::from(HEIGHT) - top);
+    let title = format!("{}: {} MiB/s", chart.figure.schemes[scheme], rate(point.rate));
+    draw::rect(h, &look::class(look), range, vertical, &title);
+    if let Some(class) = look::pattern(look) {
+        draw::rect(h, &class, range, vertical, "");
+    }
+    draw::rect(h, "edge-bar", range, vertical, "");
+    span(h, 0.5 * (range.0 + range.1), point, scale);
+}
+
+/// From the slowest to the fastest repeat, if one can see that.
+fn span(h: &mut Html, x: f64, point: &Point, scale: &Scale) {
+    let (from, to) = (scale.y(point.least), scale.y(point.most));
+    if from - to >= 1.0 {
+        draw::line(h, "range", (x, from), (x, to));
+    }
+}
+
+fn lines(h: &mut Html, chart: &Chart<'_>, panel: &Panel, scale: &Scale) {
+    for (scheme, points) in panel.points.iter().enumerate() {
+        let look = chart.looks[scheme];
+        let places: Vec<(f64, f64)> = points
+            .iter()
+            .enumerate()
+            .filter_map(|(index, point)| Some((middle(panel, index), scale.y(point.as_ref()?.rate))))
+            .collect();
+        let class = format!("{} d{}", look::class(look), look % 4);
+        for pair in places.windows(2) {
+            draw::line(h, &class, pair[0], pair[1]);
+        }
+        for (index, point) in points.iter().enumerate() {
+            let Some(point) = point else { continue };
+            let (x, y) = (middle(panel, index), scale.y(point.rate));
+            span(h, x, point, scale);
+            let title =
+                format!("{} at {}: {} MiB/s", chart.figure.schemes[scheme], panel.x[index], rate(point.rate));
+            mark(h, look, (x, y), &title);
+        }
+    }
+}
+
+/// A look's mark at (share of the width, pixels).
+fn mark(h: &mut Html, look: usize, (x, y): (f64, f64), title: &str) {
+    let (x, y) = (draw::share(x), format!("{y:.1}"));
+    h.element("svg", &[("x", &x), ("y", &y), ("width", "1"), ("height", "1"), ("overflow", "visible")], |h| {
+        let class = format!("{} mark", look::class(look));
+        h.element("path", &[("class", &class), ("d", look::mark(look))], |h| h.leaf("title", &[], title));
+    });
+}
+
+/// A sample of a look, 26 by 14 pixels at (0, 0).
+pub fn sample(h: &mut Html, look: usize, bars: bool) {
+    if bars {
+        let area = [("width", "26"), ("height", "14")];
+        let class = look::class(look);
+        h.empty("rect", &[("class", class.as_str()), area[0], area[1]]);
+        if let Some(class) = look::pattern(look) {
+            h.empty("rect", &[("class", class.as_str()), area[0], area[1]]);
+        }
+        h.empty("rect", &[("class", "edge-bar"), area[0], area[1]]);
+        return;
+    }
+    let class = format!("{} d{}", look::class(look), look % 4);
+    h.empty("line", &[("class", class.as_str()), ("x1", "0"), ("y1", "7"), ("x2", "26"), ("y2", "7")]);
+    h.element(
+        "svg",
+        &[("x", "13"), ("y", "7"), ("width", "1"), ("height", "1"), ("overflow", "visible")],
+        |h| {
+            let class = format!("{} mark", look::class(look));
+            h.empty("path", &[("class", &class), ("d", look::mark(look))]);
+        },
+    );
+}
+
+/// MiB/s with three digits.
+pub fn rate(rate: f64) -> String {
+    let value = rate / MIB;
+    let decimals = if value >= 99.95 { 0 } else { usize::from(value < 9.995) + 1 };
+    let text = format!("{value:.decimals$}");
+    if decimals == 0 { units::number(value.round()) } else { text }
+}

@@ -1,0 +1,267 @@
+//! `evaluation.html`: one file, no script but that of the tables, which reading does not need.
+
+use stripewise_report::html::Html;
+use stripewise_report::table::{Column, table};
+use stripewise_report::{SCRIPT, STYLE};
+
+use super::series::Chart;
+use super::view::{Section, View};
+use super::{chart, look, prose, words};
+use crate::judge::{RULE, Verdict};
+use crate::record::Place;
+
+const TITLE: &str = "The papers' experiments, reproduced";
+
+/// The page.
+pub fn page(view: &View<'_>) -> String {
+    let mut h = Html::default();
+    h.raw("<!DOCTYPE html>\n");
+    h.element("html", &[("lang", "en")], |h| {
+        h.element("head", &[], head);
+        h.element("body", &[], |h| body(h, view));
+    });
+    h.raw("\n");
+    h.finish()
+}
+
+fn head(h: &mut Html) {
+    h.empty("meta", &[("charset", "utf-8")]);
+    h.empty("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
+    h.empty("meta", &[("name", "color-scheme"), ("content", "light dark")]);
+    h.leaf("title", &[], TITLE);
+    h.element("style", &[], |h| {
+        h.raw(STYLE);
+        h.raw(include_str!("look.css"));
+        h.raw(include_str!("evaluation.css"));
+    });
+}
+
+fn body(h: &mut Html, view: &View<'_>) {
+    // Patterns are found by their names from every drawing; a hidden drawing would hide them.
+    let out_of_sight = [("class", "definitions"), ("width", "0"), ("height", "0"), ("aria-hidden", "true")];
+    h.element("svg", &out_of_sight, look::definitions);
+    h.element("header", &[("class", "top")], |h| {
+        h.leaf("h1", &[], TITLE);
+        h.element("p", &[("class", "soft")], |h| prose::inline(h, "Made by `stripewise evaluate`."));
+        h.element("nav", &[("aria-label", "Experiments")], |h| {
+            h.leaf("a", &[("href", "#overview")], "Overview");
+            for section in &view.sections {
+                h.leaf("a", &[("href", &format!("#{}", id(section)))], section.experiment.id);
+            }
+        });
+    });
+    h.element("main", &[], |h| {
+        places(h, view);
+        overview(h, view);
+        view.sections.iter().for_each(|section| experiment(h, section));
+    });
+    h.element("footer", &[], |h| h.text("This file needs no network and no other file."));
+    h.element("script", &[], |h| h.raw(SCRIPT));
+}
+
+fn id(section: &Section<'_>) -> String {
+    section.experiment.id.to_lowercase()
+}
+
+fn places(h: &mut Html, view: &View<'_>) {
+    h.element("div", &[("class", "notice"), ("role", "note")], |h| {
+        for place in Place::ALL {
+            h.element("p", &[], |h| {
+                h.leaf("b", &[], &words::capital(words::place(place)));
+                h.text(&format!(": {}.", words::about(place)));
+            });
+        }
+    });
+    if view.documents.is_empty() {
+        h.leaf("p", &[("class", "absent")], "Nothing was run yet.");
+        return;
+    }
+    let columns = ["where", "when", "command", "machine", "runs"].map(Column::text);
+    table(h, "What was run.", &columns, |h| {
+        for (place, document) in &view.documents {
+            h.element("tr", &[], |h| {
+                h.leaf("th", &[("scope", "row")], words::place(*place));
+                h.leaf("td", &[], &document.date);
+                h.element("td", &[("class", "name")], |h| h.leaf("code", &[], &document.command));
+                h.leaf("td", &[], &words::machine(&document.machine));
+                h.leaf("td", &[], &words::runs(&document.records));
+            });
+        }
+    });
+}
+
+fn overview(h: &mut Html, view: &View<'_>) {
+    h.leaf("h2", &[("id", "overview")], "Overview");
+    h.leaf("p", &[], RULE);
+    h.element("div", &[("class", "legend")], |h| {
+        for verdict in Verdict::ALL {
+            h.element("span", &[], |h| {
+                h.leaf("b", &[("class", class(verdict))], verdict.sign());
+                h.text(verdict.name());
+            });
+        }
+    });
+    let columns = ["#", "experiment", "claimed", "simulated", "emulated servers", "slowed disks", "verdict"]
+        .map(Column::text);
+    let caption = "Values are in the order of the claims in each experiment's own table.";
+    table(h, caption, &columns, |h| {
+        for section in &view.sections {
+            h.element("tr", &[], |h| overview_row(h, section));
+        }
+    });
+}
+
+fn overview_row(h: &mut Html, section: &Section<'_>) {
+    let experiment = section.experiment;
+    h.element("th", &[("scope", "row")], |h| {
+        h.leaf("a", &[("href", &format!("#{}", id(section)))], experiment.id);
+    });
+    h.element("td", &[("class", "words")], |h| {
+        h.leaf("span", &[("class", "soft")], words::paper(experiment.paper));
+        h.text(&format!(" {}", experiment.title));
+    });
+    h.leaf("td", &[("class", "words")], experiment.claimed);
+    for place in Place::ALL {
+        h.element("td", &[("class", "found")], |h| {
+            if section.tally(place).is_none() {
+                h.leaf("span", &[("class", "soft")], "–");
+                return;
+            }
+            for (index, judgement) in section.judgements.iter().enumerate() {
+                if index > 0 {
+                    h.text(" ");
+                }
+                let outcome = judgement.at(place);
+                let text = words::outcome(&judgement.claim.measure, outcome);
+                h.leaf("span", &[("class", class(outcome.verdict)), ("title", &judgement.claim.what)], &text);
+            }
+        });
+    }
+    h.leaf("td", &[("class", "words")], &section.verdict());
+}
+
+fn class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Agrees => "v agrees",
+        Verdict::Larger => "v larger",
+        Verdict::Smaller => "v smaller",
+        Verdict::NoDifference => "v nothing",
+        Verdict::Opposite => "v opposite",
+        Verdict::NotRun => "v soft",
+    }
+}
+
+fn experiment(h: &mut Html, section: &Section<'_>) {
+    let experiment = section.experiment;
+    h.element("section", &[("id", &id(section))], |h| {
+        h.leaf("h2", &[], &words::heading(experiment));
+        h.element("div", &[("class", "card")], |h| {
+            h.element("dl", &[("class", "facts")], |h| {
+                fact(h, "Published", experiment.setting);
+                fact(h, "Claimed", experiment.claimed);
+                for (place, runs) in &section.runs {
+                    fact(h, &words::capital(words::place(*place)), runs);
+                }
+                for failure in &section.failures {
+                    fact(h, "Failed", failure);
+                }
+            });
+            section.charts.iter().for_each(|chart| figure(h, chart));
+            claims(h, section);
+            if !section.explanation.is_empty() {
+                h.element("div", &[("class", "why")], |h| prose::blocks(h, section.explanation));
+            }
+        });
+    });
+}
+
+fn fact(h: &mut Html, name: &str, text: &str) {
+    h.leaf("dt", &[], name);
+    h.leaf("dd", &[], text);
+}
+
+fn figure(h: &mut Html, chart: &Chart<'_>) {
+    h.element("figure", &[], |h| {
+        h.element("figcaption", &[], |h| {
+            h.leaf("b", &[], &chart.figure.title);
+            h.text(": throughput, MiB/s; higher is better.");
+        });
+        legend(h, chart);
+        h.element("div", &[("class", "panels")], |h| {
+            for panel in &chart.panels {
+                h.element("div", &[], |h| {
+                    h.element("div", &[("class", "place")], |h| {
+                        h.leaf("b", &[], &words::capital(words::place(panel.place)));
+                        h.leaf("span", &[("class", "soft")], ", MiB/s");
+                    });
+                    h.element("div", &[("class", "framed")], |h| chart::panel(h, chart, panel));
+                    h.leaf("div", &[("class", "axis")], &chart.figure.x.1);
+                });
+            }
+        });
+        numbers(h, chart);
+    });
+}
+
+fn legend(h: &mut Html, chart: &Chart<'_>) {
+    let bars = chart.panels.iter().any(|panel| chart::is_bars(chart, panel));
+    h.element("div", &[("class", "legend")], |h| {
+        for (scheme, look) in chart.figure.schemes.iter().zip(&chart.looks) {
+            h.element("span", &[], |h| {
+                let attributes = [("width", "26"), ("height", "14"), ("aria-hidden", "true")];
+                h.element("svg", &attributes, |h| chart::sample(h, *look, bars));
+                h.text(scheme);
+            });
+        }
+    });
+}
+
+/// The numbers of a drawing, for those who do not see it.
+fn numbers(h: &mut Html, chart: &Chart<'_>) {
+    h.element("details", &[], |h| {
+        h.leaf("summary", &[], "The numbers");
+        let mut columns = vec![Column::text("where"), Column::text(&chart.figure.x.1)];
+        columns.extend(chart.figure.schemes.iter().map(|scheme| Column::number(scheme)));
+        table(h, &format!("{}: MiB/s.", chart.figure.title), &columns, |h| {
+            for panel in &chart.panels {
+                for (index, x) in panel.x.iter().enumerate() {
+                    h.element("tr", &[], |h| {
+                        h.leaf("td", &[], words::place(panel.place));
+                        h.leaf("td", &[], x);
+                        for points in &panel.points {
+                            let text = points[index].as_ref().map(|point| chart::rate(point.rate));
+                            h.leaf("td", &[("class", "n")], text.as_deref().unwrap_or("–"));
+                        }
+                    });
+                }
+            }
+        });
+    });
+}
+
+fn claims(h: &mut Html, section: &Section<'_>) {
+    if section.judgements.is_empty() {
+        return;
+    }
+    let names = section.columns();
+    let columns: Vec<Column<'_>> = names.iter().map(|name| Column::text(name)).collect();
+    table(h, "What is claimed, and what was found.", &columns, |h| {
+        for (index, judgement) in section.judgements.iter().enumerate() {
+            h.element("tr", &[], |h| {
+                let mut places = Place::ALL.into_iter();
+                for (name, text) in names.iter().zip(section.claim_row(index)) {
+                    let verdict = match *name {
+                        "claim" | "claimed" | "bound" => None,
+                        _ => places.next().map(|place| judgement.at(place).verdict),
+                    };
+                    h.element("td", &[], |h| match verdict {
+                        None => h.text(&text),
+                        Some(verdict) => {
+                            h.leaf("span", &[("class", class(verdict)), ("title", verdict.name())], &text);
+                        }
+                    });
+                }
+            });
+        }
+    });
+}

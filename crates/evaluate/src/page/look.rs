@@ -1,0 +1,54 @@
+//! How schemes look: colours that the colour-blind tell apart (Okabe and Ito), and patterns, marks and dashes, so that colour
+//! is never the only cue.
+
+use stripewise_report::html::Html;
+
+/// So many schemes look different.
+pub const LOOKS: usize = 8;
+
+/// Classes of the fill and of the line of a look.
+pub fn class(look: usize) -> String {
+    format!("k{}", look % LOOKS)
+}
+
+/// The class of a pattern that is laid over the fill; none for the first look, which is plain.
+pub fn pattern(look: usize) -> Option<String> {
+    let look = look % LOOKS;
+    (look > 0).then(|| format!("h{look}"))
+}
+
+/// The path of a mark around (0, 0).
+pub fn mark(look: usize) -> &'static str {
+    [
+        "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
+        "M-4 -4h8v8h-8z",
+        "M0 -5l5 9h-10z",
+        "M0 -5.5l5 5.5l-5 5.5l-5 -5.5z",
+        "M0 5l5 -9h-10z",
+        "M-1.5 -5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5v-3h3.5z",
+        "M-5 -2h10v4h-10z",
+        "M-2 -5h4v10h-4z",
+    ][look % LOOKS]
+}
+
+/// The patterns' definitions: once in each document that has drawings.
+pub fn definitions(h: &mut Html) {
+    let paths = [
+        "M-2 2l4 -4M0 8l8 -8M6 10l4 -4",
+        "M2 2h.01M6 6h.01",
+        "M0 2h8M0 6h8",
+        "M-2 6l4 4M0 0l8 8M6 -2l4 4",
+        "M2 0v8M6 0v8",
+        "M0 4h8M4 0v8",
+        "M0 8l8 -8M0 0l8 8",
+    ];
+    h.element("defs", &[], |h| {
+        for (index, path) in paths.into_iter().enumerate() {
+            let id = format!("p{}", index + 1);
+            let attributes =
+                [("id", id.as_str()), ("width", "8"), ("height", "8"), ("patternUnits", "userSpaceOnUse")];
+            let class = if index == 1 { "hatch dots" } else { "hatch" };
+            h.element("pattern", &attributes, |h| h.empty("path", &[("class", class), ("d", path)]));
+        }
+    });
+}

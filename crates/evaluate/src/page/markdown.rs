@@ -1,0 +1,156 @@
+//! `evaluation.md`.
+
+use std::fmt::Write;
+
+use super::series::Chart;
+use super::view::{Section, View};
+use super::{DRAWINGS, chart, words};
+use crate::judge::{RULE, Verdict};
+use crate::record::Place;
+
+/// The page.
+pub fn page(view: &View<'_>) -> String {
+    let mut out = String::new();
+    out += "# The papers' experiments, reproduced\n\n";
+    out += "Made by `stripewise evaluate` from the records in [evaluation/](evaluation/); the same page with light and dark \
+            colours: [evaluation.html](evaluation.html). What the papers are: [papers.md](papers.md).\n\n";
+    places(&mut out, view);
+    overview(&mut out, view);
+    for section in &view.sections {
+        experiment(&mut out, section);
+    }
+    while out.ends_with("\n\n") {
+        out.pop();
+    }
+    out
+}
+
+/// Text in a table's cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ")
+}
+
+fn row(out: &mut String, cells: &[String]) {
+    let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
+    let _ = writeln!(out, "| {} |", cells.join(" | "));
+}
+
+fn head(out: &mut String, names: &[&str]) {
+    row(out, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    let _ = writeln!(out, "|{}", "---|".repeat(names.len()));
+}
+
+fn places(out: &mut String, view: &View<'_>) {
+    for place in Place::ALL {
+        let _ = writeln!(out, "- **{}**: {}.", words::capital(words::place(place)), words::about(place));
+    }
+    out.push('\n');
+    if view.documents.is_empty() {
+        out.push_str("Nothing was run yet.\n\n");
+        return;
+    }
+    head(out, &["where", "when", "command", "machine", "runs"]);
+    for (place, document) in &view.documents {
+        row(
+            out,
+            &[
+                words::place(*place).to_owned(),
+                document.date.clone(),
+                format!("`{}`", document.command),
+                words::machine(&document.machine),
+                words::runs(&document.records),
+            ],
+        );
+    }
+    out.push('\n');
+}
+
+fn overview(out: &mut String, view: &View<'_>) {
+    let _ = writeln!(out, "## Overview\n\n{RULE}\n");
+    let signs: Vec<String> =
+        Verdict::ALL.iter().map(|verdict| format!("{} {}", verdict.sign(), verdict.name())).collect();
+    let _ = writeln!(
+        out,
+        "Signs: {}. Values are in the order of the claims in each experiment's own table, gains in time unless said \
+         otherwise.\n",
+        signs.join(", ")
+    );
+    head(
+        out,
+        &["#", "system", "experiment", "claimed", "simulated", "emulated servers", "slowed disks", "verdict"],
+    );
+    for section in &view.sections {
+        let experiment = section.experiment;
+        let id = experiment.id;
+        let mut cells = vec![
+            format!("[{id}](#{})", words::anchor(section.experiment)),
+            words::paper(experiment.paper).to_owned(),
+            experiment.title.to_owned(),
+            experiment.claimed.to_owned(),
+        ];
+        cells.extend(Place::ALL.map(|place| section.values(place)));
+        cells.push(section.verdict());
+        row(out, &cells);
+    }
+    out.push('\n');
+}
+
+fn experiment(out: &mut String, section: &Section<'_>) {
+    let experiment = section.experiment;
+    let _ = writeln!(out, "## {}\n", text(&words::heading(experiment)));
+    let _ = writeln!(out, "- Published: {}", text(experiment.setting));
+    let _ = writeln!(out, "- Claimed: {}", text(experiment.claimed));
+    for (place, runs) in &section.runs {
+        let _ = writeln!(out, "- {}: {runs}", words::capital(words::place(*place)));
+    }
+    for failure in &section.failures {
+        let _ = writeln!(out, "- **Failed** {}", text(failure));
+    }
+    out.push('\n');
+    for chart in &section.charts {
+        let _ = writeln!(out, "![{}]({DRAWINGS}/{})\n", text(&chart.figure.title), chart.file_name());
+    }
+    claims(out, section);
+    for chart in &section.charts {
+        numbers(out, chart);
+    }
+    if !section.explanation.is_empty() {
+        let _ = writeln!(out, "{}\n", section.explanation);
+    }
+}
+
+/// Text outside of tables: stripe pairs are no tags.
+fn text(text: &str) -> String {
+    text.replace('<', "&lt;")
+}
+
+fn claims(out: &mut String, section: &Section<'_>) {
+    if section.judgements.is_empty() {
+        return;
+    }
+    let columns = section.columns();
+    head(out, &columns);
+    for index in 0..section.judgements.len() {
+        row(out, &section.claim_row(index));
+    }
+    out.push('\n');
+}
+
+/// The numbers of a drawing, for those who do not see it.
+fn numbers(out: &mut String, chart: &Chart<'_>) {
+    let _ = writeln!(out, "<details><summary>{}: MiB/s</summary>\n", text(&chart.figure.title));
+    let mut names = vec!["where", chart.figure.x.1.as_str()];
+    names.extend(chart.figure.schemes.iter().map(String::as_str));
+    head(out, &names);
+    for panel in &chart.panels {
+        for (index, x) in panel.x.iter().enumerate() {
+            let mut cells = vec![words::place(panel.place).to_owned(), x.clone()];
+            let of = |points: &Vec<Option<super::series::Point>>| {
+                points[index].as_ref().map_or("–".to_owned(), |point| chart::rate(point.rate))
+            };
+            cells.extend(panel.points.iter().map(of));
+            row(out, &cells);
+        }
+    }
+    out.push_str("\n</details>\n\n");
+}

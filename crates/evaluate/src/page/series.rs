@@ -1,0 +1,131 @@
+//! What a figure shows: for each place, the throughput of each scheme over x.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::claim::{Experiment, Figure};
+use crate::record::{Labels, Place, Record};
+
+/// A figure with its numbers.
+#[derive(Clone, Debug)]
+pub struct Chart<'a> {
+    /// What is drawn.
+    pub figure: &'a Figure,
+    /// The experiment's id, and which of its figures this is, from 1.
+    pub number: (&'static str, usize),
+    /// The look of each of the figure's schemes.
+    pub looks: Vec<usize>,
+    /// One for each place where there is something to draw.
+    pub panels: Vec<Panel>,
+}
+
+/// The numbers of a place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// Where.
+    pub place: Place,
+    /// The values along x, in order.
+    pub x: Vec<String>,
+    /// For each of the figure's schemes, a point for each x.
+    pub points: Vec<Vec<Option<Point>>>,
+}
+
+/// A throughput, bytes/s: of the medians, and from the slowest to the fastest of the repeats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    pub rate: f64,
+    pub least: f64,
+    pub most: f64,
+}
+
+impl Chart<'_> {
+    /// The name of its drawing.
+    pub fn file_name(&self) -> String {
+        format!("{}-{}.svg", self.number.0, self.number.1)
+    }
+}
+
+impl Panel {
+    /// All points.
+    pub fn all(&self) -> impl Iterator<Item = &Point> {
+        self.points.iter().flatten().flatten()
+    }
+}
+
+/// The figures of an experiment that have anything to show; `look_of` gives a scheme's look.
+pub fn charts<'a>(
+    experiment: &'a Experiment,
+    records: &[Vec<&Record>; 3],
+    look_of: impl Fn(&str) -> usize,
+) -> Vec<Chart<'a>> {
+    let chart = |(index, figure): (usize, &'a Figure)| {
+        let panels =
+            Place::ALL.iter().zip(records).filter_map(|(place, records)| panel(figure, *place, records));
+        Chart {
+            figure,
+            number: (experiment.id, index + 1),
+            looks: figure.schemes.iter().map(|scheme| look_of(scheme)).collect(),
+            panels: panels.collect(),
+        }
+    };
+    let charts = experiment.figures.iter().enumerate().map(chart);
+    charts.filter(|chart| !chart.panels.is_empty()).collect()
+}
+
+fn panel(figure: &Figure, place: Place, records: &[&Record]) -> Option<Panel> {
+    let mut at: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
+    let mut x: Vec<&str> = Vec::new();
+    for record in records.iter().filter(|record| figure.shows(&record.labels)) {
+        let Some(value) = record.labels.get(&figure.x.0) else { continue };
+        if !x.contains(&value.as_str()) {
+            x.push(value);
+        }
+        at.entry(value).or_default().push(record);
+    }
+    // Sizes and numbers by what they are worth; other values stay in the order in which they come.
+    x.sort_by(|a, b| match (amount(a), amount(b)) {
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        _ => std::cmp::Ordering::Equal,
+    });
+    let of = |scheme: &String| x.iter().map(|value| point(&at[value], scheme, &figure.schemes)).collect();
+    let points: Vec<Vec<Option<Point>>> = figure.schemes.iter().map(of).collect();
+    let panel = Panel { place, x: x.iter().map(|value| (*value).to_owned()).collect(), points };
+    let anything = panel.all().next().is_some();
+    anything.then_some(panel)
+}
+
+/// The throughput of a scheme over all cells with the same x; none if it is missing in one that another scheme of the figure
+/// was run in, because sums over different cells cannot be compared.
+fn point(records: &[&Record], scheme: &str, schemes: &[String]) -> Option<Point> {
+    let cells: BTreeSet<&Labels> =
+        records.iter().filter(|record| schemes.contains(&record.scheme)).map(|record| &record.labels).collect();
+    let own: BTreeMap<&Labels, &Record> = records
+        .iter()
+        .filter(|record| record.scheme == scheme && record.failed.is_none() && record.verified != Some(false))
+        .map(|record| (&record.labels, *record))
+        .collect();
+    if own.is_empty() || own.len() < cells.len() {
+        return None;
+    }
+    let bytes: f64 = own.values().map(|record| record.bytes as f64).sum();
+    let total = |seconds: &dyn Fn(&Record) -> Option<f64>| -> Option<f64> {
+        own.values().map(|record| seconds(record)).sum::<Option<f64>>().filter(|sum| *sum > 0.0)
+    };
+    Some(Point {
+        rate: bytes / total(&Record::median_s)?,
+        least: bytes / total(&|record| record.seconds.iter().copied().reduce(f64::max))?,
+        most: bytes / total(&|record| record.seconds.iter().copied().reduce(f64::min))?,
+    })
+}
+
+/// What a label is worth: `64K` is 65536, `30 %` is 30.
+pub fn amount(label: &str) -> Option<f64> {
+    let digits = label.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let number: f64 = digits.parse().ok()?;
+    let factor = match label[digits.len()..].trim() {
+        "K" | "KiB" => 1024.0,
+        "M" | "MiB" => 1024.0 * 1024.0,
+        "G" | "GiB" => 1024.0 * 1024.0 * 1024.0,
+        _ => 1.0,
+    };
+    Some(number * factor)
+}

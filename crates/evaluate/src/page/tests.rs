@@ -1,0 +1,139 @@
+//! The pages of records that were made for them.
+
+use stripewise_report::Machine;
+
+use super::*;
+use crate::claim::{Claim, Figure, Measure, Paper};
+use crate::record::{DOCUMENT_VERSION, Labels, Place, Record};
+
+fn labels(pairs: &[(&str, &str)]) -> Labels {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+fn experiment() -> Experiment {
+    Experiment {
+        id: "P3",
+        paper: Paper::Psa,
+        title: "IOR, request sizes <of PSA>",
+        setting: "16 processes | 16 GB",
+        claimed: "<120K,8K>: +69 % r",
+        claims: vec![
+            Claim {
+                what: "reads over DEF".into(),
+                labels: labels(&[("op", "read")]),
+                measure: Measure::Gain { scheme: "PSA".into(), over: "DEF".into() },
+                claimed: (0.69, 0.69),
+            },
+            Claim {
+                what: "up to, over PA".into(),
+                labels: labels(&[]),
+                measure: Measure::LargestGain { scheme: "PSA".into(), over: "PA".into() },
+                claimed: (0.43, 0.43),
+            },
+        ],
+        figures: vec![Figure {
+            title: "Reads".into(),
+            labels: labels(&[("op", "read")]),
+            x: ("size".into(), "bytes of a request".into()),
+            schemes: ["DEF", "PA", "PSA"].map(str::to_owned).to_vec(),
+        }],
+        cells: |_| Vec::new(),
+    }
+}
+
+fn document(place: Place, times: &[(&str, &str, f64)]) -> Document {
+    let record = |(size, scheme, seconds): &(&str, &str, f64)| Record {
+        experiment: "P3".into(),
+        place,
+        labels: labels(&[("op", "read"), ("size", size)]),
+        scheme: (*scheme).to_owned(),
+        parameters: String::new(),
+        seconds: vec![*seconds, seconds * 1.1],
+        bytes: 1 << 30,
+        verified: (place != Place::Simulated).then_some(true),
+        failed: None,
+        layout: "<120K,8K>".into(),
+        details: [].into(),
+    };
+    Document {
+        version: DOCUMENT_VERSION,
+        date: "2026-11-21T14:00:00Z".into(),
+        command: "stripewise evaluate all".into(),
+        machine: Machine { cpu: "a cpu".into(), cores: 2, ..Machine::default() },
+        records: times.iter().map(record).collect(),
+    }
+}
+
+const TIMES: &[(&str, &str, f64)] = &[
+    ("1M", "DEF", 8.0),
+    ("1M", "PA", 6.0),
+    ("1M", "PSA", 5.0),
+    ("128K", "DEF", 9.0),
+    ("128K", "PA", 7.0),
+    ("128K", "PSA", 5.0),
+];
+
+fn pages() -> Pages {
+    let documents = [document(Place::Emulated, &TIMES[..3]), document(Place::Simulated, TIMES)];
+    render(&[experiment()], &documents)
+}
+
+#[test]
+fn pages_say_what_was_claimed_and_found() {
+    let pages = pages();
+    for page in [&pages.markdown, &pages.html] {
+        let page = page.replace('\u{a0}', " ").replace("&#39;", "'");
+        // (8 + 9) / (5 + 5) - 1, and 7 / 5 - 1.
+        for part in ["✓ +70 %", "✓ +40 %", "+69 %", "op read, size 128K", "16 processes", "verified"] {
+            assert!(page.contains(part), "{part} in {page}");
+        }
+        assert!(page.contains("agreement here flatters"));
+        // No line of a table breaks, and no stripe pair is a tag.
+        assert!(!page.contains("<120K") && !page.contains("<of"), "{page}");
+    }
+    assert!(pages.html.contains("2 agree") || pages.html.contains("2\u{a0}agree"));
+}
+
+#[test]
+fn every_line_of_a_table_has_all_columns() {
+    let mut columns = None;
+    for line in pages().markdown.lines() {
+        let count = line.starts_with('|').then(|| line.replace("\\|", "").matches('|').count());
+        if let (Some(before), Some(now)) = (columns, count) {
+            assert_eq!(before, now, "{line}");
+        }
+        columns = count;
+    }
+}
+
+#[test]
+fn drawings_and_pages_are_well_formed_and_linked() {
+    let pages = pages();
+    assert_eq!(pages.drawings.len(), 1);
+    let (name, drawing) = &pages.drawings[0];
+    assert!(pages.markdown.contains(&format!("](evaluation/{name})")));
+    let drawing = roxmltree::Document::parse(drawing).unwrap();
+    let texts: Vec<&str> = drawing.descendants().filter_map(|node| node.text()).collect();
+    for text in ["Reads", "MiB/s", "PSA", "simulated", "emulated servers", "128K", "bytes of a request"] {
+        assert!(texts.contains(&text), "{text} in {texts:?}");
+    }
+    // Three schemes at two sizes simulated, and at one emulated.
+    let titled = drawing.descendants().filter(|node| node.has_tag_name("title")).count();
+    assert_eq!(titled, 9);
+    let html = pages.html.strip_prefix("<!DOCTYPE html>\n").unwrap();
+    let script = html.find("<script>").unwrap();
+    let html = format!("{}</body></html>", &html[..script]);
+    let html = roxmltree::Document::parse(&html).unwrap();
+    let ids: Vec<&str> = html.descendants().filter_map(|node| node.attribute("id")).collect();
+    for link in html.descendants().filter_map(|node| node.attribute("href")) {
+        assert!(link.strip_prefix('#').is_none_or(|id| ids.contains(&id)), "{link}");
+    }
+}
+
+#[test]
+fn the_same_records_give_the_same_bytes_and_none_give_pages_too() {
+    assert_eq!(pages(), pages());
+    let none = render(&[experiment()], &[]);
+    assert!(none.markdown.contains("Nothing was run yet") && none.html.contains("not run"));
+    assert_eq!(none.drawings, []);
+}

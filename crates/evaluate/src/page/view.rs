@@ -1,0 +1,198 @@
+//! What the pages say, before it is Markdown or HTML.
+
+use super::series::{Chart, charts};
+use super::words;
+use crate::bound;
+use crate::claim::{Experiment, Paper};
+use crate::explanations;
+use crate::judge::{Judgement, Verdict, judge};
+use crate::record::{Document, Place, Record};
+use stripewise_report::units;
+
+/// Everything on the pages.
+pub struct View<'a> {
+    /// By place.
+    pub documents: Vec<(Place, &'a Document)>,
+    /// One for each experiment.
+    pub sections: Vec<Section<'a>>,
+}
+
+/// An experiment.
+pub struct Section<'a> {
+    /// What was published.
+    pub experiment: &'a Experiment,
+    /// Its claims, judged.
+    pub judgements: Vec<Judgement<'a>>,
+    /// What nothing can beat, for each claim at each place.
+    pub bounds: Vec<[Option<f64>; 3]>,
+    /// Its figures.
+    pub charts: Vec<Chart<'a>>,
+    /// What was run for it at each place.
+    pub runs: Vec<(Place, String)>,
+    /// What failed.
+    pub failures: Vec<String>,
+    /// Why it disagrees; Markdown.
+    pub explanation: &'static str,
+}
+
+impl<'a> View<'a> {
+    /// Of these experiments, by these documents.
+    pub fn of(experiments: &'a [Experiment], documents: &'a [Document]) -> Self {
+        let place_of = |document: &Document| document.records.first().map(|record| record.place);
+        let mut documents: Vec<(Place, &Document)> =
+            documents.iter().filter_map(|document| Some((place_of(document)?, document))).collect();
+        documents.sort_by_key(|(place, _)| *place);
+        let records = |place: Place| -> &'a [Record] {
+            documents.iter().find(|(at, _)| *at == place).map_or(&[], |(_, document)| &document.records)
+        };
+        let all = Place::ALL.map(records);
+        let sections =
+            experiments.iter().map(|experiment| Section::of(experiment, experiments, &all)).collect();
+        Self { documents, sections }
+    }
+
+    /// All figures.
+    pub fn figures(&self) -> impl Iterator<Item = &Chart<'a>> {
+        self.sections.iter().flat_map(|section| &section.charts)
+    }
+}
+
+impl<'a> Section<'a> {
+    fn of(experiment: &'a Experiment, all: &'a [Experiment], records: &[&'a [Record]; 3]) -> Self {
+        let own = records.map(|records| {
+            records.iter().filter(|record| record.experiment == experiment.id).collect::<Vec<_>>()
+        });
+        let schemes = schemes_of(experiment.paper, all);
+        let look_of = |scheme: &str| schemes.iter().position(|known| *known == scheme).unwrap_or(0);
+        let places = || Place::ALL.into_iter().zip(&own);
+        Self {
+            experiment,
+            judgements: judge(experiment, &own.concat().into_iter().cloned().collect::<Vec<_>>()),
+            bounds: experiment
+                .claims
+                .iter()
+                .map(|claim| own.each_ref().map(|records| bound::of(claim, records)))
+                .collect(),
+            charts: charts(experiment, &own, look_of),
+            runs: places().filter_map(|(place, records)| Some((place, what_was_run(records)?))).collect(),
+            failures: places().filter_map(|(place, records)| what_failed(place, records)).collect(),
+            explanation: explanations::of(experiment.id),
+        }
+    }
+
+    /// What was found at a place, claim by claim.
+    pub fn values(&self, place: Place) -> String {
+        let of = |judgement: &Judgement<'_>| words::outcome(&judgement.claim.measure, judgement.at(place));
+        if self.tally(place).is_none() {
+            return "–".to_owned();
+        }
+        self.judgements.iter().map(of).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The names of the columns of the table of claims.
+    pub fn columns(&self) -> Vec<&'static str> {
+        let mut columns = vec!["claim", "claimed"];
+        for place in Place::ALL {
+            columns.push(words::place(place));
+            if self.has_bounds(place) {
+                columns.push("bound");
+            }
+        }
+        columns
+    }
+
+    /// A row of that table.
+    pub fn claim_row(&self, index: usize) -> Vec<String> {
+        let judgement = &self.judgements[index];
+        let mut cells = vec![judgement.claim.what.clone(), words::claimed(judgement.claim)];
+        for (number, place) in Place::ALL.into_iter().enumerate() {
+            cells.push(words::outcome_and_place(&judgement.claim.measure, judgement.at(place)));
+            if self.has_bounds(place) {
+                let bound = self.bounds[index][number];
+                cells.push(bound.map_or("–".to_owned(), |bound| words::value(&judgement.claim.measure, bound)));
+            }
+        }
+        cells
+    }
+
+    fn has_bounds(&self, place: Place) -> bool {
+        let number = Place::ALL.iter().position(|known| *known == place).unwrap_or(0);
+        self.bounds.iter().any(|bounds| bounds[number].is_some())
+    }
+
+    /// Verdicts at a place, in words.
+    pub fn tally(&self, place: Place) -> Option<String> {
+        let verdicts: Vec<Verdict> =
+            self.judgements.iter().map(|judgement| judgement.at(place).verdict).collect();
+        words::tally(&verdicts)
+    }
+
+    /// Verdicts at all places, in words.
+    pub fn verdict(&self) -> String {
+        let parts: Vec<String> = Place::ALL
+            .into_iter()
+            .filter_map(|place| Some(format!("{}: {}", words::place(place), self.tally(place)?)))
+            .collect();
+        if parts.is_empty() { "not run".to_owned() } else { parts.join("; ") }
+    }
+}
+
+/// The schemes of a paper's figures, each once, in order: their places are their looks on all of its figures.
+fn schemes_of(paper: Paper, all: &[Experiment]) -> Vec<&str> {
+    let figures = all.iter().filter(|experiment| experiment.paper == paper).flat_map(|it| &it.figures);
+    let mut schemes: Vec<&str> = Vec::new();
+    for scheme in figures.flat_map(|figure| &figure.schemes) {
+        if !schemes.contains(&scheme.as_str()) {
+            schemes.push(scheme);
+        }
+    }
+    schemes
+}
+
+/// How many cells and schemes of what size, how often, and whether the bytes were right.
+fn what_was_run(records: &[&Record]) -> Option<String> {
+    let mut cells: Vec<_> = records.iter().map(|record| &record.labels).collect();
+    cells.sort();
+    cells.dedup();
+    let bytes = || records.iter().map(|record| record.bytes).filter(|bytes| *bytes > 0);
+    let range = match (bytes().min()?, bytes().max()?) {
+        (least, most) if least == most => units::bytes(least),
+        (least, most) => format!("{} to {}", units::bytes(least), units::bytes(most)),
+    };
+    let repeats = records.iter().map(|record| record.seconds.len()).max()?;
+    let mut text = format!(
+        "{}, {}, {range} each",
+        units::counted(cells.len() as u64, "cell", "cells"),
+        units::counted(records.len() as u64, "run", "runs"),
+    );
+    if repeats > 1 {
+        text += &format!(", median of {repeats} repeats");
+    }
+    let checked = records.iter().filter(|record| record.verified.is_some()).count();
+    let right = records.iter().filter(|record| record.verified == Some(true)).count();
+    match (checked, right) {
+        (0, _) => {}
+        (checked, right) if checked == right && checked == records.len() => text += ", every byte verified",
+        (checked, right) => text += &format!(", {checked} of them verified, {right} right"),
+    }
+    Some(text)
+}
+
+/// So much of an error is shown.
+const SHOWN: usize = 160;
+
+fn what_failed(place: Place, records: &[&Record]) -> Option<String> {
+    let why = |record: &&&Record| record.failed.is_some() || record.verified == Some(false);
+    let failed: Vec<&&Record> = records.iter().filter(why).collect();
+    let first = failed.first()?;
+    let reason = first.failed.as_deref().unwrap_or("bytes were wrong");
+    let reason: String = reason.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
+    Some(format!(
+        "{}: {} of {} runs failed, first {} ({}): {reason}",
+        words::place(place),
+        failed.len(),
+        records.len(),
+        first.scheme,
+        words::labels(&first.labels),
+    ))
+}
