@@ -1,5 +1,7 @@
 //! Which accesses are sequential: those that go on, in a component, where the last access of the same process ended.
 
+use std::ops::Range;
+
 use stripewise_layout::Layout;
 
 use crate::placed::Sub;
@@ -13,10 +15,11 @@ pub(crate) struct Ends {
     runs: Vec<Run>,
 }
 
-/// A run of file bytes that one process went through.
+/// A run of file bytes that one process went through, and where the last access began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
     start: u64,
+    last: u64,
     end: u64,
 }
 
@@ -53,29 +56,24 @@ impl Ends {
         self.runs.clear();
     }
 
-    /// What the runs say of an access to `start..end` of a copy, which is noted: where the last one began if this goes on
-    /// where it ended.
-    pub fn go_on(&mut self, order: Order, copy: usize, start: u64, end: u64) -> Option<u64> {
-        let Order::Runs(first) = order else { return None };
+    /// An access to a range of a copy begins: its sub-requests are asked for next.
+    #[inline]
+    pub fn go_on(&mut self, order: Order, copy: usize, range: Range<u64>) {
+        let Order::Runs(first) = order else { return };
         let run = &mut self.runs[first + copy];
-        if run.end == start && run.end > run.start {
-            run.end = end;
-            return Some(run.start);
-        }
-        *run = Run { start, end };
-        None
+        let start = if run.end == range.start { run.start } else { range.start };
+        *run = Run { start, last: range.start, end: range.end };
     }
 
-    /// Whether a sub-request is sequential; it is noted. `base`: components of the copies before; `went_on`: what
-    /// [`Ends::go_on`] said of the access.
+    /// Whether a sub-request is sequential; it is noted. `base`: components of the copies before.
     #[inline]
     pub fn is_sequential(
         &mut self,
         order: Order,
+        copy: usize,
         base: usize,
         sub: &Sub,
         layout: &Layout,
-        went_on: Option<u64>,
     ) -> bool {
         match order {
             Order::Ignored => false,
@@ -83,9 +81,10 @@ impl Ends {
                 let end = &mut self.table[first + base + sub.component as usize];
                 std::mem::replace(end, sub.offset + sub.bytes) == sub.offset
             }
-            // The run has bytes of this component.
-            Order::Runs(_) => {
-                went_on.is_some_and(|start| layout.component_size(sub.component, start) < sub.offset)
+            Order::Runs(first) => {
+                let run = &self.runs[first + copy];
+                // What was gone through before has bytes of this component.
+                run.start < run.last && layout.component_size(sub.component, run.start) < sub.offset
             }
         }
     }

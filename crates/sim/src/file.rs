@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::rc::Rc;
 
-use stripewise_cluster::{Plan, Rule};
+use stripewise_cluster::{CopySpec, Plan, Rule};
 use stripewise_layout::Layout;
 
 use crate::SimError;
+use crate::overlay::{Decider, Overlay};
 use crate::placed::Placed;
 
 /// One file.
@@ -14,6 +16,12 @@ use crate::placed::Placed;
 pub(crate) struct File {
     /// Per copy, the number of its [`Placed`]: the original first.
     pub copies: Box<[u32]>,
+    /// Per copy, the components of the copies before.
+    pub base: Box<[u32]>,
+    /// Components of all copies.
+    pub components: u32,
+    /// Of files with several copies.
+    pub overlay: Option<Box<Overlay>>,
 }
 
 /// All files, and the layouts that they share.
@@ -23,33 +31,97 @@ pub(crate) struct Files {
     pub placed: Vec<Placed>,
 }
 
+/// What the files of one plan share: layouts, known by where they are, and who decides for those that lie alike.
+#[derive(Default)]
+struct Known {
+    layouts: HashMap<*const Layout, u32>,
+    deciders: HashMap<Vec<u32>, Rc<Decider>>,
+}
+
 impl Files {
-    /// Adds the files at these paths.
-    pub fn open(&mut self, plan: &Plan, paths: &[impl AsRef<Path>], servers: usize) -> Result<(), SimError> {
-        // Many files share few layouts: of one plan, each is known by where it is.
-        let mut known: HashMap<*const Layout, u32> = HashMap::new();
+    /// Adds the files at these paths; `procs`: p and c.
+    pub fn open(
+        &mut self,
+        plan: &Plan,
+        paths: &[impl AsRef<Path>],
+        servers: usize,
+        procs: (u32, u32),
+    ) -> Result<(), SimError> {
+        let mut known = Known::default();
+        let first = self.files.len();
         for path in paths {
-            let path = path.as_ref();
-            let not_placed = || SimError::NotPlaced { path: path.display().to_string() };
-            let rule = plan.rule_for(path).ok_or_else(not_placed)?;
-            let original = rule.choose(path).ok_or_else(not_placed)?;
-            let mut copies = Vec::with_capacity(1);
-            for layout in std::iter::once(original).chain(layouts_of_copies(rule, path)) {
-                if let Some(target) = layout.targets().find(|&target| target as usize >= servers) {
-                    return Err(SimError::UnknownTarget { path: path.display().to_string(), target, servers });
+            match self.file(plan, path.as_ref(), servers, procs, &mut known) {
+                Ok(file) => self.files.push(file),
+                Err(error) => {
+                    self.files.truncate(first);
+                    return Err(error);
                 }
-                let placed = &mut self.placed;
-                copies.push(*known.entry(layout).or_insert_with(|| {
-                    placed.push(Placed::new(layout));
-                    placed.len() as u32 - 1
-                }));
             }
-            self.files.push(File { copies: copies.into() });
         }
         Ok(())
     }
+
+    fn file(
+        &mut self,
+        plan: &Plan,
+        path: &Path,
+        servers: usize,
+        procs: (u32, u32),
+        known: &mut Known,
+    ) -> Result<File, SimError> {
+        let not_placed = || SimError::NotPlaced { path: path.display().to_string() };
+        let rule = plan.rule_for(path).ok_or_else(not_placed)?;
+        let original = rule.choose(path).ok_or_else(not_placed)?;
+        let (specs, mut copies) = (rule.copies_for(path).map(|(spec, _)| spec).collect::<Vec<_>>(), Vec::new());
+        for layout in std::iter::once(original).chain(rule.copies_for(path).map(|(_, layout)| layout)) {
+            if let Some(target) = layout.targets().find(|&target| target as usize >= servers) {
+                return Err(SimError::UnknownTarget { path: path.display().to_string(), target, servers });
+            }
+            copies.push(self.placed(layout, known));
+        }
+        let (mut base, mut components) = (Vec::with_capacity(copies.len()), 0);
+        for &copy in &copies {
+            base.push(components);
+            components += self.placed[copy as usize].servers.len() as u32;
+        }
+        let overlay = self.overlay(plan, rule, &copies, &specs, procs, known)?;
+        Ok(File { copies: copies.into(), base: base.into(), components, overlay })
+    }
+
+    fn placed(&mut self, layout: &Layout, known: &mut Known) -> u32 {
+        *known.layouts.entry(layout).or_insert_with(|| {
+            self.placed.push(Placed::new(layout));
+            self.placed.len() as u32 - 1
+        })
+    }
+
+    fn overlay(
+        &self,
+        plan: &Plan,
+        rule: &Rule,
+        copies: &[u32],
+        specs: &[&CopySpec],
+        procs: (u32, u32),
+        known: &mut Known,
+    ) -> Result<Option<Box<Overlay>>, SimError> {
+        let Some(spec) = rule.overlay.as_ref().filter(|_| copies.len() > 1) else { return Ok(None) };
+        let decider = match known.deciders.get(copies) {
+            Some(decider) => Rc::clone(decider),
+            None => {
+                let placed: Vec<&Placed> = copies.iter().map(|&copy| &self.placed[copy as usize]).collect();
+                let new = Rc::new(Decider::new(plan, spec, &placed, specs, spread_over(rule), procs)?);
+                known.deciders.insert(copies.to_vec(), Rc::clone(&new));
+                new
+            }
+        };
+        Ok(Some(Box::new(Overlay::new(spec, decider, copies.len(), procs.0))))
+    }
 }
 
-fn layouts_of_copies<'a>(rule: &'a Rule, path: &'a Path) -> impl Iterator<Item = &'a Layout> {
-    rule.copies_for(path).map(|(_, layout)| layout)
+/// How many servers the originals of a rule's files are spread over.
+fn spread_over(rule: &Rule) -> usize {
+    let mut targets: Vec<u32> = rule.layouts.iter().flat_map(Layout::targets).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    targets.len()
 }

@@ -19,9 +19,12 @@
 
 mod ends;
 mod error;
+mod event;
 mod file;
+mod network;
 mod options;
 mod outcome;
+mod overlay;
 mod placed;
 mod process;
 mod queue;

@@ -37,38 +37,54 @@ impl Placed {
         Self { layout, servers: servers.into(), long }
     }
 
-    /// The sub-requests of an extent, one per server, added to `subs`.
+    /// The sub-requests of an extent, added to `subs`: one per server. After [`Scratch::begin`]; further extents of the same request
+    /// join the sub-requests of those before, where they go on in their components.
     pub fn cut(&self, offset: u64, len: u64, scratch: &mut Scratch, subs: &mut Vec<Sub>) {
         if len > self.long {
-            return self.cut_long(offset, len, subs);
+            return self.cut_long(offset, len, scratch, subs);
         }
-        if scratch.seen.len() < self.servers.len() {
-            scratch.seen.resize(self.servers.len(), (0, 0));
-        }
-        if scratch.cut == u32::MAX {
-            scratch.seen.fill((0, 0));
-            scratch.cut = 0;
-        }
-        scratch.cut += 1;
         for piece in self.layout.pieces(offset, len) {
-            let seen = &mut scratch.seen[piece.target as usize];
-            if seen.0 == scratch.cut {
-                subs[seen.1 as usize].bytes += piece.len;
-            } else {
-                *seen = (scratch.cut, subs.len() as u32);
-                subs.push(Sub { component: piece.target, offset: piece.target_offset, bytes: piece.len });
-            }
+            scratch.add(Sub { component: piece.target, offset: piece.target_offset, bytes: piece.len }, subs);
         }
     }
 
-    fn cut_long(&self, offset: u64, len: u64, subs: &mut Vec<Sub>) {
+    fn cut_long(&self, offset: u64, len: u64, scratch: &mut Scratch, subs: &mut Vec<Sub>) {
         for component in 0..self.servers.len() as u32 {
             let start = self.layout.component_size(component, offset);
             let end = self.layout.component_size(component, offset.saturating_add(len));
             if end > start {
-                subs.push(Sub { component, offset: start, bytes: end - start });
+                scratch.add(Sub { component, offset: start, bytes: end - start }, subs);
             }
         }
+    }
+}
+
+impl Scratch {
+    /// A request on a copy begins.
+    #[inline]
+    pub fn begin(&mut self, placed: &Placed) {
+        if self.seen.len() < placed.servers.len() {
+            self.seen.resize(placed.servers.len(), (0, 0));
+        }
+        if self.cut == u32::MAX {
+            self.seen.fill((0, 0));
+            self.cut = 0;
+        }
+        self.cut += 1;
+    }
+
+    #[inline]
+    fn add(&mut self, sub: Sub, subs: &mut Vec<Sub>) {
+        let seen = &mut self.seen[sub.component as usize];
+        if seen.0 == self.cut {
+            let last = &mut subs[seen.1 as usize];
+            if last.offset + last.bytes == sub.offset {
+                last.bytes += sub.bytes;
+                return;
+            }
+        }
+        *seen = (self.cut, subs.len() as u32);
+        subs.push(sub);
     }
 }
 
@@ -111,6 +127,7 @@ mod tests {
             let (mut scratch, mut subs) = (Scratch::default(), Vec::new());
             for _ in 0..2 {
                 subs.clear();
+                scratch.begin(&placed);
                 placed.cut(offset, len, &mut scratch, &mut subs);
                 let mut bytes = vec![0; layout.target_count()];
                 layout.bytes_per_target(offset, len, &mut bytes);

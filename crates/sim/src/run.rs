@@ -1,10 +1,21 @@
 //! One run: events in order of time.
 
+use std::ops::Range;
+
 use stripewise_model::Op;
 
 use crate::ends::Order;
+use crate::event::Event;
+use crate::network::{Moving, Place, after_connecting};
 use crate::process::{Handle, Process};
 use crate::{Outcome, Simulator, Step, Streams};
+
+/// Who waits for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sender {
+    Process(u32),
+    Background,
+}
 
 impl Simulator {
     /// All processes start.
@@ -12,15 +23,29 @@ impl Simulator {
         let count = streams.processes();
         let process = |process| Process { node: streams.node_of(process), ..Process::default() };
         self.processes = (0..count).map(process).collect();
+        self.begin_counting();
+        if let Some(net) = &mut self.net {
+            net.begin(self.processes.iter().map(|process| process.node as usize + 1).max().unwrap_or(0));
+        }
+        self.alive = count;
+        for process in 0..count {
+            self.push(self.now_ns, Event::Ready(process));
+        }
+    }
+
+    /// Everything that processes had is closed, and nothing is counted yet.
+    pub(crate) fn begin_counting(&mut self) {
         self.ends.clear();
         self.servers.begin();
         self.queue.clear();
         self.waiting.clear();
-        self.alive = count;
         self.outcome = Outcome::default();
-        for process in 0..count {
-            self.queue.push(self.now_ns, u64::from(process));
-        }
+        self.stop_copying();
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, at_ns: u64, event: Event) {
+        self.queue.push(at_ns, event.bits());
     }
 
     /// Until the last process has ended.
@@ -28,17 +53,27 @@ impl Simulator {
         while self.alive > 0 {
             let Some((now_ns, event)) = self.queue.pop() else { return };
             self.now_ns = now_ns;
-            self.step(event as u32, streams);
+            match Event::from_bits(event) {
+                Event::Ready(process) => self.step(process, streams),
+                Event::Closed(process) => self.closed(process),
+                Event::Copied(file) => self.copied(file),
+                Event::Look(file) => self.look(file),
+                Event::Moves(number) => self.moves(number),
+            }
         }
     }
 
+    /// What happened since `began_ns`.
     pub(crate) fn end(&mut self, began_ns: u64) -> Outcome {
         let mut outcome = std::mem::take(&mut self.outcome);
         self.servers.count(&mut outcome);
-        let seconds = |at_ns: u64| (at_ns - began_ns) as f64 / 1e9;
-        outcome.ends_s = self.processes.iter().map(|process| seconds(process.ended_ns)).collect();
-        outcome.elapsed_s = outcome.ends_s.iter().copied().fold(0.0, f64::max);
+        outcome.elapsed_s = seconds(self.now_ns - began_ns);
         outcome
+    }
+
+    /// When every process ended.
+    pub(crate) fn ends(&self, began_ns: u64) -> Vec<f64> {
+        self.processes.iter().map(|process| seconds(process.ended_ns - began_ns)).collect()
     }
 
     /// A process goes on, up to its next request.
@@ -49,51 +84,162 @@ impl Simulator {
                 Some(Step::Request { file, op, offset, size }) => {
                     self.outcome.requests += 1;
                     self.outcome.bytes += size;
-                    let done_ns = self.request(process, file, op, offset, size);
-                    return self.queue.push(done_ns, u64::from(process));
+                    if let Some(done_ns) = self.request(process, file, op, offset..offset + size) {
+                        self.push(done_ns, Event::Ready(process));
+                    }
+                    return;
                 }
                 Some(Step::Compute { seconds }) => {
-                    let until_ns = self.now_ns + (seconds.max(0.0) * 1e9) as u64;
-                    return self.queue.push(until_ns, u64::from(process));
+                    return self.push(self.now_ns + (seconds.max(0.0) * 1e9) as u64, Event::Ready(process));
                 }
                 Some(Step::Barrier) => {
                     self.waiting.push(process);
                     return self.meet();
                 }
-                None => {
-                    self.processes[process as usize].ended_ns = self.now_ns;
-                    self.alive -= 1;
-                    return self.meet();
-                }
+                None => return self.close_all(process),
             }
         }
+    }
+
+    /// A process has nothing more to do: it closes its files, and ends when that is done.
+    fn close_all(&mut self, process: u32) {
+        let handles = std::mem::take(&mut self.processes[process as usize].handles);
+        let waits = handles.iter().filter(|handle| self.close(process, handle.file)).count();
+        self.processes[process as usize].waits_for = waits as u32;
+        if waits == 0 {
+            self.ended(process);
+        }
+    }
+
+    fn closed(&mut self, process: u32) {
+        let waits_for = &mut self.processes[process as usize].waits_for;
+        *waits_for -= 1;
+        if *waits_for == 0 {
+            self.ended(process);
+        }
+    }
+
+    fn ended(&mut self, process: u32) {
+        let process = &mut self.processes[process as usize];
+        process.ended_ns = self.now_ns;
+        process.memory = None;
+        self.alive -= 1;
+        self.meet();
     }
 
     /// Those who wait go on, if everybody does.
     fn meet(&mut self) {
         if self.waiting.len() as u32 == self.alive {
-            for process in self.waiting.drain(..) {
-                self.queue.push(self.now_ns, u64::from(process));
+            for process in std::mem::take(&mut self.waiting) {
+                self.push(self.now_ns, Event::Ready(process));
             }
         }
     }
 
-    /// A request on a file with one copy: when it is done, ns.
-    fn request(&mut self, process: u32, file: u32, op: Op, offset: u64, size: u64) -> u64 {
-        let order = self.handle(process, file).order;
-        let placed = &self.files.placed[self.files.files[file as usize].copies[0] as usize];
+    /// A request: when it is done, ns; `None`: that is not known yet.
+    #[inline]
+    fn request(&mut self, process: u32, file: u32, op: Op, range: Range<u64>) -> Option<u64> {
+        let handle = self.handle(process, file);
+        if self.files.files[file as usize].overlay.is_some() {
+            return self.request_copies(process, handle, op, range);
+        }
+        self.cut(handle, 0, std::iter::once(range));
+        self.send(handle, 0, op, Sender::Process(process))
+    }
+
+    /// Cuts ranges of a copy into sub-requests, with their order: in `self.subs`.
+    #[inline]
+    pub(crate) fn cut(&mut self, handle: Handle, copy: usize, ranges: impl Iterator<Item = Range<u64>>) {
+        let placed = &self.files.placed[self.files.files[handle.file as usize].copies[copy] as usize];
         self.subs.clear();
-        placed.cut(offset, size, &mut self.scratch, &mut self.subs);
-        self.outcome.sub_requests += self.subs.len() as u64;
-        let went_on = self.ends.go_on(order, 0, offset, offset + size);
+        self.scratch.begin(placed);
+        for range in ranges {
+            placed.cut(range.start, range.end - range.start, &mut self.scratch, &mut self.subs);
+            self.ends.go_on(handle.order, copy, range);
+        }
+    }
+
+    /// Sends `self.subs` to the servers of a copy: when all are done, ns, if that is known.
+    #[inline]
+    pub(crate) fn send(&mut self, handle: Handle, copy: usize, op: Op, sender: Sender) -> Option<u64> {
+        if let (Some(_), Sender::Process(process)) = (&self.net, sender) {
+            self.send_through_network(handle, copy, op, process);
+            return None;
+        }
+        let file = &self.files.files[handle.file as usize];
+        let placed = &self.files.placed[file.copies[copy] as usize];
+        if let Sender::Process(_) = sender {
+            self.outcome.sub_requests += self.subs.len() as u64;
+        }
+        let base = file.base[copy] as usize;
         let mut done_ns = self.now_ns;
         for sub in &self.subs {
-            let sequential = self.ends.is_sequential(order, 0, sub, &placed.layout, went_on);
+            let sequential = self.ends.is_sequential(handle.order, copy, base, sub, &placed.layout);
             let server = placed.servers[sub.component as usize];
             let service_ns = self.servers.service_ns(server, op, sequential, sub.bytes);
             done_ns = done_ns.max(self.servers.serve(server, self.now_ns, service_ns, sub.bytes));
         }
-        done_ns
+        Some(done_ns)
+    }
+
+    fn send_through_network(&mut self, handle: Handle, copy: usize, op: Op, process: u32) {
+        let Some(net) = &mut self.net else { return };
+        let file = &self.files.files[handle.file as usize];
+        let placed = &self.files.placed[file.copies[copy] as usize];
+        let base = file.base[copy] as usize;
+        self.outcome.sub_requests += self.subs.len() as u64;
+        self.processes[process as usize].waits_for += self.subs.len() as u32;
+        let node = self.processes[process as usize].node;
+        for sub in &self.subs {
+            let sequential = self.ends.is_sequential(handle.order, copy, base, sub, &placed.layout);
+            let server = placed.servers[sub.component as usize];
+            let service_ns = self.servers.service_ns(server, op, sequential, sub.bytes);
+            let moving = Moving { process, server, op, bytes: sub.bytes, service_ns, at: Place::Connects };
+            let (number, next_ns) = net.start(node, self.now_ns, moving);
+            self.queue.push(next_ns, Event::Moves(number).bits());
+        }
+    }
+
+    /// A sub-request on its way through the network goes on.
+    fn moves(&mut self, number: u32) {
+        let (Some(net), now_ns) = (&mut self.net, self.now_ns) else { return };
+        let moving = net.get(number);
+        let node = self.processes[moving.process as usize].node;
+        let is_write = moving.op == Op::Write;
+        let (next_ns, next) = match moving.at {
+            Place::Connects => (net.connect(moving.server, now_ns), Some(after_connecting(moving.op))),
+            Place::Sends => (net.pass(node, &moving, is_write, now_ns), Some(Place::Arrives)),
+            Place::Arrives => {
+                let end_ns = net.pass(node, &moving, !is_write, now_ns) + net.transfer_ns(moving.bytes);
+                (end_ns, is_write.then_some(Place::Serves))
+            }
+            Place::Serves => {
+                let end_ns = self.servers.serve(moving.server, now_ns, moving.service_ns, moving.bytes);
+                (end_ns, (!is_write).then_some(Place::Sends))
+            }
+        };
+        match next {
+            Some(next) => {
+                net.set(number, next);
+                self.push(next_ns, Event::Moves(number));
+            }
+            None => {
+                net.end(number);
+                self.arrived(moving.process, next_ns);
+            }
+        }
+    }
+
+    /// A sub-request of a process will be done then.
+    fn arrived(&mut self, process: u32, done_ns: u64) {
+        let of_process = &mut self.processes[process as usize];
+        of_process.done_ns = of_process.done_ns.max(done_ns);
+        of_process.waits_for -= 1;
+        if of_process.waits_for == 0 {
+            let done_ns = of_process.done_ns;
+            self.request_ended(process);
+            self.push(done_ns, Event::Ready(process));
+        }
     }
 
     /// The process's use of the file.
@@ -107,17 +253,23 @@ impl Simulator {
                 handles[0]
             }
             None => {
-                let of_file = &self.files.files[file as usize];
-                let copies =
-                    of_file.copies.iter().map(|&placed| self.files.placed[placed as usize].servers.len());
-                let order = if self.servers.order_matters {
-                    self.ends.add(copies.sum(), of_file.copies.len(), self.options.order_memory)
-                } else {
-                    Order::Ignored
-                };
-                handles.insert(0, Handle { file, order });
-                handles[0]
+                let handle = Handle { file, order: self.new_order(file) };
+                self.processes[process as usize].handles.insert(0, handle);
+                handle
             }
         }
     }
+
+    /// For one more user of a file.
+    pub(crate) fn new_order(&mut self, file: u32) -> Order {
+        if !self.servers.order_matters {
+            return Order::Ignored;
+        }
+        let file = &self.files.files[file as usize];
+        self.ends.add(file.components as usize, file.copies.len(), self.options.order_memory)
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
 }

@@ -7,6 +7,8 @@ use stripewise_cluster::{Cluster, Plan};
 
 use crate::ends::Ends;
 use crate::file::Files;
+use crate::network::Net;
+use crate::overlay::Spaces;
 use crate::placed::{Scratch, Sub};
 use crate::process::Process;
 use crate::queue::Queue;
@@ -27,11 +29,21 @@ pub struct Simulator {
     pub(crate) queue: Queue,
     pub(crate) scratch: Scratch,
     pub(crate) subs: Vec<Sub>,
+    pub(crate) marks: Vec<Sub>,
+    /// If it is simulated.
+    pub(crate) net: Option<Net>,
+    /// What caches hold.
+    pub(crate) spaces: Spaces,
+    /// Per server, until when it counts as used by applications, ns.
+    pub(crate) used_until_ns: Vec<u64>,
     /// Virtual time, ns.
     pub(crate) now_ns: u64,
     /// Processes that have not ended, and of these those that wait for the others.
     pub(crate) alive: u32,
     pub(crate) waiting: Vec<u32>,
+    /// All transfers of files with several copies.
+    #[cfg(test)]
+    pub(crate) log: Vec<(u32, stripewise_model::Op, crate::run::Sender, Vec<crate::overlay::Part>)>,
     /// Of the present run.
     pub(crate) outcome: Outcome,
 }
@@ -44,8 +56,12 @@ impl Simulator {
     pub fn new(cluster: &Cluster, options: Options) -> Result<Self, SimError> {
         options.check()?;
         cluster.network.check()?;
+        let servers = Servers::new(cluster, options.jitter, options.seed)?;
         Ok(Self {
-            servers: Servers::new(cluster, options.jitter, options.seed)?,
+            net: options.network.then(|| Net::new(&cluster.network, servers.len())),
+            spaces: Spaces::new(servers.len()),
+            used_until_ns: vec![0; servers.len()],
+            servers,
             options,
             files: Files::default(),
             ends: Ends::default(),
@@ -53,9 +69,12 @@ impl Simulator {
             queue: Queue::default(),
             scratch: Scratch::default(),
             subs: Vec::new(),
+            marks: Vec::new(),
             now_ns: 0,
             alive: 0,
             waiting: Vec::new(),
+            #[cfg(test)]
+            log: Vec::new(),
             outcome: Outcome::default(),
         })
     }
@@ -77,9 +96,8 @@ impl Simulator {
         if planned != there {
             return Err(SimError::OtherCluster { plan: planned, cluster: there });
         }
-        let _ = (procs, procs_per_node);
         let first = self.files.files.len() as u32;
-        self.files.open(plan, paths, there)?;
+        self.files.open(plan, paths, there, (procs.max(1), procs_per_node.clamp(1, procs.max(1))))?;
         Ok(first..self.files.files.len() as u32)
     }
 
@@ -96,6 +114,6 @@ impl Simulator {
         let began_ns = self.now_ns;
         self.begin(streams);
         self.go(streams);
-        self.end(began_ns)
+        Outcome { ends_s: self.ends(began_ns), ..self.end(began_ns) }
     }
 }

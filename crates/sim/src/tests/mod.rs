@@ -1,5 +1,7 @@
 //! Whole runs, against brute force and against what must hold.
 
+mod copies;
+mod network;
 mod striped;
 
 use std::path::PathBuf;

@@ -1,0 +1,145 @@
+//! The way of sub-requests through the network.
+//!
+//! The paper's model has, for a request over k servers of which each is shared by q processes, c of them on one node,
+//! `T_e = max(c·k, q)·e` and `T_x = max(c·S, q·b)·t`. So here:
+//!
+//! - A connection is established for every sub-request: it keeps the client's node busy for e, and the server for e. Both
+//!   are FIFO; the server's part begins with the node's at the earliest, so a connection that nothing delays takes e.
+//! - The bytes then keep the NIC of the node and that of the server busy for t each, FIFO, *cut-through*: the receiver begins with the sender at
+//!   the earliest, so a transfer that nothing delays takes b·t. The sender's NIC is free again after b·t, whether the receiver has begun or not
+//!   (its queue holds what was sent).
+//! - A write is sent, then served; a read is served, then sent. Requests themselves and replies without data take no time.
+//!
+//! Sub-requests of one request go all at once, so connections, transfers and service of different ones overlap: a request over
+//! several servers takes at most what the model says, and one over a single server exactly that. Copying in the background
+//! does not use the network.
+
+use stripewise_model::{Network, Op};
+
+/// A sub-request on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moving {
+    pub process: u32,
+    pub server: u32,
+    pub op: Op,
+    pub bytes: u64,
+    pub service_ns: u64,
+    pub at: Place,
+}
+
+/// What comes next for a sub-request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The server takes up the connection.
+    Connects,
+    /// The sender's NIC, that of the node for writes and that of the server for reads.
+    Sends,
+    /// The receiver's.
+    Arrives,
+    /// The server does it.
+    Serves,
+}
+
+/// One end of the network.
+#[derive(Clone, Copy, Debug, Default)]
+struct End {
+    /// Until when it establishes connections, and transfers bytes, ns.
+    connects_until_ns: u64,
+    transfers_until_ns: u64,
+}
+
+/// All nodes and servers.
+#[derive(Debug, Default)]
+pub(crate) struct Net {
+    establish_ns: u64,
+    per_byte_ns: f64,
+    nodes: Vec<End>,
+    servers: Vec<End>,
+    moving: Vec<Moving>,
+    free: Vec<u32>,
+}
+
+impl Net {
+    pub fn new(network: &Network, servers: usize) -> Self {
+        Self {
+            establish_ns: (network.establish_s * 1e9).round() as u64,
+            per_byte_ns: network.per_byte_s * 1e9,
+            servers: vec![End::default(); servers],
+            ..Self::default()
+        }
+    }
+
+    /// A run begins, with nodes below this number.
+    pub fn begin(&mut self, nodes: usize) {
+        self.nodes.clear();
+        self.nodes.resize(nodes, End::default());
+        self.moving.clear();
+        self.free.clear();
+    }
+
+    /// A sub-request begins: its number, and when what comes next happens, ns.
+    pub fn start(&mut self, node: u32, now_ns: u64, mut moving: Moving) -> (u32, u64) {
+        let mut next_ns = now_ns;
+        moving.at = after_connecting(moving.op);
+        if self.establish_ns > 0 {
+            next_ns = reserve(&mut self.nodes[node as usize].connects_until_ns, now_ns, self.establish_ns);
+            moving.at = Place::Connects;
+        }
+        let number = self.free.pop().unwrap_or(self.moving.len() as u32);
+        match self.moving.get_mut(number as usize) {
+            Some(place) => *place = moving,
+            None => self.moving.push(moving),
+        }
+        (number, next_ns)
+    }
+
+    pub fn get(&self, number: u32) -> Moving {
+        self.moving[number as usize]
+    }
+
+    /// Where it is next.
+    pub fn set(&mut self, number: u32, at: Place) {
+        self.moving[number as usize].at = at;
+    }
+
+    /// It has arrived.
+    pub fn end(&mut self, number: u32) {
+        self.free.push(number);
+    }
+
+    /// The server takes up its end of a connection: when it is established, ns.
+    pub fn connect(&mut self, server: u32, now_ns: u64) -> u64 {
+        reserve(&mut self.servers[server as usize].connects_until_ns, now_ns, self.establish_ns)
+            + self.establish_ns
+    }
+
+    /// Bytes at one end: when they begin to pass, ns.
+    pub fn pass(&mut self, node: u32, moving: &Moving, at_node: bool, now_ns: u64) -> u64 {
+        let took_ns = self.transfer_ns(moving.bytes);
+        let end = match at_node {
+            true => &mut self.nodes[node as usize],
+            false => &mut self.servers[moving.server as usize],
+        };
+        reserve(&mut end.transfers_until_ns, now_ns, took_ns)
+    }
+
+    /// How long bytes take to pass, ns.
+    pub fn transfer_ns(&self, bytes: u64) -> u64 {
+        (bytes as f64 * self.per_byte_ns + 0.5) as u64
+    }
+}
+
+/// What comes after the connection.
+pub(crate) fn after_connecting(op: Op) -> Place {
+    match op {
+        Op::Write => Place::Sends,
+        Op::Read => Place::Serves,
+    }
+}
+
+/// Takes a FIFO resource for so long: when that begins, ns.
+fn reserve(until_ns: &mut u64, now_ns: u64, took_ns: u64) -> u64 {
+    let begin_ns = now_ns.max(*until_ns);
+    *until_ns = begin_ns + took_ns;
+    begin_ns
+}

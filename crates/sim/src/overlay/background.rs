@@ -1,0 +1,419 @@
+//! What is copied in the background: replicas are brought in sync; of caches dirty parts are written back, wanted ones fetched, and some
+//! space kept free. As the data path does it, when nobody uses the servers; one copier for each file.
+
+use std::ops::Range;
+
+use stripewise_model::{Access, Op};
+use stripewise_policy::{Kind, Span};
+
+use super::request::Part;
+use super::{By, Overlay};
+use crate::Simulator;
+use crate::event::Event;
+use crate::process::Handle;
+use crate::run::Sender;
+
+/// Bytes copied at once at most.
+const CHUNK_BYTES: u64 = 4 << 20;
+/// Ranges copied at once at most: while others use the file, and while nobody does.
+const PIECES_MAX: usize = 16;
+const PIECES_MAX_IDLE: usize = 4096;
+/// Between looks whether there is something to do: at first, and at most.
+pub(super) const REST_NS: u64 = 1_000_000;
+const REST_NS_MAX: u64 = 32_000_000;
+/// A server counts as used until nothing has begun or ended there for so long, or for so many times as long as requests took.
+const USED_NS: u64 = 20_000_000;
+const USED_REQUESTS: u64 = 2;
+const USED_NS_MAX: u64 = 10_000_000_000;
+/// While others use the servers, dirty data are written back only so often: it rests so many times as long as it takes, and for every process.
+const MAKE_WAY: u64 = 16;
+/// Of a cache server, this part is kept free.
+const FREE_PART: u64 = 32;
+/// Wanted ranges that one step looks at.
+const WANTED: usize = 16;
+
+/// Ranges that are being copied.
+#[derive(Debug)]
+pub(crate) struct Job {
+    to: usize,
+    /// What is copied, and where it was valid when it began.
+    spans: Vec<Span>,
+    began_ns: u64,
+    /// It is read; then it is written.
+    is_read: bool,
+    /// Somebody wrote there meanwhile: all of it was for nothing.
+    disturbed: bool,
+    /// Space was taken for it.
+    fetches: bool,
+    /// The servers were used by others.
+    under_load: bool,
+}
+
+impl Job {
+    /// The copy that is being made.
+    pub fn to(&self) -> usize {
+        self.to
+    }
+
+    /// What of a range is being copied.
+    pub fn overlapping(&self, range: &Range<u64>) -> impl Iterator<Item = (u64, u64)> {
+        let cut = |span: &Span| (span.start.max(range.start), span.end.min(range.end));
+        self.spans.iter().map(cut).filter(|(start, end)| start < end)
+    }
+
+    /// A range is written to.
+    pub fn disturb(&mut self, range: &Range<u64>) {
+        let disturbed = self.overlapping(range).next().is_some();
+        self.disturbed |= disturbed;
+    }
+
+    fn parts(&self, copy: usize) -> Vec<Part> {
+        self.spans.iter().map(|span| Part { start: span.start, end: span.end, copy }).collect()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.spans.iter().map(|span| span.end - span.start).sum()
+    }
+}
+
+impl Simulator {
+    pub(super) fn overlay(&mut self, file: u32) -> &mut Overlay {
+        self.files.files[file as usize].overlay.as_mut().expect("it has copies")
+    }
+
+    /// The servers of these parts are used by an application's request that is done then, as far as that is known.
+    pub(crate) fn mark(&mut self, file: u32, parts: &[Part], done_ns: Option<u64>) {
+        let end_ns = done_ns.unwrap_or(self.now_ns);
+        let took_ns = end_ns - self.now_ns;
+        let overlay = self.overlay(file);
+        overlay.took_ns = took_ns.max(overlay.took_ns - overlay.took_ns / 8);
+        let rest_ns = (overlay.took_ns * USED_REQUESTS).clamp(USED_NS, USED_NS_MAX);
+        let of_file = &self.files.files[file as usize];
+        for part in parts {
+            let placed = &self.files.placed[of_file.copies[part.copy] as usize];
+            self.scratch.begin(placed);
+            placed.cut(part.start, part.end - part.start, &mut self.scratch, &mut self.marks);
+            for sub in self.marks.drain(..) {
+                let used = &mut self.used_until_ns[placed.servers[sub.component as usize] as usize];
+                *used = (*used).max(end_ns + rest_ns);
+            }
+        }
+    }
+
+    /// Sees to it that somebody looks after the file if there is something to do.
+    pub(crate) fn look_soon(&mut self, file: u32) {
+        let now_ns = self.now_ns;
+        let overlay = self.overlay(file);
+        if overlay.look_ns.is_none() && overlay.job.is_none() && overlay.has_work() {
+            overlay.rest_ns = REST_NS;
+            self.look_at(file, now_ns + REST_NS);
+        }
+    }
+
+    fn look_at(&mut self, file: u32, at_ns: u64) {
+        self.overlay(file).look_ns = Some(at_ns);
+        self.push(at_ns, Event::Look(file));
+    }
+
+    /// Until when the servers of the file's copies are used, ns.
+    fn used_until(&self, file: u32) -> u64 {
+        let copies = self.files.files[file as usize].copies.iter();
+        let servers = copies.flat_map(|&placed| self.files.placed[placed as usize].servers.iter());
+        servers.map(|&server| self.used_until_ns[server as usize]).max().unwrap_or(0)
+    }
+
+    /// Whether there is something to do for the file now; if so it is begun.
+    pub(crate) fn look(&mut self, file: u32) {
+        let now_ns = self.now_ns;
+        if self.overlay(file).look_ns != Some(now_ns) {
+            return; // Another look was agreed upon since.
+        }
+        self.overlay(file).look_ns = None;
+        if self.overlay(file).job.is_some() || !self.overlay(file).has_work() {
+            return;
+        }
+        let used_until_ns = self.used_until(file);
+        let idle = used_until_ns <= now_ns && self.overlay(file).under_way == 0;
+        let rested = now_ns >= self.overlay(file).next_ns;
+        let begun =
+            rested && if idle { self.work(file) } else { self.is_pressed(file) && self.make_clean(file, 1) };
+        if begun {
+            let overlay = self.overlay(file);
+            overlay.rest_ns = REST_NS;
+            if let Some(job) = &mut overlay.job {
+                job.under_load = !idle;
+                return;
+            }
+            // Space was given up.
+            return self.look_at(file, now_ns + 1);
+        }
+        let overlay = self.overlay(file);
+        let polls = overlay.capacity.is_some();
+        overlay.rest_ns = (overlay.rest_ns * 2).min(REST_NS_MAX);
+        let next_ns = (now_ns + overlay.rest_ns).max(overlay.next_ns);
+        // Nothing happens to replicas before their servers are idle.
+        let next_ns = if polls { next_ns } else { next_ns.max(used_until_ns) };
+        // Data that are wanted and find no space wait for the next request.
+        if !idle || !rested {
+            self.look_at(file, next_ns);
+        }
+    }
+
+    /// More than half of a cache's space may hold dirty data, and more has come since it was looked last; and it has rested.
+    fn is_pressed(&mut self, file: u32) -> bool {
+        let now_ns = self.now_ns;
+        let overlay = self.overlay(file);
+        let Some(capacity) = overlay.capacity else { return false };
+        if now_ns < overlay.next_under_load_ns {
+            return false;
+        }
+        let written = overlay.written;
+        if std::mem::replace(&mut overlay.written_then, written) == written {
+            return false;
+        }
+        let of_file = &self.files.files[file as usize];
+        let overlay = of_file.overlay.as_ref().expect("it has copies");
+        let (mut fullest, mut clean) = (0, 0);
+        for copy in overlay.caches() {
+            let placed = &self.files.placed[of_file.copies[copy] as usize];
+            fullest = fullest.max(self.spaces.fullest(placed));
+            clean += overlay.map.clean_bytes(copy) / placed.servers.len().max(1) as u64;
+        }
+        fullest.saturating_sub(clean) > capacity / 2
+    }
+
+    /// One piece of background work is begun, if there is any.
+    fn work(&mut self, file: u32) -> bool {
+        if self.overlay(file).capacity.is_some() {
+            return self.make_clean(file, PIECES_MAX_IDLE) || self.fetch_some(file, WANTED);
+        }
+        let whole = self.overlay(file).whole();
+        whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX_IDLE))
+    }
+
+    /// Of a cache: gives up clean data where space is short, else writes dirty data back.
+    fn make_clean(&mut self, file: u32, pieces: usize) -> bool {
+        self.keep_some_free(file) || self.copy_to(file, 0, pieces)
+    }
+
+    fn keep_some_free(&mut self, file: u32) -> bool {
+        let of_file = &mut self.files.files[file as usize];
+        let overlay = of_file.overlay.as_mut().expect("it has copies");
+        let Some(capacity) = overlay.capacity else { return false };
+        let (part, mut given) = (capacity / FREE_PART, 0);
+        for copy in overlay.caches() {
+            let placed = &self.files.placed[of_file.copies[copy] as usize];
+            if self.spaces.fullest(placed) + part > capacity {
+                given += self.spaces.give_up(&mut overlay.map, placed, copy, part, &(0..0));
+            }
+        }
+        self.outcome.counters.evicted_bytes += given;
+        given > 0
+    }
+
+    /// Begins to copy something to a copy that it has not: from where the last piece ended.
+    fn copy_to(&mut self, file: u32, to: usize, pieces: usize) -> bool {
+        let overlay = self.overlay(file);
+        let Some(first) = overlay.map.next_missing(to, overlay.at[to]) else { return false };
+        let end = (first.start + 1).next_multiple_of(CHUNK_BYTES);
+        let mut spans = overlay.map.missing_in(to, &(first.start..end), pieces);
+        let from = overlay.by.source(&first);
+        // What is not there is copied another time.
+        spans.retain(|span| span.mask & 1 << from != 0);
+        overlay.at[to] = spans.last().map_or(end, |last| last.end);
+        self.begin_job(file, from, to, spans, false);
+        true
+    }
+
+    /// Begins to fetch something that is wanted and finds space.
+    fn fetch_some(&mut self, file: u32, most: usize) -> bool {
+        let caches = self.overlay(file).caches();
+        for copy in caches {
+            for span in self.overlay(file).map.wanted(copy, most) {
+                let end = span.end.min((span.start + 1).next_multiple_of(CHUNK_BYTES));
+                if self.fetch(file, copy, Span { end, ..span }) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Begins to fetch a span; false: there is no space.
+    fn fetch(&mut self, file: u32, to: usize, span: Span) -> bool {
+        let of_file = &self.files.files[file as usize];
+        let overlay = of_file.overlay.as_ref().expect("it has copies");
+        let Some(capacity) = overlay.capacity else { return false };
+        let placed = &self.files.placed[of_file.copies[to] as usize];
+        if !self.spaces.take_range(placed, &(span.start..span.end), capacity) {
+            return false;
+        }
+        let from = overlay.by.source(&span);
+        self.begin_job(file, from, to, vec![span], true);
+        true
+    }
+
+    fn begin_job(&mut self, file: u32, from: usize, to: usize, spans: Vec<Span>, fetches: bool) {
+        let began_ns = self.now_ns;
+        let job = Job { to, spans, began_ns, is_read: false, disturbed: false, fetches, under_load: false };
+        let parts = job.parts(from);
+        self.overlay(file).job = Some(job);
+        self.copy_parts(file, Op::Read, &parts);
+    }
+
+    fn copy_parts(&mut self, file: u32, op: Op, parts: &[Part]) {
+        let handle = self.background_handle(file);
+        let done_ns = self.transfer(handle, op, parts, Sender::Background);
+        self.push(done_ns.unwrap_or(self.now_ns), Event::Copied(file));
+    }
+
+    fn background_handle(&mut self, file: u32) -> Handle {
+        if let Some(order) = self.overlay(file).order {
+            return Handle { file, order };
+        }
+        let order = self.new_order(file);
+        self.overlay(file).order = Some(order);
+        Handle { file, order }
+    }
+
+    /// What was to be read is read, or what was to be written is written.
+    pub(crate) fn copied(&mut self, file: u32) {
+        let Some(job) = &mut self.overlay(file).job else { return };
+        if !job.is_read {
+            job.is_read = true;
+            let parts = job.parts(job.to);
+            return self.copy_parts(file, Op::Write, &parts);
+        }
+        self.finish_job(file);
+        if !self.overlay(file).closing.is_empty() {
+            return self.go_on_closing(file);
+        }
+        if self.overlay(file).has_work() {
+            let now_ns = self.now_ns.max(self.overlay(file).next_ns);
+            self.look_at(file, now_ns);
+        }
+    }
+
+    /// What was copied is valid there, if nobody has written to it meanwhile.
+    fn finish_job(&mut self, file: u32) {
+        let now_ns = self.now_ns;
+        let of_file = &mut self.files.files[file as usize];
+        let overlay = of_file.overlay.as_mut().expect("it has copies");
+        let Some(job) = overlay.job.take() else { return };
+        let bytes = job.bytes();
+        if job.under_load {
+            let rest_ns = (now_ns - job.began_ns).saturating_mul(MAKE_WAY * u64::from(overlay.procs));
+            overlay.next_under_load_ns = job.began_ns.saturating_add(rest_ns);
+        }
+        if let Some(limit) = overlay.limit {
+            let pause_ns = u128::from(bytes) * 1_000_000_000 / u128::from(limit.max(1));
+            overlay.next_ns = job.began_ns + pause_ns as u64;
+        }
+        for (_, left) in &mut overlay.closing {
+            *left = left.saturating_sub(bytes);
+        }
+        for span in &job.spans {
+            let range = span.start..span.end;
+            if job.disturbed {
+                if job.fetches {
+                    self.spaces.give(&self.files.placed[of_file.copies[job.to] as usize], &range);
+                }
+                continue;
+            }
+            // Data may have been given up meanwhile, but not changed.
+            for now in overlay.map.spans(&range) {
+                overlay.map.set(&(now.start..now.end), now.mask | 1 << job.to);
+            }
+            overlay.map.want_no_more(&range, job.to);
+        }
+        if !job.disturbed {
+            let counters = &mut self.outcome.counters;
+            let sum = if job.fetches { &mut counters.fetched_bytes } else { &mut counters.copied_bytes };
+            *sum += bytes;
+        }
+    }
+
+    /// A process closes a file: whether it waits until the replicas have what they lack now.
+    pub(crate) fn close(&mut self, process: u32, file: u32) -> bool {
+        let Some(overlay) = &mut self.files.files[file as usize].overlay else { return false };
+        let missing = overlay.map.all_missing();
+        if overlay.capacity.is_some() || overlay.lazy_close || missing == 0 {
+            return false;
+        }
+        overlay.closing.push((process, missing));
+        if overlay.job.is_none() {
+            self.go_on_closing(file);
+        }
+        true
+    }
+
+    /// Copies on for those who close the file; who has waited for what it had to goes on.
+    fn go_on_closing(&mut self, file: u32) {
+        let overlay = self.overlay(file);
+        let all = overlay.map.all_missing() == 0;
+        let closing = std::mem::take(&mut overlay.closing);
+        let (done, rest): (Vec<_>, Vec<_>) = closing.into_iter().partition(|&(_, left)| all || left == 0);
+        overlay.closing = rest;
+        for (process, _) in done {
+            self.push(self.now_ns, Event::Closed(process));
+        }
+        if !self.overlay(file).closing.is_empty() {
+            let whole = self.overlay(file).whole();
+            whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX));
+        } else {
+            self.look_soon(file);
+        }
+    }
+
+    /// The processes that copied have ended.
+    pub(crate) fn stop_copying(&mut self) {
+        for of_file in &mut self.files.files {
+            let Some(overlay) = &mut of_file.overlay else { continue };
+            if let Some(job) = overlay.job.take().filter(|job| job.fetches) {
+                let placed = &self.files.placed[of_file.copies[job.to] as usize];
+                job.spans.iter().for_each(|span| self.spaces.give(placed, &(span.start..span.end)));
+            }
+            (overlay.look_ns, overlay.order) = (None, None);
+            overlay.closing.clear();
+            overlay.under_way = 0;
+        }
+    }
+
+    /// One piece of work, whatever else is going on, until it is done; false: there is none. For who brings files to rest.
+    pub(super) fn work_now(&mut self, file: u32, wanted: bool) -> bool {
+        let whole = self.overlay(file).whole();
+        let begun = match wanted {
+            true => self.fetch_some(file, usize::MAX),
+            false => whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX)),
+        };
+        while self.overlay(file).job.is_some() {
+            let Some((now_ns, event)) = self.queue.pop() else { break };
+            self.now_ns = now_ns;
+            if let Event::Copied(file) = Event::from_bits(event) {
+                self.overlay(file).look_ns = Some(u64::MAX); // Nobody else looks.
+                self.copied_now(file);
+            }
+        }
+        begun
+    }
+
+    fn copied_now(&mut self, file: u32) {
+        match &mut self.overlay(file).job {
+            Some(job) if job.is_read => self.finish_job(file),
+            _ => self.copied(file),
+        }
+    }
+}
+
+impl super::Decider {
+    /// The copy that a span is best copied from.
+    fn source(&self, span: &Span) -> usize {
+        const KIND: Kind = Kind { op: Op::Read, access: Access::Sequential };
+        let lowest = span.mask.trailing_zeros() as u8;
+        let cheapest = match &self.by {
+            By::Replicas(costs) => costs.cheapest(KIND, span.start, span.end - span.start, span.mask),
+            By::Cache(_) => None,
+        };
+        usize::from(cheapest.unwrap_or(lowest))
+    }
+}

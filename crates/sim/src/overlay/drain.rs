@@ -1,0 +1,26 @@
+//! Bringing files to rest between runs, as `stripewise drain` and `stripewise warm` do.
+
+use crate::{Outcome, Simulator};
+
+impl Simulator {
+    /// Makes all originals complete; of files with replicas, all copies. One file after the other.
+    pub fn drain(&mut self) -> Outcome {
+        self.at_rest(false)
+    }
+
+    /// Fetches what is wanted into the caches, as far as there is space.
+    pub fn warm(&mut self) -> Outcome {
+        self.at_rest(true)
+    }
+
+    fn at_rest(&mut self, wanted: bool) -> Outcome {
+        let began_ns = self.now_ns;
+        self.begin_counting();
+        for file in 0..self.files.files.len() as u32 {
+            if self.files.files[file as usize].overlay.is_some() {
+                while self.work_now(file, wanted) {}
+            }
+        }
+        self.end(began_ns)
+    }
+}

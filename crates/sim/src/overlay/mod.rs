@@ -1,0 +1,181 @@
+//! Files with several copies: which are valid where, who decides, and what is copied in the background.
+
+mod background;
+mod drain;
+mod map;
+mod request;
+mod space;
+mod streams;
+
+use std::rc::Rc;
+
+use stripewise_cluster::{CacheAdmission, CopySpec, Overlay as Spec, OverlayKind, Plan};
+use stripewise_layout::{Layout, Region, Stripe};
+use stripewise_model::{ClassParams, ModelError};
+use stripewise_policy::{Balance, CacheView, CopyView, Costs, Identifier};
+
+use crate::ends::Order;
+use crate::placed::Placed;
+use background::Job;
+use map::Map;
+
+pub(crate) use request::Memory;
+#[cfg(test)]
+pub(crate) use request::Part;
+pub(crate) use space::Spaces;
+pub(crate) use streams::Ordered;
+
+/// Of one file.
+#[derive(Debug)]
+pub(crate) struct Overlay {
+    pub map: Map,
+    pub by: Rc<Decider>,
+    /// Bytes that cached data may fill on each server; `None`: replicas.
+    pub capacity: Option<u64>,
+    pub lazy_close: bool,
+    /// Bytes per second that background copying moves at most.
+    pub limit: Option<u64>,
+    /// Number of copies.
+    pub copies: usize,
+    /// Processes that have the file open.
+    pub procs: u32,
+    /// Requests on their way through the network.
+    pub under_way: u32,
+    /// How long requests took lately, ns.
+    pub took_ns: u64,
+    /// What is being copied.
+    pub job: Option<Job>,
+    /// When it is looked next whether there is something to copy, ns.
+    pub look_ns: Option<u64>,
+    pub rest_ns: u64,
+    /// Nothing is copied before, ns; and not while others use the servers.
+    pub next_ns: u64,
+    pub next_under_load_ns: u64,
+    /// Bytes written to caches in all, and when it was looked last.
+    pub written: u64,
+    pub written_then: u64,
+    /// Per copy, where the copying goes on.
+    pub at: [u64; 8],
+    /// Processes that close the file and wait, with the bytes that they wait for.
+    pub closing: Vec<(u32, u64)>,
+    /// Of the background copying.
+    pub order: Option<Order>,
+}
+
+/// Who decides which copy serves a request: the policy of the data path. Shared by files that lie alike.
+#[derive(Debug)]
+pub(crate) struct Decider {
+    pub by: By,
+    /// Per copy, the number of its first target when those of all copies are counted.
+    pub first_target: Vec<usize>,
+}
+
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there are few, and each is behind a pointer")]
+pub(crate) enum By {
+    Replicas(Costs),
+    Cache(Identifier),
+}
+
+impl Overlay {
+    pub fn new(spec: &Spec, by: Rc<Decider>, copies: usize, procs: u32) -> Self {
+        let all = ((1u16 << copies) - 1) as u8;
+        let (map, capacity) = match spec.kind {
+            OverlayKind::Replicas => (Map::new(all, all), None),
+            OverlayKind::Cache { capacity_per_server, .. } => (Map::new(1, 1), Some(capacity_per_server)),
+        };
+        Self {
+            map,
+            by,
+            capacity,
+            lazy_close: spec.lazy_close,
+            limit: spec.background,
+            copies,
+            procs,
+            under_way: 0,
+            took_ns: 0,
+            job: None,
+            look_ns: None,
+            rest_ns: background::REST_NS,
+            next_ns: 0,
+            next_under_load_ns: 0,
+            written: 0,
+            written_then: 0,
+            at: [0; 8],
+            closing: Vec::new(),
+            order: None,
+        }
+    }
+
+    /// The copies that caches are.
+    pub fn caches(&self) -> std::ops::Range<usize> {
+        if self.capacity.is_some() { 1..self.copies } else { 0..0 }
+    }
+
+    /// The copies that are to have everything.
+    pub fn whole(&self) -> std::ops::Range<usize> {
+        if self.capacity.is_some() { 0..1 } else { 0..self.copies }
+    }
+}
+
+impl Decider {
+    /// For a file whose copies lie as `placed`; `original_servers`: over how many servers the originals of such files are spread.
+    ///
+    /// # Errors
+    /// Parameters that are none.
+    pub fn new(
+        plan: &Plan,
+        spec: &Spec,
+        placed: &[&Placed],
+        copies: &[&CopySpec],
+        original_servers: usize,
+        (procs, procs_per_node): (u32, u32),
+    ) -> Result<Self, ModelError> {
+        let class = |&server: &u32| plan.cluster.class_of(server).copied().unwrap_or_default();
+        // The models count the targets of all copies together.
+        let classes: Vec<ClassParams> =
+            placed.iter().flat_map(|placed| placed.servers.iter().map(class)).collect();
+        let mut first_target = Vec::with_capacity(placed.len());
+        let mut layouts = Vec::with_capacity(placed.len());
+        let mut base = 0;
+        for placed in placed {
+            first_target.push(base);
+            layouts.push(shifted(&placed.layout, base as u32));
+            base += placed.servers.len();
+        }
+        let spread = copies.iter().map(|copy| copy.targets().len());
+        let spread: Vec<usize> = std::iter::once(original_servers).chain(spread).collect();
+        let spread = || layouts.iter().zip(spread.iter().copied());
+        let by = match spec.kind {
+            OverlayKind::Replicas => {
+                let views: Vec<_> =
+                    spread().map(|(layout, spread_over)| CopyView { layout, spread_over }).collect();
+                By::Replicas(Costs::new(&views, &classes, plan.cluster.network, (procs, procs_per_node))?)
+            }
+            OverlayKind::Cache { mode, admission, .. } => {
+                let servers = placed[1..].iter().map(|placed| placed.servers.len() as u32);
+                let groups = copies.iter().zip(servers).map(|(copy, servers)| copy.groups.clamp(1, servers));
+                let caches = layouts[1..].iter().zip(groups);
+                let views: Vec<_> = caches.map(|(layout, groups)| CacheView { layout, groups }).collect();
+                let mut identifier = Identifier::new(mode, &layouts[0], &views, &classes, procs)?;
+                if admission == CacheAdmission::Balanced {
+                    let spread: Vec<_> = spread().collect();
+                    identifier = identifier.balanced(Balance::new(&spread, &classes, procs)?);
+                }
+                By::Cache(identifier)
+            }
+        };
+        Ok(Self { by, first_target })
+    }
+}
+
+/// The same layout over targets with numbers that are `base` higher.
+fn shifted(layout: &Layout, base: u32) -> Layout {
+    let shift = |stripe: &Stripe| Stripe { target: stripe.target + base, width: stripe.width };
+    let regions = layout.regions().iter().map(|region| Region {
+        start: region.start,
+        end: region.end,
+        cycle: region.cycle.iter().map(shift).collect(),
+    });
+    Layout::new(regions.collect()).unwrap_or_else(|_| layout.clone())
+}
