@@ -29,7 +29,6 @@ fn tile_cell(scale: Scale, published: u32, (tiles_x, tiles_y): (u32, u32), op: O
         overlap_x: 0,
         overlap_y: 0,
         header: 0,
-        header: 0,
         direction: direction(op),
         collective: Some(collective),
         file: "tile.data".into(),

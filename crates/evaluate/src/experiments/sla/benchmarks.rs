@@ -114,7 +114,6 @@ fn tile(experiment: &'static str, scale: Scale, published: u32, op: Op, schemes:
         overlap_x: 0,
         overlap_y: 0,
         header: 0,
-        header: 0,
         direction: direction(op),
         collective: None,
         file: "tile.data".into(),
