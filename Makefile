@@ -13,6 +13,7 @@ help:
 	@echo 'make bench      the micro benchmarks'
 	@echo 'make test-long  crash and fuzz campaigns, and the tests with long variants (an hour)'
 	@echo 'make test-mutations   takes out what keeps the invariants, one by one: the tests notice (15 minutes)'
+	@echo 'make slowdisk   the disks that take their time, for real file systems (testbed/disks; needs FUSE)'
 	@echo 'make setup      install what is missing (Debian packages, .venv), check the Rust version'
 	@echo 'make clean      remove what was built (not .venv)'
 	@echo
@@ -24,6 +25,10 @@ setup:
 workloads: setup
 	@$(MAKE) --no-print-directory -s -C workloads
 	@$(MAKE) --no-print-directory -s -C mpi
+
+slowdisk:
+	@tools/setup.sh disks
+	@$(MAKE) --no-print-directory -s -C testbed/disks
 
 build: workloads
 	cargo build --release --workspace
@@ -60,4 +65,4 @@ clean:
 	cargo clean
 	rm -rf build
 
-.PHONY: help setup workloads build demo build-test test test-long test-mutations lint bench clean
+.PHONY: help setup workloads slowdisk build demo build-test test test-long test-mutations lint bench clean

@@ -1,14 +1,17 @@
 #!/bin/sh
 # Installs what building and testing stripewise needs, and only what is missing. Safe to run again.
 #   tools/setup.sh          packages, cargo's version, Python environment in .venv
+#   tools/setup.sh disks    only the packages that slowed disks need (testbed/disks)
 # Variables: PYTHON (default python3), VENV (default .venv).
 set -eu
 cd "$(dirname "$0")/.."
 
 # Both MPIs side by side, because programs are tested under both; fio for the data path's verification.
 PACKAGES="gcc make python3 python3-venv mpich libmpich-dev openmpi-bin libopenmpi-dev gfortran fio libaio-dev libc6-dev strace rsync hdf5-tools"
+PACKAGES_OF_DISKS="gcc make python3 pkg-config fuse3 libfuse3-dev e2fsprogs util-linux"
 PYTHON=${PYTHON:-python3}
 VENV=${VENV:-.venv}
+TOOLS="gcc mpicc mpirun fio gfortran $PYTHON"
 
 say() { echo "setup: $*"; }
 fail() { echo "setup: $*" >&2; exit 1; }
@@ -22,7 +25,7 @@ missing_packages() {
 install_packages() {
     if ! command -v apt-get >/dev/null 2>&1; then
         missing=""
-        for tool in gcc mpicc mpirun fio gfortran "$PYTHON"; do
+        for tool in $TOOLS; do
             command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
         done
         [ -z "$missing" ] && { say "no apt-get here; the tools that are needed are all there"; return; }
@@ -66,6 +69,16 @@ make_venv() {
     cp tools/requirements.txt "$VENV/requirements.installed"
 }
 
+case ${1:-} in
+"") ;;
+disks)
+    PACKAGES=$PACKAGES_OF_DISKS
+    TOOLS="gcc pkg-config fusermount3 mkfs.ext4 losetup"
+    install_packages
+    exit
+    ;;
+*) fail "'$1' is not known; see the head of tools/setup.sh" ;;
+esac
 install_packages
 check_cargo
 make_venv

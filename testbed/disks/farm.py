@@ -18,7 +18,7 @@ FILE_SYSTEMS = {
     "xfs": ["mkfs.xfs", "-q", "-f", "-K"],
 }
 MOUNT_OPTIONS = {"ext4": "noatime,lazytime,nobarrier,nodiscard", "xfs": "noatime,lazytime"}
-# The most that FUSE passes at once: the kernel cuts requests there, and not in odd pieces.
+# The most that FUSE passes at once: loop devices cut requests there at the latest.
 TRANSFER_KIB = 1024
 # For a process to be ready, or gone.
 SECONDS_MAX = 10
@@ -46,11 +46,6 @@ class Speed:
 
     def __str__(self):
         return f"{self.random_us:g}:{self.sequential_us:g}:{self.mib_per_s:g}"
-
-    def busy_s(self, requests, sequential, continued, size):
-        """Seconds that a disk is busy with requests of `size` bytes together, of which some go on where one ended."""
-        at_random = requests - sequential - continued
-        return (at_random * self.random_us + sequential * self.sequential_us) / 1e6 + size / (self.mib_per_s * (1 << 20))
 
 
 class Farm:

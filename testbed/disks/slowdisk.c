@@ -3,8 +3,8 @@
  * A request of s bytes takes T = startup + s / rate. Every disk has one arm: its requests are served one after the
  * other, in the order in which the kernel sends them. A request that begins where the last one on that disk ended
  * has a startup of its own, smaller one: the arm is there already. Where it was already waiting by then, and goes in
- * the same direction, it has none: it is the rest of a request that the kernel cut (1 MiB is the most that FUSE passes
- * at once), and a disk with a queue goes on without a pause.
+ * the same direction, it has none: it is the rest of a request that the kernel cut (a loop device at 128 pieces of memory,
+ * FUSE at 1 MiB), is counted with the first piece, and a disk with a queue goes on without a pause.
  *
  * Beside the disks there are two files of text:
  *   statistics   what each disk has done so far, a JSON object per line
@@ -45,7 +45,8 @@ struct waiting {
 
 struct counters {
     uint64_t requests[DIRECTIONS], bytes[DIRECTIONS];
-    uint64_t sequential, continued; /* of the requests; the others were random */
+    uint64_t sequential; /* of the requests; the others were random */
+    uint64_t continued;  /* further pieces of requests that the kernel cut */
     uint64_t busy_ns;
 };
 
@@ -93,7 +94,7 @@ static int64_t serve(struct disk *disk, enum direction direction, off_t offset, 
     disk->last_direction = direction;
     if (!atomic_load(&delaying))
         return disk->free_ns = now;
-    disk->counters.requests[direction]++;
+    disk->counters.requests[direction] += !continued;
     disk->counters.bytes[direction] += size;
     disk->counters.continued += continued;
     disk->counters.sequential += ordered && !continued;

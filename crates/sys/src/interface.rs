@@ -57,6 +57,9 @@ pub struct Listed {
     pub kind: FileType,
 }
 
+/// Direct I/O aligned to this many bytes is aligned enough for all devices in use.
+pub const DIRECT_ALIGNMENT_MOST: u64 = 4096;
+
 /// The operating system. Object safe; every method may be called from several threads at once, and after fork.
 ///
 /// Paths are relative to `dir` unless absolute. All calls but the blocking [`Sys::lock`] fail or finish; EINTR is
@@ -114,6 +117,12 @@ pub trait Sys: Send + Sync {
     /// posix_fadvise(2) with POSIX_FADV_DONTNEED: clean pages of the file leave the page cache.
     fn drop_cached(&self, _fd: BorrowedFd<'_>) -> Result<()> {
         Ok(())
+    }
+
+    /// What memory, offsets and lengths of direct I/O on this descriptor must be multiples of, bytes: statx(2) with
+    /// STATX_DIOALIGN; where the file system does not say, the largest block size of devices in use.
+    fn direct_alignment(&self, _fd: BorrowedFd<'_>) -> u64 {
+        DIRECT_ALIGNMENT_MOST
     }
 
     /// ftruncate(2).

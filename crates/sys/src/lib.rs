@@ -19,7 +19,7 @@ pub mod thread;
 pub mod user;
 
 pub use fd::Fd;
-pub use interface::{Dir, IoVec, Kind, Listed, LockKind, Sys, SysRef};
+pub use interface::{DIRECT_ALIGNMENT_MOST, Dir, IoVec, Kind, Listed, LockKind, Sys, SysRef};
 pub use map::SharedMap;
 pub use real::Real;
 pub use ring::{Action, Completion, Entry, Ring};

@@ -8,14 +8,15 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use rustix::fs::{
-    self, AtFlags, CWD, FallocateFlags, Mode, OFlags, RawDir, RenameFlags, SeekFrom, Stat, StatVfs, Timestamps,
+    self, AtFlags, CWD, FallocateFlags, Mode, OFlags, RawDir, RenameFlags, SeekFrom, Stat, StatVfs, StatxFlags,
+    Timestamps,
 };
 use rustix::io::{Errno, retry_on_intr};
 use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::thread::{clock_nanosleep_absolute, current_timer_slack, set_current_timer_slack};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-use crate::{Dir, Fd, IoVec, Kind, Listed, LockKind, Result, SharedMap, Sys, raw};
+use crate::{DIRECT_ALIGNMENT_MOST, Dir, Fd, IoVec, Kind, Listed, LockKind, Result, SharedMap, Sys, raw};
 
 /// The kernel, by raw system calls. Has no state.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,6 +71,15 @@ impl Sys for Real {
 
     fn drop_cached(&self, fd: BorrowedFd<'_>) -> Result<()> {
         fs::fadvise(fd, 0, None, fs::Advice::DontNeed)
+    }
+
+    fn direct_alignment(&self, fd: BorrowedFd<'_>) -> u64 {
+        let wanted = StatxFlags::DIOALIGN;
+        let told = fs::statx(fd, c"", AtFlags::EMPTY_PATH, wanted).ok();
+        let told = told.filter(|stat| stat.stx_mask & wanted.bits() != 0);
+        let alignment = told.map_or(0, |stat| stat.stx_dio_mem_align.max(stat.stx_dio_offset_align));
+        // 0: no direct I/O, or the kernel does not say.
+        if alignment.is_power_of_two() { u64::from(alignment) } else { DIRECT_ALIGNMENT_MOST }
     }
 
     fn truncate(&self, fd: BorrowedFd<'_>, size: u64) -> Result<()> {

@@ -4,15 +4,15 @@ use std::sync::{Arc, OnceLock};
 
 use stripewise_layout::Layout;
 use stripewise_sys::{OFlags, SysRef};
-use stripewise_target::{ComponentSet, Opening, Piece, Server};
+use stripewise_target::{ComponentSet, Opening, Piece, Server, TargetError};
 
 use super::io::IoOptions;
 use crate::manifest::{CopyRef, Manifest};
 use crate::trouble::{self, Trouble};
 use crate::{Errno, Result};
 
-/// Memory, offsets and lengths of direct I/O are multiples of this: the largest block size of devices in use.
-const DIRECT_ALIGNMENT: u64 = 4096;
+/// No device permits direct I/O of less.
+const DIRECT_ALIGNMENT_LEAST: u64 = 512;
 
 /// A copy whose components are open.
 pub(crate) struct OpenCopy {
@@ -20,10 +20,17 @@ pub(crate) struct OpenCopy {
     number: usize,
     components: ComponentSet,
     /// The components once more, with O_DIRECT; `None` inside: the file system does not permit it.
-    direct: OnceLock<Option<ComponentSet>>,
+    direct: OnceLock<Option<Direct>>,
     /// The emulated server of each component.
     servers: Vec<Option<Server>>,
     writable: bool,
+}
+
+/// Components for direct I/O.
+struct Direct {
+    components: ComponentSet,
+    /// Memory, offsets and lengths must be multiples of this, bytes, whichever components they are for.
+    alignment: u64,
 }
 
 impl OpenCopy {
@@ -64,23 +71,33 @@ impl OpenCopy {
 
     /// The components to do `pieces` on: those with O_DIRECT where that was asked for and can be done.
     pub fn set_for(&self, sys: &SysRef, pieces: &[Piece], options: IoOptions) -> &ComponentSet {
-        let aligned = |piece: &Piece| {
-            let all = piece.offset | piece.base as u64 | piece.len as u64;
-            all.is_multiple_of(DIRECT_ALIGNMENT)
+        let aligned = |to: u64| {
+            let all = |piece: &Piece| piece.offset | piece.base as u64 | piece.len as u64;
+            pieces.iter().all(|piece| all(piece).is_multiple_of(to))
         };
-        let direct = options.direct && pieces.iter().all(aligned);
-        direct.then(|| self.direct_components(sys)).flatten().unwrap_or(&self.components)
+        let direct = options.direct && aligned(DIRECT_ALIGNMENT_LEAST);
+        let direct = direct.then(|| self.direct(sys)).flatten();
+        direct.filter(|direct| aligned(direct.alignment)).map_or(&self.components, |direct| &direct.components)
     }
 
-    fn direct_components(&self, sys: &SysRef) -> Option<&ComponentSet> {
+    fn direct(&self, sys: &SysRef) -> Option<&Direct> {
         if self.direct.get().is_none() {
-            let opening = Opening { read_only: !self.writable, flags: OFlags::DIRECT };
-            let targets = self.components.targets().to_vec();
-            let set = ComponentSet::open(sys, targets, self.components.id(), opening).ok();
             // Another thread may have been first: then this set is closed again.
-            let _ = self.direct.set(set.map(|set| set.with_servers(self.servers.clone())));
+            let _ = self.direct.set(self.open_direct(sys).ok());
         }
         self.direct.get().and_then(Option::as_ref)
+    }
+
+    fn open_direct(&self, sys: &SysRef) -> std::result::Result<Direct, TargetError> {
+        let opening = Opening { read_only: !self.writable, flags: OFlags::DIRECT };
+        let targets = self.components.targets().to_vec();
+        let components = ComponentSet::open(sys, targets, self.components.id(), opening)?;
+        let fds = (0..components.len()).map(|index| components.fd(index));
+        let mut alignments = fds.map(|fd| fd.map(|fd| sys.direct_alignment(fd)));
+        // Powers of two: a multiple of the largest one is one of all.
+        let alignment =
+            alignments.try_fold(DIRECT_ALIGNMENT_LEAST, |most, each| each.map(|each| most.max(each)))?;
+        Ok(Direct { components: components.with_servers(self.servers.clone()), alignment })
     }
 
     /// Cuts the components to what a file of `size` bytes has.

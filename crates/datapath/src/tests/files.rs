@@ -326,7 +326,7 @@ fn direct_io_where_it_is_possible() {
     let layout = std::alloc::Layout::from_size_align(bytes.len() + 4096, 4096).unwrap();
     // SAFETY: of a size; freed below.
     let memory = unsafe { std::alloc::alloc_zeroed(layout) };
-    for shift in [0, 1] {
+    for shift in [0, 1, 512] {
         // SAFETY: within the allocation.
         unsafe {
             let base = memory.add(shift);

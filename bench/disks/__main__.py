@@ -1,0 +1,83 @@
+"""Measures C1 and the rows of PSA on slowed real disks under a real file system (testbed/disks), as root.
+
+    sudo python3 bench/disks c1 --quick --binaries target/release --records disks.jsonl
+    sudo python3 bench/disks psa --records disks.jsonl
+    python3 bench/disks c1 --only-print --records disks.jsonl
+
+Every request of a program is one of each disk that its layout touches: files are overwritten in place past the page cache.
+Interrupted, it goes on where it was; more --repeats are added to what is there. The tables go to standard output.
+"""
+
+import argparse
+import signal
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "testbed" / "disks"), str(ROOT / "bench" / "copies")]
+
+# pylint: disable=wrong-import-position
+import c1
+import farm
+import psa
+import tables
+from bed import Bed
+from programs import Failed, Programs
+from records import Records
+from servers import parse_size
+
+
+def flags():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("what", choices=["c1", "psa"])
+    add("--records", type=Path, default=Path("disks.jsonl"), help="JSON lines; what it has is not measured again")
+    add("--dir", type=Path, default=Path("/tmp/stripewise-disks"), help="for mount points and files")
+    add("--images", type=Path, default=Path("/dev/shm/stripewise-disks"), help="a directory for the disks' images")
+    add("--binaries", type=Path, default=ROOT / "target/release", help="with stripewise and its library")
+    add("--workloads", type=Path, default=ROOT / "build", help="of `make workloads`")
+    add("--slowdisk", type=Path, default=ROOT / "build" / "slowdisk", help="of `make slowdisk`")
+    speed = "random access in us, in order in us, MiB/s [default: %(default)s]"
+    add("--hdd", type=farm.Speed.parse, default="3000:1000:12", metavar="SPEED", help=speed)
+    add("--ssd", type=farm.Speed.parse, default="500:500:40", metavar="SPEED", help=speed)
+    add("--size-mib", type=int, default=1024, help="of each disk; only what is used takes space")
+    add("--file-system", choices=farm.FILE_SYSTEMS, default="ext4")
+    add("--seconds", type=float, default=0.7, help="of a run, on average over the layouts")
+    add("--repeats", type=int, default=3)
+    add("--sizes", type=parse_size, nargs="+", help="of requests, of those of C1")
+    add("--processes", type=int, nargs="+", help="of those of C1")
+    add("--quick", action="store_true", help="a part of the grid, twice: under 6 minutes")
+    add("--only-print", action="store_true", help="print the tables of what was measured")
+    args = parser.parse_args()
+    if args.quick:
+        args.repeats = min(args.repeats, 2)
+    return args
+
+
+def measure(args, records):
+    begin_s = time.monotonic()
+
+    def say(message):
+        print(f"[{time.monotonic() - begin_s:6.1f} s] {message}", file=sys.stderr, flush=True)
+
+    experiment = {"c1": c1, "psa": psa}[args.what]
+    with Bed(args, Programs(args.binaries, args.workloads), experiment.disks(args)) as bed:
+        run = c1.Run(bed, records, args.hdd, args.seconds, say)
+        experiment.measure(run, args)
+
+
+def main():
+    args = flags()
+    # The disks are removed then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("disks: ended by SIGTERM"))
+    records = Records(args.records)
+    if not args.only_print:
+        try:
+            measure(args, records)
+        except (farm.Problem, Failed) as problem:
+            sys.exit(f"disks: {problem}")
+    print({"c1": tables.c1, "psa": tables.psa}[args.what](records))
+
+
+main()

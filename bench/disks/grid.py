@@ -1,0 +1,60 @@
+"""C1's cells: what the processes do, on which layouts, and for how long."""
+
+import itertools
+from dataclasses import dataclass
+
+from servers import human
+
+KIB, MIB = 1 << 10, 1 << 20
+DISKS = 8
+# The names that `stripewise plan` has for the paper's three layouts on so many disks: all, groups of two, one.
+GROUPS = {"1-DH": 1, "2-D g=4": 4, "1-DV": DISKS}
+SIZES = [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, 1 * MIB, 4 * MIB]
+PROCESSES = [1, 2, 4, 8, 16, 32]
+QUICK_SIZES = [4 * KIB, 64 * KIB, 512 * KIB, 4 * MIB]
+QUICK_PROCESSES = [1, 4, 16]
+ACCESSES = ["sequential", "random"]
+OPS = ["read", "write"]
+# Requests of a process, at least: the first one of a stream in order is never in order.
+REQUESTS_MIN = 4
+# Of all processes together; the data are kept in memory to be verified.
+BYTES_MAX = 256 * MIB
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Files of a size, one for each process; they are used in both orders and both directions."""
+
+    size: int
+    processes: int
+
+    def labels(self, access, op):
+        return {"size": human(self.size), "procs": str(self.processes), "access": access, "op": op}
+
+    def disks_touched(self, groups):
+        """Disks that a request is on."""
+        return DISKS // groups
+
+    def requests(self, speed, seconds):
+        """Of a process, so that the layouts take about this much on average: where one is much slower than the others, they
+        are told apart by short runs, too."""
+
+        def each_s(groups):
+            """Of one request: all disks are busy, or all processes wait."""
+            touched = self.disks_touched(groups)
+            startup_s = (speed.sequential_us + speed.random_us) / 2e6
+            transfer_s = self.size / (speed.mib_per_s * MIB)
+            disks_used = min(DISKS, self.processes * touched)
+            return max((touched * startup_s + transfer_s) / disks_used, (startup_s + transfer_s / touched) / self.processes)
+
+        average_s = sum(map(each_s, GROUPS.values())) / len(GROUPS)
+        wanted = seconds / (average_s * self.processes)
+        most = BYTES_MAX // (self.size * self.processes)
+        return max(REQUESTS_MIN if self.size < 4 * MIB else REQUESTS_MIN // 2, min(int(wanted) + 1, most))
+
+
+def cells(args):
+    """All cells that the flags ask for, the smaller ones first."""
+    sizes = args.sizes or (QUICK_SIZES if args.quick else SIZES)
+    processes = args.processes or (QUICK_PROCESSES if args.quick else PROCESSES)
+    return [Cell(size, count) for size, count in itertools.product(sizes, processes)]

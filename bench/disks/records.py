@@ -1,0 +1,50 @@
+"""What was measured: a JSON object per line, as `stripewise evaluate` reads it. The last line with a key counts, so a record
+can be written again with more repeats."""
+
+import json
+from pathlib import Path
+
+
+def key(record):
+    """What tells a record from the others."""
+    return (record["experiment"], record["scheme"], *sorted(record["labels"].items()))
+
+
+class Records:
+    """The records of a file; what is added is written at once, so that an interrupted run goes on where it was."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        # A run that was killed may have left half a line.
+        whole = [line for line in lines if line.endswith("}")]
+        self.by_key = {key(record): record for record in map(json.loads, whole)}
+
+    def all(self, experiment):
+        """Those of an experiment."""
+        return [record for record in self.by_key.values() if record["experiment"] == experiment]
+
+    def repeats(self, experiment, scheme, labels):
+        """How often this was measured already."""
+        record = self.by_key.get(key({"experiment": experiment, "scheme": scheme, "labels": labels}))
+        return len(record["seconds"]) if record else 0
+
+    def add(self, experiment, scheme, labels, measured, details, layout=""):
+        """Adds one repeat: `measured` has seconds, bytes, and whether all were right."""
+        record = {
+            "experiment": experiment,
+            "where": "disks",
+            "labels": labels,
+            "scheme": scheme,
+            "seconds": [],
+            "bytes": measured["bytes"],
+            "verified": True,
+            "layout": layout,
+        }
+        record = self.by_key.get(key(record), record)
+        record["seconds"].append(measured["seconds"])
+        record["verified"] = record["verified"] and measured["verified"]
+        record["details"] = details
+        self.by_key[key(record)] = record
+        with open(self.path, "a") as file:
+            file.write(json.dumps(record) + "\n")

@@ -1,0 +1,84 @@
+"""What was found, as tables in Markdown."""
+
+from statistics import median
+
+from markdown import table
+
+# What a choice is made by: the details of a record with a prediction, of which the least is picked.
+MODELS = {"cil_s": "CIL's formula", "cost_s": "general cost model", "elapsed_s": "planner (elapsed time)"}
+
+
+def cases(records, experiment):
+    """{labels: {scheme: record}}, of those that are complete."""
+    by_labels = {}
+    for record in records.all(experiment):
+        by_labels.setdefault(tuple(sorted(record["labels"].items())), {})[record["scheme"]] = record
+    schemes = max(map(len, by_labels.values()), default=0)
+    return {labels: case for labels, case in by_labels.items() if len(case) == schemes}
+
+
+def fastest(case):
+    return min(case, key=lambda scheme: median(case[scheme]["seconds"]))
+
+
+def judged(case, model):
+    """(what is picked, whether it is the best or not to be told from it, regret: the part of the best's time that is lost)"""
+    best = fastest(case)
+    picked = min(case, key=lambda scheme: case[scheme]["details"][model])
+    regret = median(case[picked]["seconds"]) / median(case[best]["seconds"]) - 1
+    alike = min(case[picked]["seconds"]) <= max(case[best]["seconds"])
+    return picked, alike, regret
+
+
+def c1(records):
+    """The choices of each model, and where they were worst."""
+    found = cases(records, "C1")
+    parts = [f"{len(found)} cases, {sum(len(case) for case in found.values())} runs with {repeats(found)} repeats", ""]
+    parts += [table(["model", "cases", "best or alike", "mean regret", "worst regret"], rows(found)), ""]
+    parts += [f"Device requests that were not expected: {unexpected(found)}", "", "Worst choices:", ""]
+    return "\n".join([*parts, table(["model", "case", "picked", "best", "regret"], worst(found))])
+
+
+def repeats(found):
+    counts = [len(record["seconds"]) for case in found.values() for record in case.values()]
+    return f"{min(counts, default=0)} to {max(counts, default=0)}"
+
+
+def rows(found):
+    groups = {"all": found}
+    for labels in found:
+        values = dict(labels)
+        groups.setdefault(f"{values['access']} {values['op']}", {})[labels] = found[labels]
+    for model, name in MODELS.items():
+        for group, of_group in groups.items():
+            results = [judged(case, model) for case in of_group.values()]
+            share = sum(alike for _, alike, _ in results) / max(1, len(results))
+            regrets = [regret for *_, regret in results] or [0]
+            yield [name, f"{group}: {len(results)}", f"{share:.1%}", f"{sum(regrets) / len(regrets):.2%}", f"{max(regrets):.1%}"]
+
+
+def unexpected(found):
+    """Part of all requests to disks that a layout does not explain."""
+    details = [record["details"] for case in found.values() for record in case.values()]
+    expected = sum(each["requests_expected"] for each in details)
+    return f"{sum(each['requests'] for each in details) / max(1, expected) - 1:+.2%}"
+
+
+def worst(found, count=8):
+    for model, name in MODELS.items():
+        choices = [(judged(case, model), labels, case) for labels, case in found.items()]
+        choices = sorted(choices, key=lambda choice: -choice[0][2])[:count]
+        for (picked, alike, regret), labels, case in choices:
+            if regret > 0:
+                yield [name, " ".join(value for _, value in labels), picked, fastest(case), f"{regret:.1%}{' (alike)' * alike}"]
+
+
+def psa(records):
+    """Seconds under each scheme."""
+    found = cases(records, "P1")
+    schemes = sorted({scheme for case in found.values() for scheme in case})
+    parts = []
+    for labels, case in found.items():
+        values = [f"{median(case[scheme]['seconds']):.2f} s ({case[scheme]['layout']})" for scheme in schemes]
+        parts.append([" ".join(value for _, value in labels), *values])
+    return table(["case", *schemes], parts)
