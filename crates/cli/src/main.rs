@@ -10,7 +10,9 @@ mod managed;
 mod mpi;
 mod progress;
 mod settling;
+mod shell;
 mod trace_launch;
+mod workloads;
 
 use std::process::ExitCode;
 

@@ -4,7 +4,6 @@ mod candidates;
 mod experiment;
 mod measure;
 mod servers;
-mod shell;
 mod table;
 mod tools;
 mod workspace;
@@ -19,7 +18,7 @@ use experiment::Experiment;
 use tools::Tools;
 use workspace::Workspace;
 
-use crate::machine;
+use crate::{machine, shell};
 
 /// Shows the whole chain on this machine: real programs get faster because their files are laid out better.
 ///

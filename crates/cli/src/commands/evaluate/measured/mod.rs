@@ -1,15 +1,65 @@
-//! `evaluate --measured`: real programs on emulated servers, or on disks.
+//! `evaluate --measured`: real programs on emulated servers.
+//!
+//! The servers are directories whose requests take as long as their class says, the programs are those of `workloads/` under
+//! an MPI on this node, the bytes are real and all checked. Every run has new servers.
+
+mod bed;
+mod data;
+mod pace;
+mod program;
+mod runner;
+mod schedule;
+mod scratch;
+mod trial;
+mod usage;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use stripewise_evaluate::Place;
 
 use super::Job;
+use crate::workloads::Workloads;
+use runner::Runner;
+use scratch::Scratch;
 
 /// Where real programs are run.
 #[derive(clap::Args)]
-pub struct Flags {}
+pub struct Flags {
+    /// With --measured: where the emulated servers and their files are while it runs; memory keeps disks out of what is measured
+    #[arg(long, value_name = "DIR", default_value = "/dev/shm", env = "STRIPEWISE_SCRATCH")]
+    scratch: PathBuf,
+    /// With --measured: where the built MPI programs are [default: build/ beside or above this program, or here]
+    #[arg(long, value_name = "DIR", env = "STRIPEWISE_WORKLOADS")]
+    workloads: Option<PathBuf>,
+}
 
 /// Runs what is missing, one after the other. Returns how many failed.
 ///
 /// # Errors
 /// What the programs need is not there; the records cannot be written.
-pub fn run(_job: &Job<'_>) -> anyhow::Result<usize> {
-    anyhow::bail!("--measured is not there yet")
+pub fn run(job: &Job<'_>) -> anyhow::Result<usize> {
+    let flags = &job.args.servers;
+    let workloads = Workloads::find(flags.workloads.as_deref())?;
+    let scratch = Scratch::create(&flags.scratch)?;
+    let begin = Instant::now();
+    job.run_missing(Place::Emulated, |tasks, add| {
+        if tasks.is_empty() {
+            return Ok(());
+        }
+        let groups = schedule::groups(tasks, scratch.path());
+        let runner = Runner::new(job, &workloads, &scratch)?;
+        let estimate_s = runner.estimate_s(&groups);
+        job.say(&format!("measuring takes about {}", minutes(estimate_s)));
+        runner.all(groups, add)?;
+        let took_s = begin.elapsed().as_secs_f64();
+        job.say(&format!("measured in {} ({} expected)", minutes(took_s), minutes(estimate_s)));
+        Ok(())
+    })
+}
+
+/// `12:34 min`.
+fn minutes(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    format!("{}:{:02} min", seconds / 60, seconds % 60)
 }

@@ -1,0 +1,222 @@
+//! The workloads' command lines, and what they print.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use serde::Deserialize;
+use stripewise_evaluate::Program;
+use stripewise_trace::synth::{self, Access, Btio, Hpio, Ior, RandomWithin, Tile, TwoPhase};
+
+use super::data;
+use crate::shell::words;
+use crate::workloads::Workloads;
+
+/// Open MPI's ROMIO is the MPI-IO that the synthetic requests of collective calls are those of. The rest leaves out what
+/// is not used on one node: an `mpirun` starts a fifth sooner.
+pub const VARIABLES: [(&str, &str); 5] = [
+    ("OMPI_MCA_io", "romio321"),
+    ("OMPI_MCA_pml", "ob1"),
+    ("OMPI_MCA_btl", "self,vader"),
+    ("OMPI_MCA_plm", "isolated"),
+    ("OMPI_MCA_hwloc_base_binding_policy", "none"),
+];
+
+/// What a run does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Write,
+    Read,
+    /// Writes, then reads.
+    Both,
+}
+
+impl Direction {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Read => "read",
+            Self::Both => "both",
+        }
+    }
+}
+
+/// The processes that a program runs as.
+pub fn ranks(program: &Program) -> u32 {
+    program.benchmark().job().processes
+}
+
+/// The same program in the same direction, whichever it has.
+pub fn undirected(program: &Program) -> Program {
+    let direction = synth::Direction::Write;
+    match program {
+        Program::Ior(ior) => Program::Ior(Ior { direction, ..ior.clone() }),
+        Program::Hpio(hpio) => Program::Hpio(Hpio { direction, ..hpio.clone() }),
+        Program::Tile(tile) => Program::Tile(Tile { direction, ..tile.clone() }),
+        Program::Btio(btio) => Program::Btio(Btio { direction, ..btio.clone() }),
+    }
+}
+
+/// The command line of a run below `root`. What it reads it verifies, outside of the timed phase.
+///
+/// # Errors
+/// The program was not built.
+pub fn command(
+    workloads: &Workloads,
+    program: &Program,
+    direction: Direction,
+    root: &Path,
+) -> anyhow::Result<Vec<OsString>> {
+    let (name, file, own) = match program {
+        Program::Ior(program) => ("ior", &program.file, ior(program)),
+        Program::Hpio(program) => ("hpio", &program.file, hpio(program)),
+        Program::Tile(program) => ("tile", &program.file, tile(program)),
+        Program::Btio(program) => ("btio", &program.file, btio(program)),
+    };
+    let mut line = words![&workloads.mpirun, "-n", ranks(program).to_string(), workloads.program(name)?];
+    line.extend(words!["--file", root.join(file), "--op", direction.name(), "--seed", data::SEED.to_string()]);
+    line.push("--json".into());
+    if direction != Direction::Write {
+        line.push("--verify".into());
+    }
+    line.extend(own.into_iter().map(OsString::from));
+    Ok(line)
+}
+
+/// `["--name", "7", ...]`.
+fn numbers<const N: usize>(flags: [(&str, u64); N]) -> Vec<String> {
+    flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value.to_string()]).collect()
+}
+
+fn ior(ior: &Ior) -> Vec<String> {
+    let mut words =
+        numbers([("--transfer", ior.transfer), ("--block", ior.block), ("--segments", ior.segments)]);
+    if !ior.shared {
+        words.push("--file-per-process".into());
+    }
+    if ior.access == Access::Random {
+        let within = if ior.random_within == RandomWithin::File { "file" } else { "block" };
+        words.extend(["--access", "random", "--random-within", within].map(String::from));
+        words.extend(numbers([("--order", ior.seed.into())]));
+    }
+    words
+}
+
+fn hpio(hpio: &Hpio) -> Vec<String> {
+    let mut words = numbers([
+        ("--regions", hpio.regions),
+        ("--region-size", hpio.region_size),
+        ("--spacing", hpio.spacing),
+    ]);
+    if hpio.interleaved {
+        words.push("--interleaved".into());
+    }
+    words.extend(collective(hpio.collective));
+    words
+}
+
+fn tile(tile: &Tile) -> Vec<String> {
+    let mut words = numbers([
+        ("--tiles-x", tile.tiles_x.into()),
+        ("--tiles-y", tile.tiles_y.into()),
+        ("--elements-x", tile.elements_x),
+        ("--elements-y", tile.elements_y),
+        ("--element-size", tile.element_size),
+        ("--overlap-x", tile.overlap_x),
+        ("--overlap-y", tile.overlap_y),
+        ("--header", tile.header),
+    ]);
+    words.extend(collective(tile.collective));
+    words
+}
+
+fn btio(btio: &Btio) -> Vec<String> {
+    let mut words = vec!["--class".to_owned(), format!("{:?}", btio.class)];
+    words.extend(["--subtype".to_owned(), if btio.full.is_some() { "full" } else { "simple" }.to_owned()]);
+    words.extend(btio.full.map(hints).unwrap_or_default());
+    words
+}
+
+fn collective(two_phase: Option<TwoPhase>) -> Vec<String> {
+    let flag = two_phase.map(|_| "--collective".to_owned());
+    flag.into_iter().chain(two_phase.map(hints).unwrap_or_default()).collect()
+}
+
+/// One node has as many aggregators as are wanted only if it is said which nodes may have how many.
+fn hints(two_phase: TwoPhase) -> Vec<String> {
+    let hints = [
+        format!("cb_nodes={}", two_phase.aggregators),
+        format!("cb_buffer_size={}", two_phase.buffer),
+        "cb_config_list=*:*".to_owned(),
+        "romio_cb_write=enable".to_owned(),
+        "romio_cb_read=enable".to_owned(),
+    ];
+    hints.into_iter().flat_map(|hint| ["--hint".to_owned(), hint]).collect()
+}
+
+/// What the programs print, as far as it is needed here.
+#[derive(Debug, Deserialize)]
+pub struct Output {
+    phases: Vec<Phase>,
+    verified_bytes: u64,
+    wrong_bytes: u64,
+}
+
+/// One direction.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct Phase {
+    op: String,
+    /// Seconds between the barriers before and after the requests.
+    pub elapsed_s: f64,
+    /// Seconds that the slowest close took.
+    pub close_s: f64,
+    /// Bytes, of all processes.
+    pub bytes: u64,
+}
+
+impl Output {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// It is something else; wrong bytes; a read that was not verified whole.
+    pub fn parse(text: &str) -> anyhow::Result<Self> {
+        let output: Self =
+            serde_json::from_str(text).with_context(|| format!("the program printed: {text}"))?;
+        ensure!(output.wrong_bytes == 0, "{} wrong bytes were read", output.wrong_bytes);
+        if let Ok(read) = output.phase(Direction::Read) {
+            let (verified, bytes) = (output.verified_bytes, read.bytes);
+            ensure!(verified == bytes, "{verified} bytes were verified of {bytes}");
+        }
+        Ok(output)
+    }
+
+    /// The phase in one direction.
+    ///
+    /// # Errors
+    /// There was none.
+    pub fn phase(&self, direction: Direction) -> anyhow::Result<&Phase> {
+        let phase = self.phases.iter().find(|phase| phase.op == direction.name());
+        phase.with_context(|| format!("the program did not {}", direction.name()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTPUT: &str = r#"{"program": "ior", "ranks": 2, "phases": [
+        {"op": "write", "elapsed_s": 0.5, "open_s": 0.1, "close_s": 0.25, "bytes": 64, "rank_s": [0.5]},
+        {"op": "read", "elapsed_s": 0.75, "open_s": 0.1, "close_s": 0.0, "bytes": 64, "rank_s": [0.5]}],
+        "verified_bytes": 64, "wrong_bytes": 0}"#;
+
+    #[test]
+    fn outputs_are_read_and_wrong_bytes_are_errors() {
+        let output = Output::parse(OUTPUT).unwrap();
+        assert_eq!(output.phase(Direction::Write).unwrap().close_s, 0.25);
+        assert_eq!(output.phase(Direction::Read).unwrap().elapsed_s, 0.75);
+        let error = |from, to| format!("{:#}", Output::parse(&OUTPUT.replace(from, to)).unwrap_err());
+        assert_eq!(error(r#""wrong_bytes": 0"#, r#""wrong_bytes": 8"#), "8 wrong bytes were read");
+        assert_eq!(error(r#""verified_bytes": 64"#, r#""verified_bytes": 8"#), "8 bytes were verified of 64");
+        assert!(error("phases", "faces").contains("the program printed"));
+    }
+}

@@ -1,0 +1,145 @@
+//! Runs commands for the user, and shows them as a person would type them.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use crate::interrupt;
+use crate::workloads::MPI_ENVIRONMENT;
+
+/// Collects arguments of several types into one command line.
+macro_rules! words {
+    ($($word:expr),* $(,)?) => { vec![$(std::ffi::OsString::from($word)),*] };
+}
+pub(crate) use words;
+
+/// The command line as text, quoted where a shell needs it; paths below `dir` are shown relative to it.
+pub fn shown(words: &[OsString], dir: &Path) -> String {
+    let prefix = format!("{}/", dir.display());
+    let word = |word: &OsString| {
+        let text = word.to_string_lossy().replace(&prefix, "");
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+        if !text.is_empty() && text.chars().all(plain) {
+            text
+        } else {
+            format!("'{}'", text.replace('\'', r"'\''"))
+        }
+    };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Runs a command to its end in `dir` and returns its standard output.
+///
+/// # Errors
+/// It cannot be started, or fails: then with the last lines that it said.
+pub fn output(words: &[OsString], dir: &Path) -> anyhow::Result<String> {
+    let line = shown(words, dir);
+    let result = command(words, dir).output().with_context(|| format!("cannot start `{line}`"))?;
+    printed(result, &line)
+}
+
+/// As [`output`], with more variables; ended, with all that it started, after `limit` and when the user interrupts.
+///
+/// # Errors
+/// As [`output`]; it had to be ended.
+pub fn output_within(
+    words: &[OsString],
+    dir: &Path,
+    variables: &[(&str, &str)],
+    limit: Duration,
+) -> anyhow::Result<String> {
+    let line = shown(words, dir);
+    let mut command = command(words, dir);
+    // A group of its own, so that all of it can be ended at once.
+    command.envs(variables.iter().copied()).process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().with_context(|| format!("cannot start `{line}`"))?;
+    let group = libc::pid_t::try_from(child.id()).context("a process id that is none")?;
+    let (done, wait) = channel();
+    let watch = std::thread::spawn(move || watch(group, &wait, Instant::now() + limit));
+    let result = child.wait_with_output();
+    drop(done);
+    let ended = watch.join().unwrap_or(false);
+    let result = result.with_context(|| format!("`{line}`"))?;
+    if ended && interrupt::asked() {
+        bail!("`{line}` was interrupted");
+    }
+    if ended {
+        bail!("`{line}` did not end within {} s", limit.as_secs());
+    }
+    printed(result, &line)
+}
+
+fn command(words: &[OsString], dir: &Path) -> Command {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).current_dir(dir).envs(MPI_ENVIRONMENT).stdin(Stdio::null());
+    command
+}
+
+/// Between asking a group to end and ending it: an mpirun ends its ranks meanwhile.
+const GRACE: Duration = Duration::from_secs(2);
+/// How soon an interrupt is noticed.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Ends the group at the deadline or an interrupt; whether it did. Returns when `done` is dropped.
+fn watch(group: libc::pid_t, done: &Receiver<()>, deadline: Instant) -> bool {
+    let runs = |time| done.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+    while runs(LOOK) {
+        if Instant::now() < deadline && !interrupt::asked() {
+            continue;
+        }
+        for signal in [libc::SIGTERM, libc::SIGKILL] {
+            // SAFETY: of a group whose first process has not been waited for, so the number is still its own.
+            unsafe { libc::kill(-group, signal) };
+            if !runs(GRACE) {
+                break;
+            }
+        }
+        return true;
+    }
+    false
+}
+
+fn printed(result: Output, line: &str) -> anyhow::Result<String> {
+    if !result.status.success() {
+        bail!("`{line}` failed ({}): {}", result.status, last_lines(&result.stderr, &result.stdout));
+    }
+    String::from_utf8(result.stdout).with_context(|| format!("`{line}` printed bytes that are no text"))
+}
+
+/// What a failed command said last, as one line.
+fn last_lines(stderr: &[u8], stdout: &[u8]) -> String {
+    let said = if stderr.trim_ascii().is_empty() { stdout } else { stderr };
+    let text = String::from_utf8_lossy(said);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(8)..].join(" | ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn within(script: &str, limit_ms: u64) -> Result<String, String> {
+        let limit = Duration::from_millis(limit_ms);
+        output_within(&words!["sh", "-c", script], Path::new("/"), &[("ANSWER", "42")], limit)
+            .map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn what_a_command_prints_and_how_it_fails() {
+        assert_eq!(within("echo $ANSWER", 10_000).unwrap(), "42\n");
+        let error = within("echo out; echo no >&2; exit 3", 10_000).unwrap_err();
+        assert!(error.contains("exit status: 3") && error.ends_with(": no"), "{error}");
+    }
+
+    #[test]
+    fn what_does_not_end_is_ended_with_all_that_it_started() {
+        // The pipe stays open as long as a child of the shell has it.
+        let error = within("sleep 100 & sleep 100; echo never", 200).unwrap_err();
+        assert!(error.contains("did not end within"), "{error}");
+    }
+}
