@@ -120,7 +120,7 @@ impl Cell {
 /// How the files are laid out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scheme {
-    /// The planner's candidate of this name (`1-DH`, `2-D g=8`, `1-DV`).
+    /// The planner's candidate of this name (`1-DH`, `2-D g=8`, `1-DV`); `2-D` alone: in groups of two servers, as CIL has it.
     Candidate(String),
     /// Of these, the one whose overall cost by CIL's formula is least: one for all files of the cell (CIL §4).
     LeastCost(Vec<Scheme>),

@@ -1,6 +1,7 @@
 //! A scheme, and the files and requests of a cell, as a plan.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use stripewise_cluster::{Cluster, CopySpec, Durability, Overlay, OverlayKind, Plan, Rule, Spread, size};
 use stripewise_layout::{Layout, LayoutError, constructors};
@@ -9,7 +10,8 @@ use stripewise_plan::{
     Workload, decide, judge, planners,
 };
 
-use crate::cell::Scheme;
+use crate::cell::{Cell, Scheme};
+use crate::workload;
 
 /// A plan, and what is expected of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,40 +20,41 @@ pub struct Planned {
     pub plan: Plan,
     /// The layouts, for people, one for every file-name pattern.
     pub layout: String,
-    /// The overall cost by CIL's formula: the sum over all requests, process-seconds.
-    pub cil_s: f64,
-    /// The planner's expectation of the time that all requests take, seconds.
-    pub elapsed_s: f64,
+    /// For the record: `cil_s`, the overall cost by CIL's formula, which is the sum over all requests, process-seconds; `elapsed_s`,
+    /// the planner's expectation of the time that the parts take, seconds.
+    pub details: BTreeMap<String, f64>,
 }
 
 impl Planned {
-    /// What a record says of it ([`crate::Record::details`]).
-    pub fn details(&self) -> BTreeMap<String, f64> {
-        [("cil_s".to_owned(), self.cil_s), ("elapsed_s".to_owned(), self.elapsed_s)].into()
+    fn add(&mut self, detail: &str, seconds: f64) {
+        *self.details.entry(detail.to_owned()).or_default() += seconds;
     }
 }
 
-/// Plans all files of a workload.
+/// Plans all files of a cell, whose paths are under `root`.
 ///
 /// # Errors
 /// The scheme cannot be had on this cluster, or for these files.
-pub fn plan(scheme: &Scheme, workload: &Workload, cluster: &Cluster) -> Result<Planned, PlanError> {
+pub fn plan(cell: &Cell, scheme: &Scheme, cluster: &Cluster, root: &Path) -> Result<Planned, PlanError> {
+    of_workload(scheme, &workload::of(&cell.parts, root), cluster)
+}
+
+fn of_workload(scheme: &Scheme, workload: &Workload, cluster: &Cluster) -> Result<Planned, PlanError> {
     if let Scheme::LeastCost(schemes) = scheme {
-        let planned = schemes.iter().map(|scheme| plan(scheme, workload, cluster));
+        let planned = schemes.iter().map(|scheme| of_workload(scheme, workload, cluster));
         let planned = planned.collect::<Result<Vec<_>, _>>()?;
-        let least = planned.into_iter().min_by(|a, b| a.cil_s.total_cmp(&b.cil_s));
+        let least = planned.into_iter().min_by(|a, b| a.details["cil_s"].total_cmp(&b.details["cil_s"]));
         return least.ok_or_else(|| PlanError::new("there is no scheme to choose from"));
     }
     let servers = Servers::of(cluster)?;
     let plan_bytes = workload.file_sets.iter().map(|set| set.total_size()).sum();
     let options = options(scheme, cluster)?;
-    let mut planned =
-        Planned { plan: empty(scheme, cluster), layout: String::new(), cil_s: 0.0, elapsed_s: 0.0 };
+    let mut planned = Planned { plan: empty(scheme, cluster), layout: String::new(), details: BTreeMap::new() };
     for set in &workload.file_sets {
         let problem = Problem::new(set, cluster, &servers, &options, plan_bytes);
         let judged = judged(scheme, &problem)?;
-        planned.cil_s += judged.predicted_s();
-        planned.elapsed_s += judged.elapsed_s;
+        planned.add("cil_s", judged.predicted_s());
+        planned.add("elapsed_s", judged.elapsed_s);
         if !planned.layout.split("; ").any(|known| known == judged.candidate.name) {
             let separator = if planned.layout.is_empty() { "" } else { "; " };
             planned.layout = format!("{}{separator}{}", planned.layout, judged.candidate.name);

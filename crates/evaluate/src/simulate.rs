@@ -1,6 +1,7 @@
 //! A scheme of a cell in the simulator.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use stripewise_cluster::{Cluster, Plan};
 use stripewise_sim::{Options, Outcome, Rounds, SimError, Simulator};
@@ -17,7 +18,7 @@ const BASE: &str = "/data";
 pub fn simulate(cell: &Cell, scheme: &Scheme) -> Record {
     let mut record = Record::of(Place::Simulated, cell, scheme);
     let cluster = cell.storage.cluster(&|tier, index| format!("/servers/{tier}{index}").into(), false);
-    let planned = plans::plan(scheme, &workload::of(&cell.parts, BASE), &cluster);
+    let planned = plans::plan(cell, scheme, &cluster, Path::new(BASE));
     let run = planned.map_err(|error| error.to_string()).and_then(|planned| {
         let outcomes = outcomes(cell, scheme, &planned.plan, &cluster).map_err(|error| error.to_string())?;
         Ok((planned, outcomes))
@@ -43,7 +44,8 @@ fn outcomes(cell: &Cell, scheme: &Scheme, plan: &Plan, cluster: &Cluster) -> Res
         return Ok(first);
     }
     // What the first run left to be written back and to be fetched is done before the second.
-    // simulator.drain(); simulator.warm();
+    simulator.drain();
+    simulator.warm();
     run(&mut simulator)
 }
 
@@ -55,7 +57,7 @@ fn run_part(
 ) -> Result<Outcome, SimError> {
     let benchmark = part.program.benchmark();
     let job = benchmark.job();
-    let paths = workload::paths(part, BASE);
+    let paths = workload::paths(part, Path::new(BASE));
     let first_file = match opened.get(&paths) {
         Some(&first) => first,
         None => {
@@ -101,7 +103,7 @@ fn fill(record: &mut Record, planned: &Planned, outcomes: &[Outcome]) {
     record.seconds = vec![sum.elapsed_s];
     record.bytes = sum.bytes;
     record.layout.clone_from(&planned.layout);
-    record.details.extend(planned.details());
+    record.details.extend(planned.details.clone());
     let mut detail = |name: &str, value: f64| record.details.insert(name.to_owned(), value);
     detail("sub_requests", sum.sub_requests as f64);
     if let Some((_, share)) = sum.busiest() {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::path::Path;
 
 use stripewise_plan::{Collector, Workload};
 use stripewise_trace::summary::{Builder, GAP_NS};
@@ -11,12 +12,12 @@ use stripewise_trace::{ProcessInfo, Request};
 use crate::cell::Part;
 
 /// The absolute paths of a part's files, in the order of [`Job::files`], where the cell is run in the directory `base`.
-pub fn paths(part: &Part, base: &str) -> Vec<String> {
-    part.program.benchmark().job().files.iter().map(|file| format!("{base}/{file}")).collect()
+pub fn paths(part: &Part, base: &Path) -> Vec<String> {
+    part.program.benchmark().job().files.iter().map(|file| base.join(file).display().to_string()).collect()
 }
 
 /// The requests of all parts, one part after the other, each of processes of its own.
-pub fn of(parts: &[Part], base: &str) -> Workload {
+pub fn of(parts: &[Part], base: &Path) -> Workload {
     let trace = Numbered::of(parts, base);
     let mut summary = Builder::new(&trace.processes);
     summary.files(&trace.files);
@@ -36,7 +37,7 @@ struct Numbered {
 }
 
 impl Numbered {
-    fn of(parts: &[Part], base: &str) -> Self {
+    fn of(parts: &[Part], base: &Path) -> Self {
         let mut all = Self { processes: Vec::new(), files: Vec::new(), numbers: Vec::new() };
         let mut known: HashMap<String, u32> = HashMap::new();
         for part in parts {
@@ -103,7 +104,7 @@ mod tests {
     fn parts_follow_each_other_and_files_of_one_kind_are_one_set() {
         let parts =
             [ior(4, 4096, Op::Write, "a1"), ior(8, 65536, Op::Read, "a2"), ior(4, 4096, Op::Read, "a1")];
-        let workload = of(&parts, "/data");
+        let workload = of(&parts, Path::new("/data"));
         assert_eq!(workload.file_sets.len(), 1);
         let set = &workload.file_sets[0];
         assert_eq!((set.pattern.as_str(), set.files.len()), ("/data/a<n>.<n>", 12));

@@ -1,8 +1,119 @@
 //! The experiments on layouts and replicas (CIL §6).
+//!
+//! Simulated: 16 servers on Ethernet with 48 client nodes, 8 servers on InfiniBand with 8 client nodes, with the values of CIL's
+//! Table 4. Measured: 8 servers without a network, slower by a factor that is the same for all schemes of a cell, so that the servers
+//! take the time and not the programs.
 
+mod accuracy;
+mod mixes;
+mod replicas;
+mod tiles;
+
+use stripewise_model::{Network, Op};
+use stripewise_trace::synth::{Access, Ior, RandomWithin};
+
+use super::devices;
+use super::making::direction;
+use crate::cell::{Part, Program, Scheme, Servers, Storage};
 use crate::claim::Experiment;
+use crate::record::{Labels, Place};
 
 /// C1 to C4.
 pub fn all() -> Vec<Experiment> {
-    Vec::new()
+    vec![accuracy::c1(), mixes::c2(), replicas::c3(), tiles::c4()]
 }
+
+/// What CIL ran on, or what is measured instead.
+#[derive(Clone, Copy, Debug)]
+struct Bed {
+    /// The label `network`; none where there is none.
+    network: Option<&'static str>,
+    servers: u32,
+    clients: u32,
+    parameters: Network,
+    /// CIL's numbers of processes.
+    procs: &'static [u32],
+}
+
+const ETHERNET: &str = "Ethernet";
+const INFINIBAND: &str = "InfiniBand";
+
+/// Both networks where it is simulated.
+fn beds(place: Place) -> Vec<Bed> {
+    match place {
+        Place::Simulated => vec![
+            Bed {
+                network: Some(ETHERNET),
+                servers: 16,
+                clients: 48,
+                parameters: devices::ethernet(),
+                procs: &[1, 2, 4, 8, 16, 32, 48, 96],
+            },
+            Bed {
+                network: Some(INFINIBAND),
+                servers: 8,
+                clients: 8,
+                parameters: Network { establish_s: 2e-4, per_byte_s: 1.0 / (1000.0 * 1048576.0) },
+                procs: &[1, 2, 4, 8, 16, 32, 64],
+            },
+        ],
+        Place::Emulated => vec![Bed {
+            network: None,
+            servers: 8,
+            clients: 1,
+            parameters: Network::default(),
+            procs: &[1, 2, 4, 8, 16, 32],
+        }],
+        // Programs on disks are run by a tool of their own (`bench/disks`).
+        Place::Disks => Vec::new(),
+    }
+}
+
+impl Bed {
+    /// CIL's disks, slower by this factor.
+    fn storage(&self, factor: f64) -> Storage {
+        let hdd = Servers {
+            name: "hdd",
+            count: self.servers,
+            class: devices::slowed(&devices::hdd(devices::RANDOM_S), factor),
+            capacity_per_server: 1 << 50,
+        };
+        Storage { tiers: vec![hdd], network: self.parameters }
+    }
+
+    /// c.
+    fn per_node(&self, procs: u32) -> u32 {
+        procs.div_ceil(self.clients)
+    }
+
+    /// The labels that tell its cells from other beds'.
+    fn labels(&self, mut labels: Labels) -> Labels {
+        labels.extend(self.network.map(|network| ("network".to_owned(), network.to_owned())));
+        labels
+    }
+
+    /// IOR with a file for each process, as everywhere in CIL §6.
+    fn ior(&self, op: Op, procs: u32, transfer: u64, each: u64, access: Access, file: String) -> Part {
+        let program = Program::Ior(Ior {
+            processes: procs,
+            per_node: self.per_node(procs),
+            transfer,
+            block: each * transfer,
+            segments: 1,
+            access,
+            random_within: RandomWithin::OwnBlock,
+            direction: direction(op),
+            shared: false,
+            seed: 1,
+            file,
+        });
+        Part { program, op }
+    }
+}
+
+/// 1-DH over all servers, 2-D in groups of two, 1-DV on one.
+fn three_layouts() -> Vec<Scheme> {
+    NAMES.iter().map(|&name| Scheme::Candidate(name.to_owned())).collect()
+}
+
+const NAMES: [&str; 3] = ["1-DH", "2-D", "1-DV"];
