@@ -10,6 +10,7 @@ use stripewise_layout::Layout;
 use crate::SimError;
 use crate::overlay::{Decider, Overlay};
 use crate::placed::Placed;
+use crate::process::Handle;
 
 /// One file.
 #[derive(Debug)]
@@ -39,6 +40,19 @@ struct Known {
 }
 
 impl Files {
+    /// How a copy lies of a file that is in use.
+    #[inline]
+    pub fn placed_of(&self, handle: Handle, copy: usize) -> &Placed {
+        let placed = handle.single.unwrap_or_else(|| self.files[handle.file as usize].copies[copy]);
+        &self.placed[placed as usize]
+    }
+
+    /// The components of the copies before.
+    #[inline]
+    pub fn base_of(&self, handle: Handle, copy: usize) -> usize {
+        if handle.single.is_some() { 0 } else { self.files[handle.file as usize].base[copy] as usize }
+    }
+
     /// Adds the files at these paths; `procs`: p and c.
     pub fn open(
         &mut self,

@@ -11,6 +11,8 @@ use crate::overlay::{Memory, Ordered};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handle {
     pub file: u32,
+    /// How the file lies if it has one copy.
+    pub single: Option<u32>,
     pub order: Order,
 }
 
@@ -18,8 +20,9 @@ pub(crate) struct Handle {
 #[derive(Debug, Default)]
 pub(crate) struct Process {
     pub node: u32,
-    /// The files that it uses; the one that it used last comes first.
-    pub handles: Vec<Handle>,
+    /// The file that it used last, and the others.
+    pub last: Option<Handle>,
+    pub others: Vec<Handle>,
     /// When it ended, ns.
     pub ended_ns: u64,
     /// Sub-requests of its request that are not done, or files that it closes.

@@ -17,6 +17,15 @@ pub(crate) enum Sender {
     Background,
 }
 
+impl Sender {
+    fn number(self) -> u32 {
+        match self {
+            Self::Process(process) => process,
+            Self::Background => u32::MAX,
+        }
+    }
+}
+
 impl Simulator {
     /// All processes start.
     pub(crate) fn begin(&mut self, streams: &dyn Streams) {
@@ -103,8 +112,10 @@ impl Simulator {
 
     /// A process has nothing more to do: it closes its files, and ends when that is done.
     fn close_all(&mut self, process: u32) {
-        let handles = std::mem::take(&mut self.processes[process as usize].handles);
-        let waits = handles.iter().filter(|handle| self.close(process, handle.file)).count();
+        let of_process = &mut self.processes[process as usize];
+        let others = std::mem::take(&mut of_process.others);
+        let handles = of_process.last.take().into_iter().chain(others);
+        let waits = handles.filter(|handle| self.close(process, handle.file)).count();
         self.processes[process as usize].waits_for = waits as u32;
         if waits == 0 {
             self.ended(process);
@@ -140,7 +151,7 @@ impl Simulator {
     #[inline]
     fn request(&mut self, process: u32, file: u32, op: Op, range: Range<u64>) -> Option<u64> {
         let handle = self.handle(process, file);
-        if self.files.files[file as usize].overlay.is_some() {
+        if handle.single.is_none() {
             return self.request_copies(process, handle, op, range);
         }
         self.cut(handle, 0, std::iter::once(range));
@@ -150,7 +161,7 @@ impl Simulator {
     /// Cuts ranges of a copy into sub-requests, with their order: in `self.subs`.
     #[inline]
     pub(crate) fn cut(&mut self, handle: Handle, copy: usize, ranges: impl Iterator<Item = Range<u64>>) {
-        let placed = &self.files.placed[self.files.files[handle.file as usize].copies[copy] as usize];
+        let placed = self.files.placed_of(handle, copy);
         self.subs.clear();
         self.scratch.begin(placed);
         for range in ranges {
@@ -166,17 +177,16 @@ impl Simulator {
             self.send_through_network(handle, copy, op, process);
             return None;
         }
-        let file = &self.files.files[handle.file as usize];
-        let placed = &self.files.placed[file.copies[copy] as usize];
+        let placed = self.files.placed_of(handle, copy);
         if let Sender::Process(_) = sender {
             self.outcome.sub_requests += self.subs.len() as u64;
         }
-        let base = file.base[copy] as usize;
+        let base = self.files.base_of(handle, copy);
         let mut done_ns = self.now_ns;
         for sub in &self.subs {
             let sequential = self.ends.is_sequential(handle.order, copy, base, sub, &placed.layout);
             let server = placed.servers[sub.component as usize];
-            let service_ns = self.servers.service_ns(server, op, sequential, sub.bytes);
+            let service_ns = self.servers.service_ns(server, sender.number(), op, sequential, sub.bytes);
             done_ns = done_ns.max(self.servers.serve(server, self.now_ns, service_ns, sub.bytes));
         }
         Some(done_ns)
@@ -184,16 +194,15 @@ impl Simulator {
 
     fn send_through_network(&mut self, handle: Handle, copy: usize, op: Op, process: u32) {
         let Some(net) = &mut self.net else { return };
-        let file = &self.files.files[handle.file as usize];
-        let placed = &self.files.placed[file.copies[copy] as usize];
-        let base = file.base[copy] as usize;
+        let placed = self.files.placed_of(handle, copy);
+        let base = self.files.base_of(handle, copy);
         self.outcome.sub_requests += self.subs.len() as u64;
         self.processes[process as usize].waits_for += self.subs.len() as u32;
         let node = self.processes[process as usize].node;
         for sub in &self.subs {
             let sequential = self.ends.is_sequential(handle.order, copy, base, sub, &placed.layout);
             let server = placed.servers[sub.component as usize];
-            let service_ns = self.servers.service_ns(server, op, sequential, sub.bytes);
+            let service_ns = self.servers.service_ns(server, process, op, sequential, sub.bytes);
             let moving = Moving { process, server, op, bytes: sub.bytes, service_ns, at: Place::Connects };
             let (number, next_ns) = net.start(node, self.now_ns, moving);
             self.queue.push(next_ns, Event::Moves(number).bits());
@@ -245,28 +254,30 @@ impl Simulator {
     /// The process's use of the file.
     #[inline]
     fn handle(&mut self, process: u32, file: u32) -> Handle {
-        let handles = &mut self.processes[process as usize].handles;
-        match handles.iter().position(|handle| handle.file == file) {
-            Some(0) => handles[0],
-            Some(place) => {
-                handles.swap(0, place);
-                handles[0]
-            }
-            None => {
-                let handle = Handle { file, order: self.new_order(file) };
-                self.processes[process as usize].handles.insert(0, handle);
-                handle
-            }
+        let of_process = &mut self.processes[process as usize];
+        match of_process.last {
+            Some(last) if last.file == file => return last,
+            _ => {}
         }
+        let known = of_process.others.iter().position(|handle| handle.file == file);
+        let handle = match known {
+            Some(place) => of_process.others.swap_remove(place),
+            None => self.new_handle(file),
+        };
+        let of_process = &mut self.processes[process as usize];
+        of_process.others.extend(of_process.last.replace(handle));
+        handle
     }
 
     /// For one more user of a file.
-    pub(crate) fn new_order(&mut self, file: u32) -> Order {
-        if !self.servers.order_matters {
-            return Order::Ignored;
-        }
-        let file = &self.files.files[file as usize];
-        self.ends.add(file.components as usize, file.copies.len(), self.options.order_memory)
+    pub(crate) fn new_handle(&mut self, file: u32) -> Handle {
+        let of_file = &self.files.files[file as usize];
+        let single = of_file.overlay.is_none().then(|| of_file.copies[0]);
+        let order = match self.servers.order_matters {
+            true => self.ends.add(of_file.components as usize, of_file.copies.len(), self.options.order_memory),
+            false => Order::Ignored,
+        };
+        Handle { file, single, order }
     }
 }
 

@@ -5,6 +5,9 @@ use stripewise_model::{Access, ClassParams, Op, Service};
 
 use crate::{Outcome, SimError, outcome::ServerUse};
 
+/// The number of no process.
+const NOBODY: u32 = u32::MAX - 1;
+
 /// Service times of a class, ns.
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
@@ -21,6 +24,8 @@ struct Server {
     requests: u64,
     bytes: u64,
     class: u32,
+    /// The process that used it last.
+    used_by: u32,
 }
 
 /// All servers of a cluster, by target index.
@@ -30,6 +35,8 @@ struct Server {
 #[derive(Debug)]
 pub(crate) struct Servers {
     servers: Vec<Server>,
+    /// Per class: whether an access of another process in between makes the next one random, as for the arm of a real disk.
+    one_arm: Vec<bool>,
     /// Per class: read random, read sequential, write random, write sequential.
     classes: Vec<[Times; 4]>,
     jitter: f64,
@@ -41,6 +48,7 @@ pub(crate) struct Servers {
 impl Servers {
     pub fn new(cluster: &Cluster, jitter: f64, seed: u64) -> Result<Self, SimError> {
         let (mut servers, mut classes, mut order_matters) = (Vec::new(), Vec::new(), false);
+        let mut one_arm = Vec::new();
         for (index, tier) in cluster.tiers.iter().enumerate() {
             let params = params(cluster, index)
                 .ok_or_else(|| SimError::NoClass { tier: tier.name.clone(), class: tier.class.clone() })?;
@@ -57,19 +65,28 @@ impl Servers {
                 params.read.random != params.read.sequential || params.write.random != params.write.sequential;
             let class = classes.len() as u32;
             classes.push(times);
-            servers.extend((0..tier.driver.servers()).map(|_| Server { class, ..Server::default() }));
+            // What was measured is one stream on a device; emulated servers tell the streams of processes apart.
+            one_arm.push(!tier.emulate && cluster.measured.contains_key(&tier.class));
+            servers.extend((0..tier.driver.servers()).map(|_| Server {
+                class,
+                used_by: NOBODY,
+                ..Server::default()
+            }));
         }
-        Ok(Self { servers, classes, jitter, noise: Noise::new(seed), order_matters })
+        Ok(Self { servers, classes, one_arm, jitter, noise: Noise::new(seed), order_matters })
     }
 
     pub fn len(&self) -> usize {
         self.servers.len()
     }
 
-    /// How long a server is busy with a sub-request, ns.
+    /// How long a server is busy with a sub-request of a process, ns.
     #[inline]
-    pub fn service_ns(&mut self, server: u32, op: Op, sequential: bool, bytes: u64) -> u64 {
-        let class = self.servers[server as usize].class;
+    pub fn service_ns(&mut self, server: u32, process: u32, op: Op, sequential: bool, bytes: u64) -> u64 {
+        let server = &mut self.servers[server as usize];
+        let class = server.class;
+        let before = std::mem::replace(&mut server.used_by, process);
+        let sequential = sequential && (before == process || !self.one_arm[class as usize]);
         let Times { startup_ns, per_byte_ns } = self.classes[class as usize][kind(op, sequential)];
         let mean_ns = startup_ns + bytes as f64 * per_byte_ns;
         (mean_ns * (1.0 + self.jitter * self.noise.next()) + 0.5) as u64
@@ -90,6 +107,7 @@ impl Servers {
     pub fn begin(&mut self) {
         for server in &mut self.servers {
             (server.busy_ns, server.requests, server.bytes) = (0, 0, 0);
+            server.used_by = NOBODY;
         }
     }
 

@@ -268,12 +268,12 @@ impl Simulator {
     }
 
     fn background_handle(&mut self, file: u32) -> Handle {
-        if let Some(order) = self.overlay(file).order {
-            return Handle { file, order };
+        if let Some(handle) = self.overlay(file).handle {
+            return handle;
         }
-        let order = self.new_order(file);
-        self.overlay(file).order = Some(order);
-        Handle { file, order }
+        let handle = self.new_handle(file);
+        self.overlay(file).handle = Some(handle);
+        handle
     }
 
     /// What was to be read is read, or what was to be written is written.
@@ -373,7 +373,7 @@ impl Simulator {
                 let placed = &self.files.placed[of_file.copies[job.to] as usize];
                 job.spans.iter().for_each(|span| self.spaces.give(placed, &(span.start..span.end)));
             }
-            (overlay.look_ns, overlay.order) = (None, None);
+            (overlay.look_ns, overlay.handle) = (None, None);
             overlay.closing.clear();
             overlay.under_way = 0;
         }

@@ -14,8 +14,8 @@ use stripewise_layout::{Layout, Region, Stripe};
 use stripewise_model::{ClassParams, ModelError};
 use stripewise_policy::{Balance, CacheView, CopyView, Costs, Identifier};
 
-use crate::ends::Order;
 use crate::placed::Placed;
+use crate::process::Handle;
 use background::Job;
 use map::Map;
 
@@ -59,7 +59,7 @@ pub(crate) struct Overlay {
     /// Processes that close the file and wait, with the bytes that they wait for.
     pub closing: Vec<(u32, u64)>,
     /// Of the background copying.
-    pub order: Option<Order>,
+    pub handle: Option<Handle>,
 }
 
 /// Who decides which copy serves a request: the policy of the data path. Shared by files that lie alike.
@@ -103,7 +103,7 @@ impl Overlay {
             written_then: 0,
             at: [0; 8],
             closing: Vec::new(),
-            order: None,
+            handle: None,
         }
     }
 

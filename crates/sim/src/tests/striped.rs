@@ -158,3 +158,21 @@ fn barriers_and_computing() {
     // The second barrier needs nobody who has ended.
     assert_eq!(outcome.ends_s, [1.5, 1.5, 0.0]);
 }
+
+#[test]
+fn a_measured_disk_has_one_arm() {
+    let stream = |file| {
+        (0..50).map(move |i| Step::Request { file, op: Op::Read, offset: i * 1000, size: 1000 }).collect()
+    };
+    let run = |processes: u32, measured: bool| {
+        let mut cluster = cluster(&[(1, [(300.0, 0.0), (100.0, 0.0)])]);
+        cluster.tiers[0].emulate = !measured;
+        cluster.measured = if measured { cluster.classes.clone() } else { cluster.measured };
+        let mut simulator = Simulator::new(&cluster, Options { jitter: 0.0, ..Options::default() }).unwrap();
+        simulator.open(&plan(&cluster, vec![on_one(0).unwrap()]), &["/d/0", "/d/1"], 2, 2).unwrap();
+        simulator.run(&mut Lists::new((0..processes).map(stream).collect(), 2)).servers[0].busy_s
+    };
+    let near = |busy_s: f64, us: f64| (busy_s * 1e6 - us).abs() < 1.0;
+    assert!(near(run(1, true), 300.0 + 49.0 * 100.0) && near(run(2, false), 2.0 * (300.0 + 49.0 * 100.0)));
+    assert!(near(run(2, true), 100.0 * 300.0), "{}", run(2, true));
+}
