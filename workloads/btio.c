@@ -1,11 +1,11 @@
-/* BT-IO of the NAS Parallel Benchmarks (NPB 3.3 and 3.4, https://www.nas.nasa.gov/software/npb.html; Wong and Wijngaart,
- * "NAS Parallel Benchmarks I/O Version 2.4", NAS report 03-002): a solver on a cube of points that writes its solution,
- * five doubles per point, every five time steps, and reads everything back at the end to verify it.
+/* BT-IO of the NAS Parallel Benchmarks (NPB 3.3 and 3.4, https://www.nas.nasa.gov/software/npb.html; Wong and
+ * Wijngaart, "NAS Parallel Benchmarks I/O Version 2.4", NAS report 03-002): a solver on a cube of points that writes its
+ * solution, five doubles per point, every five time steps, and reads everything back at the end to verify it.
  *
- * The file is a sequence of dumps; in a dump, x is fastest, then y, then z. Subtype full: one collective call writes all
- * cells of a rank, through a view made of a subarray per cell (BT/full_mpiio.f90). Subtype simple: an independent call
- * for each row in x of each cell, cells in order of z, in a cell y before z (BT/simple_mpiio.f90). Nothing is solved here: the
- * time steps between dumps are spent sleeping or busy. */
+ * The file is a sequence of dumps; in a dump, x is fastest, then y, then z. Subtype full: one collective call writes
+ * all cells of a rank, through a view made of a subarray per cell (BT/full_mpiio.f90). Subtype simple: an independent
+ * call for each row in x of each cell, cells in order of z, in a cell y before z (BT/simple_mpiio.f90). Nothing is
+ * solved here: the time steps between dumps are spent sleeping or busy. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -56,8 +56,9 @@ static const char OWN_HELP[] =
     "      --compute-by HOW      sleep (default: leaves the processors to others) or busy (uses so much CPU time)\n";
 
 static const char EXAMPLES[] =
-    "The number of ranks must be a square (1, 4, 9, ...), and every cell at least 3 points wide. The read phase is BT-IO's\n"
-    "read-back of all dumps; with --verify every byte of it is checked. Results tell the time that went into computing.\n"
+    "The number of ranks must be a square (1, 4, 9, ...), and every cell at least 3 points wide. The read phase is\n"
+    "BT-IO's read-back of all dumps; with --verify every byte of it is checked. Results tell the time that went into\n"
+    "computing.\n"
     "\n"
     "examples:\n"
     "  mpirun -n 4 btio -o /scratch/f --class A --compute 0.01 --verify --json\n"
@@ -86,7 +87,8 @@ static void check(struct shape *s, const struct options *o)
     if (q == 0)
         fail("%d ranks: BT-IO needs a square number; start 1, 4, 9, 16, ...", o->dry_ranks);
     if (s->points / (uint64_t)q < LEAST_CELL)
-        fail("%llu points in %d cells: cells must be at least %d points wide; choose fewer ranks, a larger --class or --grid",
+        fail("%llu points in %d cells: cells must be at least %d points wide; choose fewer ranks, a larger --class or "
+             "--grid",
              (unsigned long long)s->points, q, LEAST_CELL);
     if (s->time_steps == 0 || s->interval == 0 || s->time_steps > INT_MAX || s->interval > INT_MAX)
         fail("--steps %llu and --interval %llu must be between 1 and 2G - 1", (unsigned long long)s->time_steps,

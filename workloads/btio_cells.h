@@ -1,6 +1,6 @@
-/* The diagonal multi-partitioning of BT in the NAS Parallel Benchmarks (NPB 3.3 and 3.4, BT/make_set.f90; Wijngaart et al.,
- * NAS report 02-007): q * q ranks cut a cube of points into q * q * q cells; each has q of them, one in each layer in z,
- * from layer to layer one further in x and one back in y (cyclically). Pure. */
+/* The diagonal multi-partitioning of BT in the NAS Parallel Benchmarks (NPB 3.3 and 3.4, BT/make_set.f90; Wijngaart et
+ * al., NAS report 02-007): q * q ranks cut a cube of points into q * q * q cells; each has q of them, one in each layer
+ * in z, from layer to layer one further in x and one back in y (cyclically). Pure. */
 #ifndef WORKLOADS_BTIO_CELLS_H
 #define WORKLOADS_BTIO_CELLS_H
 

@@ -30,8 +30,10 @@ void fail(const char *format, ...)
         fflush(stdout);
         fprintf(stderr, "%s: %s\n", program_invocation_short_name, message);
     }
-    if (initialized && !all_ranks_fail_alike)
+    if (initialized && !all_ranks_fail_alike) {
+        nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL); /* mpirun forwards the message */
         MPI_Abort(MPI_COMM_WORLD, 1);
+    }
     if (initialized)
         MPI_Finalize(); /* not an abort: mpiexec.hydra may lose the message then */
     exit(1);

@@ -1,7 +1,7 @@
 /* HPIO, the "high-performance I/O" benchmark of A. Ching et al. ("Evaluating I/O characteristics and methods for
  * storing structured scientific data", IPDPS 2006; version 1.55,
- * http://users.eecs.northwestern.edu/~aching/research_webpage/hpio.html): regions of one size with spacing between them,
- * contiguous or not in memory and in the file.
+ * http://users.eecs.northwestern.edu/~aching/research_webpage/hpio.html): regions of one size with spacing between
+ * them, contiguous or not in memory and in the file.
  *
  * Where HPIO puts them: in a noncontiguous file, rank r's region i starts at (i * ranks + r) * (size + spacing); in a
  * contiguous file, rank r has regions * size bytes from r * regions * size on. One MPI call makes all of a rank's
@@ -132,8 +132,9 @@ static struct view view_of(const struct stream *stream)
         .memory_count = 1,
         .step_elements = (MPI_Offset)stream->bytes,
     };
-    MPI_Type_create_hvector((int)s->regions, (int)s->size, (MPI_Aint)file_stride(s, stream->ranks), MPI_BYTE, &view.file);
-    MPI_Type_create_hvector((int)s->regions, (int)s->size, (MPI_Aint)(s->size + s->memory_gap), MPI_BYTE, &view.memory);
+    MPI_Aint in_file = (MPI_Aint)file_stride(s, stream->ranks), in_memory = (MPI_Aint)(s->size + s->memory_gap);
+    MPI_Type_create_hvector((int)s->regions, (int)s->size, in_file, MPI_BYTE, &view.file);
+    MPI_Type_create_hvector((int)s->regions, (int)s->size, in_memory, MPI_BYTE, &view.memory);
     view_commit(&view);
     return view;
 }

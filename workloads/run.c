@@ -29,7 +29,8 @@ static int reading_owner(const struct workload *w)
 /* Busy waiting counts the CPU time that this process got, so that it works as much on a crowded node as alone. */
 static void compute(enum pause how, double seconds)
 {
-    struct timespec now, left = {.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds))};
+    struct timespec now, left = {.tv_sec = (time_t)seconds};
+    left.tv_nsec = (long)(1e9 * (seconds - (double)left.tv_sec));
     if (how == PAUSE_SLEEP) {
         while (nanosleep(&left, &left) != 0)
             ;

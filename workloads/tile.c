@@ -3,8 +3,8 @@
  * by row, of which every rank has a tile; neighbouring tiles may overlap, as the displays of a video wall do.
  *
  * The array has tiles_x * tile_x - (tiles_x - 1) * overlap_x elements in x, and likewise in y. Ranks are numbered along
- * x first; a rank's tile starts (tile - overlap) elements after its neighbour's. One call makes a rank's requests, through a
- * view that is a subarray of elements, after the header. */
+ * x first; a rank's tile starts (tile - overlap) elements after its neighbour's. One call makes a rank's requests,
+ * through a view that is a subarray of elements, after the header. */
 #include <limits.h>
 #include <stdio.h>
 

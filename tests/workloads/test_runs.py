@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from conftest import run_command
 
 from . import derive
 
@@ -52,10 +53,11 @@ def test_traced_requests_are_those_of_the_benchmark(mpi, stripewise, name, tmp_p
     run = mpi.command(ranks, program, "-o", path, *flags, "--verify", "--json")
     stripewise("trace", "-o", trace, "--", *run)
     rows = [row for row in parquet.read_table(trace).to_pylist() if row["file"] == str(path) and row["result"]]
-    found = Counter((row["rank"], row["op"], row["offset"], row["result"]) for row in rows if row["op"] in ("read", "write"))
-    calls = 2 if program == "btio" else 1
-    expected = {rank: own if program == "btio" else derive.joined(own, calls) for rank, own in requests.items()}
-    assert found == Counter((rank, op, *piece) for rank in expected for op in ("write", "read") for piece in expected[rank])
+    data = [row for row in rows if row["op"] in ("read", "write")]
+    expected = {rank: own if program == "btio" else derive.joined(own) for rank, own in requests.items()}
+    assert Counter((row["rank"], row["op"], row["offset"], row["result"]) for row in data) == Counter(
+        (rank, op, *piece) for rank, own in expected.items() for op in ("write", "read") for piece in own
+    )
     check_bytes(path, requests)
 
 
@@ -72,7 +74,7 @@ def test_every_byte_of_collective_and_packed_runs(mpi, name, tmp_path):
     check_bytes(path, requests, seed=5)
 
 
-WRITES = {"hpio": INDEPENDENT["hpio"], "tile": COLLECTIVE["tile"], "btio": COLLECTIVE["btio"]}
+WRITES = {"hpio": INDEPENDENT["hpio"], "tile": INDEPENDENT["tile"], "btio": COLLECTIVE["btio"]}
 
 
 @pytest.mark.parametrize("name", WRITES)
@@ -98,9 +100,11 @@ def test_the_data_of_another_seed_are_other_data(mpich, tmp_path):
     assert mpich.run(1, "hpio", *run, "--op", "read", "--seed", 2, ok=False).code == 1
 
 
-def test_a_file_that_is_too_short_is_said(mpich, tmp_path):
-    mpich.run(2, "hpio", "-o", tmp_path / "f", *HPIO, "--op", "write")
-    result = mpich.run(4, "hpio", "-o", tmp_path / "f", *HPIO, "--op", "read", ok=False)
+def test_a_file_that_is_too_short_is_said(workloads, tmp_path):
+    """Without mpirun, which may lose a message when a rank ends all."""
+    run = [workloads / "mpich" / "hpio", "-o", tmp_path / "f", "--region-size", 1000]
+    run_command(*run, "--regions", 5, "--op", "write")
+    result = run_command(*run, "--regions", 9, "--op", "read", ok=False)
     assert result.code != 0 and "write it first" in result.err
 
 
@@ -108,8 +112,8 @@ def test_a_file_that_is_too_short_is_said(mpich, tmp_path):
 def test_over_a_striped_plan(mpi, stripewise, cluster, name, tmp_path):
     program, ranks, flags, requests = {**INDEPENDENT, "tile": COLLECTIVE["tile"]}[name]
     path, trace = cluster.data / "f", tmp_path / "t.trace"
-    synth = ["synth", "ior", "--procs", 4, "--transfer", "1K", "--total", "256K", "--shared", "--file", path, "-o", trace]
-    stripewise(*synth)
+    synth = ["synth", "ior", "--procs", 4, "--transfer", "1K", "--total", "256K", "--shared", "--file", path]
+    stripewise(*synth, "-o", trace)
     stripewise("plan", trace, "-c", cluster.toml, "--scheme", "1-DH", "--min-gain", "none", "-o", cluster.plan)
     run = mpi.command(ranks, program, "-o", path, *flags, "--verify", "--json")
     result = stripewise("run", "-p", cluster.plan, "--", *run)
@@ -122,7 +126,7 @@ def test_over_a_striped_plan(mpi, stripewise, cluster, name, tmp_path):
 def test_computing_is_told_apart(mpich, tmp_path):
     flags = ["--grid", 6, "--steps", 12, "--compute", 0.01, "--verify", "--json"]
     for how in ("sleep", "busy"):
-        result = mpich.run(4, "btio", "-o", tmp_path / "f", *flags, "--compute-by", how).json()
+        result = mpich.run(1, "btio", "-o", tmp_path / "f", *flags, "--compute-by", how).json()
         write, read = result["phases"]
         assert 0.12 <= write["compute_s"] < write["elapsed_s"], "12 time steps: 5, 5 and 2 before the dumps"
         assert read["compute_s"] < 0.12, "reading back computes nothing"

@@ -7,7 +7,7 @@ from conftest import LONG, MPIS
 from .cases import cases
 from .derive import covered, joined, tile
 
-EVERY = list(cases(40 if LONG else 4))
+EVERY = list(cases(40 if LONG else 2))
 
 
 def both(expected):
