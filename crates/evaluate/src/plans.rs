@@ -118,6 +118,9 @@ fn candidate(scheme: &Scheme, problem: &Problem<'_>) -> Result<Candidate, PlanEr
     let single = |layout: Layout| Candidate::single("given", scheme.name(), layout);
     match scheme {
         Scheme::Candidate(name) => proposed(problem, planner_of(name), |candidate| {
+            // In groups of two, as CIL has it.
+            let pairs = format!("2-D g={}", cluster.target_count() / 2);
+            let name = if name == "2-D" { &pairs } else { name };
             let rest = candidate.name.strip_prefix(name.as_str());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(", then "))
         }),
