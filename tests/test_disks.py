@@ -145,9 +145,10 @@ def test_a_program_over_layouts_on_them(bed, stripewise, bin_dir, workloads, exe
     results = []
     done = changes(bed, lambda: results.append(ior("--api", "direct", "--op", "both", "--verify")))
     assert (results[0]["verified_bytes"], results[0]["wrong_bytes"]) == (2 << 20, 0)
-    # Of each of the 32 requests both disks get a half, in one piece; a few more are reads of directories and inodes.
-    assert done["writes"] == pytest.approx(64, abs=3), done
-    assert 64 <= done["reads"] <= 64 + 16, done
+    # Of each of the 32 requests both disks get a half, in one piece; those of the two processes may meet. A few more are
+    # directories and inodes.
+    assert 2 * 64 <= done["reads"] + done["writes"] + done["continued"] <= 2 * 64 + 16, done
+    assert (done["written_bytes"], done["read_bytes"]) == (pytest.approx(2 << 20, rel=0.05), pytest.approx(2 << 20, rel=0.05))
     stripewise("rm", file)
 
 

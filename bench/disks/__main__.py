@@ -1,8 +1,9 @@
-"""Measures C1 and the rows of PSA on slowed real disks under a real file system (testbed/disks), as root.
+r"""Measures C1 and the rows of PSA on slowed real disks under a real file system (testbed/disks), as root.
 
-    sudo python3 bench/disks c1 --quick --binaries target/release --records disks.jsonl
-    sudo python3 bench/disks psa --records disks.jsonl
-    python3 bench/disks c1 --only-print --records disks.jsonl
+    sudo python3 bench/disks all --quick --records disks.jsonl --document docs/evaluation/disks.json \
+        --page bench/results.d/disks.md
+    sudo python3 bench/disks c1 --sizes 64K --processes 2 --records disks.jsonl
+    python3 bench/disks all --only-print --records disks.jsonl
 
 Every request of a program is one of each disk that its layout touches: files are overwritten in place past the page cache.
 Interrupted, it goes on where it was; more --repeats are added to what is there. The tables go to standard output.
@@ -24,15 +25,20 @@ import psa
 import tables
 from bed import Bed
 from programs import Failed, Programs
-from records import Records
+from records import Records, command_line
 from servers import parse_size
+
+
+EXPERIMENTS = {"c1": [c1], "psa": [psa], "all": [c1, psa]}
 
 
 def flags():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("what", choices=["c1", "psa"])
+    add("what", choices=["c1", "psa", "all"])
     add("--records", type=Path, default=Path("disks.jsonl"), help="JSON lines; what it has is not measured again")
+    add("--document", type=Path, help="write all records there, as docs/evaluation/ has them")
+    add("--page", type=Path, help="write the tables there, too, as bench/results.d/ has them")
     add("--dir", type=Path, default=Path("/tmp/stripewise-disks"), help="for mount points and files")
     add("--images", type=Path, default=Path("/dev/shm/stripewise-disks"), help="a directory for the disks' images")
     add("--binaries", type=Path, default=ROOT / "target/release", help="with stripewise and its library")
@@ -61,10 +67,9 @@ def measure(args, records):
     def say(message):
         print(f"[{time.monotonic() - begin_s:6.1f} s] {message}", file=sys.stderr, flush=True)
 
-    experiment = {"c1": c1, "psa": psa}[args.what]
-    with Bed(args, Programs(args.binaries, args.workloads), experiment.disks(args)) as bed:
-        run = c1.Run(bed, records, args.hdd, args.seconds, say)
-        experiment.measure(run, args)
+    for experiment in EXPERIMENTS[args.what]:
+        with Bed(args, Programs(args.binaries, args.workloads), experiment.disks(args)) as bed:
+            experiment.measure(c1.Run(bed, records, args.hdd, args.seconds, say), args)
 
 
 def main():
@@ -77,7 +82,13 @@ def main():
             measure(args, records)
         except (farm.Problem, Failed) as problem:
             sys.exit(f"disks: {problem}")
-    print({"c1": tables.c1, "psa": tables.psa}[args.what](records))
+    text = tables.page(records, args)
+    print(text)
+    if args.page:
+        args.page.write_text(text + "\n")
+    if args.document:
+        args.document.parent.mkdir(parents=True, exist_ok=True)
+        args.document.write_text(records.document(command_line()))
 
 
 main()

@@ -1,7 +1,11 @@
 """What was measured: a JSON object per line, as `stripewise evaluate` reads it. The last line with a key counts, so a record
 can be written again with more repeats."""
 
+import datetime
 import json
+import os
+import platform
+import sys
 from pathlib import Path
 
 
@@ -48,3 +52,29 @@ class Records:
         self.by_key[key(record)] = record
         with open(self.path, "a") as file:
             file.write(json.dumps(record) + "\n")
+
+    def document(self, command):
+        """All records as `stripewise evaluate` keeps them: one line for each."""
+        head = {"version": 1, "date": now(), "command": command, "machine": machine()}
+        head = json.dumps(head, indent=2).removesuffix("\n}")
+        lines = ",\n".join(json.dumps(record) for record in self.by_key.values())
+        return f'{head},\n  "records": [\n{lines}\n]\n}}\n'
+
+
+def command_line():
+    """How this was started, without directories of this machine."""
+    words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
+    return " ".join(["python3 bench/disks", *words])
+
+
+def now():
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def machine():
+    """Where this was measured."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown")
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    system = f"Linux {platform.release()}"
+    return {"host": platform.node(), "cpu": cpu, "cores": os.cpu_count(), "memory_bytes": memory_bytes, "system": system}

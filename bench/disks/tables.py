@@ -3,9 +3,33 @@
 from statistics import median
 
 from markdown import table
+from records import command_line, machine, now
 
 # What a choice is made by: the details of a record with a prediction, of which the least is picked.
 MODELS = {"cil_s": "CIL's formula", "cost_s": "general cost model", "elapsed_s": "planner (elapsed time)"}
+
+
+HEAD = """# C1 and PSA's rows on slowed real disks
+
+Disks are loop devices with {file_system} on images that take the time of a disk: T = startup + bytes / rate, one arm each, first
+come, first served (`testbed/disks`). HDDs: {hdd} (us at random : us in order : MiB/s), SSDs: {ssd}. The programs are real ones (`ior`,
+Open MPI, through the preload library), past the page cache, on files that are overwritten in place; every byte is checked. The planner knows
+the disks by `stripewise calibrate --quick` alone.
+
+{date}, {machine}. Command: `{command}`
+"""
+
+
+def page(records, args):
+    """Everything, as bench/results.d/ has it."""
+    of = machine()
+    where = f"{of['cores']} x {of['cpu']}, {of['system']}"
+    parts = [HEAD.format(**vars(args), date=now(), machine=where, command=command_line())]
+    if records.all("C1"):
+        parts += ["## C1: does a model pick the best of 1-DH, 2-D (groups of two) and 1-DV on 8 HDDs?\n", c1(records), ""]
+    if records.all("P1"):
+        parts += ["## P1: a shared file on 4 HDDs and 4 SSDs that hold a quarter of it, 16 processes, 512K\n", psa(records)]
+    return "\n".join(parts)
 
 
 def cases(records, experiment):
@@ -34,8 +58,10 @@ def c1(records):
     """The choices of each model, and where they were worst."""
     found = cases(records, "C1")
     parts = [f"{len(found)} cases, {sum(len(case) for case in found.values())} runs with {repeats(found)} repeats", ""]
+    parts += ["Alike: the fastest repeat under what was picked is not slower than the slowest one under what is best.", ""]
     parts += [table(["model", "cases", "best or alike", "mean regret", "worst regret"], rows(found)), ""]
-    parts += [f"Device requests that were not expected: {unexpected(found)}", "", "Worst choices:", ""]
+    parts += [f"Requests that the disks counted, beside those that the layouts explain: {unexpected(found)}."]
+    parts += [f"Predicted elapsed time less measured: {errors(found)}.", "", "Worst choices:", ""]
     return "\n".join([*parts, table(["model", "case", "picked", "best", "regret"], worst(found))])
 
 
@@ -62,6 +88,16 @@ def unexpected(found):
     details = [record["details"] for case in found.values() for record in case.values()]
     expected = sum(each["requests_expected"] for each in details)
     return f"{sum(each['requests'] for each in details) / max(1, expected) - 1:+.2%}"
+
+
+def errors(found):
+    """How far the planner's expected times are off."""
+    records = [record for case in found.values() for record in case.values()]
+    off = sorted(record["details"]["elapsed_s"] / median(record["seconds"]) - 1 for record in records)
+    if not off:
+        return "nothing"
+    at = [off[round(share * (len(off) - 1))] for share in (0, 0.1, 0.5, 0.9, 1)]
+    return "least {:+.1%}, 10 % below {:+.1%}, median {:+.1%}, 10 % above {:+.1%}, most {:+.1%}".format(*at)
 
 
 def worst(found, count=8):
