@@ -140,3 +140,18 @@ def test_hints_reach_mpi_io(mpich, stripewise, tmp_path):
     stripewise("trace", "-o", trace, "--", *mpich.command(2, "hpio", "-o", path, *flags))
     longest = max(row["result"] for row in parquet.read_table(trace).to_pylist() if row["op"] == "write")
     assert longest > 1000
+
+
+@pytest.mark.parametrize("within", ["file", "block"])
+def test_ior_deals_out_every_byte(mpich, within, tmp_path):
+    """As IOR does it, ranks may get no transfer at all."""
+    args = ["-t", "1K", "-b", "1K", "-s", 3, "--access", "random", "--random-within", within, "--order", 3]
+    result = mpich.run(4, "ior", "-o", tmp_path / "f", *args, "-C", "--verify", "--json").json()
+    assert (result["verified_bytes"], result["wrong_bytes"]) == (12 << 10, 0)
+    assert (tmp_path / "f").read_bytes() == derive.content(12 << 10)
+
+
+def test_ior_files_of_their_own_have_their_own_bytes(mpich, tmp_path):
+    mpich.run(3, "ior", "-o", tmp_path / "f", "-F", "-t", 1000, "-b", 5000, "--op", "write", "--seed", 9)
+    for rank in range(3):
+        assert (tmp_path / f"f.{rank:08}").read_bytes() == derive.content(5000, seed=9, file=rank + 1)
