@@ -6,6 +6,7 @@ mod chart;
 mod drawing;
 mod html;
 mod look;
+mod maps;
 mod markdown;
 mod prose;
 mod series;
@@ -31,6 +32,15 @@ pub struct Pages {
 
 /// The directory of the drawings, beside the pages.
 pub const DRAWINGS: &str = "evaluation";
+
+/// Whether a file has the name of a drawing that [`render`] may have made: `C1-2.svg`.
+pub fn is_drawing(name: &str) -> bool {
+    let parts = name.strip_suffix(".svg").and_then(|stem| stem.split_once('-'));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    parts.is_some_and(|(id, number)| {
+        id.starts_with(|c: char| c.is_ascii_uppercase()) && digits(&id[1..]) && digits(number)
+    })
+}
 
 /// The pages about `experiments`, by what `documents` have of them: at most one for each place, in any order.
 pub fn render(experiments: &[Experiment], documents: &[Document]) -> Pages {

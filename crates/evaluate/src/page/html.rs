@@ -4,6 +4,7 @@ use stripewise_report::html::Html;
 use stripewise_report::table::{Column, table};
 use stripewise_report::{SCRIPT, STYLE};
 
+use super::maps::{self, Map, Spot};
 use super::series::Chart;
 use super::view::{Section, View};
 use super::{chart, look, prose, words};
@@ -103,7 +104,8 @@ fn overview(h: &mut Html, view: &View<'_>) {
     });
     let columns = ["#", "experiment", "claimed", "simulated", "emulated servers", "slowed disks", "verdict"]
         .map(Column::text);
-    let caption = "Values are in the order of the claims in each experiment's own table.";
+    let caption = "How many claims have which verdict, and what was found: of few claims each value, of many the range. A claim \
+                   holds if it agrees, or if more was found.";
     table(h, caption, &columns, |h| {
         for section in &view.sections {
             h.element("tr", &[], |h| overview_row(h, section));
@@ -123,18 +125,21 @@ fn overview_row(h: &mut Html, section: &Section<'_>) {
     h.leaf("td", &[("class", "words")], experiment.claimed);
     for place in Place::ALL {
         h.element("td", &[("class", "found")], |h| {
-            if section.tally(place).is_none() {
+            let Some(verdicts) = section.verdicts(place) else {
                 h.leaf("span", &[("class", "soft")], "–");
                 return;
-            }
-            for (index, judgement) in section.judgements.iter().enumerate() {
-                if index > 0 {
-                    h.text(" ");
+            };
+            h.element("div", &[("class", "tally")], |h| {
+                for (verdict, count) in words::tally(&verdicts) {
+                    let title = format!("{count} {}", verdict.name());
+                    h.leaf(
+                        "span",
+                        &[("class", class(verdict)), ("title", &title)],
+                        &format!("{}\u{a0}{count}", verdict.sign()),
+                    );
                 }
-                let outcome = judgement.at(place);
-                let text = words::outcome(&judgement.claim.measure, outcome);
-                h.leaf("span", &[("class", class(outcome.verdict)), ("title", &judgement.claim.what)], &text);
-            }
+            });
+            h.leaf("div", &[("class", "small")], &section.values(place));
         });
     }
     h.leaf("td", &[("class", "words")], &section.verdict());
@@ -168,6 +173,7 @@ fn experiment(h: &mut Html, section: &Section<'_>) {
             });
             section.charts.iter().for_each(|chart| figure(h, chart));
             claims(h, section);
+            choices(h, section);
             if !section.explanation.is_empty() {
                 h.element("div", &[("class", "why")], |h| prose::blocks(h, section.explanation));
             }
@@ -201,6 +207,70 @@ fn figure(h: &mut Html, chart: &Chart<'_>) {
         });
         numbers(h, chart);
     });
+}
+
+/// How well the models chose, and where.
+fn choices(h: &mut Html, section: &Section<'_>) {
+    if section.choices.is_empty() {
+        return;
+    }
+    let columns: Vec<Column<'_>> = words::CHOICE_COLUMNS
+        .iter()
+        .enumerate()
+        .map(|(index, name)| if index < 3 { Column::text(name) } else { Column::number(name) })
+        .collect();
+    table(h, words::CHOICES, &columns, |h| {
+        for table in &section.choices {
+            for choice in &table.rows {
+                h.element("tr", &[("class", if choice.group == "all" { "chosen" } else { "" })], |h| {
+                    for (index, text) in words::choice_row(table.place, choice).iter().enumerate() {
+                        h.leaf("td", &[("class", if index < 3 { "" } else { "n" })], text);
+                    }
+                });
+            }
+        }
+    });
+    h.leaf(
+        "p",
+        &[("class", "caption")],
+        &format!("By size (from left to right) and processes (downwards): {}.", words::MAP),
+    );
+    h.element("div", &[("class", "maps")], |h| {
+        section.choices.iter().flat_map(maps::of).for_each(|map| heat(h, section, &map));
+    });
+}
+
+/// A map as a coloured table.
+fn heat(h: &mut Html, section: &Section<'_>, map: &Map) {
+    let title = format!("{}: {}", words::capital(words::place(map.place)), map.title);
+    h.element("div", &[], |h| {
+        h.leaf("h4", &[], &title);
+        h.element(
+            "div",
+            &[("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", &title)],
+            |h| {
+                h.element("table", &[("class", "map")], |h| {
+                    h.element("tr", &[], |h| {
+                        h.leaf("th", &[("scope", "col"), ("class", "soft")], "processes");
+                        map.sizes.iter().for_each(|size| h.leaf("th", &[("scope", "col")], size));
+                    });
+                    for (procs, spots) in map.procs.iter().zip(&map.spots) {
+                        h.element("tr", &[], |h| {
+                            h.leaf("th", &[("scope", "row")], procs);
+                            spots.iter().for_each(|spot| spot_cell(h, section, spot.as_ref()));
+                        });
+                    }
+                });
+            },
+        );
+    });
+}
+
+fn spot_cell(h: &mut Html, section: &Section<'_>, spot: Option<&Spot>) {
+    let Some(spot) = spot else { return h.leaf("td", &[("class", "soft")], "–") };
+    let look = section.looks.iter().position(|scheme| *scheme == spot.best).unwrap_or(look::LOOKS - 1);
+    let wrong = if spot.wrong.is_some() { " wrong" } else { "" };
+    h.leaf("td", &[("class", &format!("b{}{wrong}", look % look::LOOKS))], &spot.text());
 }
 
 fn legend(h: &mut Html, chart: &Chart<'_>) {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::series::Chart;
 use super::view::{Section, View};
-use super::{DRAWINGS, chart, words};
+use super::{DRAWINGS, chart, maps, words};
 use crate::judge::{RULE, Verdict};
 use crate::record::Place;
 
@@ -71,8 +71,8 @@ fn overview(out: &mut String, view: &View<'_>) {
         Verdict::ALL.iter().map(|verdict| format!("{} {}", verdict.sign(), verdict.name())).collect();
     let _ = writeln!(
         out,
-        "Signs: {}. Values are in the order of the claims in each experiment's own table, gains in time unless said \
-         otherwise.\n",
+        "Signs, with the number of claims that they stand for: {}. Behind them what was found: of few claims each, of many the \
+         range. A claim holds if it agrees, or if more was found.\n",
         signs.join(", ")
     );
     head(
@@ -88,11 +88,21 @@ fn overview(out: &mut String, view: &View<'_>) {
             experiment.title.to_owned(),
             experiment.claimed.to_owned(),
         ];
-        cells.extend(Place::ALL.map(|place| section.values(place)));
+        cells.extend(Place::ALL.map(|place| found(section, place)));
         cells.push(section.verdict());
         row(out, &cells);
     }
     out.push('\n');
+}
+
+/// Signs with their numbers, and values.
+fn found(section: &Section<'_>, place: Place) -> String {
+    let Some(verdicts) = section.verdicts(place) else { return "–".to_owned() };
+    let signs: Vec<String> = words::tally(&verdicts)
+        .iter()
+        .map(|(verdict, count)| format!("{count}\u{a0}{}", verdict.sign()))
+        .collect();
+    format!("{}: {}", signs.join(" "), section.values(place))
 }
 
 fn experiment(out: &mut String, section: &Section<'_>) {
@@ -111,6 +121,7 @@ fn experiment(out: &mut String, section: &Section<'_>) {
         let _ = writeln!(out, "![{}]({DRAWINGS}/{})\n", text(&chart.figure.title), chart.file_name());
     }
     claims(out, section);
+    choices(out, section);
     for chart in &section.charts {
         numbers(out, chart);
     }
@@ -134,6 +145,34 @@ fn claims(out: &mut String, section: &Section<'_>) {
         row(out, &section.claim_row(index));
     }
     out.push('\n');
+}
+
+/// How well the models chose, and where.
+fn choices(out: &mut String, section: &Section<'_>) {
+    if section.choices.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "{}\n", words::CHOICES);
+    head(out, &words::CHOICE_COLUMNS);
+    for table in &section.choices {
+        for choice in &table.rows {
+            row(out, &words::choice_row(table.place, choice));
+        }
+    }
+    out.push('\n');
+    for map in section.choices.iter().flat_map(maps::of) {
+        let title = format!("{}: {}", words::capital(words::place(map.place)), map.title);
+        let _ = writeln!(out, "<details><summary>{}: {}</summary>\n", text(&title), words::MAP);
+        let mut names = vec!["processes"];
+        names.extend(map.sizes.iter().map(String::as_str));
+        head(out, &names);
+        for (procs, spots) in map.procs.iter().zip(&map.spots) {
+            let mut cells = vec![procs.clone()];
+            cells.extend(spots.iter().map(|spot| spot.as_ref().map_or("–".to_owned(), maps::Spot::text)));
+            row(out, &cells);
+        }
+        out.push_str("\n</details>\n\n");
+    }
 }
 
 /// The numbers of a drawing, for those who do not see it.

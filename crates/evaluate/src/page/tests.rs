@@ -84,14 +84,21 @@ fn pages_say_what_was_claimed_and_found() {
     for page in [&pages.markdown, &pages.html] {
         let page = page.replace('\u{a0}', " ").replace("&#39;", "'");
         // (8 + 9) / (5 + 5) - 1, and 7 / 5 - 1.
-        for part in ["✓ +70 %", "✓ +40 %", "+69 %", "op read, size 128K", "16 processes", "verified"] {
+        for part in
+            ["✓ +70 %", "✓ +40 %", "+69 %", "op read, size 128K", "PSA over PA", "16 processes", "verified"]
+        {
             assert!(page.contains(part), "{part} in {page}");
         }
         assert!(page.contains("agreement here flatters"));
         // No line of a table breaks, and no stripe pair is a tag.
         assert!(!page.contains("<120K") && !page.contains("<of"), "{page}");
     }
-    assert!(pages.html.contains("2 agree") || pages.html.contains("2\u{a0}agree"));
+    assert!(
+        pages.markdown.contains("simulated: holds; emulated servers: holds in part (1 of 2)"),
+        "{}",
+        pages.markdown
+    );
+    assert!(pages.html.contains("simulated: holds; emulated servers: holds in part (1 of 2)"));
 }
 
 #[test]
@@ -136,4 +143,14 @@ fn the_same_records_give_the_same_bytes_and_none_give_pages_too() {
     let none = render(&[experiment()], &[]);
     assert!(none.markdown.contains("Nothing was run yet") && none.html.contains("not run"));
     assert_eq!(none.drawings, []);
+}
+
+#[test]
+fn only_drawings_have_names_of_drawings() {
+    assert!(is_drawing(&pages().drawings[0].0));
+    for other in
+        ["logo.svg", "C1-.svg", "C-1.svg", "c1-1.svg", "C1-1.png", "-1.svg", "C1-1.svg.svg", "Ü1-1.svg"]
+    {
+        assert!(!is_drawing(other), "{other}");
+    }
 }

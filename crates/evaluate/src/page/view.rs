@@ -2,12 +2,15 @@
 
 use super::series::{Chart, charts};
 use super::words;
-use crate::bound;
 use crate::claim::{Experiment, Paper};
 use crate::explanations;
 use crate::judge::{Judgement, Verdict, judge};
 use crate::record::{Document, Place, Record};
+use crate::{bound, c1};
 use stripewise_report::units;
+
+/// Up to so many claims, each value is in the overview.
+const FEW: usize = 4;
 
 /// Everything on the pages.
 pub struct View<'a> {
@@ -27,6 +30,10 @@ pub struct Section<'a> {
     pub bounds: Vec<[Option<f64>; 3]>,
     /// Its figures.
     pub charts: Vec<Chart<'a>>,
+    /// Of C1: how well the models chose.
+    pub choices: Vec<c1::Table>,
+    /// The looks of the paper's schemes.
+    pub looks: Vec<&'a str>,
     /// What was run for it at each place.
     pub runs: Vec<(Place, String)>,
     /// What failed.
@@ -65,9 +72,12 @@ impl<'a> Section<'a> {
         let schemes = schemes_of(experiment.paper, all);
         let look_of = |scheme: &str| schemes.iter().position(|known| *known == scheme).unwrap_or(0);
         let places = || Place::ALL.into_iter().zip(&own);
+        let own_records: Vec<Record> = own.concat().into_iter().cloned().collect();
+        let choices = if experiment.id == "C1" { c1::tables(&own_records) } else { Vec::new() };
         Self {
             experiment,
-            judgements: judge(experiment, &own.concat().into_iter().cloned().collect::<Vec<_>>()),
+            judgements: judge(experiment, &own_records),
+            choices,
             bounds: experiment
                 .claims
                 .iter()
@@ -76,17 +86,28 @@ impl<'a> Section<'a> {
             charts: charts(experiment, &own, look_of),
             runs: places().filter_map(|(place, records)| Some((place, what_was_run(records)?))).collect(),
             failures: places().filter_map(|(place, records)| what_failed(place, records)).collect(),
+            looks: schemes.clone(),
             explanation: explanations::of(experiment.id),
         }
     }
 
-    /// What was found at a place, claim by claim.
+    /// Verdicts at a place; none if nothing was run there.
+    pub fn verdicts(&self, place: Place) -> Option<Vec<Verdict>> {
+        let verdicts: Vec<Verdict> =
+            self.judgements.iter().map(|judgement| judgement.at(place).verdict).collect();
+        verdicts.iter().any(|verdict| *verdict != Verdict::NotRun).then_some(verdicts)
+    }
+
+    /// What was found at a place in short: each value where there are few claims, else the range of the values.
     pub fn values(&self, place: Place) -> String {
-        let of = |judgement: &Judgement<'_>| words::outcome(&judgement.claim.measure, judgement.at(place));
-        if self.tally(place).is_none() {
-            return "–".to_owned();
+        let measured =
+            || self.judgements.iter().map(|judgement| (&judgement.claim.measure, judgement.at(place)));
+        if self.judgements.len() <= FEW {
+            let of = |(measure, outcome)| words::outcome(measure, outcome);
+            return measured().map(of).collect::<Vec<_>>().join(", ");
         }
-        self.judgements.iter().map(of).collect::<Vec<_>>().join(", ")
+        let found = measured().filter_map(|(measure, outcome)| Some((measure, outcome.found.as_ref()?.value)));
+        words::range(found).unwrap_or_default()
     }
 
     /// The names of the columns of the table of claims.
@@ -104,9 +125,11 @@ impl<'a> Section<'a> {
     /// A row of that table.
     pub fn claim_row(&self, index: usize) -> Vec<String> {
         let judgement = &self.judgements[index];
-        let mut cells = vec![judgement.claim.what.clone(), words::claimed(judgement.claim)];
+        let mut cells = vec![words::claim(judgement.claim), words::claimed(judgement.claim)];
         for (number, place) in Place::ALL.into_iter().enumerate() {
-            cells.push(words::outcome_and_place(&judgement.claim.measure, judgement.at(place)));
+            let outcome = judgement.at(place);
+            let which = words::which(judgement.claim, outcome).map(|which| format!(" ({which})"));
+            cells.push(words::outcome(&judgement.claim.measure, outcome) + &which.unwrap_or_default());
             if self.has_bounds(place) {
                 let bound = self.bounds[index][number];
                 cells.push(bound.map_or("–".to_owned(), |bound| words::value(&judgement.claim.measure, bound)));
@@ -120,20 +143,19 @@ impl<'a> Section<'a> {
         self.bounds.iter().any(|bounds| bounds[number].is_some())
     }
 
-    /// Verdicts at a place, in words.
-    pub fn tally(&self, place: Place) -> Option<String> {
-        let verdicts: Vec<Verdict> =
-            self.judgements.iter().map(|judgement| judgement.at(place).verdict).collect();
-        words::tally(&verdicts)
-    }
-
-    /// Verdicts at all places, in words.
+    /// Whether the claims hold, place by place, in words.
     pub fn verdict(&self) -> String {
         let parts: Vec<String> = Place::ALL
             .into_iter()
-            .filter_map(|place| Some(format!("{}: {}", words::place(place), self.tally(place)?)))
+            .filter_map(|place| {
+                Some(format!("{}: {}", words::place(place), words::holds(&self.verdicts(place)?)?))
+            })
             .collect();
-        if parts.is_empty() { "not run".to_owned() } else { parts.join("; ") }
+        match (parts.is_empty(), self.judgements.is_empty()) {
+            (false, _) => parts.join("; "),
+            (true, true) => "nothing was claimed".to_owned(),
+            (true, false) => "not run".to_owned(),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use stripewise_report::{Machine, units};
 
+use crate::c1;
 use crate::claim::{Claim, Experiment, Measure, Paper};
 use crate::judge::{Found, Outcome, Verdict};
 use crate::record::{Labels, Place, Record};
@@ -62,6 +63,20 @@ pub fn claimed(claim: &Claim) -> String {
     format!("{} to {}", text(from), text(to))
 }
 
+/// A claim in words: `reads, up to: PSA over PA`.
+pub fn claim(claim: &Claim) -> String {
+    let what = &claim.what;
+    match &claim.measure {
+        Measure::Gain { scheme, over } | Measure::LargestGain { scheme, over } => {
+            format!("{what}: {scheme} over {over}")
+        }
+        Measure::GainOverBest { scheme, over } => {
+            format!("{what}: {scheme} over the best of {}", over.join(", "))
+        }
+        Measure::BestPicked { .. } => what.clone(),
+    }
+}
+
 /// What was found: `+62 % ±3`.
 pub fn found(measure: &Measure, found: &Found) -> String {
     let points = (found.spread * 100.0).round();
@@ -82,29 +97,68 @@ pub fn outcome(measure: &Measure, outcome: &Outcome) -> String {
     format!("{} {}{missing}", verdict.sign(), found(measure, found_there))
 }
 
-/// The same, and of the largest of several cells which that is.
-pub fn outcome_and_place(measure: &Measure, found: &Outcome) -> String {
-    let at = found.found.as_ref().and_then(|found| found.at.as_ref());
-    let at = at.map(|at| format!(" ({})", labels(at))).unwrap_or_default();
-    format!("{}{at}", outcome(measure, found))
+/// Of the largest of several cells which that is, as far as the claim does not say it.
+pub fn which(claim: &Claim, outcome: &Outcome) -> Option<String> {
+    let at = outcome.found.as_ref()?.at.as_ref()?;
+    let more: Labels = at
+        .iter()
+        .filter(|(key, _)| !claim.labels.contains_key(*key))
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
+    (!more.is_empty()).then(|| labels(&more))
 }
 
-/// Verdicts of one place: `3 agree, 1 smaller`; none if nothing was run.
-pub fn tally(verdicts: &[Verdict]) -> Option<String> {
-    let count = |wanted: Verdict| verdicts.iter().filter(|verdict| **verdict == wanted).count();
-    if count(Verdict::NotRun) == verdicts.len() {
-        return None;
-    }
-    let word = |verdict: Verdict, count: usize| match verdict {
-        Verdict::Agrees if count > 1 => "agree",
-        _ => verdict.name(),
-    };
-    let parts =
-        Verdict::ALL.into_iter().map(|verdict| (verdict, count(verdict))).filter(|(_, count)| *count > 0);
-    let parts: Vec<String> =
-        parts.map(|(verdict, count)| format!("{count}\u{a0}{}", word(verdict, count))).collect();
-    Some(parts.join(", "))
+/// The least and the most that was found: `−3 % to +62 %`.
+pub fn range<'a>(found: impl Iterator<Item = (&'a Measure, f64)>) -> Option<String> {
+    let mut found: Vec<(&Measure, f64)> = found.collect();
+    found.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let (least, most) = (found.first()?, found.last()?);
+    let (least, most) = (value(least.0, least.1), value(most.0, most.1));
+    Some(if least == most { least } else { format!("{least} to {most}") })
 }
+
+/// Whether an experiment's claims hold at a place; none if none was judged. A gain that is larger than claimed holds.
+pub fn holds(verdicts: &[Verdict]) -> Option<String> {
+    let judged = verdicts.iter().filter(|verdict| **verdict != Verdict::NotRun).count();
+    let good = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Agrees | Verdict::Larger)).count();
+    match (good, judged) {
+        (_, 0) => None,
+        (good, judged) if good == judged => Some("holds".to_owned()),
+        (0, _) => Some("does not hold".to_owned()),
+        (good, judged) => Some(format!("holds in part ({good} of {judged})")),
+    }
+}
+
+/// How many claims have which verdict, the best first.
+pub fn tally(verdicts: &[Verdict]) -> Vec<(Verdict, usize)> {
+    let count = |wanted: Verdict| verdicts.iter().filter(|verdict| **verdict == wanted).count();
+    Verdict::ALL.into_iter().map(|verdict| (verdict, count(verdict))).filter(|(_, count)| *count > 0).collect()
+}
+
+/// What [`choice_row`] is about.
+pub const CHOICES: &str = "How often each model picks the layout that is the fastest, or cannot be told from it, and what is lost \
+    where it does not: regret is the part of the fastest layout's time by which the picked one takes longer.";
+
+/// The columns of [`choice_row`].
+pub const CHOICE_COLUMNS: [&str; 7] =
+    ["where", "model", "cells", "cases", "best picked", "mean regret", "worst regret"];
+
+/// How well a model chose at a place.
+pub fn choice_row(at: Place, row: &c1::Row) -> [String; 7] {
+    let tenths = |share: f64| units::percent((share * 1000.0).round() / 1000.0);
+    [
+        place(at).to_owned(),
+        row.model.clone(),
+        row.group.clone(),
+        units::count(row.cases as u64),
+        tenths(row.best),
+        tenths(row.mean_regret),
+        tenths(row.worst_regret),
+    ]
+}
+
+/// What a map shows.
+pub const MAP: &str = "the fastest layout (H 1-DH, V 1-DV, 2 2-D); where the planner picked another one, ✗, which, and its regret";
 
 /// Labels: `op read, size 64K`.
 pub fn labels(labels: &Labels) -> String {

@@ -2,12 +2,53 @@
 
 use std::path::Path;
 
-use super::Job;
+use anyhow::Context;
+use stripewise_evaluate::{Document, Place, page};
 
-/// Writes evaluation.md and evaluation.html into `pages`.
+use super::Job;
+use crate::files;
+
+/// Writes `evaluation.md`, `evaluation.html` and the drawings in `evaluation/` into `pages`, of the documents that are in the
+/// directory of the records. Drawings that no page shows any more are removed.
 ///
 /// # Errors
-/// Records that cannot be read, pages that cannot be written.
-pub fn run(_job: &Job<'_>, _pages: &Path) -> anyhow::Result<()> {
-    anyhow::bail!("--render is not there yet")
+/// Documents that cannot be read, pages that cannot be written.
+pub fn run(job: &Job<'_>, pages: &Path) -> anyhow::Result<()> {
+    let documents: Vec<Document> = Place::ALL
+        .iter()
+        .filter_map(|place| read(&job.args.dir, *place).transpose())
+        .collect::<Result<_, _>>()?;
+    let rendered = page::render(&job.experiments, &documents);
+    let drawings = pages.join(page::DRAWINGS);
+    std::fs::create_dir_all(&drawings).with_context(|| format!("cannot make {}", drawings.display()))?;
+    for (name, text) in &rendered.drawings {
+        files::write_whole(&drawings.join(name), text)?;
+    }
+    remove_others(&drawings, &rendered.drawings)?;
+    files::write_whole(&pages.join("evaluation.md"), &rendered.markdown)?;
+    files::write_whole(&pages.join("evaluation.html"), &rendered.html)?;
+    job.say(&format!("{} and evaluation.md", pages.join("evaluation.html").display()));
+    Ok(())
+}
+
+/// What was found at a place; none if nothing was run there.
+fn read(dir: &Path, place: Place) -> anyhow::Result<Option<Document>> {
+    let path = dir.join(format!("{}.json", place.name()));
+    if !path.exists() {
+        return Ok(None);
+    }
+    Ok(Some(Document::parse(&files::read(&path)?, &path.to_string_lossy(), place)?))
+}
+
+/// Removes the drawings of an earlier rendering: nothing but files with names like `C1-2.svg`.
+fn remove_others(drawings: &Path, kept: &[(String, String)]) -> anyhow::Result<()> {
+    let wrong = || format!("cannot look into {}", drawings.display());
+    for entry in std::fs::read_dir(drawings).with_context(wrong)? {
+        let entry = entry.with_context(wrong)?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if page::is_drawing(&name) && kept.iter().all(|(kept, _)| *kept != name) {
+            std::fs::remove_file(entry.path()).with_context(|| format!("cannot remove {name}"))?;
+        }
+    }
+    Ok(())
 }
