@@ -51,7 +51,7 @@ def one_cell(run, cell, schemes, repeat):
     times = []
     for scheme in schemes:
         trace = run.bed.trace(cell.processes, cell.size, block_bytes, "random", "read", private=True)
-        plan, said = run.bed.plan(trace, scheme)
+        plan, said = run.bed.plan(trace, grid.CANDIDATES[scheme])
         run.bed.prepare(cell.processes, plan, block_bytes, private=True)
         for access in grid.ACCESSES:
             words = ["--transfer", cell.size, "--block", block_bytes, "--access", access, "--seed", repeat + 1]
@@ -79,8 +79,8 @@ def predict(bed, cell, block_bytes, access):
         predictions[op] = {
             scheme: {
                 "cil_s": cil_cost_s(bed, cell, groups, access, op),
-                "elapsed_s": of[scheme]["elapsed_s"],
-                "cost_s": of[scheme]["predicted_s"],
+                "elapsed_s": of[grid.CANDIDATES[scheme]]["elapsed_s"],
+                "cost_s": of[grid.CANDIDATES[scheme]]["predicted_s"],
             }
             for scheme, groups in grid.GROUPS.items()
         }

@@ -7,8 +7,9 @@ from servers import human
 
 KIB, MIB = 1 << 10, 1 << 20
 DISKS = 8
-# The names that `stripewise plan` has for the paper's three layouts on so many disks: all, groups of two, one.
-GROUPS = {"1-DH": 1, "2-D g=4": 4, "1-DV": DISKS}
+# The paper's three layouts, by their groups of disks: all, two, one; and what `stripewise plan` calls them.
+GROUPS = {"1-DH": 1, "2-D": DISKS // 2, "1-DV": DISKS}
+CANDIDATES = {"1-DH": "1-DH", "2-D": f"2-D g={DISKS // 2}", "1-DV": "1-DV"}
 SIZES = [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, 1 * MIB, 4 * MIB]
 PROCESSES = [1, 2, 4, 8, 16, 32]
 QUICK_SIZES = [4 * KIB, 64 * KIB, 512 * KIB, 4 * MIB]
