@@ -4,6 +4,7 @@
 //! number, q * q) divide the cube into q * q * q cells by diagonal multi-partitioning: every process has q cells, one per
 //! layer in z. After the last time step everything is read back to be verified.
 
+use super::collective::Wanted;
 use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};
 use crate::{Flags, Op};
 
@@ -170,8 +171,8 @@ impl Benchmark for Btio {
             let steps: Box<dyn Iterator<Item = Step>> = match self.full {
                 Some(two_phase) => Box::new((0..self.class.dumps()).flat_map(move |dump| {
                     let start = dump * self.class.dump_bytes();
-                    let range = (start, start + self.class.dump_bytes());
-                    two_phase.steps(*op, range, false, self.processes)
+                    let wanted = Wanted::all(start, start + self.class.dump_bytes());
+                    two_phase.steps(*op, wanted, self.processes)
                 })),
                 None => Box::new(self.simple_steps(*op)),
             };

@@ -2,8 +2,9 @@
 //!
 //! In the first phase the processes exchange data, which no file system sees. In the second, some of them, the
 //! *aggregators*, access the file: the range from the first to the last byte of the collective call is cut into as many
-//! contiguous *file domains* of equal size; every aggregator goes through its domain in buffers of
-//! `cb_buffer_size` bytes, one contiguous request each. Where the written data has holes, a buffer is read first.
+//! contiguous *file domains* of equal size; every aggregator goes through its domain, from the first byte to the last that
+//! somebody wants there, in buffers of `cb_buffer_size` bytes, one contiguous request each. Where the written
+//! data has holes, a buffer is read first.
 
 use super::{Call, Step};
 use crate::{Flags, Op};
@@ -17,27 +18,57 @@ pub struct TwoPhase {
     pub buffer: u64,
 }
 
+/// The bytes of a collective call, of all processes together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// The first.
+    pub start: u64,
+    /// Behind the last.
+    pub end: u64,
+    /// If not all between: pieces of so many bytes, from `start` on, ...
+    pub piece: u64,
+    /// ... the next so many bytes after the start of the one before.
+    pub stride: u64,
+}
+
+impl Wanted {
+    /// Every byte from `start` to `end`.
+    pub(super) fn all(start: u64, end: u64) -> Wanted {
+        Wanted { start, end, piece: 1, stride: 1 }
+    }
+
+    fn has_holes(&self) -> bool {
+        self.stride > self.piece
+    }
+
+    /// From the first wanted byte to the last of a file domain; empty if there is none.
+    fn part(&self, start: u64, end: u64) -> (u64, u64) {
+        let (first, end) = (start - self.start, end.min(self.end).saturating_sub(self.start));
+        let into = first % self.stride;
+        let first = if into < self.piece { first } else { first - into + self.stride };
+        let last = end.saturating_sub(1);
+        let into = last % self.stride;
+        let end = if into < self.piece { end } else { last - into + self.piece };
+        (self.start + first, self.start + end)
+    }
+}
+
 impl TwoPhase {
-    /// The steps of one collective call of `processes` processes on file 0 that covers `start..end`; `holes`: not every byte
-    /// of it. Aggregators are spread over the ranks as evenly as nodes are.
-    pub(super) fn steps(
-        self,
-        op: Op,
-        (start, end): (u64, u64),
-        holes: bool,
-        processes: u32,
-    ) -> impl Iterator<Item = Step> {
+    /// The steps of one collective call of `processes` processes on file 0. Aggregators are spread over the ranks as evenly
+    /// as nodes are.
+    pub(super) fn steps(self, op: Op, wanted: Wanted, processes: u32) -> impl Iterator<Item = Step> {
         let aggregators = u64::from(self.aggregators.clamp(1, processes));
-        let domain = (end - start).div_ceil(aggregators);
+        let domain = (wanted.end - wanted.start).div_ceil(aggregators);
         let rounds = domain.div_ceil(self.buffer);
-        let read_first = op == Op::Write && holes;
+        let read_first = op == Op::Write && wanted.has_holes();
         (0..rounds).flat_map(move |round| {
             let ops = if read_first { vec![Op::Read, op] } else { vec![op] };
             ops.into_iter().map(move |op| {
                 let calls = (0..aggregators).filter_map(|i| {
-                    let domain_end = (start + (i + 1) * domain).min(end);
-                    let offset = start + i * domain + round * self.buffer;
-                    let size = domain_end.saturating_sub(offset).min(self.buffer);
+                    let domain_start = wanted.start + i * domain;
+                    let (first, end) = wanted.part(domain_start, domain_start + domain);
+                    let offset = first + round * self.buffer;
+                    let size = end.saturating_sub(offset).min(self.buffer);
                     let rank = (i * u64::from(processes) / aggregators) as u32;
                     (size > 0).then_some(Call { rank, file: 0, offset, size })
                 });

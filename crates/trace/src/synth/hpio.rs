@@ -6,6 +6,7 @@
 //! at `(r * regions + i) * (region_size + spacing)`. Without collective I/O every region is one request (where regions of
 //! a process touch each other, HPIO itself, which makes one call for all of them, would make one request of them).
 
+use super::collective::Wanted;
 use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};
 use crate::{Flags, Op};
 
@@ -66,8 +67,9 @@ impl Benchmark for Hpio {
             let last = self.offset(u64::from(self.processes) - 1, self.regions - 1);
             let steps: Box<dyn Iterator<Item = Step>> = match self.collective {
                 Some(two_phase) => {
-                    let range = (0, last + self.region_size);
-                    Box::new(two_phase.steps(*op, range, self.spacing > 0, self.processes))
+                    let (piece, stride) = (self.region_size, self.region_size + self.spacing);
+                    let wanted = Wanted { start: 0, end: last + piece, piece, stride };
+                    Box::new(two_phase.steps(*op, wanted, self.processes))
                 }
                 None => Box::new((0..self.regions).map(|i| {
                     let calls = (0..self.processes).map(|rank| {

@@ -152,6 +152,30 @@ fn two_phase_covers_the_range_in_domains_and_buffers() {
     }
 }
 
+#[test]
+fn file_domains_start_and_end_with_data() {
+    // 10 regions of 1000 bytes, 1100 apart: 10900 bytes in two domains of 5450, whose border lies in the hole 5400..5500.
+    let two_phase = Some(TwoPhase { aggregators: 2, buffer: 4096 });
+    let sizes = Hpio { region_size: 1000, spacing: 100, regions: 5, processes: 2, interleaved: true, ..hpio() };
+    let collective = Hpio { collective: two_phase, direction: Direction::Read, ..sizes.clone() };
+    assert_eq!(of_rank(&collective, 0), [(0, 4096), (4096, 1304)]);
+    assert_eq!(of_rank(&collective, 1), [(5500, 4096), (9596, 1304)]);
+    // Against brute force: from a domain's first wanted byte to its last, if there is one.
+    for (region_size, spacing, regions) in [(3, 5, 7), (1, 9, 5), (4, 1, 3), (2, 30, 2), (1, 99, 1)] {
+        let collective = Some(TwoPhase { aggregators: 2, buffer: 1 << 20 });
+        let odd = Hpio { region_size, spacing, regions, collective, ..sizes.clone() };
+        let end = 2 * regions * (region_size + spacing) - spacing;
+        let domain = end.div_ceil(2);
+        for rank in 0..2 {
+            let all = u64::from(rank) * domain..(u64::from(rank + 1) * domain).min(end);
+            let bytes: Vec<u64> = all.filter(|byte| byte % (region_size + spacing) < region_size).collect();
+            let expected = bytes.first().map(|first| (*first, bytes[bytes.len() - 1] + 1 - first));
+            let reads = Hpio { direction: Direction::Read, ..odd.clone() };
+            assert_eq!(of_rank(&reads, rank), expected.into_iter().collect::<Vec<_>>());
+        }
+    }
+}
+
 fn tile() -> Tile {
     Tile {
         tiles_x: 3,

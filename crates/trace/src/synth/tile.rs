@@ -5,6 +5,7 @@
 //! elements. Without collective I/O every contiguous piece of it is one request, in order: a row of the tile, or
 //! the whole tile if it is as wide as the array.
 
+use super::collective::Wanted;
 use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};
 use crate::{Flags, Op};
 
@@ -94,8 +95,8 @@ impl Benchmark for Tile {
             let (all_x, all_y) = self.elements();
             let steps: Box<dyn Iterator<Item = Step>> = match self.collective {
                 Some(two_phase) => {
-                    let range = (self.header, self.header + all_x * all_y * self.element_size);
-                    Box::new(two_phase.steps(*op, range, false, self.processes()))
+                    let wanted = Wanted::all(self.header, self.header + all_x * all_y * self.element_size);
+                    Box::new(two_phase.steps(*op, wanted, self.processes()))
                 }
                 None => Box::new((0..self.pieces().0).map(|row| {
                     let size = self.elements_x * self.element_size * self.pieces().1;
