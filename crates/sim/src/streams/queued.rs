@@ -19,13 +19,22 @@ pub struct Queued<I> {
     queued: Vec<VecDeque<Step>>,
     /// Per process, when its last request ended, ns.
     ended_ns: Vec<Option<u64>>,
+    /// Per process, how many requests it has left.
+    left: Vec<u64>,
 }
 
 impl<I: Iterator<Item = Request>> Queued<I> {
     /// Of processes on these nodes (numbers of the caller's).
     pub fn new(requests: I, nodes: Vec<u32>, compute: bool) -> Self {
         let (queued, ended_ns) = (vec![VecDeque::new(); nodes.len()], vec![None; nodes.len()]);
-        Self { requests, nodes, compute, queued, ended_ns }
+        let left = vec![u64::MAX; nodes.len()];
+        Self { requests, nodes, compute, queued, ended_ns, left }
+    }
+
+    /// The same, of which every process is known to make so many requests that move bytes: one that has made them has ended, and the rest
+    /// of the trace need not be read to know that.
+    pub fn with_counts(self, counts: Vec<u64>) -> Self {
+        Self { left: counts, ..self }
     }
 
     /// Hands out the next request; false: that was all.
@@ -67,7 +76,13 @@ impl<I: Iterator<Item = Request>> Streams for Queued<I> {
     fn next(&mut self, process: u32) -> Option<Step> {
         loop {
             if let Some(step) = self.queued[process as usize].pop_front() {
+                if let Step::Request { .. } = step {
+                    self.left[process as usize] -= 1;
+                }
                 return Some(step);
+            }
+            if self.left[process as usize] == 0 {
+                return None;
             }
             if !self.advance() {
                 return None;

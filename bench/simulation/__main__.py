@@ -1,0 +1,87 @@
+"""Validates the simulator against real MPI programs on emulated servers: the same requests, measured and simulated.
+
+    python3 bench/simulation --binaries target/release -o simulation.md
+
+Every cell is one kind of file in one layout, used by one number of processes with requests of one size in one order, written and
+read. The servers are slowed down so that a phase takes --seconds. A table of errors goes to standard output (and to the
+file of -o), every cell to --results; what is there already is not measured again.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(1, str(HERE.parent / "copies"))
+
+import servers  # noqa: E402
+from cells import Cell, copies, grid  # noqa: E402
+from measure import Bench  # noqa: E402
+from programs import ROOT, Failed, Programs  # noqa: E402
+from store import machine  # noqa: E402
+from tables import tables  # noqa: E402
+
+
+def flags():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--dir", type=Path, default=Path("/dev/shm/stripewise-simulation"), help="for the servers and files; emptied")
+    add("--binaries", type=Path, default=ROOT / "target/release", help="with stripewise and its library")
+    add("--workloads", type=Path, default=ROOT / "build", help="of `make workloads`")
+    add("--results", type=Path, help="JSON lines; what it has is not measured again")
+    add("-o", "--output", type=Path, help="the table, also written there")
+    add("--seconds", type=float, default=0.5, help="of every phase")
+    add("--sizes", type=servers.parse_size, nargs="+", default=[16 << 10, 256 << 10, 4 << 20])
+    add("--ranks", type=int, nargs="+", default=[1, 4, 16, 32])
+    add("--most-data", type=servers.parse_size, default=128 << 20, help="in the files of a cell")
+    add("--every", type=int, default=1, help="only every Nth cell, for a quick look")
+    add("--only-print", action="store_true", help="print the tables of --results")
+    return parser.parse_args()
+
+
+def known(path):
+    """The records of earlier runs, by cell."""
+    lines = path.read_text().splitlines() if path and path.exists() else []
+    records = [json.loads(line) for line in lines]
+    return {record["cell"]: record for record in records if "failed" not in record}
+
+
+def main():
+    args = flags()
+    records = known(args.results)
+    cells = (grid(args) + copies(args))[:: args.every]
+    began_s = time.monotonic()
+    if not args.only_print:
+        bench = Bench(args, Programs(args.binaries, args.workloads))
+        for number, cell in enumerate(cells):
+            if cell.name in records:
+                continue
+            print(f"[{time.monotonic() - began_s:5.0f} s] {number + 1} of {len(cells)}: {cell.name}", file=sys.stderr)
+            record = run(bench, cell)
+            records[cell.name] = record
+            if args.results:
+                with args.results.open("a") as out:
+                    out.write(json.dumps(record) + "\n")
+        bench.remove()
+    command = "python3 bench/simulation " + " ".join(sys.argv[1:])
+    text = tables([records[cell.name] for cell in cells if cell.name in records], command, machine())
+    print(text)
+    if args.output:
+        args.output.write_text(text + "\n")
+    return any("failed" in record for record in records.values())
+
+
+def run(bench, cell: Cell):
+    """What became of a cell; a failure is no reason to stop."""
+    load = os.getloadavg()[0]
+    try:
+        return {"cell": cell.name, "kind": cell.kind, "load": load, "phases": bench.cell(cell)}
+    except Failed as error:
+        print(f"  failed: {error}", file=sys.stderr)
+        return {"cell": cell.name, "kind": cell.kind, "load": load, "failed": str(error)}
+
+
+sys.exit(main())

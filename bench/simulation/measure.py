@@ -1,0 +1,138 @@
+"""One cell, simulated and measured."""
+
+import json
+import shutil
+
+import servers
+from cells import HDDS, MIB, TIERS, layouts
+from layouts import grouped, plan_text
+from servers import Emulation, Watch
+
+# A run without slowed servers is simulated first, to know by how much to slow them.
+UNSLOWED = 1.0
+
+
+class Bench:
+    """A directory with servers, and the programs."""
+
+    def __init__(self, args, programs):
+        self.args, self.programs = args, programs
+        self.directory = args.dir.resolve()
+        self.emulation = Emulation()
+        self.traces = {}
+        self.remove()
+        (self.directory / "traces").mkdir(parents=True)
+
+    def remove(self):
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    @property
+    def file(self):
+        return self.directory / "data" / "file"
+
+    def trace(self, cell, op):
+        """The synthetic trace of one phase; made once."""
+        key = json.dumps([str(word) for word in cell.synth(op)])
+        if key not in self.traces:
+            path = self.directory / "traces" / f"{len(self.traces)}.trace"
+            # Private files have a number behind the name, as the program's.
+            name = f"{self.file}." if cell.private else self.file
+            self.programs.command(*cell.synth(op), "--file", name, "-o", path)
+            self.traces[key] = path
+        return self.traces[key]
+
+    def plan(self, cell, factor):
+        """The cluster, so many times slower, and the plan of a cell on it; servers and files are new."""
+        for own in ("servers", "data"):
+            shutil.rmtree(self.directory / own, ignore_errors=True)
+        (self.directory / "data").mkdir()
+        self.tiers = tuple(tier.slowed(factor) for tier in TIERS)
+        capacity = {tier.name: 1 << 40 for tier in TIERS}
+        cluster = servers.write_cluster(self.directory, self.tiers, capacity)
+        path = self.directory / "plan.toml"
+        path.write_text(plan_of(cell, self.file, in_plan(cluster.read_text())))
+        return path
+
+    def simulate(self, cell, op, plan, *words):
+        """What the simulator says of a phase: the runs."""
+        said = self.programs.command("sim", self.trace(cell, op), "-p", plan, "--json", "--quiet", *words)
+        return json.loads(said)["plans"][0]["runs"]
+
+    def measure(self, cell, op, plan):
+        """What the program says of it, and what the servers did."""
+        watch = Watch(self.emulation, self.directory, self.tiers)
+        api = "posix" if cell.kind == "striped" else "mpiio"
+        words = [*cell.words(), "--op", op, "--api", api]
+        result = self.programs.run_ior(cell.ranks, self.file, *words, plan=plan)
+        usage = watch.usage().values()
+        requests, size = sum(tier.requests for tier in usage), sum(tier.bytes for tier in usage)
+        (phase,) = result["phases"]
+        return {"elapsed_s": phase["elapsed_s"], "requests": requests, "bytes": size}
+
+    def cell(self, cell):
+        """Both phases: measured and simulated."""
+        factor = UNSLOWED
+        for _ in range(2 if cell.kind != "striped" else 1):
+            plan = self.plan(cell, factor)
+            factor *= self.args.seconds / self.simulate(cell, "write", plan)[0]["elapsed_s"]
+        plan = self.plan(cell, factor)
+        phases = []
+        for op in ("write", "read"):
+            if cell.kind == "striped":
+                (simulated,) = self.simulate(cell, op, plan)
+            else:
+                simulated = self.simulate_copies(cell, op, plan)
+            measured = self.measure(cell, op, plan)
+            if op == "write" and cell.kind != "striped":
+                self.programs.command("drain", "-p", plan, self.directory / "data")
+            phases.append(phase(op, measured, simulated))
+        return phases
+
+    def simulate_copies(self, cell, op, plan):
+        """Replicas at rest are read as those that were never written; of a cache what was written is there."""
+        simulated = self.simulate(cell, op, plan)[0]
+        if cell.kind == "cache" and op == "read":
+            both, written = self.simulate(cell, "both", plan)[0], self.simulate(cell, "write", plan)[0]
+            simulated["elapsed_s"] = both["elapsed_s"] - written["elapsed_s"]
+        return simulated
+
+
+def phase(op, measured, simulated):
+    uses = simulated["servers"]
+    return {
+        "op": op,
+        "measured_s": measured["elapsed_s"],
+        "simulated_s": simulated["elapsed_s"],
+        "measured_requests": measured["requests"],
+        "simulated_requests": sum(use["requests"] for use in uses),
+        "measured_bytes": measured["bytes"],
+        "simulated_bytes": sum(use["bytes"] for use in uses),
+    }
+
+
+def in_plan(text):
+    """A cluster file as the part of a plan about it."""
+    return text.replace("[network]", "[cluster.network]").replace("[class.", "[cluster.class.").replace("[[tier]]", "[[cluster.tier]]")
+
+
+def plan_of(cell, file, cluster):
+    pattern = f"{file}.<n>" if cell.private else str(file)
+    if cell.kind == "striped":
+        return plan_text(pattern, [layouts(cell)[cell.layout]], cell.ranks, cluster)
+    if cell.kind == "replicas":
+        groups = [grouped(HDDS, name, count, 64 << 10) for name, count in (("1-DH", 4), ("2-D", 2), ("1-DV", 1))]
+        return plan_text(pattern, groups, cell.ranks, cluster)
+    return cache_text(cell, pattern, cluster)
+
+
+def cache_text(cell, pattern, cluster):
+    """Files on the HDDs, of which the SSDs may hold 30 %."""
+    space = max(cell.block * cell.ranks * 3 // 10 // 4, MIB)
+    copies = [("1-DH", "ssd/0-3:64K", 1), ("2-D", "ssd/0-3:512K", 2), ("1-DV", "ssd/0-3:4M", 4)]
+    parts = [f'version = 1\nscheme = "cache"\n\n[[rule]]\npattern = "{pattern}"\nscheme = "cache"\nreason = "given"']
+    parts += ["predicted_s = 0.0\nelapsed_s = 0.0", 'layouts = [[{ cycle = "hdd/0-3:64K" }]]']
+    for name, cycle, groups in copies:
+        parts += [f'\n[[rule.copy]]\nkind = "cache"\nname = "{name}"\ngroups = {groups}\nlayouts = [[{{ cycle = "{cycle}" }}]]']
+    parts += [f"\n[rule.overlay]\nmode = \"{cell.layout}\"\ncapacity_per_server = {space}"]
+    parts += [f"procs = {cell.ranks}\nprocs_per_node = {cell.ranks}"]
+    return "\n".join(parts) + "\n\n" + cluster
