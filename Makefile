@@ -14,6 +14,8 @@ help:
 	@echo 'make test-long  crash and fuzz campaigns, and the tests with long variants (an hour)'
 	@echo 'make test-mutations   takes out what keeps the invariants, one by one: the tests notice (15 minutes)'
 	@echo 'make slowdisk   the disks that take their time, for real file systems (testbed/disks; needs FUSE)'
+	@echo 'make evaluate   the experiments of the papers: simulated at their full size, measured on emulated servers (an hour), and the pages'
+	@echo 'make evaluation-pages  docs/evaluation.md and .html anew from the records in docs/evaluation'
 	@echo 'make setup      install what is missing (Debian packages, .venv), check the Rust version'
 	@echo 'make clean      remove what was built (not .venv)'
 	@echo
@@ -54,6 +56,21 @@ test-long: workloads build-test
 test-mutations: workloads
 	$(PYTHON) tests/mutations
 
+# Only what is missing is run; the records stay in the directory, a copy of them is in docs/evaluation.
+EVALUATION := $(or $(STRIPEWISE_EVALUATION_DIR),$(TARGET)/evaluation)
+EVALUATE = $(TARGET)/release/stripewise evaluate
+
+evaluate: build
+	$(EVALUATE) all --simulated --dir $(EVALUATION)
+	$(EVALUATE) all --measured --quick --dir $(EVALUATION)
+	@mkdir -p docs/evaluation
+	cp $(EVALUATION)/simulated.json $(EVALUATION)/emulated.json docs/evaluation/
+	@$(MAKE) --no-print-directory evaluation-pages
+
+evaluation-pages:
+	cargo build --release -p stripewise
+	$(EVALUATE) --dir docs/evaluation --render docs
+
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
@@ -65,4 +82,4 @@ clean:
 	cargo clean
 	rm -rf build
 
-.PHONY: help setup workloads slowdisk build demo build-test test test-long test-mutations lint bench clean
+.PHONY: help setup workloads slowdisk build demo build-test test test-long test-mutations evaluate evaluation-pages lint bench clean

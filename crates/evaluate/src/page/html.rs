@@ -78,17 +78,22 @@ fn places(h: &mut Html, view: &View<'_>) {
         return;
     }
     let columns = ["where", "when", "command", "machine", "runs"].map(Column::text);
-    table(h, "What was run.", &columns, |h| {
+    carded(h, "What was run.", &columns, |h| {
         for (place, document) in &view.documents {
             h.element("tr", &[], |h| {
                 h.leaf("th", &[("scope", "row")], words::place(*place));
-                h.leaf("td", &[], &document.date);
+                h.leaf("td", &[("class", "when")], &document.date);
                 h.element("td", &[("class", "name")], |h| h.leaf("code", &[], &document.command));
-                h.leaf("td", &[], &words::machine(&document.machine));
-                h.leaf("td", &[], &words::runs(&document.records));
+                h.leaf("td", &[("class", "words")], &words::machine(&document.machine));
+                h.leaf("td", &[("class", "words")], &words::runs(&document.records));
             });
         }
     });
+}
+
+/// A table in a card of its own.
+fn carded(h: &mut Html, caption: &str, columns: &[Column<'_>], rows: impl FnOnce(&mut Html)) {
+    h.element("div", &[("class", "card")], |h| table(h, caption, columns, rows));
 }
 
 fn overview(h: &mut Html, view: &View<'_>) {
@@ -106,7 +111,7 @@ fn overview(h: &mut Html, view: &View<'_>) {
         .map(Column::text);
     let caption = "How many claims have which verdict, and what was found: of few claims each value, of many the range. A claim \
                    holds if it agrees, or if more was found.";
-    table(h, caption, &columns, |h| {
+    carded(h, caption, &columns, |h| {
         for section in &view.sections {
             h.element("tr", &[], |h| overview_row(h, section));
         }

@@ -80,7 +80,7 @@ pub fn claim(claim: &Claim) -> String {
 /// What was found: `+62 % ±3`.
 pub fn found(measure: &Measure, found: &Found) -> String {
     let points = (found.spread * 100.0).round();
-    let spread = if points >= 1.0 { format!(" ±{points}") } else { String::new() };
+    let spread = if points >= 1.0 { format!("\u{a0}±{points}") } else { String::new() };
     format!("{}{spread}", value(measure, found.value))
 }
 
@@ -94,7 +94,7 @@ pub fn outcome(measure: &Measure, outcome: &Outcome) -> String {
         0 => String::new(),
         missing => format!(" ({} of {} cells)", found_there.cells, found_there.cells + missing),
     };
-    format!("{} {}{missing}", verdict.sign(), found(measure, found_there))
+    format!("{}\u{a0}{}{missing}", verdict.sign(), found(measure, found_there))
 }
 
 /// Of the largest of several cells which that is, as far as the claim does not say it.
