@@ -6,6 +6,7 @@
 //! Pure: data in, data out. No I/O, no clock; all types are plain values.
 
 pub mod bound;
+pub mod c1;
 pub mod cell;
 pub mod claim;
 pub mod document;

@@ -1,0 +1,269 @@
+//! C1: how often each model picks the layout that turns out best, and what is lost where it does not.
+//!
+//! *Regret* is the part of the best layout's time by which the picked one takes longer. A layout is *not to be told from* the best
+//! if its fastest repeat takes no longer than the best one's slowest; simulated times have no repeats, and count as alike if they are
+//! within [`ALIKE`].
+
+use std::collections::BTreeMap;
+
+use crate::record::{Labels, Place, Record};
+
+/// Simulated times that differ by less than this part are alike: service times vary by one per cent up and down in the simulator,
+/// and with another seed the order is another one.
+pub const ALIKE: f64 = 0.005;
+
+/// What was found at one place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Where.
+    pub place: Place,
+    /// Per model, and for all and each kind of cells.
+    pub rows: Vec<Row>,
+    /// Every cell with two layouts or more.
+    pub cells: Vec<Choice>,
+}
+
+/// How well a model chose in cells of one kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Which.
+    pub model: String,
+    /// Of which cells: `random reads, Ethernet`, or `all`.
+    pub group: String,
+    /// How many there are.
+    pub cases: usize,
+    /// The part of them in which it picked the best layout, or one that is not to be told from it.
+    pub best: f64,
+    /// Mean regret over all of them.
+    pub mean_regret: f64,
+    /// The largest.
+    pub worst_regret: f64,
+}
+
+/// A cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// Which.
+    pub labels: Labels,
+    /// The layout that was fastest.
+    pub best: String,
+    /// What each model picked.
+    pub picked: Vec<Pick>,
+}
+
+/// A model's choice in one cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pick {
+    /// Which model.
+    pub model: String,
+    /// The layout that it has fastest.
+    pub scheme: String,
+    /// That is the best one, or not to be told from it.
+    pub is_best: bool,
+    /// The part of the best one's time that it takes longer.
+    pub regret: f64,
+}
+
+/// A model: its name, the detail of a record that it is judged by, and how near to each other its values are the same to it; of
+/// these the one with the least second detail is picked.
+struct Model {
+    name: &'static str,
+    by: &'static str,
+    equal: f64,
+    then: &'static str,
+}
+
+const MODELS: [Model; 3] = [
+    Model { name: "CIL's formula", by: "cil_s", equal: 1e-9, then: "elapsed_s" },
+    // As the planner has it: predictions of times are no more exact.
+    Model { name: "the planner", by: "elapsed_s", equal: 0.005, then: "cil_s" },
+    Model { name: "the simulator", by: "simulated_s", equal: 1e-9, then: "elapsed_s" },
+];
+
+/// The tables of C1, one for each place with records of it.
+pub fn tables(records: &[Record]) -> Vec<Table> {
+    let of_place = |place| {
+        let choices = choices(records.iter().filter(|record| record.place == place));
+        let rows = MODELS.iter().flat_map(|model| rows(model.name, &choices)).collect();
+        (!choices.is_empty()).then_some(Table { place, rows, cells: choices })
+    };
+    Place::ALL.into_iter().filter_map(of_place).collect()
+}
+
+fn choices<'r>(records: impl Iterator<Item = &'r Record>) -> Vec<Choice> {
+    let mut cells: BTreeMap<&Labels, Vec<&Record>> = BTreeMap::new();
+    for record in records.filter(|record| record.experiment == "C1" && record.median_s().is_some()) {
+        cells.entry(&record.labels).or_default().push(record);
+    }
+    cells
+        .into_iter()
+        .filter(|(_, records)| records.len() > 1)
+        .map(|(labels, cell)| choice(labels, &cell))
+        .collect()
+}
+
+fn choice(labels: &Labels, cell: &[&Record]) -> Choice {
+    let time_s = |record: &Record| record.median_s().unwrap_or(f64::INFINITY);
+    let best = cell.iter().min_by(|a, b| time_s(a).total_cmp(&time_s(b))).expect("two or more");
+    let pick = |model: &Model| {
+        // The simulator is not judged by what it has computed itself.
+        let judged_by_itself = best.place == Place::Simulated && model.by == "simulated_s";
+        let picked = pick(model, cell).filter(|_| !judged_by_itself)?;
+        Some(Pick {
+            model: model.name.to_owned(),
+            scheme: picked.scheme.clone(),
+            is_best: is_alike(picked, best),
+            regret: time_s(picked) / time_s(best) - 1.0,
+        })
+    };
+    Choice {
+        labels: labels.clone(),
+        best: best.scheme.clone(),
+        picked: MODELS.iter().filter_map(pick).collect(),
+    }
+}
+
+/// The one that a model has fastest; none if it says nothing about one of them.
+fn pick<'r>(model: &Model, cell: &[&'r Record]) -> Option<&'r Record> {
+    let of = |record: &Record, detail: &str| record.details.get(detail).copied();
+    let values: Option<Vec<f64>> = cell.iter().map(|record| of(record, model.by)).collect();
+    let least = values?.into_iter().fold(f64::INFINITY, f64::min);
+    let equal =
+        cell.iter().filter(|record| of(record, model.by).is_some_and(|s| s <= least * (1.0 + model.equal)));
+    let then = |record: &Record| of(record, model.then).unwrap_or(f64::INFINITY);
+    equal.min_by(|a, b| then(a).total_cmp(&then(b)).then_with(|| a.scheme.cmp(&b.scheme))).copied()
+}
+
+/// Whether a record is not to be told from the best.
+fn is_alike(record: &Record, best: &Record) -> bool {
+    let least_s = record.seconds.iter().copied().fold(f64::INFINITY, f64::min);
+    let most_s = best.seconds.iter().copied().fold(0.0, f64::max);
+    let alike = if record.seconds.len() > 1 || best.seconds.len() > 1 { 0.0 } else { ALIKE };
+    least_s <= most_s * (1.0 + alike)
+}
+
+fn rows(model: &str, choices: &[Choice]) -> Vec<Row> {
+    let mut groups: BTreeMap<String, Vec<&Pick>> = BTreeMap::new();
+    for choice in choices {
+        let Some(pick) = choice.picked.iter().find(|pick| pick.model == model) else { continue };
+        for group in ["all".to_owned(), group(&choice.labels)] {
+            groups.entry(group).or_default().push(pick);
+        }
+    }
+    let row = |(group, picks): (String, Vec<&Pick>)| {
+        let cases = picks.len();
+        Row {
+            model: model.to_owned(),
+            group,
+            cases,
+            best: picks.iter().filter(|pick| pick.is_best).count() as f64 / cases as f64,
+            mean_regret: picks.iter().map(|pick| pick.regret).sum::<f64>() / cases as f64,
+            worst_regret: picks.iter().map(|pick| pick.regret).fold(0.0, f64::max),
+        }
+    };
+    groups.into_iter().map(row).collect()
+}
+
+/// `random reads, Ethernet`.
+fn group(labels: &Labels) -> String {
+    let of = |key: &str| labels.get(key).map_or("", String::as_str);
+    let ops = if of("op").is_empty() { String::new() } else { format!(" {}s", of("op")) };
+    match of("network") {
+        "" => format!("{}{ops}", of("access")),
+        network => format!("{}{ops}, {network}", of("access")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Times of a repeat or more, and what CIL's formula and the planner say.
+    fn record(place: Place, size: &str, scheme: &str, seconds: &[f64], cil_s: f64, elapsed_s: f64) -> Record {
+        Record {
+            experiment: "C1".into(),
+            place,
+            labels: [("size", size), ("access", "random"), ("op", "read")]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
+            scheme: scheme.into(),
+            parameters: String::new(),
+            seconds: seconds.to_vec(),
+            bytes: 1,
+            verified: None,
+            failed: None,
+            layout: String::new(),
+            details: [("cil_s".to_owned(), cil_s), ("elapsed_s".to_owned(), elapsed_s)].into(),
+        }
+    }
+
+    fn row<'t>(table: &'t Table, model: &str) -> &'t Row {
+        table.rows.iter().find(|row| row.model == model && row.group == "all").unwrap()
+    }
+
+    #[test]
+    fn shares_and_regrets() {
+        let at = Place::Emulated;
+        let records = [
+            record(at, "4K", "1-DH", &[2.0], 2.0, 1.0),
+            record(at, "4K", "1-DV", &[1.0], 1.0, 2.0),
+            record(at, "1M", "1-DH", &[1.0], 1.0, 1.0),
+            record(at, "1M", "1-DV", &[1.5], 2.0, 2.0),
+        ];
+        let tables = tables(&records);
+        assert_eq!((tables.len(), tables[0].place, tables[0].cells.len()), (1, at, 2));
+        let cil = row(&tables[0], "CIL's formula");
+        assert_eq!((cil.cases, cil.best, cil.mean_regret, cil.worst_regret), (2, 1.0, 0.0, 0.0));
+        // The planner takes 1-DH for 4K, too, which takes twice as long.
+        let planner = row(&tables[0], "the planner");
+        assert_eq!(
+            (planner.cases, planner.best, planner.mean_regret, planner.worst_regret),
+            (2, 0.5, 0.5, 1.0)
+        );
+        assert!(tables[0].rows.iter().any(|row| row.group == "random reads" && row.cases == 2));
+        assert!(tables[0].rows.iter().all(|row| row.model != "the simulator"));
+    }
+
+    #[test]
+    fn what_the_repeats_do_not_tell_apart_is_as_good() {
+        let picks = |a: &[f64], b: &[f64]| {
+            let records =
+                [record(Place::Disks, "4K", "a", a, 1.0, 1.0), record(Place::Disks, "4K", "b", b, 2.0, 2.0)];
+            let choice = &tables(&records)[0].cells[0];
+            (choice.best.clone(), choice.picked[0].scheme.clone(), choice.picked[0].is_best)
+        };
+        assert_eq!(picks(&[1.1, 1.2, 1.3], &[0.9, 1.0, 1.11]), ("b".into(), "a".into(), true));
+        assert_eq!(picks(&[1.2, 1.2, 1.3], &[0.9, 1.0, 1.11]), ("b".into(), "a".into(), false));
+        assert_eq!(picks(&[1.004], &[1.0]), ("b".into(), "a".into(), true));
+        assert_eq!(picks(&[1.006], &[1.0]), ("b".into(), "a".into(), false));
+    }
+
+    #[test]
+    fn ties_of_a_model_are_broken_as_the_planner_breaks_them() {
+        let records = [
+            record(Place::Emulated, "4K", "a", &[1.0], 2.0, 1.000),
+            record(Place::Emulated, "4K", "b", &[1.0], 1.0, 1.004),
+            record(Place::Emulated, "4K", "c", &[1.0], 0.5, 1.006),
+        ];
+        let picked = &tables(&records)[0].cells[0].picked;
+        assert_eq!(picked[1].scheme, "b", "within 0.5 % the least cost");
+        assert_eq!(picked[0].scheme, "c");
+    }
+
+    #[test]
+    fn failed_and_lonely_records_do_not_count_and_the_simulator_is_not_its_own_judge() {
+        let mut alone = vec![record(Place::Emulated, "4K", "a", &[1.0], 1.0, 1.0)];
+        assert_eq!(tables(&alone), []);
+        alone.push(record(Place::Emulated, "4K", "b", &[], 1.0, 1.0));
+        assert_eq!(tables(&alone), []);
+        let with_simulated = |place| {
+            let mut records =
+                [record(place, "4K", "a", &[1.0], 1.0, 1.0), record(place, "4K", "b", &[2.0], 2.0, 2.0)];
+            records.iter_mut().for_each(|record| {
+                record.details.insert("simulated_s".into(), record.seconds[0]);
+            });
+            tables(&records)[0].cells[0].picked.len()
+        };
+        assert_eq!((with_simulated(Place::Emulated), with_simulated(Place::Simulated)), (3, 2));
+    }
+}
