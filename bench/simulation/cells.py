@@ -36,7 +36,8 @@ class Cell:
     def words(self):
         """Of the program."""
         words = ["--transfer", self.size, "--block", self.block, "--access", self.access]
-        random = ["--random-within", "block"] if self.access == "random" and not self.private else []
+        # With this seed every rank shuffles as in the synthetic trace.
+        random = ["--random-within", "block", "--order", 0] if self.access == "random" else []
         return words + random + ["--file-per-process"] * self.private
 
     def synth(self, op):

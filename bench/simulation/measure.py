@@ -35,9 +35,7 @@ class Bench:
         key = json.dumps([str(word) for word in cell.synth(op)])
         if key not in self.traces:
             path = self.directory / "traces" / f"{len(self.traces)}.trace"
-            # Private files have a number behind the name, as the program's.
-            name = f"{self.file}." if cell.private else self.file
-            self.programs.command(*cell.synth(op), "--file", name, "-o", path)
+            self.programs.command(*cell.synth(op), "--file", self.file, "-o", path)
             self.traces[key] = path
         return self.traces[key]
 

@@ -14,6 +14,7 @@ pub mod plan;
 pub mod report;
 pub mod rm;
 pub mod run;
+pub mod sim;
 pub mod status;
 pub mod synth;
 pub mod trace;

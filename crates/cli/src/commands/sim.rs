@@ -1,0 +1,150 @@
+//! `stripewise sim`: what a traced application would take on plans, in virtual time.
+
+mod candidates;
+mod replay;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail, ensure};
+use stripewise_cluster::Plan;
+use stripewise_sim::{Options, Outcome, Simulator};
+use stripewise_trace::Trace;
+
+use crate::files;
+use crate::progress::Progress;
+use replay::Recorded;
+
+/// Simulates a traced application on plans: how long it would take, and which server would be busiest
+///
+/// Every traced process makes its requests one after the other, as fast as the servers of the plan serve them: first in, first out, as long as
+/// the parameters of their classes say. Files with several copies are served by the same decisions as at run time. Nothing is
+/// read or written but the trace; emulated or not, the servers need not exist.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The trace, from `stripewise trace` or `stripewise synth`
+    pub trace: PathBuf,
+    /// A plan to simulate; may be given several times [default: the best candidates of `stripewise plan`]
+    #[arg(short, long = "plan", value_name = "PLAN.TOML", env = "STRIPEWISE_PLAN", value_delimiter = ':')]
+    pub plans: Vec<PathBuf>,
+    /// The cluster file; plans bring their own cluster
+    #[arg(short, long, env = "STRIPEWISE_CLUSTER", default_value = "cluster.toml")]
+    pub cluster: PathBuf,
+    /// The profile that `calibrate` wrote; `none` for none [default: profile.toml beside the cluster file, if there is one]
+    #[arg(long, env = "STRIPEWISE_PROFILE")]
+    pub profile: Option<PathBuf>,
+    /// Without plans: how many candidates, those first that the planner expects to be fastest
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    pub top: u32,
+    /// Simulate the network, too: connections (e) and bytes (t), at the nodes of the processes and at the servers
+    #[arg(long)]
+    pub network: bool,
+    /// Count the time between the requests of a process as computing, which takes as long as it did
+    #[arg(long)]
+    pub compute: bool,
+    /// How often the application runs, one run after the other: caches keep what they have
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: u32,
+    /// Bring caches and replicas to rest between the runs, and fetch what is wanted: as `stripewise drain` and `stripewise warm`
+    #[arg(long)]
+    pub settle: bool,
+    /// For the service times, which vary by 1 %
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Simulate a trace that is known to lack calls
+    #[arg(long, env = "STRIPEWISE_ACCEPT_INCOMPLETE")]
+    pub accept_incomplete: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// No progress bar
+    #[arg(short, long, env = "STRIPEWISE_QUIET")]
+    pub quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  stripewise sim app.trace -c cluster.toml                       the planner's best candidates
+  stripewise sim app.trace -p now.toml -p new.toml --network     two plans
+  stripewise sim app.trace -p cache.toml --runs 2 --settle       what a second run gains from a cache
+  stripewise synth ior --procs 4096 --transfer 1M --total 64G --shared -o big.trace && stripewise sim big.trace -c big.toml --json";
+
+/// One plan, simulated.
+pub(super) struct Simulated {
+    name: String,
+    /// What the planner expects of a run, seconds; the sum over the rules that were used.
+    expected_s: f64,
+    runs: Vec<Outcome>,
+    /// Names of its servers.
+    servers: Vec<String>,
+}
+
+/// Simulates all plans and prints what came out.
+///
+/// # Errors
+/// Files that cannot be read or are wrong, an incomplete trace that was not accepted, a plan without a layout for a file.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let trace = Trace::open(&args.trace)?;
+    if let (Some(reason), false) = (trace.incomplete(), args.accept_incomplete) {
+        bail!(
+            "{}: the trace is incomplete: {reason}; trace the program again, or simulate with --accept-incomplete",
+            args.trace.display()
+        );
+    }
+    let plans = if args.plans.is_empty() { candidates::plans(args, &trace)? } else { read(&args.plans)? };
+    let recorded = Recorded::of(&trace)?;
+    ensure!(recorded.requests() > 0, "{}: the trace has no reads and no writes", args.trace.display());
+    let progress = Progress::sharing("simulating", args.quiet);
+    let mut results = Vec::with_capacity(plans.len());
+    for (index, (name, plan)) in plans.iter().enumerate() {
+        progress.now(name);
+        results.push(simulate(args, &trace, &recorded, name, plan).with_context(|| name.clone())?);
+        progress.share((index + 1) as f64 / plans.len() as f64);
+    }
+    progress.finish();
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&table::json(&recorded, &results))?);
+    } else {
+        print!("{}", table::text(&recorded, &results, args.network));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<(String, Plan)>> {
+    let plan = |path: &PathBuf| {
+        let name = path.display().to_string();
+        Ok((name.clone(), Plan::parse(&files::read(path)?, &name)?))
+    };
+    paths.iter().map(plan).collect()
+}
+
+fn simulate(
+    args: &Args,
+    trace: &Trace,
+    recorded: &Recorded,
+    name: &str,
+    plan: &Plan,
+) -> anyhow::Result<Simulated> {
+    let options = Options { network: args.network, seed: args.seed, ..Options::default() };
+    let mut simulator = Simulator::new(&plan.cluster, options)?;
+    let (procs, per_node) = recorded.concurrency();
+    simulator.open(plan, recorded.files(), procs, per_node)?;
+    let mut runs = Vec::with_capacity(args.runs as usize);
+    for run in 0..args.runs {
+        if run > 0 && args.settle {
+            simulator.drain();
+            simulator.warm();
+        }
+        runs.push(recorded.replay(trace, args.compute, |streams| simulator.run(streams))?);
+    }
+    let used =
+        |rule: &&stripewise_cluster::Rule| recorded.files().iter().any(|file| rule.matches(file.as_ref()));
+    Ok(Simulated {
+        name: name.to_owned(),
+        expected_s: plan.rules.iter().filter(used).map(|rule| rule.elapsed_s).sum(),
+        runs,
+        servers: plan.cluster.targets().into_iter().map(|target| target.name).collect(),
+    })
+}

@@ -1,0 +1,51 @@
+//! The plans that are simulated when none is given: what the planner considers.
+
+use stripewise_cluster::{Plan, Rule};
+use stripewise_plan::{Collector, Decision, Judged, Options, plan};
+use stripewise_trace::{Summary, Trace};
+
+use super::Args;
+use crate::files;
+
+/// The candidates that the planner expects to be fastest, by name. Where files differ, each group of files gets the candidate of that name, or
+/// its best one.
+///
+/// # Errors
+/// Files that are wrong; a cluster that nothing can be planned for.
+pub fn plans(args: &Args, trace: &Trace) -> anyhow::Result<Vec<(String, Plan)>> {
+    let (cluster, _) = files::cluster(&args.cluster, args.profile.as_deref())?;
+    let summary = Summary::of(trace)?;
+    let mut collector = Collector::new(&summary, trace.processes());
+    let mut requests = trace.requests()?;
+    while let Some(batch) = requests.next_batch()? {
+        batch.requests.iter().for_each(|request| collector.add(request));
+    }
+    let decisions = plan(&collector.finish(), &cluster, &Options::default())?;
+    let Some(largest) = decisions.iter().max_by_key(|decision| decision.requests) else {
+        return Ok(Vec::new());
+    };
+    let mut order: Vec<&Judged> = largest.candidates.iter().collect();
+    order.sort_by(|a, b| a.elapsed_s.total_cmp(&b.elapsed_s));
+    order.truncate(args.top as usize);
+    let plan = |name: &str| Plan {
+        scheme: name.to_owned(),
+        cluster: cluster.clone(),
+        rules: decisions.iter().map(|decision| rule(decision, name)).collect(),
+    };
+    Ok(order.iter().map(|judged| (judged.candidate.name.clone(), plan(&judged.candidate.name))).collect())
+}
+
+fn rule(decision: &Decision, name: &str) -> Rule {
+    let named = decision.candidates.iter().find(|judged| judged.candidate.name == name);
+    let judged = named.unwrap_or(&decision.candidates[decision.best]);
+    Rule {
+        pattern: decision.pattern.clone(),
+        scheme: judged.candidate.name.clone(),
+        reason: String::new(),
+        predicted_s: judged.predicted_s(),
+        elapsed_s: judged.elapsed_s,
+        layouts: judged.candidate.layouts.clone(),
+        spread: judged.candidate.spread,
+        overlay: judged.candidate.overlay.clone(),
+    }
+}

@@ -1,0 +1,124 @@
+//! The requests of a trace, again and again.
+
+use std::collections::HashMap;
+
+use stripewise_sim::{Outcome, Queued, Streams};
+use stripewise_trace::{Request, Requests, Trace, TraceError};
+
+/// What has to be known of a trace before its requests are replayed.
+pub struct Recorded {
+    /// Files with data requests.
+    files: Vec<String>,
+    /// Per file of the trace, its number in `files`; `u32::MAX`: it has no data requests.
+    number: Vec<u32>,
+    /// Per process: its node, and how many requests moved bytes.
+    nodes: Vec<u32>,
+    counts: Vec<u64>,
+}
+
+impl Recorded {
+    /// Reads the trace once.
+    ///
+    /// # Errors
+    /// The trace cannot be read.
+    pub fn of(trace: &Trace) -> Result<Self, TraceError> {
+        let (mut counts, mut used, mut names) = (vec![0; trace.processes().len()], Vec::new(), Vec::new());
+        let mut requests = trace.requests()?;
+        while let Some(batch) = requests.next_batch()? {
+            for request in batch.requests.iter().filter(|request| request.bytes() > 0) {
+                counts[request.process as usize] += 1;
+                let file = request.file as usize;
+                if used.len() <= file {
+                    used.resize(file + 1, false);
+                }
+                used[file] = true;
+            }
+            if names.len() < batch.files.len() {
+                names.extend(batch.files[names.len()..].iter().map(|name| name.to_string()));
+            }
+        }
+        let (mut files, mut number) = (Vec::new(), vec![u32::MAX; names.len()]);
+        for (index, name) in names.into_iter().enumerate() {
+            if used.get(index) == Some(&true) {
+                number[index] = files.len() as u32;
+                files.push(name);
+            }
+        }
+        let mut known: HashMap<&str, u32> = HashMap::new();
+        let nodes = trace.processes().iter().map(|process| {
+            let next = known.len() as u32;
+            *known.entry(&process.node).or_insert(next)
+        });
+        Ok(Self { files, number, nodes: nodes.collect(), counts })
+    }
+
+    /// The files that were read or written.
+    pub fn files(&self) -> &[String] {
+        &self.files
+    }
+
+    /// Reads and writes that moved bytes.
+    pub fn requests(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Processes with such requests, and the most of them on one node.
+    pub fn concurrency(&self) -> (u32, u32) {
+        let mut per_node: HashMap<u32, u32> = HashMap::new();
+        let busy = self.nodes.iter().zip(&self.counts).filter(|(_, count)| **count > 0);
+        let procs = busy.map(|(node, _)| *per_node.entry(*node).or_default() += 1).count();
+        (procs as u32, per_node.into_values().max().unwrap_or(1))
+    }
+
+    /// Hands the requests to `run`.
+    ///
+    /// # Errors
+    /// The trace cannot be read.
+    pub fn replay(
+        &self,
+        trace: &Trace,
+        compute: bool,
+        run: impl FnOnce(&mut dyn Streams) -> Outcome,
+    ) -> Result<Outcome, TraceError> {
+        let mut error = None;
+        let reading = Reading {
+            requests: trace.requests()?,
+            batch: Vec::new().into_iter(),
+            number: &self.number,
+            error: &mut error,
+        };
+        let mut streams = Queued::new(reading, self.nodes.clone(), compute).with_counts(self.counts.clone());
+        let outcome = run(&mut streams);
+        drop(streams);
+        error.map_or(Ok(outcome), Err)
+    }
+}
+
+/// The requests one by one; ends at an error.
+struct Reading<'a> {
+    requests: Requests,
+    batch: std::vec::IntoIter<Request>,
+    number: &'a [u32],
+    error: &'a mut Option<TraceError>,
+}
+
+impl Iterator for Reading<'_> {
+    type Item = Request;
+
+    fn next(&mut self) -> Option<Request> {
+        loop {
+            if let Some(request) = self.batch.next() {
+                let file = self.number.get(request.file as usize).copied().unwrap_or(u32::MAX);
+                return Some(Request { file, ..request });
+            }
+            match self.requests.next_batch() {
+                Ok(Some(batch)) => self.batch = batch.requests.to_vec().into_iter(),
+                Ok(None) => return None,
+                Err(error) => {
+                    *self.error = Some(error);
+                    return None;
+                }
+            }
+        }
+    }
+}

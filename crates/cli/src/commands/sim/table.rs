@@ -1,0 +1,107 @@
+//! What `sim` prints.
+
+use std::fmt::Write;
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use serde_json::{Value, json};
+use stripewise_sim::Outcome;
+
+use super::Simulated;
+use super::replay::Recorded;
+
+const MIB: f64 = (1u64 << 20) as f64;
+
+/// A table, the fastest plan first.
+pub fn text(recorded: &Recorded, results: &[Simulated], network: bool) -> String {
+    let mut order: Vec<&Simulated> = results.iter().collect();
+    order.sort_by(|a, b| last(a).elapsed_s.total_cmp(&last(b).elapsed_s));
+    let mut table = Table::new();
+    table.load_preset(NOTHING);
+    table.set_header([
+        "plan",
+        "run",
+        "simulated s",
+        "MiB/s",
+        "planner s",
+        "busiest server",
+        "busy",
+        "servers busy",
+        "cached",
+    ]);
+    for simulated in order {
+        for (number, outcome) in simulated.runs.iter().enumerate() {
+            let busiest = outcome
+                .busiest()
+                .map_or((String::new(), 0.0), |(server, part)| (simulated.servers[server].clone(), part));
+            table.add_row([
+                simulated.name.clone(),
+                (number + 1).to_string(),
+                format!("{:.4}", outcome.elapsed_s),
+                format!("{:.1}", outcome.bytes_per_s() / MIB),
+                format!("{:.4}", simulated.expected_s),
+                busiest.0,
+                format!("{:.0} %", 100.0 * busiest.1),
+                format!("{:.0} %", 100.0 * mean_busy(outcome)),
+                cached(outcome),
+            ]);
+        }
+    }
+    for column in [1, 2, 3, 4, 6, 7, 8] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let mut out = format!("{table}\n");
+    let (procs, per_node) = recorded.concurrency();
+    let _ = writeln!(
+        out,
+        "{} requests of {procs} processes, {per_node} per node at most, on {} files; {}.",
+        recorded.requests(),
+        recorded.files().len(),
+        if network { "with the network" } else { "without the network" }
+    );
+    out
+}
+
+/// The part of the requests that a cache served, where there is one.
+fn cached(outcome: &Outcome) -> String {
+    let counters = &outcome.counters;
+    match counters.hits + counters.critical {
+        0 => String::new(),
+        _ => format!("{:.0} %", 100.0 * counters.hits as f64 / outcome.requests.max(1) as f64),
+    }
+}
+
+/// The part of the run that servers are busy, the mean of all.
+fn mean_busy(outcome: &Outcome) -> f64 {
+    let busy_s: f64 = outcome.servers.iter().map(|server| server.busy_s).sum();
+    let all_s = outcome.elapsed_s * outcome.servers.len() as f64;
+    if all_s > 0.0 { busy_s / all_s } else { 0.0 }
+}
+
+fn last(simulated: &Simulated) -> &Outcome {
+    simulated.runs.last().expect("at least one run")
+}
+
+/// Everything.
+pub fn json(recorded: &Recorded, results: &[Simulated]) -> Value {
+    let (procs, procs_per_node) = recorded.concurrency();
+    let run = |outcome: &Outcome| {
+        let mut value = json!(outcome);
+        value["bytes_per_s"] = json!(outcome.bytes_per_s());
+        value["busiest"] = json!(outcome.busiest().map(|busiest| busiest.0));
+        value
+    };
+    let plan = |simulated: &Simulated| {
+        let runs: Vec<Value> = simulated.runs.iter().map(run).collect();
+        json!({ "plan": simulated.name, "expected_s": simulated.expected_s, "servers": simulated.servers, "runs": runs })
+    };
+    json!({
+        "requests": recorded.requests(),
+        "files": recorded.files().len(),
+        "procs": procs,
+        "procs_per_node": procs_per_node,
+        "plans": results.iter().map(plan).collect::<Vec<_>>(),
+    })
+}
