@@ -1,6 +1,6 @@
 //! The cluster as planners use it: per target its class's parameters and its capacity.
 
-use stripewise_cluster::Cluster;
+use stripewise_cluster::{Cluster, Tier};
 use stripewise_model::{Access, ClassParams, ModelError, Network, Op, Server, Service};
 
 use crate::error::PlanError;
@@ -10,6 +10,7 @@ use crate::error::PlanError;
 pub struct Servers {
     classes: Vec<ClassParams>,
     capacities: Vec<u64>,
+    one_arm: Vec<bool>,
     network: Network,
 }
 
@@ -33,7 +34,9 @@ impl Servers {
             return Err(PlanError::new("the cluster has no server"));
         }
         let capacities = targets.iter().map(|target| target.capacity).collect();
-        Ok(Self { classes, capacities, network: cluster.network })
+        let of_tier = |tier: &Tier| !tier.emulate && cluster.measured.contains_key(&tier.class);
+        let one_arm = targets.iter().map(|target| of_tier(&cluster.tiers[target.tier])).collect();
+        Ok(Self { classes, capacities, one_arm, network: cluster.network })
     }
 
     /// Number of targets.
@@ -54,6 +57,16 @@ impl Servers {
     /// Bytes that a target may hold.
     pub fn capacity(&self, target: u32) -> u64 {
         self.capacities[target as usize]
+    }
+
+    /// Whether an access is in order on this target only while no other process uses the target.
+    ///
+    /// Calibration measures access in order by one process. A real server that several processes use in turns has to go from
+    /// one's place to the other's: what it measured holds for one alone. Emulated servers keep every process's place.
+    /// Parameters that somebody wrote down mean what they mean in the papers: `q` processes in order cost `q` startups
+    /// in order.
+    pub fn has_one_arm(&self, target: u32) -> bool {
+        self.one_arm[target as usize]
     }
 
     /// α and β of a target.
@@ -82,4 +95,27 @@ fn check(class: &ClassParams) -> Result<(), ModelError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{cluster, with_order};
+
+    /// Whether a measured class and emulation of the tier make it a server with one arm.
+    fn has_one_arm(measured: bool, emulate: bool) -> bool {
+        let mut cluster = with_order(cluster((2, 3e-3, 8e-9), (0, 0.0, 0.0), ("1G", "1G"), (0.0, 0.0)));
+        if measured {
+            cluster.measured = cluster.classes.clone();
+        }
+        cluster.tiers[0].emulate = emulate;
+        Servers::of(&cluster).unwrap().has_one_arm(1)
+    }
+
+    #[test]
+    fn what_was_measured_of_a_real_server_holds_for_one_process() {
+        let found =
+            [(true, false), (true, true), (false, false), (false, true)].map(|(m, e)| has_one_arm(m, e));
+        assert_eq!(found, [true, false, false, false]);
+    }
 }

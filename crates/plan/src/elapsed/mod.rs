@@ -10,6 +10,8 @@
 //!
 //! Sources: `docs/decisions/0002-costs-and-elapsed.md`; errors against a brute-force simulation: `bench/RESULTS.md`.
 
+use std::borrow::Cow;
+
 mod estimate;
 mod replay;
 
@@ -28,6 +30,15 @@ pub struct Sub {
     pub server: u32,
     /// How long it keeps the server busy, seconds.
     pub busy_s: f64,
+    /// The same if another process used the server since this one did: its arm is elsewhere then.
+    pub after_others_s: f64,
+}
+
+impl Sub {
+    /// One that takes the same time whoever used the server before.
+    pub fn new(server: u32, busy_s: f64) -> Self {
+        Self { server, busy_s, after_others_s: busy_s }
+    }
 }
 
 /// Requests as the servers see them: what shapes there are, and which request has which.
@@ -74,6 +85,26 @@ impl Flow {
     /// One more than the largest server index.
     fn servers(&self) -> usize {
         self.subs.iter().map(|sub| sub.server as usize + 1).max().unwrap_or(0)
+    }
+
+    /// The same with every access to a server that several processes use as if another one had always been there before;
+    /// borrowed where nothing depends on that.
+    fn in_turns(&self) -> Cow<'_, Self> {
+        if self.subs.iter().all(|sub| sub.busy_s == sub.after_others_s) {
+            return Cow::Borrowed(self);
+        }
+        let mut first = vec![None; self.servers()];
+        let mut shared = vec![false; self.servers()];
+        for (&shape, &chain) in self.order.iter().zip(&self.chains) {
+            for sub in self.subs_of(shape) {
+                let server = sub.server as usize;
+                shared[server] |= *first[server].get_or_insert(chain) != chain;
+            }
+        }
+        let mut flow = self.clone();
+        let others = flow.subs.iter_mut().filter(|sub| shared[sub.server as usize]);
+        others.for_each(|sub| sub.busy_s = sub.after_others_s);
+        Cow::Owned(flow)
     }
 
     fn subs_of(&self, shape: u32) -> &[Sub] {

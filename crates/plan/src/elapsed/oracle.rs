@@ -7,7 +7,8 @@ use super::Sub;
 /// When the last of all processes' requests is done. `chains[c]` are the requests of process c, in order.
 pub fn simulate(chains: &[Vec<Vec<Sub>>]) -> f64 {
     let servers = chains.iter().flatten().flatten().map(|sub| sub.server as usize + 1).max().unwrap_or(0);
-    let mut queues: Vec<VecDeque<(usize, f64)>> = vec![VecDeque::new(); servers];
+    let mut queues: Vec<VecDeque<(usize, Sub)>> = vec![VecDeque::new(); servers];
+    let mut arm_of: Vec<Option<usize>> = vec![None; servers];
     let mut done_at: Vec<Option<f64>> = vec![None; servers];
     let mut position = vec![0usize; chains.len()];
     let mut outstanding = vec![0usize; chains.len()];
@@ -19,13 +20,15 @@ pub fn simulate(chains: &[Vec<Vec<Sub>>]) -> f64 {
                 position[chain] += 1;
                 outstanding[chain] = request.len();
                 for sub in request {
-                    queues[sub.server as usize].push_back((chain, sub.busy_s));
+                    queues[sub.server as usize].push_back((chain, *sub));
                 }
             }
         }
         for (server, queue) in queues.iter().enumerate() {
-            if let (None, Some(&(_, busy_s))) = (done_at[server], queue.front()) {
-                done_at[server] = Some(now + busy_s);
+            if let (None, Some(&(chain, sub))) = (done_at[server], queue.front()) {
+                let others = arm_of[server].is_some_and(|of| of != chain);
+                done_at[server] = Some(now + if others { sub.after_others_s } else { sub.busy_s });
+                arm_of[server] = Some(chain);
             }
         }
         let Some(next) = done_at.iter().flatten().copied().min_by(f64::total_cmp) else { return now };

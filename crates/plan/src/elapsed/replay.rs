@@ -18,6 +18,7 @@ pub fn replay(flow: &Flow, total: u64) -> f64 {
     let chains = Chains::of(flow);
     let mut next: Vec<u32> = chains.starts[..chains.len()].to_vec();
     let mut free_at = vec![0.0f64; flow.servers()];
+    let mut last_chain = vec![None; flow.servers()];
     let mut noise = Noise(1);
     // Times are not negative, so their bits order as they do.
     let mut ready: BinaryHeap<Reverse<(u64, u32)>> =
@@ -35,7 +36,9 @@ pub fn replay(flow: &Flow, total: u64) -> f64 {
         let mut done = now;
         for sub in flow.subs_of(shape) {
             let free = &mut free_at[sub.server as usize];
-            *free = free.max(now) + sub.busy_s * noise.factor();
+            let last = last_chain[sub.server as usize].replace(chain);
+            let busy_s = if last.is_none_or(|last| last == chain) { sub.busy_s } else { sub.after_others_s };
+            *free = free.max(now) + busy_s * noise.factor();
             done = done.max(*free);
         }
         ready.push(Reverse((done.to_bits(), chain)));

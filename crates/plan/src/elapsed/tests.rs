@@ -9,9 +9,7 @@ fn by_chance(servers: u64, touched: u64, procs: u32, per_process: u32, busy_s: i
     let mut flow = Flow::default();
     let groups = servers / touched;
     for group in 0..groups {
-        flow.add_shape(
-            (group * touched..(group + 1) * touched).map(|s| Sub { server: s as u32, busy_s: busy_s(s) }),
-        );
+        flow.add_shape((group * touched..(group + 1) * touched).map(|s| Sub::new(s as u32, busy_s(s))));
     }
     for _ in 0..per_process {
         for chain in 0..procs {
@@ -27,7 +25,10 @@ fn simulated(flow: &Flow, procs: u32) -> f64 {
     let mut jitter = || 0.99 + 0.02 * (random.next() >> 11) as f64 / (1u64 << 53) as f64;
     let mut chains = vec![Vec::new(); procs as usize];
     for (&shape, &chain) in flow.order.iter().zip(&flow.chains) {
-        let subs = flow.subs_of(shape).iter().map(|sub| Sub { busy_s: sub.busy_s * jitter(), ..*sub });
+        let subs = flow.subs_of(shape).iter().map(|sub| {
+            let jitter = jitter();
+            Sub { busy_s: sub.busy_s * jitter, after_others_s: sub.after_others_s * jitter, ..*sub }
+        });
         chains[chain as usize].push(subs.collect());
     }
     simulate(&chains)
@@ -72,7 +73,7 @@ fn the_closed_form_is_exact_without_chance() {
 #[test]
 fn the_bounds_are_the_busiest_server_and_the_chain() {
     let mut flow = Flow::default();
-    let on = |server, busy_s| Sub { server, busy_s };
+    let on = Sub::new;
     let (pair, single) = (flow.add_shape([on(0, 1.0), on(1, 4.0)]), flow.add_shape([on(0, 2.0)]));
     [pair, single, single, single].into_iter().for_each(|shape| flow.push(shape, 0));
     let found = bounds(&flow, 1);
@@ -98,7 +99,7 @@ fn a_replay_is_the_simulation() {
 fn order_counts() {
     let rounds = |shift: u32| {
         let mut flow = Flow::default();
-        let shapes: Vec<u32> = (0..4).map(|server| flow.add_shape([Sub { server, busy_s: 1.0 }])).collect();
+        let shapes: Vec<u32> = (0..4).map(|server| flow.add_shape([Sub::new(server, 1.0)])).collect();
         for i in 0..400u32 {
             for chain in 0..4 {
                 flow.push(shapes[((i / shift + chain * 100) % 4) as usize], chain);
@@ -109,4 +110,36 @@ fn order_counts() {
     let (steps, stays) = (rounds(1), rounds(400));
     assert!((400.0..420.0).contains(&steps), "a pipeline of four servers: {steps}");
     assert!((1590.0..1610.0).contains(&stays), "all crowd on one server: {stays}");
+}
+
+/// Streams in order: each of `procs` processes has a server, or two share one, or all go over all.
+fn streams(servers: u32, touched: u32, procs: u32) -> Flow {
+    let mut flow = Flow::default();
+    let on = |server| Sub { server, busy_s: 1.0, after_others_s: 3.0 };
+    let shapes: Vec<u32> = (0..servers / touched)
+        .map(|group| flow.add_shape((group * touched..(group + 1) * touched).map(on)))
+        .collect();
+    for _ in 0..200 {
+        (0..procs).for_each(|chain| flow.push(shapes[(chain % shapes.len() as u32) as usize], chain));
+    }
+    flow
+}
+
+#[test]
+fn order_is_lost_where_others_use_the_server() {
+    for (servers, touched, procs, each_s) in
+        [(4, 1, 4, 1.0), (4, 2, 2, 1.0), (4, 4, 1, 1.0), (4, 1, 8, 6.0), (4, 2, 4, 6.0), (4, 4, 3, 9.0)]
+    {
+        let flow = streams(servers, touched, procs);
+        let (replayed, measured) = (replay(&flow, flow.len() as u64), simulated(&flow, procs));
+        let of = format!("{touched} of {servers}, p = {procs}");
+        assert!((replayed / measured - 1.0).abs() < 0.02, "{of}: {replayed} instead of {measured}");
+        assert!((replayed / (200.0 * each_s) - 1.0).abs() < 0.02, "{of}: {replayed}");
+        // It has processes meet by chance: here they do not, unless all go over all servers.
+        let closed = estimate(&flow, procs) * flow.len() as f64;
+        assert!(
+            touched < servers || (closed / measured - 1.0).abs() < 0.02,
+            "{of}: the closed form has {closed}"
+        );
+    }
 }

@@ -155,7 +155,7 @@ impl Mapped {
     pub fn flow(&self, group: &Group, sample: &[Request], servers: &Servers) -> Flow {
         let mut flow = Flow::default();
         for shape in 0..self.shapes.len() {
-            let sub = |piece: &Piece| Sub { server: piece.target, busy_s: piece.busy_s(group, servers) };
+            let sub = |piece: &Piece| piece.sub(group, servers);
             flow.add_shape(self.pieces_of(shape).iter().map(sub));
         }
         let mut chains = ChainOf::new(sample, group.procs);
@@ -172,6 +172,16 @@ const BY_ACCESS: [Access; 2] = [Access::Random, Access::Sequential];
 impl Piece {
     fn busy_s(&self, group: &Group, servers: &Servers) -> f64 {
         servers.busy_s(self.target, group.op, self.access, self.bytes)
+    }
+
+    fn sub(&self, group: &Group, servers: &Servers) -> Sub {
+        let of = Sub::new(self.target, self.busy_s(group, servers));
+        match servers.has_one_arm(self.target) {
+            true => {
+                Sub { after_others_s: servers.busy_s(self.target, group.op, Access::Random, self.bytes), ..of }
+            }
+            false => of,
+        }
     }
 }
 

@@ -5,9 +5,12 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use stripewise_layout::{Layout, constructors};
+use stripewise_model::Op;
 use stripewise_trace::summary::Pasts;
 
 use super::*;
+use crate::elapsed::replay;
+use crate::tests::{cluster, with_order};
 
 /// The requests, with their pasts.
 fn with_pasts(requests: &[Request]) -> Vec<Request> {
@@ -126,4 +129,44 @@ fn interleaved_access_is_in_order_where_every_process_has_a_server() {
     assert_eq!(in_order(64, 16), 8 * 18, "everyone on two servers, alone on each");
     assert_eq!(in_order(512, 8), 0);
     assert_eq!(in_order(1 << 20, 1), 0, "one server sees what the file sees");
+}
+
+/// Processes that go through files of their own in order, on two servers: on measured ones each of them is in order only if it is
+/// alone, on others always.
+#[test]
+fn order_is_lost_to_others_on_servers_with_one_arm() {
+    let mut cluster = with_order(cluster((2, 4.0, 0.0), (0, 0.0, 0.0), ("1G", "1G"), (0.0, 0.0)));
+    let mut time_s = |measured: bool, processes: u32| {
+        cluster.measured = if measured { cluster.classes.clone() } else { Default::default() };
+        let servers = Servers::of(&cluster).unwrap();
+        let request = |turn: u64, process| Request {
+            process,
+            file: process,
+            offset: turn * 8,
+            size: 8,
+            ..Request::default()
+        };
+        let requests: Vec<Request> =
+            (0..100).flat_map(|turn| (0..processes).map(move |process| request(turn, process))).collect();
+        let sample = with_pasts(&requests);
+        let layout = constructors::striped(&[0, 1], 4).unwrap();
+        let mapped = Mapped::new(&sample, &[layout], &[0, 0]);
+        let count = requests.len() as u64;
+        let group = Group {
+            op: Op::Read,
+            access: Access::Sequential,
+            procs: processes,
+            procs_per_node: processes,
+            count,
+            bytes: 8 * count,
+            sample,
+        };
+        replay(&mapped.flow(&group, &group.sample, &servers), count)
+    };
+    for (measured, processes, expected_s) in
+        [(false, 1, 103.0), (true, 1, 103.0), (false, 2, 206.0), (true, 2, 797.0)]
+    {
+        let found_s = time_s(measured, processes);
+        assert!((found_s / expected_s - 1.0).abs() < 0.01, "{measured}, {processes}: {found_s}");
+    }
 }

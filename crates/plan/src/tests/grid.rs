@@ -73,7 +73,7 @@ fn measured(problem: &Problem<'_>, candidate: &Candidate) -> f64 {
                 let before = last_end.insert((request.process, request.file, server), from + bytes);
                 let access = if before == Some(from) { Access::Sequential } else { Access::Random };
                 let busy_s = problem.servers.service(server, group.op, access).busy_s(bytes) * jitter();
-                subs.push(Sub { server, busy_s });
+                subs.push(Sub::new(server, busy_s));
             }
         }
         chains[request.process as usize].push(subs);
