@@ -64,6 +64,11 @@ pub fn is_bars(chart: &Chart<'_>, panel: &Panel) -> bool {
     panel.x.len() * chart.figure.schemes.len() <= MOST_BARS && !Scale::of(panel).logarithmic
 }
 
+/// What the y axis says.
+pub fn unit(panel: &Panel) -> &'static str {
+    if Scale::of(panel).logarithmic { "MiB/s, logarithmic" } else { "MiB/s" }
+}
+
 /// Draws a panel over the full width.
 pub fn panel(h: &mut Html, chart: &Chart<'_>, panel: &Panel) {
     let scale = Scale::of(panel);

@@ -80,8 +80,7 @@ fn entry(h: &mut Html, chart: &Chart<'_>, scheme: usize, (x, y): (usize, usize))
 }
 
 fn framed(h: &mut Html, chart: &Chart<'_>, panel: &Panel, (x, y): (usize, usize), width: usize) {
-    text(h, "head", (x, y + 22), words::place(panel.place));
-    text(h, "tick", (x + LEFT + 150, y + 22), "MiB/s");
+    text(h, "head", (x, y + 22), &format!("{}, {}", words::place(panel.place), chart::unit(panel)));
     let area = (x + LEFT, y + ABOVE, width - LEFT - MARGIN, chart::HEIGHT as usize);
     let [left, top, wide, high] = [area.0, area.1, area.2, area.3].map(|number| number.to_string());
     let attributes =

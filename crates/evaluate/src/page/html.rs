@@ -203,7 +203,7 @@ fn figure(h: &mut Html, chart: &Chart<'_>) {
                 h.element("div", &[], |h| {
                     h.element("div", &[("class", "place")], |h| {
                         h.leaf("b", &[], &words::capital(words::place(panel.place)));
-                        h.leaf("span", &[("class", "soft")], ", MiB/s");
+                        h.leaf("span", &[("class", "soft")], &format!(", {}", chart::unit(panel)));
                     });
                     h.element("div", &[("class", "framed")], |h| chart::panel(h, chart, panel));
                     h.leaf("div", &[("class", "axis")], &chart.figure.x.1);

@@ -121,7 +121,7 @@ fn drawings_and_pages_are_well_formed_and_linked() {
     assert!(pages.markdown.contains(&format!("](evaluation/{name})")));
     let drawing = roxmltree::Document::parse(drawing).unwrap();
     let texts: Vec<&str> = drawing.descendants().filter_map(|node| node.text()).collect();
-    for text in ["Reads", "MiB/s", "PSA", "simulated", "emulated servers", "128K", "bytes of a request"] {
+    for text in ["Reads", "PSA", "simulated, MiB/s", "emulated servers, MiB/s", "128K", "bytes of a request"] {
         assert!(texts.contains(&text), "{text} in {texts:?}");
     }
     // Three schemes at two sizes simulated, and at one emulated.
@@ -143,6 +143,35 @@ fn the_same_records_give_the_same_bytes_and_none_give_pages_too() {
     let none = render(&[experiment()], &[]);
     assert!(none.markdown.contains("Nothing was run yet") && none.html.contains("not run"));
     assert_eq!(none.drawings, []);
+}
+
+/// Values a hundred times apart: a bar of the least would not be seen.
+#[test]
+fn far_apart_values_are_lines_on_an_axis_that_says_so() {
+    let mut far = document(Place::Simulated, TIMES);
+    far.records[0].seconds = vec![900.0];
+    let drawing = &render(&[experiment()], &[far]).drawings[0].1;
+    assert!(drawing.contains("simulated, MiB/s, logarithmic") && drawing.contains("<line class=\"k1 d1\""));
+    let near = &pages().drawings[0].1;
+    assert!(!near.contains("logarithmic") && !near.contains("<line class=\"k"));
+}
+
+/// Sums over different cells cannot be compared: a scheme that failed in one has no bar there.
+#[test]
+fn a_scheme_that_failed_in_a_cell_is_not_drawn() {
+    let mut all = document(Place::Simulated, TIMES);
+    for record in &mut all.records {
+        record.labels.insert("procs".into(), "8".into());
+    }
+    let mut more = all.records.clone();
+    more.iter_mut().for_each(|record| drop(record.labels.insert("procs".into(), "16".into())));
+    more[1].failed = Some("no space".into());
+    all.records.extend(more);
+    let html = render(&[experiment()], &[all]).html;
+    assert!(html.contains("1 of 12 runs failed, first PA") && html.contains("no space"));
+    assert!(html.contains("<title>PSA: 195 MiB/s</title>"), "8 and 16 processes at once");
+    // PA at 128K, but not at 1M, where one of its two cells failed.
+    assert_eq!(html.matches("<title>PA: ").count(), 1);
 }
 
 #[test]
