@@ -13,9 +13,9 @@ use stripewise_model::{Network, Op};
 use stripewise_trace::synth::{Access, Ior, RandomWithin};
 
 use super::devices;
-use super::making::direction;
+use super::making::{MIB, direction};
 use crate::cell::{Part, Program, Scheme, Servers, Storage};
-use crate::claim::Experiment;
+use crate::claim::{Experiment, Scale};
 use crate::record::{Labels, Place};
 
 /// C1 to C4.
@@ -92,6 +92,26 @@ impl Bed {
         labels
     }
 
+    /// The factor with which the best of the three layouts takes about the first, but none more than about the second of these
+    /// times, for so many processes with so many requests of `size` bytes each; 1 where it is simulated. Two digits.
+    fn slowing(&self, scale: Scale, (procs, each): (u32, u64), size: u64, access: Access) -> f64 {
+        let (best_s, worst_s) = match (scale.place, scale.quick) {
+            (Place::Simulated, _) => return 1.0,
+            (_, true) => (0.5, 2.0),
+            (_, false) => (1.0, 5.0),
+        };
+        let disk = devices::hdd(devices::RANDOM_S).read;
+        let service = if access == Access::Random { disk.random } else { disk.sequential };
+        // Of layouts that serve a request by k servers.
+        let layout_s = [self.servers, 2, 1].map(|k| {
+            let busy_s = f64::from(procs) * each as f64 * f64::from(k) * service.busy_s(size / u64::from(k));
+            busy_s / f64::from(self.servers.min(procs * k))
+        });
+        let least = layout_s.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = layout_s.iter().copied().fold(0.0, f64::max);
+        two_digits((best_s / least).min(worst_s / most))
+    }
+
     /// IOR with a file for each process, as everywhere in CIL §6.
     fn ior(&self, op: Op, procs: u32, transfer: u64, each: u64, access: Access, file: String) -> Part {
         let program = Program::Ior(Ior {
@@ -109,6 +129,17 @@ impl Bed {
         });
         Part { program, op }
     }
+}
+
+fn two_digits(factor: f64) -> f64 {
+    let digits = 10f64.powf(1.0 - factor.log10().floor());
+    (factor * digits).round() / digits
+}
+
+/// Requests of each process where real programs run: enough of them, but at most 256M in all.
+fn requests(procs: u32, size: u64) -> u64 {
+    let procs = u64::from(procs);
+    (256 * MIB / (procs * size)).clamp(2, (128 / procs).max(16))
 }
 
 /// 1-DH over all servers, 2-D in groups of two, 1-DV on one.

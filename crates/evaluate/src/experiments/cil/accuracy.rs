@@ -2,10 +2,9 @@
 
 use stripewise_trace::synth::Access;
 
-use super::{Bed, ETHERNET, INFINIBAND, NAMES, beds, three_layouts};
+use super::{Bed, ETHERNET, INFINIBAND, NAMES, beds, requests, three_layouts};
 use crate::cell::Cell;
 use crate::claim::{Claim, Experiment, Measure, Paper, Scale};
-use crate::experiments::devices;
 use crate::experiments::making::{BOTH, KIB, MIB, access_name, bytes, figure, labels, name};
 use crate::record::{Labels, Place};
 
@@ -73,12 +72,11 @@ fn cells(scale: Scale) -> Vec<Cell> {
             for size in sizes(scale) {
                 for access in [Access::Sequential, Access::Random] {
                     cells.extend(BOTH.map(|op| {
-                        let each = requests(scale.place, procs, size);
-                        let factor = if scale.place == Place::Simulated {
-                            1.0
-                        } else {
-                            slowing(scale, &bed, procs, size, each, access)
+                        let each = match scale.place {
+                            Place::Simulated => (64 * MIB / size).min((4096 / u64::from(procs)).max(32)),
+                            _ => requests(procs, size),
                         };
+                        let factor = bed.slowing(scale, (procs, each), size, access);
                         Cell {
                             experiment: "C1",
                             labels: bed.labels(labels([
@@ -121,30 +119,4 @@ fn sizes(scale: Scale) -> Vec<u64> {
         (Place::Simulated, false) => (12..=22).map(|log| 1 << log).collect(),
         (_, false) => vec![4, 16, 64, 128, 256, 512, 1024, 4096].into_iter().map(|k| k * KIB).collect(),
     }
-}
-
-/// Requests of each process.
-fn requests(place: Place, procs: u32, size: u64) -> u64 {
-    let procs = u64::from(procs);
-    match place {
-        Place::Simulated => (64 * MIB / size).min((4096 / procs).max(32)),
-        _ => (256 * MIB / (procs * size)).clamp(2, (128 / procs).max(16)),
-    }
-}
-
-/// So that the best layout takes about the first, but none more than about the second of these, seconds.
-fn slowing(scale: Scale, bed: &Bed, procs: u32, size: u64, each: u64, access: Access) -> f64 {
-    let (best_s, worst_s) = if scale.quick { (0.4, 2.0) } else { (1.0, 5.0) };
-    let disk = devices::hdd(devices::RANDOM_S).read;
-    let service = if access == Access::Random { disk.random } else { disk.sequential };
-    // Of layouts that serve a request by k servers.
-    let layout_s = [bed.servers, 2, 1].map(|k| {
-        let busy_s = f64::from(procs) * each as f64 * f64::from(k) * service.busy_s(size / u64::from(k));
-        busy_s / f64::from(bed.servers.min(procs * k))
-    });
-    let least = layout_s.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = layout_s.iter().copied().fold(0.0, f64::max);
-    let factor = (best_s / least).min(worst_s / most);
-    let digits = 10f64.powf(1.0 - factor.log10().floor());
-    (factor * digits).round() / digits
 }
