@@ -69,7 +69,8 @@ pub fn output_within(
         bail!("`{line}` was interrupted");
     }
     if ended {
-        bail!("`{line}` did not end within {} s", limit.as_secs());
+        let said = last_lines(&result.stderr, &result.stdout);
+        bail!("`{line}` did not end within {} s: {said}", limit.as_secs());
     }
     printed(result, &line)
 }
@@ -111,11 +112,16 @@ fn printed(result: Output, line: &str) -> anyhow::Result<String> {
     String::from_utf8(result.stdout).with_context(|| format!("`{line}` printed bytes that are no text"))
 }
 
-/// What a failed command said last, as one line.
+/// What a failed command said last, as one line; without the advice that mpirun frames with lines of dashes.
 fn last_lines(stderr: &[u8], stdout: &[u8]) -> String {
     let said = if stderr.trim_ascii().is_empty() { stdout } else { stderr };
     let text = String::from_utf8_lossy(said);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let frame = |line: &&str| line.len() > 40 && line.bytes().all(|byte| byte == b'-');
+    let unframed = lines.split(frame).step_by(2).flatten().copied();
+    let mut unframed: Vec<&str> = unframed.collect();
+    unframed.dedup();
+    let lines = if unframed.is_empty() { lines } else { unframed };
     lines[lines.len().saturating_sub(8)..].join(" | ")
 }
 
@@ -137,9 +143,17 @@ mod tests {
     }
 
     #[test]
+    fn what_mpirun_says_about_a_program_is_left_out_if_the_program_said_something() {
+        let dashes = "-".repeat(74);
+        let framed = format!("{dashes}\nMPI_ABORT was invoked\n{dashes}\n");
+        assert_eq!(last_lines(format!("{framed}no\nno\n{framed}gone").as_bytes(), b""), "no | gone");
+        assert_eq!(last_lines(framed.as_bytes(), b""), format!("{dashes} | MPI_ABORT was invoked | {dashes}"));
+    }
+
+    #[test]
     fn what_does_not_end_is_ended_with_all_that_it_started() {
         // The pipe stays open as long as a child of the shell has it.
-        let error = within("sleep 100 & sleep 100; echo never", 200).unwrap_err();
-        assert!(error.contains("did not end within"), "{error}");
+        let error = within("echo begun; sleep 100 & sleep 100; echo never", 1000).unwrap_err();
+        assert!(error.ends_with("did not end within 1 s: begun"), "{error}");
     }
 }

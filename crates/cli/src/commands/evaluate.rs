@@ -73,12 +73,18 @@ impl Job<'_> {
     ) -> anyhow::Result<usize> {
         let mut store = Store::open(&self.args.dir, place)?;
         let cells = self.cells(place);
-        let tasks = store.missing(&cells, self.args.again);
+        let mut wanted = cells.clone();
+        for cell in &mut wanted {
+            let mut schemes = std::mem::take(&mut cell.schemes);
+            schemes.retain(|scheme| self.args.wants(cell, scheme));
+            cell.schemes = schemes;
+        }
+        let tasks = store.missing(&wanted, self.args.again);
         self.say(&format!(
             "{}: {} of {} runs to do",
             place.name(),
             tasks.len(),
-            cells.iter().map(|cell| cell.schemes.len()).sum::<usize>()
+            wanted.iter().map(|cell| cell.schemes.len()).sum::<usize>()
         ));
         let bar = progress::bar(Some(tasks.len() as u64), BAR, self.args.quiet);
         let mut add = |record: stripewise_evaluate::Record| {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use stripewise_evaluate::Experiment;
+use stripewise_evaluate::{Cell, Experiment, Scheme};
 
 use super::measured;
 
@@ -16,6 +16,7 @@ use super::measured;
     stripewise evaluate --list\n  \
     stripewise evaluate all --simulated\n  \
     stripewise evaluate C1 C2 --measured --quick --dir /scratch/evaluation\n  \
+    stripewise evaluate P1 --measured --again --only op=read --only scheme=PSA\n  \
     stripewise evaluate all --render docs")]
 pub struct Args {
     /// C1 to C4, P1 to P7, S1 to S7, or all
@@ -32,6 +33,9 @@ pub struct Args {
     /// Fewer cells and repeats
     #[arg(long)]
     pub quick: bool,
+    /// Only runs with this label, as the records have it, or of this scheme; all of them where several are given
+    #[arg(long, value_name = "LABEL=VALUE", value_parser = label)]
+    only: Vec<(String, String)>,
     /// Run again what was run before
     #[arg(long)]
     pub again: bool,
@@ -82,11 +86,29 @@ impl Args {
         Ok(all.into_iter().filter(|experiment| wanted(experiment.id)).collect())
     }
 
+    /// Whether the flags ask for a scheme of a cell.
+    pub fn wants(&self, cell: &Cell, scheme: &Scheme) -> bool {
+        self.only.iter().all(|(label, value)| match label.as_str() {
+            SCHEME => scheme.name() == *value,
+            _ => cell.labels.get(label) == Some(value),
+        })
+    }
+
     /// The command as it can be given again anywhere.
     pub fn command(&self) -> String {
         let mut words = vec!["stripewise evaluate".to_owned(), self.experiments.join(" ")];
         let flags = [(self.simulated(), "--simulated"), (self.measured, "--measured"), (self.quick, "--quick")];
         words.extend(flags.iter().filter(|(given, _)| *given).map(|(_, flag)| (*flag).to_owned()));
+        words.extend(self.only.iter().map(|(label, value)| format!("--only '{label}={value}'")));
         words.join(" ")
     }
+}
+
+/// Not a label, but may be asked for like one.
+const SCHEME: &str = "scheme";
+
+fn label(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(label, _)| !label.is_empty());
+    let (label, value) = pair.ok_or_else(|| format!("'{text}' is not LABEL=VALUE, op=read say"))?;
+    Ok((label.to_owned(), value.to_owned()))
 }
