@@ -3,8 +3,8 @@
 //! In the first phase the processes exchange data, which no file system sees. In the second, some of them, the
 //! *aggregators*, access the file: the range from the first to the last byte of the collective call is cut into as many
 //! contiguous *file domains* of equal size; every aggregator goes through its domain, from the first byte to the last that
-//! somebody wants there, in buffers of `cb_buffer_size` bytes, one contiguous request each. Where the written
-//! data has holes, a buffer is read first.
+//! somebody wants there, in buffers of `cb_buffer_size` bytes, one contiguous request each. A buffer that is not
+//! overwritten as a whole is read first.
 
 use super::{Call, Step};
 use crate::{Flags, Op};
@@ -41,6 +41,11 @@ impl Wanted {
         self.stride > self.piece
     }
 
+    /// Whether somebody wants every one of these bytes.
+    fn has_all(&self, offset: u64, size: u64) -> bool {
+        !self.has_holes() || (offset - self.start) % self.stride + size <= self.piece
+    }
+
     /// From the first wanted byte to the last of a file domain; empty if there is none.
     fn part(&self, start: u64, end: u64) -> (u64, u64) {
         let (first, end) = (start - self.start, end.min(self.end).saturating_sub(self.start));
@@ -60,20 +65,23 @@ impl TwoPhase {
         let aggregators = u64::from(self.aggregators.clamp(1, processes));
         let domain = (wanted.end - wanted.start).div_ceil(aggregators);
         let rounds = domain.div_ceil(self.buffer);
-        let read_first = op == Op::Write && wanted.has_holes();
-        (0..rounds).flat_map(move |round| {
-            let ops = if read_first { vec![Op::Read, op] } else { vec![op] };
-            ops.into_iter().map(move |op| {
-                let calls = (0..aggregators).filter_map(|i| {
-                    let domain_start = wanted.start + i * domain;
-                    let (first, end) = wanted.part(domain_start, domain_start + domain);
-                    let offset = first + round * self.buffer;
-                    let size = end.saturating_sub(offset).min(self.buffer);
-                    let rank = (i * u64::from(processes) / aggregators) as u32;
-                    (size > 0).then_some(Call { rank, file: 0, offset, size })
-                });
+        let phases: &[bool] = if op == Op::Write && wanted.has_holes() { &[true, false] } else { &[false] };
+        let call = move |round: u64, read_first: bool, i: u64| {
+            let domain_start = wanted.start + i * domain;
+            let (first, end) = wanted.part(domain_start, domain_start + domain);
+            let offset = first + round * self.buffer;
+            let size = end.saturating_sub(offset).min(self.buffer);
+            let rank = (i * u64::from(processes) / aggregators) as u32;
+            let idle = size == 0 || read_first && wanted.has_all(offset, size);
+            (!idle).then_some(Call { rank, file: 0, offset, size })
+        };
+        let steps = (0..rounds).flat_map(move |round| {
+            phases.iter().map(move |read_first| {
+                let op = if *read_first { Op::Read } else { op };
+                let calls = (0..aggregators).filter_map(|i| call(round, *read_first, i));
                 Step { op, flags: Flags::POSITIONAL.with(Flags::COLLECTIVE), calls: calls.collect() }
             })
-        })
+        });
+        steps.filter(|step| !step.calls.is_empty())
     }
 }

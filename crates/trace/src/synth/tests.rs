@@ -160,6 +160,9 @@ fn file_domains_start_and_end_with_data() {
     let collective = Hpio { collective: two_phase, direction: Direction::Read, ..sizes.clone() };
     assert_eq!(of_rank(&collective, 0), [(0, 4096), (4096, 1304)]);
     assert_eq!(of_rank(&collective, 1), [(5500, 4096), (9596, 1304)]);
+    // Written, a buffer of which every byte is wanted is not read first: the last 8 bytes of the first domain of 8200.
+    let written = Hpio { direction: Direction::Write, processes: 3, ..collective };
+    assert_eq!(of_rank(&written, 0), [(0, 4096), (0, 4096), (4096, 4096), (4096, 4096), (8192, 8)]);
     // Against brute force: from a domain's first wanted byte to its last, if there is one.
     for (region_size, spacing, regions) in [(3, 5, 7), (1, 9, 5), (4, 1, 3), (2, 30, 2), (1, 99, 1)] {
         let collective = Some(TwoPhase { aggregators: 2, buffer: 1 << 20 });
