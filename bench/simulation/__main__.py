@@ -1,13 +1,15 @@
 """Validates the simulator against real MPI programs on emulated servers: the same requests, measured and simulated.
 
-    python3 bench/simulation --binaries target/release -o simulation.md
+    python3 bench/simulation --results simulation.jsonl -o bench/results.d/sim.md
 
 Every cell is one kind of file in one layout, used by one number of processes with requests of one size in one order, written and
-read. The servers are slowed down so that a phase takes --seconds. A table of errors goes to standard output (and to the
-file of -o), every cell to --results; what is there already is not measured again.
+read. The servers are slowed down so that a phase takes --seconds. A table of errors goes to standard output (and into the
+file of -o, behind the line `<!-- simulation -->` if it has one), every cell to --results; what is there already is not measured again. The
+cells come in an order by chance, always the same; when --minutes are over those that were measured count.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import sys
@@ -25,6 +27,15 @@ from store import machine  # noqa: E402
 from tables import tables  # noqa: E402
 
 
+# What comes behind it in the output is replaced.
+MARK = "<!-- simulation -->"
+
+
+def by_chance(cell):
+    """An order that has all kinds of cells among the first ones."""
+    return hashlib.sha256(cell.name.encode()).digest()
+
+
 def flags():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
@@ -36,7 +47,9 @@ def flags():
     add("--seconds", type=float, default=0.5, help="of every phase")
     add("--sizes", type=servers.parse_size, nargs="+", default=[16 << 10, 256 << 10, 4 << 20])
     add("--ranks", type=int, nargs="+", default=[1, 4, 16, 32])
-    add("--most-data", type=servers.parse_size, default=128 << 20, help="in the files of a cell")
+    add("--most-data", type=servers.parse_size, default=64 << 20, help="in the files of a cell")
+    add("--only", nargs="+", choices=["striped", "replicas", "cache"], default=["striped", "replicas", "cache"], help="kinds of files")
+    add("--minutes", type=float, default=7.5, help="no cell is begun later")
     add("--every", type=int, default=1, help="only every Nth cell, for a quick look")
     add("--only-print", action="store_true", help="print the tables of --results")
     return parser.parse_args()
@@ -52,13 +65,18 @@ def known(path):
 def main():
     args = flags()
     records = known(args.results)
-    cells = (grid(args) + copies(args))[:: args.every]
+    # Those with several copies first: they are few.
+    cells = sorted(grid(args), key=by_chance) if "striped" in args.only else []
+    cells = [cell for cell in copies(args) if cell.kind in args.only] + cells[:: args.every]
     began_s = time.monotonic()
     if not args.only_print:
         bench = Bench(args, Programs(args.binaries, args.workloads))
         for number, cell in enumerate(cells):
             if cell.name in records:
                 continue
+            if time.monotonic() - began_s > 60 * args.minutes:
+                print(f"{len(cells) - number} cells are left: again with the same --results", file=sys.stderr)
+                break
             print(f"[{time.monotonic() - began_s:5.0f} s] {number + 1} of {len(cells)}: {cell.name}", file=sys.stderr)
             record = run(bench, cell)
             records[cell.name] = record
@@ -70,7 +88,8 @@ def main():
     text = tables([records[cell.name] for cell in cells if cell.name in records], command, machine())
     print(text)
     if args.output:
-        args.output.write_text(text + "\n")
+        before, mark, _ = (args.output.read_text() if args.output.exists() else "").partition(MARK)
+        args.output.write_text((before + mark + "\n\n" if mark else "") + text + "\n")
     return any("failed" in record for record in records.values())
 
 
@@ -78,7 +97,7 @@ def run(bench, cell: Cell):
     """What became of a cell; a failure is no reason to stop."""
     load = os.getloadavg()[0]
     try:
-        return {"cell": cell.name, "kind": cell.kind, "load": load, "phases": bench.cell(cell)}
+        return {"cell": cell.name, "kind": cell.kind, "load": load, **bench.cell(cell)}
     except Failed as error:
         print(f"  failed: {error}", file=sys.stderr)
         return {"cell": cell.name, "kind": cell.kind, "load": load, "failed": str(error)}

@@ -80,7 +80,7 @@ def layouts(cell):
 
 def requests(size, ranks, most_data):
     """Of each process: enough for a rhythm, as far as the data allow."""
-    return max(4, min(64, most_data // (size * ranks)))
+    return max(2, min(64, most_data // (size * ranks)))
 
 
 def grid(args):

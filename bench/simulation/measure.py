@@ -10,6 +10,8 @@ from servers import Emulation, Watch
 
 # A run without slowed servers is simulated first, to know by how much to slow them.
 UNSLOWED = 1.0
+# Files of more bytes are written once before.
+MADE_BEFORE = 32 << 20
 
 
 class Bench:
@@ -39,11 +41,14 @@ class Bench:
             self.traces[key] = path
         return self.traces[key]
 
-    def plan(self, cell, factor):
-        """The cluster, so many times slower, and the plan of a cell on it; servers and files are new."""
+    def clean(self):
+        """Servers and files are new."""
         for own in ("servers", "data"):
             shutil.rmtree(self.directory / own, ignore_errors=True)
         (self.directory / "data").mkdir()
+
+    def plan(self, cell, factor):
+        """The cluster, so many times slower, and the plan of a cell on it."""
         self.tiers = tuple(tier.slowed(factor) for tier in TIERS)
         capacity = {tier.name: 1 << 40 for tier in TIERS}
         cluster = servers.write_cluster(self.directory, self.tiers, capacity)
@@ -57,34 +62,46 @@ class Bench:
         return json.loads(said)["plans"][0]["runs"]
 
     def measure(self, cell, op, plan):
-        """What the program says of it, and what the servers did."""
+        """What the program says of its phases, and what the servers did in all of them."""
         watch = Watch(self.emulation, self.directory, self.tiers)
-        api = "posix" if cell.kind == "striped" else "mpiio"
-        words = [*cell.words(), "--op", op, "--api", api]
+        words = [*cell.words(), "--op", op, "--api", "posix"]
         result = self.programs.run_ior(cell.ranks, self.file, *words, plan=plan)
         usage = watch.usage().values()
-        requests, size = sum(tier.requests for tier in usage), sum(tier.bytes for tier in usage)
-        (phase,) = result["phases"]
-        return {"elapsed_s": phase["elapsed_s"], "requests": requests, "bytes": size}
+        used = {"requests": sum(tier.requests for tier in usage), "bytes": sum(tier.bytes for tier in usage)}
+        return {phase["op"]: phase["elapsed_s"] for phase in result["phases"]}, used
 
-    def cell(self, cell):
-        """Both phases: measured and simulated."""
+    def factor(self, cell):
+        """How many times slower the servers are to be."""
         factor = UNSLOWED
         for _ in range(2 if cell.kind != "striped" else 1):
-            plan = self.plan(cell, factor)
-            factor *= self.args.seconds / self.simulate(cell, "write", plan)[0]["elapsed_s"]
+            factor *= self.args.seconds / self.simulate(cell, "write", self.plan(cell, factor))[0]["elapsed_s"]
+        return factor
+
+    def cell(self, cell):
+        """Both phases, measured and simulated; and what the servers did in both."""
+        factor = self.factor(cell)
+        self.clean()
+        if cell.kind == "striped" and cell.block * cell.ranks > MADE_BEFORE:
+            # The memory behind large files is there before they are measured: servers that take no time.
+            self.measure(cell, "write", self.plan(cell, 1e-6))
         plan = self.plan(cell, factor)
-        phases = []
-        for op in ("write", "read"):
-            if cell.kind == "striped":
-                (simulated,) = self.simulate(cell, op, plan)
-            else:
-                simulated = self.simulate_copies(cell, op, plan)
-            measured = self.measure(cell, op, plan)
-            if op == "write" and cell.kind != "striped":
-                self.programs.command("drain", "-p", plan, self.directory / "data")
-            phases.append(phase(op, measured, simulated))
-        return phases
+        simulated = {op: self.simulate_copies(cell, op, plan) for op in ("write", "read")}
+        if cell.kind == "striped":
+            measured, used = self.measure(cell, "both", plan)
+        else:
+            measured, used = self.measure(cell, "write", plan)
+            self.programs.command("drain", "-p", plan, self.directory / "data")
+            read, _ = self.measure(cell, "read", plan)
+            measured |= read
+        uses = [use for outcome in simulated.values() for use in outcome["servers"]]
+        return {
+            "factor": factor,
+            "measured": used,
+            "simulated": {key: sum(use[key] for use in uses) for key in ("requests", "bytes")},
+            "phases": [
+                {"op": op, "measured_s": measured[op], "simulated_s": simulated[op]["elapsed_s"]} for op in ("write", "read")
+            ],
+        }
 
     def simulate_copies(self, cell, op, plan):
         """Replicas at rest are read as those that were never written; of a cache what was written is there."""
@@ -93,19 +110,6 @@ class Bench:
             both, written = self.simulate(cell, "both", plan)[0], self.simulate(cell, "write", plan)[0]
             simulated["elapsed_s"] = both["elapsed_s"] - written["elapsed_s"]
         return simulated
-
-
-def phase(op, measured, simulated):
-    uses = simulated["servers"]
-    return {
-        "op": op,
-        "measured_s": measured["elapsed_s"],
-        "simulated_s": simulated["elapsed_s"],
-        "measured_requests": measured["requests"],
-        "simulated_requests": sum(use["requests"] for use in uses),
-        "measured_bytes": measured["bytes"],
-        "simulated_bytes": sum(use["bytes"] for use in uses),
-    }
 
 
 def in_plan(text):

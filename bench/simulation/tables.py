@@ -13,7 +13,7 @@ def tables(records, command, machine):
     loads = [record["load"] for record in good] or [0]
     parts = [f"Measured {date} on {machine}, load before a cell {min(loads):.1f} to {max(loads):.1f} (median {median(loads):.1f}), by `{command}`."]
     parts += [f"{len(good)} cells in two phases each, {len(records) - len(good)} failed."]
-    parts += [errors(phases), counts(phases), worst(phases)]
+    parts += [errors(phases), counts(good), worst(phases)]
     return "\n\n".join(parts)
 
 
@@ -58,14 +58,11 @@ def errors(phases):
     return table(["phases", "number", "median error", "90th percentile", "99th", "worst", "median with its sign"], rows)
 
 
-def counts(phases):
+def counts(records):
     """Of files with one copy all requests and bytes are to be the same."""
-    striped = [phase for record, phase in phases if record["kind"] == "striped"]
-    same = sum(
-        (phase["measured_requests"], phase["measured_bytes"]) == (phase["simulated_requests"], phase["simulated_bytes"])
-        for phase in striped
-    )
-    return f"Requests and bytes on the servers are the same, measured and simulated, in {same} of {len(striped)} phases of files with one copy."
+    striped = [record for record in records if record["kind"] == "striped"]
+    same = sum(record["measured"] == record["simulated"] for record in striped)
+    return f"Requests and bytes on the servers are the same, measured and simulated, in {same} of {len(striped)} cells of files with one copy."
 
 
 def worst(phases):
