@@ -46,20 +46,21 @@ def behind(records, cell, scheme, repeat):
 
 def one_cell(run, cell, schemes, repeat):
     """One repeat of a cell: all four kinds of access."""
+    bed, processes = run.bed, cell.processes
     block_bytes = cell.size * cell.requests(run.speed, run.seconds)
-    predicted = {access: predict(run.bed, cell, block_bytes, access) for access in grid.ACCESSES}
+    trace = bed.trace(processes, cell.size, block_bytes, "random", "read", private=True)
+    plans = {scheme: bed.plan(trace, grid.CANDIDATES[scheme]) for scheme in grid.GROUPS}
+    predicted = {access: predict(bed, cell, block_bytes, access, plans) for access in grid.ACCESSES}
     times = []
     for scheme in schemes:
-        trace = run.bed.trace(cell.processes, cell.size, block_bytes, "random", "read", private=True)
-        plan, said = run.bed.plan(trace, grid.CANDIDATES[scheme])
-        run.bed.prepare(cell.processes, plan, block_bytes, private=True)
+        plan, said = plans[scheme]
+        bed.prepare(processes, plan, block_bytes, private=True)
         for access in grid.ACCESSES:
             words = ["--transfer", cell.size, "--block", block_bytes, "--access", access, "--seed", repeat + 1]
-            for op, measured in run.bed.measured(cell.processes, plan, True, *words).items():
+            for op, measured in bed.measured(processes, plan, True, *words).items():
                 details = {**predicted[access][op][scheme], "requests": measured["requests"]}
                 details["requests_expected"] = expected_requests(cell, scheme, measured["bytes"])
-                labels = cell.labels(access, op)
-                run.records.add(EXPERIMENT, scheme, labels, measured, details, layout_text(said))
+                run.records.add(EXPERIMENT, scheme, cell.labels(access, op), measured, details, layout_text(said))
                 times.append(f"{measured['seconds']:.2f}")
     return " ".join(times)
 
@@ -69,20 +70,23 @@ def expected_requests(cell, scheme, all_bytes):
     return all_bytes // cell.size * cell.disks_touched(grid.GROUPS[scheme])
 
 
-def predict(bed, cell, block_bytes, access):
-    """{op: {scheme: {"cil_s": cost by CIL's formula, "elapsed_s", "cost_s": what the planner expects}}}"""
+def predict(bed, cell, block_bytes, access, plans):
+    """{op: {scheme: {"cil_s": cost by CIL's formula, "elapsed_s", "cost_s": what the planner expects, "simulated_s"}}}"""
     predictions = {}
     for op in grid.OPS:
         trace = bed.trace(cell.processes, cell.size, block_bytes, access, op, private=True)
         _, said = bed.plan(trace, "overall", "--candidates")
         of = {candidate["name"]: candidate for candidate in said["candidates"]}
+        words = [word for plan, _ in plans.values() for word in ("-p", plan)]
+        simulated = json.loads(bed.programs.command("sim", trace, *words, "--json", "--quiet"))["plans"]
         predictions[op] = {
             scheme: {
                 "cil_s": cil_cost_s(bed, cell, groups, access, op),
                 "elapsed_s": of[grid.CANDIDATES[scheme]]["elapsed_s"],
                 "cost_s": of[grid.CANDIDATES[scheme]]["predicted_s"],
+                "simulated_s": found["runs"][0]["elapsed_s"],
             }
-            for scheme, groups in grid.GROUPS.items()
+            for (scheme, groups), found in zip(grid.GROUPS.items(), simulated, strict=True)
         }
     return predictions
 

@@ -13,7 +13,7 @@ CANDIDATES = {"1-DH": "1-DH", "2-D": f"2-D g={DISKS // 2}", "1-DV": "1-DV"}
 SIZES = [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, 1 * MIB, 4 * MIB]
 PROCESSES = [1, 2, 4, 8, 16, 32]
 QUICK_SIZES = [4 * KIB, 64 * KIB, 512 * KIB, 4 * MIB]
-QUICK_PROCESSES = [1, 4, 16]
+QUICK_PROCESSES = [1, 2, 16]
 ACCESSES = ["sequential", "random"]
 OPS = ["read", "write"]
 # Requests of a process, at least: the first one of a stream in order is never in order.

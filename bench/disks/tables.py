@@ -6,7 +6,9 @@ from markdown import table
 from records import command_line, machine, now
 
 # What a choice is made by: the details of a record with a prediction, of which the least is picked.
-MODELS = {"cil_s": "CIL's formula", "cost_s": "general cost model", "elapsed_s": "planner (elapsed time)"}
+MODELS = {"cil_s": "CIL's formula", "cost_s": "general cost model", "elapsed_s": "planner", "simulated_s": "simulator"}
+# What the planner holds for equal; then it goes by cost (docs/decisions/0002).
+EQUAL = 0.005
 
 
 HEAD = """# C1 and PSA's rows on slowed real disks
@@ -48,7 +50,10 @@ def fastest(case):
 def judged(case, model):
     """(what is picked, whether it is the best or not to be told from it, regret: the part of the best's time that is lost)"""
     best = fastest(case)
-    picked = min(case, key=lambda scheme: case[scheme]["details"][model])
+    predicted = {scheme: record["details"] for scheme, record in case.items()}
+    most = min(details[model] for details in predicted.values()) * (1 + (EQUAL if model == "elapsed_s" else 0))
+    equal = [scheme for scheme in case if predicted[scheme][model] <= most]
+    picked = min(equal, key=lambda scheme: predicted[scheme]["cost_s"])
     regret = median(case[picked]["seconds"]) / median(case[best]["seconds"]) - 1
     alike = min(case[picked]["seconds"]) <= max(case[best]["seconds"])
     return picked, alike, regret
