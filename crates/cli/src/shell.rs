@@ -131,8 +131,8 @@ mod tests {
 
     fn within(script: &str, limit_ms: u64) -> Result<String, String> {
         let limit = Duration::from_millis(limit_ms);
-        output_within(&words!["sh", "-c", script], Path::new("/"), &[("ANSWER", "42")], limit)
-            .map_err(|error| format!("{error:#}"))
+        let line: Vec<OsString> = words!["sh", "-c", script];
+        output_within(&line, Path::new("/"), &[("ANSWER", "42")], limit).map_err(|error| format!("{error:#}"))
     }
 
     #[test]
