@@ -76,7 +76,7 @@ impl Of<'_> {
     fn work(&self, part: &Part, requests: &Requests, size: u64, count: u64) -> Work {
         let touched = self.stripe.map_or(1, |stripe| size.div_ceil(stripe).min(u64::from(self.slow.count)));
         let busy_s = |tier: &Servers, touched: u64| {
-            let service = tier.class.service(part.op, requests.access());
+            let service = requests.service(&tier.class, part.op);
             let disk_s = touched as f64 * service.startup_s + size as f64 * service.per_byte_s;
             disk_s.max(size as f64 * self.network_s) / f64::from(tier.count)
         };
@@ -85,7 +85,7 @@ impl Of<'_> {
             count,
             slow_s: busy_s(self.slow, touched),
             fast_s: self.fast.map_or(f64::INFINITY, |tier| busy_s(tier, 1)),
-            slow_startups_s: touched as f64 * self.slow.class.service(part.op, requests.access()).startup_s
+            slow_startups_s: touched as f64 * requests.service(&self.slow.class, part.op).startup_s
                 / f64::from(self.slow.count),
         }
     }
@@ -93,7 +93,7 @@ impl Of<'_> {
     /// How long one request takes when nobody else is there.
     fn latency(&self, part: &Part, requests: &Requests, size: u64, count: u64) -> Latency {
         let per_server = |tier: &Servers| {
-            let service = tier.class.service(part.op, requests.access());
+            let service = requests.service(&tier.class, part.op);
             (service.startup_s, service.per_byte_s / f64::from(tier.count))
         };
         Latency { size, count, slow: per_server(self.slow), fast: self.fast.map(per_server) }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stripewise_model::Access;
+use stripewise_model::{Access, ClassParams, Op, Service};
 use stripewise_trace::synth;
 
 use crate::cell::{Part, Program};
@@ -17,8 +17,8 @@ pub(super) struct Requests {
     pub nodes: u32,
     /// Whether processes go from one place to any other.
     pub random: bool,
-    /// Whether a process may go on where it was.
-    in_order: bool,
+    /// The part of the requests that go on where their process was.
+    pub in_order: f64,
 }
 
 impl Requests {
@@ -26,20 +26,26 @@ impl Requests {
         let job = part.program.benchmark().job();
         let nodes = job.processes.div_ceil(job.per_node);
         let mut requests =
-            Self { sizes: Vec::new(), chains: job.processes, nodes, random: false, in_order: true };
+            Self { sizes: Vec::new(), chains: job.processes, nodes, random: false, in_order: 1.0 };
         match &part.program {
             Program::Ior(ior) => {
                 let each = ior.block / ior.transfer * ior.segments;
                 requests.sizes.push((ior.transfer, each * u64::from(ior.processes)));
                 requests.random = ior.access == synth::Access::Random;
-                requests.in_order = !requests.random;
+                if requests.random {
+                    // By chance.
+                    requests.in_order = 1.0 / each as f64;
+                }
             }
             Program::Hpio(hpio) if hpio.collective.is_none() => {
                 requests.sizes.push((hpio.region_size, hpio.regions * u64::from(hpio.processes)));
+                let apart = hpio.spacing > 0 || hpio.interleaved && hpio.processes > 1;
+                requests.in_order = if apart { 0.0 } else { 1.0 };
             }
             Program::Tile(tile) if tile.collective.is_none() => {
                 let rows = tile.elements_y * u64::from(job.processes);
                 requests.sizes.push((tile.elements_x * tile.element_size, rows));
+                requests.in_order = if tile.tiles_x > 1 { 0.0 } else { 1.0 };
             }
             Program::Hpio(_) | Program::Tile(_) | Program::Btio(_) => requests.count(part),
         }
@@ -62,9 +68,14 @@ impl Requests {
         self.chains = most;
     }
 
-    /// With whose parameters nothing is faster than it can be.
-    pub fn access(&self) -> Access {
-        if self.in_order { Access::Sequential } else { Access::Random }
+    /// What one costs a server of a class on average.
+    pub fn service(&self, class: &ClassParams, op: Op) -> Service {
+        let (random, in_order) = (class.service(op, Access::Random), class.service(op, Access::Sequential));
+        let mean = |random: f64, in_order: f64| random + self.in_order * (in_order - random);
+        Service {
+            startup_s: mean(random.startup_s, in_order.startup_s),
+            per_byte_s: mean(random.per_byte_s, in_order.per_byte_s),
+        }
     }
 
     pub fn bytes(&self) -> f64 {

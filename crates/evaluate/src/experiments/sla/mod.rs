@@ -6,6 +6,8 @@
 //! NSCA, SCA and LCP admit as SLA's Algorithm 1 is printed. `LCP balanced` is ours: it admits what keeps both kinds of
 //! servers busy (`docs/decisions/0008-balanced-admission.md`).
 //!
+//! Simulated ones have Ethernet's bandwidth, and connections that last; SLA's model has no network.
+//!
 //! **Scaled down** as PSA's ([`super::psa`]).
 
 mod benchmarks;
@@ -62,7 +64,7 @@ struct Of<'a> {
 impl Of<'_> {
     fn cell(self) -> Cell {
         let network = match self.scale.place {
-            Place::Simulated => devices::ethernet(),
+            Place::Simulated => devices::ethernet_connected(),
             _ => Network::default(),
         };
         let capacity = self.capacity();
