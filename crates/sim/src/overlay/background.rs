@@ -1,11 +1,10 @@
 //! What is copied in the background: replicas are brought in sync; of caches dirty parts are written back, wanted ones fetched, and some
 //! space kept free. As the data path does it, when nobody uses the servers; one copier for each file.
 
-use std::ops::Range;
-
 use stripewise_model::{Access, Op};
 use stripewise_policy::{Kind, Span};
 
+use super::job::Job;
 use super::request::Part;
 use super::{By, Overlay};
 use crate::Simulator;
@@ -16,7 +15,7 @@ use crate::run::Sender;
 /// Bytes copied at once at most.
 const CHUNK_BYTES: u64 = 4 << 20;
 /// Ranges copied at once at most: while others use the file, and while nobody does.
-const PIECES_MAX: usize = 16;
+pub(super) const PIECES_MAX: usize = 16;
 const PIECES_MAX_IDLE: usize = 4096;
 /// Between looks whether there is something to do: at first, and at most.
 pub(super) const REST_NS: u64 = 1_000_000;
@@ -31,50 +30,6 @@ const MAKE_WAY: u64 = 16;
 const FREE_PART: u64 = 32;
 /// Wanted ranges that one step looks at.
 const WANTED: usize = 16;
-
-/// Ranges that are being copied.
-#[derive(Debug)]
-pub(crate) struct Job {
-    to: usize,
-    /// What is copied, and where it was valid when it began.
-    spans: Vec<Span>,
-    began_ns: u64,
-    /// It is read; then it is written.
-    is_read: bool,
-    /// Somebody wrote there meanwhile: all of it was for nothing.
-    disturbed: bool,
-    /// Space was taken for it.
-    fetches: bool,
-    /// The servers were used by others.
-    under_load: bool,
-}
-
-impl Job {
-    /// The copy that is being made.
-    pub fn to(&self) -> usize {
-        self.to
-    }
-
-    /// What of a range is being copied.
-    pub fn overlapping(&self, range: &Range<u64>) -> impl Iterator<Item = (u64, u64)> {
-        let cut = |span: &Span| (span.start.max(range.start), span.end.min(range.end));
-        self.spans.iter().map(cut).filter(|(start, end)| start < end)
-    }
-
-    /// A range is written to.
-    pub fn disturb(&mut self, range: &Range<u64>) {
-        let disturbed = self.overlapping(range).next().is_some();
-        self.disturbed |= disturbed;
-    }
-
-    fn parts(&self, copy: usize) -> Vec<Part> {
-        self.spans.iter().map(|span| Part { start: span.start, end: span.end, copy }).collect()
-    }
-
-    fn bytes(&self) -> u64 {
-        self.spans.iter().map(|span| span.end - span.start).sum()
-    }
-}
 
 impl Simulator {
     pub(super) fn overlay(&mut self, file: u32) -> &mut Overlay {
@@ -212,7 +167,7 @@ impl Simulator {
     }
 
     /// Begins to copy something to a copy that it has not: from where the last piece ended.
-    fn copy_to(&mut self, file: u32, to: usize, pieces: usize) -> bool {
+    pub(super) fn copy_to(&mut self, file: u32, to: usize, pieces: usize) -> bool {
         let overlay = self.overlay(file);
         let Some(first) = overlay.map.next_missing(to, overlay.at[to]) else { return false };
         let end = (first.start + 1).next_multiple_of(CHUNK_BYTES);
@@ -226,7 +181,7 @@ impl Simulator {
     }
 
     /// Begins to fetch something that is wanted and finds space.
-    fn fetch_some(&mut self, file: u32, most: usize) -> bool {
+    pub(super) fn fetch_some(&mut self, file: u32, most: usize) -> bool {
         let caches = self.overlay(file).caches();
         for copy in caches {
             for span in self.overlay(file).map.wanted(copy, most) {
@@ -295,7 +250,7 @@ impl Simulator {
     }
 
     /// What was copied is valid there, if nobody has written to it meanwhile.
-    fn finish_job(&mut self, file: u32) {
+    pub(super) fn finish_job(&mut self, file: u32) {
         let now_ns = self.now_ns;
         let of_file = &mut self.files.files[file as usize];
         let overlay = of_file.overlay.as_mut().expect("it has copies");
@@ -330,77 +285,6 @@ impl Simulator {
             let counters = &mut self.outcome.counters;
             let sum = if job.fetches { &mut counters.fetched_bytes } else { &mut counters.copied_bytes };
             *sum += bytes;
-        }
-    }
-
-    /// A process closes a file: whether it waits until the replicas have what they lack now.
-    pub(crate) fn close(&mut self, process: u32, file: u32) -> bool {
-        let Some(overlay) = &mut self.files.files[file as usize].overlay else { return false };
-        let missing = overlay.map.all_missing();
-        if overlay.capacity.is_some() || overlay.lazy_close || missing == 0 {
-            return false;
-        }
-        overlay.closing.push((process, missing));
-        if overlay.job.is_none() {
-            self.go_on_closing(file);
-        }
-        true
-    }
-
-    /// Copies on for those who close the file; who has waited for what it had to goes on.
-    fn go_on_closing(&mut self, file: u32) {
-        let overlay = self.overlay(file);
-        let all = overlay.map.all_missing() == 0;
-        let closing = std::mem::take(&mut overlay.closing);
-        let (done, rest): (Vec<_>, Vec<_>) = closing.into_iter().partition(|&(_, left)| all || left == 0);
-        overlay.closing = rest;
-        for (process, _) in done {
-            self.push(self.now_ns, Event::Closed(process));
-        }
-        if !self.overlay(file).closing.is_empty() {
-            let whole = self.overlay(file).whole();
-            whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX));
-        } else {
-            self.look_soon(file);
-        }
-    }
-
-    /// The processes that copied have ended.
-    pub(crate) fn stop_copying(&mut self) {
-        for of_file in &mut self.files.files {
-            let Some(overlay) = &mut of_file.overlay else { continue };
-            if let Some(job) = overlay.job.take().filter(|job| job.fetches) {
-                let placed = &self.files.placed[of_file.copies[job.to] as usize];
-                job.spans.iter().for_each(|span| self.spaces.give(placed, &(span.start..span.end)));
-            }
-            (overlay.look_ns, overlay.handle) = (None, None);
-            overlay.closing.clear();
-            overlay.under_way = 0;
-        }
-    }
-
-    /// One piece of work, whatever else is going on, until it is done; false: there is none. For who brings files to rest.
-    pub(super) fn work_now(&mut self, file: u32, wanted: bool) -> bool {
-        let whole = self.overlay(file).whole();
-        let begun = match wanted {
-            true => self.fetch_some(file, usize::MAX),
-            false => whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX)),
-        };
-        while self.overlay(file).job.is_some() {
-            let Some((now_ns, event)) = self.queue.pop() else { break };
-            self.now_ns = now_ns;
-            if let Event::Copied(file) = Event::from_bits(event) {
-                self.overlay(file).look_ns = Some(u64::MAX); // Nobody else looks.
-                self.copied_now(file);
-            }
-        }
-        begun
-    }
-
-    fn copied_now(&mut self, file: u32) {
-        match &mut self.overlay(file).job {
-            Some(job) if job.is_read => self.finish_job(file),
-            _ => self.copied(file),
         }
     }
 }

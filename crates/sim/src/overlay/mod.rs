@@ -1,7 +1,9 @@
 //! Files with several copies: which are valid where, who decides, and what is copied in the background.
 
 mod background;
+mod closing;
 mod drain;
+mod job;
 mod map;
 mod request;
 mod space;
@@ -16,7 +18,7 @@ use stripewise_policy::{Balance, CacheView, CopyView, Costs, Identifier};
 
 use crate::placed::Placed;
 use crate::process::Handle;
-use background::Job;
+use job::Job;
 use map::Map;
 
 pub(crate) use request::Memory;

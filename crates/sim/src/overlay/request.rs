@@ -238,7 +238,7 @@ impl Overlay {
                 if at < start {
                     known.push(Known { span: Span { start: at, end: start, ..span }, forbidden: 0 });
                 }
-                known.push(Known { span: Span { start, end, ..span }, forbidden: 1 << job.to() });
+                known.push(Known { span: Span { start, end, ..span }, forbidden: 1 << job.to });
                 at = end;
             }
             if at < span.end {

@@ -1,0 +1,78 @@
+//! Who closes a file with replicas waits until they are in sync; and what is done between runs.
+
+use super::background::PIECES_MAX;
+use crate::Simulator;
+use crate::event::Event;
+
+impl Simulator {
+    /// A process closes a file: whether it waits until the replicas have what they lack now.
+    pub(crate) fn close(&mut self, process: u32, file: u32) -> bool {
+        let Some(overlay) = &mut self.files.files[file as usize].overlay else { return false };
+        let missing = overlay.map.all_missing();
+        if overlay.capacity.is_some() || overlay.lazy_close || missing == 0 {
+            return false;
+        }
+        overlay.closing.push((process, missing));
+        if overlay.job.is_none() {
+            self.go_on_closing(file);
+        }
+        true
+    }
+
+    /// Copies on for those who close the file; who has waited for what it had to goes on.
+    pub(super) fn go_on_closing(&mut self, file: u32) {
+        let overlay = self.overlay(file);
+        let all = overlay.map.all_missing() == 0;
+        let closing = std::mem::take(&mut overlay.closing);
+        let (done, rest): (Vec<_>, Vec<_>) = closing.into_iter().partition(|&(_, left)| all || left == 0);
+        overlay.closing = rest;
+        for (process, _) in done {
+            self.push(self.now_ns, Event::Closed(process));
+        }
+        if !self.overlay(file).closing.is_empty() {
+            let whole = self.overlay(file).whole();
+            whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX));
+        } else {
+            self.look_soon(file);
+        }
+    }
+
+    /// The processes that copied have ended.
+    pub(crate) fn stop_copying(&mut self) {
+        for of_file in &mut self.files.files {
+            let Some(overlay) = &mut of_file.overlay else { continue };
+            if let Some(job) = overlay.job.take().filter(|job| job.fetches) {
+                let placed = &self.files.placed[of_file.copies[job.to] as usize];
+                job.spans.iter().for_each(|span| self.spaces.give(placed, &(span.start..span.end)));
+            }
+            (overlay.look_ns, overlay.handle) = (None, None);
+            overlay.closing.clear();
+            overlay.under_way = 0;
+        }
+    }
+
+    /// One piece of work, whatever else is going on, until it is done; false: there is none. For who brings files to rest.
+    pub(super) fn work_now(&mut self, file: u32, wanted: bool) -> bool {
+        let whole = self.overlay(file).whole();
+        let begun = match wanted {
+            true => self.fetch_some(file, usize::MAX),
+            false => whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX)),
+        };
+        while self.overlay(file).job.is_some() {
+            let Some((now_ns, event)) = self.queue.pop() else { break };
+            self.now_ns = now_ns;
+            if let Event::Copied(file) = Event::from_bits(event) {
+                self.overlay(file).look_ns = Some(u64::MAX); // Nobody else looks.
+                self.copied_now(file);
+            }
+        }
+        begun
+    }
+
+    fn copied_now(&mut self, file: u32) {
+        match &mut self.overlay(file).job {
+            Some(job) if job.is_read => self.finish_job(file),
+            _ => self.copied(file),
+        }
+    }
+}
