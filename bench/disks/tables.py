@@ -14,9 +14,12 @@ EQUAL = 0.005
 HEAD = """# C1 and PSA's rows on slowed real disks
 
 Disks are loop devices with {file_system} on images that take the time of a disk: T = startup + bytes / rate, one arm each, first
-come, first served (`testbed/disks`). HDDs: {hdd} (us at random : us in order : MiB/s), SSDs: {ssd}. The programs are real ones (`ior`,
-Open MPI, through the preload library), past the page cache, on files that are overwritten in place; every byte is checked. The planner knows
-the disks by `stripewise calibrate --quick` alone.
+come, first served (`testbed/disks`). HDDs: {hdd} (us at random : us in order : MiB/s), SSDs: {ssd}. So the time of a request is
+given here, too; what is not is everything between the program and the disk: the file system and where it puts the data, the kernel's cutting and queueing,
+and that an arm which several processes share is at the right place for none of them.
+
+The programs are real ones (`ior`, Open MPI, through the preload library), past the page cache, on files that are overwritten in place; every
+byte is checked. The models know the disks by `stripewise calibrate --quick` alone.
 
 {date}, {machine}. Command: `{command}`
 """
