@@ -28,7 +28,7 @@ def flags():
 
 
 def add_flags_of_disks(parser):
-    """What disks there are; for others that bring them up, too."""
+    """What disks there are."""
     add = parser.add_argument
     add("--images", type=Path, help="a directory for the images [default: in --dir]; /dev/shm/... keeps them in memory")
     add("--hdds", type=int, default=4)

@@ -71,7 +71,8 @@ class Farm:
             raise Problem(f"{self.notes} says that there are disks already; remedy: `down` first")
         check_possible(slowdisk, file_system)
         images = Path(images or self.directory / "images").resolve()
-        check_space(images)
+        if not images.parent.is_dir() and images.parent != self.directory:
+            raise Problem(f"{images.parent} is no directory; create it, or give another --images")
         self.directory.mkdir(parents=True, exist_ok=True)
         self.made = {"images": [], "image_dir": str(images), "loops": {}, "file_system": file_system}
         try:
@@ -179,12 +180,6 @@ def check_possible(slowdisk, file_system):
     for program in ("losetup", "mount", FILE_SYSTEMS[file_system][0]):
         if not shutil.which(program):
             raise Problem(f"{program} is not there; remedy: install util-linux, e2fsprogs or xfsprogs")
-
-
-def check_space(images):
-    """Images must not lie on what they carry."""
-    if not images.parent.is_dir():
-        raise Problem(f"{images.parent} is no directory; create it, or give another --images")
 
 
 def run(*words):
