@@ -155,7 +155,7 @@ mod tests {
             .map(|(slow, fast)| (stripe(slow.random, fast.random), stripe(slow.sequential, fast.sequential)));
         let [(random_read, read), (random_write, write)] = stripes;
         for (found, published) in [(random_read, 20.0), (random_write, 24.0), (read, 28.0), (write, 36.0)] {
-            assert!((found - published as f64).abs() < 6.0, "{stripes:?}");
+            assert!((found - published).abs() < 6.0, "{stripes:?}");
         }
         let slow = hdd(1e-3);
         assert!(stripe(slow.read.random, ssd_beside(&slow).read.random) < 0.0);
