@@ -103,4 +103,18 @@ mod tests {
             assert!(error.starts_with("f.json: ") && error.contains(part) && !error.contains('\n'), "{error}");
         }
     }
+
+    proptest::proptest! {
+        /// A damaged file is an error of one line, or still a document; never a panic.
+        #[test]
+        fn damaged_files(at in 0usize..600, byte in proptest::prelude::any::<u8>(), cut in 0usize..900) {
+            let mut bytes = document(2).to_text().into_bytes();
+            let place = at % bytes.len();
+            bytes[place] = byte;
+            bytes.truncate(bytes.len().min(cut + 100));
+            if let Err(error) = Document::parse(&String::from_utf8_lossy(&bytes), "f", Place::Emulated) {
+                proptest::prop_assert!(!error.to_string().contains('\n'), "{}", error);
+            }
+        }
+    }
 }

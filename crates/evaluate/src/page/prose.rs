@@ -112,4 +112,18 @@ mod tests {
             "{table}"
         );
     }
+
+    proptest::proptest! {
+        /// Whatever is written, nothing of it is lost but the marks, and the result is well-formed.
+        #[test]
+        fn any_text(text in "([a-z <&*`|\\[\\]()\n-]|é|\\*\\*|\\]\\(|\n\n|- ){0,60}") {
+            let page = format!("<div>{}</div>", html(&text));
+            let page = roxmltree::Document::parse(&page).unwrap();
+            let letters = |text: &str| text.chars().filter(|c| c.is_ascii_lowercase()).count();
+            let shown = page.descendants().filter(|node| node.is_text()).filter_map(|node| node.text());
+            let targets = page.descendants().filter_map(|node| node.attribute("href"));
+            let kept: usize = shown.chain(targets).map(letters).sum();
+            proptest::prop_assert_eq!(kept, letters(&text));
+        }
+    }
 }
