@@ -17,6 +17,7 @@ pub mod page;
 pub mod plans;
 pub mod record;
 pub mod simulate;
+pub mod statement;
 pub mod workload;
 
 pub use cell::{Cell, Part, Program, Scheme, Servers, Storage};

@@ -1,0 +1,75 @@
+//! The tables of `docs/psa-and-pa.md`, from the records of X1: so that the statement and the data cannot drift apart.
+
+use std::collections::BTreeMap;
+
+use crate::record::{Labels, Place, Record};
+
+/// The columns after the first one.
+const SCHEMES: [&str; 5] = ["PA", "PSA", "PSA <120K,8K>", "whole requests", "auto"];
+
+/// (name in the page, heading of the first column, labels of its rows' cells)
+const TABLES: [(&str, &str, &[(&str, &str)]); 6] = [
+    ("procs-0.3", "processes, startup 0.3 ms", &[("series", "procs"), ("startup_ms", "0.3")]),
+    ("procs-8", "processes, startup 8 ms", &[("series", "procs"), ("startup_ms", "8")]),
+    ("space", "share of the file on SServers", &[("series", "space")]),
+    ("size", "bytes of a request", &[("series", "size")]),
+    ("servers", "HServers : SServers", &[("series", "servers")]),
+    ("ssd", "SSD", &[("series", "ssd"), ("op", "write")]),
+];
+
+/// The page with its tables as the records have them: what is between `<!-- table NAME -->` and `<!-- end -->`.
+pub fn filled(page: &str, records: &[Record]) -> String {
+    let mut filled = page.to_owned();
+    for (name, heading, labels) in TABLES {
+        let begin = format!("<!-- table {name} -->\n");
+        let Some(at) = filled.find(&begin).map(|at| at + begin.len()) else { continue };
+        let Some(end) = filled[at..].find("<!-- end -->").map(|end| at + end) else { continue };
+        filled.replace_range(at..end, &table(heading, labels, records));
+    }
+    filled
+}
+
+/// Per value: DEF's seconds, and by how much the others are faster.
+fn table(heading: &str, labels: &[(&str, &str)], records: &[Record]) -> String {
+    let is_in =
+        |of: &Labels| labels.iter().all(|(key, value)| of.get(*key).is_some_and(|found| found == value));
+    let mut rows: BTreeMap<&str, BTreeMap<&str, f64>> = BTreeMap::new();
+    let mut order: Vec<&str> = Vec::new();
+    let simulated =
+        records.iter().filter(|record| record.experiment == "X1" && record.place == Place::Simulated);
+    for record in simulated.filter(|record| is_in(&record.labels)) {
+        let (Some(value), Some(seconds)) = (record.labels.get("value"), record.median_s()) else { continue };
+        if !order.contains(&value.as_str()) {
+            order.push(value);
+        }
+        rows.entry(value).or_default().insert(&record.scheme, seconds);
+    }
+    order.sort_by_key(|value| rank(value));
+    let mut text = format!(
+        "| {heading} | DEF, s | {} |\n|---|---:|{}\n",
+        SCHEMES.join(" | "),
+        "---:|".repeat(SCHEMES.len())
+    );
+    for value in order {
+        let row = &rows[value];
+        let Some(def_s) = row.get("DEF") else { continue };
+        let gain = |scheme: &&str| {
+            row.get(*scheme).map_or("".to_owned(), |s| format!("{:+.1} %", (def_s / s - 1.0) * 100.0))
+        };
+        let gains: Vec<String> = SCHEMES.iter().map(gain).collect();
+        text += &format!("| {value} | {def_s:.2} | {} |\n", gains.join(" | "));
+    }
+    text
+}
+
+/// Numbers, sizes and ratios in order; other texts as they come.
+fn rank(value: &str) -> u64 {
+    let parse = |text: &str| text.parse::<u64>().ok().or_else(|| stripewise_cluster::size::parse(text).ok());
+    match value.split_once(['/', ':']) {
+        Some((above, below)) => {
+            let (above, below) = (parse(above).unwrap_or(0), parse(below).unwrap_or(1).max(1));
+            above * 1_000_000 / below
+        }
+        None => parse(value).unwrap_or(0),
+    }
+}
