@@ -79,10 +79,17 @@ pub fn slowing(scale: Scale, tier: &Servers, op: Op, access: Access, bytes: u64,
     // Requests are divided over all disks.
     let alone_s =
         requests as f64 * service.startup_s + bytes as f64 * service.per_byte_s / f64::from(tier.count);
-    let factor = seconds(scale) / alone_s;
+    let wanted_s = match scale.place {
+        Place::Emulated => seconds(scale).max(bytes as f64 / MOST_BYTES_PER_S),
+        _ => seconds(scale),
+    };
+    let factor = wanted_s / alone_s;
     let digits = 10f64.powf(1.0 - factor.log10().floor());
     (factor * digits).round() / digits
 }
+
+/// What two cores move without being busier than the emulated servers, also where processes exchange all of it first.
+const MOST_BYTES_PER_S: f64 = 160.0 * MIB as f64;
 
 /// How long a measured run takes about, seconds.
 fn seconds(scale: Scale) -> f64 {
