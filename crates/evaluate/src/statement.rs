@@ -7,8 +7,11 @@ use crate::record::{Labels, Place, Record};
 /// The columns after the first one.
 const SCHEMES: [&str; 5] = ["PA", "PSA", "PSA <120K,8K>", "whole requests", "auto"];
 
+/// Labels that a table's cells have.
+type Of = &'static [(&'static str, &'static str)];
+
 /// (name in the page, heading of the first column, labels of its rows' cells)
-const TABLES: [(&str, &str, &[(&str, &str)]); 6] = [
+const TABLES: [(&str, &str, Of); 6] = [
     ("procs-0.3", "processes, startup 0.3 ms", &[("series", "procs"), ("startup_ms", "0.3")]),
     ("procs-8", "processes, startup 8 ms", &[("series", "procs"), ("startup_ms", "8")]),
     ("space", "share of the file on SServers", &[("series", "space")]),
@@ -30,7 +33,7 @@ pub fn filled(page: &str, records: &[Record]) -> String {
 }
 
 /// Per value: DEF's seconds, and by how much the others are faster.
-fn table(heading: &str, labels: &[(&str, &str)], records: &[Record]) -> String {
+fn table(heading: &str, labels: Of, records: &[Record]) -> String {
     let is_in =
         |of: &Labels| labels.iter().all(|(key, value)| of.get(*key).is_some_and(|found| found == value));
     let mut rows: BTreeMap<&str, BTreeMap<&str, f64>> = BTreeMap::new();
