@@ -117,15 +117,19 @@ pub fn range<'a>(found: impl Iterator<Item = (&'a Measure, f64)>) -> Option<Stri
     Some(if least == most { least } else { format!("{least} to {most}") })
 }
 
-/// Whether an experiment's claims hold at a place; none if none was judged. A gain that is larger than claimed holds.
+/// Whether an experiment's claims hold at a place; none if none was judged. A gain that is larger than claimed holds, but is told.
 pub fn holds(verdicts: &[Verdict]) -> Option<String> {
-    let judged = verdicts.iter().filter(|verdict| **verdict != Verdict::NotRun).count();
-    let good = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Agrees | Verdict::Larger)).count();
-    match (good, judged) {
+    let count = |wanted: Verdict| verdicts.iter().filter(|verdict| **verdict == wanted).count();
+    let judged = verdicts.len() - count(Verdict::NotRun);
+    let larger = count(Verdict::Larger);
+    let more = if larger > 0 { format!("{larger} with more than claimed") } else { String::new() };
+    match (count(Verdict::Agrees) + larger, judged) {
         (_, 0) => None,
-        (good, judged) if good == judged => Some("holds".to_owned()),
+        (good, judged) if good == judged && larger == 0 => Some("holds".to_owned()),
+        (good, judged) if good == judged => Some(format!("holds ({more})")),
         (0, _) => Some("does not hold".to_owned()),
-        (good, judged) => Some(format!("holds in part ({good} of {judged})")),
+        (good, judged) if larger == 0 => Some(format!("holds in part ({good} of {judged})")),
+        (good, judged) => Some(format!("holds in part ({good} of {judged}, {more})")),
     }
 }
 
@@ -204,4 +208,24 @@ pub fn runs(records: &[Record]) -> String {
         text += &format!(", {} failed", units::count(failed));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_holds_says_what_of_it_is_more_than_claimed() {
+        use Verdict::{Agrees, Larger, NotRun, Opposite};
+        for (verdicts, text) in [
+            (vec![NotRun], None),
+            (vec![Agrees, NotRun], Some("holds")),
+            (vec![Agrees, Larger], Some("holds (1 with more than claimed)")),
+            (vec![Opposite], Some("does not hold")),
+            (vec![Agrees, Opposite], Some("holds in part (1 of 2)")),
+            (vec![Agrees, Larger, Opposite], Some("holds in part (2 of 3, 1 with more than claimed)")),
+        ] {
+            assert_eq!(holds(&verdicts).as_deref(), text);
+        }
+    }
 }
