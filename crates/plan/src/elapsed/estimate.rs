@@ -52,7 +52,7 @@ fn longest(subs: &[Sub]) -> f64 {
 /// For equal servers and requests that touch one each this is the memory-interference formula of Baskett and Smith
 /// (Comm. ACM 19(6), 1976); when all requests touch the same servers, and with one process, it is exact.
 pub fn estimate(flow: &Flow, procs: u32) -> f64 {
-    let flow = &*flow.in_turns();
+    let flow = &*flow.simplified();
     let bounds = bounds(flow, procs);
     let floor_s = bounds.most_s();
     if floor_s <= 0.0 || procs <= 1 {

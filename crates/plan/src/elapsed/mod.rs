@@ -11,8 +11,12 @@
 //! Sources: `docs/decisions/0002-costs-and-elapsed.md`; errors against a brute-force simulation: `bench/RESULTS.md`.
 
 use std::borrow::Cow;
+use std::ops::Range;
+
+use stripewise_model::Op;
 
 mod estimate;
+mod network;
 mod replay;
 
 #[cfg(test)]
@@ -32,13 +36,26 @@ pub struct Sub {
     pub busy_s: f64,
     /// The same if another process used the server since this one did: its arm is elsewhere then.
     pub after_others_s: f64,
+    /// How long its bytes take on a network link, seconds.
+    pub transfer_s: f64,
 }
 
 impl Sub {
     /// One that takes the same time whoever used the server before.
     pub fn new(server: u32, busy_s: f64) -> Self {
-        Self { server, busy_s, after_others_s: busy_s }
+        Self { server, busy_s, after_others_s: busy_s, transfer_s: 0.0 }
     }
+}
+
+/// The network between processes and servers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Links {
+    /// e: seconds that a connection keeps each of its ends busy.
+    pub establish_s: f64,
+    /// c: chains of one node, which share its link.
+    pub per_node: u32,
+    /// Which way the bytes go.
+    pub op: Op,
 }
 
 /// Requests as the servers see them: what shapes there are, and which request has which.
@@ -54,9 +71,16 @@ pub struct Flow {
     order: Vec<u32>,
     /// Per sampled request, in order: the process that issues it.
     chains: Vec<u32>,
+    /// The network, where it takes time.
+    links: Option<Links>,
 }
 
 impl Flow {
+    /// Of requests that come over a network.
+    pub fn over(links: Links) -> Self {
+        Self { links: Some(links), ..Self::default() }
+    }
+
     /// Adds a shape: the sub-requests of a request, at most one per server. Returns its number.
     pub fn add_shape(&mut self, subs: impl IntoIterator<Item = Sub>) -> u32 {
         self.subs.extend(subs);
@@ -87,10 +111,11 @@ impl Flow {
         self.subs.iter().map(|sub| sub.server as usize + 1).max().unwrap_or(0)
     }
 
-    /// The same with every access to a server that several processes use as if another one had always been there before;
-    /// borrowed where nothing depends on that.
-    fn in_turns(&self) -> Cow<'_, Self> {
-        if self.subs.iter().all(|sub| sub.busy_s == sub.after_others_s) {
+    /// The same with every access to a server that several processes use as if another one had always been there before, and
+    /// of a server's link and its device, which work on different sub-requests at the same time, only the slower one; borrowed where
+    /// nothing depends on that.
+    fn simplified(&self) -> Cow<'_, Self> {
+        if self.links.is_none() && self.subs.iter().all(|sub| sub.busy_s == sub.after_others_s) {
             return Cow::Borrowed(self);
         }
         let mut first = vec![None; self.servers()];
@@ -104,13 +129,22 @@ impl Flow {
         let mut flow = self.clone();
         let others = flow.subs.iter_mut().filter(|sub| shared[sub.server as usize]);
         others.for_each(|sub| sub.busy_s = sub.after_others_s);
+        if let Some(links) = flow.links.take() {
+            let link_s = |sub: &Sub| links.establish_s + sub.transfer_s;
+            flow.subs.iter_mut().for_each(|sub| sub.busy_s = sub.busy_s.max(link_s(sub)));
+        }
         Cow::Owned(flow)
     }
 
     fn subs_of(&self, shape: u32) -> &[Sub] {
+        &self.subs[self.range_of(shape)]
+    }
+
+    /// Where the sub-requests of a shape are.
+    fn range_of(&self, shape: u32) -> Range<usize> {
         let shape = shape as usize;
         let start = if shape == 0 { 0 } else { self.ends[shape - 1] };
-        &self.subs[start as usize..self.ends[shape] as usize]
+        start as usize..self.ends[shape] as usize
     }
 
     /// The shapes that occur, with their share of all requests.

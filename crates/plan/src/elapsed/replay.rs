@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::Flow;
+use super::{Flow, Sub, network};
 
 /// Service times vary by this part up and down. Without it, equal times make processes arrive at the same instant again
 /// and again, and the result hangs on who is let in first; no device is that regular.
@@ -13,37 +13,51 @@ const JITTER: f64 = 0.01;
 ///
 /// The processes work concurrently, each through its own requests. Where `total` exceeds the sample, each of its requests
 /// stands for several: the time is scaled. So processes that are faster than others get ahead, and those that crowd on one
-/// server for a while do so for as long as they really would. Deterministic; O(requests · (sub-requests + log processes)).
+/// server for a while do so for as long as they really would. Deterministic; O(requests · (sub-requests + log processes)) without
+/// a network; with one every sub-request is followed over its links.
 pub fn replay(flow: &Flow, total: u64) -> f64 {
+    if let Some(links) = flow.links {
+        return network::replay(flow, links, total);
+    }
     let chains = Chains::of(flow);
-    let mut next: Vec<u32> = chains.starts[..chains.len()].to_vec();
-    let mut free_at = vec![0.0f64; flow.servers()];
-    let mut last_chain = vec![None; flow.servers()];
-    let mut noise = Noise(1);
+    let mut next = chains.firsts();
+    let mut devices = Devices::new(flow.servers());
     // Times are not negative, so their bits order as they do.
     let mut ready: BinaryHeap<Reverse<(u64, u32)>> =
         (0..chains.len() as u32).map(|c| Reverse((0, c))).collect();
     let mut end_s = 0.0f64;
     while let Some(Reverse((bits, chain))) = ready.pop() {
-        let now = f64::from_bits(bits);
-        end_s = now;
-        let at = &mut next[chain as usize];
-        if *at == chains.starts[chain as usize + 1] {
-            continue;
-        }
-        let shape = flow.order[chains.requests[*at as usize] as usize];
-        *at += 1;
-        let mut done = now;
-        for sub in flow.subs_of(shape) {
-            let free = &mut free_at[sub.server as usize];
-            let last = last_chain[sub.server as usize].replace(chain);
-            let busy_s = if last.is_none_or(|last| last == chain) { sub.busy_s } else { sub.after_others_s };
-            *free = free.max(now) + busy_s * noise.factor();
-            done = done.max(*free);
-        }
-        ready.push(Reverse((done.to_bits(), chain)));
+        let now_s = f64::from_bits(bits);
+        end_s = now_s;
+        let Some(shape) = chains.next(flow, &mut next, chain) else { continue };
+        let served = flow.subs_of(shape).iter().map(|sub| devices.serve(sub, chain, now_s));
+        let done_s = served.fold(now_s, f64::max);
+        ready.push(Reverse((done_s.to_bits(), chain)));
     }
     end_s * (total as f64 / flow.len().max(1) as f64).max(1.0)
+}
+
+/// The servers' devices: FIFO, each with one arm.
+pub(super) struct Devices {
+    free_at_s: Vec<f64>,
+    last_chain: Vec<Option<u32>>,
+    noise: Noise,
+}
+
+impl Devices {
+    pub fn new(servers: usize) -> Self {
+        Self { free_at_s: vec![0.0; servers], last_chain: vec![None; servers], noise: Noise(1) }
+    }
+
+    /// Serves what arrives now, after all that arrived before: when it is done.
+    pub fn serve(&mut self, sub: &Sub, chain: u32, now_s: f64) -> f64 {
+        let server = sub.server as usize;
+        let last = self.last_chain[server].replace(chain);
+        let busy_s = if last.is_none_or(|last| last == chain) { sub.busy_s } else { sub.after_others_s };
+        let free = &mut self.free_at_s[server];
+        *free = free.max(now_s) + busy_s * self.noise.factor();
+        *free
+    }
 }
 
 /// A fixed sequence of numbers between 1 - [`JITTER`] and 1 + [`JITTER`] (xorshift64*).
@@ -60,13 +74,13 @@ impl Noise {
 }
 
 /// The requests of every process, in order: those of process c are `requests[starts[c]..starts[c + 1]]`.
-struct Chains {
+pub(super) struct Chains {
     starts: Vec<u32>,
     requests: Vec<u32>,
 }
 
 impl Chains {
-    fn of(flow: &Flow) -> Self {
+    pub fn of(flow: &Flow) -> Self {
         let count = flow.chains.iter().map(|chain| chain + 1).max().unwrap_or(0) as usize;
         let mut starts = vec![0u32; count + 1];
         for &chain in &flow.chains {
@@ -85,7 +99,23 @@ impl Chains {
         Self { starts, requests }
     }
 
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.starts.len() - 1
+    }
+
+    /// Per process: where its requests start.
+    pub fn firsts(&self) -> Vec<u32> {
+        self.starts[..self.len()].to_vec()
+    }
+
+    /// The shape of a process's next request, if it has one; `next` goes on.
+    pub fn next(&self, flow: &Flow, next: &mut [u32], chain: u32) -> Option<u32> {
+        let at = &mut next[chain as usize];
+        if *at == self.starts[chain as usize + 1] {
+            return None;
+        }
+        let request = self.requests[*at as usize];
+        *at += 1;
+        Some(flow.order[request as usize])
     }
 }

@@ -9,12 +9,12 @@ mod tests;
 use std::collections::HashMap;
 
 use stripewise_layout::Layout;
-use stripewise_model::{Access, Cost, Server, Share, Startup, general, sharing};
+use stripewise_model::{Access, Cost, Network, Server, Share, Startup, general, sharing};
 
 pub use key::{Hash, Mixer};
 use key::{Key, cycle_len};
 
-use crate::elapsed::{Flow, Sub};
+use crate::elapsed::{Flow, Links, Sub};
 use crate::servers::Servers;
 use crate::workload::{Group, Request};
 
@@ -153,7 +153,15 @@ impl Mapped {
 
     /// The mapped requests as they flow through the servers; `sample` is what was mapped.
     pub fn flow(&self, group: &Group, sample: &[Request], servers: &Servers) -> Flow {
-        let mut flow = Flow::default();
+        let network = servers.network();
+        let mut flow = match *network == Network::default() {
+            true => Flow::default(),
+            false => Flow::over(Links {
+                establish_s: network.establish_s,
+                per_node: group.procs_per_node,
+                op: group.op,
+            }),
+        };
         for shape in 0..self.shapes.len() {
             let sub = |piece: &Piece| piece.sub(group, servers);
             flow.add_shape(self.pieces_of(shape).iter().map(sub));
@@ -175,12 +183,14 @@ impl Piece {
     }
 
     fn sub(&self, group: &Group, servers: &Servers) -> Sub {
-        let of = Sub::new(self.target, self.busy_s(group, servers));
-        match servers.has_one_arm(self.target) {
-            true => {
-                Sub { after_others_s: servers.busy_s(self.target, group.op, Access::Random, self.bytes), ..of }
-            }
-            false => of,
+        let device_s = |access| servers.service(self.target, group.op, access).busy_s(self.bytes);
+        let busy_s = device_s(self.access);
+        let one_arm = servers.has_one_arm(self.target);
+        Sub {
+            server: self.target,
+            busy_s,
+            after_others_s: if one_arm { device_s(Access::Random) } else { busy_s },
+            transfer_s: self.bytes as f64 * servers.network().per_byte_s,
         }
     }
 }

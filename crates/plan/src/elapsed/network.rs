@@ -1,0 +1,155 @@
+//! The sampled requests, in their order, over network links and through FIFO servers.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use stripewise_model::Op;
+
+use super::replay::{Chains, Devices};
+use super::{Flow, Links, Sub};
+
+/// As [`super::replay`], with the network, whose links are FIFO, too.
+///
+/// A connection of every sub-request takes e at the client's node and e at the server, its bytes pass the link of the node and
+/// that of the server at t each, the receiver beginning with the sender at the earliest. A write is sent, then served; a
+/// read is served, then sent. Different sub-requests overlap. O(sub-requests · log sub-requests under way).
+pub(super) fn replay(flow: &Flow, links: Links, total: u64) -> f64 {
+    let chains = Chains::of(flow);
+    let mut run = Run::new(flow, links, &chains);
+    (0..chains.len() as u32).for_each(|chain| run.issue(0.0, chain));
+    while let Some(Reverse((bits, _, moving))) = run.events.pop() {
+        run.step(f64::from_bits(bits), moving);
+    }
+    run.end_s * (total as f64 / flow.len().max(1) as f64).max(1.0)
+}
+
+/// What comes next for a sub-request, in the order of a write; of a read the device comes before the links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Connects,
+    Sends,
+    Arrives,
+    Serves,
+    Done,
+}
+
+/// A sub-request under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Moving {
+    stage: Stage,
+    chain: u32,
+    /// Index into the flow's sub-requests.
+    sub: u32,
+}
+
+/// Until when one end of the network is busy, seconds.
+#[derive(Clone, Copy, Default)]
+struct End {
+    connects_s: f64,
+    transfers_s: f64,
+}
+
+struct Run<'a> {
+    flow: &'a Flow,
+    links: Links,
+    chains: &'a Chains,
+    /// Per chain: its next request; sub-requests of the present one that are under way.
+    next: Vec<u32>,
+    left: Vec<u32>,
+    nodes: Vec<End>,
+    servers: Vec<End>,
+    devices: Devices,
+    /// By time, then in the order in which they were added.
+    events: BinaryHeap<Reverse<(u64, u64, Moving)>>,
+    added: u64,
+    end_s: f64,
+}
+
+impl<'a> Run<'a> {
+    fn new(flow: &'a Flow, links: Links, chains: &'a Chains) -> Self {
+        let servers = flow.servers();
+        Self {
+            flow,
+            links,
+            chains,
+            next: chains.firsts(),
+            left: vec![0; chains.len()],
+            nodes: vec![End::default(); chains.len().div_ceil(links.per_node.max(1) as usize)],
+            servers: vec![End::default(); servers],
+            devices: Devices::new(servers),
+            events: BinaryHeap::new(),
+            added: 0,
+            end_s: 0.0,
+        }
+    }
+
+    fn add(&mut self, at_s: f64, moving: Moving) {
+        self.added += 1;
+        // Times are not negative, so their bits order as they do.
+        self.events.push(Reverse((at_s.to_bits(), self.added, moving)));
+    }
+
+    fn node(&mut self, chain: u32) -> &mut End {
+        &mut self.nodes[(chain / self.links.per_node.max(1)) as usize]
+    }
+
+    /// The chain's next request, if it has one, begins to establish its connections.
+    fn issue(&mut self, now_s: f64, chain: u32) {
+        self.end_s = self.end_s.max(now_s);
+        while let Some(shape) = self.chains.next(self.flow, &mut self.next, chain) {
+            let subs = self.flow.range_of(shape);
+            self.left[chain as usize] = subs.len() as u32;
+            if !subs.is_empty() {
+                for sub in subs {
+                    let establish_s = self.links.establish_s;
+                    let begin_s = reserve(&mut self.node(chain).connects_s, now_s, establish_s);
+                    self.add(begin_s, Moving { stage: Stage::Connects, chain, sub: sub as u32 });
+                }
+                return;
+            }
+        }
+    }
+
+    fn step(&mut self, now_s: f64, moving: Moving) {
+        let sub = self.flow.subs[moving.sub as usize];
+        let write = self.links.op == Op::Write;
+        let (next, at_s) = match moving.stage {
+            Stage::Connects => {
+                let establish_s = self.links.establish_s;
+                let begin_s = reserve(&mut self.servers[sub.server as usize].connects_s, now_s, establish_s);
+                (if write { Stage::Sends } else { Stage::Serves }, begin_s + establish_s)
+            }
+            Stage::Sends => (Stage::Arrives, self.pass(write, moving.chain, &sub, now_s)),
+            Stage::Arrives => {
+                let begin_s = self.pass(!write, moving.chain, &sub, now_s);
+                (if write { Stage::Serves } else { Stage::Done }, begin_s + sub.transfer_s)
+            }
+            Stage::Serves => {
+                let done_s = self.devices.serve(&sub, moving.chain, now_s);
+                (if write { Stage::Done } else { Stage::Sends }, done_s)
+            }
+            Stage::Done => {
+                let left = &mut self.left[moving.chain as usize];
+                *left -= 1;
+                if *left == 0 {
+                    self.issue(now_s, moving.chain);
+                }
+                return;
+            }
+        };
+        self.add(at_s, Moving { stage: next, ..moving });
+    }
+
+    /// When the bytes begin to pass one end.
+    fn pass(&mut self, at_node: bool, chain: u32, sub: &Sub, now_s: f64) -> f64 {
+        let end = if at_node { self.node(chain) } else { &mut self.servers[sub.server as usize] };
+        reserve(&mut end.transfers_s, now_s, sub.transfer_s)
+    }
+}
+
+/// Takes a FIFO resource for so long: when that begins.
+fn reserve(until_s: &mut f64, now_s: f64, took_s: f64) -> f64 {
+    let begin_s = until_s.max(now_s);
+    *until_s = begin_s + took_s;
+    begin_s
+}
