@@ -19,7 +19,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_layout::Layout;
-use stripewise_model::{ClassParams, ModelError, Service};
+use stripewise_model::{ClassParams, ModelError, Network, Service};
 
 use crate::costs::{Kind, try_all_kinds};
 use crate::span::ORIGINAL;
@@ -52,6 +52,7 @@ pub struct Balance {
     /// Copy 0 is the original.
     copies: Vec<Work>,
     procs: f64,
+    network: Network,
 }
 
 /// Of one copy.
@@ -93,7 +94,14 @@ impl Balance {
             Ok(Work { layout: layout.clone(), services: try_all_kinds(services)?, servers })
         };
         let copies = copies.iter().map(work).collect::<Result<_, ModelError>>()?;
-        Ok(Self { copies, procs: f64::from(procs) })
+        Ok(Self { copies, procs: f64::from(procs), network: Network::default() })
+    }
+
+    /// The same with servers that are reached over a network: a link and the device behind it work on different requests at the
+    /// same time, so what keeps a server busy is the slower of them.
+    #[must_use]
+    pub fn over(self, network: Network) -> Self {
+        Self { network, ..self }
     }
 
     /// Seconds that a request keeps the servers of a copy busy, all of those of its tier taken together.
@@ -133,19 +141,22 @@ impl Balance {
     fn load(&self, copy: u8, kind: Kind, offset: u64, len: u64) -> Load {
         let work = &self.copies[usize::from(copy)];
         match work.layout.target_count() {
-            count @ 0..=TARGETS_ON_STACK => work.load(kind, offset, len, &mut [0; TARGETS_ON_STACK][..count]),
-            many => work.load(kind, offset, len, &mut vec![0; many]),
+            count @ 0..=TARGETS_ON_STACK => {
+                work.load(&self.network, kind, (offset, len), &mut [0; TARGETS_ON_STACK][..count])
+            }
+            many => work.load(&self.network, kind, (offset, len), &mut vec![0; many]),
         }
     }
 }
 
 impl Work {
-    fn load(&self, kind: Kind, offset: u64, len: u64, bytes: &mut [u64]) -> Load {
+    fn load(&self, network: &Network, kind: Kind, (offset, len): (u64, u64), bytes: &mut [u64]) -> Load {
         self.layout.bytes_per_target(offset, len, bytes);
         let (mut busy_s, mut touched) = (0.0, 0.0);
         for (&bytes, service) in bytes.iter().zip(&self.services[kind.index()]).filter(|(bytes, _)| **bytes > 0)
         {
-            busy_s += service.busy_s(bytes);
+            let link_s = network.establish_s + bytes as f64 * network.per_byte_s;
+            busy_s += service.busy_s(bytes).max(link_s);
             touched += 1.0;
         }
         Load { tier_s: busy_s / self.servers, at_once: self.servers / f64::max(touched, 1.0) }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use stripewise_cluster::CacheMode;
 use stripewise_layout::Layout;
 use stripewise_layout::constructors::{on_one, striped};
-use stripewise_model::Op;
+use stripewise_model::{Network, Op};
 
 use super::identify::identifier;
 use super::{HSERVERS, KIB, MIB, READ, WRITE, cached_file, cases, class, classes, kind, spans};
@@ -60,6 +60,12 @@ fn loads_are_what_keeps_the_tiers_busy() {
     near(balance.tier_s(0, WRITE, 0, 4 * MIB), (8.0 * 3e-4 + 4.0 / 120.0) / 8.0);
     near(balance.tier_s(1, WRITE, 0, 4 * MIB), (5e-5 + 4.0 / 400.0) / 4.0);
     near(balance.tier_s(1, WRITE, 0, 0), 0.0);
+    // Behind links of 120 MB/s the SServers' devices wait, and the HServers' do not.
+    let network = Network { establish_s: 0.0, per_byte_s: 1.0 / (120.0 * MIB as f64) };
+    let linked = balance.clone().over(network);
+    near(linked.tier_s(0, WRITE, 0, 4 * MIB), balance.tier_s(0, WRITE, 0, 4 * MIB));
+    near(linked.tier_s(1, WRITE, 0, 4 * MIB), 4.0 / 120.0 / 4.0);
+    near(linked.tier_s(1, WRITE, 0, 4 * KIB), (5e-5 + 4.0 / (400.0 * 1024.0)) / 4.0);
 }
 
 #[test]

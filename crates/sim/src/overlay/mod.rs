@@ -162,7 +162,8 @@ impl Decider {
                 let mut identifier = Identifier::new(mode, &layouts[0], &views, &classes, procs)?;
                 if admission == CacheAdmission::Balanced {
                     let spread: Vec<_> = spread().collect();
-                    identifier = identifier.balanced(Balance::new(&spread, &classes, procs)?);
+                    identifier =
+                        identifier.balanced(Balance::new(&spread, &classes, procs)?.over(plan.cluster.network));
                 }
                 By::Cache(identifier)
             }

@@ -107,7 +107,7 @@ fn decide(manifest: &Manifest, copies: &Copies, rates: &Rates, procs: (u32, u32)
             let mut identifier = Identifier::new(mode, &layouts[0], &views, &classes, procs.0)?;
             if admission == CacheAdmission::Balanced {
                 let spread: Vec<_> = spread.map(|(layout, servers)| (layout, servers as usize)).collect();
-                identifier = identifier.balanced(Balance::new(&spread, &classes, procs.0)?);
+                identifier = identifier.balanced(Balance::new(&spread, &classes, procs.0)?.over(rates.network));
             }
             Ok(By::Cache(identifier, Sent::default()))
         }
