@@ -17,7 +17,8 @@ pub(super) struct Requests {
     pub nodes: u32,
     /// Whether processes go from one place to any other.
     pub random: bool,
-    /// The part of the requests that go on where their process was.
+    /// The part of the requests that may go on where their process was. Regular ones all may, whatever lies between them in the
+    /// file: under some layout what is there is on other servers.
     pub in_order: f64,
 }
 
@@ -39,13 +40,10 @@ impl Requests {
             }
             Program::Hpio(hpio) if hpio.collective.is_none() => {
                 requests.sizes.push((hpio.region_size, hpio.regions * u64::from(hpio.processes)));
-                let apart = hpio.spacing > 0 || hpio.interleaved && hpio.processes > 1;
-                requests.in_order = if apart { 0.0 } else { 1.0 };
             }
             Program::Tile(tile) if tile.collective.is_none() => {
                 let rows = tile.elements_y * u64::from(job.processes);
                 requests.sizes.push((tile.elements_x * tile.element_size, rows));
-                requests.in_order = if tile.tiles_x > 1 { 0.0 } else { 1.0 };
             }
             Program::Hpio(_) | Program::Tile(_) | Program::Btio(_) => requests.count(part),
         }

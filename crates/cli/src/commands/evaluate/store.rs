@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use stripewise_evaluate::{Cell, DOCUMENT_VERSION, Document, Labels, Place, Record, Scheme};
+use stripewise_evaluate::{Cell, DOCUMENT_VERSION, Document, Labels, Place, Record, Scheme, bound};
 
 use super::Job;
 use crate::{files, machine};
@@ -100,13 +100,19 @@ impl Store {
     /// The file system's.
     pub fn finish(self, job: &Job<'_>, cells: &[Cell]) -> anyhow::Result<usize> {
         let mut order: HashMap<Key, usize> = HashMap::new();
+        let mut records = self.records;
         for cell in cells {
+            // Computed and not measured: as it is known now, also beside what was measured before.
+            let bound_s = bound::least_s(cell);
             for scheme in &cell.schemes {
                 let next = order.len();
-                order.insert((cell.experiment.to_owned(), cell.labels.clone(), scheme.name()), next);
+                let key = (cell.experiment.to_owned(), cell.labels.clone(), scheme.name());
+                if let Some(&known) = self.known.get(&key) {
+                    records[known].details.insert(bound::LEAST_S.to_owned(), bound_s);
+                }
+                order.insert(key, next);
             }
         }
-        let mut records = self.records;
         let failed = |record: &&Record| record.failed.is_some() && order.contains_key(&key_of(record));
         let failures = records.iter().filter(failed).count();
         for record in records.iter().filter(failed).take(FAILURES_SAID) {
