@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use stripewise_cluster::pattern::escape;
 use stripewise_model::{Access, Op};
 use stripewise_trace::summary::Past;
-use stripewise_trace::{Classifier, ProcessInfo, Request as Call, Summary, pattern_of};
+use stripewise_trace::{Classifier, Flags, ProcessInfo, Request as Call, Summary, pattern_of};
 
 use crate::mapping::Hash;
 use crate::windows::RUN;
@@ -39,6 +39,7 @@ struct Key {
     write: bool,
     procs: u32,
     procs_per_node: u32,
+    collective: bool,
     /// Power of two and the next three bits.
     size_class: u32,
 }
@@ -91,6 +92,7 @@ impl<'a> Collector<'a> {
             write: call.op == Write,
             procs: class.processes.max(1),
             procs_per_node: class.per_node.clamp(1, class.processes.max(1)),
+            collective: call.flags.has(Flags::COLLECTIVE),
             size_class: size_class(size),
         };
         let index = self.group(key);
@@ -159,7 +161,8 @@ impl<'a> Collector<'a> {
     /// An existing group that `key` resembles most, or a new one for a file set that has none.
     fn nearest(&mut self, key: Key) -> usize {
         let distance = |other: &Key| {
-            u64::from(other.write != key.write) << 40
+            u64::from(other.write != key.write) << 41
+                | u64::from(other.collective != key.collective) << 40
                 | u64::from(other.size_class.abs_diff(key.size_class)) << 24
                 | u64::from(other.procs.abs_diff(key.procs).min(0xff_ffff))
         };
@@ -227,6 +230,7 @@ impl Sampled {
             access: if 2 * self.in_order >= self.count { Access::Sequential } else { Access::Random },
             procs: key.procs,
             procs_per_node: key.procs_per_node,
+            collective: key.collective,
             count: self.count,
             bytes: self.bytes,
             sample: self.requests,

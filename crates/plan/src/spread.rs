@@ -77,6 +77,7 @@ mod tests {
             access: Access::Random,
             procs: 16,
             procs_per_node: 1,
+            collective: false,
             count,
             bytes: count,
             sample,

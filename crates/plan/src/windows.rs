@@ -33,7 +33,16 @@ mod tests {
     fn group(kept: usize, count: u64) -> Group {
         let request = |offset| Request { offset, size: 1, ..Request::default() };
         let sample = (0..kept as u64).map(request).collect();
-        Group { op: Op::Read, access: Access::Random, procs: 1, procs_per_node: 1, count, bytes: count, sample }
+        Group {
+            op: Op::Read,
+            access: Access::Random,
+            procs: 1,
+            procs_per_node: 1,
+            collective: false,
+            count,
+            bytes: count,
+            sample,
+        }
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub struct Group {
     pub procs: u32,
     /// c: of those, on one node; at least 1, at most p.
     pub procs_per_node: u32,
+    /// They are made inside collective calls, in rounds: none begins before all of the round before are done.
+    pub collective: bool,
     /// How many there are.
     pub count: u64,
     /// Their bytes.

@@ -73,6 +73,8 @@ pub struct Flow {
     chains: Vec<u32>,
     /// The network, where it takes time.
     links: Option<Links>,
+    /// A process's next request begins when the present ones of all processes are done.
+    pub rounds: bool,
 }
 
 impl Flow {

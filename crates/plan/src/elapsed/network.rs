@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use stripewise_model::Op;
 
-use super::replay::{Chains, Devices};
+use super::replay::{Chains, Devices, Gate};
 use super::{Flow, Links, Sub};
 
 /// As [`super::replay`], with the network, whose links are FIFO, too.
@@ -16,7 +16,7 @@ use super::{Flow, Links, Sub};
 pub(super) fn replay(flow: &Flow, links: Links, total: u64) -> f64 {
     let chains = Chains::of(flow);
     let mut run = Run::new(flow, links, &chains);
-    (0..chains.len() as u32).for_each(|chain| run.issue(0.0, chain));
+    (0..chains.len() as u32).for_each(|chain| run.go_on(0.0, chain));
     while let Some(Reverse((bits, _, moving))) = run.events.pop() {
         run.step(f64::from_bits(bits), moving);
     }
@@ -59,6 +59,7 @@ struct Run<'a> {
     nodes: Vec<End>,
     servers: Vec<End>,
     devices: Devices,
+    gate: Gate,
     /// By time, then in the order in which they were added.
     events: BinaryHeap<Reverse<(u64, u64, Moving)>>,
     added: u64,
@@ -77,6 +78,7 @@ impl<'a> Run<'a> {
             nodes: vec![End::default(); chains.len().div_ceil(links.per_node.max(1) as usize)],
             servers: vec![End::default(); servers],
             devices: Devices::new(servers),
+            gate: Gate::new(flow.rounds, chains.len()),
             events: BinaryHeap::new(),
             added: 0,
             end_s: 0.0,
@@ -93,20 +95,24 @@ impl<'a> Run<'a> {
         &mut self.nodes[(chain / self.links.per_node.max(1)) as usize]
     }
 
-    /// The chain's next request, if it has one, begins to establish its connections.
-    fn issue(&mut self, now_s: f64, chain: u32) {
+    /// The chain has done what it did: those that need not wait for others go on.
+    fn go_on(&mut self, now_s: f64, chain: u32) {
         self.end_s = self.end_s.max(now_s);
-        while let Some(shape) = self.chains.next(self.flow, &mut self.next, chain) {
-            let subs = self.flow.range_of(shape);
-            self.left[chain as usize] = subs.len() as u32;
-            if !subs.is_empty() {
-                for sub in subs {
-                    let establish_s = self.links.establish_s;
-                    let begin_s = reserve(&mut self.node(chain).connects_s, now_s, establish_s);
-                    self.add(begin_s, Moving { stage: Stage::Connects, chain, sub: sub as u32 });
-                }
-                return;
-            }
+        for chain in self.gate.through(chain, self.chains.is_done(&self.next, chain)) {
+            self.issue(now_s, chain);
+        }
+    }
+
+    /// The chain's next request begins to establish its connections.
+    fn issue(&mut self, now_s: f64, chain: u32) {
+        let Some(shape) = self.chains.next(self.flow, &mut self.next, chain) else { return };
+        let subs = self.flow.range_of(shape);
+        debug_assert!(!subs.is_empty(), "a request has bytes somewhere");
+        self.left[chain as usize] = subs.len() as u32;
+        for sub in subs {
+            let establish_s = self.links.establish_s;
+            let begin_s = reserve(&mut self.node(chain).connects_s, now_s, establish_s);
+            self.add(begin_s, Moving { stage: Stage::Connects, chain, sub: sub as u32 });
         }
     }
 
@@ -132,7 +138,7 @@ impl<'a> Run<'a> {
                 let left = &mut self.left[moving.chain as usize];
                 *left -= 1;
                 if *left == 0 {
-                    self.issue(now_s, moving.chain);
+                    self.go_on(now_s, moving.chain);
                 }
                 return;
             }

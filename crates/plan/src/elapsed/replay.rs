@@ -22,6 +22,7 @@ pub fn replay(flow: &Flow, total: u64) -> f64 {
     let chains = Chains::of(flow);
     let mut next = chains.firsts();
     let mut devices = Devices::new(flow.servers());
+    let mut gate = Gate::new(flow.rounds, chains.len());
     // Times are not negative, so their bits order as they do.
     let mut ready: BinaryHeap<Reverse<(u64, u32)>> =
         (0..chains.len() as u32).map(|c| Reverse((0, c))).collect();
@@ -29,12 +30,39 @@ pub fn replay(flow: &Flow, total: u64) -> f64 {
     while let Some(Reverse((bits, chain))) = ready.pop() {
         let now_s = f64::from_bits(bits);
         end_s = now_s;
-        let Some(shape) = chains.next(flow, &mut next, chain) else { continue };
-        let served = flow.subs_of(shape).iter().map(|sub| devices.serve(sub, chain, now_s));
-        let done_s = served.fold(now_s, f64::max);
-        ready.push(Reverse((done_s.to_bits(), chain)));
+        for chain in gate.through(chain, chains.is_done(&next, chain)) {
+            let Some(shape) = chains.next(flow, &mut next, chain) else { continue };
+            let served = flow.subs_of(shape).iter().map(|sub| devices.serve(sub, chain, now_s));
+            let done_s = served.fold(now_s, f64::max);
+            ready.push(Reverse((done_s.to_bits(), chain)));
+        }
     }
     end_s * (total as f64 / flow.len().max(1) as f64).max(1.0)
+}
+
+/// Where processes wait for each other between rounds, if there are rounds.
+pub(super) struct Gate {
+    rounds: bool,
+    /// Processes that have requests left.
+    alive: usize,
+    waiting: Vec<u32>,
+}
+
+impl Gate {
+    pub fn new(rounds: bool, processes: usize) -> Self {
+        Self { rounds, alive: processes, waiting: Vec::new() }
+    }
+
+    /// A process has come, to go on or to end: those that go on now.
+    pub fn through(&mut self, chain: u32, ends: bool) -> Vec<u32> {
+        match (ends, self.rounds) {
+            (true, false) => return Vec::new(),
+            (false, false) => return vec![chain],
+            (true, true) => self.alive -= 1,
+            (false, true) => self.waiting.push(chain),
+        }
+        if self.waiting.len() == self.alive { std::mem::take(&mut self.waiting) } else { Vec::new() }
+    }
 }
 
 /// The servers' devices: FIFO, each with one arm.
@@ -106,6 +134,11 @@ impl Chains {
     /// Per process: where its requests start.
     pub fn firsts(&self) -> Vec<u32> {
         self.starts[..self.len()].to_vec()
+    }
+
+    /// Whether a process has no request left.
+    pub fn is_done(&self, next: &[u32], chain: u32) -> bool {
+        next[chain as usize] == self.starts[chain as usize + 1]
     }
 
     /// The shape of a process's next request, if it has one; `next` goes on.

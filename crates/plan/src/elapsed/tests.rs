@@ -224,3 +224,30 @@ fn a_request_alone_takes_what_its_steps_take() {
     assert!((110.0..112.1).contains(&alone(Op::Read)), "{}", alone(Op::Read));
     assert!((110.0..112.1).contains(&alone(Op::Write)), "{}", alone(Op::Write));
 }
+
+/// Four processes, of which another one is slow in each round, and one has fewer requests.
+#[test]
+fn a_round_ends_with_its_slowest_request() {
+    let seconds = |rounds, links: bool| {
+        let mut flow = match links {
+            true => Flow::over(Links { establish_s: 1e-6, per_node: 1, op: Op::Write }),
+            false => Flow::default(),
+        };
+        flow.rounds = rounds;
+        let fast: Vec<u32> = (0..4).map(|server| flow.add_shape([Sub::new(server, 1.0)])).collect();
+        let slow: Vec<u32> = (0..4).map(|server| flow.add_shape([Sub::new(server, 5.0)])).collect();
+        for round in 0..40u32 {
+            for chain in (0..4).filter(|chain| *chain < 3 || round < 20) {
+                let shapes = if round % 4 == chain { &slow } else { &fast };
+                flow.push(shapes[chain as usize], chain);
+            }
+        }
+        replay(&flow, 1)
+    };
+    for links in [false, true] {
+        // In rounds 23, 27, ... 39 the one that would be slow has ended.
+        let (rounds_s, free_s) = (seconds(true, links), seconds(false, links));
+        assert!((178.0..182.0).contains(&rounds_s), "35 rounds of 5 s and 5 of 1 s: {rounds_s}");
+        assert!((78.0..82.0).contains(&free_s), "{free_s}");
+    }
+}

@@ -162,6 +162,7 @@ impl Mapped {
                 op: group.op,
             }),
         };
+        flow.rounds = group.collective;
         for shape in 0..self.shapes.len() {
             let sub = |piece: &Piece| piece.sub(group, servers);
             flow.add_shape(self.pieces_of(shape).iter().map(sub));

@@ -157,6 +157,7 @@ fn order_is_lost_to_others_on_servers_with_one_arm() {
             access: Access::Sequential,
             procs: processes,
             procs_per_node: processes,
+            collective: false,
             count,
             bytes: 8 * count,
             sample,

@@ -118,8 +118,16 @@ pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) ->
         Pattern::Random | Pattern::Strided => Access::Random,
         Pattern::Segmented | Pattern::FilePerProcess => Access::Sequential,
     };
-    let group =
-        Group { op, access, procs, procs_per_node: procs.min(2), count: total, bytes: total * size, sample };
+    let group = Group {
+        op,
+        access,
+        procs,
+        procs_per_node: procs.min(2),
+        collective: false,
+        count: total,
+        bytes: total * size,
+        sample,
+    };
     let files = (0..files).map(file).collect();
     let set = FileSet { pattern: "/data/out.<n>".into(), files, groups: vec![group], private };
     Workload { file_sets: vec![set] }

@@ -112,7 +112,7 @@ impl Iterator for Reading<'_> {
                 return Some(Request { file, ..request });
             }
             match self.requests.next_batch() {
-                Ok(Some(batch)) => self.batch = batch.requests.to_vec().into_iter(),
+                Ok(Some(batch)) => self.batch = Vec::from(batch.requests).into_iter(),
                 Ok(None) => return None,
                 Err(error) => {
                     *self.error = Some(error);
