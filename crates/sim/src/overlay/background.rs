@@ -1,6 +1,7 @@
 //! What is copied in the background: replicas are brought in sync; of caches dirty parts are written back, wanted ones fetched, and some
 //! space kept free. As the data path does it, when nobody uses the servers; one copier for each file.
 
+use stripewise_cluster::MAX_COPIES;
 use stripewise_model::{Access, Op};
 use stripewise_policy::{Kind, Span};
 
@@ -170,7 +171,7 @@ impl Simulator {
     pub(super) fn copy_to(&mut self, file: u32, to: usize, pieces: usize) -> bool {
         let overlay = self.overlay(file);
         let Some(first) = overlay.map.next_missing(to, overlay.at[to]) else { return false };
-        let end = (first.start + 1).next_multiple_of(CHUNK_BYTES);
+        let end = chunk_end(&first);
         let mut spans = overlay.map.missing_in(to, &(first.start..end), pieces);
         let from = overlay.by.source(&first);
         // What is not there is copied another time.
@@ -180,13 +181,12 @@ impl Simulator {
         true
     }
 
-    /// Begins to fetch something that is wanted and finds space.
+    /// Begins to fetch something that is wanted and finds space: one of the first `most` spans of a copy.
     pub(super) fn fetch_some(&mut self, file: u32, most: usize) -> bool {
         let caches = self.overlay(file).caches();
         for copy in caches {
-            for span in self.overlay(file).map.wanted(copy, most) {
-                let end = span.end.min((span.start + 1).next_multiple_of(CHUNK_BYTES));
-                if self.fetch(file, copy, Span { end, ..span }) {
+            for span in self.overlay(file).map.wanted(copy, 0, most) {
+                if self.fetch(file, copy, span) {
                     return true;
                 }
             }
@@ -194,8 +194,24 @@ impl Simulator {
         false
     }
 
-    /// Begins to fetch a span; false: there is no space.
+    /// The same with all spans, from where the last call with this `at` ended: nothing gives space back meanwhile.
+    pub(super) fn fetch_next(&mut self, file: u32, at: &mut [u64; MAX_COPIES]) -> bool {
+        let caches = self.overlay(file).caches();
+        for copy in caches {
+            while let Some(&span) = self.overlay(file).map.wanted(copy, at[copy], 1).first() {
+                at[copy] = span.end.min(chunk_end(&span));
+                if self.fetch(file, copy, span) {
+                    return true;
+                }
+                at[copy] = span.end;
+            }
+        }
+        false
+    }
+
+    /// Begins to fetch a span, as far as its first chunk goes; false: there is no space.
     fn fetch(&mut self, file: u32, to: usize, span: Span) -> bool {
+        let span = Span { end: span.end.min(chunk_end(&span)), ..span };
         let of_file = &self.files.files[file as usize];
         let overlay = of_file.overlay.as_ref().expect("it has copies");
         let Some(capacity) = overlay.capacity else { return false };
@@ -300,4 +316,9 @@ impl super::Decider {
         };
         usize::from(cheapest.unwrap_or(lowest))
     }
+}
+
+/// Where the chunk that a span begins in ends.
+fn chunk_end(span: &Span) -> u64 {
+    (span.start + 1).next_multiple_of(CHUNK_BYTES)
 }

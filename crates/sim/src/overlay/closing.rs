@@ -1,5 +1,7 @@
 //! Who closes a file with replicas waits until they are in sync; and what is done between runs.
 
+use stripewise_cluster::MAX_COPIES;
+
 use super::background::PIECES_MAX;
 use crate::Simulator;
 use crate::event::Event;
@@ -51,12 +53,13 @@ impl Simulator {
         }
     }
 
-    /// One piece of work, whatever else is going on, until it is done; false: there is none. For who brings files to rest.
-    pub(super) fn work_now(&mut self, file: u32, wanted: bool) -> bool {
+    /// One piece of work, whatever else is going on, until it is done; false: there is none. For who brings files to rest: `wanted`
+    /// says how far the caches' fetching has come, if that is what is to be done.
+    pub(super) fn work_now(&mut self, file: u32, wanted: Option<&mut [u64; MAX_COPIES]>) -> bool {
         let whole = self.overlay(file).whole();
         let begun = match wanted {
-            true => self.fetch_some(file, usize::MAX),
-            false => whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX)),
+            Some(at) => self.fetch_next(file, at),
+            None => whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX)),
         };
         while self.overlay(file).job.is_some() {
             let Some((now_ns, event)) = self.queue.pop() else { break };

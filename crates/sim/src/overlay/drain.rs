@@ -1,5 +1,7 @@
 //! Bringing files to rest between runs, as `stripewise drain` and `stripewise warm` do.
 
+use stripewise_cluster::MAX_COPIES;
+
 use crate::{Outcome, Simulator};
 
 impl Simulator {
@@ -18,7 +20,8 @@ impl Simulator {
         self.begin_counting();
         for file in 0..self.files.files.len() as u32 {
             if self.files.files[file as usize].overlay.is_some() {
-                while self.work_now(file, wanted) {}
+                let mut at = [0; MAX_COPIES];
+                while self.work_now(file, wanted.then_some(&mut at)) {}
             }
         }
         self.end(began_ns)

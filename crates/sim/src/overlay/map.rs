@@ -222,16 +222,19 @@ impl Map {
         self.wanted.iter().any(|wanted| !wanted.is_empty())
     }
 
-    /// The first wanted ranges of a copy, at most so many; those that are there meanwhile are none.
-    pub fn wanted(&mut self, copy: usize, most: usize) -> Vec<Span> {
+    /// The first wanted spans of a copy from a byte on, at most so many; what is there meanwhile is none.
+    pub fn wanted(&mut self, copy: usize, from: u64, most: usize) -> Vec<Span> {
         let mut found = Vec::new();
-        let ranges: Vec<Range<u64>> =
-            self.wanted[copy].iter().map(|(&start, &end)| start..end).take(most).collect();
-        for range in ranges {
-            let spans = self.spans(&range).into_iter().filter(|span| span.mask & 1 << copy == 0);
-            let before = found.len();
-            found.extend(spans);
-            if found.len() == before {
+        let before = self.wanted[copy].range(..from).next_back().filter(|(_, end)| **end > from);
+        let mut range = before.map(|(_, &end)| from..end);
+        let mut at = from;
+        while found.len() < most {
+            let first = || self.wanted[copy].range(at..).next().map(|(&start, &end)| start..end);
+            let Some(range) = range.take().or_else(first) else { break };
+            at = range.start + 1;
+            let known = found.len();
+            found.extend(self.spans(&range).into_iter().filter(|span| span.mask & 1 << copy == 0));
+            if found.len() == known {
                 self.wanted[copy].remove(&range.start);
             }
         }
@@ -317,7 +320,7 @@ mod tests {
                     bytes[at as usize] = want && !(20..30).contains(&at);
                 }
             }
-            let wanted: Vec<u64> = map.wanted(1, 1000).iter().flat_map(|span| span.start..span.end).collect();
+            let wanted: Vec<u64> = map.wanted(1, 0, 1000).iter().flat_map(|span| span.start..span.end).collect();
             let expected: Vec<u64> = (0..128).filter(|&at| bytes[at as usize]).collect();
             prop_assert_eq!(wanted, expected);
         }
