@@ -75,7 +75,8 @@ def c1(records):
 
 def repeats(found):
     counts = [len(record["seconds"]) for case in found.values() for record in case.values()]
-    return f"{min(counts, default=0)} to {max(counts, default=0)}"
+    least, most = min(counts, default=0), max(counts, default=0)
+    return str(most) if least == most else f"{least} to {most}"
 
 
 def rows(found):
