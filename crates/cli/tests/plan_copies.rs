@@ -9,10 +9,14 @@ use support::{Place, directories, tier};
 
 const MIB: u64 = 1 << 20;
 
-/// Eight disks and four SSDs.
+/// Eight disks and four SSDs, reached over a network.
 fn place() -> Place {
+    place_over("establish_s = 1e-4\nper_byte_s = 1e-9")
+}
+
+fn place_over(network: &str) -> Place {
     let hdd = [5e-3, 1e-4, 5e-3, 1e-4].map(|startup_s| (startup_s, 1e-8));
-    let text = "[network]\nestablish_s = 1e-4\nper_byte_s = 1e-9\n".to_owned()
+    let text = format!("[network]\n{network}\n")
         + &tier("hdd", hdd, &directories("/disks/h", 8), "1T", false)
         + &tier("ssd", [(5e-5, 2.5e-9); 4], &directories("/disks/s", 4), "64M", false);
     let place = Place::new();
@@ -56,7 +60,8 @@ fn seconds(json: &Value) -> f64 {
 
 #[test]
 fn replicas_for_requests_that_want_different_layouts() {
-    let place = place();
+    // Over a network the best single layout is within 4 % of the best pair: too little for a copy.
+    let place = place_over("establish_s = 0.0\nper_byte_s = 0.0");
     mixed_trace(&place);
     let plan =
         "plan t --scheme replicas --json --candidates --lazy-close --background 50M --durability each-write";
