@@ -38,7 +38,10 @@ class Evaluation:
         lines = (self.root / "records" / "emulated.jsonl").read_text().splitlines()
         assert document["version"] == 1 and document["machine"]["cores"] > 0
         assert "--measured --quick" in document["command"] and "/" not in document["command"]
-        assert document["records"][-1] in [json.loads(line) for line in lines]
+        # The bound is of all schemes of a cell; a line was written when --only left one of them.
+        for record in (known := [json.loads(line) for line in lines]) + document["records"]:
+            record["details"].pop("least_s", None)
+        assert document["records"][-1] in known
         return document["records"]
 
 

@@ -72,7 +72,7 @@ def test_the_chain_of_the_readme(shell, desk):
     assert (desk / "report.html").exists()
 
 
-COMMANDS = "calibrate trace synth plan cost place export run drain warm status fsck cat cp rm report".split()
+COMMANDS = "calibrate trace synth plan cost place export run drain warm status fsck cat cp rm report sim".split()
 
 # A measurement between two machines: crates/cli/tests/calibrate.rs does it on one.
 NEEDS_TWO_MACHINES = ("--serve", "--network")
@@ -89,6 +89,8 @@ cp t job.trace
 head -c 1M /dev/urandom > out.dat
 stripewise plan t -c cluster.toml --scheme def --min-gain none
 stripewise place plan.toml
+for plan in now new cache; do cp plan.toml $plan.toml; done
+cp cluster.toml big.toml
 """
 
 
@@ -111,4 +113,4 @@ def test_the_examples_of_help(shell, desk, stripewise, library, command):
 
 def test_every_command_has_tested_examples(stripewise):
     listed = re.findall(r"^  (\w+) ", stripewise("--help").out.split("Commands:")[1].split("Options:")[0], re.MULTILINE)
-    assert sorted(listed) == sorted([*COMMANDS, "demo", "help"]), "tests/test_demo.py tests the demo"
+    assert sorted(listed) == sorted([*COMMANDS, "demo", "evaluate", "help"]), "test_demo.py and test_evaluate.py test these"
