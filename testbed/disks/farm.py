@@ -11,6 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
+# The images themselves, without loop devices: what is in them is no file system of the kernel's.
+RAW = "none"
 # No journal, and nothing initialised later: a request of a program is then a request of the disk, and no other ones come.
 FILE_SYSTEMS = {
     "ext4": ["mkfs.ext4", "-q", "-F", "-m", "0", "-N", "4096", "-O", "^has_journal,^resize_inode"]
@@ -60,6 +62,10 @@ class Farm:
         """Where a disk's file system is."""
         return self.directory / "mnt" / name
 
+    def image(self, name):
+        """A disk itself, as a file: what is read and written there takes its time."""
+        return self.fuse / name
+
     def is_up(self):
         return self.notes.exists() and mounted_from(self.fuse) == "stripewise-slowdisk"
 
@@ -77,7 +83,7 @@ class Farm:
         self.made = {"images": [], "image_dir": str(images), "loops": {}, "file_system": file_system}
         try:
             self._serve(slowdisk, disks, images, size_mib)
-            for name, speed in disks:
+            for name, speed in disks if file_system != RAW else ():
                 self._attach(name, rotational=speed.random_us > speed.sequential_us)
             self.delay(True)
         except BaseException:
@@ -174,10 +180,11 @@ def check_possible(slowdisk, file_system):
         raise Problem("slowed disks need root (mount, losetup); remedy: sudo")
     if not Path(slowdisk).exists():
         raise Problem(f"{slowdisk} is not there; remedy: make slowdisk")
-    for device in ("/dev/fuse", "/dev/loop-control"):
+    loops = file_system != RAW
+    for device in ("/dev/fuse", "/dev/loop-control") if loops else ("/dev/fuse",):
         if not os.path.exists(device):
             raise Problem(f"{device} is not there: this kernel or container has no FUSE or no loop devices")
-    for program in ("losetup", "mount", FILE_SYSTEMS[file_system][0]):
+    for program in ("mount", "losetup", FILE_SYSTEMS[file_system][0]) if loops else ("mount",):
         if not shutil.which(program):
             raise Problem(f"{program} is not there; remedy: install util-linux, e2fsprogs or xfsprogs")
 

@@ -1,0 +1,108 @@
+"""CephFS on one machine, to test and measure on: real daemons, each OSD on a disk that takes its time (testbed/disks).
+
+    sudo python3 testbed/cephfs up --base /tmp/cephfs         # about 15 s; prints what `env` prints
+    eval "$(python3 testbed/cephfs env --base /tmp/cephfs)"   # CEPH_CONF, STRIPEWISE_CEPHFS: the mount
+    python3 testbed/cephfs limits off --base /tmp/cephfs      # requests take no time, while files are prepared
+    python3 testbed/cephfs stop-osd 2 --base /tmp/cephfs      # OSDs 0..: the HDDs, then the SSDs
+    sudo python3 testbed/cephfs down --base /tmp/cephfs
+
+Pools: hdd and ssd, each over all OSDs of its class (objects go round over them), and hdd0.. and ssd0.., one OSD each. All of
+them are data pools of the file system. One copy of everything, no authentication, nothing outside of --base and of ports
+--port.. of 127.0.0.1; several beds run side by side with different ones. `up` removes what is left of a bed that was killed.
+Needs root, FUSE, Ceph 16 or newer (tools/setup.sh cephfs) and `make slowdisk`.
+"""
+
+import argparse
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+# Ceph's Python libraries belong to the system's interpreter; a virtual environment does not see them.
+if not importlib.util.find_spec("rados") and Path(sys.executable).resolve() != Path(SYSTEM_PYTHON).resolve():
+    os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(1, str(ROOT / "testbed" / "disks"))
+
+from bed import Bed, Shape  # noqa: E402  (needs the path above)
+from farm import Problem, Speed  # noqa: E402
+
+
+def flags():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_subparsers(dest="what", required=True)
+
+    def command(name, text):
+        one = what.add_parser(name, help=text)
+        one.add_argument("--base", type=Path, default="/tmp/stripewise-cephfs", help="everything is here [default: %(default)s]")
+        return one
+
+    add_flags_of_up(command("up", "make the bed; one that is complete already stays as it is"))
+    command("down", "remove it, or what is left of it")
+    command("status", "daemons, pools, disks")
+    command("env", "what a shell evaluates to use it")
+    command("dropcaches", "forget the bytes that the kernel has of its files, so that reads reach the disks")
+    mount = command("mount", "mount it a second time")
+    mount.add_argument("directory", type=Path)
+    mount.add_argument("options", nargs="*", help="of ceph-fuse, after --, e.g. -- --rados_osd_op_timeout=10")
+    command("umount", "end a mount").add_argument("directory", type=Path)
+    command("limits", "whether requests to the disks take time").add_argument("state", choices=("on", "off"))
+    command("start-osd", "start an OSD that was stopped").add_argument("osd", type=int)
+    stop = command("stop-osd", "stop an OSD")
+    stop.add_argument("osd", type=int)
+    stop.add_argument("--kill", action="store_true", help="with SIGKILL: it does not say goodbye to the monitor")
+    return parser.parse_args()
+
+
+def add_flags_of_up(parser):
+    """What the bed is like. The speeds: two cores serve all OSDs at once at their full rate."""
+    add = parser.add_argument
+    add("--port", type=int, default=40100, help="of the monitor, and the next one [default: %(default)s]")
+    add("--hdds", type=int, default=4)
+    add("--ssds", type=int, default=4)
+    speed = "random access in us, in order in us, MiB/s [default: %(default)s]"
+    add("--hdd", type=Speed.parse, default="8000:2000:10", metavar="SPEED", help=speed)
+    add("--ssd", type=Speed.parse, default="800:800:30", metavar="SPEED", help=speed)
+    add("--size-mib", type=int, default=8192, help="of each disk; only what is used takes space [default: %(default)s]")
+    add("--images", type=Path, help="a directory for the disks [default: in --base]; /dev/shm/... keeps them in memory")
+    add("--pgs", type=int, default=32, help="placement groups of the class pools [default: %(default)s]")
+    add("--no-limits", action="store_true", help="requests take no time until `limits on`")
+    add("--slowdisk", type=Path, default=ROOT / "build" / "slowdisk", help="the program that `make slowdisk` built")
+
+
+def main():
+    args = flags()
+    bed = Bed(args.base)
+    match args.what:
+        case "up":
+            shape = Shape(args.port, args.hdds, args.ssds, args.hdd, args.ssd, args.size_mib, args.pgs)
+            bed.up(shape, args.slowdisk, args.images, limits=not args.no_limits)
+            print(bed.environment())
+        case "down":
+            bed.down()
+        case "status":
+            print(bed.status())
+        case "env":
+            print(bed.environment())
+        case "dropcaches":
+            bed.drop_caches()
+        case "mount":
+            bed.mount(args.directory.resolve(), args.options)
+        case "umount":
+            bed.unmount(args.directory.resolve())
+        case "limits":
+            bed.limits(args.state == "on")
+        case "start-osd":
+            bed.start_osd(args.osd)
+        case "stop-osd":
+            bed.stop_osd(args.osd, args.kill)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Problem as problem:
+        sys.exit(f"cephfs: {problem}")

@@ -1,0 +1,234 @@
+"""Makes a bed, and removes it: everything of it is in its base directory, or names it."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import conf
+import daemons
+from farm import RAW, Farm, Problem, Speed, attempt, mounted_from, run, wait_for
+from monitors import Monitors
+
+ADMIN = ("--id", "admin")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a bed is like."""
+
+    port: int
+    hdds: int
+    ssds: int
+    hdd: Speed
+    ssd: Speed
+    size_mib: int
+    pgs: int
+
+    def disks(self):
+        """(name, speed) of each OSD's disk, in the order of the OSDs."""
+        classes = (("hdd", self.hdds, self.hdd), ("ssd", self.ssds, self.ssd))
+        return [(f"{name}{i}", speed) for name, count, speed in classes for i in range(count)]
+
+    def classes(self):
+        """The numbers of each class's OSDs."""
+        of = {"hdd": range(self.hdds), "ssd": range(self.hdds, self.hdds + self.ssds)}
+        return {name: list(osds) for name, osds in of.items() if osds}
+
+
+class Bed:
+    """The bed of a directory."""
+
+    def __init__(self, base):
+        self.base = Path(base).resolve()
+        self.conf = self.base / "ceph.conf"
+        self.mount_point = self.base / "mnt"
+        self.ready = self.base / "ready"  # how many OSDs it has, once it is complete
+        self.farm = Farm(self.base / "disks")
+        self.begun_s = time.monotonic()
+
+    def say(self, what):
+        print(f"{time.monotonic() - self.begun_s:6.2f} s  {what}", file=sys.stderr)
+
+    # --- up
+
+    def up(self, shape, slowdisk, images, limits):
+        """Makes it; one that is complete stays. What is left of an earlier one, or of this one if it fails, is removed."""
+        if self.is_complete():
+            self.say(f"the bed in {self.base} is up already")
+            return
+        check_possible(slowdisk)
+        if self.base.exists():
+            self.say(f"removing what is left in {self.base}")
+            self.down()
+        try:
+            self._make(shape, slowdisk, images)
+        except BaseException:
+            self.down()
+            raise
+        self.limits(limits)
+        self.ready.write_text(f"{len(shape.disks())}\n")
+        self.say("ready")
+
+    def is_complete(self):
+        names = [daemon.name for daemon in daemons.running(self.conf)]
+        mounted = mounted_from(self.mount_point) is not None and self.farm.is_up()
+        return mounted and self.ready.exists() and sum(name.startswith("osd.") for name in names) == int(self.ready.read_text())
+
+    def _make(self, shape, slowdisk, images):
+        for name in ("log", "run", "crash", "mon.a", "mgr.a", "mds.a", "db"):
+            (self.base / name).mkdir(parents=True)
+        fsid = str(uuid.uuid4())
+        self.conf.write_text(conf.text(self.base, fsid, shape.port))
+        self.farm.up(slowdisk, shape.disks(), images, shape.size_mib, RAW)
+        self.limits(False)
+        self._make_monitor(fsid, shape.port)
+        monitors = Monitors(self.conf)
+        try:
+            self._make_osds(monitors, shape)
+            daemons.start(self.conf, "ceph-mds", "-i", "a")
+            monitors.make_pools(shape.classes(), shape.pgs)
+            self.say("pools and file system made")
+            monitors.wait_for_mds()
+        finally:
+            monitors.close()
+        self.mount(self.mount_point)
+
+    def _make_monitor(self, fsid, port):
+        map_file = self.base / "monmap"
+        address = conf.monitor_addresses(port)
+        run("monmaptool", "--create", "--fsid", fsid, "--addv", "a", address, "--set-min-mon-release", "16", map_file)
+        run("ceph-mon", "-c", self.conf, "-i", "a", "--mkfs", "--monmap", map_file)
+        daemons.start(self.conf, "ceph-mon", "-i", "a")
+        daemons.start(self.conf, "ceph-mgr", "-i", "a")
+
+    def _make_osds(self, monitors, shape):
+        ids = [str(uuid.uuid4()) for _ in shape.disks()]
+        for name in ids:
+            monitors.ask("osd new", uuid=name)
+
+        def make(number):
+            self._make_osd(number, ids[number], shape.disks()[number][0])
+
+        with ThreadPoolExecutor(len(ids)) as threads:
+            list(threads.map(make, range(len(ids))))
+        self.say(f"{len(ids)} OSDs made and started")
+        monitors.wait_for_osds(len(ids))
+
+    def _make_osd(self, number, uuid_, disk):
+        """Its bytes are on the disk; what bluestore notes about them is on a file that is not slowed."""
+        directory = self.base / f"osd.{number}"
+        directory.mkdir()
+        (directory / "block").symlink_to(self.farm.image(disk))
+        notes = f"--bluestore_block_db_path={self.base}/db/{number}"
+        run("ceph-osd", "-c", self.conf, "-i", number, "--mkfs", "--osd-uuid", uuid_, notes)
+        daemons.start(self.conf, "ceph-osd", "-i", number)
+
+    # --- in use
+
+    def environment(self):
+        """Lines for a shell."""
+        if not self.ready.exists() and not self.mount_point.exists():
+            raise Problem(f"there is no bed in {self.base}; remedy: `up`")
+        return f"export CEPH_CONF={self.conf}\nexport STRIPEWISE_CEPHFS={self.mount_point}"
+
+    def mount(self, directory, options=()):
+        """Mounts the file system on a directory, which is made."""
+        directory.mkdir(parents=True, exist_ok=True)
+        if mounted_from(directory):
+            raise Problem(f"{directory}: something is mounted there")
+        daemons.start(self.conf, "ceph-fuse", *ADMIN, directory, *options)
+        if not wait_for(lambda: mounted_from(directory)):
+            raise Problem(f"ceph-fuse did not mount {directory}; its log is in {self.base}/log")
+
+    def unmount(self, directory):
+        """Ends a mount; one that is in use goes when it is no longer."""
+        if attempt("umount", directory) != 0:
+            run("umount", "--lazy", directory)
+
+    def limits(self, on):
+        """Whether requests take time."""
+        self.farm.delay(on)
+
+    def drop_caches(self):
+        """Of this mount alone: the caches of other file systems, the disks' images among them, stay."""
+        for folder, _, files in os.walk(self.mount_point):
+            for name in files:
+                fd = os.open(Path(folder) / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+                os.close(fd)
+
+    def status(self):
+        """Text for people."""
+        alive = sorted(daemons.running(self.conf), key=lambda daemon: daemon.name)
+        if not alive:
+            raise Problem(f"there is no bed in {self.base}; remedy: `up`")
+        lines = [f"{daemon.name}: process {daemon.pid}, {daemon.resident_mib()} MiB" for daemon in alive]
+        pools = run("ceph", "-c", self.conf, "--connect-timeout", 10, "df")
+        disks = [json.dumps(counts) for counts in self.farm.statistics().values()]
+        return "\n".join([*lines, "", pools, *disks])
+
+    def stop_osd(self, number, kill=False):
+        """Stops it. Without SIGKILL it tells the monitor, and clients wait for it from then on."""
+        daemons.end(self._osd(number), signal.SIGKILL if kill else signal.SIGTERM)
+
+    def start_osd(self, number):
+        """Starts it, and waits until it serves requests."""
+        if not self._osd(number, must_run=False):
+            daemons.start(self.conf, "ceph-osd", "-i", number)
+        monitors = Monitors(self.conf)
+        try:
+            monitors.wait_for_osd(number, True)
+            monitors.wait_for_clean()
+        finally:
+            monitors.close()
+
+    def _osd(self, number, must_run=True):
+        if not (self.base / f"osd.{number}").exists():
+            raise Problem(f"{self.base} has no osd.{number}")
+        found = [daemon for daemon in daemons.running(self.conf) if daemon.name == f"osd.{number}"]
+        if must_run and not found:
+            raise Problem(f"osd.{number} does not run")
+        return found
+
+    # --- down
+
+    def down(self):
+        """Removes it, as far as it is there. Nothing of it is kept, so nothing needs to be written out before it ends."""
+        alive = daemons.running(self.conf)
+        for daemon in alive:
+            if daemon.program == "ceph-fuse" and mounted_from(daemon.mount_point):
+                self.unmount(daemon.mount_point)
+        if mounted_from(self.mount_point):
+            self.unmount(self.mount_point)
+        daemons.end(alive, signal.SIGKILL)
+        self.farm.down()
+        if not self.base.exists():
+            return
+        if not self.conf.exists() and any(self.base.iterdir()):
+            raise Problem(f"{self.base} is no bed: it has no ceph.conf, and is not empty")
+        remove_tree(self.base)
+        self.say("removed")
+
+
+def check_possible(slowdisk):
+    """Raises a Problem that says what is missing."""
+    for program in ("monmaptool", *daemons.PROGRAMS):
+        if not shutil.which(program):
+            raise Problem(f"{program} is not there; remedy: tools/setup.sh cephfs")
+    if not Path(slowdisk).exists():
+        raise Problem(f"{slowdisk} is not there; remedy: make slowdisk")
+
+
+def remove_tree(base):
+    """Removes a directory in which nothing is mounted."""
+    inside = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines() if line.split()[1].startswith(f"{base}/")]
+    if inside:
+        raise Problem(f"{inside[0]} is still mounted; end what uses it, then `down` again")
+    shutil.rmtree(base)

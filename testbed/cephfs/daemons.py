@@ -1,0 +1,91 @@
+"""Processes of a bed: found by the configuration that their command line names, so that those of a killed run are, too."""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from farm import Problem, run, wait_for
+
+PROGRAMS = ("ceph-mon", "ceph-mgr", "ceph-osd", "ceph-mds", "ceph-fuse")
+SECONDS_TO_END = 10
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A running process of a bed."""
+
+    pid: int
+    words: tuple  # its command line
+
+    @property
+    def program(self):
+        return Path(self.words[0]).name
+
+    @property
+    def name(self):
+        """osd.0, mon.a; a ceph-fuse is named by its mount point."""
+        if self.program == "ceph-fuse":
+            return f"mount {self.mount_point}"
+        return f"{self.program.removeprefix('ceph-')}.{self.words[self.words.index('-i') + 1]}"
+
+    @property
+    def mount_point(self):
+        """Of a ceph-fuse: the word after its own flags -c CONF --id admin."""
+        return Path(self.words[5])
+
+    def resident_mib(self):
+        """Its memory; 0 if it has just ended."""
+        try:
+            lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        except FileNotFoundError:
+            return 0
+        return next((int(line.split()[1]) >> 10 for line in lines if line.startswith("VmRSS")), 0)
+
+
+def command_line(pid):
+    """A process's words; none of one that has ended."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return ()
+    return tuple(word.decode(errors="replace") for word in words[:-1])
+
+
+def running(conf):
+    """The daemons that were started with this configuration."""
+    found = [Daemon(int(path.name), command_line(path.name)) for path in Path("/proc").glob("[0-9]*")]
+    flags = ("-c", str(conf))
+    return [daemon for daemon in found if daemon.words[1:3] == flags and daemon.program in PROGRAMS]
+
+
+def start(conf, program, *words):
+    """Starts a daemon, which goes to the background by itself when it is ready to be spoken to."""
+    run(program, "-c", conf, *words)
+
+
+def end(daemons, with_signal=signal.SIGTERM):
+    """Ends daemons; with SIGKILL those that do not listen."""
+    for daemon in daemons:
+        send(daemon, with_signal)
+    for daemon in daemons:
+        end_s = time.monotonic() + SECONDS_TO_END
+        while is_alive(daemon) and time.monotonic() < end_s:
+            time.sleep(0.02)
+        send(daemon, signal.SIGKILL)
+        if not wait_for(lambda daemon=daemon: not is_alive(daemon)):
+            raise Problem(f"{daemon.name} (process {daemon.pid}) does not end")
+
+
+def is_alive(daemon):
+    """Whether the process is still this one: a zombie, or another one of the same number, is not."""
+    return command_line(daemon.pid) == daemon.words
+
+
+def send(daemon, with_signal):
+    if is_alive(daemon):
+        try:
+            os.kill(daemon.pid, with_signal)
+        except ProcessLookupError:
+            pass
