@@ -7,6 +7,7 @@
 pub mod cluster;
 mod cluster_text;
 mod error;
+mod file_system;
 pub mod overlay;
 mod overlay_text;
 pub mod pattern;
@@ -21,6 +22,7 @@ mod write;
 
 pub use cluster::{Cluster, Driver, TargetSpec, Tier};
 pub use error::FileError;
+pub use file_system::FileSystem;
 pub use overlay::{CacheAdmission, CacheMode, CopySpec, Durability, MAX_COPIES, Overlay, OverlayKind};
 pub use plan::{KEEP, Plan, Rule, Spread};
 pub use plan_text::{PLAN_VERSION, format_cycle, parse_cycle};

@@ -1,0 +1,183 @@
+//! What a parallel file system can be asked for, and what it says that a file has.
+
+use std::fmt;
+
+use stripewise_cluster::size;
+
+/// Where the bytes of a file lie, as one parallel file system would say it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NativeLayout {
+    /// From the first byte on, in order; the last has no end. One, but for Lustre's progressive layouts.
+    pub components: Vec<Component>,
+}
+
+/// A leading or further part of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Component {
+    /// The first byte after it; `None`: to the end of the file.
+    pub end: Option<u64>,
+    /// How its bytes are spread.
+    pub stripe: Stripe,
+}
+
+/// How bytes are spread over servers. Widths are bytes and never 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stripe {
+    /// Equal stripes; the file system picks the servers.
+    Even {
+        /// Bytes of a stripe.
+        width: u64,
+        /// Stripes until the first server comes again.
+        count: u32,
+        /// Whose servers; `None`: whatever the file system takes.
+        pool: Option<String>,
+    },
+    /// Equal stripes over servers in this order; one may occur again.
+    Listed {
+        /// Bytes of a stripe.
+        width: u64,
+        /// As the file system calls them.
+        servers: Vec<String>,
+    },
+    /// Stripes of different widths (OrangeFS `varstrip_dist`).
+    Varied {
+        /// (server, bytes) in the order of the cycle; a server may occur again.
+        stripes: Vec<(String, u64)>,
+    },
+    /// Groups of servers (OrangeFS `twod_stripe`): `factor` rounds over one group before the next.
+    Grouped {
+        /// Bytes of a stripe.
+        width: u64,
+        /// Groups that the servers are cut into.
+        groups: u32,
+        /// Stripes on each server of a group before the next group's turn.
+        factor: u32,
+        /// As the file system calls them.
+        servers: Vec<String>,
+    },
+}
+
+impl NativeLayout {
+    /// One pattern from the first byte to the last.
+    pub fn uniform(stripe: Stripe) -> Self {
+        Self { components: vec![Component { end: None, stripe }] }
+    }
+
+    /// Equal stripes of `width` bytes over `count` servers of a pool.
+    pub fn even(width: u64, count: u32, pool: Option<&str>) -> Self {
+        Self::uniform(Stripe::Even { width, count, pool: pool.map(str::to_owned) })
+    }
+
+    /// The stripe of a layout with one pattern.
+    pub fn stripe(&self) -> Option<&Stripe> {
+        match &self.components[..] {
+            [Component { end: None, stripe }] => Some(stripe),
+            _ => None,
+        }
+    }
+
+    /// Whether a file that has `got` has what this asks for: the same, but where no pool is asked for any will do.
+    pub fn is_met_by(&self, got: &Self) -> bool {
+        let met = |(asked, got): (&Component, &Component)| {
+            asked.end == got.end && asked.stripe.is_met_by(&got.stripe)
+        };
+        self.components.len() == got.components.len() && self.components.iter().zip(&got.components).all(met)
+    }
+}
+
+impl Stripe {
+    fn is_met_by(&self, got: &Self) -> bool {
+        match (self, got) {
+            (
+                Self::Even { width, count, pool: None },
+                Self::Even { width: got_width, count: got_count, .. },
+            ) => (width, count) == (got_width, got_count),
+            _ => self == got,
+        }
+    }
+}
+
+impl fmt::Display for NativeLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, component) in self.components.iter().enumerate() {
+            if index > 0 {
+                f.write_str(", then ")?;
+            }
+            write!(f, "{}", component.stripe)?;
+            if let Some(end) = component.end {
+                write!(f, " up to {}", size::format(end))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Stripe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Even { width, count, pool } => {
+                write!(f, "{} x {count}", size::format(*width))?;
+                pool.iter().try_for_each(|pool| write!(f, " in pool {pool}"))
+            }
+            Self::Listed { width, servers } => write!(f, "{} on {}", size::format(*width), servers.join(", ")),
+            Self::Varied { stripes } => {
+                let shown: Vec<_> = stripes
+                    .iter()
+                    .map(|(server, width)| format!("{} on {server}", size::format(*width)))
+                    .collect();
+                f.write_str(&shown.join(", "))
+            }
+            Self::Grouped { width, groups, factor, servers } => write!(
+                f,
+                "{} on {} in {groups} groups, {factor} rounds each",
+                size::format(*width),
+                servers.join(", ")
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const K: u64 = 1 << 10;
+
+    #[test]
+    fn a_layout_is_met_by_itself_and_without_a_pool_by_any_pool() {
+        let (any, hdd, ssd) = (
+            NativeLayout::even(64 * K, 4, None),
+            NativeLayout::even(64 * K, 4, Some("hdd")),
+            NativeLayout::even(64 * K, 4, Some("ssd")),
+        );
+        assert!(any.is_met_by(&any) && any.is_met_by(&hdd) && hdd.is_met_by(&hdd));
+        assert!(!hdd.is_met_by(&ssd) && !hdd.is_met_by(&any));
+        assert!(!any.is_met_by(&NativeLayout::even(128 * K, 4, None)));
+        assert!(!any.is_met_by(&NativeLayout::even(64 * K, 3, Some("hdd"))));
+    }
+
+    #[test]
+    fn components_count_with_their_ends() {
+        let part = |end, count| Component { end, stripe: Stripe::Even { width: 64 * K, count, pool: None } };
+        let two = |end| NativeLayout { components: vec![part(Some(end), 1), part(None, 4)] };
+        assert!(two(K).is_met_by(&two(K)) && !two(K).is_met_by(&two(2 * K)));
+        assert!(!two(K).is_met_by(&NativeLayout::even(64 * K, 1, None)));
+        assert_eq!((two(K).stripe(), two(K).to_string()), (None, "64K x 1 up to 1K, then 64K x 4".to_owned()));
+    }
+
+    #[test]
+    fn shown_to_people() {
+        let servers = vec!["0".to_owned(), "3".to_owned()];
+        for (stripe, text) in [
+            (Stripe::Even { width: 64 * K, count: 4, pool: Some("hdd".into()) }, "64K x 4 in pool hdd"),
+            (Stripe::Listed { width: 64 * K, servers: servers.clone() }, "64K on 0, 3"),
+            (Stripe::Varied { stripes: vec![("a".into(), 28 * K), ("b".into(), K)] }, "28K on a, 1K on b"),
+            (
+                Stripe::Grouped { width: 64 * K, groups: 2, factor: 4, servers },
+                "64K on 0, 3 in 2 groups, 4 rounds each",
+            ),
+        ] {
+            assert_eq!(NativeLayout::uniform(stripe).to_string(), text);
+        }
+    }
+}

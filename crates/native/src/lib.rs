@@ -1,0 +1,5 @@
+//! Layouts in the parallel file systems' own terms. Pure: setting and reading them is the drivers' work.
+
+mod layout;
+
+pub use layout::{Component, NativeLayout, Stripe};
