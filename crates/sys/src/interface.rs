@@ -1,6 +1,6 @@
 //! The interface of everything that the runtime asks of the operating system.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub enum LockKind {
     Exclusive,
 }
 
-/// Which file a call about times, mode or owner is for.
+/// Which file a call about times, mode, owner or extended attributes is for.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind<'a> {
     /// An open file.
@@ -206,6 +206,26 @@ pub trait Sys: Send + Sync {
 
     /// chown(2); `None` leaves that one.
     fn set_owner(&self, of: Kind<'_>, user: Option<u32>, group: Option<u32>) -> Result<()>;
+
+    /// getxattr(2): the value of an extended attribute. ENODATA: there is none of that name; EOPNOTSUPP: the file system has no such.
+    fn xattr(&self, _of: Kind<'_>, _name: &OsStr) -> Result<Vec<u8>> {
+        Err(crate::Errno::OPNOTSUPP)
+    }
+
+    /// listxattr(2): their names, in no order. File systems need not list those that they make up (`ceph.*`, `lustre.*`).
+    fn list_xattr(&self, _of: Kind<'_>) -> Result<Vec<OsString>> {
+        Err(crate::Errno::OPNOTSUPP)
+    }
+
+    /// setxattr(2): makes or replaces one.
+    fn set_xattr(&self, _of: Kind<'_>, _name: &OsStr, _value: &[u8]) -> Result<()> {
+        Err(crate::Errno::OPNOTSUPP)
+    }
+
+    /// removexattr(2); ENODATA if there is none of that name.
+    fn remove_xattr(&self, _of: Kind<'_>, _name: &OsStr) -> Result<()> {
+        Err(crate::Errno::OPNOTSUPP)
+    }
 
     /// CLOCK_MONOTONIC, ns.
     fn now_ns(&self) -> u64;

@@ -17,6 +17,7 @@ mod real;
 mod ring;
 pub mod thread;
 pub mod user;
+mod xattr;
 
 pub use fd::Fd;
 pub use interface::{DIRECT_ALIGNMENT_MOST, Dir, IoVec, Kind, Listed, LockKind, Sys, SysRef};

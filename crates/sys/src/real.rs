@@ -16,7 +16,9 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::thread::{clock_nanosleep_absolute, current_timer_slack, set_current_timer_slack};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-use crate::{DIRECT_ALIGNMENT_MOST, Dir, Fd, IoVec, Kind, Listed, LockKind, Result, SharedMap, Sys, raw};
+use crate::{
+    DIRECT_ALIGNMENT_MOST, Dir, Fd, IoVec, Kind, Listed, LockKind, Result, SharedMap, Sys, raw, xattr,
+};
 
 /// The kernel, by raw system calls. Has no state.
 #[derive(Clone, Copy, Debug, Default)]
@@ -210,6 +212,22 @@ impl Sys for Real {
             Kind::Open(fd) => fs::fchown(fd, user, group),
             Kind::Named(dir, path) => fs::chownat(at(dir), path, user, group, AtFlags::empty()),
         }
+    }
+
+    fn xattr(&self, of: Kind<'_>, name: &OsStr) -> Result<Vec<u8>> {
+        xattr::get(of, name)
+    }
+
+    fn list_xattr(&self, of: Kind<'_>) -> Result<Vec<OsString>> {
+        xattr::list(of)
+    }
+
+    fn set_xattr(&self, of: Kind<'_>, name: &OsStr, value: &[u8]) -> Result<()> {
+        xattr::set(of, name, value)
+    }
+
+    fn remove_xattr(&self, of: Kind<'_>, name: &OsStr) -> Result<()> {
+        xattr::remove(of, name)
     }
 
     fn now_ns(&self) -> u64 {

@@ -24,7 +24,7 @@
 //!   [`Journal::Posix`], fsync of a directory syncs what was done to its names, fsync of a file syncs no name (not even the
 //!   file's own), and of the rest any subset may be left, in any combination. With [`Journal::Ordered`] (ext4),
 //!   every fsync syncs all names of the file system, and of the rest a leading part is left.
-//! - Mode, owner and times are not modelled: they stay as they are.
+//! - Mode, owner and times are not modelled: they stay as they are. Nor are extended attributes: all are lost.
 //!
 //! Everything random comes from the seeds given: the same calls with the same seeds end the same.
 //!

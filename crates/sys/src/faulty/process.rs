@@ -1,6 +1,6 @@
 //! One process that uses a watched disk.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -89,7 +89,7 @@ impl Faulty {
     }
 
     /// The next `times` calls named `call` (`open`, `pread`, `pwrite`, `ftruncate`, `fallocate`, `fsync`, `stat`, `link`,
-    /// `rename`, `unlink`, `mkdir`, `rmdir`, `list`, `lock`, `utimens`, `chmod`, `chown`, ...; `*`: any) on a path that
+    /// `rename`, `unlink`, `mkdir`, `rmdir`, `list`, `lock`, `utimens`, `chmod`, `chown`, `getxattr`, `setxattr`, ...; `*`: any) on a path that
     /// contains `path` fail.
     pub fn fail(&self, call: &'static str, path: &str, errno: Errno, times: u64) {
         self.plan().faults.push(Fault { call, path: path.to_owned(), errno, times });
@@ -467,6 +467,26 @@ impl Sys for Faulty {
     fn set_owner(&self, of: Kind<'_>, user: Option<u32>, group: Option<u32>) -> Result<()> {
         self.allow_kind("chown", of)?;
         Real.set_owner(of, user, group)
+    }
+
+    fn xattr(&self, of: Kind<'_>, name: &OsStr) -> Result<Vec<u8>> {
+        self.allow_kind("getxattr", of)?;
+        Real.xattr(of, name)
+    }
+
+    fn list_xattr(&self, of: Kind<'_>) -> Result<Vec<OsString>> {
+        self.allow_kind("listxattr", of)?;
+        Real.list_xattr(of)
+    }
+
+    fn set_xattr(&self, of: Kind<'_>, name: &OsStr, value: &[u8]) -> Result<()> {
+        self.allow_kind("setxattr", of)?;
+        Real.set_xattr(of, name, value)
+    }
+
+    fn remove_xattr(&self, of: Kind<'_>, name: &OsStr) -> Result<()> {
+        self.allow_kind("removexattr", of)?;
+        Real.remove_xattr(of, name)
     }
 
     fn now_ns(&self) -> u64 {

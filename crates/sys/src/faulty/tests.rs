@@ -1,4 +1,5 @@
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 use super::{DEAD, Disk, Faulty, Journal};
-use crate::{Errno, Fd, Mode, OFlags, SysRef};
+use crate::{Errno, Fd, Kind, Mode, OFlags, SysRef};
 
 const MODE: Mode = Mode::from_raw_mode(0o640);
 
@@ -207,4 +208,25 @@ fn a_punched_hole_is_zeros_at_once_and_after_a_power_cut_perhaps() {
     };
     let ends = cuts(Journal::Posix, work, |root| text(&root.join("a")).unwrap());
     assert_eq!(ends, HashSet::from(["0123456789".to_owned(), "01\0\0\x0056789".to_owned()]));
+}
+
+#[test]
+fn attributes_are_the_kernels_until_a_fault() {
+    let (dir, disk) = disk(Journal::Ordered);
+    let (process, sys) = process(&disk);
+    let (of, name) = (Kind::Named(None, dir.path()), OsStr::new("user.a"));
+    sys.set_xattr(of, name, b"1").unwrap();
+    assert_eq!(sys.xattr(of, name), Ok(b"1".to_vec()));
+    assert_eq!(sys.list_xattr(of), Ok(vec![name.to_owned()]));
+    for call in ["getxattr", "listxattr", "setxattr", "removexattr"] {
+        process.fail(call, "", Errno::ACCESS, 1);
+    }
+    assert_eq!(sys.set_xattr(of, name, b"2"), Err(Errno::ACCESS));
+    assert_eq!(sys.remove_xattr(of, name), Err(Errno::ACCESS));
+    assert_eq!(sys.xattr(of, name), Err(Errno::ACCESS));
+    assert_eq!(sys.list_xattr(of), Err(Errno::ACCESS));
+    // What failed did nothing.
+    assert_eq!(sys.xattr(of, name), Ok(b"1".to_vec()));
+    sys.remove_xattr(of, name).unwrap();
+    assert_eq!(sys.list_xattr(of), Ok(Vec::new()));
 }
