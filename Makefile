@@ -14,6 +14,8 @@ help:
 	@echo 'make test-long  crash and fuzz campaigns, and the tests with long variants (an hour)'
 	@echo 'make test-mutations   takes out what keeps the invariants, one by one: the tests notice (15 minutes)'
 	@echo 'make slowdisk   the disks that take their time, for real file systems (testbed/disks; needs FUSE)'
+	@echo 'make cephfs-bed a CephFS on this machine, to test and measure on: installs Ceph, says how (testbed/cephfs; needs root, FUSE)'
+	@echo 'make test-cephfs  brings it up, runs what is tested on it, takes it down (some minutes; STRIPEWISE_LONG=1: more)'
 	@echo 'make evaluate   the experiments of the papers: simulated at their full size, measured on emulated servers (an hour), and the pages'
 	@echo 'make evaluation-pages  docs/evaluation.md and .html anew from the records in docs/evaluation'
 	@echo 'make setup      install what is missing (Debian packages, .venv), check the Rust version'
@@ -31,6 +33,11 @@ workloads: setup
 slowdisk:
 	@tools/setup.sh disks
 	@$(MAKE) --no-print-directory -s -C testbed/disks
+
+cephfs-bed:
+	@tools/setup.sh cephfs
+	@$(MAKE) --no-print-directory -s -C testbed/disks
+	@$(MAKE) --no-print-directory -s -C testbed/cephfs
 
 build: workloads
 	cargo build --release --workspace
@@ -52,6 +59,10 @@ test: workloads build-test
 
 test-long: workloads build-test
 	@export STRIPEWISE_LONG=1; $(ALL_TESTS)
+
+# Beside the bed of somebody else: CEPHFS_BED="--base DIR --port PORT".
+test-cephfs: workloads cephfs-bed build-test
+	STRIPEWISE_BIN_DIR=$(TEST_BIN) tools/test-cephfs.sh $(PYTHON)
 
 test-mutations: workloads
 	$(PYTHON) tests/mutations
@@ -82,4 +93,4 @@ clean:
 	cargo clean
 	rm -rf build
 
-.PHONY: help setup workloads slowdisk build demo build-test test test-long test-mutations evaluate evaluation-pages lint bench clean
+.PHONY: help setup workloads slowdisk cephfs-bed build demo build-test test test-long test-mutations test-cephfs evaluate evaluation-pages lint bench clean

@@ -2,6 +2,7 @@
 # Installs what building and testing stripewise needs, and only what is missing. Safe to run again.
 #   tools/setup.sh          packages, cargo's version, Python environment in .venv
 #   tools/setup.sh disks    only the packages that slowed disks need (testbed/disks)
+#   tools/setup.sh cephfs   only those of a CephFS on this machine (testbed/cephfs); nothing is started or configured
 # Variables: PYTHON (default python3), VENV (default .venv).
 set -eu
 cd "$(dirname "$0")/.."
@@ -9,6 +10,8 @@ cd "$(dirname "$0")/.."
 # Both MPIs side by side, because programs are tested under both; fio for the data path's verification.
 PACKAGES="gcc make python3 python3-venv mpich libmpich-dev openmpi-bin libopenmpi-dev gfortran fio libaio-dev libc6-dev strace rsync hdf5-tools"
 PACKAGES_OF_DISKS="gcc make python3 pkg-config fuse3 libfuse3-dev e2fsprogs util-linux"
+# Ceph's daemons as plain programs: without the packages that would start services of them.
+PACKAGES_OF_CEPHFS="$PACKAGES_OF_DISKS ceph-mon ceph-osd ceph-mgr ceph-mds ceph-fuse ceph-common python3-rados attr linux-libc-dev"
 PYTHON=${PYTHON:-python3}
 VENV=${VENV:-.venv}
 TOOLS="gcc mpicc mpirun fio gfortran $PYTHON"
@@ -74,6 +77,12 @@ case ${1:-} in
 disks)
     PACKAGES=$PACKAGES_OF_DISKS
     TOOLS="gcc pkg-config fusermount3 mkfs.ext4 losetup"
+    install_packages
+    exit
+    ;;
+cephfs)
+    PACKAGES=$PACKAGES_OF_CEPHFS
+    TOOLS="gcc pkg-config fusermount3 ceph-mon ceph-osd ceph-mgr ceph-mds ceph-fuse ceph setfattr"
     install_packages
     exit
     ;;

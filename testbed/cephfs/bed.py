@@ -13,10 +13,11 @@ from pathlib import Path
 
 import conf
 import daemons
-from farm import RAW, Farm, Problem, Speed, attempt, mounted_from, run, wait_for
+from farm import RAW, ROOT, Farm, Problem, Speed, attempt, mounted_from, run, wait_for
 from monitors import Monitors
 
 ADMIN = ("--id", "admin")
+WIDE_FUSE = Path("build") / "widefuse.so"
 
 
 @dataclass(frozen=True)
@@ -138,12 +139,13 @@ class Bed:
             raise Problem(f"there is no bed in {self.base}; remedy: `up`")
         return f"export CEPH_CONF={self.conf}\nexport STRIPEWISE_CEPHFS={self.mount_point}"
 
-    def mount(self, directory, options=()):
-        """Mounts the file system on a directory, which is made."""
+    def mount(self, directory, options=(), narrow=False):
+        """Mounts the file system on a directory, which is made; narrow: as ceph-fuse does it by itself (see widefuse.c)."""
         directory.mkdir(parents=True, exist_ok=True)
         if mounted_from(directory):
             raise Problem(f"{directory}: something is mounted there")
-        daemons.start(self.conf, "ceph-fuse", *ADMIN, directory, *options)
+        environment = {} if narrow else {"LD_PRELOAD": ROOT / WIDE_FUSE}
+        daemons.start(self.conf, "ceph-fuse", *ADMIN, directory, *options, environment=environment)
         if not wait_for(lambda: mounted_from(directory)):
             raise Problem(f"ceph-fuse did not mount {directory}; its log is in {self.base}/log")
 
@@ -222,8 +224,9 @@ def check_possible(slowdisk):
     for program in ("monmaptool", *daemons.PROGRAMS):
         if not shutil.which(program):
             raise Problem(f"{program} is not there; remedy: tools/setup.sh cephfs")
-    if not Path(slowdisk).exists():
-        raise Problem(f"{slowdisk} is not there; remedy: make slowdisk")
+    for built in (slowdisk, ROOT / WIDE_FUSE):
+        if not Path(built).exists():
+            raise Problem(f"{built} is not there; remedy: make cephfs-bed")
 
 
 def remove_tree(base):

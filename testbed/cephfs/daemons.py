@@ -60,9 +60,10 @@ def running(conf):
     return [daemon for daemon in found if daemon.words[1:3] == flags and daemon.program in PROGRAMS]
 
 
-def start(conf, program, *words):
+def start(conf, program, *words, environment=None):
     """Starts a daemon, which goes to the background by itself when it is ready to be spoken to."""
-    run(program, "-c", conf, *words)
+    settings = [f"{name}={value}" for name, value in (environment or {}).items()]
+    run("env", *settings, program, "-c", conf, *words)
 
 
 def end(daemons, with_signal=signal.SIGTERM):
