@@ -6,15 +6,19 @@ Interrupted, it goes on where it was. The tables go to standard output; `--only-
 """
 
 import argparse
+import sys
 from pathlib import Path
 
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "common"))
+
+# pylint: disable=wrong-import-position
 import cache
 import cache_tables
 import overhead
 import overhead_tables
 import replica_tables
 import replicas
-import servers
+import sizes
 from programs import ROOT, Programs
 from servers import Emulation
 from store import Store
@@ -38,7 +42,7 @@ def common(parser, hdds):
     add("--repeats", type=int, default=3)
     add("--seconds", type=float, default=4.0, help="of a run without copies: the servers are made as slow as that takes")
     add("--requests", type=int, default=64, help="of each process, if that is not too much data")
-    add("--most-data", type=servers.parse_size, default=512 << 20, help="in a file, or all files of a run")
+    add("--most-data", type=sizes.parse_size, default=512 << 20, help="in a file, or all files of a run")
     add("--hdds", type=int, default=hdds)
     add("--hdd-startup", type=float, default=3e-4, help="seconds, of a random access, before the servers are made slower")
     add("--durability", choices=["sync", "each-write"], default="sync")
@@ -61,7 +65,7 @@ def flags():
     what = parser.add_subparsers(dest="what", required=True)
     of_cache = what.add_parser("cache", help="S1: random access, 8K to 4M, under every mode of the cache")
     with_cache(of_cache)
-    of_cache.add_argument("--sizes", type=servers.parse_size, nargs="+", default=SIZES)
+    of_cache.add_argument("--sizes", type=sizes.parse_size, nargs="+", default=SIZES)
     of_cache.add_argument("--modes", nargs="+", choices=list(cache.MODES), default=list(cache.MODES))
     names = [name for name, _ in cache.PHASES]
     of_cache.add_argument("--phases", nargs="+", choices=names, default=names, help="those left out are not run")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import bound
 import servers
+import sizes
 import statistics_of
 from programs import Failed
 from workspace import Workspace
@@ -81,7 +82,7 @@ def measure(args, programs, emulation, store):
         key = [size, mode, repeat]
         if store.has(key):
             continue
-        name = f"{servers.human(size)} {mode}, run {repeat + 1}"
+        name = f"{sizes.human(size)} {mode}, run {repeat + 1}"
         try:
             values = one(args, programs, emulation, setting(args, size), mode)
         except Failed as error:
@@ -124,7 +125,7 @@ def plan_for(work, setting, mode, durability):
     synth = ["synth", "ior", "--procs", setting.ranks, "--transfer", setting.size, "--total", setting.total]
     synth += ["--access", "random", "--op", "write", "--shared", "--file", work.file, "-o", trace]
     work.programs.command(*synth)
-    present = f"1-DH:{servers.human(STRIPE)}@hdd"
+    present = f"1-DH:{sizes.human(STRIPE)}@hdd"
     cached, admission = MODES[mode]
     title = "cache" if cached == "sla" else f"cache ({cached})"
     words = ["--present", present, "--with", "cache", "--scheme", f"{title} over {present}"]

@@ -4,7 +4,7 @@ from statistics import median
 
 import bound
 import cache
-import servers
+import sizes
 import simulate
 from markdown import by, gain, spread, table
 
@@ -51,7 +51,7 @@ def bounds(args):
             rows.append(
                 [
                     op,
-                    servers.human(size),
+                    sizes.human(size),
                     f"{given.hdd_s * 1e3:.3f}",
                     f"{given.ssd_s * 1e3:.3f}",
                     f"{100 * bound.best_split(cost, args.space):.0f} %",
@@ -92,7 +92,7 @@ def cache_rows(args, groups, size, phase):
         elapsed_s = seconds(records, phase)
         factor = seconds(stock, phase) / elapsed_s if stock else None
         times = [record["phases"][phase]["elapsed_s"] for record in records]
-        cells = [servers.human(size), mode, f"{elapsed_s:.3f}", spread(times), f"{run['bytes'] / 1e6 / elapsed_s:.1f}"]
+        cells = [sizes.human(size), mode, f"{elapsed_s:.3f}", spread(times), f"{run['bytes'] / 1e6 / elapsed_s:.1f}"]
         cells += [gain(factor), f"{100 * factor / best:.0f} %"] if factor else ["", ""]
         busy = {name: tier["busy_s"] / run["elapsed_s"] for name, tier in run["servers"].items()}
         cells += [f"{100 * busy[name]:.0f} %" for name in ("hdd", "ssd")]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-import servers
+import sizes
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class Layout:
 
 def striped(tier, stripe):
     """Stripes of this size over all servers: a shared file's layout."""
-    cycle = f"{tier.name}/0-{tier.count - 1}:{servers.human(stripe)}"
-    return Layout(f"stripe {servers.human(stripe)}", (cycle,), lambda size: min(tier.count, -(-size // stripe)))
+    cycle = f"{tier.name}/0-{tier.count - 1}:{sizes.human(stripe)}"
+    return Layout(f"stripe {sizes.human(stripe)}", (cycle,), lambda size: min(tier.count, -(-size // stripe)))
 
 
 def grouped(tier, name, per_group, stripe):
@@ -28,7 +28,7 @@ def grouped(tier, name, per_group, stripe):
 
     def cycle(first):
         last = first + per_group - 1
-        return f"{tier.name}/{first}-{last}:{servers.human(stripe)}" if last > first else f"{tier.name}/{first}:1G"
+        return f"{tier.name}/{first}-{last}:{sizes.human(stripe)}" if last > first else f"{tier.name}/{first}:1G"
 
     cycles = tuple(cycle(first) for first in range(0, tier.count, per_group))
     return Layout(name, cycles, lambda size: min(per_group, -(-size // stripe)))

@@ -4,6 +4,7 @@ from statistics import median
 
 import cache
 import servers
+import sizes
 from programs import Failed
 from workspace import Workspace
 
@@ -22,7 +23,7 @@ def measure(args, programs, emulation, store):
         key = [kind, size, mode, repeat]
         if store.has(key):
             continue
-        name = f"{number}/{len(steps)} {kind}, {servers.human(size)}, {mode}, run {repeat + 1}"
+        name = f"{number}/{len(steps)} {kind}, {sizes.human(size)}, {mode}, run {repeat + 1}"
         try:
             run = emulated if kind == "emulated" else bare
             values = run(args, programs, emulation, size, mode)

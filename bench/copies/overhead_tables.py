@@ -3,7 +3,7 @@
 from statistics import median
 
 import overhead
-import servers
+import sizes
 from markdown import by, table
 
 
@@ -21,7 +21,7 @@ def tables(args, records):
                     continue
                 each_us, stock_us = request_us(kind, measured), request_us(kind, stock)
                 more = [f"{each_us - stock_us:+.2f}", f"{100 * (each_us / stock_us - 1):+.1f} %"]
-                rows.append([kind, servers.human(size), mode, f"{each_us:.2f}", *more])
+                rows.append([kind, sizes.human(size), mode, f"{each_us:.2f}", *more])
     header = ["servers", "request", "mode", "us per request", "more", "more"]
     return "## Writes that miss\n\n" + table(header, rows, numbers=3)
 

@@ -3,7 +3,7 @@
 from statistics import median
 
 import replicas
-import servers
+import sizes
 from markdown import by, gain, spread, table
 
 OPS = ("read", "write")
@@ -34,7 +34,7 @@ def mix(experiment, groups, op):
             best = min(names, key=lambda name: cells[name])
             used = copies_used(groups[replicas.DYNAMIC, processes], names, size, op)
             gained = gain(cells[best] / cells[replicas.DYNAMIC])
-            rows.append([processes, servers.human(size), *(f"{s:.3f}" for s in cells.values()), spread(*runs.values()), best, used, gained])
+            rows.append([processes, sizes.human(size), *(f"{s:.3f}" for s in cells.values()), spread(*runs.values()), best, used, gained])
             for name, cell_s in cells.items():
                 sums[name] += cell_s
     if not rows:
@@ -53,12 +53,12 @@ def sentence(sums, names, op):
 
 
 def seconds(records, size, op):
-    return [record["cells"][servers.human(size)][op]["elapsed_s"] for record in records]
+    return [record["cells"][sizes.human(size)][op]["elapsed_s"] for record in records]
 
 
 def copies_used(records, names, size, op):
     """Which copies served how much of the cell."""
-    counted = records[0]["cells"][servers.human(size)][op]["statistics"]
+    counted = records[0]["cells"][sizes.human(size)][op]["statistics"]
     key = "read_bytes" if op == "read" else "written_bytes"
     shares = {name: counted.get(f"{key}.{number}", 0) for number, name in enumerate(names)}
     total = sum(shares.values())

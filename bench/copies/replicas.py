@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import servers
+import sizes
 from layouts import grouped, plan_text, striped
 from programs import Failed
 from workspace import Workspace
@@ -109,7 +110,7 @@ def one(args, programs, emulation, experiment, layout, processes):
         pattern = f"{work.file}.<n>" if experiment.private else f"{work.file}"
         plan = work.directory / "plan.toml"
         plan.write_text(plan_text(pattern, chosen, processes, work.cluster_of_plans()))
-        cells[servers.human(size)] = one_cell(work, plan, this, seed, copies=len(chosen))
+        cells[sizes.human(size)] = one_cell(work, plan, this, seed, copies=len(chosen))
         work.remove()
     return cells
 

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "testbed" / "disks"), str(ROOT / "bench" / "copies")]
+sys.path += [str(ROOT / "testbed" / "disks"), str(ROOT / "bench" / "common")]
 
 # pylint: disable=wrong-import-position
 import c1
@@ -26,7 +26,7 @@ import tables
 from bed import Bed
 from programs import Failed, Programs
 from records import Records, command_line
-from servers import parse_size
+from sizes import parse_size
 
 
 EXPERIMENTS = {"c1": [c1], "psa": [psa], "all": [c1, psa]}
@@ -76,7 +76,7 @@ def main():
     args = flags()
     # The disks are removed then, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("disks: ended by SIGTERM"))
-    records = Records(args.records)
+    records = Records(args.records, where="disks")
     if not args.only_print:
         try:
             measure(args, records)

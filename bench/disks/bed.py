@@ -6,7 +6,7 @@ from pathlib import Path
 
 from farm import Farm
 from programs import Failed
-from servers import human
+from sizes import human
 
 # Of a disk, for the file system itself.
 RESERVE_MIB = 64

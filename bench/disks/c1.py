@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import grid
 from farm import Speed
-from servers import human
+from sizes import human
 
 EXPERIMENT = "C1"
 

@@ -3,7 +3,7 @@
 import itertools
 from dataclasses import dataclass
 
-from servers import human
+from sizes import human
 
 KIB, MIB = 1 << 10, 1 << 20
 DISKS = 8

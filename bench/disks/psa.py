@@ -1,7 +1,7 @@
 """P1: one shared file on HDDs and SSDs that hold a quarter of it, under DEF, PA, PSA, whole requests, and what the planner picks."""
 
 import grid
-from servers import human
+from sizes import human
 
 EXPERIMENT = "P1"
 HDDS = SSDS = 4

@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(1, str(HERE.parent / "copies"))
+sys.path[1:1] = [str(HERE.parent / "copies"), str(HERE.parent / "common")]
 
-import servers  # noqa: E402
+import sizes  # noqa: E402
 from cells import Cell, copies, grid  # noqa: E402
 from measure import Bench  # noqa: E402
 from programs import ROOT, Failed, Programs  # noqa: E402
@@ -45,9 +45,9 @@ def flags():
     add("--results", type=Path, help="JSON lines; what it has is not measured again")
     add("-o", "--output", type=Path, help="the table, also written there")
     add("--seconds", type=float, default=0.5, help="of every phase")
-    add("--sizes", type=servers.parse_size, nargs="+", default=[16 << 10, 256 << 10, 4 << 20])
+    add("--sizes", type=sizes.parse_size, nargs="+", default=[16 << 10, 256 << 10, 4 << 20])
     add("--ranks", type=int, nargs="+", default=[1, 4, 16, 32])
-    add("--most-data", type=servers.parse_size, default=64 << 20, help="in the files of a cell")
+    add("--most-data", type=sizes.parse_size, default=64 << 20, help="in the files of a cell")
     add("--only", nargs="+", choices=["striped", "replicas", "cache"], default=["striped", "replicas", "cache"], help="kinds of files")
     add("--minutes", type=float, default=7.5, help="no cell is begun later")
     add("--every", type=int, default=1, help="only every Nth cell, for a quick look")

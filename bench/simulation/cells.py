@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import servers
+import sizes
 from layouts import Layout, grouped
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -27,7 +28,7 @@ class Cell:
     @property
     def name(self):
         files = "private" if self.private else "shared"
-        return f"{self.kind} {self.layout} {files} {self.access} {servers.human(self.size)} x {self.requests} x {self.ranks} ranks"
+        return f"{self.kind} {self.layout} {files} {self.access} {sizes.human(self.size)} x {self.requests} x {self.ranks} ranks"
 
     @property
     def block(self):

@@ -25,18 +25,19 @@ class Failed(Exception):
 
 
 class Programs:
-    """Where things are: the binary with its library, the workloads of `make workloads`."""
+    """Where things are: the binary with its library, the workloads of `make workloads`, of one MPI (openmpi or mpich)."""
 
-    def __init__(self, binaries, workloads):
+    def __init__(self, binaries, workloads, mpi="openmpi"):
         self.stripewise = Path(binaries).resolve() / "stripewise"
         self.workloads = Path(workloads).resolve()
+        self.mpi = mpi
         for path in (self.stripewise, self.ior):
             if not path.exists():
                 raise SystemExit(f"{path} is not there; remedy: make build")
 
     @property
     def ior(self):
-        return self.workloads / "openmpi" / "ior"
+        return self.workloads / self.mpi / "ior"
 
     def run(self, *words, env=None):
         """Runs a command to its end and returns what it printed."""
@@ -72,5 +73,5 @@ class Programs:
     def run_ior(self, ranks, path, *words, plan=None, env=None):
         """The workload on `path`, over the layouts of a plan if there is one: what it printed as JSON."""
         launch = [self.stripewise, "run", "-p", plan, "--"] if plan else []
-        launch += ["mpirun.openmpi", "-n", ranks, self.ior, "--file", path, *words, "--json"]
+        launch += [f"mpirun.{self.mpi}", "-n", ranks, self.ior, "--file", path, *words, "--json"]
         return json.loads(self.run(*launch, env=env))

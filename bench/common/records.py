@@ -15,10 +15,11 @@ def key(record):
 
 
 class Records:
-    """The records of a file; what is added is written at once, so that an interrupted run goes on where it was."""
+    """The records of a file; what is added is written at once, so that an interrupted run goes on where it was. `where`: the
+    name of what it was measured on."""
 
-    def __init__(self, path):
-        self.path = Path(path)
+    def __init__(self, path, where):
+        self.path, self.where = Path(path), where
         lines = self.path.read_text().splitlines() if self.path.exists() else []
         # A run that was killed may have left half a line.
         whole = [line for line in lines if line.endswith("}")]
@@ -37,16 +38,18 @@ class Records:
         """Adds one repeat: `measured` has seconds, bytes, and whether all were right."""
         record = {
             "experiment": experiment,
-            "where": "disks",
+            "where": self.where,
             "labels": labels,
             "scheme": scheme,
             "seconds": [],
+            "dates": [],
             "bytes": measured["bytes"],
             "verified": True,
             "layout": layout,
         }
         record = self.by_key.get(key(record), record)
         record["seconds"].append(measured["seconds"])
+        record.setdefault("dates", []).append(now())
         record["verified"] = record["verified"] and measured["verified"]
         record["details"] = details
         self.by_key[key(record)] = record
@@ -64,7 +67,7 @@ class Records:
 def command_line():
     """How this was started, without directories of this machine."""
     words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
-    return " ".join(["python3 bench/disks", *words])
+    return " ".join([f"python3 bench/{Path(sys.argv[0]).resolve().parent.name}", *words])
 
 
 def now():
