@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use stripewise_model::{ClassParams, Network};
 
+use crate::driver::{Driver, NativeTarget};
 use crate::profile::Profile;
 
 /// Smallest capacity of a server: one stripe of DEF.
@@ -24,6 +25,8 @@ pub struct Cluster {
     pub measured: BTreeMap<String, ClassParams>,
     /// In the order of the file: targets are numbered through it.
     pub tiers: Vec<Tier>,
+    /// Only in plans: the prepared directories of pool tiers. Targets are numbered on through them, after all servers.
+    pub native_targets: Vec<NativeTarget>,
 }
 
 /// Servers of one kind.
@@ -41,37 +44,10 @@ pub struct Tier {
     pub emulate: bool,
 }
 
-/// Where the servers of a tier are.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Driver {
-    /// Every server is a directory: a disk or an NFS mount each.
-    Dirs {
-        /// One absolute directory per server.
-        servers: Vec<PathBuf>,
-    },
-    // The drivers of parallel file systems get variants of their own.
-}
-
-impl Driver {
-    /// The name in `cluster.toml`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Dirs { .. } => "dirs",
-        }
-    }
-
-    /// Number of targets.
-    pub fn servers(&self) -> usize {
-        match self {
-            Self::Dirs { servers } => servers.len(),
-        }
-    }
-}
-
 /// One target, flattened out of the tiers: what a layout's target index means.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetSpec {
-    /// `tier/index`.
+    /// `tier/index`, or `tier/WIDTHxCOUNT` of a native target.
     pub name: String,
     /// Index into [`Cluster::tiers`].
     pub tier: usize,
@@ -79,30 +55,64 @@ pub struct TargetSpec {
     pub path: PathBuf,
     /// Bytes that may be filled.
     pub capacity: u64,
+    /// What stands behind it.
+    pub kind: TargetKind,
+}
+
+/// What a target is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetKind {
+    /// One server: its directory holds components.
+    Server,
+    /// One of a pool's servers, for models only: there is no such directory, and layouts that name it are folded
+    /// ([`Cluster::fold`]) before bytes are placed.
+    PoolMember,
+    /// A directory whose files the file system stripes.
+    Native(NativeTarget),
 }
 
 impl Cluster {
-    /// All targets: the servers of the first tier, then of the second, ... A layout's target index counts them.
+    /// All targets: the servers of the first tier, then of the second, ..., then the native targets. A layout's target
+    /// index counts them.
     pub fn targets(&self) -> Vec<TargetSpec> {
         let mut targets = Vec::new();
         for (tier, spec) in self.tiers.iter().enumerate() {
-            let Driver::Dirs { servers } = &spec.driver;
-            targets.extend(servers.iter().enumerate().map(|(index, path)| TargetSpec {
+            let kind = if spec.driver.is_pool() { TargetKind::PoolMember } else { TargetKind::Server };
+            targets.extend((0..spec.driver.servers()).map(|index| TargetSpec {
                 name: format!("{}/{index}", spec.name),
                 tier,
-                path: path.clone(),
+                path: spec.driver.server_path(&spec.name, index),
                 capacity: spec.capacity_per_server,
+                kind,
             }));
         }
+        targets.extend(self.native_targets.iter().map(|native| self.native_spec(*native)));
         targets
     }
 
-    /// Number of targets.
+    /// The targets that are directories, with their indices: all but the servers of pools.
+    pub fn directories(&self) -> impl Iterator<Item = (u32, TargetSpec)> {
+        (0..).zip(self.targets()).filter(|(_, target)| target.kind != TargetKind::PoolMember)
+    }
+
+    fn native_spec(&self, native: NativeTarget) -> TargetSpec {
+        let (tier, label) = (&self.tiers[native.tier], native.label());
+        let root = tier.driver.native().map_or(PathBuf::new(), |(_, root)| root.to_owned());
+        TargetSpec {
+            name: format!("{}/{label}", tier.name),
+            tier: native.tier,
+            path: root.join(format!("{}-{label}", tier.name)),
+            capacity: tier.capacity_per_server.saturating_mul(u64::from(native.count)),
+            kind: TargetKind::Native(native),
+        }
+    }
+
+    /// Number of servers, those of pools counted; native targets are not.
     pub fn target_count(&self) -> usize {
         self.tiers.iter().map(|tier| tier.driver.servers()).sum()
     }
 
-    /// The target indices of tier `tier` (an index into [`Cluster::tiers`]).
+    /// The indices of the servers of tier `tier` (an index into [`Cluster::tiers`]).
     pub fn targets_of(&self, tier: usize) -> std::ops::Range<u32> {
         let before: usize = self.tiers.iter().take(tier).map(|tier| tier.driver.servers()).sum();
         let servers = self.tiers.get(tier).map_or(0, |tier| tier.driver.servers());
@@ -111,13 +121,26 @@ impl Cluster {
 
     /// The tier (an index into [`Cluster::tiers`]) of a target, if there is such a target.
     pub fn tier_of(&self, target: u32) -> Option<usize> {
-        (0..self.tiers.len()).find(|&tier| self.targets_of(tier).contains(&target))
+        match self.native_target(target) {
+            Some(native) => Some(native.tier),
+            None => (0..self.tiers.len()).find(|&tier| self.targets_of(tier).contains(&target)),
+        }
     }
 
-    /// The index of the target called `name` (`tier/index`).
+    /// The native target with index `target`, if it is one.
+    pub fn native_target(&self, target: u32) -> Option<NativeTarget> {
+        let index = (target as usize).checked_sub(self.target_count())?;
+        self.native_targets.get(index).copied()
+    }
+
+    /// The index of the target called `name` (`tier/index` or `tier/WIDTHxCOUNT`).
     pub fn target_index(&self, name: &str) -> Option<u32> {
         let (tier, index) = name.rsplit_once('/')?;
         let tier = self.tiers.iter().position(|spec| spec.name == tier)?;
+        if index.contains('x') {
+            let is_it = |native: &NativeTarget| native.tier == tier && native.label() == index;
+            return Some((self.target_count() + self.native_targets.iter().position(is_it)?) as u32);
+        }
         let range = self.targets_of(tier);
         let index: u32 = index.parse().ok()?;
         range.start.checked_add(index).filter(|target| range.contains(target))

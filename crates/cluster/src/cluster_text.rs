@@ -1,22 +1,17 @@
 //! `cluster.toml` as text: parsing with every check, and writing.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::PathBuf;
 
 use stripewise_model::{ByAccess, ClassParams, Network, Service};
 
-use crate::cluster::{CAPACITY_MIN, Cluster, Driver, Tier};
+use crate::cluster::{CAPACITY_MIN, Cluster, Tier};
+use crate::driver_text;
 use crate::error::FileError;
 use crate::profile::Profile;
 use crate::reader::{Document, Item, Table};
 use crate::size;
 use crate::write::{key, quoted, service_line};
-
-/// Drivers that this version can use, for messages.
-const DRIVERS: &str = "dirs";
-/// Drivers that are planned for, so that their names are no typing mistake.
-const OTHER_DRIVERS: [&str; 4] = ["cephfs", "lustre", "beegfs", "orangefs"];
 
 /// Which tables a tier's class may come from.
 #[derive(Clone, Copy, PartialEq)]
@@ -80,14 +75,13 @@ impl Cluster {
         write_classes(out, &format!("{prefix}class"), &self.classes);
         write_classes(out, &format!("{prefix}measured"), &self.measured);
         for tier in &self.tiers {
-            let Driver::Dirs { servers } = &tier.driver;
-            let servers: Vec<String> = servers.iter().map(|path| quoted(&path.to_string_lossy())).collect();
             let _ = writeln!(out, "\n[[{prefix}tier]]\nname = {}", quoted(&tier.name));
-            let _ = writeln!(out, "class = {}\ndriver = {}", quoted(&tier.class), quoted(tier.driver.name()));
-            let _ = writeln!(out, "servers = [{}]", servers.join(", "));
+            let _ = writeln!(out, "class = {}", quoted(&tier.class));
+            driver_text::write(out, &tier.driver);
             let capacity = size::format(tier.capacity_per_server);
             let _ = writeln!(out, "capacity_per_server = {}\nemulate = {}", quoted(&capacity), tier.emulate);
         }
+        driver_text::write_native_targets(out, prefix, self);
     }
 }
 
@@ -104,8 +98,10 @@ fn write_classes(out: &mut String, prefix: &str, classes: &BTreeMap<String, Clas
 
 /// The cluster embedded in a plan; there measured classes stand beside those given by hand.
 pub(crate) fn read_embedded(table: &Table<'_>) -> Result<Cluster, FileError> {
-    table.allow_only(&["network", "class", "measured", "tier"])?;
-    read_cluster(table, None, Classes::Needed)
+    table.allow_only(&["network", "class", "measured", "tier", "native"])?;
+    let mut cluster = read_cluster(table, None, Classes::Needed)?;
+    cluster.native_targets = driver_text::read_native_targets(table, &cluster)?;
+    Ok(cluster)
 }
 
 fn read_cluster(root: &Table<'_>, profile: Option<&Profile>, need: Classes) -> Result<Cluster, FileError> {
@@ -118,6 +114,7 @@ fn read_cluster(root: &Table<'_>, profile: Option<&Profile>, need: Classes) -> R
         classes: read_classes(root, "class")?,
         measured: read_classes(root, "measured")?,
         tiers: Vec::new(),
+        native_targets: Vec::new(),
     };
     let mut cluster = profile.iter().fold(cluster, |cluster, profile| cluster.with_profile(profile));
     let tiers = root.tables("tier")?;
@@ -134,7 +131,7 @@ fn read_cluster(root: &Table<'_>, profile: Option<&Profile>, need: Classes) -> R
         }
         cluster.tiers.push(tier);
     }
-    check_servers_differ(&tiers)?;
+    driver_text::check_servers_differ(&tiers)?;
     Ok(cluster)
 }
 
@@ -177,14 +174,31 @@ fn read_service(item: &Item<'_>) -> Result<Service, FileError> {
 }
 
 fn read_tier(table: &Table<'_>, known: &Cluster, need: Classes) -> Result<Tier, FileError> {
-    table.allow_only(&["name", "class", "driver", "servers", "capacity_per_server", "emulate"])?;
+    table.allow_only(&[
+        "name",
+        "class",
+        "driver",
+        "root",
+        "servers",
+        "pool",
+        "count",
+        "capacity_per_server",
+        "emulate",
+    ])?;
     let name_item = table.need("name", "give the tier a name, like \"hdd\"")?;
     let name = name_item.text()?;
     let good = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || !name.chars().all(good) {
         return Err(name_item.error("must be letters, digits, '-', '_' or '.'"));
     }
+    let driver = driver_text::read(table)?;
     let emulate = table.get("emulate").map_or(Ok(false), |item| item.flag())?;
+    if let Some(item) = table.get("emulate").filter(|_| emulate && driver.native().is_some()) {
+        let name = driver.name();
+        return Err(
+            item.error(format!("the servers of driver {name:?} have a speed of their own; leave it out"))
+        );
+    }
     let class_item = table.need("class", "name a [class....] table")?;
     let class = class_item.text()?;
     let given = known.classes.contains_key(class);
@@ -194,46 +208,10 @@ fn read_tier(table: &Table<'_>, known: &Cluster, need: Classes) -> Result<Tier, 
         let emulated = format!("there is no table [class.{class}] to emulate; write one");
         return Err(class_item.error(if emulate { emulated } else { remedy }));
     }
-    let driver = read_driver(table)?;
     let capacity = table.need("capacity_per_server", "give the bytes that may be filled, like \"1T\"")?;
     let capacity_per_server = capacity.size()?;
     if capacity_per_server < CAPACITY_MIN {
         return Err(capacity.error("smaller than one stripe; give at least 64K"));
     }
     Ok(Tier { name: name.to_owned(), class: class.to_owned(), driver, capacity_per_server, emulate })
-}
-
-fn read_driver(table: &Table<'_>) -> Result<Driver, FileError> {
-    let driver = table.need("driver", "write driver = \"dirs\"")?;
-    match driver.text()? {
-        "dirs" => {}
-        name if OTHER_DRIVERS.contains(&name) => {
-            return Err(driver.error(format!("this driver is not built yet; supported: {DRIVERS}")));
-        }
-        _ => return Err(driver.error(format!("no such driver; supported: {DRIVERS}"))),
-    }
-    let servers_item = table.need("servers", "list one directory per server")?;
-    let items = servers_item.items()?;
-    if items.is_empty() {
-        return Err(servers_item.error("a tier needs at least one server; list one directory per server"));
-    }
-    let path = |item: &Item<'_>| -> Result<PathBuf, FileError> {
-        let path = PathBuf::from(item.text()?);
-        if path.is_absolute() { Ok(path) } else { Err(item.error("must be an absolute directory")) }
-    };
-    Ok(Driver::Dirs { servers: items.iter().map(path).collect::<Result<_, _>>()? })
-}
-
-/// The same directory twice would be one disk taken for two.
-fn check_servers_differ(tiers: &[Table<'_>]) -> Result<(), FileError> {
-    let mut seen = HashSet::new();
-    for table in tiers {
-        for item in table.need("servers", "")?.items()? {
-            let path: PathBuf = PathBuf::from(item.text()?).components().collect();
-            if !seen.insert(path) {
-                return Err(item.error("this directory is already a server; every server needs its own"));
-            }
-        }
-    }
-    Ok(())
 }

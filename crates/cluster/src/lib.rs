@@ -6,8 +6,11 @@
 
 pub mod cluster;
 mod cluster_text;
+mod driver;
+mod driver_text;
 mod error;
 mod file_system;
+mod fold;
 pub mod overlay;
 mod overlay_text;
 pub mod pattern;
@@ -18,11 +21,14 @@ pub mod reader;
 pub mod size;
 #[cfg(test)]
 mod tests;
+mod widths;
 mod write;
 
-pub use cluster::{Cluster, Driver, TargetSpec, Tier};
+pub use cluster::{Cluster, TargetKind, TargetSpec, Tier};
+pub use driver::{Driver, Members, NativeTarget};
 pub use error::FileError;
 pub use file_system::FileSystem;
+pub use fold::FoldError;
 pub use overlay::{CacheAdmission, CacheMode, CopySpec, Durability, MAX_COPIES, Overlay, OverlayKind};
 pub use plan::{KEEP, Plan, Rule, Spread};
 pub use plan_text::{PLAN_VERSION, format_cycle, parse_cycle};

@@ -106,9 +106,15 @@ fn read_copy(table: &Table<'_>, cache: bool, spread: Spread, cluster: &Cluster) 
         return Err(item.error("a copy has at least one layout"));
     }
     if let Some(item) = table.get("groups") {
-        copy.groups = read_groups(&item, cache, copy.targets().len())?;
+        copy.groups = read_groups(&item, cache, servers_of(&copy, cluster).len())?;
     }
     Ok(copy)
+}
+
+/// The servers of a copy, those of pools as models count them.
+fn servers_of(copy: &CopySpec, cluster: &Cluster) -> Vec<u32> {
+    let unfold = |(index, layout)| cluster.unfold(layout, index);
+    CopySpec { layouts: copy.layouts.iter().enumerate().map(unfold).collect(), ..copy.clone() }.targets()
 }
 
 fn read_groups(item: &Item<'_>, cache: bool, servers: usize) -> Result<u32, FileError> {
@@ -191,7 +197,7 @@ fn read_cache(table: &Table<'_>, copies: &[CopySpec], cluster: &Cluster) -> Resu
         return Err(item.error("must be at least 1 byte; write mode = \"off\" to admit nothing"));
     }
     let servers = cluster.targets();
-    let used = copies.iter().flat_map(CopySpec::targets).map(|target| &servers[target as usize]);
+    let used = copies.iter().flat_map(|copy| servers_of(copy, cluster)).map(|target| &servers[target as usize]);
     if let Some(server) = used.into_iter().find(|server| server.capacity < capacity_per_server) {
         let (name, capacity) = (&server.name, size::format(server.capacity));
         return Err(item.error(format!("the cluster allows only {capacity} on {name}; write at most that")));

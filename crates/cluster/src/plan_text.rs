@@ -6,6 +6,7 @@ use stripewise_layout::{Layout, LayoutError, Region, Stripe};
 
 use crate::cluster::Cluster;
 use crate::cluster_text::read_embedded;
+use crate::driver::NativeTarget;
 use crate::error::FileError;
 use crate::overlay_text::{read_overlay, write_overlay};
 use crate::plan::{KEEP, Plan, Rule, Spread};
@@ -89,23 +90,26 @@ pub fn format_cycle(cycle: &[Stripe], cluster: &Cluster) -> String {
     let mut rest = cycle;
     while let Some(first) = rest.first() {
         let tier = cluster.tier_of(first.target);
+        let native = cluster.native_target(first.target);
         let follows = |(index, stripe): (usize, &Stripe)| {
-            stripe.width == first.width
+            native.is_none()
+                && stripe.width == first.width
                 && u64::from(stripe.target) == u64::from(first.target) + index as u64
                 && cluster.tier_of(stripe.target) == tier
         };
         let run = rest.iter().enumerate().take_while(|&pair| follows(pair)).count();
         let separator = if out.is_empty() { "" } else { " " };
-        let target = match tier {
-            None => format!("?{}", first.target),
-            Some(tier) => {
+        let target = match (tier, native) {
+            (None, _) => format!("?{}", first.target),
+            (Some(tier), Some(native)) => format!("{}/{}", cluster.tiers[tier].name, native.label()),
+            (Some(tier), None) => {
                 let index = first.target - cluster.targets_of(tier).start;
                 let last = if run > 1 { format!("-{}", index as usize + run - 1) } else { String::new() };
                 format!("{}/{index}{last}", cluster.tiers[tier].name)
             }
         };
         let _ = write!(out, "{separator}{target}:{}", size::format(first.width));
-        rest = &rest[if tier.is_some() { run } else { 1 }..];
+        rest = &rest[if tier.is_some() { run.max(1) } else { 1 }..];
     }
     out
 }
@@ -131,6 +135,11 @@ pub fn parse_cycle(text: &str, cluster: &Cluster) -> Result<Vec<Stripe>, String>
         let (first, last) = (index(first)?, index(last)?);
         if last < first {
             return Err(format!("{range:?}: the last target comes before the first"));
+        }
+        let turns = |native: &NativeTarget| native.count > 1 && native.turn() != width;
+        if let Some(native) = cluster.native_target(first).filter(turns) {
+            let turn = size::format(native.turn());
+            return Err(format!("{word:?}: one turn over the servers of {range} is {turn}; write that width"));
         }
         cycle.extend((first..=last).map(|target| Stripe { target, width }));
     }

@@ -1,6 +1,8 @@
 //! Tests of the file formats, and what they share.
 
 mod cluster;
+mod driver;
+mod fold;
 mod overlay;
 mod pattern;
 mod plan;
