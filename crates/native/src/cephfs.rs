@@ -1,0 +1,166 @@
+//! CephFS: one pattern in one pool, said by the attributes `ceph.file.layout` and `ceph.dir.layout`.
+//!
+//! A file is cut into stripe units, which go in turn to `stripe_count` objects; when these are `object_size` bytes long, the
+//! next as many follow. Every object lies on one server of the pool, picked by a hash of its name.
+//! (docs.ceph.com, "File layouts"; tried out with Ceph 16.2.)
+
+use crate::{NativeLayout, Stripe};
+
+/// Stripe units are multiples of this, bytes.
+pub const UNIT: u64 = 64 << 10;
+/// The largest object that servers take unless told otherwise (`osd_max_object_size`), bytes. Larger layouts can be set, but then writes fail
+/// (EFBIG).
+pub const OBJECT_MOST: u64 = 128 << 20;
+
+/// The fields of the attributes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attribute {
+    /// Bytes of a stripe.
+    pub stripe_unit: u64,
+    /// Objects that are filled in turn.
+    pub stripe_count: u32,
+    /// Bytes of an object.
+    pub object_size: u64,
+    /// The data pool, by name; `None`: that of the directory.
+    pub pool: Option<String>,
+}
+
+/// The length of the objects for stripes of `width` bytes: as long as they may be.
+///
+/// The next object of a column may be on any server of the pool. So that a file stays on the `stripe_count` servers that it
+/// started on, which is what a plan means by a stripe count below the pool's, objects are as long as a file's share of one
+/// server, or as near as servers allow. They are multiples of the stripe, so a stripe is on one server in any case.
+/// (Ceph's own 4 MiB would spread every file that is longer over all servers, whatever its stripe count.)
+pub fn object_size(width: u64) -> u64 {
+    (OBJECT_MOST / width.max(1)).max(1) * width
+}
+
+/// The attribute's value for a layout, as `setfattr -n ceph.file.layout -v` takes it.
+///
+/// # Errors
+/// As [`Attribute::of`].
+pub fn value(layout: &NativeLayout) -> Result<String, String> {
+    Attribute::of(layout).map(|attribute| attribute.text())
+}
+
+impl Attribute {
+    /// What has to be set for a layout.
+    ///
+    /// # Errors
+    /// Why CephFS has no such layout, and what would do.
+    pub fn of(layout: &NativeLayout) -> Result<Self, String> {
+        let Some(stripe) = layout.stripe() else {
+            return Err("a file has one pattern from its first to its last byte".to_owned());
+        };
+        let (width, count, pool) = match stripe {
+            Stripe::Even { width, count, pool } => (*width, *count, pool.clone()),
+            Stripe::Listed { width, servers } => match &servers[..] {
+                [pool] => (*width, 1, Some(pool.clone())),
+                _ => return Err("servers cannot be listed: only pools can be named, one for a file".to_owned()),
+            },
+            Stripe::Varied { .. } => return Err("all stripes of a file are equally long".to_owned()),
+            Stripe::Grouped { .. } => return Err("there are no groups of servers but pools".to_owned()),
+        };
+        if width == 0 || !width.is_multiple_of(UNIT) {
+            return Err("a stripe is a multiple of 64K".to_owned());
+        }
+        if width > OBJECT_MOST {
+            return Err("a stripe is at most 128M, the largest object that servers take".to_owned());
+        }
+        if count == 0 {
+            return Err("a file has at least one stripe".to_owned());
+        }
+        if pool.as_ref().is_some_and(|pool| pool.is_empty() || pool.contains(char::is_whitespace)) {
+            return Err("a pool's name is not empty and has no spaces".to_owned());
+        }
+        Ok(Self { stripe_unit: width, stripe_count: count, object_size: object_size(width), pool })
+    }
+
+    /// The attribute's value, as CephFS says it; `None`: not such a value. Fields that are not known are passed over.
+    pub fn parse(value: &str) -> Option<Self> {
+        let field = |name: &str| {
+            let fields = value.split_whitespace().filter_map(|field| field.split_once('='));
+            fields.into_iter().find(|&(field, _)| field == name).map(|(_, value)| value)
+        };
+        Some(Self {
+            stripe_unit: field("stripe_unit")?.parse().ok()?,
+            stripe_count: field("stripe_count")?.parse().ok()?,
+            object_size: field("object_size")?.parse().ok()?,
+            pool: field("pool").map(str::to_owned),
+        })
+    }
+
+    /// The attribute's value, as `setfattr -n ceph.file.layout -v` takes it.
+    pub fn text(&self) -> String {
+        let pool = self.pool.as_ref().map(|pool| format!(" pool={pool}")).unwrap_or_default();
+        format!(
+            "stripe_unit={} stripe_count={} object_size={}{pool}",
+            self.stripe_unit, self.stripe_count, self.object_size
+        )
+    }
+
+    /// The layout that it means.
+    pub fn layout(&self) -> NativeLayout {
+        NativeLayout::even(self.stripe_unit, self.stripe_count, self.pool.as_deref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const K: u64 = 1 << 10;
+
+    #[test]
+    fn what_is_set_and_what_is_said() {
+        let even = Attribute::of(&NativeLayout::even(64 * K, 4, Some("hdd"))).unwrap();
+        assert_eq!(even.text(), "stripe_unit=65536 stripe_count=4 object_size=134217728 pool=hdd");
+        let any = Attribute::of(&NativeLayout::even(192 * K, 2, None)).unwrap();
+        assert_eq!(any.text(), "stripe_unit=196608 stripe_count=2 object_size=134086656");
+        let one = NativeLayout::uniform(Stripe::Listed { width: 4096 * K, servers: vec!["hdd0".to_owned()] });
+        assert_eq!(Attribute::of(&one).unwrap().layout(), NativeLayout::even(4096 * K, 1, Some("hdd0")));
+        let said = "stripe_unit=4194304 stripe_count=1 object_size=4194304 pool=a-b pool_namespace=x";
+        assert_eq!(Attribute::parse(said).unwrap().layout(), NativeLayout::even(4096 * K, 1, Some("a-b")));
+        for wrong in ["", "stripe_unit=1", "stripe_unit=x stripe_count=1 object_size=1"] {
+            assert_eq!(Attribute::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn layouts_that_it_does_not_have() {
+        let servers = vec!["a".to_owned(), "b".to_owned()];
+        for stripe in [
+            Stripe::Even { width: 0, count: 1, pool: None },
+            Stripe::Even { width: 28 * K, count: 1, pool: None },
+            Stripe::Even { width: OBJECT_MOST + UNIT, count: 1, pool: None },
+            Stripe::Even { width: 64 * K, count: 0, pool: None },
+            Stripe::Even { width: 64 * K, count: 1, pool: Some("a pool=b".to_owned()) },
+            Stripe::Even { width: 64 * K, count: 1, pool: Some(String::new()) },
+            Stripe::Listed { width: 64 * K, servers: servers.clone() },
+            Stripe::Listed { width: 64 * K, servers: Vec::new() },
+            Stripe::Varied { stripes: vec![("a".to_owned(), 64 * K)] },
+            Stripe::Grouped { width: 64 * K, groups: 1, factor: 1, servers },
+        ] {
+            Attribute::of(&NativeLayout::uniform(stripe.clone())).expect_err(&format!("{stripe:?}"));
+        }
+        let mut two = NativeLayout::even(64 * K, 1, None);
+        two.components.insert(0, crate::Component { end: Some(64 * K), ..two.components[0].clone() });
+        Attribute::of(&two).unwrap_err();
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_set_is_what_is_read_back(units in 1u64..=2048, count in 1u32.., pool in "[a-z][a-z0-9._-]{0,9}") {
+            let layout = NativeLayout::even(units * UNIT, count, Some(&pool));
+            let attribute = Attribute::of(&layout).unwrap();
+            prop_assert_eq!(attribute.layout(), layout);
+            prop_assert_eq!(Attribute::parse(&attribute.text()), Some(attribute.clone()));
+            // Whole stripes, and no room for one more.
+            let size = attribute.object_size;
+            prop_assert!(size % attribute.stripe_unit == 0 && size <= OBJECT_MOST);
+            prop_assert!(size + attribute.stripe_unit > OBJECT_MOST);
+        }
+    }
+}
