@@ -159,7 +159,7 @@ mod tests {
             prop_assert_eq!(Attribute::parse(&attribute.text()), Some(attribute.clone()));
             // Whole stripes, and no room for one more.
             let size = attribute.object_size;
-            prop_assert!(size % attribute.stripe_unit == 0 && size <= OBJECT_MOST);
+            prop_assert!(size.is_multiple_of(attribute.stripe_unit) && size <= OBJECT_MOST);
             prop_assert!(size + attribute.stripe_unit > OBJECT_MOST);
         }
     }

@@ -1,0 +1,70 @@
+//! A layout over a cluster's servers in one file system's terms, or why it has no such layout.
+
+mod beegfs;
+mod cephfs;
+mod lustre;
+mod orangefs;
+
+use stripewise_cluster::{Cluster, FileSystem};
+use stripewise_layout::{Layout, Region};
+
+use crate::cycle::Cycle;
+use crate::names::Names;
+use crate::{NativeLayout, check};
+
+/// `layout` in the words of `system`, for files of at most `size_max` bytes: regions that they do not reach are left out.
+///
+/// Servers and pools are called as the cluster's tiers on that file system say; for other tiers the names are
+/// placeholders that only the site can fill in (`POOL(hdd)`, `ADDR(hdd/0)`; OSTs are numbered as the targets are).
+/// Where every server has a name, each byte of a file with the native layout is on the server that `layout` puts it on.
+///
+/// # Errors
+/// Why the file system has no such layout, as what follows `because`.
+pub fn express(
+    system: FileSystem,
+    layout: &Layout,
+    cluster: &Cluster,
+    size_max: u64,
+) -> Result<NativeLayout, String> {
+    express_spread(system, std::slice::from_ref(layout), cluster, size_max)
+}
+
+/// As [`express`], for the files of one directory that take `layouts` in turn.
+///
+/// # Errors
+/// As [`express`], and where the files would need different native layouts.
+pub fn express_spread(
+    system: FileSystem,
+    layouts: &[Layout],
+    cluster: &Cluster,
+    size_max: u64,
+) -> Result<NativeLayout, String> {
+    let reached = |(index, layout): (usize, &Layout)| cycles(&cluster.unfold(layout, index), size_max);
+    let layouts = layouts.iter().enumerate().map(reached).collect();
+    let subject = Subject { layouts, names: Names { system, cluster } };
+    let native = match system {
+        FileSystem::CephFs => cephfs::express(&subject)?,
+        FileSystem::Lustre => lustre::express(&subject)?,
+        FileSystem::BeeGfs => beegfs::express(&subject)?,
+        FileSystem::OrangeFs => orangefs::express(&subject)?,
+    };
+    check(system, &native)?;
+    Ok(native)
+}
+
+/// What is to be expressed.
+struct Subject<'a> {
+    /// Per layout that files take in turn: its regions.
+    layouts: Vec<Vec<Cycle>>,
+    names: Names<'a>,
+}
+
+/// The regions that files of up to `size_max` bytes reach; the last of them has no end.
+fn cycles(layout: &Layout, size_max: u64) -> Vec<Cycle> {
+    let used = |region: &&Region| region.start == 0 || region.start < size_max;
+    let mut cycles: Vec<Cycle> = layout.regions().iter().filter(used).map(Cycle::of).collect();
+    if let Some(last) = cycles.last_mut() {
+        last.end = None;
+    }
+    cycles
+}

@@ -1,0 +1,92 @@
+//! How a file system calls the cluster's servers.
+
+use stripewise_cluster::{Cluster, Driver, FileSystem, Members};
+
+/// The names of a cluster's servers in one file system's words. Where a tier is not on that file system, only its site
+/// can know them: `ADDR(hdd/0)` is the address of the server that target hdd/0 stands for, `POOL(hdd)` the pool of the
+/// tier's servers; OSTs are numbered as the targets are.
+pub(crate) struct Names<'a> {
+    pub system: FileSystem,
+    pub cluster: &'a Cluster,
+}
+
+/// What is known of the pool that some targets are in.
+pub(crate) enum PoolName {
+    /// The file system's.
+    Known(String),
+    /// They are in pools that the file system has, but in no single one.
+    Apart,
+    /// Not a tier on this file system.
+    Unknown,
+}
+
+impl Names<'_> {
+    /// What stands behind a target, if its tier is on this file system.
+    fn members(&self, target: u32) -> Option<(&Members, usize)> {
+        let tier = self.cluster.tier_of(target)?;
+        match &self.cluster.tiers[tier].driver {
+            Driver::Native { system, members, .. } if *system == self.system => {
+                Some((members, (target - self.cluster.targets_of(tier).start) as usize))
+            }
+            _ => None,
+        }
+    }
+
+    /// What a list of servers calls a target.
+    ///
+    /// # Errors
+    /// It is one of a pool's.
+    pub fn server(&self, target: u32) -> Result<String, String> {
+        match self.members(target) {
+            Some((Members::Servers(servers), index)) => Ok(servers[index].clone()),
+            Some((Members::Pool { name, .. }, _)) => Err(format!(
+                "the servers of pool {name} cannot be told apart; write servers = [...] for the tier"
+            )),
+            None if self.system == FileSystem::Lustre => Ok(target.to_string()),
+            None => Ok(format!("ADDR({})", self.name_of(target))),
+        }
+    }
+
+    /// The pool that `targets` are in. `each` tells whether every server is a pool of its own where servers have names.
+    pub fn pool(&self, targets: &[u32], each: bool) -> PoolName {
+        let pool_of = |&target: &u32| match self.members(target)? {
+            (Members::Pool { name, .. }, _) => Some(name),
+            (Members::Servers(servers), index) if each => Some(&servers[index]),
+            _ => None,
+        };
+        let mut pools: Vec<Option<&String>> = targets.iter().map(pool_of).collect();
+        pools.dedup();
+        match &pools[..] {
+            [Some(pool)] => PoolName::Known((*pool).clone()),
+            pools if pools.iter().all(Option::is_none) => PoolName::Unknown,
+            _ => PoolName::Apart,
+        }
+    }
+
+    /// Whether a target's tier is on this file system.
+    pub fn is_known(&self, target: u32) -> bool {
+        self.members(target).is_some()
+    }
+
+    /// The tier that all of `targets` are in, if they are in one.
+    pub fn tier_of(&self, targets: &[u32]) -> Option<&str> {
+        let tier = self.cluster.tier_of(*targets.first()?)?;
+        let all = targets.iter().all(|&target| self.cluster.tier_of(target) == Some(tier));
+        all.then_some(self.cluster.tiers[tier].name.as_str())
+    }
+
+    /// The tier whose targets `targets` are, all of them.
+    pub fn whole_tier(&self, targets: &[u32]) -> Option<&str> {
+        let tier = self.cluster.tier_of(*targets.first()?)?;
+        self.tier_of(targets).filter(|_| self.cluster.targets_of(tier).len() == targets.len())
+    }
+
+    /// Whether `targets` are all targets of the cluster.
+    pub fn whole_cluster(&self, targets: &[u32]) -> bool {
+        targets.len() == self.cluster.target_count()
+    }
+
+    pub fn name_of(&self, target: u32) -> String {
+        self.cluster.targets().get(target as usize).map_or_else(|| target.to_string(), |spec| spec.name.clone())
+    }
+}

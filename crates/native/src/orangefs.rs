@@ -1,0 +1,115 @@
+//! OrangeFS's distributions as its hints say them: a name, parameters, and the servers that datafiles 0, 1, ... are on.
+
+use crate::Stripe;
+
+/// Bytes of `dist_params` at most.
+pub const PARAMS_MAX: usize = 1024;
+/// Datafiles of a file at most (PVFS_REQ_LIMIT_DFILE_COUNT in pvfs2-req-proto.h).
+pub const DATAFILES_MAX: usize = 1024;
+
+/// What the hints on a directory say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Distribution {
+    /// `user.pvfs2.dist_name`.
+    pub name: &'static str,
+    /// `user.pvfs2.dist_params`.
+    pub params: String,
+    /// What datafiles 0, 1, ... are on, in this order; `None`: any servers, the first another one for every file.
+    pub servers: Option<Vec<String>>,
+    /// Number of datafiles.
+    pub datafiles: u32,
+}
+
+impl Distribution {
+    /// How a stripe is said.
+    ///
+    /// # Errors
+    /// Why it cannot be said, as what follows `because`.
+    pub fn of(stripe: &Stripe) -> Result<Self, String> {
+        let distribution = match stripe {
+            Stripe::Even { pool: Some(_), .. } => return Err("it has no pools".into()),
+            Stripe::Even { width, count, pool: None } => Self {
+                name: "simple_stripe",
+                params: format!("strip_size:{}", positive(*width)?),
+                servers: None,
+                datafiles: *count,
+            },
+            Stripe::Listed { width, servers } => {
+                Self::on("simple_stripe", format!("strip_size:{}", positive(*width)?), different(servers)?)
+            }
+            Stripe::Varied { stripes } => Self::varied(stripes)?,
+            Stripe::Grouped { width, groups, factor, servers } => {
+                if *groups == 0 || *factor == 0 || *groups as usize > servers.len() {
+                    return Err(format!(
+                        "{groups} groups of {} servers in {factor} rounds make no cycle",
+                        servers.len()
+                    ));
+                }
+                let width = positive(*width)?;
+                let params = format!("num_groups:{groups},strip_size:{width},group_strip_factor:{factor}");
+                Self::on("twod_stripe", params, different(servers)?)
+            }
+        };
+        distribution.within_limits()
+    }
+
+    fn on(name: &'static str, params: String, servers: Vec<String>) -> Self {
+        Self { name, params, datafiles: servers.len() as u32, servers: Some(servers) }
+    }
+
+    /// Datafiles are numbered in the order in which the cycle first comes to their servers, so that no number is left out.
+    fn varied(stripes: &[(String, u64)]) -> Result<Self, String> {
+        let mut servers: Vec<String> = Vec::new();
+        let mut strips = Vec::new();
+        for (server, width) in stripes {
+            let datafile = servers.iter().position(|known| known == server).unwrap_or_else(|| {
+                servers.push(server.clone());
+                servers.len() - 1
+            });
+            strips.push(format!("{datafile}:{}", strip(positive(*width)?)));
+        }
+        Ok(Self::on("varstrip_dist", format!("strips:{}", strips.join(";")), servers))
+    }
+
+    fn within_limits(self) -> Result<Self, String> {
+        if self.params.len() > PARAMS_MAX {
+            return Err("the description of the strips is longer than 1024 bytes".into());
+        }
+        if self.datafiles == 0 || self.datafiles as usize > DATAFILES_MAX {
+            return Err(format!("a file has 1 to {DATAFILES_MAX} datafiles, not {}", self.datafiles));
+        }
+        let named = self.servers.iter().flatten();
+        match named.clone().find(|server| server.is_empty() || server.contains([' ', ','])) {
+            Some(bad) => Err(format!("{bad:?} is no server's address")),
+            None => Ok(self),
+        }
+    }
+
+    /// `user.pvfs2.server_list`: the number of servers, then each.
+    pub fn server_list(&self) -> Option<String> {
+        let servers = self.servers.as_ref()?;
+        Some(format!("{:05} {}", servers.len(), servers.join(" ")))
+    }
+}
+
+/// Bytes of a strip as dist-varstrip-parser.c reads them: K, M and G only.
+fn strip(bytes: u64) -> String {
+    let units = [(30, "G"), (20, "M"), (10, "K")];
+    let exact = units.into_iter().find(|(shift, _)| bytes.trailing_zeros() >= *shift);
+    exact.map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
+}
+
+fn positive(width: u64) -> Result<u64, String> {
+    if width == 0 { Err("a strip has at least one byte".into()) } else { Ok(width) }
+}
+
+fn different(servers: &[String]) -> Result<Vec<String>, String> {
+    let mut once = servers.to_vec();
+    once.sort_unstable();
+    once.dedup();
+    if once.len() == servers.len() {
+        Ok(servers.to_vec())
+    } else {
+        Err("each datafile is on a server of its own".into())
+    }
+}
