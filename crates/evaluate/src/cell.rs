@@ -96,6 +96,9 @@ pub struct Cell {
     pub storage: Storage,
     /// What is timed, one after the other. Files that are read hold data before, written by untimed runs.
     pub parts: Vec<Part>,
+    /// Whether collective calls wait for all their processes, as they do. Without, which only the simulator can, it is seen what the
+    /// waiting costs.
+    pub waits: bool,
     /// Under which schemes.
     pub schemes: Vec<Scheme>,
 }
@@ -104,7 +107,10 @@ impl Cell {
     /// A fingerprint of everything that decides how long a scheme takes: what was found for it is worth nothing once this has
     /// changed.
     pub fn parameters(&self, scheme: &Scheme) -> String {
-        let text = format!("{:?} {:?} {scheme:?}", self.storage, self.parts);
+        let mut text = format!("{:?} {:?} {scheme:?}", self.storage, self.parts);
+        if !self.waits {
+            text.push_str(" without waiting");
+        }
         // FNV-1a: the same in every version.
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))

@@ -19,4 +19,4 @@ macro_rules! from_files {
     };
 }
 
-from_files!("C1" "C2" "C3" "C4" "P1" "P2" "P3" "P4" "P5" "P6" "P7" "S1" "S2" "S3" "S4" "S5" "S6" "S7" "X1");
+from_files!("C1" "C2" "C3" "C4" "P1" "P2" "P3" "P4" "P5" "P6" "P7" "S1" "S2" "S3" "S4" "S5" "S6" "S7" "X1" "X2");

@@ -36,7 +36,7 @@ fn outcomes(cell: &Cell, scheme: &Scheme, plan: &Plan, cluster: &Cluster) -> Res
     let mut simulator = Simulator::new(cluster, Options { network, ..Options::default() })?;
     let mut opened = HashMap::new();
     let mut run = |simulator: &mut Simulator| -> Result<Vec<Outcome>, SimError> {
-        let of_part = |part: &Part| run_part(simulator, &mut opened, part, plan);
+        let of_part = |part: &Part| run_part(simulator, &mut opened, part, cell.waits, plan);
         cell.parts.iter().map(of_part).collect()
     };
     let first = run(&mut simulator)?;
@@ -53,6 +53,7 @@ fn run_part(
     simulator: &mut Simulator,
     opened: &mut HashMap<Vec<String>, u32>,
     part: &Part,
+    waits: bool,
     plan: &Plan,
 ) -> Result<Outcome, SimError> {
     let benchmark = part.program.benchmark();
@@ -67,7 +68,8 @@ fn run_part(
         }
     };
     let mut sum = Outcome::default();
-    for (_, mut streams) in Rounds::of(benchmark, first_file) {
+    for (_, streams) in Rounds::of(benchmark, first_file) {
+        let mut streams = if waits { streams } else { streams.without_waiting() };
         add(&mut sum, simulator.run(&mut streams));
     }
     Ok(sum)

@@ -84,6 +84,7 @@ impl Of {
         let has_published = self.request == 512 * KIB && self.servers == (4, 4);
         let schemes = SCHEMES.iter().filter(|scheme| has_published || **scheme != PUBLISHED);
         Cell {
+            waits: true,
             experiment: "X1",
             labels: and(self.labels, "op", name(self.op)),
             storage: Storage {

@@ -18,6 +18,7 @@ pub struct Rounds<'a> {
     first_file: u32,
     steps: Box<dyn Iterator<Item = synth::Step> + 'a>,
     queued: Vec<VecDeque<Step>>,
+    waits: bool,
 }
 
 impl<'a> Rounds<'a> {
@@ -29,10 +30,16 @@ impl<'a> Rounds<'a> {
             let per_node = job.per_node.max(1);
             (
                 op_of(op).unwrap_or(Op::Read),
-                Self { processes: job.processes, per_node, first_file, steps, queued },
+                Self { processes: job.processes, per_node, first_file, steps, queued, waits: true },
             )
         };
         benchmark.rounds().into_iter().map(round).collect()
+    }
+
+    /// The same, but collective requests wait for nobody: what the waiting costs is the difference.
+    #[must_use]
+    pub fn without_waiting(self) -> Self {
+        Self { waits: false, ..self }
     }
 
     /// Hands out the next step of the benchmark; false: that was all.
@@ -48,7 +55,7 @@ impl<'a> Rounds<'a> {
                 size: call.size,
             });
         }
-        if step.flags.has(Flags::COLLECTIVE) {
+        if self.waits && step.flags.has(Flags::COLLECTIVE) {
             self.queued.iter_mut().for_each(|queue| queue.push_back(Step::Barrier));
         }
         true

@@ -78,6 +78,7 @@ fn cells(scale: Scale) -> Vec<Cell> {
                         };
                         let factor = bed.slowing(scale, (procs, each), size, access);
                         Cell {
+                            waits: true,
                             experiment: "C1",
                             labels: bed.labels(labels([
                                 ("procs", &procs.to_string()),

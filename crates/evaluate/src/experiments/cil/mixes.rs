@@ -69,6 +69,7 @@ fn cells(scale: Scale) -> Vec<Cell> {
         for mix in 1..=mixes {
             for access in [Access::Sequential, Access::Random] {
                 cells.push(Cell {
+                    waits: true,
                     experiment: "C2",
                     labels: bed.labels(labels([("mix", &mix.to_string()), ("access", access_name(access))])),
                     storage: bed.storage(if simulated { 1.0 } else { 6.0 }),

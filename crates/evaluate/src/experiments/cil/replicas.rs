@@ -74,6 +74,7 @@ fn cells(scale: Scale) -> Vec<Cell> {
                 for access in [Access::Sequential, Access::Random] {
                     let each = if simulated { 16 * MIB / size } else { requests(procs, size) };
                     cells.extend(BOTH.map(|op| Cell {
+                        waits: true,
                         experiment: "C3",
                         labels: bed.labels(labels([
                             ("procs", &procs.to_string()),

@@ -84,6 +84,7 @@ fn cells(scale: Scale) -> Vec<Cell> {
             for &(rows, row) in tiles {
                 for calls in [COLLECTIVE, INDEPENDENT] {
                     cells.push(Cell {
+                        waits: true,
                         experiment: "C4",
                         labels: bed.labels(labels([
                             ("procs", &(grid.0 * grid.1).to_string()),

@@ -12,9 +12,12 @@ use crate::experiments::making::{BOTH, GIB, KIB, MIB, direction, figure, gain, l
 use crate::record::Place;
 
 /// ROMIO's `cb_buffer_size`, unless told otherwise.
-const BUFFER: u64 = 16 * MIB;
+pub(super) const BUFFER: u64 = 16 * MIB;
 
-fn tile_cell(scale: Scale, published: u32, (tiles_x, tiles_y): (u32, u32), op: Op) -> Cell {
+/// P6's processes, and their tiles in x and y.
+pub(super) const TILES: [(u32, (u32, u32)); 3] = [(100, (10, 10)), (200, (20, 10)), (400, (20, 20))];
+
+pub(super) fn tile_cell(scale: Scale, published: u32, (tiles_x, tiles_y): (u32, u32), op: Op) -> Cell {
     let processes = tiles_x * tiles_y;
     let full = scale.place == Place::Simulated;
     // A tile per process is small, with fewer processes; so that there still are several rounds, buffers are smaller.
@@ -59,7 +62,7 @@ pub(super) fn p6() -> Experiment {
     fn cells(scale: Scale) -> Vec<Cell> {
         // (as labelled, tiles in x and y)
         let tiles: &[(u32, (u32, u32))] = match (scale.place, scale.quick) {
-            (Place::Simulated, _) => &[(100, (10, 10)), (200, (20, 10)), (400, (20, 20))],
+            (Place::Simulated, _) => &TILES,
             (Place::Emulated, false) => &[(100, (3, 3)), (200, (6, 3)), (400, (6, 6))],
             (Place::Emulated, true) => &[(100, (3, 3)), (400, (6, 6))],
             (Place::Disks, _) => &[],

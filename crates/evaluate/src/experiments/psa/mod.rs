@@ -12,6 +12,7 @@
 mod collective;
 mod hpio;
 mod ior;
+mod rounds;
 
 use stripewise_model::{Network, Op};
 use stripewise_trace::synth::Access;
@@ -27,6 +28,9 @@ const NODES: u32 = 8;
 
 /// What is compared.
 const SCHEMES: [&str; 5] = ["DEF", "PA", "PSA", "whole requests", "auto"];
+
+/// What decides P6, beside the papers.
+pub use rounds::x2;
 
 /// P1 to P7.
 pub fn all() -> Vec<Experiment> {
@@ -64,6 +68,7 @@ impl Of<'_> {
         let op = self.parts[0].op;
         let factor = slowing(self.scale, &published.tiers[0], op, self.access, self.bytes, requests);
         Cell {
+            waits: true,
             experiment: self.experiment,
             labels: self.labels,
             storage: devices::storage(self.servers, self.space, network, factor),

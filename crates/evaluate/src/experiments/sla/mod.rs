@@ -79,6 +79,7 @@ impl Of<'_> {
         let mut storage = devices::storage(self.servers, 1 << 50, network, factor);
         storage.tiers.retain(|tier| tier.count > 0);
         Cell {
+            waits: true,
             experiment: self.experiment,
             labels: self.labels,
             storage,
