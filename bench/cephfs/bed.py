@@ -1,0 +1,208 @@
+"""The CephFS (testbed/cephfs), targets and a cluster on it, its calibration, and the files of the workload."""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from farm import Farm, wait_for
+from programs import Failed
+from sizes import MIB, human
+
+ROOT = Path(__file__).resolve().parents[2]
+TESTBED = ROOT / "testbed" / "cephfs"
+# Data that files hold before they are written in the timed part; those have other seeds.
+SEED_BEFORE = 1 << 20
+# Transfers that prepare files.
+PREPARE_BYTES = 4 << 20
+# OSDs report what they did every 2 s (mgr_stats_period of the bed): what does not change for longer is complete.
+SETTLED_S = 4.5
+SETTLED_MOST_S = 60
+# Objects of a target's files. With one server all of them are on it.
+OBJECT_BYTES = 4 * MIB
+
+
+class Bed:
+    """A CephFS that was brought up for as long as this is entered."""
+
+    def __init__(self, args, programs):
+        self.args, self.programs = args, programs
+        self.directory = args.dir.resolve()
+        self.base = self.directory / "bed"
+        self.farm = Farm(self.base / "disks")
+        self.cluster = self.directory / "cluster.toml"
+        self.profile = self.directory / "profile.toml"
+
+    def __enter__(self):
+        self.directory.mkdir(parents=True, exist_ok=True)
+        args = self.args
+        shape = ["--port", args.port, "--hdds", args.servers, "--ssds", args.servers, "--hdd", args.hdd, "--ssd", args.ssd]
+        self.testbed("up", *shape, "--size-mib", args.size_mib, "--slowdisk", args.slowdisk)
+        os.environ["CEPH_CONF"] = str(self.base / "ceph.conf")
+        self.mount = self.base / "mnt"
+        self.data = self.mount / "data"
+        self.file = self.data / "file"
+        self.data.mkdir(exist_ok=True)
+        # A new cluster has no free space until all OSDs have reported theirs.
+        if not wait_for(lambda: os.statvfs(self.mount).f_bavail > 0):
+            raise Failed(f"{self.mount} has no free space")
+        return self
+
+    def __exit__(self, *error):
+        self.testbed("down")
+
+    def testbed(self, what, *words):
+        """python3 testbed/cephfs WHAT WORDS..."""
+        words = [str(word) for word in ["python3", TESTBED, what, "--base", self.base, *words]]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        if done.returncode != 0:
+            raise Failed(f"`{' '.join(words)}` failed: {done.stderr.strip() or done.stdout.strip()}")
+
+    # --- targets and cluster
+
+    def targets(self, name, layouts):
+        """A directory for each of these layouts of CephFS, (pool, stripe_unit, stripe_count), that its files inherit."""
+        paths = []
+        for number, (pool, unit, count) in enumerate(layouts):
+            path = self.mount / "targets" / f"{name}{number}"
+            if not path.exists():
+                path.mkdir(parents=True)
+                object_bytes = max(OBJECT_BYTES, unit)
+                layout = f"stripe_unit={unit} stripe_count={count} object_size={object_bytes} pool={pool}"
+                os.setxattr(path, "ceph.dir.layout", layout.encode())
+            paths.append(path)
+        return paths
+
+    def per_server(self, tier):
+        """A target on each OSD of a class."""
+        return self.targets(tier, [(f"{tier}{number}", OBJECT_BYTES, 1) for number in range(self.args.servers)])
+
+    def write_cluster(self, tiers):
+        """cluster.toml with these tiers: {name: bytes of each server}, or {name: (class, targets, bytes)}."""
+        parts = []
+        for name, what in tiers.items():
+            class_, targets, capacity = what if isinstance(what, tuple) else (name, self.per_server(name), what)
+            parts += [f'[[tier]]\nname = "{name}"\nclass = "{class_}"\ndriver = "dirs"']
+            parts += [f"servers = {json.dumps([str(target) for target in targets])}\ncapacity_per_server = {capacity}"]
+        self.cluster.write_text("\n".join(parts) + "\n")
+
+    def calibrated(self, keep):
+        """Measures both classes with `stripewise calibrate`, unless the profile `keep` is there from an earlier run on a bed
+        like this."""
+        self.write_cluster({"hdd": self.capacity_bytes(), "ssd": self.capacity_bytes()})
+        if not keep.exists():
+            self.profile.unlink(missing_ok=True)
+            self.programs.command("calibrate", "-c", self.cluster, "--quiet", "--quick")
+            keep.write_text(self.profile.read_text())
+        self.profile.write_text(keep.read_text())
+
+    def capacity_bytes(self):
+        """Of a disk, for data: half of it, as bluestore writes anew before it frees."""
+        return self.args.size_mib // 2 * MIB
+
+    # --- files
+
+    def remove_files(self):
+        """Removes the workload's files with their components."""
+        files = sorted(path for path in self.data.iterdir())
+        if files:
+            self.farm.delay(False)
+            self.programs.command("rm", *files)
+
+    def prepare(self, ranks, plan, block_bytes, private):
+        """Fills the files over a plan, at full speed: timed writes overwrite them."""
+        self.remove_files()
+        self.farm.delay(False)
+        transfer = min(PREPARE_BYTES, block_bytes)
+        while block_bytes % transfer:
+            transfer //= 2
+        words = ["--transfer", transfer, "--block", block_bytes, "--seed", SEED_BEFORE, "--op", "write", "--api", "posix"]
+        self.programs.run_ior(ranks, self.file, *words, *private_words(private), plan=plan)
+        os.sync()
+        self.farm.delay(True)
+
+    def measured(self, ranks, plan, private, *words):
+        """Writes and reads the files, each request past all caches; {op: {"seconds", "bytes", "verified", "requests", "cpu"}}:
+        requests to the disks, and the part of all processors that was busy meanwhile."""
+        before, busy_s, begun_s = self.farm.statistics(), cpu_s(), time.monotonic()
+        result = self.programs.run_ior(
+            ranks, self.file, *words, *private_words(private), "--api", "direct", "--op", "both", "--verify", plan=plan
+        )
+        cpu = (cpu_s() - busy_s) / (time.monotonic() - begun_s) / os.cpu_count()
+        after = self.farm.statistics()
+        if result["wrong_bytes"]:
+            raise Failed(f"{result['wrong_bytes']} wrong bytes")
+
+        def requests(counter):
+            return sum(after[disk][counter] - before[disk][counter] for disk in after)
+
+        return {
+            phase["op"]: {
+                "seconds": phase["elapsed_s"],
+                "bytes": phase["bytes"],
+                "verified": result["verified_bytes"] == phase["bytes"],
+                "requests": requests({"read": "reads", "write": "writes"}[phase["op"]]),
+                "cpu": round(cpu, 3),
+            }
+            for phase in result["phases"]
+        }
+
+    # --- traces and plans
+
+    def trace(self, ranks, size, block_bytes, access, op, private):
+        """What the workload would do, as a trace."""
+        path = self.directory / f"{op}.trace"
+        path.unlink(missing_ok=True)
+        words = ["--procs", ranks, "--transfer", human(size), "--block", human(block_bytes), "--access", access, "--op", op]
+        words += [] if private else ["--shared", "--random-within", "own"]
+        self.programs.command("synth", "ior", *words, "--file", self.file, "-o", path)
+        return path
+
+    def plan(self, trace, scheme, *words):
+        """The plan of a scheme for a trace, and what `stripewise plan --json` says of it."""
+        path = Path(f"{self.directory}/{scheme.replace(' ', '-').replace(':', '-')}.plan.toml")
+        words = ["-c", self.cluster, "--min-gain", "none", "--quiet", "--json", "--force", "-o", path, *words]
+        return path, json.loads(self.programs.command("plan", trace, "--scheme", scheme, *words))["files"][0]
+
+    def simulated(self, trace, *plans):
+        """What `stripewise sim` says of each plan: {"elapsed_s", "bytes": {server: bytes}}."""
+        words = [word for plan in plans for word in ("-p", plan)]
+        found = json.loads(self.programs.command("sim", trace, *words, "--json", "--quiet"))["plans"]
+        return [
+            {
+                "elapsed_s": each["runs"][0]["elapsed_s"],
+                "bytes": {name: of["bytes"] for name, of in zip(each["servers"], each["runs"][0]["servers"], strict=True)},
+            }
+            for each in found
+        ]
+
+    # --- what the OSDs have done
+
+    def counted(self):
+        """Bytes written to and read from each pool so far, as `rados df` has them once all OSDs have reported."""
+        end_s = time.monotonic() + SETTLED_MOST_S
+        last, since_s = None, 0.0
+        while True:
+            now = {pool["name"]: (pool["write_bytes"], pool["read_bytes"]) for pool in self._rados_df()}
+            if now != last:
+                last, since_s = now, time.monotonic()
+            elif time.monotonic() - since_s >= SETTLED_S:
+                return last
+            if time.monotonic() > end_s:
+                raise Failed(f"`rados df` has not come to rest in {SETTLED_MOST_S} s")
+            time.sleep(0.5)
+
+    def _rados_df(self):
+        return json.loads(self.programs.run("rados", "-c", self.base / "ceph.conf", "df", "--format", "json"))["pools"]
+
+
+def private_words(private):
+    """A file for each process, or one in which each has a part of its own."""
+    return ["--file-per-process"] if private else ["--random-within", "block"]
+
+
+def cpu_s():
+    """Seconds that all cores were busy so far, with whatever."""
+    user, nice, system, _, _, irq, softirq, *_ = map(int, Path("/proc/stat").read_text().splitlines()[0].split()[1:])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")

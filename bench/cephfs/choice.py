@@ -1,0 +1,78 @@
+"""Does the planner choose the best of 1-DH, 2-D and 1-DV on one class of OSDs?"""
+
+import grid
+
+EXPERIMENT = "layouts"
+# What the planner chooses among all layouts that it knows; measured where that is none of the three.
+FREE = "free choice"
+
+
+def measure(run, args):
+    """Every cell on every layout, so often; each repeat goes through the whole grid, so that whatever else the machine does
+    falls on all of it."""
+    run.bed.write_cluster({"hdd": run.bed.capacity_bytes()})
+    cells = grid.cells(args)
+    for repeat in range(args.repeats):
+        for number, cell in enumerate(cells, 1):
+            if behind(run, cell, repeat, grid.groups(args.servers)):
+                run.say(f"layouts, run {repeat + 1}, {number}/{len(cells)}: {cell.name}")
+                one_cell(run, cell, repeat)
+
+
+def behind(run, cell, repeat, schemes):
+    """The schemes that were not measured so often."""
+    times = {scheme: [run.records.repeats(EXPERIMENT, scheme, cell.labels(op)) for op in grid.OPS] for scheme in schemes}
+    return [scheme for scheme, counts in times.items() if min(counts) <= repeat]
+
+
+def one_cell(run, cell, repeat):
+    """One repeat of a cell: every layout, written and read."""
+    args = run.args
+    block_bytes = cell.size * cell.requests(args.hdd, args.servers, args.seconds)
+    traces = {op: run.bed.trace(grid.PROCESSES, cell.size, block_bytes, "random", op, cell.private) for op in grid.OPS}
+    schemes = {scheme: grid.candidate(scheme, args.servers) for scheme in grid.groups(args.servers)}
+    made = {scheme: run.bed.plan(traces["write"], name) for scheme, name in schemes.items()}
+    predicted = {op: predict(run.bed, trace, schemes, made) for op, trace in traces.items()}
+    for scheme in behind(run, cell, repeat, schemes):
+        plan, said = made[scheme]
+        one(run, cell, repeat, scheme, plan, block_bytes, {op: predicted[op][scheme] for op in grid.OPS}, text(said))
+    layouts = [said["regions"] for _, said in made.values()]
+    for op, trace in traces.items():
+        plan, said = run.bed.plan(trace, "overall")
+        behind_here = run.records.repeats(EXPERIMENT, FREE, cell.labels(op)) <= repeat
+        if behind_here and said["name"] not in schemes.values() and said["regions"] not in layouts:
+            details = {"elapsed_s": said["elapsed_s"], "cost_s": said["predicted_s"]}
+            one(run, cell, repeat, FREE, plan, block_bytes, {op: details}, f"{said['name']} {text(said)}")
+
+
+def one(run, cell, repeat, scheme, plan, block_bytes, predicted, layout):
+    """Both directions under one layout; those with a prediction are recorded."""
+    run.bed.prepare(grid.PROCESSES, plan, block_bytes, cell.private)
+    words = ["--transfer", cell.size, "--block", block_bytes, "--access", "random", "--seed", repeat + 1]
+    measured = run.bed.measured(grid.PROCESSES, plan, cell.private, *words)
+    for op, expected in predicted.items():
+        details = {**expected, "requests": measured[op]["requests"], "cpu": measured[op]["cpu"]}
+        run.records.add(EXPERIMENT, scheme, cell.labels(op), measured[op], details, layout)
+    times = ", ".join(f"{op} {of['seconds']:.2f} s" for op, of in measured.items())
+    expected = ", ".join(f"{op} {of['elapsed_s']:.2f} s" for op, of in predicted.items())
+    run.say(f"    {scheme}: {times}; expected {expected}; processors busy {measured['read']['cpu']:.0%}")
+
+
+def predict(bed, trace, schemes, made):
+    """{scheme: {"elapsed_s", "cost_s": what the planner expects, "simulated_s"}}"""
+    _, said = bed.plan(trace, "overall", "--candidates")
+    of = {candidate["name"]: candidate for candidate in said["candidates"]}
+    simulated = bed.simulated(trace, *(plan for plan, _ in made.values()))
+    return {
+        scheme: {
+            "elapsed_s": of[schemes[scheme]]["elapsed_s"],
+            "cost_s": of[schemes[scheme]]["predicted_s"],
+            "simulated_s": found["elapsed_s"],
+        }
+        for scheme, found in zip(made, simulated, strict=True)
+    }
+
+
+def text(said):
+    """For people: `<8K>`, the stripe on the servers of each tier, region by region."""
+    return " ".join("<" + ",".join(map(grid.human, region["stripes"].values())) + ">" for region in said["regions"])
