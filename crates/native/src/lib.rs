@@ -11,11 +11,13 @@ mod express;
 mod layout;
 mod names;
 pub mod orangefs;
+mod target;
 
 pub use check::{check, lustre};
 pub use commands::{Call, calls, commands, note, shell};
 pub use express::{express, express_spread};
 pub use layout::{Component, NativeLayout, Stripe};
+pub use target::target_layout;
 
 #[cfg(test)]
 mod tests;
