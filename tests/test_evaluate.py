@@ -107,7 +107,7 @@ def test_wrong_bytes_that_a_program_does_not_notice_are_noticed(evaluation, brok
     assert "is wrong" in record["failed"] and not record["seconds"]
 
 
-def test_an_interrupt_ends_it_soon_and_leaves_nothing(evaluation, broken, bin_dir):
+def test_it_is_alone_and_an_interrupt_ends_it_soon_and_leaves_nothing(evaluation, broken, bin_dir):
     experiment, only = CELLS["ior"]
     words = evaluation.words(experiment, only, broken("hanging", "exec sleep 600"))
     command = [str(word) for word in (bin_dir / "stripewise", *words)]
@@ -116,6 +116,8 @@ def test_an_interrupt_ends_it_soon_and_leaves_nothing(evaluation, broken, bin_di
         if list(evaluation.scratch.glob("*/plan.toml")):
             break
         time.sleep(0.05)
+    other = evaluation.run(experiment, only, ok=False)
+    assert other.code == 1 and "another evaluate is writing" in other.err and "--dir" in other.err
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1 and "interrupted" in err

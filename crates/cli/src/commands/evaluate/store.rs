@@ -1,7 +1,7 @@
 //! Records on disk: a line each, written as soon as there is one, so that nothing is run twice.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -34,14 +34,25 @@ fn key_of(record: &Record) -> Key {
 }
 
 impl Store {
-    /// The records in `dir`, if there are any; of several for the same the last counts.
+    /// The records in `dir`, if there are any; of several for the same the last counts. They are this process's alone until it
+    /// ends.
     ///
     /// # Errors
-    /// The file cannot be read or written, or a line but the last is not a record of this place.
+    /// The file cannot be read or written, another process is at it, or a line but the last is not a record of this place.
     pub fn open(dir: &Path, place: Place) -> anyhow::Result<Self> {
         let path = dir.join(format!("{}.jsonl", place.name()));
         let file = OpenOptions::new().create(true).append(true).open(&path);
         let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => anyhow::bail!(
+                "another evaluate is writing to {}; wait for it, or name another directory with --dir",
+                path.display()
+            ),
+            Err(TryLockError::Error(error)) => {
+                return Err(error).with_context(|| format!("cannot lock {}", path.display()));
+            }
+        }
         let text = files::read(&path)?;
         let mut store = Self { path, file, records: Vec::new(), known: HashMap::new() };
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
