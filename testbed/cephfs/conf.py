@@ -75,6 +75,8 @@ bluestore_max_blob_size_ssd = 4194304
 bluestore_prefer_deferred_size = 0
 bluestore_prefer_deferred_size_hdd = 0
 bluestore_prefer_deferred_size_ssd = 0
+# Requests that a disk is given at once. Linux counts them over all programs (fs.aio-max-nr): the default fills that with two beds.
+bdev_aio_max_queue_depth = 256
 bluestore_block_db_create = true
 bluestore_block_db_size = 1073741824
 
