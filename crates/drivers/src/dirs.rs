@@ -1,14 +1,13 @@
 //! Plain directories: they have no layouts of their own, stripewise stripes over them.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use stripewise_cluster::FileSystem;
 use stripewise_native::NativeLayout;
-use stripewise_sys::{Dir, Errno, Real, Sys};
+use stripewise_sys::{Real, SysRef};
 
-use crate::{Actual, Driver, DriverError, Probe, Result};
-
-const HERE: Dir<'static> = None;
+use crate::{Actual, Driver, DriverError, Probe, Result, files};
 
 /// Any directory of any file system. Every layout is unsupported.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,8 +31,7 @@ impl Driver for Dirs {
     }
 
     fn probe(&self, dir: &Path) -> Result<Option<Probe>> {
-        let stat = Real.stat_at(HERE, dir, true);
-        stat.map_err(|errno| DriverError::io(dir, "looking at the directory", errno))?;
+        files::look(&sys(), dir)?;
         Ok(Some(Probe { mount: dir.to_owned(), ..Probe::default() }))
     }
 
@@ -46,15 +44,15 @@ impl Driver for Dirs {
     }
 
     fn read_back(&self, path: &Path) -> Result<Actual> {
-        let stat = Real.stat_at(HERE, path, true);
-        stat.map_err(|errno| DriverError::io(path, "looking at the file", errno))?;
+        files::look(&sys(), path)?;
         Ok(Actual { layout: None, note: None })
     }
 
     fn remove(&self, dir: &Path) -> Result<()> {
-        match Real.rmdir(HERE, dir) {
-            Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
-            Err(errno) => Err(DriverError::io(dir, "removing the directory", errno)),
-        }
+        files::remove_if_empty(&sys(), dir)
     }
+}
+
+fn sys() -> SysRef {
+    Arc::new(Real)
 }

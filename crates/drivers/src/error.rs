@@ -105,9 +105,24 @@ impl DriverError {
         Self::Unsupported { system: system.title(), layout: layout.clone(), problem: problem.into() }
     }
 
-    /// A system call's failure.
+    /// A system call's failure, said as what it means to people.
     pub fn io(path: &Path, doing: impl Into<String>, errno: Errno) -> Self {
-        Self::Io { path: path.to_owned(), doing: doing.into(), errno }
+        let (path, doing) = (path.to_owned(), doing.into());
+        match errno {
+            Errno::ACCESS | Errno::PERM => {
+                let remedy =
+                    "be the owner, or ask the owner or an administrator for write permission".to_owned();
+                Self::Denied { path, doing, remedy }
+            }
+            Errno::ROFS => {
+                Self::Denied { path, doing, remedy: "it is mounted read-only, mount it for writing".to_owned() }
+            }
+            Errno::NOSPC | Errno::DQUOT => {
+                let remedy = format!("remove files, have the quota raised, or use another pool ({errno})");
+                Self::Full { path, doing, remedy }
+            }
+            _ => Self::Io { path, doing, errno },
+        }
     }
 
     /// `asked` and `got` compared.

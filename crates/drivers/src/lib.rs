@@ -4,15 +4,36 @@
 //! Everything here does I/O on the caller's thread and keeps no state, so drivers are shareable between threads. Nothing
 //! is believed: what was asked for is compared with what is there.
 
+mod cephfs;
 mod dirs;
 mod driver;
 mod error;
+mod files;
+mod mounts;
+mod null;
 mod tool;
 
+pub use cephfs::CephFs;
 pub use dirs::Dirs;
 pub use driver::{Actual, Driver, Pool, Probe};
 pub use error::DriverError;
+pub use null::Null;
 pub use tool::Tool;
+
+use stripewise_cluster::FileSystem;
 
 /// What a driver's call returns.
 pub type Result<T> = std::result::Result<T, DriverError>;
+
+/// The driver of a parallel file system.
+pub fn driver(system: FileSystem) -> Box<dyn Driver> {
+    match system {
+        FileSystem::CephFs => Box::new(CephFs::default()),
+        FileSystem::Lustre | FileSystem::BeeGfs | FileSystem::OrangeFs => unimplemented!("{}", system.name()),
+    }
+}
+
+/// The drivers of all parallel file systems.
+pub fn all() -> Vec<Box<dyn Driver>> {
+    [FileSystem::CephFs].map(driver).into()
+}

@@ -1,0 +1,121 @@
+//! What only Ceph's administrators are told: which servers a pool is on, and what it has left.
+//!
+//! Asked through `ceph`, where it may be run and is for the cluster that is mounted. Nothing depends on it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::{Result, Tool};
+
+/// Seconds that `ceph` may take to reach the monitors.
+const PATIENCE_S: &str = "5";
+/// Where a group lacks a server (CRUSH_ITEM_NONE).
+const NOBODY: u64 = 0x7fff_ffff;
+
+/// A pool as administrators see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AdminPool {
+    pub name: String,
+    pub free_bytes: Option<u64>,
+    /// Numbers of its OSDs; empty: not told.
+    pub servers: BTreeSet<u64>,
+}
+
+/// The pools of the cluster `fsid` by number, or why they are not known.
+///
+/// # Errors
+/// `ceph` cannot be run, or may not do this, or is for another cluster: one sentence.
+pub fn pools(ceph: &Tool, fsid: Option<&str>) -> std::result::Result<BTreeMap<u64, AdminPool>, String> {
+    let unknown =
+        |why: String| format!("which servers the pools are on and what they have left is not known: {why}");
+    let ask = |arguments: &[&str]| -> Result<String> {
+        ceph.run(&[&["--connect-timeout", PATIENCE_S], arguments].concat())
+    };
+    let told = ask(&["fsid"]).map_err(|error| unknown(error.to_string()))?;
+    match fsid {
+        Some(mounted) if mounted == told.trim() => {}
+        Some(_) => return Err(unknown("`ceph` is for another cluster; set CEPH_CONF".to_owned())),
+        None => return Err(unknown("this CephFS does not say which cluster it belongs to".to_owned())),
+    }
+    let df = ask(&["df", "--format", "json"]).map_err(|error| unknown(error.to_string()))?;
+    let mut pools =
+        parse_df(&df).ok_or_else(|| unknown("what `ceph df` prints is not understood".to_owned()))?;
+    if let Ok(groups) = ask(&["pg", "dump", "pgs_brief", "--format", "json"]) {
+        add_servers(&mut pools, &groups);
+    }
+    Ok(pools)
+}
+
+fn parse_df(text: &str) -> Option<BTreeMap<u64, AdminPool>> {
+    let json: Value = serde_json::from_str(text).ok()?;
+    let pool = |pool: &Value| {
+        let name = pool["name"].as_str()?.to_owned();
+        let free_bytes = pool["stats"]["max_avail"].as_u64();
+        Some((pool["id"].as_u64()?, AdminPool { name, free_bytes, servers: BTreeSet::new() }))
+    };
+    json["pools"].as_array()?.iter().map(pool).collect()
+}
+
+/// Placement groups are called `POOL.GROUP`.
+fn add_servers(pools: &mut BTreeMap<u64, AdminPool>, text: &str) {
+    let Ok(json) = serde_json::from_str::<Value>(text) else { return };
+    // Older versions have no object around the list.
+    let groups = json["pg_stats"].as_array().or(json.as_array());
+    for group in groups.into_iter().flatten() {
+        let pool = group["pgid"].as_str().and_then(|id| id.split_once('.')?.0.parse().ok());
+        if let Some(pool) = pool.and_then(|number: u64| pools.get_mut(&number)) {
+            let servers = group["acting"].as_array().into_iter().flatten().filter_map(Value::as_u64);
+            pool.servers.extend(servers.filter(|&server| server != NOBODY));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_16_2_prints() {
+        let df = r#"{"stats":{},"pools":[{"name":"hdd","id":3,"stats":{"stored":0,"max_avail":3969907712}},
+            {"name":"hdd0","id":5,"stats":{}}]}"#;
+        let mut pools = parse_df(df).unwrap();
+        add_servers(
+            &mut pools,
+            r#"{"pg_ready":true,"pg_stats":[{"pgid":"3.1f","up":[0],"acting":[0]},{"pgid":"3.1e","acting":[1]},
+            {"pgid":"5.0","acting":[0]},{"pgid":"9.0","acting":[7]},{"pgid":"5.1","acting":[2147483647]}]}"#,
+        );
+        let pool = |name: &str, free_bytes, servers: &[u64]| AdminPool {
+            name: name.to_owned(),
+            free_bytes,
+            servers: servers.iter().copied().collect(),
+        };
+        assert_eq!(pools[&3], pool("hdd", Some(3969907712), &[0, 1]));
+        assert_eq!(pools[&5], pool("hdd0", None, &[0]));
+        assert_eq!(parse_df("[]"), None);
+        assert_eq!(parse_df("no"), None);
+    }
+
+    /// A `ceph` that belongs to the cluster `f`.
+    fn fake(folder: &tempfile::TempDir, script: &str) -> Tool {
+        use std::os::unix::fs::PermissionsExt;
+        let path = folder.path().join("ceph");
+        std::fs::write(&path, format!("#!/bin/sh\nshift 2\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Tool::at(path)
+    }
+
+    #[test]
+    fn of_this_cluster_only_and_of_nobody_who_is_not_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = r#"case "$1" in fsid) echo f;; df) echo '{"pools":[{"name":"a","id":1,"stats":{}}]}';; *) exit 13;; esac"#;
+        let ceph = fake(&folder, script);
+        assert_eq!(pools(&ceph, Some("f")).unwrap()[&1].name, "a");
+        assert!(pools(&ceph, Some("g")).unwrap_err().contains("another cluster"));
+        assert!(pools(&ceph, None).is_err());
+        let error =
+            pools(&fake(&folder, "echo 'Error EACCES: access denied' >&2; exit 13"), Some("f")).unwrap_err();
+        assert!(error.contains("EACCES"), "{error}");
+        assert!(pools(&Tool::at("/nowhere/ceph"), Some("f")).unwrap_err().contains("cannot be run"));
+    }
+}

@@ -1,0 +1,114 @@
+//! What a directory on a CephFS offers to this user.
+//!
+//! CephFS has no call that lists its data pools, but it takes a pool's number for its name and refuses those that are not its data
+//! pools. So a directory of our own is given one pool after the other, and a byte is written to each.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::Path;
+
+use stripewise_sys::{Errno, Kind, Mode};
+
+use super::admin::{self, AdminPool};
+use super::{CephFs, DIR_LAYOUT, KINDS, MAY_SET, SYSTEM};
+use crate::files::{self, HERE};
+use crate::mounts::Mount;
+use crate::{DriverError, Pool, Probe, Result};
+
+/// The pool's field of a directory's layout, by name or by number.
+const DIR_POOL: &str = "ceph.dir.layout.pool";
+/// The cluster's identifier.
+const CLUSTER: &str = "ceph.cluster_fsid";
+/// Pools up to this number are tried where nobody lists them; each takes some milliseconds.
+const NUMBERS_TRIED: u64 = 64;
+
+pub fn probe(ceph: &CephFs, dir: &Path, mount: &Mount) -> Result<Probe> {
+    let mut probe = Probe { system: Some(SYSTEM), mount: mount.point.clone(), ..Probe::default() };
+    if mount.kind == KINDS[0] {
+        probe.notes.push("mounted by the kernel".to_owned());
+    } else {
+        probe.notes.push(
+            "mounted by ceph-fuse, which cuts requests into pieces of 128 KiB: mount with the kernel where it can be done"
+                .to_owned(),
+        );
+    }
+    let cluster = files::attribute(&ceph.sys, dir, CLUSTER).ok().flatten();
+    let listed = admin::pools(&ceph.ceph, cluster.as_deref()).unwrap_or_else(|why| {
+        probe.notes.push(why);
+        BTreeMap::new()
+    });
+    let trial = files::scratch(&ceph.sys, dir)?;
+    if let Err(errno) = ceph.sys.mkdir(HERE, &trial, Mode::from_raw_mode(0o700)) {
+        let error = DriverError::io(dir, "making a directory in it", errno);
+        probe.rights.push(format!("which pools may be used is not known: {error}"));
+        probe.pools = listed.into_values().map(known).collect();
+        return Ok(probe);
+    }
+    try_pools(ceph, &trial, listed, &mut probe);
+    files::remove_if_empty(&ceph.sys, &trial)?;
+    probe.servers =
+        probe.pools.iter().filter(|pool| pool.servers == Some(1)).map(|pool| pool.name.clone()).collect();
+    Ok(probe)
+}
+
+/// Fills in the pools that the directory `trial` can be given, and what this user may not do with them.
+fn try_pools(ceph: &CephFs, trial: &Path, listed: BTreeMap<u64, AdminPool>, probe: &mut Probe) {
+    let numbers: Vec<u64> =
+        if listed.is_empty() { (1..=NUMBERS_TRIED).collect() } else { listed.keys().copied().collect() };
+    for number in numbers {
+        let set =
+            ceph.sys.set_xattr(Kind::Named(HERE, trial), OsStr::new(DIR_POOL), number.to_string().as_bytes());
+        match set {
+            Ok(()) => {}
+            // No pool of this number, or one for other purposes.
+            Err(Errno::INVAL | Errno::NOENT) => continue,
+            Err(Errno::ACCESS | Errno::PERM) => {
+                probe.rights.push(MAY_SET.to_owned());
+                probe.pools.extend(own(ceph, trial, &listed));
+                return;
+            }
+            Err(errno) => {
+                let error = DriverError::io(trial, format!("trying pool {number}"), errno);
+                probe.notes.push(error.to_string());
+                continue;
+            }
+        }
+        let Ok(Some(attribute)) = ceph.attribute(trial, DIR_LAYOUT) else { continue };
+        let Some(name) = attribute.pool else { continue };
+        match files::try_out(&ceph.sys, trial, |_| Ok(())) {
+            Ok(()) => {}
+            Err(DriverError::Full { .. }) => probe.notes.push(format!("pool {name} is full")),
+            Err(DriverError::Denied { .. }) => {
+                probe.rights.push(format!(
+                    "writing to pool {name} takes OSD capabilities for it; an administrator gives them: \
+                     `ceph osd pool application set {name} cephfs data FS` and `ceph fs authorize FS client.NAME / rwp`"
+                ));
+                continue;
+            }
+            Err(error) => probe.notes.push(format!("pool {name}: {error}")),
+        }
+        let listed = listed.get(&number).cloned().unwrap_or_default();
+        probe.pools.push(known(AdminPool { name, ..listed }));
+    }
+    if listed.is_empty() {
+        probe.notes.push(format!("pools with numbers above {NUMBERS_TRIED} were not looked for"));
+    }
+}
+
+/// The pool that files get by themselves.
+fn own(ceph: &CephFs, trial: &Path, listed: &BTreeMap<u64, AdminPool>) -> Option<Pool> {
+    use crate::Driver;
+    let layout = ceph.read_back(trial).ok()?.layout?;
+    let stripewise_native::Stripe::Even { pool: Some(name), .. } = layout.stripe()? else { return None };
+    let listed = listed.values().find(|pool| pool.name == *name).cloned().unwrap_or_default();
+    Some(known(AdminPool { name: name.clone(), ..listed }))
+}
+
+fn known(pool: AdminPool) -> Pool {
+    Pool {
+        name: pool.name,
+        servers: u32::try_from(pool.servers.len()).ok().filter(|&servers| servers > 0),
+        server_names: pool.servers.iter().map(|server| format!("osd.{server}")).collect(),
+        free_bytes: pool.free_bytes,
+    }
+}

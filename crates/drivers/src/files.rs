@@ -1,0 +1,183 @@
+//! What drivers do with files and directories, whatever the file system.
+
+use std::ffi::OsStr;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use stripewise_sys::{Dir, Errno, Fd, FileType, Mode, OFlags, Stat, SysRef};
+
+use crate::{DriverError, Result};
+
+/// Paths start from the working directory.
+pub const HERE: Dir<'static> = None;
+
+/// `path`, or the nearest directory above it that exists.
+///
+/// # Errors
+/// Neither can be looked at.
+pub fn existing(sys: &SysRef, path: &Path) -> Result<PathBuf> {
+    let mut at = path;
+    loop {
+        match sys.stat_at(HERE, or_here(at), true) {
+            Ok(_) => return Ok(or_here(at).to_owned()),
+            Err(Errno::NOENT) => match at.parent() {
+                Some(parent) => at = parent,
+                None => return Err(DriverError::io(path, "looking for it", Errno::NOENT)),
+            },
+            Err(errno) => return Err(DriverError::io(at, "looking at it", errno)),
+        }
+    }
+}
+
+/// The directory that a name without slashes is in has the empty path.
+fn or_here(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
+/// The directory that a file is in.
+pub fn parent(file: &Path) -> &Path {
+    or_here(file.parent().unwrap_or(file))
+}
+
+/// Whether there is anything of that name. Links are followed.
+pub fn exists(sys: &SysRef, path: &Path) -> bool {
+    !matches!(sys.stat_at(HERE, path, true), Err(Errno::NOENT))
+}
+
+/// The path without links, from the root.
+///
+/// # Errors
+/// There is no such path, or it cannot be followed.
+pub fn absolute(path: &Path) -> Result<PathBuf> {
+    path.canonicalize().map_err(|error| {
+        DriverError::io(path, "looking for it", Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    })
+}
+
+/// Whether it is a directory.
+pub fn is_directory(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+}
+
+/// stat(2).
+///
+/// # Errors
+/// As stat(2).
+pub fn look(sys: &SysRef, path: &Path) -> Result<Stat> {
+    sys.stat_at(HERE, path, true).map_err(|errno| DriverError::io(path, "looking at it", errno))
+}
+
+/// Directories that were made, from the outermost in.
+#[derive(Debug, Default)]
+pub struct Made(Vec<PathBuf>);
+
+/// Makes a directory and those above it that are missing.
+///
+/// # Errors
+/// As mkdir(2); what was made before is removed.
+pub fn make_directories(sys: &SysRef, dir: &Path) -> Result<Made> {
+    let first = existing(sys, dir)?;
+    let missing: Vec<&Path> =
+        dir.ancestors().take_while(|path| **path != first && !path.as_os_str().is_empty()).collect();
+    let mut made = Made::default();
+    for path in missing.into_iter().rev() {
+        match sys.mkdir(HERE, path, Mode::from_raw_mode(0o777)) {
+            Ok(()) => made.0.push(path.to_owned()),
+            // Somebody else was faster.
+            Err(Errno::EXIST) => {}
+            Err(errno) => {
+                made.undo(sys);
+                return Err(DriverError::io(path, "making the directory", errno));
+            }
+        }
+    }
+    if is_directory(&look(sys, dir)?) {
+        return Ok(made);
+    }
+    Err(DriverError::io(dir, "preparing it as a directory", Errno::NOTDIR))
+}
+
+impl Made {
+    /// Removes what was made and is still empty.
+    pub fn undo(&self, sys: &SysRef) {
+        for path in self.0.iter().rev() {
+            let _ = sys.rmdir(HERE, path);
+        }
+    }
+}
+
+/// Creates a file, for writing.
+///
+/// # Errors
+/// [`DriverError::Exists`], else as open(2).
+pub fn create_new(sys: &SysRef, file: &Path, mode: u32) -> Result<Fd> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    sys.open(HERE, file, flags, Mode::from_raw_mode(mode)).map_err(|errno| match errno {
+        Errno::EXIST => DriverError::Exists { path: file.to_owned() },
+        errno => DriverError::io(file, "creating the file", errno),
+    })
+}
+
+/// A name in `dir` that nobody uses.
+///
+/// # Errors
+/// No random bytes.
+pub fn scratch(sys: &SysRef, dir: &Path) -> Result<PathBuf> {
+    let mut bytes = [0; 8];
+    sys.random(&mut bytes).map_err(|errno| DriverError::io(dir, "choosing a name for a trial", errno))?;
+    Ok(dir.join(format!(".stripewise-trial-{:016x}", u64::from_ne_bytes(bytes))))
+}
+
+/// Makes a file in `dir`, does `look` with it, writes a byte and removes it: what a new file of the directory gets, and whether its
+/// servers take bytes.
+///
+/// # Errors
+/// Those of `look`; [`DriverError::Full`], [`DriverError::Denied`] and others where nothing can be made or written.
+pub fn try_out(sys: &SysRef, dir: &Path, look: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let trial = scratch(sys, dir)?;
+    let file = create_new(sys, &trial, 0o600).map_err(|error| renamed(error, dir))?;
+    let tried = look(&trial).map_err(|error| renamed(error, dir));
+    let tried = tried.and_then(|()| {
+        let written = sys.write_all_at(file.as_fd(), b"?", 0).and_then(|()| sys.sync(file.as_fd()));
+        written.map_err(|errno| DriverError::io(dir, "writing to a new file in it", errno))
+    });
+    let removed = sys.unlink(HERE, &trial);
+    tried.and(removed.map_err(|errno| DriverError::io(&trial, "removing the trial", errno)))
+}
+
+/// The error of a trial, which nobody has heard of, as its directory's.
+fn renamed(mut error: DriverError, dir: &Path) -> DriverError {
+    if let DriverError::Differs { path, .. }
+    | DriverError::Denied { path, .. }
+    | DriverError::Full { path, .. }
+    | DriverError::Refused { path, .. }
+    | DriverError::Io { path, .. } = &mut error
+    {
+        *path = dir.to_owned();
+    }
+    error
+}
+
+/// Removes a directory where it is empty. One that is not there is no error.
+///
+/// # Errors
+/// As rmdir(2).
+pub fn remove_if_empty(sys: &SysRef, dir: &Path) -> Result<()> {
+    match sys.rmdir(HERE, dir) {
+        Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY) => Ok(()),
+        Err(errno) => Err(DriverError::io(dir, "removing the directory", errno)),
+    }
+}
+
+/// An attribute's value as text; `None`: there is none of that name.
+///
+/// # Errors
+/// As getxattr(2); EOPNOTSUPP where the file system has no such attributes.
+pub fn attribute(sys: &SysRef, path: &Path, name: &str) -> std::result::Result<Option<String>, Errno> {
+    match sys.xattr(stripewise_sys::Kind::Named(HERE, path), OsStr::new(name)) {
+        // Some versions end values with a zero byte.
+        Ok(value) => Ok(Some(String::from_utf8_lossy(&value).trim_end_matches('\0').to_owned())),
+        Err(Errno::NODATA) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}

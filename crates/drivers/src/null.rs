@@ -1,0 +1,179 @@
+//! A driver for no file system: the template for a new one.
+//!
+//! It works on plain directories and moves no byte, but does all that a driver must: it keeps layouts in the attribute
+//! `user.stripewise.null`, which it lets files inherit, and refuses pools that the "file system" does not have. That is any directory
+//! with the attribute `user.stripewise.null.pools` (`setfattr -n user.stripewise.null.pools -v "fast slow" DIR`), with all below it.
+//!
+//! To write a driver: copy this file, say in `stripewise_native` which layouts the system has, replace the bodies, and give
+//! [`conformance`](crate::conformance) a bed.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stripewise_cluster::FileSystem;
+use stripewise_native::{NativeLayout, Stripe};
+use stripewise_sys::{Errno, Kind, Real, SysRef};
+
+use crate::files::{self, HERE};
+use crate::{Actual, Driver, DriverError, Pool, Probe, Result};
+
+const NAME: &str = "null";
+/// The names of the pools, on the topmost directory.
+const POOLS: &str = "user.stripewise.null.pools";
+/// `width count pool`.
+const LAYOUT: &str = "user.stripewise.null";
+
+/// See the [module](self).
+#[derive(Clone)]
+pub struct Null {
+    sys: SysRef,
+}
+
+impl Default for Null {
+    fn default() -> Self {
+        Self { sys: Arc::new(Real) }
+    }
+}
+
+impl Driver for Null {
+    // A real driver says which system it is for, and gets its name from that.
+    fn system(&self) -> Option<FileSystem> {
+        None
+    }
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    // Elsewhere is no error. What the user may not do goes to `rights`, with the remedy.
+    fn probe(&self, dir: &Path) -> Result<Option<Probe>> {
+        files::look(&self.sys, dir)?;
+        let Some((mount, pools)) = self.mount(dir)? else { return Ok(None) };
+        let pool = |name: String| Pool { name, servers: None, server_names: Vec::new(), free_bytes: None };
+        Ok(Some(Probe { mount, pools: pools.into_iter().map(pool).collect(), ..Probe::default() }))
+    }
+
+    // In this order: what can be refused without asking, what is made, what is set, what a new file really gets.
+    fn prepare(&self, dir: &Path, layout: &NativeLayout) -> Result<()> {
+        let value = value_of(layout)?;
+        self.require_pool(&files::existing(&self.sys, dir)?, &value)?;
+        let made = files::make_directories(&self.sys, dir)?;
+        let prepared = self
+            .set(dir, &value)
+            .and_then(|()| files::try_out(&self.sys, dir, |trial| self.verify(trial, layout)));
+        if prepared.is_err() {
+            made.undo(&self.sys);
+        }
+        prepared
+    }
+
+    // A file that did not get its layout must not stay.
+    fn create(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<()> {
+        let value = value_of(layout)?;
+        self.require_pool(files::parent(file), &value)?;
+        drop(files::create_new(&self.sys, file, mode)?);
+        let made = self.set(file, &value).and_then(|()| self.verify(file, layout));
+        if made.is_err() {
+            let _ = self.sys.unlink(HERE, file);
+        }
+        made
+    }
+
+    // What the file system says, not what was set.
+    fn read_back(&self, path: &Path) -> Result<Actual> {
+        files::look(&self.sys, path)?;
+        self.require(path)?;
+        for at in files::absolute(path)?.ancestors() {
+            if let Some(value) = self.get(at, LAYOUT)? {
+                return Ok(Actual { layout: Some(parse(at, &value)?), note: None });
+            }
+        }
+        Ok(Actual { layout: None, note: None })
+    }
+
+    // May be repeated; leaves directories that are not empty.
+    fn remove(&self, dir: &Path) -> Result<()> {
+        if !files::exists(&self.sys, dir) {
+            return Ok(());
+        }
+        self.require(dir)?;
+        match self.sys.remove_xattr(Kind::Named(HERE, dir), OsStr::new(LAYOUT)) {
+            Ok(()) | Err(Errno::NODATA) => files::remove_if_empty(&self.sys, dir),
+            Err(errno) => Err(DriverError::io(dir, "taking its layout away", errno)),
+        }
+    }
+}
+
+impl Null {
+    /// The topmost directory that an existing path is below, and the pools.
+    fn mount(&self, path: &Path) -> Result<Option<(PathBuf, Vec<String>)>> {
+        for at in files::absolute(path)?.ancestors() {
+            if let Some(pools) = self.get(at, POOLS)? {
+                return Ok(Some((at.to_owned(), pools.split_whitespace().map(str::to_owned).collect())));
+            }
+        }
+        Ok(None)
+    }
+
+    fn require(&self, path: &Path) -> Result<Vec<String>> {
+        let mount = self.mount(path)?;
+        mount.map(|mount| mount.1).ok_or_else(|| DriverError::Elsewhere { path: path.to_owned(), system: NAME })
+    }
+
+    fn require_pool(&self, path: &Path, value: &str) -> Result<()> {
+        let (pools, pool) = (self.require(path)?, value.split(' ').nth(2).unwrap_or_default());
+        if pools.iter().any(|known| known == pool) {
+            return Ok(());
+        }
+        let problem = format!("there is no pool {pool:?}, but {}", pools.join(", "));
+        Err(DriverError::Refused { path: path.to_owned(), value: value.to_owned(), problem })
+    }
+
+    fn get(&self, path: &Path, name: &str) -> Result<Option<String>> {
+        match files::attribute(&self.sys, path, name) {
+            // Not every file system above has attributes.
+            Err(Errno::OPNOTSUPP) => Ok(None),
+            got => got.map_err(|errno| DriverError::io(path, format!("reading {name}"), errno)),
+        }
+    }
+
+    fn set(&self, path: &Path, value: &str) -> Result<()> {
+        let set = self.sys.set_xattr(Kind::Named(HERE, path), OsStr::new(LAYOUT), value.as_bytes());
+        set.map_err(|errno| DriverError::io(path, format!("setting {LAYOUT}"), errno))
+    }
+
+    fn verify(&self, path: &Path, asked: &NativeLayout) -> Result<()> {
+        DriverError::compare(path, asked, self.read_back(path)?.layout, "use another file system")
+    }
+}
+
+fn value_of(layout: &NativeLayout) -> Result<String> {
+    match layout.stripe() {
+        Some(Stripe::Even { width, count, pool: Some(pool) }) if *count > 0 => {
+            Ok(format!("{width} {count} {pool}"))
+        }
+        _ => Err(DriverError::Unsupported {
+            system: NAME,
+            layout: layout.clone(),
+            problem: "only equal stripes in a pool can be pretended".to_owned(),
+        }),
+    }
+}
+
+fn parse(path: &Path, value: &str) -> Result<NativeLayout> {
+    let fields: Vec<&str> = value.split(' ').collect();
+    let layout = match fields[..] {
+        [width, count, pool] => width
+            .parse()
+            .ok()
+            .zip(count.parse().ok())
+            .map(|(width, count)| NativeLayout::even(width, count, Some(pool))),
+        _ => None,
+    };
+    layout.ok_or_else(|| DriverError::Refused {
+        path: path.to_owned(),
+        value: value.to_owned(),
+        problem: format!("{LAYOUT} is not `width count pool`"),
+    })
+}
