@@ -1,12 +1,13 @@
 //! The bytes of a file of either kind, for copying.
 
 use std::ops::ControlFlow;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 
 use stripewise_sys::{Fd, IoVec, Kind, Mode, OFlags, SeekFrom, Stat, SysRef, Timespec, Timestamps};
 
+use super::extended;
 use crate::file::{IoOptions, LogicalFile};
 use crate::runtime::{Change, Runtime};
 use crate::trouble::Trouble;
@@ -31,6 +32,8 @@ pub struct Version {
     pub size: u64,
     /// Last change of the bytes: seconds and nanoseconds since 1970.
     pub modified: (i64, i64),
+    /// Last change of bytes or attributes of a plain file; (0, 0) of a managed one, whose anchor follows its components late.
+    pub changed: (i64, i64),
 }
 
 impl Contents {
@@ -53,6 +56,21 @@ impl Contents {
         match self {
             Self::Plain(..) => None,
             Self::Managed(file) => Some(file),
+        }
+    }
+
+    fn sys(&self) -> &SysRef {
+        match self {
+            Self::Plain(sys, _) => sys,
+            Self::Managed(file) => file.sys(),
+        }
+    }
+
+    /// The file that has the name.
+    fn named_file(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Plain(_, fd) => fd.as_fd(),
+            Self::Managed(file) => file.anchor(),
         }
     }
 
@@ -82,6 +100,10 @@ impl Contents {
             inode: stat.st_ino,
             size: stat.st_size as u64,
             modified: (stat.st_mtime, stat.st_mtime_nsec as i64),
+            changed: match self {
+                Self::Plain(..) => (stat.st_ctime, stat.st_ctime_nsec as i64),
+                Self::Managed(_) => (0, 0),
+            },
         })
     }
 
@@ -173,6 +195,18 @@ impl Contents {
         }
     }
 
+    /// What was written and synced leaves the page cache of this node, as far as the kernel does that: the next read asks the
+    /// file system.
+    ///
+    /// # Errors
+    /// As posix_fadvise(2).
+    pub fn forget(&self) -> Result<()> {
+        match self {
+            Self::Plain(sys, fd) => sys.drop_cached(fd.as_fd()),
+            Self::Managed(_) => Ok(()),
+        }
+    }
+
     /// Brings the copies of a file with several to rest, so that each has what it is to have.
     ///
     /// # Errors
@@ -185,14 +219,17 @@ impl Contents {
         }
     }
 
-    /// Gives it the mode, times, and where that is permitted the owner, of another file. (Where it is not, set-user-id
-    /// and set-group-id are not taken over either.)
+    /// Gives it the extended attributes, mode, times, and where that is permitted the owner, of another file. (Where it is not,
+    /// set-user-id and set-group-id are not taken over either.) A plain file takes the access list of a plain one, too; of
+    /// a managed one, whose bytes are in several files, it would protect the anchor only.
     ///
     /// # Errors
-    /// As fchmod(2), futimens(2).
-    pub fn take_attributes(&self, of: &Stat) -> Result<()> {
+    /// As fsetxattr(2), fchmod(2), futimens(2).
+    pub fn take_attributes(&self, of: &Stat, from: &Contents) -> Result<()> {
         let owned = self.change(&Change::Owner(Some(of.st_uid), Some(of.st_gid))).is_ok();
         let bits = if owned { 0o7777 } else { 0o1777 };
+        let plain = self.managed().is_none() && from.managed().is_none();
+        extended::copy(self.sys(), Kind::Open(from.named_file()), Kind::Open(self.named_file()), plain)?;
         self.change(&Change::Mode(Mode::from_raw_mode(of.st_mode & bits)))?;
         let time = |seconds, nanoseconds: u64| Timespec { tv_sec: seconds, tv_nsec: nanoseconds as _ };
         self.change(&Change::Times(Timestamps {

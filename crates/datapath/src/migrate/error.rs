@@ -41,6 +41,14 @@ pub enum MigrateError {
         /// Bytes free.
         free_bytes: u64,
     },
+    /// The file system does not give it the layout, or does not say which it has.
+    #[error("{}: {reason}", path.display())]
+    Native {
+        /// The file.
+        path: PathBuf,
+        /// Why, and the remedy.
+        reason: String,
+    },
     /// Storage that does not keep what it is given.
     #[error("{path}: what was written is not what is read back, twice; check the disks of its targets", path = .0.display())]
     Damaged(PathBuf),

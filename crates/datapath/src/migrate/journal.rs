@@ -121,10 +121,11 @@ const NO_DIR: Dir<'static> = None;
 
 fn format(header: &Header) -> String {
     let Header { source, destination, goal, chunk_bytes, replaced } = header;
-    let Version { device, inode, size, modified: (seconds, nanoseconds) } = source;
+    let Version { device, inode, size, modified, changed } = source;
     let mut text = format!(
-        "{MAGIC}\nsource {device} {inode} {size} {seconds} {nanoseconds}\ndestination {destination}\n\
-         goal {goal:08x}\nchunk_bytes {chunk_bytes}\n"
+        "{MAGIC}\nsource {device} {inode} {size} {} {} {} {}\ndestination {destination}\n\
+         goal {goal:08x}\nchunk_bytes {chunk_bytes}\n",
+        modified.0, modified.1, changed.0, changed.1
     );
     if let Some(manifest) = replaced {
         text.push_str(&format!("replaced {}\n", manifest.replace('\\', "\\\\").replace('\n', "\\n")));
@@ -148,6 +149,7 @@ fn parse(text: &str) -> Option<(Header, Vec<Option<u32>>)> {
         inode: numbers.next()?.parse().ok()?,
         size: numbers.next()?.parse().ok()?,
         modified: (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?),
+        changed: (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?),
     };
     // It is opened and removed: nothing but a name in the same directory.
     let destination = value("destination").filter(|name| temporary_id(name).is_some())?;
@@ -200,7 +202,7 @@ mod tests {
 
     fn header() -> Header {
         Header {
-            source: Version { device: 1, inode: 2, size: 300, modified: (-5, 7) },
+            source: Version { device: 1, inode: 2, size: 300, modified: (-5, 7), changed: (8, 9) },
             destination: format!(".stripewise-{}.new", "0".repeat(32)),
             goal: 0xabc,
             chunk_bytes: 100,

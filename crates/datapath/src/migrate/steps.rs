@@ -1,23 +1,27 @@
-//! The steps of a migration, and of a copy.
+//! The steps of a migration.
 
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use stripewise_sys::{FileType, Mode, OFlags, Stat};
+use stripewise_sys::{FileType, Stat};
 use stripewise_target::FileId;
 
+use super::chunks::{self, Tell};
 use super::contents::{Contents, Version};
 use super::copy::{checksum, copy_range};
 use super::error::MigrateError;
 use super::journal::{self, Header, Journal};
-use super::{Phase, Progress};
+use super::maker::Maker;
+use super::place::Place;
+use super::{Phase, Progress, short};
 use crate::Errno;
 use crate::manifest::Manifest;
-use crate::runtime::{Blueprint, Missing, Runtime, Shape, temporary_id, temporary_name};
+use crate::runtime::{Runtime, Shape, temporary_id, temporary_name};
 use crate::trouble::Trouble;
 
-/// Bytes between two lines of the journal: what a kill costs at most.
+/// Bytes between two lines of the journal: what a kill costs at most, per stream.
 const CHUNK_BYTES: u64 = 64 << 20;
+/// Chunks of one file that are copied at once: enough that servers, not their latencies, are the limit.
+const STREAMS: usize = 4;
 
 /// What a file is to become.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +30,8 @@ pub enum Goal<'a> {
     Managed(Shape<'a>),
     /// A plain file.
     Plain,
+    /// A plain file with a layout of its file system's own.
+    Native(&'a dyn Maker),
 }
 
 /// What became of it.
@@ -37,27 +43,33 @@ pub enum Migration {
     Done(u64),
 }
 
+/// How the bytes of a long file are moved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    pub chunk_bytes: u64,
+    /// Chunks at once.
+    pub streams: usize,
+}
+
 type Result<T> = std::result::Result<T, MigrateError>;
 
-/// Where the copy goes.
-enum Place {
-    Managed(Blueprint),
-    Plain,
-}
-
 /// One run of [`migrate`].
-struct Job<'a> {
-    runtime: &'a Runtime,
-    path: &'a Path,
-    source: Contents,
-    stat: Stat,
-    version: Version,
-    place: Place,
-    chunk_bytes: u64,
-    progress: &'a mut dyn FnMut(Progress),
+pub(super) struct Job<'a> {
+    pub runtime: &'a Runtime,
+    pub path: &'a Path,
+    pub source: Contents,
+    pub stat: Stat,
+    pub version: Version,
+    pub place: Place<'a>,
+    pace: Pace,
+    pub progress: &'a mut dyn FnMut(Progress),
 }
 
-/// Makes the file at `path` (absolute, no symbolic link) what `goal` says.
+/// Whether a file up to this long is migrated without a journal where its goal is a native layout, and so costs little to do
+/// beside others; bytes.
+pub const SHORT_BYTES_MAX: u64 = CHUNK_BYTES;
+
+/// Makes the file at `path` (absolute, no symbolic link) what `goal` says. Several threads may migrate different files at once.
 ///
 /// # Errors
 /// Whatever the error, the path shows the old file, whole, and nothing else is left. After a kill the path shows the old
@@ -68,14 +80,14 @@ pub fn migrate(
     goal: Goal<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Migration> {
-    migrate_in_chunks(runtime, path, goal, CHUNK_BYTES, progress)
+    migrate_in_chunks(runtime, path, goal, Pace { chunk_bytes: CHUNK_BYTES, streams: STREAMS }, progress)
 }
 
 pub(crate) fn migrate_in_chunks(
     runtime: &Runtime,
     path: &Path,
     goal: Goal<'_>,
-    chunk_bytes: u64,
+    pace: Pace,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Migration> {
     let io = |what| Trouble::io(path, what);
@@ -86,44 +98,48 @@ pub(crate) fn migrate_in_chunks(
     if stat.st_nlink > 1 {
         return Err(MigrateError::Linked { path: path.into(), names: stat.st_nlink });
     }
-    let place = place_of(runtime, goal)?;
-    if !journal::exists(runtime.sys(), path) && is_there(runtime, &Contents::open(runtime, path)?, goal) {
-        return Ok(Migration::AlreadyThere);
+    let place = Place::of(runtime, goal)?;
+    if !journal::exists(runtime.sys(), path) {
+        let source = Contents::open(runtime, path)?;
+        if is_there(runtime, path, &source, goal)? {
+            return Ok(Migration::AlreadyThere);
+        }
+        let native = matches!(goal, Goal::Native(_)) && source.managed().is_none();
+        if native && stat.st_size as u64 <= pace.chunk_bytes {
+            let mut job = Job::new(runtime, path, source, place, pace, progress)?;
+            return short::run(&mut job).map(|()| Migration::Done(job.version.size));
+        }
     }
     let journal = Journal::open(runtime.sys(), path).map_err(io("open the journal of"))?;
     let mut journal = journal.ok_or_else(|| MigrateError::Busy(path.into()))?;
-    let source = match Contents::open(runtime, path) {
-        Ok(source) => source,
+    let opened = Contents::open(runtime, path).map_err(MigrateError::from);
+    let looked = opened.and_then(|source| Ok((is_there(runtime, path, &source, goal)?, source)));
+    let (there, source) = match looked {
+        Ok(looked) => looked,
         Err(error) => {
             journal.remove_if_new();
-            return Err(error.into());
+            return Err(error);
         }
     };
-    if is_there(runtime, &source, goal) {
+    if there {
         finish_earlier(runtime, path, &source, &journal);
         journal.remove().map_err(io("remove the journal of"))?;
         return Ok(Migration::AlreadyThere);
     }
-    let version = source.version().map_err(io("stat"))?;
-    let stat = source.stat().map_err(io("stat"))?;
-    let mut job = Job { runtime, path, source, stat, version, place, chunk_bytes, progress };
+    let mut job = Job::new(runtime, path, source, place, pace, progress)?;
     let done = job.run(&mut journal);
     journal.remove().map_err(io("remove the journal of"))?;
-    done.map(|()| Migration::Done(version.size))
+    done.map(|()| Migration::Done(job.version.size))
 }
 
-fn place_of(runtime: &Runtime, goal: Goal<'_>) -> Result<Place> {
-    Ok(match goal {
-        Goal::Plain => Place::Plain,
-        Goal::Managed(shape) => Place::Managed(runtime.resolve(shape, Missing::Fail).map_err(Trouble::from)?),
-    })
-}
-
-fn is_there(runtime: &Runtime, source: &Contents, goal: Goal<'_>) -> bool {
+fn is_there(runtime: &Runtime, path: &Path, source: &Contents, goal: Goal<'_>) -> Result<bool> {
     match (source.managed(), goal) {
-        (None, Goal::Plain) => true,
-        (Some(file), Goal::Managed(shape)) => runtime.is_placed(file.manifest(), shape),
-        _ => false,
+        (None, Goal::Plain) => Ok(true),
+        (Some(file), Goal::Managed(shape)) => Ok(runtime.is_placed(file.manifest(), shape)),
+        (None, Goal::Native(maker)) => {
+            maker.is_made(path).map_err(|reason| MigrateError::Native { path: path.into(), reason })
+        }
+        _ => Ok(false),
     }
 }
 
@@ -148,20 +164,35 @@ fn chunks(version: &Version, chunk_bytes: u64) -> u64 {
     version.size.div_ceil(chunk_bytes)
 }
 
+impl<'a> Job<'a> {
+    fn new(
+        runtime: &'a Runtime,
+        path: &'a Path,
+        source: Contents,
+        place: Place<'a>,
+        pace: Pace,
+        progress: &'a mut dyn FnMut(Progress),
+    ) -> Result<Self> {
+        let version = source.version().map_err(Trouble::io(path, "stat"))?;
+        let stat = source.stat().map_err(Trouble::io(path, "stat"))?;
+        Ok(Self { runtime, path, source, stat, version, place, pace, progress })
+    }
+}
+
 impl Job<'_> {
     /// Goes on with what an earlier run left, or starts with an empty temporary. After a failure neither is left.
     fn run(&mut self, journal: &mut Journal) -> Result<()> {
         let (temporary, done) = match self.resume(journal) {
             Some((temporary, destination, sums)) => {
-                let done = self.fill(journal, &temporary, &destination, sums);
+                let done = self.fill(journal, &destination, sums).and_then(|()| self.switch(&temporary));
                 (temporary, done)
             }
             None => {
                 let id = FileId::random(&**self.runtime.sys()).map_err(self.io("make an id for"))?;
                 let temporary = self.path.with_file_name(temporary_name(id));
                 let started = self.start(journal, &temporary, id);
-                let done = started.and_then(|new| self.fill(journal, &temporary, &new, Vec::new()));
-                (temporary, done)
+                let done = started.and_then(|new| self.fill(journal, &new, Vec::new()));
+                (temporary.clone(), done.and_then(|()| self.switch(&temporary)))
             }
         };
         done.inspect_err(|_| {
@@ -170,9 +201,9 @@ impl Job<'_> {
         })
     }
 
-    fn io(&self, what: &'static str) -> impl FnOnce(Errno) -> MigrateError {
+    pub(super) fn io(&self, what: &'static str) -> impl Fn(Errno) -> MigrateError + use<> {
         let path = self.path.to_owned();
-        move |errno| MigrateError::Trouble(Trouble::Io { path, what, errno })
+        move |errno| MigrateError::Trouble(Trouble::Io { path: path.clone(), what, errno })
     }
 
     /// The temporary of an earlier run, and the checksums of its chunks, if it was on its way from and to the same.
@@ -180,9 +211,9 @@ impl Job<'_> {
         let (header, sums) = journal.found.take()?;
         let temporary = self.path.with_file_name(&header.destination);
         let same = header.source == self.version
-            && header.goal == self.goal_sum()
-            && header.chunk_bytes == self.chunk_bytes;
-        if let Some(destination) = same.then(|| self.open_temporary(&temporary)).flatten() {
+            && header.goal == self.place.sum()
+            && header.chunk_bytes == self.pace.chunk_bytes;
+        if let Some(destination) = same.then(|| self.place.open(self.runtime, &temporary)).flatten() {
             return Some((temporary, destination, sums));
         }
         self.discard(&temporary, &header);
@@ -190,155 +221,143 @@ impl Job<'_> {
     }
 
     fn start(&self, journal: &mut Journal, temporary: &Path, id: FileId) -> Result<Contents> {
+        // Left when the file was shorter; another process's will notice that the file changes.
+        let _ = short::clear(self.runtime.sys(), self.path);
         self.check_space()?;
         let replaced = self.source.managed().map(|file| file.manifest().format()).transpose();
         let header = Header {
             source: self.version,
             destination: temporary_name(id),
-            goal: self.goal_sum(),
-            chunk_bytes: self.chunk_bytes,
+            goal: self.place.sum(),
+            chunk_bytes: self.pace.chunk_bytes,
             replaced: replaced.map_err(Trouble::from)?,
         };
         journal.begin(&header).map_err(self.io("write the journal of"))?;
-        self.make_temporary(temporary, id)
+        self.place.make(self.runtime, self.path, temporary, id)
     }
 
     /// Removes what an earlier run left that is of no use. It may have died before its temporary said what belongs to it.
     fn discard(&self, temporary: &Path, header: &Header) {
         let _ = self.runtime.unlink(None, temporary);
+        // Before the journal that names it is written over: a power cut must not bring it back.
+        let _ = crate::file::sync_directory(self.runtime.sys(), None, temporary);
         let Place::Managed(blueprint) = &self.place else { return };
         let id = temporary_id(&header.destination);
-        if let (true, Some(id)) = (header.goal == self.goal_sum(), id) {
+        if let (true, Some(id)) = (header.goal == self.place.sum(), id) {
             let _ = blueprint.remove(self.runtime.sys(), id);
         }
     }
 
-    /// Tells one goal from another.
-    fn goal_sum(&self) -> u32 {
-        match &self.place {
-            Place::Plain => 0,
-            Place::Managed(blueprint) => crc32fast::hash(blueprint.description().as_bytes()) | 1,
-        }
-    }
-
-    fn open_temporary(&self, temporary: &Path) -> Option<Contents> {
-        match (&self.place, Contents::open(self.runtime, temporary).ok()?) {
-            (Place::Managed(_), Contents::Managed(file)) if file.is_writable() => Some(Contents::Managed(file)),
-            (Place::Plain, Contents::Plain(sys, _)) => {
-                let fd = sys.open(None, temporary, OFlags::RDWR | OFlags::NOFOLLOW, Mode::empty()).ok()?;
-                Some(Contents::Plain(sys, fd))
-            }
-            _ => None,
-        }
-    }
-
-    fn make_temporary(&self, temporary: &Path, id: FileId) -> Result<Contents> {
-        // Nobody else's until it is complete.
-        let mode = Mode::RUSR | Mode::WUSR;
-        match &self.place {
-            Place::Plain => {
-                let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-                let sys = self.runtime.sys();
-                let fd = sys.open(None, temporary, flags, mode).map_err(self.io("create a file beside"))?;
-                Ok(Contents::Plain(sys.clone(), fd))
-            }
-            Place::Managed(blueprint) => {
-                let new = self.runtime.build_with(id, self.path, mode, blueprint.clone())?;
-                Ok(Contents::Managed(
-                    self.runtime.keep_temporary(new).map_err(self.io("create a file beside"))?,
-                ))
-            }
-        }
-    }
-
+    /// Copies what is missing, and makes sure of all.
     fn fill(
         &mut self,
         journal: &mut Journal,
-        temporary: &Path,
         destination: &Contents,
         mut sums: Vec<Option<u32>>,
     ) -> Result<()> {
-        let total = self.version.size;
-        sums.resize(chunks(&self.version, self.chunk_bytes) as usize, None);
-        for (index, sum) in (0..).zip(&mut sums) {
-            if sum.is_none() {
-                let copied = self.copy_chunk(destination, index)?;
-                journal.chunk_done(index, copied).map_err(self.io("write the journal of"))?;
-                *sum = Some(copied);
-            }
-        }
-        destination.set_size(total).map_err(self.io("set the size of the copy of"))?;
+        sums.resize(chunks(&self.version, self.pace.chunk_bytes) as usize, None);
+        self.copy_chunks(journal, destination, &mut sums)?;
+        destination.set_size(self.version.size).map_err(self.io("set the size of the copy of"))?;
         destination.settle().map_err(self.io("bring in sync the copy of"))?;
         destination.sync().map_err(self.io("sync the copy of"))?;
-        for (index, sum) in (0..).zip(&sums) {
-            self.verify_chunk(destination, index, sum.unwrap_or_default())?;
-        }
-        if self.source.version().map_err(self.io("stat"))? != self.version {
+        self.verify_chunks(destination, &sums)?;
+        destination
+            .take_attributes(&self.stat, &self.source)
+            .map_err(self.io("set the attributes of the copy of"))?;
+        destination.sync().map_err(self.io("sync the copy of"))
+    }
+
+    /// The complete temporary takes the file's place.
+    pub(super) fn switch(&self, temporary: &Path) -> Result<()> {
+        let named = self.runtime.sys().stat_at(None, self.path, false).map_err(self.io("stat"))?;
+        let replaced = (named.st_dev, named.st_ino) != (self.stat.st_dev, self.stat.st_ino);
+        if replaced || self.source.version().map_err(self.io("stat"))? != self.version {
             return Err(MigrateError::Changed(self.path.into()));
         }
-        destination.take_attributes(&self.stat).map_err(self.io("set the attributes of the copy of"))?;
-        destination.sync().map_err(self.io("sync the copy of"))?;
         self.runtime.rename(None, temporary, None, self.path, 0).map_err(self.io("replace"))?;
         crate::file::sync_directory(self.runtime.sys(), None, self.path)
             .map_err(self.io("sync the directory of"))
     }
 
-    fn range(&self, index: u64) -> (u64, u64) {
-        (index * self.chunk_bytes, ((index + 1) * self.chunk_bytes).min(self.version.size))
-    }
-
-    fn copy_chunk(&mut self, destination: &Contents, index: u64) -> Result<u32> {
-        let (range, total) = (self.range(index), self.version.size);
-        let tell = |done| (self.progress)(Progress { phase: Phase::Copy, done, total });
-        copy_range(&self.source, destination, range, tell).map_err(self.io("copy"))
-    }
-
-    fn checksum(&mut self, destination: &Contents, index: u64) -> Result<u32> {
-        let (range, total) = (self.range(index), self.version.size);
-        let tell = |done| (self.progress)(Progress { phase: Phase::Verify, done, total });
-        checksum(destination, range, tell).map_err(self.io("read back the copy of"))
+    fn copy_chunks(
+        &mut self,
+        journal: &mut Journal,
+        destination: &Contents,
+        sums: &mut [Option<u32>],
+    ) -> Result<()> {
+        let missing: Vec<u64> = (0..).zip(&*sums).filter(|(_, sum)| sum.is_none()).map(|(n, _)| n).collect();
+        let (version, pace, source) = (self.version, self.pace, &self.source);
+        let (unread, unwritten) = (self.io("copy"), self.io("write the journal of"));
+        let work = |index, tell: Tell<'_>| {
+            let range = range(&version, pace, index);
+            increments(range, tell, |tell| copy_range(source, destination, range, tell)).map_err(&unread)
+        };
+        let absent: u64 = missing.iter().map(|&index| range(&version, pace, index)).map(|(a, b)| b - a).sum();
+        let mut done = version.size - absent;
+        let moved = |bytes| {
+            done += bytes;
+            (self.progress)(Progress { phase: Phase::Copy, done, total: version.size });
+        };
+        chunks::each(&missing, pace.streams, work, moved, |index, sum| {
+            sums[index as usize] = Some(sum);
+            journal.chunk_done(index, sum).map_err(&unwritten)
+        })
     }
 
     /// A chunk that an earlier run wrote may have been lost in a power cut though the journal knows it: it is copied again.
-    fn verify_chunk(&mut self, destination: &Contents, index: u64, sum: u32) -> Result<()> {
-        if self.checksum(destination, index)? == sum {
-            return Ok(());
-        }
-        let sum = self.copy_chunk(destination, index)?;
-        destination.sync().map_err(self.io("sync the copy of"))?;
-        if self.checksum(destination, index)? == sum {
-            return Ok(());
-        }
-        Err(MigrateError::Damaged(self.path.into()))
+    fn verify_chunks(&mut self, destination: &Contents, sums: &[Option<u32>]) -> Result<()> {
+        destination.forget().map_err(self.io("read back the copy of"))?;
+        let (version, pace, source) = (self.version, self.pace, &self.source);
+        let (unread, unwritten, unsynced) =
+            (self.io("read back the copy of"), self.io("copy"), self.io("sync the copy of"));
+        let path = self.path;
+        let work = |index, tell: Tell<'_>| {
+            let range = range(&version, pace, index);
+            let sum = sums[index as usize].unwrap_or_default();
+            let read = increments(range, tell, |tell| checksum(destination, range, tell)).map_err(&unread)?;
+            if read == sum {
+                return Ok(sum);
+            }
+            let sum = copy_range(source, destination, range, |_| tell(0)).map_err(&unwritten)?;
+            destination.sync().map_err(&unsynced)?;
+            match checksum(destination, range, |_| {}).map_err(&unread)? == sum {
+                true => Ok(sum),
+                false => Err(MigrateError::Damaged(path.into())),
+            }
+        };
+        let mut done = 0;
+        let moved = |bytes| {
+            done += bytes;
+            (self.progress)(Progress { phase: Phase::Verify, done, total: version.size });
+        };
+        let all: Vec<u64> = (0..sums.len() as u64).collect();
+        chunks::each(&all, pace.streams, work, moved, |_, _| Ok(()))
     }
 
-    /// Old and new lie side by side until the end.
-    fn check_space(&self) -> Result<()> {
+    pub(super) fn check_space(&self) -> Result<()> {
         let data = (self.stat.st_blocks as u64).saturating_mul(512);
-        let check = |where_: &Path, need_bytes: u64, free_bytes: u64| {
-            if need_bytes <= free_bytes {
-                return Ok(());
-            }
-            let (path, where_) = (self.path.into(), where_.into());
-            Err(MigrateError::NoSpace { path, where_, need_bytes, free_bytes })
-        };
-        let sys = self.runtime.sys();
-        match &self.place {
-            Place::Plain => {
-                let parent = self.path.parent().unwrap_or(Path::new("/"));
-                let flags = OFlags::PATH | OFlags::DIRECTORY;
-                let fd =
-                    sys.open(None, parent, flags, Mode::empty()).map_err(self.io("open the directory of"))?;
-                let free = sys.stat_fs(fd.as_fd()).map_err(self.io("find the free space beside"))?;
-                check(parent, self.version.size.min(data), free.f_bavail.saturating_mul(free.f_frsize))
-            }
-            // Copies that share a disk may need more together; then writing them fails.
-            Place::Managed(blueprint) => blueprint.whole_copies().try_for_each(|(layout, targets)| {
-                (0..).zip(targets).try_for_each(|(index, target)| {
-                    let need = layout.component_size(index, self.version.size).min(data);
-                    check(target.path(), need, target.free_bytes(sys).map_err(Trouble::from)?)
-                })
-            }),
-        }
+        self.place.check_space(self.runtime, self.path, self.version.size, data)
     }
+}
+
+/// The bytes of a chunk.
+fn range(version: &Version, pace: Pace, index: u64) -> (u64, u64) {
+    (index * pace.chunk_bytes, ((index + 1) * pace.chunk_bytes).min(version.size))
+}
+
+/// Makes "done up to this offset" of `work` so many bytes more for `tell`; holes count as done.
+fn increments(
+    (from, to): (u64, u64),
+    tell: Tell<'_>,
+    work: impl FnOnce(&mut dyn FnMut(u64)) -> crate::Result<u32>,
+) -> crate::Result<u32> {
+    let mut at = from;
+    let sum = work(&mut |end| {
+        tell(end - at);
+        at = end;
+    })?;
+    if at < to {
+        tell(to - at);
+    }
+    Ok(sum)
 }

@@ -9,6 +9,7 @@ mod files;
 mod holes;
 mod migrate;
 mod model;
+mod native;
 mod never_synced;
 mod setup;
 mod support;

@@ -1,0 +1,128 @@
+//! Where the copy of a migration goes.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use stripewise_sys::{Mode, OFlags, SysRef};
+use stripewise_target::FileId;
+
+use super::contents::Contents;
+use super::error::MigrateError;
+use super::maker::Maker;
+use super::steps::Goal;
+use crate::Errno;
+use crate::runtime::{Blueprint, Missing, Runtime};
+use crate::trouble::Trouble;
+
+/// Nobody else's until it is complete.
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// What a [`Goal`] means here and now.
+pub(super) enum Place<'a> {
+    Managed(Blueprint),
+    Plain,
+    Native(&'a dyn Maker),
+}
+
+type Result<T> = std::result::Result<T, MigrateError>;
+
+impl<'a> Place<'a> {
+    pub fn of(runtime: &Runtime, goal: Goal<'a>) -> Result<Self> {
+        Ok(match goal {
+            Goal::Plain => Self::Plain,
+            Goal::Native(maker) => Self::Native(maker),
+            Goal::Managed(shape) => {
+                Self::Managed(runtime.resolve(shape, Missing::Fail).map_err(Trouble::from)?)
+            }
+        })
+    }
+
+    /// Tells one goal from another.
+    pub fn sum(&self) -> u32 {
+        match self {
+            Self::Plain => 0,
+            Self::Managed(blueprint) => crc32fast::hash(blueprint.description().as_bytes()) | 1,
+            Self::Native(maker) => crc32fast::hash(format!("native {}", maker.description()).as_bytes()) | 1,
+        }
+    }
+
+    /// Makes the temporary for the file at `path`.
+    pub fn make(&self, runtime: &Runtime, path: &Path, temporary: &Path, id: FileId) -> Result<Contents> {
+        let io = |errno| Trouble::Io { path: path.to_owned(), what: "create a file beside", errno };
+        let sys = runtime.sys();
+        match self {
+            Self::Plain => {
+                let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+                let fd = sys.open(None, temporary, flags, PRIVATE).map_err(io)?;
+                Ok(Contents::Plain(sys.clone(), fd))
+            }
+            Self::Native(maker) => make_native(sys, *maker, temporary).map_err(|error| match error {
+                Unmade::Maker(reason) => MigrateError::Native { path: path.into(), reason },
+                Unmade::Open(errno) => io(errno).into(),
+            }),
+            Self::Managed(blueprint) => {
+                let new = runtime.build_with(id, path, PRIVATE, blueprint.clone())?;
+                Ok(Contents::Managed(runtime.keep_temporary(new).map_err(io)?))
+            }
+        }
+    }
+
+    /// The temporary that an earlier run made, if it is of the kind that this one would make.
+    pub fn open(&self, runtime: &Runtime, temporary: &Path) -> Option<Contents> {
+        match (self, Contents::open(runtime, temporary).ok()?) {
+            (Self::Managed(_), Contents::Managed(file)) if file.is_writable() => Some(Contents::Managed(file)),
+            (Self::Native(maker), Contents::Plain(..)) if maker.is_made(temporary) != Ok(true) => None,
+            (Self::Plain | Self::Native(_), Contents::Plain(sys, _)) => {
+                let fd = sys.open(None, temporary, OFlags::RDWR | OFlags::NOFOLLOW, Mode::empty()).ok()?;
+                Some(Contents::Plain(sys, fd))
+            }
+            _ => None,
+        }
+    }
+
+    /// Old and new lie side by side until the end: is there space for a file of `size` bytes, `data` of which are no holes?
+    pub fn check_space(&self, runtime: &Runtime, path: &Path, size: u64, data: u64) -> Result<()> {
+        let check = |where_: &Path, need_bytes: u64, free_bytes: u64| {
+            if need_bytes <= free_bytes {
+                return Ok(());
+            }
+            let (path, where_) = (path.into(), where_.into());
+            Err(MigrateError::NoSpace { path, where_, need_bytes, free_bytes })
+        };
+        let sys = runtime.sys();
+        let io = |what| Trouble::io(path, what);
+        match self {
+            Self::Plain | Self::Native(_) => {
+                let parent = path.parent().unwrap_or(Path::new("/"));
+                let flags = OFlags::PATH | OFlags::DIRECTORY;
+                let fd = sys.open(None, parent, flags, Mode::empty()).map_err(io("open the directory of"))?;
+                let free = sys.stat_fs(fd.as_fd()).map_err(io("find the free space beside"))?;
+                check(parent, size.min(data), free.f_bavail.saturating_mul(free.f_frsize))
+            }
+            // Copies that share a disk may need more together; then writing them fails.
+            Self::Managed(blueprint) => blueprint.whole_copies().try_for_each(|(layout, targets)| {
+                (0..).zip(targets).try_for_each(|(index, target)| {
+                    let need = layout.component_size(index, size).min(data);
+                    check(target.path(), need, target.free_bytes(sys).map_err(Trouble::from)?)
+                })
+            }),
+        }
+    }
+}
+
+enum Unmade {
+    Maker(String),
+    Open(Errno),
+}
+
+/// A new file of the maker's, open for reading and writing; where it cannot be opened, there is none.
+fn make_native(sys: &SysRef, maker: &dyn Maker, temporary: &Path) -> std::result::Result<Contents, Unmade> {
+    maker.make(temporary, PRIVATE).map_err(Unmade::Maker)?;
+    match sys.open(None, temporary, OFlags::RDWR | OFlags::NOFOLLOW, Mode::empty()) {
+        Ok(fd) => Ok(Contents::Plain(sys.clone(), fd)),
+        Err(errno) => {
+            let _ = sys.unlink(None, temporary);
+            Err(Unmade::Open(errno))
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Plain files of one chunk: a journal would cost more than copying them once more.
+//!
+//! The temporary has a name that follows from the file's, and its lock is the right to migrate the file: whatever a kill
+//! leaves, the next run finds and begins anew. `docs/decisions/0009-native-migration.md` has the steps by number.
+
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use stripewise_sys::{LockKind, Mode, OFlags, SysRef};
+use stripewise_target::FileId;
+
+use super::Phase;
+use super::contents::Contents;
+use super::copy::{checksum, copy_range};
+use super::error::MigrateError;
+use super::steps::Job;
+use crate::Errno;
+use crate::runtime::temporary_name;
+
+type Result<T> = std::result::Result<T, MigrateError>;
+
+/// The id that the temporary of the file at `path` is called by: no random one begins with so many zeros.
+fn id_for(path: &Path) -> FileId {
+    let sum = crc32fast::hash(path.file_name().unwrap_or_default().as_bytes());
+    FileId(u128::from(sum).to_be_bytes())
+}
+
+fn temporary_for(path: &Path) -> PathBuf {
+    path.with_file_name(temporary_name(id_for(path)))
+}
+
+/// Whether the open file has the name, and nobody else has it locked: then it is locked.
+fn claim(sys: &SysRef, file: &Contents, name: &Path) -> std::result::Result<bool, Errno> {
+    let Contents::Plain(_, fd) = file else { return Ok(false) };
+    if !sys.try_lock(fd.as_fd(), 0, 1, LockKind::Exclusive)? {
+        return Ok(false);
+    }
+    let (own, named) = (sys.stat(fd.as_fd())?, sys.stat_at(None, name, false));
+    Ok(named.is_ok_and(|named| (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)))
+}
+
+/// Step 1: removes what an earlier run was killed over. False: it is another process's, which is at work.
+///
+/// # Errors
+/// As open(2) and unlink(2).
+pub(super) fn clear(sys: &SysRef, path: &Path) -> std::result::Result<bool, Errno> {
+    let temporary = temporary_for(path);
+    let fd = match sys.open(None, &temporary, OFlags::RDWR | OFlags::NOFOLLOW, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(true),
+        opened => opened?,
+    };
+    if !claim(sys, &Contents::Plain(sys.clone(), fd), &temporary)? {
+        return Ok(false);
+    }
+    sys.unlink(None, &temporary)?;
+    Ok(true)
+}
+
+/// Steps 1 to 9. After a failure nothing is left.
+pub(super) fn run(job: &mut Job<'_>) -> Result<()> {
+    let (sys, path) = (job.runtime.sys().clone(), job.path);
+    if !clear(&sys, path).map_err(job.io("remove what an earlier run left of"))? {
+        return Err(MigrateError::Busy(path.into()));
+    }
+    job.check_space()?;
+    let temporary = temporary_for(path);
+    let copy = job.place.make(job.runtime, path, &temporary, id_for(path))?;
+    if !claim(&sys, &copy, &temporary).map_err(job.io("lock the copy of"))? {
+        return Err(MigrateError::Busy(path.into()));
+    }
+    job.fill_short(&copy).and_then(|()| job.switch(&temporary)).inspect_err(|_| {
+        let _ = sys.unlink(None, &temporary);
+    })
+}
+
+impl Job<'_> {
+    /// Steps 3 to 6.
+    fn fill_short(&mut self, copy: &Contents) -> Result<()> {
+        for _ in 0..2 {
+            let sum = self.copy_whole(copy)?;
+            if self.checksum_whole(copy)? == sum {
+                return Ok(());
+            }
+        }
+        Err(MigrateError::Damaged(self.path.into()))
+    }
+
+    fn copy_whole(&mut self, copy: &Contents) -> Result<u32> {
+        let total = self.version.size;
+        let tell = |done| (self.progress)(super::Progress { phase: Phase::Copy, done, total });
+        let sum = copy_range(&self.source, copy, (0, total), tell).map_err(self.io("copy"))?;
+        copy.set_size(total).map_err(self.io("set the size of the copy of"))?;
+        copy.take_attributes(&self.stat, &self.source).map_err(self.io("set the attributes of the copy of"))?;
+        copy.sync().map_err(self.io("sync the copy of"))?;
+        Ok(sum)
+    }
+
+    fn checksum_whole(&mut self, copy: &Contents) -> Result<u32> {
+        copy.forget().map_err(self.io("read back the copy of"))?;
+        let total = self.version.size;
+        let tell = |done| (self.progress)(super::Progress { phase: Phase::Verify, done, total });
+        checksum(copy, (0, total), tell).map_err(self.io("read back the copy of"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporaries_are_told_from_others_and_short() {
+        let name = "x".repeat(255);
+        let temporary = temporary_for(&Path::new("/d").join(name));
+        let name = temporary.file_name().unwrap().to_str().unwrap();
+        assert!(name.len() < 50 && name.starts_with(&format!(".stripewise-{}", "0".repeat(24))), "{name}");
+        assert!(crate::runtime::temporary_id(name).is_some());
+        assert_ne!(temporary_for(Path::new("/d/a")), temporary_for(Path::new("/d/b")));
+    }
+}
