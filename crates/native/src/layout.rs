@@ -2,17 +2,18 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use stripewise_cluster::size;
 
 /// Where the bytes of a file lie, as one parallel file system would say it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NativeLayout {
     /// From the first byte on, in order; the last has no end. One, but for Lustre's progressive layouts.
     pub components: Vec<Component>,
 }
 
 /// A leading or further part of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Component {
     /// The first byte after it; `None`: to the end of the file.
     pub end: Option<u64>,
@@ -21,7 +22,8 @@ pub struct Component {
 }
 
 /// How bytes are spread over servers. Widths are bytes and never 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stripe {
     /// Equal stripes; the file system picks the servers.
     Even {
