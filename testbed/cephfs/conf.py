@@ -43,10 +43,13 @@ mon_memory_autotune = false
 paxos_propose_interval = 0.05
 paxos_min_wait = 0.01
 auth_allow_insecure_global_id_reclaim = true
+mon_mgr_digest_period = 1
 
 [mgr]
 mgr_data = {base}/mgr.$id
-mgr_stats_period = 2
+# What `rados df` says is at most about two seconds old.
+mgr_stats_period = 1
+mgr_tick_period = 1
 
 [mds]
 mds_data = {base}/mds.$id

@@ -1,0 +1,106 @@
+"""A mounted CephFS, and clusters on it with a server per OSD. `make test-cephfs` gives it: STRIPEWISE_CEPHFS is the mount, CEPH_CONF
+the bed's configuration (testbed/cephfs). Without it these tests are skipped."""
+
+import json
+import os
+import random
+import shutil
+import string
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import HDD, ROOT, SSD, ClusterDir, run_command
+
+MOUNT = os.environ.get("STRIPEWISE_CEPHFS")
+# Who places: we, on directories that the test pinned to a pool; or `place`, through the driver.
+DRIVERS = ["dirs", "cephfs"]
+SECONDS_OF_STATISTICS = 30  # until the monitor has been told
+
+
+@dataclass(frozen=True)
+class Bed:
+    """The test bed that is up."""
+
+    base: Path
+    mount: Path
+
+    def __call__(self, *words, **options):
+        """testbed/cephfs WORDS..."""
+        command, *more = words
+        return run_command(sys.executable, ROOT / "testbed" / "cephfs", command, "--base", self.base, *more, **options)
+
+    def ceph(self, *words):
+        """What `ceph WORDS...` says, as JSON."""
+        return run_command("ceph", "-c", self.base / "ceph.conf", *words, "--format", "json").json()
+
+    def bytes_of_pools(self):
+        """What `rados df` says of each pool."""
+        pools = run_command("rados", "-c", self.base / "ceph.conf", "df", "--format", "json").json()["pools"]
+        return {pool["name"]: pool["size_bytes"] for pool in pools}
+
+    def wait_for_bytes(self, is_so):
+        """The pools' bytes, as soon as they are what is expected, or after a while."""
+        end_s = time.monotonic() + SECONDS_OF_STATISTICS
+        while not is_so(found := self.bytes_of_pools()) and time.monotonic() < end_s:
+            time.sleep(0.5)
+        return found
+
+
+@pytest.fixture(scope="session")
+def bed():
+    """The bed; its disks take no time: what is right does not depend on it."""
+    if not MOUNT:
+        pytest.skip("no CephFS: `make test-cephfs` brings one up")
+    bed = Bed(Path(os.environ["CEPH_CONF"]).parent, Path(MOUNT))
+    bed("limits", "off")
+    yield bed
+    bed("limits", "on")
+
+
+@dataclass
+class CephCluster(ClusterDir):
+    """A cluster below a directory of the mount; a server is a directory whose files are in the pool of one OSD."""
+
+    driver: str = "dirs"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.driver == "dirs":
+            for target in self.targets:
+                os.setxattr(target, "ceph.dir.layout.pool", target.name.encode())
+            return
+        for target in self.targets:
+            target.rmdir()
+        # As the driver calls them: hdd-0 for the first server of the tier hdd.
+        self.targets = [self.root / "servers" / f"{tier.name}-{i}" for tier in self.tiers for i in range(tier.servers)]
+
+    def text(self):
+        """The content of cluster.toml."""
+        if self.driver == "dirs":
+            return super().text()
+        head, *tiers = super().text().split("[[tier]]")
+        for tier, spec in zip(tiers, self.tiers, strict=True):
+            servers = [f"{spec.name}{i}" for i in range(spec.servers)]
+            lines = [line for line in tier.splitlines() if not line.startswith(("servers", "driver"))]
+            lines += [f'driver = "{self.driver}"', f'root = "{self.root}/servers"', f"servers = {json.dumps(servers)}"]
+            head += "[[tier]]" + "\n".join(lines) + "\n"
+        return head
+
+
+@pytest.fixture
+def on_ceph(bed):
+    """A directory of the mount, without digits in its name (tests/conftest.py says why)."""
+    directory = bed.mount / f"test-{''.join(random.choices(string.ascii_lowercase, k=12))}"
+    directory.mkdir()
+    yield directory
+    if os.environ.get("STRIPEWISE_KEEP") != "1":
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(params=DRIVERS)
+def cluster(request, on_ceph, bin_dir):
+    """4 HDD and 4 SSD servers on CephFS, with each driver in turn."""
+    return CephCluster(on_ceph / "cluster", [HDD, SSD], bin_dir, driver=request.param)

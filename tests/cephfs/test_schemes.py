@@ -1,0 +1,95 @@
+"""The planner's schemes on CephFS: IOR with both MPIs verifies every byte, and the OSDs hold what the plan says, as `rados df` and
+`stripewise status` count it."""
+
+import re
+import tomllib
+
+import pytest
+from conftest import Mpi
+
+RANKS, BLOCK = 4, 4 << 20
+SIZE = RANKS * BLOCK
+# Scheme, what IOR does, which MPI.
+SCHEMES = {
+    "1-DH": (["--shared"], "mpich"),
+    "1-DV": ([], "openmpi"),
+    "2-D g=2": (["--shared"], "openmpi"),
+    "def": (["--shared"], "mpich"),
+    "pa": (["--shared"], "openmpi"),
+    "psa": (["--shared"], "mpich"),
+}
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+MARKERS = 16 << 10  # of a target and of the files' manifests, in blocks of 4 KiB
+
+
+def size_of(text):
+    """64K"""
+    number, unit = re.fullmatch(r"(\d+)([KMGT]?)", text).groups()
+    return int(number) * UNITS[unit]
+
+
+def stripes_of(cycle):
+    """[(server, bytes)] of "hdd/0-3:64K ssd/1:4K"."""
+    found = []
+    for run in cycle.split():
+        tier, first, last, width = re.fullmatch(r"(\w+)/(\d+)(?:-(\d+))?:(\w+)", run).groups()
+        found += [(f"{tier}{i}", size_of(width)) for i in range(int(first), int(last or first) + 1)]
+    return found
+
+
+def dealt_out(layout, size):
+    """{server: bytes} of a file without holes, counted stripe by stripe."""
+    found, at = {}, 0
+    for region in layout:
+        end = min(size, size_of(region["end"]) if "end" in region else size)
+        stripes, number = stripes_of(region["cycle"]), 0
+        while at < end:
+            server, width = stripes[number % len(stripes)]
+            found[server] = found.get(server, 0) + min(width, end - at)
+            at += min(width, end - at)
+            number += 1
+    return found
+
+
+def expected(plan, files, size):
+    """{server: bytes} of all the files of the plan's only rule."""
+    (rule,) = tomllib.loads(plan.read_text())["rule"]
+    layouts, stride = rule["layouts"], rule.get("spread", {}).get("stride", 1)
+    sums = {}
+    for number in range(files):
+        for server, count in dealt_out(layouts[number // stride % len(layouts)], size // files).items():
+            sums[server] = sums.get(server, 0) + count
+    return sums
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_byte_and_every_osd(bed, cluster, stripewise, workloads, scheme, tmp_path):
+    words, mpi = SCHEMES[scheme]
+    path, files = cluster.data / "f", 1 if words else RANKS
+    shape = ["--transfer", "256K", "--block", BLOCK, "--access", "sequential"]
+    synth = ["synth", "ior", *shape, "--procs", RANKS, "--op", "write", *words, "--file", path]
+    stripewise(*synth, "-o", tmp_path / "trace")
+    stripewise("plan", tmp_path / "trace", "-c", cluster.toml, "--scheme", scheme, "--min-gain", "none", "-o", cluster.plan)
+    stripewise("place", cluster.plan)
+    before = bed.wait_for_bytes(lambda pools: all(count < 64 << 10 for name, count in pools.items() if name[-1].isdigit()))
+
+    ior = [*([] if words else ["--file-per-process"]), "--file", path, *shape, "--op", "both", "--fsync", "--verify", "--json"]
+    result = stripewise("run", "-p", cluster.plan, "--", *Mpi(mpi, workloads).command(RANKS, "ior", *ior)).json()
+    assert (result["verified_bytes"], result["wrong_bytes"]) == (SIZE, 0)
+    assert stripewise("fsck", "-p", cluster.plan, cluster.data, "--json").json()["findings"] == []
+
+    planned = expected(cluster.plan, files, SIZE)
+    assert sum(planned.values()) == SIZE
+    counted = {}
+    for file in stripewise("status", "--json", cluster.data).json()["files"]:
+        for target in file["targets"]:
+            name = target["name"].replace("/", "")
+            counted[name] = counted.get(name, 0) + target["bytes"]
+    assert {name: count for name, count in counted.items() if count} == planned
+
+    def agrees(pools):
+        grown = {name: pools[name] - before[name] for name in planned}
+        return all(grown[name] == pytest.approx(count, rel=0.02, abs=MARKERS) for name, count in planned.items())
+
+    pools = bed.wait_for_bytes(agrees)
+    assert agrees(pools), (planned, before, pools)
