@@ -71,6 +71,16 @@ pub enum TargetKind {
     Native(NativeTarget),
 }
 
+impl TargetSpec {
+    /// How many servers are behind it.
+    pub fn servers(&self) -> u64 {
+        match self.kind {
+            TargetKind::Server | TargetKind::PoolMember => 1,
+            TargetKind::Native(native) => u64::from(native.count),
+        }
+    }
+}
+
 impl Cluster {
     /// All targets: the servers of the first tier, then of the second, ..., then the native targets. A layout's target
     /// index counts them.
@@ -144,6 +154,21 @@ impl Cluster {
         let range = self.targets_of(tier);
         let index: u32 = index.parse().ok()?;
         range.start.checked_add(index).filter(|target| range.contains(target))
+    }
+
+    /// As [`Cluster::target_index`]; a native target that a pool can have is added where it is not there yet.
+    pub fn target_or_native(&mut self, name: &str) -> Option<u32> {
+        if let Some(index) = self.target_index(name) {
+            return Some(index);
+        }
+        let (tier, label) = name.rsplit_once('/')?;
+        let tier = self.tiers.iter().position(|spec| spec.name == tier && spec.driver.is_pool())?;
+        let (width, count) = NativeTarget::parse_label(label)?;
+        if count as usize > self.tiers[tier].driver.servers() {
+            return None;
+        }
+        self.native_targets.push(NativeTarget { tier, width, count });
+        self.target_index(name)
     }
 
     /// The parameters of the servers of `tier` that models use: the measured ones where there are any.

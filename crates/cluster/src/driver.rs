@@ -56,6 +56,15 @@ impl NativeTarget {
         format!("{}x{}", size::format(self.width), self.count)
     }
 
+    /// What [`NativeTarget::label`] writes: (width, count); `None`: another text.
+    pub fn parse_label(label: &str) -> Option<(u64, u32)> {
+        let (width, count) = label.split_once('x')?;
+        let parts = (size::parse(width).ok()?, count.parse().ok()?);
+        let native = Self { tier: 0, width: parts.0, count: parts.1 };
+        let possible = parts.0 > 0 && parts.1 > 0 && native.turn() <= i64::MAX as u64;
+        (possible && native.label() == label).then_some(parts)
+    }
+
     /// Bytes of one turn over all its servers.
     pub fn turn(&self) -> u64 {
         self.width.saturating_mul(u64::from(self.count))

@@ -9,6 +9,7 @@ use crate::error::PlanError;
 use crate::evaluate::{Entry, judge};
 use crate::options::{Objective, Scheme};
 use crate::planners::{self, Planner, Tiers};
+use crate::pools;
 use crate::present::Present;
 use crate::problem::Problem;
 use crate::serving::{Alone, Expected};
@@ -155,6 +156,8 @@ fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
             }
             Err(error) => return Err(error),
         };
+        let (proposal, dropped) = pools::foldable(planner.name(), proposal, problem.cluster);
+        notes.extend(dropped);
         for (index, candidate) in proposal.candidates.into_iter().enumerate() {
             let competes = proposal.pick.is_none_or(|pick| pick == index);
             if let Some(known) = entries.iter().position(|entry| same(&entry.candidate, &candidate)) {

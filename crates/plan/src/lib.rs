@@ -23,6 +23,7 @@ pub mod native;
 mod options;
 mod plan;
 pub mod planners;
+mod pools;
 mod present;
 mod problem;
 mod servers;

@@ -17,6 +17,8 @@ const COST_BUDGET: usize = 1 << 25;
 /// Requests of a group that are costed for each candidate at least, in windows of so many.
 const COST_SAMPLE_MIN: usize = 2048;
 const COST_WINDOW: usize = 128;
+/// Stripes are whole pages.
+const PAGE: u64 = 4 << 10;
 
 /// A file set to be planned.
 pub struct Problem<'a> {
@@ -44,6 +46,17 @@ impl<'a> Problem<'a> {
         plan_bytes: u64,
     ) -> Self {
         Self { set, cluster, servers, options, plan_bytes, size: set.dominant_size() }
+    }
+
+    /// What the widths of stripes must be multiples of, where a file system stripes over a pool; `None`: nothing.
+    pub fn width_unit(&self) -> Option<u64> {
+        let pools = self.cluster.tiers.iter().filter(|tier| tier.driver.is_pool());
+        pools.filter_map(|tier| tier.driver.native()).map(|(system, _)| system.width_unit()).max()
+    }
+
+    /// What planners round the widths of stripes to, bytes.
+    pub fn align(&self) -> u64 {
+        self.width_unit().unwrap_or(1).max(PAGE)
     }
 
     /// Bytes of target `target` that all files of the set may fill together.

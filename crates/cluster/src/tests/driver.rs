@@ -68,6 +68,23 @@ fn native_targets_follow_all_servers() {
     assert_eq!(cluster.target_index("hdd/64Kx2"), None);
     assert_eq!(cluster.tier_of(6), Some(1));
     assert_eq!(cluster.tier_of(7), None);
+    assert_eq!((targets[0].servers(), native.servers()), (1, 4));
+    assert_eq!(cluster.target_or_native("hdd/64Kx4"), Some(6), "it is there");
+    assert_eq!(cluster.target_or_native("hdd/128Kx2"), Some(7), "it is added");
+    for wrong in [
+        "hdd/64Kx5",
+        "ost/64Kx2",
+        "hdd/64Kx0",
+        "hdd/0x2",
+        "hdd/065536x2",
+        "hdd/65536x2",
+        "hdd/16777215Tx1",
+        "hdd/x",
+        "none",
+    ] {
+        assert_eq!(cluster.target_or_native(wrong), None, "{wrong}");
+    }
+    assert_eq!(cluster.native_targets.pop().map(|native| native.width), Some(128 << 10));
     assert_eq!(cluster.directories().map(|(index, _)| index).collect::<Vec<_>>(), [0, 1, 6]);
 }
 

@@ -16,8 +16,6 @@ use crate::spread::choose_spread;
 
 /// The fixed stripe of parallel file systems, which SLA has for the original and for its 1-DH copy, bytes.
 const STRIPE: u64 = 64 << 10;
-/// Stripes are whole pages.
-const ALIGN: u64 = 4 << 10;
 
 /// Originals on the slowest class of servers (as they are now, in stripes of 64 KiB, in the layout of least overall cost),
 /// each with copies in 1-DH, 1-DV and 2-D on the fastest, 2-D with the group count that costs least by SLA's model.
@@ -190,7 +188,7 @@ fn copy(problem: &Problem<'_>, fast: &[u32], groups: usize) -> Result<CopySpec, 
         let on_group = |group| constructors::striped(constructors::group_members(fast, groups, group), STRIPE);
         (0..groups).map(on_group).collect::<Result<_, _>>().map_err(failed)?
     } else {
-        vec![constructors::two_d(fast, groups, problem.size, ALIGN).map_err(failed)?]
+        vec![constructors::two_d(fast, groups, problem.size, problem.align()).map_err(failed)?]
     };
     let spread = if layouts.len() > 1 { choose_spread(problem.set, layouts.len()) } else { Spread::default() };
     Ok(CopySpec { name, layouts, spread, groups: groups as u32 })

@@ -1,6 +1,6 @@
 //! DEF: what parallel file systems do unasked (PSA §4.1).
 
-use super::{Planner, Proposal, Tiers, divide};
+use super::{Planner, Proposal, Tiers, homogeneous};
 use crate::candidate::Candidate;
 use crate::error::PlanError;
 use crate::problem::Problem;
@@ -22,7 +22,7 @@ impl Planner for Def {
         let all: Vec<(u32, u64)> = (0..problem.servers.count() as u32).map(|target| (target, STRIPE)).collect();
         let (slowest, faster) = tiers.by_speed.split_first().expect("a cluster has a tier");
         let faster: Vec<u32> = faster.iter().flat_map(|(_, targets)| targets).copied().collect();
-        let layout = space::two_part(problem, &all, &faster, &divide(&slowest.1, problem.size));
+        let layout = space::two_part(problem, &all, &faster, &homogeneous(problem, &slowest.1));
         let layout = layout.map_err(|error| PlanError::new(format!("def: {error}")))?;
         Ok(Proposal { candidates: vec![Candidate::single("def", "DEF", layout)], pick: Some(0) })
     }

@@ -12,7 +12,7 @@ use crate::error::PlanError;
 use crate::problem::Problem;
 
 pub use cache::layouts as cache_layouts;
-pub use tiers::{Tiers, divide};
+pub use tiers::{Tiers, divide, homogeneous};
 
 /// Proposes layouts for a file set.
 pub trait Planner: Sync {

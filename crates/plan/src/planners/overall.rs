@@ -10,8 +10,6 @@ use crate::problem::Problem;
 use crate::space;
 use crate::spread::{choose_spread, layout_of};
 
-/// Stripes are whole pages.
-const ALIGN: u64 = 4 << 10;
 /// Files over which [`weighted`] balances at most; more repeat the pattern.
 const WEIGHTED_MAX: usize = 256;
 
@@ -54,7 +52,7 @@ impl Made<'_> {
     /// All candidates on `targets`.
     fn scope(&mut self, targets: &[u32], suffix: &str) {
         let n = targets.len();
-        let size = self.problem.size;
+        let (size, align) = (self.problem.size, self.problem.align());
         for groups in 1..=n {
             let title = match groups {
                 1 => "1-DH".to_owned(),
@@ -65,7 +63,7 @@ impl Made<'_> {
             if self.problem.set.private {
                 self.private(&name, targets, groups);
             } else {
-                let shape = |on: &[u32], _| constructors::two_d(on, groups.min(on.len()), size, ALIGN).ok();
+                let shape = |on: &[u32], _| constructors::two_d(on, groups.min(on.len()), size, align).ok();
                 self.add(&name, targets, 1, &shape);
             }
             if n == 1 {
@@ -83,10 +81,10 @@ impl Made<'_> {
 
     /// Files of one process each: every file is striped over its group of servers.
     fn private(&mut self, name: &str, targets: &[u32], groups: usize) {
-        let size = self.problem.size;
+        let (size, align) = (self.problem.size, self.problem.align());
         let shape = |on: &[u32], index: usize| {
             let groups = groups.min(on.len());
-            constructors::two_d(constructors::group_members(on, groups, index % groups), 1, size, ALIGN).ok()
+            constructors::two_d(constructors::group_members(on, groups, index % groups), 1, size, align).ok()
         };
         self.add(name, targets, groups, &shape);
     }
@@ -124,11 +122,11 @@ impl Made<'_> {
         let problem = self.problem;
         let mut stripes = problem.options.stripes.clone();
         for k in 1..=n {
-            stripes.push(problem.size.div_ceil(k).next_multiple_of(ALIGN));
+            stripes.push(problem.size.div_ceil(k).next_multiple_of(problem.align()));
         }
         // Stripes that put the whole of every file on one server are all the same.
         let largest = problem.set.largest().max(1).checked_next_power_of_two().unwrap_or(u64::MAX);
-        stripes.retain(|&stripe| stripe > 0 && stripe <= largest.max(ALIGN));
+        stripes.retain(|&stripe| stripe > 0 && stripe <= largest.max(problem.align()));
         stripes.sort_unstable();
         stripes.dedup();
         stripes

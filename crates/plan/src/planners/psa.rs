@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use stripewise_cluster::size;
 use stripewise_layout::{Layout, constructors};
 
-use super::{Planner, Proposal, Tiers, divide};
+use super::{Planner, Proposal, Tiers, divide, homogeneous};
 use crate::candidate::Candidate;
 use crate::error::PlanError;
 use crate::problem::Problem;
@@ -40,7 +40,7 @@ impl Planner for Psa {
     fn propose(&self, problem: &Problem<'_>) -> Result<Proposal, PlanError> {
         let tiers = Tiers::of(problem);
         let search = Search::new(problem, &tiers, "psa")?;
-        let pairs = search.pairs(search.even()..=search.most());
+        let pairs = search.that_there_are("psa", search.pairs(search.even()..=search.most()))?;
         let candidates = search.candidates("psa", "PSA", &pairs)?;
         let cost_s = |candidate: &Candidate| problem.cost(candidate, pairs.len()).total_s();
         let pick = cheapest(candidates.par_iter().map(cost_s).collect());
@@ -65,6 +65,7 @@ impl Planner for Pa {
         if pairs.is_empty() {
             pairs.push(search.pair(search.even()));
         }
+        let pairs = search.that_there_are("pa", pairs)?;
         let candidates = search.candidates("pa", "PA", &pairs)?;
         let cost_s = |&pair: &(u64, u64)| {
             let heterogeneous = Candidate::single("pa", "", search.heterogeneous(pair));
@@ -106,12 +107,17 @@ impl<'p> Search<'p> {
 
     /// The step of the search up to `to`.
     fn step(&self, to: u64) -> u64 {
-        self.problem.options.step.max(1).max(to / PAIRS_MAX)
+        let step = self.problem.options.step.max(1).max(to / PAIRS_MAX);
+        self.problem.width_unit().map_or(step, |unit| step.next_multiple_of(unit))
     }
 
     /// <h, s> for every step of h, and for h = S/M.
     fn pairs(&self, range: std::ops::RangeInclusive<u64>) -> Vec<(u64, u64)> {
         let step = self.step(range.end() - range.start());
+        let range = match self.problem.width_unit() {
+            None => range,
+            Some(_) => range.start().next_multiple_of(step)..=*range.end(),
+        };
         let mut pairs: Vec<(u64, u64)> = range.step_by(step as usize).map(|h| self.pair(h)).collect();
         if pairs.last().is_none_or(|last| last.0 != self.most()) {
             pairs.push(self.pair(self.most()));
@@ -123,6 +129,25 @@ impl<'p> Search<'p> {
     fn pair(&self, h: u64) -> (u64, u64) {
         let rest = self.problem.size.saturating_sub(self.h.len() as u64 * h);
         (h, rest / self.s.len() as u64)
+    }
+
+    /// Those of the pairs whose stripes the file system has, where one stripes over a pool.
+    fn that_there_are(&self, scheme: &str, mut pairs: Vec<(u64, u64)>) -> Result<Vec<(u64, u64)>, PlanError> {
+        let Some(unit) = self.problem.width_unit() else { return Ok(pairs) };
+        let size = self.problem.size;
+        let exact = |(h, s): (u64, u64)| h * self.h.len() as u64 + s * self.s.len() as u64 == size;
+        pairs.retain(|&(h, s)| h.is_multiple_of(unit) && s.is_multiple_of(unit) && exact((h, s)));
+        if pairs.is_empty() {
+            let (size, unit) = (size::format(size), size::format(unit));
+            return Err(PlanError::new(format!(
+                "{scheme}: requests of {size} do not divide over {} and {} servers in stripes that are multiples of \
+                 {unit}, which is all that the file system has over a pool; describe the servers one by one \
+                 (servers = [...]), or use --scheme overall",
+                self.h.len(),
+                self.s.len()
+            )));
+        }
+        Ok(pairs)
     }
 
     /// One turn of the cycle of heterogeneous requests: S bytes, in the order of the targets. What the divisions leave
@@ -148,7 +173,7 @@ impl<'p> Search<'p> {
 
     /// Heterogeneous for the first `j = ⌊C_s/s⌋` requests, then homogeneous.
     fn layout(&self, pair: (u64, u64)) -> Result<Layout, PlanError> {
-        space::two_part(self.problem, &self.cycle(pair), &self.s, &divide(&self.h, self.problem.size))
+        space::two_part(self.problem, &self.cycle(pair), &self.s, &homogeneous(self.problem, &self.h))
     }
 
     fn candidates(

@@ -53,6 +53,18 @@ impl Tiers {
     }
 }
 
+/// The stripes of homogeneous requests of S bytes: S/M on each of the M servers, rounded up where a file system that
+/// stripes over a pool has no such widths.
+pub fn homogeneous(problem: &Problem<'_>, targets: &[u32]) -> Vec<(u32, u64)> {
+    match problem.width_unit() {
+        None => divide(targets, problem.size),
+        Some(unit) => {
+            let width = problem.size.div_ceil(targets.len() as u64).next_multiple_of(unit);
+            targets.iter().map(|&target| (target, width)).collect()
+        }
+    }
+}
+
 /// `bytes` over `targets` as evenly as whole bytes allow, the larger parts first.
 pub fn divide(targets: &[u32], bytes: u64) -> Vec<(u32, u64)> {
     let n = targets.len() as u64;

@@ -5,6 +5,7 @@ mod decisions;
 mod from_traces;
 mod grid;
 mod overall_cost;
+mod pools;
 mod properties;
 mod published;
 

@@ -1,0 +1,83 @@
+//! Tiers whose servers the file system stripes over: every plan can be folded, and says what is left to the file system.
+
+use stripewise_cluster::{Cluster, Driver, FileSystem, Members};
+use stripewise_model::Op;
+
+use super::{Pattern, cluster, ior};
+use crate::{Options, Scheme, plan, to_plan};
+
+const K: u64 = 1 << 10;
+
+/// Four slow and four fast servers, in a pool each.
+fn pools(system: FileSystem) -> Cluster {
+    let mut cluster = cluster((4, 2e-3, 8e-9), (4, 5e-5, 2e-9), ("1T", "1T"), (0.0, 0.0));
+    for tier in &mut cluster.tiers {
+        let members = Members::Pool { name: tier.name.clone(), count: 4 };
+        tier.driver = Driver::Native { system, root: "/mnt".into(), members };
+    }
+    cluster
+}
+
+fn options(scheme: &str) -> Options {
+    Options { scheme: Scheme::Planner(scheme.to_owned()), min_gain: 0.0, ..Options::default() }
+}
+
+#[test]
+fn all_candidates_can_be_folded_whatever_the_request() {
+    for system in FileSystem::ALL {
+        let cluster = pools(system);
+        for size in [16 * K, 256 * K, 1000 * K, 1024 * K] {
+            for pattern in [Pattern::Random, Pattern::FilePerProcess] {
+                let workload = ior(pattern, Op::Write, 8, size, 32);
+                let decision = plan(&workload, &cluster, &options("overall")).unwrap().remove(0);
+                for judged in &decision.candidates {
+                    for layout in &judged.candidate.layouts {
+                        let folded = cluster.clone().fold(layout);
+                        assert!(folded.is_ok(), "{system:?} {size} {}: {folded:?}", judged.candidate.name);
+                    }
+                    let said =
+                        judged.candidate.remarks.iter().any(|remark| remark.contains("decides which servers"));
+                    assert!(said, "{}", judged.candidate.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_file_system_cannot_be_told_is_left_out_and_said() {
+    let workload = ior(Pattern::Random, Op::Write, 8, 64 * K, 32);
+    let decision = plan(&workload, &pools(FileSystem::CephFs), &options("overall")).unwrap().remove(0);
+    assert!(decision.candidates.iter().all(|judged| judged.candidate.name != "1-DH"));
+    let note = decision.notes.iter().find(|note| note.contains("cannot be told")).unwrap();
+    assert!(note.contains("1-DH") && note.contains("multiples of 64K"), "{note}");
+    let whole = plan(&workload, &pools(FileSystem::OrangeFs), &options("overall")).unwrap().remove(0);
+    assert!(whole.candidates.iter().any(|judged| judged.candidate.name == "1-DH"), "any width will do");
+}
+
+#[test]
+fn psa_keeps_to_widths_that_there_are() {
+    let workload = ior(Pattern::Random, Op::Write, 8, 1024 * K, 32);
+    for scheme in ["psa", "pa", "def"] {
+        let decisions = plan(&workload, &pools(FileSystem::CephFs), &options(scheme)).unwrap();
+        let plan = to_plan(&decisions, &pools(FileSystem::CephFs), &options(scheme));
+        let folded = plan.folded().unwrap();
+        assert!(!folded.cluster.native_targets.is_empty());
+        assert_eq!(folded.unfolded(), plan, "{scheme}: what is placed is what was predicted");
+    }
+    let odd = ior(Pattern::Random, Op::Write, 8, 100 * K, 32);
+    let error = plan(&odd, &pools(FileSystem::CephFs), &options("psa")).unwrap_err().to_string();
+    assert!(error.contains("multiples of 64K") && error.contains("servers = [...]"), "{error}");
+}
+
+#[test]
+fn copies_in_pools_can_be_folded_too() {
+    let workload = ior(Pattern::Random, Op::Read, 8, 256 * K, 64);
+    for scheme in ["cache", "replicas"] {
+        let decisions = plan(&workload, &pools(FileSystem::CephFs), &options(scheme)).unwrap();
+        let plan = to_plan(&decisions, &pools(FileSystem::CephFs), &options(scheme));
+        let text = plan.folded().unwrap().to_toml();
+        let read = stripewise_cluster::Plan::parse(&text, "plan.toml").unwrap();
+        assert_eq!(read, plan.folded().unwrap(), "{scheme}");
+    }
+}
