@@ -118,6 +118,35 @@ pub fn create_new(sys: &SysRef, file: &Path, mode: u32) -> Result<Fd> {
     })
 }
 
+/// Nothing of this name.
+///
+/// # Errors
+/// [`DriverError::Exists`], else as stat(2).
+pub fn must_not_exist(sys: &SysRef, file: &Path) -> Result<()> {
+    match sys.stat_at(HERE, file, false) {
+        Err(Errno::NOENT) => Ok(()),
+        Ok(_) => Err(DriverError::Exists { path: file.to_owned() }),
+        Err(errno) => Err(DriverError::io(file, "looking at it", errno)),
+    }
+}
+
+/// Gives a file that a tool made the permissions that open(2) would have given it with `mode`.
+///
+/// # Errors
+/// As chmod(2).
+pub fn give_mode(sys: &SysRef, file: &Path, mode: u32) -> Result<()> {
+    let mode = Mode::from_raw_mode(mode & !umask());
+    let given = sys.set_mode(stripewise_sys::Kind::Named(HERE, file), mode);
+    given.map_err(|errno| DriverError::io(file, "setting its permissions", errno))
+}
+
+/// The process's umask; asking the kernel for it directly would change it for a moment, for all threads.
+fn umask() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
+}
+
 /// A name in `dir` that nobody uses.
 ///
 /// # Errors
@@ -126,6 +155,32 @@ pub fn scratch(sys: &SysRef, dir: &Path) -> Result<PathBuf> {
     let mut bytes = [0; 8];
     sys.random(&mut bytes).map_err(|errno| DriverError::io(dir, "choosing a name for a trial", errno))?;
     Ok(dir.join(format!(".stripewise-trial-{:016x}", u64::from_ne_bytes(bytes))))
+}
+
+/// Makes a new file by way of a directory of its own beside it: `make` is given the directory and the file's name in it, gives the
+/// directory hints and makes the file, which is then moved to where it belongs. The directory is removed in any case.
+///
+/// # Errors
+/// [`DriverError::Exists`] if there is anything of that name, those of `make`, as mkdir(2) and rename(2).
+pub fn made_apart(sys: &SysRef, file: &Path, make: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
+    must_not_exist(sys, file)?;
+    let dir = scratch(sys, parent(file))?;
+    sys.mkdir(HERE, &dir, Mode::from_raw_mode(0o700))
+        .map_err(|errno| DriverError::io(parent(file), "making a directory in it", errno))?;
+    let inside = dir.join(file.file_name().unwrap_or(OsStr::new("file")));
+    let made = make(&dir, &inside).and_then(|()| match sys.rename_noreplace(HERE, &inside, HERE, file) {
+        Ok(()) => Ok(()),
+        Err(Errno::EXIST) => Err(DriverError::Exists { path: file.to_owned() }),
+        // Not every file system has it.
+        Err(Errno::INVAL | Errno::NOSYS) => must_not_exist(sys, file).and_then(|()| {
+            let renamed = sys.rename(HERE, &inside, HERE, file);
+            renamed.map_err(|errno| DriverError::io(file, "moving the new file there", errno))
+        }),
+        Err(errno) => Err(DriverError::io(file, "moving the new file there", errno)),
+    });
+    let _ = sys.unlink(HERE, &inside);
+    remove_if_empty(sys, &dir)?;
+    made
 }
 
 /// Makes a file in `dir`, does `look` with it, writes a byte and removes it: what a new file of the directory gets, and whether its

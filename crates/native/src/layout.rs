@@ -78,7 +78,7 @@ impl NativeLayout {
         }
     }
 
-    /// Whether a file that has `got` has what this asks for: the same, but where no pool is asked for any will do.
+    /// Whether a file that has `got` has what this asks for: the same, but where no pool is asked for any will do, and any servers where none are.
     pub fn is_met_by(&self, got: &Self) -> bool {
         let met = |(asked, got): (&Component, &Component)| {
             asked.end == got.end && asked.stripe.is_met_by(&got.stripe)
@@ -94,6 +94,13 @@ impl Stripe {
                 Self::Even { width, count, pool: None },
                 Self::Even { width: got_width, count: got_count, .. },
             ) => (width, count) == (got_width, got_count),
+            // The servers that the file system picked.
+            (Self::Even { width, count, pool: None }, Self::Listed { width: got_width, servers }) => {
+                let mut once = servers.clone();
+                once.sort_unstable();
+                once.dedup();
+                (*width, *count as usize) == (*got_width, servers.len()) && once.len() == servers.len()
+            }
             _ => self == got,
         }
     }
@@ -156,6 +163,14 @@ mod tests {
         assert!(!hdd.is_met_by(&ssd) && !hdd.is_met_by(&any));
         assert!(!any.is_met_by(&NativeLayout::even(128 * K, 4, None)));
         assert!(!any.is_met_by(&NativeLayout::even(64 * K, 3, Some("hdd"))));
+        let picked = |servers: &[&str]| {
+            let servers = servers.iter().map(|&server| server.to_owned()).collect();
+            NativeLayout::uniform(Stripe::Listed { width: 64 * K, servers })
+        };
+        assert!(
+            any.is_met_by(&picked(&["a", "b", "c", "d"])) && !hdd.is_met_by(&picked(&["a", "b", "c", "d"]))
+        );
+        assert!(!any.is_met_by(&picked(&["a", "b", "c"])) && !any.is_met_by(&picked(&["a", "b", "c", "a"])));
     }
 
     #[test]

@@ -85,6 +85,43 @@ impl Distribution {
         }
     }
 
+    /// The stripe that hints, or what `pvfs2-viewdist` says of a file, mean: [`Distribution::of`] the other way round.
+    ///
+    /// `params` may lack the name of `varstrip_dist`'s only parameter, and call `group_strip_factor` `factor`, as
+    /// `params_string` in dist-twod-stripe.c does.
+    ///
+    /// # Errors
+    /// What is not understood.
+    pub fn read(
+        name: &str,
+        params: &str,
+        servers: Option<Vec<String>>,
+        datafiles: u32,
+    ) -> Result<Stripe, String> {
+        let value = |keys: &[&str]| {
+            let mut pairs = params.split(',').filter_map(|pair| pair.trim().split_once(':'));
+            let found = pairs.find(|(key, _)| keys.contains(key)).map(|(_, value)| value.trim());
+            let number = found.and_then(|text| text.parse::<u64>().ok()).filter(|&number| number > 0);
+            number.ok_or_else(|| format!("{} in {params:?}", keys[0]))
+        };
+        let small = |number: u64| u32::try_from(number).map_err(|_| format!("{params:?}"));
+        Ok(match (name, servers) {
+            ("simple_stripe", None) => {
+                Stripe::Even { width: value(&["strip_size"])?, count: datafiles, pool: None }
+            }
+            ("simple_stripe", Some(servers)) => Stripe::Listed { width: value(&["strip_size"])?, servers },
+            ("twod_stripe", Some(servers)) => Stripe::Grouped {
+                width: value(&["strip_size"])?,
+                groups: small(value(&["num_groups"])?)?,
+                factor: small(value(&["group_strip_factor", "factor"])?)?,
+                servers,
+            },
+            ("varstrip_dist", Some(servers)) => Stripe::Varied { stripes: read_strips(params, &servers)? },
+            (name, Some(_)) => return Err(format!("distribution {name:?}")),
+            (name, None) => return Err(format!("distribution {name:?} without a list of servers")),
+        })
+    }
+
     /// `user.pvfs2.server_list`: the number of servers, then each.
     pub fn server_list(&self) -> Option<String> {
         let servers = self.servers.as_ref()?;
@@ -97,6 +134,19 @@ fn strip(bytes: u64) -> String {
     let units = [(30, "G"), (20, "M"), (10, "K")];
     let exact = units.into_iter().find(|(shift, _)| bytes.trailing_zeros() >= *shift);
     exact.map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
+}
+
+/// `0:28K;1:28K`, with or without `strips:` before it.
+fn read_strips(params: &str, servers: &[String]) -> Result<Vec<(String, u64)>, String> {
+    let params = params.trim();
+    let strips = params.strip_prefix("strips:").unwrap_or(params).trim_end_matches(';');
+    let strip = |strip: &str| {
+        let (datafile, bytes) = strip.split_once(':')?;
+        let server = servers.get(datafile.trim().parse::<usize>().ok()?)?;
+        let bytes = stripewise_cluster::size::parse(bytes).ok().filter(|&bytes| bytes > 0)?;
+        Some((server.clone(), bytes))
+    };
+    strips.split(';').map(|text| strip(text).ok_or_else(|| format!("strip {text:?}"))).collect()
 }
 
 fn positive(width: u64) -> Result<u64, String> {

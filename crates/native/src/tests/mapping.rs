@@ -169,6 +169,8 @@ fn orangefs_agrees(layout: &Layout) -> Result<NativeLayout, TestCaseError> {
     let native = express(FileSystem::OrangeFs, layout, &cluster, u64::MAX).unwrap();
     let distribution = Distribution::of(native.stripe().unwrap()).unwrap();
     let listed = distribution.servers.clone().unwrap();
+    let read = Distribution::read(distribution.name, &distribution.params, Some(listed.clone()), 0);
+    prop_assert_eq!(read.as_ref(), Ok(native.stripe().unwrap()));
     let len = 400;
     for piece in layout.pieces(0, len) {
         let datafile = listed.iter().position(|server| *server == names[piece.target as usize]).unwrap() as u64;

@@ -1,0 +1,170 @@
+//! What BeeGFS 8's `beegfs --output json --raw` prints.
+//!
+//! Lists of objects, a key for each column (ctl/internal/cmdfmt/json.go in ThinkParQ/beegfs-go). Targets are `s:101` in texts and
+//! `{"num_id":101,"node_type":3}` on their own (`LegacyId` in common/beegfs/entity.go).
+
+use serde_json::{Deserializer, Value};
+
+/// A file's or directory's entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub is_dir: bool,
+    /// `RAID0`, `Buddy Mirror`, ...
+    pub pattern: String,
+    pub count: u32,
+    pub width: u64,
+    /// A directory's storage pool.
+    pub pool: Option<String>,
+    /// A file's targets, in order.
+    pub targets: Vec<String>,
+}
+
+/// A storage pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoragePool {
+    pub name: String,
+    pub targets: Vec<String>,
+}
+
+impl Entry {
+    /// Reads `beegfs entry info` (`assembleTableRow` in ctl/internal/cmd/entry/info.go).
+    ///
+    /// # Errors
+    /// What is missing or not understood.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let rows = rows(text)?;
+        let row = rows.first().ok_or("no entry")?;
+        let field = |name: &str| row[name].as_str().ok_or_else(|| format!("no {name}"));
+        // `RAID0 (4x524288)`
+        let said = field("stripe_pattern")?;
+        let shape = || -> Option<(String, u32, u64)> {
+            let (kind, rest) = said.rsplit_once(" (")?;
+            let (count, width) = rest.strip_suffix(')')?.split_once('x')?;
+            Some((kind.to_owned(), count.parse().ok()?, width.parse().ok().filter(|&width| width > 0)?))
+        };
+        let (pattern, count, width) = shape().ok_or_else(|| format!("stripe_pattern {said:?}"))?;
+        let targets = field("storage_targets")?;
+        let is_dir = targets == "(directory)";
+        Ok(Self {
+            is_dir,
+            pattern,
+            count,
+            width,
+            // `Default (1)`
+            pool: if is_dir {
+                field("storage_pool")?.rsplit_once(" (").map(|(name, _)| name.to_owned())
+            } else {
+                None
+            },
+            targets: if is_dir { Vec::new() } else { numbers(targets) },
+        })
+    }
+}
+
+/// Reads `beegfs pool list` (ctl/internal/cmd/pool/list.go).
+///
+/// # Errors
+/// What is missing or not understood.
+pub fn pools(text: &str) -> Result<Vec<StoragePool>, String> {
+    let pool = |row: &Value| {
+        let name = row["alias"].as_str().ok_or("a pool without an alias")?.to_owned();
+        let targets = row["targets"].as_str().ok_or("a pool without targets")?;
+        Ok(StoragePool { name, targets: numbers(targets) })
+    };
+    rows(text)?.iter().map(pool).collect()
+}
+
+/// Reads `beegfs target list --capacity` (ctl/internal/cmd/target/list.go): (number of the target, bytes free).
+///
+/// # Errors
+/// What is missing or not understood.
+pub fn free_space(text: &str) -> Result<Vec<(String, u64)>, String> {
+    let free = |row: &Value| {
+        let number = row["id"]["num_id"].as_u64().map(|number| number.to_string());
+        let number = number.or_else(|| numbers(row["id"].as_str()?).pop())?;
+        Some((number, row["sfree"].as_str()?.parse().ok()?))
+    };
+    // Metadata targets have no number of their own among these, and those that do not answer no space.
+    Ok(rows(text)?.iter().filter(|row| is_storage(row)).filter_map(free).collect())
+}
+
+fn is_storage(row: &Value) -> bool {
+    row["pool"].as_str().is_some_and(|pool| pool != "n/a")
+}
+
+/// One list or, where there are many rows, several, one behind the other.
+fn rows(text: &str) -> Result<Vec<Value>, String> {
+    let mut rows = Vec::new();
+    for value in Deserializer::from_str(text).into_iter::<Value>() {
+        match value.map_err(|error| error.to_string())? {
+            Value::Array(more) => rows.extend(more),
+            other => return Err(format!("no list but {other}")),
+        }
+    }
+    Ok(rows)
+}
+
+/// `s:101,s:102`
+fn numbers(text: &str) -> Vec<String> {
+    let targets = text.split([',', '\n']).map(|target| target.trim().trim_start_matches("s:"));
+    targets.filter(|target| !target.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FILE: &str = r#"[{"entry_id":"2-6","meta_mirror":"(unmirrored)","meta_node":"m:1","path":"/f","remote_targets":"(none)",
+        "storage_mirrors":"(unmirrored)","storage_pool":"(file)","storage_targets":"s:102,s:101",
+        "stripe_pattern":"RAID0 (4x524288)","type":2}]
+
+"#;
+
+    #[test]
+    fn files_and_directories() {
+        let file = Entry::parse(FILE).unwrap();
+        assert_eq!(
+            (file.count, file.width, &file.targets[..]),
+            (4, 524288, &["102".to_owned(), "101".to_owned()][..])
+        );
+        let dir = FILE.replace("s:102,s:101", "(directory)").replace("(file)", "my pool (2)");
+        let dir = Entry::parse(&dir).unwrap();
+        assert_eq!((dir.is_dir, dir.pool.as_deref(), dir.pattern.as_str()), (true, Some("my pool"), "RAID0"));
+        for (text, what) in [
+            ("", "no entry"),
+            ("[]", "no entry"),
+            ("{}", "no list"),
+            ("[{}]", "no stripe_pattern"),
+            (&FILE.replace("4x524288", "4x512Ki"), "stripe_pattern \"RAID0 (4x512Ki)\""),
+            ("[", "EOF"),
+        ] {
+            let error = Entry::parse(text).unwrap_err();
+            assert!(error.contains(what), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn pools_and_space() {
+        let text = r#"[{"alias":"Default","id":{"num_id":1,"node_type":3},"mirrors":"","targets":"s:101,s:102"},
+            {"alias":"fast","id":{"num_id":2,"node_type":3},"mirrors":"","targets":""}]"#;
+        let pools = pools(text).unwrap();
+        assert_eq!((pools[0].targets.len(), pools[1].name.as_str(), pools[1].targets.len()), (2, "fast", 0));
+        let text = r#"[{"id":{"num_id":101,"node_type":3},"pool":"Default","sfree":"1024"},
+            {"id":{"num_id":1,"node_type":2},"pool":"n/a","sfree":"7"},
+            {"id":"s:102","pool":"Default","sfree":"-"}]"#;
+        assert_eq!(free_space(text).unwrap(), [("101".to_owned(), 1024)]);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_it_panic(text in "\\PC{0,60}", pattern in "[A-Z0-9 ()x]{0,16}", targets in "[s:0-9,()a-z]{0,16}") {
+            let row = serde_json::json!([{"stripe_pattern": pattern, "storage_targets": targets, "storage_pool": text,
+                "alias": text, "targets": targets, "id": {"num_id": pattern}, "pool": "x", "sfree": pattern}]).to_string();
+            for text in [text, row] {
+                let _ = (Entry::parse(&text), pools(&text), free_space(&text));
+            }
+        }
+    }
+}

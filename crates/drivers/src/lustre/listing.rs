@@ -1,0 +1,116 @@
+//! What `lfs df` and `lfs pool_list` print.
+
+use std::path::PathBuf;
+
+/// The OSTs of a file system.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Osts {
+    pub mount: PathBuf,
+    /// `FSNAME`, of which OSTs' and pools' names are made.
+    pub fsname: String,
+    pub osts: Vec<Ost>,
+    /// OSTs that do not answer.
+    pub inactive: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ost {
+    pub index: u32,
+    pub free_bytes: u64,
+    /// `D`egraded, `N`o-precreate, `R`ead-only, out of `S`pace or `I`nodes; empty: well.
+    pub state: String,
+}
+
+impl Osts {
+    /// Reads `lfs df DIR`: `UUID 1K-blocks Used Available Use% MOUNT[OST:N] STATE` (lustre/doc/lfs-df.1).
+    ///
+    /// # Errors
+    /// A line of an OST is not understood, or there is none.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut all = Self::default();
+        for line in text.lines() {
+            if line.contains(": inactive device") && line.contains("OST") {
+                all.inactive += 1;
+            }
+            let Some((rest, index)) = line.rsplit_once("[OST:") else { continue };
+            let odd = || format!("{line:?}");
+            let (index, state) = index.split_once(']').ok_or_else(odd)?;
+            let mut columns = rest.split_whitespace();
+            let uuid = columns.next().ok_or_else(odd)?;
+            let free = columns.nth(2).and_then(|free| free.parse::<u64>().ok()).ok_or_else(odd)?;
+            // The mount point may have spaces: it is what follows the percentage.
+            let mount = rest.split_once("% ").ok_or_else(odd)?.1;
+            all.mount = mount.trim().into();
+            all.fsname = uuid.split_once("-OST").ok_or_else(odd)?.0.to_owned();
+            all.osts.push(Ost {
+                index: index.parse().map_err(|_| odd())?,
+                free_bytes: free.checked_mul(1024).ok_or_else(odd)?,
+                state: state.trim().to_owned(),
+            });
+        }
+        if all.osts.is_empty() { Err("no line of an OST".to_owned()) } else { Ok(all) }
+    }
+}
+
+/// Reads `lfs pool_list FSNAME` (`Pools from FSNAME:`, then `FSNAME.POOL` each): the pools' names.
+pub fn pools(text: &str, fsname: &str) -> Vec<String> {
+    let pool = |line: &str| Some(line.trim().strip_prefix(fsname)?.strip_prefix('.')?.to_owned());
+    text.lines().filter_map(pool).filter(|name| !name.is_empty()).collect()
+}
+
+/// Reads `lfs pool_list FSNAME.POOL` (`Pool: FSNAME.POOL`, then `FSNAME-OST000a_UUID` each): the OSTs' indices.
+///
+/// # Errors
+/// A line that is not an OST's.
+pub fn members(text: &str) -> Result<Vec<u32>, String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("Pool:"));
+    let index = |line: &str| {
+        let hex = line.rsplit_once("-OST")?.1;
+        u32::from_str_radix(hex.strip_suffix("_UUID").unwrap_or(hex), 16).ok()
+    };
+    lines.map(|line| index(line).ok_or_else(|| format!("{line:?}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// From lustre/doc/lfs-df.1, in blocks.
+    const DF: &str = "\
+UUID                   1K-blocks        Used   Available Use% Mounted on
+testfs-MDT0000_UUID      9174328     1020024     8154304  11% /mnt/a fs[MDT:0]
+testfs-OST0000_UUID     94181368    56330708    37850660  59% /mnt/a fs[OST:0]
+testfs-OST0001_UUID     94181368    56385748    37795620  59% /mnt/a fs[OST:1] DR
+OST0003             : inactive device
+testfs-OST000a_UUID     94181368    54352012    39829356  57% /mnt/a fs[OST:10]
+
+filesystem_summary:    282544104   167068468   115475636  59% /mnt/a fs
+";
+
+    #[test]
+    fn osts_with_their_space_and_state() {
+        let all = Osts::parse(DF).unwrap();
+        assert_eq!((all.mount.to_str(), all.fsname.as_str(), all.inactive), (Some("/mnt/a fs"), "testfs", 1));
+        let short = |ost: &Ost| (ost.index, ost.free_bytes >> 10, ost.state.clone());
+        let osts: Vec<_> = all.osts.iter().map(short).collect();
+        let expected = [(0, 37850660, ""), (1, 37795620, "DR"), (10, 39829356, "")];
+        assert_eq!(osts, expected.map(|(index, free, state)| (index, free, state.to_owned())));
+        assert!(Osts::parse("lfs df: error").is_err() && Osts::parse("a b c d 5% /m[OST:x]").is_err());
+    }
+
+    #[test]
+    fn pools_and_their_members() {
+        assert_eq!(pools("Pools from testfs:\ntestfs.hdd\ntestfs.ssd\n", "testfs"), ["hdd", "ssd"]);
+        assert_eq!(members("Pool: testfs.hdd\ntestfs-OST0000_UUID\ntestfs-OST000a_UUID\n"), Ok(vec![0, 10]));
+        assert!(members("Pool: testfs.hdd\nwhat\n").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_it_panic(text in "(testfs|-OST|_UUID|[0-9a-f]{0,20}|% |/m|\\[OST:|\\]|Pool:|: inactive device| |\n){0,30}") {
+            let _ = (Osts::parse(&text), members(&text), pools(&text, "testfs"));
+        }
+    }
+}
