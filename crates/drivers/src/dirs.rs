@@ -7,7 +7,7 @@ use stripewise_cluster::FileSystem;
 use stripewise_native::NativeLayout;
 use stripewise_sys::{Real, SysRef};
 
-use crate::{Actual, Driver, DriverError, Probe, Result, files};
+use crate::{Actual, Driver, DriverError, Probe, Result, files, mounts::mount_of};
 
 /// Any directory of any file system. Every layout is unsupported.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,7 +32,8 @@ impl Driver for Dirs {
 
     fn probe(&self, dir: &Path) -> Result<Option<Probe>> {
         files::look(&sys(), dir)?;
-        Ok(Some(Probe { mount: dir.to_owned(), ..Probe::default() }))
+        let mount = mount_of(dir)?.map_or_else(|| dir.to_owned(), |mount| mount.point);
+        Ok(Some(Probe { mount, rights: files::rights(&sys(), dir)?, ..Probe::default() }))
     }
 
     fn prepare(&self, _dir: &Path, layout: &NativeLayout) -> Result<()> {

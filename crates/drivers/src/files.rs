@@ -183,6 +183,18 @@ pub fn made_apart(sys: &SysRef, file: &Path, make: impl FnOnce(&Path, &Path) -> 
     made
 }
 
+/// What this user may not do in a directory of any file system, by trying it: one sentence each.
+///
+/// # Errors
+/// What was made for that cannot be removed.
+pub fn rights(sys: &SysRef, dir: &Path) -> Result<Vec<String>> {
+    let trial = scratch(sys, dir)?;
+    match sys.mkdir(HERE, &trial, Mode::from_raw_mode(0o700)) {
+        Ok(()) => remove_if_empty(sys, &trial).map(|()| Vec::new()),
+        Err(errno) => Ok(vec![DriverError::io(dir, "making a directory in it", errno).to_string()]),
+    }
+}
+
 /// Makes a file in `dir`, does `look` with it, writes a byte and removes it: what a new file of the directory gets, and whether its
 /// servers take bytes.
 ///

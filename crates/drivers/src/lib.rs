@@ -4,20 +4,27 @@
 //! Everything here does I/O on the caller's thread and keeps no state, so drivers are shareable between threads. Nothing
 //! is believed: what was asked for is compared with what is there.
 
+mod beegfs;
 mod cephfs;
+pub mod conformance;
 mod dirs;
 mod driver;
 mod error;
 mod files;
+mod lustre;
 mod mounts;
 mod null;
+mod orangefs;
 mod tool;
 
+pub use beegfs::BeeGfs;
 pub use cephfs::CephFs;
 pub use dirs::Dirs;
 pub use driver::{Actual, Driver, Pool, Probe};
 pub use error::DriverError;
+pub use lustre::Lustre;
 pub use null::Null;
+pub use orangefs::{OrangeFs, Tools};
 pub use tool::Tool;
 
 use stripewise_cluster::FileSystem;
@@ -29,11 +36,13 @@ pub type Result<T> = std::result::Result<T, DriverError>;
 pub fn driver(system: FileSystem) -> Box<dyn Driver> {
     match system {
         FileSystem::CephFs => Box::new(CephFs::default()),
-        FileSystem::Lustre | FileSystem::BeeGfs | FileSystem::OrangeFs => unimplemented!("{}", system.name()),
+        FileSystem::Lustre => Box::new(Lustre::default()),
+        FileSystem::BeeGfs => Box::new(BeeGfs::default()),
+        FileSystem::OrangeFs => Box::new(OrangeFs::default()),
     }
 }
 
 /// The drivers of all parallel file systems.
 pub fn all() -> Vec<Box<dyn Driver>> {
-    [FileSystem::CephFs].map(driver).into()
+    FileSystem::ALL.map(driver).into()
 }

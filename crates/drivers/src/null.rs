@@ -51,7 +51,8 @@ impl Driver for Null {
         files::look(&self.sys, dir)?;
         let Some((mount, pools)) = self.mount(dir)? else { return Ok(None) };
         let pool = |name: String| Pool { name, servers: None, server_names: Vec::new(), free_bytes: None };
-        Ok(Some(Probe { mount, pools: pools.into_iter().map(pool).collect(), ..Probe::default() }))
+        let rights = files::rights(&self.sys, dir)?;
+        Ok(Some(Probe { mount, pools: pools.into_iter().map(pool).collect(), rights, ..Probe::default() }))
     }
 
     // In this order: what can be refused without asking, what is made, what is set, what a new file really gets.
@@ -59,6 +60,7 @@ impl Driver for Null {
         let value = value_of(layout)?;
         self.require_pool(&files::existing(&self.sys, dir)?, &value)?;
         let made = files::make_directories(&self.sys, dir)?;
+        self.let_files_keep_theirs(dir)?;
         let prepared = self
             .set(dir, &value)
             .and_then(|()| files::try_out(&self.sys, dir, |trial| self.verify(trial, layout)));
@@ -98,6 +100,7 @@ impl Driver for Null {
             return Ok(());
         }
         self.require(dir)?;
+        self.let_files_keep_theirs(dir)?;
         match self.sys.remove_xattr(Kind::Named(HERE, dir), OsStr::new(LAYOUT)) {
             Ok(()) | Err(Errno::NODATA) => files::remove_if_empty(&self.sys, dir),
             Err(errno) => Err(DriverError::io(dir, "taking its layout away", errno)),
@@ -141,6 +144,23 @@ impl Null {
     fn set(&self, path: &Path, value: &str) -> Result<()> {
         let set = self.sys.set_xattr(Kind::Named(HERE, path), OsStr::new(LAYOUT), value.as_bytes());
         set.map_err(|errno| DriverError::io(path, format!("setting {LAYOUT}"), errno))
+    }
+
+    /// Writes down what files below have inherited so far. A real file system has done so when they were made.
+    fn let_files_keep_theirs(&self, dir: &Path) -> Result<()> {
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => self.let_files_keep_theirs(&path)?,
+                Ok(kind) if kind.is_file() => {
+                    if let Some(layout) = self.read_back(&path)?.layout {
+                        self.set(&path, &value_of(&layout)?)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn verify(&self, path: &Path, asked: &NativeLayout) -> Result<()> {

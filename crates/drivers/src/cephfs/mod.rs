@@ -5,6 +5,8 @@
 
 mod admin;
 mod probe;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
@@ -29,19 +31,21 @@ const KINDS: [&str; 3] = ["ceph", "fuse.ceph-fuse", "fuse.ceph"];
 const MAY_SET: &str = "setting layouts takes write permission and the flag p in the client's MDS capabilities; \
     an administrator gives it: `ceph fs authorize FS client.NAME / rwp`";
 
+type MountOf = dyn Fn(&Path) -> Result<Option<Mount>> + Send + Sync;
+
 /// CephFS through a mounted directory.
 #[derive(Clone)]
 pub struct CephFs {
     sys: SysRef,
     /// How the mount that a path is on is found.
-    mount_of: fn(&Path) -> Result<Option<Mount>>,
+    mount_of: Arc<MountOf>,
     /// The administrators' tool, for what users are not told otherwise.
     ceph: Tool,
 }
 
 impl Default for CephFs {
     fn default() -> Self {
-        Self { sys: Arc::new(Real), mount_of, ceph: Tool::new("ceph") }
+        Self { sys: Arc::new(Real), mount_of: Arc::new(mount_of), ceph: Tool::new("ceph") }
     }
 }
 

@@ -13,7 +13,7 @@ use super::admin::{self, AdminPool};
 use super::{CephFs, DIR_LAYOUT, KINDS, MAY_SET, SYSTEM};
 use crate::files::{self, HERE};
 use crate::mounts::Mount;
-use crate::{DriverError, Pool, Probe, Result};
+use crate::{Driver, DriverError, Pool, Probe, Result};
 
 /// The pool's field of a directory's layout, by name or by number.
 const DIR_POOL: &str = "ceph.dir.layout.pool";
@@ -41,7 +41,7 @@ pub fn probe(ceph: &CephFs, dir: &Path, mount: &Mount) -> Result<Probe> {
     if let Err(errno) = ceph.sys.mkdir(HERE, &trial, Mode::from_raw_mode(0o700)) {
         let error = DriverError::io(dir, "making a directory in it", errno);
         probe.rights.push(format!("which pools may be used is not known: {error}"));
-        probe.pools = listed.into_values().map(known).collect();
+        probe.pools.extend(own(ceph, dir, &listed));
         return Ok(probe);
     }
     try_pools(ceph, &trial, listed, &mut probe);
@@ -95,10 +95,9 @@ fn try_pools(ceph: &CephFs, trial: &Path, listed: BTreeMap<u64, AdminPool>, prob
     }
 }
 
-/// The pool that files get by themselves.
-fn own(ceph: &CephFs, trial: &Path, listed: &BTreeMap<u64, AdminPool>) -> Option<Pool> {
-    use crate::Driver;
-    let layout = ceph.read_back(trial).ok()?.layout?;
+/// The pool that files of a directory get by themselves.
+fn own(ceph: &CephFs, dir: &Path, listed: &BTreeMap<u64, AdminPool>) -> Option<Pool> {
+    let layout = ceph.read_back(dir).ok()?.layout?;
     let stripewise_native::Stripe::Even { pool: Some(name), .. } = layout.stripe()? else { return None };
     let listed = listed.values().find(|pool| pool.name == *name).cloned().unwrap_or_default();
     Some(known(AdminPool { name: name.clone(), ..listed }))
