@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use stripewise_sys::{Dir, Errno, Fd, FileType, Mode, OFlags, Stat, SysRef};
+use stripewise_sys::{Dir, Errno, Fd, FileType, Kind, Mode, OFlags, Stat, SysRef};
 
 use crate::{DriverError, Result};
 
@@ -118,6 +118,24 @@ pub fn create_new(sys: &SysRef, file: &Path, mode: u32) -> Result<Fd> {
     })
 }
 
+/// Does something to the attributes of a file that this process has just made, though its permissions may not let even the owner write.
+///
+/// # Errors
+/// Those of `change`, or as chmod(2).
+pub fn writable(sys: &SysRef, file: &Path, change: impl FnOnce() -> Result<()>) -> Result<()> {
+    const OWNER_WRITES: u32 = 0o200;
+    let mode = look(sys, file)?.st_mode & 0o7777;
+    if mode & OWNER_WRITES != 0 {
+        return change();
+    }
+    let permit = |mode| {
+        let set = sys.set_mode(Kind::Named(HERE, file), Mode::from_raw_mode(mode));
+        set.map_err(|errno| DriverError::io(file, "setting its permissions", errno))
+    };
+    permit(mode | OWNER_WRITES)?;
+    change().and_then(|()| permit(mode))
+}
+
 /// Nothing of this name.
 ///
 /// # Errors
@@ -136,7 +154,7 @@ pub fn must_not_exist(sys: &SysRef, file: &Path) -> Result<()> {
 /// As chmod(2).
 pub fn give_mode(sys: &SysRef, file: &Path, mode: u32) -> Result<()> {
     let mode = Mode::from_raw_mode(mode & !umask());
-    let given = sys.set_mode(stripewise_sys::Kind::Named(HERE, file), mode);
+    let given = sys.set_mode(Kind::Named(HERE, file), mode);
     given.map_err(|errno| DriverError::io(file, "setting its permissions", errno))
 }
 
@@ -241,7 +259,7 @@ pub fn remove_if_empty(sys: &SysRef, dir: &Path) -> Result<()> {
 /// # Errors
 /// As getxattr(2); EOPNOTSUPP where the file system has no such attributes.
 pub fn attribute(sys: &SysRef, path: &Path, name: &str) -> std::result::Result<Option<String>, Errno> {
-    match sys.xattr(stripewise_sys::Kind::Named(HERE, path), OsStr::new(name)) {
+    match sys.xattr(Kind::Named(HERE, path), OsStr::new(name)) {
         // Some versions end values with a zero byte.
         Ok(value) => Ok(Some(String::from_utf8_lossy(&value).trim_end_matches('\0').to_owned())),
         Err(Errno::NODATA) => Ok(None),

@@ -75,7 +75,8 @@ impl Driver for Null {
         let value = value_of(layout)?;
         self.require_pool(files::parent(file), &value)?;
         drop(files::create_new(&self.sys, file, mode)?);
-        let made = self.set(file, &value).and_then(|()| self.verify(file, layout));
+        let made = files::writable(&self.sys, file, || self.set(file, &value))
+            .and_then(|()| self.verify(file, layout));
         if made.is_err() {
             let _ = self.sys.unlink(HERE, file);
         }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use stripewise_cluster::{FileSystem, size};
 use stripewise_native::NativeLayout;
 use stripewise_native::cephfs::Attribute;
-use stripewise_sys::{Errno, Kind, Mode, Real, SysRef};
+use stripewise_sys::{Errno, Kind, Real, SysRef};
 
 use crate::files::{self, HERE};
 use crate::mounts::{Mount, mount_of};
@@ -77,7 +77,8 @@ impl Driver for CephFs {
         self.require(files::parent(file))?;
         let open = files::create_new(&self.sys, file, mode)?;
         let of = Kind::Open(open.as_fd());
-        let made = self.set_of_own(of, file, &asked).and_then(|()| self.verify(file, FILE_LAYOUT, &asked));
+        let made = files::writable(&self.sys, file, || self.set(of, file, FILE_LAYOUT, &asked))
+            .and_then(|()| self.verify(file, FILE_LAYOUT, &asked));
         if made.is_err() {
             let _ = self.sys.unlink(HERE, file);
         }
@@ -138,22 +139,6 @@ impl CephFs {
         self.set(Kind::Named(HERE, dir), dir, DIR_LAYOUT, asked)?;
         self.verify(dir, DIR_LAYOUT, asked)?;
         files::try_out(&self.sys, dir, |trial| self.verify(trial, FILE_LAYOUT, asked))
-    }
-
-    /// Sets the layout of a file that this process has just made, though its permissions may not let anybody write.
-    fn set_of_own(&self, of: Kind<'_>, file: &Path, asked: &Attribute) -> Result<()> {
-        const OWNER_WRITES: u32 = 0o200;
-        let mode = files::look(&self.sys, file)?.st_mode & 0o7777;
-        let with = |mode| {
-            let set = self.sys.set_mode(of, Mode::from_raw_mode(mode));
-            set.map_err(|errno| DriverError::io(file, "setting its permissions", errno))
-        };
-        if mode & OWNER_WRITES != 0 {
-            return self.set(of, file, FILE_LAYOUT, asked);
-        }
-        with(mode | OWNER_WRITES)?;
-        self.set(of, file, FILE_LAYOUT, asked)?;
-        with(mode)
     }
 
     fn set(&self, of: Kind<'_>, path: &Path, name: &str, asked: &Attribute) -> Result<()> {

@@ -10,14 +10,32 @@ mod probing;
 mod tests;
 mod troubles;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use stripewise_native::NativeLayout;
+use stripewise_sys::user::act_as;
+use stripewise_sys::{Real, Sys};
 
 use crate::Driver;
 
-/// Runs what it is given as a user who may read but not write in the bed's directory.
-pub type Forbidden = Box<dyn Fn(&mut dyn FnMut())>;
+/// Runs what it is given while it may read but not write in a directory.
+pub type Forbidden = Box<dyn Fn(&Path, &mut dyn FnMut())>;
+
+/// Root as somebody else (of no effect on tools that are run); anybody else as the owner of a read-only directory.
+pub fn without_rights() -> Forbidden {
+    const NOBODY: u32 = 65534;
+    let root = Real.user() == 0;
+    let permit = |dir: &Path, mode| {
+        let _ = std::fs::set_permissions(dir, std::fs::Permissions::from_mode(mode));
+    };
+    Box::new(move |dir, run| {
+        let _acting = act_as(Some(NOBODY).filter(|_| root));
+        permit(dir, if root { 0o755 } else { 0o555 });
+        run();
+        permit(dir, 0o755);
+    })
+}
 
 /// A place to test a driver on.
 #[derive(Default)]
@@ -39,7 +57,7 @@ pub struct Bed {
     pub ignore_hints: Option<Box<dyn Fn(bool)>>,
     /// The driver's `n`-th further request to the file system and all after it fail; `None`: they work again.
     pub interrupt: Option<Box<dyn Fn(Option<u64>)>>,
-    /// A user without rights.
+    /// Somebody without rights, such as [`without_rights`].
     pub forbidden: Option<Forbidden>,
 }
 

@@ -49,7 +49,7 @@ pub fn elsewhere(driver: &dyn Driver, bed: &Bed, _dir: &Path) -> Checked {
 pub fn without_rights(driver: &dyn Driver, bed: &Bed, dir: &Path) -> Checked {
     let Some(forbidden) = &bed.forbidden else { return Ok(Verdict::Skipped("nobody here is without rights")) };
     let mut probed = None;
-    forbidden(&mut || probed = Some(driver.probe(dir)));
+    forbidden(dir, &mut || probed = Some(driver.probe(dir)));
     let probe = works("probe", probed.ok_or("the bed ran nothing")?)?.ok_or("said to be elsewhere")?;
     ensure!(!probe.rights.is_empty(), "nothing is said of missing rights: {probe:?}");
     require_empty(dir)?;

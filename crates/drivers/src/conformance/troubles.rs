@@ -66,7 +66,7 @@ pub fn without_rights_or_space(driver: &dyn Driver, bed: &Bed, dir: &Path) -> Ch
     if let Some(forbidden) = &bed.forbidden {
         let mut failed = Err("the bed ran nothing".to_owned());
         let denied = |error: &DriverError| matches!(error, DriverError::Denied { .. });
-        forbidden(&mut || failed = require_failure(driver, dir, layout, denied));
+        forbidden(dir, &mut || failed = require_failure(driver, dir, layout, denied));
         failed?;
     }
     if let Some(full) = &bed.full {

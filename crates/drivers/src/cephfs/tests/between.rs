@@ -6,6 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
@@ -79,7 +80,15 @@ impl Between {
     }
 
     fn keep(of: Kind<'_>, attribute: &Attribute) -> Result<()> {
-        Real.set_xattr(of, OsStr::new(KEPT), attribute.text().as_bytes())
+        let keep = || Real.set_xattr(of, OsStr::new(KEPT), attribute.text().as_bytes());
+        // Only the stand-in needs permission for what a file gets when it is made.
+        let mode = std::fs::metadata(Self::path(of)).unwrap().permissions();
+        if !mode.readonly() {
+            return keep();
+        }
+        Real.set_mode(of, Mode::from_raw_mode(0o600))?;
+        keep()?;
+        Real.set_mode(of, Mode::from_raw_mode(mode.mode() & 0o7777))
     }
 
     /// What a file or directory has or inherits.

@@ -8,15 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use stripewise_native::Stripe;
-use stripewise_sys::{Sys, user::act_as};
+use stripewise_sys::Sys;
 use tempfile::TempDir;
 
 use super::*;
-use crate::conformance::{Bed, Forbidden, conformance};
+use crate::conformance::{Bed, conformance, without_rights};
 use between::Between;
 
 const K: u64 = 1 << 10;
-const NOBODY: u32 = 65534;
 
 /// A CephFS that is none, in a directory.
 struct Fake {
@@ -84,7 +83,7 @@ fn conforms_on_a_stand_in() {
     let mut bed = bed(fake.path(""), &elsewhere, &pools, &fake.between);
     bed.full = Some(NativeLayout::even(64 * K, 1, Some("ssd")));
     let denies = fake.between.clone();
-    bed.forbidden = Some(Box::new(move |run| {
+    bed.forbidden = Some(Box::new(move |_, run| {
         denies.read_only.store(true, Relaxed);
         run();
         denies.read_only.store(false, Relaxed);
@@ -95,16 +94,6 @@ fn conforms_on_a_stand_in() {
     let outcome = conformance(&fake.ceph, &bed);
     outcome.require("cephfs on a stand-in");
     assert_eq!(outcome.skipped, []);
-}
-
-/// As somebody who owns nothing here; root can be.
-fn somebody() -> Option<Forbidden> {
-    (Real.user() == 0).then(|| -> Forbidden {
-        Box::new(|run| {
-            let _acting = act_as(Some(NOBODY));
-            run();
-        })
-    })
 }
 
 #[test]
@@ -128,7 +117,7 @@ fn conforms_on_a_real_cephfs() {
     let elsewhere = tempfile::tempdir().unwrap();
     let mut bed = bed(dir.path().to_owned(), &elsewhere, &pools, &between);
     bed.full = full.map(|pool| NativeLayout::even(64 * K, 1, Some(&pool)));
-    bed.forbidden = somebody();
+    bed.forbidden = Some(without_rights());
     conformance(&ceph, &bed).require("cephfs");
 }
 
