@@ -31,7 +31,7 @@ impl TargetsOf {
     /// # Errors
     /// The file cannot be read, or is wrong.
     pub fn directories(&self) -> anyhow::Result<Vec<TargetDirectory>> {
-        let (cluster, rules) = match (&self.cluster, &self.plan) {
+        let (mut cluster, rules) = match (&self.cluster, &self.plan) {
             (Some(path), _) => {
                 (Cluster::parse_uncalibrated(&files::read(path)?, &path.display().to_string())?, Vec::new())
             }
@@ -41,16 +41,32 @@ impl TargetsOf {
             }
             (None, None) => return Ok(Vec::new()),
         };
+        find_native_targets(&mut cluster);
         let directory = |(number, target): (u32, TargetSpec)| {
             let tier = &cluster.tiers[target.tier];
+            let servers = target.servers();
             let planned = rules.iter().filter_map(|rule| capacity_on(rule, number)).max();
             TargetDirectory {
                 path: target.path,
                 emulated: tier.emulate,
-                cache_limit_bytes: planned.unwrap_or(tier.capacity_per_server),
+                cache_limit_bytes: planned.unwrap_or(tier.capacity_per_server).saturating_mul(servers),
             }
         };
-        Ok((0..).zip(cluster.targets()).map(directory).collect())
+        Ok(cluster.directories().map(directory).collect())
+    }
+}
+
+/// The native targets that were prepared in the roots of pool tiers, also those of other plans. A root that cannot be read is
+/// as one without any.
+fn find_native_targets(cluster: &mut Cluster) {
+    for tier in cluster.tiers.clone() {
+        let root = tier.driver.native().filter(|_| tier.driver.is_pool()).map(|(_, root)| root);
+        let entries = root.and_then(|root| std::fs::read_dir(root).ok()).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        for label in names.iter().filter_map(|name| name.strip_prefix(&tier.name)?.strip_prefix('-')) {
+            cluster.target_or_native(&format!("{}/{label}", tier.name));
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod interrupt;
 mod machine;
 mod managed;
 mod mpi;
+mod preparing;
 mod progress;
 mod settling;
 mod shell;
@@ -31,6 +32,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Init(init::Args),
     Calibrate(calibrate::Args),
     Trace(trace::Args),
     Synth(synth::Args),
@@ -54,6 +56,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Init(args) => init::run(&args),
         Command::Calibrate(args) => calibrate::run(args),
         Command::Trace(args) => trace::run(args),
         Command::Synth(args) => synth::run(args),

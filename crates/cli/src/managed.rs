@@ -29,19 +29,15 @@ pub fn runtime(plan: Option<&Plan>) -> Arc<Runtime> {
     Runtime::new(Arc::new(Real), unpaced.as_ref())
 }
 
-/// The targets that a plan puts files on, their copies included.
-pub fn used_targets(plan: &Plan) -> Vec<TargetSpec> {
+/// The targets that a plan puts files on, their copies included, with their indices.
+pub fn used_targets(plan: &Plan) -> Vec<(u32, TargetSpec)> {
     let copies = |rule: &Rule| -> Vec<u32> {
         let copies = rule.overlay.iter().flat_map(|overlay| &overlay.copies);
         copies.flat_map(CopySpec::targets).collect()
     };
     let originals = plan.rules.iter().flat_map(|rule| &rule.layouts).flat_map(Layout::targets);
     let used: BTreeSet<u32> = originals.chain(plan.rules.iter().flat_map(copies)).collect();
-    (0..)
-        .zip(plan.cluster.targets())
-        .filter(|(index, _)| used.contains(index))
-        .map(|(_, target)| target)
-        .collect()
+    (0..).zip(plan.cluster.targets()).filter(|(index, _)| used.contains(index)).collect()
 }
 
 /// The absolute path of a file that exists, with the links in its directory followed, and those at its end.

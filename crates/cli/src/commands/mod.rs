@@ -9,6 +9,7 @@ pub mod drain;
 pub mod evaluate;
 pub mod export;
 pub mod fsck;
+pub mod init;
 pub mod place;
 pub mod plan;
 pub mod report;

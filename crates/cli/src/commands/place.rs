@@ -1,34 +1,40 @@
 //! `stripewise place`: a plan's targets are prepared, and existing files moved into its layouts.
 
 mod find;
+mod native;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context;
 use serde_json::{Value, json};
 use stripewise_cluster::Plan;
 use stripewise_datapath::Runtime;
 use stripewise_datapath::migrate::Goal;
-use stripewise_target::Target;
 
-use crate::copying::{Move, migrate_all};
+use crate::copying::{Manner, Move, migrate_all};
 use crate::managed::{self, human};
+use crate::preparing;
 use find::{Candidate, State};
 
 /// Prepares a plan's targets and moves existing files into its layouts
 ///
 /// Every byte is copied and checked before the file at the path is replaced, in one step. Can be killed, and goes on where it
 /// was when run again. Files that are in the planned layout already are left alone, and so are executable ones that are not
-/// named: from a managed file the kernel cannot run a program. No program may write to the files meanwhile. Mode, owner and
-/// times stay; extended attributes and access lists do not come along.
+/// named: from a managed file the kernel cannot run a program. No program may write to the files meanwhile. Mode, owner, times and
+/// attributes in user. stay; access lists do not come along.
+///
+/// With --native, programs need nothing of stripewise afterwards: directories are told the layouts of their file system that their
+/// new files are to get, and existing files are made anew in them, with all their attributes. What the directories had before is
+/// remembered in them, in .stripewise-native.toml.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise place plan.toml --dry-run        what would be moved, and how much
   stripewise place plan.toml                  all existing files that the plan's patterns match
   stripewise place plan.toml /scratch/run7    only those below a directory
-  stripewise export /scratch/run7             and back")]
+  stripewise export /scratch/run7             and back
+  stripewise place --native plan.toml         as the file system's own layouts, to run without stripewise
+  stripewise place --native --undo plan.toml  and back")]
 pub struct Args {
     /// The plan
     #[arg(value_name = "PLAN")]
@@ -36,6 +42,15 @@ pub struct Args {
     /// Only these files, and files in these directories
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Give directories and files layouts of their file system's own, for programs that run without stripewise
+    #[arg(long)]
+    native: bool,
+    /// With --native: give directories back what they had before, and files what their directories give
+    #[arg(long, requires = "native")]
+    undo: bool,
+    /// Short files (up to 64 MiB) at once [default: four per core]
+    #[arg(short, long, env = "STRIPEWISE_JOBS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
     /// Show what would be done; change nothing
     #[arg(long)]
     dry_run: bool,
@@ -53,15 +68,18 @@ pub struct Args {
 /// A plan that cannot be read, targets that are missing, files that do not exist: then no file is moved.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let plan = managed::plan(&args.plan)?;
+    if args.native {
+        return native::run(&plan, &args);
+    }
     let runtime = managed::runtime(Some(&plan));
     if !args.dry_run {
-        prepare(&runtime, &plan)?;
+        preparing::prepare(&plan)?;
     }
     let found = find::find(&runtime, &plan, &args.files)?;
     if args.dry_run {
         return show(&plan, &found, args.json);
     }
-    let (done, code) = place_all(&runtime, &found, args.quiet);
+    let (done, code) = place_all(&runtime, &found, &args);
     if args.json {
         println!("{}", serde_json::to_string_pretty(&json!({ "files": done }))?);
     } else if !args.quiet {
@@ -72,16 +90,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Directories that the plan puts files in become targets, or are already.
-fn prepare(runtime: &Arc<Runtime>, plan: &Plan) -> anyhow::Result<()> {
-    for target in managed::used_targets(plan) {
-        let (name, path) = (&target.name, &target.path);
-        Target::prepare(runtime.sys(), path, name).with_context(|| format!("target {name} of the plan"))?;
-    }
-    Ok(())
-}
-
-fn place_all(runtime: &Arc<Runtime>, found: &[Candidate<'_>], quiet: bool) -> (Vec<Value>, ExitCode) {
+fn place_all(runtime: &Arc<Runtime>, found: &[Candidate<'_>], args: &Args) -> (Vec<Value>, ExitCode) {
     let to_move = found.iter().filter(|file| file.state != State::Placed);
     let total_bytes = to_move.map(|file| file.size_bytes).sum();
     // Also those that are there: an earlier run may have been killed at its very end.
@@ -90,12 +99,15 @@ fn place_all(runtime: &Arc<Runtime>, found: &[Candidate<'_>], quiet: bool) -> (V
         goal: Goal::Managed(file.shape),
         scheme: Some(file.scheme),
     });
-    migrate_all(runtime, moves, total_bytes, "placed", quiet)
+    let moves: Vec<_> = moves.collect();
+    let manner = Manner { verb: "placed", jobs: args.jobs, quiet: args.quiet };
+    migrate_all(runtime, &moves, total_bytes, manner)
 }
 
 /// What would be done.
 fn show(plan: &Plan, found: &[Candidate<'_>], as_json: bool) -> anyhow::Result<ExitCode> {
-    let mut bytes = vec![0; plan.cluster.target_count()];
+    let targets = plan.cluster.targets();
+    let mut bytes = vec![0; targets.len()];
     for file in found.iter().filter(|file| file.state != State::Placed) {
         for layout in file.shape.whole_layouts() {
             for target in layout.targets() {
@@ -103,7 +115,6 @@ fn show(plan: &Plan, found: &[Candidate<'_>], as_json: bool) -> anyhow::Result<E
             }
         }
     }
-    let targets = plan.cluster.targets();
     let needs: Vec<_> = targets.iter().zip(&bytes).filter(|&(_, &bytes)| bytes > 0).collect();
     if as_json {
         let file = |file: &Candidate<'_>| {

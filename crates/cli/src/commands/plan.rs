@@ -36,8 +36,9 @@ struct Planned {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     output::check(&args.output, args.force)?;
     let planned = make(&args)?;
-    let text = to_plan(&planned.decisions, &planned.cluster, &planned.options).to_toml();
-    files::write_whole(&args.output, &text)?;
+    let plan = to_plan(&planned.decisions, &planned.cluster, &planned.options);
+    let plan = plan.folded().map_err(|(pattern, error)| anyhow::anyhow!("{pattern}: {error}"))?;
+    files::write_whole(&args.output, &plan.to_toml())?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&json::report(&planned, &args))?);
     } else {

@@ -180,7 +180,7 @@ fn read_plan(
     predictions: &[Predictions],
     only: bool,
 ) -> anyhow::Result<PlanView> {
-    let plan = Plan::parse(&files::read(path)?, &path.to_string_lossy())?;
+    let plan = Plan::parse(&files::read(path)?, &path.to_string_lossy())?.unfolded();
     let mut view = PlanView::new(&file_name(path), plan, activities);
     let made_with = |p: &&Predictions| file_name(Path::new(&p.plan)) == view.name || only;
     if let Some(predictions) = predictions.iter().find(made_with) {

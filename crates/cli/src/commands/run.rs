@@ -7,14 +7,12 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use stripewise_cluster::Plan;
-use stripewise_sys::{Real, SysRef};
-use stripewise_target::{Engine, Target};
+use stripewise_target::Engine;
 
-use crate::{files, managed, mpi, trace_launch};
+use crate::{files, mpi, preparing, trace_launch};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -76,13 +74,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let variables = variables(&args, &path)?;
     if args.print_env {
         // The targets may be mounted on the job's nodes only.
-        if let Err(problem) = check_targets(&plan) {
+        if let Err(problem) = preparing::prepare(&plan) {
             eprintln!("stripewise: on this machine: {problem:#}");
         }
         print(&variables, args.json)?;
         return Ok(ExitCode::SUCCESS);
     }
-    check_targets(&plan)?;
+    preparing::prepare(&plan)?;
     if let Some(path) = &args.statistics {
         std::fs::File::create(path).with_context(|| format!("--statistics {}", path.display()))?;
     }
@@ -113,16 +111,6 @@ fn variables(args: &Args, plan: &Path) -> anyhow::Result<BTreeMap<&'static str, 
         variables.insert("STRIPEWISE_DENY_IO_URING", "1".into());
     }
     Ok(variables)
-}
-
-/// Every directory that a rule puts files in must be there; the first use makes it a target.
-fn check_targets(plan: &Plan) -> anyhow::Result<()> {
-    let sys: SysRef = Arc::new(Real);
-    for target in managed::used_targets(plan) {
-        Target::prepare(&sys, &target.path, &target.name)
-            .with_context(|| format!("target {} of the plan", target.name))?;
-    }
-    Ok(())
 }
 
 /// Lines that a shell takes, or JSON.

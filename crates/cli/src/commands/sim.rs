@@ -115,7 +115,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<(String, Plan)>> {
     let plan = |path: &PathBuf| {
         let name = path.display().to_string();
-        Ok((name.clone(), Plan::parse(&files::read(path)?, &name)?))
+        Ok((name.clone(), Plan::parse(&files::read(path)?, &name)?.unfolded()))
     };
     paths.iter().map(plan).collect()
 }

@@ -22,7 +22,7 @@ pub fn find(workload: &Workload, cluster: &Cluster, options: &mut Options) -> an
         let mut layouts: Vec<Layout> = Vec::new();
         let mut layout_of = HashMap::new();
         for file in set.files.iter().take(FILES_MAX) {
-            let Some(layout) = layout_now(&file.name, cluster)? else { continue };
+            let Some(layout) = layout_now(&file.name, cluster.clone(), layouts.len())? else { continue };
             let index = layouts.iter().position(|known| *known == layout).unwrap_or_else(|| {
                 layouts.push(layout);
                 layouts.len() - 1
@@ -40,8 +40,9 @@ pub fn find(workload: &Workload, cluster: &Cluster, options: &mut Options) -> an
 }
 
 /// The layout of a managed file in the numbers of this cluster; `None` for files that are not managed, do not exist, or
-/// lie on targets that the cluster does not have.
-fn layout_now(path: &str, cluster: &Cluster) -> anyhow::Result<Option<Layout>> {
+/// lie on targets that the cluster does not have. `others`: how many other layouts such files have; where the file system
+/// stripes, those are on the servers before.
+fn layout_now(path: &str, mut cluster: Cluster, others: usize) -> anyhow::Result<Option<Layout>> {
     let Ok(mut file) = File::open(path) else { return Ok(None) };
     let mut text = Vec::new();
     let regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
@@ -57,11 +58,12 @@ fn layout_now(path: &str, cluster: &Cluster) -> anyhow::Result<Option<Layout>> {
     }
     let manifest = Manifest::parse(&text, path)?;
     let numbers: Option<Vec<u32>> =
-        manifest.targets.iter().map(|target| cluster.target_index(&target.name)).collect();
+        manifest.targets.iter().map(|target| cluster.target_or_native(&target.name)).collect();
     let Some(numbers) = numbers else { return Ok(None) };
     let region = |region: &Region| Region {
         cycle: region.cycle.iter().map(|s| Stripe { target: numbers[s.target as usize], ..*s }).collect(),
         ..*region
     };
-    Ok(Some(Layout::new(manifest.layout.regions().iter().map(region).collect())?))
+    let layout = Layout::new(manifest.layout.regions().iter().map(region).collect())?;
+    Ok(Some(cluster.unfold(&layout, others)))
 }

@@ -1,0 +1,87 @@
+//! `stripewise init`: a cluster.toml of what some directories are on.
+
+mod drafts;
+mod look;
+mod text;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, ensure};
+use serde_json::json;
+
+use crate::files;
+use drafts::Draft;
+use look::Place;
+
+/// Looks at what directories are on, and writes a cluster.toml with comments
+///
+/// Directories on CephFS, Lustre, BeeGFS or OrangeFS become tiers of that file system, with the servers and pools that this user may
+/// put files on; its targets will be made in the directory. Any other directory becomes a server of its own: name one for
+/// each disk or mount. Looking makes and removes small files in the directories; nothing else is changed. Capacities are what is
+/// free now. What is measured is not here: `stripewise calibrate` does that next.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  stripewise init /disks/*/scratch                       a server for each disk, to look at
+  stripewise init /mnt/cephfs/me/targets -o cluster.toml   the servers of a parallel file system
+  stripewise init /nvme/me /lustre/me -o cluster.toml --force
+  stripewise init /mnt/cephfs/me --json                  what was found, for scripts")]
+pub struct Args {
+    /// Directories to keep targets in
+    #[arg(value_name = "DIR", required = true)]
+    directories: Vec<PathBuf>,
+    /// Where the cluster file goes [default: printed]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Overwrite the output
+    #[arg(long)]
+    force: bool,
+    /// Print what was found as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Does what the flags say.
+///
+/// # Errors
+/// A directory that cannot be looked at or written to, a file system without servers for this user, an output that exists.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(output) = &args.output {
+        let there = output.try_exists().with_context(|| format!("cannot look at {}", output.display()))?;
+        ensure!(
+            args.force || !there,
+            "{} exists; name another file with -o, or overwrite it with --force",
+            output.display()
+        );
+    }
+    let places = args.directories.iter().map(|dir| look::look(dir)).collect::<anyhow::Result<Vec<Place>>>()?;
+    let drafts = drafts::of(&places)?;
+    let text = text::cluster(&places, &drafts);
+    // What is written can be used.
+    let read = stripewise_cluster::Cluster::parse_uncalibrated(&text, "the new cluster file");
+    read.context("the file system has names that a cluster file cannot have")?;
+    if let Some(output) = &args.output {
+        files::write_whole(output, &text)?;
+    }
+    if args.json {
+        let found = json!({
+            "cluster": text,
+            "output": args.output.as_ref().map(|path| path.display().to_string()),
+            "directories": places.iter().map(Place::json).collect::<Vec<_>>(),
+            "tiers": drafts.iter().map(Draft::json).collect::<Vec<_>>(),
+        });
+        println!("{}", serde_json::to_string_pretty(&found)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    match &args.output {
+        None => print!("{text}"),
+        Some(output) => {
+            for draft in &drafts {
+                println!("{}", draft.summary());
+            }
+            places.iter().flat_map(Place::warnings).for_each(|warning| println!("note: {warning}"));
+            println!("{} written; next: stripewise calibrate -c {0}", output.display());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

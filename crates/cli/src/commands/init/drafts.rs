@@ -1,0 +1,245 @@
+//! From what was found to tiers. Pure.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::ensure;
+use serde_json::{Value, json};
+use stripewise_cluster::cluster::CAPACITY_MIN;
+use stripewise_cluster::{Driver, FileSystem, Members, size};
+use stripewise_drivers::{Pool, Probe};
+
+use super::look::Place;
+
+/// A tier that the cluster file may have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    pub name: String,
+    pub driver: Driver,
+    pub capacity_per_server: u64,
+    /// Written as a comment only: another draft has the same servers.
+    pub instead: bool,
+    /// What to know of it, a sentence each.
+    pub remarks: Vec<String>,
+}
+
+/// The tiers of all places, each with a name of its own.
+///
+/// # Errors
+/// A file system on which this user can put files on no server.
+pub fn of(places: &[Place]) -> anyhow::Result<Vec<Draft>> {
+    let mut drafts = plain(places);
+    for place in places {
+        let Some((system, probe)) = place.probe.as_ref().and_then(|probe| Some((probe.system?, probe))) else {
+            continue;
+        };
+        let found = Found { system, root: &place.path, free_bytes: place.free_bytes, probe };
+        let native = found.drafts();
+        ensure!(
+            !native.is_empty(),
+            "{}: there is no server or pool of {} that this user can put files on: {}",
+            place.path.display(),
+            system.title(),
+            if probe.rights.is_empty() { "ask an administrator".to_owned() } else { probe.rights.join("; ") }
+        );
+        drafts.extend(native);
+    }
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    // Those that stand instead of others may be called as these.
+    for draft in drafts.iter_mut().filter(|draft| !draft.instead) {
+        let count = seen.entry(draft.name.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            draft.name = format!("{}-{count}", draft.name);
+        }
+    }
+    Ok(drafts)
+}
+
+/// Plain directories: a server each, in a tier for each kind of disk.
+fn plain(places: &[Place]) -> Vec<Draft> {
+    let mut tiers: BTreeMap<&str, Vec<&Place>> = BTreeMap::new();
+    for place in places.iter().filter(|place| place.probe.is_none()) {
+        let name = place.rotational.map_or("disk", |rotational| if rotational { "hdd" } else { "ssd" });
+        tiers.entry(name).or_default().push(place);
+    }
+    let draft = |(name, places): (&str, Vec<&Place>)| {
+        let on = |place: &Place| places.iter().filter(|other| other.device == place.device).count() as u64;
+        let free = places.iter().map(|place| place.free_bytes / on(place)).min().unwrap_or(0);
+        let shared: Vec<String> =
+            places.iter().filter(|place| on(place) > 1).map(|place| place.path.display().to_string()).collect();
+        let mut remarks = Vec::new();
+        if !shared.is_empty() {
+            remarks.push(format!(
+                "{} are on the same file system: they share its speed and its space, so that striping over them gains \
+                 nothing; name one directory per disk",
+                shared.join(", ")
+            ));
+        }
+        if name == "disk" {
+            remarks.push("what kind of disk this is, the kernel does not say".to_owned());
+        }
+        let servers: Vec<PathBuf> = places.iter().map(|place| place.path.clone()).collect();
+        Draft {
+            name: name.to_owned(),
+            driver: Driver::Dirs { servers },
+            capacity_per_server: capacity(free),
+            instead: false,
+            remarks,
+        }
+    };
+    tiers.into_iter().map(draft).collect()
+}
+
+/// A directory on a parallel file system.
+struct Found<'a> {
+    system: FileSystem,
+    root: &'a PathBuf,
+    free_bytes: u64,
+    probe: &'a Probe,
+}
+
+impl Found<'_> {
+    /// Tiers of servers one by one where there are any, and the pools: instead of those where they have the same servers.
+    fn drafts(&self) -> Vec<Draft> {
+        let mut drafts = self.servers();
+        let exact = !drafts.is_empty();
+        let single = |pool: &Pool| drafts.iter().any(|draft| draft.has_server(&pool.name));
+        let pools: Vec<&Pool> = self.probe.pools.iter().filter(|pool| !single(pool)).collect();
+        for pool in pools {
+            let mut remarks = Vec::new();
+            if pool.servers.is_none() {
+                remarks.push(
+                    "how many servers it has the file system does not tell: write it as count".to_owned(),
+                );
+            }
+            if exact {
+                remarks.push(
+                    "the same servers, over which the file system stripes: use this or the servers one by one, not both".to_owned(),
+                );
+            }
+            let count = pool.servers.unwrap_or(1).max(1);
+            let free = pool.free_bytes.unwrap_or(self.free_bytes);
+            drafts.push(self.draft(
+                &pool.name,
+                Members::Pool { name: pool.name.clone(), count },
+                free / u64::from(count),
+                exact,
+                remarks,
+            ));
+        }
+        drafts
+    }
+
+    /// Servers that can be named, by what their names begin with: hdd0, hdd1 and ssd0 are two tiers.
+    fn servers(&self) -> Vec<Draft> {
+        let mut names = self.probe.servers.clone();
+        let mut remarks = Vec::new();
+        if names.is_empty() && self.system == FileSystem::CephFs {
+            names = self.numbered_pools();
+            remarks.push(
+                "that each of these pools is on one server alone was taken from their names: check it"
+                    .to_owned(),
+            );
+        }
+        let mut tiers: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for name in names {
+            tiers.entry(self.tier_of(&name)).or_default().push(name);
+        }
+        let all: u64 = tiers.values().map(|servers| servers.len() as u64).sum();
+        let free_of = |name: &String| {
+            let pool = self.probe.pools.iter().find(|pool| pool.name == *name);
+            pool.and_then(|pool| pool.free_bytes).unwrap_or(self.free_bytes / all)
+        };
+        let draft = |(tier, servers): (String, Vec<String>)| {
+            let free = servers.iter().map(free_of).min().unwrap_or(0);
+            self.draft(&tier, Members::Servers(servers), free, false, remarks.clone())
+        };
+        tiers.into_iter().map(draft).collect()
+    }
+
+    /// Pools of which nothing is known but names that count: at least two of a kind.
+    fn numbered_pools(&self) -> Vec<String> {
+        let unknown = self.probe.pools.iter().filter(|pool| pool.servers.is_none());
+        let numbered: Vec<&String> =
+            unknown.map(|pool| &pool.name).filter(|name| stem(name) != name.as_str()).collect();
+        let several = |name: &&&String| numbered.iter().filter(|other| stem(other) == stem(name)).count() > 1;
+        numbered.iter().filter(several).map(|name| (*name).clone()).collect()
+    }
+
+    fn tier_of(&self, server: &str) -> String {
+        let stem = match self.system {
+            FileSystem::Lustre => "ost",
+            FileSystem::OrangeFs => "orangefs",
+            FileSystem::CephFs | FileSystem::BeeGfs => stem(server),
+        };
+        if stem.is_empty() { self.system.name().to_owned() } else { stem.to_owned() }
+    }
+
+    fn draft(&self, name: &str, members: Members, free: u64, instead: bool, remarks: Vec<String>) -> Draft {
+        let good = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
+        Draft {
+            name: name.chars().map(good).collect(),
+            driver: Driver::Native { system: self.system, root: self.root.clone(), members },
+            capacity_per_server: capacity(free),
+            instead,
+            remarks,
+        }
+    }
+}
+
+/// A name without the number at its end.
+fn stem(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(['-', '_', '.'])
+}
+
+/// Whole units of what is free, so that people can read it.
+fn capacity(free_bytes: u64) -> u64 {
+    let unit =
+        [1u64 << 40, 1 << 30, 1 << 20].into_iter().find(|unit| free_bytes >= 10 * unit).unwrap_or(CAPACITY_MIN);
+    (free_bytes / unit * unit).max(CAPACITY_MIN)
+}
+
+impl Draft {
+    fn has_server(&self, name: &str) -> bool {
+        matches!(&self.driver, Driver::Native { members: Members::Servers(servers), .. } if servers.iter().any(|server| server == name))
+    }
+
+    /// A line for people.
+    pub fn summary(&self) -> String {
+        let what = match &self.driver {
+            Driver::Dirs { servers } => format!("{} directories", servers.len()),
+            Driver::Native { members: Members::Servers(servers), .. } => {
+                format!("servers {}", servers.join(", "))
+            }
+            Driver::Native { members: Members::Pool { name, count }, .. } => format!("pool {name} of {count}"),
+        };
+        let instead = if self.instead { " (as a comment: the same servers)" } else { "" };
+        let capacity = size::format(self.capacity_per_server);
+        format!("tier {}: {}, {what}, {capacity} each{instead}", self.name, self.driver.name())
+    }
+
+    pub fn json(&self) -> Value {
+        let (mut servers, mut pool, mut count) = (Value::Null, Value::Null, Value::Null);
+        match &self.driver {
+            Driver::Dirs { servers: dirs } => {
+                servers = dirs.iter().map(|dir| dir.display().to_string()).collect();
+            }
+            Driver::Native { members: Members::Servers(names), .. } => servers = names.clone().into(),
+            Driver::Native { members: Members::Pool { name, count: n }, .. } => {
+                (pool, count) = (name.clone().into(), (*n).into());
+            }
+        }
+        json!({
+            "name": self.name,
+            "driver": self.driver.name(),
+            "root": self.driver.native().map(|(_, root)| root.display().to_string()),
+            "servers": servers,
+            "pool": pool,
+            "count": count,
+            "capacity_per_server": self.capacity_per_server,
+            "commented_out": self.instead,
+            "remarks": self.remarks,
+        })
+    }
+}

@@ -1,0 +1,66 @@
+//! A plan's targets, made ready to hold bytes: on parallel file systems with the layout that the plan wants of them.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use stripewise_cluster::{Cluster, FileSystem, Plan, TargetKind, TargetSpec};
+use stripewise_drivers::{DriverError, driver};
+use stripewise_native::{NativeLayout, target_layout};
+use stripewise_sys::{Real, SysRef};
+use stripewise_target::{COMPONENTS, Target};
+
+use crate::managed;
+
+/// Makes the targets that a plan puts files on, or finds that they are there. May be repeated.
+///
+/// # Errors
+/// A directory that is missing, is another target, or did not get its layout: names it, what was asked for, what it has
+/// and the remedy.
+pub fn prepare(plan: &Plan) -> anyhow::Result<()> {
+    for (index, target) in managed::used_targets(plan) {
+        prepare_target(&plan.cluster, index, &target)
+            .with_context(|| format!("target {} of the plan", target.name))?;
+    }
+    Ok(())
+}
+
+/// As [`prepare`], one of a cluster's targets.
+///
+/// # Errors
+/// As there.
+pub fn prepare_target(cluster: &Cluster, index: u32, target: &TargetSpec) -> anyhow::Result<()> {
+    if target.kind == TargetKind::PoolMember {
+        bail!("the file system picks the servers of a pool; make the plan again with `stripewise plan`");
+    }
+    let sys: SysRef = Arc::new(Real);
+    let native = target_layout(cluster, index);
+    if let Some((system, layout)) = &native {
+        let root = target.path.parent().unwrap_or(Path::new("/"));
+        ensure!(
+            root.is_dir(),
+            "the root {} of tier {} is not there; mount {}, or make the directory",
+            root.display(),
+            cluster.tiers[target.tier].name,
+            system.title()
+        );
+        driver(*system).prepare(&target.path, layout)?;
+    }
+    Target::prepare(&sys, &target.path, &target.name)?;
+    native.map_or(Ok(()), |(system, layout)| check_new_file(system, &target.path, &layout))
+}
+
+/// Whether a new component really gets the layout: one is made, looked at and removed. Directories that an earlier plan left
+/// may hand down another than the target's own.
+fn check_new_file(system: FileSystem, target: &Path, layout: &NativeLayout) -> anyhow::Result<()> {
+    let components = target.join(COMPONENTS);
+    let probe = components.join(format!(".layout-{}", std::process::id()));
+    let context = || format!("{} cannot be made", probe.display());
+    fs::OpenOptions::new().write(true).create_new(true).open(&probe).with_context(context)?;
+    let got = driver(system).read_back(&probe);
+    fs::remove_file(&probe).with_context(|| format!("{} cannot be removed", probe.display()))?;
+    let remedy = "the directory for components hands down another layout than its target's; where there are no components \
+                  in it remove it, else export the files in it first";
+    Ok(DriverError::compare(&components, layout, got?.layout, remedy)?)
+}
