@@ -49,7 +49,9 @@ def flags():
     mount.add_argument("directory", type=Path)
     mount.add_argument("--narrow", action="store_true", help="at most 128 KiB at a time, as ceph-fuse with libfuse 2 does it")
     mount.add_argument("options", nargs="*", help="of ceph-fuse, after --, e.g. -- --rados_osd_op_timeout=10")
-    command("umount", "end a mount").add_argument("directory", type=Path)
+    umount = command("umount", "end a mount")
+    umount.add_argument("directory", type=Path)
+    umount.add_argument("--kill", action="store_true", help="with SIGKILL: what is mounted stays there, dead; the MDS is told")
     command("limits", "whether requests to the disks take time").add_argument("state", choices=("on", "off"))
     command("start-osd", "start an OSD that was stopped").add_argument("osd", type=int)
     stop = command("stop-osd", "stop an OSD")
@@ -96,9 +98,9 @@ def main():
         case "dropcaches":
             bed.drop_caches()
         case "mount":
-            bed.mount(args.directory.resolve(), args.options, args.narrow)
+            bed.mount(args.directory.absolute(), args.options, args.narrow)
         case "umount":
-            bed.unmount(args.directory.resolve())
+            (bed.kill_mount if args.kill else bed.unmount)(args.directory.absolute())
         case "limits":
             bed.limits(args.state == "on")
         case "start-osd":

@@ -53,6 +53,8 @@ class Bed:
         self.ready = self.base / "ready"  # how many OSDs it has, once it is complete
         self.farm = Farm(self.base / "disks")
         self.begun_s = time.monotonic()
+        # For those of Ceph's tools that take no flag; the caller may have that of another bed.
+        os.environ["CEPH_CONF"] = str(self.conf)
 
     def say(self, what):
         print(f"{time.monotonic() - self.begun_s:6.2f} s  {what}", file=sys.stderr)
@@ -141,6 +143,8 @@ class Bed:
 
     def mount(self, directory, options=(), narrow=False):
         """Mounts the file system on a directory, which is made; narrow: as ceph-fuse does it by itself (see widefuse.c)."""
+        if mounted_from(directory) and not os.path.isdir(directory):
+            run("umount", "--lazy", directory)  # its process died
         directory.mkdir(parents=True, exist_ok=True)
         if mounted_from(directory):
             raise Problem(f"{directory}: something is mounted there")
@@ -153,6 +157,17 @@ class Bed:
         """Ends a mount; one that is in use goes when it is no longer."""
         if attempt("umount", directory) != 0:
             run("umount", "--lazy", directory)
+
+    def kill_mount(self, directory):
+        """As a crash of ceph-fuse. The MDS would keep what it had promised this client for a minute; it is told that it is gone."""
+        found = [daemon for daemon in daemons.running(self.conf) if daemon.name == f"mount {directory}"]
+        if not found:
+            raise Problem(f"nothing of this bed is mounted on {directory}")
+        daemons.end(found, signal.SIGKILL)
+        mds = ("ceph", "-c", self.conf, "--connect-timeout", 10, "tell", "mds.a")
+        for session in json.loads(run(*mds, "session", "ls", "--format", "json")):
+            if session["client_metadata"].get("mount_point") == str(directory):
+                run(*mds, "session", "evict", f"id={session['id']}")
 
     def limits(self, on):
         """Whether requests take time."""

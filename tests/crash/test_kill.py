@@ -50,29 +50,42 @@ def read_notes(path):
 def test_what_was_acknowledged_survives_kill_9(stripewise, cluster, round_):
     cluster.plan.write_text(plan_text(cluster))
     stripewise("place", cluster.plan)
-    command = [sys.executable, str(WRITER), str(cluster.data)]
-    environment = {**os.environ, **cluster.environment()}
+    writers = start_writers(cluster, cluster.root, round_)
+    time.sleep(0.05 + random.Random(round_).random() * 0.4)
+    kill(writers)
+    assert_recovered(stripewise, cluster)
+    verify(stripewise, cluster, cluster.root)
+
+
+def start_writers(cluster, notes, seed, **options):
+    """Several processes that write side by side until they are killed, and note in a directory what they do."""
     writers = []
     for number in range(WRITERS):
-        arguments = [str(cluster.root / f"notes{number}"), str(number), str(WRITERS), str(round_)]
-        writers.append(subprocess.Popen(command + arguments, env=environment))
-    rng = random.Random(round_)
-    time.sleep(0.05 + rng.random() * 0.4)
+        command = [sys.executable, WRITER, cluster.data, notes / f"notes{number}", number, WRITERS, seed]
+        environment = {**os.environ, **cluster.environment()}
+        writers.append(subprocess.Popen([str(word) for word in command], env=environment, **options))
+    return writers
+
+
+def kill(writers):
+    """kill -9."""
     for process in writers:
         process.send_signal(signal.SIGKILL)
     for process in writers:
         assert process.wait() == -signal.SIGKILL, "a writer ended by itself"
 
+
+def assert_recovered(stripewise, cluster):
+    """After one repair fsck is content."""
     age = ["--orphan-age", 0]
     stripewise("fsck", "-p", cluster.plan, cluster.data, "--repair", "--remove-orphans", *age)
     clean = stripewise("fsck", "-p", cluster.plan, cluster.data, "--json", *age).json()
     assert clean["findings"] == []
-    verify(stripewise, cluster)
 
 
-def verify(stripewise, cluster):
-    """Compares all files with the notes."""
-    notes = [read_notes(cluster.root / f"notes{number}") for number in range(WRITERS)]
+def verify(stripewise, cluster, notes):
+    """Compares all files with the notes in a directory. Returns how many operations were acknowledged."""
+    notes = [read_notes(notes / f"notes{number}") for number in range(WRITERS)]
     done = [operation for acknowledged, _ in notes for operation in acknowledged]
     flying = [operation for _, operation in notes if operation]
     content = {name: read(stripewise, cluster, name) for name in ["shared", "log"]}
@@ -84,6 +97,7 @@ def verify(stripewise, cluster):
         if operation and operation[0] == "save":
             allowed.append(plain.saved_bytes(operation[1]))
         assert read(stripewise, cluster, f"own{number}") in allowed, f"own{number} is neither old nor new"
+    return len(done)
 
 
 def read(stripewise, cluster, name):
@@ -91,7 +105,7 @@ def read(stripewise, cluster, name):
     path = cluster.data / name
     if not path.exists():
         return b""
-    assert path.read_bytes().startswith(b"stripewise file, format 1\n")
+    assert path.read_bytes().startswith(b"stripewise file, format ")
     copy = cluster.root / "copy"
     stripewise("cp", path, copy)
     return copy.read_bytes()

@@ -38,6 +38,13 @@ def write_all(fd, data):
         data = data[os.write(fd, data) :]
 
 
+def pwrite_all(fd, data, offset):
+    """pwrite(2) until everything is written."""
+    while data:
+        count = os.pwrite(fd, data, offset)
+        data, offset = data[count:], offset + count
+
+
 def save(path, data):
     """As editors do: complete and synced under another name, then renamed."""
     fd = os.open(path + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -63,9 +70,9 @@ def main():
         slot = rng.randrange(SLOTS) * writers + writer
         os.write(notes, f"begin {kind} {mark} {slot}\n".encode())
         if kind == "slot":
-            assert os.pwrite(shared, slot_bytes(mark), slot * SLOT) == SLOT
+            pwrite_all(shared, slot_bytes(mark), slot * SLOT)
         elif kind == "log":
-            assert os.write(log, record(mark)) == RECORD
+            write_all(log, record(mark))
         elif kind == "save":
             save(f"{data}/own{writer}", saved_bytes(mark))
         else:

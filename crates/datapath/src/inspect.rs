@@ -42,6 +42,8 @@ pub struct CopyState {
     pub size_bytes: Vec<u64>,
     /// Per target: bytes that it takes on the disk.
     pub allocated_bytes: Vec<u64>,
+    /// Whether holes may be among these: of some file systems nobody can tell.
+    pub holes_counted: bool,
     /// Why the copy cannot be used.
     pub lost: Option<Trouble>,
     /// What the map says of it, if it can be read.
@@ -140,17 +142,19 @@ fn look(runtime: &Runtime, manifest: &Manifest, number: usize, copy: CopyRef<'_>
             Target::open(runtime.sys(), &target.path, Some(&target.id)).map(Arc::new)
         };
         let targets = copy.targets.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let holes_counted = targets.iter().any(|target| anchor::counts_holes(runtime.sys(), target.dir()));
         let opening = Opening { read_only: true, flags: OFlags::empty() };
-        ComponentSet::open(runtime.sys(), targets, copy.id, opening)?.stats()
+        ComponentSet::open(runtime.sys(), targets, copy.id, opening)?.stats().map(|stats| (stats, holes_counted))
     };
-    let (stats, lost) = match stats() {
-        Ok(stats) => (stats, None),
-        Err(error) => (Vec::new(), Some(Trouble::from(error))),
+    let ((stats, holes_counted), lost) = match stats() {
+        Ok(found) => (found, None),
+        Err(error) => (Default::default(), Some(Trouble::from(error))),
     };
     CopyState {
         name,
         size_bytes: stats.iter().map(|stat| stat.st_size as u64).collect(),
         allocated_bytes: stats.iter().map(|stat| stat.st_blocks as u64 * 512).collect(),
+        holes_counted,
         lost,
         bytes: None,
     }

@@ -202,7 +202,7 @@ impl Checked<'_> {
         }
     }
 
-    /// What cache copies take on the disk for bytes that are not valid in them.
+    /// What cache copies take on the disk for bytes that are not valid in them, where that can be told.
     fn space(&mut self, found: &Inspection) {
         let Some(Ok(map)) = &found.map else { return };
         for (number, copy) in
@@ -213,7 +213,7 @@ impl Checked<'_> {
             // The first and the last block of a range may be its own in part.
             let needed = copy.bytes.unwrap_or_default().valid + (2 * spans + 1) * targets * BLOCK_BYTES;
             let taken: u64 = copy.allocated_bytes.iter().sum();
-            if taken <= needed || copy.lost.is_some() {
+            if taken <= needed || copy.holes_counted || copy.lost.is_some() {
                 continue;
             }
             let name = &copy.name;

@@ -1,0 +1,117 @@
+"""The test bed itself: its disks take their time, OSDs are where their pools are, and a bed that was killed is cleaned up."""
+
+import json
+import mmap
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, run_command
+
+PROGRAM = [sys.executable, ROOT / "testbed" / "cephfs"]
+SIZE = 1 << 20
+# As the flags of `up` have it by default, or as asked for.
+SECONDS = {"hdd": 8e-3 + 1 / 8, "ssd": 3e-3 + 1 / 24}
+
+
+@pytest.mark.parametrize("pool", ["hdd0", "hdd3", "ssd0", "ssd3"])
+def test_a_request_takes_what_its_disk_takes(bed, on_ceph, pool):
+    (on_ceph / "target").mkdir()
+    os.setxattr(on_ceph / "target", "ceph.dir.layout.pool", pool.encode())
+    fd = os.open(on_ceph / "target" / "file", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
+    memory, count = mmap.mmap(-1, SIZE), 4
+    before = statistics(bed)
+    bed("limits", "on")
+    begin_s = time.monotonic()
+    for slot in range(count):
+        assert os.pwrite(fd, memory, slot * SIZE) == SIZE
+    took_s = time.monotonic() - begin_s
+    bed("limits", "off")
+    os.close(fd)
+    after = statistics(bed)
+    grown = {disk: after[disk]["written_bytes"] - before[disk]["written_bytes"] for disk in after}
+    assert grown[pool] == pytest.approx(count * SIZE, rel=0.02)
+    assert sum(grown.values()) == pytest.approx(count * SIZE, rel=0.05), "nothing goes elsewhere"
+    requests = after[pool]["writes"] - before[pool]["writes"]
+    assert count <= requests <= count + 3, "a write of a program is one of the disk"
+    # The rest is Ceph's, and other programs'; there is no upper limit.
+    assert took_s >= count * SECONDS[pool[:3]]
+
+
+def statistics(bed):
+    """What each disk has done."""
+    lines = [json.loads(line) for line in bed("status").out.splitlines() if line.startswith("{")]
+    return {line["disk"]: line for line in lines}
+
+
+def test_a_bed_that_is_up_stays(bed):
+    before = bed("status").out.count(": process ")
+    said = bed("up")
+    assert "is up already" in said.err and str(bed.mount) in said.out
+    assert bed("status").out.count(": process ") == before
+
+
+def test_what_it_cannot_do_is_said(bed, tmp_path):
+    for words, expected in (
+        (["stop-osd", 99], "has no osd.99"),
+        (["umount", tmp_path], "not mounted"),
+        (["mount", bed.mount], "something is mounted there"),
+    ):
+        result = bed(*words, ok=False)
+        assert result.code == 1 and expected in result.err and "Traceback" not in result.err, result
+    nowhere = run_command(*PROGRAM, "status", "--base", tmp_path / "no", ok=False)
+    assert nowhere.code == 1 and "there is no bed" in nowhere.err
+    (tmp_path / "mine").write_text("somebody's")
+    foreign = run_command(*PROGRAM, "down", "--base", tmp_path, ok=False)
+    assert foreign.code == 1 and "is no bed" in foreign.err and (tmp_path / "mine").exists()
+
+
+def free_port():
+    """A port that nobody listens at, and the next one."""
+    for port in range(28100, 32700, 10):
+        with socket.socket() as one, socket.socket() as next_one:
+            try:
+                one.bind(("127.0.0.1", port))
+                next_one.bind(("127.0.0.1", port + 1))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no free port")
+
+
+def leftovers(base):
+    """Processes that name the directory, and mounts in it."""
+    lines = [path.read_bytes().replace(b"\0", b" ").decode() for path in Path("/proc").glob("[0-9]*/cmdline") if readable(path)]
+    mounts = Path("/proc/self/mounts").read_text().splitlines()
+    return [line for line in lines if f"{base}/" in line and "ceph-" in line] + [line for line in mounts if f" {base}/" in line]
+
+
+def readable(path):
+    try:
+        return path.read_bytes() != b""
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_what_a_killed_run_left_is_removed(bed, tmp_path):
+    base = tmp_path / "bed"
+    words = ["--base", base, "--port", free_port(), "--hdds", 1, "--ssds", 1, "--size-mib", 2048]
+    up = [str(word) for word in [*PROGRAM, "up", *words]]
+    process = subprocess.Popen(up, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end_s = time.monotonic() + 30
+    while not (base / "osd.0").exists() and time.monotonic() < end_s:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert leftovers(base), "killed too early: the test tests nothing"
+    said = run_command(*up)
+    assert "removing what is left" in said.err and f"STRIPEWISE_CEPHFS={base}/mnt" in said.out
+    (base / "mnt" / "file").write_text("works")
+    run_command(*PROGRAM, "down", "--base", base)
+    assert leftovers(base) == [] and not base.exists()
+    assert (bed.mount / "..").exists() and leftovers(bed.base), "the other bed is as it was"
