@@ -2,16 +2,22 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use stripewise_datapath::Runtime;
-use stripewise_datapath::migrate::{Goal, Migration, Phase, Progress, migrate};
+use stripewise_datapath::migrate::{Goal, Migration, Phase, Progress, SHORT_BYTES_MAX, migrate};
 
 use crate::managed::human;
 use crate::progress;
+
+/// More files than this are not told of one by one.
+const NAMED_MAX: usize = 100;
+/// Between two lines about many files.
+const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// One file to migrate.
 pub struct Move<'a> {
@@ -21,84 +27,152 @@ pub struct Move<'a> {
     pub scheme: Option<&'a str>,
 }
 
-/// Migrates files, `total_bytes` in all; goes on after one that fails. `verb`: "placed" or "exported". What was done to
-/// each, as JSON, and the exit code.
-pub fn migrate_all<'a>(
-    runtime: &Arc<Runtime>,
-    moves: impl Iterator<Item = Move<'a>>,
-    total_bytes: u64,
-    verb: &str,
-    quiet: bool,
-) -> (Vec<Value>, ExitCode) {
-    let mut progress = CopyProgress::new(total_bytes, quiet);
-    let (mut done, mut code) = (Vec::new(), ExitCode::SUCCESS);
-    for Move { path, goal, scheme } in moves {
-        let outcome = migrate(runtime, path, goal, &mut progress.file(path));
-        let path = path.display().to_string();
-        let mut entry = json!({ "path": path });
-        if let Some(scheme) = scheme {
-            entry["scheme"] = scheme.into();
-        }
-        match outcome {
-            Ok(Migration::Done(bytes)) => {
-                progress.done(&format!("{verb} {path}"), bytes);
-                entry[verb] = true.into();
-                entry["bytes"] = bytes.into();
-            }
-            Ok(Migration::AlreadyThere) => entry[verb] = false.into(),
-            Err(error) => {
-                let error = error.to_string();
-                // Some name a target only.
-                let error = if error.starts_with(&path) { error } else { format!("{path}: {error}") };
-                progress.say(&format!("stripewise: {error}"));
-                entry["error"] = error.into();
-                code = ExitCode::FAILURE;
-            }
-        }
-        done.push(entry);
-    }
-    (done, code)
+/// How files are migrated.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// "placed" or "exported".
+    pub verb: &'static str,
+    /// Short files at once; by default [`jobs_usual`].
+    pub jobs: Option<u16>,
+    pub quiet: bool,
 }
 
-/// Tells how far a copy is: a bar on a terminal, a line per file elsewhere, nothing if quiet.
+/// Short files at once unless the user says: most of the time each waits for a file system's answers.
+fn jobs_usual() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (4 * cores).clamp(4, 32)
+}
+
+/// Migrates files, `total_bytes` in all, short ones several at once and then long ones one by one; goes on after one that
+/// fails. What was done to each, as JSON in the order of `moves`, and the exit code.
+pub fn migrate_all(
+    runtime: &Arc<Runtime>,
+    moves: &[Move<'_>],
+    total_bytes: u64,
+    manner: Manner,
+) -> (Vec<Value>, ExitCode) {
+    let told = CopyProgress::new(total_bytes, moves.len(), manner.quiet);
+    let is_long = |&index: &usize| moves[index].path.metadata().is_ok_and(|file| file.len() > SHORT_BYTES_MAX);
+    let (long, short): (Vec<usize>, Vec<usize>) = (0..moves.len()).partition(is_long);
+    let work = |index: usize| migrate_one(runtime, &moves[index], manner.verb, &told);
+    let mut done = in_parallel(&short, manner.jobs.map_or_else(jobs_usual, usize::from), work);
+    done.extend(in_parallel(&long, 1, work));
+    done.sort_by_key(|(index, _)| *index);
+    let done: Vec<Value> = done.into_iter().map(|(_, entry)| entry).collect();
+    let failed = done.iter().any(|entry| entry.get("error").is_some());
+    (done, if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What `work` makes of each of `indices`, `jobs` at once.
+fn in_parallel<T: Send>(indices: &[usize], jobs: usize, work: impl Fn(usize) -> T + Sync) -> Vec<(usize, T)> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut done = Vec::new();
+        while let Some(&index) = indices.get(next.fetch_add(1, Ordering::Relaxed)) {
+            done.push((index, work(index)));
+        }
+        done
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs.min(indices.len())).map(|_| scope.spawn(worker)).collect();
+        let joined = workers.into_iter().map(|worker| worker.join());
+        joined.flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
+}
+
+fn migrate_one(runtime: &Runtime, file: &Move<'_>, verb: &str, told: &CopyProgress) -> Value {
+    let outcome = migrate(runtime, file.path, file.goal, &mut told.file(file.path));
+    let path = file.path.display().to_string();
+    let mut entry = json!({ "path": path });
+    if let Some(scheme) = file.scheme {
+        entry["scheme"] = scheme.into();
+    }
+    match outcome {
+        Ok(Migration::Done(bytes)) => {
+            told.done(&format!("{verb} {path}"), bytes);
+            entry[verb] = true.into();
+            entry["bytes"] = bytes.into();
+        }
+        Ok(Migration::AlreadyThere) => entry[verb] = false.into(),
+        Err(error) => {
+            let error = error.to_string();
+            // Some name a target only.
+            let error = if error.starts_with(&path) { error } else { format!("{path}: {error}") };
+            told.say(&format!("stripewise: {error}"));
+            entry["error"] = error.into();
+        }
+    }
+    entry
+}
+
+/// Tells how far a copy is: a bar on a terminal, lines elsewhere, nothing if quiet. Threads share it.
 pub struct CopyProgress {
     bar: ProgressBar,
     lines: bool,
+    files: usize,
+    total_bytes: u64,
+    counts: Mutex<Counts>,
+}
+
+/// What was done, and when something was said.
+struct Counts {
+    files: usize,
+    bytes: u64,
     started: Instant,
+    said: Instant,
 }
 
 impl CopyProgress {
-    /// For copies of `total_bytes` in all; every byte is copied and verified.
-    pub fn new(total_bytes: u64, quiet: bool) -> Self {
+    /// For copies of `files` files, `total_bytes` in all; every byte is copied and verified.
+    pub fn new(total_bytes: u64, files: usize, quiet: bool) -> Self {
         let template = "{bar:30} {percent:>3} % {binary_bytes_per_sec:>12} {eta:>4} left  {wide_msg}";
         let bar = progress::bar(Some(total_bytes * 2), template, quiet);
         let lines = !quiet && bar.is_hidden();
-        Self { bar, lines, started: Instant::now() }
+        let now = Instant::now();
+        let counts = Mutex::new(Counts { files: 0, bytes: 0, started: now, said: now });
+        Self { bar, lines, files, total_bytes, counts }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// A function that takes a file's progress to the bar.
     pub fn file(&self, path: &Path) -> impl FnMut(Progress) + use<> {
-        let (bar, start, path) = (self.bar.clone(), self.bar.position(), path.display().to_string());
+        let (bar, path, mut before) = (self.bar.clone(), path.display().to_string(), 0);
         move |progress| {
-            let (before, what) = match progress.phase {
+            let (past, what) = match progress.phase {
                 Phase::Copy => (0, "copying"),
                 Phase::Verify => (progress.total, "verifying"),
             };
             bar.set_message(format!("{what} {path}"));
-            bar.set_position(start + before + progress.done);
+            let now = past + progress.done;
+            bar.inc(now.saturating_sub(before));
+            before = before.max(now);
         }
     }
 
-    /// A file is done.
-    pub fn done(&mut self, line: &str, bytes: u64) {
-        let rate = bytes as f64 / self.started.elapsed().as_secs_f64().max(1e-9);
-        let line = format!("{line} ({}, {}/s)", human(bytes), human(rate as u64));
+    /// A file is done. Of few files each is told, of many how far they are.
+    pub fn done(&self, line: &str, bytes: u64) {
+        let mut counts = self.counts();
+        counts.files += 1;
+        counts.bytes += bytes;
+        let rate = counts.bytes as f64 / counts.started.elapsed().as_secs_f64().max(1e-9);
+        let rate = human(rate as u64);
+        let line = if self.files <= NAMED_MAX {
+            format!("{line} ({}, {rate}/s)", human(bytes))
+        } else if self.lines && (counts.said.elapsed() >= LINE_EVERY || counts.files == self.files) {
+            let (done, total) = (human(counts.bytes), human(self.total_bytes));
+            format!("{} of {} files, {done} of {total}, {rate}/s", counts.files, self.files)
+        } else {
+            return;
+        };
+        counts.said = Instant::now();
         if self.lines {
             eprintln!("{line}");
         } else {
             self.bar.println(line);
         }
-        self.started = Instant::now();
     }
 
     /// Says a line between.

@@ -52,7 +52,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let runtime = managed::runtime(plan.as_ref());
     let bytes = source.metadata().map_or(0, |metadata| metadata.len());
-    let mut progress = CopyProgress::new(bytes, args.quiet);
+    let progress = CopyProgress::new(bytes, 1, args.quiet);
     let copied = copy_file(&runtime, &source, &destination, shape, &mut progress.file(&source))?;
     progress.done(&format!("copied {} to {}", source.display(), destination.display()), copied);
     Ok(ExitCode::SUCCESS)

@@ -8,7 +8,7 @@ use stripewise_datapath::Runtime;
 use stripewise_datapath::check::walk;
 use stripewise_datapath::migrate::Goal;
 
-use crate::copying::{Move, migrate_all};
+use crate::copying::{Manner, Move, migrate_all};
 use crate::managed;
 
 /// Turns managed files back into plain ones
@@ -23,6 +23,9 @@ pub struct Args {
     /// Files, and directories with managed files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Short files (up to 64 MiB) at once [default: four per core]
+    #[arg(short, long, env = "STRIPEWISE_JOBS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
     /// Print what was done as JSON
     #[arg(long)]
     json: bool,
@@ -39,8 +42,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(None);
     let files = find(&runtime, &args.files)?;
     let total: u64 = files.iter().map(|path| path.metadata().map_or(0, |metadata| metadata.len())).sum();
-    let moves = files.iter().map(|path| Move { path, goal: Goal::Plain, scheme: None });
-    let (done, code) = migrate_all(&runtime, moves, total, "exported", args.quiet);
+    let moves: Vec<_> = files.iter().map(|path| Move { path, goal: Goal::Plain, scheme: None }).collect();
+    let manner = Manner { verb: "exported", jobs: args.jobs, quiet: args.quiet };
+    let (done, code) = migrate_all(&runtime, &moves, total, manner);
     if args.json {
         println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "files": done }))?);
     }

@@ -4,8 +4,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use stripewise_cluster::Plan;
 use stripewise_cluster::pattern::match_path;
+use stripewise_cluster::{Plan, Rule};
 use stripewise_datapath::check::walk;
 use stripewise_datapath::{Runtime, Shape};
 
@@ -37,6 +37,7 @@ impl State {
 pub struct Candidate<'a> {
     pub path: PathBuf,
     pub shape: Shape<'a>,
+    pub rule: &'a Rule,
     /// The rule's.
     pub scheme: &'a str,
     pub size_bytes: u64,
@@ -49,6 +50,21 @@ pub struct Candidate<'a> {
 /// # Errors
 /// One of `given` does not exist.
 pub fn find<'a>(runtime: &Runtime, plan: &'a Plan, given: &[PathBuf]) -> anyhow::Result<Vec<Candidate<'a>>> {
+    let mut found = find_all(runtime, plan, given)?;
+    let named: Vec<_> = given.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    found.retain(|file| named.contains(&file.path) || !leave_program(file));
+    Ok(found)
+}
+
+/// As [`find`], programs among them.
+///
+/// # Errors
+/// As there.
+pub fn find_all<'a>(
+    runtime: &Runtime,
+    plan: &'a Plan,
+    given: &[PathBuf],
+) -> anyhow::Result<Vec<Candidate<'a>>> {
     let mut roots = Vec::new();
     for path in given {
         // By the name that it was given, too: patterns may go through links.
@@ -72,8 +88,6 @@ pub fn find<'a>(runtime: &Runtime, plan: &'a Plan, given: &[PathBuf]) -> anyhow:
     let files = files.chain(listing.plain.iter().map(|path| (path, false)));
     let mut found: Vec<_> =
         files.filter_map(|(path, managed)| candidate(runtime, plan, path, managed)).collect();
-    let named: Vec<_> = given.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    found.retain(|file| named.contains(&file.path) || !leave_program(file));
     found.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(found)
 }
@@ -91,6 +105,9 @@ fn leave_program(file: &Candidate<'_>) -> bool {
 
 fn candidate<'a>(runtime: &Runtime, plan: &'a Plan, path: &Path, anchor: bool) -> Option<Candidate<'a>> {
     let real = path.canonicalize().ok()?;
+    if real.file_name().is_some_and(|name| name == super::native::RECORD) {
+        return None;
+    }
     // The rule of the name that was given, or else of the one that it leads to.
     let rule = plan.rule_for(path).or_else(|| plan.rule_for(&real))?;
     let shape = Shape::of(rule, path).or_else(|| Shape::of(rule, &real))?;
@@ -104,13 +121,13 @@ fn candidate<'a>(runtime: &Runtime, plan: &'a Plan, path: &Path, anchor: bool) -
         (true, Ok(Some(file))) => file.size().ok()?,
         _ => real.metadata().ok()?.len(),
     };
-    Some(Candidate { path: real, shape, scheme: &rule.scheme, size_bytes, state })
+    Some(Candidate { path: real, shape, rule, scheme: &rule.scheme, size_bytes, state })
 }
 
 /// The existing paths that a pattern matches; where it has a `**`, the directories that the rest may be anywhere below.
 ///
 /// Only directories that the pattern leads through are listed: a pattern may begin at the root of a large file system.
-fn expand(pattern: &str) -> Vec<PathBuf> {
+pub fn expand(pattern: &str) -> Vec<PathBuf> {
     let mut paths = vec![PathBuf::from("/")];
     let mut end = 0;
     for component in pattern.split('/') {

@@ -1,0 +1,169 @@
+//! The directories that a plan's new files are made in, and which layout each is to give them.
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use stripewise_cluster::pattern::match_path;
+use stripewise_cluster::{Plan, Rule};
+use stripewise_native::NativeLayout;
+
+use super::super::find::{Candidate, expand};
+use super::wanted::Site;
+
+/// A directory that new files of some rules are made in.
+pub struct Directory<'a> {
+    pub path: PathBuf,
+    /// Those that give layouts.
+    pub rules: Vec<&'a Rule>,
+    /// What new files are to get, or why no single layout will do.
+    pub wanted: Result<NativeLayout, String>,
+    /// Patterns of files that are to stay as they are, but get the layout too when they are made anew.
+    pub kept: Vec<&'a str>,
+}
+
+/// All of a plan's, in order; with `given`, those of them that are, or are below, one of these.
+pub fn directories<'a>(site: &Site<'a>, found: &[Candidate<'a>], given: &[PathBuf]) -> Vec<Directory<'a>> {
+    let mut rules_of: BTreeMap<PathBuf, Vec<&'a Rule>> = BTreeMap::new();
+    for rule in &site.plan.rules {
+        for path in of_pattern(&rule.pattern).into_iter().filter(|path| is_below(path, given)) {
+            rules_of.entry(path).or_default().push(rule);
+        }
+    }
+    let directory = |(path, rules): (PathBuf, Vec<&'a Rule>)| {
+        let (rules, kept): (Vec<_>, Vec<_>) = rules.into_iter().partition(|rule| !rule.layouts.is_empty());
+        let wanted = one_of(site, &rules, &path, found);
+        (!rules.is_empty()).then(|| Directory {
+            wanted,
+            path,
+            rules,
+            kept: kept.into_iter().map(|rule| rule.pattern.as_str()).collect(),
+        })
+    };
+    rules_of.into_iter().filter_map(directory).collect()
+}
+
+/// The one layout that all rules want in a directory.
+fn one_of(
+    site: &Site<'_>,
+    rules: &[&Rule],
+    dir: &Path,
+    found: &[Candidate<'_>],
+) -> Result<NativeLayout, String> {
+    let mut first: Option<(&Rule, NativeLayout)> = None;
+    for &rule in rules {
+        let here = |file: &&Candidate<'_>| std::ptr::eq(file.rule, rule) && file.path.parent() == Some(dir);
+        let size_max = found.iter().filter(here).map(|file| file.size_bytes).max();
+        let layout = site.of_rule(rule, size_max).map_err(|why| {
+            format!("{} cannot give {} its layout because {why}", site.system.title(), rule.pattern)
+        })?;
+        match &first {
+            Some((other, known)) if *known != layout => {
+                return Err(format!(
+                    "{} is to get {known}, {} {layout}, and a directory has one layout for all new files; give them \
+                     directories of their own, or plan with `stripewise plan --native`",
+                    other.pattern, rule.pattern
+                ));
+            }
+            Some(_) => {}
+            None => first = Some((rule, layout)),
+        }
+    }
+    first.map(|(_, layout)| layout).ok_or_else(|| "no rule of the plan leads there".to_owned())
+}
+
+/// The directories that files matching a pattern are in: those that exist, and one without wildcards that does not yet.
+fn of_pattern(pattern: &str) -> Vec<PathBuf> {
+    let Some((parent, last)) = pattern.rsplit_once('/') else { return Vec::new() };
+    let parent = if parent.is_empty() { "/" } else { parent };
+    if pattern.contains("**") {
+        let mut all = Vec::new();
+        expand(pattern).iter().for_each(|path| add_below(path, &mut all));
+        all.retain(|path| leads_into(pattern, parent, last, path));
+        return all;
+    }
+    let mut found: Vec<PathBuf> = expand(parent).into_iter().filter(|path| path.is_dir()).collect();
+    if found.is_empty() && !parent.contains(['*', '<']) {
+        found.push(parent.replace('\\', "").into());
+    }
+    found
+}
+
+/// Whether files directly in the directory `path` may match a pattern with `**`.
+fn leads_into(pattern: &str, parent: &str, last: &str, path: &Path) -> bool {
+    let matches = |pattern: &str, path: &[u8]| match_path(pattern.as_bytes(), path, None).is_some();
+    let directory = path.as_os_str().as_bytes();
+    let deeper = last.find("**").map(|at| &pattern[..pattern.len() - last.len() + at + 2]);
+    matches(parent, directory) || deeper.is_some_and(|up_to| matches(up_to, &[directory, b"/x"].concat()))
+}
+
+/// A directory and all below it; symbolic links are not followed.
+fn add_below(path: &Path, all: &mut Vec<PathBuf>) {
+    if !path.is_dir() {
+        return;
+    }
+    all.push(path.to_owned());
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            add_below(&entry.path(), all);
+        }
+    }
+}
+
+fn is_below(path: &Path, given: &[PathBuf]) -> bool {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let below = |root: &PathBuf| {
+        std::path::absolute(root).is_ok_and(|root| path.starts_with(root))
+            || root.canonicalize().is_ok_and(|root| real.starts_with(root))
+    };
+    given.is_empty() || given.iter().any(below)
+}
+
+/// The patterns of the rules of a plan that some of the files in `dir` are of.
+pub fn patterns_in<'a, 'f>(
+    plan: &'a Plan,
+    dir: &Path,
+    files: impl Iterator<Item = &'f Candidate<'f>> + Clone,
+) -> Vec<&'a str> {
+    let has = |rule: &&Rule| {
+        files.clone().any(|file| file.path.parent() == Some(dir) && std::ptr::eq(file.rule, *rule))
+    };
+    plan.rules.iter().filter(has).map(|rule| rule.pattern.as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_of_patterns() {
+        let top = tempfile::tempdir().unwrap();
+        for name in ["r1/deep", "r22", "other", "a*b"] {
+            std::fs::create_dir_all(top.path().join(name)).unwrap();
+        }
+        std::fs::write(top.path().join("file"), "").unwrap();
+        for (pattern, expected) in [
+            ("out.<n>", &[""][..]),
+            ("r<n>/out", &["r1", "r22"]),
+            ("r1/deep/x", &["r1/deep"]),
+            ("**", &["", "a*b", "other", "r1", "r1/deep", "r22"]),
+            ("r1/**", &["r1", "r1/deep"]),
+            ("r**", &["", "r1", "r1/deep", "r22"]),
+            ("**/deep/x", &["r1/deep"]),
+            ("a\\*b/x", &["a*b"]),
+            ("new/x", &["new"]),
+            ("q<n>/x", &[]),
+            ("file/x", &["file"]),
+        ] {
+            let escaped = stripewise_cluster::pattern::escape(top.path().to_str().unwrap());
+            let mut found = of_pattern(&format!("{escaped}/{pattern}"));
+            found.sort();
+            let expected: Vec<_> = expected.iter().map(|name| top.path().join(name)).collect();
+            let same = |(one, other): (&PathBuf, &PathBuf)| one.components().eq(other.components());
+            assert!(
+                found.len() == expected.len() && found.iter().zip(&expected).all(same),
+                "{pattern}: {found:?}"
+            );
+        }
+    }
+}

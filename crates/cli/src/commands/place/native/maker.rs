@@ -1,0 +1,109 @@
+//! New files with a layout of the file system's own, for the data path's migration.
+
+use std::fmt::{Debug, Formatter};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use stripewise_datapath::migrate::Maker;
+use stripewise_drivers::Driver;
+use stripewise_native::{NativeLayout, Stripe};
+use stripewise_sys::{Mode, OFlags, Real, Sys};
+
+/// Files with one layout.
+pub struct WithLayout<'a> {
+    pub driver: &'a dyn Driver,
+    pub layout: NativeLayout,
+}
+
+impl Debug for WithLayout<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.description())
+    }
+}
+
+impl Maker for WithLayout<'_> {
+    fn description(&self) -> String {
+        format!("{} {}", self.driver.name(), self.layout)
+    }
+
+    fn is_made(&self, path: &Path) -> Result<bool, String> {
+        let actual = self.driver.read_back(path).map_err(|error| error.to_string())?;
+        Ok(actual.layout.is_some_and(|got| self.layout.is_met_by(&got)))
+    }
+
+    fn make(&self, path: &Path, mode: Mode) -> Result<(), String> {
+        self.driver.create(path, &self.layout, mode.as_raw_mode()).map_err(|error| error.to_string())
+    }
+}
+
+/// Files with whatever their directory gives.
+pub struct Inheriting<'a> {
+    driver: &'a dyn Driver,
+    /// What that is.
+    given: Option<NativeLayout>,
+}
+
+impl<'a> Inheriting<'a> {
+    /// Of a directory: a file is made in it, looked at, and removed.
+    ///
+    /// # Errors
+    /// No file can be made there, or the file system does not say what it has.
+    pub fn in_directory(driver: &'a dyn Driver, dir: &Path) -> anyhow::Result<Self> {
+        let trial = tempfile::Builder::new().prefix(".stripewise-trial-").tempfile_in(dir)?;
+        Ok(Self { driver, given: driver.read_back(trial.path())?.layout })
+    }
+}
+
+impl Debug for Inheriting<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.description())
+    }
+}
+
+impl Maker for Inheriting<'_> {
+    fn description(&self) -> String {
+        let given = self.given.as_ref().map_or("nothing".to_owned(), ToString::to_string);
+        format!("{} as its directory gives: {given}", self.driver.name())
+    }
+
+    fn is_made(&self, path: &Path) -> Result<bool, String> {
+        let actual = self.driver.read_back(path).map_err(|error| error.to_string())?;
+        Ok(actual.layout.as_ref().map(form) == self.given.as_ref().map(form))
+    }
+
+    fn make(&self, path: &Path, mode: Mode) -> Result<(), String> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        let made = Real.open(None, path, flags, mode).and_then(|fd| Real.stat(fd.as_fd()));
+        made.map(drop).map_err(|errno| format!("{}: making a file: {errno}", path.display()))
+    }
+}
+
+/// A layout without the names of servers, which a file system that was not told any takes in turn.
+fn form(layout: &NativeLayout) -> NativeLayout {
+    let mut form = layout.clone();
+    for component in &mut form.components {
+        if let Stripe::Listed { width, servers } = &component.stripe {
+            let (width, count) = (*width, servers.len() as u32);
+            component.stripe = Stripe::Even { width, count, pool: None };
+        }
+    }
+    form
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_that_were_taken_in_turn_make_no_difference() {
+        let listed = |servers: &[&str], width| {
+            let servers = servers.iter().map(|&server| server.to_owned()).collect();
+            NativeLayout::uniform(Stripe::Listed { width, servers })
+        };
+        assert_eq!(form(&listed(&["0", "3"], 64)), form(&listed(&["2", "1"], 64)));
+        assert_ne!(form(&listed(&["0", "3"], 64)), form(&listed(&["2"], 64)));
+        assert_ne!(form(&listed(&["0"], 64)), form(&listed(&["0"], 128)));
+        let pools = ["a", "b"].map(|pool| form(&NativeLayout::even(64, 2, Some(pool))));
+        assert_ne!(pools[0], pools[1]);
+    }
+}

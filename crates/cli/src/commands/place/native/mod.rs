@@ -1,0 +1,180 @@
+//! `stripewise place --native`: directories and files get layouts of the file system's own, and programs run without stripewise.
+//!
+//! Protocol: `docs/decisions/0009-native-migration.md`.
+
+mod directories;
+mod former;
+mod maker;
+mod show;
+mod undo;
+mod wanted;
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use stripewise_cluster::Plan;
+use stripewise_datapath::migrate::{Goal, Maker};
+use stripewise_drivers::Driver;
+use stripewise_native::NativeLayout;
+
+use super::Args;
+use super::find::{Candidate, find_all};
+use crate::copying::{Manner, Move, migrate_all};
+use crate::managed;
+use directories::{Directory, directories, patterns_in};
+use former::Former;
+pub use former::NAME as RECORD;
+use maker::WithLayout;
+use wanted::Site;
+
+/// An existing file, and what it is to have or why that cannot be.
+struct Planned<'a> {
+    file: Candidate<'a>,
+    wanted: Result<WithLayout<'a>, String>,
+    /// It has it.
+    there: bool,
+}
+
+/// Places a plan natively, or with `--undo` takes that back; goes on after what fails.
+///
+/// # Errors
+/// A plan that no single file system can hold, files that do not exist: then nothing was changed.
+pub fn run(plan: &Plan, args: &Args) -> anyhow::Result<ExitCode> {
+    let site = Site::of(plan)?;
+    let runtime = managed::runtime(None);
+    let found = find_all(&runtime, plan, &args.files)?;
+    let directories = directories(&site, &found, &args.files);
+    if args.undo {
+        return undo::run(&site, &runtime, found, &directories, args);
+    }
+    let files = plan_files(&site, found, &directories)?;
+    if args.dry_run {
+        return show::plan(&site, &directories, &files, args.json);
+    }
+    let prepared = place_directories(&site, &directories, &files, args)?;
+    let moves: Vec<Move<'_>> = files.iter().filter_map(Planned::as_move).collect();
+    let total = files.iter().filter(|file| !file.there).map(|file| file.file.size_bytes).sum();
+    let manner = Manner { verb: "placed", jobs: args.jobs, quiet: args.quiet };
+    let (mut done, code) = migrate_all(&runtime, &moves, total, manner);
+    done.extend(files.iter().filter_map(Planned::impossible));
+    let failed = prepared.iter().chain(&done).any(|entry| entry.get("error").is_some());
+    show::done(&prepared, &done, args)?;
+    Ok(if failed { ExitCode::FAILURE } else { code })
+}
+
+impl Planned<'_> {
+    /// Also of one that is there: an earlier run may have been killed at its very end.
+    fn as_move(&self) -> Option<Move<'_>> {
+        let maker = self.wanted.as_ref().ok()?;
+        let scheme = Some(self.file.scheme);
+        Some(Move { path: &self.file.path, goal: Goal::Native(maker), scheme })
+    }
+
+    fn impossible(&self) -> Option<Value> {
+        let (path, why) = (self.file.path.display().to_string(), self.wanted.as_ref().err()?);
+        eprintln!("stripewise: {path}: stays as it is: {why}");
+        Some(json!({ "path": path, "scheme": self.file.scheme, "error": why }))
+    }
+}
+
+/// What every existing file is to have: the same as new files beside it, where those have one layout.
+fn plan_files<'a>(
+    site: &'a Site<'a>,
+    found: Vec<Candidate<'a>>,
+    directories: &[Directory<'_>],
+) -> anyhow::Result<Vec<Planned<'a>>> {
+    let real = |dir: &'_ Directory<'_>| dir.path.canonicalize().ok();
+    let by_path: HashMap<PathBuf, &Directory<'_>> =
+        directories.iter().filter_map(|dir| Some((real(dir)?, dir))).collect();
+    let plan_one = |file: Candidate<'a>| {
+        let parent = file.path.parent().and_then(|parent| by_path.get(parent));
+        let of_rule = |dir: &&&Directory<'_>| dir.rules.iter().any(|rule| std::ptr::eq(*rule, file.rule));
+        let beside = parent.filter(of_rule).and_then(|dir| dir.wanted.as_ref().ok());
+        let wanted = match beside {
+            Some(layout) => Ok(layout.clone()),
+            None => site.of_file(file.rule, &file.path, file.size_bytes),
+        };
+        let wanted = wanted
+            .map(|layout| WithLayout { driver: &*site.driver, layout })
+            .map_err(|why| format!("{} cannot give it its layout because {why}", site.system.title()));
+        let there = match &wanted {
+            Ok(maker) => maker.is_made(&file.path).map_err(anyhow::Error::msg)?,
+            Err(_) => false,
+        };
+        Ok(Planned { file, wanted, there })
+    };
+    found.into_iter().map(plan_one).collect()
+}
+
+/// Directories get their layouts, and every one in which something will change remembers what it had. What was done, as JSON.
+fn place_directories(
+    site: &Site<'_>,
+    directories: &[Directory<'_>],
+    files: &[Planned<'_>],
+    args: &Args,
+) -> anyhow::Result<Vec<Value>> {
+    let mut done = Vec::new();
+    for dir in directories {
+        let path = dir.path.display().to_string();
+        let entry = match place_directory(site, dir) {
+            Ok(Prepared::AlreadyThere(layout)) => {
+                json!({ "path": path, "layout": layout.to_string(), "prepared": false })
+            }
+            Ok(Prepared::Done(layout)) => {
+                if !args.quiet && !args.json {
+                    println!("{path}: new files get {layout}");
+                }
+                json!({ "path": path, "layout": layout.to_string(), "prepared": true })
+            }
+            Err(error) => {
+                eprintln!("stripewise: {path}: new files get what they got before: {error:#}");
+                json!({ "path": path, "error": format!("{error:#}") })
+            }
+        };
+        done.push(entry);
+    }
+    let parents: BTreeSet<&Path> = files
+        .iter()
+        .filter(|file| !file.there && file.wanted.is_ok())
+        .filter_map(|f| f.file.path.parent())
+        .collect();
+    for parent in parents {
+        let candidates = files.iter().map(|planned| &planned.file);
+        let patterns = patterns_in(site.plan, parent, candidates);
+        let now = site.driver.read_back(parent)?.layout;
+        Former::remember(parent, now.as_ref(), &patterns)?;
+    }
+    Ok(done)
+}
+
+/// What became of a directory.
+enum Prepared<'a> {
+    AlreadyThere(&'a NativeLayout),
+    Done(&'a NativeLayout),
+}
+
+fn place_directory<'a>(site: &Site<'_>, dir: &'a Directory<'_>) -> anyhow::Result<Prepared<'a>> {
+    let layout = dir.wanted.as_ref().map_err(|why| anyhow::anyhow!("{why}"))?;
+    if has(&*site.driver, dir, layout)? {
+        return Ok(Prepared::AlreadyThere(layout));
+    }
+    if !dir.path.is_dir() {
+        std::fs::create_dir(&dir.path).with_context(|| "the directory cannot be made".to_owned())?;
+    }
+    let patterns: Vec<&str> = dir.rules.iter().map(|rule| rule.pattern.as_str()).collect();
+    let before = site.driver.read_back(&dir.path)?.layout;
+    Former::remember(&dir.path, before.as_ref(), &patterns)?;
+    site.driver.prepare(&dir.path, layout)?;
+    Ok(Prepared::Done(layout))
+}
+
+/// Whether a directory's new files get `layout` already.
+fn has(driver: &dyn Driver, dir: &Directory<'_>, layout: &NativeLayout) -> anyhow::Result<bool> {
+    if !dir.path.is_dir() {
+        return Ok(false);
+    }
+    Ok(driver.read_back(&dir.path)?.layout.is_some_and(|got| layout.is_met_by(&got)))
+}

@@ -1,0 +1,120 @@
+//! `stripewise place --native --undo`: directories get back what they had, and files what their directories give.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use stripewise_datapath::Runtime;
+use stripewise_datapath::migrate::Goal;
+use stripewise_drivers::Driver;
+
+use super::directories::Directory;
+use super::former::Former;
+use super::maker::Inheriting;
+use super::wanted::Site;
+use super::{Args, Candidate, show};
+use crate::copying::{Manner, Move, migrate_all};
+
+/// A directory in which something was placed, and its files of which that is so.
+struct Placed<'a> {
+    path: PathBuf,
+    former: Former,
+    files: Vec<Candidate<'a>>,
+}
+
+/// Takes back what a plan's placing did; the record of a directory goes when all its files are as it says.
+///
+/// # Errors
+/// A record that cannot be read: then nothing was changed.
+pub fn run(
+    site: &Site<'_>,
+    runtime: &Arc<Runtime>,
+    found: Vec<Candidate<'_>>,
+    directories: &[Directory<'_>],
+    args: &Args,
+) -> anyhow::Result<ExitCode> {
+    let placed = placed(found, directories)?;
+    if args.dry_run {
+        return show::undo(
+            &placed.iter().map(|dir| (&dir.path, &dir.former, &dir.files[..])).collect::<Vec<_>>(),
+            args.json,
+        );
+    }
+    let mut code = ExitCode::SUCCESS;
+    let (mut back, mut done) = (Vec::new(), Vec::new());
+    for dir in &placed {
+        let path = dir.path.display().to_string();
+        match restore(&*site.driver, dir).and_then(|()| Inheriting::in_directory(&*site.driver, &dir.path)) {
+            Ok(maker) => {
+                let (files, ended) = move_back(runtime, &maker, dir, args);
+                let failed = files.iter().any(|file| file.get("error").is_some());
+                done.extend(files);
+                if failed {
+                    code = ended;
+                } else {
+                    Former::forget(&dir.path)?;
+                }
+                back.push(json!({ "path": path, "restored": true }));
+            }
+            Err(error) => {
+                eprintln!("stripewise: {path}: {error:#}");
+                back.push(json!({ "path": path, "error": format!("{error:#}") }));
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    show::undone(&back, &done, args)?;
+    Ok(code)
+}
+
+fn placed<'a>(found: Vec<Candidate<'a>>, directories: &[Directory<'_>]) -> anyhow::Result<Vec<Placed<'a>>> {
+    let mut paths: Vec<PathBuf> = directories.iter().filter_map(|dir| dir.path.canonicalize().ok()).collect();
+    paths.extend(found.iter().filter_map(|file| file.path.parent().map(PathBuf::from)));
+    paths.sort();
+    paths.dedup();
+    let mut placed = Vec::new();
+    for path in paths {
+        if let Some(former) = Former::of(&path)? {
+            placed.push(Placed { path, former, files: Vec::new() });
+        }
+    }
+    for file in found {
+        let of_file = |dir: &&mut Placed<'_>| {
+            file.path.parent() == Some(&*dir.path) && dir.former.patterns.contains(&file.rule.pattern)
+        };
+        if let Some(dir) = placed.iter_mut().find(of_file) {
+            dir.files.push(file);
+        }
+    }
+    Ok(placed)
+}
+
+/// The directory's own hints go, or what it had before comes back. The record in it keeps it from being removed as empty.
+fn restore(driver: &dyn Driver, dir: &Placed<'_>) -> anyhow::Result<()> {
+    driver.remove(&dir.path).context("its layout cannot be taken away")?;
+    let now = driver.read_back(&dir.path)?.layout;
+    match &dir.former.layout {
+        Some(former) if now.as_ref() != Some(former) => {
+            driver.prepare(&dir.path, former).context("its former layout cannot be put back")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn move_back(
+    runtime: &Arc<Runtime>,
+    maker: &Inheriting<'_>,
+    dir: &Placed<'_>,
+    args: &Args,
+) -> (Vec<Value>, ExitCode) {
+    let moves: Vec<_> = dir
+        .files
+        .iter()
+        .map(|file| Move { path: &file.path, goal: Goal::Native(maker), scheme: None })
+        .collect();
+    let total = dir.files.iter().map(|file| file.size_bytes).sum();
+    let manner = Manner { verb: "restored", jobs: args.jobs, quiet: args.quiet };
+    migrate_all(runtime, &moves, total, manner)
+}

@@ -1,0 +1,93 @@
+//! What a plan's layouts are in the words of the file system that it is for.
+
+use std::path::Path;
+
+use anyhow::{bail, ensure};
+use stripewise_cluster::{FileSystem, Plan, Rule};
+use stripewise_drivers::{Driver, driver};
+use stripewise_native::{NativeLayout, express, express_spread};
+
+/// A plan and the one file system that all its layouts are on.
+pub struct Site<'a> {
+    pub plan: &'a Plan,
+    pub system: FileSystem,
+    pub driver: Box<dyn Driver>,
+}
+
+impl<'a> Site<'a> {
+    /// Of a plan that can be placed without stripewise.
+    ///
+    /// # Errors
+    /// It has no layouts, or some are on plain directories, on several file systems, or of several copies.
+    pub fn of(plan: &'a Plan) -> anyhow::Result<Self> {
+        let mut systems = Vec::new();
+        for rule in plan.rules.iter().filter(|rule| !rule.layouts.is_empty()) {
+            ensure!(
+                rule.overlay.is_none(),
+                "{}: {} keeps several copies of a file in step, which only stripewise itself can do; plan with \
+                 `stripewise plan --native`",
+                rule.pattern,
+                rule.scheme
+            );
+            for tier in tiers(plan, rule) {
+                match tier.driver.native() {
+                    Some((system, _)) => systems.push(system),
+                    None => bail!(
+                        "{}: tier {} has driver \"dirs\", over which only stripewise itself stripes; describe the file \
+                         system in the cluster file (`stripewise init DIR` writes one), and plan with `stripewise plan --native`",
+                        rule.pattern,
+                        tier.name
+                    ),
+                }
+            }
+        }
+        systems.dedup();
+        match systems[..] {
+            [] => bail!("the plan leaves all files as they are: there is nothing to place"),
+            [system] => Ok(Self { plan, system, driver: driver(system) }),
+            _ => bail!(
+                "the plan's tiers are on several file systems ({}): a file lies on one; plan with `stripewise plan --native` \
+                 and a cluster file for one of them",
+                systems.iter().map(|system| system.title()).collect::<Vec<_>>().join(", ")
+            ),
+        }
+    }
+
+    /// What new files of a rule are to get in a directory: `size_max` bytes are the most that files there have now; `None`:
+    /// there are none.
+    ///
+    /// # Errors
+    /// Why the file system cannot do that for all of them.
+    pub fn of_rule(&self, rule: &Rule, size_max: Option<u64>) -> Result<NativeLayout, String> {
+        let within = |size| express_spread(self.system, &rule.layouts, &self.plan.cluster, size);
+        whole_or_within(within, size_max)
+    }
+
+    /// What the file of a rule at `path`, of `size` bytes, is to get.
+    ///
+    /// # Errors
+    /// Why the file system cannot do that.
+    pub fn of_file(&self, rule: &Rule, path: &Path, size: u64) -> Result<NativeLayout, String> {
+        let layout = rule.choose(path).ok_or("no rule of the plan is for it")?;
+        whole_or_within(|size| express(self.system, layout, &self.plan.cluster, size), Some(size))
+    }
+}
+
+/// A layout with all its regions, or else with those that files of `size_max` bytes reach.
+fn whole_or_within(
+    within: impl Fn(u64) -> Result<NativeLayout, String>,
+    size_max: Option<u64>,
+) -> Result<NativeLayout, String> {
+    within(u64::MAX).or_else(|reason| size_max.map_or(Err(reason), within))
+}
+
+/// The tiers that a rule's files lie on.
+fn tiers<'a>(plan: &'a Plan, rule: &Rule) -> Vec<&'a stripewise_cluster::Tier> {
+    let cluster = &plan.cluster;
+    let layouts = rule.layouts.iter().enumerate().map(|(index, layout)| cluster.unfold(layout, index));
+    let targets: Vec<u32> = layouts.flat_map(|layout| layout.targets().collect::<Vec<_>>()).collect();
+    let mut tiers: Vec<usize> = targets.into_iter().filter_map(|target| cluster.tier_of(target)).collect();
+    tiers.sort_unstable();
+    tiers.dedup();
+    tiers.into_iter().map(|tier| &cluster.tiers[tier]).collect()
+}
