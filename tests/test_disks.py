@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,23 @@ def test_what_the_kernel_cuts_is_one_request(bed):
     assert (done["read_bytes"], done["reads"]) == (size, 1), done
     assert done["continued"] >= 3, done
     assert done["busy_ns"] / 1e9 == pytest.approx(RANDOM_US / 1e6 + size / (MIB_PER_S * (1 << 20)), rel=0.01)
+
+
+def test_requests_side_by_side_are_not_taken_for_one_that_was_cut(bed):
+    size, slots = 16 << 10, 24
+    fd = prepared(bed, slots * size)
+    memories = [mmap.mmap(-1, size) for _ in range(slots)]
+
+    def write_all():
+        threads = [threading.Thread(target=os.pwritev, args=(fd, [memories[slot]], slot * size)) for slot in range(slots)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    done = changes(bed, write_all)
+    os.close(fd)
+    assert (done["writes"], done["continued"]) == (pytest.approx(slots, abs=2), 0), done
 
 
 def test_a_program_over_layouts_on_them(bed, stripewise, bin_dir, workloads, execute, tmp_path):

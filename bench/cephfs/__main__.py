@@ -5,6 +5,9 @@
     python3 bench/cephfs all --only-print --records cephfs.jsonl
 
 layouts: does the planner choose the best of 1-DH, 2-D and 1-DV?
+schemes: DEF, PA, PSA and what the planner chooses, on both classes; the bytes of each OSD beside what is expected.
+cache: a cache on one class for a file on the other; the bytes of each OSD.
+replicas: two copies of different layouts; the bytes of each OSD.
 
 Interrupted, it goes on where it was; more --repeats are added to what is there. The disks' parameters are measured once, by
 `stripewise calibrate`, and kept beside the records. The tables go to standard output.
@@ -21,14 +24,17 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "testbed" / "disks"), str(ROOT / "bench" / "common")]
 
 # pylint: disable=wrong-import-position
+import cache
 import choice
 import farm
+import replicas
+import schemes
 from bed import Bed
 from programs import Failed, Programs
 from records import Records, command_line
 from sizes import parse_size
 
-EXPERIMENTS = {"layouts": choice}
+EXPERIMENTS = {"layouts": choice, "schemes": schemes, "cache": cache, "replicas": replicas}
 
 
 @dataclass

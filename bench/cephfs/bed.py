@@ -122,13 +122,13 @@ class Bed:
         os.sync()
         self.farm.delay(True)
 
-    def measured(self, ranks, plan, private, *words):
-        """Writes and reads the files, each request past all caches; {op: {"seconds", "bytes", "verified", "requests", "cpu"}}:
-        requests to the disks, and the part of all processors that was busy meanwhile."""
+    def measured(self, ranks, plan, private, *words, op="both"):
+        """Writes or reads the files, or both, each request past all caches; every byte that is read is checked.
+        {op: {"seconds", "bytes", "verified", "requests", "cpu"}}: requests to the disks, and the part of all processors that was
+        busy meanwhile."""
+        words = [*words, *private_words(private), "--api", "direct", "--op", op, *["--verify"] * (op != "write")]
         before, busy_s, begun_s = self.farm.statistics(), cpu_s(), time.monotonic()
-        result = self.programs.run_ior(
-            ranks, self.file, *words, *private_words(private), "--api", "direct", "--op", "both", "--verify", plan=plan
-        )
+        result = self.programs.run_ior(ranks, self.file, *words, plan=plan)
         cpu = (cpu_s() - busy_s) / (time.monotonic() - begun_s) / os.cpu_count()
         after = self.farm.statistics()
         if result["wrong_bytes"]:
@@ -141,12 +141,21 @@ class Bed:
             phase["op"]: {
                 "seconds": phase["elapsed_s"],
                 "bytes": phase["bytes"],
-                "verified": result["verified_bytes"] == phase["bytes"],
+                "verified": op == "write" or result["verified_bytes"] == phase["bytes"],
                 "requests": requests({"read": "reads", "write": "writes"}[phase["op"]]),
                 "cpu": round(cpu, 3),
             }
             for phase in result["phases"]
         }
+
+    def check_exported(self, ranks, *words):
+        """Makes the file a plain one again, and reads it without the library: every byte is right, or Failed."""
+        self.farm.delay(False)
+        self.programs.command("export", self.file)
+        result = self.programs.run_ior(ranks, self.file, *words, *private_words(False), "--op", "read", "--verify")
+        if result["wrong_bytes"] or not result["verified_bytes"]:
+            raise Failed(f"{result['wrong_bytes']} wrong bytes after export")
+        self.file.unlink()
 
     # --- traces and plans
 
@@ -165,36 +174,43 @@ class Bed:
         words = ["-c", self.cluster, "--min-gain", "none", "--quiet", "--json", "--force", "-o", path, *words]
         return path, json.loads(self.programs.command("plan", trace, "--scheme", scheme, *words))["files"][0]
 
-    def simulated(self, trace, *plans):
-        """What `stripewise sim` says of each plan: {"elapsed_s", "bytes": {server: bytes}}."""
-        words = [word for plan in plans for word in ("-p", plan)]
-        found = json.loads(self.programs.command("sim", trace, *words, "--json", "--quiet"))["plans"]
-        return [
-            {
-                "elapsed_s": each["runs"][0]["elapsed_s"],
-                "bytes": {name: of["bytes"] for name, of in zip(each["servers"], each["runs"][0]["servers"], strict=True)},
-            }
-            for each in found
-        ]
+    def simulated(self, trace, plan, runs=1):
+        """What `stripewise sim` says of a plan: {"elapsed_s", "bytes": {server: bytes}}; of the last one of several runs, between which
+        copies come to rest."""
+        words = ["-p", plan, "--json", "--quiet", "--runs", runs, *["--settle"] * (runs > 1)]
+        (found,) = json.loads(self.programs.command("sim", trace, *words))["plans"]
+        last = found["runs"][-1]
+        of_servers = zip(found["servers"], last["servers"], strict=True)
+        return {"elapsed_s": last["elapsed_s"], "bytes": {name: server["bytes"] for name, server in of_servers}}
 
     # --- what the OSDs have done
 
     def counted(self):
-        """Bytes written to and read from each pool so far, as `rados df` has them once all OSDs have reported."""
+        """Bytes written to and read from each OSD's pool so far, {"hdd/0": {"write", "read"}, ...}, as `rados df` has them once
+        all OSDs have reported."""
         end_s = time.monotonic() + SETTLED_MOST_S
         last, since_s = None, 0.0
-        while True:
-            now = {pool["name"]: (pool["write_bytes"], pool["read_bytes"]) for pool in self._rados_df()}
+        while last is None or time.monotonic() - since_s < SETTLED_S:
+            now = self._counters()
             if now != last:
                 last, since_s = now, time.monotonic()
-            elif time.monotonic() - since_s >= SETTLED_S:
-                return last
             if time.monotonic() > end_s:
                 raise Failed(f"`rados df` has not come to rest in {SETTLED_MOST_S} s")
             time.sleep(0.5)
+        return last
 
-    def _rados_df(self):
-        return json.loads(self.programs.run("rados", "-c", self.base / "ceph.conf", "df", "--format", "json"))["pools"]
+    def _counters(self):
+        found = json.loads(self.programs.run("rados", "-c", self.base / "ceph.conf", "df", "--format", "json"))["pools"]
+        pools = {pool["name"]: {"write": pool["write_bytes"], "read": pool["read_bytes"]} for pool in found}
+        servers = [(tier, number) for tier in ("hdd", "ssd") for number in range(self.args.servers)]
+        # A new cluster does not know its pools until their OSDs have reported.
+        known = all(f"{tier}{number}" in pools for tier, number in servers)
+        return {f"{tier}/{number}": pools[f"{tier}{number}"] for tier, number in servers} if known else None
+
+
+def difference(before, after, op):
+    """Bytes of one direction per OSD, between two `counted`."""
+    return {server: after[server][op] - before[server][op] for server in after}
 
 
 def private_words(private):

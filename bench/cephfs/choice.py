@@ -62,14 +62,13 @@ def predict(bed, trace, schemes, made):
     """{scheme: {"elapsed_s", "cost_s": what the planner expects, "simulated_s"}}"""
     _, said = bed.plan(trace, "overall", "--candidates")
     of = {candidate["name"]: candidate for candidate in said["candidates"]}
-    simulated = bed.simulated(trace, *(plan for plan, _ in made.values()))
     return {
         scheme: {
             "elapsed_s": of[schemes[scheme]]["elapsed_s"],
             "cost_s": of[schemes[scheme]]["predicted_s"],
-            "simulated_s": found["elapsed_s"],
+            "simulated_s": bed.simulated(trace, plan)["elapsed_s"],
         }
-        for scheme, found in zip(made, simulated, strict=True)
+        for scheme, (plan, _) in made.items()
     }
 
 

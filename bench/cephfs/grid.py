@@ -4,9 +4,8 @@ import itertools
 import math
 from dataclasses import dataclass
 
-from sizes import MIB, human
+from sizes import KIB, MIB, human
 
-KIB = 1 << 10
 PROCESSES = 8
 SIZES = [64 * KIB, 256 * KIB, 1 * MIB, 4 * MIB]
 OPS = ["write", "read"]

@@ -49,3 +49,9 @@ def plan_text(pattern, layouts, processes, cluster):
     if replicas:
         parts += [f"\n[rule.overlay]\nlazy_close = true\nprocs = {processes}\nprocs_per_node = {processes}"]
     return "\n".join(parts) + "\n\n" + cluster
+
+
+def without_copies(plan):
+    """The text of a plan of one rule with the original alone."""
+    rule, _, rest = plan.partition("[[rule.copy]]")
+    return rule + rest[rest.index("\n# The cluster") :]

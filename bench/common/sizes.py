@@ -2,7 +2,7 @@
 
 import re
 
-MIB = 1 << 20
+KIB, MIB = 1 << 10, 1 << 20
 
 
 def human(size):

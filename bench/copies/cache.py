@@ -6,6 +6,7 @@ import bound
 import servers
 import sizes
 import statistics_of
+from layouts import without_copies
 from programs import Failed
 from workspace import Workspace
 
@@ -106,7 +107,7 @@ def one(args, programs, emulation, setting, mode):
         if name not in args.phases:
             continue
         if name == "read, second run" and mode != "stock":
-            work.warm(plan)
+            programs.warm(plan, work.file)
         phases[name] = work.measured(setting.ranks, plan, *setting.words, *words)
         if mode != "stock":
             phases[name]["dirty_bytes"] = statistics_of.dirty_bytes(work)
@@ -133,9 +134,3 @@ def plan_for(work, setting, mode, durability):
     if mode == "stock":
         plan.write_text(without_copies(plan.read_text()))
     return plan
-
-
-def without_copies(plan):
-    """The same plan with the original alone."""
-    rule, _, rest = plan.partition("[[rule.copy]]")
-    return rule + rest[rest.index("\n# The cluster") :]

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import servers
 import statistics_of
-from programs import Failed
 
 
 class Workspace:
@@ -60,14 +59,6 @@ class Workspace:
             "servers": usage,
             "statistics": statistics_of.counted(counts),
         }
-
-    def warm(self, plan):
-        """Fetches what was wanted, as far as there is space: that not all of it fits is no failure here."""
-        try:
-            self.programs.command("warm", "-p", plan, self.file)
-        except Failed as error:
-            if "no space in the cache" not in str(error):
-                raise
 
     def export_and_check(self, ranks, words):
         """Makes the file a plain one again and reads it without the library; the number of bytes, all of them right."""

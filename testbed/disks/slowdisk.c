@@ -2,9 +2,9 @@
  *
  * A request of s bytes takes T = startup + s / rate. Every disk has one arm: its requests are served one after the
  * other, in the order in which the kernel sends them. A request that begins where the last one on that disk ended
- * has a startup of its own, smaller one: the arm is there already. Where it was already waiting by then, and goes in
- * the same direction, it has none: it is the rest of a request that the kernel cut (a loop device at 128 pieces of memory,
- * FUSE at 1 MiB), is counted with the first piece, and a disk with a queue goes on without a pause.
+ * has a startup of its own, smaller one: the arm is there already. Where it was already waiting by then, goes in the same
+ * direction, and the last one was as large as pieces are, it has none: it is the rest of a request that the kernel cut (a loop
+ * device at 128 pieces of memory, FUSE at 1 MiB), is counted with the first piece, and a disk with a queue goes on without a pause.
  *
  * Beside the disks there are two files of text:
  *   statistics   what each disk has done so far, a JSON object per line
@@ -26,6 +26,8 @@
 #include <unistd.h>
 
 enum { MAX_DISKS = 64, MAX_NAME = 32, MAX_TEXT = MAX_DISKS * 512, MAX_TRANSFER = 1 << 20, MAX_WAITING = 256 };
+/* What the kernel cuts it cuts here at the earliest: 128 pieces of memory, of a page each but for the first. */
+enum { CUT_MIN = 127 * 4096 };
 enum { INODE_STATISTICS = FUSE_ROOT_ID + 1, INODE_DELAY, INODE_DISKS };
 enum { TIMER_SLACK_NS = 1000 };
 
@@ -60,6 +62,7 @@ struct disk {
     struct waiting *first, **last;
     off_t arm;           /* where the last request ended */
     enum direction last_direction;
+    size_t last_size;
     int64_t free_ns;     /* when the last request is done */
     struct counters counters;
 };
@@ -87,11 +90,12 @@ static int64_t serve(struct disk *disk, enum direction direction, off_t offset, 
 {
     int64_t now = now_ns();
     int ordered = offset == disk->arm;
-    int continued = ordered && direction == disk->last_direction && now < disk->free_ns;
+    int continued = ordered && direction == disk->last_direction && disk->last_size >= CUT_MIN && now < disk->free_ns;
     double startup_ns = continued ? 0 : ordered ? disk->sequential_ns : disk->random_ns;
     int64_t busy_ns = (int64_t)(startup_ns + (double)size * disk->ns_per_byte);
     disk->arm = offset + (off_t)size;
     disk->last_direction = direction;
+    disk->last_size = size;
     if (!atomic_load(&delaying))
         return disk->free_ns = now;
     disk->counters.requests[direction] += !continued;
