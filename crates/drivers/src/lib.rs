@@ -10,6 +10,8 @@ pub mod conformance;
 mod dirs;
 mod driver;
 mod error;
+#[cfg(test)]
+mod fake;
 mod files;
 mod lustre;
 mod mounts;

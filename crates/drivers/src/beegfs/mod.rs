@@ -99,7 +99,8 @@ impl Driver for BeeGfs {
         if entry.pattern != PATTERN {
             return Ok(Actual { layout: None, note: Some(format!("its pattern is {}", entry.pattern)) });
         }
-        Ok(Actual { layout: Some(self.layout(&entry, None)), note: None })
+        let note = (!entry.is_dir).then(|| format!("on targets {}", entry.targets.join(", ")));
+        Ok(Actual { layout: Some(self.layout(&entry, None)), note })
     }
 
     fn remove(&self, dir: &Path) -> Result<()> {
@@ -174,20 +175,20 @@ impl BeeGfs {
             NativeLayout::uniform(Stripe::Listed { width: entry.width, servers: servers.clone() })
         };
         match asked.and_then(NativeLayout::stripe) {
-            Some(Stripe::Even { .. }) => {
-                let inside =
-                    |pool: &StoragePool| entry.targets.iter().all(|target| pool.targets.contains(target));
-                let pool = self.pools().ok().and_then(|pools| pools.into_iter().find(inside));
-                NativeLayout::even(
-                    entry.width,
-                    entry.targets.len() as u32,
-                    pool.as_ref().map(|pool| pool.name.as_str()),
-                )
-            }
             // The tool gives targets on in an order of its own (`checkAndGetTargets` in ctl/pkg/ctl/entry/create.go).
             Some(Stripe::Listed { servers, .. }) if same(servers, &entry.targets) => listed(servers),
-            _ => listed(&entry.targets),
+            Some(Stripe::Listed { .. }) => listed(&entry.targets),
+            _ => match self.pool_of(&entry.targets) {
+                Some(pool) => NativeLayout::even(entry.width, entry.targets.len() as u32, Some(&pool)),
+                None => listed(&entry.targets),
+            },
         }
+    }
+
+    /// The storage pool that all of some targets are in, if the pools are known.
+    fn pool_of(&self, targets: &[String]) -> Option<String> {
+        let inside = |pool: &StoragePool| targets.iter().all(|target| pool.targets.contains(target));
+        self.pools().ok()?.into_iter().find(inside).map(|pool| pool.name)
     }
 
     fn verify(&self, path: &Path, asked: &NativeLayout) -> Result<()> {
@@ -279,3 +280,6 @@ fn refused(path: &Path, arguments: &[String], error: DriverError) -> DriverError
     let value = arguments[2..arguments.len() - 1].join(" ");
     DriverError::Refused { path, value, problem: format!("{output}; {remedy}") }
 }
+
+#[cfg(test)]
+mod tests;

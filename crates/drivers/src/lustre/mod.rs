@@ -242,3 +242,6 @@ fn refused(path: &Path, arguments: &[String], error: DriverError) -> DriverError
     let value = arguments[1..arguments.len() - 1].join(" ");
     DriverError::Refused { path, value, problem: format!("{output}; {remedy}") }
 }
+
+#[cfg(test)]
+mod tests;

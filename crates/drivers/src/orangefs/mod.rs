@@ -266,3 +266,6 @@ fn refused(path: &Path, arguments: &[String], error: DriverError) -> DriverError
     }
     error
 }
+
+#[cfg(test)]
+mod tests;

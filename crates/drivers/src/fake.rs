@@ -1,0 +1,79 @@
+//! File systems that are none: a directory, and the fakes of the tools (`tests/fakes` in the checkout).
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use stripewise_native::NativeLayout;
+use tempfile::TempDir;
+
+use crate::Tool;
+use crate::conformance::{Bed, without_rights};
+
+/// A fake file system.
+pub struct Fake {
+    state: TempDir,
+    mount: TempDir,
+    elsewhere: TempDir,
+}
+
+impl Fake {
+    /// One that consists of what the lines of `configuration` say.
+    pub fn new(configuration: &str) -> Self {
+        let dir = || {
+            let dir = TempDir::new().unwrap();
+            // Other users may look into it.
+            fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+            dir
+        };
+        let fake = Self { state: dir(), mount: dir(), elsewhere: dir() };
+        let text = format!("mount {}\n{configuration}", fake.mount.path().display());
+        fs::write(fake.state.path().join("fake.conf"), text).unwrap();
+        fake
+    }
+
+    /// A path on it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.mount.path().join(name)
+    }
+
+    /// A tool that works on it.
+    pub fn tool(&self, name: &str) -> Tool {
+        let fakes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fakes");
+        let fake = fakes.canonicalize().unwrap().join(name);
+        let script = self.state.path().join(name);
+        let (state, fake) = (self.state.path().display(), fake.display());
+        fs::write(&script, format!("#!/bin/sh\nSTRIPEWISE_FAKE='{state}' exec '{fake}' \"$@\"\n")).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        Tool::at(script)
+    }
+
+    /// A bed for the conformance suite. What is missing in it: what is refused. It is interrupted at every call only where there are few
+    /// for a directory (`few`), or STRIPEWISE_LONG says so.
+    pub fn bed(&self, supported: Vec<NativeLayout>, unsupported: Vec<NativeLayout>, few: bool) -> Bed {
+        let file = |name: &str| self.state.path().join(name);
+        let (ignore, fail, user) = (file("ignore"), file("fail_after"), file("user"));
+        let here = without_rights();
+        let interrupt: Box<dyn Fn(Option<u64>)> = Box::new(move |after| match after {
+            Some(after) => fs::write(&fail, after.to_string()).unwrap(),
+            None => drop(fs::remove_file(&fail)),
+        });
+        Bed {
+            dir: self.mount.path().to_owned(),
+            elsewhere: Some(self.elsewhere.path().to_owned()),
+            supported,
+            unsupported,
+            ignore_hints: Some(Box::new(move |on| {
+                if on { fs::write(&ignore, "").unwrap() } else { fs::remove_file(&ignore).unwrap() }
+            })),
+            interrupt: (few || std::env::var_os("STRIPEWISE_LONG").is_some()).then_some(interrupt),
+            forbidden: Some(Box::new(move |dir, run| {
+                // Nobody's calls of tools too.
+                fs::write(&user, "65534").unwrap();
+                here(dir, run);
+                fs::remove_file(&user).unwrap();
+            })),
+            ..Bed::default()
+        }
+    }
+}

@@ -1,0 +1,121 @@
+use stripewise_native::{Component, Stripe};
+
+use super::*;
+use crate::conformance::conformance;
+use crate::fake::Fake;
+
+const K: u64 = 1 << 10;
+const CONFIGURATION: &str = "fsname testfs\nost 0 1000\nost 1 2000\nost 2 3000\nost 10 4000 D\npool hdd 0 1\npool ssd 2 10\npool none_in_it\n";
+
+fn lustre(fake: &Fake) -> Lustre {
+    Lustre::with(fake.tool("lfs"))
+}
+
+fn listed(width: u64, osts: &[&str]) -> Stripe {
+    Stripe::Listed { width, servers: osts.iter().map(|&ost| ost.to_owned()).collect() }
+}
+
+fn components(parts: Vec<(Option<u64>, Stripe)>) -> NativeLayout {
+    NativeLayout { components: parts.into_iter().map(|(end, stripe)| Component { end, stripe }).collect() }
+}
+
+#[test]
+fn conforms_on_a_fake() {
+    let fake = Fake::new(CONFIGURATION);
+    let even = |width, count, pool| NativeLayout::even(width, count, pool);
+    let supported = vec![
+        even(64 * K, 2, Some("hdd")),
+        NativeLayout::uniform(listed(128 * K, &["10"])),
+        components(vec![
+            (Some(1024 * K), Stripe::Even { width: 64 * K, count: 1, pool: Some("ssd".into()) }),
+            (None, Stripe::Even { width: 256 * K, count: 2, pool: Some("hdd".into()) }),
+        ]),
+    ];
+    let unsupported = vec![
+        even(28 * K, 1, None),
+        even(4 << 30, 1, None),
+        even(64 * K, 2001, None),
+        even(64 * K, 1, Some("sixteen_letters_")),
+        NativeLayout::uniform(listed(64 * K, &["OST0000"])),
+        NativeLayout::uniform(Stripe::Varied { stripes: vec![("0".into(), 64 * K)] }),
+        components(vec![(Some(100 * K), listed(64 * K, &["0"])), (None, listed(64 * K, &["1"]))]),
+    ];
+    let mut bed = fake.bed(supported, unsupported, true);
+    bed.refused = vec![
+        (even(64 * K, 1, Some("tape")), "`lfs pool_list` lists the pools".into()),
+        (even(64 * K, 1, Some("none_in_it")), "has no OSTs".into()),
+        (NativeLayout::uniform(listed(64 * K, &["7"])), "`lfs osts` lists the OSTs".into()),
+    ];
+    conformance(&lustre(&fake), &bed).require("lustre on a fake");
+}
+
+/// Of a directory `lfs` tells only the first OST; its new files tell all.
+#[test]
+fn lists_of_osts_also_overstriped() {
+    let fake = Fake::new(CONFIGURATION);
+    let lustre = lustre(&fake);
+    for (name, osts) in [("apart", &["10", "0", "1"][..]), ("again", &["2", "0", "2", "2"])] {
+        let (dir, layout) = (fake.path(name), NativeLayout::uniform(listed(64 * K, osts)));
+        lustre.prepare(&dir, &layout).unwrap();
+        assert_eq!(
+            lustre.read_back(&dir).unwrap().layout,
+            Some(NativeLayout::even(64 * K, osts.len() as u32, None))
+        );
+        std::fs::write(dir.join("written"), "x").unwrap();
+        lustre.create(&fake.path(&format!("{name}-file")), &layout, 0o600).unwrap();
+        for file in [dir.join("written"), fake.path(&format!("{name}-file"))] {
+            assert_eq!(lustre.read_back(&file).unwrap().layout.as_ref(), Some(&layout));
+        }
+    }
+}
+
+#[test]
+fn what_it_offers() {
+    let fake = Fake::new(CONFIGURATION);
+    let probe = lustre(&fake).probe(&fake.path("")).unwrap().unwrap();
+    assert_eq!(probe.servers, ["0", "1", "2", "10"]);
+    let pools: Vec<_> =
+        probe.pools.iter().map(|pool| (pool.name.as_str(), pool.servers, pool.free_bytes)).collect();
+    let expected =
+        [("hdd", Some(2), Some(3000 * K)), ("ssd", Some(2), Some(7000 * K)), ("none_in_it", Some(0), Some(0))];
+    assert_eq!(pools, expected);
+    assert_eq!(
+        (probe.rights.len(), &probe.notes[..]),
+        (0, &["OST 10 is not well (D): see lfs-df(1)".to_owned()][..])
+    );
+}
+
+#[test]
+fn parts_are_read_back_as_exactly_as_they_are_known() {
+    let (fake, parts) = (Fake::new(CONFIGURATION), |end| {
+        components(vec![(Some(end), listed(64 * K, &["0"])), (None, listed(64 * K, &["10", "2"]))])
+    });
+    let (lustre, file) = (lustre(&fake), fake.path("file"));
+    lustre.create(&file, &parts(1024 * K), 0o644).unwrap();
+    // The second component has no objects before it is written, only the OST that it begins on.
+    let actual = lustre.read_back(&file).unwrap();
+    assert_eq!(actual.layout.unwrap().to_string(), "64K on 0 up to 1M, then 64K x 2");
+    let pooled = fake.path("pooled");
+    lustre.create(&pooled, &NativeLayout::even(64 * K, 2, Some("ssd")), 0o600).unwrap();
+    assert!(lustre.read_back(&pooled).unwrap().note.unwrap().starts_with("on OSTs "));
+}
+
+#[test]
+fn a_full_pool_is_said() {
+    let fake = Fake::new(&format!("{CONFIGURATION}full 2 10\n"));
+    let error =
+        lustre(&fake).create(&fake.path("f"), &NativeLayout::even(64 * K, 1, Some("ssd")), 0o600).unwrap_err();
+    assert!(matches!(error, DriverError::Full { .. }), "{error}");
+}
+
+#[test]
+fn an_lfs_that_makes_no_sense_is_said() {
+    let lustre = Lustre::with(Tool::at("/bin/echo"));
+    let error = lustre.read_back(Path::new("/tmp")).unwrap_err().to_string();
+    assert!(
+        error.contains("/bin/echo df /tmp") && error.contains("is not understood (no line of an OST)"),
+        "{error}"
+    );
+    assert_eq!(Lustre::with(Tool::at("/bin/false")).probe(Path::new("/tmp")).unwrap(), None);
+    assert_eq!(Lustre::with(Tool::at("/nowhere/lfs")).probe(Path::new("/tmp")).unwrap(), None);
+}

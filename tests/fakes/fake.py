@@ -1,0 +1,115 @@
+"""What the fakes of file systems' tools share.
+
+A fake file system is a directory. STRIPEWISE_FAKE names another one, with what it consists of: `fake.conf`, lines of words
+(`mount DIR`, and what the fake says), and files that make trouble: `ignore` (hints are taken and not obeyed), `fail_after` (a
+number: so many calls work, then none), `user` (a number: root's calls are this user's). What a file has is kept in an attribute of it, so that it moves and goes with it.
+
+A kernel would give a new file its layout; here every call first does that for the files that have come since the last one.
+"""
+
+import errno
+import os
+import sys
+
+STATE = os.environ.get("STRIPEWISE_FAKE") or sys.exit("this is a fake for tests: STRIPEWISE_FAKE must name its directory")
+ATTRIBUTE = "user.stripewise_fake"
+
+if os.path.exists(f"{STATE}/user") and os.geteuid() == 0:
+    with open(f"{STATE}/user") as file:
+        USER = int(file.read())
+    os.setresuid(USER, USER, USER)
+
+
+def end(status, message=""):
+    """Ends the call."""
+    if message:
+        print(message, file=sys.stderr)
+    sys.stdout.flush()
+    os._exit(status)
+
+
+def configuration():
+    """{first word of a line: [the other words]}"""
+    lines = {}
+    with open(f"{STATE}/fake.conf") as file:
+        for line in file:
+            first, *words = line.split()
+            lines.setdefault(first, []).append(words)
+    return lines
+
+
+def ignores_hints():
+    """Whether hints are to be taken and not obeyed."""
+    return os.path.exists(f"{STATE}/ignore")
+
+
+def count_the_call(status, message):
+    """Fails if no more calls are to work."""
+    path = f"{STATE}/fail_after"
+    if not os.path.exists(path):
+        return
+    with open(path) as file:
+        left = int(file.read())
+    if left <= 0:
+        end(status, message)
+    with open(path, "w") as file:
+        file.write(str(left - 1))
+
+
+def kept(path):
+    """What is kept of a file or directory; None: nothing. A copied attribute is not the file's own."""
+    try:
+        owner, _, text = os.getxattr(path, ATTRIBUTE).decode().partition(" ")
+    except OSError as error:
+        if error.errno in (errno.ENODATA, errno.EACCES, errno.EPERM):
+            return None
+        raise
+    return text if int(owner) == os.stat(path).st_ino else None
+
+
+def keep(path, text):
+    """Keeps a text with a file or directory; those who may not write it may not do this."""
+    os.setxattr(path, ATTRIBUTE, f"{os.stat(path).st_ino} {text}".encode())
+
+
+def forget(path):
+    """Keeps nothing any more."""
+    try:
+        os.removexattr(path, ATTRIBUTE)
+    except OSError as error:
+        if error.errno != errno.ENODATA:
+            raise
+
+
+def nearest(directory, top):
+    """What is kept of a directory or the nearest above it, up to `top`."""
+    while True:
+        text = kept(directory)
+        if text is not None or len(directory) <= len(top):
+            return text
+        directory = os.path.dirname(directory)
+
+
+def settle(path, top, inherited, directories=False):
+    """Gives files (and directories) below `path` that have nothing what `inherited(what their directory has)` says."""
+    if not os.path.isdir(path):
+        path = os.path.dirname(path)
+    if not os.path.isdir(path):
+        return
+    for parent, names, files in os.walk(path):
+        for name in files + (names if directories else []):
+            child = os.path.join(parent, name)
+            if not os.path.islink(child) and kept(child) is None:
+                text = inherited(nearest(parent, top), child)
+                if text is not None:
+                    try:
+                        keep(child, text)
+                    except PermissionError:
+                        pass
+
+
+def size(text):
+    """Bytes of `64K`, as `llapi_parse_size` and `strtoull` read it; None: not a size."""
+    units = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40, "P": 50}
+    number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
+    return int(number) << units[unit] if number.isdigit() and unit in units else None

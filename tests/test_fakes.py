@@ -1,0 +1,202 @@
+"""The fakes of the file systems' tools (tests/fakes) reject what the tools reject, with their status and message.
+
+Where each rule comes from is said in the fakes. That the drivers conform on them, `cargo test -p stripewise-drivers` tests.
+"""
+
+import os
+import subprocess
+
+import pytest
+from conftest import ROOT
+
+FAKES = ROOT / "tests" / "fakes"
+CONFIGURATION = {
+    "lfs": "fsname testfs\nost 0 1000\nost 1 1000\nost 5 1000\npool hdd 0 1\npool full 5\npool empty\nfull 5\n",
+    "beegfs": "pool 1 Default\npool 2 fast\npool 3 empty\ntarget 101 Default 7\ntarget 102 Default 7\ntarget 201 fast 7\n",
+    "pvfs2": "server tcp://a:1 7\nserver tcp://b:1 7\nserver tcp://c:1 7\n",
+}
+
+
+class Fake:
+    """A fake file system with a directory `d` and a file `f` that was written."""
+
+    def __init__(self, tool, where):
+        self.mount, self.state = where / "mount", where / "state"
+        (self.mount / "d").mkdir(parents=True)
+        (self.mount / "f").write_text("written")
+        self.state.mkdir()
+        (self.state / "fake.conf").write_text(f"mount {self.mount}\n{CONFIGURATION[tool.split('-')[0]]}")
+
+    def run(self, line):
+        """A command line in the mount; the last word is a path in it, unless it starts with a slash."""
+        program, *words = line.split()
+        environment = {**os.environ, "STRIPEWISE_FAKE": str(self.state)}
+        call = [str(FAKES / program), *(word.replace("~", " ") for word in words)]
+        return subprocess.run(call, cwd=self.mount, env=environment, capture_output=True, text=True, check=False)
+
+    def works(self, line):
+        done = self.run(line)
+        assert done.returncode == 0, (line, done)
+        return done.stdout
+
+
+# Words are separated by spaces; ~ is a space within a word.
+REJECTED = [
+    # lfs: status 4 is its usage (CMD_HELP), others are errnos.
+    ("lfs setstripe -S 100K new", 4, "invalid stripe size '100K'"),
+    ("lfs setstripe -S 28K d", 4, "invalid stripe size '28K'"),
+    ("lfs setstripe -S 4G new", 22, "over 4GB limit"),
+    ("lfs setstripe -c 2001 new", 4, "invalid stripe count '2001'"),
+    ("lfs setstripe -c x new", 4, "invalid stripe count 'x'"),
+    ("lfs setstripe -o 0,2 new", 19, "cannot find OST testfs-OST0002_UUID in system"),
+    ("lfs setstripe -o 5 -p hdd new", 19, "cannot find OST testfs-OST0005_UUID in pool"),
+    ("lfs setstripe -o 1,x new", 4, "invalid OST target(s) '1,x'"),
+    ("lfs setstripe -o 0,1 -c 3 new", 4, "stripe count 3 doesn't match the number of OSTs: 2"),
+    ("lfs setstripe -o " + ",".join(["0"] * 2001) + " new", 22, "Invalid stripe count 2001"),
+    ("lfs setstripe -p tape new", 22, "pool 'testfs.tape' does not exist"),
+    ("lfs setstripe -p empty d", 22, "pool 'testfs.empty' has no OSTs"),
+    ("lfs setstripe -p a_pool_with_a_long_name new", 4, "is too long (max is 15 characters)"),
+    ("lfs setstripe -p full new", 28, "No space left on device"),
+    ("lfs setstripe -c 1 f", 17, "setstripe error for 'f': stripe already set"),
+    ("lfs setstripe -E 100K -c 1 -E -1 new", 4, "invalid component end '100K'"),
+    ("lfs setstripe -E 1M -S 64K -E 1M -S 64K new", 4, "invalid layout"),
+    ("lfs setstripe -E 1M -S 640K -E -1 -S 64K new", 22, "cannot create composite file"),
+    ("lfs setstripe -d -c 1 d", 4, "option -d is mutually exclusive"),
+    ("lfs setstripe -Q new", 4, "unrecognized option '-Q'"),
+    ("lfs setstripe -c 1", 4, "FILE must be specified"),
+    ("lfs setstripe -c 1 missing/new", 2, "No such file or directory"),
+    ("lfs setstripe -c 1 /tmp", 19, "is not on a Lustre filesystem"),
+    ("lfs getstripe -d missing", 2, "No such file or directory"),
+    ("lfs df /tmp", 19, "is not on a Lustre filesystem"),
+    ("lfs pool_list other", 2, "Lustre filesystem 'other' not found"),
+    ("lfs pool_list testfs.tape", 2, "cannot open"),
+    ("lfs paint new", 2, "is not a valid command"),
+    # beegfs: status 1 for all.
+    ("beegfs entry set --chunk-size=64K d", 1, "did you mean to specify an SI or IEC prefix"),
+    ("beegfs entry set --chunk-size=192Ki d", 1, "chunksize is not a power of 2: 196608"),
+    ("beegfs entry set --chunk-size=32Ki d", 1, "is out of bounds"),
+    ("beegfs entry set --chunk-size=4Gi d", 1, "is out of bounds"),
+    ("beegfs entry set --num-targets=x d", 1, "strconv.ParseUint"),
+    ("beegfs entry set --pool=tape d", 1, "unable to retrieve the specified storage pool tape"),
+    ("beegfs entry set --pool=empty d", 1, "does not contain any targets (use force to override)"),
+    ("beegfs entry set --targets=101 d", 1, "unknown flag: --targets"),
+    ("beegfs entry set --num-targets=1", 1, "missing <path> argument"),
+    ("beegfs entry set --num-targets=1 /tmp", 1, "is not in a BeeGFS mount"),
+    ("beegfs entry create file --targets=7 new", 1, "unable to look up specified target"),
+    ("beegfs entry create file --targets=101,101 new", 1, "the same target was specified multiple times"),
+    ("beegfs entry create file --targets=201 new", 1, "is not in the pool Default"),
+    ("beegfs entry create file --targets=101 --num-targets=2 new", 1, "requested number of targets is greater"),
+    ("beegfs entry create file --targets=101 --pool=Default new", 1, "none of the others can be"),
+    ("beegfs entry create file --num-targets=1 f", 1, "unable to create one or more entries"),
+    ("beegfs entry info --output json --raw missing", 1, "no such file or directory"),
+    ("beegfs entry paint d", 1, "unknown command"),
+    # pvfs2-*: 255 where main returns -1, 1 where it exits.
+    ("pvfs2-xattr -s -k user.pvfs2.dist_params -v " + "x" * 1025 + " d", 255, "Invalid argument"),
+    ("pvfs2-xattr -s -k pvfs2.layout -v 00004 d", 255, "extended attribute key is not prefixed pvfs2.layout"),
+    ("pvfs2-xattr -s -k trusted.x -v 1 d", 255, "Not permitted to set key trusted.x"),
+    ("pvfs2-xattr -s -k user.pvfs2.layout d", 1, "Please specify value"),
+    ("pvfs2-xattr -t d", 1, "Please specify key"),
+    ("pvfs2-xattr -t -k user.pvfs2.layout d", 255, "PVFS_sys_geteattr"),
+    ("pvfs2-xattr -t -k user.pvfs2.layout missing", 255, "Could not open missing"),
+    ("pvfs2-viewdist -f d", 255, "Not a meta file!"),
+    ("pvfs2-viewdist -f missing", 255, "Could not open missing"),
+    ("pvfs2-viewdist f", 1, "Usage"),
+    ("pvfs2-touch -l tcp://a:1,tcp://nobody:1 new", 255, "unable to resolve server list"),
+    ("pvfs2-touch -r -l tcp://a:1 new", 1, "only one of -r or -l"),
+    ("pvfs2-touch f", 255, "PVFS_sys_create: File exists"),
+    ("pvfs2-touch /tmp/new", 255, "PVFS_util_resolve"),
+    ("pvfs2-statfs -m /tmp", 255, "could not find filesystem for /tmp/ in pvfstab"),
+]
+
+
+@pytest.mark.parametrize("line, status, message", REJECTED, ids=[line[:60] for line, _, _ in REJECTED])
+def test_rejected(tmp_path, line, status, message):
+    fake = Fake(line.split()[0], tmp_path)
+    before = sorted(os.listdir(fake.mount))
+    done = fake.run(line)
+    assert done.returncode == status and message in done.stderr, done
+    assert sorted(os.listdir(fake.mount)) == before
+
+
+def test_stripes_of_lustre(tmp_path):
+    fake = Fake("lfs", tmp_path)
+    fake.works("lfs setstripe -E 1M -S 64K -c 2 -p hdd -E -1 -S 128K -o 1,0,0 d")
+    (fake.mount / "d" / "new").touch()
+    text = fake.works("lfs getstripe -d --yaml d/new").split()
+    assert text.count("lcme_id:") == 2 and text[text.index("lmm_pool:") + 1] == "hdd"
+    assert sorted(text[i + 1] for i, word in enumerate(text) if word == "l_ost_idx:") == ["0", "1"]
+    # A file that was there keeps what it has; a new default is for others.
+    fake.works("lfs setstripe -d d")
+    assert fake.works("lfs getstripe -d --yaml d/new").split() == text
+    assert "stripe_size:   1048576" in fake.works("lfs getstripe -d --yaml d")
+
+
+def test_the_size_of_a_pool_bounds_what_a_file_gets(tmp_path):
+    fake = Fake("lfs", tmp_path)
+    fake.works("lfs setstripe -c 7 -p hdd new")
+    assert "lmm_stripe_count:  2" in fake.works("lfs getstripe -d --yaml new")
+    fake = Fake("beegfs", tmp_path / "b")
+    fake.works("beegfs entry set --num-targets=7 --pool=fast d")
+    (fake.mount / "d" / "new").touch()
+    told = fake.works("beegfs entry info --output json --raw d/new")
+    assert '"RAID0 (7x524288)"' in told and '"storage_targets":"s:201"' in told
+
+
+def test_beegfs_is_silent_about_files(tmp_path):
+    fake = Fake("beegfs", tmp_path)
+    before = fake.works("beegfs entry info --output json --raw f")
+    fake.works("beegfs entry set --chunk-size=1Mi f")
+    assert fake.works("beegfs entry info --output json --raw f") == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as somebody else")
+def test_only_root_may_choose_pools_and_targets(tmp_path):
+    fake = Fake("beegfs", tmp_path)
+    for directory in (tmp_path, fake.mount, fake.state):
+        directory.chmod(0o755)
+    (fake.state / "user").write_text("65534")
+    for line, message in [
+        ("beegfs entry set --pool=fast d", "only root can configure pools"),
+        ("beegfs entry create file --targets=101 new", "only root can use this command"),
+        ("beegfs entry set --num-targets=1 d", "Permission denied"),
+    ]:
+        done = fake.run(line)
+        assert done.returncode == 1 and message in done.stderr, done
+    with open(fake.state / "fake.conf", "a") as file:
+        file.write("may set\n")
+    os.chown(fake.mount / "d", 65534, 65534)
+    fake.works("beegfs entry set --num-targets=1 d")
+
+
+VARSTRIP = "pvfs2-xattr -s -k user.pvfs2.dist_name -v varstrip_dist d"
+
+
+@pytest.mark.parametrize(
+    "params",
+    ["strips:0:28K;2:28K", "strips:1:28K", "strips:0:0", "strips:0:28T", "strips:", "strip_size:65536", "strips:0:1;1:1;2:1;3:1"],
+)
+def test_orangefs_passes_over_what_it_does_not_understand(tmp_path, params):
+    """Gaps in the datafiles' numbers, sizes of 0, wrong units: no call fails, and the new file has the default or cannot be made."""
+    fake = Fake("pvfs2", tmp_path)
+    fake.works(VARSTRIP)
+    fake.works(f"pvfs2-xattr -s -k user.pvfs2.dist_params -v {params} d")
+    done = fake.run("pvfs2-touch -l tcp://a:1,tcp://b:1 d/new")
+    if done.returncode == 0:
+        assert "dist_name = simple_stripe" in fake.works("pvfs2-viewdist -f d/new")
+    else:
+        assert "Invalid argument" in done.stderr
+
+
+def test_hints_of_orangefs(tmp_path):
+    fake = Fake("pvfs2", tmp_path)
+    fake.works(VARSTRIP)
+    fake.works("pvfs2-xattr -s -k user.pvfs2.dist_params -v strips:0:28K;1:172K;0:5 d")
+    fake.works("pvfs2-xattr -s -k user.pvfs2.layout -v 00004 d")
+    fake.works("pvfs2-xattr -s -k user.pvfs2.server_list -v 00002~tcp://c:1~tcp://a:1 d")
+    (fake.mount / "d" / "new").touch()
+    told = fake.works("pvfs2-viewdist -f d/new")
+    assert "strips:0:28K;1:172K;0:5" in told
+    assert told.index("Datafile 0 - tcp://c:1") < told.index("Datafile 1 - tcp://a:1")
+    # Without -l the directory's list is overridden.
+    fake.works("pvfs2-touch d/touched")
+    assert "Number of datafiles/servers = 2" in fake.works("pvfs2-viewdist -f d/touched")
