@@ -22,7 +22,21 @@ down && "$python" "$bed" up "$@" || exit 1
 environment=$("$python" "$bed" env --base "$base") || exit 1
 eval "$environment"
 
+# A pool whose quota is used up, for the drivers' conformance suite.
+fill() {
+    mkdir "$STRIPEWISE_CEPHFS/full" && setfattr -n ceph.dir.layout.pool -v "$1" "$STRIPEWISE_CEPHFS/full" &&
+        dd if=/dev/zero of="$STRIPEWISE_CEPHFS/full/file" bs=1M count=4 status=none &&
+        ceph osd pool set-quota "$1" max_bytes 1 || return 1
+    for _ in $(seq 60); do
+        ceph health detail | grep -q POOL_FULL && return
+        sleep 0.5
+    done
+    echo "test-cephfs: the pool $1 does not become full" >&2
+    return 1
+}
+
 status=0
 "$python" -m pytest -q --durations=10 tests/cephfs || status=1
-cargo test --no-fail-fast -p stripewise-drivers || status=1
+fill hdd1 || status=1
+STRIPEWISE_CEPHFS_FULL=hdd1 cargo test --no-fail-fast -p stripewise-drivers || status=1
 exit $status

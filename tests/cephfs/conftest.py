@@ -15,7 +15,8 @@ import pytest
 from conftest import HDD, ROOT, SSD, ClusterDir, run_command
 
 MOUNT = os.environ.get("STRIPEWISE_CEPHFS")
-# Who places: we, on directories that the test pinned to a pool; or `place`, through the driver.
+# Who places: we, on directories that the test pinned to a pool; or `place`, through the driver. "pools", only where it is
+# asked for: through the driver, with a pool for each class.
 DRIVERS = ["dirs", "cephfs"]
 SECONDS_OF_STATISTICS = 30  # until the monitor has been told
 
@@ -62,7 +63,8 @@ def bed():
 
 @dataclass
 class CephCluster(ClusterDir):
-    """A cluster below a directory of the mount; a server is a directory whose files are in the pool of one OSD."""
+    """A cluster below a directory of the mount; a server is a directory whose files are in the pool of one OSD, a tier one whose
+    files are in that of a class."""
 
     driver: str = "dirs"
 
@@ -83,9 +85,11 @@ class CephCluster(ClusterDir):
             return super().text()
         head, *tiers = super().text().split("[[tier]]")
         for tier, spec in zip(tiers, self.tiers, strict=True):
-            servers = [f"{spec.name}{i}" for i in range(spec.servers)]
+            servers = [f"servers = {json.dumps([f'{spec.name}{i}' for i in range(spec.servers)])}"]
+            if self.driver == "pools":
+                servers = [f'pool = "{spec.name}"', f"count = {spec.servers}"]
             lines = [line for line in tier.splitlines() if not line.startswith(("servers", "driver"))]
-            lines += [f'driver = "{self.driver}"', f'root = "{self.root}/servers"', f"servers = {json.dumps(servers)}"]
+            lines += ['driver = "cephfs"', f'root = "{self.root}/servers"', *servers]
             head += "[[tier]]" + "\n".join(lines) + "\n"
         return head
 

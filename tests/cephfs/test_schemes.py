@@ -18,6 +18,7 @@ SCHEMES = {
     "pa": (["--shared"], "openmpi"),
     "psa": (["--shared"], "mpich"),
 }
+POOL_SCHEMES = ["1-DH on hdd", "def"]
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 MARKERS = 16 << 10  # of a target and of the files' manifests, in blocks of 4 KiB
 
@@ -28,53 +29,68 @@ def size_of(text):
     return int(number) * UNITS[unit]
 
 
+def pools_of(target):
+    """Of "hdd/0-3" those of the servers; of "hdd/64Kx4", which CephFS stripes, that of the class."""
+    tier, first, last = re.fullmatch(r"(\w+)/(?:\w+x\d+|(\d+)(?:-(\d+))?)", target).groups()
+    return [f"{tier}{i}" for i in range(int(first), int(last or first) + 1)] if first else [tier]
+
+
 def stripes_of(cycle):
-    """[(server, bytes)] of "hdd/0-3:64K ssd/1:4K"."""
-    found = []
-    for run in cycle.split():
-        tier, first, last, width = re.fullmatch(r"(\w+)/(\d+)(?:-(\d+))?:(\w+)", run).groups()
-        found += [(f"{tier}{i}", size_of(width)) for i in range(int(first), int(last or first) + 1)]
-    return found
+    """[(pool, bytes)] of "hdd/0-3:64K ssd/64Kx4:256K"."""
+    runs = [run.rsplit(":", 1) for run in cycle.split()]
+    return [(pool, size_of(width)) for target, width in runs for pool in pools_of(target)]
 
 
 def dealt_out(layout, size):
-    """{server: bytes} of a file without holes, counted stripe by stripe."""
+    """{pool: bytes} of a file without holes, counted stripe by stripe."""
     found, at = {}, 0
     for region in layout:
         end = min(size, size_of(region["end"]) if "end" in region else size)
         stripes, number = stripes_of(region["cycle"]), 0
         while at < end:
-            server, width = stripes[number % len(stripes)]
-            found[server] = found.get(server, 0) + min(width, end - at)
+            pool, width = stripes[number % len(stripes)]
+            found[pool] = found.get(pool, 0) + min(width, end - at)
             at += min(width, end - at)
             number += 1
     return found
 
 
 def expected(plan, files, size):
-    """{server: bytes} of all the files of the plan's only rule."""
+    """{pool: bytes} of all the files of the plan's only rule."""
     (rule,) = tomllib.loads(plan.read_text())["rule"]
     layouts, stride = rule["layouts"], rule.get("spread", {}).get("stride", 1)
     sums = {}
     for number in range(files):
-        for server, count in dealt_out(layouts[number // stride % len(layouts)], size // files).items():
-            sums[server] = sums.get(server, 0) + count
+        for pool, count in dealt_out(layouts[number // stride % len(layouts)], size // files).items():
+            sums[pool] = sums.get(pool, 0) + count
     return sums
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_every_byte_and_every_osd(bed, cluster, stripewise, workloads, scheme, tmp_path):
+def test_a_pool_for_each_osd(bed, cluster, stripewise, workloads, scheme, tmp_path):
     words, mpi = SCHEMES[scheme]
+    assert_right_and_where_planned(bed, cluster, stripewise, scheme, words, Mpi(mpi, workloads), tmp_path)
+
+
+@pytest.mark.parametrize("cluster", ["pools"], indirect=True)
+@pytest.mark.parametrize("scheme", POOL_SCHEMES)
+def test_a_pool_for_each_class(bed, cluster, stripewise, workloads, scheme, tmp_path):
+    """CephFS stripes; how much of a file is in which class is still the plan's."""
+    assert_right_and_where_planned(bed, cluster, stripewise, scheme, ["--shared"], Mpi("mpich", workloads), tmp_path)
+
+
+def assert_right_and_where_planned(bed, cluster, stripewise, scheme, words, mpi, tmp_path):
+    """IOR of a scheme's plan; `words`: of synth, for a shared file."""
     path, files = cluster.data / "f", 1 if words else RANKS
     shape = ["--transfer", "256K", "--block", BLOCK, "--access", "sequential"]
     synth = ["synth", "ior", *shape, "--procs", RANKS, "--op", "write", *words, "--file", path]
     stripewise(*synth, "-o", tmp_path / "trace")
     stripewise("plan", tmp_path / "trace", "-c", cluster.toml, "--scheme", scheme, "--min-gain", "none", "-o", cluster.plan)
     stripewise("place", cluster.plan)
-    before = bed.wait_for_bytes(lambda pools: all(count < 64 << 10 for name, count in pools.items() if name[-1].isdigit()))
+    before = bed.wait_for_bytes(lambda pools: all(count < 64 << 10 for name, count in pools.items() if name != "cephfs_metadata"))
 
     ior = [*([] if words else ["--file-per-process"]), "--file", path, *shape, "--op", "both", "--fsync", "--verify", "--json"]
-    result = stripewise("run", "-p", cluster.plan, "--", *Mpi(mpi, workloads).command(RANKS, "ior", *ior)).json()
+    result = stripewise("run", "-p", cluster.plan, "--", *mpi.command(RANKS, "ior", *ior)).json()
     assert (result["verified_bytes"], result["wrong_bytes"]) == (SIZE, 0)
     assert stripewise("fsck", "-p", cluster.plan, cluster.data, "--json").json()["findings"] == []
 
@@ -83,9 +99,9 @@ def test_every_byte_and_every_osd(bed, cluster, stripewise, workloads, scheme, t
     counted = {}
     for file in stripewise("status", "--json", cluster.data).json()["files"]:
         for target in file["targets"]:
-            name = target["name"].replace("/", "")
-            counted[name] = counted.get(name, 0) + target["bytes"]
-    assert {name: count for name, count in counted.items() if count} == planned
+            (pool,) = pools_of(target["name"])
+            counted[pool] = counted.get(pool, 0) + target["bytes"]
+    assert {pool: count for pool, count in counted.items() if count} == planned
 
     def agrees(pools):
         grown = {name: pools[name] - before[name] for name in planned}
