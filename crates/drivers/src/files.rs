@@ -213,6 +213,9 @@ pub fn rights(sys: &SysRef, dir: &Path) -> Result<Vec<String>> {
     }
 }
 
+/// What [`try_out`] is doing when the servers of a new file say no.
+pub const WRITING: &str = "writing to a new file in it";
+
 /// Makes a file in `dir`, does `look` with it, writes a byte and removes it: what a new file of the directory gets, and whether its
 /// servers take bytes.
 ///
@@ -224,7 +227,7 @@ pub fn try_out(sys: &SysRef, dir: &Path, look: impl FnOnce(&Path) -> Result<()>)
     let tried = look(&trial).map_err(|error| renamed(error, dir));
     let tried = tried.and_then(|()| {
         let written = sys.write_all_at(file.as_fd(), b"?", 0).and_then(|()| sys.sync(file.as_fd()));
-        written.map_err(|errno| DriverError::io(dir, "writing to a new file in it", errno))
+        written.map_err(|errno| DriverError::io(dir, WRITING, errno))
     });
     let removed = sys.unlink(HERE, &trial);
     tried.and(removed.map_err(|errno| DriverError::io(&trial, "removing the trial", errno)))

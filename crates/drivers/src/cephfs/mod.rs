@@ -134,11 +134,21 @@ impl CephFs {
         }
     }
 
-    /// Sets, reads back, and looks at what a new file gets.
+    /// Sets, and looks at what a new file gets. Who finds it set needs no right to set it.
     fn prepare_existing(&self, dir: &Path, asked: &Attribute) -> Result<()> {
-        self.set(Kind::Named(HERE, dir), dir, DIR_LAYOUT, asked)?;
-        self.verify(dir, DIR_LAYOUT, asked)?;
-        files::try_out(&self.sys, dir, |trial| self.verify(trial, FILE_LAYOUT, asked))
+        if self.verify(dir, DIR_LAYOUT, asked).is_err() {
+            self.set(Kind::Named(HERE, dir), dir, DIR_LAYOUT, asked)?;
+        }
+        files::try_out(&self.sys, dir, |trial| self.verify(trial, FILE_LAYOUT, asked)).map_err(|error| {
+            match error {
+                DriverError::Denied { path, doing, .. } if doing == files::WRITING => DriverError::Denied {
+                    path,
+                    doing,
+                    remedy: may_write(asked.pool.as_deref().unwrap_or("POOL")),
+                },
+                error => error,
+            }
+        })
     }
 
     fn set(&self, of: Kind<'_>, path: &Path, name: &str, asked: &Attribute) -> Result<()> {
@@ -203,6 +213,14 @@ impl CephFs {
             remedy: format!("its objects are {} instead of {}; {REMEDY}", sizes.1, sizes.0),
         })
     }
+}
+
+/// How a user comes to be allowed to write to a pool.
+fn may_write(pool: &str) -> String {
+    format!(
+        "writing to pool {pool} takes OSD capabilities for it; an administrator gives them: \
+         `ceph osd pool application set {pool} cephfs data FS` and `ceph fs authorize FS client.NAME / rwp`"
+    )
 }
 
 fn attribute_of(layout: &NativeLayout) -> Result<Attribute> {

@@ -10,7 +10,7 @@ use std::path::Path;
 use stripewise_sys::{Errno, Kind, Mode};
 
 use super::admin::{self, AdminPool};
-use super::{CephFs, DIR_LAYOUT, KINDS, MAY_SET, SYSTEM};
+use super::{CephFs, DIR_LAYOUT, KINDS, MAY_SET, SYSTEM, may_write};
 use crate::files::{self, HERE};
 use crate::mounts::Mount;
 use crate::{Driver, DriverError, Pool, Probe, Result};
@@ -79,10 +79,7 @@ fn try_pools(ceph: &CephFs, trial: &Path, listed: BTreeMap<u64, AdminPool>, prob
             Ok(()) => {}
             Err(DriverError::Full { .. }) => probe.notes.push(format!("pool {name} is full")),
             Err(DriverError::Denied { .. }) => {
-                probe.rights.push(format!(
-                    "writing to pool {name} takes OSD capabilities for it; an administrator gives them: \
-                     `ceph osd pool application set {name} cephfs data FS` and `ceph fs authorize FS client.NAME / rwp`"
-                ));
+                probe.rights.push(may_write(&name));
                 continue;
             }
             Err(error) => probe.notes.push(format!("pool {name}: {error}")),

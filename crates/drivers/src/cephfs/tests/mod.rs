@@ -148,6 +148,8 @@ fn pools_are_found_by_number_and_those_of_others_are_not() {
     let names: Vec<_> = probe.pools.iter().map(|pool| pool.name.as_str()).collect();
     assert_eq!(names, ["hdd", "hdd0"]);
     assert!(probe.rights[0].starts_with("writing to pool ssd takes OSD capabilities"), "{:?}", probe.rights);
+    let error = fake.ceph.prepare(&fake.path("t"), &NativeLayout::even(64 * K, 1, Some("ssd"))).unwrap_err();
+    assert!(matches!(&error, DriverError::Denied { remedy, .. } if *remedy == probe.rights[0]), "{error}");
     assert_eq!(std::fs::read_dir(fake.dir.path()).unwrap().count(), 0);
 }
 
@@ -166,6 +168,11 @@ fn without_the_flag_p_the_remedy_is_named() {
         assert!(matches!(error, DriverError::Denied { .. }) && error.to_string().contains("rwp"), "{error}");
     }
     assert_eq!(std::fs::read_dir(fake.dir.path()).unwrap().count(), 0);
+    // What somebody else has prepared will do.
+    fake.between.no_layouts.store(false, Relaxed);
+    fake.ceph.prepare(&fake.path("t"), &layout).unwrap();
+    fake.between.no_layouts.store(true, Relaxed);
+    fake.ceph.prepare(&fake.path("t"), &layout).unwrap();
 }
 
 #[test]
