@@ -8,6 +8,7 @@ layouts: does the planner choose the best of 1-DH, 2-D and 1-DV?
 schemes: DEF, PA, PSA and what the planner chooses, on both classes; the bytes of each OSD beside what is expected.
 cache: a cache on one class for a file on the other; the bytes of each OSD.
 replicas: two copies of different layouts; the bytes of each OSD.
+pools: the layouts again where the file system stripes over a pool.
 
 Interrupted, it goes on where it was; more --repeats are added to what is there. The disks' parameters are measured once, by
 `stripewise calibrate`, and kept beside the records. The tables go to standard output.
@@ -27,14 +28,16 @@ sys.path += [str(ROOT / "testbed" / "disks"), str(ROOT / "bench" / "common")]
 import cache
 import choice
 import farm
+import pools
 import replicas
 import schemes
+import tables
 from bed import Bed
 from programs import Failed, Programs
 from records import Records, command_line
 from sizes import parse_size
 
-EXPERIMENTS = {"layouts": choice, "schemes": schemes, "cache": cache, "replicas": replicas}
+EXPERIMENTS = {"layouts": choice, "schemes": schemes, "cache": cache, "replicas": replicas, "pools": pools}
 
 
 @dataclass
@@ -100,6 +103,12 @@ def main():
             measure(args, records)
         except (farm.Problem, Failed) as problem:
             sys.exit(f"cephfs: {problem}")
+    text = tables.page(records, args)
+    print(text)
+    if args.page:
+        args.page.write_text(text + "\n")
+    if args.document:
+        args.document.write_text(records.document(command_line()))
 
 
 main()

@@ -6,7 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from farm import Farm, wait_for
+from farm import Farm
 from programs import Failed
 from sizes import MIB, human
 
@@ -18,9 +18,8 @@ SEED_BEFORE = 1 << 20
 PREPARE_BYTES = 4 << 20
 # OSDs report what they did every 2 s (mgr_stats_period of the bed): what does not change for longer is complete.
 SETTLED_S = 4.5
-SETTLED_MOST_S = 60
-# Objects of a target's files. With one server all of them are on it.
-OBJECT_BYTES = 4 * MIB
+# For a bed to be ready, or at rest, on a machine that does other things, too.
+WAIT_MOST_S = 60
 
 
 class Bed:
@@ -43,10 +42,10 @@ class Bed:
         self.mount = self.base / "mnt"
         self.data = self.mount / "data"
         self.file = self.data / "file"
-        self.data.mkdir(exist_ok=True)
-        # A new cluster has no free space until all OSDs have reported theirs.
-        if not wait_for(lambda: os.statvfs(self.mount).f_bavail > 0):
-            raise Failed(f"{self.mount} has no free space")
+        for directory in (self.data, self.mount / "targets"):
+            directory.mkdir(exist_ok=True)
+        # A new cluster has no free space, and does not know its pools, until all OSDs have reported.
+        self._wait("free space", lambda: os.statvfs(self.mount).f_bavail > 0 and self._counters())
         return self
 
     def __exit__(self, *error):
@@ -59,32 +58,22 @@ class Bed:
         if done.returncode != 0:
             raise Failed(f"`{' '.join(words)}` failed: {done.stderr.strip() or done.stdout.strip()}")
 
-    # --- targets and cluster
-
-    def targets(self, name, layouts):
-        """A directory for each of these layouts of CephFS, (pool, stripe_unit, stripe_count), that its files inherit."""
-        paths = []
-        for number, (pool, unit, count) in enumerate(layouts):
-            path = self.mount / "targets" / f"{name}{number}"
-            if not path.exists():
-                path.mkdir(parents=True)
-                object_bytes = max(OBJECT_BYTES, unit)
-                layout = f"stripe_unit={unit} stripe_count={count} object_size={object_bytes} pool={pool}"
-                os.setxattr(path, "ceph.dir.layout", layout.encode())
-            paths.append(path)
-        return paths
-
-    def per_server(self, tier):
-        """A target on each OSD of a class."""
-        return self.targets(tier, [(f"{tier}{number}", OBJECT_BYTES, 1) for number in range(self.args.servers)])
+    # --- the cluster
 
     def write_cluster(self, tiers):
-        """cluster.toml with these tiers: {name: bytes of each server}, or {name: (class, targets, bytes)}."""
+        """cluster.toml with these tiers, {class: bytes of each server}: each OSD is a server."""
+        of = {name: [f"{name}{number}" for number in range(self.args.servers)] for name in tiers}
+        self._write([(name, f"servers = {json.dumps(of[name])}", capacity) for name, capacity in tiers.items()])
+
+    def write_cluster_of_pools(self, tiers):
+        """The same, but the OSDs of a class are a pool, over which the file system stripes."""
+        self._write([(name, f'pool = "{name}"\ncount = {self.args.servers}', capacity) for name, capacity in tiers.items()])
+
+    def _write(self, tiers):
         parts = []
-        for name, what in tiers.items():
-            class_, targets, capacity = what if isinstance(what, tuple) else (name, self.per_server(name), what)
-            parts += [f'[[tier]]\nname = "{name}"\nclass = "{class_}"\ndriver = "dirs"']
-            parts += [f"servers = {json.dumps([str(target) for target in targets])}\ncapacity_per_server = {capacity}"]
+        for name, members, capacity in tiers:
+            parts += [f'[[tier]]\nname = "{name}"\nclass = "{name}"\ndriver = "cephfs"\nroot = "{self.mount}/targets"']
+            parts += [f"{members}\ncapacity_per_server = {capacity}"]
         self.cluster.write_text("\n".join(parts) + "\n")
 
     def calibrated(self, keep):
@@ -111,15 +100,15 @@ class Bed:
             self.programs.command("rm", *files)
 
     def prepare(self, ranks, plan, block_bytes, private):
-        """Fills the files over a plan, at full speed: timed writes overwrite them."""
+        """Fills the files over a plan, at full speed: timed writes overwrite them. Past the kernel's cache: a direct write where it
+        has pages takes three times as long."""
         self.remove_files()
         self.farm.delay(False)
         transfer = min(PREPARE_BYTES, block_bytes)
         while block_bytes % transfer:
             transfer //= 2
-        words = ["--transfer", transfer, "--block", block_bytes, "--seed", SEED_BEFORE, "--op", "write", "--api", "posix"]
+        words = ["--transfer", transfer, "--block", block_bytes, "--seed", SEED_BEFORE, "--op", "write", "--api", "direct"]
         self.programs.run_ior(ranks, self.file, *words, *private_words(private), plan=plan)
-        os.sync()
         self.farm.delay(True)
 
     def measured(self, ranks, plan, private, *words, op="both"):
@@ -188,22 +177,29 @@ class Bed:
     def counted(self):
         """Bytes written to and read from each OSD's pool so far, {"hdd/0": {"write", "read"}, ...}, as `rados df` has them once
         all OSDs have reported."""
-        end_s = time.monotonic() + SETTLED_MOST_S
         last, since_s = None, 0.0
-        while last is None or time.monotonic() - since_s < SETTLED_S:
+
+        def settled():
+            nonlocal last, since_s
             now = self._counters()
             if now != last:
                 last, since_s = now, time.monotonic()
-            if time.monotonic() > end_s:
-                raise Failed(f"`rados df` has not come to rest in {SETTLED_MOST_S} s")
-            time.sleep(0.5)
+            return last and time.monotonic() - since_s >= SETTLED_S
+
+        self._wait("counters that come to rest", settled)
         return last
+
+    def _wait(self, what, condition):
+        end_s = time.monotonic() + WAIT_MOST_S
+        while not condition():
+            if time.monotonic() > end_s:
+                raise Failed(f"{self.mount} has no {what} after {WAIT_MOST_S} s; its logs are in {self.base}/log")
+            time.sleep(0.5)
 
     def _counters(self):
         found = json.loads(self.programs.run("rados", "-c", self.base / "ceph.conf", "df", "--format", "json"))["pools"]
         pools = {pool["name"]: {"write": pool["write_bytes"], "read": pool["read_bytes"]} for pool in found}
         servers = [(tier, number) for tier in ("hdd", "ssd") for number in range(self.args.servers)]
-        # A new cluster does not know its pools until their OSDs have reported.
         known = all(f"{tier}{number}" in pools for tier, number in servers)
         return {f"{tier}/{number}": pools[f"{tier}{number}"] for tier, number in servers} if known else None
 

@@ -41,14 +41,17 @@ def one(run, mode, size, repeat):
     bed.farm.delay(True)
     words = ["--transfer", size, "--block", block_bytes, "--access", "random", "--seed", repeat + 1]
     times = []
+    before = bed.counted()
     for phase, op, like_run in PHASES:
         plan, trace = plans[op]
         if phase == "read, second run" and mode != "no cache":
             bed.programs.command("drain", "-p", plan, bed.file)
             bed.programs.warm(plan, bed.file)
-        before = bed.counted()
+            before = bed.counted()
         values = bed.measured(grid.PROCESSES, plan, False, *words, op=op)[op]
-        details = {"bytes_counted": {of: difference(before, bed.counted(), of) for of in grid.OPS}}
+        after = bed.counted()
+        details = {"bytes_counted": {of: difference(before, after, of) for of in grid.OPS}}
+        before = after
         if like_run:
             expected = bed.simulated(trace, plan, like_run)
             details |= {"simulated_s": expected["elapsed_s"], "bytes_expected": expected["bytes"]}

@@ -8,24 +8,27 @@ FREE = "free choice"
 
 
 def measure(run, args):
-    """Every cell on every layout, so often; each repeat goes through the whole grid, so that whatever else the machine does
-    falls on all of it."""
+    """Every cell on every layout, each OSD a server."""
     run.bed.write_cluster({"hdd": run.bed.capacity_bytes()})
-    cells = grid.cells(args)
-    for repeat in range(args.repeats):
+    all_cells(run, EXPERIMENT, grid.cells(args))
+
+
+def all_cells(run, experiment, cells):
+    """Every cell, so often; each repeat goes through all of them, so that whatever else the machine does falls on all."""
+    for repeat in range(run.args.repeats):
         for number, cell in enumerate(cells, 1):
-            if behind(run, cell, repeat, grid.groups(args.servers)):
-                run.say(f"layouts, run {repeat + 1}, {number}/{len(cells)}: {cell.name}")
-                one_cell(run, cell, repeat)
+            if behind(run, experiment, cell, repeat, grid.groups(run.args.servers)):
+                run.say(f"{experiment}, run {repeat + 1}, {number}/{len(cells)}: {cell.name}")
+                one_cell(run, experiment, cell, repeat)
 
 
-def behind(run, cell, repeat, schemes):
+def behind(run, experiment, cell, repeat, schemes):
     """The schemes that were not measured so often."""
-    times = {scheme: [run.records.repeats(EXPERIMENT, scheme, cell.labels(op)) for op in grid.OPS] for scheme in schemes}
+    times = {scheme: [run.records.repeats(experiment, scheme, cell.labels(op)) for op in grid.OPS] for scheme in schemes}
     return [scheme for scheme, counts in times.items() if min(counts) <= repeat]
 
 
-def one_cell(run, cell, repeat):
+def one_cell(run, experiment, cell, repeat):
     """One repeat of a cell: every layout, written and read."""
     args = run.args
     block_bytes = cell.size * cell.requests(args.hdd, args.servers, args.seconds)
@@ -33,26 +36,26 @@ def one_cell(run, cell, repeat):
     schemes = {scheme: grid.candidate(scheme, args.servers) for scheme in grid.groups(args.servers)}
     made = {scheme: run.bed.plan(traces["write"], name) for scheme, name in schemes.items()}
     predicted = {op: predict(run.bed, trace, schemes, made) for op, trace in traces.items()}
-    for scheme in behind(run, cell, repeat, schemes):
+    for scheme in behind(run, experiment, cell, repeat, schemes):
         plan, said = made[scheme]
-        one(run, cell, repeat, scheme, plan, block_bytes, {op: predicted[op][scheme] for op in grid.OPS}, text(said))
+        one(run, experiment, cell, repeat, scheme, plan, block_bytes, {op: predicted[op][scheme] for op in grid.OPS}, text(said))
     layouts = [said["regions"] for _, said in made.values()]
     for op, trace in traces.items():
         plan, said = run.bed.plan(trace, "overall")
-        behind_here = run.records.repeats(EXPERIMENT, FREE, cell.labels(op)) <= repeat
+        behind_here = run.records.repeats(experiment, FREE, cell.labels(op)) <= repeat
         if behind_here and said["name"] not in schemes.values() and said["regions"] not in layouts:
             details = {"elapsed_s": said["elapsed_s"], "cost_s": said["predicted_s"]}
-            one(run, cell, repeat, FREE, plan, block_bytes, {op: details}, f"{said['name']} {text(said)}")
+            one(run, experiment, cell, repeat, FREE, plan, block_bytes, {op: details}, f"{said['name']} {text(said)}")
 
 
-def one(run, cell, repeat, scheme, plan, block_bytes, predicted, layout):
+def one(run, experiment, cell, repeat, scheme, plan, block_bytes, predicted, layout):
     """Both directions under one layout; those with a prediction are recorded."""
     run.bed.prepare(grid.PROCESSES, plan, block_bytes, cell.private)
     words = ["--transfer", cell.size, "--block", block_bytes, "--access", "random", "--seed", repeat + 1]
     measured = run.bed.measured(grid.PROCESSES, plan, cell.private, *words)
     for op, expected in predicted.items():
         details = {**expected, "requests": measured[op]["requests"], "cpu": measured[op]["cpu"]}
-        run.records.add(EXPERIMENT, scheme, cell.labels(op), measured[op], details, layout)
+        run.records.add(experiment, scheme, cell.labels(op), measured[op], details, layout)
     times = ", ".join(f"{op} {of['seconds']:.2f} s" for op, of in measured.items())
     expected = ", ".join(f"{op} {of['elapsed_s']:.2f} s" for op, of in predicted.items())
     run.say(f"    {scheme}: {times}; expected {expected}; processors busy {measured['read']['cpu']:.0%}")

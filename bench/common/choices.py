@@ -8,10 +8,12 @@ MODELS = {"cil_s": "CIL's formula", "cost_s": "general cost model", "elapsed_s":
 EQUAL = 0.005
 
 
-def cases(records, experiment):
-    """{labels: {scheme: record}}, of those that are complete."""
+def cases(records, experiment, but=()):
+    """{labels: {scheme: record}}, of those that are complete; without the schemes `but`."""
     by_labels = {}
     for record in records.all(experiment):
+        if record["scheme"] in but:
+            continue
         by_labels.setdefault(tuple(sorted(record["labels"].items())), {})[record["scheme"]] = record
     schemes = max(map(len, by_labels.values()), default=0)
     return {labels: case for labels, case in by_labels.items() if len(case) == schemes}

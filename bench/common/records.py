@@ -67,7 +67,7 @@ class Records:
 def command_line():
     """How this was started, without directories of this machine."""
     words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
-    return " ".join([f"python3 bench/{Path(sys.argv[0]).resolve().parent.name}", *words])
+    return " ".join([f"python3 bench/{Path(sys.argv[0]).resolve().name}", *words])
 
 
 def now():

@@ -1,0 +1,270 @@
+"""What was found, as tables in Markdown."""
+
+import subprocess
+import tomllib
+from statistics import median
+
+import choice
+import grid
+from bed import ROOT
+from choices import cases, errors, fastest, judged, repeats
+from markdown import table
+from records import command_line, machine, now
+
+# What is not worse than the best by more than this is as good.
+NEAR = 0.05
+MODELS = {"elapsed_s": "planner", "simulated_s": "simulator", "cost_s": "general cost model"}
+
+HEAD = """# Layouts, PSA, the cache and replicas on CephFS
+
+A CephFS on one machine (`testbed/cephfs`): the monitor, the manager, the metadata server, {servers} + {servers} OSDs and the mount (ceph-fuse) are real
+ones of Ceph 16.2, with one copy of everything, no checksums, and the OSDs' databases and logs in memory. What is emulated are the OSDs' disks: bluestore is on
+images that take the time of a disk, T = startup + bytes / rate, one arm each, first come, first served (`testbed/disks`). HDDs: {hdd} (us at random : us in order
+: MiB/s), SSDs: {ssd}: so slow that two cores, which run all of it and the programs, are not what is measured. The client takes requests of
+1 MiB (`testbed/cephfs/widefuse.c`) and has no cache; the kernel's is passed by (`--api direct`), so every request of a program is one of each disk that its layout touches.
+
+Programs: `ior` of workloads/, MPICH, {processes} processes, through the preload library; requests at random places; files are overwritten in place, and read in full.
+Every byte that is read is checked. The models know the disks by `stripewise calibrate --quick` alone.
+
+{date}, {machine}. Commit {commit}. Command: `{command}`. {note}
+"""
+
+
+def page(records, args):
+    """Everything, as bench/results.d/ has it."""
+    of = machine()
+    where = f"{of['cores']} x {of['cpu']}, {of['system']}"
+    head = HEAD.format(**vars(args), processes=grid.PROCESSES, date=now(), machine=where, commit=commit(), command=command_line())
+    sections = (calibration(args), layouts(records), schemes(records), cache(records), replicas(records), pools(records))
+    return "\n\n".join([head.rstrip(), *(section for section in sections if section)])
+
+
+def commit():
+    done = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def calibration(args):
+    """What `stripewise calibrate` found."""
+    profile = args.records.with_suffix(".profile.toml")
+    if not profile.exists():
+        return ""
+    rows = []
+    for class_, kinds in tomllib.loads(profile.read_text())["class"].items():
+        for op in grid.OPS:
+            for access in ("random", "sequential"):
+                of = kinds[op][access]
+                rate = 1 / of["per_byte_s"] / grid.MIB
+                rows.append([f"{class_}, {op}, {access}", f"{of['startup_s'] * 1e3:.2f}", f"{rate:.2f}", f"{of['residual_relative']:.1%}"])
+    return "## Calibration: one OSD of each class, past all caches\n\n" + table(["", "startup, ms", "MiB/s", "off the line"], rows)
+
+
+def layouts(records):
+    """1-DH, 2-D and 1-DV, each OSD a server."""
+    found = cases(records, choice.EXPERIMENT, but=[choice.FREE])
+    if not found:
+        return ""
+    parts = ["## Each OSD a server: does the planner choose the best of 1-DH, 2-D and 1-DV?"]
+    parts += [f"4 HDDs, MiB/s written / read, medians of {repeats(found)} repeats; the farthest of a cell from its median by {widest(found)}."]
+    parts += [throughput(found)]
+    parts += [f"A choice counts as good if it is the best measured or not slower than it by more than {NEAR:.0%}."]
+    parts += [table(["model", "cells", "good", "mean regret", "worst regret"], list(judgements(found)))]
+    parts += [f"Predicted elapsed time less measured: {errors(found)}."]
+    parts += [table(["cell", "best", "planner's choice", "regret", "expected s", "measured s", "spread"], list(each(found)), numbers=3)]
+    parts += [free(records, found)]
+    return "\n\n".join(parts)
+
+
+def mib_per_s(record):
+    return record["bytes"] / median(record["seconds"]) / grid.MIB
+
+
+def spread(record):
+    """How far a repeat is from the median at most."""
+    middle = median(record["seconds"])
+    return max(abs(seconds / middle - 1) for seconds in record["seconds"])
+
+
+def widest(found):
+    return f"{max(spread(record) for case in found.values() for record in case.values()):.1%}"
+
+
+def throughput(found):
+    """A row for each size, a column for each layout of own files and of a shared one."""
+    schemes = list(next(iter(found.values())))
+    by = {(dict(labels)["size"], dict(labels)["file"], dict(labels)["op"]): case for labels, case in found.items()}
+    sizes = list(dict.fromkeys(size for size, *_ in by))
+    rows = []
+    for size in sizes:
+        row = [size]
+        for kind in ("own", "shared"):
+            pair = [by.get((size, kind, op)) for op in grid.OPS]
+            row += [" / ".join(f"{mib_per_s(case[scheme]):.2f}" if case else "" for case in pair) for scheme in schemes]
+        rows.append(row)
+    header = ["request", *(f"{name}{scheme}" for name in ("own files: ", "shared: ") for scheme in schemes)]
+    return table(header, rows)
+
+
+def judgements(found):
+    for model, name in MODELS.items():
+        groups = {"all": found}
+        for labels, case in found.items():
+            groups.setdefault(dict(labels)["op"], {})[labels] = case
+        for group, of_group in groups.items():
+            regrets = [judged(case, model)[2] for case in of_group.values()]
+            good = sum(regret <= NEAR for regret in regrets) / len(regrets)
+            yield [name, f"{group}: {len(regrets)}", f"{good:.1%}", f"{sum(regrets) / len(regrets):.2%}", f"{max(regrets):.1%}"]
+
+
+def each(found):
+    for labels, case in found.items():
+        picked, _, regret = judged(case, "elapsed_s")
+        record = case[picked]
+        values = [f"{record['details']['elapsed_s']:.2f}", f"{median(record['seconds']):.2f}", f"{spread(record):.1%}"]
+        yield [title(labels), fastest(case), picked, f"{regret:.1%}", *values]
+
+
+def title(labels):
+    """`64K own write`"""
+    of = dict(labels)
+    return " ".join(of[key] for key in ("size", "file", "op", "phase") if key in of)
+
+
+def free(records, found):
+    """What the planner takes when it may take anything."""
+    rows = []
+    for record in records.all(choice.EXPERIMENT):
+        labels = tuple(sorted(record["labels"].items()))
+        if record["scheme"] == choice.FREE and labels in found:
+            case = found[labels]
+            best = fastest(case)
+            gain = median(case[best]["seconds"]) / median(record["seconds"]) - 1
+            rows.append([title(labels), record["layout"], f"{mib_per_s(record):.2f}", f"{best}: {mib_per_s(case[best]):.2f}", f"{gain:+.1%}"])
+    if not rows:
+        return ""
+    text = "Where the planner, free to choose any layout, takes none of the three:\n\n"
+    return text + table(["cell", "layout", "MiB/s", "best of the three", "faster by"], rows, numbers=2)
+
+
+def of_experiment(records, experiment):
+    """{labels: {scheme: record}}, as far as they were measured."""
+    by = {}
+    for record in records.all(experiment):
+        by.setdefault(tuple(sorted(record["labels"].items())), {})[record["scheme"]] = record
+    return by
+
+
+def worst_bytes(expected, counted):
+    """How far bytes of a server are from what was expected at most, as a part of the average server's of its class."""
+    classes = {}
+    for server, size in expected.items():
+        classes.setdefault(server.split("/")[0], []).append(size)
+    mean = {name: sum(sizes) / len(sizes) for name, sizes in classes.items()}
+    off = [abs(counted[server] - size) / mean[server.split("/")[0]] for server, size in expected.items() if mean[server.split("/")[0]]]
+    return max(off, default=0.0)
+
+
+def by_class(sizes):
+    """`6.0 + 2.0`: MiB on each class."""
+    sums = {}
+    for server, size in sizes.items():
+        name = server.split("/")[0]
+        sums[name] = sums.get(name, 0) + size
+    return " + ".join(f"{size / grid.MIB:.2f}" for size in sums.values())
+
+
+def schemes(records):
+    rows = []
+    for labels, case in of_experiment(records, "schemes").items():
+        for scheme, record in case.items():
+            of = record["details"]
+            off = worst_bytes(of["bytes_expected"], of["bytes_counted"])
+            rows.append(
+                [title(labels), scheme, record["layout"], f"{mib_per_s(record):.2f}", f"{spread(record):.1%}"]
+                + [f"{record['bytes'] / of['simulated_s'] / grid.MIB:.2f}"]
+                + [by_class(of["bytes_expected"]), by_class(of["bytes_counted"]), f"{off:.2%}"]
+            )
+    if not rows:
+        return ""
+    text = """## A shared file on HDDs and SSDs that hold a quarter of it
+
+MiB on the HDDs + on the SSDs, as the plan has them and as `rados df` counts them (a pool for each OSD); off: of the OSD where that is most, of its class's
+average.\n\n"""
+    header = ["requests", "scheme", "layout", "MiB/s", "spread", "simulated", "MiB expected", "MiB counted", "off"]
+    return text + table(header, rows, numbers=3)
+
+
+def cache(records):
+    rows = []
+    for labels, case in of_experiment(records, "cache").items():
+        op = dict(labels)["phase"].split(",")[0]
+        for mode, record in case.items():
+            of = record["details"]
+            counted = of["bytes_counted"]
+            row = [title(labels), mode, f"{mib_per_s(record):.2f}", f"{spread(record):.1%}"]
+            row += [f"{mib_per_s(record) / mib_per_s(case['no cache']) - 1:+.0%}" if "no cache" in case else ""]
+            if "bytes_expected" in of:
+                expected = of["bytes_expected"]
+                row += [f"{record['bytes'] / of['simulated_s'] / grid.MIB:.2f}", by_class(expected), by_class(counted[op])]
+                row += [f"{worst_class(expected, counted[op]):.1%}"]
+            else:
+                row += ["", "", by_class(counted[op]), ""]
+            rows.append([*row, by_class(counted["read" if op == "write" else "write"])])
+    if not rows:
+        return ""
+    text = """## A shared file striped over the HDDs, with a cache for 30 % of it on the SSDs
+
+The file is written (through the cache), read, brought to rest (`drain`, `warm`), and read again. MiB on the HDDs + on the SSDs: expected by the simulator, and
+counted by `rados df`; off: of the class where that is most, of all bytes. The other direction is what background copying does meanwhile.\n\n"""
+    header = ["phase", "cache", "MiB/s", "spread", "gain", "simulated", "MiB expected", "MiB counted", "off", "other direction"]
+    return text + table(header, rows, numbers=2)
+
+
+def worst_class(expected, counted):
+    """How far the bytes of a class are from what was expected at most, as a part of all."""
+    off = {}
+    for server, size in expected.items():
+        name = server.split("/")[0]
+        off[name] = off.get(name, 0) + counted[server] - size
+    return max(map(abs, off.values())) / sum(expected.values())
+
+
+def replicas(records):
+    rows = []
+    for labels, case in of_experiment(records, "replicas").items():
+        for scheme, record in case.items():
+            of, op = record["details"], dict(labels)["op"]
+            counted = of["bytes_counted"][op]
+            copies = 2 if op == "write" and scheme == "replicas" else 1
+            rows.append(
+                [title(labels), scheme, f"{mib_per_s(record):.2f}", f"{spread(record):.1%}"]
+                + [f"{record['bytes'] / of['simulated_s'] / grid.MIB:.2f}"]
+                + [f"{copies * record['bytes'] / grid.MIB:.2f}", by_class({server: counted[server] for server in of["bytes_expected"]})]
+            )
+    if not rows:
+        return ""
+    text = """## A shared file with two replicas of different layouts on the HDDs
+
+Beside each of the layouts alone. What is written to one replica is copied to the other in the background (lazy close), by `drain` at the latest; the
+bytes of writing are those of both.\n\n"""
+    return text + table(["requests", "layout", "MiB/s", "spread", "simulated", "MiB expected", "MiB counted"], rows, numbers=2)
+
+
+def pools(records):
+    rows = []
+    alone = of_experiment(records, choice.EXPERIMENT)
+    for labels, case in of_experiment(records, "pools").items():
+        for scheme, record in case.items():
+            of = record["details"]
+            server = alone.get(labels, {}).get(scheme)
+            row = [title(labels), scheme, f"{record['bytes'] / of['elapsed_s'] / grid.MIB:.2f}", f"{mib_per_s(record):.2f}"]
+            row += [f"{spread(record):.1%}", f"{of['elapsed_s'] / median(record['seconds']) - 1:+.0%}"]
+            rows.append([*row, f"{mib_per_s(server):.2f}" if server else ""])
+    if not rows:
+        return ""
+    text = """## One pool over all HDDs: the file system stripes
+
+CephFS puts the objects of a file on OSDs by the hash of their names: a stripe over four "servers" may have two parts on one OSD, and files of one OSD each meet
+there. The plan counts as if they were apart; what that is worth is the difference.\n\n"""
+    header = ["cell", "layout", "expected MiB/s", "MiB/s", "spread", "expected time off by", "each OSD a server, MiB/s"]
+    return text + table(header, rows, numbers=2)
