@@ -134,18 +134,24 @@ impl CephFs {
         }
     }
 
-    /// Sets, and looks at what a new file gets. Who finds it set needs no right to set it.
+    /// Sets, and looks at what a new file gets. Who finds it set needs no right to set it; who fails leaves what was set before.
     fn prepare_existing(&self, dir: &Path, asked: &Attribute) -> Result<()> {
+        let former = self.attribute(dir, DIR_LAYOUT)?;
+        let of = Kind::Named(HERE, dir);
         if self.verify(dir, DIR_LAYOUT, asked).is_err() {
-            self.set(Kind::Named(HERE, dir), dir, DIR_LAYOUT, asked)?;
+            self.set(of, dir, DIR_LAYOUT, asked)?;
         }
-        files::try_out(&self.sys, dir, |trial| self.verify(trial, FILE_LAYOUT, asked)).map_err(|error| {
+        let tried = files::try_out(&self.sys, dir, |trial| self.verify(trial, FILE_LAYOUT, asked));
+        tried.map_err(|error| {
+            let _ = match former {
+                Some(former) => self.set(of, dir, DIR_LAYOUT, &former).is_ok(),
+                None => self.sys.remove_xattr(of, OsStr::new(DIR_LAYOUT)).is_ok(),
+            };
             match error {
-                DriverError::Denied { path, doing, .. } if doing == files::WRITING => DriverError::Denied {
-                    path,
-                    doing,
-                    remedy: may_write(asked.pool.as_deref().unwrap_or("POOL")),
-                },
+                DriverError::Denied { path, doing, .. } if doing == files::WRITING => {
+                    let remedy = may_write(asked.pool.as_deref().unwrap_or("POOL"));
+                    DriverError::Denied { path, doing, remedy }
+                }
                 error => error,
             }
         })

@@ -1,27 +1,24 @@
 //! Between a CephFS driver and the kernel: counts requests, fails them, swallows hints; and where there is no CephFS, is a strict
 //! one for the calls that the driver makes.
 //!
-//! What it takes and refuses was tried out with Ceph 16.2 (`ceph-fuse`): sizes, pools by name and by number, written files, the
-//! errors. Attributes are kept as `user.fake.*` of real files.
+//! What it takes and refuses ([`stand_in`]) was tried out with Ceph 16.2 (`ceph-fuse`): sizes, pools by name and by number, written
+//! files, the errors.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 
-use stripewise_native::cephfs::{Attribute, UNIT};
 use stripewise_sys::{
     Dir, Errno, Fd, IoVec, Kind, Listed, LockKind, Mode, OFlags, Real, Result, SeekFrom, SharedMap, Stat,
     StatVfs, Sys, Timestamps,
 };
 
+use super::stand_in;
 use crate::files::HERE;
 
-const KEPT: &str = "user.fake.layout";
 const WRITTEN: &str = "user.fake.written";
-const OBJECT_LIMIT: u64 = 4 << 30;
 
 /// See the [module](self).
 pub struct Between {
@@ -38,16 +35,7 @@ pub struct Between {
     pub fake: Option<PathBuf>,
 }
 
-/// (number, name, whether files may be in it)
-pub const POOLS: [(u64, &str, bool); 5] =
-    [(1, "metrics", false), (2, "metadata", false), (3, "hdd", true), (7, "ssd", true), (64, "hdd0", true)];
-
 impl Between {
-    /// What is by default.
-    fn root() -> Attribute {
-        Attribute { stripe_unit: 4 << 20, stripe_count: 1, object_size: 4 << 20, pool: Some("hdd".to_owned()) }
-    }
-
     pub fn new(fake: Option<PathBuf>) -> Self {
         Self {
             left: AtomicI64::new(-1),
@@ -74,51 +62,9 @@ impl Between {
         if self.read_only.load(Relaxed) { Err(Errno::ACCESS) } else { Ok(()) }
     }
 
-    fn kept(path: &Path) -> Option<Attribute> {
-        let value = Real.xattr(Kind::Named(HERE, path), OsStr::new(KEPT)).ok()?;
-        Attribute::parse(&String::from_utf8(value).unwrap())
-    }
-
-    fn keep(of: Kind<'_>, attribute: &Attribute) -> Result<()> {
-        let keep = || Real.set_xattr(of, OsStr::new(KEPT), attribute.text().as_bytes());
-        // Only the stand-in needs permission for what a file gets when it is made.
-        let mode = std::fs::metadata(Self::path(of)).unwrap().permissions();
-        if !mode.readonly() {
-            return keep();
-        }
-        Real.set_mode(of, Mode::from_raw_mode(0o600))?;
-        keep()?;
-        Real.set_mode(of, Mode::from_raw_mode(mode.mode() & 0o7777))
-    }
-
-    /// What a file or directory has or inherits.
-    fn inherited(path: &Path) -> Attribute {
-        path.ancestors().find_map(Self::kept).unwrap_or_else(Self::root)
-    }
-
-    /// Files that others made get now what they have had since.
-    fn pin_files(dir: &Path) {
-        for entry in std::fs::read_dir(dir).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                Self::pin_files(&path);
-            } else if path.is_file() && Self::kept(&path).is_none() {
-                Self::keep(Kind::Named(HERE, &path), &Self::inherited(&path)).unwrap();
-            }
-        }
-    }
-
-    fn path(of: Kind<'_>) -> PathBuf {
-        use std::os::fd::AsRawFd;
-        match of {
-            Kind::Open(fd) => std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap(),
-            Kind::Named(_, path) => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
-        }
-    }
-
     /// The path, where it is on the CephFS that is none and of the kind that the attribute is for.
     fn fake_path(&self, of: Kind<'_>, name: &str) -> Result<PathBuf> {
-        let path = Self::path(of);
+        let path = stand_in::path(of);
         let fake = self.fake.as_ref().is_some_and(|root| path.starts_with(root));
         if !fake {
             return Err(Errno::OPNOTSUPP);
@@ -128,36 +74,6 @@ impl Between {
             Ok(path)
         } else {
             Err(Errno::NODATA)
-        }
-    }
-
-    /// As the metadata server sets fields.
-    fn set_fields(mut attribute: Attribute, name: &str, value: &str) -> Result<Attribute> {
-        let fields = match name.rsplit_once("layout.") {
-            Some((_, field)) => format!("{field}={value}"),
-            None => value.to_owned(),
-        };
-        for field in fields.split_whitespace() {
-            let (field, value) = field.split_once('=').ok_or(Errno::INVAL)?;
-            let number = value.parse::<u64>();
-            match field {
-                "stripe_unit" => attribute.stripe_unit = number.map_err(|_| Errno::INVAL)?,
-                "stripe_count" => attribute.stripe_count = number.map_err(|_| Errno::INVAL)? as u32,
-                "object_size" => attribute.object_size = number.map_err(|_| Errno::INVAL)?,
-                "pool" => {
-                    let known = |pool: &&(u64, &str, bool)| pool.1 == value || number == Ok(pool.0);
-                    let pool = POOLS.iter().find(known).filter(|pool| pool.2).ok_or(Errno::INVAL)?;
-                    attribute.pool = Some(pool.1.to_owned());
-                }
-                _ => return Err(Errno::NODATA),
-            }
-        }
-        let Attribute { stripe_unit: unit, stripe_count: count, object_size: object, .. } = attribute;
-        let whole = unit >= UNIT && unit.is_multiple_of(UNIT) && object.is_multiple_of(unit);
-        if whole && count > 0 && object >= unit && object < OBJECT_LIMIT {
-            Ok(attribute)
-        } else {
-            Err(Errno::INVAL)
         }
     }
 }
@@ -181,8 +97,8 @@ impl Sys for Between {
         }
         let file = Real.open(dir, path, flags, mode)?;
         if creates && self.fake.is_some() {
-            let path = Self::path(Kind::Open(file.as_fd()));
-            Self::keep(Kind::Open(file.as_fd()), &Self::inherited(path.parent().unwrap()))?;
+            let path = stand_in::path(Kind::Open(file.as_fd()));
+            stand_in::keep(Kind::Open(file.as_fd()), &stand_in::inherited(path.parent().unwrap()))?;
         }
         Ok(file)
     }
@@ -190,7 +106,7 @@ impl Sys for Between {
     unsafe fn pwrite(&self, fd: BorrowedFd<'_>, buffer: *const u8, len: usize, offset: u64) -> Result<usize> {
         self.count()?;
         if self.fake.is_some() {
-            let attribute = Self::kept(&Self::path(Kind::Open(fd))).unwrap();
+            let attribute = stand_in::kept(&stand_in::path(Kind::Open(fd))).unwrap();
             let trouble = *self.trouble.lock().unwrap();
             if let Some((_, errno)) = trouble.filter(|&(pool, _)| attribute.pool.as_deref() == Some(pool)) {
                 return Err(errno);
@@ -219,10 +135,10 @@ impl Sys for Between {
             "ceph.cluster_fsid" => Ok(b"0-fake".to_vec()),
             // The top always has one.
             "ceph.dir.layout" if Some(&path) == self.fake.as_ref() => {
-                Ok(Self::inherited(&path).text().into_bytes())
+                Ok(stand_in::inherited(&path).text().into_bytes())
             }
-            "ceph.dir.layout" => Ok(Self::kept(&path).ok_or(Errno::NODATA)?.text().into_bytes()),
-            "ceph.file.layout" => Ok(Self::inherited(&path).text().into_bytes()),
+            "ceph.dir.layout" => Ok(stand_in::kept(&path).ok_or(Errno::NODATA)?.text().into_bytes()),
+            "ceph.file.layout" => Ok(stand_in::inherited(&path).text().into_bytes()),
             _ => Err(Errno::NODATA),
         }
     }
@@ -240,13 +156,14 @@ impl Sys for Between {
         if self.read_only.load(Relaxed) || self.no_layouts.load(Relaxed) {
             return Err(Errno::ACCESS);
         }
-        let attribute = Self::set_fields(Self::inherited(&path), name, std::str::from_utf8(value).unwrap())?;
+        let attribute =
+            stand_in::set_fields(stand_in::inherited(&path), name, std::str::from_utf8(value).unwrap())?;
         if path.is_dir() {
-            Self::pin_files(&path);
+            stand_in::pin_files(&path);
         } else if Real.xattr(of, OsStr::new(WRITTEN)).is_ok() || std::fs::metadata(&path).unwrap().len() > 0 {
             return Err(Errno::NOTEMPTY);
         }
-        Self::keep(of, &attribute)
+        stand_in::keep(of, &attribute)
     }
 
     fn remove_xattr(&self, of: Kind<'_>, name: &OsStr) -> Result<()> {
@@ -255,8 +172,8 @@ impl Sys for Between {
             return Real.remove_xattr(of, name);
         }
         let path = self.fake_path(of, name.to_str().unwrap())?;
-        Self::pin_files(&path);
-        Real.remove_xattr(of, OsStr::new(KEPT))
+        stand_in::pin_files(&path);
+        Real.remove_xattr(of, OsStr::new(stand_in::KEPT))
     }
 
     counted! {

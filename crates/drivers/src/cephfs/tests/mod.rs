@@ -1,6 +1,7 @@
 //! The driver on a strict stand-in, always; and where `STRIPEWISE_CEPHFS` names a mounted directory, on a real CephFS.
 
 mod between;
+mod stand_in;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -130,6 +131,23 @@ fn servers_are_pools_with_one_stripe() {
     let actual = fake.ceph.read_back(&fake.path("t")).unwrap();
     assert_eq!(actual.layout, Some(NativeLayout::even(4 << 20, 1, Some("hdd0"))));
     assert_eq!(actual.note.unwrap(), "objects of 128M");
+}
+
+#[test]
+fn who_fails_leaves_what_was_set_before() {
+    let fake = Fake::new();
+    *fake.between.trouble.lock().unwrap() = Some(("ssd", Errno::DQUOT));
+    let (dir, full) = (fake.path("t"), NativeLayout::even(64 * K, 1, Some("ssd")));
+    std::fs::create_dir(&dir).unwrap();
+    let get = || files::attribute(&fake.ceph.sys, &dir, DIR_LAYOUT).unwrap();
+    for before in [None, Some("stripe_unit=131072 stripe_count=2 object_size=4194304 pool=hdd")] {
+        if let Some(before) = before {
+            fake.between.set_xattr(Kind::Named(HERE, &dir), OsStr::new(DIR_LAYOUT), before.as_bytes()).unwrap();
+        }
+        let error = fake.ceph.prepare(&dir, &full).unwrap_err();
+        assert!(matches!(error, DriverError::Full { .. }), "{error}");
+        assert_eq!(get().as_deref(), before);
+    }
 }
 
 #[test]
