@@ -16,6 +16,7 @@ help:
 	@echo 'make slowdisk   the disks that take their time, for real file systems (testbed/disks; needs FUSE)'
 	@echo 'make cephfs-bed a CephFS on this machine, to test and measure on: installs Ceph, says how (testbed/cephfs; needs root, FUSE)'
 	@echo 'make test-cephfs  brings it up, runs what is tested on it, takes it down (some minutes; STRIPEWISE_LONG=1: more)'
+	@echo 'make bench-cephfs  layouts, PSA, the cache and replicas measured on it, and the page bench/results.d/cephfs.md (40 minutes)'
 	@echo 'make evaluate   the experiments of the papers: simulated at their full size, measured on emulated servers (an hour), and the pages'
 	@echo 'make evaluation-pages  docs/evaluation.md and .html anew from the records in docs/evaluation'
 	@echo 'make setup      install what is missing (Debian packages, .venv), check the Rust version'
@@ -82,6 +83,11 @@ evaluation-pages:
 	cargo build --release -p stripewise
 	$(EVALUATE) --dir docs/evaluation --render docs
 
+# Only what is missing is run; the records stay in the target directory.
+bench-cephfs: build cephfs-bed
+	$(PYTHON) bench/cephfs all --binaries $(TARGET)/release --records $(TARGET)/cephfs.jsonl \
+		--document bench/results.d/cephfs.json --page bench/results.d/cephfs.md
+
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
@@ -93,4 +99,4 @@ clean:
 	cargo clean
 	rm -rf build
 
-.PHONY: help setup workloads slowdisk cephfs-bed build demo build-test test test-long test-mutations test-cephfs evaluate evaluation-pages lint bench clean
+.PHONY: help setup workloads slowdisk cephfs-bed build demo build-test test test-long test-mutations test-cephfs bench-cephfs evaluate evaluation-pages lint bench clean
