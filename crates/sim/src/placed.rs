@@ -37,7 +37,7 @@ impl Placed {
         Self { layout, servers: servers.into(), long }
     }
 
-    /// The sub-requests of an extent, added to `subs`: one per server. After [`Scratch::begin`]; further extents of the same request
+    /// The sub-requests of an extent, added to `subs`: one per server, as they are sent: where the extent begins first. After [`Scratch::begin`]; further extents of the same request
     /// join the sub-requests of those before, where they go on in their components.
     pub fn cut(&self, offset: u64, len: u64, scratch: &mut Scratch, subs: &mut Vec<Sub>) {
         if len > self.long {

@@ -196,6 +196,8 @@ impl Simulator {
         let Some(net) = &mut self.net else { return };
         let placed = self.files.placed_of(handle, copy);
         let base = self.files.base_of(handle, copy);
+        // As the runtime sends them: what begins first in the file goes first.
+        self.subs.sort_by_cached_key(|sub| placed.layout.file_offset(sub.component, sub.offset));
         self.outcome.sub_requests += self.subs.len() as u64;
         self.processes[process as usize].waits_for += self.subs.len() as u32;
         let node = self.processes[process as usize].node;

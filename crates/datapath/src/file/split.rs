@@ -48,7 +48,8 @@ pub(super) fn grouped(pieces: &[Piece], run: impl FnOnce(&[Piece]) -> Vec<Outcom
     grouped.in_order(outcomes)
 }
 
-/// Pieces with those of one component side by side.
+/// Pieces with those of one component side by side; components in the order of their first pieces. So requests of several
+/// processes that begin on different servers also ask different ones first, and nobody's link waits for the same server.
 pub(super) struct Grouped<'p> {
     pub pieces: Cow<'p, [Piece]>,
     /// Where each was; `None`: in this order.
@@ -60,8 +61,14 @@ impl<'p> Grouped<'p> {
         if pieces.is_sorted_by_key(|piece| piece.component) {
             return Self { pieces: Cow::Borrowed(pieces), order: None };
         }
+        let last = pieces.iter().map(|piece| piece.component).max().unwrap_or(0);
+        let mut first = vec![usize::MAX; last as usize + 1];
+        for (index, piece) in pieces.iter().enumerate() {
+            let first = &mut first[piece.component as usize];
+            *first = index.min(*first);
+        }
         let mut order: Vec<usize> = (0..pieces.len()).collect();
-        order.sort_by_key(|&index| pieces[index].component);
+        order.sort_by_key(|&index| first[pieces[index].component as usize]);
         let sorted = order.iter().map(|&index| pieces[index]).collect();
         Self { pieces: Cow::Owned(sorted), order: Some(order) }
     }
@@ -131,7 +138,13 @@ mod tests {
             };
             let pieces: Vec<Piece> = components.iter().enumerate().map(piece).collect();
             let outcomes = grouped(&pieces, |sorted| {
-                assert!(sorted.is_sorted_by_key(|piece| (piece.component, piece.offset)));
+                // Offsets are as the pieces came.
+                let runs: Vec<_> = sorted.chunk_by(|a, b| a.component == b.component).collect();
+                assert!(runs.iter().all(|run| run.is_sorted_by_key(|piece| piece.offset)));
+                assert!(runs.is_sorted_by_key(|run| run[0].offset) || components.is_sorted());
+                let mut met: Vec<u32> = runs.iter().map(|run| run[0].component).collect();
+                met.sort_unstable();
+                assert!(met.windows(2).all(|pair| pair[0] < pair[1]), "side by side");
                 sorted.iter().map(|piece| Outcome { done: piece.len, error: None }).collect()
             });
             prop_assert_eq!(outcomes.iter().map(|o| o.done).collect::<Vec<_>>(), (1..=pieces.len()).collect::<Vec<_>>());

@@ -1,11 +1,10 @@
-use stripewise_cluster::{Plan, Rule, Spread};
 use stripewise_layout::constructors::striped;
 use stripewise_model::Service;
-use stripewise_sim::{Lists, Simulator, Step};
+use stripewise_sim::Step;
 
 use super::oracle::simulate;
 use super::*;
-use crate::tests::{Random, cluster};
+use crate::tests::{Random, cluster, in_simulator};
 
 /// `per_process` requests of each of `procs` processes, each on `touched` of `servers` servers by chance; server i takes
 /// `busy_s(i)`.
@@ -173,21 +172,7 @@ fn over_network(
         flow.push(shape, chain);
         steps[chain as usize].push(Step::Request { file: 0, op, offset, size });
     }
-    let rule = Rule {
-        pattern: "/f".into(),
-        scheme: "given".into(),
-        reason: String::new(),
-        predicted_s: 0.0,
-        elapsed_s: 0.0,
-        layouts: vec![layout],
-        spread: Spread::default(),
-        overlay: None,
-    };
-    let plan = Plan { scheme: "given".into(), cluster: cluster.clone(), rules: vec![rule] };
-    let options = stripewise_sim::Options { network: true, ..Default::default() };
-    let mut simulator = Simulator::new(&cluster, options).unwrap();
-    simulator.open(&plan, &["/f"], procs, per_node).unwrap();
-    (replay(&flow, flow.len() as u64), simulator.run(&mut Lists::new(steps, per_node)).elapsed_s)
+    (replay(&flow, flow.len() as u64), in_simulator(&cluster, layout, steps, per_node))
 }
 
 #[test]

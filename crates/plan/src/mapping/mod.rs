@@ -33,6 +33,8 @@ struct Piece {
     target: u32,
     bytes: u64,
     access: Access,
+    /// Where the first of its bytes is in the file: requests are sent to their servers in this order.
+    first: u64,
 }
 
 struct Shape {
@@ -67,7 +69,8 @@ impl Mapped {
                 layout.bytes_per_target(request.offset, request.size, &mut bytes);
                 let everywhere = key.access_everywhere(cycles[which as usize][region as usize]);
                 let look = |target| everywhere.unwrap_or_else(|| access_on(layout, target, request));
-                mapped.add_shape(region, request.size, &bytes, look)
+                let first = |target| first_on(layout, target, request);
+                mapped.add_shape(region, request.size, &bytes, look, first)
             });
             mapped.shapes[shape as usize].count += 1;
             mapped.order.push(shape);
@@ -75,10 +78,23 @@ impl Mapped {
         mapped
     }
 
-    fn add_shape(&mut self, region: u32, size: u64, bytes: &[u64], access_on: impl Fn(u32) -> Access) -> u32 {
+    fn add_shape(
+        &mut self,
+        region: u32,
+        size: u64,
+        bytes: &[u64],
+        access_on: impl Fn(u32) -> Access,
+        first_on: impl Fn(u32) -> u64,
+    ) -> u32 {
         let start = self.pieces.len() as u32;
         let touched = (0..).zip(bytes).filter(|&(_, &bytes)| bytes > 0);
-        self.pieces.extend(touched.map(|(target, &bytes)| Piece { target, bytes, access: access_on(target) }));
+        let piece = |(target, &bytes): (u32, &u64)| Piece {
+            target,
+            bytes,
+            access: access_on(target),
+            first: first_on(target),
+        };
+        self.pieces.extend(touched.map(piece));
         self.shapes.push(Shape { region, size, start, count: 0 });
         (self.shapes.len() - 1) as u32
     }
@@ -163,9 +179,15 @@ impl Mapped {
             }),
         };
         flow.rounds = group.collective;
+        let mut pieces = Vec::new();
         for shape in 0..self.shapes.len() {
-            let sub = |piece: &Piece| piece.sub(group, servers);
-            flow.add_shape(self.pieces_of(shape).iter().map(sub));
+            pieces.clear();
+            pieces.extend_from_slice(self.pieces_of(shape));
+            if *network != Network::default() {
+                // Who asks a server first gets its bytes first: where requests begin decides whose link is busy when.
+                pieces.sort_by_key(|piece| piece.first);
+            }
+            flow.add_shape(pieces.iter().map(|piece| piece.sub(group, servers)));
         }
         let mut chains = ChainOf::new(sample, group.procs);
         for (&shape, request) in self.order.iter().zip(sample) {
@@ -205,6 +227,12 @@ fn access_on(layout: &Layout, target: u32, request: &Request) -> Access {
         true => Access::Sequential,
         false => Access::Random,
     }
+}
+
+/// Where the first byte of the request on `target` is in the file.
+fn first_on(layout: &Layout, target: u32, request: &Request) -> u64 {
+    let before = layout.component_size(target, request.offset);
+    layout.file_offset(target, before).unwrap_or(u64::MAX)
 }
 
 /// Gives every process one of `procs` chains: where the trace has more processes than are ever concurrent, several

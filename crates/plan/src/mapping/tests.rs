@@ -6,11 +6,12 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use stripewise_layout::{Layout, constructors};
 use stripewise_model::Op;
+use stripewise_sim::Step;
 use stripewise_trace::summary::Pasts;
 
 use super::*;
 use crate::elapsed::replay;
-use crate::tests::{cluster, with_order};
+use crate::tests::{cluster, in_simulator, with_order};
 
 /// The requests, with their pasts.
 fn with_pasts(requests: &[Request]) -> Vec<Request> {
@@ -169,5 +170,52 @@ fn order_is_lost_to_others_on_servers_with_one_arm() {
     {
         let found_s = time_s(measured, processes);
         assert!((found_s / expected_s - 1.0).abs() < 0.01, "{measured}, {processes}: {found_s}");
+    }
+}
+
+/// In every round each of eight nodes reads as many bytes from every server. Where their requests begin on different servers all
+/// links are busy at once; where all begin on the same one, every server serves the nodes in the same order. The simulator's
+/// word on it, with stripes that requests touch once, and often.
+#[test]
+fn over_a_network_it_matters_where_the_requests_of_a_round_begin() {
+    let network = (1e-6, 8e-9);
+    let size = 4u64 << 20;
+    for stripe in [size / 8, size / 8 / 32] {
+        let time_s = |distance: u64| {
+            let cluster = cluster((8, 1e-5, 8e-9), (0, 0.0, 0.0), ("1T", "1T"), network);
+            let layout = constructors::striped(&(0..8).collect::<Vec<_>>(), stripe).unwrap();
+            let request = |turn: u64, process: u32| Request {
+                process,
+                offset: u64::from(process) * distance + turn * size,
+                size,
+                ..Request::default()
+            };
+            let requests: Vec<Request> =
+                (0..6).flat_map(|turn| (0..8).map(move |process| request(turn, process))).collect();
+            let servers = Servers::of(&cluster).unwrap();
+            let mapped = Mapped::new(&requests, std::slice::from_ref(&layout), &[0]);
+            let count = requests.len() as u64;
+            let group = Group {
+                op: Op::Read,
+                access: Access::Sequential,
+                procs: 8,
+                procs_per_node: 1,
+                collective: true,
+                count,
+                bytes: size * count,
+                sample: requests,
+            };
+            let expected = replay(&mapped.flow(&group, &group.sample, &servers), count);
+            let mut steps = vec![Vec::new(); 8];
+            for &Request { process, offset, size, .. } in &group.sample {
+                let request = Step::Request { file: 0, op: Op::Read, offset, size };
+                steps[process as usize].extend([request, Step::Barrier]);
+            }
+            let simulated = in_simulator(&cluster, layout, steps, 1);
+            assert!((expected / simulated - 1.0).abs() < 0.02, "{stripe} {distance}: {expected} {simulated}");
+            expected
+        };
+        let (together_s, apart_s) = (time_s(8 * size), time_s(8 * size + stripe));
+        assert!(apart_s < 0.75 * together_s, "{stripe}: {apart_s} {together_s}");
     }
 }

@@ -4,13 +4,16 @@ mod copies;
 mod decisions;
 mod from_traces;
 mod grid;
+mod only_native;
 mod overall_cost;
 mod pools;
 mod properties;
 mod published;
 
-use stripewise_cluster::Cluster;
+use stripewise_cluster::{Cluster, Plan, Rule, Spread};
+use stripewise_layout::Layout;
 use stripewise_model::{Access, Op};
+use stripewise_sim::{Lists, Simulator, Step};
 use stripewise_trace::summary::{Past, Pasts};
 
 use crate::workload::{File, FileSet, Group, Request, Workload};
@@ -53,6 +56,25 @@ pub fn with_order(mut cluster: Cluster) -> Cluster {
         }
     }
     cluster
+}
+
+/// How long processes, so many on each node, take in the simulator for these steps on a file, over the network; seconds.
+pub fn in_simulator(cluster: &Cluster, layout: Layout, steps: Vec<Vec<Step>>, per_node: u32) -> f64 {
+    let rule = Rule {
+        pattern: "/f".into(),
+        scheme: "given".into(),
+        reason: String::new(),
+        predicted_s: 0.0,
+        elapsed_s: 0.0,
+        layouts: vec![layout],
+        spread: Spread::default(),
+        overlay: None,
+    };
+    let plan = Plan { scheme: "given".into(), cluster: cluster.clone(), rules: vec![rule] };
+    let options = stripewise_sim::Options { network: true, ..Default::default() };
+    let mut simulator = Simulator::new(cluster, options).unwrap();
+    simulator.open(&plan, &["/f"], steps.len() as u32, per_node).unwrap();
+    simulator.run(&mut Lists::new(steps, per_node)).elapsed_s
 }
 
 /// A small deterministic generator (SplitMix64).

@@ -1,0 +1,205 @@
+"""Migration on a CephFS: many short files and a long one, by `place --native` and by `place`, beside `cp -a`; killed, resumed, checked.
+
+    python3 testbed/cephfs up --base /tmp/cephfs --no-limits
+    python3 bench/migration --base /tmp/cephfs --bin target/release
+
+The bed's data pools are told to compress, and the long file's bytes can be compressed, so that the disks of the bed hold less than what
+clients write: 10 GiB and its copy fit on a small machine. Prints a page for bench/results.d/migration.md.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+BLOCK = 64 << 10
+MODES = ["native", "managed"]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", type=Path, required=True, help="of the bed")
+    parser.add_argument("--bin", type=Path, required=True, help="the directory with stripewise")
+    parser.add_argument("--files", type=int, default=10_000, help="short files, of 4 to 64 KiB each")
+    parser.add_argument("--long-gib", type=float, default=10, help="the long file")
+    parser.add_argument("--kills", type=int, default=5, help="times that the placing of the short files is killed")
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
+    parser.add_argument("--parts", nargs="+", choices=["short", "long"], default=["short", "long"])
+    return parser.parse_args()
+
+
+class Bed:
+    """A mounted bed, and plans for it."""
+
+    def __init__(self, args):
+        self.base, self.stripewise = args.base, args.bin / "stripewise"
+        self.mount = args.base / "mnt"
+        self.pools = json.loads(self.ceph("osd", "pool", "ls", "--format", "json"))
+        self.servers = sum(pool.startswith("hdd") and pool != "hdd" for pool in self.pools)
+        (self.mount / "targets").mkdir(exist_ok=True)
+        for pool in self.pools:
+            if pool.startswith(("hdd", "ssd")):
+                self.ceph("osd", "pool", "set", pool, "compression_algorithm", "lz4")
+                self.ceph("osd", "pool", "set", pool, "compression_mode", "force")
+
+    def ceph(self, *words):
+        return subprocess.run(["ceph", "-c", self.base / "ceph.conf", *words], check=True, capture_output=True, text=True).stdout
+
+    def plan(self, mode, directory):
+        """All files of a directory in stripes of 1 MiB over all HDD servers."""
+        names = json.dumps([f"hdd{i}" for i in range(self.servers)])
+        members = f'pool = "hdd"\ncount = {self.servers}' if mode == "native" else f"servers = {names}"
+        service = "{ startup_s = 1e-3, per_byte_s = 1e-8 }"
+        kinds = "\n".join(f"{op}.{how} = {service}" for op in ["read", "write"] for how in ["random", "sequential"])
+        path = self.base / f"{mode}.toml"
+        path.write_text(
+            f'version = 1\nscheme = "given"\n[[rule]]\npattern = "{directory}/**"\nscheme = "1-DH"\nreason = ""\n'
+            f'predicted_s = 1.0\nelapsed_s = 1.0\nlayouts = [[{{ cycle = "hdd/0-{self.servers - 1}:1M" }}]]\n'
+            f"[cluster.network]\nestablish_s = 0.0\nper_byte_s = 0.0\n[cluster.class.hdd]\n{kinds}\n"
+            f'[[cluster.tier]]\nname = "hdd"\nclass = "hdd"\ndriver = "cephfs"\nroot = "{self.mount}/targets"\n{members}\n'
+            'capacity_per_server = "1T"\n'
+        )
+        return path
+
+    def place(self, mode, plan, log):
+        """The command, started."""
+        native = ["--native"] if mode == "native" else []
+        return subprocess.Popen([self.stripewise, "place", *native, plan], stdout=log, stderr=log)
+
+    def back(self, mode, plan, directory):
+        words = ["place", "--native", "--undo", plan] if mode == "native" else ["export", directory]
+        subprocess.run([self.stripewise, *words, "-q"], check=True, stdout=subprocess.DEVNULL)
+
+    def sums(self, mode, directory):
+        """{file: checksum of its bytes}, as programs see it: of managed files through `stripewise cat`."""
+        found = {}
+        for path in sorted(path for path in directory.rglob("*") if path.is_file() and not path.name.startswith(".stripewise")):
+            if mode == "managed":
+                with subprocess.Popen([self.stripewise, "cat", path], stdout=subprocess.PIPE) as cat:
+                    found[path.name] = digest(cat.stdout)
+            else:
+                with path.open("rb") as file:
+                    found[path.name] = digest(file)
+        return found
+
+
+def digest(file):
+    digest = hashlib.blake2b(digest_size=16)
+    while data := file.read(8 << 20):
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def seconds(work):
+    start = time.monotonic()
+    work()
+    return time.monotonic() - start
+
+
+def make_short(directory, files):
+    """Bytes of all."""
+    directory.mkdir(parents=True)
+    numbers, total = random.Random(1), 0
+    for index in range(files):
+        data = numbers.randbytes(numbers.randrange(4 << 10, (64 << 10) + 1))
+        (directory / f"f{index}").write_bytes(data)
+        total += len(data)
+    return total
+
+
+def make_long(directory, gib):
+    """Blocks of 64 KiB that differ, of 4 KiB that repeat."""
+    directory.mkdir(parents=True)
+    numbers, total = random.Random(2), int(gib * (1 << 30)) // BLOCK * BLOCK
+    with (directory / "long.dat").open("wb", buffering=0) as file:
+        for start in range(0, total, 128 * BLOCK):
+            blocks = min(128, (total - start) // BLOCK)
+            file.write(b"".join(numbers.randbytes(4 << 10) * (BLOCK >> 12) for _ in range(blocks)))
+    return total
+
+
+def copied_by_cp(directory):
+    """Seconds of `cp -a`, and with the bytes made durable, as `place` does."""
+    copy = directory.with_name("copy")
+    bare = seconds(lambda: subprocess.run(["cp", "-a", directory, copy], check=True))
+    flushed = seconds(lambda: subprocess.run(["sync", "-f", copy], check=True))
+    shutil.rmtree(copy)
+    return bare, bare + flushed
+
+
+def finish(process):
+    if process.wait() != 0:
+        sys.exit(f"place failed with {process.returncode}: see the log")
+
+
+def killed_and_resumed(bed, mode, plan, log, waits):
+    """Seconds of all runs together: those that were killed after so many seconds, and the last."""
+    start = time.monotonic()
+    kills = 0
+    for wait in waits:
+        process = bed.place(mode, plan, log)
+        try:
+            process.wait(timeout=wait)
+            break
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+    finish(bed.place(mode, plan, log))
+    return time.monotonic() - start, kills
+
+
+def leftovers(directory):
+    return [path.name for path in directory.rglob(".stripewise-*") if path.name != ".stripewise-native.toml"]
+
+
+def run(bed, mode, kind, args, log):
+    """One row of the table."""
+    top = bed.mount / "migration"
+    directory = top / kind
+    print(f"{mode} {kind}: making files", file=sys.stderr, flush=True)
+    total = make_short(directory, args.files) if kind == "short" else make_long(directory, args.long_gib)
+    plan, expected = bed.plan(mode, directory), bed.sums("plain", directory)
+    print(f"{mode} {kind}: cp -a", file=sys.stderr, flush=True)
+    cp_s, cp_durable_s = copied_by_cp(directory)
+    print(f"{mode} {kind}: place", file=sys.stderr, flush=True)
+    place_s = seconds(lambda: finish(bed.place(mode, plan, log)))
+    right = bed.sums(mode, directory) == expected
+    bed.back(mode, plan, directory)
+    right = right and bed.sums("plain", directory) == expected
+    print(f"{mode} {kind}: place, killed", file=sys.stderr, flush=True)
+    kills = args.kills if kind == "short" else 1
+    waits = [place_s / (kills + 1)] * kills if kind == "short" else [place_s * 0.3]
+    killed_s, killed = killed_and_resumed(bed, mode, plan, log, waits)
+    right = right and bed.sums(mode, directory) == expected and not leftovers(directory)
+    bed.back(mode, plan, directory)
+    shutil.rmtree(top)
+    rate = lambda s: f"{total / s / (1 << 20):.1f}"
+    return [mode, kind, f"{total / (1 << 20):.0f}", f"{cp_s:.1f}", f"{cp_durable_s:.1f}", f"{place_s:.1f}", rate(cp_durable_s), rate(place_s), f"{place_s / cp_durable_s:.2f}", str(killed), f"{killed_s:.1f}", "yes" if right else "NO"]
+
+
+def main():
+    args = arguments()
+    bed = Bed(args)
+    header = ["placed", "files", "MiB", "cp -a s", "and sync s", "place s", "cp MiB/s", "place MiB/s", "place / cp", "kills", "killed and resumed s", "checksums right, nothing left over"]
+    print("| " + " | ".join(header) + " |\n|" + "|".join(["---"] * 2 + ["---:"] * 9 + ["---"]) + "|", flush=True)
+    right = True
+    with (bed.base / "migration.log").open("w") as log:
+        for kind in args.parts:
+            for mode in args.modes:
+                row = run(bed, mode, kind, args, log)
+                right = right and row[-1] == "yes"
+                print("| " + " | ".join(row) + " |", flush=True)
+    sys.exit(0 if right else 1)
+
+
+if __name__ == "__main__":
+    os.environ["CEPH_CONF"] = str(arguments().base / "ceph.conf")
+    main()
