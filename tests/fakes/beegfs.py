@@ -1,10 +1,11 @@
 """A strict fake of BeeGFS 8's `beegfs`: entry info, entry set, entry create file, pool list, target list.
 
-`fake.conf`: `mount DIR`, `target NUMBER POOL BYTES_FREE`, `pool NUMBER NAME` (the first is the default pool), `may set` (sysAllowUserSetPattern).
+`fake.conf`: `mount DIR`, `target NUMBER POOL BYTES_FREE`, `pool NUMBER NAME` (the first is the default pool), `may set`
+(sysAllowUserSetPattern).
 
 Sources, all of ThinkParQ/beegfs-go: ctl/internal/cmd/entry/{set,info,create,flags}.go, ctl/pkg/ctl/entry/{set,create}.go,
-ctl/internal/cmd/pool/list.go, ctl/internal/cmd/target/list.go, ctl/internal/cmd/{root.go,../config/config.go}, ctl/internal/cmdfmt/json.go,
-common/beegfs/{entity,entry}.go. Errors are cobra's `Error: ...` and status 1.
+ctl/internal/cmd/pool/list.go, ctl/internal/cmd/target/list.go, ctl/internal/cmd/root.go, ctl/internal/config/config.go,
+ctl/internal/cmdfmt/json.go, common/beegfs/{entity,entry}.go. Errors are cobra's `Error: ...` and status 1.
 """
 
 import errno
@@ -65,10 +66,10 @@ def chunk_size(text):
     number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     prefix = text[len(number) :]
     if not number.replace(".", "", 1).isdigit() or prefix not in PREFIXES:
-        failed(f"{flag}: bytes must be specified as a whole number, did you mean to specify an SI or IEC prefix besides B? (provided input: {text})")
+        failed(f"{flag}: bytes must be specified as a whole number, did you mean to specify an SI or IEC prefix besides B?")
     size = int(float(number) * PREFIXES[prefix])
     if not CHUNK_MIN <= size <= CHUNK_MAX:
-        failed(f"{flag}: parsed chunksize ({size} bytes) is out of bounds (must be between {CHUNK_MIN} bytes and {CHUNK_MAX} bytes)")
+        failed(f"{flag}: parsed chunksize ({size} bytes) is out of bounds (must be between {CHUNK_MIN} and {CHUNK_MAX} bytes)")
     if size & (size - 1):
         failed(f"{flag}: chunksize is not a power of 2: {size}")
     return size
@@ -154,7 +155,8 @@ def entry_create(arguments):
     if os.geteuid() != 0:
         failed("only root can use this command")
     if "--pool" in given and "--targets" in given:
-        failed("if any flags in the group [pool targets buddy-groups] are set none of the others can be; [pool targets] were all set")
+        group = "[pool targets buddy-groups]"
+        failed(f"if any flags in the group {group} are set none of the others can be; [pool targets] were all set")
     values = pattern(given)
     for path in paths:
         parent = inside(os.path.dirname(os.path.abspath(path)))
@@ -170,13 +172,15 @@ def entry_create(arguments):
             if target not in TARGETS:
                 failed(f"invalid configuration for path {path}: unable to look up specified target: {text}")
             if TARGETS[target][0] != pool and "--force" not in given:
-                failed(f"invalid configuration for path {path}: specified target s:{target} is not in the pool {pool} assigned to the new entry (use force to override)")
+                wrong = f"specified target s:{target} is not in the pool {pool} assigned to the new entry (use force to override)"
+                failed(f"invalid configuration for path {path}: {wrong}")
             if target in chosen:
                 failed(f"invalid configuration for path {path}: the same target was specified multiple times: {target}")
             chosen.append(target)
         count = values.get("count", int(count))
         if chosen and values.get("count", 0) > len(chosen):
-            failed(f"invalid configuration for path {path}: requested number of targets is greater than the number of targets that were specified")
+            wrong = "requested number of targets is greater than the number of targets that were specified"
+            failed(f"invalid configuration for path {path}: {wrong}")
         if os.path.lexists(path):
             print(f"[{{\"entry_id\":\"n/a\",\"name\":\"{path}\",\"status\":\"Entry exists already\",\"type\":\"n/a\"}}]")
             failed("unable to create one or more entries (see individual results for details)")
@@ -236,8 +240,9 @@ def pool_list(arguments):
 def target_list(arguments):
     given, _ = flags(arguments, GLOBAL | {"--capacity": False})
     rows = [{"id": identifier(1, 2), "alias": quoted("meta_1"), "on_node": quoted("meta"), "pool": quoted("n/a")}]
-    rows += [{"id": identifier(target, 3), "alias": quoted(f"target_{target}"), "on_node": quoted("storage"), "pool": quoted(pool)}
-             | ({"sfree": quoted(free)} if "--capacity" in given else {}) for target, (pool, free) in TARGETS.items()]
+    for target, (pool, free) in TARGETS.items():
+        row = {"id": identifier(target, 3), "alias": quoted(f"target_{target}"), "on_node": quoted("storage"), "pool": quoted(pool)}
+        rows.append(row | ({"sfree": quoted(free)} if "--capacity" in given else {}))
     printed(rows)
 
 
@@ -247,7 +252,8 @@ def main():
         print("8.0")
         return
     fake.count_the_call(1, "Error: context deadline exceeded")
-    commands = {("entry", "set"): entry_set, ("entry", "info"): entry_info, ("pool", "list"): pool_list, ("target", "list"): target_list}
+    commands = {("entry", "set"): entry_set, ("entry", "info"): entry_info}
+    commands |= {("pool", "list"): pool_list, ("target", "list"): target_list}
     if arguments[:3] == ["entry", "create", "file"]:
         run, rest = entry_create, arguments[3:]
     else:

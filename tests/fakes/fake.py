@@ -2,7 +2,8 @@
 
 A fake file system is a directory. STRIPEWISE_FAKE names another one, with what it consists of: `fake.conf`, lines of words
 (`mount DIR`, and what the fake says), and files that make trouble: `ignore` (hints are taken and not obeyed), `fail_after` (a
-number: so many calls work, then none), `user` (a number: root's calls are this user's). What a file has is kept in an attribute of it, so that it moves and goes with it.
+number: so many calls work, then none), `user` (a number: root's calls are this user's). What a file has is kept in an attribute
+of it, so that it moves and goes with it.
 
 A kernel would give a new file its layout; here every call first does that for the files that have come since the last one.
 """

@@ -265,14 +265,16 @@ def getstripe(arguments):
         if len(components) == 1 and components[0]["end"] == EOF:
             dump(components[0], is_dir, False, True)
             continue
-        print(f"  lcm_layout_gen:    {0 if is_dir else len(components)}\n  lcm_mirror_count:  1\n  lcm_entry_count:   {len(components)}")
+        print(f"  lcm_layout_gen:    {0 if is_dir else len(components)}\n  lcm_mirror_count:  1")
+        print(f"  lcm_entry_count:   {len(components)}")
         start = 0
         for number, component in enumerate(components):
             chosen = number == 0 and not is_dir
             name = "N/A" if is_dir else number + 1
             end = "EOF" if component["end"] == EOF else component["end"]
             print(f"  component{number}:\n    lcme_id:             {name}\n    lcme_mirror_id:      {'N/A' if is_dir else 0}")
-            print(f"    lcme_flags:          {'init' if chosen else 0}\n    lcme_extent.e_start: {start}\n    lcme_extent.e_end:   {end}\n    sub_layout:")
+            print(f"    lcme_flags:          {'init' if chosen else 0}\n    lcme_extent.e_start: {start}")
+            print(f"    lcme_extent.e_end:   {end}\n    sub_layout:")
             dump(component, is_dir, True, chosen)
             start = component["end"]
 

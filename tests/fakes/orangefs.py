@@ -7,8 +7,8 @@ then has the default distribution, and no call fails.
 
 Sources, all of waltligon/orangefs: src/apps/admin/{pvfs2-xattr,pvfs2-viewdist,pvfs2-touch,pvfs2-statfs}.c,
 src/io/description/{dist-simple-stripe,dist-varstrip,dist-varstrip-parser,dist-twod-stripe}.c,
-src/client/sysint/sys-create.sm (create_parent_getattr_inspect), include/pvfs2-types.h (PVFS_SYS_LAYOUT_*), pvfs2-dist-varstrip.h; what
-the hints do was found with a 2.10.
+src/client/sysint/sys-create.sm (create_parent_getattr_inspect), include/pvfs2-types.h (PVFS_SYS_LAYOUT_*),
+pvfs2-dist-varstrip.h; what the hints do was found with a 2.10.
 """
 
 import errno
@@ -83,7 +83,8 @@ def distribution(name, params):
         if found:
             return name, params, 1 + max(datafile for datafile, _ in found)
     if name == "twod_stripe" and all(map(number, ("num_groups", "strip_size", "group_strip_factor"))):
-        return name, f"num_groups:{number('num_groups')},strip_size:{number('strip_size')},factor:{number('group_strip_factor')}", None
+        # params_string calls it otherwise.
+        return name, params.replace("group_strip_factor", "factor"), None
     return *DEFAULT, None
 
 
@@ -152,7 +153,8 @@ def xattr():
         fake.end(1, "Please specify key if getting extended attributes")
     real = resolve(path)
     if real is None or not os.path.exists(real):
-        failed(f"Not a file!\nCould not open {path}" if real is None else f"PVFS_sys_lookup: No such file or directory\nCould not open {path}")
+        why = "Not a file!" if real is None else "PVFS_sys_lookup: No such file or directory"
+        failed(f"{why}\nCould not open {path}")
     if not key.startswith(NAMESPACES):
         failed(f"extended attribute key is not prefixed {key}")
     settle(real)
