@@ -29,6 +29,9 @@ class Bed:
         self.args, self.programs = args, programs
         self.directory = args.dir.resolve()
         self.base = self.directory / "bed"
+        self.mount = self.base / "mnt"
+        self.data = self.mount / "data"
+        self.file = self.data / "file"
         self.farm = Farm(self.base / "disks")
         self.cluster = self.directory / "cluster.toml"
         self.profile = self.directory / "profile.toml"
@@ -37,15 +40,18 @@ class Bed:
         self.directory.mkdir(parents=True, exist_ok=True)
         args = self.args
         shape = ["--port", args.port, "--hdds", args.servers, "--ssds", args.servers, "--hdd", args.hdd, "--ssd", args.ssd]
+        # What a run that was killed has left may be another bed than this one.
+        self.testbed("down")
         self.testbed("up", *shape, "--size-mib", args.size_mib, "--slowdisk", args.slowdisk)
         os.environ["CEPH_CONF"] = str(self.base / "ceph.conf")
-        self.mount = self.base / "mnt"
-        self.data = self.mount / "data"
-        self.file = self.data / "file"
-        for directory in (self.data, self.mount / "targets"):
-            directory.mkdir(exist_ok=True)
-        # A new cluster has no free space, and does not know its pools, until all OSDs have reported.
-        self._wait("free space", lambda: os.statvfs(self.mount).f_bavail > 0 and self._counters())
+        try:
+            for directory in (self.data, self.mount / "targets"):
+                directory.mkdir()
+            # A new cluster has no free space, and does not know its pools, until all OSDs have reported.
+            self._wait("free space", lambda: os.statvfs(self.mount).f_bavail > 0 and self._counters())
+        except BaseException:
+            self.testbed("down")
+            raise
         return self
 
     def __exit__(self, *error):

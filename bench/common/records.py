@@ -14,6 +14,14 @@ def key(record):
     return (record["experiment"], record["scheme"], *sorted(record["labels"].items()))
 
 
+def parsed(line):
+    """A record; None for half a line, as a run that was killed may leave it."""
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError:
+        return None
+
+
 class Records:
     """The records of a file; what is added is written at once, so that an interrupted run goes on where it was. `where`: the
     name of what it was measured on."""
@@ -21,9 +29,7 @@ class Records:
     def __init__(self, path, where):
         self.path, self.where = Path(path), where
         lines = self.path.read_text().splitlines() if self.path.exists() else []
-        # A run that was killed may have left half a line.
-        whole = [line for line in lines if line.endswith("}")]
-        self.by_key = {key(record): record for record in map(json.loads, whole)}
+        self.by_key = {key(record): record for record in map(parsed, lines) if record}
 
     def all(self, experiment):
         """Those of an experiment."""

@@ -1,0 +1,67 @@
+"""The benchmark on CephFS (bench/cephfs): what its page says of records that are given here. Nothing is measured."""
+
+import json
+import subprocess
+import sys
+
+from conftest import ROOT
+
+
+def record(experiment, scheme, labels, seconds, details, size=1 << 20):
+    """As bench/common/records.py writes them."""
+    return {
+        "experiment": experiment,
+        "where": "cephfs",
+        "labels": labels,
+        "scheme": scheme,
+        "seconds": seconds,
+        "dates": [],
+        "bytes": size,
+        "verified": True,
+        "layout": "<1M>",
+        "details": details,
+    }
+
+
+def page(tmp_path, lines):
+    """The rows of its tables: [[cell, ...], ...]."""
+    records = tmp_path / "records.jsonl"
+    records.write_text("\n".join(lines) + "\n")
+    command = [sys.executable, ROOT / "bench" / "cephfs", "all", "--only-print", "--records", records]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 0, done.stderr
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines() if line.startswith("|")]
+
+
+def case(op, picked_s):
+    """1-DV is expected to be the fastest, 2-D is: in 1 s."""
+    labels = {"size": "64K", "file": "own", "op": op}
+    expected = {"1-DH": 3.0, "2-D": 2.0, "1-DV": 1.5}
+    measured = {"1-DH": [4.0, 4.0], "2-D": [1.0, 1.0], "1-DV": [picked_s, picked_s]}
+    return [
+        record("layouts", scheme, labels, measured[scheme], {"elapsed_s": seconds, "cost_s": seconds, "simulated_s": seconds})
+        for scheme, seconds in expected.items()
+    ]
+
+
+def test_a_choice_is_good_up_to_five_per_cent(tmp_path):
+    rows = page(tmp_path, map(json.dumps, [*case("write", 1.04), *case("read", 1.2)]))
+    assert ["64K own write", "2-D", "1-DV", "4.0%", "1.50", "1.04", "0.0%"] in rows
+    assert ["64K own read", "2-D", "1-DV", "20.0%", "1.50", "1.20", "0.0%"] in rows
+    assert ["planner", "all: 2", "50.0%", "12.00%", "20.0%"] in rows
+    assert ["64K", "0.25 / 0.25", "1.00 / 1.00", "0.96 / 0.83", "", "", "", "", "", ""][:4] in [row[:4] for row in rows]
+
+
+def test_bytes_are_compared_server_by_server(tmp_path):
+    expected = {"hdd/0": 1000, "hdd/1": 1000, "ssd/0": 500, "ssd/1": 500}
+    counted = {"hdd/0": 1000, "hdd/1": 990, "ssd/0": 500, "ssd/1": 515}
+    details = {"simulated_s": 1.0, "bytes_expected": expected, "bytes_counted": counted}
+    rows = page(tmp_path, [json.dumps(record("schemes", "PSA", {"size": "512K", "op": "write"}, [1.0], details))])
+    assert [row[-1] for row in rows if row[0] == "512K write"] == ["3.00%"]
+
+
+def test_a_line_that_was_not_written_to_its_end_does_not_count(tmp_path):
+    whole = json.dumps(record("schemes", "PSA", {"size": "512K", "op": "write"}, [1.0], {"simulated_s": 1.0, "bytes_expected": {}, "bytes_counted": {}}))
+    for length in (len(whole) - 40, len(whole) - 1):
+        rows = page(tmp_path, [whole, whole[:length]])
+        assert [row[0] for row in rows if row[0].startswith("512K")] == ["512K write"]
