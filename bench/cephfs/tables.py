@@ -26,7 +26,7 @@ images that take the time of a disk, T = startup + bytes / rate, one arm each, f
 Programs: `ior` of workloads/, MPICH, {processes} processes, through the preload library; requests at random places; files are overwritten in place, and read in full.
 Every byte that is read is checked. The models know the disks by `stripewise calibrate --quick` alone.
 
-{date}, {machine}. Commit {commit}. Command: `{command}`. {note}
+{date}, {machine}. Commit {commit}. Command: `{command}`. {runs}. {note}
 """
 
 
@@ -34,9 +34,19 @@ def page(records, args):
     """Everything, as bench/results.d/ has it."""
     of = machine()
     where = f"{of['cores']} x {of['cpu']}, {of['system']}"
-    head = HEAD.format(**vars(args), processes=grid.PROCESSES, date=now(), machine=where, commit=commit(), command=command_line())
+    known = {"processes": grid.PROCESSES, "date": now(), "machine": where, "commit": commit(), "command": command_line()}
+    head = HEAD.format(**vars(args), **known, runs=runs(records))
     sections = (calibration(args), layouts(records), schemes(records), cache(records), replicas(records), pools(records))
     return "\n\n".join([head.rstrip(), *(section for section in sections if section)])
+
+
+def runs(records):
+    """How many phases were measured, when, and whether all bytes were checked."""
+    found = records.by_key.values()
+    dates = sorted(date for record in found for date in record["dates"])
+    wrong = sum(not record["verified"] for record in found)
+    checked = f"{wrong} of them not checked in full" if wrong else "all bytes right"
+    return f"{sum(len(record['seconds']) for record in found)} phases, {dates[0]} to {dates[-1]}, {checked}" if dates else "No dates"
 
 
 def commit():

@@ -28,7 +28,10 @@ class Records:
 
     def __init__(self, path, where):
         self.path, self.where = Path(path), where
-        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        text = self.path.read_text() if self.path.exists() else ""
+        lines = text.splitlines()
+        # What is added goes on a line of its own, also after half a line.
+        self.begin = "" if text.endswith("\n") or not text else "\n"
         self.by_key = {key(record): record for record in map(parsed, lines) if record}
 
     def all(self, experiment):
@@ -60,7 +63,8 @@ class Records:
         record["details"] = details
         self.by_key[key(record)] = record
         with open(self.path, "a") as file:
-            file.write(json.dumps(record) + "\n")
+            file.write(f"{self.begin}{json.dumps(record)}\n")
+        self.begin = ""
 
     def document(self, command):
         """All records as `stripewise evaluate` keeps them: one line for each."""
