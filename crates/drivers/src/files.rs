@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use stripewise_sys::{Dir, Errno, Fd, FileType, Kind, Mode, OFlags, Stat, SysRef};
 
-use crate::{DriverError, Result};
+use crate::{DriverError, Result, TRIAL_PREFIX};
 
 /// Paths start from the working directory.
 pub const HERE: Dir<'static> = None;
@@ -32,6 +32,26 @@ pub fn existing(sys: &SysRef, path: &Path) -> Result<PathBuf> {
 /// The directory that a name without slashes is in has the empty path.
 fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
+/// A path as the file systems' tools are given it.
+///
+/// # Errors
+/// [`DriverError::Refused`]: it is not UTF-8, so that what a tool was told would be another name, or would be taken for an option.
+pub fn for_tools(path: &Path) -> Result<&str> {
+    match path.to_str() {
+        Some(text) if !text.starts_with('-') => Ok(text),
+        text => Err(DriverError::Refused {
+            path: path.to_owned(),
+            value: path.to_string_lossy().into_owned(),
+            problem: match text {
+                Some(_) => "it begins with a dash; write ./ before it".to_owned(),
+                None => {
+                    "its name is not UTF-8, which the file system's tools are not given; rename it".to_owned()
+                }
+            },
+        }),
+    }
 }
 
 /// The directory that a file is in.
@@ -172,7 +192,7 @@ fn umask() -> u32 {
 pub fn scratch(sys: &SysRef, dir: &Path) -> Result<PathBuf> {
     let mut bytes = [0; 8];
     sys.random(&mut bytes).map_err(|errno| DriverError::io(dir, "choosing a name for a trial", errno))?;
-    Ok(dir.join(format!(".stripewise-trial-{:016x}", u64::from_ne_bytes(bytes))))
+    Ok(dir.join(format!("{TRIAL_PREFIX}{:016x}", u64::from_ne_bytes(bytes))))
 }
 
 /// Makes a new file by way of a directory of its own beside it: `make` is given the directory and the file's name in it, gives the

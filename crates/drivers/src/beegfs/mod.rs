@@ -94,8 +94,7 @@ impl Driver for BeeGfs {
 
     fn read_back(&self, path: &Path) -> Result<Actual> {
         files::look(&self.sys, path)?;
-        self.require(path)?;
-        let entry = self.entry(path)?;
+        let entry = self.require(path)?;
         if entry.pattern != PATTERN {
             return Ok(Actual { layout: None, note: Some(format!("its pattern is {}", entry.pattern)) });
         }
@@ -129,6 +128,7 @@ impl BeeGfs {
 
     /// The arguments of `beegfs` that set a layout.
     fn call(&self, layout: &NativeLayout, path: &Path, is_dir: bool) -> Result<Vec<String>> {
+        files::for_tools(path)?;
         let calls = calls(SYSTEM, layout, path, is_dir);
         let calls = calls.map_err(|problem| DriverError::unsupported(SYSTEM, layout, problem))?;
         Ok(calls.into_iter().flatten().skip(1).collect())
@@ -145,15 +145,13 @@ impl BeeGfs {
         }
     }
 
-    fn require(&self, path: &Path) -> Result<()> {
-        match self.entry_if_any(path)? {
-            Some(_) => Ok(()),
-            None => Err(DriverError::Elsewhere { path: path.to_owned(), system: SYSTEM.title() }),
-        }
+    fn require(&self, path: &Path) -> Result<Entry> {
+        let entry = self.entry_if_any(path)?;
+        entry.ok_or_else(|| DriverError::Elsewhere { path: path.to_owned(), system: SYSTEM.title() })
     }
 
     fn entry(&self, path: &Path) -> Result<Entry> {
-        self.ask(&["entry", "info", &path.to_string_lossy()], Entry::parse)
+        self.ask(&["entry", "info", files::for_tools(path)?], Entry::parse)
     }
 
     fn pools(&self) -> Result<Vec<StoragePool>> {

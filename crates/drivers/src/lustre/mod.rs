@@ -100,8 +100,11 @@ impl Driver for Lustre {
 
     fn read_back(&self, path: &Path) -> Result<Actual> {
         files::look(&self.sys, path)?;
-        self.require(path)?;
-        match self.striping(path)? {
+        let striping = self.striping(path);
+        if striping.is_err() {
+            self.require(path)?;
+        }
+        match striping? {
             Ok(striping) => Ok(Actual { layout: Some(striping.layout()), note: striping.note() }),
             Err(why) => Ok(Actual { layout: None, note: Some(why) }),
         }
@@ -112,8 +115,7 @@ impl Driver for Lustre {
             return Ok(());
         }
         self.require(dir)?;
-        let path = dir.to_string_lossy();
-        self.set(dir, &["setstripe".to_owned(), "-d".to_owned(), path.into_owned()])?;
+        self.set(dir, &["setstripe", "-d", files::for_tools(dir)?].map(str::to_owned))?;
         files::remove_if_empty(&self.sys, dir)
     }
 }
@@ -126,6 +128,7 @@ impl Lustre {
 
     /// The arguments of `lfs` that set a layout.
     fn call(&self, layout: &NativeLayout, path: &Path, is_dir: bool) -> Result<Vec<String>> {
+        files::for_tools(path)?;
         let calls = calls(SYSTEM, layout, path, is_dir);
         let calls = calls.map_err(|problem| DriverError::unsupported(SYSTEM, layout, problem))?;
         Ok(calls.into_iter().flatten().skip(1).collect())
@@ -133,7 +136,7 @@ impl Lustre {
 
     /// The OSTs of the file system that an existing path is on; `None`: it is no Lustre.
     fn osts(&self, path: &Path) -> Result<Option<Osts>> {
-        let arguments = ["df", &path.to_string_lossy()];
+        let arguments = ["df", files::for_tools(path)?];
         match self.lfs.run(&arguments) {
             Ok(text) => {
                 Osts::parse(&text).map(Some).map_err(|what| self.lfs.not_understood(&arguments, &what, &text))
@@ -197,7 +200,7 @@ impl Lustre {
 
     /// What `lfs getstripe` says; the inner error: what it has is not stripes.
     fn striping(&self, path: &Path) -> Result<std::result::Result<Striping, String>> {
-        let arguments = ["getstripe", "-d", "--yaml", &path.to_string_lossy()];
+        let arguments = ["getstripe", "-d", "--yaml", files::for_tools(path)?];
         let text = self.lfs.run(&arguments)?;
         if text.contains("has no stripe info") {
             return Ok(Err("it has no stripes yet".to_owned()));

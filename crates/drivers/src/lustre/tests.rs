@@ -119,3 +119,15 @@ fn an_lfs_that_makes_no_sense_is_said() {
     assert_eq!(Lustre::with(Tool::at("/bin/false")).probe(Path::new("/tmp")).unwrap(), None);
     assert_eq!(Lustre::with(Tool::at("/nowhere/lfs")).probe(Path::new("/tmp")).unwrap(), None);
 }
+
+#[test]
+fn names_that_a_tool_would_take_for_others() {
+    use std::os::unix::ffi::OsStrExt;
+    let fake = Fake::new(CONFIGURATION);
+    for name in [&b"\xff"[..], b"-x"] {
+        let name = Path::new(std::ffi::OsStr::from_bytes(name));
+        let path = if name.to_str().is_none() { fake.path("").join(name) } else { name.to_owned() };
+        let error = lustre(&fake).create(&path, &NativeLayout::even(64 * K, 1, None), 0o600).unwrap_err();
+        assert!(matches!(error, DriverError::Refused { .. }), "{error}");
+    }
+}

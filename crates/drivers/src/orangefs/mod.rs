@@ -121,11 +121,15 @@ impl Driver for OrangeFs {
 
     fn read_back(&self, path: &Path) -> Result<Actual> {
         let stat = files::look(&self.sys, path)?;
-        self.require(path)?;
         if files::is_directory(&stat) {
+            self.require(path)?;
             return Ok(Actual { layout: self.of_directory(path)?, note: None });
         }
-        Ok(match self.of_file(path)? {
+        let stripe = self.of_file(path);
+        if stripe.is_err() {
+            self.require(path)?;
+        }
+        Ok(match stripe? {
             Ok(stripe) => Actual { layout: Some(NativeLayout::uniform(stripe)), note: None },
             Err(what) => Actual { layout: None, note: Some(what) },
         })
@@ -163,6 +167,7 @@ impl OrangeFs {
     }
 
     fn calls(&self, layout: &NativeLayout, path: &Path, is_dir: bool) -> Result<Vec<Vec<String>>> {
+        files::for_tools(path)?;
         let calls = calls(SYSTEM, layout, path, is_dir);
         calls.map_err(|problem| DriverError::unsupported(SYSTEM, layout, problem))
     }
@@ -176,7 +181,7 @@ impl OrangeFs {
 
     /// The servers of the file system that an existing path is on; `None`: it is no OrangeFS.
     fn servers(&self, path: &Path) -> Result<Option<Vec<Server>>> {
-        let arguments = ["-m", &path.to_string_lossy()];
+        let arguments = ["-m", files::for_tools(path)?];
         match self.tools.statfs.run(&arguments) {
             Ok(text) => output::servers(&text)
                 .map(Some)
@@ -198,7 +203,7 @@ impl OrangeFs {
     /// A hint on a directory; `None`: there is none.
     fn hint(&self, dir: &Path, hint: &str) -> Result<Option<String>> {
         let key = format!("user.pvfs2.{hint}");
-        let arguments = ["-t", "-k", &key, &dir.to_string_lossy()];
+        let arguments = ["-t", "-k", &key, files::for_tools(dir)?];
         match self.tools.xattr.run(&arguments) {
             Ok(text) => output::value(&text, &key)
                 .map(Some)
@@ -226,7 +231,7 @@ impl OrangeFs {
 
     /// What a file has; the inner error: what is not understood of it.
     fn of_file(&self, file: &Path) -> Result<std::result::Result<Stripe, String>> {
-        let text = self.tools.viewdist.run(&["-f", &file.to_string_lossy()])?;
+        let text = self.tools.viewdist.run(&["-f", files::for_tools(file)?])?;
         Ok(output::distribution(&text))
     }
 
