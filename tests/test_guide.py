@@ -76,6 +76,8 @@ COMMANDS = "calibrate trace synth plan cost place export run drain warm status f
 
 # A measurement between two machines: crates/cli/tests/calibrate.rs does it on one.
 NEEDS_TWO_MACHINES = ("--serve", "--network")
+# A parallel file system: tests/test_native_only.py pretends one, tests/cephfs has one.
+NEEDS_A_FILE_SYSTEM = ("--native",)
 
 RESULTS = """{"version": 1, "date": "2026-11-21T01:00:00Z", "command": "stripewise demo",
 "machine": {"host": "node7", "cpu": "AMD", "cores": 2, "memory_bytes": 1073741824, "system": "Linux"},
@@ -86,6 +88,8 @@ PREPARATION = """
 stripewise synth ior --procs 4 --transfer 64K --total 1M --shared --access random --file $PWD/out.dat -o t
 cp t app.trace
 cp t job.trace
+cp t before.trace
+cp t after.trace
 head -c 1M /dev/urandom > out.dat
 stripewise plan t -c cluster.toml --scheme def --min-gain none
 stripewise place plan.toml
@@ -99,7 +103,7 @@ def examples(text):
     lines = re.sub(r"\s*\\\n\s*", " ", text[text.index("Examples:") :]).splitlines()[1:]
     typed = [re.sub(r"^node\d\$ ", "", line.strip()) for line in lines if line.startswith("  ")]
     commands = [line for line in typed if re.match(r"stripewise |\(eval |mkdir |[A-Z_]+=", line)]
-    return [re.split(r"\s{3,}", line)[0] for line in commands if not any(flag in line for flag in NEEDS_TWO_MACHINES)]
+    return [re.split(r"\s{3,}", line)[0] for line in commands if not any(flag in line for flag in NEEDS_TWO_MACHINES + NEEDS_A_FILE_SYSTEM)]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -31,6 +31,9 @@ pub use tool::Tool;
 
 use stripewise_cluster::FileSystem;
 
+/// How files and directories begin that drivers make for a moment, to see what they get. A kill may leave one, empty.
+pub const TRIAL_PREFIX: &str = ".stripewise-trial-";
+
 /// What a driver's call returns.
 pub type Result<T> = std::result::Result<T, DriverError>;
 

@@ -158,6 +158,14 @@ fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
         };
         let (proposal, dropped) = pools::foldable(planner.name(), proposal, problem.cluster);
         notes.extend(dropped);
+        let proposal = match &problem.options.native {
+            Some(only) => {
+                let (proposal, dropped) = only.filter(planner.name(), proposal, problem.set, problem.cluster);
+                notes.extend(dropped);
+                proposal
+            }
+            None => proposal,
+        };
         for (index, candidate) in proposal.candidates.into_iter().enumerate() {
             let competes = proposal.pick.is_none_or(|pick| pick == index);
             if let Some(known) = entries.iter().position(|entry| same(&entry.candidate, &candidate)) {
@@ -173,7 +181,15 @@ fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
         }
     }
     if entries.is_empty() {
-        return Err(PlanError::new(notes.join("; ")));
+        let remedy = match &problem.options.native {
+            Some(only) => format!(
+                "{} has none of the layouts by itself; describe a tier by its pool (pool = \"...\", count = ...), over which \
+                 it stripes: ",
+                only.system.title()
+            ),
+            None => String::new(),
+        };
+        return Err(PlanError::new(format!("{remedy}{}", notes.join("; "))));
     }
     Ok(Field { entries, picks, notes })
 }

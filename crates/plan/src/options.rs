@@ -2,6 +2,7 @@
 
 use stripewise_cluster::{CacheAdmission, CacheMode, Durability};
 
+use crate::only_native::OnlyNative;
 use crate::present::Present;
 
 /// What is compared.
@@ -47,6 +48,8 @@ pub struct Options {
     pub with: Vec<String>,
     /// How files with several copies are made and kept.
     pub copies: CopyOptions,
+    /// Only layouts that the file system has itself; `None`: stripewise will be there.
+    pub native: Option<OnlyNative>,
 }
 
 /// What a user can choose about files with several copies.
@@ -99,6 +102,7 @@ impl Default for Options {
             present_of: std::collections::HashMap::new(),
             with: Vec::new(),
             copies: CopyOptions::default(),
+            native: None,
         }
     }
 }

@@ -2,12 +2,14 @@
 
 use stripewise_cluster::{Cluster, KEEP, Plan, Rule, Spread};
 
+use crate::candidate::Judged;
 use crate::choose::{Decision, decide};
 use crate::error::PlanError;
-use crate::options::{Options, Scheme};
+use crate::only_native::OnlyNative;
+use crate::options::{Objective, Options, Scheme};
 use crate::problem::Problem;
 use crate::servers::Servers;
-use crate::workload::Workload;
+use crate::workload::{FileSet, Workload};
 
 /// Decides for every file set of the workload, in its order.
 ///
@@ -21,7 +23,8 @@ pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result
     let sizes = workload.file_sets.iter().map(|set| set.total_size());
     let plan_bytes = sizes.fold(0u64, u64::saturating_add);
     let auto = Options { scheme: Scheme::Auto, ..options.clone() };
-    let of_set = |set, options| decide(&Problem::new(set, cluster, &servers, options, plan_bytes));
+    let of_set =
+        |set: &FileSet, options: &Options| decide(&Problem::new(set, cluster, &servers, options, plan_bytes));
     let mut decisions = Vec::with_capacity(workload.file_sets.len());
     for (index, set) in workload.file_sets.iter().enumerate() {
         match (of_set(set, options), &options.scheme) {
@@ -35,6 +38,17 @@ pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result
         }
     }
     keep_what_hardly_counts(&mut decisions);
+    if let Some(only) = &options.native {
+        let objective = |judged: &Judged| match options.objective {
+            Objective::Elapsed => judged.elapsed_s,
+            Objective::Cost => judged.predicted_s(),
+        };
+        for (index, layout) in only.shared(&decisions, &workload.file_sets, cluster, objective) {
+            let only = OnlyNative { layout: Some(layout), ..only.clone() };
+            let options = Options { native: Some(only), ..options.clone() };
+            decisions[index] = of_set(&workload.file_sets[index], &options)?;
+        }
+    }
     Ok(decisions)
 }
 

@@ -48,9 +48,10 @@ impl<'a> Problem<'a> {
         Self { set, cluster, servers, options, plan_bytes, size: set.dominant_size() }
     }
 
-    /// What the widths of stripes must be multiples of, where a file system stripes over a pool; `None`: nothing.
+    /// What the widths of stripes must be multiples of, where a file system stripes; `None`: nothing.
     pub fn width_unit(&self) -> Option<u64> {
-        let pools = self.cluster.tiers.iter().filter(|tier| tier.driver.is_pool());
+        let native = self.options.native.is_some();
+        let pools = self.cluster.tiers.iter().filter(|tier| native || tier.driver.is_pool());
         pools.filter_map(|tier| tier.driver.native()).map(|(system, _)| system.width_unit()).max()
     }
 

@@ -44,6 +44,7 @@ fn main() {
         command: "stripewise report -t sample.trace -p plan.toml -r results.json",
         version: "0.1.0",
         activities: &activities,
+        before: None,
         plans: &views,
         results: Some(&results),
         statistics: &statistics.files,

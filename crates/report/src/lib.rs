@@ -15,6 +15,7 @@
 //! ```
 
 pub mod activity;
+pub mod compare;
 mod density;
 pub mod draw;
 pub mod expected;

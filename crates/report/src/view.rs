@@ -18,6 +18,8 @@ pub struct Report<'a> {
     pub version: &'a str,
     /// Traces.
     pub activities: &'a [Activity],
+    /// A trace of the same before something was changed, to compare the first of `activities` with.
+    pub before: Option<&'a Activity>,
     /// Plans.
     pub plans: &'a [PlanView],
     /// Measurements.

@@ -29,6 +29,7 @@ fn report<'a>(plans: &'a [PlanView], statistics: &'a Statistics) -> Report<'a> {
         command: "stripewise report",
         version: "1.2.3",
         activities: &[],
+        before: None,
         plans,
         results: None,
         statistics: &statistics.files,

@@ -10,7 +10,16 @@ use tempfile::TempDir;
 
 fn report<'a>(activities: &'a [Activity], plans: &'a [PlanView], results: Option<&'a Results>) -> Report<'a> {
     let date = "2026-11-21T02:00:00Z";
-    Report { date, command: "stripewise report", version: "1.2.3", activities, plans, results, statistics: &[] }
+    Report {
+        date,
+        command: "stripewise report",
+        version: "1.2.3",
+        activities,
+        before: None,
+        plans,
+        results,
+        statistics: &[],
+    }
 }
 
 /// A page with everything on it.

@@ -10,6 +10,7 @@ use serde::Serialize;
 use stripewise_cluster::{Cluster, Plan, Rule};
 use stripewise_plan::workload::{File, FileSet};
 use stripewise_plan::{Candidate, Native, native};
+use stripewise_report::compare::{Compared, compare, elapsed_s};
 use stripewise_report::{
     Activity, Collector, MissingPart, NativeCommands, PlanView, Predictions, Report, Results, Statistics,
     Workload, missing_parts, render, units,
@@ -29,6 +30,10 @@ pub struct Args {
     /// A trace of `stripewise trace` or `stripewise synth`; may be given several times
     #[arg(short, long = "trace", value_name = "TRACE", env = "STRIPEWISE_TRACE")]
     traces: Vec<PathBuf>,
+
+    /// A trace of the same program before something was changed, to compare the first -t with
+    #[arg(long, value_name = "TRACE", env = "STRIPEWISE_BEFORE")]
+    before: Option<PathBuf>,
 
     /// A plan of `stripewise plan`; may be given several times
     #[arg(short, long = "plan", value_name = "PLAN.TOML", env = "STRIPEWISE_PLAN")]
@@ -63,6 +68,7 @@ Examples:
   stripewise report -t job.trace -p plan.toml --predictions plan.json
                                                              and all that the planner compared
   stripewise report -r results.json -o demo.html             predicted against measured
+  stripewise report --before before.trace -t after.trace     two runs of a program, phase by phase
   stripewise run -p plan.toml --statistics job.stat -- ./job
   stripewise report -p plan.toml --predictions plan.json -s job.stat
                                                              which copy served what, expected and measured";
@@ -77,7 +83,18 @@ struct Written<'a> {
     /// Files with several copies that something was counted of.
     counted_files: usize,
     workloads: Vec<Outcome<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared: Option<Comparison>,
     left_out: Vec<LeftOut>,
+}
+
+/// Two runs.
+#[derive(Serialize)]
+struct Comparison {
+    /// How long they took.
+    before_s: f64,
+    after_s: f64,
+    phases: Vec<Compared>,
 }
 
 /// A workload's choice in numbers.
@@ -113,6 +130,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if plans.is_empty() && !args.predictions.is_empty() {
         bail!("--predictions needs the plan that was made with them: add -p PLAN.TOML");
     }
+    if args.before.is_some() && traces.is_empty() {
+        bail!("--before needs a trace from after the change: add -t TRACE");
+    }
+    let before = args.before.as_deref().map(read_trace).transpose()?;
     let activities: Vec<Activity> = traces.iter().map(|path| read_trace(path)).collect::<Result<_, _>>()?;
     let predictions: Vec<Predictions> =
         args.predictions.iter().map(|path| read_predictions(path)).collect::<Result<_, _>>()?;
@@ -130,6 +151,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         command: &command_line(std::env::args_os()),
         version: env!("CARGO_PKG_VERSION"),
         activities: &activities,
+        before: before.as_ref(),
         plans: &plans,
         results: results.as_ref(),
         statistics: &statistics.files,
@@ -258,6 +280,11 @@ fn say(path: &Path, size_bytes: u64, report: &Report<'_>, json: bool) -> anyhow:
         plans: report.plans.len(),
         counted_files: report.statistics.len(),
         workloads: workloads.iter().map(outcome).collect(),
+        compared: report.before.zip(report.activities.first()).map(|(before, after)| Comparison {
+            before_s: elapsed_s(before),
+            after_s: elapsed_s(after),
+            phases: compare(before, after),
+        }),
         left_out,
     };
     if json {
@@ -265,6 +292,10 @@ fn say(path: &Path, size_bytes: u64, report: &Report<'_>, json: bool) -> anyhow:
         return Ok(());
     }
     println!("{} ({})", path.display(), units::bytes(size_bytes));
+    if let Some(runs) = &written.compared {
+        let (before, after) = (runs.before_s, runs.after_s);
+        println!("before: {}; after: {}", units::seconds(before), units::seconds(after));
+    }
     for part in written.left_out {
         println!("left out: {}. {}", part.part, part.remedy);
     }

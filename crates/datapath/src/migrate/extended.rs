@@ -10,8 +10,9 @@ use crate::{Errno, Result};
 /// The access list of a file.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
-/// Attributes in which file systems keep what is the new file's own affair: its layout, its objects, its place.
-const NOT_TAKEN: [&[u8]; 11] = [
+/// Attributes in which file systems, and those that stand in for them, keep what is the new file's own affair: its layout, its objects, its place.
+const NOT_TAKEN: [&[u8]; 12] = [
+    b"user.stripewise",
     b"user.pvfs2.",
     b"user.beegfs",
     b"trusted.lov",
@@ -91,6 +92,7 @@ mod tests {
         for (name, expected) in [
             ("user.note", Taken::Must),
             ("user.pvfs2.dist_name", Taken::Not),
+            ("user.stripewise.null", Taken::Not),
             ("ceph.file.layout", Taken::Not),
             ("lustre.lov", Taken::Not),
             ("trusted.lov", Taken::Not),

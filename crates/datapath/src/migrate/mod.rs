@@ -12,6 +12,7 @@ mod duplicate;
 mod error;
 mod extended;
 mod journal;
+mod long;
 mod maker;
 mod place;
 mod short;

@@ -5,14 +5,12 @@ use std::path::{Path, PathBuf};
 use stripewise_sys::{FileType, Stat};
 use stripewise_target::FileId;
 
-use super::chunks::{self, Tell};
 use super::contents::{Contents, Version};
-use super::copy::{checksum, copy_range};
 use super::error::MigrateError;
 use super::journal::{self, Header, Journal};
 use super::maker::Maker;
 use super::place::Place;
-use super::{Phase, Progress, short};
+use super::{Progress, short};
 use crate::Errno;
 use crate::manifest::Manifest;
 use crate::runtime::{Runtime, Shape, temporary_id, temporary_name};
@@ -61,7 +59,7 @@ pub(super) struct Job<'a> {
     pub stat: Stat,
     pub version: Version,
     pub place: Place<'a>,
-    pace: Pace,
+    pub pace: Pace,
     pub progress: &'a mut dyn FnMut(Progress),
 }
 
@@ -148,8 +146,8 @@ fn finish_earlier(runtime: &Runtime, path: &Path, now: &Contents, journal: &Jour
     let Some((header, sums)) = &journal.found else { return };
     let Some(replaced) = &header.replaced else { return };
     let temporary = path.with_file_name(&header.destination);
-    let all_copied =
-        sums.len() as u64 == chunks(&header.source, header.chunk_bytes) && sums.iter().all(Option::is_some);
+    let all_copied = sums.len() as u64 == chunk_count(&header.source, header.chunk_bytes)
+        && sums.iter().all(Option::is_some);
     let renamed = runtime.sys().stat_at(None, &temporary, false).err() == Some(Errno::NOENT);
     let is_it = now.managed().is_none_or(|file| header.destination == temporary_name(file.manifest().id));
     if let (true, true, true, Ok(old)) =
@@ -160,7 +158,7 @@ fn finish_earlier(runtime: &Runtime, path: &Path, now: &Contents, journal: &Jour
     }
 }
 
-fn chunks(version: &Version, chunk_bytes: u64) -> u64 {
+pub(super) fn chunk_count(version: &Version, chunk_bytes: u64) -> u64 {
     version.size.div_ceil(chunk_bytes)
 }
 
@@ -248,25 +246,6 @@ impl Job<'_> {
         }
     }
 
-    /// Copies what is missing, and makes sure of all.
-    fn fill(
-        &mut self,
-        journal: &mut Journal,
-        destination: &Contents,
-        mut sums: Vec<Option<u32>>,
-    ) -> Result<()> {
-        sums.resize(chunks(&self.version, self.pace.chunk_bytes) as usize, None);
-        self.copy_chunks(journal, destination, &mut sums)?;
-        destination.set_size(self.version.size).map_err(self.io("set the size of the copy of"))?;
-        destination.settle().map_err(self.io("bring in sync the copy of"))?;
-        destination.sync().map_err(self.io("sync the copy of"))?;
-        self.verify_chunks(destination, &sums)?;
-        destination
-            .take_attributes(&self.stat, &self.source)
-            .map_err(self.io("set the attributes of the copy of"))?;
-        destination.sync().map_err(self.io("sync the copy of"))
-    }
-
     /// The complete temporary takes the file's place.
     pub(super) fn switch(&self, temporary: &Path) -> Result<()> {
         let named = self.runtime.sys().stat_at(None, self.path, false).map_err(self.io("stat"))?;
@@ -279,85 +258,8 @@ impl Job<'_> {
             .map_err(self.io("sync the directory of"))
     }
 
-    fn copy_chunks(
-        &mut self,
-        journal: &mut Journal,
-        destination: &Contents,
-        sums: &mut [Option<u32>],
-    ) -> Result<()> {
-        let missing: Vec<u64> = (0..).zip(&*sums).filter(|(_, sum)| sum.is_none()).map(|(n, _)| n).collect();
-        let (version, pace, source) = (self.version, self.pace, &self.source);
-        let (unread, unwritten) = (self.io("copy"), self.io("write the journal of"));
-        let work = |index, tell: Tell<'_>| {
-            let range = range(&version, pace, index);
-            increments(range, tell, |tell| copy_range(source, destination, range, tell)).map_err(&unread)
-        };
-        let absent: u64 = missing.iter().map(|&index| range(&version, pace, index)).map(|(a, b)| b - a).sum();
-        let mut done = version.size - absent;
-        let moved = |bytes| {
-            done += bytes;
-            (self.progress)(Progress { phase: Phase::Copy, done, total: version.size });
-        };
-        chunks::each(&missing, pace.streams, work, moved, |index, sum| {
-            sums[index as usize] = Some(sum);
-            journal.chunk_done(index, sum).map_err(&unwritten)
-        })
-    }
-
-    /// A chunk that an earlier run wrote may have been lost in a power cut though the journal knows it: it is copied again.
-    fn verify_chunks(&mut self, destination: &Contents, sums: &[Option<u32>]) -> Result<()> {
-        destination.forget().map_err(self.io("read back the copy of"))?;
-        let (version, pace, source) = (self.version, self.pace, &self.source);
-        let (unread, unwritten, unsynced) =
-            (self.io("read back the copy of"), self.io("copy"), self.io("sync the copy of"));
-        let path = self.path;
-        let work = |index, tell: Tell<'_>| {
-            let range = range(&version, pace, index);
-            let sum = sums[index as usize].unwrap_or_default();
-            let read = increments(range, tell, |tell| checksum(destination, range, tell)).map_err(&unread)?;
-            if read == sum {
-                return Ok(sum);
-            }
-            let sum = copy_range(source, destination, range, |_| tell(0)).map_err(&unwritten)?;
-            destination.sync().map_err(&unsynced)?;
-            match checksum(destination, range, |_| {}).map_err(&unread)? == sum {
-                true => Ok(sum),
-                false => Err(MigrateError::Damaged(path.into())),
-            }
-        };
-        let mut done = 0;
-        let moved = |bytes| {
-            done += bytes;
-            (self.progress)(Progress { phase: Phase::Verify, done, total: version.size });
-        };
-        let all: Vec<u64> = (0..sums.len() as u64).collect();
-        chunks::each(&all, pace.streams, work, moved, |_, _| Ok(()))
-    }
-
     pub(super) fn check_space(&self) -> Result<()> {
         let data = (self.stat.st_blocks as u64).saturating_mul(512);
         self.place.check_space(self.runtime, self.path, self.version.size, data)
     }
-}
-
-/// The bytes of a chunk.
-fn range(version: &Version, pace: Pace, index: u64) -> (u64, u64) {
-    (index * pace.chunk_bytes, ((index + 1) * pace.chunk_bytes).min(version.size))
-}
-
-/// Makes "done up to this offset" of `work` so many bytes more for `tell`; holes count as done.
-fn increments(
-    (from, to): (u64, u64),
-    tell: Tell<'_>,
-    work: impl FnOnce(&mut dyn FnMut(u64)) -> crate::Result<u32>,
-) -> crate::Result<u32> {
-    let mut at = from;
-    let sum = work(&mut |end| {
-        tell(end - at);
-        at = end;
-    })?;
-    if at < to {
-        tell(to - at);
-    }
-    Ok(sum)
 }

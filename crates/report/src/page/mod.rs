@@ -4,6 +4,7 @@ mod activity;
 mod bars;
 mod candidates;
 mod cluster;
+mod compare;
 mod copies;
 mod group;
 mod layouts;
@@ -27,8 +28,9 @@ pub const SCRIPT: &str = include_str!("script.js");
 const TITLE: &str = "stripewise report";
 
 /// The parts, in order: (anchor, title).
-const PARTS: [(&str, &str); 5] = [
+const PARTS: [(&str, &str); 6] = [
     ("outcome", "Predicted and measured"),
+    ("compare", "Before and after"),
     ("layouts", "Layouts"),
     ("copies", "What the copies served"),
     ("activity", "What the application does"),
@@ -83,10 +85,11 @@ fn body(h: &mut Html, report: &Report<'_>) {
     h.element("script", &[], |h| h.raw(SCRIPT));
 }
 
-/// The parts that this page has: that of files with several copies only where there are some.
+/// The parts that this page has: that of files with several copies, and that of two runs, only where there are some.
 fn parts(report: &Report<'_>) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let copies = copies::measured::wanted(report);
-    PARTS.into_iter().filter(move |(id, _)| *id != "copies" || copies)
+    let (copies, runs) = (copies::measured::wanted(report), report.before.is_some());
+    let wanted = move |id: &str| (id != "copies" || copies) && (id != "compare" || runs);
+    PARTS.into_iter().filter(move |(id, _)| wanted(id))
 }
 
 /// The parts whose input was not given, and how to get it.
@@ -104,15 +107,15 @@ pub fn missing_parts(report: &Report<'_>) -> Vec<MissingPart> {
             "stripewise demo",
             "-r results.json",
         ),
-        part(report.plans.is_empty(), 1, "No plan was given: make one with", plan_command, "-p plan.toml"),
+        part(report.plans.is_empty(), 2, "No plan was given: make one with", plan_command, "-p plan.toml"),
         part(
             report.statistics.is_empty() && copies::measured::wanted(report),
-            2,
+            3,
             "No statistics were given: count with",
             "stripewise run --statistics FILE -p plan.toml -- COMMAND",
             "--statistics FILE",
         ),
-        part(report.activities.is_empty(), 3, "No trace was given: record one with", trace_command, "-t T"),
+        part(report.activities.is_empty(), 4, "No trace was given: record one with", trace_command, "-t T"),
     ]
     .into_iter()
     .flatten()
@@ -132,6 +135,11 @@ fn absent(h: &mut Html, part: &MissingPart) {
 fn content(h: &mut Html, report: &Report<'_>, id: &str) {
     match id {
         "outcome" => report.results.iter().for_each(|results| outcome::section(h, report, results)),
+        "compare" => report
+            .before
+            .zip(report.activities.first())
+            .iter()
+            .for_each(|(before, after)| compare::section(h, before, after)),
         "layouts" => layouts::section(h, report.plans),
         "copies" => copies::measured::section(h, report),
         "activity" => activity::section(h, report.activities),

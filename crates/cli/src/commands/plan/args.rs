@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use stripewise_cluster::{CacheAdmission, CacheMode, Cluster, Durability};
-use stripewise_plan::{CopyOptions, Objective, Options, Present, Scheme, planners};
+use stripewise_plan::{CopyOptions, Objective, OnlyNative, Options, Present, Scheme, planners};
 
 use crate::flags::positive_size;
 
@@ -43,6 +43,10 @@ pub struct Args {
     /// of 64K over all servers, as far as the fast ones have space), one:hdd/0, 1-DH:64K, 1-DH:64K@hdd, or cycle:"hdd/0-3:64K ssd/0-3:8K".
     #[arg(long, env = "STRIPEWISE_PRESENT", default_value = "plain", value_name = "LAYOUT")]
     pub present: String,
+    /// Only layouts that the cluster's file system has itself, one per directory, so that `place --native` can place all of the plan and
+    /// programs run without stripewise.
+    #[arg(long, env = "STRIPEWISE_NATIVE", conflicts_with = "with")]
+    pub native: bool,
     /// Let auto consider these, too: replicas, cache. They copy in the background, and keep a map of what is valid where.
     #[arg(long, env = "STRIPEWISE_WITH", value_delimiter = ',', value_parser = ["replicas", "cache"], value_name = "SCHEMES")]
     pub with: Vec<String>,
@@ -99,6 +103,7 @@ Examples:
   stripewise plan app.trace -c cluster.toml --scheme replicas --copies 3 --lazy-close
   stripewise plan app.trace -c cluster.toml --scheme cache --cache-capacity 1G --cache-mode sla
   stripewise plan app.trace -c cluster.toml --with replicas,cache          auto, with these
+  stripewise plan app.trace -c cluster.toml --native                       for place --native
   stripewise plan app.trace -c cluster.toml --only '/scratch/run7/**' --present 1-DH:64K";
 
 impl Args {
@@ -131,6 +136,7 @@ impl Args {
                 durability: Durability::by_name(&self.durability).unwrap_or_default(),
                 background: self.background,
             },
+            native: self.native.then(|| OnlyNative::of(cluster)).transpose()?,
         })
     }
 }

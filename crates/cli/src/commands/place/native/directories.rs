@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
+use stripewise_cluster::Rule;
 use stripewise_cluster::pattern::match_path;
-use stripewise_cluster::{Plan, Rule};
+use stripewise_drivers::TRIAL_PREFIX;
 use stripewise_native::NativeLayout;
 
 use super::super::find::{Candidate, expand};
@@ -20,6 +22,40 @@ pub struct Directory<'a> {
     pub wanted: Result<NativeLayout, String>,
     /// Patterns of files that are to stay as they are, but get the layout too when they are made anew.
     pub kept: Vec<&'a str>,
+}
+
+impl Directory<'_> {
+    /// Makes it if it is missing; the one above it must be there.
+    ///
+    /// # Errors
+    /// As mkdir(2).
+    pub fn make(&self) -> anyhow::Result<()> {
+        if !self.path.is_dir() {
+            std::fs::create_dir(&self.path)
+                .with_context(|| format!("{} cannot be made", self.path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Removes what drivers that were killed left of their trials.
+    pub fn sweep(&self) {
+        for entry in std::fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            let is_trial = entry.file_name().to_string_lossy().starts_with(TRIAL_PREFIX);
+            let is_empty = entry.metadata().is_ok_and(|trial| trial.is_dir() || trial.len() == 0);
+            if is_trial && is_empty {
+                // One that is left does no harm.
+                let _ = std::fs::remove_file(entry.path()).or_else(|_| std::fs::remove_dir(entry.path()));
+            }
+        }
+    }
+
+    /// Which other files get the layout.
+    pub fn kept_lines(&self) -> impl Iterator<Item = String> {
+        let path = self.path.display();
+        self.kept.iter().map(move |pattern| {
+            format!("{path}: so do new files of {pattern}, which the plan leaves as they are")
+        })
+    }
 }
 
 /// All of a plan's, in order; with `given`, those of them that are, or are below, one of these.
@@ -117,18 +153,6 @@ fn is_below(path: &Path, given: &[PathBuf]) -> bool {
             || root.canonicalize().is_ok_and(|root| real.starts_with(root))
     };
     given.is_empty() || given.iter().any(below)
-}
-
-/// The patterns of the rules of a plan that some of the files in `dir` are of.
-pub fn patterns_in<'a, 'f>(
-    plan: &'a Plan,
-    dir: &Path,
-    files: impl Iterator<Item = &'f Candidate<'f>> + Clone,
-) -> Vec<&'a str> {
-    let has = |rule: &&Rule| {
-        files.clone().any(|file| file.path.parent() == Some(dir) && std::ptr::eq(file.rule, *rule))
-    };
-    plan.rules.iter().filter(has).map(|rule| rule.pattern.as_str()).collect()
 }
 
 #[cfg(test)]

@@ -51,13 +51,17 @@ impl Former {
     ///
     /// # Errors
     /// The record cannot be read or written.
-    pub fn remember(dir: &Path, layout: Option<&NativeLayout>, patterns: &[&str]) -> anyhow::Result<()> {
+    pub fn remember<'a>(
+        dir: &Path,
+        layout: Option<&NativeLayout>,
+        patterns: impl IntoIterator<Item = &'a str>,
+    ) -> anyhow::Result<()> {
         let known = Self::of(dir)?;
         let mut former =
             known.clone().unwrap_or(Self { version: 1, patterns: Vec::new(), layout: layout.cloned() });
         for pattern in patterns {
             if !former.patterns.iter().any(|known| known == pattern) {
-                former.patterns.push((*pattern).to_owned());
+                former.patterns.push(pattern.to_owned());
             }
         }
         if known.as_ref() == Some(&former) {
@@ -94,14 +98,14 @@ mod tests {
             Component { end, stripe: Stripe::Listed { width: 1 << 20, servers } }
         };
         let first = NativeLayout { components: vec![part(Some(1 << 30), &["0"]), part(None, &["1", "2"])] };
-        Former::remember(dir.path(), Some(&first), &["/a/<n>"]).unwrap();
-        Former::remember(dir.path(), None, &["/a/<n>", "/a/x"]).unwrap();
+        Former::remember(dir.path(), Some(&first), ["/a/<n>"]).unwrap();
+        Former::remember(dir.path(), None, ["/a/<n>", "/a/x"]).unwrap();
         let former = Former::of(dir.path()).unwrap().unwrap();
         assert_eq!((former.layout, former.patterns), (Some(first), vec!["/a/<n>".into(), "/a/x".into()]));
         Former::forget(dir.path()).unwrap();
         assert_eq!(Former::of(dir.path()).unwrap(), None);
         for layout in [None, Some(NativeLayout::even(65536, 4, Some("hdd")))] {
-            Former::remember(dir.path(), layout.as_ref(), &[]).unwrap();
+            Former::remember(dir.path(), layout.as_ref(), []).unwrap();
             assert_eq!(Former::of(dir.path()).unwrap().unwrap().layout, layout);
             Former::forget(dir.path()).unwrap();
         }
@@ -114,7 +118,7 @@ mod tests {
             std::fs::write(path_in(dir.path()), text).unwrap();
             let error = Former::of(dir.path()).unwrap_err();
             assert!(format!("{error:#}").contains(NAME), "{error:#}");
-            assert!(Former::remember(dir.path(), None, &[]).is_err());
+            assert!(Former::remember(dir.path(), None, []).is_err());
             assert_eq!(std::fs::read_to_string(path_in(dir.path())).unwrap(), text);
         }
     }

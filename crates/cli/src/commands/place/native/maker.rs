@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use stripewise_datapath::migrate::Maker;
-use stripewise_drivers::Driver;
+use stripewise_drivers::{Driver, TRIAL_PREFIX};
 use stripewise_native::{NativeLayout, Stripe};
 use stripewise_sys::{Mode, OFlags, Real, Sys};
 
@@ -49,7 +49,7 @@ impl<'a> Inheriting<'a> {
     /// # Errors
     /// No file can be made there, or the file system does not say what it has.
     pub fn in_directory(driver: &'a dyn Driver, dir: &Path) -> anyhow::Result<Self> {
-        let trial = tempfile::Builder::new().prefix(".stripewise-trial-").tempfile_in(dir)?;
+        let trial = tempfile::Builder::new().prefix(TRIAL_PREFIX).tempfile_in(dir)?;
         Ok(Self { driver, given: driver.read_back(trial.path())?.layout })
     }
 }

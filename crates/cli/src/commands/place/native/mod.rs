@@ -9,11 +9,10 @@ mod show;
 mod undo;
 mod wanted;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
 use serde_json::{Value, json};
 use stripewise_cluster::Plan;
 use stripewise_datapath::migrate::{Goal, Maker};
@@ -21,10 +20,10 @@ use stripewise_drivers::Driver;
 use stripewise_native::NativeLayout;
 
 use super::Args;
-use super::find::{Candidate, find_all};
+use super::find::{Candidate, State, find_all};
 use crate::copying::{Manner, Move, migrate_all};
 use crate::managed;
-use directories::{Directory, directories, patterns_in};
+use directories::{Directory, directories};
 use former::Former;
 pub use former::NAME as RECORD;
 use maker::WithLayout;
@@ -47,6 +46,9 @@ pub fn run(plan: &Plan, args: &Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(None);
     let found = find_all(&runtime, plan, &args.files)?;
     let directories = directories(&site, &found, &args.files);
+    if !args.dry_run {
+        directories.iter().for_each(Directory::sweep);
+    }
     if args.undo {
         return undo::run(&site, &runtime, found, &directories, args);
     }
@@ -54,7 +56,8 @@ pub fn run(plan: &Plan, args: &Args) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         return show::plan(&site, &directories, &files, args.json);
     }
-    let prepared = place_directories(&site, &directories, &files, args)?;
+    remember(&site, &directories, &files)?;
+    let prepared = place_directories(&site, &directories, args);
     let moves: Vec<Move<'_>> = files.iter().filter_map(Planned::as_move).collect();
     let total = files.iter().filter(|file| !file.there).map(|file| file.file.size_bytes).sum();
     let manner = Manner { verb: "placed", jobs: args.jobs, quiet: args.quiet };
@@ -101,31 +104,52 @@ fn plan_files<'a>(
             .map(|layout| WithLayout { driver: &*site.driver, layout })
             .map_err(|why| format!("{} cannot give it its layout because {why}", site.system.title()));
         let there = match &wanted {
-            Ok(maker) => maker.is_made(&file.path).map_err(anyhow::Error::msg)?,
-            Err(_) => false,
+            Ok(maker) if file.state == State::Plain => {
+                maker.is_made(&file.path).map_err(anyhow::Error::msg)?
+            }
+            _ => false,
         };
         Ok(Planned { file, wanted, there })
     };
     found.into_iter().map(plan_one).collect()
 }
 
-/// Directories get their layouts, and every one in which something will change remembers what it had. What was done, as JSON.
-fn place_directories(
-    site: &Site<'_>,
-    directories: &[Directory<'_>],
-    files: &[Planned<'_>],
-    args: &Args,
-) -> anyhow::Result<Vec<Value>> {
-    let mut done = Vec::new();
+/// Every directory in which something will change remembers what it had, as long as none has changed: what one has may be what
+/// one above it gives.
+fn remember(site: &Site<'_>, directories: &[Directory<'_>], files: &[Planned<'_>]) -> anyhow::Result<()> {
+    let mut patterns: BTreeMap<PathBuf, Vec<&str>> = BTreeMap::new();
     for dir in directories {
+        if let Ok(layout) = &dir.wanted
+            && !has(&*site.driver, dir, layout)?
+        {
+            dir.make()?;
+            let of_rules = dir.rules.iter().map(|rule| rule.pattern.as_str());
+            patterns.entry(dir.path.canonicalize()?).or_default().extend(of_rules);
+        }
+    }
+    for planned in files.iter().filter(|planned| !planned.there && planned.wanted.is_ok()) {
+        let parent = planned.file.path.parent().unwrap_or(Path::new("/"));
+        patterns.entry(parent.to_owned()).or_default().push(&planned.file.rule.pattern);
+    }
+    for (path, patterns) in patterns {
+        let now = site.driver.read_back(&path)?.layout;
+        Former::remember(&path, now.as_ref(), patterns)?;
+    }
+    Ok(())
+}
+
+/// Directories get their layouts. What was done, as JSON.
+fn place_directories(site: &Site<'_>, directories: &[Directory<'_>], args: &Args) -> Vec<Value> {
+    let place = |dir: &Directory<'_>| {
         let path = dir.path.display().to_string();
-        let entry = match place_directory(site, dir) {
+        match place_directory(site, dir) {
             Ok(Prepared::AlreadyThere(layout)) => {
                 json!({ "path": path, "layout": layout.to_string(), "prepared": false })
             }
             Ok(Prepared::Done(layout)) => {
                 if !args.quiet && !args.json {
                     println!("{path}: new files get {layout}");
+                    dir.kept_lines().for_each(|line| println!("{line}"));
                 }
                 json!({ "path": path, "layout": layout.to_string(), "prepared": true })
             }
@@ -133,21 +157,9 @@ fn place_directories(
                 eprintln!("stripewise: {path}: new files get what they got before: {error:#}");
                 json!({ "path": path, "error": format!("{error:#}") })
             }
-        };
-        done.push(entry);
-    }
-    let parents: BTreeSet<&Path> = files
-        .iter()
-        .filter(|file| !file.there && file.wanted.is_ok())
-        .filter_map(|f| f.file.path.parent())
-        .collect();
-    for parent in parents {
-        let candidates = files.iter().map(|planned| &planned.file);
-        let patterns = patterns_in(site.plan, parent, candidates);
-        let now = site.driver.read_back(parent)?.layout;
-        Former::remember(parent, now.as_ref(), &patterns)?;
-    }
-    Ok(done)
+        }
+    };
+    directories.iter().map(place).collect()
 }
 
 /// What became of a directory.
@@ -161,12 +173,6 @@ fn place_directory<'a>(site: &Site<'_>, dir: &'a Directory<'_>) -> anyhow::Resul
     if has(&*site.driver, dir, layout)? {
         return Ok(Prepared::AlreadyThere(layout));
     }
-    if !dir.path.is_dir() {
-        std::fs::create_dir(&dir.path).with_context(|| "the directory cannot be made".to_owned())?;
-    }
-    let patterns: Vec<&str> = dir.rules.iter().map(|rule| rule.pattern.as_str()).collect();
-    let before = site.driver.read_back(&dir.path)?.layout;
-    Former::remember(&dir.path, before.as_ref(), &patterns)?;
     site.driver.prepare(&dir.path, layout)?;
     Ok(Prepared::Done(layout))
 }

@@ -26,11 +26,7 @@ pub fn plan(
                 let there = has(&*site.driver, dir, layout)?;
                 let word = if there { "get" } else { "would get" };
                 lines.push(format!("{path}: new files {word} {layout}"));
-                let kept = dir
-                    .kept
-                    .iter()
-                    .map(|pattern| format!("{path}: so do new files of {pattern}, which the plan keeps"));
-                lines.extend(kept);
+                lines.extend(dir.kept_lines());
                 dirs.push(json!({ "path": path, "layout": layout.to_string(), "prepared": there }));
             }
             Err(why) => {

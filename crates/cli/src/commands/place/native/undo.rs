@@ -44,18 +44,18 @@ pub fn run(
     }
     let mut code = ExitCode::SUCCESS;
     let (mut back, mut done) = (Vec::new(), Vec::new());
-    for dir in &placed {
+    // All directories before any file, from above: what one has may be what one above it gives.
+    let restored: Vec<_> = placed.iter().map(|dir| restore(&*site.driver, dir)).collect();
+    for (dir, restored) in placed.iter().zip(restored) {
         let path = dir.path.display().to_string();
-        match restore(&*site.driver, dir).and_then(|()| Inheriting::in_directory(&*site.driver, &dir.path)) {
+        match restored.and_then(|()| Inheriting::in_directory(&*site.driver, &dir.path)) {
             Ok(maker) => {
                 let (files, ended) = move_back(runtime, &maker, dir, args);
-                let failed = files.iter().any(|file| file.get("error").is_some());
-                done.extend(files);
-                if failed {
-                    code = ended;
-                } else {
-                    Former::forget(&dir.path)?;
+                match files.iter().any(|file| file.get("error").is_some()) {
+                    true => code = ended,
+                    false => Former::forget(&dir.path)?,
                 }
+                done.extend(files);
                 back.push(json!({ "path": path, "restored": true }));
             }
             Err(error) => {

@@ -1,0 +1,109 @@
+//! Filling the temporary of a long file, chunk by chunk.
+
+use super::chunks::{self, Tell};
+use super::contents::{Contents, Version};
+use super::copy::{checksum, copy_range};
+use super::error::MigrateError;
+use super::journal::Journal;
+use super::steps::{Job, Pace, chunk_count};
+use super::{Phase, Progress};
+
+type Result<T> = std::result::Result<T, MigrateError>;
+
+impl Job<'_> {
+    /// Copies what is missing, and makes sure of all.
+    pub(super) fn fill(
+        &mut self,
+        journal: &mut Journal,
+        destination: &Contents,
+        mut sums: Vec<Option<u32>>,
+    ) -> Result<()> {
+        sums.resize(chunk_count(&self.version, self.pace.chunk_bytes) as usize, None);
+        self.copy_chunks(journal, destination, &mut sums)?;
+        destination.set_size(self.version.size).map_err(self.io("set the size of the copy of"))?;
+        destination.settle().map_err(self.io("bring in sync the copy of"))?;
+        destination.sync().map_err(self.io("sync the copy of"))?;
+        self.verify_chunks(destination, &sums)?;
+        destination
+            .take_attributes(&self.stat, &self.source)
+            .map_err(self.io("set the attributes of the copy of"))?;
+        destination.sync().map_err(self.io("sync the copy of"))
+    }
+
+    fn copy_chunks(
+        &mut self,
+        journal: &mut Journal,
+        destination: &Contents,
+        sums: &mut [Option<u32>],
+    ) -> Result<()> {
+        let missing: Vec<u64> = (0..).zip(&*sums).filter(|(_, sum)| sum.is_none()).map(|(n, _)| n).collect();
+        let (version, pace, source) = (self.version, self.pace, &self.source);
+        let (unread, unwritten) = (self.io("copy"), self.io("write the journal of"));
+        let work = |index, tell: Tell<'_>| {
+            let range = range(&version, pace, index);
+            increments(range, tell, |tell| copy_range(source, destination, range, tell)).map_err(&unread)
+        };
+        let absent: u64 = missing.iter().map(|&index| range(&version, pace, index)).map(|(a, b)| b - a).sum();
+        let mut done = version.size - absent;
+        let moved = |bytes| {
+            done += bytes;
+            (self.progress)(Progress { phase: Phase::Copy, done, total: version.size });
+        };
+        chunks::each(&missing, pace.streams, work, moved, |index, sum| {
+            sums[index as usize] = Some(sum);
+            journal.chunk_done(index, sum).map_err(&unwritten)
+        })
+    }
+
+    /// A chunk that an earlier run wrote may have been lost in a power cut though the journal knows it: it is copied again.
+    fn verify_chunks(&mut self, destination: &Contents, sums: &[Option<u32>]) -> Result<()> {
+        destination.forget().map_err(self.io("read back the copy of"))?;
+        let (version, pace, source) = (self.version, self.pace, &self.source);
+        let (unread, unwritten, unsynced) =
+            (self.io("read back the copy of"), self.io("copy"), self.io("sync the copy of"));
+        let path = self.path;
+        let work = |index, tell: Tell<'_>| {
+            let range = range(&version, pace, index);
+            let sum = sums[index as usize].unwrap_or_default();
+            let read = increments(range, tell, |tell| checksum(destination, range, tell)).map_err(&unread)?;
+            if read == sum {
+                return Ok(sum);
+            }
+            let sum = copy_range(source, destination, range, |_| tell(0)).map_err(&unwritten)?;
+            destination.sync().map_err(&unsynced)?;
+            match checksum(destination, range, |_| {}).map_err(&unread)? == sum {
+                true => Ok(sum),
+                false => Err(MigrateError::Damaged(path.into())),
+            }
+        };
+        let mut done = 0;
+        let moved = |bytes| {
+            done += bytes;
+            (self.progress)(Progress { phase: Phase::Verify, done, total: version.size });
+        };
+        let all: Vec<u64> = (0..sums.len() as u64).collect();
+        chunks::each(&all, pace.streams, work, moved, |_, _| Ok(()))
+    }
+}
+
+/// The bytes of a chunk.
+fn range(version: &Version, pace: Pace, index: u64) -> (u64, u64) {
+    (index * pace.chunk_bytes, ((index + 1) * pace.chunk_bytes).min(version.size))
+}
+
+/// Makes "done up to this offset" of `work` so many bytes more for `tell`; holes count as done.
+fn increments(
+    (from, to): (u64, u64),
+    tell: Tell<'_>,
+    work: impl FnOnce(&mut dyn FnMut(u64)) -> crate::Result<u32>,
+) -> crate::Result<u32> {
+    let mut at = from;
+    let sum = work(&mut |end| {
+        tell(end - at);
+        at = end;
+    })?;
+    if at < to {
+        tell(to - at);
+    }
+    Ok(sum)
+}

@@ -1,0 +1,98 @@
+"""Native only, on a real CephFS: files and directories get CephFS's layouts, programs run without stripewise, and back."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+LAYOUT = "ceph.file.layout"
+
+
+@pytest.fixture
+def cluster_file(on_ceph):
+    """A cluster.toml over the pools hdd and ssd, as `plan` takes it; the same within a plan."""
+    service = "{ startup_s = 1e-3, per_byte_s = 1e-8 }"
+    kinds = "\n".join(f"{op}.{how} = {service}" for op in ["read", "write"] for how in ["random", "sequential"])
+
+    def text(prefix=""):
+        classes = "".join(f"[{prefix}class.{name}]\n{kinds}\n" for name in ["hdd", "ssd"])
+        tiers = "".join(
+            f'[[{prefix}tier]]\nname = "{name}"\nclass = "{name}"\ndriver = "cephfs"\nroot = "{on_ceph}/targets"\n'
+            f'pool = "{name}"\ncount = 2\ncapacity_per_server = "1T"\n'
+            for name in ["hdd", "ssd"]
+        )
+        return f"[{prefix}network]\nestablish_s = 0.0\nper_byte_s = 0.0\n{classes}{tiers}"
+
+    return text
+
+
+@pytest.fixture
+def plan(on_ceph, cluster_file):
+    """All files of data in stripes of 64 KiB over two HDD servers."""
+    (on_ceph / "data").mkdir()
+    path = on_ceph / "plan.toml"
+    path.write_text(
+        f'version = 1\nscheme = "given"\n[[rule]]\npattern = "{on_ceph}/data/**"\nscheme = "1-DH"\nreason = ""\n'
+        f'predicted_s = 1.0\nelapsed_s = 1.0\nlayouts = [[{{ cycle = "hdd/0-1:64K" }}]]\n' + cluster_file("cluster.")
+    )
+    return path
+
+
+def layout(path):
+    return os.getxattr(path, LAYOUT).decode()
+
+
+def sums(directory):
+    return {path.name: hashlib.blake2b(path.read_bytes()).digest() for path in sorted(directory.glob("*.dat"))}
+
+
+def test_placed_killed_resumed_and_back(on_ceph, plan, stripewise, bin_dir):
+    data = on_ceph / "data"
+    for index in range(200):
+        (data / f"f{index}.dat").write_bytes(os.urandom(4096 + 300 * index))
+    with (data / "long.dat").open("wb") as file:
+        file.writelines(os.urandom(1 << 20) for _ in range(200))
+    (data / "f0.dat").chmod(0o640)
+    os.setxattr(data / "f0.dat", "user.note", b"kept")
+    before, first = layout(data / "f0.dat"), sums(data)
+    for attempt in range(4):
+        process = subprocess.Popen([bin_dir / "stripewise", "place", "--native", "-q", plan])
+        time.sleep(0.5 + attempt)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert sums(data) == first, "whatever was killed, files are whole"
+    stripewise("place", "--native", "-q", plan, timeout=300)
+    assert sums(data) == first
+    wanted = "stripe_unit=65536 stripe_count=2 object_size="
+    assert all(layout(path).startswith(wanted) and layout(path).endswith("pool=hdd") for path in data.glob("*.dat"))
+    assert (data / "f0.dat").stat().st_mode & 0o7777 == 0o640 and os.getxattr(data / "f0.dat", "user.note") == b"kept"
+    left = sorted(path.name for path in data.glob(".stripewise*"))
+    assert left == [".stripewise-native.toml"], "nothing is left over"
+    (data / "new").write_bytes(b"inherits")
+    assert layout(data / "new").startswith(wanted)
+    stripewise("place", "--native", "--undo", "-q", plan, timeout=300)
+    assert sums(data) == first and layout(data / "f0.dat") == before
+    assert not list(data.glob(".stripewise*"))
+
+
+def test_a_program_without_stripewise_before_and_after(on_ceph, cluster_file, stripewise):
+    """trace, plan --native, place --native, trace, report: the whole way of those who preload nothing."""
+    data, cluster = on_ceph / "data", on_ceph / "cluster.toml"
+    data.mkdir()
+    cluster.write_text(cluster_file())
+    program = ["dd", f"if={data}/input", f"of={data}/output", "bs=1M", "status=none", "conv=fsync"]
+    (data / "input").write_bytes(os.urandom(16 << 20))
+    traces = [on_ceph / "before.trace", on_ceph / "after.trace"]
+    stripewise("trace", "-o", traces[0], "--", *program)
+    plan = on_ceph / "plan.toml"
+    stripewise("plan", traces[0], "-c", cluster, "--native", "--min-gain", "none", "-o", plan)
+    stripewise("place", "--native", "-q", plan)
+    stripewise("trace", "-o", traces[1], "--", *program)
+    assert (data / "output").read_bytes() == (data / "input").read_bytes()
+    page = on_ceph / "report.html"
+    said = stripewise("report", "--before", traces[0], "-t", traces[1], "-p", plan, "-o", page, "--json").json()
+    assert said["compared"]["before_s"] > 0 and len(said["compared"]["phases"]) >= 2
+    assert "Before and after" in page.read_text()

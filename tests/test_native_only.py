@@ -1,0 +1,154 @@
+"""Native only: `place --native` on a fake of Lustre's tools (tests/fakes), killed and undone; what `plan --native` says."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import BIN, ROOT, run_command
+
+FAKES = ROOT / "tests" / "fakes"
+SERVICE = "{ startup_s = 1e-3, per_byte_s = 1e-8 }"
+KINDS = "\n".join(f"{op}.{how} = {SERVICE}" for op in ["read", "write"] for how in ["random", "sequential"])
+
+
+class Site:
+    """A directory that the fake takes for a Lustre with OSTs 0 to 3 (pool hdd) and 4 to 7 (ssd), and plans for it."""
+
+    def __init__(self, root):
+        self.mount = root / "mount"
+        self.data = self.mount / "data"
+        self.data.mkdir(parents=True)
+        state = root / "state"
+        state.mkdir()
+        osts = "".join(f"ost {i} 1000000000\n" for i in range(8))
+        (state / "fake.conf").write_text(f"mount {self.mount}\nfsname fake\n{osts}pool hdd 0 1 2 3\npool ssd 4 5 6 7\n")
+        self.environment = {"STRIPEWISE_FAKE": str(state), "STRIPEWISE_LFS": str(FAKES / "lfs")}
+        self.cluster = root / "cluster.toml"
+        self.cluster.write_text(self.cluster_text(""))
+        self.plan = root / "plan.toml"
+
+    def cluster_text(self, prefix):
+        tiers = "".join(
+            f'[[{prefix}tier]]\nname = "{tier}"\nclass = "{tier}"\ndriver = "lustre"\nroot = "{self.mount}/targets"\n'
+            f'pool = "{tier}"\ncount = 4\ncapacity_per_server = "1T"\n'
+            for tier in ["hdd", "ssd"]
+        )
+        classes = "".join(f"[{prefix}class.{tier}]\n{KINDS}\n" for tier in ["hdd", "ssd"])
+        return f"[{prefix}network]\nestablish_s = 0.0\nper_byte_s = 0.0\n{classes}{tiers}"
+
+    def write_plan(self, *rules):
+        """Of rules (pattern below data, cycle)."""
+        text = 'version = 1\nscheme = "auto"\n'
+        for pattern, cycle in rules:
+            text += (
+                f'[[rule]]\npattern = "{self.data}/{pattern}"\nscheme = "given"\nreason = ""\npredicted_s = 1.0\n'
+                f'elapsed_s = 1.0\nlayouts = [[{{ cycle = "{cycle}" }}]]\n'
+            )
+        self.plan.write_text(text + self.cluster_text("cluster."))
+
+    def place(self, *words, **options):
+        return run_command(BIN / "stripewise", "place", "--native", self.plan, *words, env=self.environment, **options)
+
+    def lfs(self, path):
+        """What the file system says of a path."""
+        words = [FAKES / "lfs", "getstripe", "-d", "--yaml", path]
+        if os.path.isfile(path):
+            words.remove("-d")
+        return run_command(*words, env=self.environment).out
+
+    def names(self):
+        return sorted(path.name for path in self.data.iterdir())
+
+
+@pytest.fixture
+def site(tmp_path):
+    return Site(tmp_path)
+
+
+def test_files_and_directories_get_their_layout_and_come_back(site):
+    contents = {name: os.urandom(size) for name, size in [("a.dat", 0), ("b.dat", 100), ("c.dat", 3_000_000)]}
+    for name, data in contents.items():
+        (site.data / name).write_bytes(data)
+    (site.data / "b.dat").chmod(0o640)
+    (site.data / "other").write_bytes(b"not of the plan")
+    before = site.lfs(site.data / "c.dat")
+    site.write_plan(("*.dat", "hdd/0-3:1M"))
+    shown = site.place("--dry-run").out
+    assert "would get 1M x 4 in pool hdd" in shown and "other" not in shown
+    assert site.names() == ["a.dat", "b.dat", "c.dat", "other"], "a dry run changes nothing"
+    placed = site.place("--json").json()
+    assert [file["placed"] for file in placed["files"]] == [True] * 3
+    assert [entry["prepared"] for entry in placed["directories"]] == [True]
+    assert all((site.data / name).read_bytes() == data for name, data in contents.items())
+    assert (site.data / "b.dat").stat().st_mode & 0o7777 == 0o640
+    assert "hdd" in site.lfs(site.data / "c.dat") and "hdd" not in site.lfs(site.data / "other")
+    (site.data / "new").touch()
+    assert "hdd" in site.lfs(site.data / "new"), "new files inherit it"
+    assert not any(file["placed"] for file in site.place("--json").json()["files"]), "a second time there is nothing to do"
+    back = site.place("--undo", "--json").json()
+    assert [file["restored"] for file in back["files"]] == [True] * 3
+    assert all((site.data / name).read_bytes() == data for name, data in contents.items())
+    assert "hdd" not in site.lfs(site.data / "c.dat") and "hdd" in before + site.lfs(site.data / "new")
+    assert site.names() == ["a.dat", "b.dat", "c.dat", "new", "other"], "nothing is left over"
+
+
+def test_one_directory_has_one_layout(site):
+    for name in ["a.dat", "b.out"]:
+        (site.data / name).write_bytes(os.urandom(1000))
+    site.write_plan(("*.dat", "hdd/0-3:1M"), ("*.out", "ssd/0-3:64K"))
+    result = site.place(ok=False)
+    assert result.code == 1 and "one layout for all new files" in result.err, result
+    assert "hdd" in site.lfs(site.data / "a.dat") and "ssd" in site.lfs(site.data / "b.out"), "file by file it works"
+    (site.data / "c.dat").touch()
+    assert "hdd" not in site.lfs(site.data / "c.dat")
+
+
+def test_what_the_file_system_refuses_is_said_and_nothing_is_lost(site):
+    (site.data / "a.dat").write_bytes(b"bytes")
+    site.write_plan(("*.dat", "hdd/0-3:100K"))
+    result = site.place(ok=False)
+    assert result.code == 1 and "64K" in result.err and "a.dat" in result.err, result
+    assert (site.data / "a.dat").read_bytes() == b"bytes" and site.names() == ["a.dat"]
+
+
+def test_killed_again_and_again(site):
+    contents = {f"{i}.dat": os.urandom(20_000) for i in range(8)}
+    for name, data in contents.items():
+        (site.data / name).write_bytes(data)
+    site.write_plan(("<n>.dat", "hdd/0-3:1M"))
+    words = [BIN / "stripewise", "place", "--native", "-q", "--jobs", "2", site.plan]
+    for attempt in range(6):
+        process = subprocess.Popen(words, env={**os.environ, **site.environment}, stderr=subprocess.DEVNULL)
+        time.sleep(0.15 + 0.1 * attempt)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert all((site.data / name).read_bytes() == data for name, data in contents.items())
+    site.place("-q")
+    assert all((site.data / name).read_bytes() == data for name, data in contents.items())
+    assert all("hdd" in site.lfs(site.data / name) for name in contents)
+    assert site.names() == sorted([*contents, ".stripewise-native.toml"]), "nothing is left over"
+
+
+def test_plans_that_stripewise_must_be_there_for_are_refused(site):
+    site.write_plan(("*.dat", "hdd/0-3:1M"))
+    text = site.plan.read_text()
+    dirs = '\ndriver = "dirs"\nservers = ["/a", "/b", "/c", "/d"]\n'
+    native = f'\ndriver = "lustre"\nroot = "{site.mount}/targets"\npool = "hdd"\ncount = 4\n'
+    assert native in text
+    site.plan.write_text(text.replace(native, dirs))
+    result = site.place(ok=False)
+    assert result.code == 1 and "stripewise init" in result.err, result
+
+
+def test_plan_native_leaves_out_what_the_file_system_has_not(site, stripewise, tmp_path):
+    trace = tmp_path / "job.trace"
+    stripewise("synth", "ior", "--procs", "4", "--transfer", "1M", "--total", "64M", "--file", site.data / "out", "-o", trace)
+    words = ["plan", trace, "-c", site.cluster, "-o", site.plan, "--min-gain", "none"]
+    text = stripewise(*words, "--native").out
+    assert "Not considered:" in text and "Lustre has no such layout" in text
+    assert "several copies" in stripewise(*words, "--native", "--scheme", "cache", ok=False).err
+    result = site.place("--dry-run", "--json").json()
+    assert [entry.get("error") for entry in result["directories"]] == [None], json.dumps(result)
