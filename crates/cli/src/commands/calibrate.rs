@@ -2,6 +2,7 @@
 
 mod args;
 mod json;
+mod subjects;
 mod table;
 
 use std::io::IsTerminal;
@@ -25,6 +26,8 @@ struct Calibrated {
     servers: Vec<ServerReport>,
     network: Option<NetworkReport>,
     profile: Profile,
+    /// What was measured together and cannot be told apart.
+    notes: Vec<String>,
     /// Where the profile went.
     output: PathBuf,
 }
@@ -70,23 +73,26 @@ fn calibrate(args: &Args) -> anyhow::Result<Calibrated> {
     let before = profile_before(&output, args)?;
     interrupt::say(&format!("calibrate was interrupted; {} is as it was before", output.display()));
     let mut servers = Vec::new();
-    if let Some(cluster) = &cluster {
-        let chosen = chosen_servers(cluster, args)?;
-        servers = measure_servers(cluster, &chosen, &options, args.quiet)?;
+    let mut notes = Vec::new();
+    if let Some(mut cluster) = cluster {
+        let subjects = subjects::of(&mut cluster, args)?;
+        servers = measure_servers(&cluster, &subjects, &options, args.quiet)?;
+        notes = subjects::inseparable(&cluster, &subjects, args.network.is_some());
     }
     let network =
         args.network.as_ref().map(|server| measure_network(server, &options, args.quiet)).transpose()?;
+    let method = stripewise_calibrate::method(&options, &servers);
     let measured = Measured {
         before,
         date: stripewise_report::units::utc(Real.wall_ns() / 1_000_000_000),
-        method: stripewise_calibrate::method(&options, &servers),
+        method: [method].iter().chain(&notes).cloned().collect::<Vec<_>>().join("; "),
         network: network.as_ref().map(stripewise_calibrate::network_profile),
         classes: combine(&servers),
     };
     let profile = Profile::from(measured);
     interrupt::too_late();
     files::write_whole(&output, &profile.to_toml())?;
-    Ok(Calibrated { servers, network, profile, output })
+    Ok(Calibrated { servers, network, profile, notes, output })
 }
 
 /// What stays of the profile that is there: all of it when only a part is measured.
@@ -103,45 +109,25 @@ fn profile_before(output: &Path, args: &Args) -> anyhow::Result<Profile> {
     Ok(if part { before } else { Profile { network: before.network, ..Profile::default() } })
 }
 
-/// The targets to measure: one of each class, or all.
-fn chosen_servers(cluster: &Cluster, args: &Args) -> anyhow::Result<Vec<u32>> {
-    for name in &args.tier {
-        let known: Vec<&str> = cluster.tiers.iter().map(|tier| tier.name.as_str()).collect();
-        ensure!(known.contains(&name.as_str()), "there is no tier {name:?}; there are {}", known.join(", "));
-    }
-    let mut classes = Vec::new();
-    let mut chosen = Vec::new();
-    for (index, tier) in cluster.tiers.iter().enumerate() {
-        let wanted = args.tier.is_empty() || args.tier.contains(&tier.name);
-        if wanted && args.all_servers {
-            chosen.extend(cluster.targets_of(index));
-        } else if wanted && !classes.contains(&&tier.class) {
-            classes.push(&tier.class);
-            chosen.extend(cluster.targets_of(index).take(1));
-        }
-    }
-    Ok(chosen)
-}
-
 fn measure_servers(
     cluster: &Cluster,
-    chosen: &[u32],
+    subjects: &[subjects::Subject],
     options: &Options,
     quiet: bool,
 ) -> anyhow::Result<Vec<ServerReport>> {
-    let (sys, targets): (SysRef, _) = (Arc::new(Real), cluster.targets());
+    let sys: SysRef = Arc::new(Real);
     let mut reports = Vec::new();
-    for &index in chosen {
-        let target = &targets[index as usize];
+    for file in subjects {
         let subject = Subject {
-            target: &target.name,
-            class: &cluster.tiers[target.tier].class,
-            path: &target.path,
-            emulation: cluster.emulation_of(index),
+            target: &file.name,
+            class: &file.class,
+            path: &file.path,
+            emulation: cluster.emulation_of(file.target),
         };
-        let progress = progress(&target.name, quiet);
+        let progress = progress(&file.name, quiet);
+        let options = file.options(options);
         let report =
-            stripewise_calibrate::measure(&sys, subject, options, &mut |part, now| show(&progress, part, now));
+            stripewise_calibrate::measure(&sys, subject, &options, &mut |part, now| show(&progress, part, now));
         progress.finish();
         reports.push(report?);
     }

@@ -9,7 +9,8 @@ use stripewise_cluster::size;
 ///
 /// For each class, one server (or all) is read and written, sequentially and at random, with requests from 4K to 4M, in a test
 /// file without a name that is gone afterwards, whatever happens. The averages are fitted by T = alpha + beta * size; the result is
-/// profile.toml, which overrides the class tables of the cluster file. Measure while the servers are idle.
+/// profile.toml, which overrides the class tables of the cluster file. Measure while the servers are idle. On parallel file systems the
+/// target of the server is prepared and measured; of a pool, several files, whose servers the file system picks.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -17,6 +17,8 @@ pub struct Report<'a> {
     network: Option<Network>,
     servers: &'a [ServerReport],
     network_measurements: &'a Option<NetworkReport>,
+    /// What was measured together and cannot be told apart.
+    notes: &'a [String],
 }
 
 /// The report.
@@ -34,5 +36,6 @@ pub fn report(calibrated: &Calibrated) -> Report<'_> {
         network: profile.network.as_ref().map(network),
         servers: &calibrated.servers,
         network_measurements: &calibrated.network,
+        notes: &calibrated.notes,
     }
 }

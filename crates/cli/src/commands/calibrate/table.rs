@@ -22,6 +22,9 @@ pub fn report(calibrated: &Calibrated, points: bool) -> String {
     if let Some(network) = &calibrated.network {
         network_text(&mut out, network);
     }
+    for note in &calibrated.notes {
+        let _ = writeln!(out, "note: {note}");
+    }
     let _ = writeln!(out, "Profile written to {}", calibrated.output.display());
     out
 }

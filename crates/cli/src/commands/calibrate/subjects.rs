@@ -1,0 +1,156 @@
+//! Which directories are measured, and what that can and cannot tell.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+use stripewise_calibrate::Options;
+use stripewise_cluster::{Cluster, Driver, NativeTarget, TargetKind, TargetSpec, Tier, size};
+
+use super::Args;
+use crate::preparing;
+
+/// The stripe of files that are measured in a pool, bytes: the largest request is on one server.
+const WIDTH: u64 = 4 << 20;
+/// Files that are measured in a pool at most: the file system picks a server for each.
+const FILES_MAX: u32 = 4;
+
+/// A test file's place.
+pub struct Subject {
+    /// For people.
+    pub name: String,
+    pub class: String,
+    pub path: PathBuf,
+    /// Index of the target, for emulation.
+    pub target: u32,
+    /// Files that share the time of one server's measurement.
+    pub sharing: u32,
+}
+
+impl Subject {
+    /// How thoroughly its file is measured.
+    pub fn options(&self, options: &Options) -> Options {
+        Options {
+            repeats: (options.repeats / u64::from(self.sharing)).max(2),
+            seconds_per_point: options.seconds_per_point / f64::from(self.sharing),
+            ..options.clone()
+        }
+    }
+}
+
+/// What to measure of each class: one server, or all; of a pool several files. Targets of parallel file systems are prepared.
+///
+/// # Errors
+/// A tier that there is not, a target that cannot be prepared.
+pub fn of(cluster: &mut Cluster, args: &Args) -> anyhow::Result<Vec<Subject>> {
+    for name in &args.tier {
+        let known: Vec<&str> = cluster.tiers.iter().map(|tier| tier.name.as_str()).collect();
+        ensure!(known.contains(&name.as_str()), "there is no tier {name:?}; there are {}", known.join(", "));
+    }
+    let mut classes: Vec<String> = Vec::new();
+    let mut subjects = Vec::new();
+    for (index, tier) in cluster.tiers.clone().iter().enumerate() {
+        let wanted = args.tier.is_empty() || args.tier.contains(&tier.name);
+        if !wanted || (!args.all_servers && classes.contains(&tier.class)) {
+            continue;
+        }
+        classes.push(tier.class.clone());
+        if tier.driver.is_pool() {
+            subjects.extend(in_pool(cluster, index, tier));
+            continue;
+        }
+        let targets = cluster.targets();
+        let servers = cluster.targets_of(index).take(if args.all_servers { usize::MAX } else { 1 });
+        subjects.extend(servers.map(|target| subject(&targets[target as usize], target, tier)));
+    }
+    let targets = cluster.targets();
+    for subject in &subjects {
+        let spec = &targets[subject.target as usize];
+        if cluster.tiers[spec.tier].driver.native().is_some() {
+            preparing::prepare_target(cluster, subject.target, spec)
+                .with_context(|| format!("target {}", spec.name))?;
+        }
+    }
+    Ok(subjects)
+}
+
+fn subject(spec: &TargetSpec, target: u32, tier: &Tier) -> Subject {
+    Subject { name: spec.name.clone(), class: tier.class.clone(), path: spec.path.clone(), target, sharing: 1 }
+}
+
+/// Files on one server each, which the file system picks.
+fn in_pool(cluster: &mut Cluster, tier: usize, spec: &Tier) -> Vec<Subject> {
+    let native = NativeTarget { tier, width: WIDTH, count: 1 };
+    if !cluster.native_targets.contains(&native) {
+        cluster.native_targets.push(native);
+    }
+    let files = u32::try_from(spec.driver.servers()).unwrap_or(FILES_MAX).min(FILES_MAX);
+    let found = cluster.directories().find(|(_, target)| target.kind == TargetKind::Native(native));
+    let file = |(target, found): &(u32, TargetSpec), number| {
+        let name = format!("{} file {number}", found.name);
+        Subject { name, sharing: files, ..subject(found, *target, spec) }
+    };
+    found.iter().flat_map(|found| (1..=files).map(move |number| file(found, number))).collect()
+}
+
+/// What was measured together with the servers and cannot be told apart, a sentence per tier.
+pub fn inseparable(cluster: &Cluster, subjects: &[Subject], network: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (index, tier) in cluster.tiers.iter().enumerate() {
+        let Driver::Native { system, .. } = &tier.driver else { continue };
+        let of_tier = |subject: &&Subject| cluster.tier_of(subject.target) == Some(index);
+        let files = subjects.iter().filter(of_tier).count();
+        if files == 0 {
+            continue;
+        }
+        let system = system.title();
+        notes.push(format!(
+            "tier {}: measured through {system}, so alpha and beta are those of the network, the servers' software and the \
+             devices together{}",
+            tier.name,
+            if network {
+                "; the network that was measured beside them counts twice: leave it out"
+            } else {
+                "; leave [network] at 0"
+            }
+        ));
+        if tier.driver.is_pool() {
+            notes.push(format!(
+                "tier {}: {system} picked the server of each of the {files} files with stripes of {}: which it was is not known, \
+                 so servers cannot be told from one another, and a slow one is a part of the spread",
+                tier.name,
+                size::format(WIDTH)
+            ));
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster() -> Cluster {
+        let text = "[[tier]]\nname = \"a\"\nclass = \"a\"\ndriver = \"dirs\"\nservers = [\"/a0\"]\ncapacity_per_server = \"1G\"\n\
+                    [[tier]]\nname = \"b\"\nclass = \"b\"\ndriver = \"cephfs\"\nroot = \"/mnt\"\npool = \"p\"\ncount = 9\n\
+                    capacity_per_server = \"1G\"\n";
+        Cluster::parse_uncalibrated(text, "cluster.toml").unwrap()
+    }
+
+    #[test]
+    fn a_pool_is_measured_in_several_files_that_share_the_time() {
+        let mut cluster = cluster();
+        let tier = cluster.tiers[1].clone();
+        let subjects = in_pool(&mut cluster, 1, &tier);
+        assert_eq!(subjects.len(), FILES_MAX as usize);
+        assert!(
+            subjects.iter().all(|subject| subject.path == PathBuf::from("/mnt/b-4Mx1") && subject.target == 10)
+        );
+        let (whole, shared) = (Options::quick(), subjects[0].options(&Options::quick()));
+        assert_eq!(shared.repeats * u64::from(FILES_MAX), whole.repeats);
+        shared.check().unwrap();
+        let notes = inseparable(&cluster, &subjects, false);
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(notes[0].contains("leave [network] at 0") && notes[1].contains("4 files"), "{notes:?}");
+        assert!(inseparable(&cluster, &[], false).is_empty(), "nothing was measured");
+    }
+}
