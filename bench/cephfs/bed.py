@@ -117,13 +117,13 @@ class Bed:
         self.programs.run_ior(ranks, self.file, *words, *private_words(private), plan=plan)
         self.farm.delay(True)
 
-    def measured(self, ranks, plan, private, *words, op="both"):
+    def measured(self, ranks, plan, private, *words, op="both", env=None):
         """Writes or reads the files, or both, each request past all caches; every byte that is read is checked.
         {op: {"seconds", "bytes", "verified", "requests", "cpu"}}: requests to the disks, and the part of all processors that was
         busy meanwhile."""
         words = [*words, *private_words(private), "--api", "direct", "--op", op, *["--verify"] * (op != "write")]
         before, busy_s, begun_s = self.farm.statistics(), cpu_s(), time.monotonic()
-        result = self.programs.run_ior(ranks, self.file, *words, plan=plan)
+        result = self.programs.run_ior(ranks, self.file, *words, plan=plan, env=env)
         cpu = (cpu_s() - busy_s) / (time.monotonic() - begun_s) / os.cpu_count()
         after = self.farm.statistics()
         if result["wrong_bytes"]:
@@ -169,14 +169,12 @@ class Bed:
         words = ["-c", self.cluster, "--min-gain", "none", "--quiet", "--json", "--force", "-o", path, *words]
         return path, json.loads(self.programs.command("plan", trace, "--scheme", scheme, *words))["files"][0]
 
-    def simulated(self, trace, plan, runs=1):
-        """What `stripewise sim` says of a plan: {"elapsed_s", "bytes": {server: bytes}}; of the last one of several runs, between which
-        copies come to rest."""
-        words = ["-p", plan, "--json", "--quiet", "--runs", runs, *["--settle"] * (runs > 1)]
-        (found,) = json.loads(self.programs.command("sim", trace, *words))["plans"]
-        last = found["runs"][-1]
-        of_servers = zip(found["servers"], last["servers"], strict=True)
-        return {"elapsed_s": last["elapsed_s"], "bytes": {name: server["bytes"] for name, server in of_servers}}
+    def simulated(self, trace, plan):
+        """What `stripewise sim` says of a plan: {"elapsed_s", "bytes": {server: bytes}}."""
+        (found,) = json.loads(self.programs.command("sim", trace, "-p", plan, "--json", "--quiet"))["plans"]
+        (run,) = found["runs"]
+        of_servers = zip(found["servers"], run["servers"], strict=True)
+        return {"elapsed_s": run["elapsed_s"], "bytes": {name: server["bytes"] for name, server in of_servers}}
 
     # --- what the OSDs have done
 

@@ -2,6 +2,7 @@
 each OSD."""
 
 import grid
+import statistics_of
 from bed import difference
 from layouts import without_copies
 from sizes import KIB, human
@@ -11,61 +12,59 @@ SIZES = [64 * KIB, 256 * KIB]
 # Of the data, that the cache holds.
 SPACE = 0.3
 ORIGINAL = "1-DH:64K@hdd"
+# Per second, at most: what it copies depends on when, and is not what is measured here.
+BACKGROUND = "64K"
 # Under each mode: which critical writes the cache admits.
 MODES = {"no cache": "balanced", "as printed": "as-printed", "balanced": "balanced"}
-# One after the other: name, direction, and the simulated run that it is like. Between the reads what the first one wanted is fetched.
-PHASES = (("write", "write", 1), ("read, first run", "read", None), ("read, second run", "read", 2))
-
-
 def measure(run, args):
     """Every mode with requests of every size, so often."""
     for repeat in range(args.repeats):
         for size in SIZES:
             for mode in MODES:
-                if any(run.records.repeats(EXPERIMENT, mode, labels(size, phase)) <= repeat for phase, *_ in PHASES):
+                if any(run.records.repeats(EXPERIMENT, mode, labels(size, op)) <= repeat for op in grid.OPS):
                     one(run, mode, size, repeat)
 
 
-def labels(size, phase):
-    return {"size": human(size), "phase": phase}
+def labels(size, op):
+    return {"size": human(size), "op": op}
 
 
 def one(run, mode, size, repeat):
-    """All phases under one mode, on new files."""
+    """A new file is written and read, under one mode."""
     bed, args = run.bed, run.args
     block_bytes = size * grid.Cell(size, private=False).requests(args.hdd, args.servers, args.seconds)
     space_bytes = int(block_bytes * grid.PROCESSES * SPACE / args.servers) // 4096 * 4096
     bed.write_cluster({"hdd": bed.capacity_bytes(), "ssd": space_bytes})
-    plans = {op: plan_for(bed, mode, size, block_bytes, op) for op in grid.OPS}
+    plan, expected = plan_and_expected(bed, mode, size, block_bytes)
     bed.remove_files()
     bed.farm.delay(True)
     words = ["--transfer", size, "--block", block_bytes, "--access", "random", "--seed", repeat + 1]
+    counts = bed.directory / "statistics.jsonl"
     times = []
     before = bed.counted()
-    for phase, op, like_run in PHASES:
-        plan, trace = plans[op]
-        if phase == "read, second run" and mode != "no cache":
-            bed.programs.command("drain", "-p", plan, bed.file)
-            bed.programs.warm(plan, bed.file)
-            before = bed.counted()
-        values = bed.measured(grid.PROCESSES, plan, False, *words, op=op)[op]
+    for op in grid.OPS:
+        counts.unlink(missing_ok=True)
+        env = {"STRIPEWISE_STATISTICS": str(counts)}
+        values = bed.measured(grid.PROCESSES, plan, False, *words, op=op, env=env)[op]
         after = bed.counted()
-        details = {"bytes_counted": {of: difference(before, after, of) for of in grid.OPS}}
+        details = {f"bytes_counted_{direction}": difference(before, after, direction) for direction in grid.OPS}
+        details |= {"simulated_s": expected[op]["elapsed_s"], "bytes_expected": expected[op]["bytes"]}
+        details |= {"statistics": statistics_of.counted(counts)}
+        run.records.add(EXPERIMENT, mode, labels(size, op), values, details)
+        times.append(f"{op} {values['seconds']:.2f} s ({expected[op]['elapsed_s']:.2f} s)")
         before = after
-        if like_run:
-            expected = bed.simulated(trace, plan, like_run)
-            details |= {"simulated_s": expected["elapsed_s"], "bytes_expected": expected["bytes"]}
-        run.records.add(EXPERIMENT, mode, labels(size, phase), values, details)
-        times.append(f"{phase} {values['seconds']:.2f} s ({details.get('simulated_s', 0):.2f} s)")
     bed.check_exported(grid.PROCESSES, *words)
     run.say(f"cache, run {repeat + 1}, {human(size)} {mode}: {', '.join(times)}")
 
 
-def plan_for(bed, mode, size, block_bytes, op):
-    """(plan, trace): the original in stripes over all HDDs, with or without a cache."""
-    trace = bed.trace(grid.PROCESSES, size, block_bytes, "random", op, private=False)
-    words = ["--present", ORIGINAL, "--with", "cache", "--cache-admission", MODES[mode]]
-    plan, _ = bed.plan(trace, f"cache over {ORIGINAL}", *words)
+def plan_and_expected(bed, mode, size, block_bytes):
+    """The original in stripes over all HDDs, with or without a cache, planned for writing and then reading everything; and what
+    the simulator says of both, {op: {"elapsed_s", "bytes"}}."""
+    traces = {op: bed.trace(grid.PROCESSES, size, block_bytes, "random", op, private=False) for op in ("write", "both")}
+    words = ["--present", ORIGINAL, "--with", "cache", "--cache-admission", MODES[mode], "--background", BACKGROUND]
+    plan, _ = bed.plan(traces["both"], f"cache over {ORIGINAL}", *words)
     if mode == "no cache":
         plan.write_text(without_copies(plan.read_text()))
-    return plan, trace
+    written, both = (bed.simulated(traces[op], plan) for op in ("write", "both"))
+    read = {server: both["bytes"][server] - written["bytes"][server] for server in both["bytes"]}
+    return plan, {"write": written, "read": {"elapsed_s": both["elapsed_s"] - written["elapsed_s"], "bytes": read}}

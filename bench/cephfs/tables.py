@@ -137,7 +137,7 @@ def each(found):
 def title(labels):
     """`64K own write`"""
     of = dict(labels)
-    return " ".join(of[key] for key in ("size", "file", "op", "phase") if key in of)
+    return " ".join(of[key] for key in ("size", "file", "op") if key in of)
 
 
 def free(records, found):
@@ -166,21 +166,9 @@ def of_experiment(records, experiment):
 
 def worst_bytes(expected, counted):
     """How far bytes of a server are from what was expected at most, as a part of the average server's of its class."""
-    classes = {}
-    for server, size in expected.items():
-        classes.setdefault(server.split("/")[0], []).append(size)
-    mean = {name: sum(sizes) / len(sizes) for name, sizes in classes.items()}
-    off = [abs(counted[server] - size) / mean[server.split("/")[0]] for server, size in expected.items() if mean[server.split("/")[0]]]
-    return max(off, default=0.0)
-
-
-def by_class(sizes):
-    """`6.0 + 2.0`: MiB on each class."""
-    sums = {}
-    for server, size in sizes.items():
-        name = server.split("/")[0]
-        sums[name] = sums.get(name, 0) + size
-    return " + ".join(f"{size / grid.MIB:.2f}" for size in sums.values())
+    mean = {name: total / sum(server.startswith(f"{name}/") for server in expected) for name, total in classes(expected).items()}
+    parts = [(abs(counted[server] - size), mean[server.split("/")[0]]) for server, size in expected.items()]
+    return max((difference / usual for difference, usual in parts if usual), default=0.0)
 
 
 def schemes(records):
@@ -188,11 +176,11 @@ def schemes(records):
     for labels, case in of_experiment(records, "schemes").items():
         for scheme, record in case.items():
             of = record["details"]
-            off = worst_bytes(of["bytes_expected"], of["bytes_counted"])
+            most = worst_bytes(of["bytes_expected"], of["bytes_counted"])
             rows.append(
                 [title(labels), scheme, record["layout"], f"{mib_per_s(record):.2f}", f"{spread(record):.1%}"]
                 + [f"{record['bytes'] / of['simulated_s'] / grid.MIB:.2f}"]
-                + [by_class(of["bytes_expected"]), by_class(of["bytes_counted"]), f"{off:.2%}"]
+                + [mib(classes(of["bytes_expected"])), mib(classes(of["bytes_counted"])), f"{most:.2%}"]
             )
     if not rows:
         return ""
@@ -207,36 +195,59 @@ average.\n\n"""
 def cache(records):
     rows = []
     for labels, case in of_experiment(records, "cache").items():
-        op = dict(labels)["phase"].split(",")[0]
         for mode, record in case.items():
             of = record["details"]
-            counted = of["bytes_counted"]
+            expected = classes(of["bytes_expected"])
+            counted = [classes(of[f"bytes_counted_{op}"]) for op in grid.OPS]
+            both = {name: sum(each[name] for each in counted) for name in expected}
             row = [title(labels), mode, f"{mib_per_s(record):.2f}", f"{spread(record):.1%}"]
             row += [f"{mib_per_s(record) / mib_per_s(case['no cache']) - 1:+.0%}" if "no cache" in case else ""]
-            if "bytes_expected" in of:
-                expected = of["bytes_expected"]
-                row += [f"{record['bytes'] / of['simulated_s'] / grid.MIB:.2f}", by_class(expected), by_class(counted[op])]
-                row += [f"{worst_class(expected, counted[op]):.1%}"]
-            else:
-                row += ["", "", by_class(counted[op]), ""]
-            rows.append([*row, by_class(counted["read" if op == "write" else "write"])])
+            row += [f"{record['bytes'] / of['simulated_s'] / grid.MIB:.2f}", mib(expected), mib(both), off(expected, both)]
+            own = own_count(of["statistics"])
+            rows.append([*row, *([mib(own), off(own, both)] if own else ["", ""])])
     if not rows:
         return ""
     text = """## A shared file striped over the HDDs, with a cache for 30 % of it on the SSDs
 
-The file is written (through the cache), read, brought to rest (`drain`, `warm`), and read again. MiB on the HDDs + on the SSDs: expected by the simulator, and
-counted by `rados df`; off: of the class where that is most, of all bytes. The other direction is what background copying does meanwhile.\n\n"""
-    header = ["phase", "cache", "MiB/s", "spread", "gain", "simulated", "MiB expected", "MiB counted", "off", "other direction"]
+The file is written through the cache, then read. MiB written and read on the HDDs + on the SSDs, with what is copied in the background: expected by the
+simulator, and counted by `rados df`; and what the library itself counts (STRIPEWISE_STATISTICS). Off: of the class where that is most, as a part of all
+bytes. What is copied meanwhile depends on when, and is limited to 64 KiB per second (`plan --background`).\n\n"""
+    header = ["requests", "cache", "MiB/s", "spread", "gain", "simulated", "MiB expected", "MiB counted", "off", "the library's count", "off"]
     return text + table(header, rows, numbers=2)
 
 
-def worst_class(expected, counted):
-    """How far the bytes of a class are from what was expected at most, as a part of all."""
-    off = {}
-    for server, size in expected.items():
+def classes(sizes):
+    """Bytes of each class of servers: {"hdd": ..., "ssd": ...}."""
+    sums = {}
+    for server, size in sizes.items():
         name = server.split("/")[0]
-        off[name] = off.get(name, 0) + counted[server] - size
-    return max(map(abs, off.values())) / sum(expected.values())
+        sums[name] = sums.get(name, 0) + size
+    return sums
+
+
+def mib(sums):
+    """`6.00 + 2.00`"""
+    return " + ".join(f"{size / grid.MIB:.2f}" for size in sums.values())
+
+
+def off(expected, counted):
+    """How far a class is from what was expected at most, as a part of all bytes."""
+    return f"{max(abs(counted[name] - size) for name, size in expected.items()) / sum(expected.values()):.1%}"
+
+
+def own_count(statistics):
+    """The bytes of each class by the library's count: copy 0 is on the HDDs, the others are on the SSDs. What is copied to
+    one is read from the other."""
+    if not statistics:
+        return None
+
+    def total(name, originals):
+        wanted = [value for key, value in statistics.items() if key.startswith(f"{name}.") and (key == f"{name}.0") == originals]
+        return sum(wanted)
+
+    copied = total("copied_bytes", True) + total("copied_bytes", False)
+    used = {originals: total("read_bytes", originals) + total("written_bytes", originals) + copied for originals in (True, False)}
+    return {"hdd": used[True], "ssd": used[False]}
 
 
 def replicas(records):
@@ -249,7 +260,7 @@ def replicas(records):
             rows.append(
                 [title(labels), scheme, f"{mib_per_s(record):.2f}", f"{spread(record):.1%}"]
                 + [f"{record['bytes'] / of['simulated_s'] / grid.MIB:.2f}"]
-                + [f"{copies * record['bytes'] / grid.MIB:.2f}", by_class({server: counted[server] for server in of["bytes_expected"]})]
+                + [f"{copies * record['bytes'] / grid.MIB:.2f}", mib(classes({server: counted[server] for server in of["bytes_expected"]}))]
             )
     if not rows:
         return ""
