@@ -266,6 +266,24 @@ fn renamed(mut error: DriverError, dir: &Path) -> DriverError {
     error
 }
 
+/// Makes `dir` a directory that `set` gives its hints, and has `look` look at a new file in it. What was made is removed again where that fails.
+///
+/// # Errors
+/// Those of `set`, [`make_directories`] and [`try_out`].
+pub fn prepare(
+    sys: &SysRef,
+    dir: &Path,
+    set: impl FnOnce() -> Result<()>,
+    look: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
+    let made = make_directories(sys, dir)?;
+    let prepared = set().and_then(|()| try_out(sys, dir, look));
+    if prepared.is_err() {
+        made.undo(sys);
+    }
+    prepared
+}
+
 /// Removes a directory where it is empty. One that is not there is no error.
 ///
 /// # Errors

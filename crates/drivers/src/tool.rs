@@ -2,8 +2,13 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+use stripewise_cluster::FileSystem;
+use stripewise_native::{Call, NativeLayout, shell};
+
+use crate::files::for_tools;
 use crate::{DriverError, Result};
 
 /// Characters of a tool's output that a message repeats.
@@ -60,7 +65,7 @@ impl Tool {
 
     fn failed<S: AsRef<OsStr>>(&self, arguments: &[S], how: String, output: &[u8]) -> DriverError {
         let words = [self.program.as_os_str()].into_iter().chain(arguments.iter().map(AsRef::as_ref));
-        let command = words.map(shown).collect::<Vec<_>>().join(" ");
+        let command = words.map(|word| shell(&word.to_string_lossy())).collect::<Vec<_>>().join(" ");
         let text = String::from_utf8_lossy(output);
         let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let output = match line.char_indices().nth(SHOWN) {
@@ -71,15 +76,14 @@ impl Tool {
     }
 }
 
-/// A word as a shell would take it.
-fn shown(word: &OsStr) -> String {
-    let text = word.to_string_lossy();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text.into_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
+/// The calls of a file system's tools that give a directory's new files, or a new file, a layout.
+///
+/// # Errors
+/// [`DriverError::Unsupported`], and a path that tools cannot be given.
+pub fn calls(system: FileSystem, layout: &NativeLayout, path: &Path, is_dir: bool) -> Result<Vec<Call>> {
+    for_tools(path)?;
+    stripewise_native::calls(system, layout, path, is_dir)
+        .map_err(|problem| DriverError::unsupported(system, layout, problem))
 }
 
 #[cfg(test)]
@@ -93,7 +97,7 @@ mod tests {
         let error = sh.run(&["-c", "echo out; echo no such  pool >&2; exit 3"]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`/bin/sh -c 'echo out; echo no such  pool >&2; exit 3'` ended with status 3: no such pool out"
+            "`/bin/sh -c \"echo out; echo no such  pool >&2; exit 3\"` ended with status 3: no such pool out"
         );
         let error = sh.run(&["-c", "kill -9 $$"]).unwrap_err();
         assert!(error.to_string().contains("was killed"), "{error}");

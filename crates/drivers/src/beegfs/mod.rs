@@ -8,11 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stripewise_cluster::FileSystem;
-use stripewise_native::{NativeLayout, Stripe, calls};
+use stripewise_native::{NativeLayout, Stripe};
 use stripewise_sys::{Errno, Real, SysRef};
 
 use crate::files::{self, HERE};
 use crate::mounts::{Mount, mount_of};
+use crate::tool::calls;
 use crate::{Actual, Driver, DriverError, Pool, Probe, Result, Tool};
 use json::{Entry, StoragePool};
 
@@ -59,21 +60,14 @@ impl Driver for BeeGfs {
     }
 
     fn prepare(&self, dir: &Path, layout: &NativeLayout) -> Result<()> {
-        let call = self.call(layout, dir, true)?;
+        let call = arguments(layout, dir, true)?;
         self.require(&files::existing(&self.sys, dir)?)?;
-        let made = files::make_directories(&self.sys, dir)?;
-        let prepared = self
-            .set(dir, &call)
-            .and_then(|()| self.verify(dir, layout))
-            .and_then(|()| files::try_out(&self.sys, dir, |trial| self.verify(trial, layout)));
-        if prepared.is_err() {
-            made.undo(&self.sys);
-        }
-        prepared
+        let set = || self.set(dir, &call).and_then(|()| self.verify(dir, layout));
+        files::prepare(&self.sys, dir, set, |trial| self.verify(trial, layout))
     }
 
     fn create(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<()> {
-        let call = self.call(layout, file, false)?;
+        let call = arguments(layout, file, false)?;
         self.require(files::parent(file))?;
         if let Some(Stripe::Listed { .. }) = layout.stripe() {
             files::must_not_exist(&self.sys, file)?;
@@ -86,7 +80,7 @@ impl Driver for BeeGfs {
         }
         // `beegfs entry create file` is for root only; a directory's pattern others may set too.
         files::made_apart(&self.sys, file, |dir, inside| {
-            self.set(dir, &self.call(layout, dir, true)?)?;
+            self.set(dir, &arguments(layout, dir, true)?)?;
             drop(files::create_new(&self.sys, inside, mode)?);
             self.verify(inside, layout)
         })
@@ -116,7 +110,7 @@ impl Driver for BeeGfs {
         let own = self.entry(dir)?;
         let pool = above.pool.clone().filter(|_| above.pool != own.pool);
         let layout = NativeLayout::even(above.width, above.count, pool.as_deref());
-        self.set(dir, &self.call(&layout, dir, true)?)
+        self.set(dir, &arguments(&layout, dir, true)?)
     }
 }
 
@@ -124,14 +118,6 @@ impl BeeGfs {
     /// With this `beegfs`.
     pub fn with(tool: Tool) -> Self {
         Self { sys: Arc::new(Real), tool }
-    }
-
-    /// The arguments of `beegfs` that set a layout.
-    fn call(&self, layout: &NativeLayout, path: &Path, is_dir: bool) -> Result<Vec<String>> {
-        files::for_tools(path)?;
-        let calls = calls(SYSTEM, layout, path, is_dir);
-        let calls = calls.map_err(|problem| DriverError::unsupported(SYSTEM, layout, problem))?;
-        Ok(calls.into_iter().flatten().skip(1).collect())
     }
 
     /// The entry of an existing path; `None`: it is on no BeeGFS.
@@ -241,6 +227,11 @@ impl BeeGfs {
             }
         }
     }
+}
+
+/// The arguments of `beegfs` that set a layout.
+fn arguments(layout: &NativeLayout, path: &Path, is_dir: bool) -> Result<Vec<String>> {
+    Ok(calls(SYSTEM, layout, path, is_dir)?.into_iter().flatten().skip(1).collect())
 }
 
 fn same(a: &[String], b: &[String]) -> bool {

@@ -10,11 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stripewise_cluster::FileSystem;
-use stripewise_native::{NativeLayout, calls};
+use stripewise_native::NativeLayout;
 use stripewise_sys::{Errno, Real, SysRef};
 
 use crate::files::{self, HERE};
 use crate::mounts::{Mount, mount_of};
+use crate::tool::calls;
 use crate::{Actual, Driver, DriverError, Pool, Probe, Result, Tool};
 use listing::Osts;
 use striping::Striping;
@@ -70,21 +71,14 @@ impl Driver for Lustre {
     }
 
     fn prepare(&self, dir: &Path, layout: &NativeLayout) -> Result<()> {
-        let call = self.call(layout, dir, true)?;
+        let call = arguments(layout, dir, true)?;
         self.require(&files::existing(&self.sys, dir)?)?;
-        let made = files::make_directories(&self.sys, dir)?;
-        let prepared = self
-            .set(dir, &call)
-            .and_then(|()| self.verify(dir, layout))
-            .and_then(|()| files::try_out(&self.sys, dir, |trial| self.verify(trial, layout)));
-        if prepared.is_err() {
-            made.undo(&self.sys);
-        }
-        prepared
+        let set = || self.set(dir, &call).and_then(|()| self.verify(dir, layout));
+        files::prepare(&self.sys, dir, set, |trial| self.verify(trial, layout))
     }
 
     fn create(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<()> {
-        let call = self.call(layout, file, false)?;
+        let call = arguments(layout, file, false)?;
         self.require(files::parent(file))?;
         // `lfs` gives a layout to a file that exists and has none, which would be somebody else's.
         files::must_not_exist(&self.sys, file)?;
@@ -124,14 +118,6 @@ impl Lustre {
     /// With this `lfs`.
     pub fn with(lfs: Tool) -> Self {
         Self { sys: Arc::new(Real), lfs }
-    }
-
-    /// The arguments of `lfs` that set a layout.
-    fn call(&self, layout: &NativeLayout, path: &Path, is_dir: bool) -> Result<Vec<String>> {
-        files::for_tools(path)?;
-        let calls = calls(SYSTEM, layout, path, is_dir);
-        let calls = calls.map_err(|problem| DriverError::unsupported(SYSTEM, layout, problem))?;
-        Ok(calls.into_iter().flatten().skip(1).collect())
     }
 
     /// The OSTs of the file system that an existing path is on; `None`: it is no Lustre.
@@ -216,6 +202,11 @@ impl Lustre {
         let got = self.striping(path)?.ok().map(|striping| striping.like(asked));
         DriverError::compare(path, asked, got, REMEDY)
     }
+}
+
+/// The arguments of `lfs` that set a layout.
+fn arguments(layout: &NativeLayout, path: &Path, is_dir: bool) -> Result<Vec<String>> {
+    Ok(calls(SYSTEM, layout, path, is_dir)?.into_iter().flatten().skip(1).collect())
 }
 
 /// What `lfs setstripe` said, for people. Its texts are those of lfs.c and liblustreapi.c; the status is an errno.

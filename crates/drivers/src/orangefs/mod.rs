@@ -12,11 +12,12 @@ use std::sync::Arc;
 
 use stripewise_cluster::FileSystem;
 use stripewise_native::orangefs::Distribution;
-use stripewise_native::{NativeLayout, Stripe, calls};
+use stripewise_native::{NativeLayout, Stripe};
 use stripewise_sys::{Errno, Kind, Real, SysRef};
 
 use crate::files::{self, HERE};
 use crate::mounts::mount_of;
+use crate::tool::calls;
 use crate::{Actual, Driver, DriverError, Probe, Result, Tool};
 use output::Server;
 
@@ -92,28 +93,21 @@ impl Driver for OrangeFs {
     }
 
     fn prepare(&self, dir: &Path, layout: &NativeLayout) -> Result<()> {
-        let calls = self.calls(layout, dir, true)?;
+        let calls = calls(SYSTEM, layout, dir, true)?;
         self.require(&files::existing(&self.sys, dir)?)?;
-        let made = files::make_directories(&self.sys, dir)?;
-        let prepared = self
-            .run_all(dir, &calls)
-            .and_then(|()| {
-                let got = self.of_directory(dir)?;
-                DriverError::compare(dir, layout, got, REMEDY)
-            })
-            .and_then(|()| files::try_out(&self.sys, dir, |trial| self.verify(trial, layout)));
-        if prepared.is_err() {
-            made.undo(&self.sys);
-        }
-        prepared
+        let set = || {
+            self.run_all(dir, &calls)?;
+            DriverError::compare(dir, layout, self.of_directory(dir)?, REMEDY)
+        };
+        files::prepare(&self.sys, dir, set, |trial| self.verify(trial, layout))
     }
 
     fn create(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<()> {
-        self.calls(layout, file, false)?;
+        calls(SYSTEM, layout, file, false)?;
         self.require(files::parent(file))?;
         // The distribution comes from hints on the directory, which are not to change for other files.
         files::made_apart(&self.sys, file, |dir, inside| {
-            self.run_all(dir, &self.calls(layout, inside, false)?)?;
+            self.run_all(dir, &calls(SYSTEM, layout, inside, false)?)?;
             self.verify(inside, layout)?;
             files::give_mode(&self.sys, inside, mode)
         })
@@ -164,12 +158,6 @@ impl OrangeFs {
     /// With these tools.
     pub fn with(tools: Tools) -> Self {
         Self { sys: Arc::new(Real), tools }
-    }
-
-    fn calls(&self, layout: &NativeLayout, path: &Path, is_dir: bool) -> Result<Vec<Vec<String>>> {
-        files::for_tools(path)?;
-        let calls = calls(SYSTEM, layout, path, is_dir);
-        calls.map_err(|problem| DriverError::unsupported(SYSTEM, layout, problem))
     }
 
     fn run_all(&self, path: &Path, calls: &[Vec<String>]) -> Result<()> {
