@@ -7,6 +7,7 @@
 //!
 //! Errors are [`Errno`]s. Nothing here panics, prints, or reads the environment.
 
+mod asking;
 pub mod faulty;
 pub mod fd;
 mod interface;
