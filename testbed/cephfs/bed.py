@@ -85,10 +85,11 @@ class Bed:
         return mounted and self.ready.exists() and sum(name.startswith("osd.") for name in names) == int(self.ready.read_text())
 
     def _make(self, shape, slowdisk, images):
-        for name in ("log", "run", "crash", "mon.a", "mgr.a", "mds.a", "db"):
-            (self.base / name).mkdir(parents=True)
         fsid = str(uuid.uuid4())
-        self.conf.write_text(conf.text(self.base, fsid, shape.port))
+        self.base.mkdir(parents=True)
+        self.conf.write_text(conf.text(self.base, fsid, shape.port))  # first: `down` knows a bed by it
+        for name in ("log", "run", "crash", "mon.a", "mgr.a", "mds.a", "db"):
+            (self.base / name).mkdir()
         self.farm.up(slowdisk, shape.disks(), images, shape.size_mib, RAW)
         self.limits(False)
         self._make_monitor(fsid, shape.port)
