@@ -36,7 +36,7 @@ DAMAGES = {
     "negative capacity": (replaced('"1T"', "-5"), ["capacity_per_server", "-5"]),
     "unknown key": (replaced("emulate =", "emulated ="), ["emulated"]),
     "unknown driver": (replaced('"dirs"', '"nfs"'), ["driver", "nfs"]),
-    "driver not built": (replaced('"dirs"', '"lustre"'), ["driver", "lustre"]),
+    "root missing": (replaced('"dirs"', '"lustre"'), ["root", "Lustre"]),
     "unknown class": (emulated_without_class, ["tape"]),
     "tier named twice": (replaced('name = "ssd"', 'name = "hdd"'), ["hdd"]),
     "server named twice": (replaced("hdd1", "hdd0"), ["servers", "already"]),

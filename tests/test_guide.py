@@ -72,12 +72,12 @@ def test_the_chain_of_the_readme(shell, desk):
     assert (desk / "report.html").exists()
 
 
-COMMANDS = "calibrate trace synth plan cost place export run drain warm status fsck cat cp rm report sim".split()
+COMMANDS = "init calibrate trace synth plan cost place export run drain warm status fsck cat cp rm report sim".split()
 
 # A measurement between two machines: crates/cli/tests/calibrate.rs does it on one.
 NEEDS_TWO_MACHINES = ("--serve", "--network")
 # A parallel file system: tests/test_native_only.py pretends one, tests/cephfs has one.
-NEEDS_A_FILE_SYSTEM = ("--native",)
+NEEDS_A_FILE_SYSTEM = ("--native", "/mnt/cephfs")
 
 RESULTS = """{"version": 1, "date": "2026-11-21T01:00:00Z", "command": "stripewise demo",
 "machine": {"host": "node7", "cpu": "AMD", "cores": 2, "memory_bytes": 1073741824, "system": "Linux"},

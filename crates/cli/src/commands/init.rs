@@ -22,10 +22,11 @@ use look::Place;
 /// free now. What is measured is not here: `stripewise calibrate` does that next.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  stripewise init /disks/*/scratch                       a server for each disk, to look at
-  stripewise init /mnt/cephfs/me/targets -o cluster.toml   the servers of a parallel file system
-  stripewise init /nvme/me /lustre/me -o cluster.toml --force
-  stripewise init /mnt/cephfs/me --json                  what was found, for scripts")]
+  stripewise init /scratch                                a server for each directory; to look at
+  stripewise init /scratch -o disks.toml                  and written
+  stripewise init /scratch --json                         what was found, for scripts
+  stripewise init /mnt/cephfs/me/targets -o cluster.toml   the servers and pools of a parallel file system
+  stripewise calibrate -c disks.toml --quick              what comes next")]
 pub struct Args {
     /// Directories to keep targets in
     #[arg(value_name = "DIR", required = true)]
