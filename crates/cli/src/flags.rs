@@ -49,7 +49,7 @@ impl TargetsOf {
             TargetDirectory {
                 path: target.path,
                 emulated: tier.emulate,
-                cache_limit_bytes: planned.unwrap_or(tier.capacity_per_server).saturating_mul(servers),
+                cache_limit_bytes: planned.unwrap_or(tier.capacity_per_server.saturating_mul(servers)),
             }
         };
         Ok(cluster.directories().map(directory).collect())
