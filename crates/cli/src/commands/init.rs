@@ -25,8 +25,7 @@ use look::Place;
   stripewise init /scratch                                a server for each directory; to look at
   stripewise init /scratch -o disks.toml                  and written
   stripewise init /scratch --json                         what was found, for scripts
-  stripewise init /mnt/cephfs/me/targets -o cluster.toml   the servers and pools of a parallel file system
-  stripewise calibrate -c disks.toml --quick              what comes next")]
+  stripewise init /mnt/cephfs/me/targets -o cluster.toml   the servers and pools of a parallel file system")]
 pub struct Args {
     /// Directories to keep targets in
     #[arg(value_name = "DIR", required = true)]
