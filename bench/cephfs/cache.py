@@ -13,7 +13,7 @@ SIZES = [64 * KIB, 256 * KIB]
 SPACE = 0.3
 ORIGINAL = "1-DH:64K@hdd"
 # Per second, at most: what it copies depends on when, and is not what is measured here.
-BACKGROUND = "64K"
+BACKGROUND = "4K"
 # Under each mode: which critical writes the cache admits.
 MODES = {"no cache": "balanced", "as printed": "as-printed", "balanced": "balanced"}
 def measure(run, args):

@@ -211,7 +211,7 @@ def cache(records):
 
 The file is written through the cache, then read. MiB written and read on the HDDs + on the SSDs, with what is copied in the background: expected by the
 simulator, and counted by `rados df`; and what the library itself counts (STRIPEWISE_STATISTICS). Off: of the class where that is most, as a part of all
-bytes. What is copied meanwhile depends on when, and is limited to 64 KiB per second (`plan --background`).\n\n"""
+bytes. What is copied meanwhile depends on when, and is limited to 4 KiB per second (`plan --background`).\n\n"""
     header = ["requests", "cache", "MiB/s", "spread", "gain", "simulated", "MiB expected", "MiB counted", "off", "the library's count", "off"]
     return text + table(header, rows, numbers=2)
 
