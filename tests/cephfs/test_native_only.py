@@ -51,10 +51,10 @@ def sums(directory):
 
 def test_placed_killed_resumed_and_back(on_ceph, plan, stripewise, bin_dir):
     data = on_ceph / "data"
-    for index in range(200):
-        (data / f"f{index}.dat").write_bytes(os.urandom(4096 + 300 * index))
+    for index in range(100):
+        (data / f"f{index}.dat").write_bytes(os.urandom(4096 + 600 * index))
     with (data / "long.dat").open("wb") as file:
-        file.writelines(os.urandom(1 << 20) for _ in range(200))
+        file.writelines(os.urandom(1 << 20) for _ in range(100))
     (data / "f0.dat").chmod(0o640)
     os.setxattr(data / "f0.dat", "user.note", b"kept")
     before, first = layout(data / "f0.dat"), sums(data)

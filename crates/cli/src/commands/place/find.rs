@@ -105,7 +105,7 @@ fn leave_program(file: &Candidate<'_>) -> bool {
 
 fn candidate<'a>(runtime: &Runtime, plan: &'a Plan, path: &Path, anchor: bool) -> Option<Candidate<'a>> {
     let real = path.canonicalize().ok()?;
-    if real.file_name().is_some_and(|name| name == super::native::RECORD) {
+    if real.file_name().is_some_and(|name| name.as_bytes().starts_with(super::native::RECORD.as_bytes())) {
         return None;
     }
     // The rule of the name that was given, or else of the one that it leads to.

@@ -1,5 +1,7 @@
 //! What a directory's new files got before a plan was placed in it: a file in the directory, for the way back.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -8,7 +10,7 @@ use stripewise_native::NativeLayout;
 
 use crate::files;
 
-/// Its name. Never a file of a plan.
+/// Its name; what begins so is never a file of a plan.
 pub const NAME: &str = ".stripewise-native.toml";
 
 const COMMENT: &str = "# Written by `stripewise place --native`: what this directory's new files got before. `stripewise place --native --undo PLAN` \
@@ -68,9 +70,7 @@ impl Former {
             return Ok(());
         }
         let text = format!("{COMMENT}{}", toml::to_string(&former)?);
-        files::write_whole(&path_in(dir), &text)?;
-        let sync = || std::fs::File::open(dir)?.sync_all();
-        sync().with_context(|| format!("{} cannot be made durable", path_in(dir).display()))
+        write(dir, &text).with_context(|| format!("{} cannot be written", path_in(dir).display()))
     }
 
     /// Nothing is to be put back any more.
@@ -81,6 +81,16 @@ impl Former {
         let path = path_in(dir);
         std::fs::remove_file(&path).with_context(|| format!("{} cannot be removed", path.display()))
     }
+}
+
+/// Whole or not at all; under a name of its own first, so that what a kill leaves is written over by the next run.
+fn write(dir: &Path, text: &str) -> std::io::Result<()> {
+    let unfinished = dir.join(format!("{NAME}.new"));
+    let mut file = File::create(&unfinished)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&unfinished, path_in(dir))?;
+    File::open(dir)?.sync_all()
 }
 
 #[cfg(test)]
