@@ -143,7 +143,7 @@ mod tests {
         let subjects = in_pool(&mut cluster, 1, &tier);
         assert_eq!(subjects.len(), FILES_MAX as usize);
         assert!(
-            subjects.iter().all(|subject| subject.path == PathBuf::from("/mnt/b-4Mx1") && subject.target == 10)
+            subjects.iter().all(|subject| subject.path.as_os_str() == "/mnt/b-4Mx1" && subject.target == 10)
         );
         let (whole, shared) = (Options::quick(), subjects[0].options(&Options::quick()));
         assert_eq!(shared.repeats * u64::from(FILES_MAX), whole.repeats);
