@@ -94,10 +94,15 @@ class CephCluster(ClusterDir):
         return head
 
 
+def new_name():
+    """A name that nobody has, without digits (tests/conftest.py says why)."""
+    return "test-" + "".join(random.choices(string.ascii_lowercase, k=12))
+
+
 @pytest.fixture
 def on_ceph(bed):
-    """A directory of the mount, without digits in its name (tests/conftest.py says why)."""
-    directory = bed.mount / f"test-{''.join(random.choices(string.ascii_lowercase, k=12))}"
+    """A directory of the mount."""
+    directory = bed.mount / new_name()
     directory.mkdir()
     yield directory
     if os.environ.get("STRIPEWISE_KEEP") != "1":

@@ -15,7 +15,7 @@ import pytest
 from conftest import HDD, LONG, SSD
 from crash.test_kill import WRITERS, assert_recovered, kill, read_notes, start_writers, verify
 
-from .conftest import CephCluster
+from .conftest import CephCluster, new_name
 from .test_programs import plan_of
 
 KINDS = ["striped", "replicas", "cache"]
@@ -87,8 +87,7 @@ def test_an_osd_is_away_for_a_while(bed, stripewise, cluster, tmp_path, kind, ho
 @pytest.fixture
 def second_mount(bed, bin_dir):
     """second_mount(*options) -> a cluster on a mount of its own, which can break."""
-    directory = bed.base / "second"
-    name = f"second-{random.randrange(1 << 30):x}".translate(str.maketrans("0123456789", "ghijklmnop"))
+    directory, name = bed.base / "second", new_name()
 
     def mount(*options):
         bed("mount", directory, "--", *options)
