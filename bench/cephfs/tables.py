@@ -75,7 +75,7 @@ def layouts(records):
     if not found:
         return ""
     parts = ["## Each OSD a server: does the planner choose the best of 1-DH, 2-D and 1-DV?"]
-    parts += [f"4 HDDs, MiB/s written / read, medians of {repeats(found)} repeats; the farthest of a cell from its median by {widest(found)}."]
+    parts += [f"On the HDDs, MiB/s written / read, medians of {repeats(found)} repeats; the farthest of a cell from its median by {widest(found)}."]
     parts += [throughput(found)]
     parts += [f"A choice counts as good if it is the best measured or not slower than it by more than {NEAR:.0%}."]
     parts += [table(["model", "cells", "good", "mean regret", "worst regret"], list(judgements(found)))]
