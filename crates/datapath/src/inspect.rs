@@ -144,7 +144,9 @@ fn look(runtime: &Runtime, manifest: &Manifest, number: usize, copy: CopyRef<'_>
         let targets = copy.targets.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let holes_counted = targets.iter().any(|target| anchor::counts_holes(runtime.sys(), target.dir()));
         let opening = Opening { read_only: true, flags: OFlags::empty() };
-        ComponentSet::open(runtime.sys(), targets, copy.id, opening)?.stats().map(|stats| (stats, holes_counted))
+        ComponentSet::open(runtime.sys(), targets, copy.id, opening)?
+            .stats()
+            .map(|stats| (stats, holes_counted))
     };
     let ((stats, holes_counted), lost) = match stats() {
         Ok(found) => (found, None),
