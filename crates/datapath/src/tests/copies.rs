@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use stripewise_cluster::CacheMode;
 use stripewise_sys::OFlags;
+use stripewise_sys::faulty::{Disk, Faulty, Journal};
 
 use super::setup::Setup;
 use super::support::*;
@@ -215,4 +216,22 @@ fn the_used_space_is_counted_anew_when_nobody_goes_by_it() {
     again.file.write(&pattern(3, 300), 1000, 1).unwrap();
     assert!((300..1 << 20).contains(&in_cache()), "{:?}", stage.used_words());
     assert_eq!(again.file.read(300, 1000, 1).unwrap(), pattern(3, 300));
+}
+
+/// Where stat(2) takes holes for space, as on CephFS, a cache is not full because a component of it has large ones.
+#[test]
+fn what_was_noted_of_the_used_space_counts_where_holes_do() {
+    let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 1 << 20));
+    let without_holes = || {
+        let disk = Disk::new(stage.root.path(), Journal::Posix).unwrap();
+        stage.runtime_on(Faulty::new(&disk, 0))
+    };
+    let in_cache = || stage.used_words().iter().sum::<u64>();
+    let first = open(&without_holes(), &stage.path("f"), CREATE).unwrap();
+    first.file.write(&pattern(1, 300), 1 << 20, 1).unwrap();
+    assert_eq!(in_cache(), 300);
+    drop(first);
+    let again = open(&without_holes(), &stage.path("f"), OFlags::RDWR).unwrap();
+    again.file.write(&pattern(2, 300), 2 << 20, 1).unwrap();
+    assert_eq!(in_cache(), 600);
 }

@@ -17,6 +17,7 @@ use super::super::{LogicalFile, OpenCopy};
 use super::Overlay;
 use super::words::{Base, map_words, open_words};
 use crate::Result;
+use crate::anchor;
 use crate::forked::ForkSafe;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"swspace1");
@@ -64,14 +65,20 @@ impl Spaces {
 
     fn map_counted(&self, file: BorrowedFd<'_>, target: &Target, first: bool) -> Result<SharedMap> {
         let map = map_words(&self.sys, file, WORDS)?;
-        if first || map.words()[READY].load(Ordering::Acquire) != MAGIC {
+        let known = map.words()[READY].load(Ordering::Acquire) == MAGIC;
+        if !known || (first && self.can_count(target)) {
             map.words()[USED].store(self.count(target), Ordering::Release);
             map.words()[READY].store(MAGIC, Ordering::Release);
         }
         Ok(map)
     }
 
-    /// What the components of cache copies take on a target.
+    /// Whether counting is nearer to the truth than what was noted all along: not where holes are taken for space.
+    fn can_count(&self, target: &Target) -> bool {
+        !anchor::counts_holes(&self.sys, target.dir())
+    }
+
+    /// What the components of cache copies take on a target; too much where their holes are taken for space.
     fn count(&self, target: &Target) -> u64 {
         let found = list_components(&self.sys, target).unwrap_or_default();
         found.iter().filter(|found| found.cached).map(|found| found.allocated).sum()
@@ -82,13 +89,16 @@ impl Spaces {
         targets.iter().map(|target| self.word(base, target).ok()).collect()
     }
 
-    /// Counts what cache copies take on a target anew. What others take or give just then may be counted wrong by as much.
+    /// Counts what cache copies take on a target anew, where it can be counted. What others take or give just then may be
+    /// counted wrong by as much.
     ///
     /// # Errors
     /// As open(2).
     pub(super) fn recount(&self, base: Base<'_>, target: &Target) -> Result<()> {
         let word = self.word(base, target)?;
-        word.words()[USED].store(self.count(target), Ordering::Release);
+        if self.can_count(target) {
+            word.words()[USED].store(self.count(target), Ordering::Release);
+        }
         Ok(())
     }
 }
