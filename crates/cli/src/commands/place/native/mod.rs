@@ -104,9 +104,7 @@ fn plan_files<'a>(
             .map(|layout| WithLayout { driver: &*site.driver, layout })
             .map_err(|why| format!("{} cannot give it its layout because {why}", site.system.title()));
         let there = match &wanted {
-            Ok(maker) if file.state == State::Plain => {
-                maker.is_made(&file.path).map_err(anyhow::Error::msg)?
-            }
+            Ok(maker) if file.state == State::Plain => maker.is_made(&file.path).map_err(anyhow::Error::msg)?,
             _ => false,
         };
         Ok(Planned { file, wanted, there })
