@@ -3,7 +3,7 @@
  * libfuse 2 cannot tell the kernel that it takes more than 128 KiB at a time, and a direct read or write of a program is
  * then a row of such pieces, each waiting for the one before it: no request is ever on two OSDs. The kernel's own client
  * and a ceph-fuse with libfuse 3 do not do that. Here the answer to the kernel's first request (FUSE_INIT) gets the two
- * flags that libfuse 2 does not know, and libfuse larger buffers. */
+ * flags that libfuse 2 does not know and a longer queue, and libfuse larger buffers. */
 #include <linux/fuse.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -13,6 +13,9 @@
 #include <unistd.h>
 
 enum { TRANSFER = 1 << 20, PAGE = 4096, HEADER = PAGE };
+/* Pieces that the kernel sends before it waits for answers. Its default, 12, is less than what a few processes ask of a few OSDs, some
+ * of which would have nothing to do. */
+enum { IN_FLIGHT = 256 };
 
 /* libfuse's: how much it reads from the kernel at once. */
 size_t fuse_chan_bufsize(void *channel);
@@ -43,6 +46,8 @@ ssize_t writev(int fd, const struct iovec *parts, int count)
     memcpy(&init, parts[1].iov_base, parts[1].iov_len);
     init.flags |= FUSE_MAX_PAGES | FUSE_ASYNC_DIO;
     init.max_pages = TRANSFER / PAGE;
+    init.max_background = IN_FLIGHT;
+    init.congestion_threshold = IN_FLIGHT * 3 / 4;
     header.len = sizeof header + sizeof init;
     const struct iovec both[] = {{&header, sizeof header}, {&init, sizeof init}};
     ssize_t written = syscall(SYS_writev, fd, both, 2);
