@@ -25,7 +25,9 @@ fn all_experiments_are_listed_with_their_sizes() {
     ];
     assert_eq!(ids[..papers.len()], papers);
     for experiment in listed.as_array().unwrap() {
-        for place in ["simulated", "emulated"] {
+        // What is ours may be simulated only.
+        let measured = papers.contains(&experiment["id"].as_str().unwrap());
+        for place in ["simulated", "emulated"].into_iter().take(if measured { 2 } else { 1 }) {
             let sizes = experiment["places"].as_array().unwrap();
             let size = sizes.iter().find(|size| size["place"] == place).unwrap();
             assert!(size["runs"].as_u64() > size["cells"].as_u64(), "{}: {size}", experiment["id"]);
