@@ -100,13 +100,13 @@ def settle(path, top, inherited, directories=False):
     for parent, names, files in os.walk(path):
         for name in files + (names if directories else []):
             child = os.path.join(parent, name)
-            if not os.path.islink(child) and kept(child) is None:
-                text = inherited(nearest(parent, top), child)
-                if text is not None:
-                    try:
+            try:
+                if not os.path.islink(child) and kept(child) is None:
+                    text = inherited(nearest(parent, top), child)
+                    if text is not None:
                         keep(child, text)
-                    except PermissionError:
-                        pass
+            except (PermissionError, FileNotFoundError):
+                pass  # Somebody else's, or renamed meanwhile: the next call settles it.
 
 
 def size(text):

@@ -234,4 +234,10 @@ fn what_was_noted_of_the_used_space_counts_where_holes_do() {
     let again = open(&without_holes(), &stage.path("f"), OFlags::RDWR).unwrap();
     again.file.write(&pattern(2, 300), 2 << 20, 1).unwrap();
     assert_eq!(in_cache(), 600);
+    drop(again);
+    // And it is not full for ever: what no component takes any more is free.
+    without_holes().unlink(None, &stage.path("f")).unwrap();
+    let next = open(&without_holes(), &stage.path("g"), CREATE).unwrap();
+    next.file.write(&pattern(3, 100), 0, 1).unwrap();
+    assert_eq!(in_cache(), 100);
 }

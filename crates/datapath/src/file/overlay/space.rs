@@ -66,16 +66,23 @@ impl Spaces {
     fn map_counted(&self, file: BorrowedFd<'_>, target: &Target, first: bool) -> Result<SharedMap> {
         let map = map_words(&self.sys, file, WORDS)?;
         let known = map.words()[READY].load(Ordering::Acquire) == MAGIC;
-        if !known || (first && self.can_count(target)) {
+        if !known {
             map.words()[USED].store(self.count(target), Ordering::Release);
             map.words()[READY].store(MAGIC, Ordering::Release);
+        } else if first {
+            self.count_again(&map, target);
         }
         Ok(map)
     }
 
-    /// Whether counting is nearer to the truth than what was noted all along: not where holes are taken for space.
-    fn can_count(&self, target: &Target) -> bool {
-        !anchor::counts_holes(&self.sys, target.dir())
+    /// Puts right what was noted. Where holes are taken for space, what is counted is the most that it can be.
+    fn count_again(&self, word: &SharedMap, target: &Target) {
+        let (used, counted) = (&word.words()[USED], self.count(target));
+        if anchor::counts_holes(&self.sys, target.dir()) {
+            used.fetch_min(counted, Ordering::AcqRel);
+        } else {
+            used.store(counted, Ordering::Release);
+        }
     }
 
     /// What the components of cache copies take on a target; too much where their holes are taken for space.
@@ -89,16 +96,13 @@ impl Spaces {
         targets.iter().map(|target| self.word(base, target).ok()).collect()
     }
 
-    /// Counts what cache copies take on a target anew, where it can be counted. What others take or give just then may be
+    /// Counts what cache copies take on a target anew. What others take or give just then may be
     /// counted wrong by as much.
     ///
     /// # Errors
     /// As open(2).
     pub(super) fn recount(&self, base: Base<'_>, target: &Target) -> Result<()> {
-        let word = self.word(base, target)?;
-        if self.can_count(target) {
-            word.words()[USED].store(self.count(target), Ordering::Release);
-        }
+        self.count_again(&*self.word(base, target)?, target);
         Ok(())
     }
 }
