@@ -75,7 +75,7 @@ def layouts(records):
     if not found:
         return ""
     parts = ["## Each OSD a server: does the planner choose the best of 1-DH, 2-D and 1-DV?"]
-    parts += [f"On the HDDs, MiB/s written / read, medians of {repeats(found)} repeats; the farthest of a cell from its median by {widest(found)}."]
+    parts += [f"On the HDDs, MiB/s written / read, medians; repeats: {repeats(found)}{widest(found)}."]
     parts += [throughput(found)]
     parts += [f"A choice counts as good if it is the best measured or not slower than it by more than {NEAR:.0%}."]
     parts += [table(["model", "cells", "good", "mean regret", "worst regret"], list(judgements(found)))]
@@ -95,8 +95,14 @@ def spread(record):
     return max(abs(seconds / middle - 1) for seconds in record["seconds"])
 
 
+def spread_text(record):
+    return f"{spread(record):.1%}" if len(record["seconds"]) > 1 else "one run"
+
+
 def widest(found):
-    return f"{max(spread(record) for case in found.values() for record in case.values()):.1%}"
+    """The largest spread, for people; nothing where nothing was repeated."""
+    most = max(spread(record) for case in found.values() for record in case.values())
+    return f"; the farthest from its median by {most:.1%}" if most else ""
 
 
 def throughput(found):
@@ -130,7 +136,7 @@ def each(found):
     for labels, case in found.items():
         picked, _, regret = judged(case, "elapsed_s")
         record = case[picked]
-        values = [f"{record['details']['elapsed_s']:.2f}", f"{median(record['seconds']):.2f}", f"{spread(record):.1%}"]
+        values = [f"{record['details']['elapsed_s']:.2f}", f"{median(record['seconds']):.2f}", spread_text(record)]
         yield [title(labels), fastest(case), picked, f"{regret:.1%}", *values]
 
 
@@ -178,7 +184,7 @@ def schemes(records):
             of = record["details"]
             most = worst_bytes(of["bytes_expected"], of["bytes_counted"])
             rows.append(
-                [title(labels), scheme, record["layout"], f"{mib_per_s(record):.2f}", f"{spread(record):.1%}"]
+                [title(labels), scheme, record["layout"], f"{mib_per_s(record):.2f}", spread_text(record)]
                 + [f"{record['bytes'] / of['simulated_s'] / grid.MIB:.2f}"]
                 + [mib(classes(of["bytes_expected"])), mib(classes(of["bytes_counted"])), f"{most:.2%}"]
             )
@@ -200,9 +206,10 @@ def cache(records):
             expected = classes(of["bytes_expected"])
             counted = [classes(of[f"bytes_counted_{op}"]) for op in grid.OPS]
             both = {name: sum(each[name] for each in counted) for name in expected}
-            row = [title(labels), mode, f"{mib_per_s(record):.2f}", f"{spread(record):.1%}"]
+            row = [title(labels), mode, f"{mib_per_s(record):.2f}", spread_text(record)]
             row += [f"{mib_per_s(record) / mib_per_s(case['no cache']) - 1:+.0%}" if "no cache" in case else ""]
             row += [f"{record['bytes'] / of['simulated_s'] / grid.MIB:.2f}", mib(expected), mib(both), off(expected, both)]
+            row += [mib(classes(of[f"bytes_counted_{dict(labels)['op']}"]))]
             own = own_count(of["statistics"])
             rows.append([*row, *([mib(own), off(own, both)] if own else ["", ""])])
     if not rows:
@@ -211,8 +218,9 @@ def cache(records):
 
 The file is written through the cache, then read. MiB written and read on the HDDs + on the SSDs, with what is copied in the background: expected by the
 simulator, and counted by `rados df`; and what the library itself counts (STRIPEWISE_STATISTICS). Off: of the class where that is most, as a part of all
-bytes. What is copied meanwhile depends on when, and is limited to 4 KiB per second (`plan --background`).\n\n"""
-    header = ["requests", "cache", "MiB/s", "spread", "gain", "simulated", "MiB expected", "MiB counted", "off", "the library's count", "off"]
+bytes. In its direction: without what copying reads while the program writes, and writes while it reads. What is copied meanwhile depends on when, and is limited to 4 KiB per second (`plan --background`).\n\n"""
+    header = ["requests", "cache", "MiB/s", "spread", "gain", "simulated", "MiB expected", "MiB counted", "off"]
+    header += ["of these in its direction", "the library's count", "off"]
     return text + table(header, rows, numbers=2)
 
 
@@ -258,7 +266,7 @@ def replicas(records):
             counted = of["bytes_counted"][op]
             copies = 2 if op == "write" and scheme == "replicas" else 1
             rows.append(
-                [title(labels), scheme, f"{mib_per_s(record):.2f}", f"{spread(record):.1%}"]
+                [title(labels), scheme, f"{mib_per_s(record):.2f}", spread_text(record)]
                 + [f"{record['bytes'] / of['simulated_s'] / grid.MIB:.2f}"]
                 + [f"{copies * record['bytes'] / grid.MIB:.2f}", mib(classes({server: counted[server] for server in of["bytes_expected"]}))]
             )
@@ -279,7 +287,7 @@ def pools(records):
             of = record["details"]
             server = alone.get(labels, {}).get(scheme)
             row = [title(labels), scheme, f"{record['bytes'] / of['elapsed_s'] / grid.MIB:.2f}", f"{mib_per_s(record):.2f}"]
-            row += [f"{spread(record):.1%}", f"{of['elapsed_s'] / median(record['seconds']) - 1:+.0%}"]
+            row += [spread_text(record), f"{of['elapsed_s'] / median(record['seconds']) - 1:+.0%}"]
             rows.append([*row, f"{mib_per_s(server):.2f}" if server else ""])
     if not rows:
         return ""
