@@ -1,6 +1,7 @@
 """The workloads themselves: the request streams are what they say, and verification finds what is wrong."""
 
 import json
+import re
 from collections import Counter
 
 import pytest
@@ -156,4 +157,5 @@ def test_h5py_finds_damage(python, workloads, tmp_path, execute):
 def test_h5py_says_which_file_is_missing(python, workloads, tmp_path, execute):
     args = ["-o", tmp_path / "none.h5", "--procs", 2, "--op", "read"]
     result = execute(python, workloads / "h5.py", *args, ok=False)
-    assert result.code != 0 and "none.0.h5" in result.err and "Traceback" not in result.err
+    # Either process may be the first to miss its own.
+    assert result.code != 0 and re.search(r"none\.[01]\.h5", result.err) and "Traceback" not in result.err
