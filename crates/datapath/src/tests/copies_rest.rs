@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use stripewise_cluster::CacheMode;
+use stripewise_extents::CopyId;
 use stripewise_sys::OFlags;
 use stripewise_sys::faulty::{Disk, Faulty, Journal};
 
@@ -220,6 +221,52 @@ fn background_work_keeps_to_its_limit() {
         // 300 bytes at one a second take a while.
         assert_eq!(works_within(&opened.file, if works { LONG } else { SHORT }), works, "{limit:?}");
     }
+}
+
+/// However much there is to do, and however many do it.
+#[test]
+fn the_limit_of_background_work_is_that_of_all_processes() {
+    const LIMIT: u64 = 100_000;
+    let mut setup = Setup::cache(CacheMode::Nsca, 10_000_000);
+    setup.overlay.as_mut().unwrap().background = Some(LIMIT);
+    let stage = Stage::of(&setup);
+    let runtimes = [(); 4].map(|()| stage.runtime());
+    let files = runtimes.each_ref().map(|runtime| open(runtime, &stage.path("f"), CREATE).unwrap());
+    files[0].file.write(&pattern(1, 1_000_000), 0, 1).unwrap();
+    let (mut copied, mut pieces) = (0, 0);
+    // Requests have been slow before, perhaps.
+    assert!(works_within(&files[1].file, LONG));
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(500) {
+        for opened in &files {
+            let bytes = opened.file.work(opened.file.overlay().unwrap()).unwrap();
+            assert!(bytes <= LIMIT / 4, "{bytes}");
+            (copied, pieces) = (copied + bytes, pieces + u64::from(bytes > 0));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // And the pieces that are paid for afterwards.
+    let most = LIMIT as f64 * (began.elapsed().as_secs_f64() + 1.0);
+    assert!(pieces >= 3 && copied as f64 <= most, "{copied} bytes in {pieces} pieces, {most} at most");
+}
+
+/// Of a small cache not all that it holds.
+#[test]
+fn some_space_is_kept_free_and_the_rest_is_used() {
+    let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 1000));
+    let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+    for number in 0..40 {
+        opened.file.write(&pattern(number, 50), 50 * number, 1).unwrap();
+    }
+    drain(&opened.file);
+    let overlay = opened.file.overlay().unwrap();
+    let map = overlay.map().unwrap();
+    let held = || (1..4).map(|copy| map.clean_bytes(CopyId::new(copy)).unwrap()).sum::<u64>();
+    let before = held();
+    assert!(before > 1900, "{before}");
+    assert!(works_within(&opened.file, LONG), "a server of the cache is full");
+    let given_up = before - held();
+    assert!((31..=500).contains(&given_up), "{given_up} of {before}");
 }
 
 /// Of one file that rests while another one on the same servers does not.

@@ -31,6 +31,8 @@ const MAKE_WAY: u64 = 16;
 const FREE_PART: u64 = 32;
 /// Wanted ranges that one step looks at.
 const WANTED: usize = 16;
+/// Under a limit, a piece is at least so long.
+const PIECE_BYTES_MIN: u64 = 4096;
 
 impl Simulator {
     pub(super) fn overlay(&mut self, file: u32) -> &mut Overlay {
@@ -141,15 +143,16 @@ impl Simulator {
     /// One piece of background work is begun, if there is any.
     fn work(&mut self, file: u32) -> bool {
         if self.overlay(file).capacity.is_some() {
-            return self.make_clean(file, PIECES_MAX_IDLE) || self.fetch_some(file, WANTED);
+            return self.make_clean(file, PIECES_MAX_IDLE) || self.fetch_some(file);
         }
-        let whole = self.overlay(file).whole();
-        whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX_IDLE))
+        let (whole, limit) = (self.overlay(file).whole(), self.overlay(file).limit);
+        whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX_IDLE, limit))
     }
 
     /// Of a cache: gives up clean data where space is short, else writes dirty data back.
     fn make_clean(&mut self, file: u32, pieces: usize) -> bool {
-        self.keep_some_free(file) || self.copy_to(file, 0, pieces)
+        let limit = self.overlay(file).limit;
+        self.keep_some_free(file) || self.copy_to(file, 0, pieces, limit)
     }
 
     fn keep_some_free(&mut self, file: u32) -> bool {
@@ -160,18 +163,18 @@ impl Simulator {
         for copy in overlay.caches() {
             let placed = &self.files.placed[of_file.copies[copy] as usize];
             if self.spaces.fullest(placed) + part > capacity {
-                given += self.spaces.give_up(&mut overlay.map, placed, copy, part, &(0..0));
+                given += self.spaces.give_up(&mut overlay.map, placed, copy, (part, capacity), &(0..0));
             }
         }
         self.outcome.counters.evicted_bytes += given;
         given > 0
     }
 
-    /// Begins to copy something to a copy that it has not: from where the last piece ended.
-    pub(super) fn copy_to(&mut self, file: u32, to: usize, pieces: usize) -> bool {
+    /// Begins to copy something to a copy that it has not: from where the last piece ended; not more than `limit` allows in a second.
+    pub(super) fn copy_to(&mut self, file: u32, to: usize, pieces: usize, limit: Option<u64>) -> bool {
         let overlay = self.overlay(file);
         let Some(first) = overlay.map.next_missing(to, overlay.at[to]) else { return false };
-        let end = chunk_end(&first);
+        let end = piece_end(&first, limit);
         let mut spans = overlay.map.missing_in(to, &(first.start..end), pieces);
         let from = overlay.by.source(&first);
         // What is not there is copied another time.
@@ -181,12 +184,12 @@ impl Simulator {
         true
     }
 
-    /// Begins to fetch something that is wanted and finds space: one of the first `most` spans of a copy.
-    pub(super) fn fetch_some(&mut self, file: u32, most: usize) -> bool {
-        let caches = self.overlay(file).caches();
+    /// Begins to fetch something that is wanted and finds space: one of the first spans of a copy.
+    fn fetch_some(&mut self, file: u32) -> bool {
+        let (caches, limit) = (self.overlay(file).caches(), self.overlay(file).limit);
         for copy in caches {
-            for span in self.overlay(file).map.wanted(copy, 0, most) {
-                if self.fetch(file, copy, span) {
+            for span in self.overlay(file).map.wanted(copy, 0, WANTED) {
+                if self.fetch(file, copy, span, limit) {
                     return true;
                 }
             }
@@ -199,8 +202,8 @@ impl Simulator {
         let caches = self.overlay(file).caches();
         for copy in caches {
             while let Some(&span) = self.overlay(file).map.wanted(copy, at[copy], 1).first() {
-                at[copy] = span.end.min(chunk_end(&span));
-                if self.fetch(file, copy, span) {
+                at[copy] = span.end.min(piece_end(&span, None));
+                if self.fetch(file, copy, span, None) {
                     return true;
                 }
                 at[copy] = span.end;
@@ -210,8 +213,8 @@ impl Simulator {
     }
 
     /// Begins to fetch a span, as far as its first chunk goes; false: there is no space.
-    fn fetch(&mut self, file: u32, to: usize, span: Span) -> bool {
-        let span = Span { end: span.end.min(chunk_end(&span)), ..span };
+    fn fetch(&mut self, file: u32, to: usize, span: Span, limit: Option<u64>) -> bool {
+        let span = Span { end: span.end.min(piece_end(&span, limit)), ..span };
         let of_file = &self.files.files[file as usize];
         let overlay = of_file.overlay.as_ref().expect("it has copies");
         let Some(capacity) = overlay.capacity else { return false };
@@ -318,7 +321,8 @@ impl super::Decider {
     }
 }
 
-/// Where the chunk that a span begins in ends.
-fn chunk_end(span: &Span) -> u64 {
-    (span.start + 1).next_multiple_of(CHUNK_BYTES)
+/// Where what is copied at once of a span ends: with the chunk that it begins in, or with what the limit allows in a second.
+fn piece_end(span: &Span, limit: Option<u64>) -> u64 {
+    let most = limit.map_or(CHUNK_BYTES, |limit| limit.clamp(PIECE_BYTES_MIN, CHUNK_BYTES));
+    (span.start + 1).next_multiple_of(CHUNK_BYTES).min(span.start + most)
 }

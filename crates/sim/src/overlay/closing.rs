@@ -33,7 +33,7 @@ impl Simulator {
         }
         if !self.overlay(file).closing.is_empty() {
             let whole = self.overlay(file).whole();
-            whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX));
+            whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX, None));
         } else {
             self.look_soon(file);
         }
@@ -59,7 +59,7 @@ impl Simulator {
         let whole = self.overlay(file).whole();
         let begun = match wanted {
             Some(at) => self.fetch_next(file, at),
-            None => whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX)),
+            None => whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX, None)),
         };
         while self.overlay(file).job.is_some() {
             let Some((now_ns, event)) = self.queue.pop() else { break };

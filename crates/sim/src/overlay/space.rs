@@ -7,8 +7,9 @@ use stripewise_policy::{Space, Want};
 use super::map::Map;
 use crate::placed::Placed;
 
-/// Bytes given up at once at least.
+/// Bytes given up at once at least, but of a small cache only this part.
 const BATCH_BYTES: u64 = 1 << 20;
+const BATCH_PART: u64 = 8;
 
 /// What caches hold on every server.
 #[derive(Debug)]
@@ -64,21 +65,24 @@ impl Spaces {
         placed.servers.iter().map(|&server| self.used[server as usize]).max().unwrap_or(0)
     }
 
-    /// Gives up clean data of a copy, those first that were used least recently: at least `bytes` if there are so many, none in `but`.
+    /// Gives up clean data of a copy whose servers hold `limit` each, those first that were used least recently: at least `bytes` if there are
+    /// so many, none in `but`.
     /// How many bytes of the file.
     pub fn give_up(
         &mut self,
         map: &mut Map,
         placed: &Placed,
         copy: usize,
-        bytes: u64,
+        (bytes, limit): (u64, u64),
         but: &Range<u64>,
     ) -> u64 {
         if map.clean_bytes(copy) == 0 {
             return 0;
         }
+        let batch = (limit.saturating_mul(placed.servers.len() as u64) / BATCH_PART).clamp(1, BATCH_BYTES);
         let mut given = 0;
-        for range in map.least_recent(copy, bytes.max(BATCH_BYTES), but) {
+        let ranges = map.least_recent(copy, bytes.max(batch), but);
+        for range in ranges.iter().flat_map(|range| pieces(range, batch)) {
             for span in map.spans(&range) {
                 map.set(&(span.start..span.end), span.mask & !(1 << copy));
             }
@@ -95,6 +99,12 @@ impl Spaces {
     pub fn used(&self) -> &[u64] {
         &self.used
     }
+}
+
+/// A range in pieces of at most so many bytes.
+fn pieces(range: &Range<u64>, most: u64) -> impl Iterator<Item = Range<u64>> {
+    let end = range.end;
+    (range.start..end).step_by(most as usize).map(move |start| start..end.min(start + most))
 }
 
 /// The space of a file's cache copies, as one request takes it.
@@ -136,7 +146,8 @@ impl Space for Room<'_> {
         let others = (1..self.placed.len()).filter(|&other| other != first);
         for copy in std::iter::once(first).chain(others) {
             let bytes = want.end - want.start;
-            let given = self.spaces.give_up(self.map, self.placed[copy], copy, bytes, &self.range);
+            let given =
+                self.spaces.give_up(self.map, self.placed[copy], copy, (bytes, self.limit), &self.range);
             self.evicted += given;
             if given > 0 && self.take(want) {
                 return true;

@@ -7,6 +7,7 @@ use stripewise_extents::{CopyId, Map, Select};
 use super::super::LogicalFile;
 use super::Overlay;
 use super::copying::{CHUNK_BYTES, PIECES_MAX};
+use super::work::chunk;
 use crate::{Errno, Result, trouble};
 
 /// How long one waits for a copier at work in another process before looking again.
@@ -158,7 +159,7 @@ impl LogicalFile {
         let (mut pass, mut at, mut looked) = (Pass::default(), 0, 0);
         let size = self.size()?;
         while let Some(span) = self.first_missing(map, to, at..size)? {
-            let chunk = self.chunk(map, to, &span, size, PIECES_MAX)?;
+            let chunk = self.chunk(map, to, &span, chunk(&span, size), PIECES_MAX)?;
             let range = span.start..span.end.min(chunk.end);
             at = range.end;
             let Some(from) = self.source(overlay, map, &span) else {

@@ -2,14 +2,16 @@
 
 use std::ops::Range;
 
+use stripewise_cluster::OverlayKind;
 use stripewise_extents::{CopyId, Map, Select, Span};
 
 use super::super::{LogicalFile, OpenCopy};
 use super::Overlay;
 use crate::{Errno, Result, trouble};
 
-/// Bytes given up at once at least: giving up syncs the journal.
+/// Bytes given up at once at least: giving up syncs the journal. But of a small cache only this part: the rest is of use.
 const BATCH_BYTES: u64 = 1 << 20;
+const BATCH_PART: u64 = 8;
 /// Ranges of one call that are told apart.
 const RANGES_MAX: usize = 4096;
 
@@ -22,9 +24,10 @@ impl LogicalFile {
         if map.clean_bytes(CopyId::new(number)) == Ok(0) {
             return false;
         }
-        let spans = map.least_recent(CopyId::new(number), bytes.max(BATCH_BYTES)).unwrap_or_default();
+        let batch = batch_bytes(overlay, copy);
+        let spans = map.least_recent(CopyId::new(number), bytes.max(batch)).unwrap_or_default();
         let mut given = 0;
-        for range in neighbours(&spans) {
+        for range in batches(&spans, batch) {
             match self.evict(map, overlay, copy, range) {
                 Ok(more) => given += more,
                 Err(_) => break,
@@ -80,13 +83,23 @@ impl LogicalFile {
     }
 }
 
-/// Ranges that follow closely upon one another, in the order given, as one: each costs a sync.
-fn neighbours(spans: &[Span]) -> Vec<Range<u64>> {
+/// What is given up at once of a copy at least.
+fn batch_bytes(overlay: &Overlay, copy: &OpenCopy) -> u64 {
+    let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return BATCH_BYTES };
+    let all = capacity_per_server.saturating_mul(copy.components().len() as u64);
+    (all / BATCH_PART).clamp(1, BATCH_BYTES)
+}
+
+/// Ranges that follow closely upon one another, in the order given, as one: each costs a sync. None longer than `most` bytes.
+fn batches(spans: &[Span], most: u64) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for span in spans {
         match ranges.last_mut() {
-            Some(last) if last.end <= span.start && span.end - last.start <= BATCH_BYTES => last.end = span.end,
-            _ => ranges.push(span.range()),
+            Some(last) if last.end <= span.start && span.end - last.start <= most => last.end = span.end,
+            _ => {
+                let starts = (span.start..span.end).step_by(most as usize);
+                ranges.extend(starts.map(|start| start..span.end.min(start + most)));
+            }
         }
     }
     ranges
@@ -129,9 +142,8 @@ mod tests {
     }
 
     #[test]
-    fn close_ranges_are_one() {
-        let b = BATCH_BYTES;
-        let found = neighbours(&spans(&[0..10, 20..30, b - 5..b, b..b + 10, 40..50]));
-        assert_eq!(found, [0..b, b..b + 10, 40..50]);
+    fn close_ranges_are_one_and_long_ones_several() {
+        let found = batches(&spans(&[0..10, 20..30, 95..100, 100..110, 40..50, 200..450]), 100);
+        assert_eq!(found, [0..100, 100..110, 40..50, 200..300, 300..400, 400..450]);
     }
 }

@@ -19,6 +19,8 @@ const MAKE_WAY: u64 = 16;
 const FREE_PART: u64 = 32;
 /// Wanted ranges that one step looks at.
 const WANTED: usize = 16;
+/// Under a limit, a piece is at least so long: shorter ones would be requests alone.
+const PIECE_BYTES_MIN: u64 = 4096;
 
 /// What the background work remembers of a file.
 #[derive(Debug, Default)]
@@ -65,10 +67,6 @@ impl LogicalFile {
         if !idle && done > 0 {
             let rest_ns = took_ns.saturating_mul(MAKE_WAY * u64::from(overlay.measured.processes(&map)));
             overlay.progress.next_under_load_ns.store(now_ns.saturating_add(rest_ns), Ordering::Relaxed);
-        }
-        if let Some(limit) = overlay.copies.background {
-            let pause_ns = u128::from(done) * 1_000_000_000 / u128::from(limit.max(1));
-            overlay.progress.rest(now_ns + pause_ns as u64);
         }
         Ok(done)
     }
@@ -151,23 +149,26 @@ impl LogicalFile {
                 None => return Ok(0),
             },
         };
-        let range = self.chunk(map, to, &span, size, pieces)?;
+        let pace = Pace::of(overlay, map);
+        let range = self.chunk(map, to, &span, pace.piece(&span, size), pieces)?;
         place.store(range.end, Ordering::Relaxed);
         let Some(from) = self.source(overlay, map, &span) else { return Ok(0) };
-        let copier = map.copier().map_err(|error| trouble::map_told(&error))?;
-        copier.map_or(Ok(0), |mut copier| self.copy_between(&mut copier, range, from, to))
+        let Some(mut copier) = map.copier().map_err(|error| trouble::map_told(&error))? else { return Ok(0) };
+        let begun_ns = self.sys().now_ns();
+        let bytes = self.copy_between(&mut copier, range, from, to)?;
+        pace.rest(&overlay.progress, begun_ns, bytes);
+        Ok(bytes)
     }
 
-    /// What is copied along with a range that a copy has not: what else is missing there to the end of the chunk, up to so many pieces.
+    /// What is copied along with a range that a copy has not: what else is missing in `whole`, which begins where that does, up to so many pieces.
     pub(super) fn chunk(
         &self,
         map: &Map,
         to: usize,
         span: &Span,
-        size: u64,
+        whole: Range<u64>,
         pieces: usize,
     ) -> Result<Range<u64>> {
-        let whole = chunk(span, size);
         if span.end >= whole.end {
             return Ok(whole);
         }
@@ -205,14 +206,16 @@ impl LogicalFile {
 
     /// Fetches what is wanted, as far as there is space.
     fn fetch_some(&self, overlay: &Overlay, map: &Map) -> Result<u64> {
-        let size = self.size()?;
+        let (size, pace) = (self.size()?, Pace::of(overlay, map));
         for copy in self.present().filter(|copy| copy.is_cache()) {
             let number = CopyId::new(copy.number());
             let wanted =
                 if size == 0 { Ok(Vec::new()) } else { map.list(Select::Wanted(number), 0..size, WANTED) };
             for span in wanted.map_err(|error| trouble::map_told(&error))? {
-                let bytes = self.fetch(overlay, map, copy.number(), &chunk(&span, size))?;
+                let begun_ns = self.sys().now_ns();
+                let bytes = self.fetch(overlay, map, copy.number(), &pace.piece(&span, size))?;
                 if bytes > 0 {
+                    pace.rest(&overlay.progress, begun_ns, bytes);
                     map.count(Counter::Fetches, 1);
                     return Ok(bytes);
                 }
@@ -243,8 +246,36 @@ impl LogicalFile {
     }
 }
 
-/// A piece of a range, to the end of the chunk that it begins in: what else is missing there is copied along.
-fn chunk(span: &Span, size: u64) -> Range<u64> {
+/// How fast one of the processes that have a file open copies in the background, so that all of them keep to the limit.
+struct Pace {
+    /// Bytes per second; `None`: as fast as it can.
+    limit: Option<u64>,
+}
+
+impl Pace {
+    fn of(overlay: &Overlay, map: &Map) -> Self {
+        let each = |all| all / map.processes().unwrap_or(1).max(1) as u64;
+        Self { limit: overlay.copies.background.map(|all| each(all).max(1)) }
+    }
+
+    /// What is copied at once of a range: to the end of the chunk that it begins in, what else is missing there is copied along;
+    /// but not more than the limit allows in a second.
+    fn piece(&self, span: &Span, size: u64) -> Range<u64> {
+        let most = self.limit.map_or(CHUNK_BYTES, |limit| limit.clamp(PIECE_BYTES_MIN, CHUNK_BYTES));
+        let whole = chunk(span, size);
+        whole.start..whole.end.min(whole.start.saturating_add(most))
+    }
+
+    /// After so many bytes.
+    fn rest(&self, progress: &Progress, begun_ns: u64, bytes: u64) {
+        let Some(limit) = self.limit else { return };
+        let pause_ns = u128::from(bytes) * 1_000_000_000 / u128::from(limit);
+        progress.rest(begun_ns.saturating_add(u64::try_from(pause_ns).unwrap_or(u64::MAX)));
+    }
+}
+
+/// A range, to the end of the chunk that it begins in.
+pub(super) fn chunk(span: &Span, size: u64) -> Range<u64> {
     let end = (span.start + 1).checked_next_multiple_of(CHUNK_BYTES).unwrap_or(u64::MAX);
     span.start..end.min(size)
 }
