@@ -20,8 +20,8 @@ from pathlib import Path
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 
-# Ceph's Python libraries belong to the system's interpreter; a virtual environment does not see them.
-if not importlib.util.find_spec("rados") and Path(sys.executable).resolve() != Path(SYSTEM_PYTHON).resolve():
+# Ceph's Python libraries belong to the system's interpreter; a virtual environment does not see them, even if its interpreter is a link to that one.
+if not importlib.util.find_spec("rados") and sys.executable != SYSTEM_PYTHON:
     os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
 
 ROOT = Path(__file__).resolve().parents[2]
