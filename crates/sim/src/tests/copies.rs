@@ -261,3 +261,20 @@ fn closing_waits_for_replicas_unless_it_is_lazy() {
     assert_eq!(lazy.counters.copied_bytes + rest.counters.copied_bytes, 60 * MIB);
     assert!(eager.elapsed_s > 1.5 * lazy.elapsed_s && rest.elapsed_s > 0.0);
 }
+
+/// While everybody computes there is time to write everything back.
+#[test]
+fn a_limit_of_background_copying_is_kept_to() {
+    let copied = |background| {
+        let mut plan = cache(CacheMode::Nsca, CacheAdmission::AsPrinted, 100 * MIB);
+        plan.rules[0].overlay.as_mut().unwrap().background = background;
+        let mut simulator = Simulator::new(&plan.cluster, Options::default()).unwrap();
+        simulator.open(&plan, &["/d/0"], 4, 4).unwrap();
+        let write = Step::Request { file: 0, op: Op::Write, offset: 0, size: 16 * MIB };
+        let outcome = simulator.run(&mut Lists::new(vec![vec![write, Step::Compute { seconds: 20.0 }]], 4));
+        (outcome.counters.copied_bytes, outcome.elapsed_s)
+    };
+    let (copied_bytes, elapsed_s) = copied(Some(100_000));
+    assert!(copied_bytes > 1_500_000 && copied_bytes as f64 <= 100_000.0 * (elapsed_s + 1.0), "{copied_bytes}");
+    assert_eq!(copied(None).0, 16 * MIB);
+}
