@@ -204,11 +204,12 @@ def cache(records):
         for mode, record in case.items():
             of = record["details"]
             expected = classes(of["bytes_expected"])
-            counted = [classes(of[f"bytes_counted_{op}"]) for op in grid.OPS]
-            both = {name: sum(each[name] for each in counted) for name in expected}
+            of_osds = {server: sum(of[f"bytes_counted_{op}"][server] for op in grid.OPS) for server in of["bytes_expected"]}
+            both = classes(of_osds)
             row = [title(labels), mode, f"{mib_per_s(record):.2f}", spread_text(record)]
             row += [f"{mib_per_s(record) / mib_per_s(case['no cache']) - 1:+.0%}" if "no cache" in case else ""]
             row += [f"{record['bytes'] / of['simulated_s'] / grid.MIB:.2f}", mib(expected), mib(both), off(expected, both)]
+            row += [f"{worst_bytes(of['bytes_expected'], of_osds):.1%}"]
             row += [mib(classes(of[f"bytes_counted_{dict(labels)['op']}"]))]
             own = own_count(of["statistics"])
             rows.append([*row, *([mib(own), off(own, both)] if own else ["", ""])])
@@ -218,8 +219,8 @@ def cache(records):
 
 The file is written through the cache, then read. MiB written and read on the HDDs + on the SSDs, with what is copied in the background: expected by the
 simulator, and counted by `rados df`; and what the library itself counts (STRIPEWISE_STATISTICS). Off: of the class where that is most, as a part of all
-bytes. In its direction: without what copying reads while the program writes, and writes while it reads. What is copied meanwhile depends on when, and is limited to 4 KiB per second (`plan --background`).\n\n"""
-    header = ["requests", "cache", "MiB/s", "spread", "gain", "simulated", "MiB expected", "MiB counted", "off"]
+bytes; of the OSD where that is most, of its class's average. In its direction: without what copying reads while the program writes, and writes while it reads. What is copied meanwhile depends on when, and is limited to 4 KiB per second (`plan --background`).\n\n"""
+    header = ["requests", "cache", "MiB/s", "spread", "gain", "simulated", "MiB expected", "MiB counted", "off", "off, OSD"]
     header += ["of these in its direction", "the library's count", "off"]
     return text + table(header, rows, numbers=2)
 

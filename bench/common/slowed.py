@@ -83,12 +83,12 @@ class Slowed:
 
     # --- traces and plans
 
-    def trace(self, ranks, size, block_bytes, access, op, private):
-        """What the workload would do, as a trace."""
+    def trace(self, ranks, size, block_bytes, access, op, private, seed=0):
+        """What the workload would do, as a trace; with its seed the very same requests."""
         path = self.directory / f"{op}.trace"
         path.unlink(missing_ok=True)
         words = ["--procs", ranks, "--transfer", human(size), "--block", human(block_bytes), "--access", access, "--op", op]
-        words += [] if private else ["--shared", "--random-within", "own"]
+        words += ["--seed", seed, *([] if private else ["--shared", "--random-within", "own"])]
         self.programs.command("synth", "ior", *words, "--file", self.file, "-o", path)
         return path
 
