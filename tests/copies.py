@@ -8,17 +8,24 @@ from pathlib import Path
 KINDS = ["replicas", "cache"]
 
 
-def write_plan(cluster, kind, mode="nsca", capacity="1G", pattern=None, name="plan.toml", lazy=False, original="64K"):
-    """A plan for all files in cluster.data: originals on the HDDs, copies on the SSDs. In mode nsca everything is cached."""
+def write_plan(cluster, kind, mode="nsca", capacity="1G", pattern=None, name="plan.toml", lazy=False, original="64K", pools=False):
+    """A plan for all files in cluster.data: originals on the HDDs, copies on the SSDs. In mode nsca everything is cached. `pools`: the
+    file system stripes over the servers, in 64K at least."""
     overlay = f"lazy_close = {str(lazy).lower()}\nprocs = 4\nprocs_per_node = 4\n"
     if kind == "cache":
         overlay += f'mode = "{mode}"\ncapacity_per_server = "{capacity}"\n'
         copies = [("1-DH", 1, "ssd/0-3:16K"), ("1-DV", 4, "ssd/0-3:1M")]
     else:
         copies = [("wide", 1, "ssd/0-3:16K"), ("narrow", 1, "hdd/1:1M")]
+    original, natives = f"hdd/0-3:{original}", []
+    if pools:
+        native = {"ssd/0-3:16K": "ssd/64Kx4:256K", "ssd/0-3:1M": "ssd/1Mx4:4M", "hdd/1:1M": "hdd/1Mx1:1M"}
+        copies = [(name, groups, native[cycle]) for name, groups, cycle in copies]
+        original = "hdd/128Kx4:512K"
+        natives = [cycle.split(":")[0].split("/") for cycle in [original, *(cycle for *_, cycle in copies)]]
     text = 'version = 1\nscheme = "by hand"\n[[rule]]\n'
     text += f'pattern = "{pattern or str(cluster.data) + "/**"}"\nscheme = "{kind}"\nreason = "a test"\n'
-    text += f'predicted_s = 1.0\nelapsed_s = 1.0\nlayouts = [[{{ cycle = "hdd/0-3:{original}" }}]]\n'
+    text += f'predicted_s = 1.0\nelapsed_s = 1.0\nlayouts = [[{{ cycle = "{original}" }}]]\n'
     for copy, groups, cycle in copies:
         word = "cache" if kind == "cache" else "replica"
         text += f'[[rule.copy]]\nkind = "{word}"\nname = "{copy}"\n'
@@ -28,6 +35,9 @@ def write_plan(cluster, kind, mode="nsca", capacity="1G", pattern=None, name="pl
     for line in cluster.text().splitlines():
         brackets = "[[" if line.startswith("[[") else "[" if line.startswith("[") else ""
         text += (f"{brackets}cluster.{line[len(brackets):]}" if brackets else line) + "\n"
+    for tier, label in natives:
+        width, count = label.split("x")
+        text += f'[[cluster.native]]\ntier = "{tier}"\nwidth = "{width}"\ncount = {count}\n'
     path = cluster.root / name
     path.write_text(text)
     return path

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from copies import status
 
 FAKES = ROOT / "tests" / "fakes"
 ACCESSES = [f"{op}.{order}" for op in ("read", "write") for order in ("random", "sequential")]
@@ -86,11 +87,11 @@ class Site:
         path.write_text(text)
         return path
 
-    def plan(self, cluster, scheme):
+    def plan(self, cluster, scheme, *words):
         trace, plan = self.mount.parent / "t.trace", self.mount.parent / "plan.toml"
         synth = ["synth", "ior", "--procs", 4, "--transfer", "256K", "--total", "4M", "--access", "random", "--op", "read"]
         self.command(*synth, "--shared", "--file", self.data / "shared.dat", "-o", trace)
-        self.command("plan", trace, "-c", cluster, "--scheme", scheme, "--min-gain", "none", "-o", plan)
+        self.command("plan", trace, "-c", cluster, "--scheme", scheme, *words, "--min-gain", "none", "-o", plan)
         return plan
 
     def ask(self, *call):
@@ -164,6 +165,25 @@ def test_pools_are_striped_by_the_file_system(site, python):
     assert (target, size, len(set(servers))) == ("ssd-64Kx2", len(CONTENT), 2)
     if site.system.name == "lustre":
         assert set(servers) == {"4", "5"}
+
+
+@pytest.mark.parametrize("site", SYSTEMS[:1], ids=["lustre"], indirect=True)
+def test_a_cache_fills_what_all_servers_of_a_pool_may_hold(site, python):
+    """Its targets are directories over all of them; tests/cephfs does the same where a file system stripes."""
+    slow, fast = (f'pool = "{pool}"\ncount = 2' for pool in site.system.pools)
+    capacity = 1 << 20
+    plan = site.plan(site.cluster(slow, fast), "cache", "--cache-mode", "nsca", "--cache-capacity", capacity)
+    site.stripewise("place", plan)
+    path, source = site.data / "shared.dat", site.mount.parent / "source"
+    source.write_bytes(CONTENT)
+    script = f"c = open({str(source)!r}, 'rb').read(); f = open({str(path)!r}, 'wb'); [f.write(c[i : i + 65536]) for i in range(0, len(c), 65536)]"
+    site.stripewise("run", "-p", plan, "--", python, "-c", script)
+    _original, *caches = status(site.stripewise, path)["copies"]
+    assert [target["name"] for target in caches[0]["targets"]] == ["ssd/64Kx2"]
+    assert capacity < sum(copy["valid_bytes"] for copy in caches) <= 2 * capacity
+    site.stripewise("fsck", "-p", plan, path)
+    site.stripewise("export", path)
+    assert path.read_bytes() == CONTENT
 
 
 def test_native_layouts_of_files_that_exist(site):

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use stripewise_cluster::{Cluster, CopySpec, OverlayKind, Rule, TargetSpec, size};
+use stripewise_cluster::{Cluster, CopySpec, OverlayKind, Rule, TargetKind, TargetSpec, size};
 
 use crate::{files, managed};
 
@@ -21,7 +21,8 @@ pub struct TargetsOf {
 pub struct TargetDirectory {
     pub path: PathBuf,
     pub emulated: bool,
-    /// Bytes that caches may fill there: what the plan says of those that it has there, else the tier's capacity.
+    /// Bytes that caches may fill there, or in all targets of its pool together: what the plan says of those that it has there, else the
+    /// tier's capacity.
     pub cache_limit_bytes: u64,
 }
 
@@ -44,12 +45,16 @@ impl TargetsOf {
         find_native_targets(&mut cluster);
         let directory = |(number, target): (u32, TargetSpec)| {
             let tier = &cluster.tiers[target.tier];
-            let servers = target.servers();
+            // What caches hold is counted for all targets of a pool together.
+            let servers = match target.kind {
+                TargetKind::Native(native) => cluster.targets_of(native.tier).len() as u64,
+                _ => 1,
+            };
             let planned = rules.iter().filter_map(|rule| capacity_on(rule, number)).max();
             TargetDirectory {
                 path: target.path,
                 emulated: tier.emulate,
-                cache_limit_bytes: planned.unwrap_or(tier.capacity_per_server.saturating_mul(servers)),
+                cache_limit_bytes: planned.unwrap_or(tier.capacity_per_server).saturating_mul(servers),
             }
         };
         Ok(cluster.directories().map(directory).collect())

@@ -71,16 +71,6 @@ pub enum TargetKind {
     Native(NativeTarget),
 }
 
-impl TargetSpec {
-    /// How many servers are behind it.
-    pub fn servers(&self) -> u64 {
-        match self.kind {
-            TargetKind::Server | TargetKind::PoolMember => 1,
-            TargetKind::Native(native) => u64::from(native.count),
-        }
-    }
-}
-
 impl Cluster {
     /// All targets: the servers of the first tier, then of the second, ..., then the native targets. A layout's target
     /// index counts them.

@@ -21,6 +21,7 @@ pub mod reader;
 pub mod size;
 #[cfg(test)]
 mod tests;
+mod unfold;
 mod widths;
 mod write;
 

@@ -100,13 +100,13 @@ impl Spread {
     /// Which of `layouts` layouts the file at `path` gets; `None` where it does not match `pattern` or there are none.
     pub fn index(&self, pattern: &str, path: &Path, layouts: usize) -> Option<usize> {
         let number = match_path(pattern.as_bytes(), path.as_os_str().as_bytes(), self.field)?;
-        let number = if self.field.is_some() || layouts <= 1 { number } else { hash(path) };
+        let number = if self.field.is_some() || layouts <= 1 { number } else { path_hash(path) };
         (number / self.stride.max(1)).checked_rem(layouts as u64).map(|index| index as usize)
     }
 }
 
-/// FNV-1a: the same in every version, so that a file's layout does not depend on who asks.
-fn hash(path: &Path) -> u64 {
+/// FNV-1a of 64 bits: the same in every version, so that a file's layout does not depend on who asks.
+pub fn path_hash(path: &Path) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     path.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }

@@ -29,6 +29,7 @@ pub mod inspect;
 pub mod manifest;
 pub mod migrate;
 pub mod notice;
+mod pool;
 pub mod runtime;
 #[cfg(test)]
 #[allow(missing_docs, reason = "helpers of tests")]

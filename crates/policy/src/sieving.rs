@@ -28,6 +28,8 @@ const PIECES: u64 = 64;
 
 /// Whether sieving costs less than the pieces do; `None` where the plan does not know all the servers.
 pub fn pays(plan: &Plan, layout: &Layout, strided: &Strided) -> Option<bool> {
+    // What the file system stripes over a pool is on all its servers.
+    let layout = &plan.cluster.unfold(layout, 0);
     let pieces = (strided.buffer_bytes / strided.stride_bytes.max(1)).max(1);
     let op = if strided.writes { Op::Write } else { Op::Read };
     let single = prepared(plan, layout, op, strided.procs)?;

@@ -34,7 +34,7 @@ pub struct Simulator {
     pub(crate) net: Option<Net>,
     /// What caches hold.
     pub(crate) spaces: Spaces,
-    /// Per server, until when it counts as used by applications, ns.
+    /// Per [`Spaces::account_of`] a server, until when it counts as used by applications, ns.
     pub(crate) used_until_ns: Vec<u64>,
     /// Virtual time, ns.
     pub(crate) now_ns: u64,
@@ -59,7 +59,7 @@ impl Simulator {
         let servers = Servers::new(cluster, options.jitter, options.seed)?;
         Ok(Self {
             net: options.network.then(|| Net::new(&cluster.network, servers.len())),
-            spaces: Spaces::new(servers.len()),
+            spaces: Spaces::new(cluster),
             used_until_ns: vec![0; servers.len()],
             servers,
             options,

@@ -41,6 +41,11 @@ fn files_in_different_groups_unfold_to_different_servers() {
     let folded = groups.each_ref().map(|layout| cluster.fold(layout).unwrap());
     assert_eq!(folded[0], folded[1]);
     assert_eq!([cluster.unfold(&folded[0], 0), cluster.unfold(&folded[1], 1)], groups);
+    assert_eq!(
+        [cluster.servers_of(&folded), cluster.servers_of(&folded[..1]), cluster.servers_of(&groups)],
+        [4, 2, 4]
+    );
+    assert_eq!(cluster.servers_of(&[layout(&[(0, 1)]), layout(&[(1, 1), (0, 1)]), folded[0].clone()]), 2 + 2);
     assert_eq!(cluster.unfold(&folded[0], 2), groups[0], "and round again");
 }
 

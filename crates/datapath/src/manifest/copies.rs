@@ -11,6 +11,7 @@ use stripewise_target::{FileId, TargetRef};
 use super::format::{format_layout, quoted};
 use super::parse::{RESTORE, TextRegion, TextTarget, layout_of, targets_of};
 use super::{Manifest, ManifestError};
+use crate::pool::servers_of;
 
 const REPLICA: &str = "replica";
 const CACHE: &str = "cache";
@@ -44,10 +45,14 @@ pub struct FurtherCopy {
     pub name: String,
     /// Names its components.
     pub id: FileId,
-    /// g of a cache copy, at most its targets; 1 of a replica.
+    /// g of a cache copy, at most its servers; 1 of a replica.
     pub groups: u32,
-    /// Servers that this copy of the plan's files is spread over; those of this one at least.
+    /// Servers that this copy of the plan's files is spread over; those of this one at least, but for manifests of older
+    /// versions, which counted a target as one where the file system stripes.
     pub servers: u32,
+    /// Per target, how many servers the pool has over which the file system stripes it; 0: it is a server of its own. Empty: all
+    /// are, or the manifest is of an older version.
+    pub pool_servers: Vec<u32>,
     /// As of [`Manifest::targets`].
     pub targets: Vec<TargetRef>,
     /// Where its bytes are.
@@ -120,10 +125,13 @@ impl Copies {
         let Self { procs, procs_per_node, servers, .. } = self;
         let _ = writeln!(text, "procs = {procs}\nprocs_per_node = {procs_per_node}\nservers = {servers}");
         let kind = if self.is_cache() { CACHE } else { REPLICA };
-        for FurtherCopy { name, id, groups, servers, targets, layout } in &self.list {
+        for FurtherCopy { name, id, groups, servers, pool_servers, targets, layout } in &self.list {
             let name = quoted(name);
             let _ = writeln!(text, "[[copy]]\nkind = \"{kind}\"\nname = {name}\nid = \"{id}\"");
             let _ = writeln!(text, "groups = {groups}\nservers = {servers}");
+            if !pool_servers.is_empty() {
+                let _ = writeln!(text, "pool_servers = {pool_servers:?}");
+            }
             format_layout(path, "copy.", targets, layout, text)?;
         }
         Ok(())
@@ -152,6 +160,8 @@ pub(super) struct TextCopy {
     id: String,
     groups: u32,
     servers: u32,
+    #[serde(default)]
+    pool_servers: Vec<u32>,
     #[serde(default)]
     target: Vec<TextTarget>,
     #[serde(default)]
@@ -232,16 +242,16 @@ fn copy_of(text: TextCopy, cache: bool) -> Result<FurtherCopy, String> {
         .ok_or_else(|| format!("key `copy.id`: {:?} must be 32 hexadecimal digits; {RESTORE}", text.id))?;
     let count = text.target.len();
     let layout = layout_of("copy.", text.region, count)?;
-    let groups_max = if cache { count } else { 1 };
-    if text.groups == 0 || text.groups as usize > groups_max || (text.servers as usize) < count {
+    let targets = targets_of("copy.", text.target)?;
+    let all = || targets.iter().map(|target| u64::from(servers_of(&target.name, &target.path))).sum();
+    let groups_max = if cache { all() } else { 1 };
+    if text.groups == 0 || u64::from(text.groups) > groups_max || (text.servers as usize) < count {
         return Err(format!("keys `copy.groups` and `copy.servers`: are not in their ranges; {RESTORE}"));
     }
-    Ok(FurtherCopy {
-        name: text.name,
-        id,
-        groups: text.groups,
-        servers: text.servers,
-        targets: targets_of("copy.", text.target)?,
-        layout,
-    })
+    if !text.pool_servers.is_empty() && text.pool_servers.len() != count {
+        let said = text.pool_servers.len();
+        return Err(format!("key `copy.pool_servers`: has {said} numbers for {count} targets; {RESTORE}"));
+    }
+    let TextCopy { name, groups, servers, pool_servers, .. } = text;
+    Ok(FurtherCopy { name, id, groups, servers, pool_servers, targets, layout })
 }

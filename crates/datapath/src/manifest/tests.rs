@@ -37,6 +37,7 @@ fn cached() -> Manifest {
         id: copy_id(sample().id, number),
         groups,
         servers: 4,
+        pool_servers: Vec::new(),
         targets: targets(&layout),
         layout,
     };
@@ -105,6 +106,7 @@ fn copies() -> impl Strategy<Value = Copies> {
                 groups.clamp(1, layout.target_count() as u32)
             },
             servers: servers.max(layout.target_count() as u32),
+            pool_servers: if each { vec![servers; layout.target_count()] } else { Vec::new() },
             targets: targets(&layout),
             layout,
         });
@@ -280,6 +282,28 @@ fn refusals_name_file_key_and_remedy() {
     refused(|text| text.replace("path = \"/disks/h0\"", "path = \"disks/h00\""), "target.path");
     refused(|text| text.replace("created", "creatod"), "creatod");
     refused(|text| text.replace("\"                    \"", "\"12x                 \""), "pending_truncate");
+}
+
+#[test]
+fn a_target_of_a_pool_is_several_servers() {
+    let mut manifest = cached();
+    let copy = &mut manifest.copies.as_mut().unwrap().list[0];
+    copy.targets[0].name = "ssd/64Kx4".into();
+    let parsed = |manifest: &Manifest| Manifest::parse(manifest.format().unwrap().as_bytes(), "f");
+    let set = |manifest: &mut Manifest, groups, pool_servers: &[u32]| {
+        let copy = &mut manifest.copies.as_mut().unwrap().list[0];
+        (copy.groups, copy.pool_servers) = (groups, pool_servers.to_vec());
+    };
+    // As older versions wrote it, and as it is written now: of a pool of 8, and a server.
+    for (groups, pool_servers) in [(1, &[][..]), (5, &[8, 0])] {
+        set(&mut manifest, groups, pool_servers);
+        assert_eq!(parsed(&manifest).as_ref(), Ok(&manifest));
+        assert_eq!(manifest.format().unwrap().contains("pool_servers"), !pool_servers.is_empty());
+    }
+    set(&mut manifest, 6, &[8, 0]);
+    assert!(parsed(&manifest).unwrap_err().to_string().contains("`copy.groups` and `copy.servers`"));
+    set(&mut manifest, 5, &[8]);
+    assert!(parsed(&manifest).unwrap_err().to_string().contains("`copy.pool_servers`"));
 }
 
 #[test]

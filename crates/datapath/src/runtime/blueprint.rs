@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use stripewise_cluster::{CopySpec, OverlayKind};
+use stripewise_cluster::{Cluster, CopySpec, OverlayKind};
 use stripewise_layout::{Layout, Region, Stripe};
 use stripewise_sys::SysRef;
 use stripewise_target::{ComponentSet, FileId, Target, TargetError, TargetRef, remove_extents};
@@ -40,12 +40,14 @@ impl Runtime {
     /// A target is missing.
     pub(crate) fn resolve(&self, shape: Shape<'_>, missing: Missing) -> Result<Blueprint, TargetError> {
         let original = self.place(shape.layout())?;
-        let Some(overlay) = shape.overlay() else { return Ok(Blueprint::single(original)) };
+        let (Some(overlay), Some(plan)) = (shape.overlay(), self.plan()) else {
+            return Ok(Blueprint::single(original));
+        };
         let (mut further, mut list) = (Vec::new(), Vec::new());
         for (spec, layout) in shape.copies() {
             match self.place(layout) {
                 Ok(placed) => {
-                    list.push(further_copy(spec, &placed));
+                    list.push(further_copy(&plan.cluster, spec, layout, &placed));
                     further.push(placed);
                 }
                 Err(error) if missing == Missing::LeaveOut => {
@@ -65,7 +67,7 @@ impl Runtime {
             background: overlay.background,
             procs: overlay.procs,
             procs_per_node: overlay.procs_per_node,
-            servers: shape.servers(),
+            servers: servers_of(&plan.cluster, shape.layouts()).max(original.1.len() as u32),
             list,
         };
         Ok(Blueprint { original, further, copies: Some(Box::new(copies)) })
@@ -125,17 +127,33 @@ impl Runtime {
     }
 }
 
-fn further_copy(spec: &CopySpec, (layout, targets): &Placed) -> FurtherCopy {
+/// A copy with this layout of the plan's, which has been placed.
+fn further_copy(
+    cluster: &Cluster,
+    spec: &CopySpec,
+    layout: &Layout,
+    (placed, targets): &Placed,
+) -> FurtherCopy {
     let count = targets.len() as u32;
+    let of_pool = |target| match cluster.native_target(target) {
+        Some(native) => cluster.targets_of(native.tier).len() as u32,
+        None => 0,
+    };
+    let pool_servers: Vec<u32> = layout.targets().map(of_pool).collect();
     FurtherCopy {
         name: spec.name.clone(),
         // Set when the file's id is known.
         id: FileId([0; 16]),
-        groups: spec.groups.clamp(1, count),
-        servers: (spec.targets().len() as u32).max(count),
+        groups: spec.groups.clamp(1, servers_of(cluster, std::slice::from_ref(layout))),
+        servers: servers_of(cluster, &spec.layouts).max(count),
+        pool_servers: if pool_servers.iter().all(|&servers| servers == 0) { Vec::new() } else { pool_servers },
         targets: references(targets),
-        layout: layout.clone(),
+        layout: placed.clone(),
     }
+}
+
+fn servers_of(cluster: &Cluster, layouts: &[Layout]) -> u32 {
+    cluster.servers_of(layouts) as u32
 }
 
 fn references(targets: &[Arc<Target>]) -> Vec<TargetRef> {
@@ -216,7 +234,7 @@ impl Blueprint {
 }
 
 /// The layout over only those targets that it uses, and which those are.
-fn compact(layout: &Layout) -> (Layout, Vec<u32>) {
+pub(crate) fn compact(layout: &Layout) -> (Layout, Vec<u32>) {
     let used: Vec<u32> = layout.targets().collect();
     let renumber = |stripe: &Stripe| Stripe {
         target: used.partition_point(|&target| target < stripe.target) as u32,

@@ -20,7 +20,7 @@ use stripewise_extents::Node;
 use stripewise_sys::{Mode, Stat, SysRef, Timestamps};
 use stripewise_target::{Engine, FanOut};
 
-pub(crate) use blueprint::{Blueprint, Missing};
+pub(crate) use blueprint::{Blueprint, Missing, compact};
 pub use build::NewFile;
 pub(crate) use build::{TEMPORARY_PREFIX, temporary_id, temporary_name};
 pub use open::Opened;
@@ -76,7 +76,7 @@ pub struct Settings {
 /// The data path of one process.
 pub struct Runtime {
     shared: Arc<Shared>,
-    plan: Option<Plan>,
+    plan: Option<Arc<Plan>>,
     targets: targets::TargetTable,
     files: ForkSafe<HashMap<FileKey, Weak<LogicalFile>>>,
     manifests: ForkSafe<known::KnownManifests>,
@@ -105,7 +105,7 @@ impl Runtime {
         let shared = Arc::new(Shared { sys, fan_out, surroundings, leaving: settings.leaving });
         Arc::new(Self {
             shared,
-            plan: plan.cloned(),
+            plan: plan.cloned().map(Arc::new),
             targets,
             files: ForkSafe::default(),
             manifests: ForkSafe::default(),
@@ -119,7 +119,7 @@ impl Runtime {
 
     /// The plan, if there is one.
     pub fn plan(&self) -> Option<&Plan> {
-        self.plan.as_ref()
+        self.plan.as_deref()
     }
 
     /// What the plan makes a new file at this absolute path of.

@@ -236,11 +236,11 @@ impl Runtime {
         let path = Path::new(&manifest.path);
         let owner = self.sys().stat(anchor).map_err(Trouble::io(path, "stat"))?.st_uid;
         let spec = MapSpec { create, ..surroundings.spec(manifest, target, owner)? };
-        let classes =
-            |copy: CopyRef<'_>| copy.targets.iter().map(|target| self.targets.class_of(&target.path)).collect();
-        let classes: Option<Vec<Vec<_>>> = manifest.all_copies().map(classes).collect();
-        let rates =
-            classes.zip(self.plan()).map(|(classes, plan)| Rates { network: plan.cluster.network, classes });
+        let planned = |copy: CopyRef<'_>| {
+            copy.targets.iter().map(|target| self.targets.planned_at(&target.path)).collect()
+        };
+        let targets: Option<Vec<Vec<_>>> = manifest.all_copies().map(planned).collect();
+        let rates = targets.zip(self.plan.clone()).map(|(targets, plan)| Rates { plan, targets });
         debug_assert!(!copies.list.is_empty());
         Ok(Overlay::new(surroundings, manifest, spec, rates))
     }

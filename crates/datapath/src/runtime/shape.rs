@@ -9,8 +9,8 @@ use stripewise_layout::Layout;
 #[derive(Clone, Copy, Debug)]
 pub struct Shape<'p> {
     layout: &'p Layout,
-    /// Servers that the originals of all files of the rule are spread over.
-    servers: u32,
+    /// Those of the originals of all files of the rule.
+    layouts: &'p [Layout],
     overlay: Option<&'p Overlay>,
     /// Which of its layouts each further copy has.
     chosen: [usize; MAX_COPIES - 1],
@@ -20,15 +20,12 @@ impl<'p> Shape<'p> {
     /// What the rule gives the file at this absolute path; `None` where it does not match or the rule has no layouts.
     pub fn of(rule: &'p Rule, path: &Path) -> Option<Self> {
         let layout = rule.choose(path)?;
-        let mut targets: Vec<u32> = rule.layouts.iter().flat_map(Layout::targets).collect();
-        targets.sort_unstable();
-        targets.dedup();
         let mut chosen = [0; MAX_COPIES - 1];
         let copies = rule.overlay.iter().flat_map(|overlay| &overlay.copies);
         for (index, copy) in chosen.iter_mut().zip(copies) {
             *index = copy.spread.index(&rule.pattern, path, copy.layouts.len())?;
         }
-        Some(Self { layout, servers: targets.len() as u32, overlay: rule.overlay.as_ref(), chosen })
+        Some(Self { layout, layouts: &rule.layouts, overlay: rule.overlay.as_ref(), chosen })
     }
 
     /// The original's layout.
@@ -54,15 +51,16 @@ impl<'p> Shape<'p> {
         std::iter::once(self.layout).chain(copies)
     }
 
-    pub(super) fn servers(&self) -> u32 {
-        self.servers
+    /// Those of the originals of all files of the rule.
+    pub(super) fn layouts(&self) -> &'p [Layout] {
+        self.layouts
     }
 }
 
 /// A file with one copy.
 impl<'p> From<&'p Layout> for Shape<'p> {
     fn from(layout: &'p Layout) -> Self {
-        let servers = layout.targets().count() as u32;
-        Self { layout, servers, overlay: None, chosen: [0; MAX_COPIES - 1] }
+        let layouts = std::slice::from_ref(layout);
+        Self { layout, layouts, overlay: None, chosen: [0; MAX_COPIES - 1] }
     }
 }

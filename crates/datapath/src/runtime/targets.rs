@@ -17,8 +17,6 @@ struct Planned {
     path: PathBuf,
     /// What to pace it by, if it is emulated.
     emulated: Option<ClassParams>,
-    /// What models are told of it.
-    class: Option<ClassParams>,
 }
 
 pub(super) struct TargetTable {
@@ -37,7 +35,6 @@ impl TargetTable {
             let specs = plan.cluster.targets().into_iter().zip(0..);
             let planned = specs.map(|(spec, index)| Planned {
                 emulated: plan.cluster.emulation_of(index).copied(),
-                class: plan.cluster.class_of(index).copied(),
                 name: spec.name,
                 path: spec.path,
             });
@@ -79,9 +76,9 @@ impl TargetTable {
         references.iter().map(|reference| self.opened.get(reference)).collect()
     }
 
-    /// What models are told of the target in this directory, if the plan has it.
-    pub fn class_of(&self, path: &Path) -> Option<ClassParams> {
-        self.planned.iter().find(|planned| planned.path == path)?.class
+    /// The number in the plan of the target in this directory, if the plan has it.
+    pub fn planned_at(&self, path: &Path) -> Option<u32> {
+        self.planned.iter().position(|planned| planned.path == path).map(|index| index as u32)
     }
 
     /// The emulated server of each target: a target is emulated when the plan has one in the same directory that is.

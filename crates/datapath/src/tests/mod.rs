@@ -11,5 +11,6 @@ mod migrate;
 mod model;
 mod native;
 mod never_synced;
+mod pools;
 mod setup;
 mod support;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use stripewise_cluster::plan::Spread;
-use stripewise_cluster::{Cluster, Driver, Plan, Rule, Tier};
+use stripewise_cluster::{Cluster, Driver, FileSystem, Members, Plan, Rule, Tier};
 use stripewise_extents::Node;
 use stripewise_layout::Layout;
 use stripewise_sys::faulty::Disk;
@@ -42,6 +42,20 @@ impl Stage {
         let plan = plan_over(servers, format!("{}/files/**", root.path().display()), setup);
         let memory = tempfile::tempdir_in(memory()).unwrap();
         Self { root, plan, memory, boot: AtomicU8::new(1) }
+    }
+
+    /// The same with the fast servers in a pool that the file system stripes over: instead of them there are the directories that the
+    /// plan's layouts need.
+    pub fn in_pool(mut self) -> Self {
+        let tier = self.plan.cluster.tiers.last_mut().unwrap();
+        let members = Members::Pool { name: "fast".into(), count: tier.driver.servers() as u32 };
+        let root = self.root.path().join("pool");
+        tier.driver = Driver::Native { system: FileSystem::OrangeFs, root, members };
+        self.plan = self.plan.folded().unwrap();
+        for (_, target) in self.plan.cluster.directories() {
+            std::fs::create_dir_all(target.path).unwrap();
+        }
+        self
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

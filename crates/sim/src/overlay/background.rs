@@ -52,7 +52,8 @@ impl Simulator {
             self.scratch.begin(placed);
             placed.cut(part.start, part.end - part.start, &mut self.scratch, &mut self.marks);
             for sub in self.marks.drain(..) {
-                let used = &mut self.used_until_ns[placed.servers[sub.component as usize] as usize];
+                let server = placed.servers[sub.component as usize];
+                let used = &mut self.used_until_ns[self.spaces.account_of(server)];
                 *used = (*used).max(end_ns + rest_ns);
             }
         }
@@ -77,7 +78,7 @@ impl Simulator {
     fn used_until(&self, file: u32) -> u64 {
         let copies = self.files.files[file as usize].copies.iter();
         let servers = copies.flat_map(|&placed| self.files.placed[placed as usize].servers.iter());
-        servers.map(|&server| self.used_until_ns[server as usize]).max().unwrap_or(0)
+        servers.map(|&server| self.used_until_ns[self.spaces.account_of(server)]).max().unwrap_or(0)
     }
 
     /// Whether there is something to do for the file now; if so it is begun.
@@ -135,7 +136,7 @@ impl Simulator {
         for copy in overlay.caches() {
             let placed = &self.files.placed[of_file.copies[copy] as usize];
             fullest = fullest.max(self.spaces.fullest(placed));
-            clean += overlay.map.clean_bytes(copy) / placed.servers.len().max(1) as u64;
+            clean += overlay.map.clean_bytes(copy) / self.spaces.servers(placed).max(1);
         }
         fullest.saturating_sub(clean) > capacity / 2
     }

@@ -1,7 +1,9 @@
-//! The space that cached data take on their servers, of all files.
+//! The space that cached data take on their servers, of all files. That of a pool's servers is counted together, as in the data path: which of
+//! them hold a file the file system decides.
 
 use std::ops::Range;
 
+use stripewise_cluster::Cluster;
 use stripewise_policy::{Space, Want};
 
 use super::map::Map;
@@ -11,25 +13,59 @@ use crate::placed::Placed;
 const BATCH_BYTES: u64 = 1 << 20;
 const BATCH_PART: u64 = 8;
 
-/// What caches hold on every server.
+/// What caches hold on the servers.
 #[derive(Debug)]
 pub(crate) struct Spaces {
-    used: Vec<u64>,
+    /// Per server: the number of its account; the servers of a pool have one together.
+    account_of: Vec<u32>,
+    accounts: Vec<Account>,
     of_range: Vec<u64>,
 }
 
+#[derive(Debug, Default)]
+struct Account {
+    used: u64,
+    /// Servers that it is of.
+    servers: u64,
+}
+
 impl Spaces {
-    pub fn new(servers: usize) -> Self {
-        Self { used: vec![0; servers], of_range: Vec::new() }
+    pub fn new(cluster: &Cluster) -> Self {
+        let mut spaces = Self { account_of: Vec::new(), accounts: Vec::new(), of_range: Vec::new() };
+        for tier in &cluster.tiers {
+            let servers = tier.driver.servers();
+            let (accounts, each) = if tier.driver.is_pool() { (1, servers) } else { (servers, 1) };
+            for _ in 0..accounts {
+                spaces.account_of.extend(vec![spaces.accounts.len() as u32; each]);
+                spaces.accounts.push(Account { used: 0, servers: each as u64 });
+            }
+        }
+        spaces
     }
 
-    /// Takes so many bytes on each of these servers, or nothing: false, one would hold more than `limit`.
+    /// The number of what a server is counted with: the same for all servers of a pool.
+    pub fn account_of(&self, server: u32) -> usize {
+        self.account_of[server as usize] as usize
+    }
+
+    fn account(&mut self, server: u32) -> &mut Account {
+        let account = self.account_of(server);
+        &mut self.accounts[account]
+    }
+
+    /// Takes so many bytes on each of these servers, or nothing: false, one would hold more than `limit`, or those of a pool more than
+    /// that on average.
     fn take(&mut self, servers: &[u32], bytes: &[u64], limit: u64) -> bool {
-        let wanted = || servers.iter().zip(bytes).filter(|(_, bytes)| **bytes > 0);
-        let fits = |(&server, &bytes): (&u32, &u64)| self.used[server as usize].saturating_add(bytes) <= limit;
-        let all = wanted().all(fits);
-        if all {
-            wanted().for_each(|(&server, &bytes)| self.used[server as usize] += bytes);
+        let mut taken = 0;
+        let all = servers.iter().zip(bytes).all(|(&server, &bytes)| {
+            taken += 1;
+            let account = self.account(server);
+            account.used += bytes;
+            bytes == 0 || account.used <= limit.saturating_mul(account.servers)
+        });
+        if !all {
+            let back = servers.iter().zip(bytes).take(taken);
+            back.for_each(|(&server, &bytes)| self.account(server).used -= bytes);
         }
         all
     }
@@ -46,9 +82,9 @@ impl Spaces {
     pub fn give(&mut self, placed: &Placed, range: &Range<u64>) {
         let bytes = self.bytes(placed, range);
         for (&server, &bytes) in placed.servers.iter().zip(&bytes) {
-            let used = &mut self.used[server as usize];
-            debug_assert!(*used >= bytes, "more given back than was taken");
-            *used -= bytes;
+            let account = self.account(server);
+            debug_assert!(account.used >= bytes, "more given back than was taken");
+            account.used -= bytes;
         }
         self.of_range = bytes;
     }
@@ -60,9 +96,22 @@ impl Spaces {
         bytes
     }
 
-    /// What the fullest server of a copy holds.
+    fn accounts_of(&self, placed: &Placed) -> impl Iterator<Item = &Account> {
+        // The servers of a tier follow one another, and so do those of a copy.
+        let mut accounts: Vec<u32> =
+            placed.servers.iter().map(|&server| self.account_of[server as usize]).collect();
+        accounts.dedup();
+        accounts.into_iter().map(|account| &self.accounts[account as usize])
+    }
+
+    /// What the fullest server of a copy holds; of a pool, the mean of its servers.
     pub fn fullest(&self, placed: &Placed) -> u64 {
-        placed.servers.iter().map(|&server| self.used[server as usize]).max().unwrap_or(0)
+        self.accounts_of(placed).map(|account| account.used / account.servers).max().unwrap_or(0)
+    }
+
+    /// Servers that what a copy holds is counted on: its own, and of a pool all.
+    pub fn servers(&self, placed: &Placed) -> u64 {
+        self.accounts_of(placed).map(|account| account.servers).sum()
     }
 
     /// Gives up clean data of a copy whose servers hold `limit` each, those first that were used least recently: at least `bytes` if there are
@@ -79,7 +128,7 @@ impl Spaces {
         if map.clean_bytes(copy) == 0 {
             return 0;
         }
-        let batch = (limit.saturating_mul(placed.servers.len() as u64) / BATCH_PART).clamp(1, BATCH_BYTES);
+        let batch = (limit.saturating_mul(self.servers(placed)) / BATCH_PART).clamp(1, BATCH_BYTES);
         let mut given = 0;
         let ranges = map.least_recent(copy, bytes.max(batch), but);
         for range in ranges.iter().flat_map(|range| pieces(range, batch)) {
@@ -95,9 +144,10 @@ impl Spaces {
         given
     }
 
+    /// Per account.
     #[cfg(test)]
-    pub fn used(&self) -> &[u64] {
-        &self.used
+    pub fn used(&self) -> Vec<u64> {
+        self.accounts.iter().map(|account| account.used).collect()
     }
 }
 

@@ -1,10 +1,15 @@
 //! Files with several copies, against a version of every block in every copy.
 
-use stripewise_cluster::{CacheAdmission, CacheMode, CopySpec, Durability, Overlay, OverlayKind, Plan, Spread};
+use stripewise_cluster::{
+    CacheAdmission, CacheMode, CopySpec, Driver, Durability, FileSystem, Members, Overlay, OverlayKind, Plan,
+    Spread,
+};
 use stripewise_layout::constructors::{striped, two_d};
 use stripewise_model::Op;
 
 use super::{Random, cluster, plan};
+use crate::overlay::Spaces;
+use crate::placed::Placed;
 use crate::run::Sender;
 use crate::{Lists, Options, Outcome, Simulator, Step};
 
@@ -111,28 +116,39 @@ fn steps(random: &mut Random, processes: usize, each: usize) -> Vec<Vec<Step>> {
     (0..processes).map(|_| (0..each).map(|_| step()).collect()).collect()
 }
 
-/// Space that the map says is taken is what the words say, and no more than there is.
+/// The servers of the last tier are those of a pool.
+fn in_pool(mut plan: Plan) -> Plan {
+    let tier = plan.cluster.tiers.last_mut().unwrap();
+    let members = Members::Pool { name: "fast".into(), count: tier.driver.servers() as u32 };
+    tier.driver = Driver::Native { system: FileSystem::CephFs, root: "/s".into(), members };
+    tier.emulate = false;
+    plan
+}
+
+/// Space that the map says is taken is what is counted, and no more than there is.
 fn check_space(simulator: &Simulator, capacity: u64) {
-    let mut used = vec![0; simulator.servers()];
+    let mut used = vec![0; simulator.spaces.used().len()];
+    let mut servers = used.clone();
+    (0..simulator.servers() as u32).for_each(|server| servers[simulator.spaces.account_of(server)] += 1);
     for file in &simulator.files.files {
         let overlay = file.overlay.as_ref().unwrap();
         for span in overlay.map.spans(&(0..BLOCKS as u64 * BLOCK)) {
             for copy in overlay.caches().filter(|copy| span.mask & 1 << copy != 0) {
                 let placed = &simulator.files.placed[file.copies[copy] as usize];
                 for (component, &server) in placed.servers.iter().enumerate() {
-                    used[server as usize] +=
+                    used[simulator.spaces.account_of(server)] +=
                         placed.layout.bytes_on(component as u32, span.start, span.end - span.start);
                 }
             }
         }
     }
     assert_eq!(simulator.spaces.used(), used);
-    assert!(used.iter().all(|&used| used <= capacity), "{used:?}");
+    assert!(used.iter().zip(servers).all(|(&used, servers)| used <= servers * capacity), "{used:?}");
 }
 
 /// Runs the same plan with random requests over and over; what all runs together did.
 fn campaign(plan: &Plan, capacity: Option<u64>, network: bool, seed: u64) -> (Outcome, Versions) {
-    let mut cluster = cluster(&CLASSES);
+    let mut cluster = plan.cluster.clone();
     if network {
         cluster.network = stripewise_model::Network { establish_s: 1e-4, per_byte_s: 8e-9 };
     }
@@ -197,6 +213,8 @@ fn caches_never_hold_more_than_fits_and_lose_nothing() {
                 let plan = cache(mode, admission, capacity);
                 let (sum, versions) = campaign(&plan, Some(capacity), seed == 3, seed);
                 assert!(versions.read > 1000);
+                let (sum_in_pool, versions) = campaign(&in_pool(plan), Some(capacity), seed == 3, seed);
+                assert!(versions.read > 1000 && sum_in_pool.requests == sum.requests);
                 if mode == CacheMode::Sla && capacity == 100 * MIB {
                     assert!(sum.counters.hits > sum.requests / 8, "{sum:?}");
                 }
@@ -207,6 +225,24 @@ fn caches_never_hold_more_than_fits_and_lose_nothing() {
         }
     }
     assert!(evicted > 0 && copied > 0 && fetched > 0, "{evicted} {copied} {fetched}");
+}
+
+/// A copy on one server may fill what the pool has: which server that is the file system decides. `stripewise_datapath` has a test with
+/// the same writes.
+#[test]
+fn a_pool_is_filled_up_to_all_that_its_servers_may_hold() {
+    let plan = cache(CacheMode::Nsca, CacheAdmission::AsPrinted, MIB);
+    let (one, both) =
+        (Placed::new(&striped(&[4], 1024).unwrap()), Placed::new(&striped(&[4, 5], 512).unwrap()));
+    let taken = |plan: &Plan| {
+        let mut spaces = Spaces::new(&plan.cluster);
+        let mut take = |placed, kib: u64| spaces.take_range(placed, &(0..kib << 10), MIB);
+        let taken = [take(&one, 700), take(&both, 600), take(&one, 300), take(&one, 500), take(&both, 200)];
+        spaces.give(&one, &(0..700 << 10));
+        (taken, spaces.take_range(&one, &(0..900 << 10), MIB), spaces.fullest(&both), spaces.servers(&one))
+    };
+    assert_eq!(taken(&plan), ([true, true, false, false, false], false, 300 << 10, 1));
+    assert_eq!(taken(&in_pool(plan)), ([true, true, true, false, true], true, 1000 << 10, 2));
 }
 
 #[test]

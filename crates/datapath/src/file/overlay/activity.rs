@@ -11,11 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_sys::{SharedMap, SysRef};
+use stripewise_target::TargetRef;
 
 use super::words::{Base, map_words, open_words};
 use crate::Result;
 use crate::forked::ForkSafe;
 use crate::manifest::Manifest;
+use crate::pool::pool_of;
 
 /// Servers with words of their own; more share them, and are used when one of those is.
 const SLOTS: usize = 512;
@@ -61,9 +63,13 @@ pub(super) struct Activity {
 
 impl Activity {
     pub fn new(sys: &SysRef, activities: &Activities, base: Base<'_>, manifest: &Manifest) -> Self {
-        let slot = |id: &str| crc32fast::hash(id.as_bytes()) as usize % SLOTS * SLOT_WORDS;
-        let slots =
-            manifest.all_copies().map(|copy| copy.targets.iter().map(|target| slot(&target.id)).collect());
+        let slot = |target: &TargetRef| {
+            // The targets of a pool share its servers.
+            let pool = pool_of(&target.name, &target.path);
+            let key = pool.map_or_else(|| target.id.clone(), |(pool, _)| pool.key());
+            crc32fast::hash(key.as_bytes()) as usize % SLOTS * SLOT_WORDS
+        };
+        let slots = manifest.all_copies().map(|copy| copy.targets.iter().map(slot).collect());
         Self { words: activities.words(sys, base).ok(), slots: slots.collect(), took_ns: AtomicU64::new(0) }
     }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use stripewise_cluster::{CacheAdmission, OverlayKind};
+use stripewise_cluster::{CacheAdmission, Cluster, OverlayKind, Plan};
 use stripewise_extents::{Map, Span as Known};
 use stripewise_layout::{Layout, Region, Stripe};
-use stripewise_model::{Access, ClassParams, ModelError, Network, Op};
+use stripewise_model::{Access, ClassParams, Op};
 use stripewise_policy::{
     Balance, CacheView, Cdt, CopyView, Costs, Identifier, Kind, Redirected, Request, Sent, Span,
 };
@@ -14,6 +14,7 @@ use super::Overlay;
 use super::space::Room;
 use crate::forked::ForkSafe;
 use crate::manifest::{Copies, Manifest};
+use crate::runtime::compact;
 
 /// Entries of the table of critical data: of all files of a process, some 100 bytes each.
 const CRITICAL_MAX: usize = 1 << 16;
@@ -33,9 +34,9 @@ impl Default for Table {
 /// What requests cost on the servers of the copies: from the plan's cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct Rates {
-    pub network: Network,
-    /// Per copy, of each target.
-    pub classes: Vec<Vec<ClassParams>>,
+    pub plan: Arc<Plan>,
+    /// Per copy, of each target: its number in the plan.
+    pub targets: Vec<Vec<u32>>,
 }
 
 /// Who decides, for one concurrency (p, c).
@@ -67,7 +68,7 @@ impl Overlay {
         if let Some(current) = current.filter(|current| current.procs == procs) {
             return current;
         }
-        let by = self.rates.as_ref().and_then(|rates| decide(&self.manifest, &self.copies, rates, procs).ok());
+        let by = self.rates.as_ref().and_then(|rates| decide(&self.manifest, &self.copies, rates, procs));
         let new = Arc::new(Choice { procs, by: by.unwrap_or(By::Number) });
         *self.choice.lock() = Some(new.clone());
         new
@@ -81,46 +82,67 @@ impl Overlay {
     }
 }
 
-/// # Errors
-/// The plan's figures are of no use.
-fn decide(manifest: &Manifest, copies: &Copies, rates: &Rates, procs: (u32, u32)) -> Result<By, ModelError> {
-    // The models count the targets of all copies together.
-    let classes: Vec<ClassParams> = rates.classes.concat();
-    let mut layouts = Vec::new();
-    let mut base = 0;
-    for (copy, classes) in manifest.all_copies().zip(&rates.classes) {
-        layouts.push(shifted(copy.layout, base));
-        base += classes.len() as u32;
-    }
+/// `None`: the plan's figures are of no use.
+fn decide(manifest: &Manifest, copies: &Copies, rates: &Rates, procs: (u32, u32)) -> Option<By> {
+    let Rates { plan, targets } = rates;
+    let Modelled { layouts, classes } = Modelled::of(manifest, &plan.cluster, targets)?;
+    let network = plan.cluster.network;
     let servers = std::iter::once(copies.servers).chain(copies.list.iter().map(|copy| copy.servers));
+    // Manifests of older versions count the target where the file system stripes over several servers.
     let spread = layouts.iter().zip(servers);
+    let spread = spread.map(|(layout, servers)| (layout, layout.targets().count().max(servers as usize)));
     match copies.kind {
         OverlayKind::Replicas => {
-            let views: Vec<_> =
-                spread.map(|(layout, servers)| CopyView { layout, spread_over: servers as usize }).collect();
-            Ok(By::Replicas(Costs::new(&views, &classes, rates.network, procs)?))
+            let views: Vec<_> = spread.map(|(layout, spread_over)| CopyView { layout, spread_over }).collect();
+            Some(By::Replicas(Costs::new(&views, &classes, network, procs).ok()?))
         }
         OverlayKind::Cache { mode, admission, .. } => {
             let caches = layouts.iter().skip(1).zip(&copies.list);
             let views: Vec<_> =
                 caches.map(|(layout, copy)| CacheView { layout, groups: copy.groups }).collect();
-            let mut identifier = Identifier::new(mode, &layouts[0], &views, &classes, procs.0)?;
+            let mut identifier = Identifier::new(mode, &layouts[0], &views, &classes, procs.0).ok()?;
             if admission == CacheAdmission::Balanced {
-                let spread: Vec<_> = spread.map(|(layout, servers)| (layout, servers as usize)).collect();
-                identifier = identifier.balanced(Balance::new(&spread, &classes, procs.0)?.over(rates.network));
+                let spread: Vec<_> = spread.collect();
+                identifier = identifier.balanced(Balance::new(&spread, &classes, procs.0).ok()?.over(network));
             }
-            Ok(By::Cache(identifier, Sent::default()))
+            Some(By::Cache(identifier, Sent::default()))
         }
     }
 }
 
-/// The same layout over targets with numbers that are `base` higher.
-fn shifted(layout: &Layout, base: u32) -> Layout {
-    let shift = |stripe: &Stripe| Stripe { target: stripe.target + base, width: stripe.width };
+/// The copies as the models want them: over servers, those of pools each for itself, and those of all copies counted together.
+struct Modelled {
+    /// Per copy.
+    layouts: Vec<Layout>,
+    /// Per server.
+    classes: Vec<ClassParams>,
+}
+
+impl Modelled {
+    /// `targets`: per copy, the number in the cluster of each target. `None`: the cluster does not know what a server can do.
+    fn of(manifest: &Manifest, cluster: &Cluster, targets: &[Vec<u32>]) -> Option<Self> {
+        let mut modelled = Self { layouts: Vec::new(), classes: Vec::new() };
+        for (copy, targets) in manifest.all_copies().zip(targets) {
+            let planned = renumbered(copy.layout, |target| targets[target as usize]);
+            // Which of the files of its rule it is makes no difference: the servers of a pool are all alike.
+            let (layout, servers) = compact(&cluster.unfold(&planned, 0));
+            let base = modelled.classes.len() as u32;
+            modelled.layouts.push(renumbered(&layout, |server| base + server));
+            for server in servers {
+                modelled.classes.push(*cluster.class_of(server)?);
+            }
+        }
+        Some(modelled)
+    }
+}
+
+/// The same layout over targets with other numbers.
+fn renumbered(layout: &Layout, number: impl Fn(u32) -> u32) -> Layout {
+    let stripe = |stripe: &Stripe| Stripe { target: number(stripe.target), width: stripe.width };
     let regions = layout.regions().iter().map(|region| Region {
         start: region.start,
         end: region.end,
-        cycle: region.cycle.iter().map(shift).collect(),
+        cycle: region.cycle.iter().map(stripe).collect(),
     });
     Layout::new(regions.collect()).unwrap_or_else(|_| layout.clone())
 }
@@ -217,3 +239,6 @@ fn lowest(mask: u8) -> u8 {
 pub(super) fn spans_of(known: &[Known], usable: impl Fn(&Known) -> u8) -> Vec<Span> {
     known.iter().map(|span| Span { start: span.start, end: span.end, mask: usable(span) }).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -86,7 +86,7 @@ impl LogicalFile {
 /// What is given up at once of a copy at least.
 fn batch_bytes(overlay: &Overlay, copy: &OpenCopy) -> u64 {
     let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return BATCH_BYTES };
-    let all = capacity_per_server.saturating_mul(copy.components().len() as u64);
+    let all = capacity_per_server.saturating_mul(overlay.servers_of_space(copy));
     (all / BATCH_PART).clamp(1, BATCH_BYTES)
 }
 

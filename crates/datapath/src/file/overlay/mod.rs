@@ -84,8 +84,8 @@ pub(crate) struct Overlay {
     activity: activity::Activity,
     /// Requests of this process that have begun and not ended.
     under_way: AtomicU32,
-    /// The used space of each copy's targets.
-    words: [OnceLock<space::Words>; 8],
+    /// Where the used space of each copy's targets is counted.
+    accounts: [OnceLock<space::Accounts>; 8],
 }
 
 /// What the overlays of a process share.
@@ -177,7 +177,7 @@ impl Overlay {
             progress: work::Progress::default(),
             activity,
             under_way: AtomicU32::new(0),
-            words: Default::default(),
+            accounts: Default::default(),
         })
     }
 
@@ -223,11 +223,6 @@ impl Overlay {
 
     fn base(&self) -> Base<'_> {
         base(&self.spec)
-    }
-
-    /// The number of a copy's target 0 when the targets of all copies are counted.
-    fn first_target(&self, copy: usize) -> usize {
-        self.manifest.all_copies().take(copy).map(|copy| copy.targets.len()).sum()
     }
 
     /// The application's request, for the policy.

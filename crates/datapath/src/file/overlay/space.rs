@@ -1,4 +1,7 @@
 //! The space that cache copies take on their servers: one word per server, shared by all files and processes of the node.
+//!
+//! The targets of a pool share its servers, and on which of them a file's bytes are the file system decides: they have one word together,
+//! which may count up to what all servers of the pool may hold.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,6 +22,7 @@ use super::words::{Base, map_words, open_words};
 use crate::Result;
 use crate::anchor;
 use crate::forked::ForkSafe;
+use crate::pool::{pool_of, servers_of};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"swspace1");
 const WORDS: usize = 512;
@@ -41,14 +45,15 @@ impl Spaces {
 
     /// The word of a target; counted now if nobody on the node has it.
     fn word(&self, base: Base<'_>, target: &Target) -> Result<Arc<SharedMap>> {
-        let path = base.path.join("space").join(target.id());
+        let pool = pool_of(target.name(), target.path());
+        let path = base.path.join("space").join(pool.map_or(target.id().to_owned(), |(pool, _)| pool.key()));
         let known = self.words.lock().get(&path).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
         let map = Arc::new(self.map(&path, base.owner, target)?);
-        self.words.lock().insert(path, map.clone());
-        Ok(map)
+        // Where another thread was first, its one stays.
+        Ok(self.words.lock().entry(path).or_insert(map).clone())
     }
 
     fn map(&self, path: &Path, owner: Option<u32>, target: &Target) -> Result<SharedMap> {
@@ -85,15 +90,28 @@ impl Spaces {
         }
     }
 
-    /// What the components of cache copies take on a target; too much where their holes are taken for space.
+    /// What the components of cache copies take on a target, or on all targets of its pool; too much where their holes are taken for
+    /// space.
     fn count(&self, target: &Target) -> u64 {
-        let found = list_components(&self.sys, target).unwrap_or_default();
-        found.iter().filter(|found| found.cached).map(|found| found.allocated).sum()
+        let cached = |target: &Target| -> u64 {
+            let found = list_components(&self.sys, target).unwrap_or_default();
+            found.iter().filter(|found| found.cached).map(|found| found.allocated).sum()
+        };
+        let pool = pool_of(target.name(), target.path());
+        let others = pool.map_or(Vec::new(), |(pool, _)| pool.targets(&self.sys));
+        let others = others.iter().filter(|other| other.id() != target.id());
+        cached(target) + others.map(cached).sum::<u64>()
     }
 
-    /// The words of these targets; `None`: one cannot be had.
-    fn words(&self, base: Base<'_>, targets: &[Arc<Target>]) -> Option<Words> {
-        targets.iter().map(|target| self.word(base, target).ok()).collect()
+    /// Where the space of a copy's targets is counted; `None`: a word cannot be had. `pool_servers`: as in its manifest.
+    fn accounts(&self, base: Base<'_>, targets: &[Arc<Target>], pool_servers: &[u32]) -> Option<Accounts> {
+        let account = |(index, target): (usize, &Arc<Target>)| {
+            // Manifests of older versions do not say how many servers there are beside those of a turn.
+            let turn = servers_of(target.name(), target.path());
+            let servers = pool_servers.get(index).map_or(turn, |&servers| servers.max(turn));
+            Some(Account { word: self.word(base, target).ok()?, servers: u64::from(servers) })
+        };
+        targets.iter().enumerate().map(account).collect()
     }
 
     /// Counts what cache copies take on a target anew. What others take or give just then may be
@@ -107,30 +125,44 @@ impl Spaces {
     }
 }
 
-/// Of a copy's targets.
-pub(super) type Words = Box<[Arc<SharedMap>]>;
-
-fn used(word: &SharedMap) -> &AtomicU64 {
-    &word.words()[USED]
+/// Where the space of a target is counted.
+pub(super) struct Account {
+    word: Arc<SharedMap>,
+    /// Servers that the word is of, at least 1: those of the target's pool, or the target.
+    servers: u64,
 }
 
-/// Takes so many bytes on each of the targets, or nothing: false, one of them would hold more than `limit`.
-fn take(words: &Words, bytes: &[u64], limit: u64) -> bool {
-    let wanted = || words.iter().zip(bytes.iter().copied()).filter(|&(_, bytes)| bytes > 0);
+/// Of a copy's targets.
+pub(super) type Accounts = Box<[Account]>;
+
+impl Account {
+    fn used(&self) -> &AtomicU64 {
+        &self.word.words()[USED]
+    }
+
+    /// Bytes per server, if they are spread evenly.
+    fn used_per_server(&self) -> u64 {
+        self.used().load(Ordering::Acquire) / self.servers
+    }
+}
+
+/// Takes so many bytes on each of the targets, or nothing: false, a server would hold more than `limit`, or those of a pool more than
+/// that on average.
+fn take(accounts: &Accounts, bytes: &[u64], limit: u64) -> bool {
+    let wanted = || accounts.iter().zip(bytes.iter().copied()).filter(|&(_, bytes)| bytes > 0);
+    let is_within =
+        |account: &Account, used: u64, more| used.saturating_add(more) <= limit.saturating_mul(account.servers);
     // Most find it full: they change nothing.
-    let fits = |(word, bytes): (&Arc<SharedMap>, u64)| {
-        used(word).load(Ordering::Acquire).saturating_add(bytes) <= limit
-    };
-    if !wanted().all(fits) {
+    if !wanted().all(|(account, bytes)| is_within(account, account.used().load(Ordering::Acquire), bytes)) {
         return false;
     }
     let mut taken = 0;
-    let all = wanted().all(|(word, bytes)| {
+    let all = wanted().all(|(account, bytes)| {
         taken += 1;
-        used(word).fetch_add(bytes, Ordering::AcqRel).saturating_add(bytes) <= limit
+        is_within(account, account.used().fetch_add(bytes, Ordering::AcqRel), bytes)
     });
     if !all {
-        wanted().take(taken).for_each(|(word, bytes)| sub(used(word), bytes));
+        wanted().take(taken).for_each(|(account, bytes)| sub(account.used(), bytes));
     }
     all
 }
@@ -141,13 +173,25 @@ fn sub(word: &AtomicU64, bytes: u64) {
 }
 
 impl Overlay {
-    /// The words of a copy's targets; looked for until they can be had.
-    fn words(&self, copy: &OpenCopy) -> Option<&Words> {
-        let known = self.words.get(copy.number())?;
+    /// Where the space of a copy's targets is counted; looked for until it can be had.
+    fn accounts(&self, copy: &OpenCopy) -> Option<&Accounts> {
+        let known = self.accounts.get(copy.number())?;
         if known.get().is_none() {
-            let _ = known.set(self.surroundings.spaces.words(self.base(), copy.components().targets())?);
+            let further = copy.number().checked_sub(1).and_then(|index| self.copies.list.get(index));
+            let pool_servers = further.map_or(&[][..], |further| &further.pool_servers);
+            let targets = copy.components().targets();
+            let _ = known.set(self.surroundings.spaces.accounts(self.base(), targets, pool_servers)?);
         }
         known.get()
+    }
+
+    /// Servers that what a cache copy holds is counted on, at least 1: its targets, and of a pool all.
+    pub(crate) fn servers_of_space(&self, copy: &OpenCopy) -> u64 {
+        let accounts = self.accounts(copy).map_or(&[][..], |accounts| accounts);
+        let is_new = |&(index, account): &(usize, &Account)| {
+            accounts[..index].iter().all(|before| !Arc::ptr_eq(&before.word, &account.word))
+        };
+        accounts.iter().enumerate().filter(is_new).map(|(_, account)| account.servers).sum::<u64>().max(1)
     }
 }
 
@@ -157,12 +201,12 @@ impl LogicalFile {
         let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return false };
         let mut bytes = vec![0; copy.components().len()];
         copy.layout().bytes_per_target(range.start, range.end - range.start, &mut bytes);
-        overlay.words(copy).is_some_and(|words| take(words, &bytes, capacity_per_server))
+        overlay.accounts(copy).is_some_and(|accounts| take(accounts, &bytes, capacity_per_server))
     }
 
-    /// What the fullest server of a cache copy holds, of all files, bytes.
-    pub(super) fn used_space(&self, overlay: &Overlay, copy: &OpenCopy) -> Option<u64> {
-        overlay.words(copy)?.iter().map(|word| used(word).load(Ordering::Acquire)).max()
+    /// What the fullest server of a cache copy holds, of all files, bytes; of a pool, the mean of its servers.
+    pub(crate) fn used_space(&self, overlay: &Overlay, copy: &OpenCopy) -> Option<u64> {
+        overlay.accounts(copy)?.iter().map(Account::used_per_server).max()
     }
 
     /// Gives back the space of these ranges of a copy.
@@ -173,8 +217,11 @@ impl LogicalFile {
             copy.layout().bytes_per_target(range.start, range.end - range.start, &mut of_range);
             bytes.iter_mut().zip(&of_range).for_each(|(sum, bytes)| *sum += bytes);
         }
-        let words = overlay.words(copy).into_iter().flatten();
-        words.zip(bytes).filter(|(_, bytes)| *bytes > 0).for_each(|(word, bytes)| sub(used(word), bytes));
+        let accounts = overlay.accounts(copy).into_iter().flatten();
+        accounts
+            .zip(bytes)
+            .filter(|(_, bytes)| *bytes > 0)
+            .for_each(|(account, bytes)| sub(account.used(), bytes));
     }
 }
 
@@ -197,14 +244,12 @@ impl<'a> Room<'a> {
 
     fn take(&mut self, want: &Want<'_>) -> bool {
         let Some((file, overlay, _)) = self.of else { return false };
-        let number = usize::from(want.copy);
-        let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return false };
+        let (number, range) = (usize::from(want.copy), want.start..want.end);
         let Some(copy) = file.usable(overlay, number) else { return false };
-        // The policy counts the targets of all copies.
-        let bytes = want.bytes.get(overlay.first_target(number)..).unwrap_or_default();
-        let taken = overlay.words(copy).is_some_and(|words| take(words, bytes, capacity_per_server));
+        // What the policy says of the bytes is per server of the models: here targets count.
+        let taken = file.take_space(overlay, copy, &range);
         if taken {
-            self.taken.push((number, want.start..want.end));
+            self.taken.push((number, range));
         }
         taken
     }

@@ -107,7 +107,7 @@ impl LogicalFile {
         for copy in self.present().filter(|copy| copy.is_cache()) {
             fullest = fullest.max(self.used_space(overlay, copy).unwrap_or(0));
             let bytes = map.clean_bytes(CopyId::new(copy.number()));
-            clean += bytes.map_err(|error| trouble::map_told(&error))? / copy.components().len().max(1) as u64;
+            clean += bytes.map_err(|error| trouble::map_told(&error))? / overlay.servers_of_space(copy);
         }
         Ok(fullest.saturating_sub(clean) > capacity_per_server / 2)
     }
