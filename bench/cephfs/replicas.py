@@ -8,9 +8,10 @@ from layouts import plan_text, striped
 from sizes import KIB, MIB, human
 
 EXPERIMENT = "replicas"
-# Requests are small or large; there is a layout for each.
-SIZES = [64 * KIB, 1 * MIB]
-STRIPES = [16 * KIB, 1 * MIB]
+# Many processes with small requests, which one OSD each serves best; and one with large ones, which need all. A layout for each.
+CASES = [(grid.PROCESSES, 64 * KIB), (1, 4 * MIB)]
+STRIPES = [16 * KIB, 4 * MIB]
+FILE_BYTES = 32 * MIB
 BOTH = "replicas"
 
 
@@ -23,39 +24,40 @@ class Servers:
 
 
 def measure(run, args):
-    """Both sizes on each of the layouts and on both, so often."""
+    """Both cases on each of the layouts and on both, so often."""
     layouts = [striped(Servers("hdd", args.servers), stripe) for stripe in STRIPES]
     for repeat in range(args.repeats):
-        for size in SIZES:
+        for ranks, size in CASES:
             for name, chosen in [*((layout.name, [layout]) for layout in layouts), (BOTH, layouts)]:
-                labels = {op: {"size": human(size), "op": op} for op in grid.OPS}
+                labels = {op: {"size": f"{ranks} x {human(size)}", "op": op} for op in grid.OPS}
                 if any(run.records.repeats(EXPERIMENT, name, labels[op]) <= repeat for op in grid.OPS):
-                    one(run, name, chosen, size, repeat, labels)
+                    one(run, name, chosen, (ranks, size), repeat, labels)
 
 
-def one(run, name, layouts, size, repeat, labels):
+def one(run, name, layouts, case, repeat, labels):
     """New data are written, brought to rest, and read."""
     bed, args = run.bed, run.args
     bed.write_cluster({"hdd": bed.capacity_bytes()})
-    block_bytes = size * grid.Cell(size, private=False).requests(args.hdd, args.servers, args.seconds)
-    traces = {op: bed.trace(grid.PROCESSES, size, block_bytes, "random", op, private=False) for op in grid.OPS}
+    (ranks, size), seed = case, repeat + 1
+    block_bytes = (FILE_BYTES // 4 if args.quick else FILE_BYTES) // ranks
+    traces = {op: bed.trace(ranks, size, block_bytes, "random", op, private=False, seed=seed) for op in grid.OPS}
     text = bed.plan(traces["write"], "1-DH")[0].read_text()
     plan = bed.directory / "replicas.plan.toml"
     bed.remove_files()
     bed.farm.delay(True)
-    words = ["--transfer", size, "--block", block_bytes, "--access", "random", "--seed", repeat + 1]
+    words = ["--transfer", size, "--block", block_bytes, "--access", "random", "--seed", seed]
     times = []
     for op, trace in traces.items():
-        plan.write_text(plan_text(str(bed.file), layouts, grid.PROCESSES, text[text.index("# The cluster") :]))
+        plan.write_text(plan_text(str(bed.file), layouts, ranks, text[text.index("# The cluster") :]))
         # What a write leaves to do is done by the simulated end of a run, too.
         expected = bed.simulated(trace, plan)
         before = bed.counted()
-        values = bed.measured(grid.PROCESSES, plan, False, *words, op=op)[op]
+        values = bed.measured(ranks, plan, False, *words, op=op)[op]
         if len(layouts) > 1:
             bed.programs.command("drain", "-p", plan, bed.file)
         details = {"bytes_counted": {of: difference(before, bed.counted(), of) for of in grid.OPS}}
         details |= {"simulated_s": expected["elapsed_s"], "bytes_expected": expected["bytes"]}
         run.records.add(EXPERIMENT, name, labels[op], values, details)
         times.append(f"{op} {values['seconds']:.2f} s ({expected['elapsed_s']:.2f} s)")
-    bed.check_exported(grid.PROCESSES, *words)
-    run.say(f"replicas, run {repeat + 1}, {human(size)} {name}: {', '.join(times)}")
+    bed.check_exported(ranks, *words)
+    run.say(f"replicas, run {repeat + 1}, {ranks} x {human(size)} {name}: {', '.join(times)}")

@@ -275,7 +275,7 @@ def replicas(records):
         return ""
     text = """## A shared file with two replicas of different layouts on the HDDs
 
-Beside each of the layouts alone. What is written to one replica is copied to the other in the background (lazy close), by `drain` at the latest; the
+Requests of 8 processes or of one, in a file of 32 MiB; beside each of the layouts alone. What is written to one replica is copied to the other in the background (lazy close), by `drain` at the latest; the
 bytes of writing are those of both.\n\n"""
     return text + table(["requests", "layout", "MiB/s", "spread", "simulated", "MiB expected", "MiB counted"], rows, numbers=2)
 
