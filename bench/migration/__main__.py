@@ -29,7 +29,7 @@ def arguments():
     parser.add_argument("--bin", type=Path, required=True, help="the directory with stripewise")
     parser.add_argument("--files", type=int, default=10_000, help="short files, of 4 to 64 KiB each")
     parser.add_argument("--long-gib", type=float, default=10, help="the long file")
-    parser.add_argument("--kills", type=int, default=5, help="times that the placing of the short files is killed")
+    parser.add_argument("--kills", type=int, default=5, help="times that each placing is killed")
     parser.add_argument("--compress", action="store_true", help="let the pools compress")
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
     parser.add_argument("--parts", nargs="+", choices=["short", "long"], default=["short", "long"])
@@ -175,8 +175,7 @@ def run(bed, mode, kind, args, log):
     bed.back(mode, plan, directory)
     right = sums(directory) == expected
     print(f"{mode} {kind}: place, killed", file=sys.stderr, flush=True)
-    kills = args.kills if kind == "short" else 1
-    waits = [place_s / (kills + 1)] * kills if kind == "short" else [place_s * 0.3]
+    waits = [place_s / (args.kills + 1)] * args.kills
     killed_s, killed = killed_and_resumed(bed, mode, plan, log, waits)
     right = right and not leftovers(directory)
     bed.back(mode, plan, directory)

@@ -24,6 +24,9 @@ osd_pool_default_size = 1
 osd_pool_default_min_size = 1
 osd_pool_default_pg_autoscale_mode = off
 osd_crush_chooseleaf_type = 0
+# Who has not renewed the right to read for 16 s, because the machine stood still, waits for other copies' OSDs; of these there are none, and it
+# would wait until somebody says `ceph osd down`.
+osd_pool_default_read_lease_ratio = 50
 mon_allow_pool_size_one = true
 mon_allow_pool_delete = true
 mon_warn_on_pool_no_redundancy = false

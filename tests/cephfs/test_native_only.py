@@ -78,6 +78,32 @@ def test_placed_killed_resumed_and_back(on_ceph, plan, stripewise, bin_dir):
     assert not list(data.glob(".stripewise*"))
 
 
+def test_undo_gives_back_lengths_of_objects_too(on_ceph, plan, stripewise):
+    """A directory and a file of it with layouts of their own, and one that inherits."""
+    data = on_ceph / "data"
+    own, other = (f"stripe_unit=65536 stripe_count=2 object_size={size} pool=hdd" for size in [4 << 20, 8 << 20])
+    os.setxattr(data, "ceph.dir.layout", own.encode())
+    (data / "other.dat").touch()
+    os.setxattr(data / "other.dat", LAYOUT, other.encode())
+    (data / "deeper").mkdir()
+    names = ["first.dat", "other.dat", "deeper/third.dat"]
+    for name in names:
+        (data / name).write_bytes(os.urandom(100_000))
+    before, first = {name: layout(data / name) for name in names}, {name: (data / name).read_bytes() for name in names}
+    assert before == {"first.dat": own, "other.dat": other, "deeper/third.dat": own}
+    # Another stripe than all of them have.
+    plan.write_text(plan.read_text().replace("hdd/0-1:64K", "hdd/0-1:128K"))
+    stripewise("place", "--native", "-q", plan)
+    assert all("stripe_unit=131072" in layout(data / name) for name in names)
+    stripewise("place", "--native", "--undo", "-q", plan)
+    assert {name: layout(data / name) for name in names} == before
+    assert {name: (data / name).read_bytes() for name in names} == first
+    assert os.getxattr(data, "ceph.dir.layout").decode() == own
+    with pytest.raises(OSError):
+        os.getxattr(data / "deeper", "ceph.dir.layout")
+    assert not list(data.rglob(".stripewise*"))
+
+
 def test_a_program_without_stripewise_before_and_after(on_ceph, cluster_file, stripewise):
     """trace, plan --native, place --native, trace, report: the whole way of those who preload nothing."""
     data, cluster = on_ceph / "data", on_ceph / "cluster.toml"

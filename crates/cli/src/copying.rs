@@ -22,6 +22,8 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 /// One file to migrate.
 pub struct Move<'a> {
     pub path: &'a Path,
+    /// How long it was when it was found: tells short from long ones.
+    pub size_bytes: u64,
     pub goal: Goal<'a>,
     /// The chosen scheme, if it has one.
     pub scheme: Option<&'a str>,
@@ -40,7 +42,7 @@ pub struct Manner {
 /// Short files at once unless the user says: most of the time each waits for a file system's answers.
 fn jobs_usual() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    (4 * cores).clamp(4, 32)
+    (8 * cores).clamp(8, 32)
 }
 
 /// Migrates files, `total_bytes` in all, short ones several at once and then long ones one by one; goes on after one that
@@ -52,7 +54,7 @@ pub fn migrate_all(
     manner: Manner,
 ) -> (Vec<Value>, ExitCode) {
     let told = CopyProgress::new(total_bytes, moves.len(), manner.quiet);
-    let is_long = |&index: &usize| moves[index].path.metadata().is_ok_and(|file| file.len() > SHORT_BYTES_MAX);
+    let is_long = |&index: &usize| moves[index].size_bytes > SHORT_BYTES_MAX;
     let (long, short): (Vec<usize>, Vec<usize>) = (0..moves.len()).partition(is_long);
     let work = |index: usize| migrate_one(runtime, &moves[index], manner.verb, &told);
     let mut done = in_parallel(&short, manner.jobs.map_or_else(jobs_usual, usize::from), work);
@@ -109,6 +111,7 @@ fn migrate_one(runtime: &Runtime, file: &Move<'_>, verb: &str, told: &CopyProgre
 pub struct CopyProgress {
     bar: ProgressBar,
     lines: bool,
+    quiet: bool,
     files: usize,
     total_bytes: u64,
     counts: Mutex<Counts>,
@@ -118,6 +121,8 @@ pub struct CopyProgress {
 struct Counts {
     files: usize,
     bytes: u64,
+    /// Of an earlier run.
+    found_bytes: u64,
     started: Instant,
     said: Instant,
 }
@@ -129,8 +134,8 @@ impl CopyProgress {
         let bar = progress::bar(Some(total_bytes * 2), template, quiet);
         let lines = !quiet && bar.is_hidden();
         let now = Instant::now();
-        let counts = Mutex::new(Counts { files: 0, bytes: 0, started: now, said: now });
-        Self { bar, lines, files, total_bytes, counts }
+        let counts = Mutex::new(Counts { files: 0, bytes: 0, found_bytes: 0, started: now, said: now });
+        Self { bar, lines, quiet, files, total_bytes, counts }
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -138,10 +143,15 @@ impl CopyProgress {
     }
 
     /// A function that takes a file's progress to the bar.
-    pub fn file(&self, path: &Path) -> impl FnMut(Progress) + use<> {
-        let (bar, path, mut before) = (self.bar.clone(), path.display().to_string(), 0);
+    pub fn file(&self, path: &Path) -> impl FnMut(Progress) + use<'_> {
+        let (bar, path, mut before) = (&self.bar, path.display().to_string(), 0);
         move |progress| {
             let (past, what) = match progress.phase {
+                Phase::Found => {
+                    self.found(&path, progress);
+                    before = progress.done;
+                    return;
+                }
                 Phase::Copy => (0, "copying"),
                 Phase::Verify => (progress.total, "verifying"),
             };
@@ -152,12 +162,24 @@ impl CopyProgress {
         }
     }
 
+    /// An earlier run has copied a part of a file: it counts as done, but not as done in this run's time.
+    fn found(&self, path: &str, progress: Progress) {
+        self.counts().found_bytes += progress.done;
+        self.bar.inc(progress.done);
+        self.bar.reset_eta();
+        if !self.quiet {
+            let (done, total) = (human(progress.done), human(progress.total));
+            self.say(&format!("{path}: goes on where an earlier run was, at {done} of {total}"));
+        }
+    }
+
     /// A file is done. Of few files each is told, of many how far they are.
     pub fn done(&self, line: &str, bytes: u64) {
         let mut counts = self.counts();
         counts.files += 1;
         counts.bytes += bytes;
-        let rate = counts.bytes as f64 / counts.started.elapsed().as_secs_f64().max(1e-9);
+        let rate = counts.bytes.saturating_sub(counts.found_bytes) as f64
+            / counts.started.elapsed().as_secs_f64().max(1e-9);
         let rate = human(rate as u64);
         let line = if self.files <= NAMED_MAX {
             format!("{line} ({}, {rate}/s)", human(bytes))

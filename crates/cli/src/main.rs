@@ -55,6 +55,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    stripewise_sys::fd::alone();
     let result = match Cli::parse().command {
         Command::Init(args) => init::run(&args),
         Command::Calibrate(args) => calibrate::run(args),

@@ -46,7 +46,7 @@ impl Driver for Dirs {
 
     fn read_back(&self, path: &Path) -> Result<Actual> {
         files::look(&sys(), path)?;
-        Ok(Actual { layout: None, note: None })
+        Ok(Actual::default())
     }
 
     fn remove(&self, dir: &Path) -> Result<()> {

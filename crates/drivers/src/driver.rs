@@ -1,11 +1,14 @@
 //! What stripewise asks of a file system.
 
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use stripewise_cluster::FileSystem;
 use stripewise_native::NativeLayout;
+use stripewise_sys::{Fd, Mode, OFlags, Real, Sys};
 
-use crate::Result;
+use crate::files::HERE;
+use crate::{DriverError, Result};
 
 /// A kind of file system. Without state; all methods may be called from several threads at once.
 ///
@@ -41,11 +44,48 @@ pub trait Driver: Send + Sync {
     /// As [`Driver::prepare`]; [`DriverError::Exists`](crate::DriverError::Exists) if there is anything of that name.
     fn create(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<()>;
 
+    /// As [`Driver::create`]; the new file is open for reading and writing.
+    ///
+    /// # Errors
+    /// As there, or as open(2); then there is no file.
+    fn create_open(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<Fd> {
+        self.create(file, layout, mode)?;
+        Real.open(HERE, file, OFlags::RDWR | OFlags::NOFOLLOW, Mode::empty()).map_err(|errno| {
+            let _ = Real.unlink(HERE, file);
+            DriverError::io(file, "opening the new file", errno)
+        })
+    }
+
     /// What a file really has, or what new files of a directory will get.
     ///
     /// # Errors
     /// The file cannot be looked at, or is not on such a file system.
     fn read_back(&self, path: &Path) -> Result<Actual>;
+
+    /// As [`Driver::read_back`] of a regular file that is open and was found at `path`. Where the file system can be asked about
+    /// an open file, `path` is not followed once more.
+    ///
+    /// # Errors
+    /// As there.
+    fn read_back_open(&self, path: &Path, _open: BorrowedFd<'_>) -> Result<Actual> {
+        self.read_back(path)
+    }
+
+    /// As [`Driver::create_open`], with what [`Actual::exact`] said of another file.
+    ///
+    /// # Errors
+    /// As there; this file system never said so.
+    fn create_exact(&self, file: &Path, exact: &str, _mode: u32) -> Result<Fd> {
+        Err(never_said(file, exact))
+    }
+
+    /// Tells an existing directory what [`Actual::exact`] said of it, and reads it back.
+    ///
+    /// # Errors
+    /// As [`Driver::prepare`]; this file system never said so.
+    fn prepare_exact(&self, dir: &Path, exact: &str) -> Result<()> {
+        Err(never_said(dir, exact))
+    }
 
     /// Takes a prepared directory's hints away, and the directory itself where it is empty. One that is not there is no error.
     ///
@@ -84,11 +124,20 @@ pub struct Pool {
     pub free_bytes: Option<u64>,
 }
 
+fn never_said(path: &Path, exact: &str) -> DriverError {
+    let problem = "this file system is told layouts in other words; is the record of another one?".to_owned();
+    DriverError::Refused { path: path.to_owned(), value: exact.to_owned(), problem }
+}
+
 /// What a file has, or new files of a directory will get.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actual {
     /// `None`: nothing that a layout could say (a plain file, a directory without hints).
     pub layout: Option<NativeLayout>,
     /// What else the file system said.
     pub note: Option<String>,
+    /// All of it in the file system's own words, where a layout does not say all: what brings it back exactly.
+    pub exact: Option<String>,
+    /// Of a directory: `exact` is what one above it was told.
+    pub inherited: bool,
 }

@@ -126,12 +126,12 @@ impl Made {
     }
 }
 
-/// Creates a file, for writing.
+/// Creates a file, for reading and writing.
 ///
 /// # Errors
 /// [`DriverError::Exists`], else as open(2).
 pub fn create_new(sys: &SysRef, file: &Path, mode: u32) -> Result<Fd> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     sys.open(HERE, file, flags, Mode::from_raw_mode(mode)).map_err(|errno| match errno {
         Errno::EXIST => DriverError::Exists { path: file.to_owned() },
         errno => DriverError::io(file, "creating the file", errno),
@@ -300,7 +300,15 @@ pub fn remove_if_empty(sys: &SysRef, dir: &Path) -> Result<()> {
 /// # Errors
 /// As getxattr(2); EOPNOTSUPP where the file system has no such attributes.
 pub fn attribute(sys: &SysRef, path: &Path, name: &str) -> std::result::Result<Option<String>, Errno> {
-    match sys.xattr(Kind::Named(HERE, path), OsStr::new(name)) {
+    attribute_of(sys, Kind::Named(HERE, path), name)
+}
+
+/// As [`attribute`], of a file that may be open.
+///
+/// # Errors
+/// As there.
+pub fn attribute_of(sys: &SysRef, of: Kind<'_>, name: &str) -> std::result::Result<Option<String>, Errno> {
+    match sys.xattr(of, OsStr::new(name)) {
         // Some versions end values with a zero byte.
         Ok(value) => Ok(Some(String::from_utf8_lossy(&value).trim_end_matches('\0').to_owned())),
         Err(Errno::NODATA) => Ok(None),

@@ -89,10 +89,10 @@ impl Driver for Null {
         self.require(path)?;
         for at in files::absolute(path)?.ancestors() {
             if let Some(value) = self.get(at, LAYOUT)? {
-                return Ok(Actual { layout: Some(parse(at, &value)?), note: None });
+                return Ok(Actual { layout: Some(parse(at, &value)?), ..Actual::default() });
             }
         }
-        Ok(Actual { layout: None, note: None })
+        Ok(Actual::default())
     }
 
     // May be repeated; leaves directories that are not empty.

@@ -4,12 +4,14 @@
 //! closed on exec, and stand in a process-wide register, so that the interposed `close`, `dup2`, `close_range` and
 //! `closefrom` can leave them alone ([`is_private`]).
 //!
+//! In a process of our own ([`alone`]) there is nobody to get out of the way of, and they stay where the kernel put them.
+//!
 //! The register is a bitmap of atomics: no locks, usable after fork (the child has the same descriptors) and in
 //! signal handlers.
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Resource, getrlimit};
@@ -25,6 +27,15 @@ const PLACE_MAX: u64 = 4096;
 
 static REGISTER: [AtomicU64; LIMIT as usize / 64] = [const { AtomicU64::new(0) }; LIMIT as usize / 64];
 
+/// Nobody else's code runs in this process.
+static ALONE: AtomicBool = AtomicBool::new(false);
+
+/// Says that no application lives in this process: from now on new private descriptors are not moved. Moving one costs closing the
+/// first number, and that is a request of its own to a file system behind FUSE.
+pub fn alone() {
+    ALONE.store(true, Ordering::Relaxed);
+}
+
 /// An owned private descriptor. Dropping closes it by the raw system call, ignoring errors (what was written is
 /// checked by fsync).
 ///
@@ -34,21 +45,21 @@ static REGISTER: [AtomicU64; LIMIT as usize / 64] = [const { AtomicU64::new(0) }
 pub struct Fd(RawFd);
 
 impl Fd {
-    /// Takes over a descriptor that was just made: moves it high, sets close-on-exec, registers it.
+    /// Takes over a descriptor that was just made: moves it high (but where we are [`alone`]), sets close-on-exec, registers it.
     ///
     /// # Errors
     /// EMFILE when no number below [`LIMIT`] is left. The descriptor is closed then.
     pub fn adopt(fd: OwnedFd) -> Result<Self> {
         // Not to be dropped by std, which would call libc's close.
         let fd = ManuallyDrop::new(fd);
-        let placed = place_high(fd.as_fd());
         let raw = fd.as_raw_fd();
+        let placed = if ALONE.load(Ordering::Relaxed) { Err(Errno::MFILE) } else { place_high(fd.as_fd()) };
         match placed {
             Ok(high) => {
                 close_raw(raw);
                 Ok(Self::register(high))
             }
-            // The table is full: the descriptor may stay where it is.
+            // Nobody minds, or the table is full: the descriptor may stay where it is.
             Err(_) if raw < LIMIT => {
                 let _ = rustix::io::fcntl_setfd(fd.as_fd(), rustix::io::FdFlags::CLOEXEC);
                 Ok(Self::register(raw))

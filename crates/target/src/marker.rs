@@ -9,7 +9,7 @@ use serde::Deserialize;
 use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, SysRef};
 
 use crate::orphans::list_components;
-use crate::paths::{COMPONENTS, make_directory};
+use crate::paths::{COMPONENTS, Lasting, make_directory};
 use crate::{FileId, TargetError};
 
 /// Name of the marker file in a target's directory.
@@ -37,6 +37,7 @@ pub struct Target {
     path: PathBuf,
     id: String,
     dir: Fd,
+    pub(crate) lasting: Lasting,
 }
 
 #[derive(Debug, Deserialize)]
@@ -73,7 +74,7 @@ impl Target {
             return Err(TargetError::Foreign { path, expected, found: marker.name });
         }
         make_directory(sys.as_ref(), dir.as_fd(), Path::new(COMPONENTS)).map_err(io(path, "mkdir"))?;
-        Ok(Self { name: marker.name, path: path.to_owned(), id: marker.id, dir })
+        Ok(Self { name: marker.name, path: path.to_owned(), id: marker.id, dir, lasting: Lasting::default() })
     }
 
     /// Opens the target at `path`. With `expected_id`, it must be that one. Creates nothing.
@@ -88,7 +89,13 @@ impl Target {
                 let (path, expected) = (path.to_owned(), expected.to_owned());
                 Err(TargetError::Foreign { path, expected, found: format!("{} ({})", marker.id, marker.name) })
             }
-            _ => Ok(Self { name: marker.name, path: path.to_owned(), id: marker.id, dir }),
+            _ => Ok(Self {
+                name: marker.name,
+                path: path.to_owned(),
+                id: marker.id,
+                dir,
+                lasting: Lasting::default(),
+            }),
         }
     }
 
@@ -293,7 +300,13 @@ fn place_marker(sys: &SysRef, dir: &Fd, temporary: &Path, text: &str) -> Result<
 /// Components without a marker: a target whose marker was lost, which must not get another id.
 fn refuse_components(sys: &SysRef, path: &Path, dir: &Fd) -> Result<(), TargetError> {
     let dir = Fd::duplicate(dir.as_fd()).map_err(io(path, "dup"))?;
-    let nameless = Target { name: String::new(), path: path.to_owned(), id: String::new(), dir };
+    let nameless = Target {
+        name: String::new(),
+        path: path.to_owned(),
+        id: String::new(),
+        dir,
+        lasting: Lasting::default(),
+    };
     let found = list_components(sys, &nameless)?.len();
     if found == 0 {
         return Ok(());

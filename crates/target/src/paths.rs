@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_sys::{Errno, Fd, FileType, Kind, Mode, OFlags, Result as SysResult, Stat, Sys, SysRef};
 
@@ -58,6 +59,7 @@ pub fn create(sys: &SysRef, target: &Target, id: FileId, name: Name, mode: Mode)
     let fail = |errno| failure(target, id, name, "create", errno);
     let file = match open() {
         Err(Errno::NOENT) => {
+            target.lasting.forget(id);
             make_directories(sys.as_ref(), target.dir(), id).map_err(fail)?;
             open()
         }
@@ -120,20 +122,51 @@ pub fn make_directory(sys: &dyn Sys, target: BorrowedFd<'_>, path: &Path) -> Sys
     }
 }
 
-/// Syncs `stripewise/ab`, `stripewise` and the target's directory.
+/// Which of a target's directories `stripewise/ab` this process has made durable with those above them: nobody removes them, so that it
+/// need not be done for every file.
+#[derive(Debug, Default)]
+pub struct Lasting([AtomicU64; 4]);
+
+impl Lasting {
+    fn place(&self, id: FileId) -> (&AtomicU64, u64) {
+        (&self.0[usize::from(id.0[0] / 64)], 1 << (id.0[0] % 64))
+    }
+
+    fn knows(&self, id: FileId) -> bool {
+        let (word, bit) = self.place(id);
+        word.load(Ordering::Acquire) & bit != 0
+    }
+
+    fn note(&self, id: FileId) {
+        let (word, bit) = self.place(id);
+        word.fetch_or(bit, Ordering::Release);
+    }
+
+    /// The directory was not there.
+    fn forget(&self, id: FileId) {
+        let (word, bit) = self.place(id);
+        word.fetch_and(!bit, Ordering::AcqRel);
+    }
+}
+
+/// Syncs `stripewise/ab`; and, unless that is known to be done, `stripewise` and the target's directory.
 pub fn sync_directories(sys: &SysRef, target: &Target, id: FileId) -> Result<(), TargetError> {
     let sync = |path: &Path| -> SysResult<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let directory = sys.open(Some(target.dir()), path, flags, Mode::empty())?;
         sys.sync(directory.as_fd())
     };
-    for path in [directory(id).as_path(), Path::new(COMPONENTS), Path::new(".")] {
+    let known = target.lasting.knows(id);
+    let own = directory(id);
+    let all = [own.as_path(), Path::new(COMPONENTS), Path::new(".")];
+    for path in if known { &all[..1] } else { &all[..] } {
         sync(path).map_err(|errno| TargetError::Io {
             path: target.path().join(path),
             what: "fsync of the directory",
             errno,
         })?;
     }
+    target.lasting.note(id);
     Ok(())
 }
 

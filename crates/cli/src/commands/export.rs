@@ -23,7 +23,7 @@ pub struct Args {
     /// Files, and directories with managed files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Short files (up to 64 MiB) at once [default: four per core]
+    /// Short files (up to 64 MiB) at once [default: eight per core, at most 32]
     #[arg(short, long, env = "STRIPEWISE_JOBS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     /// Print what was done as JSON
@@ -41,8 +41,10 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(None);
     let files = find(&runtime, &args.files)?;
-    let total: u64 = files.iter().map(|path| path.metadata().map_or(0, |metadata| metadata.len())).sum();
-    let moves: Vec<_> = files.iter().map(|path| Move { path, goal: Goal::Plain, scheme: None }).collect();
+    let size = |path: &PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
+    let moves = files.iter().map(|path| Move { path, size_bytes: size(path), goal: Goal::Plain, scheme: None });
+    let moves: Vec<_> = moves.collect();
+    let total: u64 = moves.iter().map(|file| file.size_bytes).sum();
     let manner = Manner { verb: "exported", jobs: args.jobs, quiet: args.quiet };
     let (done, code) = migrate_all(&runtime, &moves, total, manner);
     if args.json {

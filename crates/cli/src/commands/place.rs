@@ -48,7 +48,7 @@ pub struct Args {
     /// With --native: give directories back what they had before, and files what their directories give
     #[arg(long, requires = "native")]
     undo: bool,
-    /// Short files (up to 64 MiB) at once [default: four per core]
+    /// Short files (up to 64 MiB) at once [default: eight per core, at most 32]
     #[arg(short, long, env = "STRIPEWISE_JOBS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     /// Show what would be done; change nothing
@@ -96,6 +96,7 @@ fn place_all(runtime: &Arc<Runtime>, found: &[Candidate<'_>], args: &Args) -> (V
     // Also those that are there: an earlier run may have been killed at its very end.
     let moves = found.iter().map(|file| Move {
         path: &file.path,
+        size_bytes: file.size_bytes,
         goal: Goal::Managed(file.shape),
         scheme: Some(file.scheme),
     });

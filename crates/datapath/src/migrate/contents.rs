@@ -8,7 +8,9 @@ use std::sync::Arc;
 use stripewise_sys::{Fd, IoVec, Kind, Mode, OFlags, SeekFrom, Stat, SysRef, Timespec, Timestamps};
 
 use super::extended;
+use crate::anchor;
 use crate::file::{IoOptions, LogicalFile};
+use crate::manifest::MAGIC;
 use crate::runtime::{Change, Runtime};
 use crate::trouble::Trouble;
 use crate::{Errno, Result};
@@ -42,13 +44,17 @@ impl Contents {
     /// # Errors
     /// It does not exist, is no regular file, may not be read; its manifest, a target or a component is not right.
     pub fn open(runtime: &Runtime, path: &Path) -> std::result::Result<Self, Trouble> {
-        if let Some(file) = runtime.open_file(path)? {
-            return Ok(Self::Managed(file));
-        }
-        let sys = runtime.sys();
+        let (sys, io) = (runtime.sys(), || Trouble::io(path, "open"));
         let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
-        let fd = sys.open(None, path, flags, Mode::empty()).map_err(Trouble::io(path, "open"))?;
-        Ok(Self::Plain(sys.clone(), fd))
+        // A file that may not be read may be open in this process.
+        let plain = match sys.open(None, path, flags, Mode::empty()) {
+            Ok(fd) if !begins_as_anchor(sys, fd.as_fd()).map_err(io())? => Ok(fd),
+            opened => match runtime.open_file(path)? {
+                Some(file) => return Ok(Self::Managed(file)),
+                None => opened,
+            },
+        };
+        Ok(Self::Plain(sys.clone(), plain.map_err(io())?))
     }
 
     /// The managed file, if it is one.
@@ -67,7 +73,7 @@ impl Contents {
     }
 
     /// The file that has the name.
-    fn named_file(&self) -> BorrowedFd<'_> {
+    pub(super) fn named_file(&self) -> BorrowedFd<'_> {
         match self {
             Self::Plain(_, fd) => fd.as_fd(),
             Self::Managed(file) => file.anchor(),
@@ -94,8 +100,12 @@ impl Contents {
     /// # Errors
     /// As fstat(2).
     pub fn version(&self) -> Result<Version> {
-        let stat = self.stat()?;
-        Ok(Version {
+        Ok(self.version_of(&self.stat()?))
+    }
+
+    /// The state of the bytes that [`Contents::stat`], or for a plain file stat(2) of its name, tells of.
+    pub(super) fn version_of(&self, stat: &Stat) -> Version {
+        Version {
             device: stat.st_dev,
             inode: stat.st_ino,
             size: stat.st_size as u64,
@@ -104,7 +114,7 @@ impl Contents {
                 Self::Plain(..) => (stat.st_ctime, stat.st_ctime_nsec as i64),
                 Self::Managed(_) => (0, 0),
             },
-        })
+        }
     }
 
     /// Fills the buffer from `offset` on; fewer bytes only at the end of the file.
@@ -179,6 +189,8 @@ impl Contents {
     /// As ftruncate(2).
     pub fn set_size(&self, size: u64) -> Result<()> {
         match self {
+            // Whose last byte was written has its size; being told so is work for some file systems.
+            Self::Plain(sys, fd) if sys.stat(fd.as_fd())?.st_size as u64 == size => Ok(()),
             Self::Plain(sys, fd) => sys.truncate(fd.as_fd(), size),
             Self::Managed(file) => file.truncate(size),
         }
@@ -226,7 +238,9 @@ impl Contents {
     /// # Errors
     /// As fsetxattr(2), fchmod(2), futimens(2).
     pub fn take_attributes(&self, of: &Stat, from: &Contents) -> Result<()> {
-        let owned = self.change(&Change::Owner(Some(of.st_uid), Some(of.st_gid))).is_ok();
+        let now = self.sys().stat(self.named_file())?;
+        let owned = (now.st_uid, now.st_gid) == (of.st_uid, of.st_gid)
+            || self.change(&Change::Owner(Some(of.st_uid), Some(of.st_gid))).is_ok();
         let bits = if owned { 0o7777 } else { 0o1777 };
         let plain = self.managed().is_none() && from.managed().is_none();
         extended::copy(self.sys(), Kind::Open(from.named_file()), Kind::Open(self.named_file()), plain)?;
@@ -249,4 +263,11 @@ impl Contents {
             Change::Owner(user, group) => sys.set_owner(fd, *user, *group),
         }
     }
+}
+
+/// Whether an open file begins as anchors do.
+fn begins_as_anchor(sys: &SysRef, fd: BorrowedFd<'_>) -> Result<bool> {
+    let stat = sys.stat(fd)?;
+    let may_be = anchor::plausible(&stat) || anchor::dense(&stat);
+    Ok(may_be && sys.read_start(fd, MAGIC.len())? == MAGIC)
 }

@@ -47,7 +47,11 @@ fn each_transfer(
 ) -> Result<()> {
     let mut buffer = vec![0; TRANSFER_BYTES.min((to - from) as usize)];
     while from < to {
-        let data = file.next_data(from)?.map_or(to, |data| data.min(to));
+        // Less than a block is as soon read.
+        let data = match to - from {
+            rest if rest <= HOLE_BYTES as u64 => from,
+            _ => file.next_data(from)?.map_or(to, |data| data.min(to)),
+        };
         add_zeros(sum, data - from);
         from = data;
         let len = buffer.len().min((to - from) as usize);

@@ -38,6 +38,8 @@ pub(super) struct Journal {
     fd: Fd,
     path: PathBuf,
     end: u64,
+    /// Nothing has been written to it.
+    is_empty: bool,
     /// What was in it.
     pub found: Option<(Header, Vec<Option<u32>>)>,
 }
@@ -76,14 +78,16 @@ impl Journal {
                 let text = String::from_utf8_lossy(&bytes);
                 let found = parse(&text);
                 let end = text.rfind('\n').map_or(0, |newline| newline + 1) as u64;
-                return Ok(Some(Self { sys: sys.clone(), fd, path, end, found }));
+                return Ok(Some(Self { sys: sys.clone(), fd, path, end, is_empty: bytes.is_empty(), found }));
             }
         }
     }
 
     /// Begins anew. Durable when it returns: what is made from now on can be found by it.
     pub fn begin(&mut self, header: &Header) -> Result<()> {
-        self.sys.truncate(self.fd.as_fd(), 0)?;
+        if !std::mem::take(&mut self.is_empty) {
+            self.sys.truncate(self.fd.as_fd(), 0)?;
+        }
         self.end = 0;
         self.append(&format(header))?;
         self.sys.sync(self.fd.as_fd())?;

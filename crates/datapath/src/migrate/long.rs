@@ -1,5 +1,7 @@
 //! Filling the temporary of a long file, chunk by chunk.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::chunks::{self, Tell};
 use super::contents::{Contents, Version};
 use super::copy::{checksum, copy_range};
@@ -12,6 +14,9 @@ type Result<T> = std::result::Result<T, MigrateError>;
 
 impl Job<'_> {
     /// Copies what is missing, and makes sure of all.
+    ///
+    /// A file of several chunks gets its attributes last: who may not write to a copy that is read-only could not go on after a kill.
+    /// One of a single chunk is begun anew then, and synced once.
     pub(super) fn fill(
         &mut self,
         journal: &mut Journal,
@@ -22,12 +27,23 @@ impl Job<'_> {
         self.copy_chunks(journal, destination, &mut sums)?;
         destination.set_size(self.version.size).map_err(self.io("set the size of the copy of"))?;
         destination.settle().map_err(self.io("bring in sync the copy of"))?;
+        let single = sums.len() <= 1;
+        if single {
+            self.give_attributes(destination)?;
+        }
         destination.sync().map_err(self.io("sync the copy of"))?;
-        self.verify_chunks(destination, &sums)?;
+        let copied_again = self.verify_chunks(destination, &sums)?;
+        if single && !copied_again {
+            return Ok(());
+        }
+        self.give_attributes(destination)?;
+        destination.sync().map_err(self.io("sync the copy of"))
+    }
+
+    fn give_attributes(&self, destination: &Contents) -> Result<()> {
         destination
             .take_attributes(&self.stat, &self.source)
-            .map_err(self.io("set the attributes of the copy of"))?;
-        destination.sync().map_err(self.io("sync the copy of"))
+            .map_err(self.io("set the attributes of the copy of"))
     }
 
     fn copy_chunks(
@@ -43,25 +59,31 @@ impl Job<'_> {
             let range = range(&version, pace, index);
             increments(range, tell, |tell| copy_range(source, destination, range, tell)).map_err(&unread)
         };
+        // To know the one chunk again saves copying it; to know that all was copied tells what may be removed, where something is replaced.
+        let noted = sums.len() > 1 || source.managed().is_some();
         let absent: u64 = missing.iter().map(|&index| range(&version, pace, index)).map(|(a, b)| b - a).sum();
         let mut done = version.size - absent;
+        if done > 0 {
+            (self.progress)(Progress { phase: Phase::Found, done, total: version.size });
+        }
         let moved = |bytes| {
             done += bytes;
             (self.progress)(Progress { phase: Phase::Copy, done, total: version.size });
         };
         chunks::each(&missing, pace.streams, work, moved, |index, sum| {
             sums[index as usize] = Some(sum);
-            journal.chunk_done(index, sum).map_err(&unwritten)
+            if noted { journal.chunk_done(index, sum).map_err(&unwritten) } else { Ok(()) }
         })
     }
 
-    /// A chunk that an earlier run wrote may have been lost in a power cut though the journal knows it: it is copied again.
-    fn verify_chunks(&mut self, destination: &Contents, sums: &[Option<u32>]) -> Result<()> {
+    /// A chunk that an earlier run wrote may have been lost in a power cut though the journal knows it: it is copied again. Whether
+    /// one was.
+    fn verify_chunks(&mut self, destination: &Contents, sums: &[Option<u32>]) -> Result<bool> {
         destination.forget().map_err(self.io("read back the copy of"))?;
         let (version, pace, source) = (self.version, self.pace, &self.source);
         let (unread, unwritten, unsynced) =
             (self.io("read back the copy of"), self.io("copy"), self.io("sync the copy of"));
-        let path = self.path;
+        let (path, copied_again) = (self.path, AtomicBool::new(false));
         let work = |index, tell: Tell<'_>| {
             let range = range(&version, pace, index);
             let sum = sums[index as usize].unwrap_or_default();
@@ -69,6 +91,7 @@ impl Job<'_> {
             if read == sum {
                 return Ok(sum);
             }
+            copied_again.store(true, Ordering::Relaxed);
             let sum = copy_range(source, destination, range, |_| tell(0)).map_err(&unwritten)?;
             destination.sync().map_err(&unsynced)?;
             match checksum(destination, range, |_| {}).map_err(&unread)? == sum {
@@ -82,7 +105,8 @@ impl Job<'_> {
             (self.progress)(Progress { phase: Phase::Verify, done, total: version.size });
         };
         let all: Vec<u64> = (0..sums.len() as u64).collect();
-        chunks::each(&all, pace.streams, work, moved, |_, _| Ok(()))
+        chunks::each(&all, pace.streams, work, moved, |_, _| Ok(()))?;
+        Ok(copied_again.into_inner())
     }
 }
 

@@ -16,12 +16,14 @@ mod long;
 mod maker;
 mod place;
 mod short;
+mod space;
 mod steps;
 
 pub use contents::{Contents, Version};
 pub use duplicate::copy_file;
 pub use error::MigrateError;
 pub use maker::Maker;
+pub(crate) use space::FreeSpace;
 pub use steps::{Goal, Migration, SHORT_BYTES_MAX, migrate};
 #[cfg(test)]
 pub(crate) use steps::{Pace, migrate_in_chunks};
@@ -29,6 +31,8 @@ pub(crate) use steps::{Pace, migrate_in_chunks};
 /// What a long job is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
+    /// Going on where an earlier run was: so many bytes are copied already. Said once, first.
+    Found,
     /// Copying.
     Copy,
     /// Reading what was written.

@@ -3,14 +3,13 @@
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use stripewise_sys::{Mode, OFlags, SysRef};
+use stripewise_sys::{Mode, OFlags};
 use stripewise_target::FileId;
 
 use super::contents::Contents;
 use super::error::MigrateError;
 use super::maker::Maker;
 use super::steps::Goal;
-use crate::Errno;
 use crate::runtime::{Blueprint, Missing, Runtime};
 use crate::trouble::Trouble;
 
@@ -56,10 +55,10 @@ impl<'a> Place<'a> {
                 let fd = sys.open(None, temporary, flags, PRIVATE).map_err(io)?;
                 Ok(Contents::Plain(sys.clone(), fd))
             }
-            Self::Native(maker) => make_native(sys, *maker, temporary).map_err(|error| match error {
-                Unmade::Maker(reason) => MigrateError::Native { path: path.into(), reason },
-                Unmade::Open(errno) => io(errno).into(),
-            }),
+            Self::Native(maker) => match maker.make(temporary, PRIVATE) {
+                Ok(fd) => Ok(Contents::Plain(sys.clone(), fd)),
+                Err(reason) => Err(MigrateError::Native { path: path.into(), reason }),
+            },
             Self::Managed(blueprint) => {
                 let new = runtime.build_with(id, path, PRIVATE, blueprint.clone())?;
                 Ok(Contents::Managed(runtime.keep_temporary(new).map_err(io)?))
@@ -71,7 +70,11 @@ impl<'a> Place<'a> {
     pub fn open(&self, runtime: &Runtime, temporary: &Path) -> Option<Contents> {
         match (self, Contents::open(runtime, temporary).ok()?) {
             (Self::Managed(_), Contents::Managed(file)) if file.is_writable() => Some(Contents::Managed(file)),
-            (Self::Native(maker), Contents::Plain(..)) if maker.is_made(temporary) != Ok(true) => None,
+            (Self::Native(maker), Contents::Plain(_, fd))
+                if maker.is_made(temporary, fd.as_fd()) != Ok(true) =>
+            {
+                None
+            }
             (Self::Plain | Self::Native(_), Contents::Plain(sys, _)) => {
                 let fd = sys.open(None, temporary, OFlags::RDWR | OFlags::NOFOLLOW, Mode::empty()).ok()?;
                 Some(Contents::Plain(sys, fd))
@@ -82,47 +85,31 @@ impl<'a> Place<'a> {
 
     /// Old and new lie side by side until the end: is there space for a file of `size` bytes, `data` of which are no holes?
     pub fn check_space(&self, runtime: &Runtime, path: &Path, size: u64, data: u64) -> Result<()> {
-        let check = |where_: &Path, need_bytes: u64, free_bytes: u64| {
-            if need_bytes <= free_bytes {
-                return Ok(());
-            }
-            let (path, where_) = (path.into(), where_.into());
-            Err(MigrateError::NoSpace { path, where_, need_bytes, free_bytes })
-        };
         let sys = runtime.sys();
+        let check = |where_: &Path, need_bytes: u64, ask: &dyn Fn() -> std::result::Result<u64, Trouble>| {
+            let promised = runtime.space.promise(where_, need_bytes, sys.now_ns(), ask)?;
+            let (path, where_) = (path.into(), where_.into());
+            promised.map_err(|free_bytes| MigrateError::NoSpace { path, where_, need_bytes, free_bytes })
+        };
         let io = |what| Trouble::io(path, what);
         match self {
             Self::Plain | Self::Native(_) => {
                 let parent = path.parent().unwrap_or(Path::new("/"));
-                let flags = OFlags::PATH | OFlags::DIRECTORY;
-                let fd = sys.open(None, parent, flags, Mode::empty()).map_err(io("open the directory of"))?;
-                let free = sys.stat_fs(fd.as_fd()).map_err(io("find the free space beside"))?;
-                check(parent, size.min(data), free.f_bavail.saturating_mul(free.f_frsize))
+                check(parent, size.min(data), &|| {
+                    let flags = OFlags::PATH | OFlags::DIRECTORY;
+                    let fd =
+                        sys.open(None, parent, flags, Mode::empty()).map_err(io("open the directory of"))?;
+                    let free = sys.stat_fs(fd.as_fd()).map_err(io("find the free space beside"))?;
+                    Ok(free.f_bavail.saturating_mul(free.f_frsize))
+                })
             }
             // Copies that share a disk may need more together; then writing them fails.
             Self::Managed(blueprint) => blueprint.whole_copies().try_for_each(|(layout, targets)| {
                 (0..).zip(targets).try_for_each(|(index, target)| {
                     let need = layout.component_size(index, size).min(data);
-                    check(target.path(), need, target.free_bytes(sys).map_err(Trouble::from)?)
+                    check(target.path(), need, &|| target.free_bytes(sys).map_err(Trouble::from))
                 })
             }),
-        }
-    }
-}
-
-enum Unmade {
-    Maker(String),
-    Open(Errno),
-}
-
-/// A new file of the maker's, open for reading and writing; where it cannot be opened, there is none.
-fn make_native(sys: &SysRef, maker: &dyn Maker, temporary: &Path) -> std::result::Result<Contents, Unmade> {
-    maker.make(temporary, PRIVATE).map_err(Unmade::Maker)?;
-    match sys.open(None, temporary, OFlags::RDWR | OFlags::NOFOLLOW, Mode::empty()) {
-        Ok(fd) => Ok(Contents::Plain(sys.clone(), fd)),
-        Err(errno) => {
-            let _ = sys.unlink(None, temporary);
-            Err(Unmade::Open(errno))
         }
     }
 }

@@ -134,9 +134,9 @@ fn is_there(runtime: &Runtime, path: &Path, source: &Contents, goal: Goal<'_>) -
     match (source.managed(), goal) {
         (None, Goal::Plain) => Ok(true),
         (Some(file), Goal::Managed(shape)) => Ok(runtime.is_placed(file.manifest(), shape)),
-        (None, Goal::Native(maker)) => {
-            maker.is_made(path).map_err(|reason| MigrateError::Native { path: path.into(), reason })
-        }
+        (None, Goal::Native(maker)) => maker
+            .is_made(path, source.named_file())
+            .map_err(|reason| MigrateError::Native { path: path.into(), reason }),
         _ => Ok(false),
     }
 }
@@ -171,8 +171,8 @@ impl<'a> Job<'a> {
         pace: Pace,
         progress: &'a mut dyn FnMut(Progress),
     ) -> Result<Self> {
-        let version = source.version().map_err(Trouble::io(path, "stat"))?;
         let stat = source.stat().map_err(Trouble::io(path, "stat"))?;
+        let version = source.version_of(&stat);
         Ok(Self { runtime, path, source, stat, version, place, pace, progress })
     }
 }
@@ -248,14 +248,21 @@ impl Job<'_> {
 
     /// The complete temporary takes the file's place.
     pub(super) fn switch(&self, temporary: &Path) -> Result<()> {
-        let named = self.runtime.sys().stat_at(None, self.path, false).map_err(self.io("stat"))?;
+        let sys = self.runtime.sys();
+        let named = sys.stat_at(None, self.path, false).map_err(self.io("stat"))?;
         let replaced = (named.st_dev, named.st_ino) != (self.stat.st_dev, self.stat.st_ino);
-        if replaced || self.source.version().map_err(self.io("stat"))? != self.version {
+        let managed = self.source.managed().is_some();
+        let now = if managed { self.source.version() } else { Ok(self.source.version_of(&named)) };
+        if replaced || now.map_err(self.io("stat"))? != self.version {
             return Err(MigrateError::Changed(self.path.into()));
         }
-        self.runtime.rename(None, temporary, None, self.path, 0).map_err(self.io("replace"))?;
-        crate::file::sync_directory(self.runtime.sys(), None, self.path)
-            .map_err(self.io("sync the directory of"))
+        // Only what is managed has components, which go with it.
+        let renamed = match managed {
+            true => self.runtime.rename(None, temporary, None, self.path, 0),
+            false => sys.rename(None, temporary, None, self.path),
+        };
+        renamed.map_err(self.io("replace"))?;
+        crate::file::sync_directory(sys, None, self.path).map_err(self.io("sync the directory of"))
     }
 
     pub(super) fn check_space(&self) -> Result<()> {

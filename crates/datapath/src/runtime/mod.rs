@@ -28,6 +28,7 @@ pub use shape::Shape;
 
 use crate::file::{Around, LogicalFile, Shared, Surroundings};
 use crate::forked::ForkSafe;
+use crate::migrate::FreeSpace;
 
 /// Which file, for the kernel: device and inode number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -80,6 +81,8 @@ pub struct Runtime {
     targets: targets::TargetTable,
     files: ForkSafe<HashMap<FileKey, Weak<LogicalFile>>>,
     manifests: ForkSafe<known::KnownManifests>,
+    /// Where migrations make their copies.
+    pub(crate) space: FreeSpace,
 }
 
 impl Runtime {
@@ -109,6 +112,7 @@ impl Runtime {
             targets,
             files: ForkSafe::default(),
             manifests: ForkSafe::default(),
+            space: FreeSpace::default(),
         })
     }
 

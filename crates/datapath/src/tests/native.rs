@@ -4,13 +4,13 @@
 //! `stripewise_sys::faulty`; after a power cut inodes are new, so there the names tell what was done.
 
 use std::collections::BTreeSet;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Mutex;
 
 use stripewise_sys::faulty::{Disk, Faulty, Journal};
-use stripewise_sys::{LockKind, Mode, OFlags, SysRef};
+use stripewise_sys::{Fd, LockKind, Mode, OFlags, SysRef};
 
 use super::crash::at_every_point;
 use super::support::*;
@@ -35,17 +35,17 @@ impl Maker for Layouts<'_> {
         self.name.to_owned()
     }
 
-    fn is_made(&self, path: &Path) -> Result<bool, String> {
-        let stat = self.sys.stat_at(None, path, true).map_err(|errno| errno.to_string())?;
+    fn is_made(&self, _path: &Path, open: BorrowedFd<'_>) -> Result<bool, String> {
+        let stat = self.sys.stat(open).map_err(|errno| errno.to_string())?;
         Ok(self.made.lock().unwrap().contains(&stat.st_ino))
     }
 
-    fn make(&self, path: &Path, mode: Mode) -> Result<(), String> {
+    fn make(&self, path: &Path, mode: Mode) -> Result<Fd, String> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let fd = self.sys.open(None, path, flags, mode).map_err(|errno| errno.to_string())?;
         let stat = stripewise_sys::Sys::stat(&stripewise_sys::Real, fd.as_fd()).unwrap();
         self.made.lock().unwrap().insert(stat.st_ino);
-        Ok(())
+        Ok(fd)
     }
 }
 

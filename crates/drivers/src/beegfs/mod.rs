@@ -90,10 +90,10 @@ impl Driver for BeeGfs {
         files::look(&self.sys, path)?;
         let entry = self.require(path)?;
         if entry.pattern != PATTERN {
-            return Ok(Actual { layout: None, note: Some(format!("its pattern is {}", entry.pattern)) });
+            return Ok(Actual { note: Some(format!("its pattern is {}", entry.pattern)), ..Actual::default() });
         }
         let note = (!entry.is_dir).then(|| format!("on targets {}", entry.targets.join(", ")));
-        Ok(Actual { layout: Some(self.layout(&entry, None)), note })
+        Ok(Actual { layout: Some(self.layout(&entry, None)), note, ..Actual::default() })
     }
 
     fn remove(&self, dir: &Path) -> Result<()> {

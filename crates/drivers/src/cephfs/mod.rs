@@ -9,14 +9,14 @@ mod probe;
 mod tests;
 
 use std::ffi::OsStr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 
 use stripewise_cluster::{FileSystem, size};
 use stripewise_native::NativeLayout;
 use stripewise_native::cephfs::Attribute;
-use stripewise_sys::{Errno, Kind, Real, SysRef};
+use stripewise_sys::{Errno, Fd, Kind, Real, SysRef};
 
 use crate::files::{self, HERE};
 use crate::mounts::{Mount, mount_of};
@@ -73,37 +73,56 @@ impl Driver for CephFs {
     }
 
     fn create(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<()> {
+        self.create_open(file, layout, mode).map(drop)
+    }
+
+    fn create_open(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<Fd> {
         let asked = attribute_of(layout)?;
-        self.require(files::parent(file))?;
-        let open = files::create_new(&self.sys, file, mode)?;
-        let of = Kind::Open(open.as_fd());
-        let made = files::writable(&self.sys, file, || self.set(of, file, FILE_LAYOUT, &asked))
-            .and_then(|()| self.verify(file, FILE_LAYOUT, &asked));
-        if made.is_err() {
-            let _ = self.sys.unlink(HERE, file);
-        }
-        made
+        self.create_with(file, &asked.text(), &asked, mode)
+    }
+
+    fn create_exact(&self, file: &Path, exact: &str, mode: u32) -> Result<Fd> {
+        self.create_with(file, exact, &understood(file, FILE_LAYOUT, exact)?, mode)
+    }
+
+    fn prepare_exact(&self, dir: &Path, exact: &str) -> Result<()> {
+        let asked = understood(dir, DIR_LAYOUT, exact)?;
+        self.require(dir)?;
+        let of = Kind::Named(HERE, dir);
+        self.set(of, dir, DIR_LAYOUT, exact, &asked)?;
+        self.verify_exact(of, dir, DIR_LAYOUT, exact, &asked)
     }
 
     fn read_back(&self, path: &Path) -> Result<Actual> {
+        // Only a file that is on a CephFS has it, so that this one answer says all.
+        if let Ok(Some(text)) = self.text(Kind::Named(HERE, path), path, FILE_LAYOUT) {
+            return actual(path, FILE_LAYOUT, text, None);
+        }
         self.require(path)?;
         if !files::is_directory(&files::look(&self.sys, path)?) {
-            let attribute = self.attribute(path, FILE_LAYOUT)?;
-            return Ok(actual(attribute.as_ref(), None));
+            let text = self.text(Kind::Named(HERE, path), path, FILE_LAYOUT)?;
+            return text.map_or(Ok(Actual::default()), |text| actual(path, FILE_LAYOUT, text, None));
         }
         // What is nearest counts.
         let absolute = files::absolute(path)?;
         let mount = (self.mount_of)(path)?.map(|mount| mount.point);
         for dir in absolute.ancestors() {
-            if let Some(attribute) = self.attribute(dir, DIR_LAYOUT)? {
-                let from = (dir != absolute).then(|| format!("from {}", dir.display()));
-                return Ok(actual(Some(&attribute), from));
+            if let Some(text) = self.text(Kind::Named(HERE, dir), dir, DIR_LAYOUT)? {
+                return actual(dir, DIR_LAYOUT, text, (dir != absolute).then_some(dir));
             }
             if Some(dir) == mount.as_deref() {
                 break;
             }
         }
-        Ok(Actual { layout: None, note: Some("what a directory above the mounted one says".to_owned()) })
+        let note = Some("what a directory above the mounted one says".to_owned());
+        Ok(Actual { note, inherited: true, ..Actual::default() })
+    }
+
+    fn read_back_open(&self, path: &Path, open: BorrowedFd<'_>) -> Result<Actual> {
+        match self.text(Kind::Open(open), path, FILE_LAYOUT) {
+            Ok(Some(text)) => actual(path, FILE_LAYOUT, text, None),
+            _ => self.read_back(path),
+        }
     }
 
     fn remove(&self, dir: &Path) -> Result<()> {
@@ -113,7 +132,7 @@ impl Driver for CephFs {
         self.require(dir)?;
         match self.sys.remove_xattr(Kind::Named(HERE, dir), OsStr::new(DIR_LAYOUT)) {
             Ok(()) | Err(Errno::NODATA) => files::remove_if_empty(&self.sys, dir),
-            Err(errno) => Err(self.refused(dir, "taking its layout away", errno)),
+            Err(errno) => Err(self.failed(dir, "taking its layout away", errno)),
         }
     }
 }
@@ -134,17 +153,41 @@ impl CephFs {
         }
     }
 
+    /// A new file that has `value`, which means `asked`: from its directory, or else because it is told so.
+    fn create_with(&self, file: &Path, value: &str, asked: &Attribute, mode: u32) -> Result<Fd> {
+        let open = files::create_new(&self.sys, file, mode)?;
+        let of = Kind::Open(open.as_fd());
+        let tell = || {
+            self.require(files::parent(file))?;
+            files::writable(&self.sys, file, || self.set(of, file, FILE_LAYOUT, value, asked))?;
+            self.verify_exact(of, file, FILE_LAYOUT, value, asked)
+        };
+        let made = match self.text(of, file, FILE_LAYOUT) {
+            Ok(Some(given)) if given == value => Ok(()),
+            _ => tell(),
+        };
+        match made {
+            Ok(()) => Ok(open),
+            Err(error) => {
+                let _ = self.sys.unlink(HERE, file);
+                Err(error)
+            }
+        }
+    }
+
     /// Sets, and looks at what a new file gets. Who finds it set needs no right to set it; who fails leaves what was set before.
     fn prepare_existing(&self, dir: &Path, asked: &Attribute) -> Result<()> {
-        let former = self.attribute(dir, DIR_LAYOUT)?;
         let of = Kind::Named(HERE, dir);
-        if self.verify(dir, DIR_LAYOUT, asked).is_err() {
-            self.set(of, dir, DIR_LAYOUT, asked)?;
+        let former = self.text(of, dir, DIR_LAYOUT)?;
+        if self.verify(of, dir, DIR_LAYOUT, asked).is_err() {
+            self.set(of, dir, DIR_LAYOUT, &asked.text(), asked)?;
         }
-        let tried = files::try_out(&self.sys, dir, |trial| self.verify(trial, FILE_LAYOUT, asked));
+        let tried = files::try_out(&self.sys, dir, |trial| {
+            self.verify(Kind::Named(HERE, trial), trial, FILE_LAYOUT, asked)
+        });
         tried.map_err(|error| {
             let _ = match former {
-                Some(former) => self.set(of, dir, DIR_LAYOUT, &former).is_ok(),
+                Some(former) => self.set(of, dir, DIR_LAYOUT, &former, asked).is_ok(),
                 None => self.sys.remove_xattr(of, OsStr::new(DIR_LAYOUT)).is_ok(),
             };
             match error {
@@ -157,10 +200,10 @@ impl CephFs {
         })
     }
 
-    fn set(&self, of: Kind<'_>, path: &Path, name: &str, asked: &Attribute) -> Result<()> {
-        let value = asked.text();
+    /// Sets `value`, which means `asked`.
+    fn set(&self, of: Kind<'_>, path: &Path, name: &str, value: &str, asked: &Attribute) -> Result<()> {
         self.sys.set_xattr(of, OsStr::new(name), value.as_bytes()).map_err(|errno| {
-            let refused = |problem: String| DriverError::Refused { path: path.to_owned(), value, problem };
+            let refused = |problem| refused(path, value, problem);
             match errno {
                 Errno::INVAL => refused(match &asked.pool {
                     Some(pool) => format!(
@@ -172,12 +215,12 @@ impl CephFs {
                 Errno::NOTEMPTY => refused(
                     "the file was written before; copy it to a new file with the layout and rename that".to_owned(),
                 ),
-                errno => self.refused(path, "setting its layout", errno),
+                errno => self.failed(path, "setting its layout", errno),
             }
         })
     }
 
-    fn refused(&self, path: &Path, doing: &str, errno: Errno) -> DriverError {
+    fn failed(&self, path: &Path, doing: &str, errno: Errno) -> DriverError {
         match errno {
             Errno::ACCESS | Errno::PERM => DriverError::Denied {
                 path: path.to_owned(),
@@ -188,24 +231,34 @@ impl CephFs {
         }
     }
 
-    fn attribute(&self, path: &Path, name: &str) -> Result<Option<Attribute>> {
-        let value = files::attribute(&self.sys, path, name)
-            .map_err(|errno| DriverError::io(path, format!("reading {name}"), errno))?;
-        value
-            .map(|value| {
-                Attribute::parse(&value).ok_or_else(|| DriverError::Refused {
-                    path: path.to_owned(),
-                    value,
-                    problem: format!("{name} is not understood; is this a newer CephFS?"),
-                })
-            })
-            .transpose()
+    /// An attribute as it is written.
+    fn text(&self, of: Kind<'_>, path: &Path, name: &str) -> Result<Option<String>> {
+        files::attribute_of(&self.sys, of, name)
+            .map_err(|errno| DriverError::io(path, format!("reading {name}"), errno))
+    }
+
+    /// As [`Self::verify`]; where `value` says more than that, it is there, too.
+    fn verify_exact(
+        &self,
+        of: Kind<'_>,
+        path: &Path,
+        name: &str,
+        value: &str,
+        asked: &Attribute,
+    ) -> Result<()> {
+        self.verify(of, path, name, asked)?;
+        match self.text(of, path, name)? {
+            Some(got) if value != asked.text() && got != value => {
+                Err(refused(path, value, format!("it has {got:?} now")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Compares an attribute with what was asked for.
-    fn verify(&self, path: &Path, name: &str, asked: &Attribute) -> Result<()> {
+    fn verify(&self, of: Kind<'_>, path: &Path, name: &str, asked: &Attribute) -> Result<()> {
         const REMEDY: &str = "this CephFS does not keep layouts as they are set, use plain directories on it (driver = \"dirs\")";
-        let got = self.attribute(path, name)?;
+        let got = self.text(of, path, name)?.map(|text| understood(path, name, &text)).transpose()?;
         let objects = got.as_ref().map(|got| got.object_size);
         DriverError::compare(path, &asked.layout(), got.map(|got| got.layout()), REMEDY)?;
         if objects == Some(asked.object_size) {
@@ -233,8 +286,21 @@ fn attribute_of(layout: &NativeLayout) -> Result<Attribute> {
     Attribute::of(layout).map_err(|problem| DriverError::unsupported(SYSTEM, layout, problem))
 }
 
-fn actual(attribute: Option<&Attribute>, from: Option<String>) -> Actual {
-    let objects = attribute.map(|attribute| format!("objects of {}", size::format(attribute.object_size)));
-    let note: Vec<String> = objects.into_iter().chain(from).collect();
-    Actual { layout: attribute.map(Attribute::layout), note: (!note.is_empty()).then(|| note.join(", ")) }
+fn refused(path: &Path, value: &str, problem: String) -> DriverError {
+    DriverError::Refused { path: path.to_owned(), value: value.to_owned(), problem }
+}
+
+/// What the attribute `name` of `path` means.
+fn understood(path: &Path, name: &str, text: &str) -> Result<Attribute> {
+    let problem = || format!("{name} is not understood; is this a newer CephFS?");
+    Attribute::parse(text).ok_or_else(|| refused(path, text, problem()))
+}
+
+/// What the attribute `name` of `path` says; `from`: of a directory above the one that was asked for.
+fn actual(path: &Path, name: &str, text: String, from: Option<&Path>) -> Result<Actual> {
+    let attribute = understood(path, name, &text)?;
+    let objects = format!("objects of {}", size::format(attribute.object_size));
+    let note = from.map_or(objects.clone(), |from| format!("{objects}, from {}", from.display()));
+    let layout = Some(attribute.layout());
+    Ok(Actual { layout, note: Some(note), exact: Some(text), inherited: from.is_some() })
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
+use stripewise_native::cephfs::Attribute;
 use stripewise_sys::{Errno, Kind, Mode};
 
 use super::admin::{self, AdminPool};
@@ -73,8 +74,8 @@ fn try_pools(ceph: &CephFs, trial: &Path, listed: BTreeMap<u64, AdminPool>, prob
                 continue;
             }
         }
-        let Ok(Some(attribute)) = ceph.attribute(trial, DIR_LAYOUT) else { continue };
-        let Some(name) = attribute.pool else { continue };
+        let Ok(Some(attribute)) = ceph.text(Kind::Named(HERE, trial), trial, DIR_LAYOUT) else { continue };
+        let Some(name) = Attribute::parse(&attribute).and_then(|attribute| attribute.pool) else { continue };
         match files::try_out(&ceph.sys, trial, |_| Ok(())) {
             Ok(()) => {}
             Err(DriverError::Full { .. }) => probe.notes.push(format!("pool {name} is full")),

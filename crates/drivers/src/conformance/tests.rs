@@ -143,7 +143,7 @@ impl Driver for Defective {
     }
 
     fn read_back(&self, path: &Path) -> crate::Result<Actual> {
-        let same = Actual { layout: Some(NativeLayout::even(64 * K, 4, Some("fast"))), note: None };
+        let same = Actual { layout: Some(NativeLayout::even(64 * K, 4, Some("fast"))), ..Actual::default() };
         match self.1 {
             Wrong::ReadBackIsAlwaysTheSame => self.0.read_back(path).map(|_| same),
             Wrong::ReadBackOfNothing => self.0.read_back(path).or(Ok(same)),

@@ -99,8 +99,10 @@ impl Driver for Lustre {
             self.require(path)?;
         }
         match striping? {
-            Ok(striping) => Ok(Actual { layout: Some(striping.layout()), note: striping.note() }),
-            Err(why) => Ok(Actual { layout: None, note: Some(why) }),
+            Ok(striping) => {
+                Ok(Actual { layout: Some(striping.layout()), note: striping.note(), ..Actual::default() })
+            }
+            Err(why) => Ok(Actual { note: Some(why), ..Actual::default() }),
         }
     }
 

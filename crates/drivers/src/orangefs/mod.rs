@@ -117,15 +117,15 @@ impl Driver for OrangeFs {
         let stat = files::look(&self.sys, path)?;
         if files::is_directory(&stat) {
             self.require(path)?;
-            return Ok(Actual { layout: self.of_directory(path)?, note: None });
+            return Ok(Actual { layout: self.of_directory(path)?, ..Actual::default() });
         }
         let stripe = self.of_file(path);
         if stripe.is_err() {
             self.require(path)?;
         }
         Ok(match stripe? {
-            Ok(stripe) => Actual { layout: Some(NativeLayout::uniform(stripe)), note: None },
-            Err(what) => Actual { layout: None, note: Some(what) },
+            Ok(stripe) => Actual { layout: Some(NativeLayout::uniform(stripe)), ..Actual::default() },
+            Err(what) => Actual { note: Some(what), ..Actual::default() },
         })
     }
 

@@ -1,5 +1,6 @@
 //! Which existing files a plan is for.
 
+use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -41,6 +42,8 @@ pub struct Candidate<'a> {
     /// The rule's.
     pub scheme: &'a str,
     pub size_bytes: u64,
+    /// Somebody may run it.
+    pub executable: bool,
     pub state: State,
 }
 
@@ -86,16 +89,17 @@ pub fn find_all<'a>(
     }
     let files = listing.anchors.iter().map(|path| (path, true));
     let files = files.chain(listing.plain.iter().map(|path| (path, false)));
+    let mut real =
+        RealPaths { roots: roots.iter().map(PathBuf::as_path).collect(), of_directories: HashMap::new() };
     let mut found: Vec<_> =
-        files.filter_map(|(path, managed)| candidate(runtime, plan, path, managed)).collect();
+        files.filter_map(|(path, managed)| candidate(runtime, plan, path, real.of(path)?, managed)).collect();
     found.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(found)
 }
 
 /// Scripts are read by their shell, and so they come into traces and plans; but the kernel cannot run a manifest.
 fn leave_program(file: &Candidate<'_>) -> bool {
-    let executable = |metadata: std::fs::Metadata| metadata.mode() & 0o111 != 0;
-    let leave = file.state == State::Plain && file.path.metadata().is_ok_and(executable);
+    let leave = file.state == State::Plain && file.executable;
     if leave {
         let path = file.path.display();
         eprintln!("stripewise: {path} is left out: it is executable; name it if it is data all the same");
@@ -103,8 +107,35 @@ fn leave_program(file: &Candidate<'_>) -> bool {
     leave
 }
 
-fn candidate<'a>(runtime: &Runtime, plan: &'a Plan, path: &Path, anchor: bool) -> Option<Candidate<'a>> {
-    let real = path.canonicalize().ok()?;
+/// Paths without links. Those of directories are looked up once: each name in a path is a question to the file system.
+struct RealPaths<'a> {
+    /// Links that are given by name are followed; a walk from there follows none.
+    roots: HashSet<&'a Path>,
+    of_directories: HashMap<PathBuf, Option<PathBuf>>,
+}
+
+impl RealPaths<'_> {
+    /// Of a file that a walk from the roots has found.
+    fn of(&mut self, path: &Path) -> Option<PathBuf> {
+        if self.roots.contains(path) {
+            return path.canonicalize().ok();
+        }
+        let (directory, name) = (path.parent()?, path.file_name()?);
+        if !self.of_directories.contains_key(directory) {
+            self.of_directories.insert(directory.to_owned(), directory.canonicalize().ok());
+        }
+        Some(self.of_directories.get(directory)?.as_ref()?.join(name))
+    }
+}
+
+/// `real`: the path without links.
+fn candidate<'a>(
+    runtime: &Runtime,
+    plan: &'a Plan,
+    path: &Path,
+    real: PathBuf,
+    anchor: bool,
+) -> Option<Candidate<'a>> {
     if real.file_name().is_some_and(|name| name.as_bytes().starts_with(super::native::RECORD.as_bytes())) {
         return None;
     }
@@ -117,11 +148,14 @@ fn candidate<'a>(runtime: &Runtime, plan: &'a Plan, path: &Path, anchor: bool) -
         Some(_) => State::Managed,
         None => State::Plain,
     };
-    let size_bytes = match (anchor, runtime.open_file(&real)) {
-        (true, Ok(Some(file))) => file.size().ok()?,
-        _ => real.metadata().ok()?.len(),
+    let metadata = real.metadata().ok()?;
+    let managed = if anchor { runtime.open_file(&real).ok().flatten() } else { None };
+    let size_bytes = match managed {
+        Some(file) => file.size().ok()?,
+        None => metadata.len(),
     };
-    Some(Candidate { path: real, shape, rule, scheme: &rule.scheme, size_bytes, state })
+    let executable = metadata.mode() & 0o111 != 0;
+    Some(Candidate { path: real, shape, rule, scheme: &rule.scheme, size_bytes, executable, state })
 }
 
 /// The existing paths that a pattern matches; where it has a `**`, the directories that the rest may be anywhere below.

@@ -204,3 +204,48 @@ fn objects_of_another_length_are_another_layout() {
     let error = fake.ceph.prepare(&fake.path("t"), &layout).unwrap_err();
     assert!(error.to_string().contains("its objects are 4M instead of 128M"), "{error}");
 }
+
+#[test]
+fn what_it_says_exactly_is_given_back_exactly() {
+    let fake = Fake::new();
+    let exact = "stripe_unit=131072 stripe_count=2 object_size=4194304 pool=ssd";
+    std::fs::create_dir(fake.path("t")).unwrap();
+    let root = fake.ceph.read_back(&fake.path("t")).unwrap();
+    assert!(root.inherited, "{root:?}");
+    fake.ceph.prepare_exact(&fake.path("t"), exact).unwrap();
+    let made = fake.ceph.create_exact(&fake.path("f"), exact, 0o600).unwrap();
+    let open = fake.ceph.read_back_open(&fake.path("f"), made.as_fd()).unwrap();
+    let inherited =
+        fake.ceph.create_open(&fake.path("t/f"), &NativeLayout::even(64 * K, 1, Some("hdd")), 0o600);
+    assert_eq!(
+        fake.ceph
+            .read_back_open(&fake.path("t/f"), inherited.unwrap().as_fd())
+            .unwrap()
+            .layout
+            .unwrap()
+            .to_string(),
+        NativeLayout::even(64 * K, 1, Some("hdd")).to_string()
+    );
+    for path in ["t", "f"] {
+        let actual = fake.ceph.read_back(&fake.path(path)).unwrap();
+        assert_eq!((actual.exact.as_deref(), actual.inherited), (Some(exact), false), "{path}");
+        assert_eq!(actual.layout, Some(NativeLayout::even(128 * K, 2, Some("ssd"))));
+        assert!(path == "t" || actual == open);
+    }
+    // A layout alone would have made objects of 128M.
+    fake.between.ignores_hints.store(true, Relaxed);
+    let other = exact.replace("4194304", "8388608");
+    assert!(fake.ceph.prepare_exact(&fake.path("t"), &other).is_err());
+    assert!(fake.ceph.create_exact(&fake.path("g"), &other, 0o600).is_err() && !fake.path("g").exists());
+    // What the directory gives needs no telling.
+    drop(fake.ceph.create_exact(&fake.path("t/g"), exact, 0o600).unwrap());
+    for (call, nonsense) in [(0, "stripe"), (1, "width=3 servers=ost0")] {
+        let error = match call {
+            0 => fake.ceph.prepare_exact(&fake.path("t"), nonsense).unwrap_err(),
+            _ => fake.ceph.create_exact(&fake.path("n"), nonsense, 0o600).map(drop).unwrap_err(),
+        };
+        assert!(error.to_string().contains("not understood"), "{error}");
+    }
+    assert!(!fake.path("n").exists());
+    assert!(crate::Dirs.prepare_exact(&fake.path("t"), exact).is_err());
+}

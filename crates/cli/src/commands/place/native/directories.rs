@@ -41,8 +41,8 @@ impl Directory<'_> {
     pub fn sweep(&self) {
         for entry in std::fs::read_dir(&self.path).into_iter().flatten().flatten() {
             let is_trial = entry.file_name().to_string_lossy().starts_with(TRIAL_PREFIX);
-            let is_empty = entry.metadata().is_ok_and(|trial| trial.is_dir() || trial.len() == 0);
-            if is_trial && is_empty {
+            let is_empty = || entry.metadata().is_ok_and(|trial| trial.is_dir() || trial.len() == 0);
+            if is_trial && is_empty() {
                 // One that is left does no harm.
                 let _ = std::fs::remove_file(entry.path()).or_else(|_| std::fs::remove_dir(entry.path()));
             }

@@ -1,11 +1,13 @@
 //! What a directory's new files got before a plan was placed in it: a file in the directory, for the way back.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use stripewise_drivers::Actual;
 use stripewise_native::NativeLayout;
 
 use crate::files;
@@ -23,8 +25,23 @@ pub struct Former {
     version: u32,
     /// Patterns of the rules whose files in this directory were placed, by any plan.
     pub patterns: Vec<String>,
+    /// What the directory itself had been told, all of it, where the file system says so: see [`Actual::exact`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exact: Option<String>,
+    /// The same of files that had something else than the directory gave, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
     /// What new files got; `None`: the file system's own choice.
     pub layout: Option<NativeLayout>,
+}
+
+/// What is about to change in a directory.
+#[derive(Clone, Debug)]
+pub struct Change<'a> {
+    /// The pattern of the rule that it is for.
+    pub pattern: &'a str,
+    /// An existing file's name, and all that it has now, where the file system says so.
+    pub file: Option<(&'a str, &'a str)>,
 }
 
 fn path_in(dir: &Path) -> PathBuf {
@@ -48,22 +65,30 @@ impl Former {
         Ok(Some(former))
     }
 
-    /// Makes sure that the directory, whose new files get `layout` now, remembers it; what it remembers already counts more.
+    /// Makes sure that the directory, whose new files get what `now` says, remembers that and what of its files is about to change;
+    /// what it remembers already counts more.
     /// Durable when it returns.
     ///
     /// # Errors
     /// The record cannot be read or written.
     pub fn remember<'a>(
         dir: &Path,
-        layout: Option<&NativeLayout>,
-        patterns: impl IntoIterator<Item = &'a str>,
+        now: &Actual,
+        changes: impl IntoIterator<Item = Change<'a>>,
     ) -> anyhow::Result<()> {
         let known = Self::of(dir)?;
-        let mut former =
-            known.clone().unwrap_or(Self { version: 1, patterns: Vec::new(), layout: layout.cloned() });
-        for pattern in patterns {
+        let mut former = known.clone().unwrap_or_else(|| Self::anew(now));
+        let before = former.patterns.clone();
+        for Change { pattern, file } in changes {
             if !former.patterns.iter().any(|known| known == pattern) {
                 former.patterns.push(pattern.to_owned());
+            }
+            // Files of a pattern that is known were placed before: what they have now is not what they had.
+            let Some((name, exact)) = file.filter(|_| !before.iter().any(|known| known == pattern)) else {
+                continue;
+            };
+            if ![&now.exact, &former.exact].iter().any(|given| given.as_deref() == Some(exact)) {
+                former.files.entry(name.to_owned()).or_insert_with(|| exact.to_owned());
             }
         }
         if known.as_ref() == Some(&former) {
@@ -71,6 +96,11 @@ impl Former {
         }
         let text = format!("{COMMENT}{}", toml::to_string(&former)?);
         write(dir, &text).with_context(|| format!("{} cannot be written", path_in(dir).display()))
+    }
+
+    fn anew(now: &Actual) -> Self {
+        let exact = now.exact.clone().filter(|_| !now.inherited);
+        Self { version: 1, patterns: Vec::new(), exact, files: BTreeMap::new(), layout: now.layout.clone() }
     }
 
     /// Nothing is to be put back any more.
@@ -108,17 +138,66 @@ mod tests {
             Component { end, stripe: Stripe::Listed { width: 1 << 20, servers } }
         };
         let first = NativeLayout { components: vec![part(Some(1 << 30), &["0"]), part(None, &["1", "2"])] };
-        Former::remember(dir.path(), Some(&first), ["/a/<n>"]).unwrap();
-        Former::remember(dir.path(), None, ["/a/<n>", "/a/x"]).unwrap();
+        let of = |layout: Option<&NativeLayout>| Actual { layout: layout.cloned(), ..Actual::default() };
+        let for_patterns = |patterns: &[&'static str]| {
+            patterns.iter().map(|pattern| Change { pattern, file: None }).collect::<Vec<_>>()
+        };
+        Former::remember(dir.path(), &of(Some(&first)), for_patterns(&["/a/<n>"])).unwrap();
+        Former::remember(dir.path(), &of(None), for_patterns(&["/a/<n>", "/a/x"])).unwrap();
         let former = Former::of(dir.path()).unwrap().unwrap();
         assert_eq!((former.layout, former.patterns), (Some(first), vec!["/a/<n>".into(), "/a/x".into()]));
         Former::forget(dir.path()).unwrap();
         assert_eq!(Former::of(dir.path()).unwrap(), None);
         for layout in [None, Some(NativeLayout::even(65536, 4, Some("hdd")))] {
-            Former::remember(dir.path(), layout.as_ref(), []).unwrap();
+            Former::remember(dir.path(), &of(layout.as_ref()), []).unwrap();
             assert_eq!(Former::of(dir.path()).unwrap().unwrap().layout, layout);
             Former::forget(dir.path()).unwrap();
         }
+    }
+
+    #[test]
+    fn all_that_directories_and_files_had_is_remembered_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let has = |exact: &str, inherited| Actual { exact: Some(exact.into()), inherited, ..Actual::default() };
+        let change = |pattern, name, exact| Change { pattern, file: Some((name, exact)) };
+        let files =
+            [change("/p", "plain", "own"), change("/p", "other", "4M"), change("/p", "a \"b\"=c", "8M")];
+        Former::remember(dir.path(), &has("own", false), files).unwrap();
+        // Placed: what they have now, and their directory, is a plan's. Then a second plan.
+        Former::remember(
+            dir.path(),
+            &has("128M", false),
+            [change("/p", "plain", "x"), change("/p", "other", "x")],
+        )
+        .unwrap();
+        let files = [change("/q", "new", "128M"), change("/q", "old", "own"), change("/q", "third", "2M")];
+        Former::remember(dir.path(), &has("128M", false), files).unwrap();
+        let former = Former::of(dir.path()).unwrap().unwrap();
+        assert_eq!(
+            (former.exact.as_deref(), &former.patterns[..]),
+            (Some("own"), &["/p".into(), "/q".into()][..])
+        );
+        let files = [("a \"b\"=c", "8M"), ("other", "4M"), ("third", "2M")];
+        assert_eq!(former.files, files.map(|(name, exact)| (name.into(), exact.into())).into());
+        Former::forget(dir.path()).unwrap();
+        Former::remember(dir.path(), &has("above", true), [change("/p", "f", "above")]).unwrap();
+        let former = Former::of(dir.path()).unwrap().unwrap();
+        assert_eq!(
+            (former.exact, former.files.len()),
+            (None, 0),
+            "what one above it gives comes back by itself"
+        );
+    }
+
+    #[test]
+    fn a_record_of_a_version_that_did_not_know_all_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "version = 1\npatterns = [\"/a/**\"]\n\n[[layout.components]]\n\n[layout.components.stripe.even]\n\
+            width = 65536\ncount = 4\npool = \"hdd\"\n";
+        std::fs::write(path_in(dir.path()), text).unwrap();
+        let former = Former::of(dir.path()).unwrap().unwrap();
+        assert_eq!(former.layout, Some(NativeLayout::even(65536, 4, Some("hdd"))));
+        assert_eq!((former.exact, former.files.len()), (None, 0));
     }
 
     #[test]
@@ -128,7 +207,7 @@ mod tests {
             std::fs::write(path_in(dir.path()), text).unwrap();
             let error = Former::of(dir.path()).unwrap_err();
             assert!(format!("{error:#}").contains(NAME), "{error:#}");
-            assert!(Former::remember(dir.path(), None, []).is_err());
+            assert!(Former::remember(dir.path(), &Actual::default(), []).is_err());
             assert_eq!(std::fs::read_to_string(path_in(dir.path())).unwrap(), text);
         }
     }

@@ -1,18 +1,25 @@
 //! New files with a layout of the file system's own, for the data path's migration.
 
 use std::fmt::{Debug, Formatter};
-use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use stripewise_datapath::migrate::Maker;
-use stripewise_drivers::{Driver, TRIAL_PREFIX};
+use stripewise_drivers::{Actual, Driver, DriverError, TRIAL_PREFIX};
 use stripewise_native::{NativeLayout, Stripe};
-use stripewise_sys::{Mode, OFlags, Real, Sys};
+use stripewise_sys::{Fd, Mode, OFlags, Real, Sys};
 
 /// Files with one layout.
 pub struct WithLayout<'a> {
     pub driver: &'a dyn Driver,
     pub layout: NativeLayout,
+}
+
+impl WithLayout<'_> {
+    /// Whether a file with this has the layout.
+    pub fn is_met_by(&self, actual: &Actual) -> bool {
+        actual.layout.as_ref().is_some_and(|got| self.layout.is_met_by(got))
+    }
 }
 
 impl Debug for WithLayout<'_> {
@@ -26,13 +33,12 @@ impl Maker for WithLayout<'_> {
         format!("{} {}", self.driver.name(), self.layout)
     }
 
-    fn is_made(&self, path: &Path) -> Result<bool, String> {
-        let actual = self.driver.read_back(path).map_err(|error| error.to_string())?;
-        Ok(actual.layout.is_some_and(|got| self.layout.is_met_by(&got)))
+    fn is_made(&self, path: &Path, open: BorrowedFd<'_>) -> Result<bool, String> {
+        said(self.driver.read_back_open(path, open)).map(|actual| self.is_met_by(&actual))
     }
 
-    fn make(&self, path: &Path, mode: Mode) -> Result<(), String> {
-        self.driver.create(path, &self.layout, mode.as_raw_mode()).map_err(|error| error.to_string())
+    fn make(&self, path: &Path, mode: Mode) -> Result<Fd, String> {
+        said(self.driver.create_open(path, &self.layout, mode.as_raw_mode()))
     }
 }
 
@@ -40,7 +46,7 @@ impl Maker for WithLayout<'_> {
 pub struct Inheriting<'a> {
     driver: &'a dyn Driver,
     /// What that is.
-    given: Option<NativeLayout>,
+    given: Actual,
 }
 
 impl<'a> Inheriting<'a> {
@@ -50,7 +56,7 @@ impl<'a> Inheriting<'a> {
     /// No file can be made there, or the file system does not say what it has.
     pub fn in_directory(driver: &'a dyn Driver, dir: &Path) -> anyhow::Result<Self> {
         let trial = tempfile::Builder::new().prefix(TRIAL_PREFIX).tempfile_in(dir)?;
-        Ok(Self { driver, given: driver.read_back(trial.path())?.layout })
+        Ok(Self { driver, given: driver.read_back(trial.path())? })
     }
 }
 
@@ -62,20 +68,54 @@ impl Debug for Inheriting<'_> {
 
 impl Maker for Inheriting<'_> {
     fn description(&self) -> String {
-        let given = self.given.as_ref().map_or("nothing".to_owned(), ToString::to_string);
-        format!("{} as its directory gives: {given}", self.driver.name())
+        let layout = || self.given.layout.as_ref().map(ToString::to_string);
+        let given = self.given.exact.clone().or_else(layout);
+        format!("{} as its directory gives: {}", self.driver.name(), given.as_deref().unwrap_or("nothing"))
     }
 
-    fn is_made(&self, path: &Path) -> Result<bool, String> {
-        let actual = self.driver.read_back(path).map_err(|error| error.to_string())?;
-        Ok(actual.layout.as_ref().map(form) == self.given.as_ref().map(form))
+    fn is_made(&self, path: &Path, open: BorrowedFd<'_>) -> Result<bool, String> {
+        let actual = said(self.driver.read_back_open(path, open))?;
+        Ok(match (&actual.exact, &self.given.exact) {
+            (Some(exact), Some(given)) => exact == given,
+            _ => actual.layout.as_ref().map(form) == self.given.layout.as_ref().map(form),
+        })
     }
 
-    fn make(&self, path: &Path, mode: Mode) -> Result<(), String> {
+    fn make(&self, path: &Path, mode: Mode) -> Result<Fd, String> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-        let made = Real.open(None, path, flags, mode).and_then(|fd| Real.stat(fd.as_fd()));
-        made.map(drop).map_err(|errno| format!("{}: making a file: {errno}", path.display()))
+        let made = Real.open(None, path, flags, mode);
+        made.map_err(|errno| format!("{}: making a file: {errno}", path.display()))
     }
+}
+
+/// Files with what one had, in the file system's own words.
+pub struct Exactly<'a> {
+    pub driver: &'a dyn Driver,
+    pub exact: &'a str,
+}
+
+impl Debug for Exactly<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.description())
+    }
+}
+
+impl Maker for Exactly<'_> {
+    fn description(&self) -> String {
+        format!("{} exactly {}", self.driver.name(), self.exact)
+    }
+
+    fn is_made(&self, path: &Path, open: BorrowedFd<'_>) -> Result<bool, String> {
+        said(self.driver.read_back_open(path, open)).map(|actual| actual.exact.as_deref() == Some(self.exact))
+    }
+
+    fn make(&self, path: &Path, mode: Mode) -> Result<Fd, String> {
+        said(self.driver.create_exact(path, self.exact, mode.as_raw_mode()))
+    }
+}
+
+fn said<T>(result: Result<T, DriverError>) -> Result<T, String> {
+    result.map_err(|error| error.to_string())
 }
 
 /// A layout without the names of servers, which a file system that was not told any takes in turn.

@@ -15,8 +15,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use stripewise_cluster::Plan;
-use stripewise_datapath::migrate::{Goal, Maker};
-use stripewise_drivers::Driver;
+use stripewise_datapath::migrate::Goal;
+use stripewise_drivers::{Actual, Driver};
 use stripewise_native::NativeLayout;
 
 use super::Args;
@@ -24,8 +24,8 @@ use super::find::{Candidate, State, find_all};
 use crate::copying::{Manner, Move, migrate_all};
 use crate::managed;
 use directories::{Directory, directories};
-use former::Former;
 pub use former::NAME as RECORD;
+use former::{Change, Former};
 use maker::WithLayout;
 use wanted::Site;
 
@@ -35,6 +35,8 @@ struct Planned<'a> {
     wanted: Result<WithLayout<'a>, String>,
     /// It has it.
     there: bool,
+    /// All that it has, where the file system says so.
+    exact: Option<String>,
 }
 
 /// Places a plan natively, or with `--undo` takes that back; goes on after what fails.
@@ -73,7 +75,13 @@ impl Planned<'_> {
     fn as_move(&self) -> Option<Move<'_>> {
         let maker = self.wanted.as_ref().ok()?;
         let scheme = Some(self.file.scheme);
-        Some(Move { path: &self.file.path, goal: Goal::Native(maker), scheme })
+        let size_bytes = self.file.size_bytes;
+        Some(Move { path: &self.file.path, size_bytes, goal: Goal::Native(maker), scheme })
+    }
+
+    fn as_change(&self) -> Change<'_> {
+        let name = self.file.path.file_name().and_then(|name| name.to_str());
+        Change { pattern: &self.file.rule.pattern, file: name.zip(self.exact.as_deref()) }
     }
 
     fn impossible(&self) -> Option<Value> {
@@ -103,11 +111,12 @@ fn plan_files<'a>(
         let wanted = wanted
             .map(|layout| WithLayout { driver: &*site.driver, layout })
             .map_err(|why| format!("{} cannot give it its layout because {why}", site.system.title()));
-        let there = match &wanted {
-            Ok(maker) if file.state == State::Plain => maker.is_made(&file.path).map_err(anyhow::Error::msg)?,
-            _ => false,
+        let actual = match file.state {
+            State::Plain => site.driver.read_back(&file.path)?,
+            _ => Actual::default(),
         };
-        Ok(Planned { file, wanted, there })
+        let there = wanted.as_ref().is_ok_and(|maker| maker.is_met_by(&actual));
+        Ok(Planned { file, wanted, there, exact: actual.exact })
     };
     found.into_iter().map(plan_one).collect()
 }
@@ -115,23 +124,22 @@ fn plan_files<'a>(
 /// Every directory in which something will change remembers what it had, as long as none has changed: what one has may be what
 /// one above it gives.
 fn remember(site: &Site<'_>, directories: &[Directory<'_>], files: &[Planned<'_>]) -> anyhow::Result<()> {
-    let mut patterns: BTreeMap<PathBuf, Vec<&str>> = BTreeMap::new();
+    let mut changes: BTreeMap<PathBuf, Vec<Change<'_>>> = BTreeMap::new();
     for dir in directories {
         if let Ok(layout) = &dir.wanted
             && !has(&*site.driver, dir, layout)?
         {
             dir.make()?;
-            let of_rules = dir.rules.iter().map(|rule| rule.pattern.as_str());
-            patterns.entry(dir.path.canonicalize()?).or_default().extend(of_rules);
+            let of_rules = dir.rules.iter().map(|rule| Change { pattern: &rule.pattern, file: None });
+            changes.entry(dir.path.canonicalize()?).or_default().extend(of_rules);
         }
     }
     for planned in files.iter().filter(|planned| !planned.there && planned.wanted.is_ok()) {
         let parent = planned.file.path.parent().unwrap_or(Path::new("/"));
-        patterns.entry(parent.to_owned()).or_default().push(&planned.file.rule.pattern);
+        changes.entry(parent.to_owned()).or_default().push(planned.as_change());
     }
-    for (path, patterns) in patterns {
-        let now = site.driver.read_back(&path)?.layout;
-        Former::remember(&path, now.as_ref(), patterns)?;
+    for (path, changes) in changes {
+        Former::remember(&path, &site.driver.read_back(&path)?, changes)?;
     }
     Ok(())
 }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use anyhow::Context;
 use serde_json::{Value, json};
 use stripewise_datapath::Runtime;
-use stripewise_datapath::migrate::Goal;
+use stripewise_datapath::migrate::{Goal, Maker};
 use stripewise_drivers::Driver;
 
 use super::directories::Directory;
 use super::former::Former;
-use super::maker::Inheriting;
+use super::maker::{Exactly, Inheriting};
 use super::wanted::Site;
 use super::{Args, Candidate, show};
 use crate::copying::{Manner, Move, migrate_all};
@@ -50,7 +50,7 @@ pub fn run(
         let path = dir.path.display().to_string();
         match restored.and_then(|()| Inheriting::in_directory(&*site.driver, &dir.path)) {
             Ok(maker) => {
-                let (files, ended) = move_back(runtime, &maker, dir, args);
+                let (files, ended) = move_back(runtime, &*site.driver, &maker, dir, args);
                 match files.iter().any(|file| file.get("error").is_some()) {
                     true => code = ended,
                     false => Former::forget(&dir.path)?,
@@ -93,6 +93,9 @@ fn placed<'a>(found: Vec<Candidate<'a>>, directories: &[Directory<'_>]) -> anyho
 
 /// The directory's own hints go, or what it had before comes back. The record in it keeps it from being removed as empty.
 fn restore(driver: &dyn Driver, dir: &Placed<'_>) -> anyhow::Result<()> {
+    if let Some(exact) = &dir.former.exact {
+        return driver.prepare_exact(&dir.path, exact).context("its former layout cannot be put back");
+    }
     driver.remove(&dir.path).context("its layout cannot be taken away")?;
     let now = driver.read_back(&dir.path)?.layout;
     match &dir.former.layout {
@@ -103,16 +106,26 @@ fn restore(driver: &dyn Driver, dir: &Placed<'_>) -> anyhow::Result<()> {
     }
 }
 
+/// Files get what they had, where that is known and something else than what their directory gives.
 fn move_back(
     runtime: &Arc<Runtime>,
-    maker: &Inheriting<'_>,
+    driver: &dyn Driver,
+    inheriting: &Inheriting<'_>,
     dir: &Placed<'_>,
     args: &Args,
 ) -> (Vec<Value>, ExitCode) {
+    let own = |file: &Candidate<'_>| {
+        let exact = dir.former.files.get(file.path.file_name()?.to_str()?)?;
+        Some(Exactly { driver, exact })
+    };
+    let own: Vec<_> = dir.files.iter().map(own).collect();
+    let makers = own.iter().map(|own| own.as_ref().map_or(inheriting as &dyn Maker, |own| own));
     let moves: Vec<_> = dir
         .files
         .iter()
-        .map(|file| Move { path: &file.path, goal: Goal::Native(maker), scheme: None })
+        .zip(makers)
+        .map(|(file, maker)| (&file.path, file.size_bytes, Goal::Native(maker)))
+        .map(|(path, size_bytes, goal)| Move { path, size_bytes, goal, scheme: None })
         .collect();
     let total = dir.files.iter().map(|file| file.size_bytes).sum();
     let manner = Manner { verb: "restored", jobs: args.jobs, quiet: args.quiet };
