@@ -78,6 +78,24 @@ def test_placed_killed_resumed_and_back(on_ceph, plan, stripewise, bin_dir):
     assert not list(data.glob(".stripewise*"))
 
 
+def test_a_long_file_goes_on_where_it_was_killed_and_that_is_said(on_ceph, plan, stripewise, bin_dir):
+    data = on_ceph / "data"
+    with (data / "long.dat").open("wb") as file:
+        file.writelines(os.urandom(1 << 20) for _ in range(400))
+    first = sums(data)
+    process = subprocess.Popen([bin_dir / "stripewise", "place", "--native", "-q", plan])
+    # A line of the journal for each chunk of 64 MiB.
+    noted = lambda: any("chunk 0" in path.read_text() or "chunk 1" in path.read_text() for path in data.glob("*.journal"))
+    while process.poll() is None and not noted():
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert noted(), "it was over before it was killed"
+    said = stripewise("place", "--native", plan, timeout=300).err
+    assert "long.dat: goes on where an earlier run was, at " in said and " of 400" in said, said
+    assert sums(data) == first and not list(data.glob("*.journal"))
+
+
 def test_undo_gives_back_lengths_of_objects_too(on_ceph, plan, stripewise):
     """A directory and a file of it with layouts of their own, and one that inherits."""
     data = on_ceph / "data"

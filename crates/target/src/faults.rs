@@ -128,6 +128,39 @@ fn what_was_synced_survives_every_power_cut() {
 }
 
 #[test]
+fn directories_that_are_known_to_last_are_not_relied_on_after_they_went() {
+    // The second file of a directory, and one of a directory that somebody has removed since it was synced.
+    for (seed, removed) in (0..20).zip([false, true].into_iter().cycle()) {
+        let place = Place::new(Journal::Posix);
+        let (_, sys) = place.process(1);
+        let targets = place.prepare(&sys).unwrap();
+        let make = |id| {
+            let set = ComponentSet::create(&sys, targets.clone(), id, MODE).unwrap();
+            sys.write_all_at(set.fd(1).unwrap(), b"bytes", 0).unwrap();
+            set.sync(&FanOut::new(sys.clone(), Engine::Auto), false).unwrap();
+            set.sync_names().unwrap();
+        };
+        make(ID);
+        if removed {
+            ComponentSet::remove(&sys, &targets, ID).unwrap();
+            for target in &targets {
+                sys.rmdir(Some(target.dir()), std::path::Path::new("stripewise/07")).unwrap();
+            }
+        }
+        let second = FileId([vec![7; 15], vec![8]].concat().try_into().unwrap());
+        make(second);
+        drop((targets, sys));
+        place.disk.power_cut(seed).unwrap();
+        let (_, sys) = place.process(2);
+        let opening = crate::Opening { read_only: true, flags: stripewise_sys::OFlags::empty() };
+        let targets = place.prepare(&sys).unwrap();
+        let set = ComponentSet::open(&sys, targets, second, opening)
+            .unwrap_or_else(|error| panic!("seed {seed}, removed {removed}: {error}"));
+        assert_eq!(sys.read_start(set.fd(1).unwrap(), 9).unwrap(), b"bytes");
+    }
+}
+
+#[test]
 fn every_single_failure_is_reported_and_leaves_no_component() {
     for call in ["open", "chmod", "pwrite"] {
         for target in 0..2 {

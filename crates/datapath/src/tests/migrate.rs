@@ -9,7 +9,9 @@ use stripewise_sys::faulty::{Disk, Faulty, Journal};
 
 use super::crash::at_every_point;
 use super::support::*;
-use crate::migrate::{Contents, Goal, MigrateError, Migration, Pace, copy_file, migrate, migrate_in_chunks};
+use crate::migrate::{
+    Contents, Goal, MigrateError, Migration, Pace, Phase, copy_file, migrate, migrate_in_chunks,
+};
 use crate::{Errno, Runtime, Shape};
 
 fn other() -> Layout {
@@ -114,11 +116,13 @@ fn a_second_run_copies_only_what_the_first_did_not() {
         },
     );
     assert!(killed.is_err() && copied == [100, 200], "{copied:?}");
-    copied.clear();
-    let tell = &mut |progress: crate::migrate::Progress| copied.push(progress.done);
+    let mut copied = Vec::new();
+    let tell = &mut |progress: crate::migrate::Progress| copied.push((progress.phase, progress.done));
     migrate_in_chunks(&stage.runtime(), &stage.path("f"), Goal::Managed(Shape::from(&small())), PACE, tell)
         .unwrap();
-    assert_eq!(copied, [250, 100, 200, 250], "the last chunk is copied, all are verified");
+    let verified = [100, 200, 250].map(|done| (Phase::Verify, done));
+    assert_eq!(copied[..2], [(Phase::Found, 200), (Phase::Copy, 250)], "the last chunk is copied");
+    assert_eq!(copied[2..], verified, "all are verified");
 }
 
 #[test]
