@@ -215,17 +215,10 @@ fn what_it_says_exactly_is_given_back_exactly() {
     fake.ceph.prepare_exact(&fake.path("t"), exact).unwrap();
     let made = fake.ceph.create_exact(&fake.path("f"), exact, 0o600).unwrap();
     let open = fake.ceph.read_back_open(&fake.path("f"), made.as_fd()).unwrap();
-    let inherited =
-        fake.ceph.create_open(&fake.path("t/f"), &NativeLayout::even(64 * K, 1, Some("hdd")), 0o600);
-    assert_eq!(
-        fake.ceph
-            .read_back_open(&fake.path("t/f"), inherited.unwrap().as_fd())
-            .unwrap()
-            .layout
-            .unwrap()
-            .to_string(),
-        NativeLayout::even(64 * K, 1, Some("hdd")).to_string()
-    );
+    let (inside, hdd) = (fake.path("t/f"), NativeLayout::even(64 * K, 1, Some("hdd")));
+    let told = fake.ceph.create_open(&inside, &hdd, 0o600).unwrap();
+    let got = fake.ceph.read_back_open(&inside, told.as_fd()).unwrap().layout;
+    assert_eq!(got, Some(hdd), "not what its directory gives");
     for path in ["t", "f"] {
         let actual = fake.ceph.read_back(&fake.path(path)).unwrap();
         assert_eq!((actual.exact.as_deref(), actual.inherited), (Some(exact), false), "{path}");

@@ -1,0 +1,113 @@
+//! The attributes in which CephFS keeps layouts: set, read, compared, understood.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use stripewise_cluster::size;
+use stripewise_native::cephfs::Attribute;
+use stripewise_sys::{Errno, Kind};
+
+use super::{CephFs, MAY_SET};
+use crate::{Actual, DriverError, Result, files};
+
+impl CephFs {
+    /// Sets `value`, which means `asked`.
+    pub(super) fn set(
+        &self,
+        of: Kind<'_>,
+        path: &Path,
+        name: &str,
+        value: &str,
+        asked: &Attribute,
+    ) -> Result<()> {
+        self.sys.set_xattr(of, OsStr::new(name), value.as_bytes()).map_err(|errno| {
+            let refused = |problem| refused(path, value, problem);
+            match errno {
+                Errno::INVAL => refused(match &asked.pool {
+                    Some(pool) => format!(
+                        "this CephFS has no data pool {pool:?}; `stripewise init` lists those that it has, and an administrator \
+                         adds one with `ceph fs add_data_pool FS {pool}`"
+                    ),
+                    None => "the metadata server does not take these values".to_owned(),
+                }),
+                Errno::NOTEMPTY => refused(
+                    "the file was written before; copy it to a new file with the layout and rename that".to_owned(),
+                ),
+                errno => self.failed(path, "setting its layout", errno),
+            }
+        })
+    }
+
+    pub(super) fn failed(&self, path: &Path, doing: &str, errno: Errno) -> DriverError {
+        match errno {
+            Errno::ACCESS | Errno::PERM => DriverError::Denied {
+                path: path.to_owned(),
+                doing: doing.to_owned(),
+                remedy: MAY_SET.to_owned(),
+            },
+            errno => DriverError::io(path, doing, errno),
+        }
+    }
+
+    /// An attribute as it is written.
+    pub(super) fn text(&self, of: Kind<'_>, path: &Path, name: &str) -> Result<Option<String>> {
+        files::attribute_of(&self.sys, of, name)
+            .map_err(|errno| DriverError::io(path, format!("reading {name}"), errno))
+    }
+
+    /// As [`Self::verify`]; where `value` says more than that, it is there, too.
+    pub(super) fn verify_exact(
+        &self,
+        of: Kind<'_>,
+        path: &Path,
+        name: &str,
+        value: &str,
+        asked: &Attribute,
+    ) -> Result<()> {
+        self.verify(of, path, name, asked)?;
+        if value == asked.text() {
+            return Ok(());
+        }
+        match self.text(of, path, name)? {
+            Some(got) if got != value => Err(refused(path, value, format!("it has {got:?} now"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Compares an attribute with what was asked for.
+    pub(super) fn verify(&self, of: Kind<'_>, path: &Path, name: &str, asked: &Attribute) -> Result<()> {
+        const REMEDY: &str = "this CephFS does not keep layouts as they are set, use plain directories on it (driver = \"dirs\")";
+        let got = self.text(of, path, name)?.map(|text| understood(path, name, &text)).transpose()?;
+        let objects = got.as_ref().map(|got| got.object_size);
+        DriverError::compare(path, &asked.layout(), got.map(|got| got.layout()), REMEDY)?;
+        if objects == Some(asked.object_size) {
+            return Ok(());
+        }
+        let sizes = (size::format(asked.object_size), size::format(objects.unwrap_or(0)));
+        Err(DriverError::Differs {
+            path: path.to_owned(),
+            asked: asked.layout(),
+            got: Some(asked.layout()),
+            remedy: format!("its objects are {} instead of {}; {REMEDY}", sizes.1, sizes.0),
+        })
+    }
+}
+
+fn refused(path: &Path, value: &str, problem: String) -> DriverError {
+    DriverError::Refused { path: path.to_owned(), value: value.to_owned(), problem }
+}
+
+/// What the attribute `name` of `path` means.
+pub(super) fn understood(path: &Path, name: &str, text: &str) -> Result<Attribute> {
+    let problem = || format!("{name} is not understood; is this a newer CephFS?");
+    Attribute::parse(text).ok_or_else(|| refused(path, text, problem()))
+}
+
+/// What the attribute `name` of `path` says; `from`: of a directory above the one that was asked for.
+pub(super) fn actual(path: &Path, name: &str, text: String, from: Option<&Path>) -> Result<Actual> {
+    let attribute = understood(path, name, &text)?;
+    let objects = format!("objects of {}", size::format(attribute.object_size));
+    let note = from.map_or(objects.clone(), |from| format!("{objects}, from {}", from.display()));
+    let layout = Some(attribute.layout());
+    Ok(Actual { layout, note: Some(note), exact: Some(text), inherited: from.is_some() })
+}
