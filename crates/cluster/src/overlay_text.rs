@@ -113,8 +113,7 @@ fn read_copy(table: &Table<'_>, cache: bool, spread: Spread, cluster: &Cluster) 
 
 /// The servers of a copy, those of pools as models count them.
 fn servers_of(copy: &CopySpec, cluster: &Cluster) -> Vec<u32> {
-    let unfold = |(index, layout)| cluster.unfold(layout, index);
-    CopySpec { layouts: copy.layouts.iter().enumerate().map(unfold).collect(), ..copy.clone() }.targets()
+    CopySpec { layouts: cluster.unfold_all(&copy.layouts), ..copy.clone() }.targets()
 }
 
 fn read_groups(item: &Item<'_>, cache: bool, servers: usize) -> Result<u32, FileError> {

@@ -11,17 +11,31 @@ use crate::driver::NativeTarget;
 use crate::fold::layouts_of;
 use crate::plan::Plan;
 
+/// Servers taken so far, per tier.
+type Taken = BTreeMap<usize, usize>;
+
 impl Cluster {
     /// The layout on the servers of pools where it is on native targets: what models need.
     ///
-    /// The servers are taken in order, those of layout number `index` of a rule behind those of the layouts before it, as
-    /// a file system spreads files. Every byte is on the server that a turn over the native target comes to, also where
-    /// a region ends within a turn and the next goes on from there.
+    /// The servers are taken in order, those of layout number `index` of layouts like it behind those of the ones before it.
+    /// Every byte is on the server that a turn over the native target comes to, also where a region ends within a turn and
+    /// the next goes on from there.
     pub fn unfold(&self, layout: &Layout, index: usize) -> Layout {
+        self.unfold_onto(layout, index, &mut Taken::new())
+    }
+
+    /// The layouts of a rule unfolded: as [`Cluster::unfold`], the servers of every tier one after the other through all of them, as a
+    /// file system spreads files.
+    pub fn unfold_all(&self, layouts: &[Layout]) -> Vec<Layout> {
+        let mut taken = Taken::new();
+        layouts.iter().map(|layout| self.unfold_onto(layout, 0, &mut taken)).collect()
+    }
+
+    fn unfold_onto(&self, layout: &Layout, index: usize, taken: &mut Taken) -> Layout {
         if layout.targets().all(|target| self.native_target(target).is_none()) {
             return layout.clone();
         }
-        let firsts = self.first_servers(layout, index);
+        let firsts = self.first_servers(layout, index, taken);
         let cycle = |region: &Region| {
             let stripe = |stripe: &Stripe| match self.native_target(stripe.target) {
                 None => vec![*stripe],
@@ -36,9 +50,9 @@ impl Cluster {
         Layout::new(regions.collect()).expect("the same regions, stripes of more than 0 bytes")
     }
 
-    /// Per native target of the layout: the server of its tier with which its turn begins.
-    fn first_servers(&self, layout: &Layout, index: usize) -> BTreeMap<u32, usize> {
-        let mut taken: BTreeMap<usize, usize> = BTreeMap::new();
+    /// Per native target of the layout: the server of its tier with which its turn begins. In a tier of which none is taken yet, so many
+    /// like the first of the layout are.
+    fn first_servers(&self, layout: &Layout, index: usize, taken: &mut Taken) -> BTreeMap<u32, usize> {
         let mut firsts = BTreeMap::new();
         for stripe in layout.regions().iter().flat_map(|region| &region.cycle) {
             let Some(native) = self.native_target(stripe.target) else { continue };
@@ -76,14 +90,13 @@ impl Cluster {
     /// Number of servers that the files of a rule are spread over which have these layouts: those of pools are counted, each
     /// once.
     pub fn servers_of(&self, layouts: &[Layout]) -> usize {
-        let unfolded = layouts.iter().enumerate().map(|(index, layout)| self.unfold(layout, index));
-        let servers: BTreeSet<u32> = unfolded.flat_map(|layout| layout.targets().collect::<Vec<_>>()).collect();
-        servers.len()
+        let unfolded = self.unfold_all(layouts);
+        unfolded.iter().flat_map(Layout::targets).collect::<BTreeSet<u32>>().len()
     }
 }
 
 impl Plan {
-    /// The plan with all layouts unfolded ([`Cluster::unfold`]) and without native targets: what models need.
+    /// The plan with all layouts unfolded ([`Cluster::unfold_all`]) and without native targets: what models need.
     #[must_use]
     pub fn unfolded(&self) -> Self {
         let mut plan = self.clone();
@@ -91,9 +104,7 @@ impl Plan {
             return plan;
         }
         for layouts in plan.rules.iter_mut().flat_map(layouts_of) {
-            for (index, layout) in layouts.iter_mut().enumerate() {
-                *layout = self.cluster.unfold(layout, index);
-            }
+            *layouts = self.cluster.unfold_all(layouts);
         }
         plan.cluster.native_targets.clear();
         plan

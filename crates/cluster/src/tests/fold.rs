@@ -49,6 +49,17 @@ fn files_in_different_groups_unfold_to_different_servers() {
     assert_eq!(cluster.unfold(&folded[0], 2), groups[0], "and round again");
 }
 
+/// As many files on each server as there were, also where those of one tier do not come at equal distances.
+#[test]
+fn files_that_are_spread_unevenly_over_the_tiers_unfold_evenly_within_them() {
+    let mut cluster = cluster();
+    let servers = [6, 2, 7, 8, 6, 3, 7, 8, 6, 4, 7, 0, 8, 6, 5, 7, 2];
+    let layouts = servers.map(|server| layout(&[(server, 65536)]));
+    let folded: Vec<_> = layouts.iter().map(|layout| cluster.fold(layout).unwrap()).collect();
+    assert_eq!(cluster.unfold_all(&folded), layouts);
+    assert_eq!(cluster.servers_of(&folded), 8);
+}
+
 #[test]
 fn one_server_takes_any_width() {
     let mut cluster = cluster();

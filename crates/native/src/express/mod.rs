@@ -39,8 +39,7 @@ pub fn express_spread(
     cluster: &Cluster,
     size_max: u64,
 ) -> Result<NativeLayout, String> {
-    let reached = |(index, layout): (usize, &Layout)| cycles(&cluster.unfold(layout, index), size_max);
-    let layouts = layouts.iter().enumerate().map(reached).collect();
+    let layouts = cluster.unfold_all(layouts).iter().map(|layout| cycles(layout, size_max)).collect();
     let subject = Subject { layouts, names: Names { system, cluster } };
     let native = match system {
         FileSystem::CephFs => cephfs::express(&subject)?,

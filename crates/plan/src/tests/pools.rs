@@ -71,6 +71,17 @@ fn psa_keeps_to_widths_that_there_are() {
 }
 
 #[test]
+fn files_that_are_spread_unevenly_are_on_the_servers_that_were_predicted() {
+    let cluster = pools(FileSystem::CephFs);
+    let workload = ior(Pattern::FilePerProcess, Op::Write, 16, 256 * K, 64);
+    let options =
+        Options { scheme: Scheme::Named("1-DV weighted".into()), min_gain: 0.0, ..Options::default() };
+    let made = to_plan(&plan(&workload, &cluster, &options).unwrap(), &cluster, &options);
+    assert!(made.rules[0].layouts.len() > 8);
+    assert_eq!(made.folded().unwrap().unfolded(), made);
+}
+
+#[test]
 fn copies_in_pools_can_be_folded_too() {
     let workload = ior(Pattern::Random, Op::Read, 8, 256 * K, 64);
     for scheme in ["cache", "replicas"] {
