@@ -17,6 +17,11 @@ pub fn bar(length: Option<u64>, template: &str, quiet: bool) -> ProgressBar {
     bar
 }
 
+/// A spinner while existing files are looked at, which for many on a slow file system takes its time.
+pub fn looking(quiet: bool) -> ProgressBar {
+    bar(None, "{spinner} looking at the files ({elapsed})", quiet)
+}
+
 /// Work that is counted, or whose share is known.
 pub struct Progress(ProgressBar);
 

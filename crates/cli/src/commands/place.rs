@@ -15,6 +15,7 @@ use stripewise_datapath::migrate::Goal;
 use crate::copying::{Manner, Move, migrate_all};
 use crate::managed::{self, human};
 use crate::preparing;
+use crate::progress;
 use find::{Candidate, State};
 
 /// Prepares a plan's targets and moves existing files into its layouts
@@ -75,7 +76,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !args.dry_run {
         preparing::prepare(&plan)?;
     }
+    let looking = progress::looking(args.quiet);
     let found = find::find(&runtime, &plan, &args.files)?;
+    looking.finish_and_clear();
     if args.dry_run {
         return show(&plan, &found, args.json);
     }

@@ -23,6 +23,7 @@ use super::Args;
 use super::find::{Candidate, State, find_all};
 use crate::copying::{Manner, Move, migrate_all};
 use crate::managed;
+use crate::progress;
 use directories::{Directory, directories};
 pub use former::NAME as RECORD;
 use former::{Change, Former};
@@ -46,15 +47,18 @@ struct Planned<'a> {
 pub fn run(plan: &Plan, args: &Args) -> anyhow::Result<ExitCode> {
     let site = Site::of(plan)?;
     let runtime = managed::runtime(None);
+    let looking = progress::looking(args.quiet);
     let found = find_all(&runtime, plan, &args.files)?;
     let directories = directories(&site, &found, &args.files);
     if !args.dry_run {
         directories.iter().for_each(Directory::sweep);
     }
     if args.undo {
+        looking.finish_and_clear();
         return undo::run(&site, &runtime, found, &directories, args);
     }
     let files = plan_files(&site, found, &directories)?;
+    looking.finish_and_clear();
     if args.dry_run {
         return show::plan(&site, &directories, &files, args.json);
     }
