@@ -16,13 +16,13 @@ help:
 	@echo 'make slowdisk   the disks that take their time, for real file systems (testbed/disks; needs FUSE)'
 	@echo 'make cephfs-bed a CephFS on this machine, to test and measure on: installs Ceph, says how (testbed/cephfs; needs root, FUSE)'
 	@echo 'make test-cephfs  brings it up, runs what is tested on it, takes it down (some minutes; STRIPEWISE_LONG=1: more)'
-	@echo 'make bench-cephfs  layouts, PSA, the cache and replicas measured on it, and the page bench/results.d/cephfs.md (40 minutes)'
+	@echo 'make bench-cephfs  layouts, PSA, the cache and replicas measured on it, and the page bench/results.d/cephfs.md (an hour)'
 	@echo 'make evaluate   the experiments of the papers: simulated at their full size, measured on emulated servers (an hour), and the pages'
 	@echo 'make evaluation-pages  docs/evaluation.md and .html anew from the records in docs/evaluation'
 	@echo 'make setup      install what is missing (Debian packages, .venv), check the Rust version'
 	@echo 'make clean      remove what was built (not .venv)'
 	@echo
-	@echo 'Options of the demo: make demo DEMO="--quick --dir D --keep"'
+	@echo 'Options of the demo: make demo DEMO="--quick --dir D --keep"; of the measurements on CephFS: make bench-cephfs BENCH="--repeats 1"'
 
 setup:
 	@tools/setup.sh
@@ -86,7 +86,7 @@ evaluation-pages:
 # Only what is missing is run; the records stay in the target directory.
 bench-cephfs: build cephfs-bed
 	$(PYTHON) bench/cephfs all --binaries $(TARGET)/release --records $(TARGET)/cephfs.jsonl \
-		--document bench/results.d/cephfs.json --page bench/results.d/cephfs.md
+		--document bench/results.d/cephfs.json --page bench/results.d/cephfs.md $(BENCH)
 
 lint:
 	cargo fmt --all --check
