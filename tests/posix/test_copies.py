@@ -31,6 +31,9 @@ COPIES = {
 }
 
 
+RUNS_MAX = 8
+
+
 def some(pairs):
     """Pairs to be tested with all kinds of copies in the long variant, else with the ones named."""
     names = list(dict.fromkeys(name for name, _ in pairs))
@@ -77,8 +80,14 @@ def assert_busy(worlds, others, evicted=False):
     assert sum(copy["written_bytes"] for copy in further) > 0, "nothing went to a further copy"
     copied = sum(copy["copied_bytes"] for line in counted for copy in line["copies"])
     assert copied + others.copied_bytes > 0, "nothing was copied"
-    if evicted and counted[0]["kind"] == "cache":
-        assert sum(line["evictions"] for line in counted) > 0, "nothing was evicted"
+    if evicted:
+        assert has_evicted(worlds), "nothing was evicted"
+
+
+def has_evicted(worlds):
+    """Of a cache, whether something was given up; of replicas nothing ever is."""
+    counted = worlds.counted()
+    return counted[0]["kind"] != "cache" or any(line["evictions"] for line in counted)
 
 
 class Others:
@@ -120,8 +129,12 @@ def test_fio(copies):
     options = ["--rw=randwrite", "--bsrange=1k-32k", "--numjobs=4", f"--size={part}", f"--offset_increment={part}", "--verify=md5"]
     command = [*fio("psync", copies.managed / "file", *options)]
     with Others(copies) as others:
-        result = copies.with_library(*command, "--loops=4", "--verify_backlog=64", timeout=600)
-    assert len(re.findall(r"err= ?0", result.out)) == 4, result
+        # On a busy machine a run may end before the others have written anything back.
+        for _ in range(RUNS_MAX):
+            result = copies.with_library(*command, "--loops=4", "--verify_backlog=64", timeout=600)
+            assert len(re.findall(r"err= ?0", result.out)) == 4, result
+            if has_evicted(copies):
+                break
     assert_busy(copies, others, evicted=True)
     copies.with_library(*command, "--verify_only", timeout=600)
     (copies.plain / "file").write_bytes(copies.content("file"))
