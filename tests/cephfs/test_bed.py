@@ -14,7 +14,8 @@ import pytest
 from conftest import ROOT, run_command
 
 PROGRAM = [sys.executable, ROOT / "testbed" / "cephfs"]
-SIZE = 1 << 20
+SIZE, COUNT = 1 << 20, 4
+ATTEMPTS = 8
 # As the flags of `up` have it by default, or as asked for.
 SECONDS = {"hdd": 8e-3 + 1 / 8, "ssd": 3e-3 + 1 / 24}
 
@@ -24,23 +25,31 @@ def test_a_request_takes_what_its_disk_takes(bed, on_ceph, pool):
     (on_ceph / "target").mkdir()
     os.setxattr(on_ceph / "target", "ceph.dir.layout.pool", pool.encode())
     fd = os.open(on_ceph / "target" / "file", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
-    memory, count = mmap.mmap(-1, SIZE), 4
-    before = statistics(bed)
+    # An OSD writes a little of its own now and then, a new one above all.
+    for attempt in range(ATTEMPTS):
+        requests = written(bed, pool, fd, attempt * COUNT * SIZE)
+        if requests <= COUNT + 3:
+            break
+    os.close(fd)
+    assert COUNT <= requests <= COUNT + 3, "a write of a program is one of the disk"
+
+
+def written(bed, pool, fd, offset):
+    """How many requests a disk gets for so many of a program's; their bytes and time are checked."""
+    memory, before = mmap.mmap(-1, SIZE), statistics(bed)
     bed("limits", "on")
     begin_s = time.monotonic()
-    for slot in range(count):
-        assert os.pwrite(fd, memory, slot * SIZE) == SIZE
+    for slot in range(COUNT):
+        assert os.pwrite(fd, memory, offset + slot * SIZE) == SIZE
     took_s = time.monotonic() - begin_s
     bed("limits", "off")
-    os.close(fd)
     after = statistics(bed)
     grown = {disk: after[disk]["written_bytes"] - before[disk]["written_bytes"] for disk in after}
-    assert grown[pool] == pytest.approx(count * SIZE, rel=0.02)
-    assert sum(grown.values()) == pytest.approx(count * SIZE, rel=0.05), "nothing goes elsewhere"
-    requests = after[pool]["writes"] - before[pool]["writes"]
-    assert count <= requests <= count + 3, "a write of a program is one of the disk"
+    assert grown[pool] == pytest.approx(COUNT * SIZE, rel=0.02)
+    assert sum(grown.values()) == pytest.approx(COUNT * SIZE, rel=0.05), "nothing goes elsewhere"
     # The rest is Ceph's, and other programs'; there is no upper limit.
-    assert took_s >= count * SECONDS[pool[:3]]
+    assert took_s >= COUNT * SECONDS[pool[:3]]
+    return after[pool]["writes"] - before[pool]["writes"]
 
 
 def statistics(bed):
