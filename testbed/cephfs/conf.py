@@ -67,7 +67,6 @@ crush_location = root=default host=bed
 osd_op_num_shards = 1
 osd_op_num_threads_per_shard = 4
 osd_max_scrubs = 0
-osd_max_object_size = 4294967295
 # Reads reach the disk, and nothing is computed over the bytes.
 bluestore_default_buffered_read = false
 bluestore_default_buffered_write = false

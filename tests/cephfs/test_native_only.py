@@ -109,6 +109,13 @@ def test_undo_gives_back_lengths_of_objects_too(on_ceph, plan, stripewise):
         (data / name).write_bytes(os.urandom(100_000))
     before, first = {name: layout(data / name) for name in names}, {name: (data / name).read_bytes() for name in names}
     assert before == {"first.dat": own, "other.dat": other, "deeper/third.dat": own}
+    # What the plan wants but for the length of other.dat's objects: it alone is made anew.
+    inode = os.stat(data / "first.dat").st_ino
+    stripewise("place", "--native", "-q", plan)
+    assert {name: layout(data / name) for name in names} == dict.fromkeys(names, own)
+    assert os.stat(data / "first.dat").st_ino == inode
+    stripewise("place", "--native", "--undo", "-q", plan)
+    assert {name: layout(data / name) for name in names} == before
     # Another stripe than all of them have.
     plan.write_text(plan.read_text().replace("hdd/0-1:64K", "hdd/0-1:128K"))
     stripewise("place", "--native", "-q", plan)

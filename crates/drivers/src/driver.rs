@@ -71,6 +71,11 @@ pub trait Driver: Send + Sync {
         self.read_back(path)
     }
 
+    /// Whether what has `actual` has all that [`Driver::create`] and [`Driver::prepare`] make of `layout`.
+    fn has(&self, actual: &Actual, layout: &NativeLayout) -> bool {
+        actual.layout.as_ref().is_some_and(|got| layout.is_met_by(got))
+    }
+
     /// As [`Driver::create_open`], with what [`Actual::exact`] said of another file.
     ///
     /// # Errors

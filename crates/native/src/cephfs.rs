@@ -11,6 +11,8 @@ pub const UNIT: u64 = 64 << 10;
 /// The largest object that servers take unless told otherwise (`osd_max_object_size`), bytes. Larger layouts can be set, but then writes fail
 /// (EFBIG).
 pub const OBJECT_MOST: u64 = 128 << 20;
+/// Objects are about so long, bytes: Ceph's own default.
+const OBJECT_USUAL: u64 = 4 << 20;
 
 /// The fields of the attributes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,14 +27,14 @@ pub struct Attribute {
     pub pool: Option<String>,
 }
 
-/// The length of the objects for stripes of `width` bytes: as long as they may be.
+/// The length of the objects for stripes of `width` bytes: Ceph's usual one, in whole stripes.
 ///
-/// The next object of a column may be on any server of the pool. So that a file stays on the `stripe_count` servers that it
-/// started on, which is what a plan means by a stripe count below the pool's, objects are as long as a file's share of one
-/// server, or as near as servers allow. They are multiples of the stripe, so a stripe is on one server in any case.
-/// (Ceph's own 4 MiB would spread every file that is longer over all servers, whatever its stripe count.)
+/// Which servers of the pool a file's objects are on is a hash's choice: two of them meet on one server while others have none.
+/// With objects as long as they may be (128 MiB) a file would stay with what it drew; with these it draws anew every
+/// `stripe_count` objects, so that long files come out even. A request finds `stripe_count` servers either way, and in a pool
+/// of one server nothing changes.
 pub fn object_size(width: u64) -> u64 {
-    (OBJECT_MOST / width.max(1)).max(1) * width
+    (OBJECT_USUAL / width.max(1)).max(1) * width
 }
 
 /// The attribute's value for a layout, as `setfattr -n ceph.file.layout -v` takes it.
@@ -116,9 +118,9 @@ mod tests {
     #[test]
     fn what_is_set_and_what_is_said() {
         let even = Attribute::of(&NativeLayout::even(64 * K, 4, Some("hdd"))).unwrap();
-        assert_eq!(even.text(), "stripe_unit=65536 stripe_count=4 object_size=134217728 pool=hdd");
+        assert_eq!(even.text(), "stripe_unit=65536 stripe_count=4 object_size=4194304 pool=hdd");
         let any = Attribute::of(&NativeLayout::even(192 * K, 2, None)).unwrap();
-        assert_eq!(any.text(), "stripe_unit=196608 stripe_count=2 object_size=134086656");
+        assert_eq!(any.text(), "stripe_unit=196608 stripe_count=2 object_size=4128768");
         let one = NativeLayout::uniform(Stripe::Listed { width: 4096 * K, servers: vec!["hdd0".to_owned()] });
         assert_eq!(Attribute::of(&one).unwrap().layout(), NativeLayout::even(4096 * K, 1, Some("hdd0")));
         let said = "stripe_unit=4194304 stripe_count=1 object_size=4194304 pool=a-b pool_namespace=x";
@@ -160,7 +162,8 @@ mod tests {
             // Whole stripes, and no room for one more.
             let size = attribute.object_size;
             prop_assert!(size.is_multiple_of(attribute.stripe_unit) && size <= OBJECT_MOST);
-            prop_assert!(size + attribute.stripe_unit > OBJECT_MOST);
+            prop_assert!(size == attribute.stripe_unit || size <= OBJECT_USUAL);
+            prop_assert!(size + attribute.stripe_unit > OBJECT_USUAL);
         }
     }
 }

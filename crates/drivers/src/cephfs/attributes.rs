@@ -93,6 +93,11 @@ impl CephFs {
     }
 }
 
+/// Whether a file with `got` has what was asked for: also objects of that length, which layouts do not say.
+pub(super) fn is_met(asked: &Attribute, got: &Attribute) -> bool {
+    asked.layout().is_met_by(&got.layout()) && asked.object_size == got.object_size
+}
+
 fn refused(path: &Path, value: &str, problem: String) -> DriverError {
     DriverError::Refused { path: path.to_owned(), value: value.to_owned(), problem }
 }

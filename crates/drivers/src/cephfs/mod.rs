@@ -19,7 +19,7 @@ use stripewise_native::NativeLayout;
 use stripewise_native::cephfs::Attribute;
 use stripewise_sys::{Errno, Fd, Kind, Real, SysRef};
 
-use self::attributes::{actual, understood};
+use self::attributes::{actual, is_met, understood};
 use crate::files::{self, HERE};
 use crate::mounts::{Mount, mount_of};
 use crate::{Actual, Driver, DriverError, Probe, Result, Tool};
@@ -125,6 +125,11 @@ impl Driver for CephFs {
             Ok(Some(text)) => actual(path, FILE_LAYOUT, text, None),
             _ => self.read_back(path),
         }
+    }
+
+    fn has(&self, actual: &Actual, layout: &NativeLayout) -> bool {
+        let got = actual.exact.as_deref().and_then(Attribute::parse);
+        got.zip(Attribute::of(layout).ok()).is_some_and(|(got, asked)| is_met(&asked, &got))
     }
 
     fn remove(&self, dir: &Path) -> Result<()> {

@@ -4,7 +4,7 @@ use super::Subject;
 use crate::names::PoolName;
 use crate::{NativeLayout, Stripe};
 
-/// The stripe unit of a file on one server, where any will do: the usual object size, bytes.
+/// The stripe unit of a file on one server, where any will do: that of Ceph's objects, bytes.
 const SOLO: u64 = 4 << 20;
 
 pub fn express(subject: &Subject<'_>) -> Result<NativeLayout, String> {

@@ -40,7 +40,7 @@ fn pools_of_cephfs_and_beegfs() {
         (
             "cephfs",
             FileSystem::CephFs,
-            "setfattr -n ceph.dir.layout -v \"stripe_unit=65536 stripe_count=2 object_size=134217728 pool=fast\" /d/f",
+            "setfattr -n ceph.dir.layout -v \"stripe_unit=65536 stripe_count=2 object_size=4194304 pool=fast\" /d/f",
         ),
         ("beegfs", FileSystem::BeeGfs, "beegfs entry set --num-targets=2 --chunk-size=64Ki --pool=fast /d/f"),
     ] {

@@ -25,7 +25,7 @@ fn fixed_stripes_over_all_servers() {
     assert_eq!(all[0], "lfs setstripe -S 64K -c 4 /data/out.0");
     assert_eq!(
         all[1],
-        "setfattr -n ceph.file.layout -v \"stripe_unit=65536 stripe_count=4 object_size=134217728 pool=POOL(all)\" /data/out.0"
+        "setfattr -n ceph.file.layout -v \"stripe_unit=65536 stripe_count=4 object_size=4194304 pool=POOL(all)\" /data/out.0"
     );
     assert_eq!(all[2], "beegfs entry set --num-targets=4 --chunk-size=64Ki /data");
     assert!(all[3].starts_with(

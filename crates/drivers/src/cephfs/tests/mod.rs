@@ -130,7 +130,7 @@ fn servers_are_pools_with_one_stripe() {
     fake.ceph.prepare(&fake.path("t"), &one("hdd0")).unwrap();
     let actual = fake.ceph.read_back(&fake.path("t")).unwrap();
     assert_eq!(actual.layout, Some(NativeLayout::even(4 << 20, 1, Some("hdd0"))));
-    assert_eq!(actual.note.unwrap(), "objects of 128M");
+    assert_eq!(actual.note.unwrap(), "objects of 4M");
 }
 
 #[test]
@@ -198,17 +198,20 @@ fn objects_of_another_length_are_another_layout() {
     let fake = Fake::new();
     let layout = NativeLayout::even(64 * K, 2, Some("ssd"));
     fake.ceph.prepare(&fake.path("t"), &layout).unwrap();
+    let has = |layout: &NativeLayout| fake.ceph.has(&fake.ceph.read_back(&fake.path("t")).unwrap(), layout);
+    assert!(has(&layout) && !has(&NativeLayout::even(64 * K, 1, Some("ssd"))));
     let name = OsStr::new("ceph.dir.layout.object_size");
-    fake.between.set_xattr(Kind::Named(HERE, &fake.path("t")), name, b"4194304").unwrap();
+    fake.between.set_xattr(Kind::Named(HERE, &fake.path("t")), name, b"8388608").unwrap();
+    assert!(!has(&layout));
     fake.between.ignores_hints.store(true, Relaxed);
     let error = fake.ceph.prepare(&fake.path("t"), &layout).unwrap_err();
-    assert!(error.to_string().contains("its objects are 4M instead of 128M"), "{error}");
+    assert!(error.to_string().contains("its objects are 8M instead of 4M"), "{error}");
 }
 
 #[test]
 fn what_it_says_exactly_is_given_back_exactly() {
     let fake = Fake::new();
-    let exact = "stripe_unit=131072 stripe_count=2 object_size=4194304 pool=ssd";
+    let exact = "stripe_unit=131072 stripe_count=2 object_size=16777216 pool=ssd";
     std::fs::create_dir(fake.path("t")).unwrap();
     let root = fake.ceph.read_back(&fake.path("t")).unwrap();
     assert!(root.inherited, "{root:?}");
@@ -225,9 +228,9 @@ fn what_it_says_exactly_is_given_back_exactly() {
         assert_eq!(actual.layout, Some(NativeLayout::even(128 * K, 2, Some("ssd"))));
         assert!(path == "t" || actual == open);
     }
-    // A layout alone would have made objects of 128M.
+    // A layout alone would have made objects of 4M.
     fake.between.ignores_hints.store(true, Relaxed);
-    let other = exact.replace("4194304", "8388608");
+    let other = exact.replace("16777216", "8388608");
     assert!(fake.ceph.prepare_exact(&fake.path("t"), &other).is_err());
     assert!(fake.ceph.create_exact(&fake.path("g"), &other, 0o600).is_err() && !fake.path("g").exists());
     // What the directory gives needs no telling.

@@ -18,7 +18,7 @@ pub struct WithLayout<'a> {
 impl WithLayout<'_> {
     /// Whether a file with this has the layout.
     pub fn is_met_by(&self, actual: &Actual) -> bool {
-        actual.layout.as_ref().is_some_and(|got| self.layout.is_met_by(got))
+        self.driver.has(actual, &self.layout)
     }
 }
 
