@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,7 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use stripewise_datapath::Runtime;
 use stripewise_datapath::migrate::{Goal, Migration, Phase, Progress, SHORT_BYTES_MAX, migrate};
+use stripewise_datapath::parallel::{in_parallel, jobs_usual};
 
 use crate::managed::human;
 use crate::progress;
@@ -39,12 +39,6 @@ pub struct Manner {
     pub quiet: bool,
 }
 
-/// Short files at once unless the user says: most of the time each waits for a file system's answers.
-fn jobs_usual() -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    (8 * cores).clamp(8, 32)
-}
-
 /// Migrates files, `total_bytes` in all, short ones several at once and then long ones one by one; goes on after one that
 /// fails. What was done to each, as JSON in the order of `moves`, and the exit code.
 pub fn migrate_all(
@@ -56,30 +50,13 @@ pub fn migrate_all(
     let told = CopyProgress::new(total_bytes, moves.len(), manner.quiet);
     let is_long = |&index: &usize| moves[index].size_bytes > SHORT_BYTES_MAX;
     let (long, short): (Vec<usize>, Vec<usize>) = (0..moves.len()).partition(is_long);
-    let work = |index: usize| migrate_one(runtime, &moves[index], manner.verb, &told);
+    let work = |&index: &usize| (index, migrate_one(runtime, &moves[index], manner.verb, &told));
     let mut done = in_parallel(&short, manner.jobs.map_or_else(jobs_usual, usize::from), work);
     done.extend(in_parallel(&long, 1, work));
     done.sort_by_key(|(index, _)| *index);
     let done: Vec<Value> = done.into_iter().map(|(_, entry)| entry).collect();
     let failed = done.iter().any(|entry| entry.get("error").is_some());
     (done, if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// What `work` makes of each of `indices`, `jobs` at once.
-fn in_parallel<T: Send>(indices: &[usize], jobs: usize, work: impl Fn(usize) -> T + Sync) -> Vec<(usize, T)> {
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        let mut done = Vec::new();
-        while let Some(&index) = indices.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push((index, work(index)));
-        }
-        done
-    };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs.min(indices.len())).map(|_| scope.spawn(worker)).collect();
-        let joined = workers.into_iter().map(|worker| worker.join());
-        joined.flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    })
 }
 
 fn migrate_one(runtime: &Runtime, file: &Move<'_>, verb: &str, told: &CopyProgress) -> Value {

@@ -29,6 +29,7 @@ pub mod inspect;
 pub mod manifest;
 pub mod migrate;
 pub mod notice;
+pub mod parallel;
 mod pool;
 pub mod runtime;
 #[cfg(test)]

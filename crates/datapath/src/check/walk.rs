@@ -1,5 +1,6 @@
 //! Finding managed files in directories.
 
+use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,7 @@ use stripewise_target::{FileId, MARKER, Target};
 use super::findings::{Finding, Kind};
 use super::{Options, orphans, restore};
 use crate::manifest::{MAGIC, TEXT_BYTES_MIN};
+use crate::parallel::{in_parallel, jobs_usual};
 use crate::runtime::{Runtime, TEMPORARY_PREFIX, temporary_id};
 
 /// What was found in files and directories.
@@ -24,19 +26,37 @@ pub struct Listing {
     pub unreadable: Vec<(PathBuf, Errno)>,
 }
 
-/// Looks at files, and at everything in directories; symbolic links in them are not followed, and the components of
-/// targets left out. Every file's first bytes are read.
+impl Listing {
+    fn sort(&mut self) {
+        [&mut self.anchors, &mut self.plain, &mut self.temporaries].into_iter().for_each(|paths| paths.sort());
+        self.unreadable.sort_by(|one, other| one.0.cmp(&other.0));
+    }
+}
+
+/// Looks at files, and at everything in directories, many at once; symbolic links in them are not followed, and the components
+/// of targets left out. Every file's first bytes are read. What is found is in the order of its paths.
 pub fn walk(runtime: &Runtime, roots: &[PathBuf]) -> Listing {
     let mut listing = Listing::default();
-    let mut waiting: Vec<(PathBuf, bool)> = roots.iter().rev().map(|root| (root.clone(), true)).collect();
-    while let Some((path, follow)) = waiting.pop() {
-        match enter(runtime, &path, follow, &mut listing) {
-            Ok(entries) => waiting.extend(entries.into_iter().map(|entry| (entry, false))),
-            // Removed since it was listed.
-            Err(Errno::NOENT) if !follow => {}
-            Err(errno) => listing.unreadable.push((path, errno)),
+    let mut follow = true;
+    let mut waiting = roots.to_vec();
+    while !waiting.is_empty() {
+        let looked = in_parallel(&waiting, jobs_usual(), |path| look(runtime, path, follow));
+        let mut below = Vec::new();
+        for (path, seen) in waiting.into_iter().zip(looked) {
+            match seen {
+                Ok(Seen::Directory(names)) => below.extend(names.into_iter().map(|name| path.join(name))),
+                Ok(Seen::Anchor) => listing.anchors.push(path),
+                Ok(Seen::Plain) => listing.plain.push(path),
+                Ok(Seen::Temporary) => listing.temporaries.push(path),
+                Ok(Seen::Nothing) => {}
+                // Removed since it was listed.
+                Err(Errno::NOENT) if !follow => {}
+                Err(errno) => listing.unreadable.push((path, errno)),
+            }
         }
+        (waiting, follow) = (below, false);
     }
+    listing.sort();
     listing
 }
 
@@ -50,8 +70,18 @@ pub fn files_of(runtime: &Runtime, directories: &[PathBuf]) -> Listing {
     walk(runtime, &paths)
 }
 
-/// Sorts in a file, or returns the entries of a directory, last first.
-fn enter(runtime: &Runtime, path: &Path, follow: bool, listing: &mut Listing) -> Result<Vec<PathBuf>, Errno> {
+/// What is at a path.
+enum Seen {
+    /// With these names in it.
+    Directory(Vec<OsString>),
+    Anchor,
+    Plain,
+    Temporary,
+    /// Neither directory nor regular file.
+    Nothing,
+}
+
+fn look(runtime: &Runtime, path: &Path, follow: bool) -> Result<Seen, Errno> {
     let stat = runtime.sys().stat_at(None, path, follow)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => {
@@ -62,29 +92,26 @@ fn enter(runtime: &Runtime, path: &Path, follow: bool, listing: &mut Listing) ->
             if names.iter().any(|name| name == MARKER) {
                 names.retain(|name| name != "stripewise");
             }
-            names.sort_by(|one, other| other.cmp(one));
-            return Ok(names.into_iter().map(|name| path.join(name)).collect());
+            Ok(Seen::Directory(names))
         }
-        FileType::RegularFile => file(runtime, path, stat.st_size as u64, listing)?,
-        _ => {}
+        FileType::RegularFile => file(runtime, path, stat.st_size as u64),
+        _ => Ok(Seen::Nothing),
     }
-    Ok(Vec::new())
 }
 
-fn file(runtime: &Runtime, path: &Path, size: u64, listing: &mut Listing) -> Result<(), Errno> {
+fn file(runtime: &Runtime, path: &Path, size: u64) -> Result<Seen, Errno> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let ours =
         name.starts_with(TEMPORARY_PREFIX) && (temporary_id(&name).is_some() || name.ends_with(".journal"));
     let copy = name.strip_suffix(".manifest").is_some_and(|id| FileId::from_hex(id).is_some());
     let aside = name.contains(restore::ASIDE);
-    if ours {
-        listing.temporaries.push(path.into());
+    Ok(if ours {
+        Seen::Temporary
     } else if !copy && !aside && size >= TEXT_BYTES_MIN as u64 && begins_as_anchor(runtime, path)? {
-        listing.anchors.push(path.into());
+        Seen::Anchor
     } else {
-        listing.plain.push(path.into());
-    }
-    Ok(())
+        Seen::Plain
+    })
 }
 
 fn begins_as_anchor(runtime: &Runtime, path: &Path) -> Result<bool, Errno> {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use stripewise_cluster::pattern::match_path;
 use stripewise_cluster::{Plan, Rule};
 use stripewise_datapath::check::walk;
+use stripewise_datapath::parallel::{in_parallel, jobs_usual};
 use stripewise_datapath::{Runtime, Shape};
 
 use crate::managed;
@@ -91,8 +92,11 @@ pub fn find_all<'a>(
     let files = files.chain(listing.plain.iter().map(|path| (path, false)));
     let mut real =
         RealPaths { roots: roots.iter().map(PathBuf::as_path).collect(), of_directories: HashMap::new() };
-    let mut found: Vec<_> =
-        files.filter_map(|(path, managed)| candidate(runtime, plan, path, real.of(path)?, managed)).collect();
+    let files: Vec<_> = files.filter_map(|(path, managed)| Some((path, real.of(path)?, managed))).collect();
+    let candidates = in_parallel(&files, jobs_usual(), |(path, real, managed)| {
+        candidate(runtime, plan, path, real.clone(), *managed)
+    });
+    let mut found: Vec<_> = candidates.into_iter().flatten().collect();
     found.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(found)
 }

@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use stripewise_cluster::Plan;
 use stripewise_datapath::migrate::Goal;
+use stripewise_datapath::parallel::{in_parallel, jobs_usual};
 use stripewise_drivers::{Actual, Driver};
 use stripewise_native::NativeLayout;
 
@@ -104,7 +105,12 @@ fn plan_files<'a>(
     let real = |dir: &'_ Directory<'_>| dir.path.canonicalize().ok();
     let by_path: HashMap<PathBuf, &Directory<'_>> =
         directories.iter().filter_map(|dir| Some((real(dir)?, dir))).collect();
-    let plan_one = |file: Candidate<'a>| {
+    let look = |file: &Candidate<'_>| match file.state {
+        State::Plain => site.driver.read_back(&file.path),
+        _ => Ok(Actual::default()),
+    };
+    let looked = in_parallel(&found, jobs_usual(), look);
+    let plan_one = |(file, actual): (Candidate<'a>, stripewise_drivers::Result<Actual>)| {
         let parent = file.path.parent().and_then(|parent| by_path.get(parent));
         let of_rule = |dir: &&&Directory<'_>| dir.rules.iter().any(|rule| std::ptr::eq(*rule, file.rule));
         let beside = parent.filter(of_rule).and_then(|dir| dir.wanted.as_ref().ok());
@@ -115,14 +121,11 @@ fn plan_files<'a>(
         let wanted = wanted
             .map(|layout| WithLayout { driver: &*site.driver, layout })
             .map_err(|why| format!("{} cannot give it its layout because {why}", site.system.title()));
-        let actual = match file.state {
-            State::Plain => site.driver.read_back(&file.path)?,
-            _ => Actual::default(),
-        };
+        let actual = actual?;
         let there = wanted.as_ref().is_ok_and(|maker| maker.is_met_by(&actual));
         Ok(Planned { file, wanted, there, exact: actual.exact })
     };
-    found.into_iter().map(plan_one).collect()
+    found.into_iter().zip(looked).map(plan_one).collect()
 }
 
 /// Every directory in which something will change remembers what it had, as long as none has changed: what one has may be what
@@ -192,5 +195,5 @@ fn has(driver: &dyn Driver, dir: &Directory<'_>, layout: &NativeLayout) -> anyho
     if !dir.path.is_dir() {
         return Ok(false);
     }
-    Ok(driver.read_back(&dir.path)?.layout.is_some_and(|got| layout.is_met_by(&got)))
+    Ok(driver.has(&driver.read_back(&dir.path)?, layout))
 }
