@@ -41,8 +41,9 @@ def one(run, mode, size, repeat):
     space_bytes = int(block_bytes * grid.PROCESSES * SPACE / args.servers) // 4096 * 4096
     bed.write_cluster({"hdd": bed.capacity_bytes(), "ssd": space_bytes})
     seed = repeat + 1
-    plan, expected = plan_and_expected(bed, mode, size, block_bytes, seed)
+    # First: the plan takes the layout that a file has for the present one, whatever it is told.
     bed.remove_files()
+    plan, expected = plan_and_expected(bed, mode, size, block_bytes, seed)
     bed.farm.delay(True)
     words = ["--transfer", size, "--block", block_bytes, "--access", "random", "--seed", seed]
     counts = bed.directory / "statistics.jsonl"
