@@ -295,6 +295,7 @@ def pools(records):
     text = """## One pool over all HDDs: the file system stripes
 
 CephFS puts the objects of a file on OSDs by the hash of their names: a stripe over four "servers" may have two parts on one OSD, and files of one OSD each meet
-there. The plan counts as if they were apart; what that is worth is the difference.\n\n"""
+there. The plan counts as if they were apart; what that is worth is the difference. Every run makes files of its own, and so is one draw of several that are
+possible: the more objects of 4M a file has, the less it matters.\n\n"""
     header = ["cell", "layout", "expected MiB/s", "MiB/s", "spread", "expected time off by", "each OSD a server, MiB/s"]
     return text + table(header, rows, numbers=2)
