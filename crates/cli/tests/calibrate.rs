@@ -126,9 +126,19 @@ fn measures_a_network_between_two_processes() {
     let mut line = String::new();
     BufReader::new(server.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     let address = line.split([' ', ';']).find(|word| word.starts_with("127.0.0.1:")).unwrap();
-    place.run(&format!("calibrate --only-network --quick --seconds-per-point 0.01 --network {address}"));
-    let profile = Profile::parse(&place.read("profile.toml"), "").unwrap();
-    let network = profile.network.unwrap();
-    assert!(network.establish_s > 0.0 && network.per_byte_s > 0.0 && network.samples > 20);
+    let measure = || {
+        place.run(&format!(
+            "calibrate --only-network --quick --seconds-per-point 0.01 --network {address} --force"
+        ));
+        Profile::parse(&place.read("profile.toml"), "").unwrap()
+    };
+    // Whatever else the machine does may be longer than a few bytes more take: then once more.
+    let plausible = |profile: &Profile| {
+        let network = profile.network.as_ref().unwrap();
+        assert!(network.samples > 20, "{network:?}");
+        network.establish_s > 0.0 && network.per_byte_s > 0.0
+    };
+    let profile =
+        (0..5).map(|_| measure()).find(plausible).expect("five times without a positive slope or start");
     assert!(profile.classes.is_empty());
 }
