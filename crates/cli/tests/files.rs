@@ -188,11 +188,20 @@ fn fsck_finds_repairs_and_says_so() {
         report["findings"].as_array().unwrap().iter().map(|f| f["kind"].as_str().unwrap()).collect();
     kinds.sort_unstable();
     assert_eq!(kinds, ["destroyed", "orphan"]);
-    let report = place.json([&fsck[..], &["--repair", "--remove-orphans"]].concat().as_slice());
+    let repair = [&fsck[..], &["--repair", "--remove-orphans"]].concat();
+    let elsewhere = place.output(&repair);
+    let elsewhere: Value = serde_json::from_slice(&elsewhere.stdout).unwrap();
+    let destroyed = |report: &Value| {
+        let findings = report["findings"].as_array().unwrap().clone();
+        findings.into_iter().find(|finding| finding["kind"] == "destroyed").unwrap()
+    };
+    assert_eq!(destroyed(&elsewhere)["repaired"], false, "only below the directories that are named");
+    let report = place.json([&repair[..], &["data"]].concat().as_slice());
     assert!(
         report["findings"].as_array().unwrap().iter().all(|finding| finding["repaired"] == true),
         "{report}"
     );
+    assert_eq!(destroyed(&report)["repaired"], true);
     assert_eq!(place.run(&["cat", "data/a.dat"]), bytes);
     assert_eq!(std::fs::read(place.path("data/a.dat.stripewise-aside")).unwrap(), b"oops");
     assert_eq!(place.components(), 4);

@@ -120,7 +120,7 @@ pub fn inspect(
     (manifest, owner): (Manifest, u32),
 ) -> Result<Inspection, Trouble> {
     let mut copies: Vec<CopyState> =
-        (0..).zip(manifest.all_copies()).map(|(number, copy)| look(runtime, &manifest, number, copy)).collect();
+        (0..).zip(manifest.all_copies()).map(|(number, copy)| look(runtime, &manifest, number, copy, owner)).collect();
     if let Some(lost) = copies.first().and_then(|original| original.lost.clone()) {
         return Err(lost);
     }
@@ -134,7 +134,13 @@ pub fn inspect(
     Ok(Inspection { manifest, size_bytes, copies, map })
 }
 
-fn look(runtime: &Runtime, manifest: &Manifest, number: usize, copy: CopyRef<'_>) -> CopyState {
+fn look(
+    runtime: &Runtime,
+    manifest: &Manifest,
+    number: usize,
+    copy: CopyRef<'_>,
+    owner: u32,
+) -> CopyState {
     let further = manifest.copies.as_ref().and_then(|copies| copies.list.get(number.checked_sub(1)?));
     let name = further.map_or("original", |copy| &copy.name).to_owned();
     let stats = || {
@@ -144,7 +150,7 @@ fn look(runtime: &Runtime, manifest: &Manifest, number: usize, copy: CopyRef<'_>
         let targets = copy.targets.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let holes_counted = targets.iter().any(|target| anchor::counts_holes(runtime.sys(), target.dir()));
         let opening = Opening { read_only: true, flags: OFlags::empty() };
-        ComponentSet::open(runtime.sys(), targets, copy.id, opening)?
+        ComponentSet::open(runtime.sys(), targets, copy.objects(owner), opening)?
             .stats()
             .map(|stats| (stats, holes_counted))
     };
@@ -170,7 +176,7 @@ fn state(
     copies: &mut [CopyState],
 ) -> Result<Result<MapState, MapError>, Trouble> {
     let sys = runtime.sys();
-    let journal = match Journal::read(sys, &spec.journal()) {
+    let journal = match Journal::read(sys, spec) {
         Ok(journal) => journal,
         Err(error) => return Ok(Err(error)),
     };

@@ -20,6 +20,18 @@ pub enum Trouble {
     /// The extent map of a file with several copies cannot be used.
     #[error(transparent)]
     Map(#[from] MapError),
+    /// The file is a copy of an anchor.
+    #[error(
+        "{path}: is a copy of the manifest of {original}, made or restored without stripewise, and not a file of its own: \
+         copy files with `stripewise cp`; if the original is gone, `stripewise fsck --repair --adopt` makes this one the file",
+        path = path.display()
+    )]
+    Copied {
+        /// The file.
+        path: PathBuf,
+        /// Where its manifest says that it was made.
+        original: String,
+    },
     /// A system call on the anchor failed.
     #[error("{path}: {what}: {errno}", path = path.display())]
     Io {
@@ -40,7 +52,7 @@ impl Trouble {
     /// What an application is told.
     pub fn errno(&self) -> Errno {
         match self {
-            Self::Manifest(_) => Errno::IO,
+            Self::Manifest(_) | Self::Copied { .. } => Errno::IO,
             Self::Target(error) => errno_of(error),
             Self::Map(error) => error.errno(),
             Self::Io { errno, .. } => *errno,
@@ -53,7 +65,7 @@ impl Trouble {
             Self::Io { .. } => {}
             Self::Target(error) => tell_target(error),
             Self::Map(error) => return map_told(error),
-            Self::Manifest(_) => notice::say(&self.to_string()),
+            Self::Manifest(_) | Self::Copied { .. } => notice::say(&self.to_string()),
         }
         self.errno()
     }

@@ -89,7 +89,8 @@ fn journal(base: &Path) {
     let spec = MapSpec {
         owner: None,
         run_dir: memory.path().join("file"),
-        journal_dir: disk.path().to_owned(),
+        journal_base: disk.path().to_owned(),
+        journal_below: Default::default(),
         journal_name: "f.extents".into(),
         id: [7; 16],
         copies: 2,

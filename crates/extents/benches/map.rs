@@ -44,7 +44,8 @@ fn spec(root: &Path, memory: &Path, create: bool) -> MapSpec {
     MapSpec {
         owner: None,
         run_dir: memory.join("file"),
-        journal_dir: root.to_owned(),
+        journal_base: root.to_owned(),
+        journal_below: Default::default(),
         journal_name: "f.extents".into(),
         id: [7; 16],
         copies: 2,

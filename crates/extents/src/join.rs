@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stripewise_sys::user::act_as;
-use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, SysRef};
+use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, Stat, SysRef};
 
 use crate::board::{self, Board, Geometry, Opened, Whose, Word};
 use crate::cache::Cache;
@@ -16,6 +16,7 @@ use crate::joined::{Joined, exists, put_all};
 use crate::journal::{Commit, HEADER_BYTES, Header, Held, JOIN_BYTE, Journal, Locked, Place, Position};
 use crate::lmdb::{self, Env, Limits, Space};
 use crate::mutations::{self, Mutation};
+use crate::spec::is_private;
 use crate::{CopyId, MapError, MapSpec, Mask, Result, Span};
 
 /// How large index and board are made.
@@ -78,7 +79,7 @@ pub(crate) fn join(sys: &SysRef, spec: &Arc<MapSpec>, tuning: &Tuning) -> Result
 fn checked(spec: &MapSpec) -> Result<Header> {
     let all = u16::from(spec.default.bits()) >> spec.copies.min(CopyId::LIMIT) == 0;
     if !(1..=CopyId::LIMIT).contains(&spec.copies) || spec.default.is_empty() || !all {
-        let path = spec.journal_dir.join(&spec.journal_name);
+        let path = spec.journal();
         return Err(MapError::Foreign { path, problem: format!("{} copies", spec.copies) });
     }
     Ok(Header { id: spec.id, copies: spec.copies as u8, default: spec.default })
@@ -194,9 +195,14 @@ impl<'a> Joining<'a> {
         }
         let stat = self.sys.stat_at(None, run_dir, false).map_err(io(run_dir, "stat"))?;
         let user = self.sys.user();
-        // Anybody may make directories in /dev/shm; only root may join what is another's.
-        if stat.st_uid != user && user != 0 {
-            return Err(io(run_dir, "use, as it is another user's,")(Errno::PERM));
+        let owner = self.spec.owner.unwrap_or(user);
+        // Only root may join what is another's. Whoever else may make names there can have root or the owner use other files.
+        let above = run_dir.parent().map(|base| self.sys.stat_at(None, base, false));
+        let above = above.transpose().map_err(io(run_dir, "stat"))?;
+        let exchangeable = |above: &Stat| above.st_mode & 0o022 != 0 && above.st_mode & 0o1000 == 0;
+        let is_owners = is_private(&stat, owner) && !above.is_some_and(|above| exchangeable(&above));
+        if (owner != user && user != 0) || !is_owners {
+            return Err(io(run_dir, "use, as other users have made it or may write to it,")(Errno::PERM));
         }
         Ok(())
     }

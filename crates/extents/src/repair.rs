@@ -3,7 +3,6 @@
 //! All of it holds the join lock, and is refused while a process of this node has the file open.
 
 use std::os::fd::AsFd;
-use std::path::Path;
 
 use stripewise_sys::{Errno, Mode, OFlags, SysRef};
 
@@ -153,8 +152,8 @@ pub fn remove(sys: &SysRef, spec: &MapSpec) -> Result<()> {
         lock => Some(lock?),
     };
     crate::wishes::remove(&place);
-    for name in [place.new_name(), place.name.clone()] {
-        match sys.unlink(Some(place.dir.as_fd()), Path::new(&name)) {
+    for name in [place.new_name(), place.beside("")] {
+        match sys.unlink(Some(place.dir.as_fd()), &name) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(io(&place.path, "remove")(errno)),
         }

@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use std::os::fd::AsFd;
-use stripewise_sys::{Errno, Mode, OFlags, SysRef};
+use stripewise_sys::{Errno, Fd, FileType, Mode, OFlags, Stat, SysRef};
 
 use crate::error::io;
+use crate::journal::Place;
 use crate::{Mask, Result};
 
 /// A machine, and one of its boots.
@@ -54,8 +55,11 @@ pub struct MapSpec {
     /// The directory of this file's index and board, of this file alone; it is made (mode 0700, with its parents) and removed
     /// again. In memory: see [`default_run_dir`].
     pub run_dir: PathBuf,
-    /// The directory that holds the journal, as long as the map is joined. Absolute.
-    pub journal_dir: PathBuf,
+    /// The directory that `journal_below` starts from. Absolute.
+    pub journal_base: PathBuf,
+    /// The directory that holds the journal, as long as the map is joined, relative to `journal_base`; empty for that itself. Other users
+    /// may make names there, so that no link is followed.
+    pub journal_below: PathBuf,
     /// The journal's name there: `ID.extents`.
     pub journal_name: OsString,
     /// The file's id.
@@ -65,7 +69,8 @@ pub struct MapSpec {
     /// The copies valid for a byte that the map does not list: [`Mask::all`] in a replicated file, [`Mask::ORIGINAL`] in a
     /// cached one. Only counts when the journal is created.
     pub default: Mask,
-    /// Whose the run directory is, if root makes it for somebody: the file's owner, who goes on with it.
+    /// Whose the journal is, and the run directory, if root makes it for somebody: the file's owner, who goes on with it. `None`: the
+    /// calling user's.
     pub owner: Option<u32>,
     /// This machine.
     pub node: Node,
@@ -77,7 +82,34 @@ pub struct MapSpec {
 impl MapSpec {
     /// The journal's path.
     pub fn journal(&self) -> PathBuf {
-        self.journal_dir.join(&self.journal_name)
+        self.journal_base.join(&self.journal_below).join(&self.journal_name)
+    }
+
+    /// Opens the file that lies beside the journal with `suffix` behind its name.
+    ///
+    /// # Errors
+    /// As open(2); EPERM: it is another user's.
+    pub fn open_beside(&self, sys: &SysRef, suffix: &str) -> std::result::Result<Fd, Errno> {
+        let place = Place::new(sys, self).map_err(|error| error.errno())?;
+        place.open(&place.beside(suffix), OFlags::RDONLY)
+    }
+
+    /// Makes such a file, in place of the one that is there.
+    ///
+    /// # Errors
+    /// As open(2).
+    pub fn create_beside(&self, sys: &SysRef, suffix: &str) -> std::result::Result<Fd, Errno> {
+        let place = Place::new(sys, self).map_err(|error| error.errno())?;
+        place.create_anew(&place.beside(suffix))
+    }
+
+    /// Removes such a file.
+    ///
+    /// # Errors
+    /// As unlink(2).
+    pub fn remove_beside(&self, sys: &SysRef, suffix: &str) -> std::result::Result<(), Errno> {
+        let place = Place::new(sys, self).map_err(|error| error.errno())?;
+        place.sys.unlink(Some(place.dir.as_fd()), &place.beside(suffix))
     }
 
     /// Whether the run directory has a board: processes of this node have the file open, or were killed with it.
@@ -94,8 +126,73 @@ impl MapSpec {
     }
 }
 
+/// Where the run directories of a user's maps may be: the first that is nobody else's.
+fn run_bases(user: u32) -> impl Iterator<Item = PathBuf> {
+    const PLACES: u32 = 8;
+    let numbered = (1..PLACES).map(move |number| format!("/dev/shm/stripewise-{user}.{number}"));
+    std::iter::once(format!("/dev/shm/stripewise-{user}")).chain(numbered).map(PathBuf::from)
+}
+
 /// `/dev/shm/stripewise-UID/ID`: the place of a map's index and board unless said otherwise. `uid` is the owner of the
-/// file, so that all who may write it meet there.
-pub fn default_run_dir(uid: u32, id: [u8; 16]) -> PathBuf {
-    PathBuf::from(format!("/dev/shm/stripewise-{uid}/{:032x}", u128::from_be_bytes(id)))
+/// file, so that all who may write it meet there. Anybody may make that directory first: one that is not the user's alone is
+/// passed over, and `/dev/shm/stripewise-UID.1` or one of the next few is used, by all processes the same.
+///
+/// # Errors
+/// EPERM: other users have taken all of these names.
+pub fn default_run_dir(sys: &SysRef, uid: u32, id: [u8; 16]) -> Result<PathBuf> {
+    run_base(sys, run_bases(uid), uid).map(|base| base.join(format!("{:032x}", u128::from_be_bytes(id))))
+}
+
+fn run_base(sys: &SysRef, places: impl Iterator<Item = PathBuf>, uid: u32) -> Result<PathBuf> {
+    let (mut free, mut taken) = (None, PathBuf::new());
+    for place in places {
+        match sys.stat_at(None, &place, false) {
+            // A valid one counts before a free one: others are there.
+            Ok(stat) if is_private(&stat, uid) => return Ok(place),
+            Err(Errno::NOENT) => free = free.or(Some(place)),
+            _ => taken = place,
+        }
+    }
+    free.ok_or_else(|| io(&taken, "use, as other users have made it and the others like it; let root remove them;")(Errno::PERM))
+}
+
+/// Whether a directory is a user's own, in which nobody else can make names.
+pub(crate) fn is_private(stat: &Stat, user: u32) -> bool {
+    let directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    directory && stat.st_uid == user && stat.st_mode & 0o022 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::Arc;
+
+    use stripewise_sys::Real;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_that_others_made_or_may_write_to_is_passed_over() {
+        let (sys, root): (SysRef, _) = (Arc::new(Real), tempfile::tempdir().unwrap());
+        let places: Vec<PathBuf> = (0..3).map(|number| root.path().join(number.to_string())).collect();
+        let user = sys.user();
+        let base = |uid| run_base(&sys, places.clone().into_iter(), uid);
+        assert_eq!(base(user), Ok(places[0].clone()));
+        std::fs::create_dir(&places[0]).unwrap();
+        assert_eq!(base(user), Ok(places[0].clone()));
+        assert_eq!(base(user + 1), Ok(places[1].clone()), "another user's");
+        std::fs::set_permissions(&places[0], PermissionsExt::from_mode(0o777)).unwrap();
+        assert_eq!(base(user), Ok(places[1].clone()), "anybody may make names in it");
+        std::os::unix::fs::symlink("/tmp", &places[1]).unwrap();
+        assert_eq!(base(user), Ok(places[2].clone()), "a link");
+        std::fs::create_dir(&places[2]).unwrap();
+        std::fs::remove_file(&places[1]).unwrap();
+        assert_eq!(base(user), Ok(places[2].clone()), "the one that is in use counts before a free one");
+        let refused = base(user + 1).map(drop);
+        assert_eq!(refused, Ok(()), "the one that has become free");
+        std::fs::create_dir(&places[1]).unwrap();
+        let refused = base(user + 1).unwrap_err();
+        assert_eq!(refused.errno(), Errno::PERM);
+        assert!(refused.to_string().contains("let root remove them"), "{refused}");
+    }
 }

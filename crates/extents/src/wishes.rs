@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use stripewise_sys::{Mode, OFlags};
+use stripewise_sys::OFlags;
 
 use crate::board::Word;
 use crate::joined::Joined;
@@ -23,9 +23,7 @@ const AT_ONCE: usize = 128;
 
 /// The file's name: `ID.extents.wanted`.
 pub(crate) fn name(place: &Place) -> PathBuf {
-    let mut name = place.name.clone();
-    name.push(".wanted");
-    name.into()
+    place.beside(".wanted")
 }
 
 /// Writes down what is wanted, unless the file is gone. Nothing is said when that fails.
@@ -37,9 +35,7 @@ pub(crate) fn keep(joined: &Joined) {
     if wanted.is_empty() {
         return;
     }
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
-    let dir = Some(joined.place.dir.as_fd());
-    if let Ok(file) = joined.sys.open(dir, &name(&joined.place), flags, Mode::RUSR | Mode::WUSR) {
+    if let Ok(file) = joined.place.create_anew(&name(&joined.place)) {
         let _ = joined.sys.write_all_at(file.as_fd(), format(&joined.spec.id, &wanted).as_bytes(), 0);
     }
 }
@@ -48,7 +44,7 @@ pub(crate) fn keep(joined: &Joined) {
 pub(crate) fn recall(joined: &Joined) {
     let (sys, dir) = (&joined.sys, Some(joined.place.dir.as_fd()));
     let name = name(&joined.place);
-    let Ok(file) = sys.open(dir, &name, OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty()) else { return };
+    let Ok(file) = joined.place.open(&name, OFlags::RDONLY) else { return };
     let bytes = sys.read_start(file.as_fd(), BYTES_MAX).unwrap_or_default();
     let wanted = parse(&bytes, &joined.spec.id).unwrap_or_default();
     if put(joined, &wanted).is_ok() {

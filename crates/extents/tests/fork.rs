@@ -14,7 +14,8 @@ fn join(root: &Path) -> Map {
     let spec = MapSpec {
         owner: None,
         run_dir: root.join("run/file"),
-        journal_dir: root.to_owned(),
+        journal_base: root.to_owned(),
+        journal_below: Default::default(),
         journal_name: "f.extents".into(),
         id: [7; 16],
         copies: 2,

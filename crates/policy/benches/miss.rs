@@ -59,7 +59,8 @@ fn map(memory: &std::path::Path) -> Map {
     let spec = MapSpec {
         owner: None,
         run_dir: memory.join("file"),
-        journal_dir: memory.to_owned(),
+        journal_base: memory.to_owned(),
+        journal_below: Default::default(),
         journal_name: "f.extents".into(),
         id: [7; 16],
         copies: 4,

@@ -2,12 +2,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::Arc;
 
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, Stat, StatVfs, Timestamps};
 
-use crate::{Fd, Result, SharedMap};
+use crate::{Errno, Fd, Identity, Result, SharedMap};
 
 /// The directory that a relative path starts from; `None`: the process's working directory.
 pub type Dir<'a> = Option<BorrowedFd<'a>>;
@@ -71,6 +71,24 @@ pub trait Sys: Send + Sync {
 
     /// openat(2), as a private descriptor.
     fn open(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd>;
+
+    /// openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS: a file below `dir` that no link leads to. For names that
+    /// other users may have made: ELOOP or ENOTDIR for a link anywhere in `path`, EXDEV for a path that leaves `dir`. A FIFO does
+    /// not make it wait. Kernels before 5.6 walk `path` step by step.
+    fn open_beneath(&self, dir: BorrowedFd<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
+        beneath(self, dir, path, flags, mode)
+    }
+
+    /// What tells the open file from every other one, and from its copies; parts that the file system cannot tell are missing.
+    fn identity(&self, _fd: BorrowedFd<'_>) -> Result<Identity> {
+        Ok(Identity::default())
+    }
+
+    /// Whether the file with this identity still exists, in the file system of the open directory `dir`; `None`: cannot be
+    /// told (it is another file system, it has no handles, or the process lacks CAP_DAC_READ_SEARCH).
+    fn exists(&self, _dir: BorrowedFd<'_>, _identity: &Identity) -> Result<Option<bool>> {
+        Ok(None)
+    }
 
     /// openat(2) for the application: the lowest free number, not private, close-on-exec only if `flags` say so.
     fn open_public(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<RawFd> {
@@ -146,6 +164,11 @@ pub trait Sys: Send + Sync {
 
     /// fsync(2); of a directory: its entries.
     fn sync(&self, fd: BorrowedFd<'_>) -> Result<()>;
+
+    /// syncfs(2): everything in the file system of the open file.
+    fn sync_file_system(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        self.sync(fd)
+    }
 
     /// fdatasync(2).
     fn sync_data(&self, fd: BorrowedFd<'_>) -> Result<()>;
@@ -248,6 +271,28 @@ pub trait Sys: Send + Sync {
 
     /// Maps the first `words` 64-bit words of a file shared between processes. The file must be that long.
     fn map_shared(&self, fd: BorrowedFd<'_>, words: usize) -> Result<SharedMap>;
+}
+
+/// [`Sys::open_beneath`] without openat2(2).
+pub(crate) fn beneath<S: Sys + ?Sized>(
+    sys: &S,
+    dir: BorrowedFd<'_>,
+    path: &Path,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<Fd> {
+    let mut names = path.components().peekable();
+    let mut at: Option<Fd> = None;
+    while let Some(name) = names.next() {
+        let Component::Normal(name) = name else { return Err(Errno::XDEV) };
+        let from = at.as_ref().map_or(dir, Fd::as_fd);
+        if names.peek().is_none() {
+            return sys.open(Some(from), Path::new(name), flags | OFlags::NOFOLLOW, mode);
+        }
+        let step = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        at = Some(sys.open(Some(from), Path::new(name), step, Mode::empty())?);
+    }
+    Err(Errno::NOENT)
 }
 
 impl dyn Sys {

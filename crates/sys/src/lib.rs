@@ -10,6 +10,7 @@
 mod asking;
 pub mod faulty;
 pub mod fd;
+mod identity;
 mod interface;
 mod map;
 pub mod process;
@@ -21,6 +22,7 @@ pub mod user;
 mod xattr;
 
 pub use fd::Fd;
+pub use identity::{Handle, Identity};
 pub use interface::{DIRECT_ALIGNMENT_MOST, Dir, IoVec, Kind, Listed, LockKind, Sys, SysRef};
 pub use map::SharedMap;
 pub use real::Real;

@@ -100,6 +100,38 @@ pub unsafe fn zero(buffer: *mut u8, len: usize) -> Result<()> {
     result
 }
 
+/// `struct file_handle` with room for the largest.
+#[repr(C)]
+pub(crate) struct FileHandle {
+    pub len: u32,
+    pub kind: i32,
+    pub bytes: [u8; FileHandle::MAX],
+}
+
+impl FileHandle {
+    /// MAX_HANDLE_SZ.
+    pub const MAX: usize = 128;
+}
+
+/// name_to_handle_at(2) of an open file.
+pub(crate) fn handle_of(fd: BorrowedFd<'_>) -> Result<FileHandle> {
+    let mut handle = FileHandle { len: FileHandle::MAX as u32, kind: 0, bytes: [0; FileHandle::MAX] };
+    let mut mount = 0i32;
+    let (to, mount) = (&raw mut handle, &raw mut mount);
+    let path = c"".as_ptr();
+    syscall!(libc::SYS_name_to_handle_at, fd.as_raw_fd(), path, to, mount, libc::AT_EMPTY_PATH)?;
+    Ok(handle)
+}
+
+/// open_by_handle_at(2) with O_PATH, in the file system of `mount`; the descriptor is closed again.
+pub(crate) fn find_by_handle(mount: BorrowedFd<'_>, handle: &FileHandle) -> Result<()> {
+    let flags = libc::O_PATH | libc::O_CLOEXEC;
+    let from = std::ptr::from_ref(handle);
+    let found = syscall!(libc::SYS_open_by_handle_at, mount.as_raw_fd(), from, flags)?;
+    let _ = syscall!(libc::SYS_close, found);
+    Ok(())
+}
+
 /// fcntl with a `struct flock`: the OFD lock commands.
 pub(crate) fn fcntl_lock(fd: BorrowedFd<'_>, command: i32, lock: &libc::flock) -> Result<()> {
     syscall!(libc::SYS_fcntl, fd.as_raw_fd(), command, std::ptr::from_ref(lock)).map(|_| ())

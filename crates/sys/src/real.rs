@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use rustix::fs::{
-    self, AtFlags, CWD, FallocateFlags, Mode, OFlags, RawDir, RenameFlags, SeekFrom, Stat, StatVfs, StatxFlags,
+    self, AtFlags, CWD, FallocateFlags, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, SeekFrom, Stat, StatVfs, StatxFlags,
     Timestamps,
 };
 use rustix::io::{Errno, retry_on_intr};
@@ -17,7 +17,8 @@ use rustix::thread::{clock_nanosleep_absolute, current_timer_slack, set_current_
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::{
-    DIRECT_ALIGNMENT_MOST, Dir, Fd, IoVec, Kind, Listed, LockKind, Result, SharedMap, Sys, asking, raw, xattr,
+    DIRECT_ALIGNMENT_MOST, Dir, Fd, Identity, IoVec, Kind, Listed, LockKind, Result, SharedMap, Sys, asking, interface,
+    raw, xattr,
 };
 
 /// FUSE_SUPER_MAGIC. Who is killed while waiting for a lock may leave it behind there for ever: `ceph-fuse` (16.2) gave it to
@@ -40,6 +41,32 @@ impl Sys for Real {
     fn open(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
         let flags = flags | OFlags::CLOEXEC;
         Fd::adopt(retry_on_intr(|| fs::openat(at(dir), path, flags, mode))?)
+    }
+
+    fn open_beneath(&self, dir: BorrowedFd<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
+        let waits = !flags.intersects(OFlags::PATH | OFlags::DIRECTORY | OFlags::NONBLOCK);
+        let mut opening = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        opening.set(OFlags::NONBLOCK, waits || flags.contains(OFlags::NONBLOCK));
+        let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let opened = match retry_on_intr(|| fs::openat2(dir, path, opening, mode, how)) {
+            Ok(fd) => Fd::adopt(fd)?,
+            // Kernels and sandboxes that do not know the call.
+            Err(Errno::NOSYS | Errno::PERM) => interface::beneath(self, dir, path, opening, mode)?,
+            Err(error) => return Err(error),
+        };
+        if waits {
+            // Left set, requests of an io_uring on it would fail instead of waiting for the disk.
+            fs::fcntl_setfl(&opened, fs::fcntl_getfl(&opened)? - OFlags::NONBLOCK)?;
+        }
+        Ok(opened)
+    }
+
+    fn identity(&self, fd: BorrowedFd<'_>) -> Result<Identity> {
+        Identity::of(fd)
+    }
+
+    fn exists(&self, dir: BorrowedFd<'_>, identity: &Identity) -> Result<Option<bool>> {
+        identity.exists(dir)
     }
 
     fn open_public(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<RawFd> {
@@ -111,6 +138,10 @@ impl Sys for Real {
 
     fn sync(&self, fd: BorrowedFd<'_>) -> Result<()> {
         retry_on_intr(|| fs::fsync(fd))
+    }
+
+    fn sync_file_system(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        retry_on_intr(|| fs::syncfs(fd))
     }
 
     fn sync_data(&self, fd: BorrowedFd<'_>) -> Result<()> {
@@ -303,4 +334,51 @@ fn flock(kind: i32, start: u64, len: u64) -> libc::flock {
     lock.l_start = start as libc::off_t;
     lock.l_len = len as libc::off_t;
     lock
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// Both ways of walking a path give the same answers.
+    #[test]
+    fn no_link_is_followed_below_a_directory_and_no_fifo_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        std::fs::create_dir_all(at("a/b")).unwrap();
+        std::fs::write(at("a/b/file"), "text").unwrap();
+        symlink(at("a"), at("link")).unwrap();
+        symlink("file", at("a/b/alias")).unwrap();
+        fs::mknodat(CWD, at("fifo"), fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let dir = std::fs::File::open(root.path()).unwrap();
+        let openat2 = |path: &str| {
+            Real.open_beneath(dir.as_fd(), Path::new(path), OFlags::RDONLY, Mode::empty()).map(drop)
+        };
+        let stepwise = |path: &str| {
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+            interface::beneath(&Real, dir.as_fd(), Path::new(path), flags, Mode::empty()).map(drop)
+        };
+        let open: [&dyn Fn(&str) -> Result<()>; 2] = [&openat2, &stepwise];
+        for open in open {
+            assert_eq!(open("a/b/file"), Ok(()));
+            assert_eq!(open("fifo"), Ok(()));
+            assert_eq!(open("a/b/none"), Err(Errno::NOENT));
+            assert!(matches!(open("link/b/file"), Err(Errno::LOOP | Errno::NOTDIR)));
+            assert_eq!(open("a/b/alias"), Err(Errno::LOOP));
+            assert_eq!(open("../x"), Err(Errno::XDEV));
+            assert_eq!(open("/etc/passwd"), Err(Errno::XDEV));
+        }
+    }
+
+    #[test]
+    fn a_descriptor_opened_below_a_directory_waits_for_its_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let opened = std::fs::File::open(dir.path()).unwrap();
+        let flags = OFlags::RDWR | OFlags::CREATE;
+        let fd = Real.open_beneath(opened.as_fd(), Path::new("f"), flags, Mode::RWXU).unwrap();
+        assert!(!fs::fcntl_getfl(&fd).unwrap().contains(OFlags::NONBLOCK));
+    }
 }

@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use stripewise_model::{ByAccess, ClassParams, Service};
 use stripewise_sys::{Mode, Real, SysRef};
-use stripewise_target::{ComponentSet, Emulation, Engine, FanOut, FileId, Piece, Target};
+use stripewise_target::{
+    Access, ComponentSet, Emulation, Engine, FanOut, FileId, Objects, Piece, Target,
+};
 
 const SERVERS: usize = 4;
 /// The shortest makespan worth measuring.
@@ -109,7 +111,7 @@ fn measure(sys: &SysRef, dir: &Path, targets: &[Arc<Target>], case: &Case) -> f6
         targets.iter().map(|target| Some(emulation.server(target.id(), &class).expect("a slot"))).collect();
     let id = FileId::random(sys.as_ref()).expect("random bytes");
     let mode = Mode::RUSR | Mode::WUSR;
-    let set = ComponentSet::create(sys, targets.to_vec(), id, mode).expect("components").with_servers(servers);
+    let set = ComponentSet::create(sys, targets.to_vec(), Objects { id, owner: sys.user() }, &Access::of_mode(mode)).expect("components").with_servers(servers);
     for index in 0..SERVERS {
         set.grow(index, case.bytes as u64).expect("space");
     }
@@ -123,7 +125,7 @@ fn measure(sys: &SysRef, dir: &Path, targets: &[Arc<Target>], case: &Case) -> f6
         assert_eq!(status, 0, "a client failed");
     }
     let makespan_s = began.elapsed().as_secs_f64();
-    ComponentSet::remove(sys, targets, id).expect("removed");
+    ComponentSet::remove(sys, targets, Objects { id, owner: sys.user() }).expect("removed");
     makespan_s
 }
 

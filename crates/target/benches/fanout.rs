@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stripewise_sys::{Mode, OFlags, Real, SysRef};
-use stripewise_target::{ComponentSet, Engine, FanOut, FileId, Opening, Piece, Target};
+use stripewise_target::{Access, ComponentSet, Engine, FanOut, FileId, Objects, Opening, Piece, Target};
 
 const SERVERS: usize = 8;
 const PIECE_BYTES_MAX: usize = 4 << 20;
@@ -43,10 +43,11 @@ fn main() {
     let sys: SysRef = Arc::new(Real);
     let targets: Vec<_> = (0..SERVERS).map(|index| target(&sys, dir.path(), index)).collect();
     let id = FileId::random(sys.as_ref()).expect("random bytes");
+    let of = Objects { id, owner: sys.user() };
     let mode = Mode::RUSR | Mode::WUSR;
-    let cached = ComponentSet::create(&sys, targets.clone(), id, mode).expect("components");
+    let cached = ComponentSet::create(&sys, targets.clone(), of, &Access::of_mode(mode)).expect("components");
     let direct = Opening { read_only: false, flags: OFlags::DIRECT };
-    let direct = ComponentSet::open(&sys, targets, id, direct).expect("O_DIRECT");
+    let direct = ComponentSet::open(&sys, targets, of, direct).expect("O_DIRECT");
     let mut memory = vec![1u8; SERVERS * PIECE_BYTES_MAX + ALIGNMENT];
     let aligned = memory.as_ptr().align_offset(ALIGNMENT);
     let memory = &mut memory[aligned..];

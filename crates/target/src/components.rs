@@ -3,11 +3,12 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use stripewise_sys::{Errno, Fd, Kind, Mode, OFlags, Stat, SysRef, Timestamps};
 
-use crate::paths::{self, Name};
+use crate::paths::{self, Access, Name, Objects};
+use crate::orphans::give_extents;
 use crate::{FanOut, FileId, Server, Target, TargetError};
 
 /// Components opened with the set; more would use up a process's descriptors for a few files.
@@ -22,13 +23,15 @@ pub struct Opening {
     pub flags: OFlags,
 }
 
-/// The component files of one logical file: component `n` on target `n`, at `TARGET/stripewise/ID[0..2]/ID.n`.
+/// The component files of one logical file: component `n` on target `n`, at `TARGET/stripewise/uUSER/ID.n`.
 ///
 /// The first 64 components are opened with the set, so that it keeps working after the names are gone; later ones when
 /// they are first used. May be shared by threads and survives fork (the child has the same descriptors).
 pub struct ComponentSet {
     sys: SysRef,
     id: FileId,
+    /// Whose they are, as far as this process knows.
+    owner: AtomicU32,
     opening: Opening,
     targets: Vec<Arc<Target>>,
     files: Vec<Slot>,
@@ -36,7 +39,8 @@ pub struct ComponentSet {
 }
 
 impl ComponentSet {
-    /// Creates all components, empty, with `mode` (exactly: no umask), opened for reading and writing.
+    /// Creates all components, empty, with exactly this access (no umask), opened for reading and writing. Root creates them for any
+    /// user.
     ///
     /// All or nothing: after a failure those created are removed again. A crash leaves orphans
     /// ([`crate::list_components`]).
@@ -46,19 +50,19 @@ impl ComponentSet {
     pub fn create(
         sys: &SysRef,
         targets: Vec<Arc<Target>>,
-        id: FileId,
-        mode: Mode,
+        of: Objects,
+        access: &Access<'_>,
     ) -> Result<Self, TargetError> {
         let opening = Opening { read_only: false, flags: OFlags::empty() };
-        let mut set = Self::closed(sys, targets, id, opening);
+        let mut set = Self::closed(sys, targets, of, opening);
         for index in 0..set.len() {
-            let created = paths::create(sys, &set.targets[index], id, Name::Component(index as u32), mode);
+            let created = paths::create(sys, &set.targets[index], of, Name::Component(index as u32), access);
             match created {
                 Ok(fd) if index < OPENED_AT_ONCE => set.files[index] = Slot::opened(fd),
                 Ok(_) => {}
                 Err(error) => {
                     for (number, target) in (0..).zip(&set.targets[..index]) {
-                        let _ = paths::remove(sys, target, id, Name::Component(number));
+                        let _ = paths::remove(sys, target, of, Name::Component(number));
                     }
                     return Err(error);
                 }
@@ -70,23 +74,25 @@ impl ComponentSet {
     /// Opens existing components.
     ///
     /// # Errors
-    /// [`TargetError::Io`] with ENOENT for a component that is lost, EACCES, EMFILE, ...
+    /// [`TargetError::Io`] with ENOENT for a component that is lost, EACCES, EMFILE, ...; [`TargetError::NotOwned`].
     pub fn open(
         sys: &SysRef,
         targets: Vec<Arc<Target>>,
-        id: FileId,
+        of: Objects,
         opening: Opening,
     ) -> Result<Self, TargetError> {
-        let set = Self::closed(sys, targets, id, opening);
+        let set = Self::closed(sys, targets, of, opening);
         for index in 0..set.len().min(OPENED_AT_ONCE) {
             set.fd(index)?;
         }
         Ok(set)
     }
 
-    fn closed(sys: &SysRef, targets: Vec<Arc<Target>>, id: FileId, opening: Opening) -> Self {
+    fn closed(sys: &SysRef, targets: Vec<Arc<Target>>, of: Objects, opening: Opening) -> Self {
         let files = targets.iter().map(|_| Slot::default()).collect();
-        Self { sys: sys.clone(), id, opening, targets, files, servers: Vec::new() }
+        let Objects { id, owner } = of;
+        let owner = AtomicU32::new(owner);
+        Self { sys: sys.clone(), id, owner, opening, targets, files, servers: Vec::new() }
     }
 
     /// From now on component `n` is paced as emulated server `servers[n]`; `None` (or a list too short): not emulated.
@@ -99,6 +105,16 @@ impl ComponentSet {
     /// The name that all components share.
     pub fn id(&self) -> FileId {
         self.id
+    }
+
+    /// These objects, and the user they belong to.
+    pub fn objects(&self) -> Objects {
+        Objects { id: self.id, owner: self.owner.load(Ordering::Relaxed) }
+    }
+
+    /// Takes down that the objects belong to this user from now on: somebody has given the file away.
+    pub fn now_owned_by(&self, owner: u32) {
+        self.owner.store(owner, Ordering::Relaxed);
     }
 
     /// Number of components.
@@ -150,7 +166,7 @@ impl ComponentSet {
         }
         let access = if self.opening.read_only { OFlags::RDONLY } else { OFlags::RDWR };
         let flags = access | self.opening.flags;
-        let fd = paths::open(&self.sys, target, self.id, Name::Component(index as u32), flags)?;
+        let fd = paths::open(&self.sys, target, self.objects(), Name::Component(index as u32), flags)?;
         Ok(slot.fill(fd))
     }
 
@@ -174,8 +190,12 @@ impl ComponentSet {
     ///
     /// # Errors
     /// [`TargetError::Io`], with ELOOP for a component that is no regular file.
-    pub fn stats_by_name(sys: &SysRef, targets: &[Arc<Target>], id: FileId) -> Result<Vec<Stat>, TargetError> {
-        (0..).zip(targets).map(|(index, target)| paths::stat(sys, target, id, Name::Component(index))).collect()
+    pub fn stats_by_name(
+        sys: &SysRef,
+        targets: &[Arc<Target>],
+        of: Objects,
+    ) -> Result<Vec<Stat>, TargetError> {
+        (0..).zip(targets).map(|(index, target)| paths::stat(sys, target, of, Name::Component(index))).collect()
     }
 
     /// Cuts (or lengthens, under the caller's lock) component `index` to exactly `size` bytes.
@@ -210,13 +230,14 @@ impl ComponentSet {
     /// [`TargetError::Io`].
     pub fn sync_names(&self) -> Result<(), TargetError> {
         if let Some(target) = self.targets.first() {
-            match paths::open(&self.sys, target, self.id, Name::Manifest, OFlags::RDONLY) {
+            match paths::open(&self.sys, target, self.objects(), Name::Manifest, OFlags::RDONLY) {
                 Ok(copy) => self.named(0, "fsync of the manifest copy", self.sys.sync(copy.as_fd()))?,
                 Err(error) if error.errno() == Errno::NOENT => {}
                 Err(error) => return Err(error),
             }
         }
-        self.targets.iter().try_for_each(|target| paths::sync_directories(&self.sys, target, self.id))
+        let of = self.objects();
+        self.targets.iter().try_for_each(|target| paths::sync_directories(&self.sys, target, of))
     }
 
     /// Removes the names of all components and of the manifest copy; open descriptors go on working. Those already gone
@@ -224,8 +245,8 @@ impl ComponentSet {
     ///
     /// # Errors
     /// The first failure.
-    pub fn remove(sys: &SysRef, targets: &[Arc<Target>], id: FileId) -> Result<(), TargetError> {
-        each_name(targets, |target, name| paths::remove(sys, target, id, name))
+    pub fn remove(sys: &SysRef, targets: &[Arc<Target>], of: Objects) -> Result<(), TargetError> {
+        each_name(targets, |target, name| paths::remove(sys, target, of, name))
     }
 
     /// chmod of all components and the manifest copy; the latter stays readable and writable for its owner.
@@ -233,25 +254,64 @@ impl ComponentSet {
     /// # Errors
     /// The first failure; all were tried.
     pub fn set_mode(&self, mode: Mode) -> Result<(), TargetError> {
+        let of = self.objects();
         each_name(&self.targets, |target, name| {
-            paths::change(target, self.id, name, "chmod", |dir, path| {
-                // The owner goes on using the copy for locks, also on a file that is read-only now.
-                let owner = if name == Name::Manifest { Mode::RUSR | Mode::WUSR } else { Mode::empty() };
-                self.sys.set_mode(Kind::Named(Some(dir), path), mode | owner)
+            let owner = if name == Name::Manifest { Mode::RUSR | Mode::WUSR } else { Mode::empty() };
+            paths::change(&self.sys, target, of, name, "chmod", |kind| self.sys.set_mode(kind, mode | owner))
+        })
+    }
+
+    /// Gives all components and the manifest copy to a group.
+    ///
+    /// # Errors
+    /// The first failure; all were tried.
+    pub fn set_group(&self, group: u32) -> Result<(), TargetError> {
+        let of = self.objects();
+        each_name(&self.targets, |target, name| {
+            paths::change(&self.sys, target, of, name, "chown", |kind| {
+                self.sys.set_owner(kind, None, Some(group))
             })
         })
     }
 
-    /// chown of all components and the manifest copy; `None` leaves that one.
+    /// Gives all components, the manifest copy and the journal of an extent map that lies beside it to another user, in whose directories
+    /// they are from then on. Called again after it was killed, it goes on.
+    ///
+    /// # Errors
+    /// The first failure: EPERM for all but root. All were tried.
+    pub fn give_to(&self, user: u32) -> Result<(), TargetError> {
+        if self.objects().owner == user { Ok(()) } else { self.move_to(user) }
+    }
+
+    /// Moves the objects of a file of an earlier version, which shared directories with those of all users, to the directories of their
+    /// own user. Called again after it was killed, it goes on.
     ///
     /// # Errors
     /// The first failure; all were tried.
-    pub fn set_owner(&self, user: Option<u32>, group: Option<u32>) -> Result<(), TargetError> {
+    pub fn bring_home(&self) -> Result<(), TargetError> {
+        self.move_to(self.objects().owner)
+    }
+
+    /// Whether any object lies where earlier versions put it.
+    pub fn is_at_earlier_place(&self) -> bool {
+        let of = self.objects();
+        let away = |(index, target): (u32, &Arc<Target>)| {
+            let file = paths::file_name(of.id, Name::Component(index));
+            target.directory_of(&self.sys, of, &file) != paths::home(of.owner)
+        };
+        (0..).zip(&self.targets).any(away)
+    }
+
+    fn move_to(&self, user: u32) -> Result<(), TargetError> {
+        let of = self.objects();
+        if let Some(target) = self.targets.first() {
+            give_extents(&self.sys, target, of, user)?;
+        }
         each_name(&self.targets, |target, name| {
-            paths::change(target, self.id, name, "chown", |dir, path| {
-                self.sys.set_owner(Kind::Named(Some(dir), path), user, group)
-            })
-        })
+            paths::give_away(&self.sys, target, of, &paths::file_name(of.id, name), user)
+        })?;
+        self.now_owned_by(user);
+        Ok(())
     }
 
     /// utimens of all components.
@@ -271,14 +331,22 @@ impl ComponentSet {
     ///
     /// # Errors
     /// [`TargetError::Io`], EEXIST when it exists.
-    pub fn create_manifest(&self, text: &[u8], mode: Mode) -> Result<(), TargetError> {
-        let target = self.manifest_target()?;
-        let file = paths::create(&self.sys, target, self.id, Name::Manifest, mode)?;
+    pub fn create_manifest(&self, text: &[u8], access: &Access<'_>) -> Result<(), TargetError> {
+        let (target, of) = (self.manifest_target()?, self.objects());
+        let file = paths::create(&self.sys, target, of, Name::Manifest, access)?;
         let written = self.sys.write_all_at(file.as_fd(), text, 0);
         if written.is_err() {
-            let _ = paths::remove(&self.sys, target, self.id, Name::Manifest);
+            let _ = paths::remove(&self.sys, target, of, Name::Manifest);
         }
-        written.map_err(|errno| paths::failure(target, self.id, Name::Manifest, "write", errno))
+        written.map_err(|errno| paths::failure(target, of, Name::Manifest, "write", errno))
+    }
+
+    /// Removes `ID.manifest`; one that is not there is fine.
+    ///
+    /// # Errors
+    /// [`TargetError::Io`].
+    pub fn remove_manifest(&self) -> Result<(), TargetError> {
+        paths::remove(&self.sys, self.manifest_target()?, self.objects(), Name::Manifest)
     }
 
     /// Opens `ID.manifest`, a new open file description each time (so each has OFD locks of its own).
@@ -286,7 +354,7 @@ impl ComponentSet {
     /// # Errors
     /// [`TargetError::Io`].
     pub fn open_manifest(&self, flags: OFlags) -> Result<Fd, TargetError> {
-        paths::open(&self.sys, self.manifest_target()?, self.id, Name::Manifest, flags)
+        paths::open(&self.sys, self.manifest_target()?, self.objects(), Name::Manifest, flags)
     }
 
     fn manifest_target(&self) -> Result<&Target, TargetError> {
@@ -298,7 +366,7 @@ impl ComponentSet {
     /// Adds the component's path to an errno.
     fn named<T>(&self, index: usize, what: &'static str, result: Result<T, Errno>) -> Result<T, TargetError> {
         let name = Name::Component(index as u32);
-        result.map_err(|errno| paths::failure(&self.targets[index], self.id, name, what, errno))
+        result.map_err(|errno| paths::failure(&self.targets[index], self.objects(), name, what, errno))
     }
 }
 

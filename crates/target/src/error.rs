@@ -39,6 +39,21 @@ pub enum TargetError {
         /// What is wrong, and the remedy.
         problem: String,
     },
+    /// A file or directory in a target belongs to a user who has no business there: who made it may have done so to get at others'
+    /// data.
+    #[error(
+        "{path}: belongs to user {found}, not to user {expected}, and is not used; if nobody meant harm, \
+         let root give it to user {expected} with chown",
+        path = path.display()
+    )]
+    NotOwned {
+        /// The object, or a directory that leads to it.
+        path: PathBuf,
+        /// Whose it should be.
+        expected: u32,
+        /// Whose it is.
+        found: u32,
+    },
     /// A system call failed.
     #[error("{path}: {what}: {errno}", path = path.display())]
     Io {

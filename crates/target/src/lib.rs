@@ -31,4 +31,4 @@ pub use fanout::{Engine, FanOut, Outcome, Piece};
 pub use id::FileId;
 pub use marker::{MARKER, Target, TargetRef, Targets};
 pub use orphans::{CACHED, Found, list_components, read_manifest_copy, remove_extents};
-pub use paths::{COMPONENTS, directory as component_directory};
+pub use paths::{Access, COMPONENTS, Objects, access_list};

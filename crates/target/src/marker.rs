@@ -9,7 +9,7 @@ use serde::Deserialize;
 use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, SysRef};
 
 use crate::orphans::list_components;
-use crate::paths::{COMPONENTS, Lasting, make_directory};
+use crate::paths::{Homes, Objects, directory_with, make_directory};
 use crate::{FileId, TargetError};
 
 /// Name of the marker file in a target's directory.
@@ -37,7 +37,7 @@ pub struct Target {
     path: PathBuf,
     id: String,
     dir: Fd,
-    pub(crate) lasting: Lasting,
+    pub(crate) homes: Homes,
 }
 
 #[derive(Debug, Deserialize)]
@@ -73,8 +73,9 @@ impl Target {
             let (path, expected) = (path.to_owned(), name.to_owned());
             return Err(TargetError::Foreign { path, expected, found: marker.name });
         }
-        make_directory(sys.as_ref(), dir.as_fd(), Path::new(COMPONENTS)).map_err(io(path, "mkdir"))?;
-        Ok(Self { name: marker.name, path: path.to_owned(), id: marker.id, dir, lasting: Lasting::default() })
+        let target =
+            Self { name: marker.name, path: path.to_owned(), id: marker.id, dir, homes: Homes::default() };
+        make_directory(sys, &target).map(|()| target)
     }
 
     /// Opens the target at `path`. With `expected_id`, it must be that one. Creates nothing.
@@ -94,7 +95,7 @@ impl Target {
                 path: path.to_owned(),
                 id: marker.id,
                 dir,
-                lasting: Lasting::default(),
+                homes: Homes::default(),
             }),
         }
     }
@@ -126,6 +127,11 @@ impl Target {
     pub fn free_bytes(&self, sys: &SysRef) -> Result<u64, TargetError> {
         let stat = sys.stat_fs(self.dir.as_fd()).map_err(io(&self.path, "statvfs"))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    /// The directory, relative to the target's, where `file` of these objects lies, or if there is none, would be made.
+    pub fn directory_of(&self, sys: &SysRef, of: Objects, file: &str) -> PathBuf {
+        directory_with(sys, self, of, file)
     }
 
     /// The directory.
@@ -191,7 +197,7 @@ fn open_directory(sys: &SysRef, path: &Path) -> Result<Fd, TargetError> {
 /// `None`: there is no marker.
 fn read_marker(sys: &SysRef, path: &Path, dir: &Fd) -> Result<Option<Marker>, TargetError> {
     let path = path.join(MARKER);
-    let file = match sys.open(Some(dir.as_fd()), Path::new(MARKER), OFlags::RDONLY, Mode::empty()) {
+    let file = match sys.open_beneath(dir.as_fd(), Path::new(MARKER), OFlags::RDONLY, Mode::empty()) {
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok(None),
         Err(errno) => return Err(io(&path, "open")(errno)),
@@ -305,7 +311,7 @@ fn refuse_components(sys: &SysRef, path: &Path, dir: &Fd) -> Result<(), TargetEr
         path: path.to_owned(),
         id: String::new(),
         dir,
-        lasting: Lasting::default(),
+        homes: Homes::default(),
     };
     let found = list_components(sys, &nameless)?.len();
     if found == 0 {

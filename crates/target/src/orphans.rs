@@ -3,9 +3,9 @@
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use stripewise_sys::{Errno, Mode, OFlags, SysRef};
+use stripewise_sys::{Errno, FileType, Mode, OFlags, SysRef};
 
-use crate::paths::{self, COMPONENTS, Name};
+use crate::paths::{self, COMPONENTS, Name, Objects};
 use crate::{FileId, Target, TargetError};
 
 /// The bit in the mode of components of cache copies that tells them from others, so that their space can be counted without
@@ -19,6 +19,8 @@ pub struct Found {
     pub id: FileId,
     /// Component number, or `None` for the manifest copy.
     pub component: Option<u32>,
+    /// The user it belongs to.
+    pub owner: u32,
     /// Bytes of its size.
     pub size: u64,
     /// Bytes that it takes on the disk.
@@ -29,66 +31,109 @@ pub struct Found {
     pub modified_s: i64,
 }
 
-/// All components and manifest copies on a target, by id, then number (the manifest copy first).
-/// Other files there are left out.
+impl Found {
+    /// The objects that it is one of.
+    pub fn objects(&self) -> Objects {
+        Objects { id: self.id, owner: self.owner }
+    }
+}
+
+/// All components and manifest copies on a target, by id, then number (the manifest copy first). Other files there are left out, and so
+/// are other users' directories, which only root can list, and what lies in a user's directory and belongs to another.
 ///
 /// # Errors
 /// [`TargetError::Io`] when a directory cannot be read.
 pub fn list_components(sys: &SysRef, target: &Target) -> Result<Vec<Found>, TargetError> {
     let mut found = Vec::new();
-    for directory in list(sys, target, Path::new(COMPONENTS))? {
-        let directory = Path::new(COMPONENTS).join(directory);
-        for file in list(sys, target, &directory)? {
-            let Some((id, name)) = paths::parse(&file) else { continue };
-            let path = directory.join(&file);
-            let stat = match sys.stat_at(Some(target.dir()), &path, false) {
-                Ok(stat) => stat,
-                // Removed since it was listed.
-                Err(Errno::NOENT) => continue,
-                Err(errno) => {
-                    return Err(TargetError::Io { path: target.path().join(path), what: "stat", errno });
-                }
-            };
-            let component = match name {
-                Name::Manifest => None,
-                Name::Component(index) => Some(index),
-            };
-            let (size, allocated) = (stat.st_size as u64, stat.st_blocks as u64 * 512);
-            let cached = Mode::from_raw_mode(stat.st_mode).contains(CACHED);
-            found.push(Found { id, component, size, allocated, cached, modified_s: stat.st_mtime });
-        }
+    for name in list(sys, target, Path::new(COMPONENTS))? {
+        let owner = name.strip_prefix('u').and_then(|user| user.parse().ok());
+        let directory = Path::new(COMPONENTS).join(&name);
+        let in_it = match list(sys, target, &directory) {
+            Err(error) if owner.is_some() && error.errno() == Errno::ACCESS => continue,
+            listed => list_in(sys, target, &directory, listed?)?,
+        };
+        found.extend(in_it.into_iter().filter(|found| owner.is_none_or(|owner| found.owner == owner)));
     }
     found.sort_by_key(|found| (found.id, found.component));
     Ok(found)
 }
 
-/// The text of the manifest copy of file `id` on `target`, at most `bytes_max` of it.
+fn list_in(
+    sys: &SysRef,
+    target: &Target,
+    directory: &Path,
+    names: Vec<String>,
+) -> Result<Vec<Found>, TargetError> {
+    let mut found = Vec::new();
+    for file in names {
+        let Some((id, name)) = paths::parse(&file) else { continue };
+        let path = directory.join(&file);
+        let stat = match sys.stat_at(Some(target.dir()), &path, false) {
+            Ok(stat) => stat,
+            // Removed since it was listed.
+            Err(Errno::NOENT) => continue,
+            Err(errno) => {
+                return Err(TargetError::Io { path: target.path().join(path), what: "stat", errno });
+            }
+        };
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            continue;
+        }
+        found.push(Found {
+            id,
+            component: match name {
+                Name::Manifest => None,
+                Name::Component(index) => Some(index),
+            },
+            owner: stat.st_uid,
+            size: stat.st_size as u64,
+            allocated: stat.st_blocks as u64 * 512,
+            cached: Mode::from_raw_mode(stat.st_mode).contains(CACHED),
+            modified_s: stat.st_mtime,
+        });
+    }
+    Ok(found)
+}
+
+/// The text of the manifest copy of a file on `target`, at most `bytes_max` of it.
 ///
 /// # Errors
 /// [`TargetError::Io`], ENOENT when there is none.
 pub fn read_manifest_copy(
     sys: &SysRef,
     target: &Target,
-    id: FileId,
+    of: Objects,
     bytes_max: usize,
 ) -> Result<Vec<u8>, TargetError> {
-    let copy = paths::open(sys, target, id, Name::Manifest, OFlags::RDONLY)?;
+    let copy = paths::open(sys, target, of, Name::Manifest, OFlags::RDONLY)?;
     let read = sys.read_start(copy.as_fd(), bytes_max);
-    read.map_err(|errno| paths::failure(target, id, Name::Manifest, "read", errno))
+    read.map_err(|errno| paths::failure(target, of, Name::Manifest, "read", errno))
 }
 
-/// Removes the journal of the extent map that may lie beside the components of file `id`; one that is not there is fine.
+/// What may stand behind `ID.extents` in the names of a map's journal and what lies beside it.
+const EXTENTS: [&str; 4] = [".wanted", ".times", ".new", ""];
+
+/// Removes the journal of the extent map that may lie beside the components of a file; one that is not there is fine.
 ///
 /// # Errors
 /// [`TargetError::Io`].
-pub fn remove_extents(sys: &SysRef, target: &Target, id: FileId) -> Result<(), TargetError> {
-    for suffix in [".wanted", ".times", ".new", ""] {
-        let path = paths::directory(id).join(format!("{id}.extents{suffix}"));
-        match sys.unlink(Some(target.dir()), &path) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => {
-                return Err(TargetError::Io { path: target.path().join(path), what: "unlink", errno });
-            }
+pub fn remove_extents(sys: &SysRef, target: &Target, of: Objects) -> Result<(), TargetError> {
+    let names = EXTENTS.iter().map(|suffix| format!("{}.extents{suffix}", of.id));
+    names.into_iter().try_for_each(|name| paths::remove_file(sys, target, of, &name))
+}
+
+/// Gives them to another user, with the rest of the file.
+pub(crate) fn give_extents(
+    sys: &SysRef,
+    target: &Target,
+    of: Objects,
+    user: u32,
+) -> Result<(), TargetError> {
+    for suffix in EXTENTS {
+        let name = format!("{}.extents{suffix}", of.id);
+        match paths::give_away(sys, target, of, &name, user) {
+            Err(error) if error.errno() == Errno::NOENT => {}
+            given => given?,
         }
     }
     Ok(())
@@ -98,7 +143,7 @@ pub fn remove_extents(sys: &SysRef, target: &Target, id: FileId) -> Result<(), T
 fn list(sys: &SysRef, target: &Target, path: &Path) -> Result<Vec<String>, TargetError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
     let fail = |errno| TargetError::Io { path: target.path().join(path), what: "list", errno };
-    let directory = match sys.open(Some(target.dir()), path, flags, Mode::empty()) {
+    let directory = match sys.open_beneath(target.dir(), path, flags, Mode::empty()) {
         Ok(directory) => directory,
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Vec::new()),
         Err(errno) => return Err(fail(errno)),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use stripewise_sys::{Mode, Real, SysRef};
 use tempfile::TempDir;
 
-use crate::{ComponentSet, FileId, Target};
+use crate::{Access, ComponentSet, FileId, Objects, Target};
 
 pub fn real() -> SysRef {
     Arc::new(Real)
@@ -24,5 +24,11 @@ pub fn targets(sys: &SysRef, dir: &TempDir, count: usize) -> Vec<Arc<Target>> {
 /// A new set of empty components on `count` targets in `dir`.
 pub fn set(sys: &SysRef, dir: &TempDir, count: usize) -> ComponentSet {
     let id = FileId::random(sys.as_ref()).unwrap();
-    ComponentSet::create(sys, targets(sys, dir, count), id, Mode::RUSR | Mode::WUSR).unwrap()
+    let access = Access::of_mode(Mode::RUSR | Mode::WUSR);
+    ComponentSet::create(sys, targets(sys, dir, count), of(sys, id), &access).unwrap()
+}
+
+/// Objects of the user who runs the tests.
+pub fn of(sys: &SysRef, id: FileId) -> Objects {
+    Objects { id, owner: sys.user() }
 }

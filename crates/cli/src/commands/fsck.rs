@@ -50,6 +50,10 @@ pub struct Args {
     /// lost, and it may destroy yours: be sure that it is gone
     #[arg(long)]
     take_over: bool,
+    /// With --repair: make a copy of an anchor that a program without stripewise made (a restored backup, a move to another file
+    /// system) the file, where the original is not among the files looked at. Name all directories where it may be
+    #[arg(long, requires = "repair")]
+    adopt: bool,
     /// Remove components that belong to no file, and what interrupted migrations and creations left
     #[arg(long)]
     remove_orphans: bool,
@@ -82,6 +86,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         take_over: args.take_over,
         compare: args.compare,
         drop_dirty: args.drop_dirty,
+        adopt: args.adopt,
         orphan_age_s: args.orphan_age,
     };
     let progress = Progress::counting("files checked", args.quiet);

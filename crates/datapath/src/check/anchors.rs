@@ -5,35 +5,62 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stripewise_sys::{Mode, OFlags};
-use stripewise_target::{ComponentSet, FileId, Opening, Target};
+use stripewise_sys::{Mode, OFlags, Stat};
+use stripewise_target::{ComponentSet, FileId, Objects, Opening, Target};
 
 use super::findings::{Finding, Kind, NEVER_SYNCED};
 use super::orphans::Stores;
-use super::{Options, copies, of_target, restore};
+use super::{Options, Scope, copies, is_gone, of_target, restore};
 use crate::anchor::{self, Anchored};
 use crate::manifest::{CopyRef, HEAD_BYTES, Manifest, family};
-use crate::runtime::Runtime;
+use crate::runtime::{FileKey, Runtime};
 
-/// The files that were found, by their components' name.
+/// The files that were found, by their components' name and the user they belong to.
 pub(super) struct Known {
-    paths: HashMap<FileId, PathBuf>,
+    anchors: HashMap<(FileId, u32), (PathBuf, FileKey)>,
+    copied: Vec<Looked>,
     /// No anchor was met of which it is not known which components are its own.
     pub all_readable: bool,
 }
 
 impl Known {
     pub fn new() -> Self {
-        Self { paths: HashMap::new(), all_readable: true }
+        Self { anchors: HashMap::new(), copied: Vec::new(), all_readable: true }
     }
 
-    /// Of the file that the components `id` belong to, of whichever copy.
-    pub fn path(&self, id: FileId) -> Option<&Path> {
-        self.paths.get(&family(id)).map(PathBuf::as_path)
+    /// Of the file that the components belong to, of whichever copy.
+    pub fn path(&self, of: Objects) -> Option<&Path> {
+        let known = self.anchors.get(&(family(of.id), of.owner)).map(|(path, _)| path.as_path());
+        let copied = || self.copied.iter().find(|copied| copied.is_of(of)).map(|copied| copied.path.as_path());
+        known.or_else(copied)
     }
 
-    fn note(&mut self, id: FileId, path: &Path) -> Option<PathBuf> {
-        self.paths.insert(family(id), path.to_owned())
+    /// Returns what was known of the same components.
+    fn note(&mut self, of: Objects, path: &Path, key: FileKey) -> Option<(PathBuf, FileKey)> {
+        self.anchors.insert((family(of.id), of.owner), (path.to_owned(), key))
+    }
+}
+
+/// An anchor that could be read.
+struct Looked {
+    path: PathBuf,
+    anchored: Anchored,
+    stat: Stat,
+    /// It is a copy of another anchor.
+    is_copied: bool,
+}
+
+impl Looked {
+    fn owner(&self) -> u32 {
+        self.stat.st_uid
+    }
+
+    fn objects(&self) -> Objects {
+        Objects { id: self.anchored.manifest.id, owner: self.owner() }
+    }
+
+    fn is_of(&self, of: Objects) -> bool {
+        (family(self.objects().id), self.owner()) == (family(of.id), of.owner)
     }
 }
 
@@ -46,28 +73,29 @@ pub(super) fn check(
     stores: &mut Stores,
     findings: &mut Vec<Finding>,
 ) {
-    let Some(anchored) = read(runtime, path, options, known, stores, findings) else { return };
-    let (manifest, id) = (&anchored.manifest, anchored.manifest.id);
-    if let Some(other) = known.note(id, path) {
-        let text = format!(
-            "has the same components as {}: a copy made without stripewise; whatever is written to one shows in both. \
-             Remove the name of the copy with a program that runs without stripewise",
-            other.display()
-        );
-        findings.push(Finding::new(Kind::Duplicate, path, text).of(id));
+    let Some(looked) = read(runtime, path, options, known, stores, findings) else { return };
+    if looked.is_copied {
+        return known.copied.push(looked);
     }
+    let key = FileKey::of(&looked.stat);
+    if let Some((other, other_key)) = known.note(looked.objects(), path, key)
+        && other_key != key
+    {
+        findings.push(Finding::new(Kind::Duplicate, path, duplicate(&other)).of(looked.objects().id));
+    }
+    let manifest = &looked.anchored.manifest;
     let mut size = Some(0);
     for (number, copy) in manifest.all_copies().enumerate() {
         // What it means that another copy is lost, only the map can tell.
         let mut unsaid = Vec::new();
         let of_original = if number == 0 { &mut *findings } else { &mut unsaid };
-        let targets = targets(runtime, path, id, copy, of_original);
+        let targets = targets(runtime, path, manifest.id, copy, of_original);
         let of_copy =
-            targets.as_ref().and_then(|targets| components(runtime, path, id, copy, targets, of_original));
+            targets.as_ref().and_then(|targets| components(runtime, &looked, copy, targets, of_original));
         findings.extend(unsaid.into_iter().filter(|finding| finding.kind == Kind::Length));
         targets.iter().flatten().for_each(|target| stores.add(runtime.sys(), target.clone(), findings));
         if let (0, Some((_, target))) = (number, &of_copy) {
-            self::copy(runtime, path, manifest, target, options, findings);
+            self::copy(runtime, &looked, target, options, findings);
         }
         size = match of_copy {
             Some((of_copy, _)) => size.map(|size: u64| of_copy.max(size)),
@@ -79,8 +107,87 @@ pub(super) fn check(
         copies::check(runtime, path, manifest, options, findings);
     }
     if let Some(size) = size {
-        rest(runtime, path, &anchored, size, options, findings);
+        rest(runtime, &looked, size, options, findings);
+        access(runtime, &looked, options, findings);
+        shared(runtime, &looked, options, findings);
     }
+}
+
+fn duplicate(original: &Path) -> String {
+    format!(
+        "has the same components as {}: a copy made without stripewise. Remove it; copy files with `stripewise cp`",
+        original.display()
+    )
+}
+
+/// Copies of anchors. Where the original is gone, the copy may become the file.
+pub(super) fn copied(
+    runtime: &Runtime,
+    options: Options,
+    known: &Known,
+    scope: Scope<'_>,
+    findings: &mut Vec<Finding>,
+) {
+    for looked in &known.copied {
+        let (of, path, manifest) = (looked.objects(), &looked.path, &looked.anchored.manifest);
+        if let Some((original, _)) = known.anchors.get(&(family(of.id), of.owner)) {
+            findings.push(Finding::new(Kind::Duplicate, path, duplicate(original)).of(of.id));
+            continue;
+        }
+        let gone = is_gone(runtime, manifest, scope);
+        let what = if gone { "is gone" } else { "is not among the files looked at" };
+        let text = format!(
+            "is a copy of an anchor, made or restored without stripewise, and the original, made as {}, {what}: \
+             `fsck --repair{}` makes this one the file",
+            manifest.path,
+            if gone { "" } else { " --adopt" }
+        );
+        let claims = known.copied.iter().filter(|other| other.is_of(of)).count();
+        let wanted = options.repair && (gone || options.adopt) && claims == 1;
+        let finding = Finding::new(Kind::Duplicate, path, text).of(of.id);
+        let adopt = || restore::anchor(runtime, path, manifest, of.owner, restore::Old::Replaced);
+        findings.push(if wanted { finding.repair(adopt()) } else { finding });
+    }
+}
+
+/// What a plain chmod, chgrp or setfacl has changed.
+fn access(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut Vec<Finding>) {
+    let manifest = &looked.anchored.manifest;
+    let Ok(targets) = runtime.targets_of(manifest.targets.get(..1).unwrap_or_default()) else { return };
+    let Ok(stats) = ComponentSet::stats_by_name(runtime.sys(), &targets, looked.objects()) else { return };
+    let Some(object) = stats.first() else { return };
+    let of = |stat: &Stat| (stat.st_mode & 0o777, stat.st_gid);
+    let ((mode, group), (object_mode, object_group)) = (of(&looked.stat), of(object));
+    if (mode, group) == (object_mode, object_group) {
+        return;
+    }
+    let text = format!(
+        "has permissions {mode:o} and group {group}, and its components {object_mode:o} and {object_group}: changed by a \
+         program that ran without stripewise. The next open by its owner takes it over, or `fsck --repair`"
+    );
+    let finding = Finding::new(Kind::Access, &looked.path, text).of(manifest.id);
+    // Opening does it.
+    findings.push(if options.repair { finding.repair(settle(runtime, &looked.path)) } else { finding });
+}
+
+/// Objects where earlier versions put them.
+fn shared(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut Vec<Finding>) {
+    let opening = Opening { read_only: true, flags: OFlags::empty() };
+    let manifest = &looked.anchored.manifest;
+    let open = |copy: CopyRef<'_>| {
+        let targets = runtime.targets_of(copy.targets).ok()?;
+        ComponentSet::open(runtime.sys(), targets, copy.objects(looked.owner()), opening).ok()
+    };
+    let sets: Vec<_> = manifest.all_copies().filter_map(open).collect();
+    let away: Vec<_> = sets.iter().filter(|set| set.is_at_earlier_place()).collect();
+    if away.is_empty() {
+        return;
+    }
+    let text = "its components lie in directories that all users share, where earlier versions put them; when no program uses \
+                the file, `fsck --repair` moves them to its owner's";
+    let finding = Finding::new(Kind::Shared, &looked.path, text).of(manifest.id);
+    let bring = || away.iter().try_for_each(|set| set.bring_home().and_then(|()| set.sync_names()));
+    findings.push(if options.repair { finding.repair(bring()) } else { finding });
 }
 
 /// The targets of a copy, if they are all there.
@@ -108,10 +215,11 @@ fn read(
     known: &mut Known,
     stores: &Stores,
     findings: &mut Vec<Finding>,
-) -> Option<Anchored> {
+) -> Option<Looked> {
     let sys = runtime.sys();
-    let fd = match sys.open(None, path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()) {
-        Ok(fd) => fd,
+    let opened = sys.open(None, path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty());
+    let (fd, stat) = match opened.and_then(|fd| sys.stat(fd.as_fd()).map(|stat| (fd, stat))) {
+        Ok(opened) => opened,
         Err(errno) => {
             known.all_readable = false;
             findings.push(Finding::new(Kind::Unreadable, path, errno.to_string()));
@@ -119,11 +227,16 @@ fn read(
         }
     };
     let error = match anchor::read(sys, fd.as_fd(), path) {
-        Ok(anchored) => return anchored,
+        Ok(anchored) => {
+            let anchored = anchored?;
+            let is_copied = runtime.refuse_copied(&anchored.manifest, fd.as_fd(), path).is_err();
+            return Some(Looked { path: path.to_owned(), anchored, stat, is_copied });
+        }
         Err(error) => error,
     };
     let id = sys.read_start(fd.as_fd(), HEAD_BYTES).ok().and_then(|text| id_in(&text));
-    let Some((id, copy)) = stores.copy_for(runtime, path, id) else {
+    let owner = stat.st_uid;
+    let Some((id, copy)) = stores.copy_for(runtime, path, id, owner) else {
         known.all_readable = false;
         let text =
             format!("{error}; the targets looked at have no copy (name others with -c or -p); {NEVER_SYNCED}");
@@ -131,15 +244,16 @@ fn read(
         return None;
     };
     // Its components are accounted for, whatever happens now.
-    known.note(id, path);
-    if restore::has_lost_components(runtime, &copy) {
+    known.note(Objects { id, owner }, path, FileKey::of(&stat));
+    if restore::has_lost_components(runtime, &copy, owner) {
         let text =
             format!("{error}; but components are lost, too, so that it cannot be brought back; {NEVER_SYNCED}");
         findings.push(Finding::new(Kind::Manifest, path, text).of(id));
         return None;
     }
     let finding = Finding::new(Kind::Manifest, path, error.to_string()).of(id);
-    findings.push(if options.repair { finding.repair(restore::anchor(runtime, path, &copy)) } else { finding });
+    let repair = || restore::anchor(runtime, path, &copy, owner, restore::Old::SetAside);
+    findings.push(if options.repair { finding.repair(repair()) } else { finding });
     None
 }
 
@@ -153,15 +267,15 @@ fn id_in(text: &[u8]) -> Option<FileId> {
 /// The size that the components of a copy give, and its first target; `None` where one is lost.
 fn components(
     runtime: &Runtime,
-    path: &Path,
-    id: FileId,
+    looked: &Looked,
     copy: CopyRef<'_>,
     targets: &[Arc<Target>],
     findings: &mut Vec<Finding>,
 ) -> Option<(u64, Arc<Target>)> {
-    let mut add = |kind, text: String| findings.push(Finding::new(kind, path, text).of(id));
+    let id = looked.objects().id;
+    let mut add = |kind, text: String| findings.push(Finding::new(kind, &looked.path, text).of(id));
     let opening = Opening { read_only: true, flags: OFlags::empty() };
-    let set = ComponentSet::open(runtime.sys(), targets.to_vec(), copy.id, opening);
+    let set = ComponentSet::open(runtime.sys(), targets.to_vec(), copy.objects(looked.owner()), opening);
     let sizes = match set.and_then(|set| set.sizes()) {
         Ok(sizes) => sizes,
         Err(error) => {
@@ -182,28 +296,28 @@ fn components(
 /// The copy of the manifest.
 fn copy(
     runtime: &Runtime,
-    path: &Path,
-    manifest: &Manifest,
+    looked: &Looked,
     target: &Target,
     options: Options,
     findings: &mut Vec<Finding>,
 ) {
-    let Err(error) = same_copy(runtime, manifest, target) else { return };
+    let manifest = &looked.anchored.manifest;
+    let Err(error) = same_copy(runtime, manifest, looked.owner(), target) else { return };
     let text = format!("{error}; `fsck --repair` writes it anew");
-    let finding = Finding::new(Kind::Copy, path, text).of(manifest.id);
-    let repair = || restore::copy(runtime, manifest);
+    let finding = Finding::new(Kind::Copy, &looked.path, text).of(manifest.id);
+    let repair = || restore::copy(runtime, manifest, looked.owner());
     findings.push(if options.repair { finding.repair(repair()) } else { finding });
 }
 
 /// What can be wrong with a file of which everything is there.
 fn rest(
     runtime: &Runtime,
-    path: &Path,
-    anchored: &Anchored,
+    looked: &Looked,
     size: u64,
     options: Options,
     findings: &mut Vec<Finding>,
 ) {
+    let Looked { path, anchored, .. } = looked;
     let Some(size) = anchored.manifest.pending_truncate else {
         return lag(runtime, path, anchored, size, options, findings);
     };
@@ -223,9 +337,9 @@ fn settle(runtime: &Runtime, path: &Path) -> Result<(), String> {
     }
 }
 
-fn same_copy(runtime: &Runtime, manifest: &Manifest, target: &Target) -> Result<(), String> {
-    let bytes_max = crate::manifest::TEXT_BYTES_MAX;
-    let text = stripewise_target::read_manifest_copy(runtime.sys(), target, manifest.id, bytes_max);
+fn same_copy(runtime: &Runtime, manifest: &Manifest, owner: u32, target: &Target) -> Result<(), String> {
+    let (of, bytes_max) = (Objects { id: manifest.id, owner }, crate::manifest::TEXT_BYTES_MAX);
+    let text = stripewise_target::read_manifest_copy(runtime.sys(), target, of, bytes_max);
     let text = text.map_err(|error| error.to_string())?;
     let copy = Manifest::parse(&text, "the copy of its manifest").map_err(|error| error.to_string())?;
     let copy = Manifest { pending_truncate: manifest.pending_truncate, ..copy };

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use stripewise_extents::{CopyId, MapError, MapSpec, Mask, Span, repair};
 use stripewise_sys::{Mode, OFlags};
-use stripewise_target::{CACHED, ComponentSet, FileId, Opening};
+use stripewise_target::{Access, CACHED, ComponentSet, FileId, Objects, Opening};
 
 use super::Options;
 use super::findings::{Finding, Kind};
@@ -166,7 +166,7 @@ impl Checked<'_> {
         let asked = self.options.repair && (!may_lose || self.options.drop_dirty);
         let sys = self.runtime.sys().clone();
         self.repaired(found, (Kind::Map, text, asked), |checked| {
-            repair::reset(&sys, &checked.spec()?, || sync_all(checked.runtime, checked.manifest))?;
+            repair::reset(&sys, &checked.spec()?, || sync_all(checked.runtime, checked.manifest, checked.owner))?;
             Ok(if live { "written anew from the index" } else { "the original counts from now on" }.to_owned())
         })
     }
@@ -307,9 +307,10 @@ impl Checked<'_> {
         if self.manifest.is_cache(number) {
             mode_bits |= CACHED;
         }
-        ComponentSet::remove(sys, &targets, id)?;
-        let set = ComponentSet::create(sys, targets, id, mode_bits)?;
-        let _ = set.set_owner(Some(mode.st_uid), Some(mode.st_gid));
+        let of = Objects { id, owner: self.owner };
+        let access = Access { group: Some(mode.st_gid), ..Access::of_mode(mode_bits) };
+        ComponentSet::remove(sys, &targets, of)?;
+        let set = ComponentSet::create(sys, targets, of, &access)?;
         set.sync_names()?;
         // What it took counts no more.
         self.tidy().map(|()| true)
@@ -341,11 +342,12 @@ fn ranges(spans: &[Span]) -> String {
 }
 
 /// The components of all copies that are there.
-fn sync_all(runtime: &Runtime, manifest: &Manifest) -> stripewise_sys::Result<()> {
+fn sync_all(runtime: &Runtime, manifest: &Manifest, owner: u32) -> stripewise_sys::Result<()> {
     let opening = Opening { read_only: true, flags: OFlags::empty() };
     let sync = |copy: CopyRef<'_>| {
         let Ok(targets) = runtime.targets_of(copy.targets) else { return Ok(()) };
-        let Ok(set) = ComponentSet::open(runtime.sys(), targets, copy.id, opening) else { return Ok(()) };
+        let set = ComponentSet::open(runtime.sys(), targets, copy.objects(owner), opening);
+        let Ok(set) = set else { return Ok(()) };
         let sync = |index| runtime.sys().sync(set.fd(index).map_err(|error| error.errno())?.as_fd());
         (0..set.len()).try_for_each(sync)
     };

@@ -23,6 +23,10 @@ pub enum Kind {
     Duplicate,
     /// The manifest copy beside component 0 is lost or says something else.
     Copy,
+    /// Permissions or group of the objects are not those of the anchor, which a program without this library has changed.
+    Access,
+    /// Objects lie in a directory that all users share, as earlier versions put them there.
+    Shared,
     /// The anchor was overwritten; its components are there.
     Destroyed,
     /// The extent map of a file with several copies cannot be used.
@@ -54,7 +58,13 @@ impl Kind {
     pub fn is_problem(self) -> bool {
         !matches!(
             self,
-            Self::Unborn | Self::Lag | Self::Temporary | Self::UnusedCopy | Self::Interrupted | Self::Space
+            Self::Unborn
+                | Self::Lag
+                | Self::Temporary
+                | Self::UnusedCopy
+                | Self::Interrupted
+                | Self::Shared
+                | Self::Space
         )
     }
 
@@ -69,6 +79,8 @@ impl Kind {
             Self::Truncate => "truncate",
             Self::Duplicate => "duplicate",
             Self::Copy => "copy",
+            Self::Access => "access",
+            Self::Shared => "shared",
             Self::Destroyed => "destroyed",
             Self::Map => "map",
             Self::Node => "node",

@@ -11,14 +11,17 @@ mod orphans;
 mod restore;
 mod walk;
 
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use stripewise_sys::{Mode, OFlags};
 use stripewise_target::{Target, TargetError};
 
 pub use findings::{Finding, Kind};
 pub use walk::{Listing, files_of, walk};
 
+use crate::manifest::Manifest;
 use crate::runtime::Runtime;
 
 /// What to do besides looking.
@@ -28,6 +31,8 @@ pub struct Options {
     pub repair: bool,
     /// Remove components that belong to no file, and temporaries of migrations and creations that did not end.
     pub remove_orphans: bool,
+    /// Make copies of anchors the file, where the original is not among the files looked at: with `repair`.
+    pub adopt: bool,
     /// Go on with what another node had synced that died while it wrote a file with several copies.
     pub take_over: bool,
     /// Read what several copies have, and compare it.
@@ -82,10 +87,60 @@ pub fn check(
         report.files += 1;
         anchors::check(runtime, path, options, &mut known, &mut stores, &mut report.findings);
     }
+    let scope = Scope { roots: &listing.roots, complete: listing.unreadable.is_empty() && known.all_readable };
+    anchors::copied(runtime, options, &known, scope, &mut report.findings);
     report.targets = stores.len() as u64;
     let swept = walk::temporaries(runtime, listing, options, &mut report.findings);
-    orphans::check(runtime, &stores, &known, &swept, options, &mut report.findings);
+    orphans::check(runtime, &stores, &known, &swept, scope, options, &mut report.findings);
     report
+}
+
+/// What was looked at.
+#[derive(Clone, Copy, Debug)]
+struct Scope<'a> {
+    /// The directories and files that were named, without links; none: where the targets' files were made.
+    roots: &'a [PathBuf],
+    /// All of it could be read.
+    complete: bool,
+}
+
+impl Scope<'_> {
+    /// Whether repairs may act on `path`: it lies below what was named.
+    fn has(&self, path: &Path) -> bool {
+        let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+        let path = parent.zip(path.file_name()).map(|(parent, name)| parent.join(name));
+        path.is_some_and(|path| self.roots.iter().any(|root| path.starts_with(root)))
+    }
+
+    /// Whether the whole file system that holds `directory` was looked at.
+    fn has_file_system_of(&self, runtime: &Runtime, directory: &Path) -> bool {
+        let device = |path: &Path| runtime.sys().stat_at(None, path, true).map(|stat| stat.st_dev);
+        let Ok(own) = device(directory) else { return false };
+        let mount = directory.ancestors().take_while(|above| device(above) == Ok(own)).last();
+        self.complete && mount.is_some_and(|mount| self.roots.iter().any(|root| mount.starts_with(root)))
+    }
+}
+
+/// Whether the anchor of a file is certainly gone, and has not only another name: the kernel says so, or there is no place where it
+/// could be that was not looked at.
+fn is_gone(runtime: &Runtime, manifest: &Manifest, scope: Scope<'_>) -> bool {
+    let sys = runtime.sys();
+    let path = Path::new(&manifest.path);
+    // Overwritten where it was made: the caller has found no anchor there.
+    let there = sys.open(None, path, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty());
+    let there = there.and_then(|fd| sys.identity(fd.as_fd()));
+    if !manifest.anchor.is_unknown() && there.is_ok_and(|there| there == manifest.anchor) {
+        return true;
+    }
+    let directory = path.ancestors().skip(1).find_map(|above| {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        Some((above, sys.open(None, above, flags, Mode::empty()).ok()?))
+    });
+    let Some((above, opened)) = directory else { return false };
+    match sys.exists(opened.as_fd(), &manifest.anchor) {
+        Ok(Some(exists)) => !exists,
+        _ => path.parent() == Some(above) && scope.has_file_system_of(runtime, above),
+    }
 }
 
 fn of_target(path: &Path, error: &TargetError) -> Finding {

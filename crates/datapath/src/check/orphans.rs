@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use stripewise_sys::SysRef;
 use stripewise_target::{
-    ComponentSet, FileId, Found, Target, list_components, read_manifest_copy, remove_extents,
+    ComponentSet, FileId, Found, Objects, Target, list_components, read_manifest_copy, remove_extents,
 };
 
 use super::anchors::Known;
 use super::findings::{Finding, Kind};
-use super::{Options, of_target, restore};
+use super::{Options, Scope, is_gone, of_target, restore};
 use crate::manifest::{Manifest, TEXT_BYTES_MAX, family};
 use crate::runtime::{Runtime, temporary_name};
 
@@ -35,13 +35,19 @@ impl Stores {
         self.0.len()
     }
 
-    /// The manifest copy of the file that is damaged at `path`: by its id, if that can still be read, or if exactly one
+    /// The manifest copy of the file of user `owner` that is damaged at `path`: by its id, if that can still be read, or if exactly one
     /// copy says that it is of this path.
-    pub fn copy_for(&self, runtime: &Runtime, path: &Path, id: Option<FileId>) -> Option<(FileId, Manifest)> {
+    pub fn copy_for(
+        &self,
+        runtime: &Runtime,
+        path: &Path,
+        id: Option<FileId>,
+        owner: u32,
+    ) -> Option<(FileId, Manifest)> {
         let path = std::path::absolute(path).ok()?;
         let copies = self.0.iter().flat_map(|(target, found)| {
-            let copies = found.iter().filter(|found| found.component.is_none());
-            copies.filter_map(|found| Some((found.id, read_copy(runtime, target, found.id)?)))
+            let copies = found.iter().filter(|found| found.component.is_none() && found.owner == owner);
+            copies.filter_map(|found| Some((found.id, read_copy(runtime, target, found.objects())?)))
         });
         let copies: Vec<(FileId, Manifest)> = copies.collect();
         let by_id = copies.iter().find(|(found, _)| Some(*found) == id);
@@ -49,13 +55,13 @@ impl Stores {
         by_id.or_else(|| by_path.next().filter(|_| by_path.next().is_none())).cloned()
     }
 
-    /// Everything that lies on the targets, by file: all its copies.
-    fn by_file(&self) -> BTreeMap<FileId, Parts<'_>> {
+    /// Everything that lies on the targets, by file (all its copies) and user.
+    fn by_file(&self) -> BTreeMap<(FileId, u32), Parts<'_>> {
         let mut files: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (target, found) in
             self.0.iter().flat_map(|(target, all)| all.iter().map(move |found| (target, found)))
         {
-            files.entry(family(found.id)).or_default().push((target, found));
+            files.entry((family(found.id), found.owner)).or_default().push((target, found));
         }
         files
     }
@@ -65,11 +71,11 @@ impl Stores {
 pub(super) fn paths_on(runtime: &Runtime, target: &Target) -> Vec<PathBuf> {
     let found = list_components(runtime.sys(), target).unwrap_or_default();
     let copies = found.iter().filter(|found| found.component.is_none());
-    copies.filter_map(|found| Some(read_copy(runtime, target, found.id)?.path.into())).collect()
+    copies.filter_map(|found| Some(read_copy(runtime, target, found.objects())?.path.into())).collect()
 }
 
-fn read_copy(runtime: &Runtime, target: &Target, id: FileId) -> Option<Manifest> {
-    let text = read_manifest_copy(runtime.sys(), target, id, TEXT_BYTES_MAX).ok()?;
+fn read_copy(runtime: &Runtime, target: &Target, of: Objects) -> Option<Manifest> {
+    let text = read_manifest_copy(runtime.sys(), target, of, TEXT_BYTES_MAX).ok()?;
     Manifest::parse(&text, "copy").ok()
 }
 
@@ -88,11 +94,13 @@ pub(super) fn check(
     stores: &Stores,
     known: &Known,
     swept: &[FileId],
+    scope: Scope<'_>,
     options: Options,
     findings: &mut Vec<Finding>,
 ) {
     let old = |parts: &Parts<'_>| parts.iter().all(|(_, found)| is_old(runtime, found.modified_s, options));
-    let unknown = stores.by_file().into_iter().filter(|(id, parts)| known.path(*id).is_none() && old(parts));
+    let is_known = |(id, owner)| known.path(Objects { id, owner }).is_some();
+    let unknown = stores.by_file().into_iter().filter(|(of, parts)| !is_known(*of) && old(parts));
     let fates = unknown.map(|(_, parts)| {
         let (id, fate) = fate(runtime, &parts);
         (id, fate, parts)
@@ -120,13 +128,27 @@ pub(super) fn check(
                 Finding::new(Kind::Temporary, temporary, text)
             }
             Fate::Overwritten(path, copy) => {
-                overwritten(runtime, path, copy, parts, options.repair && claims(path) == 1)
+                // The path is what a user has written on a target: only where this was asked for.
+                let repair = options.repair && claims(path) == 1 && scope.has(path);
+                overwritten(runtime, path, copy, parts, repair)
             }
             // A damaged anchor somewhere may be theirs.
-            Fate::Gone(path) => {
-                gone(runtime, path.as_deref(), parts, options.remove_orphans && known.all_readable)
+            Fate::Gone(copy) => {
+                let proven = match copy {
+                    // Of files of earlier versions that nobody has written to there is nothing to lose.
+                    Some(copy) if copy.anchor.is_unknown() && bytes(parts) == 0 => true,
+                    Some(copy) => is_gone(runtime, copy, scope),
+                    // Only what was never synced has no manifest.
+                    None => scope.complete && !scope.roots.is_empty(),
+                };
+                let remove_them = options.remove_orphans && known.all_readable && proven;
+                gone(runtime, copy.as_deref(), parts, remove_them)
             }
-            Fate::Lost(path) => lost(runtime, path, parts, options.remove_orphans && known.all_readable),
+            Fate::Lost(path, copy) => {
+                // What is left of a file of an earlier version is of no use to anybody.
+                let proven = copy.anchor.is_unknown() || is_gone(runtime, copy, scope);
+                lost(runtime, path, parts, options.remove_orphans && known.all_readable && proven)
+            }
         };
         findings.push(finding.of(*id));
     }
@@ -143,22 +165,22 @@ enum Fate {
     /// Something else is there that is none of ours.
     Overwritten(PathBuf, Manifest),
     /// The same, and components are lost: it cannot be brought back.
-    Lost(PathBuf),
-    /// Nothing is there, or another managed file.
-    Gone(Option<PathBuf>),
+    Lost(PathBuf, Manifest),
+    /// Nothing is there, or another managed file; `None`: nobody knows where it was.
+    Gone(Option<Box<Manifest>>),
 }
 
 /// The file's id, as far as it can be told, and its fate.
 fn fate(runtime: &Runtime, parts: &Parts<'_>) -> (FileId, Fate) {
     let copies = parts.iter().filter(|(_, found)| found.component.is_none());
-    let copy = copies.filter_map(|(target, found)| read_copy(runtime, target, found.id)).next();
+    let copy = copies.filter_map(|(target, found)| read_copy(runtime, target, found.objects())).next();
     match copy {
-        Some(copy) => (copy.id, fate_of(runtime, copy)),
+        Some(copy) => (copy.id, fate_of(runtime, copy, parts[0].1.owner)),
         None => (parts[0].1.id, Fate::Gone(None)),
     }
 }
 
-fn fate_of(runtime: &Runtime, copy: Manifest) -> Fate {
+fn fate_of(runtime: &Runtime, copy: Manifest, owner: u32) -> Fate {
     let id = copy.id;
     let path = PathBuf::from(&copy.path);
     let exists = |path: &Path| runtime.sys().stat_at(None, path, true).is_ok();
@@ -167,9 +189,11 @@ fn fate_of(runtime: &Runtime, copy: Manifest) -> Fate {
         Ok(Some(there)) if there.id == id => Fate::There,
         Err(_) => Fate::Damaged(path),
         _ if exists(&temporary) => Fate::OnItsWay(temporary),
-        Ok(None) if exists(&path) && restore::has_lost_components(runtime, &copy) => Fate::Lost(path),
+        Ok(None) if exists(&path) && restore::has_lost_components(runtime, &copy, owner) => {
+            Fate::Lost(path, copy)
+        }
         Ok(None) if exists(&path) => Fate::Overwritten(path, copy),
-        _ => Fate::Gone(Some(path)),
+        _ => Fate::Gone(Some(Box::new(copy))),
     }
 }
 
@@ -185,18 +209,22 @@ fn bytes(parts: &Parts<'_>) -> u64 {
 fn overwritten(runtime: &Runtime, path: &Path, copy: &Manifest, parts: &Parts<'_>, repair: bool) -> Finding {
     let text = format!(
         "was overwritten by a program that ran without stripewise, or emptied by a power cut; its {} are there. `fsck --repair` \
-         brings it back, if no other file was there, too, and sets aside what is there now",
+         with the name of its directory brings it back, if no other file was there, too, and sets aside what is there now",
         what(parts)
     );
     let finding = Finding::new(Kind::Destroyed, path, text);
-    if repair { finding.repair(restore::anchor(runtime, path, copy)) } else { finding }
+    let owner = parts[0].1.owner;
+    let restore = || restore::anchor(runtime, path, copy, owner, restore::Old::SetAside);
+    if repair { finding.repair(restore()) } else { finding }
 }
 
-fn gone(runtime: &Runtime, path: Option<&Path>, parts: &Parts<'_>, remove_them: bool) -> Finding {
+fn gone(runtime: &Runtime, copy: Option<&Manifest>, parts: &Parts<'_>, remove_them: bool) -> Finding {
+    let path = copy.map(|copy| Path::new(&copy.path));
     let file = path.map_or("a file without a name".into(), |path| path.display().to_string());
     let text = format!(
-        "{} belong to {file}, which is gone (if it was moved, name the directory where it is now); `fsck --remove-orphans` \
-         removes them, unless an anchor is damaged",
+        "{} belong to {file}, which is not there any more (if it was moved, name the directory where it is now). \
+         `fsck --remove-orphans` removes them if root runs it and the kernel says that the file is gone, or if the mount point of \
+         its file system is named, so that all of that is looked through, and no anchor is damaged",
         what(parts)
     );
     orphans(runtime, path.unwrap_or(parts[0].0.path()), text, parts, remove_them)
@@ -219,10 +247,10 @@ fn orphans(runtime: &Runtime, path: &Path, text: String, parts: &Parts<'_>, remo
 
 fn remove(runtime: &Runtime, parts: &Parts<'_>) -> Result<(), String> {
     for (target, found) in parts {
-        remove_extents(runtime.sys(), target, found.id).map_err(|error| error.to_string())?;
+        remove_extents(runtime.sys(), target, found.objects()).map_err(|error| error.to_string())?;
         // The set names its files by the position of their targets.
         let targets = vec![(*target).clone(); found.component.unwrap_or(0) as usize + 1];
-        ComponentSet::remove(runtime.sys(), &targets, found.id).map_err(|error| error.to_string())?;
+        ComponentSet::remove(runtime.sys(), &targets, found.objects()).map_err(|error| error.to_string())?;
     }
     Ok(())
 }

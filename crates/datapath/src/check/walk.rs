@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+use stripewise_sys::user::act_as;
 use stripewise_sys::{Errno, FileType, Mode, OFlags};
 use stripewise_target::{FileId, MARKER, Target};
 
@@ -16,6 +17,8 @@ use crate::runtime::{Runtime, TEMPORARY_PREFIX, temporary_id};
 /// What was found in files and directories.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
+    /// What was looked at, without links.
+    pub roots: Vec<PathBuf>,
     /// Files that begin as anchors do.
     pub anchors: Vec<PathBuf>,
     /// All other regular files.
@@ -36,7 +39,8 @@ impl Listing {
 /// Looks at files, and at everything in directories, many at once; symbolic links in them are not followed, and the components
 /// of targets left out. Every file's first bytes are read. What is found is in the order of its paths.
 pub fn walk(runtime: &Runtime, roots: &[PathBuf]) -> Listing {
-    let mut listing = Listing::default();
+    let named = roots.iter().filter_map(|root| root.canonicalize().ok());
+    let mut listing = Listing { roots: named.collect(), ..Listing::default() };
     let mut follow = true;
     let mut waiting = roots.to_vec();
     while !waiting.is_empty() {
@@ -67,7 +71,8 @@ pub fn files_of(runtime: &Runtime, directories: &[PathBuf]) -> Listing {
     paths.sort();
     paths.dedup();
     paths.retain(|path| runtime.sys().stat_at(None, path, true).is_ok());
-    walk(runtime, &paths)
+    // Their names are what users have written on the targets: nothing is to be done to them without being asked.
+    Listing { roots: Vec::new(), ..walk(runtime, &paths) }
 }
 
 /// What is at a path.
@@ -138,6 +143,7 @@ pub(super) fn temporaries(
                     with `fsck --remove-orphans`";
         let mut finding = Finding::new(Kind::Temporary, path, text);
         if options.remove_orphans {
+            let _acting = act_as(Some(stat.st_uid));
             finding = finding.repair(runtime.unlink(None, path));
             swept.extend(path.file_name().and_then(|name| temporary_id(&name.to_string_lossy())));
         }

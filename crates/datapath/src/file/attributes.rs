@@ -1,7 +1,7 @@
 //! What stat says, and chmod, chown, utimens.
 
 use stripewise_layout::Layout;
-use stripewise_sys::{Kind, Stat, Timespec};
+use stripewise_sys::{Kind, Mode, Stat, Timespec};
 use stripewise_target::{CACHED, TargetError};
 
 use super::{LogicalFile, OpenCopy};
@@ -93,7 +93,7 @@ impl LogicalFile {
         match change {
             Change::Times(times) => self.sys().set_times(anchor, times)?,
             Change::Mode(mode) => self.sys().set_mode(anchor, *mode)?,
-            Change::Owner(user, group) => self.sys().set_owner(anchor, *user, *group)?,
+            Change::Owner(user, group) => return self.change_owner(*user, *group),
         }
         let done = self.present().map(|copy| change_of(copy, change)).fold(Ok(()), std::result::Result::and);
         // Another process may have noted the old ones meanwhile.
@@ -108,13 +108,73 @@ impl LogicalFile {
     }
 }
 
+impl LogicalFile {
+    /// fchown(2). To another user, which only root may, the objects move first: a call that was killed is made again. A file with several
+    /// copies must not be open elsewhere.
+    fn change_owner(&self, user: Option<u32>, group: Option<u32>) -> Result<()> {
+        let anchor = Kind::Open(self.anchor());
+        let owner = self.sys().stat(self.anchor())?.st_uid;
+        let new = user.filter(|&user| user != owner);
+        if new.is_some() && self.sys().user() != ROOT {
+            return self.sys().set_owner(anchor, user, group);
+        }
+        if let (Some(new), Some(overlay)) = (new, self.overlay()) {
+            if overlay.map()?.processes().map_err(|error| trouble::map_told(&error))? > 1 {
+                return Err(Errno::BUSY);
+            }
+            self.leave();
+            overlay.now_owned_by(new, self.original())?;
+        }
+        let give = |copy: &OpenCopy| {
+            let set = copy.components();
+            new.map_or(Ok(()), |new| set.give_to(new))?;
+            group.map_or(Ok(()), |group| set.set_group(group))
+        };
+        if new.is_none() {
+            self.sys().set_owner(anchor, user, group)?;
+        }
+        self.present().try_for_each(give).map_err(|error| trouble::told(&error))?;
+        if new.is_some() { self.sys().set_owner(anchor, user, group) } else { Ok(()) }
+    }
+
+    /// Takes over permissions and group that a program without this library gave the anchor. Where this process may not, its owner's
+    /// next one does.
+    pub(crate) fn follow_anchor(&self, anchor: &Stat) {
+        let Ok(Some(object)) = self.components().fd(0).map(|fd| self.sys().stat(fd).ok()) else { return };
+        if ![anchor.st_uid, ROOT].contains(&self.sys().user()) {
+            return;
+        }
+        let mode = Change::Mode(Mode::from_raw_mode(anchor.st_mode & 0o7777));
+        let differs = (anchor.st_mode ^ object.st_mode) & 0o777 != 0;
+        for copy in self.present() {
+            if anchor.st_gid != object.st_gid {
+                let _ = copy.components().set_group(anchor.st_gid);
+            }
+            if differs {
+                let _ = change_of(copy, &mode);
+            }
+        }
+    }
+
+    /// Whether the file was given to another user since it was opened; then its objects are looked for there.
+    pub(super) fn follow_owner(&self) -> bool {
+        let Ok(anchor) = self.sys().stat(self.anchor()) else { return false };
+        let moved = anchor.st_uid != self.components().objects().owner;
+        self.present().for_each(|copy| copy.components().now_owned_by(anchor.st_uid));
+        moved
+    }
+}
+
+const ROOT: u32 = 0;
+
 fn change_of(copy: &OpenCopy, change: &Change) -> std::result::Result<(), TargetError> {
     let set = copy.components();
     match change {
         Change::Times(times) => set.set_times(times),
         Change::Mode(mode) if copy.is_cache() => set.set_mode(*mode | CACHED),
         Change::Mode(mode) => set.set_mode(*mode - CACHED),
-        Change::Owner(user, group) => set.set_owner(*user, *group),
+        // Not of one copy alone.
+        Change::Owner(..) => Ok(()),
     }
 }
 

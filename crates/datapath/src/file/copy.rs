@@ -91,7 +91,7 @@ impl OpenCopy {
     fn open_direct(&self, sys: &SysRef) -> std::result::Result<Direct, TargetError> {
         let opening = Opening { read_only: !self.writable, flags: OFlags::DIRECT };
         let targets = self.components.targets().to_vec();
-        let components = ComponentSet::open(sys, targets, self.components.id(), opening)?;
+        let components = ComponentSet::open(sys, targets, self.components.objects(), opening)?;
         let fds = (0..components.len()).map(|index| components.fd(index));
         let mut alignments = fds.map(|fd| fd.map(|fd| sys.direct_alignment(fd)));
         // Powers of two: a multiple of the largest one is one of all.

@@ -74,7 +74,11 @@ impl LogicalFile {
     /// open can reach.
     fn open_lock(&self) -> Result<Fd> {
         let flags = if self.parts.writable { OFlags::RDWR } else { OFlags::RDONLY };
-        match self.components().open_manifest(flags) {
+        let opened = match self.components().open_manifest(flags) {
+            Err(_) if self.follow_owner() => self.components().open_manifest(flags),
+            opened => opened,
+        };
+        match opened {
             Err(TargetError::Io { errno: Errno::NOENT, .. }) => {
                 let component = self.components().fd(0).map_err(|error| trouble::told(&error))?;
                 let path = format!("/proc/self/fd/{}", component.as_raw_fd());

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use stripewise_cluster::overlay::MAX_COPIES;
 use stripewise_cluster::{CacheAdmission, CacheMode, Durability, OverlayKind};
 use stripewise_layout::Layout;
-use stripewise_target::{FileId, TargetRef};
+use stripewise_target::{FileId, Objects, TargetRef};
 
 use super::format::{format_layout, quoted};
 use super::parse::{RESTORE, TextRegion, TextTarget, layout_of, targets_of};
@@ -68,6 +68,13 @@ pub struct CopyRef<'a> {
     pub targets: &'a [TargetRef],
     /// Where its bytes are.
     pub layout: &'a Layout,
+}
+
+impl CopyRef<'_> {
+    /// Its objects, which belong to the owner of the anchor.
+    pub fn objects(&self, owner: u32) -> Objects {
+        Objects { id: self.id, owner }
+    }
 }
 
 /// The id of copy `number` (0: the original) of file `id`: whoever knows one knows the others, also when no manifest has

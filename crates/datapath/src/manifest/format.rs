@@ -38,6 +38,10 @@ impl Manifest {
             path = quoted(&self.path),
             created = quoted(&self.created),
         );
+        if !self.anchor.is_unknown() {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "anchor = \"{}\"", self.anchor);
+        }
         format_layout(&self.path, "", &self.targets, &self.layout, &mut text)?;
         if let Some(copies) = &self.copies {
             copies.format(&self.path, &mut text)?;

@@ -15,6 +15,7 @@ pub(crate) use copies::{copy_id, family};
 pub(crate) use format::pending_text;
 pub(crate) use parse::parse_pending;
 use stripewise_layout::Layout;
+use stripewise_sys::Identity;
 use stripewise_target::{FileId, TargetRef};
 
 /// The first line. A file that does not start with it is not an anchor of any format.
@@ -41,6 +42,9 @@ pub struct Manifest {
     pub path: String,
     /// UTC, `2026-11-21T01:00:00Z`; for people.
     pub created: String,
+    /// Which file the anchor is: a copy of it that was made without this library has another identity. Of manifests of older
+    /// versions nothing is known.
+    pub anchor: Identity,
     /// Target `n` of the layout; its component is `ID.n`. Every one is used by the layout.
     pub targets: Vec<TargetRef>,
     /// Where the bytes are; of a file with several copies, those of the original.

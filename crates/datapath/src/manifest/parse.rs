@@ -23,6 +23,8 @@ struct Text {
     path: String,
     created: String,
     #[serde(default)]
+    anchor: String,
+    #[serde(default)]
     target: Vec<TextTarget>,
     #[serde(default)]
     region: Vec<TextRegion>,
@@ -141,8 +143,10 @@ fn parse(bytes: &[u8]) -> Result<Manifest, String> {
             ));
         }
     };
+    let anchor = parsed.anchor.parse().map_err(|part| format!("key `anchor`: {part}; {RESTORE}"))?;
     Ok(Manifest {
         id,
+        anchor,
         pending_truncate: parse_pending(&parsed.pending_truncate)?,
         path: parsed.path,
         created: parsed.created,

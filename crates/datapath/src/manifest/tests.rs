@@ -20,6 +20,7 @@ fn two_targets(layout: Layout) -> Manifest {
         pending_truncate: None,
         path: "/data/run 1/out.h5".into(),
         created: "2026-11-21T01:00:00Z".into(),
+        anchor: Default::default(),
         targets: targets(&layout),
         layout,
         copies: None,
@@ -131,7 +132,8 @@ fn manifests() -> impl Strategy<Value = Manifest> {
             let id = FileId(id);
             let list = copies.iter_mut().flat_map(|copies| &mut copies.list);
             (1..).zip(list).for_each(|(number, copy)| copy.id = copy_id(id, number));
-            Manifest { id, path, pending_truncate, copies: copies.map(Box::new), ..two_targets(layout) }
+            let anchor = "inode=12 born=1700000000.000000005 handle=1:0c00 fs=ff".parse().unwrap();
+            Manifest { id, path, pending_truncate, anchor, copies: copies.map(Box::new), ..two_targets(layout) }
         },
     )
 }

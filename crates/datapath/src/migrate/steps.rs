@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use stripewise_sys::{FileType, Stat};
-use stripewise_target::FileId;
+use stripewise_target::{FileId, Objects};
 
 use super::contents::{Contents, Version};
 use super::error::MigrateError;
@@ -153,8 +153,9 @@ fn finish_earlier(runtime: &Runtime, path: &Path, now: &Contents, journal: &Jour
     if let (true, true, true, Ok(old)) =
         (all_copied, renamed, is_it, Manifest::parse(replaced.as_bytes(), "journal"))
     {
-        // Left to fsck otherwise.
-        let _ = runtime.remove_components(&old);
+        // Left to fsck otherwise. It had the owner that the file has now.
+        let owner = runtime.sys().stat_at(None, path, false).map(|stat| stat.st_uid);
+        let _ = owner.map(|owner| runtime.remove_components(&old, owner));
     }
 }
 
@@ -242,7 +243,8 @@ impl Job<'_> {
         let Place::Managed(blueprint) = &self.place else { return };
         let id = temporary_id(&header.destination);
         if let (true, Some(id)) = (header.goal == self.place.sum(), id) {
-            let _ = blueprint.remove(self.runtime.sys(), id);
+            let sys = self.runtime.sys();
+            let _ = blueprint.remove(sys, Objects { id, owner: sys.user() });
         }
     }
 

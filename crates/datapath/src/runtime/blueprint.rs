@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use stripewise_cluster::{Cluster, CopySpec, OverlayKind};
 use stripewise_layout::{Layout, Region, Stripe};
-use stripewise_sys::SysRef;
-use stripewise_target::{ComponentSet, FileId, Target, TargetError, TargetRef, remove_extents};
+use stripewise_sys::{Identity, SysRef};
+use stripewise_target::{
+    ComponentSet, FileId, Objects, Target, TargetError, TargetRef, remove_extents,
+};
 
 use super::{Runtime, Shape};
 use crate::manifest::{Copies, FurtherCopy, Manifest, copy_id};
@@ -210,25 +212,28 @@ impl Blueprint {
             pending_truncate: None,
             path: path.to_string_lossy().into_owned(),
             created,
+            anchor: Identity::default(),
             targets: references(&self.original.1),
             layout: self.original.0.clone(),
             copies,
         }
     }
 
-    /// Removes the components of file `id`, as far as there are any.
+    /// Removes the components of a file, as far as there are any.
     ///
     /// # Errors
     /// The first failure; all are tried.
-    pub fn remove(&self, sys: &SysRef, id: FileId) -> Result<(), TargetError> {
+    pub fn remove(&self, sys: &SysRef, of: Objects) -> Result<(), TargetError> {
         let journal = match (&self.copies, self.original.1.first()) {
-            (Some(_), Some(target)) => remove_extents(sys, target, id),
+            (Some(_), Some(target)) => remove_extents(sys, target, of),
             _ => Ok(()),
         };
         // The original last: its manifest copy tells whose the others are.
-        let further: Vec<_> = self.copies(id).collect();
-        let removed =
-            further.into_iter().rev().map(|(id, (_, targets))| ComponentSet::remove(sys, targets, id));
+        let copies: Vec<_> = self.copies(of.id).collect();
+        let removed = copies
+            .into_iter()
+            .rev()
+            .map(|(id, (_, targets))| ComponentSet::remove(sys, targets, Objects { id, ..of }));
         removed.fold(journal, Result::and)
     }
 }

@@ -4,8 +4,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stripewise_sys::{Dir, Errno, Fd, Mode, OFlags, SysRef};
-use stripewise_target::{CACHED, ComponentSet, FileId};
+use stripewise_sys::{Dir, Errno, Fd, Identity, Mode, OFlags, SysRef};
+use stripewise_target::{Access, CACHED, ComponentSet, FileId, Objects, access_list};
 
 use super::blueprint::{Blueprint, Missing, Placed};
 use super::{FileKey, Runtime, Shape};
@@ -38,6 +38,7 @@ pub struct NewFile {
     /// What is removed with it; `None` once it is published.
     blueprint: Option<Blueprint>,
     id: FileId,
+    owner: u32,
     file: Option<LogicalFile>,
 }
 
@@ -98,6 +99,7 @@ impl Runtime {
             temporary,
             blueprint: Some(blueprint.clone()),
             id,
+            owner: sys.user(),
             file: None,
         };
         new.dir = dir.map_err(io("create the anchor"))?;
@@ -105,19 +107,23 @@ impl Runtime {
         let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
         let absolute = super::paths::absolute(sys, new.dir.as_ref().map(AsFd::as_fd), path);
         let absolute = absolute.unwrap_or_else(|_| path.to_owned());
-        let (text, anchored) = self.manifest(&blueprint, id, &absolute)?;
-        let create = |number, placed| self.create_copy(&anchored.manifest, number, placed, mode);
+        let identity = sys.identity(anchor.as_fd()).map_err(io("create the anchor"))?;
+        let (text, anchored) = self.manifest(&blueprint, id, &absolute, identity)?;
+        let owner = stat.st_uid;
+        new.owner = owner;
+        let list = access_list(sys, anchor.as_fd());
+        let access = Access { mode, group: Some(stat.st_gid), list: list.as_deref() };
+        let create = |number, placed| self.create_copy(&anchored.manifest, number, placed, owner, &access);
         let mut copies = (0..).zip(blueprint.copies(id)).map(|(number, (_, placed))| create(number, placed));
         let original = match copies.next() {
             Some(original) => original?,
             None => create(0, blueprint.original())?,
         };
         let further = copies.map(|copy| copy.map(Ok)).collect::<Result<_, _>>()?;
-        // Its owner uses the copy for locks, also of a file that is read-only.
-        original.components().create_manifest(text.as_bytes(), mode | Mode::RUSR | Mode::WUSR)?;
+        original.components().create_manifest(text.as_bytes(), &access)?;
         sys.write_all_at(anchor.as_fd(), text.as_bytes(), 0).map_err(io("write the manifest"))?;
         let key = FileKey::of(&stat);
-        let overlay = self.overlay(&anchored.manifest, &original, anchor.as_fd(), true)?;
+        let overlay = self.overlay(&anchored.manifest, &original, owner, true)?;
         let parts = Parts { key, path: absolute, anchored, anchor, original, further, overlay, writable: true };
         let file = LogicalFile::new(self.shared.clone(), parts);
         file.join()?;
@@ -130,18 +136,27 @@ impl Runtime {
         manifest: &Arc<Manifest>,
         number: usize,
         (_, targets): &Placed,
-        mode: Mode,
+        owner: u32,
+        access: &Access<'_>,
     ) -> Result<OpenCopy, Trouble> {
         let servers = self.targets.servers(targets)?;
         let id = copy_id(manifest.id, number);
+        let mode = access.mode;
         let mode = if manifest.is_cache(number) { mode | CACHED } else { mode - CACHED };
-        let components = ComponentSet::create(self.sys(), targets.clone(), id, mode)?;
+        let (of, access) = (Objects { id, owner }, Access { mode, ..access.clone() });
+        let components = ComponentSet::create(self.sys(), targets.clone(), of, &access)?;
         Ok(OpenCopy::new(manifest.clone(), number, components, servers, true))
     }
 
-    fn manifest(&self, blueprint: &Blueprint, id: FileId, path: &Path) -> Result<(String, Anchored), Trouble> {
+    fn manifest(
+        &self,
+        blueprint: &Blueprint,
+        id: FileId,
+        path: &Path,
+        anchor: Identity,
+    ) -> Result<(String, Anchored), Trouble> {
         let created = utc(self.sys().wall_ns() / 1_000_000_000);
-        let manifest = blueprint.manifest(id, path, created);
+        let manifest = Manifest { anchor, ..blueprint.manifest(id, path, created) };
         let text = manifest.format()?;
         let pending_at = Manifest::pending_offset(text.as_bytes()).unwrap_or_default() as u64;
         let anchored = Anchored { manifest: Arc::new(manifest), text_bytes: text.len() as u64, pending_at };
@@ -212,7 +227,7 @@ impl Drop for NewFile {
         }
         let dir = self.dir.as_ref().map(AsFd::as_fd);
         let _ = self.sys.unlink(dir, &self.temporary);
-        let _ = blueprint.remove(&self.sys, self.id);
+        let _ = blueprint.remove(&self.sys, Objects { id: self.id, owner: self.owner });
     }
 }
 

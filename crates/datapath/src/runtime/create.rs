@@ -98,7 +98,7 @@ impl Runtime {
         let raw = self.open_new(&new, flags)?;
         let file = new.replace(path).map_err(io("replace")).inspect_err(|_| close_public(raw))?;
         // What is left of it.
-        let _ = self.remove_components(lost);
+        let _ = self.remove_components(lost, stat.st_uid);
         Ok(Some(Opened::Managed(raw, self.enter(file))))
     }
 

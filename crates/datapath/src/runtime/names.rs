@@ -1,17 +1,17 @@
 //! What is done to files by their names.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 
 use stripewise_extents::MapSpec;
 use stripewise_sys::{Dir, Fd, Kind, Mode, OFlags};
-use stripewise_target::ComponentSet;
+use stripewise_target::{ComponentSet, Objects, read_manifest_copy};
 
 use super::{Change, FileKey, Runtime, paths};
 use crate::anchor::{self, Anchored};
 use crate::file::{LogicalFile, forget_times, sync_directory};
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, TEXT_BYTES_MAX};
 use crate::notice;
 use crate::trouble::Trouble;
 use crate::{Errno, Result};
@@ -23,11 +23,23 @@ struct Victim {
     manifest: Arc<Manifest>,
     /// Tells afterwards whether it was the last name.
     anchor: Anchor,
+    owner: u32,
+    /// The objects are this anchor's, and not those of one that it is a copy of.
+    has_objects: bool,
 }
 
 enum Anchor {
     Open(Arc<LogicalFile>),
     Own(Fd),
+}
+
+impl Anchor {
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Open(file) => file.anchor(),
+            Self::Own(fd) => fd.as_fd(),
+        }
+    }
 }
 
 impl Runtime {
@@ -195,42 +207,56 @@ impl Runtime {
     fn victim(&self, dir: Dir<'_>, path: &Path) -> Option<Victim> {
         let stat = self.sys().stat_at(dir, path, false).ok()?;
         if let Some(file) = self.find(FileKey::of(&stat)) {
-            return Some(Victim { manifest: file.anchored().manifest.clone(), anchor: Anchor::Open(file) });
+            return Some(self.victim_of(file.anchored().manifest.clone(), Anchor::Open(file), path));
         }
         if !anchor::plausible(&stat) && !anchor::dense(&stat) {
             return None;
         }
         let (fd, anchored) = self.open_for_look(dir, path, false).ok().flatten()?;
-        Some(Victim { manifest: anchored.manifest, anchor: Anchor::Own(fd) })
+        Some(self.victim_of(anchored.manifest, Anchor::Own(fd), path))
+    }
+
+    fn victim_of(&self, manifest: Arc<Manifest>, anchor: Anchor, path: &Path) -> Victim {
+        let fd = anchor.fd();
+        // Where that cannot be told, the objects are left to `fsck`.
+        let has_objects = self.refuse_copied(&manifest, fd, path).is_ok() && self.is_bound(&manifest, fd);
+        let owner = self.sys().stat(fd).map_or_else(|_| self.sys().user(), |stat| stat.st_uid);
+        Victim { manifest, anchor, owner, has_objects }
+    }
+
+    /// Whether the copy of the manifest, which changes when another anchor is made the file's, knows this one too.
+    fn is_bound(&self, manifest: &Manifest, anchor: BorrowedFd<'_>) -> bool {
+        let (Ok(stat), Ok(identity)) = (self.sys().stat(anchor), self.sys().identity(anchor)) else {
+            return false;
+        };
+        let of = Objects { id: manifest.id, owner: stat.st_uid };
+        let targets = self.targets.of_manifest(manifest.targets.get(..1).unwrap_or_default());
+        let Some(target) = targets.ok().and_then(|targets| targets.into_iter().next()) else { return true };
+        let text = read_manifest_copy(self.sys(), &target, of, TEXT_BYTES_MAX);
+        let copy = text.ok().and_then(|text| Manifest::parse(&text, "copy").ok());
+        copy.is_none_or(|copy| copy.anchor.matches(&identity))
     }
 
     /// Removes the components if the last name is gone. Durably gone: a power cut must not bring an anchor back whose
     /// components are no more, least of all that of a file which a new one was to replace.
     fn bury(&self, victim: Option<Victim>, dir: Dir<'_>, path: &Path) {
-        let Some(Victim { manifest, anchor }) = victim else { return };
-        let stat = match &anchor {
-            Anchor::Open(file) => self.sys().stat(file.anchor()),
-            Anchor::Own(fd) => self.sys().stat(fd.as_fd()),
-        };
-        if !stat.is_ok_and(|stat| stat.st_nlink == 0) {
+        let Some(Victim { manifest, anchor, owner, has_objects }) = victim else { return };
+        let gone = self.sys().stat(anchor.fd()).is_ok_and(|stat| stat.st_nlink == 0);
+        if !gone || !has_objects {
             return;
         }
         let synced = sync_directory(self.sys(), dir, path).map_err(Trouble::io(path, "sync the directory"));
-        if let Err(error) = synced.and_then(|()| self.remove_components(&manifest)) {
+        if let Err(error) = synced.and_then(|()| self.remove_components(&manifest, owner)) {
             let path = &manifest.path;
             notice::say(&format!("{error} (components of {path} are left; `stripewise fsck` finds them)"));
         }
     }
 
     /// Removes the extent map of a file whose anchor is gone; processes that have the file open go on without it.
-    fn remove_map(&self, manifest: &Manifest) -> std::result::Result<(), Trouble> {
+    fn remove_map(&self, manifest: &Manifest, owner: u32) -> std::result::Result<(), Trouble> {
         if manifest.copies.is_none() {
             return Ok(());
         }
-        let targets = self.targets.of_manifest(&manifest.targets)?;
-        let Some(first) = targets.get(..1) else { return Ok(()) };
-        let stats = ComponentSet::stats_by_name(self.sys(), first, manifest.id)?;
-        let owner = stats.first().map_or(self.sys().user(), |stat| stat.st_uid);
         let spec = self.map_spec(manifest, owner)?;
         forget_times(self.sys(), &spec);
         Ok(stripewise_extents::repair::remove(self.sys(), &spec)?)
@@ -251,18 +277,18 @@ impl Runtime {
         self.shared.surroundings.spec(manifest, target, owner)
     }
 
-    /// Removes the components of all copies of a file whose anchor is gone.
+    /// Removes the components of all copies of a file whose anchor is gone; it belonged to `owner`.
     ///
     /// # Errors
     /// A target is missing, or does not let go.
-    pub fn remove_components(&self, manifest: &Manifest) -> std::result::Result<(), Trouble> {
+    pub fn remove_components(&self, manifest: &Manifest, owner: u32) -> std::result::Result<(), Trouble> {
         // The original last: its manifest copy tells whose the others are. All are tried.
         let copies: Vec<_> = manifest.all_copies().collect();
         let removed = copies.into_iter().rev().map(|copy| {
             let targets = self.targets.of_manifest(copy.targets)?;
-            Ok(ComponentSet::remove(self.sys(), &targets, copy.id)?)
+            Ok(ComponentSet::remove(self.sys(), &targets, copy.objects(owner))?)
         });
-        let map = self.remove_map(manifest);
+        let map = self.remove_map(manifest, owner);
         removed.fold(map, std::result::Result::and)
     }
 }

@@ -176,9 +176,12 @@ impl Runtime {
         mut writable: bool,
     ) -> std::result::Result<LogicalFile, Trouble> {
         let manifest = &anchored.manifest;
+        let stat = self.sys().stat(anchor.as_fd()).map_err(Trouble::io(&path, "stat"))?;
+        let owner = stat.st_uid;
+        self.refuse_copied(manifest, anchor.as_fd(), &path)?;
         let open = |writable: bool| {
             let original = CopyRef { id: manifest.id, targets: &manifest.targets, layout: &manifest.layout };
-            self.open_copy(manifest, 0, original, writable)
+            self.open_copy(manifest, 0, original, owner, writable)
         };
         let original = match open(writable) {
             Err(error) if writable && matches!(error.errno(), Errno::ACCESS | Errno::ROFS | Errno::PERM) => {
@@ -187,8 +190,8 @@ impl Runtime {
             }
             opened => opened?,
         };
-        let further = self.open_further(manifest, writable)?;
-        let overlay = self.overlay(manifest, &original, anchor.as_fd(), false)?;
+        let further = self.open_further(manifest, owner, writable)?;
+        let overlay = self.overlay(manifest, &original, owner, false)?;
         let times = overlay.as_ref().map(Overlay::known_times).unwrap_or_default();
         check_times(&times, &original)?;
         let checked = |copy: Further| {
@@ -201,7 +204,28 @@ impl Runtime {
         if anchor::pending(self.sys(), file.anchor(), file.pending_at()) != Ok(None) {
             file.settle().map_err(Trouble::io(file.path(), "finish an interrupted truncate"))?;
         }
+        file.follow_anchor(&stat);
         Ok(file)
+    }
+
+    /// A copy of an anchor leads to the same objects; who removed it would remove them.
+    ///
+    /// # Errors
+    /// [`Trouble::Copied`].
+    pub(crate) fn refuse_copied(
+        &self,
+        manifest: &Manifest,
+        anchor: BorrowedFd<'_>,
+        path: &Path,
+    ) -> std::result::Result<(), Trouble> {
+        if manifest.anchor.is_unknown() {
+            return Ok(());
+        }
+        let identity = self.sys().identity(anchor).map_err(Trouble::io(path, "stat"))?;
+        if identity.matches(&manifest.anchor) {
+            return Ok(());
+        }
+        Err(Trouble::Copied { path: path.to_owned(), original: manifest.path.clone() })
     }
 
     fn open_copy(
@@ -209,32 +233,31 @@ impl Runtime {
         manifest: &Arc<Manifest>,
         number: usize,
         copy: CopyRef<'_>,
+        owner: u32,
         writable: bool,
     ) -> std::result::Result<OpenCopy, Trouble> {
         let targets = self.targets.of_manifest(copy.targets)?;
         let servers = self.targets.servers(&targets)?;
         let opening = Opening { read_only: !writable, flags: OFlags::empty() };
-        let components = ComponentSet::open(self.sys(), targets, copy.id, opening)?;
+        let components = ComponentSet::open(self.sys(), targets, copy.objects(owner), opening)?;
         Ok(OpenCopy::new(manifest.clone(), number, components, servers, writable))
     }
 
     /// What a file has that has several copies. `create`: it is being created.
     ///
     /// # Errors
-    /// As fstat(2).
+    /// This machine cannot be told from others.
     pub(super) fn overlay(
         &self,
         manifest: &Arc<Manifest>,
         original: &OpenCopy,
-        anchor: BorrowedFd<'_>,
+        owner: u32,
         create: bool,
     ) -> std::result::Result<Option<Overlay>, Trouble> {
         let (Some(copies), Some(target)) = (&manifest.copies, original.components().targets().first()) else {
             return Ok(None);
         };
         let surroundings = &self.shared.surroundings;
-        let path = Path::new(&manifest.path);
-        let owner = self.sys().stat(anchor).map_err(Trouble::io(path, "stat"))?.st_uid;
         let spec = MapSpec { create, ..surroundings.spec(manifest, target, owner)? };
         let planned = |copy: CopyRef<'_>| {
             copy.targets.iter().map(|target| self.targets.planned_at(&target.path)).collect()
@@ -252,9 +275,10 @@ impl Runtime {
     fn open_further(
         &self,
         manifest: &Arc<Manifest>,
+        owner: u32,
         writable: bool,
     ) -> std::result::Result<Vec<Further>, Trouble> {
-        let open = |(number, copy)| match self.open_copy(manifest, number, copy, writable) {
+        let open = |(number, copy)| match self.open_copy(manifest, number, copy, owner, writable) {
             Ok(copy) => Ok(Ok(copy)),
             Err(trouble) if is_ours(trouble.errno()) => Err(trouble),
             Err(trouble) => Ok(Err(Lost { trouble })),

@@ -7,6 +7,7 @@ use stripewise_sys::OFlags;
 
 use super::support::*;
 use crate::check::{Kind, Options, Report, check, walk};
+use crate::Trouble;
 
 const LOOK: Options = Options {
     repair: false,
@@ -14,6 +15,7 @@ const LOOK: Options = Options {
     take_over: false,
     compare: false,
     drop_dirty: false,
+    adopt: false,
     orphan_age_s: 0,
 };
 const REPAIR: Options = Options { repair: true, ..LOOK };
@@ -21,7 +23,7 @@ const REMOVE: Options = Options { remove_orphans: true, ..LOOK };
 
 fn stage_with(names: &[&str]) -> Stage {
     let stage = Stage::new(small());
-    let runtime = stage.runtime();
+    let runtime = stage.real_runtime();
     for (seed, name) in (0..).zip(names) {
         open(&runtime, &stage.path(name), CREATE).unwrap().file.write(&pattern(seed, 300), 0, 1).unwrap();
     }
@@ -29,7 +31,7 @@ fn stage_with(names: &[&str]) -> Stage {
 }
 
 fn run(stage: &Stage, options: Options) -> Report {
-    let runtime = stage.runtime();
+    let runtime = stage.real_runtime();
     let targets: Vec<PathBuf> = stage.plan.cluster.targets().into_iter().map(|target| target.path).collect();
     // The whole root: components of targets are no files of their own.
     let listing = walk(&runtime, &[stage.root.path().to_owned()]);
@@ -51,11 +53,11 @@ fn finds(stage: &Stage, options: Options, kinds: &[Kind]) {
 /// The file of component `name`'s id on target `target`.
 fn component(stage: &Stage, target: usize, suffix: &str) -> PathBuf {
     let found = stage.components().into_iter().find(|name| name.ends_with(suffix)).unwrap();
-    stage.root.path().join(format!("t{target}/stripewise/{}/{found}", &found[..2]))
+    stage.root.path().join(format!("t{target}/stripewise/{}/{found}", home()))
 }
 
 fn bytes(stage: &Stage, name: &str) -> Vec<u8> {
-    open(&stage.runtime(), &stage.path(name), OFlags::RDONLY).unwrap().file.all().unwrap()
+    open(&stage.real_runtime(), &stage.path(name), OFlags::RDONLY).unwrap().file.all().unwrap()
 }
 
 #[test]
@@ -70,7 +72,7 @@ fn all_is_well() {
 #[test]
 fn an_interrupted_truncate_is_finished() {
     let stage = stage_with(&["a"]);
-    let file = open(&stage.runtime(), &stage.path("a"), OFlags::RDWR).unwrap();
+    let file = open(&stage.real_runtime(), &stage.path("a"), OFlags::RDWR).unwrap();
     let at = file.file.pending_at();
     drop(file);
     let anchor = std::fs::OpenOptions::new().write(true).open(stage.path("a")).unwrap();
@@ -144,12 +146,12 @@ fn orphans_are_named_and_removed_only_when_asked_for() {
 #[test]
 fn what_an_interrupted_creation_left() {
     let stage = stage_with(&["a"]);
-    open(&stage.runtime(), &stage.path("b"), CREATE).unwrap();
+    open(&stage.real_runtime(), &stage.path("b"), CREATE).unwrap();
     std::fs::remove_file(stage.path("b")).unwrap();
     finds(&stage, LOOK, &[Kind::Unborn]);
     finds(&stage, REMOVE, &[Kind::Unborn]);
     // Killed before its anchor was written, and before it got its name.
-    open(&stage.runtime(), &stage.path("c"), CREATE).unwrap();
+    open(&stage.real_runtime(), &stage.path("c"), CREATE).unwrap();
     let id = id_of(&stage, "c");
     std::fs::remove_file(stage.path("c")).unwrap();
     std::fs::write(stage.path(&format!(".stripewise-{id}.new")), "").unwrap();
@@ -157,7 +159,7 @@ fn what_an_interrupted_creation_left() {
     assert_eq!(report.findings.len(), 2, "{report:#?}");
     finds(&stage, REMOVE, &[Kind::Temporary]);
     finds(&stage, LOOK, &[]);
-    open(&stage.runtime(), &stage.path("d"), CREATE).unwrap();
+    open(&stage.real_runtime(), &stage.path("d"), CREATE).unwrap();
     let id = id_of(&stage, "d");
     std::fs::rename(stage.path("d"), stage.path(&format!(".stripewise-{id}.new"))).unwrap();
     assert_eq!(run(&stage, LOOK).findings.len(), 2);
@@ -167,7 +169,7 @@ fn what_an_interrupted_creation_left() {
 }
 
 fn id_of(stage: &Stage, name: &str) -> String {
-    open(&stage.runtime(), &stage.path(name), OFlags::RDONLY).unwrap().file.manifest().id.to_string()
+    open(&stage.real_runtime(), &stage.path(name), OFlags::RDONLY).unwrap().file.manifest().id.to_string()
 }
 
 /// The components of a damaged anchor whose copy is not to be had are no orphans.
@@ -213,7 +215,7 @@ fn a_copy_without_its_text_is_written_in_place() {
     // Whole, and of another file: left alone.
     let other = std::fs::read_to_string(&copy).unwrap();
     std::fs::remove_file(&copy).unwrap();
-    let opened = open(&stage.runtime(), &stage.path("b"), CREATE).unwrap();
+    let opened = open(&stage.real_runtime(), &stage.path("b"), CREATE).unwrap();
     let text = std::fs::read(stage.path("b")).unwrap();
     std::fs::write(&copy, &text[..opened.file.anchored().text_bytes as usize]).unwrap();
     assert!(run(&stage, REPAIR).findings.iter().any(|finding| finding.kind == Kind::Copy && !finding.repaired));
@@ -226,7 +228,7 @@ fn a_copy_without_its_text_is_written_in_place() {
 fn an_overwritten_file_with_lost_components() {
     let stage = stage_with(&["a", "b"]);
     std::fs::remove_file(component(&stage, 1, ".1")).unwrap();
-    let lost = if open(&stage.runtime(), &stage.path("a"), OFlags::RDONLY).is_err() { "a" } else { "b" };
+    let lost = if open(&stage.real_runtime(), &stage.path("a"), OFlags::RDONLY).is_err() { "a" } else { "b" };
     std::fs::write(stage.path(lost), "mine").unwrap();
     finds(&stage, LOOK, &[Kind::Orphan]);
     assert!(!run(&stage, REPAIR).is_clean());
@@ -240,7 +242,7 @@ fn an_overwritten_file_with_lost_components() {
 fn a_component_longer_than_its_layout() {
     let layout = stripewise_layout::constructors::two_part(&[(0, 10), (1, 10)], 100, &[(1, 10)]).unwrap();
     let stage = Stage::new(layout);
-    open(&stage.runtime(), &stage.path("a"), CREATE).unwrap().file.write(&[1; 200], 0, 1).unwrap();
+    open(&stage.real_runtime(), &stage.path("a"), CREATE).unwrap().file.write(&[1; 200], 0, 1).unwrap();
     finds(&stage, LOOK, &[]);
     let file = std::fs::OpenOptions::new().write(true).open(component(&stage, 0, ".0")).unwrap();
     file.set_len(51).unwrap();
@@ -252,4 +254,112 @@ fn a_copied_anchor_is_noticed() {
     let stage = stage_with(&["a"]);
     std::fs::copy(stage.path("a"), stage.path("b")).unwrap();
     finds(&stage, LOOK, &[Kind::Duplicate]);
+}
+
+fn kinds(report: &Report) -> Vec<Kind> {
+    report.findings.iter().map(|finding| finding.kind).collect()
+}
+
+/// What `cp a b` without the library leaves: removing one of them must not destroy the other.
+#[test]
+fn a_copied_anchor_is_no_file_and_can_be_removed() {
+    let stage = stage_with(&["a"]);
+    std::fs::copy(stage.path("a"), stage.path("b")).unwrap();
+    let runtime = stage.real_runtime();
+    let refused = runtime.open_file(&stage.path("b")).unwrap_err();
+    assert!(matches!(&refused, Trouble::Copied { original, .. } if original.ends_with("/a")), "{refused}");
+    assert_eq!(run(&stage, LOOK).findings.len(), 1);
+    finds(&stage, LOOK, &[Kind::Duplicate]);
+    assert!(!run(&stage, REPAIR).is_clean(), "a person has to remove it");
+    for (times, name) in ["b", "c", "d"].into_iter().enumerate() {
+        if times > 0 {
+            std::fs::copy(stage.path("a"), stage.path(name)).unwrap();
+        }
+        if name == "c" {
+            runtime.rename(None, &stage.path("plain"), None, &stage.path(name), 0).unwrap();
+        } else {
+            runtime.unlink(None, &stage.path(name)).unwrap();
+        }
+        assert_eq!(bytes(&stage, "a"), pattern(0, 300), "{name}");
+        std::fs::write(stage.path("plain"), "plain").unwrap();
+    }
+    finds(&stage, LOOK, &[]);
+}
+
+/// A backup that was put back: the copy is the file, once the original is certainly gone, or somebody says so.
+#[test]
+fn a_restored_anchor_becomes_the_file_where_the_original_is_gone() {
+    let stage = stage_with(&["a", "b"]);
+    for (name, options) in [("a", REPAIR), ("b", Options { adopt: true, ..REPAIR })] {
+        let text = std::fs::read(stage.path(name)).unwrap();
+        let size = std::fs::metadata(stage.path(name)).unwrap().len();
+        if name == "b" {
+            // It is somewhere where nobody looks.
+            std::fs::rename(stage.path(name), stage.root.path().join("t0/elsewhere")).unwrap();
+            finds_nothing_repaired(&stage);
+        } else {
+            std::fs::remove_file(stage.path(name)).unwrap();
+        }
+        std::fs::write(stage.path(name), &text).unwrap();
+        let file = std::fs::OpenOptions::new().write(true).open(stage.path(name)).unwrap();
+        file.set_len(size).unwrap();
+        if name == "a" && stage.real_runtime().sys().user() != 0 {
+            continue;
+        }
+        assert!(stage.real_runtime().open_file(&stage.path(name)).is_err());
+        let listing = walk(&stage.real_runtime(), &[stage.path("")]);
+        let report = check(&stage.real_runtime(), &listing, &[], options, &mut |_| {});
+        assert_eq!(kinds(&report), [Kind::Duplicate], "{report:#?}");
+        assert!(report.is_clean(), "{report:#?}");
+        let seed = u64::from(name == "b");
+        assert_eq!(bytes(&stage, name), pattern(seed, 300));
+    }
+    // The original of b still says that it is the file; removing it leaves the objects to the one that is.
+    stage.real_runtime().unlink(None, &stage.root.path().join("t0/elsewhere")).unwrap();
+    assert_eq!(bytes(&stage, "b"), pattern(1, 300));
+}
+
+fn finds_nothing_repaired(stage: &Stage) {
+    let report = run(stage, REPAIR);
+    assert!(report.findings.iter().all(|finding| !finding.repaired), "{report:#?}");
+}
+
+/// A file that was renamed to where fsck does not look keeps its components.
+#[test]
+fn a_file_that_was_moved_out_of_sight_is_no_orphan() {
+    let stage = stage_with(&["a"]);
+    let elsewhere = tempfile::tempdir_in(stage.root.path().parent().unwrap()).unwrap();
+    let moved = elsewhere.path().join("a");
+    std::fs::rename(stage.path("a"), &moved).unwrap();
+    let report = run(&stage, REMOVE);
+    assert_eq!(kinds(&report), [Kind::Orphan]);
+    assert!(!report.findings[0].repaired, "{report:#?}");
+    let file = stage.real_runtime().open_file(&moved).unwrap().unwrap();
+    assert_eq!(file.all().unwrap(), pattern(0, 300));
+}
+
+#[test]
+fn a_plain_chmod_is_noticed_and_taken_over() {
+    use std::os::unix::fs::PermissionsExt;
+    let stage = stage_with(&["a"]);
+    let mode = |path: PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let object = component(&stage, 1, ".1");
+    let chmod = |bits| std::fs::set_permissions(stage.path("a"), PermissionsExt::from_mode(bits)).unwrap();
+    chmod(0o600);
+    finds(&stage, LOOK, &[Kind::Access]);
+    finds(&stage, REPAIR, &[Kind::Access]);
+    assert_eq!(mode(object.clone()), 0o600);
+    chmod(0o640);
+    open(&stage.real_runtime(), &stage.path("a"), OFlags::RDONLY).unwrap();
+    assert_eq!(mode(object), 0o640, "the next open has done it");
+    finds(&stage, LOOK, &[]);
+}
+
+#[test]
+fn a_hard_link_is_no_copy() {
+    let stage = stage_with(&["a"]);
+    std::fs::hard_link(stage.path("a"), stage.path("b")).unwrap();
+    finds(&stage, LOOK, &[]);
+    stage.real_runtime().unlink(None, &stage.path("a")).unwrap();
+    assert_eq!(bytes(&stage, "b"), pattern(0, 300));
 }

@@ -13,4 +13,7 @@ mod native;
 mod never_synced;
 mod pools;
 mod setup;
+#[path = "../../../extents/src/tests/delegate.rs"]
+mod delegate;
+mod rebuilt;
 mod support;

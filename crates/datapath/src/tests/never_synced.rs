@@ -19,6 +19,7 @@ const LOOK: Options = Options {
     take_over: false,
     compare: false,
     drop_dirty: false,
+    adopt: false,
     orphan_age_s: 0,
 };
 const REPAIR: Options = Options { repair: true, ..LOOK };
@@ -28,7 +29,9 @@ const REMOVE: Options = Options { remove_orphans: true, ..LOOK };
 fn fsck(stage: &Stage, options: Options) -> Vec<Finding> {
     let runtime = stage.runtime();
     let targets: Vec<PathBuf> = stage.plan.cluster.targets().into_iter().map(|target| target.path).collect();
-    let listing = walk(&runtime, &[stage.root.path().join("files")]);
+    let mut listing = walk(&runtime, &[stage.root.path().join("files")]);
+    // As if the whole file system had been named: no other way tells that these files, without identities, are gone.
+    listing.roots.push("/".into());
     check(&runtime, &listing, &targets, options, &mut |_| {}).findings
 }
 

@@ -10,7 +10,7 @@ use stripewise_cluster::{Cluster, Driver, FileSystem, Members, Plan, Rule, Tier}
 use stripewise_extents::Node;
 use stripewise_layout::Layout;
 use stripewise_sys::faulty::Disk;
-use stripewise_sys::{IoVec, Mode, OFlags, Real, SysRef};
+use stripewise_sys::{IoVec, Mode, OFlags, Real, Sys, SysRef};
 use stripewise_target::Engine;
 
 use super::setup::{Setup, classes};
@@ -62,8 +62,13 @@ impl Stage {
         self.root.path().join("files").join(name)
     }
 
-    /// As a process of its own would have.
+    /// As a process of its own would have, on a disk whose power may fail.
     pub fn runtime(&self) -> Arc<Runtime> {
+        self.runtime_on(super::rebuilt::rebuilt())
+    }
+
+    /// As a process of its own has, on a disk that stays as it is.
+    pub fn real_runtime(&self) -> Arc<Runtime> {
         self.runtime_on(Arc::new(Real))
     }
 
@@ -233,4 +238,9 @@ pub fn cases() -> u32 {
 
 pub fn is_long() -> bool {
     std::env::var_os("STRIPEWISE_LONG").is_some()
+}
+
+/// The directory of the objects that tests make, in a target's.
+pub fn home() -> String {
+    format!("u{}", Real.user())
 }

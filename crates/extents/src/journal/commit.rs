@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use stripewise_sys::{Errno, Fd, Kind, LockKind, Mode, OFlags};
+use stripewise_sys::{Errno, Fd, Kind, LockKind, Mode};
 
 use super::contents::Journal;
 use super::format::{Batch, HEADER_BYTES, Header, Writer, decode_batch};
@@ -321,8 +321,7 @@ pub(crate) fn write_new<'a>(
     let (sys, dir) = (&place.sys, Some(place.dir.as_fd()));
     let (name, new_name) = (Path::new(&place.name), place.new_name());
     let failed = |errno| io(&place.path, "write anew")(errno);
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC;
-    let new = sys.open(dir, Path::new(&new_name), flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+    let new = place.create_anew(&new_name).map_err(failed)?;
     let new = Locked::new(sys, held, new);
     let fd = new.file().as_fd();
     let inode = (|| {
@@ -331,7 +330,7 @@ pub(crate) fn write_new<'a>(
         if let Some(old) = old {
             let old = sys.stat(old.as_fd())?;
             sys.set_mode(Kind::Open(fd), Mode::from_raw_mode(old.st_mode & 0o7777))?;
-            let _ = sys.set_owner(Kind::Open(fd), Some(old.st_uid), Some(old.st_gid));
+            let _ = sys.set_owner(Kind::Open(fd), None, Some(old.st_gid));
         }
         sys.write_all_at(fd, &header.encode(), 0)?;
         sys.write_all_at(fd, batches, HEADER_BYTES as u64)?;
@@ -341,7 +340,7 @@ pub(crate) fn write_new<'a>(
         let inode = sys.stat(fd)?.st_ino;
         note(inode);
         reach("rename");
-        sys.rename(dir, Path::new(&new_name), dir, name)?;
+        sys.rename(dir, &new_name, dir, name)?;
         Ok(inode)
     })()
     .map_err(failed)?;

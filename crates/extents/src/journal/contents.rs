@@ -5,11 +5,12 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use stripewise_sys::{Errno, Mode, OFlags, SysRef};
+use stripewise_sys::{Errno, OFlags, SysRef};
 
 use super::format::{BadHeader, Batch, HEADER_BYTES, Header, VERSION, decode_batch};
 use crate::error::io;
-use crate::{MapError, Mask, Node, Result, Span};
+use super::place::Place;
+use crate::{MapError, MapSpec, Mask, Node, Result, Span};
 
 /// A journal as it was read: the map as of its last commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,16 +34,17 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Reads the journal at `path`, which others may be writing. Joins nothing, locks nothing, changes nothing.
+    /// Reads the journal, which others may be writing. Joins nothing, locks nothing, changes nothing.
     ///
     /// # Errors
     /// [`MapError::Missing`], [`MapError::Damaged`], [`MapError::Version`], or as read(2).
-    pub fn read(sys: &SysRef, path: &Path) -> Result<Self> {
-        let file = match sys.open(None, path, OFlags::RDONLY, Mode::empty()) {
-            Err(Errno::NOENT) => return Err(MapError::Missing { path: path.to_owned() }),
-            file => file.map_err(io(path, "open"))?,
+    pub fn read(sys: &SysRef, spec: &MapSpec) -> Result<Self> {
+        let place = Place::new(sys, spec)?;
+        let file = match place.open(Path::new(&place.name), OFlags::RDONLY) {
+            Err(Errno::NOENT) => return Err(MapError::Missing { path: place.path }),
+            file => file.map_err(io(&place.path, "open"))?,
         };
-        Self::read_from(sys, file.as_fd(), path)
+        Self::read_from(sys, file.as_fd(), &place.path)
     }
 
     pub(crate) fn read_from(sys: &SysRef, file: BorrowedFd<'_>, path: &Path) -> Result<Self> {

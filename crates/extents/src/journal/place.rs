@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, SysRef};
+use stripewise_sys::{Errno, Fd, FileType, Kind, LockKind, Mode, OFlags, SysRef};
 
 use crate::error::io;
 use crate::hooks;
@@ -85,31 +85,75 @@ pub(crate) struct Place {
     pub name: OsString,
     /// For messages.
     pub path: PathBuf,
+    /// Whose the files there are.
+    owner: u32,
 }
 
 impl Place {
     pub fn new(sys: &SysRef, spec: &MapSpec) -> Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let dir = sys.open(None, &spec.journal_dir, flags, Mode::empty());
-        let dir = dir.map_err(io(&spec.journal_dir, "open"))?;
-        let path = spec.journal_dir.join(&spec.journal_name);
-        Ok(Self { sys: sys.clone(), dir, name: spec.journal_name.clone(), path })
+        let failed = |path: PathBuf| move |errno| io(&path, "open")(errno);
+        let base = sys.open(None, &spec.journal_base, flags, Mode::empty());
+        let mut dir = base.map_err(failed(spec.journal_base.clone()))?;
+        if !spec.journal_below.as_os_str().is_empty() {
+            let below = sys.open_beneath(dir.as_fd(), &spec.journal_below, flags, Mode::empty());
+            dir = below.map_err(failed(spec.journal_base.join(&spec.journal_below)))?;
+        }
+        let owner = spec.owner.unwrap_or_else(|| sys.user());
+        Ok(Self { sys: sys.clone(), dir, name: spec.journal_name.clone(), path: spec.journal(), owner })
     }
 
-    pub fn new_name(&self) -> OsString {
+    /// The name of a file that lies beside the journal.
+    pub fn beside(&self, suffix: &str) -> PathBuf {
         let mut name = self.name.clone();
-        name.push(".new");
-        name
+        name.push(suffix);
+        name.into()
+    }
+
+    pub fn new_name(&self) -> PathBuf {
+        self.beside(".new")
+    }
+
+    /// Opens a regular file of the owner's; what others may have put there is not used.
+    pub fn open(&self, name: &Path, flags: OFlags) -> std::result::Result<Fd, Errno> {
+        let file = self.sys.open_beneath(self.dir.as_fd(), name, flags, Mode::empty())?;
+        let stat = self.sys.stat(file.as_fd())?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile if stat.st_uid == self.owner => Ok(file),
+            FileType::RegularFile => Err(Errno::PERM),
+            _ => Err(Errno::LOOP),
+        }
+    }
+
+    /// Makes a file that must not exist; it is the owner's, and nobody else's.
+    pub fn create(&self, name: &Path) -> std::result::Result<Fd, Errno> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        let file = self.sys.open_beneath(self.dir.as_fd(), name, flags, Mode::RUSR | Mode::WUSR)?;
+        if self.sys.stat(file.as_fd())?.st_uid != self.owner {
+            self.sys.set_owner(Kind::Open(file.as_fd()), Some(self.owner), None)?;
+        }
+        Ok(file)
+    }
+
+    /// As [`Place::create`], in place of what is there. Never written through: a hard link there may be another file's.
+    pub fn create_anew(&self, name: &Path) -> std::result::Result<Fd, Errno> {
+        match self.sys.unlink(Some(self.dir.as_fd()), name) {
+            Ok(()) | Err(Errno::NOENT) => self.create(name),
+            Err(errno) => Err(errno),
+        }
     }
 
     /// Waits for a lock of a byte of the journal that has the name now.
     pub fn lock<'a>(&'a self, held: &'a Held, byte: u64, create: bool) -> Result<Locked<'a>> {
-        let create = if create { OFlags::CREATE } else { OFlags::empty() };
         let (sys, name) = (&self.sys, Path::new(&self.name));
         loop {
-            let opened = sys.open(Some(self.dir.as_fd()), name, OFlags::RDWR | create, Mode::RUSR | Mode::WUSR);
-            let file = match opened {
+            let file = match self.open(name, OFlags::RDWR) {
+                Err(Errno::NOENT) if create => match self.create(name) {
+                    Err(Errno::EXIST) => continue,
+                    made => made.map_err(io(&self.path, "create"))?,
+                },
                 Err(Errno::NOENT) => return Err(MapError::Missing { path: self.path.clone() }),
+                Err(Errno::PERM) => return Err(io(&self.path, "use, as it is another user's,")(Errno::PERM)),
                 file => file.map_err(io(&self.path, "open"))?,
             };
             let locked = Locked::new(sys, held, file);

@@ -35,7 +35,7 @@ fn a_cached_write_is_dirty_then_clean_then_evicted() {
     drop(copier);
     assert_eq!(spans(&map, 0..100), [(0, 15, only(0)), (15, 20, mask(&[0, 1])), (20, 100, only(0))]);
     map.leave(nothing).unwrap();
-    let journal = Journal::read(&real(), &stage.journal()).unwrap();
+    let journal = Journal::read(&real(), &stage.spec).unwrap();
     assert_eq!(journal.opened, None);
     assert_eq!(journal.spans.len(), 1);
     assert!(!stage.spec.run_dir.exists());
@@ -52,7 +52,7 @@ fn a_replicated_write_leaves_one_copy_and_a_copier_brings_the_others() {
     assert!(copy_over(&map, 0..50, 2, 1));
     assert_eq!(spans(&map, 0..50), [(0, 50, Mask::all(3))]);
     map.leave(nothing).unwrap();
-    let journal = Journal::read(&real(), &stage.journal()).unwrap();
+    let journal = Journal::read(&real(), &stage.spec).unwrap();
     assert_eq!((journal.opened, journal.spans), (None, vec![]));
 }
 

@@ -113,6 +113,18 @@ macro_rules! delegate {
         fn set_mode(&self, of: Kind<'_>, mode: Mode) -> Result<()> {
             self.sys.set_mode(of, mode)
         }
+        fn xattr(&self, of: Kind<'_>, name: &std::ffi::OsStr) -> Result<Vec<u8>> {
+            self.sys.xattr(of, name)
+        }
+        fn list_xattr(&self, of: Kind<'_>) -> Result<Vec<OsString>> {
+            self.sys.list_xattr(of)
+        }
+        fn set_xattr(&self, of: Kind<'_>, name: &std::ffi::OsStr, value: &[u8]) -> Result<()> {
+            self.sys.set_xattr(of, name, value)
+        }
+        fn remove_xattr(&self, of: Kind<'_>, name: &std::ffi::OsStr) -> Result<()> {
+            self.sys.remove_xattr(of, name)
+        }
         fn set_owner(&self, of: Kind<'_>, user: Option<u32>, group: Option<u32>) -> Result<()> {
             self.sys.set_owner(of, user, group)
         }

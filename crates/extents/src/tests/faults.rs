@@ -12,7 +12,7 @@ fn refused(stage: &Stage) -> MapError {
 }
 
 fn journal(stage: &Stage) -> Journal {
-    Journal::read(&real(), &stage.journal()).unwrap()
+    Journal::read(&real(), &stage.spec).unwrap()
 }
 
 /// A file with a synced dirty range and one that is not synced, of which all processes have died.

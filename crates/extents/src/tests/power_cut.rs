@@ -101,7 +101,8 @@ impl World {
         MapSpec {
             owner: None,
             run_dir: self.memory.path().join("file"),
-            journal_dir: self.dir.path().to_owned(),
+            journal_base: self.dir.path().to_owned(),
+            journal_below: Default::default(),
             journal_name: "f.extents".into(),
             id: ID,
             copies: COPIES,

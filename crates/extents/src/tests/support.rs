@@ -62,7 +62,8 @@ impl Stage {
         let spec = MapSpec {
             owner: None,
             run_dir: memory.as_ref().unwrap_or(&disk).path().join("user/file"),
-            journal_dir: disk.path().to_owned(),
+            journal_base: disk.path().to_owned(),
+            journal_below: Default::default(),
             journal_name: "f.extents".into(),
             id: ID,
             copies,

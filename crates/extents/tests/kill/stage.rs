@@ -82,7 +82,8 @@ impl Stage {
         let spec = MapSpec {
             owner: None,
             run_dir: self.root.join("run/file"),
-            journal_dir: self.root.clone(),
+            journal_base: self.root.clone(),
+            journal_below: Default::default(),
             journal_name: "f.extents".into(),
             id: [7; 16],
             copies: COPIES,

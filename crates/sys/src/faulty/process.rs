@@ -188,6 +188,30 @@ impl Faulty {
         if dies { Err(DEAD) } else { Ok(done) }
     }
 
+    /// An open(2) by `open`, of which the disk is told.
+    fn opened(
+        &self,
+        dir: Dir<'_>,
+        path: &Path,
+        flags: OFlags,
+        open: impl FnOnce() -> Result<Fd>,
+    ) -> Result<Fd> {
+        self.allow("open", path)?;
+        let mut state = self.disk.state();
+        let place = place(&state, dir, path);
+        let existed = Real.stat_at(dir, path, true).is_ok();
+        let fd = open()?;
+        if let Some((directory, name)) = place.filter(|_| !existed && flags.contains(OFlags::CREATE)) {
+            let stat = Real.stat(fd.as_fd())?;
+            state.created(directory, &name, inode(&stat), stat.st_mode, false);
+        } else if flags.contains(OFlags::TRUNC)
+            && let Some(node) = node_of(&state, fd.as_fd())
+        {
+            state.content_changed(node, Change::Size(0));
+        }
+        Ok(fd)
+    }
+
     fn sync_file(&self, fd: BorrowedFd<'_>) -> Result<()> {
         let allowed = self.allow_fd("fsync", fd);
         let mut state = self.disk.state();
@@ -273,20 +297,11 @@ impl Sys for Faulty {
     }
 
     fn open(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
-        self.allow("open", path)?;
-        let mut state = self.disk.state();
-        let place = place(&state, dir, path);
-        let existed = Real.stat_at(dir, path, true).is_ok();
-        let fd = Real.open(dir, path, flags, mode)?;
-        if let Some((directory, name)) = place.filter(|_| !existed && flags.contains(OFlags::CREATE)) {
-            let stat = Real.stat(fd.as_fd())?;
-            state.created(directory, &name, inode(&stat), stat.st_mode, false);
-        } else if flags.contains(OFlags::TRUNC)
-            && let Some(node) = node_of(&state, fd.as_fd())
-        {
-            state.content_changed(node, Change::Size(0));
-        }
-        Ok(fd)
+        self.opened(dir, path, flags, || Real.open(dir, path, flags, mode))
+    }
+
+    fn open_beneath(&self, dir: BorrowedFd<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
+        self.opened(Some(dir), path, flags, || Real.open_beneath(dir, path, flags, mode))
     }
 
     unsafe fn pread(&self, fd: BorrowedFd<'_>, buffer: *mut u8, len: usize, offset: u64) -> Result<usize> {

@@ -4,13 +4,13 @@ use stripewise_sys::{Timespec, fd};
 
 use super::*;
 use crate::list_components;
-use crate::testing::{real, set, targets};
+use crate::testing::{of, real, set, targets};
 
 const MODE: Mode = Mode::from_raw_mode(0o640);
 
 fn reopen(sys: &SysRef, set: &ComponentSet, read_only: bool) -> Result<ComponentSet, TargetError> {
     let opening = Opening { read_only, flags: OFlags::empty() };
-    ComponentSet::open(sys, set.targets().to_vec(), set.id(), opening)
+    ComponentSet::open(sys, set.targets().to_vec(), set.objects(), opening)
 }
 
 #[test]
@@ -18,9 +18,11 @@ fn created_opened_changed_listed_and_removed() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());
     let targets = targets(&sys, &dir, 3);
     let id = FileId::random(sys.as_ref()).unwrap();
-    let set = ComponentSet::create(&sys, targets.clone(), id, MODE).unwrap();
-    set.create_manifest(b"text", MODE).unwrap();
-    assert_eq!(set.create_manifest(b"other", MODE).unwrap_err().errno(), Errno::EXIST);
+    let of = of(&sys, id);
+    let set = ComponentSet::create(&sys, targets.clone(), of, &Access::of_mode(MODE)).unwrap();
+    set.create_manifest(b"text", &Access::of_mode(MODE)).unwrap();
+    let again = set.create_manifest(b"other", &Access::of_mode(MODE));
+    assert_eq!(again.unwrap_err().errno(), Errno::EXIST);
     set.grow(1, 1000).unwrap();
     set.grow(1, 10).unwrap();
     set.truncate(2, 5).unwrap();
@@ -38,7 +40,7 @@ fn created_opened_changed_listed_and_removed() {
     set.set_mode(Mode::from_raw_mode(0o600)).unwrap();
     let then = Timespec { tv_sec: 1_000_000, tv_nsec: 7 };
     set.set_times(&Timestamps { last_access: then, last_modification: then }).unwrap();
-    set.set_owner(None, None).unwrap();
+    set.give_to(of.owner).unwrap();
     let stats = set.stats().unwrap();
     assert!(stats.iter().all(|stat| stat.st_mode & 0o7777 == 0o600 && stat.st_mtime == 1_000_000));
 
@@ -48,8 +50,8 @@ fn created_opened_changed_listed_and_removed() {
     let found = list_components(&sys, &targets[1]).unwrap();
     assert_eq!((found.len(), found[0].component, found[0].size), (1, Some(1), 1000));
 
-    ComponentSet::remove(&sys, &targets, id).unwrap();
-    ComponentSet::remove(&sys, &targets, id).unwrap();
+    ComponentSet::remove(&sys, &targets, of).unwrap();
+    ComponentSet::remove(&sys, &targets, of).unwrap();
     assert!(targets.iter().all(|target| list_components(&sys, target).unwrap().is_empty()));
     assert_eq!(reopen(&sys, &set, true).unwrap_err().errno(), Errno::NOENT);
     assert_eq!(set.sizes().unwrap(), [0, 1000, 5], "open descriptors go on working");
@@ -60,26 +62,27 @@ fn a_failed_creation_leaves_nothing() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());
     let targets = targets(&sys, &dir, 3);
     let id = FileId([9; 16]);
-    let blocker = dir.path().join("t2/stripewise/09");
-    std::fs::write(&blocker, "no directory").unwrap();
-    let error = ComponentSet::create(&sys, targets.clone(), id, MODE).unwrap_err();
+    let home = format!("t2/stripewise/u{}", sys.user());
+    std::fs::write(dir.path().join(&home), "no directory").unwrap();
+    let error = ComponentSet::create(&sys, targets.clone(), of(&sys, id), &Access::of_mode(MODE)).unwrap_err();
     assert_eq!(error.errno(), Errno::NOTDIR);
-    assert!(error.to_string().contains("t2/stripewise/09"), "{error}");
+    assert!(error.to_string().contains(&home), "{error}");
     assert!(targets.iter().all(|target| list_components(&sys, target).unwrap().is_empty()));
 }
 
 #[test]
-fn directories_take_the_mode_of_the_target() {
+fn users_have_a_directory_each_in_one_with_the_mode_of_the_target() {
     use std::os::unix::fs::PermissionsExt;
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());
     let path = dir.path().join("shared");
     std::fs::create_dir(&path).unwrap();
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o1777)).unwrap();
     let target = Arc::new(Target::prepare(&sys, &path, "t/0").unwrap());
-    ComponentSet::create(&sys, vec![target], FileId([9; 16]), MODE).unwrap();
-    for directory in ["stripewise", "stripewise/09"] {
+    ComponentSet::create(&sys, vec![target], of(&sys, FileId([9; 16])), &Access::of_mode(MODE)).unwrap();
+    let home = format!("stripewise/u{}", sys.user());
+    for (directory, expected) in [("stripewise", 0o1777), (&home, 0o711)] {
         let mode = std::fs::metadata(path.join(directory)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o7777, 0o1777, "{directory}");
+        assert_eq!(mode & 0o7777, expected, "{directory}");
     }
 }
 
@@ -105,8 +108,133 @@ fn more_components_than_are_opened_at_once() {
 fn a_lost_component_is_named() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());
     let set = set(&sys, &dir, 2);
-    let lost = dir.path().join(format!("t1/stripewise/{:02x}/{}.1", set.id().0[0], set.id()));
+    let lost = dir.path().join(format!("t1/stripewise/u{}/{}.1", sys.user(), set.id()));
     std::fs::remove_file(&lost).unwrap();
     let error = reopen(&sys, &set, false).unwrap_err();
     assert!(error.to_string().starts_with(&lost.display().to_string()), "{error}");
+}
+
+const OTHER: u32 = 64_124;
+
+fn other(id: FileId) -> Objects {
+    Objects { id, owner: OTHER }
+}
+
+/// Of what somebody else may have put where the objects of a file should be, nothing is used.
+#[test]
+fn only_regular_files_of_the_right_user_are_used() {
+    use std::os::unix::fs::{chown, symlink};
+    if !is_root() {
+        return;
+    }
+    let (sys, dir) = (real(), tempfile::tempdir().unwrap());
+    let set = set(&sys, &dir, 1);
+    let object = dir.path().join(format!("t0/stripewise/u0/{}.0", set.id()));
+    let secret = dir.path().join("secret");
+    std::fs::write(&secret, "secret").unwrap();
+    let refused = || reopen(&sys, &set, false).unwrap_err();
+
+    chown(&object, Some(OTHER), None).unwrap();
+    assert!(matches!(refused(), TargetError::NotOwned { expected: 0, found: OTHER, .. }));
+    let stats = ComponentSet::stats_by_name(&sys, set.targets(), set.objects());
+    assert!(matches!(stats, Err(TargetError::NotOwned { .. })));
+    let removed = ComponentSet::remove(&sys, set.targets(), set.objects());
+    assert!(matches!(removed, Err(TargetError::NotOwned { .. })) && object.exists());
+
+    std::fs::remove_file(&object).unwrap();
+    symlink(&secret, &object).unwrap();
+    assert_eq!(refused().errno(), Errno::LOOP);
+    assert!(set.set_mode(Mode::from_raw_mode(0o666)).is_err());
+
+    std::fs::remove_file(&object).unwrap();
+    let fifo = std::process::Command::new("mkfifo").arg(&object).status().unwrap();
+    assert!(fifo.success());
+    assert_eq!(refused().errno(), Errno::LOOP, "and nobody waits for a writer");
+
+    std::fs::remove_dir_all(dir.path().join("t0/stripewise/u0")).unwrap();
+    symlink(dir.path(), dir.path().join("t0/stripewise/u0")).unwrap();
+    std::fs::write(dir.path().join(format!("{}.0", set.id())), "").unwrap();
+    assert!(matches!(refused().errno(), Errno::LOOP | Errno::NOTDIR));
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&secret).unwrap().permissions());
+    assert_eq!((std::fs::read_to_string(&secret).unwrap(), mode & 0o7777), ("secret".to_owned(), 0o644));
+}
+
+#[test]
+fn a_users_directory_that_another_made_is_not_used() {
+    use std::os::unix::fs::chown;
+    if !is_root() {
+        return;
+    }
+    let (sys, dir) = (real(), tempfile::tempdir().unwrap());
+    let targets = targets(&sys, &dir, 1);
+    let components = dir.path().join("t0/stripewise");
+    let create = |id| ComponentSet::create(&sys, targets.clone(), id, &Access::of_mode(MODE)).map(drop);
+    std::fs::create_dir(components.join(format!("u{OTHER}"))).unwrap();
+    let squatted = create(other(FileId([1; 16]))).unwrap_err();
+    assert!(matches!(squatted, TargetError::NotOwned { expected: OTHER, found: 0, .. }), "{squatted}");
+    // Its owner could exchange the directories in it.
+    chown(&components, Some(OTHER + 1), None).unwrap();
+    std::fs::remove_dir(components.join(format!("u{OTHER}"))).unwrap();
+    assert!(matches!(create(other(FileId([1; 16]))), Err(TargetError::NotOwned { .. })));
+    chown(&components, Some(OTHER), None).unwrap();
+    create(other(FileId([1; 16]))).unwrap();
+}
+
+/// Also after every step at which a call was killed.
+#[test]
+fn a_file_is_given_away_whole() {
+    use std::os::unix::fs::{MetadataExt, chown};
+    if !is_root() {
+        return;
+    }
+    let (sys, dir) = (real(), tempfile::tempdir().unwrap());
+    let set = set(&sys, &dir, 3);
+    set.create_manifest(b"text", &Access::of_mode(MODE)).unwrap();
+    let path = |target: usize, user: u32, suffix: &str| {
+        dir.path().join(format!("t{target}/stripewise/u{user}/{}.{suffix}", set.id()))
+    };
+    std::fs::write(path(0, 0, "extents"), "journal").unwrap();
+    // Killed between the two steps for component 1.
+    chown(path(1, 0, "1"), Some(OTHER), None).unwrap();
+    set.give_to(OTHER).unwrap();
+    let opening = Opening { read_only: true, flags: OFlags::empty() };
+    ComponentSet::open(&sys, set.targets().to_vec(), other(set.id()), opening).unwrap();
+    for (target, suffix) in [(0, "0"), (1, "1"), (2, "2"), (0, "manifest"), (0, "extents")] {
+        assert_eq!(std::fs::metadata(path(target, OTHER, suffix)).unwrap().uid(), OTHER);
+        assert!(!path(target, 0, suffix).exists());
+    }
+    // Another file's is not taken along.
+    let third = ComponentSet::open(&sys, set.targets().to_vec(), other(set.id()), opening).unwrap();
+    chown(path(0, OTHER, "0"), Some(OTHER + 1), None).unwrap();
+    assert!(matches!(third.give_to(0), Err(TargetError::NotOwned { found, .. }) if found == OTHER + 1));
+}
+
+/// What versions before 0.2 have written.
+#[test]
+fn objects_at_their_earlier_place_are_used_and_brought_home() {
+    let (sys, dir) = (real(), tempfile::tempdir().unwrap());
+    let set = set(&sys, &dir, 2);
+    for index in 0..2 {
+        let root = dir.path().join(format!("t{index}/stripewise"));
+        let earlier = root.join(format!("{:02x}", set.id().0[0]));
+        std::fs::create_dir(&earlier).unwrap();
+        let file = format!("{}.{index}", set.id());
+        std::fs::rename(root.join(format!("u{}/{file}", sys.user())), earlier.join(file)).unwrap();
+    }
+    set.grow(1, 70).unwrap();
+    let again = reopen(&sys, &set, false).unwrap();
+    assert_eq!(again.sizes().unwrap(), [0, 70]);
+    assert!(again.is_at_earlier_place());
+    again.sync_names().unwrap();
+    assert_eq!(list_components(&sys, &again.targets()[1]).unwrap().len(), 1);
+    again.bring_home().unwrap();
+    again.bring_home().unwrap();
+    assert!(!again.is_at_earlier_place());
+    assert_eq!(reopen(&sys, &set, false).unwrap().sizes().unwrap(), [0, 70]);
+    ComponentSet::remove(&sys, set.targets(), set.objects()).unwrap();
+    assert!(list_components(&sys, &again.targets()[1]).unwrap().is_empty());
+}
+
+fn is_root() -> bool {
+    real().user() == 0
 }

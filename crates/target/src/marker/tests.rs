@@ -58,7 +58,8 @@ fn a_target_that_lost_its_marker_gets_no_new_one() {
     let (sys, dir) = (sys(), tempfile::tempdir().unwrap());
     let target = Arc::new(Target::prepare(&sys, dir.path(), "hdd/0").unwrap());
     let mode = Mode::RUSR | Mode::WUSR;
-    crate::ComponentSet::create(&sys, vec![target], FileId([7; 16]), mode).unwrap();
+    let (of, access) = (crate::testing::of(&sys, FileId([7; 16])), crate::Access::of_mode(mode));
+    crate::ComponentSet::create(&sys, vec![target], of, &access).unwrap();
     std::fs::remove_file(dir.path().join(MARKER)).unwrap();
     let refused = Target::prepare(&sys, dir.path(), "hdd/0");
     assert!(matches!(refused, Err(TargetError::Unusable { .. })), "{refused:?}");

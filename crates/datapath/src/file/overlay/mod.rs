@@ -35,7 +35,7 @@ use stripewise_cluster::OverlayKind;
 use stripewise_extents::{Counter, Map, MapSpec, Mask, Node, default_run_dir};
 use stripewise_policy::Kind;
 use stripewise_sys::SysRef;
-use stripewise_target::{Target, component_directory};
+use stripewise_target::{Objects, Target};
 
 pub(crate) use activity::Activities;
 pub use background::Around;
@@ -67,6 +67,8 @@ pub(crate) struct Overlay {
     copies: Copies,
     surroundings: Arc<Surroundings>,
     spec: MapSpec,
+    /// The same since this process has given the file to another user.
+    given: OnceLock<MapSpec>,
     slot: MapSlot,
     /// Without a plan that knows the servers nobody can say what costs what.
     rates: Option<Rates>,
@@ -130,14 +132,16 @@ impl Surroundings {
         let node = self.node.clone().map_or_else(|| Node::this(&self.sys), Ok)?;
         let run_dir = match &self.run_base {
             Some(base) => base.join(id.to_string()),
-            None => default_run_dir(owner, id.0),
+            None => default_run_dir(&self.sys, owner, id.0)?,
         };
-        let journal_dir = target.path().join(component_directory(id));
-        let journal_name = format!("{id}.extents").into();
+        let journal_name = format!("{id}.extents");
+        let journal_below = target.directory_of(&self.sys, Objects { id, owner }, &journal_name);
+        let journal_name = journal_name.into();
         let owner = Some(owner);
         Ok(MapSpec {
             run_dir,
-            journal_dir,
+            journal_base: target.path().to_owned(),
+            journal_below,
             journal_name,
             id: id.0,
             copies,
@@ -165,6 +169,7 @@ impl Overlay {
             copies,
             surroundings: surroundings.clone(),
             spec,
+            given: OnceLock::new(),
             slot: MapSlot::default(),
             rates,
             choice: ForkSafe::default(),
@@ -181,12 +186,26 @@ impl Overlay {
         })
     }
 
+    fn spec(&self) -> &MapSpec {
+        self.given.get().unwrap_or(&self.spec)
+    }
+
+    /// The file, whose map this process has left, is being given to another user.
+    ///
+    /// # Errors
+    /// EBUSY: it was given away before.
+    pub fn now_owned_by(&self, user: u32, original: &OpenCopy) -> Result<()> {
+        let target = original.components().targets().first().ok_or(Errno::IO)?;
+        let spec = self.surroundings.spec(&self.manifest, target, user).map_err(|trouble| trouble.told())?;
+        self.given.set(spec).map_err(|_| Errno::BUSY)
+    }
+
     /// The map; joined now if it was not.
     ///
     /// # Errors
     /// Every [`stripewise_extents::MapError`].
     pub fn join(&self) -> std::result::Result<MapRef<'_>, Trouble> {
-        self.slot.get(|| Ok(Map::join(self.surroundings.sys.clone(), self.spec.clone())?))
+        self.slot.get(|| Ok(Map::join(self.surroundings.sys.clone(), self.spec().clone())?))
     }
 
     pub fn map(&self) -> Result<MapRef<'_>> {
@@ -195,7 +214,7 @@ impl Overlay {
 
     /// Removes it, with the file.
     pub(super) fn remove(&self) -> std::result::Result<(), Trouble> {
-        Ok(stripewise_extents::repair::remove(&self.surroundings.sys, &self.spec)?)
+        Ok(stripewise_extents::repair::remove(&self.surroundings.sys, self.spec())?)
     }
 
     /// For leaving it.
@@ -222,7 +241,7 @@ impl Overlay {
     }
 
     fn base(&self) -> Base<'_> {
-        base(&self.spec)
+        base(self.spec())
     }
 
     /// The application's request, for the policy.

@@ -6,12 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 
 use stripewise_extents::MapSpec;
-use stripewise_sys::user::act_as;
-use stripewise_sys::{Mode, OFlags, SysRef};
-use stripewise_target::{TargetError, component_directory};
+use stripewise_sys::SysRef;
+use stripewise_target::TargetError;
 
 use super::super::{LogicalFile, OpenCopy};
 use super::Overlay;
@@ -19,7 +17,7 @@ use crate::trouble::Trouble;
 
 const MAGIC: &str = "stripewise times 1";
 const BYTES_MAX: usize = 1 << 20;
-const MODE: Mode = Mode::from_raw_mode(0o644);
+const SUFFIX: &str = ".times";
 
 /// (copy, component): seconds since 1970, whole, as some backups keep no more.
 pub(crate) type Times = BTreeMap<(usize, usize), i64>;
@@ -54,16 +52,10 @@ fn parse(text: &str) -> Option<Times> {
 }
 
 impl Overlay {
-    fn times_path(spec: &MapSpec) -> PathBuf {
-        let mut path = spec.journal().into_os_string();
-        path.push(".times");
-        path.into()
-    }
-
     /// What is known of the components; nothing, if that cannot be read.
     pub(crate) fn known_times(&self) -> Times {
-        let (sys, path) = (&self.surroundings.sys, Self::times_path(&self.spec));
-        let file = sys.open(None, &path, OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty());
+        let sys = &self.surroundings.sys;
+        let file = self.spec().open_beside(sys, SUFFIX);
         let bytes = file.and_then(|file| sys.read_start(file.as_fd(), BYTES_MAX));
         let text = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
         text.and_then(|text| parse(&text)).unwrap_or_default()
@@ -71,25 +63,23 @@ impl Overlay {
 
     /// What cannot be written is not known then.
     fn write_times(&self, now: &Times) {
-        let (sys, path) = (&self.surroundings.sys, Self::times_path(&self.spec));
+        let sys = &self.surroundings.sys;
         // Of copies that are lost just now, what was known.
         let times: Times = self.known_times().into_iter().chain(now.clone()).collect();
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
-        let _acting = act_as(self.spec.owner);
-        if let Ok(file) = sys.open(None, &path, flags, MODE) {
+        if let Ok(file) = self.spec().create_beside(sys, SUFFIX) {
             let _ = sys.write_all_at(file.as_fd(), text_of(&times).as_bytes(), 0);
         }
     }
 
     /// Before and after times are set, and when the file is removed.
     pub(in super::super) fn forget_times(&self) {
-        forget_times(&self.surroundings.sys, &self.spec);
+        forget_times(&self.surroundings.sys, self.spec());
     }
 }
 
 /// Of a file that is removed.
 pub(crate) fn forget_times(sys: &SysRef, spec: &MapSpec) {
-    let _ = sys.unlink(None, &Overlay::times_path(spec));
+    let _ = spec.remove_beside(sys, SUFFIX);
 }
 
 /// Says which component of a copy is older than it was.
@@ -104,7 +94,7 @@ pub(crate) fn check_times(times: &Times, copy: &OpenCopy) -> std::result::Result
     let set = copy.components();
     for ((index, stat), target) in set.stats()?.into_iter().enumerate().zip(set.targets()) {
         if times.get(&(copy.number(), index)).is_some_and(|&known| stat.st_mtime < known) {
-            let path = target.path().join(component_directory(set.id())).join(format!("{}.{index}", set.id()));
+            let path = target.path().join(format!("{}.{index}", set.id()));
             let problem = "is older than when its file was closed, put back from a backup or a snapshot; its bytes are not used: \
                            put back what was there, or let `stripewise fsck --repair` say what only it had";
             return Err(TargetError::Unusable { path, problem: problem.into() }.into());

@@ -94,6 +94,7 @@ fn placed(cluster: &mut Cluster, layouts: &[Layout], kind: OverlayKind) -> (Mani
         pending_truncate: None,
         path: "/f".into(),
         created: String::new(),
+        anchor: Default::default(),
         targets: original.targets,
         layout: original.layout,
         copies: Some(Box::new(copies)),
