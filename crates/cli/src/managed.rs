@@ -1,6 +1,7 @@
 //! What the commands that look after managed files share.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,8 +9,10 @@ use anyhow::{Context, bail};
 use indicatif::BinaryBytes;
 use stripewise_cluster::{CopySpec, Plan, Rule, TargetSpec, size};
 use stripewise_datapath::Runtime;
+use stripewise_datapath::inspect::manifest_of;
 use stripewise_layout::{Layout, Stripe};
 use stripewise_sys::Real;
+use stripewise_sys::user::become_user;
 use stripewise_target::TargetRef;
 
 /// A plan file.
@@ -58,6 +61,33 @@ pub fn existing_file(path: &Path) -> anyhow::Result<PathBuf> {
         bail!("{} is a directory; name files", path.display());
     }
     Ok(found)
+}
+
+/// Files with several copies have maps that only their owner's processes use: where root looks after those of a user, this process goes
+/// on as that user. Before it starts threads.
+///
+/// # Errors
+/// Files of several users; the system refuses.
+pub fn act_for_owner(runtime: &Runtime, files: &[PathBuf]) -> anyhow::Result<()> {
+    const ROOT: u32 = 0;
+    if runtime.sys().user() != ROOT {
+        return Ok(());
+    }
+    let has_copies = |path: &&PathBuf| {
+        let found = manifest_of(runtime, path).ok().flatten();
+        found.is_some_and(|(manifest, _)| manifest.copies.is_some())
+    };
+    let owner = |path: &PathBuf| path.metadata().ok().map(|stat| (stat.uid(), stat.gid()));
+    let owners: BTreeMap<u32, u32> = files.iter().filter(has_copies).filter_map(owner).collect();
+    match owners.iter().collect::<Vec<_>>()[..] {
+        [] | [(&ROOT, _)] => Ok(()),
+        [(&user, &group)] => become_user(user, group)
+            .with_context(|| format!("the files belong to user {user}, as whom this cannot go on")),
+        _ => bail!(
+            "files with several copies of users {:?} cannot be looked after at once; name those of one user at a time",
+            owners.keys().collect::<Vec<_>>()
+        ),
+    }
 }
 
 /// Bytes for people.

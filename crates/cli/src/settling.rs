@@ -68,6 +68,7 @@ pub fn run(flags: &Flags, work: Work) -> anyhow::Result<ExitCode> {
     let runtime = Runtime::new(Arc::new(stripewise_sys::Real), plan.as_ref());
     let roots = flags.paths.iter().map(|path| managed::existing(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let listing = walk(&runtime, &roots);
+    managed::act_for_owner(&runtime, &listing.anchors)?;
     for (path, errno) in &listing.unreadable {
         eprintln!("stripewise: {} is left out: {errno}", path.display());
     }

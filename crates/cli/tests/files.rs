@@ -189,7 +189,7 @@ fn fsck_finds_repairs_and_says_so() {
     kinds.sort_unstable();
     assert_eq!(kinds, ["destroyed", "orphan"]);
     let repair = [&fsck[..], &["--repair", "--remove-orphans"]].concat();
-    let elsewhere = place.output(&repair);
+    let elsewhere = place.output(repair.as_slice());
     let elsewhere: Value = serde_json::from_slice(&elsewhere.stdout).unwrap();
     let destroyed = |report: &Value| {
         let findings = report["findings"].as_array().unwrap().clone();

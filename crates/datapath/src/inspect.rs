@@ -119,8 +119,10 @@ pub fn inspect(
     path: &Path,
     (manifest, owner): (Manifest, u32),
 ) -> Result<Inspection, Trouble> {
-    let mut copies: Vec<CopyState> =
-        (0..).zip(manifest.all_copies()).map(|(number, copy)| look(runtime, &manifest, number, copy, owner)).collect();
+    let mut copies: Vec<CopyState> = (0..)
+        .zip(manifest.all_copies())
+        .map(|(number, copy)| look(runtime, &manifest, number, copy, owner))
+        .collect();
     if let Some(lost) = copies.first().and_then(|original| original.lost.clone()) {
         return Err(lost);
     }
@@ -134,13 +136,7 @@ pub fn inspect(
     Ok(Inspection { manifest, size_bytes, copies, map })
 }
 
-fn look(
-    runtime: &Runtime,
-    manifest: &Manifest,
-    number: usize,
-    copy: CopyRef<'_>,
-    owner: u32,
-) -> CopyState {
+fn look(runtime: &Runtime, manifest: &Manifest, number: usize, copy: CopyRef<'_>, owner: u32) -> CopyState {
     let further = manifest.copies.as_ref().and_then(|copies| copies.list.get(number.checked_sub(1)?));
     let name = further.map_or("original", |copy| &copy.name).to_owned();
     let stats = || {
@@ -203,6 +199,10 @@ fn state(
     };
     let mut wanted = vec![0; copies.len()];
     let lost = lost_mask(copies);
+    if live && !spec.is_owners(sys) {
+        // Only the owner's processes ask the index: what is shown is as of the last sync, and that somebody has the file open.
+        (state.processes, live) = (1, false);
+    }
     if live && matches!(state.lease, Lease::Here | Lease::Closed) {
         match runtime.open_file(path) {
             Ok(Some(file)) => {

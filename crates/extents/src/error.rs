@@ -75,6 +75,19 @@ pub enum MapError {
         /// In what it differs.
         problem: String,
     },
+    /// The file is another user's: the index is what that user's processes have made of it, and nobody else, root least of all, believes
+    /// that or maps it.
+    #[error(
+        "{path}: belongs to user {owner}, and only that user's processes use a file with several copies; \
+         run this as user {owner} (`setpriv --reuid {owner} --clear-groups -- ...`)",
+        path = path.display()
+    )]
+    NotOwner {
+        /// The journal.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+    },
     /// The file was being written on this node since it booted, and the index is gone.
     #[error(
         "{path}: the extent map in {run_dir} was lost while the file was in use; `stripewise fsck --repair` goes on with its last synced state",
@@ -130,6 +143,7 @@ impl MapError {
         match self {
             Self::Io { errno, .. } | Self::Index { errno, .. } | Self::Caller { errno, .. } => *errno,
             Self::OtherNode { .. } | Self::Foreign { .. } => Errno::BUSY,
+            Self::NotOwner { .. } => Errno::PERM,
             Self::Full { .. } => Errno::USERS,
             Self::Missing { .. }
             | Self::Damaged { .. }

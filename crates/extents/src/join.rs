@@ -4,7 +4,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use stripewise_sys::user::act_as;
 use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, Stat, SysRef};
 
 use crate::board::{self, Board, Geometry, Opened, Whose, Word};
@@ -54,6 +53,7 @@ struct Joining<'a> {
 
 pub(crate) fn join(sys: &SysRef, spec: &Arc<MapSpec>, tuning: &Tuning) -> Result<Box<Joined>> {
     let header = checked(spec)?;
+    spec.check_owner(sys)?;
     reach("join");
     let place = Place::new(sys, spec)?;
     let held = Held::default();
@@ -164,7 +164,6 @@ impl<'a> Joining<'a> {
 
     /// `board.lock`; with the run directory, if they are not there.
     fn open_lock(&self, path: &Path) -> Result<Fd> {
-        let _acting = act_as(self.spec.owner);
         self.make_run_dir()?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
         self.sys.open(None, path, flags, PRIVATE_FILE).map_err(io(path, "open"))
@@ -195,13 +194,11 @@ impl<'a> Joining<'a> {
         }
         let stat = self.sys.stat_at(None, run_dir, false).map_err(io(run_dir, "stat"))?;
         let user = self.sys.user();
-        let owner = self.spec.owner.unwrap_or(user);
-        // Only root may join what is another's. Whoever else may make names there can have root or the owner use other files.
+        // Whoever else may make names there could have the owner use other files.
         let above = run_dir.parent().map(|base| self.sys.stat_at(None, base, false));
         let above = above.transpose().map_err(io(run_dir, "stat"))?;
         let exchangeable = |above: &Stat| above.st_mode & 0o022 != 0 && above.st_mode & 0o1000 == 0;
-        let is_owners = is_private(&stat, owner) && !above.is_some_and(|above| exchangeable(&above));
-        if (owner != user && user != 0) || !is_owners {
+        if !is_private(&stat, user) || above.is_some_and(|above| exchangeable(&above)) {
             return Err(io(run_dir, "use, as other users have made it or may write to it,")(Errno::PERM));
         }
         Ok(())
@@ -223,13 +220,9 @@ impl<'a> Joining<'a> {
         };
         self.wipe()?;
         let run_dir = &self.spec.run_dir;
-        let (board, env) = {
-            let _acting = act_as(self.spec.owner);
-            let board = Board::create(self.sys, run_dir, self.whose(), self.tuning.geometry);
-            let board = board.map_err(io(&run_dir.join(board::BOARD), "create"))?;
-            let env = self.make_index(&board, &spans, read.default)?;
-            (board, env)
-        };
+        let board = Board::create(self.sys, run_dir, self.whose(), self.tuning.geometry);
+        let board = board.map_err(io(&run_dir.join(board::BOARD), "create"))?;
+        let env = self.make_index(&board, &spans, read.default)?;
         let stat = self.sys.stat(journal.as_fd()).map_err(io(path, "stat"))?;
         Position { end: read.valid_bytes, next: read.next }.store(&board);
         board.set(Word::JournalBase, read.valid_bytes);

@@ -142,8 +142,9 @@ pub fn remove(sys: &SysRef, spec: &MapSpec) -> Result<()> {
         Err(MapError::Missing { .. }) => None,
         lock => Some(lock?),
     };
-    let board = open_board(sys, spec);
-    if let Ok(Opened::Ready(board)) = &board {
+    // Root removes the files of others, too: their processes will miss the journal.
+    let board = spec.is_owners(sys).then(|| open_board(sys, spec));
+    if let Some(Ok(Opened::Ready(board))) = &board {
         board.set(Word::Unlinked, 1);
     }
     // Whoever commits now does so to the end, and the next one knows.
@@ -158,7 +159,7 @@ pub fn remove(sys: &SysRef, spec: &MapSpec) -> Result<()> {
             Err(errno) => return Err(io(&place.path, "remove")(errno)),
         }
     }
-    if !used(sys, spec)? {
+    if spec.is_owners(sys) && !used(sys, spec)? {
         remove_run_dir(sys, &spec.run_dir);
     }
     Ok(())
@@ -188,6 +189,7 @@ struct Repair<'a> {
 
 impl<'a> Repair<'a> {
     fn begin(sys: &'a SysRef, spec: &'a MapSpec) -> Result<Self> {
+        spec.check_owner(sys)?;
         let repair = Self { sys, spec, place: Place::new(sys, spec)?, held: Held::default() };
         if used(sys, spec)? {
             return Err(io(&spec.run_dir, "repair, while a process has the file open")(Errno::BUSY));

@@ -8,7 +8,7 @@ use stripewise_sys::{Errno, Fd, FileType, Mode, OFlags, Stat, SysRef};
 
 use crate::error::io;
 use crate::journal::Place;
-use crate::{Mask, Result};
+use crate::{MapError, Mask, Result};
 
 /// A machine, and one of its boots.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,8 +69,8 @@ pub struct MapSpec {
     /// The copies valid for a byte that the map does not list: [`Mask::all`] in a replicated file, [`Mask::ORIGINAL`] in a
     /// cached one. Only counts when the journal is created.
     pub default: Mask,
-    /// Whose the journal is, and the run directory, if root makes it for somebody: the file's owner, who goes on with it. `None`: the
-    /// calling user's.
+    /// Whose the journal is, and the run directory: the file's owner, whose processes alone may join the map. `None`: the calling
+    /// user's.
     pub owner: Option<u32>,
     /// This machine.
     pub node: Node,
@@ -110,6 +110,22 @@ impl MapSpec {
     pub fn remove_beside(&self, sys: &SysRef, suffix: &str) -> std::result::Result<(), Errno> {
         let place = Place::new(sys, self).map_err(|error| error.errno())?;
         place.sys.unlink(Some(place.dir.as_fd()), &place.beside(suffix))
+    }
+
+    /// The map is for its owner's processes alone.
+    ///
+    /// # Errors
+    /// [`MapError::NotOwner`].
+    pub(crate) fn check_owner(&self, sys: &SysRef) -> Result<()> {
+        match self.owner.filter(|&owner| owner != sys.user()) {
+            Some(owner) => Err(MapError::NotOwner { path: self.journal(), owner }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether this process may join the map.
+    pub fn is_owners(&self, sys: &SysRef) -> bool {
+        self.check_owner(sys).is_ok()
     }
 
     /// Whether the run directory has a board: processes of this node have the file open, or were killed with it.
@@ -153,7 +169,11 @@ fn run_base(sys: &SysRef, places: impl Iterator<Item = PathBuf>, uid: u32) -> Re
             _ => taken = place,
         }
     }
-    free.ok_or_else(|| io(&taken, "use, as other users have made it and the others like it; let root remove them;")(Errno::PERM))
+    free.ok_or_else(|| {
+        io(&taken, "use, as other users have made it and the others like it; let root remove them;")(
+            Errno::PERM,
+        )
+    })
 }
 
 /// Whether a directory is a user's own, in which nobody else can make names.

@@ -1,6 +1,6 @@
 //! What the library keeps per process: the data path and the recorder. Made on first use, never destroyed.
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -98,12 +98,17 @@ fn plan_path() -> Option<&'static Path> {
     variable(ENV_PLAN).map(|value| Path::new(OsStr::from_bytes(value.to_bytes())))
 }
 
+unsafe extern "C" {
+    /// Nothing in a program that has more rights than its caller: what the caller wants must not direct it.
+    fn secure_getenv(name: *const c_char) -> *mut c_char;
+}
+
 /// An environment variable that is not empty. Read before the program changes its environment, or from its strings, which
 /// stay where they are.
 pub fn variable(name: &CStr) -> Option<&'static CStr> {
     // SAFETY: a terminated name; the value, if there is one, is terminated, too.
     unsafe {
-        let value = libc::getenv(name.as_ptr());
+        let value = secure_getenv(name.as_ptr());
         (!value.is_null()).then(|| CStr::from_ptr(value)).filter(|value| !value.is_empty())
     }
 }

@@ -12,11 +12,16 @@ use crate::memory::Bytes;
 const RANK_VARIABLES: [&CStr; 5] =
     [c"PMIX_RANK", c"PMI_RANK", c"OMPI_COMM_WORLD_RANK", c"MV2_COMM_WORLD_RANK", c"SLURM_PROCID"];
 
+unsafe extern "C" {
+    /// Nothing in a program that has more rights than its caller: what the caller wants must not direct it.
+    fn secure_getenv(name: *const c_char) -> *mut c_char;
+}
+
 /// A variable of the environment, not copied. (The standard library's way would allocate.)
 pub fn variable(name: &CStr) -> Option<&'static [u8]> {
     // SAFETY: the string stays until somebody changes the environment; the callers copy it at once.
     unsafe {
-        let value: *const c_char = libc::getenv(name.as_ptr());
+        let value: *const c_char = secure_getenv(name.as_ptr());
         (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes())
     }
 }

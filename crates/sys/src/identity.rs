@@ -131,7 +131,8 @@ impl FromStr for Identity {
 
 fn parse_time(value: &str) -> Option<(i64, u32)> {
     let (seconds, nanoseconds) = value.split_once('.')?;
-    let nanoseconds = nanoseconds.parse().ok().filter(|&part| nanoseconds.len() == 9 && part < 1_000_000_000)?;
+    let nanoseconds =
+        nanoseconds.parse().ok().filter(|&part| nanoseconds.len() == 9 && part < 1_000_000_000)?;
     Some((seconds.parse().ok()?, nanoseconds))
 }
 
@@ -183,7 +184,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_named() {
-        for bad in ["inode=x", "born=5", "born=5.5", "handle=1", "handle=1:abc", "handle=1:xy", "fs=q", "size=4"] {
+        for bad in
+            ["inode=x", "born=5", "born=5.5", "handle=1", "handle=1:abc", "handle=1:xy", "fs=q", "size=4"]
+        {
             let text = format!("inode=1 {bad}");
             assert_eq!(text.parse::<Identity>(), Err(format!("{bad:?} is not understood")));
         }

@@ -8,8 +8,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use rustix::fs::{
-    self, AtFlags, CWD, FallocateFlags, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, SeekFrom, Stat, StatVfs, StatxFlags,
-    Timestamps,
+    self, AtFlags, CWD, FallocateFlags, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, SeekFrom, Stat,
+    StatVfs, StatxFlags, Timestamps,
 };
 use rustix::io::{Errno, retry_on_intr};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -17,8 +17,8 @@ use rustix::thread::{clock_nanosleep_absolute, current_timer_slack, set_current_
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::{
-    DIRECT_ALIGNMENT_MOST, Dir, Fd, Identity, IoVec, Kind, Listed, LockKind, Result, SharedMap, Sys, asking, interface,
-    raw, xattr,
+    DIRECT_ALIGNMENT_MOST, Dir, Fd, Identity, IoVec, Kind, Listed, LockKind, Result, SharedMap, Sys, asking,
+    interface, raw, xattr,
 };
 
 /// FUSE_SUPER_MAGIC. Who is killed while waiting for a lock may leave it behind there for ever: `ceph-fuse` (16.2) gave it to
@@ -361,8 +361,8 @@ mod tests {
             let flags = OFlags::RDONLY | OFlags::NONBLOCK;
             interface::beneath(&Real, dir.as_fd(), Path::new(path), flags, Mode::empty()).map(drop)
         };
-        let open: [&dyn Fn(&str) -> Result<()>; 2] = [&openat2, &stepwise];
-        for open in open {
+        type Open<'a> = &'a dyn Fn(&str) -> Result<()>;
+        for open in [&openat2 as Open<'_>, &stepwise] {
             assert_eq!(open("a/b/file"), Ok(()));
             assert_eq!(open("fifo"), Ok(()));
             assert_eq!(open("a/b/none"), Err(Errno::NOENT));

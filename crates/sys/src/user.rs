@@ -1,6 +1,8 @@
-//! Files made for another user.
+//! Acting as another user.
 
 use std::marker::PhantomData;
+
+use crate::{Errno, Result};
 
 /// The calling thread acts as another user towards file systems, until this is dropped.
 #[derive(Debug)]
@@ -20,6 +22,35 @@ pub fn act_as(user: Option<u32>) -> Acting {
         unsafe { libc::setfsuid(user) };
     }
     Acting { acts: other.is_some(), _thread: PhantomData }
+}
+
+/// Makes root's whole process that of another user, for good, with that user's groups: of what a command does for the files of a user,
+/// nothing is done with rights that the user has not. Before other threads are started.
+///
+/// # Errors
+/// As setresuid(2): EPERM, the process is not root's.
+pub fn become_user(user: u32, group: u32) -> Result<()> {
+    let done = |result: i32| {
+        if result == 0 {
+            Ok(())
+        } else {
+            Err(Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(0)))
+        }
+    };
+    // SAFETY: the entry is used before another call may change it; nobody else runs yet. A user without one has the file's group.
+    unsafe {
+        match libc::getpwuid(user).as_ref() {
+            Some(entry) => {
+                done(libc::initgroups(entry.pw_name, entry.pw_gid))?;
+                done(libc::setresgid(entry.pw_gid, entry.pw_gid, entry.pw_gid))?;
+            }
+            None => {
+                done(libc::setgroups(1, &raw const group))?;
+                done(libc::setresgid(group, group, group))?;
+            }
+        }
+        done(libc::setresuid(user, user, user))
+    }
 }
 
 impl Drop for Acting {

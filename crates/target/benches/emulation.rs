@@ -8,9 +8,7 @@ use std::time::Instant;
 
 use stripewise_model::{ByAccess, ClassParams, Service};
 use stripewise_sys::{Mode, Real, SysRef};
-use stripewise_target::{
-    Access, ComponentSet, Emulation, Engine, FanOut, FileId, Objects, Piece, Target,
-};
+use stripewise_target::{Access, ComponentSet, Emulation, Engine, FanOut, FileId, Objects, Piece, Target};
 
 const SERVERS: usize = 4;
 /// The shortest makespan worth measuring.
@@ -111,7 +109,10 @@ fn measure(sys: &SysRef, dir: &Path, targets: &[Arc<Target>], case: &Case) -> f6
         targets.iter().map(|target| Some(emulation.server(target.id(), &class).expect("a slot"))).collect();
     let id = FileId::random(sys.as_ref()).expect("random bytes");
     let mode = Mode::RUSR | Mode::WUSR;
-    let set = ComponentSet::create(sys, targets.to_vec(), Objects { id, owner: sys.user() }, &Access::of_mode(mode)).expect("components").with_servers(servers);
+    let set =
+        ComponentSet::create(sys, targets.to_vec(), Objects { id, owner: sys.user() }, &Access::of_mode(mode))
+            .expect("components")
+            .with_servers(servers);
     for index in 0..SERVERS {
         set.grow(index, case.bytes as u64).expect("space");
     }

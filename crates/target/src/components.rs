@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use stripewise_sys::{Errno, Fd, Kind, Mode, OFlags, Stat, SysRef, Timestamps};
 
-use crate::paths::{self, Access, Name, Objects};
 use crate::orphans::give_extents;
+use crate::paths::{self, Access, Name, Objects};
 use crate::{FanOut, FileId, Server, Target, TargetError};
 
 /// Components opened with the set; more would use up a process's descriptors for a few files.
@@ -190,11 +190,7 @@ impl ComponentSet {
     ///
     /// # Errors
     /// [`TargetError::Io`], with ELOOP for a component that is no regular file.
-    pub fn stats_by_name(
-        sys: &SysRef,
-        targets: &[Arc<Target>],
-        of: Objects,
-    ) -> Result<Vec<Stat>, TargetError> {
+    pub fn stats_by_name(sys: &SysRef, targets: &[Arc<Target>], of: Objects) -> Result<Vec<Stat>, TargetError> {
         (0..).zip(targets).map(|(index, target)| paths::stat(sys, target, of, Name::Component(index))).collect()
     }
 

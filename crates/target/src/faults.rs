@@ -136,7 +136,8 @@ fn directories_that_are_known_to_last_are_not_relied_on_after_they_went() {
         let (_, sys) = place.process(1);
         let targets = place.prepare(&sys).unwrap();
         let make = |id| {
-            let set = ComponentSet::create(&sys, targets.clone(), of(&sys, id), &Access::of_mode(MODE)).unwrap();
+            let set =
+                ComponentSet::create(&sys, targets.clone(), of(&sys, id), &Access::of_mode(MODE)).unwrap();
             sys.write_all_at(set.fd(1).unwrap(), b"bytes", 0).unwrap();
             set.sync(&FanOut::new(sys.clone(), Engine::Auto), false).unwrap();
             set.sync_names().unwrap();
@@ -184,7 +185,8 @@ fn every_single_failure_is_reported_and_leaves_no_component() {
 fn a_failed_sync_of_one_component_is_reported() {
     let place = Place::new(Journal::Posix);
     let (process, sys) = place.process(1);
-    let set = ComponentSet::create(&sys, place.prepare(&sys).unwrap(), of(&sys, ID), &Access::of_mode(MODE)).unwrap();
+    let set =
+        ComponentSet::create(&sys, place.prepare(&sys).unwrap(), of(&sys, ID), &Access::of_mode(MODE)).unwrap();
     process.fail("fsync", ".1", Errno::IO, 1);
     let fan_out = FanOut::new(sys.clone(), Engine::Auto);
     let error = set.sync(&fan_out, false).unwrap_err();

@@ -306,13 +306,8 @@ fn place_marker(sys: &SysRef, dir: &Fd, temporary: &Path, text: &str) -> Result<
 /// Components without a marker: a target whose marker was lost, which must not get another id.
 fn refuse_components(sys: &SysRef, path: &Path, dir: &Fd) -> Result<(), TargetError> {
     let dir = Fd::duplicate(dir.as_fd()).map_err(io(path, "dup"))?;
-    let nameless = Target {
-        name: String::new(),
-        path: path.to_owned(),
-        id: String::new(),
-        dir,
-        homes: Homes::default(),
-    };
+    let nameless =
+        Target { name: String::new(), path: path.to_owned(), id: String::new(), dir, homes: Homes::default() };
     let found = list_components(sys, &nameless)?.len();
     if found == 0 {
         return Ok(());

@@ -123,12 +123,7 @@ pub fn remove_extents(sys: &SysRef, target: &Target, of: Objects) -> Result<(), 
 }
 
 /// Gives them to another user, with the rest of the file.
-pub(crate) fn give_extents(
-    sys: &SysRef,
-    target: &Target,
-    of: Objects,
-    user: u32,
-) -> Result<(), TargetError> {
+pub(crate) fn give_extents(sys: &SysRef, target: &Target, of: Objects, user: u32) -> Result<(), TargetError> {
     for suffix in EXTENTS {
         let name = format!("{}.extents{suffix}", of.id);
         match paths::give_away(sys, target, of, &name, user) {

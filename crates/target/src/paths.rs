@@ -186,13 +186,7 @@ pub fn create_file(sys: &SysRef, target: &Target, of: Objects, file: &str) -> Re
 }
 
 /// Opens an object with these flags; it is a regular file, and of its user.
-pub fn open(
-    sys: &SysRef,
-    target: &Target,
-    of: Objects,
-    name: Name,
-    flags: OFlags,
-) -> Result<Fd, TargetError> {
+pub fn open(sys: &SysRef, target: &Target, of: Objects, name: Name, flags: OFlags) -> Result<Fd, TargetError> {
     open_file(sys, target, of, &file_name(of.id, name), flags).map(|(fd, _)| fd)
 }
 
@@ -250,13 +244,7 @@ pub fn change(
 
 /// Moves an object from the directory of its user to that of user `to`, whose it is from then on. A call that is made again after
 /// it was killed goes on.
-pub fn give_away(
-    sys: &SysRef,
-    target: &Target,
-    of: Objects,
-    file: &str,
-    to: u32,
-) -> Result<(), TargetError> {
+pub fn give_away(sys: &SysRef, target: &Target, of: Objects, file: &str, to: u32) -> Result<(), TargetError> {
     make_home(sys, target, to)?;
     let new = home(to).join(file);
     let fail = |errno| io(target, &new, "move an object to", errno);

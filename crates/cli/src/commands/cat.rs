@@ -36,8 +36,11 @@ pub struct Args {
 /// A file that cannot be read; what comes before it has been written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(None);
-    for file in &args.files {
-        let contents = Contents::open(&runtime, &managed::existing_file(file)?)?;
+    let files =
+        args.files.iter().map(|path| managed::existing_file(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    managed::act_for_owner(&runtime, &files)?;
+    for file in &files {
+        let contents = Contents::open(&runtime, file)?;
         if !copy(&contents, file, &args)? {
             break;
         }

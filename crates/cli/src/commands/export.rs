@@ -41,6 +41,7 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(None);
     let files = find(&runtime, &args.files)?;
+    managed::act_for_owner(&runtime, &files)?;
     let size = |path: &PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
     let moves = files.iter().map(|path| Move { path, size_bytes: size(path), goal: Goal::Plain, scheme: None });
     let moves: Vec<_> = moves.collect();

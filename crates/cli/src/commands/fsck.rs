@@ -80,6 +80,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(None);
     let roots = args.files.iter().map(|path| managed::existing(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let listing = if roots.is_empty() { files_of(&runtime, &targets) } else { walk(&runtime, &roots) };
+    // Below directories there are others' files, too, and orphans.
+    if !roots.is_empty() && roots.iter().all(|root| root.is_file()) {
+        managed::act_for_owner(&runtime, &listing.anchors)?;
+    }
     let options = Options {
         repair: args.repair,
         remove_orphans: args.remove_orphans,

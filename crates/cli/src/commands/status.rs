@@ -51,6 +51,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let targets: Vec<_> = directories.iter().map(|target| targets::look(&runtime, target)).collect();
     let roots = args.files.iter().map(|path| managed::existing(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let listing = walk(&runtime, &roots);
+    if roots.iter().all(|root| root.is_file()) {
+        managed::act_for_owner(&runtime, &listing.anchors)?;
+    }
     let mut files: Vec<_> = listing.anchors.iter().map(|path| files::look(&runtime, path)).collect();
     // Of plain files, those are shown that were asked for by name.
     files.extend(listing.plain.iter().filter(|path| roots.contains(path)).map(|path| files::plain(path)));

@@ -294,13 +294,7 @@ fn components(
 }
 
 /// The copy of the manifest.
-fn copy(
-    runtime: &Runtime,
-    looked: &Looked,
-    target: &Target,
-    options: Options,
-    findings: &mut Vec<Finding>,
-) {
+fn copy(runtime: &Runtime, looked: &Looked, target: &Target, options: Options, findings: &mut Vec<Finding>) {
     let manifest = &looked.anchored.manifest;
     let Err(error) = same_copy(runtime, manifest, looked.owner(), target) else { return };
     let text = format!("{error}; `fsck --repair` writes it anew");
@@ -310,13 +304,7 @@ fn copy(
 }
 
 /// What can be wrong with a file of which everything is there.
-fn rest(
-    runtime: &Runtime,
-    looked: &Looked,
-    size: u64,
-    options: Options,
-    findings: &mut Vec<Finding>,
-) {
+fn rest(runtime: &Runtime, looked: &Looked, size: u64, options: Options, findings: &mut Vec<Finding>) {
     let Looked { path, anchored, .. } = looked;
     let Some(size) = anchored.manifest.pending_truncate else {
         return lag(runtime, path, anchored, size, options, findings);

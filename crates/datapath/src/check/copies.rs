@@ -166,7 +166,9 @@ impl Checked<'_> {
         let asked = self.options.repair && (!may_lose || self.options.drop_dirty);
         let sys = self.runtime.sys().clone();
         self.repaired(found, (Kind::Map, text, asked), |checked| {
-            repair::reset(&sys, &checked.spec()?, || sync_all(checked.runtime, checked.manifest, checked.owner))?;
+            repair::reset(&sys, &checked.spec()?, || {
+                sync_all(checked.runtime, checked.manifest, checked.owner)
+            })?;
             Ok(if live { "written anew from the index" } else { "the original counts from now on" }.to_owned())
         })
     }

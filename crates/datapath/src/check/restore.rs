@@ -65,13 +65,7 @@ pub(super) fn anchor(
 }
 
 /// Text, size and access of a new anchor; mode and group are the components'.
-fn write_anchor(
-    sys: &SysRef,
-    new: BorrowedFd<'_>,
-    text: &str,
-    size: u64,
-    like: &Stat,
-) -> Result<(), Errno> {
+fn write_anchor(sys: &SysRef, new: BorrowedFd<'_>, text: &str, size: u64, like: &Stat) -> Result<(), Errno> {
     sys.write_all_at(new, text.as_bytes(), 0)?;
     sys.truncate(new, size.max(text.len() as u64))?;
     // Not permitted for groups that the owner is not in.

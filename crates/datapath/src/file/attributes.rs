@@ -119,7 +119,7 @@ impl LogicalFile {
             return self.sys().set_owner(anchor, user, group);
         }
         if let (Some(new), Some(overlay)) = (new, self.overlay()) {
-            if overlay.map()?.processes().map_err(|error| trouble::map_told(&error))? > 1 {
+            if overlay.is_used_by_others()? {
                 return Err(Errno::BUSY);
             }
             self.leave();

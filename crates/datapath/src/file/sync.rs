@@ -15,7 +15,7 @@ impl LogicalFile {
     /// # Errors
     /// As fsync(2).
     pub fn sync(&self, data_only: bool) -> Result<()> {
-        match self.overlay() {
+        match self.overlay().filter(|overlay| !overlay.is_given_away()) {
             Some(overlay) => self.sync_map(overlay, data_only)?,
             None => self.sync_components(data_only)?,
         }
@@ -47,7 +47,7 @@ impl LogicalFile {
     /// to give for them, and inside the library the anchor's size is not used.
     /// The replicas of a file are brought in sync, unless its plan leaves that to others.
     pub fn closing(&self) {
-        if let Some(overlay) = self.overlay() {
+        if let Some(overlay) = self.overlay().filter(|overlay| !overlay.is_given_away()) {
             overlay.turn().pause(self.sys());
             // What is not done is left to the next process.
             let _ = self.bring_in_sync(overlay);

@@ -16,7 +16,7 @@ impl Job<'_> {
     /// Copies what is missing, and makes sure of all.
     ///
     /// A file of several chunks gets its attributes last: who may not write to a copy that is read-only could not go on after a kill.
-    /// One of a single chunk is begun anew then, and synced once.
+    /// One of a single chunk and a single copy is begun anew then, and synced once.
     pub(super) fn fill(
         &mut self,
         journal: &mut Journal,
@@ -27,7 +27,8 @@ impl Job<'_> {
         self.copy_chunks(journal, destination, &mut sums)?;
         destination.set_size(self.version.size).map_err(self.io("set the size of the copy of"))?;
         destination.settle().map_err(self.io("bring in sync the copy of"))?;
-        let single = sums.len() <= 1;
+        // The map of a file with several copies is closed before the file is given to its owner, and must be open to read it back.
+        let single = sums.len() <= 1 && destination.managed().is_none_or(|file| file.overlay().is_none());
         if single {
             self.give_attributes(destination)?;
         }

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use stripewise_cluster::{Cluster, CopySpec, OverlayKind};
 use stripewise_layout::{Layout, Region, Stripe};
 use stripewise_sys::{Identity, SysRef};
-use stripewise_target::{
-    ComponentSet, FileId, Objects, Target, TargetError, TargetRef, remove_extents,
-};
+use stripewise_target::{ComponentSet, FileId, Objects, Target, TargetError, TargetRef, remove_extents};
 
 use super::{Runtime, Shape};
 use crate::manifest::{Copies, FurtherCopy, Manifest, copy_id};

@@ -81,7 +81,10 @@ impl Runtime {
         }
         let stats = manifest.all_copies().map(|copy| {
             let targets = self.targets_of(copy.targets).ok()?;
-            Some((ComponentSet::stats_by_name(self.sys(), &targets, copy.objects(anchor.st_uid)).ok()?, copy.layout))
+            Some((
+                ComponentSet::stats_by_name(self.sys(), &targets, copy.objects(anchor.st_uid)).ok()?,
+                copy.layout,
+            ))
         });
         Some(Attributes::of(anchor, &stats.collect::<Option<Vec<_>>>()?))
     }

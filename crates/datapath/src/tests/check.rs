@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use stripewise_sys::OFlags;
 
 use super::support::*;
-use crate::check::{Kind, Options, Report, check, walk};
 use crate::Trouble;
+use crate::check::{Kind, Options, Report, check, walk};
 
 const LOOK: Options = Options {
     repair: false,

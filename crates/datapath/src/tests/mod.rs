@@ -5,6 +5,8 @@ mod concurrent;
 mod copies;
 mod copies_rest;
 mod crash;
+#[path = "../../../extents/src/tests/delegate.rs"]
+mod delegate;
 mod files;
 mod holes;
 mod migrate;
@@ -12,8 +14,6 @@ mod model;
 mod native;
 mod never_synced;
 mod pools;
-mod setup;
-#[path = "../../../extents/src/tests/delegate.rs"]
-mod delegate;
 mod rebuilt;
+mod setup;
 mod support;

@@ -8,8 +8,8 @@ use std::path::Path;
 use stripewise_sys::{Errno, OFlags, SysRef};
 
 use super::format::{BadHeader, Batch, HEADER_BYTES, Header, VERSION, decode_batch};
-use crate::error::io;
 use super::place::Place;
+use crate::error::io;
 use crate::{MapError, MapSpec, Mask, Node, Result, Span};
 
 /// A journal as it was read: the map as of its last commit.

@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use stripewise_cluster::OverlayKind;
-use stripewise_extents::{Counter, Map, MapSpec, Mask, Node, default_run_dir};
+use stripewise_extents::{Counter, Journal, Map, MapSpec, Mask, Node, default_run_dir};
 use stripewise_policy::Kind;
 use stripewise_sys::SysRef;
 use stripewise_target::{Objects, Target};
@@ -54,7 +54,7 @@ pub(crate) use turn::Turn;
 use super::{LogicalFile, OpenCopy};
 use crate::forked::ForkSafe;
 use crate::manifest::{Copies, Manifest};
-use crate::trouble::Trouble;
+use crate::trouble::{self, Trouble};
 use crate::{Errno, Result, notice};
 use choice::{Choice, Part};
 use slot::MapSlot;
@@ -190,6 +190,16 @@ impl Overlay {
         self.given.get().unwrap_or(&self.spec)
     }
 
+    /// Whether other processes have the file open, or were killed with it.
+    pub fn is_used_by_others(&self) -> Result<bool> {
+        let sys = &self.surroundings.sys;
+        let told = |error| trouble::map_told(&error);
+        if self.spec().is_owners(sys) {
+            return Ok(self.map()?.processes().map_err(told)? > 1);
+        }
+        Ok(Journal::read(sys, self.spec()).map_err(told)?.opened.is_some())
+    }
+
     /// The file, whose map this process has left, is being given to another user.
     ///
     /// # Errors
@@ -198,6 +208,11 @@ impl Overlay {
         let target = original.components().targets().first().ok_or(Errno::IO)?;
         let spec = self.surroundings.spec(&self.manifest, target, user).map_err(|trouble| trouble.told())?;
         self.given.set(spec).map_err(|_| Errno::BUSY)
+    }
+
+    /// Whether this process has given the file to another user, whose processes alone join its map.
+    pub fn is_given_away(&self) -> bool {
+        self.given.get().is_some()
     }
 
     /// The map; joined now if it was not.

@@ -1,0 +1,391 @@
+"""What users can do to each other and to root where they share targets: docs/security.md names each of these tests.
+
+A *planter* prepares something below a target, in /dev/shm or in a manifest; the *owner*, or root with the commands or the library, then
+does ordinary work. Nothing of the owner's or of root's may be read, changed, given away or removed by that.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import LIBRARY_NAME
+from copies import write_plan
+
+# Nobody's numbers, so that no other files of these users are about.
+OWNER, PLANTER = 64131, 64132
+CONTENT = b"of the owner " * 10_000
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+
+
+def homes(cluster, user):
+    return [target / "stripewise" / f"u{user}" for target in cluster.targets]
+
+
+def objects(cluster, user):
+    return [path for home in homes(cluster, user) if home.is_dir() for path in home.iterdir()]
+
+
+def remove_run_dirs():
+    for path in Path("/dev/shm").glob("stripewise-6413[12]*"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def shared(cluster, stripewise):
+    """Targets for everybody, prepared by root; shared.run(user, ...) runs a command with the library, shared.plain(user, ...) without."""
+    shutil.copy2(cluster.bin_dir / LIBRARY_NAME, cluster.root)
+    plan = write_plan(cluster, "cache", pattern=f"{cluster.data}/cached/**")
+    text = plan.read_text()
+    single = f'[[rule]]\npattern = "{cluster.data}/**"\nscheme = "1-DH"\nreason = "a test"\npredicted_s = 1.0\nelapsed_s = 1.0\n'
+    single += 'layouts = [[{ cycle = "hdd/0-3:64K" }]]\n'
+    first_table = text.index("[cluster")
+    plan.write_text(text[:first_table] + single + text[first_table:])
+    source = cluster.data / "prepare"
+    source.write_bytes(b"x" * 300_000)
+    (cluster.data / "cached").mkdir()
+    (cluster.data / "cached" / "prepare").write_bytes(b"x" * 300_000)
+    stripewise("place", plan, "-q")
+    for target in cluster.targets:
+        target.chmod(0o1777)
+        (target / "stripewise").chmod(0o1777)
+    cluster.root.parent.chmod(0o755)
+    for path in (cluster.root, cluster.data, cluster.data / "cached"):
+        path.chmod(0o1777)
+    variables = [f"LD_PRELOAD={cluster.root / LIBRARY_NAME}", f"STRIPEWISE_PLAN={plan}"]
+    become = lambda user: ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+
+    def run(user, *args, ok=True, **options):
+        result = subprocess.run([*become(user), "env", *variables, *map(str, args)], capture_output=True, timeout=60, **options)
+        assert not ok or result.returncode == 0, result
+        return result
+
+    def plain(user, *args, ok=True, **options):
+        result = subprocess.run([*become(user), *map(str, args)], capture_output=True, timeout=60, **options)
+        assert not ok or result.returncode == 0, result
+        return result
+
+    cluster.run, cluster.plain, cluster.binary = run, plain, cluster.root / "stripewise"
+    shutil.copy2(cluster.bin_dir / "stripewise", cluster.binary)
+    remove_run_dirs()
+    yield cluster
+    remove_run_dirs()
+
+
+def make(shared, user, name, content=CONTENT):
+    """A managed file of a user's."""
+    path = shared.data / name
+    shared.run(user, "tee", path, input=content)
+    assert path.read_bytes().startswith(b"stripewise file"), "it is managed"
+    return path
+
+
+def content_of(shared, path, user=OWNER):
+    return shared.run(user, "cat", path).stdout
+
+
+def clean(stripewise, path):
+    assert stripewise("fsck", "--json", path, ok=False).json()["clean"]
+
+
+def test_objects_cannot_be_read_past_a_closed_directory(shared):
+    """A file for everybody in a directory for nobody: its components are as hidden as it is."""
+    closed = shared.data / "closed"
+    shared.plain(OWNER, "mkdir", "-m", "700", closed)
+    make(shared, OWNER, "closed/f")
+    assert (closed / "f").stat().st_mode & 0o777 == 0o644
+    for home in homes(shared, OWNER)[:4]:
+        assert (home.stat().st_uid, home.stat().st_mode & 0o777) == (OWNER, 0o711)
+        assert shared.plain(PLANTER, "ls", home, ok=False).returncode != 0
+    assert shared.run(PLANTER, "cat", closed / "f", ok=False).returncode != 0
+
+
+def test_others_may_do_with_a_shared_file_what_its_mode_says(shared):
+    path = make(shared, OWNER, "f")
+    assert content_of(shared, path, PLANTER) == CONTENT
+    assert shared.run(PLANTER, "dd", f"of={path}", "conv=notrunc", input=b"no", ok=False).returncode != 0
+    shared.run(OWNER, "chmod", "666", path)
+    shared.run(PLANTER, "dd", f"of={path}", "conv=notrunc,fsync", input=b"yes")
+    assert content_of(shared, path) == b"yes" + CONTENT[3:]
+
+
+def test_permissions_follow_directories_with_groups_and_access_lists(shared):
+    """setgid directories and default access lists: components have what the anchor has."""
+    grouped = shared.data / "grouped"
+    grouped.mkdir()
+    os.chown(grouped, OWNER, 64199)
+    grouped.chmod(0o2770)
+    shared.plain(0, "setpriv", f"--reuid={OWNER}", f"--regid={OWNER}", "--groups=64199", "env", f"LD_PRELOAD={shared.root / LIBRARY_NAME}",
+                 f"STRIPEWISE_PLAN={shared.root / 'plan.toml'}", "tee", grouped / "f", input=CONTENT)
+    assert {path.stat().st_gid for path in objects(shared, OWNER)} == {64199} == {(grouped / "f").stat().st_gid}
+    listed = shared.data / "listed"
+    shared.plain(OWNER, "mkdir", "-m", "700", listed)
+    before = set(objects(shared, OWNER))
+    # user::rw-, user:PLANTER:rw-, group::r--, mask::rw-, other::---
+    entries = [(1, 6, 0xFFFFFFFF), (2, 6, PLANTER), (4, 4, 0xFFFFFFFF), (16, 6, 0xFFFFFFFF), (32, 0, 0xFFFFFFFF)]
+    value = (2).to_bytes(4, "little") + b"".join(
+        tag.to_bytes(2, "little") + mode.to_bytes(2, "little") + who.to_bytes(4, "little") for tag, mode, who in entries
+    )
+    try:
+        os.setxattr(listed, "system.posix_acl_default", value)
+    except OSError:
+        pytest.skip("the file system has no access lists")
+    make(shared, OWNER, "listed/f")
+    listed.chmod(0o711)
+    expected = os.getxattr(listed / "f", "system.posix_acl_access")
+    new = [path for path in objects(shared, OWNER) if path not in before and path.suffix != ".manifest"]
+    assert new and all(os.getxattr(path, "system.posix_acl_access") == expected for path in new)
+    assert content_of(shared, listed / "f", PLANTER) == CONTENT
+
+
+def test_a_plain_chmod_is_noticed_and_followed(shared, stripewise):
+    path = make(shared, OWNER, "f")
+    shared.plain(OWNER, "chmod", "600", path)
+    kinds = [finding["kind"] for finding in stripewise("fsck", "--json", path, ok=False).json()["findings"]]
+    assert kinds == ["access"]
+    content_of(shared, path)
+    assert {p.stat().st_mode & 0o777 for p in objects(shared, OWNER)} == {0o600}
+    clean(stripewise, path)
+
+
+@pytest.mark.parametrize("what", ["symlink", "fifo", "hard link", "directory"])
+def test_what_is_planted_in_place_of_a_journal_is_not_used(shared, stripewise, what):
+    """Root looks after the files of a user who wants root's."""
+    secret = shared.root / "secret"
+    secret.write_text("secret")
+    secret.chmod(0o600)
+    path = make(shared, PLANTER, "cached/f")
+    (journal,) = [p for p in objects(shared, PLANTER) if p.suffix == ".extents"]
+    before = secret.stat()
+    for suffix in (".new", ".times", ".wanted", ""):
+        planted = journal.with_name(journal.name + suffix)
+        with contextlib.suppress(FileNotFoundError):
+            planted.unlink()
+        if what == "symlink":
+            shared.plain(PLANTER, "ln", "-s", secret, planted)
+        elif what == "fifo":
+            shared.plain(PLANTER, "mkfifo", planted)
+        elif what == "hard link":
+            os.link(secret, planted)
+        else:
+            shared.plain(PLANTER, "mkdir", planted)
+        for command in (["drain"], ["cat"], ["status"], ["fsck", "--repair"], ["warm"]):
+            stripewise(*command, path, ok=False, timeout=60)
+        shared.run(0, "cat", path, ok=False)
+        after = secret.stat()
+        assert secret.read_text() == "secret"
+        assert (after.st_uid, after.st_gid, after.st_mode) == (before.st_uid, before.st_gid, before.st_mode)
+        if planted.is_dir() and not planted.is_symlink():
+            planted.rmdir()
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                planted.unlink()
+
+
+def test_components_that_are_no_files_of_the_owner_are_not_used(shared):
+    """Links, FIFOs and others' files in place of components: an error at once, for the owner and for root."""
+    secret = shared.root / "secret"
+    secret.write_text("secret")
+    path = make(shared, PLANTER, "f")
+    component = next(p for p in objects(shared, PLANTER) if p.suffix == ".1")
+    for plant in (["ln", "-s", secret], ["mkfifo"], ["mkdir"]):
+        component.rmdir() if component.is_dir() and not component.is_symlink() else component.unlink()
+        shared.plain(PLANTER, *plant, component)
+        for user in (0, PLANTER):
+            for command in (["cat", path], ["truncate", "-s", "5", path], ["chmod", "666", path]):
+                assert shared.run(user, *command, ok=False).returncode != 0
+    assert (secret.read_text(), secret.stat().st_mode & 0o777) == ("secret", 0o644)
+
+
+def crafted(shared, victim, name):
+    """A manifest of the planter's with the id of somebody else's file; how long the file is does not matter."""
+    text = victim.read_bytes().split(b"\0")[0].decode()
+    path = shared.data / name
+    path.write_text(text)
+    os.chown(path, PLANTER, PLANTER)
+    return path
+
+
+@pytest.mark.parametrize("command", [["rm"], ["chown", str(PLANTER)], ["chmod", "666"], ["truncate", "-s", "0"], ["cp", "/etc/passwd"]])
+def test_a_crafted_manifest_does_not_lead_to_others_objects(shared, stripewise, command):
+    """Root gives away, changes, empties or removes what a user has prepared: the owner of the id loses nothing."""
+    victim = make(shared, OWNER, "victim")
+    before = {p: (p.stat().st_uid, p.stat().st_mode, p.stat().st_size) for p in objects(shared, OWNER)}
+    planted = crafted(shared, victim, "planted")
+    arguments = [*command, planted]
+    shared.run(0, *arguments, ok=False)
+    if command == ["rm"] and planted.exists():
+        stripewise("rm", "-f", planted)
+    assert before == {p: (p.stat().st_uid, p.stat().st_mode, p.stat().st_size) for p in objects(shared, OWNER)}
+    assert content_of(shared, victim) == CONTENT
+    assert not [p for p in objects(shared, PLANTER) if p.is_file() and p.stat().st_size]
+
+
+def test_fsck_does_not_believe_paths_on_targets(shared, stripewise):
+    """A copy of a manifest that claims a file of root's in a closed directory, and one in an open one."""
+    path = make(shared, PLANTER, "f")
+    copy = next(p for p in objects(shared, PLANTER) if p.suffix == ".manifest")
+    closed = shared.root / "closed"
+    closed.mkdir(mode=0o700)
+    opened = shared.root / "opened"
+    opened.mkdir()
+    opened.chmod(0o777 | stat.S_ISVTX)
+    for target in (closed / "rootfile", opened / "rootfile"):
+        target.write_text("root's")
+        shared.plain(PLANTER, "rm", "-f", path)
+        text = copy.read_text()
+        text = re.sub(r'(?m)^path = ".*"$', f'path = "{target}"', text)
+        copy.write_text(sealed(text))
+        for directory in ([], [target.parent], [shared.root]):
+            stripewise("fsck", "-c", shared.toml, "--repair", "--orphan-age", "0", *directory, ok=False)
+        assert target.read_text() == "root's" and target.stat().st_uid == 0
+        assert not list(target.parent.glob("*aside*"))
+
+
+def sealed(text):
+    """The manifest with the right length and checksum."""
+    import zlib
+
+    text = re.sub(r"(?m)^length = .{7}$", lambda _: f"length = {len(text):<7}", text)
+    for _ in range(2):
+        text = re.sub(r"(?m)^length = .{7}$", lambda _: f"length = {len(text.encode()):<7}", text)
+    blank = re.sub(r'"crc32:.{8}"', '"crc32:        "', text)
+    blank = re.sub(r'(?m)^(pending_truncate = ").{20}"', r'\g<1>' + " " * 20 + '"', blank)
+    return re.sub(r'"crc32:.{8}"', f'"crc32:{zlib.crc32(blank.encode()):08x}"', text)
+
+
+def test_a_directory_that_somebody_made_first_is_refused(shared, stripewise):
+    """Whoever makes the owner's directory on a target gets none of the owner's data."""
+    for home in homes(shared, OWNER):
+        shared.plain(PLANTER, "mkdir", "-m", "777", home)
+    refused = shared.run(OWNER, "tee", shared.data / "f", input=CONTENT, ok=False)
+    assert refused.returncode != 0 and b"belongs to user 64132, not to user 64131" in refused.stderr
+    assert not objects(shared, OWNER)
+    for home in homes(shared, OWNER):
+        os.chown(home, OWNER, OWNER)
+    make(shared, OWNER, "f")
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o777])
+def test_a_run_directory_that_somebody_made_first_is_passed_over(shared, mode):
+    """Also if it was made to look like the owner's, or by way of a link."""
+    base = Path(f"/dev/shm/stripewise-{OWNER}")
+    shared.plain(PLANTER, "mkdir", base)
+    base.chmod(mode)
+    path = make(shared, OWNER, "cached/f")
+    assert content_of(shared, path) == CONTENT
+    assert not list(base.iterdir())
+    shutil.rmtree(base)
+    base.symlink_to(shared.root)
+    before = set(shared.root.iterdir())
+    assert content_of(shared, path) == CONTENT
+    assert set(shared.root.iterdir()) == before
+    base.unlink()
+
+
+def test_root_does_not_use_the_index_of_a_user(shared, stripewise):
+    """A program of root's with the library is refused; the commands go on as the user."""
+    path = make(shared, OWNER, "cached/f")
+    holder = subprocess.Popen(
+        ["setpriv", f"--reuid={OWNER}", f"--regid={OWNER}", "--clear-groups", "env", f"LD_PRELOAD={shared.root / LIBRARY_NAME}",
+         "sh", "-c", 'exec 3<>"$0"; printf yes >&3; echo; read _', path],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )
+    assert holder.stdout.readline() == b"\n"
+    refused = shared.run(0, "cat", path, ok=False)
+    assert refused.returncode != 0 and b"run this as user 64131" in refused.stderr
+    expected = b"yes" + CONTENT[3:]
+    assert stripewise("cat", path).out.encode() == expected
+    stripewise("drain", path)
+    stripewise("status", path)
+    holder.communicate(b"\n", timeout=60)
+    assert holder.returncode == 0
+    assert content_of(shared, path) == expected
+    clean(stripewise, path)
+
+
+def test_root_gives_a_file_to_another_user_with_all_that_belongs_to_it(shared, stripewise):
+    for name in ("f", "cached/f"):
+        path = make(shared, OWNER, name)
+        shared.run(0, "chown", f"{PLANTER}:{PLANTER}", path)
+        assert not [p for p in objects(shared, OWNER) if p.is_file()]
+        assert content_of(shared, path, PLANTER) == CONTENT
+        shared.run(PLANTER, "dd", f"of={path}", "conv=notrunc", input=b"mine")
+        assert content_of(shared, path, PLANTER) == b"mine" + CONTENT[4:]
+        clean(stripewise, path)
+        shared.run(PLANTER, "rm", path)
+        assert not [p for p in objects(shared, PLANTER) if p.is_file()]
+
+
+def test_root_places_the_files_of_users(shared, stripewise):
+    """Of one copy and of several: they are the users' afterwards, to read and to write."""
+    paths = [shared.data / "plain", shared.data / "cached" / "plain"]
+    for path in paths:
+        shared.plain(OWNER, "tee", path, input=CONTENT)
+    stripewise("place", shared.root / "plan.toml", "-q")
+    for path in paths:
+        assert path.stat().st_uid == OWNER and path.read_bytes().startswith(b"stripewise file")
+        shared.run(OWNER, "dd", f"of={path}", "conv=notrunc", input=b"mine")
+        assert content_of(shared, path) == b"mine" + CONTENT[4:]
+        clean(stripewise, path)
+    assert {p.stat().st_uid for p in objects(shared, OWNER)} == {OWNER}
+
+
+@pytest.mark.parametrize("with_library", [True, False])
+@pytest.mark.parametrize("name", ["f", "cached/f"])
+def test_a_copy_of_the_anchor_is_no_file_and_removing_it_destroys_nothing(shared, stripewise, name, with_library):
+    """`cp a b` without the library, then `rm b`."""
+    path = make(shared, OWNER, name)
+    copy = path.with_name("copy")
+    shared.plain(OWNER, "cp", path, copy)
+    refused = shared.run(OWNER, "cat", copy, ok=False)
+    assert refused.returncode != 0 and b"is a copy of the manifest of" in refused.stderr
+    (shared.run if with_library else shared.plain)(OWNER, "rm", copy)
+    assert content_of(shared, path) == CONTENT
+    shared.plain(OWNER, "cp", path, copy)
+    shared.plain(OWNER, "tee", shared.data / "other-plain", input=b"new")
+    shared.run(OWNER, "mv", path, path.with_name("moved"))
+    shared.run(OWNER, "rm", copy)
+    assert content_of(shared, path.with_name("moved")) == CONTENT
+    clean(stripewise, path.with_name("moved"))
+
+
+OPENER = """
+#include <fcntl.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    int fd = open(argv[1], O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    return fd < 0 || write(fd, "text", 4) != 4;
+}
+"""
+
+
+def test_the_environment_does_not_direct_programs_with_more_rights(shared, tmp_path):
+    """A set-user-id program that has the library loaded takes no plan, and records nothing, for whoever calls it."""
+    (tmp_path / "opener.c").write_text(OPENER)
+    program = shared.root / "opener"
+    library = shared.root / LIBRARY_NAME
+    subprocess.run(
+        ["cc", tmp_path / "opener.c", "-o", program, "-Wl,--no-as-needed", library, f"-Wl,-rpath,{shared.root}"], check=True
+    )
+    os.chown(program, OWNER, OWNER)
+    traces = shared.root / "traces"
+    traces.mkdir()
+    traces.chmod(0o777)
+    environment = {**os.environ, "STRIPEWISE_PLAN": str(shared.plan), "STRIPEWISE_TRACE_DIR": str(traces)}
+    for bits, managed in ((0o755, True), (0o4755, False)):
+        program.chmod(bits)
+        path = shared.data / f"made-{bits:o}"
+        shared.plain(PLANTER, program, path, env=environment)
+        if bits == 0o4755 and path.stat().st_uid != OWNER:
+            pytest.skip("set-user-id programs have no effect here")
+        assert path.read_bytes().startswith(b"stripewise file") == managed
+        assert bool(list(traces.iterdir())) == managed
+        for trace in traces.iterdir():
+            trace.unlink()
