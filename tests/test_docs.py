@@ -121,21 +121,34 @@ def test_every_function_of_the_papers_is_in_the_file_named():
 
 def test_every_test_of_the_invariants_exists():
     rows = [row for row in table_rows(ARCHITECTURE) if row[0].isdigit()]
-    assert len(rows) == 7
+    assert len(rows) == 8
     for row in rows:
-        words, room, script = code(row[-1]), None, None
-        assert words
-        for word in words:
-            if word in ROOMS:
-                room = word
-            elif word.startswith("--test "):
-                assert (CRATES / room / "tests" / word.removeprefix("--test ")).with_suffix("").exists(), word
-            elif ".py" in word or word.startswith("::"):
-                path, _, test = word.partition("::")
-                script = ROOT / path if path else script
-                assert f"def {test}(" in script.read_text() if test else script.is_file(), word
-            else:
-                assert_test_exists(word, [room])
+        assert_tests_exist(row[-1], None)
+
+
+def test_every_test_of_the_threat_model_exists():
+    page = ROOT / "docs" / "security.md"
+    rows = [row for row in table_rows(page) if row[0].isdigit()]
+    assert len(rows) >= 12
+    for row in rows:
+        assert_tests_exist(row[-1], ROOT / "tests" / "test_security.py")
+
+
+def assert_tests_exist(cell, script):
+    """All tests that a cell names: `crate` `module::test`, `--test name`, `file.py::test` or `::test` of the last script."""
+    words, room = code(cell), None
+    assert words
+    for word in words:
+        if word in ROOMS:
+            room = word
+        elif word.startswith("--test "):
+            assert (CRATES / room / "tests" / word.removeprefix("--test ")).with_suffix("").exists(), word
+        elif ".py" in word or word.startswith(("::", "test_")):
+            path, _, test = word.rpartition("::") if word.startswith("test_") else word.partition("::")
+            script = ROOT / path if path else script
+            assert f"def {test}(" in script.read_text() if test else script.is_file(), word
+        else:
+            assert_test_exists(word, [room])
 
 
 @pytest.mark.parametrize("page", [*CHECKED, *ROOT.glob("bench/**/*.md")], ids=name_of)

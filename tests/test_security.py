@@ -389,3 +389,32 @@ def test_the_environment_does_not_direct_programs_with_more_rights(shared, tmp_p
         assert bool(list(traces.iterdir())) == managed
         for trace in traces.iterdir():
             trace.unlink()
+
+
+@pytest.mark.parametrize("name", ["f", "cached/f"])
+def test_files_of_earlier_versions_are_used_and_brought_to_the_new_form(shared, stripewise, name):
+    """Their objects lie in directories that all users share, and their manifests do not say which file the anchor is."""
+    path = make(shared, OWNER, name)
+    earlier = lambda text: re.sub(rb'(?m)^anchor = ".*"\n', b"", text)
+    for p in [path, *(p for p in objects(shared, OWNER) if p.suffix == ".manifest")]:
+        size, text = p.stat().st_size, sealed(earlier(p.read_bytes().split(b"\0")[0]).decode()).encode()
+        with p.open("r+b") as file:
+            file.write(text)
+            file.truncate(len(text))
+            file.truncate(size if p == path else len(text))
+    for p in objects(shared, OWNER):
+        old = p.parent.parent / p.name[:2]
+        old.mkdir(exist_ok=True)
+        old.chmod(0o1777)
+        p.rename(old / p.name)
+    assert content_of(shared, path) == CONTENT
+    shared.run(OWNER, "dd", f"of={path}", "conv=notrunc,fsync", input=b"new")
+    expected = b"new" + CONTENT[3:]
+    found = stripewise("fsck", "--json", path).json()
+    assert [finding["kind"] for finding in found["findings"]] == ["shared"] and found["clean"]
+    stripewise("fsck", "--repair", path)
+    assert not stripewise("fsck", "--json", path).json()["findings"]
+    assert content_of(shared, path) == expected
+    shared.run(OWNER, "rm", path)
+    left = [p for target in shared.targets for p in (target / "stripewise").glob("*/*")]
+    assert not [p for p in left if p.stat().st_uid == OWNER]

@@ -42,7 +42,7 @@ pub fn home(owner: u32) -> PathBuf {
     PathBuf::from(format!("{COMPONENTS}/u{owner}"))
 }
 
-/// `stripewise/ab`, shared by all users: where versions before 0.2 put the objects of file `id`.
+/// `stripewise/ab`, shared by all users: where earlier versions put the objects of file `id`.
 fn earlier(id: FileId) -> PathBuf {
     PathBuf::from(format!("{COMPONENTS}/{:02x}", id.0[0]))
 }

@@ -209,7 +209,7 @@ fn a_file_is_given_away_whole() {
     assert!(matches!(third.give_to(0), Err(TargetError::NotOwned { found, .. }) if found == OTHER + 1));
 }
 
-/// What versions before 0.2 have written.
+/// What earlier versions have written.
 #[test]
 fn objects_at_their_earlier_place_are_used_and_brought_home() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());
