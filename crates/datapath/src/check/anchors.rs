@@ -1,6 +1,7 @@
 //! Is an anchor right, and are its components?
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,10 +18,14 @@ use crate::runtime::Runtime;
 
 /// The files that were found, by their components' name.
 pub(super) struct Known {
-    paths: HashMap<FileId, PathBuf>,
+    /// Its first path, and the device and inode there.
+    paths: HashMap<FileId, (PathBuf, Inode)>,
     /// No anchor was met of which it is not known which components are its own.
     pub all_readable: bool,
 }
+
+/// Device and inode; `None` where they are not known.
+type Inode = Option<(u64, u64)>;
 
 impl Known {
     pub fn new() -> Self {
@@ -29,11 +34,18 @@ impl Known {
 
     /// Of the file that the components `id` belong to, of whichever copy.
     pub fn path(&self, id: FileId) -> Option<&Path> {
-        self.paths.get(&family(id)).map(PathBuf::as_path)
+        self.paths.get(&family(id)).map(|(path, _)| path.as_path())
     }
 
-    fn note(&mut self, id: FileId, path: &Path) -> Option<PathBuf> {
-        self.paths.insert(family(id), path.to_owned())
+    /// Returns the path and inode under which the components are known already.
+    fn note(&mut self, id: FileId, path: &Path, inode: Inode) -> Option<(PathBuf, Inode)> {
+        match self.paths.entry(family(id)) {
+            Entry::Occupied(known) => Some(known.get().clone()),
+            Entry::Vacant(free) => {
+                free.insert((path.to_owned(), inode));
+                None
+            }
+        }
     }
 }
 
@@ -48,7 +60,12 @@ pub(super) fn check(
 ) {
     let Some(anchored) = read(runtime, path, options, known, stores, findings) else { return };
     let (manifest, id) = (&anchored.manifest, anchored.manifest.id);
-    if let Some(other) = known.note(id, path) {
+    let inode = runtime.sys().stat_at(None, path, true).ok().map(|stat| (stat.st_dev, stat.st_ino));
+    if let Some((other, others)) = known.note(id, path, inode) {
+        if inode.is_some() && inode == others {
+            // Another name of the same file (a hard link), which has been looked at.
+            return;
+        }
         let text = format!(
             "has the same components as {}: a copy made without stripewise; whatever is written to one shows in both. \
              Remove the name of the copy with a program that runs without stripewise",
@@ -131,7 +148,7 @@ fn read(
         return None;
     };
     // Its components are accounted for, whatever happens now.
-    known.note(id, path);
+    known.note(id, path, None);
     if restore::has_lost_components(runtime, &copy) {
         let text =
             format!("{error}; but components are lost, too, so that it cannot be brought back; {NEVER_SYNCED}");
