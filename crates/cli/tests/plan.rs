@@ -199,6 +199,52 @@ fn an_incomplete_trace_is_refused_unless_accepted() {
     assert_eq!(json["incomplete"], "rank 3 was killed");
 }
 
+/// The trace at `name` of one write, of a command that ended with `exit_code`.
+fn ended_with(place: &Place, name: &str, exit_code: Option<u8>) {
+    place.trace(name, &[(0, "/data/x", Op::Write, 0, 4096)], &[]);
+    let trace = stripewise_trace::Trace::open(&place.path(name)).unwrap();
+    let mut writer = TraceWriter::create(&place.path(name)).unwrap();
+    trace.processes().iter().for_each(|process| _ = writer.process_id(process));
+    let mut requests = trace.requests().unwrap();
+    while let Some(batch) = requests.next_batch().unwrap() {
+        batch.files.iter().for_each(|file| _ = writer.file_id(file));
+        batch.requests.iter().for_each(|request| writer.push(request).unwrap());
+    }
+    writer.finish(&Meta { exit_code, ..trace.meta().clone() }).unwrap();
+}
+
+#[test]
+fn a_trace_of_a_program_that_failed_is_refused_unless_accepted() {
+    let place = Place::with_cluster();
+    ended_with(&place, "t", Some(255));
+    let error = place.error("plan t");
+    assert!(error.contains("t: the traced program failed (exit code 255)"), "{error}");
+    assert!(error.contains("--accept-failed") && !place.path("plan.toml").exists(), "{error}");
+    assert_eq!(place.json("plan t --accept-failed --json")["failed"], "exit code 255");
+    assert!(place.text("plan t --accept-failed").contains("The traced program failed: exit code 255"));
+    assert!(place.text("trace --summary t").contains("FAILED: exit code 255"));
+    for code in [Some(0), None] {
+        ended_with(&place, "t", code);
+        place.run("plan t");
+    }
+}
+
+#[test]
+fn executable_files_are_warned_of() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::with_cluster();
+    place.write("solver", "#!/bin/sh\n");
+    let solver = place.path("solver").display().to_string();
+    place.trace("t", &[(0, &solver, Op::Write, 0, 4096)], &[]);
+    let warning = "may be run as a program, which is not possible from a managed file";
+    assert!(!place.text("plan t").contains(warning));
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(place.path("solver"), mode).unwrap();
+    assert!(place.text("plan t").contains(warning));
+    let said = place.json("plan t --json")["files"][0]["executables"].as_str().unwrap().to_owned();
+    assert!(said.starts_with(&solver) && said.contains("--only"), "{said}");
+}
+
 #[test]
 fn only_plans_are_overwritten() {
     let place = Place::with_cluster();

@@ -181,11 +181,11 @@ fn state(
         Err(error) => return Ok(Err(error)),
     };
     let lease = match &journal.opened {
-        Some(node) if node.name != spec.node.name => Lease::Elsewhere(node.name.clone()),
+        // Perhaps named by a process in other namespaces; the board is of this boot.
+        Some(node) if live && node.boot == spec.node.boot => Lease::Here,
+        Some(node) if !node.is_same_machine(&spec.node) => Lease::Elsewhere(node.name.clone()),
         Some(node) if node.boot != spec.node.boot => Lease::EarlierBoot,
-        Some(_) if !live => Lease::Lost,
-        None if !live => Lease::Closed,
-        Some(_) => Lease::Here,
+        Some(_) => Lease::Lost,
         None => Lease::Closed,
     };
     let mut state = MapState {

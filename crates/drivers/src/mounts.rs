@@ -1,6 +1,14 @@
 //! Which file system a path is on, as the mount table says.
+//!
+//! The kernel does not give the table out in one piece: a line can be missing from a reading while other programs mount and
+//! unmount, and a path alone does not tell which of several mounts one above the other it is on. So the
+//! kernel is asked for the number of the mount first, and the table is read until it has that line.
 
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use stripewise_sys::Errno;
@@ -8,6 +16,10 @@ use stripewise_sys::Errno;
 use crate::{DriverError, Result, files};
 
 const TABLE: &str = "/proc/self/mountinfo";
+/// open(2): the file is only named, neither read nor written.
+const O_PATH: i32 = 0o10_000_000;
+/// Readings of the table before its lack of a line is believed: in a changed root the mount may not be listed at all.
+const READINGS_MAX: usize = 64;
 
 /// A line of the mount table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,10 +40,35 @@ pub struct Mount {
 /// The path cannot be resolved, or the mount table not read.
 pub fn mount_of(path: &Path) -> Result<Option<Mount>> {
     let path = files::absolute(path)?;
-    let table = std::fs::read_to_string(TABLE).map_err(|error| {
-        DriverError::io(Path::new(TABLE), "reading it", Errno::from_io_error(&error).unwrap_or(Errno::IO))
-    })?;
-    Ok(find(&table, &path))
+    let failed = |path: &Path, what, error: io::Error| {
+        DriverError::io(path, what, Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    };
+    // As long as it is open the number is not another mount's.
+    let named = File::options().read(true).custom_flags(O_PATH).open(&path);
+    let named = named.map_err(|error| failed(&path, "looking at it", error))?;
+    let id = mount_id(&named).map_err(|error| failed(&path, "asking for its mount", error))?;
+    let found = with_id(id, &path, || fs::read_to_string(TABLE));
+    found.map_err(|error| failed(Path::new(TABLE), "reading it", error))
+}
+
+/// The number of the mount that an open file is on, as its line in the mount table begins.
+fn mount_id(file: &File) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
+    let id = text.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
+    id.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// The mount with this number; that of the path by its name where the table does not list the number.
+fn with_id(id: u64, path: &Path, mut read: impl FnMut() -> io::Result<String>) -> io::Result<Option<Mount>> {
+    let mut table = String::new();
+    for _ in 0..READINGS_MAX {
+        table = read()?;
+        let is_it = |line: &&str| line.split(' ').next().is_some_and(|first| first.parse() == Ok(id));
+        if let Some(mount) = table.lines().find(is_it).and_then(parse) {
+            return Ok(Some(mount));
+        }
+    }
+    Ok(find(&table, path))
 }
 
 /// The mount of an absolute path without links: the last of the longest mount points.
@@ -74,6 +111,10 @@ fn unescape(text: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     const TEXT: &str = "\
@@ -103,6 +144,95 @@ mod tests {
             ("10.0.0.1:6789:/", "rw,name=user,fs=home")
         );
         assert_eq!(find("", Path::new("/")), None);
+    }
+
+    /// In a mount namespace of its own, where nothing is disturbed.
+    const INSIDE: &str = "STRIPEWISE_TEST_MOUNTS";
+    const LOOKS: usize = 2000;
+
+    fn mount(point: &Path) {
+        let point = CString::new(point.as_os_str().as_bytes()).unwrap();
+        let tmpfs = c"tmpfs".as_ptr();
+        // SAFETY: strings that end with 0, and no options.
+        let done = unsafe { libc::mount(tmpfs, point.as_ptr(), tmpfs, 0, std::ptr::null()) };
+        assert_eq!(done, 0, "{point:?}: {}", std::io::Error::last_os_error());
+    }
+
+    fn unmount(point: &Path) {
+        let point = CString::new(point.as_os_str().as_bytes()).unwrap();
+        // SAFETY: a string that ends with 0.
+        assert_eq!(unsafe { libc::umount2(point.as_ptr(), 0) }, 0);
+    }
+
+    fn mounts_and_unmounts(dir: &Path, stop: &AtomicBool) {
+        let points: Vec<PathBuf> = (0..8).map(|i| dir.join(i.to_string())).collect();
+        points.iter().for_each(|point| std::fs::create_dir_all(point).unwrap());
+        while !stop.load(Ordering::Relaxed) {
+            points.iter().for_each(|point| mount(point));
+            points.iter().rev().for_each(|point| unmount(point));
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_missing_from_a_reading_is_in_a_later_one() {
+        let without: Vec<&str> = TEXT.lines().filter(|line| !line.starts_with("47 ")).collect();
+        let mut readings = 0;
+        let read = || {
+            readings += 1;
+            Ok(if readings < 5 { without.join("\n") } else { TEXT.to_owned() })
+        };
+        let mount = with_id(47, Path::new("/mnt/c eph/x"), read).unwrap().unwrap();
+        assert_eq!((mount.kind.as_str(), readings), ("ceph", 5));
+        // One that is hidden below another.
+        let mount = with_id(49, Path::new("/mnt/over"), || Ok(TEXT.to_owned())).unwrap().unwrap();
+        assert_eq!(mount.kind, "ext4");
+        // One that is listed nowhere.
+        let mount = with_id(99, Path::new("/mnt/over"), || Ok(TEXT.to_owned())).unwrap().unwrap();
+        assert_eq!(mount.kind, "lustre");
+    }
+
+    /// What is mounted below a directory counts no more when another file system is mounted over that.
+    fn hidden(dir: &Path) {
+        let (outer, inner) = (dir.join("outer"), dir.join("outer/inner"));
+        std::fs::create_dir_all(&inner).unwrap();
+        mount(&inner);
+        mount(&outer);
+        std::fs::create_dir_all(&inner).unwrap();
+        assert_eq!(mount_of(&inner).unwrap().unwrap().point, outer);
+        unmount(&outer);
+        assert_eq!(mount_of(&inner).unwrap().unwrap().point, inner);
+    }
+
+    #[test]
+    fn a_mount_is_found_while_others_come_and_go() {
+        let Some(dir) = std::env::var_os(INSIDE).map(PathBuf::from) else {
+            let dir = tempfile::tempdir().unwrap();
+            let test = "mounts::tests::a_mount_is_found_while_others_come_and_go";
+            let mut inside = std::process::Command::new("unshare");
+            inside.args(["--user", "--map-root-user", "--mount", "--propagation", "private"]);
+            inside.arg(std::env::current_exe().unwrap()).args(["--exact", test, "--nocapture"]);
+            assert!(inside.env(INSIDE, dir.path()).status().unwrap().success());
+            return;
+        };
+        hidden(&dir);
+        let points: Vec<PathBuf> = (0..40).map(|i| dir.join("stays").join(i.to_string())).collect();
+        for point in &points {
+            std::fs::create_dir_all(point).unwrap();
+            mount(point);
+        }
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                let (dir, stop) = (dir.join(format!("goes{thread}")), &stop);
+                scope.spawn(move || mounts_and_unmounts(&dir, stop));
+            }
+            let wrong = (0..LOOKS).map(|i| &points[i % points.len()]).filter(|point| {
+                mount_of(point).unwrap().is_none_or(|mount| mount.kind != "tmpfs" || mount.point != **point)
+            });
+            let wrong = wrong.count();
+            stop.store(true, Ordering::Relaxed);
+            assert_eq!(wrong, 0, "of {LOOKS} looks");
+        });
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::{CopyId, Map, MapError, Mask, Result};
 /// The right to copy: one process of the node has it for a file. Given back on drop, or with the process.
 pub struct Copier<'m> {
     joined: &'m Joined,
+    for_own_mapping: bool,
     _lock: Locked<'m>,
 }
 
@@ -68,13 +69,20 @@ impl Map {
         let lock = Locked::new(&joined.sys, &joined.held, file);
         // The last one may have died at work.
         joined.board.slot().clear();
-        Ok(Some(Copier { joined, _lock: lock }))
+        Ok(Some(Copier { joined, for_own_mapping: false, _lock: lock }))
     }
 }
 
 impl<'m> Copier<'m> {
     pub(crate) fn joined(&self) -> &'m Joined {
         self.joined
+    }
+
+    /// This process is about to map the file: it has called [`Map::set_mapped`], by which all that is written goes to one copy, has no
+    /// mapping yet, and brings what is elsewhere to that copy. Its own call does not stop this copier from here on; those of other
+    /// processes, and pins of writers, do.
+    pub fn copies_for_own_mapping(&mut self) {
+        self.for_own_mapping = true;
     }
 
     /// Begins to copy `range` (below the file's size) from one copy to another: the parts where the one is valid and the
@@ -131,7 +139,13 @@ impl<'m> Copier<'m> {
         joined.board.slot().begin(range, destination, extent);
         let work = Work(joined);
         reach("look at pins");
-        let pinned = joined.board.is_pinned(&joined.sys, joined.lock.as_fd(), &joined.block, parts);
+        let pinned = joined.board.is_pinned(
+            &joined.sys,
+            joined.lock.as_fd(),
+            &joined.block,
+            parts,
+            self.for_own_mapping,
+        );
         if pinned && !mutations::on(Mutation::NoPinCheck) {
             joined.board.count(&joined.block, Counter::GivenUp, 1);
             return None;

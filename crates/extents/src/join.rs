@@ -16,7 +16,7 @@ use crate::journal::{Commit, HEADER_BYTES, Header, Held, JOIN_BYTE, Journal, Loc
 use crate::lmdb::{self, Env, Limits, Space};
 use crate::mutations::{self, Mutation};
 use crate::spec::is_private;
-use crate::{CopyId, MapError, MapSpec, Mask, Result, Span};
+use crate::{CopyId, MapError, MapSpec, Mask, Node, Result, Span};
 
 /// How large index and board are made.
 #[derive(Clone, Copy, Debug)]
@@ -72,8 +72,19 @@ pub(crate) fn join(sys: &SysRef, spec: &Arc<MapSpec>, tuning: &Tuning) -> Result
     // Readers that died keep pages from being used again.
     let _ = env.clear_dead_readers();
     let index = Index::new(env, header.default);
-    let (sys, spec) = (sys.clone(), spec.clone());
+    let (sys, spec) = (sys.clone(), named_as(&board, spec));
     Ok(Box::new(Joined { sys, spec, header, place, held, lock, board, block, index, cache: Cache::new() }))
+}
+
+/// With the node's name as the other processes of this boot have it, and the journal.
+fn named_as(board: &Board, spec: &Arc<MapSpec>) -> Arc<MapSpec> {
+    match board.node_name() {
+        Some(name) if name != spec.node.name => {
+            let node = Node { name, boot: spec.node.boot };
+            Arc::new(MapSpec { node, ..(**spec).clone() })
+        }
+        _ => spec.clone(),
+    }
 }
 
 fn checked(spec: &MapSpec) -> Result<Header> {
@@ -210,7 +221,9 @@ impl<'a> Joining<'a> {
         let read = Journal::read_from(self.sys, journal.as_fd(), path)?;
         let (spans, collapsed) = match &read.opened {
             None => (read.spans.clone(), false),
-            Some(node) if node.name != self.spec.node.name && !mutations::on(Mutation::IgnoreOtherNode) => {
+            Some(node)
+                if !node.is_same_machine(&self.spec.node) && !mutations::on(Mutation::IgnoreOtherNode) =>
+            {
                 return Err(MapError::OtherNode { path: path.clone(), node: node.name.clone() });
             }
             Some(node) if node.boot == self.spec.node.boot && !mutations::on(Mutation::IgnoreLostMap) => {
@@ -223,9 +236,11 @@ impl<'a> Joining<'a> {
         let board = Board::create(self.sys, run_dir, self.whose(), self.tuning.geometry);
         let board = board.map_err(io(&run_dir.join(board::BOARD), "create"))?;
         let env = self.make_index(&board, &spans, read.default)?;
+        board.set_node_name(&self.spec.node.name);
         let stat = self.sys.stat(journal.as_fd()).map_err(io(path, "stat"))?;
         Position { end: read.valid_bytes, next: read.next }.store(&board);
-        board.set(Word::JournalBase, read.valid_bytes);
+        // Not its length: a journal that is never written anew would be allowed twice as much after every session.
+        board.set(Word::JournalBase, read.needed_bytes());
         board.set(Word::JournalInode, stat.st_ino);
         let mut new_lock = None;
         if collapsed {

@@ -14,7 +14,7 @@ use crate::joined::{collect, put_all};
 use crate::journal::{Header, Held, JOIN_BYTE, Journal, Locked, Place, Writer, write_new};
 use crate::leave::remove_run_dir;
 use crate::lmdb::Env;
-use crate::{CopyId, MapError, MapSpec, Mask, Result, Span};
+use crate::{CopyId, MapError, MapSpec, Mask, Node, Result, Span};
 
 /// What a repair did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,8 @@ pub struct Report {
 pub fn collapse(sys: &SysRef, spec: &MapSpec) -> Result<Report> {
     let repair = Repair::begin(sys, spec)?;
     let (locked, journal) = repair.journal()?;
-    let lost = journal.opened.as_ref().is_some_and(|node| *node == spec.node) && repair.live()?.is_none();
+    let here = |node: &Node| node.is_same_machine(&spec.node) && node.boot == spec.node.boot;
+    let lost = journal.opened.as_ref().is_some_and(here) && repair.live()?.is_none();
     if lost { repair.collapse(&locked, &journal) } else { Ok(Report::default()) }
 }
 
@@ -47,7 +48,7 @@ pub fn collapse(sys: &SysRef, spec: &MapSpec) -> Result<Report> {
 pub fn take_over(sys: &SysRef, spec: &MapSpec) -> Result<Report> {
     let repair = Repair::begin(sys, spec)?;
     let (locked, journal) = repair.journal()?;
-    let others = journal.opened.as_ref().is_some_and(|node| node.name != spec.node.name);
+    let others = journal.opened.as_ref().is_some_and(|node| !node.is_same_machine(&spec.node));
     if others { repair.collapse(&locked, &journal) } else { Ok(Report::default()) }
 }
 

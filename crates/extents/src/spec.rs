@@ -13,15 +13,20 @@ use crate::{MapError, Mask, Result};
 /// A machine, and one of its boots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// `/etc/machine-id`, or the host name where there is none; at most 255 bytes.
+    /// `MACHINE/HOST/HARDWARE`: `/etc/machine-id` (the host name where there is none), the host name, and the hardware addresses
+    /// of up to four network devices, joined by `+`. Earlier versions wrote `MACHINE` alone.
     pub name: String,
     /// `/proc/sys/kernel/random/boot_id`.
     pub boot: [u8; 16],
 }
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-const NAMES: [&str; 2] = ["/etc/machine-id", "/proc/sys/kernel/hostname"];
-const NAME_BYTES_MAX: usize = 255;
+const MACHINE_ID: &str = "/etc/machine-id";
+const HOST: &str = "/proc/sys/kernel/hostname";
+const DEVICES: &str = "/sys/class/net";
+/// Of each of the first two parts of the name, bytes.
+const PART_BYTES_MAX: usize = 64;
+const DEVICES_MAX: usize = 4;
 
 impl Node {
     /// This machine.
@@ -29,16 +34,61 @@ impl Node {
     /// # Errors
     /// When /proc is not there.
     pub fn this(sys: &SysRef) -> Result<Self> {
-        let text = |path: &str| -> std::result::Result<String, Errno> {
-            let file = sys.open(None, Path::new(path), OFlags::RDONLY, Mode::empty())?;
-            let bytes = sys.read_start(file.as_fd(), NAME_BYTES_MAX)?;
-            Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
-        };
-        let boot = text(BOOT_ID).and_then(|text| parse_uuid(&text).ok_or(Errno::IO));
+        let boot = text(sys, Path::new(BOOT_ID)).and_then(|text| parse_uuid(&text).ok_or(Errno::IO));
         let boot = boot.map_err(io(Path::new(BOOT_ID), "read"))?;
-        let name = NAMES.iter().find_map(|path| text(path).ok().filter(|text| !text.is_empty()));
-        Ok(Self { name: name.unwrap_or_default(), boot })
+        let part = |path| text(sys, Path::new(path)).unwrap_or_default().replace('/', "_");
+        let host = part(HOST);
+        let machine = Some(part(MACHINE_ID)).filter(|id| !id.is_empty()).unwrap_or_else(|| host.clone());
+        Ok(Self { name: format!("{machine}/{host}/{}", hardware(sys).join("+")), boot })
     }
+
+    /// Whether a journal that names `other` was written by this machine, on this boot or an earlier one. Machines made from
+    /// one image have one machine id, and perhaps one host name; so one of the network devices must be the same, too.
+    pub fn is_same_machine(&self, other: &Self) -> bool {
+        let parts = |node: &Self| -> Option<(String, String, String)> {
+            let mut parts = node.name.splitn(3, '/').map(str::to_owned);
+            Some((parts.next()?, parts.next()?, parts.next()?))
+        };
+        let machine = |node: &Self| node.name.split('/').next().map(str::to_owned);
+        match (parts(self), parts(other)) {
+            _ if self == other => true,
+            (Some((machine, host, mine)), Some((other_machine, other_host, others))) => {
+                let is_others = |device: &str| !device.is_empty() && others.split('+').any(|it| it == device);
+                machine == other_machine && host == other_host && mine.split('+').any(is_others)
+            }
+            // One was named by an earlier version.
+            _ => machine(self) == machine(other),
+        }
+    }
+}
+
+fn text(sys: &SysRef, path: &Path) -> std::result::Result<String, Errno> {
+    let file = sys.open(None, path, OFlags::RDONLY, Mode::empty())?;
+    let bytes = sys.read_start(file.as_fd(), PART_BYTES_MAX)?;
+    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+}
+
+/// The addresses of the network devices that are hardware, or a virtual machine's; none in a network namespace that
+/// has none of them.
+fn hardware(sys: &SysRef) -> Vec<String> {
+    let devices = Path::new(DEVICES);
+    let Ok(dir) = sys.open(None, devices, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) else {
+        return Vec::new();
+    };
+    let listed = sys.list(dir.as_fd()).unwrap_or_default();
+    let is_hardware = |device: &PathBuf| sys.stat_at(None, &device.join("device"), true).is_ok();
+    let address = |device: PathBuf| text(sys, &device.join("address")).ok();
+    let paths = listed.into_iter().map(|entry| devices.join(entry.name)).filter(is_hardware);
+    let mut addresses: Vec<String> = paths.filter_map(address).map(|text| text.replace(':', "")).collect();
+    addresses.retain(|text| !text.is_empty() && text.len() <= 40 && !text.bytes().all(|digit| digit == b'0'));
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses.truncate(DEVICES_MAX);
+    // InfiniBand's are longer.
+    while addresses.join("+").len() > PART_BYTES_MAX {
+        addresses.pop();
+    }
+    addresses
 }
 
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {

@@ -7,6 +7,7 @@ use stripewise_model::Op;
 use crate::candidate::{Candidate, Judged, Method};
 use crate::error::PlanError;
 use crate::evaluate::{Entry, judge};
+use crate::mapped;
 use crate::options::{Objective, Scheme};
 use crate::planners::{self, Planner, Tiers};
 use crate::pools;
@@ -158,6 +159,14 @@ fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
         };
         let (proposal, dropped) = pools::foldable(planner.name(), proposal, problem.cluster);
         notes.extend(dropped);
+        let proposal = match problem.is_mapped() {
+            true => {
+                let (proposal, dropped) = mapped::filter(planner.name(), proposal);
+                notes.extend(dropped);
+                proposal
+            }
+            false => proposal,
+        };
         let proposal = match &problem.options.native {
             Some(only) => {
                 let (proposal, dropped) = only.filter(planner.name(), proposal, problem.set, problem.cluster);
@@ -283,6 +292,10 @@ fn reason_for(problem: &Problem<'_>, present: &Judged, best: &Judged, gain: f64)
     } else {
         format!("was asked for, although it takes {:.0} % more {what} than the present layout", -gain * 100.0)
     };
+    let pages = match problem.is_mapped() {
+        true => format!("; programs map the files, so stripes are multiples of {}", size::format(mapped::PAGE)),
+        false => String::new(),
+    };
     format!(
         "{} {change} ({}): {} process{} {} {} at a time, each request is served by {:.1} server{}, and the busiest \
          server, {server}, works {:.0} % of the time",
@@ -295,7 +308,7 @@ fn reason_for(problem: &Problem<'_>, present: &Judged, best: &Judged, gain: f64)
         best.servers_per_request,
         if best.servers_per_request > 1.05 { "s" } else { "" },
         load.min(100.0),
-    )
+    ) + &pages
 }
 
 /// Why no change is recommended.

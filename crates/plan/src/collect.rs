@@ -125,6 +125,7 @@ impl<'a> Collector<'a> {
         }
         for (set, group) in sets.iter_mut().zip(&self.summary.groups) {
             set.private = group.shared_files == 0 && group.files > 1;
+            set.mapped = group.other.map > 0;
             if group.pattern == "**" {
                 set.pattern.clone_from(&group.pattern);
             }

@@ -6,6 +6,7 @@ use stripewise_cluster::Cluster;
 use stripewise_model::Cost;
 
 use crate::candidate::Candidate;
+use crate::mapped::PAGE;
 use crate::mapping::Mapped;
 use crate::options::Options;
 use crate::servers::Servers;
@@ -17,8 +18,6 @@ const COST_BUDGET: usize = 1 << 25;
 /// Requests of a group that are costed for each candidate at least, in windows of so many.
 const COST_SAMPLE_MIN: usize = 2048;
 const COST_WINDOW: usize = 128;
-/// Stripes are whole pages.
-const PAGE: u64 = 4 << 10;
 
 /// A file set to be planned.
 pub struct Problem<'a> {
@@ -48,11 +47,17 @@ impl<'a> Problem<'a> {
         Self { set, cluster, servers, options, plan_bytes, size: set.dominant_size() }
     }
 
-    /// What the widths of stripes must be multiples of, where a file system stripes; `None`: nothing.
+    /// What the widths of stripes must be multiples of, where a file system stripes or programs map the files; `None`: nothing.
     pub fn width_unit(&self) -> Option<u64> {
         let native = self.options.native.is_some();
         let pools = self.cluster.tiers.iter().filter(|tier| native || tier.driver.is_pool());
-        pools.filter_map(|tier| tier.driver.native()).map(|(system, _)| system.width_unit()).max()
+        let of_pools = pools.filter_map(|tier| tier.driver.native()).map(|(system, _)| system.width_unit());
+        of_pools.chain(self.is_mapped().then_some(PAGE)).max()
+    }
+
+    /// Whether stripewise must map the files: a file system maps its own layouts, whatever their stripes.
+    pub fn is_mapped(&self) -> bool {
+        self.set.mapped && self.options.native.is_none()
     }
 
     /// What planners round the widths of stripes to, bytes.

@@ -3,6 +3,7 @@
 use stripewise_layout::{Layout, LayoutError, constructors};
 
 use crate::error::PlanError;
+use crate::mapped::PAGE;
 use crate::problem::Problem;
 
 /// Makes layouts fit: where a target would hold more than the set's share of its space, the files go on, from the byte
@@ -23,6 +24,7 @@ pub fn fit(
         return Some((layouts, Vec::new()));
     }
     let boundary = use_of.largest_boundary_of(&layouts, &full);
+    let boundary = if problem.is_mapped() { boundary / PAGE * PAGE } else { boundary };
     let pairs = |layout: &Layout| -> Vec<(u32, u64)> {
         layout.regions()[0].cycle.iter().map(|s| (s.target, s.width)).collect()
     };

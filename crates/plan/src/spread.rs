@@ -82,7 +82,7 @@ mod tests {
             bytes: count,
             sample,
         };
-        FileSet { pattern: pattern.into(), files, groups: vec![group], private: true }
+        FileSet { pattern: pattern.into(), files, groups: vec![group], private: true, mapped: false }
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct FileSet {
     pub groups: Vec<Group>,
     /// Requests on files of the set that are open at most by one process each.
     pub private: bool,
+    /// Programs map some of them into memory.
+    pub mapped: bool,
 }
 
 /// One file.

@@ -25,6 +25,7 @@ fn run(directory: &Path, name: &str, (write_s, read_s): (u64, u64), command: &st
         origin: "recorded".into(),
         command: vec![command.into()],
         wall_s: None,
+        exit_code: None,
         start_unix_ns: 0,
         incomplete: Vec::new(),
     };

@@ -137,6 +137,15 @@ pub trait Sys: Send + Sync {
         Ok(())
     }
 
+    /// Whether the file is open or mapped on this node by way of another open file description, of any process. The kernel knows, as
+    /// it grants a write lease to none else (fcntl(2), F_SETLEASE); the lease is given back at once.
+    ///
+    /// # Errors
+    /// It cannot be known: EINVAL, EOPNOTSUPP where the file system has no leases, EACCES where the file is another user's.
+    fn is_open_elsewhere(&self, _fd: BorrowedFd<'_>) -> Result<bool> {
+        Err(crate::Errno::OPNOTSUPP)
+    }
+
     /// What memory, offsets and lengths of direct I/O on this descriptor must be multiples of, bytes: statx(2) with
     /// STATX_DIOALIGN; where the file system does not say, the largest block size of devices in use.
     fn direct_alignment(&self, _fd: BorrowedFd<'_>) -> u64 {

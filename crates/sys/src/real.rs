@@ -106,6 +106,10 @@ impl Sys for Real {
         fs::fadvise(fd, 0, None, fs::Advice::DontNeed)
     }
 
+    fn is_open_elsewhere(&self, fd: BorrowedFd<'_>) -> Result<bool> {
+        raw::is_open_elsewhere(fd)
+    }
+
     fn direct_alignment(&self, fd: BorrowedFd<'_>) -> u64 {
         let wanted = StatxFlags::DIOALIGN;
         let told = fs::statx(fd, c"", AtFlags::EMPTY_PATH, wanted).ok();

@@ -2,11 +2,13 @@
 
 mod args;
 mod copies;
+mod executables;
 mod json;
 mod output;
 mod present;
 mod table;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -26,12 +28,14 @@ struct Planned {
     options: Options,
     workload: Workload,
     decisions: Vec<Decision>,
+    /// What is to be said of files that cannot be run any more, by the pattern of their set.
+    executables: HashMap<String, String>,
 }
 
 /// Plans, writes the plan file, and prints what was considered.
 ///
 /// # Errors
-/// Files that cannot be read or are wrong, an incomplete trace that was not accepted, a planner that cannot plan for the
+/// Files that cannot be read or are wrong, an incomplete trace or one of a failed program that was not accepted, a planner that cannot plan for the
 /// cluster, or an output file that is no plan.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     output::check(&args.output, args.force)?;
@@ -55,13 +59,21 @@ fn make(args: &Args) -> anyhow::Result<Planned> {
             args.trace.display()
         );
     }
+    if let (Some(failure), false) = (trace.meta().failure(), args.accept_failed) {
+        anyhow::bail!(
+            "{}: the traced program failed ({failure}), and may have done a part of its I/O only; trace a run that \
+             succeeds, or plan with --accept-failed",
+            args.trace.display()
+        );
+    }
     let (cluster, profile) = files::cluster(&args.cluster, args.profile.as_deref())?;
     let mut options = args.options(&cluster)?;
     let mut workload = read_workload(&trace, args.quiet)?;
     keep_only(&mut workload, &args.only)?;
     present::find(&workload, &cluster, &mut options)?;
     let decisions = plan(&workload, &cluster, &options)?;
-    Ok(Planned { trace, cluster, profile, options, workload, decisions })
+    let executables = if args.native { HashMap::new() } else { executables::find(&workload) };
+    Ok(Planned { trace, cluster, profile, options, workload, decisions, executables })
 }
 
 /// Two passes over the trace: what there is, and then the requests by kind.

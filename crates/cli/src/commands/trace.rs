@@ -44,6 +44,7 @@ struct Report<'a> {
     complete: bool,
     incomplete: &'a [String],
     wall_s: Option<f64>,
+    exit_code: Option<u8>,
     start_unix_ns: u64,
     #[serde(flatten)]
     summary: &'a Summary,
@@ -65,6 +66,7 @@ fn print_summary(path: &Path, json: bool, groups: usize) -> anyhow::Result<()> {
         complete: meta.incomplete.is_empty(),
         incomplete: &meta.incomplete,
         wall_s: meta.wall_s,
+        exit_code: meta.exit_code,
         start_unix_ns: meta.start_unix_ns,
         summary: &summary,
     };

@@ -78,9 +78,11 @@ pub(super) fn check(
         return known.copied.push(looked);
     }
     let key = FileKey::of(&looked.stat);
-    if let Some((other, other_key)) = known.note(looked.objects(), path, key)
-        && other_key != key
-    {
+    if let Some((other, other_key)) = known.note(looked.objects(), path, key) {
+        if other_key == key {
+            // Another name of the same file (a hard link), which has been looked at.
+            return;
+        }
         findings.push(Finding::new(Kind::Duplicate, path, duplicate(&other)).of(looked.objects().id));
     }
     let manifest = &looked.anchored.manifest;

@@ -80,6 +80,23 @@ impl Contents {
         }
     }
 
+    /// Whether another program of this node has the file open or mapped, as far as can be known: the kernel tells on file systems with
+    /// leases, of files that are this user's; of a file with several copies its map does.
+    pub(super) fn is_open_elsewhere(&self) -> bool {
+        let is_open = |fd: BorrowedFd<'_>| self.sys().is_open_elsewhere(fd) == Ok(true);
+        match self {
+            Self::Plain(_, fd) => is_open(fd.as_fd()),
+            Self::Managed(file) => {
+                // A mapping outlives the descriptor of the anchor: it is of components.
+                let components = file.components();
+                let mapped = |index| components.fd(index).is_ok_and(is_open);
+                is_open(file.anchor())
+                    || (0..components.targets().len()).any(mapped)
+                    || file.has_other_members()
+            }
+        }
+    }
+
     /// What stat(2) says of the file; of a managed one with its own size, blocks and times.
     ///
     /// # Errors

@@ -13,6 +13,9 @@ pub enum MigrateError {
     /// Another process has the journal's lock.
     #[error("{path}: is being migrated by another process; wait for it", path = .0.display())]
     Busy(PathBuf),
+    /// A program would go on with what is replaced.
+    #[error("{path}: is open in another program of this machine; close it there, or wait for its end, and run this again", path = .0.display())]
+    InUse(PathBuf),
     /// A directory, device, ...
     #[error("{path}: is no regular file; leave it out", path = .0.display())]
     NotRegular(PathBuf),

@@ -63,6 +63,7 @@ pub(super) fn run(job: &mut Job<'_>) -> Result<()> {
     if !clear(&sys, path).map_err(job.io("remove what an earlier run left of"))? {
         return Err(MigrateError::Busy(path.into()));
     }
+    job.refuse_if_open()?;
     job.check_space()?;
     let temporary = temporary_for(path);
     let copy = job.place.make(job.runtime, path, &temporary, id_for(path))?;

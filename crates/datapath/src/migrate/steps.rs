@@ -21,6 +21,10 @@ const CHUNK_BYTES: u64 = 64 << 20;
 /// Chunks of one file that are copied at once: enough that servers, not their latencies, are the limit.
 const STREAMS: usize = 4;
 
+/// How long a program that has the file open is waited for, ns, and how often it is looked.
+const OPEN_PATIENCE_NS: u64 = 1_000_000_000;
+const OPEN_LOOK_NS: u64 = 5_000_000;
+
 /// What a file is to become.
 #[derive(Clone, Copy, Debug)]
 pub enum Goal<'a> {
@@ -111,7 +115,13 @@ pub(crate) fn migrate_in_chunks(
     let journal = Journal::open(runtime.sys(), path).map_err(io("open the journal of"))?;
     let mut journal = journal.ok_or_else(|| MigrateError::Busy(path.into()))?;
     let opened = Contents::open(runtime, path).map_err(MigrateError::from);
-    let looked = opened.and_then(|source| Ok((is_there(runtime, path, &source, goal)?, source)));
+    let looked = opened.and_then(|source| {
+        let there = is_there(runtime, path, &source, goal)?;
+        if !there {
+            refuse_if_open(runtime, path, &source)?;
+        }
+        Ok((there, source))
+    });
     let (there, source) = match looked {
         Ok(looked) => looked,
         Err(error) => {
@@ -139,6 +149,21 @@ fn is_there(runtime: &Runtime, path: &Path, source: &Contents, goal: Goal<'_>) -
             .map_err(|reason| MigrateError::Native { path: path.into(), reason }),
         _ => Ok(false),
     }
+}
+
+/// A program that has the old file open would go on with it: what it writes from then on would be lost. One that only looks, or
+/// is just ending, is waited for.
+fn refuse_if_open(runtime: &Runtime, path: &Path, source: &Contents) -> Result<()> {
+    let sys = runtime.sys();
+    let until_ns = sys.now_ns() + OPEN_PATIENCE_NS;
+    while source.is_open_elsewhere() {
+        let now_ns = sys.now_ns();
+        if now_ns >= until_ns {
+            return Err(MigrateError::InUse(path.into()));
+        }
+        sys.sleep_until_ns(now_ns + OPEN_LOOK_NS);
+    }
+    Ok(())
 }
 
 /// An earlier run was killed after the rename: what the file was before may still have its components.
@@ -258,6 +283,8 @@ impl Job<'_> {
         if replaced || now.map_err(self.io("stat"))? != self.version {
             return Err(MigrateError::Changed(self.path.into()));
         }
+        // One that came while the bytes were copied.
+        self.refuse_if_open()?;
         // Only what is managed has components, which go with it.
         let renamed = match managed {
             true => self.runtime.rename(None, temporary, None, self.path, 0),
@@ -265,6 +292,10 @@ impl Job<'_> {
         };
         renamed.map_err(self.io("replace"))?;
         crate::file::sync_directory(sys, None, self.path).map_err(self.io("sync the directory of"))
+    }
+
+    pub(super) fn refuse_if_open(&self) -> Result<()> {
+        refuse_if_open(self.runtime, self.path, &self.source)
     }
 
     pub(super) fn check_space(&self) -> Result<()> {

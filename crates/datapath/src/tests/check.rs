@@ -70,6 +70,21 @@ fn all_is_well() {
 }
 
 #[test]
+fn a_hard_link_is_another_name_and_no_copy() {
+    let stage = stage_with(&["a"]);
+    std::fs::hard_link(stage.path("a"), stage.path("b")).unwrap();
+    finds(&stage, LOOK, &[]);
+    // What is wrong with the file is said once.
+    let anchor = std::fs::OpenOptions::new().write(true).open(stage.path("a")).unwrap();
+    anchor.set_len(anchor.metadata().unwrap().len() + 50).unwrap();
+    finds(&stage, LOOK, &[Kind::Lag]);
+    finds(&stage, REPAIR, &[Kind::Lag]);
+    // A copy made without stripewise is one.
+    std::fs::copy(stage.path("a"), stage.path("c")).unwrap();
+    finds(&stage, LOOK, &[Kind::Duplicate]);
+}
+
+#[test]
 fn an_interrupted_truncate_is_finished() {
     let stage = stage_with(&["a"]);
     let file = open(&stage.real_runtime(), &stage.path("a"), OFlags::RDWR).unwrap();

@@ -181,6 +181,59 @@ fn mapped_ranges_are_in_the_original() {
     }
 }
 
+/// What a truncate cut off is still valid in another copy alone, as zeros, when the file grows over it again.
+#[test]
+fn a_mapped_file_that_grows_again_can_be_mapped_further() {
+    for mut setup in setups() {
+        setup.original = stripewise_layout::constructors::striped(&[0, 1], 4096).unwrap();
+        let stage = Stage::of(&setup);
+        let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+        let file = &opened.file;
+        file.write(&pattern(1, 30_000), 0, 1).unwrap();
+        let other = open(&stage.runtime(), &stage.path("f"), OFlags::RDWR).unwrap();
+        // Another process copies just then, so the map does not forget what is cut off.
+        let map = other.file.overlay().unwrap().map().unwrap();
+        let copier = map.copier().unwrap().unwrap();
+        file.truncate(4096).unwrap();
+        drop(copier);
+        file.map_extents(0, 4096, 4096).unwrap();
+        file.truncate(30_000).unwrap();
+        assert_eq!(file.map_extents(16_384, 8192, 4096).err(), None, "{setup:?}");
+        let map = file.overlay().unwrap().map().unwrap();
+        assert!(map.is_mapped().unwrap(), "nobody copies as long as there are mappings");
+        let mut expected = vec![0; 30_000];
+        expected[..4096].copy_from_slice(&pattern(1, 30_000)[..4096]);
+        assert_eq!(file.all().unwrap(), expected, "{setup:?}");
+    }
+}
+
+/// A file is mapped while another process does not stop writing: those writes go to the original from some point on.
+#[test]
+fn a_file_is_mapped_beside_a_writer_that_does_not_stop() {
+    for mut setup in setups() {
+        setup.original = stripewise_layout::constructors::striped(&[0, 1], 4096).unwrap();
+        let stage = Stage::of(&setup);
+        let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+        opened.file.write(&pattern(1, 1 << 20), 0, 1).unwrap();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for writer in 0..2u64 {
+                let (stop, stage) = (&stop, &stage);
+                scope.spawn(move || {
+                    let other = open(&stage.runtime(), &stage.path("f"), OFlags::RDWR).unwrap();
+                    let bytes = pattern(2, 512);
+                    for block in (0u64..).take_while(|_| !stop.load(std::sync::atomic::Ordering::Relaxed)) {
+                        other.file.write(&bytes, (block * 7 + writer) % 2048 * 512, 1).unwrap();
+                    }
+                });
+            }
+            let mapped = opened.file.map_extents(0, 1 << 20, 4096).map(|extents| extents.len());
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(mapped, Ok(256), "{setup:?}");
+        });
+    }
+}
+
 /// A copy that failed once is avoided where others can do; where none can, it is used.
 #[test]
 fn a_write_that_only_a_copy_that_failed_can_take() {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use stripewise_layout::Layout;
 use stripewise_layout::constructors::{striped, two_part};
+use stripewise_sys::OFlags;
 use stripewise_sys::faulty::{Disk, Faulty, Journal};
 
 use super::crash::at_every_point;
@@ -136,6 +137,7 @@ fn mode_times_and_holes_stay() {
     file.set_len(1 << 30).unwrap();
     let hour = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::new(3600, 12_345);
     file.set_times(std::fs::FileTimes::new().set_modified(hour).set_accessed(hour)).unwrap();
+    drop(file);
     let layout = striped(&[0, 1], 1 << 20).unwrap();
     for goal in [Goal::Managed(Shape::from(&layout)), Goal::Plain] {
         assert_eq!(migrate(&runtime, &path, goal, &mut |_| {}).unwrap(), Migration::Done(1 << 30));
@@ -148,6 +150,45 @@ fn mode_times_and_holes_stay() {
         file.read(&mut got, 10 << 20).unwrap();
         assert_eq!(got, pattern(1, 5000));
     }
+}
+
+/// A file that is not open here but in another process, as far as the kernel is concerned.
+#[test]
+fn a_file_that_is_open_elsewhere_stays_where_it_is() {
+    let stage = Stage::new(small());
+    let path = stage.path("f");
+    let in_use = Err(MigrateError::InUse(path.clone()));
+    let place = || migrate(&stage.runtime(), &path, Goal::Managed(Shape::from(&small())), &mut |_| {});
+    let export = || migrate(&stage.runtime(), &path, Goal::Plain, &mut |_| {});
+    plain(&stage);
+    let reader = std::fs::File::open(&path).unwrap();
+    assert_eq!(place(), in_use);
+    drop(reader);
+    assert_eq!(place(), Ok(Migration::Done(bytes().len() as u64)));
+    assert_eq!(place(), Ok(Migration::AlreadyThere));
+    let opened = open(&stage.runtime(), &path, OFlags::RDWR).unwrap();
+    assert_eq!(export(), in_use);
+    opened.file.write(b"not lost", 0, 1).unwrap();
+    drop(opened);
+    // A program without stripewise counts, too.
+    let anchor = std::fs::File::open(&path).unwrap();
+    assert_eq!(export(), in_use);
+    drop(anchor);
+    assert_eq!(names(&stage), ["f"]);
+    assert_eq!(export(), Ok(Migration::Done(bytes().len() as u64)));
+    assert_eq!(&std::fs::read(&path).unwrap()[..8], b"not lost");
+}
+
+#[test]
+fn a_program_that_opens_the_file_meanwhile_is_noticed() {
+    let stage = Stage::new(small());
+    plain(&stage);
+    let path = stage.path("f");
+    let mut opened = None;
+    let open = &mut |_| _ = opened.get_or_insert_with(|| std::fs::File::open(&path).unwrap());
+    let result = migrate(&stage.runtime(), &path, Goal::Managed(Shape::from(&small())), open);
+    assert_eq!(result, Err(MigrateError::InUse(path.clone())));
+    assert_eq!((read(&stage.runtime(), &path), names(&stage)), ((bytes(), None), vec!["f".into()]));
 }
 
 #[test]

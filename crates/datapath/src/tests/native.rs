@@ -302,6 +302,7 @@ fn attributes_and_holes_come_along() {
         file.set_permissions(PermissionsExt::from_mode(0o4751)).unwrap();
         let hour = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::new(3600, 12_345);
         file.set_times(std::fs::FileTimes::new().set_modified(hour).set_accessed(hour)).unwrap();
+        drop(file);
         let made = Mutex::new(BTreeSet::new());
         assert_eq!(run(&runtime, &path, &made, pace), Ok(Migration::Done(8 << 20)));
         let after = path.metadata().unwrap();

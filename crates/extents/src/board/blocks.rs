@@ -105,12 +105,23 @@ impl Board {
         (0..self.blocks_used()).filter(claimed).filter(alive).count()
     }
 
-    /// Whether a process that lives has pinned some of these ranges, which are in order.
-    pub fn is_pinned(&self, sys: &SysRef, lock: BorrowedFd<'_>, own: &Block, ranges: &[Range<u64>]) -> bool {
+    /// Whether a process that lives has pinned some of these ranges, which are in order. `but_own_everything`: its own pin of
+    /// everything does not count.
+    pub fn is_pinned(
+        &self,
+        sys: &SysRef,
+        lock: BorrowedFd<'_>,
+        own: &Block,
+        ranges: &[Range<u64>],
+        but_own_everything: bool,
+    ) -> bool {
         if !mutations::on(Mutation::NoFences) {
             fence(Ordering::SeqCst);
         }
         let overlaps = |number: usize, pin: usize| {
+            if but_own_everything && (number, pin) == (own.number, EVERYTHING) {
+                return false;
+            }
             let (start, end) = self.pin_words(number, pin);
             let end = end.load(Ordering::SeqCst);
             if end == 0 {

@@ -67,7 +67,7 @@ pub(crate) enum Word {
     Evictions,
     /// Bytes of the journal that are valid, and the sequence number of its next batch.
     JournalPosition,
-    /// Its bytes when it was last written anew.
+    /// Bytes of a journal that says the same and nothing else, as of the rebuild or its last rewriting.
     JournalBase,
     JournalInode,
     /// Inode of a new journal that is about to be renamed over it.
@@ -92,7 +92,12 @@ pub(crate) enum Word {
     Clean,
 }
 
-const _: () = assert!(Word::Clean as usize + CopyId::LIMIT <= HEADER_WORDS);
+/// Where the node's name lies: the process that made the board saw it, others of this boot may see other devices or another
+/// host name, in namespaces of their own. Its length in bytes, then the bytes. 0: made by an earlier version.
+const NODE_NAME: usize = Word::Clean as usize + CopyId::LIMIT;
+const NODE_NAME_WORDS: usize = 25;
+
+const _: () = assert!(NODE_NAME + 1 + NODE_NAME_WORDS <= HEADER_WORDS);
 
 /// How large a board is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,6 +244,30 @@ impl Board {
 
     pub fn is(&self, word: Word) -> bool {
         self.get(word) != 0
+    }
+
+    /// Before the board is ready. A name that is too long is left out.
+    pub fn set_node_name(&self, name: &str) {
+        if name.len() > NODE_NAME_WORDS * size_of::<u64>() {
+            return;
+        }
+        let words = &self.words.words()[NODE_NAME..];
+        for (word, bytes) in words[1..].iter().zip(name.as_bytes().chunks(size_of::<u64>())) {
+            let mut whole = [0; size_of::<u64>()];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            word.store(u64::from_le_bytes(whole), Ordering::Relaxed);
+        }
+        words[0].store(name.len() as u64, Ordering::Release);
+    }
+
+    /// The node's name as the process that made the board saw it.
+    pub fn node_name(&self) -> Option<String> {
+        let words = &self.words.words()[NODE_NAME..];
+        let len = words[0].load(Ordering::Acquire) as usize;
+        let words = words[1..].iter().take(NODE_NAME_WORDS);
+        let bytes: Vec<u8> = words.flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
+        let name = bytes.get(..len).filter(|name| !name.is_empty())?;
+        String::from_utf8(name.to_vec()).ok()
     }
 
     /// Bytes of a copy that could be evicted: a hint.

@@ -55,7 +55,7 @@ pub(crate) fn pins_of_the_living_count_and_those_of_the_dead_do_not() {
     let (one, other) = (lock(&dir), lock(&dir));
     let mine = board.claim(&sys, one.as_fd()).unwrap().unwrap();
     let theirs = board.claim(&sys, other.as_fd()).unwrap().unwrap();
-    let pinned = |range| board.is_pinned(&sys, one.as_fd(), &mine, std::slice::from_ref(&range));
+    let pinned = |range| board.is_pinned(&sys, one.as_fd(), &mine, std::slice::from_ref(&range), false);
     let pin = board.pin(&theirs, &(10..20)).unwrap();
     assert!(pinned(19..30) && pinned(0..11) && !pinned(20..30) && !pinned(0..10));
     board.unpin(&theirs, &pin);
@@ -197,7 +197,7 @@ pub(crate) fn a_pin_or_a_slot_is_always_seen() {
         let round = || {
             meeting.wait();
             board.slot().begin(&range, Some(CopyId::ORIGINAL), Extent::Everywhere);
-            let met = board.is_pinned(&sys, other.as_fd(), &copier, std::slice::from_ref(&range));
+            let met = board.is_pinned(&sys, other.as_fd(), &copier, std::slice::from_ref(&range), false);
             meeting.wait();
             board.slot().set(SlotState::Idle);
             met

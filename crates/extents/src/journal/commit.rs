@@ -14,11 +14,16 @@ use crate::hooks::reach;
 use crate::mutations::{self, Mutation};
 use crate::{MapError, Node, Result};
 
-/// A journal may grow by this before it is written anew, and to twice its size after the last time.
-const SLACK_BYTES: u64 = 64 << 10;
+/// A journal may have this much more than twice what its map takes, bytes. Little in tests, where it is to happen often.
+const SLACK_BYTES: u64 = if cfg!(test) { 512 } else { 64 << 10 };
 /// Its end and the sequence number of its next batch share a word on the board: they change together, whoever is killed.
 const NEXT_BITS: u32 = 24;
 const NEXT_MAX: u64 = (1 << NEXT_BITS) - 1;
+
+/// A journal that is longer than this is written anew, bytes; `needed` is what its map takes then.
+pub(crate) const fn limit_bytes(needed: u64) -> u64 {
+    needed.saturating_mul(2).saturating_add(SLACK_BYTES)
+}
 
 /// Where the next batch goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,8 +188,8 @@ impl<'a, 'b> Commit<'a, 'b> {
     /// Whether the journal is to be written anew, with everything instead of what is pending.
     pub fn is_due(&self) -> bool {
         let position = Position::load(self.board);
-        let limit = 2 * self.board.get(Word::JournalBase) + SLACK_BYTES;
-        self.is_broken() || (self.file.is_some() && (position.end > limit || position.next > NEXT_MAX / 2))
+        let is_long = position.end > limit_bytes(self.board.get(Word::JournalBase));
+        self.is_broken() || (self.file.is_some() && (is_long || position.next > NEXT_MAX / 2))
     }
 
     /// Keeps others from joining; false: somebody joins just now, or leaves and waits for this commit.

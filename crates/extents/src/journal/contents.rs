@@ -7,7 +7,7 @@ use std::path::Path;
 
 use stripewise_sys::{Errno, OFlags, SysRef};
 
-use super::format::{BadHeader, Batch, HEADER_BYTES, Header, VERSION, decode_batch};
+use super::format::{BadHeader, Batch, HEADER_BYTES, Header, VERSION, Writer, decode_batch};
 use super::place::Place;
 use crate::error::io;
 use crate::{MapError, MapSpec, Mask, Node, Result, Span};
@@ -85,6 +85,13 @@ impl Journal {
 
     pub(crate) fn header(&self) -> Header {
         Header { id: self.id, copies: self.copies as u8, default: self.default }
+    }
+
+    /// Bytes of a journal that says the same and nothing else.
+    pub(crate) fn needed_bytes(&self) -> u64 {
+        let mut writer = Writer::new(1);
+        self.spans.iter().for_each(|span| writer.change(span.range(), span.mask));
+        (HEADER_BYTES + writer.finish().0.len()) as u64
     }
 
     /// The whole file in parts, gaps included, without end.

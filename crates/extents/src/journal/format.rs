@@ -97,10 +97,23 @@ impl Batch {
 pub(crate) struct Writer {
     bytes: Vec<u8>,
     next: u64,
-    /// Start of the payload of `changes` that is being written, how many ranges it has, and where the last one ended.
-    open: Option<(usize, u32, u64)>,
+    /// The `changes` that are being written.
+    open: Option<Changes>,
     /// Whether the file is open after this, if it says.
     opens: Option<bool>,
+}
+
+/// A batch of changes without its end.
+#[derive(Clone, Debug)]
+struct Changes {
+    /// Where the payload starts, and the last range in it.
+    payload: usize,
+    last_at: usize,
+    count: u32,
+    /// Where the range before the last one ends.
+    before: u64,
+    last: Range<u64>,
+    mask: Mask,
 }
 
 impl Writer {
@@ -132,18 +145,28 @@ impl Writer {
 
     /// The next range, behind all those since the last other batch.
     pub fn change(&mut self, range: Range<u64>, mask: Mask) {
-        if self.open.is_some_and(|(start, ..)| self.bytes.len() - start >= PAYLOAD_BYTES) {
-            self.close();
-        }
-        let (start, count, at) = match self.open {
-            Some(open) => open,
-            None => (self.begin(), 0, 0),
+        let changes = match self.open.take() {
+            Some(open) if open.last.end == range.start && open.mask == mask => {
+                self.bytes.truncate(open.last_at);
+                Changes { last: open.last.start..range.end, ..open }
+            }
+            Some(open) if self.bytes.len() - open.payload < PAYLOAD_BYTES => {
+                let (last_at, before) = (self.bytes.len(), open.last.end);
+                Changes { last_at, count: open.count + 1, before, last: range, mask, ..open }
+            }
+            full => {
+                self.open = full;
+                self.close();
+                let payload = self.begin();
+                Changes { payload, last_at: payload, count: 1, before: 0, last: range, mask }
+            }
         };
-        put_varint(&mut self.bytes, range.start - at);
+        let Range { start, end } = changes.last;
+        put_varint(&mut self.bytes, start - changes.before);
         // To the end of everything: 0, which no range has.
-        put_varint(&mut self.bytes, if range.end == u64::MAX { 0 } else { range.end - range.start });
+        put_varint(&mut self.bytes, if end == u64::MAX { 0 } else { end - start });
         self.bytes.push(mask.bits());
-        self.open = Some((start, count + 1, range.end));
+        self.open = Some(changes);
     }
 
     /// Whether the file is open after this; `None`: as before.
@@ -164,8 +187,8 @@ impl Writer {
     }
 
     fn close(&mut self) {
-        if let Some((start, count, _)) = self.open.take() {
-            self.end(start, 2, count);
+        if let Some(Changes { payload, count, .. }) = self.open.take() {
+            self.end(payload, 2, count);
         }
     }
 

@@ -7,6 +7,8 @@ mod place;
 #[cfg(test)]
 pub(crate) mod tests;
 
+#[cfg(test)]
+pub(crate) use commit::limit_bytes;
 pub(crate) use commit::{Commit, Position, write_new};
 pub use contents::Journal;
 pub(crate) use format::{HEADER_BYTES, Header, Writer};

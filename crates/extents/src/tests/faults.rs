@@ -5,7 +5,7 @@ use stripewise_sys::Errno;
 use super::support::*;
 use crate::board::Word;
 use crate::journal::Journal;
-use crate::{Map, MapError, MapSpec, Mask, Span, repair};
+use crate::{Map, MapError, MapSpec, Mask, Node, Span, repair};
 
 fn refused(stage: &Stage) -> MapError {
     stage.try_join().unwrap_err()
@@ -109,6 +109,49 @@ pub fn another_nodes_file_is_refused_until_it_is_taken_over() {
     assert!(!repair::collapse(&real(), &stage.spec).unwrap().repaired, "that is for one's own");
     assert!(repair::take_over(&real(), &stage.spec).unwrap().repaired);
     assert_eq!(spans(&stage.join(), 0..10), [(0, 10, only(1))]);
+}
+
+#[test]
+fn machines_made_from_one_image_are_told_apart() {
+    let mut stage = Stage::cached();
+    let joins = |stage: &mut Stage, wrote: &str, looks: &str| {
+        let _ = std::fs::remove_dir_all(&stage.spec.run_dir);
+        let _ = std::fs::remove_file(stage.journal());
+        stage.spec.node = node(wrote, 1);
+        write(&stage.join(), 0..10, 1);
+        // Another boot, which has no board of this one's.
+        std::fs::remove_dir_all(&stage.spec.run_dir).unwrap();
+        stage.spec.node = node(looks, 2);
+        match stage.try_join() {
+            Ok(_) => true,
+            Err(MapError::OtherNode { .. }) => false,
+            Err(error) => panic!("{wrote}, {looks}: {error}"),
+        }
+    };
+    assert!(joins(&mut stage, "id/host/02fc01", "id/host/02fc01"), "after a reboot");
+    assert!(joins(&mut stage, "id/host/02fc01", "id/host/02fc00+02fc01"), "with one more device");
+    assert!(joins(&mut stage, "id", "id/host/02fc01"), "written by an earlier version");
+    assert!(!joins(&mut stage, "id/host/02fc01", "id/host/02fc02"), "other hardware");
+    assert!(!joins(&mut stage, "id/host/02fc01", "id/other/02fc01"), "another host name");
+    assert!(!joins(&mut stage, "id/host/", "id/host/"), "nothing that tells them apart");
+    assert!(!joins(&mut stage, "id", "di/host/02fc01"), "another machine id");
+    let this = Node::this(&real()).unwrap();
+    assert!(this.name.split('/').count() == 3 && this.is_same_machine(&this), "{this:?}");
+}
+
+#[test]
+fn processes_of_one_boot_that_see_other_names_are_one_node() {
+    let mut stage = Stage::cached();
+    stage.spec.node = node("id/host/02fc01", 1);
+    let map = stage.join();
+    // Without network devices, and with a host name of its own, in its namespaces.
+    stage.spec.node = node("id/inner/", 1);
+    let inner = stage.join();
+    write(&inner, 0..10, 1);
+    write(&map, 10..20, 1);
+    inner.sync(nothing).unwrap();
+    map.sync(nothing).unwrap();
+    assert_eq!(journal(&stage).opened, Some(node("id/host/02fc01", 1)));
 }
 
 #[test]

@@ -6,4 +6,5 @@ mod explore;
 mod faults;
 mod mutations;
 mod power_cut;
+mod sessions;
 pub(crate) mod support;

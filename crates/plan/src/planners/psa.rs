@@ -131,7 +131,7 @@ impl<'p> Search<'p> {
         (h, rest / self.s.len() as u64)
     }
 
-    /// Those of the pairs whose stripes the file system has, where one stripes over a pool.
+    /// Those of the pairs whose stripes the file system has, where one stripes over a pool, or that can be mapped.
     fn that_there_are(&self, scheme: &str, mut pairs: Vec<(u64, u64)>) -> Result<Vec<(u64, u64)>, PlanError> {
         let Some(unit) = self.problem.width_unit() else { return Ok(pairs) };
         let size = self.problem.size;
@@ -139,10 +139,16 @@ impl<'p> Search<'p> {
         pairs.retain(|&(h, s)| h.is_multiple_of(unit) && s.is_multiple_of(unit) && exact((h, s)));
         if pairs.is_empty() {
             let (size, unit) = (size::format(size), size::format(unit));
+            let why = match self.problem.is_mapped() {
+                true => "as files that are mapped into memory need; use --scheme overall",
+                false => {
+                    "which is all that the file system has over a pool; describe the servers one by one \
+                     (servers = [...]), or use --scheme overall"
+                }
+            };
             return Err(PlanError::new(format!(
                 "{scheme}: requests of {size} do not divide over {} and {} servers in stripes that are multiples of \
-                 {unit}, which is all that the file system has over a pool; describe the servers one by one \
-                 (servers = [...]), or use --scheme overall",
+                 {unit}, {why}",
                 self.h.len(),
                 self.s.len()
             )));

@@ -54,7 +54,7 @@ impl Tiers {
 }
 
 /// The stripes of homogeneous requests of S bytes: S/M on each of the M servers, rounded up where a file system that
-/// stripes over a pool has no such widths.
+/// stripes over a pool has no such widths, or programs map the files.
 pub fn homogeneous(problem: &Problem<'_>, targets: &[u32]) -> Vec<(u32, u64)> {
     match problem.width_unit() {
         None => divide(targets, problem.size),

@@ -174,3 +174,26 @@ fn present_layouts_are_understood() {
         );
     }
 }
+
+#[test]
+fn a_file_that_is_mapped_gets_stripes_of_whole_pages() {
+    let mut workload = ior(Pattern::Strided, Op::Write, 8, 304, 4096);
+    let psa = Options { scheme: Scheme::Planner("psa".into()), ..Options::default() };
+    let widths = |decision: &Decision| -> Vec<u64> {
+        let regions = decision.best().candidate.layouts.iter().flat_map(|layout| layout.regions());
+        regions.flat_map(|region| region.cycle.iter().map(|stripe| stripe.width)).collect()
+    };
+    assert!(widths(&decide(&workload, &mixed(), &psa)).iter().any(|width| *width < 4096));
+    workload.file_sets[0].mapped = true;
+    let refused = plan(&workload, &mixed(), &psa).unwrap_err().to_string();
+    assert!(refused.contains("mapped into memory"), "{refused}");
+    let any_gain = Options { min_gain: f64::NEG_INFINITY, stripes: vec![1000, 65536], ..Options::default() };
+    let decision = decide(&workload, &mixed(), &any_gain);
+    assert!(widths(&decision).iter().all(|width| width.is_multiple_of(4096)), "{:?}", widths(&decision));
+    assert!(
+        decision.reason.contains("programs map the files, so stripes are multiples of 4K"),
+        "{}",
+        decision.reason
+    );
+    assert!(decision.notes.iter().any(|note| note.starts_with("overall: ") && note.contains("whole pages")), "{:?}", decision.notes);
+}

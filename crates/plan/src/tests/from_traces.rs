@@ -149,3 +149,31 @@ fn what_is_in_order_in_the_file_is_in_order_in_every_component() {
         assert!((busiest_s / expected - 1.0).abs() < 1e-9, "{stripe}: {busiest_s} for {expected}");
     }
 }
+
+#[test]
+fn files_that_were_mapped_are_known_as_such() {
+    for op in [stripewise_trace::Op::Stat, stripewise_trace::Op::Map] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t");
+        let mut writer = TraceWriter::create(&path).unwrap();
+        let process = stripewise_trace::ProcessInfo { node: "n".into(), pid: 1, rank: -1, program: "p".into() };
+        writer.process_id(&process);
+        writer.file_id("/data/x");
+        let write = stripewise_trace::Request {
+            process: 0,
+            tid: 1,
+            file: 0,
+            op: stripewise_trace::Op::Write,
+            flags: stripewise_trace::Flags::default(),
+            offset: 0,
+            size: 76,
+            result: 76,
+            start_ns: 0,
+            end_ns: 1,
+        };
+        writer.push(&write).unwrap();
+        writer.push(&stripewise_trace::Request { op, size: 8192, result: 0, ..write }).unwrap();
+        writer.finish(&Meta { origin: "recorded".into(), ..Meta::default() }).unwrap();
+        assert_eq!(collected(&path).file_sets[0].mapped, op == stripewise_trace::Op::Map);
+    }
+}

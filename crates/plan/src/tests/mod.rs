@@ -152,6 +152,6 @@ pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) ->
         sample,
     };
     let files = (0..files).map(file).collect();
-    let set = FileSet { pattern: "/data/out.<n>".into(), files, groups: vec![group], private };
+    let set = FileSet { pattern: "/data/out.<n>".into(), files, groups: vec![group], private, mapped: false };
     Workload { file_sets: vec![set] }
 }

@@ -47,7 +47,11 @@ fn mix(random: &mut Random) -> Mix {
     let file = |n| File { name: format!("/data/out.{n}"), size: end(n) };
     let files: Vec<File> = (0..files).map(file).collect();
     let private = files.len() > 1;
-    Mix { set: FileSet { pattern: "/data/out.<n>".into(), files, groups, private }, requests, patterns }
+    Mix {
+        set: FileSet { pattern: "/data/out.<n>".into(), files, groups, private, mapped: false },
+        requests,
+        patterns,
+    }
 }
 
 /// The sum over all requests of `max(c·k, max q)·e + max(c·S, max q·b)·t + max q·(α + b·β)`.

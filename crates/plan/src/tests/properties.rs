@@ -60,8 +60,8 @@ fn groups(files: u32) -> impl Strategy<Value = Group> {
 
 fn file_sets() -> impl Strategy<Value = FileSet> {
     (1u32..6).prop_flat_map(|files| {
-        (prop::collection::vec(groups(files), 1..4), any::<bool>(), 0u32..1000).prop_map(
-            move |(groups, private, first)| {
+        (prop::collection::vec(groups(files), 1..4), any::<bool>(), any::<bool>(), 0u32..1000).prop_map(
+            move |(groups, private, mapped, first)| {
                 let size = |file| {
                     let requests = groups.iter().flat_map(|group: &Group| &group.sample);
                     requests.filter(|r| r.file == file).map(|r| r.offset + r.size).max().unwrap_or(0)
@@ -69,7 +69,7 @@ fn file_sets() -> impl Strategy<Value = FileSet> {
                 let file = |n: u32| File { name: format!("/d/f{}", first + n * 3), size: size(n) };
                 let files: Vec<File> = (0..files).map(file).collect();
                 let private = private && files.len() > 1;
-                FileSet { pattern: "/d/f<n>".into(), files, groups, private }
+                FileSet { pattern: "/d/f<n>".into(), files, groups, private, mapped }
             },
         )
     })
@@ -82,6 +82,14 @@ fn schemes() -> impl Strategy<Value = Scheme> {
             .prop_map(|s| Scheme::Planner(s.into())),
         Just(Scheme::Named("1-DH".into())),
     ]
+}
+
+/// Whether a mapping of a file with this layout can be made of the components.
+fn is_whole_pages(layout: &Layout) -> bool {
+    layout.pieces(0, 1 << 24).all(|piece| {
+        let ends = piece.file_offset + piece.len == 1 << 24 || piece.len.is_multiple_of(4096);
+        ends && (piece.file_offset | piece.target_offset).is_multiple_of(4096)
+    })
 }
 
 /// Bytes of all files on every target.
@@ -108,6 +116,7 @@ proptest! {
         let targets = cluster.targets();
         for judged in &decision.candidates {
             let layouts = &judged.candidate.layouts;
+            prop_assert!(!set.mapped || layouts.iter().all(is_whole_pages), "{}", judged.candidate.name);
             let filled = filled(set, layouts, &judged.candidate.layout_of(set), targets.len());
             for (target, bytes) in filled.iter().enumerate() {
                 prop_assert!(*bytes <= targets[target].capacity, "{} overfills {target}", judged.candidate.name);

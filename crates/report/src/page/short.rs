@@ -32,6 +32,11 @@ pub fn notices(h: &mut Html, report: &Report<'_>) {
             ),
         );
     }
+    for activity in report.activities {
+        if let Some(failure) = activity.meta.failure() {
+            notice(h, &format!("The program of trace {} failed", activity.name), &failure);
+        }
+    }
     for activity in report.activities.iter().filter(|activity| !activity.meta.incomplete.is_empty()) {
         notice(h, &format!("Incomplete trace {}", activity.name), &activity.meta.incomplete.join("; "));
     }

@@ -76,6 +76,7 @@ impl Sample {
             origin: "recorded".into(),
             command: ["mpiexec", "-n", "16", "ior", "-t", "512k"].map(str::to_owned).to_vec(),
             wall_s: Some(2.5),
+            exit_code: Some(0),
             start_unix_ns: 1_795_222_800_000_000_000,
             incomplete: self.incomplete.clone(),
         };

@@ -15,6 +15,7 @@ const KEY_COMPLETE: &str = "stripewise.complete";
 const KEY_INCOMPLETE: &str = "stripewise.incomplete";
 const KEY_COMMAND: &str = "stripewise.command";
 const KEY_WALL: &str = "stripewise.wall_s";
+const KEY_EXIT_CODE: &str = "stripewise.exit_code";
 const KEY_START: &str = "stripewise.start_unix_ns";
 const KEY_PROCESSES: &str = "stripewise.processes";
 
@@ -27,6 +28,8 @@ pub struct Meta {
     pub command: Vec<String>,
     /// How long the command ran, seconds; `None` if nobody watched it (spools merged later, synthetic traces).
     pub wall_s: Option<f64>,
+    /// The command's exit code, as in a shell: 128 + n if signal n ended it. `None` if nobody watched it, or an earlier version did.
+    pub exit_code: Option<u8>,
     /// When `start_ns` 0 was, nanoseconds since 1970; 0 in synthetic traces.
     pub start_unix_ns: u64,
     /// Why calls are missing from the trace, one sentence each; empty: it is complete.
@@ -34,6 +37,15 @@ pub struct Meta {
 }
 
 impl Meta {
+    /// How the command failed, as part of a sentence; `None`: it did not, or nothing is known of it.
+    pub fn failure(&self) -> Option<String> {
+        let code = self.exit_code.filter(|&code| code != 0)?;
+        Some(match code.checked_sub(128).filter(|signal| (1..=64).contains(signal)) {
+            Some(signal) => format!("exit code {code}, as of signal {signal}"),
+            None => format!("exit code {code}"),
+        })
+    }
+
     /// As the footer's entries.
     pub(super) fn to_key_values(&self, processes: &[ProcessInfo]) -> Vec<KeyValue> {
         let json = |value: serde_json::Value| value.to_string();
@@ -48,6 +60,9 @@ impl Meta {
         ];
         if let Some(wall_s) = self.wall_s {
             entries.push((KEY_WALL, wall_s.to_string()));
+        }
+        if let Some(code) = self.exit_code {
+            entries.push((KEY_EXIT_CODE, code.to_string()));
         }
         entries.into_iter().map(|(key, value)| KeyValue::new(key.to_string(), value)).collect()
     }
@@ -85,6 +100,9 @@ impl Meta {
             origin: need(KEY_ORIGIN)?.to_string(),
             command: strings(KEY_COMMAND)?,
             wall_s: find(KEY_WALL).map(|text| text.parse().map_err(|_| bad(KEY_WALL))).transpose()?,
+            exit_code: find(KEY_EXIT_CODE)
+                .map(|text| text.parse().map_err(|_| bad(KEY_EXIT_CODE)))
+                .transpose()?,
             start_unix_ns: need(KEY_START)?.parse().map_err(|_| bad(KEY_START))?,
             incomplete: strings(KEY_INCOMPLETE)?,
         };

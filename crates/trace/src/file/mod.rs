@@ -1,10 +1,13 @@
 //! Trace files: Parquet, one row per call, in order of start (`docs/formats/trace.md`).
 
+mod library;
 mod meta;
 mod reader;
 mod schema;
 mod seal;
+mod sound;
 mod source;
+mod thrift;
 mod writer;
 
 #[cfg(test)]

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::reader::{FileReader, Length, RowGroupReader, SerializedFileReader};
 
 use super::meta::Meta;
 use super::schema::schema;
 use super::seal::{self, Seal};
 use super::source::Source;
+use super::{library, sound};
 use crate::{Flags, Op, ProcessInfo, Request, TraceError};
 
 /// Rows of one batch.
@@ -49,11 +50,9 @@ impl Trace {
         if footer.schema().get_fields() != schema().get_fields() {
             return Err(TraceError::damaged(path, "has other columns than a trace of format 1: damaged trace"));
         }
-        let rows = (0..reader.num_row_groups()).map(|i| reader.metadata().row_group(i).num_rows());
-        let requests = rows
-            .map(|rows| u64::try_from(rows).ok())
-            .try_fold(0u64, |sum, rows| sum.checked_add(rows?))
-            .ok_or_else(|| TraceError::damaged(path, "impossible number of rows: damaged trace"))?;
+        let groups = reader.metadata().row_groups();
+        let rows = groups.iter().map(|group| sound::rows(group, source.len()));
+        let requests = rows.sum::<Result<u64, _>>().map_err(|problem| unsound(path, problem))?;
         Ok(Trace { path: path.to_path_buf(), source, meta, processes, requests })
     }
 
@@ -91,6 +90,7 @@ impl Trace {
     pub fn requests(&self) -> Result<Requests, TraceError> {
         Ok(Requests {
             parquet: open_parquet(&self.path, &self.source)?,
+            source: self.source.clone(),
             path: self.path.clone(),
             processes: self.processes.len(),
             row_group: 0,
@@ -103,8 +103,11 @@ impl Trace {
 }
 
 fn open_parquet(path: &Path, source: &Source) -> Result<SerializedFileReader<Source>, TraceError> {
-    SerializedFileReader::new(source.clone())
-        .map_err(|error| TraceError::damaged(path, format!("is not a readable trace ({error})")))
+    library::call(path, || SerializedFileReader::new(source.clone()))
+}
+
+fn unsound(path: &Path, problem: &str) -> TraceError {
+    TraceError::damaged(path, format!("damaged trace ({problem}): {}", library::REMEDY))
 }
 
 /// Some rows of a trace.
@@ -119,6 +122,7 @@ pub struct Batch<'a> {
 /// The rows of a trace, batch by batch.
 pub struct Requests {
     parquet: SerializedFileReader<Source>,
+    source: Source,
     path: PathBuf,
     processes: usize,
     row_group: usize,
@@ -184,9 +188,7 @@ impl Requests {
             }
             self.batch.clear();
             let columns = self.columns.as_mut().expect("opened above");
-            columns
-                .read()
-                .map_err(|error| TraceError::damaged(&self.path, format!("damaged trace ({error})")))?;
+            library::call(&self.path, || columns.read())?;
             if columns.rows() > 0 {
                 self.fill_batch()?;
                 return Ok(Some(Batch { requests: &self.batch, files: &self.files.names }));
@@ -200,11 +202,11 @@ impl Requests {
         if self.row_group == self.parquet.num_row_groups() {
             return Ok(false);
         }
-        let columns = self
-            .parquet
-            .get_row_group(self.row_group)
-            .and_then(|group| Columns::open(group.as_ref()))
-            .map_err(|error| TraceError::damaged(&self.path, format!("damaged trace ({error})")))?;
+        let (parquet, number) = (&self.parquet, self.row_group);
+        sound::check_pages(&self.source, parquet.metadata().row_group(number))
+            .map_err(|problem| unsound(&self.path, problem))?;
+        let open = || parquet.get_row_group(number).and_then(|group| Columns::open(group.as_ref()));
+        let columns = library::call(&self.path, open)?;
         self.row_group += 1;
         self.columns = Some(columns);
         Ok(true)

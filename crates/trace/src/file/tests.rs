@@ -25,6 +25,7 @@ fn meta() -> Meta {
         origin: "recorded".into(),
         command: vec!["app".into(), "--x \"y\"".into()],
         wall_s: Some(1.5),
+        exit_code: Some(255),
         start_unix_ns: 1 << 60,
         incomplete: vec!["limit reached".into()],
     }
@@ -62,6 +63,14 @@ fn what_is_written_is_read() {
     }
     assert_eq!(seen, n);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
+}
+
+#[test]
+fn how_a_program_failed_is_said() {
+    let failure = |exit_code| Meta { exit_code, ..meta() }.failure();
+    assert_eq!((failure(None), failure(Some(0))), (None, None));
+    assert_eq!(failure(Some(255)).as_deref(), Some("exit code 255"));
+    assert_eq!(failure(Some(137)).as_deref(), Some("exit code 137, as of signal 9"));
 }
 
 #[test]
@@ -170,8 +179,8 @@ fn other_versions_and_missing_entries_are_refused() {
     for i in 0..entries().len() {
         let mut fewer = entries();
         let gone = fewer.remove(i);
-        let wall_is_optional = gone.key == "stripewise.wall_s";
-        assert_eq!(read(&fewer).is_ok(), wall_is_optional, "{}", gone.key);
+        let is_optional = ["stripewise.wall_s", "stripewise.exit_code"].contains(&gone.key.as_str());
+        assert_eq!(read(&fewer).is_ok(), is_optional, "{}", gone.key);
     }
     let mut other = entries();
     other[0].value = Some("2".into());
@@ -198,7 +207,7 @@ proptest::proptest! {
     }
 
     #[test]
-    fn changed_metadata_never_panics(which in 0usize..8, value in ".*") {
+    fn changed_metadata_never_panics(which in 0usize..9, value in ".*") {
         let mut changed = entries();
         changed[which].value = Some(value);
         let _ = Meta::from_key_values(std::path::Path::new("t"), &changed);

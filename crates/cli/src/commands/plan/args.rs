@@ -78,6 +78,9 @@ pub struct Args {
     /// Plan from a trace that is known to lack calls.
     #[arg(long, env = "STRIPEWISE_ACCEPT_INCOMPLETE")]
     pub accept_incomplete: bool,
+    /// Plan from a trace of a program that failed, and perhaps did only a part of its I/O.
+    #[arg(long, env = "STRIPEWISE_ACCEPT_FAILED")]
+    pub accept_failed: bool,
     /// Show every candidate that was tried.
     #[arg(long)]
     pub candidates: bool,

@@ -22,6 +22,8 @@ pub struct Report {
     min_gain: Option<f64>,
     /// Why calls are missing from the trace, if some are.
     incomplete: Option<String>,
+    /// How the traced program failed, if it did.
+    failed: Option<String>,
     /// Tiers whose servers are paced by parameters instead of by devices.
     emulated: Vec<String>,
     files: Vec<Files>,
@@ -50,6 +52,9 @@ struct Files {
     present: Candidate,
     native: Vec<Native>,
     notes: Vec<String>,
+    /// Existing files that are executable: they cannot be run once they are managed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    executables: Option<String>,
     /// What the copies of the best candidate are expected to do, if it has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected: Option<Expected>,
@@ -123,12 +128,14 @@ pub fn report(planned: &Planned, args: &Args) -> Report {
         },
         min_gain: Some(args.min_gain).filter(|gain| gain.is_finite()),
         incomplete: planned.trace.incomplete(),
+        failed: planned.trace.meta().failure(),
         emulated: emulated.map(|tier| tier.name.clone()).collect(),
-        files: sets.map(|(set, decision)| files(set, decision, &planned.cluster, args.candidates)).collect(),
+        files: sets.map(|(set, decision)| files(set, decision, planned, args.candidates)).collect(),
     }
 }
 
-fn files(set: &stripewise_plan::workload::FileSet, decision: &Decision, cluster: &Cluster, all: bool) -> Files {
+fn files(set: &stripewise_plan::workload::FileSet, decision: &Decision, planned: &Planned, all: bool) -> Files {
+    let cluster = &planned.cluster;
     let view = |judged: &Judged| candidate(judged, cluster);
     let scheme = |judged: &Judged| Scheme { scheme: judged.candidate.scheme, candidate: view(judged) };
     let chosen = decision.chosen();
@@ -148,6 +155,7 @@ fn files(set: &stripewise_plan::workload::FileSet, decision: &Decision, cluster:
         present: view(&decision.present),
         native: native(&chosen.candidate, set, cluster),
         notes: decision.notes.clone(),
+        executables: planned.executables.get(&decision.pattern).cloned(),
         expected: decision.expected.clone(),
         candidates: all.then(|| decision.candidates.iter().map(scheme).collect()),
     }

@@ -23,6 +23,9 @@ pub fn report(planned: &Planned, args: &Args) -> String {
     if let Some(reason) = planned.trace.incomplete() {
         let _ = writeln!(out, "The trace is incomplete: {reason}\n");
     }
+    if let Some(failure) = planned.trace.meta().failure() {
+        let _ = writeln!(out, "The traced program failed: {failure}\n");
+    }
     for (set, decision) in planned.workload.file_sets.iter().zip(&planned.decisions) {
         files(&mut out, planned, set, decision, args.candidates);
     }
@@ -60,6 +63,9 @@ fn files(out: &mut String, planned: &Planned, set: &FileSet, decision: &Decision
     }
     let _ = writeln!(out, "{}", table(planned, decision, all));
     let _ = writeln!(out, "{}.", capitalised(&decision.reason));
+    if let Some(executables) = planned.executables.get(&decision.pattern) {
+        let _ = writeln!(out, "WARNING: {executables}.");
+    }
     super::copies::write(out, planned, decision);
     for remark in &decision.best().candidate.remarks {
         let _ = writeln!(out, "{}.", capitalised(remark));

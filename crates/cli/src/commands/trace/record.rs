@@ -37,6 +37,7 @@ pub fn run(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {
     let meta = Meta {
         command: args.command.iter().map(|part| part.to_string_lossy().into_owned()).collect(),
         wall_s: Some(start.elapsed().as_secs_f64()),
+        exit_code: Some(trace_launch::exit_code(status)),
         ..Meta::default()
     };
     spool.remove_if_empty();
@@ -51,13 +52,18 @@ pub fn run(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {
     for reason in &merged.incomplete {
         eprintln!("stripewise: the trace is incomplete: {reason}");
     }
+    if let Some(failure) = meta.failure() {
+        eprintln!(
+            "stripewise: the traced command failed ({failure}); `plan` wants --accept-failed for this trace"
+        );
+    }
     spool.remove(args.keep_spool)?;
     if args.json {
         print_summary(output, true, usize::MAX)?;
     } else if !args.quiet {
         print_summary(output, false, GROUPS_SHOWN)?;
     }
-    Ok(trace_launch::exit_code(status))
+    Ok(trace_launch::exit_code(status).into())
 }
 
 /// The patterns as the recorder takes them: absolute if they have a `/`, `:` between them.

@@ -55,6 +55,9 @@ fn head(trace: &Trace, summary: &Summary) -> String {
         summary.nodes,
         summary.files.len()
     );
+    if let Some(failure) = meta.failure() {
+        let _ = writeln!(text, "FAILED: {failure}");
+    }
     match trace.incomplete() {
         Some(reason) => {
             let _ = writeln!(text, "INCOMPLETE: {reason}");

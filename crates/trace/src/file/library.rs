@@ -1,0 +1,47 @@
+//! Calls of the Parquet library, which panics on some damaged files.
+
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
+use std::sync::Once;
+
+use crate::TraceError;
+
+thread_local! {
+    /// This thread is in a call whose panic becomes an error.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What helps against a damaged trace.
+pub(super) const REMEDY: &str = "record it again";
+
+/// Calls the library; its errors and panics become one error that names the file. What `call` changes must not be
+/// used after an error.
+///
+/// # Errors
+/// [`TraceError::Damaged`].
+pub(super) fn call<T>(path: &Path, call: impl FnOnce() -> parquet::errors::Result<T>) -> Result<T, TraceError> {
+    silence();
+    let was_guarded = GUARDED.replace(true);
+    let result = panic::catch_unwind(AssertUnwindSafe(call));
+    GUARDED.set(was_guarded);
+    let damaged = |why: &str| TraceError::damaged(path, format!("damaged trace ({why}): {REMEDY}"));
+    match result {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(damaged(&error.to_string().replace('\n', " "))),
+        Err(_) => Err(damaged("its content makes no sense")),
+    }
+}
+
+/// From now on, panics in [`call`] are not reported on stderr; all others are, as before.
+fn silence() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !GUARDED.get() {
+                before(info);
+            }
+        }));
+    });
+}

@@ -1,0 +1,119 @@
+//! Whether a trace file's parts are what a trace writer makes, before the Parquet library reads them: the library
+//! reserves what the file says, and takes impossible numbers for errors of its caller.
+
+use parquet::basic::{Compression, Type};
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+use parquet::file::reader::{ChunkReader, Length};
+
+use super::schema::ROW_GROUP_ROWS;
+use super::source::Source;
+use super::thrift::PageHeader;
+
+/// Bytes in memory of one row group's dictionaries and of the largest page of each of its columns, together. Writers
+/// end a dictionary at 64 MiB and a page at 1 MiB.
+const ROW_GROUP_BYTES_MAX: u64 = 192 << 20;
+
+/// Bytes of one page in memory.
+const PAGE_BYTES_MAX: u64 = 96 << 20;
+
+/// Page headers are shorter than this, bytes; nearly all are shorter than the first.
+const HEADER_BYTES: [u64; 2] = [128, 64 << 10];
+
+/// What is wrong.
+type Problem = &'static str;
+
+/// The columns' types, in the order of the schema.
+const TYPES: [Type; 13] = {
+    let mut types = [Type::INT64; 13];
+    let (mut i, ints, strings) = (0, [0, 1, 3, 4, 7], [2, 5, 6]);
+    while i < ints.len() {
+        types[ints[i]] = Type::INT32;
+        i += 1;
+    }
+    i = 0;
+    while i < strings.len() {
+        types[strings[i]] = Type::BYTE_ARRAY;
+        i += 1;
+    }
+    types
+};
+
+/// The row group's rows, if what the footer says of it can be.
+pub(super) fn rows(group: &RowGroupMetaData, file_bytes: u64) -> Result<u64, Problem> {
+    let rows = u64::try_from(group.num_rows()).ok().filter(|rows| *rows <= ROW_GROUP_ROWS as u64);
+    let rows = rows.ok_or("impossible number of rows")?;
+    if group.columns().len() != TYPES.len() {
+        return Err("a row group has other columns than a trace");
+    }
+    for (column, type_) in group.columns().iter().zip(TYPES) {
+        let compressions = [Compression::UNCOMPRESSED, Compression::ZSTD(Default::default())];
+        if column.column_type() != type_ || !compressions.contains(&column.compression()) {
+            return Err("a column is not stored as in a trace");
+        }
+        if u64::try_from(column.num_values()) != Ok(rows) {
+            return Err("columns of different lengths");
+        }
+        range(column, file_bytes).ok_or("a column lies beyond the end of the file")?;
+    }
+    Ok(rows)
+}
+
+/// Where a column chunk starts and ends.
+fn range(column: &ColumnChunkMetaData, file_bytes: u64) -> Option<(u64, u64)> {
+    let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+    let start = u64::try_from(start).ok()?;
+    let end = start.checked_add(u64::try_from(column.compressed_size()).ok()?)?;
+    (end <= file_bytes).then_some((start, end))
+}
+
+/// Whether the pages of a row group, of which [`rows`] has been asked, can be.
+pub(super) fn check_pages(source: &Source, group: &RowGroupMetaData) -> Result<(), Problem> {
+    let mut memory_bytes = 0;
+    for column in group.columns() {
+        memory_bytes += check_column(source, column)?;
+        if memory_bytes > ROW_GROUP_BYTES_MAX {
+            return Err("a row group that would take too much memory");
+        }
+    }
+    Ok(())
+}
+
+/// Returns how much of the column is in memory at once, bytes.
+fn check_column(source: &Source, column: &ColumnChunkMetaData) -> Result<u64, Problem> {
+    let range = range(column, source.len()).ok_or("a column lies beyond the end of the file")?;
+    let ((mut at, end), rows) = (range, column.num_values() as u64);
+    let (mut dictionary, mut largest, mut values) = (None, 0, 0);
+    while at < end {
+        let page = header(source, at, end).ok_or("a page that no trace writer makes")?;
+        at += page.header_bytes + page.compressed_bytes;
+        let is_stored = page.uncompressed_bytes == page.compressed_bytes;
+        if at > end || page.values > rows || page.uncompressed_bytes > PAGE_BYTES_MAX {
+            return Err("an impossible page size");
+        }
+        if column.compression() == Compression::UNCOMPRESSED && !is_stored {
+            return Err("an impossible page size");
+        }
+        if page.is_dictionary {
+            if dictionary.is_some() || values > 0 {
+                return Err("a dictionary at the wrong place");
+            }
+            dictionary = Some(page.uncompressed_bytes);
+            continue;
+        }
+        if page.needs_dictionary && dictionary.is_none() {
+            return Err("a dictionary is missing");
+        }
+        values += page.values;
+        largest = largest.max(page.uncompressed_bytes);
+    }
+    let decoded_bytes = rows * size_of::<parquet::data_type::ByteArray>() as u64;
+    let (entries_bytes, bytes) = dictionary.map_or((0, 0), |bytes| (decoded_bytes, bytes));
+    if values == rows { Ok(bytes + entries_bytes.min(8 * bytes) + largest) } else { Err("missing values") }
+}
+
+fn header(source: &Source, at: u64, end: u64) -> Option<PageHeader> {
+    HEADER_BYTES.into_iter().find_map(|len| {
+        let bytes = source.get_bytes(at, len.min(end - at) as usize).ok()?;
+        PageHeader::parse(&bytes)
+    })
+}
