@@ -2,7 +2,7 @@
 //!
 //! They go through libc's `syscall`, which is not interposed; `errno` is put back.
 
-use std::ffi::{c_char, c_int, c_long};
+use std::ffi::{c_char, c_int, c_long, c_void};
 use std::mem::MaybeUninit;
 
 use stripewise_sys::{Errno, Result, Stat};
@@ -41,6 +41,27 @@ pub fn stat_at(dir: c_int, path: *const c_char, follow: bool) -> Result<Stat> {
     }
 }
 
+/// Whether the application's memory can be read, by a call that copies 8 bytes from there and then refuses its first argument:
+/// one such call for each page.
+pub fn is_readable(memory: *const c_void, len: usize) -> bool {
+    const WORD: usize = size_of::<u64>();
+    const NO_SUCH_WAY: usize = c_int::MAX as usize;
+    let (start, page) = (memory as usize, rustix::param::page_size());
+    let Some(last) = len.checked_sub(WORD).and_then(|rest| start.checked_add(rest)) else { return len == 0 };
+    let mut at = start;
+    loop {
+        // SAFETY: changes nothing: there is no such way to change the mask.
+        let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NO_SUCH_WAY, at, 0, WORD, 0, 0]) };
+        if answer == Err(Errno::FAULT) {
+            return false;
+        }
+        if at == last {
+            return true;
+        }
+        at = (at + 1).next_multiple_of(page).min(last);
+    }
+}
+
 /// close(2), past our own.
 pub fn close(fd: c_int) {
     // SAFETY: the caller owns the descriptor.
@@ -73,4 +94,40 @@ pub fn open(path: *const c_char, flags: c_int, mode: libc::mode_t) -> Result<c_i
 pub fn dup2(old: c_int, new: c_int) -> Result<c_int> {
     // SAFETY: the descriptors are the application's.
     unsafe { call(libc::SYS_dup3, [old as usize, new as usize, 0, 0, 0, 0]) }.map(|fd| fd as c_int)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+    use super::*;
+
+    #[test]
+    fn memory_is_readable_up_to_a_hole() {
+        let page = rustix::param::page_size();
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a mapping of this function's, of which the last page is given back.
+        let pages = unsafe {
+            let pages = mmap_anonymous(std::ptr::null_mut(), 3 * page, protection, MapFlags::PRIVATE).unwrap();
+            munmap(pages.byte_add(2 * page), page).unwrap();
+            pages
+        };
+        errno::set(77);
+        for (from, len, readable) in [
+            (0, 2 * page, true),
+            (0, 2 * page + 1, false),
+            (8, 2 * page - 8, true),
+            (2 * page - 16, 16, true),
+            (2 * page - 16, 17, false),
+            (2 * page - 4, 16, false),
+            (page - 4, 16, true),
+            (page + 8, 2 * page, false),
+            (2 * page, 8, false),
+            (2 * page, 0, true),
+        ] {
+            assert_eq!(is_readable(pages.wrapping_byte_add(from), len), readable, "{len} from {from}");
+        }
+        assert!(!is_readable(16 as *const c_void, 16) && !is_readable(usize::MAX as *const c_void, 16));
+        assert_eq!(errno::get(), 77);
+    }
 }

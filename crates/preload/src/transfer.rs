@@ -9,9 +9,9 @@ use stripewise_datapath::IoOptions;
 use stripewise_recorder::{Flags, Op};
 use stripewise_sys::{Errno, IoVec, Result};
 
-use crate::exit;
 use crate::record::Call;
 use crate::subject::Managed;
+use crate::{exit, kernel};
 
 /// Where a transfer takes place.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,6 +43,8 @@ enum Buffers {
     Many(*const iovec, c_int),
     /// A copy of it, for a call that returns before the transfer.
     Copied(Vec<IoVec>),
+    /// An array that is not there.
+    Nowhere,
 }
 
 // SAFETY: the pointers are the application's, which promises that they stay valid; only the kernel follows those to the
@@ -62,15 +64,19 @@ impl Transfer {
 
     /// With several buffers; `rwf` are the `RWF_` flags.
     pub fn many(op: Op, vectors: *const iovec, count: c_int, place: Place, rwf: c_int) -> Self {
-        Self { op, buffers: Buffers::Many(vectors, count), place, rwf }
+        // Of more than the kernel takes, it does not look at any.
+        let bytes = if (1..=VECTORS_MAX).contains(&count) { count as usize * size_of::<iovec>() } else { 0 };
+        let there = kernel::is_readable(vectors.cast(), bytes);
+        let buffers = if there { Buffers::Many(vectors, count) } else { Buffers::Nowhere };
+        Self { op, buffers, place, rwf }
     }
 
     /// The same without the application's array.
     ///
     /// # Errors
-    /// EINVAL: too many buffers.
+    /// EINVAL: too many buffers. EFAULT: the array is not there.
     pub fn detached(mut self, rwf: c_int) -> Result<Self> {
-        if let Buffers::Many(..) = self.buffers {
+        if !matches!(self.buffers, Buffers::One(_)) {
             self.buffers = Buffers::Copied(self.vectors()?.to_vec());
         }
         self.rwf = rwf;
@@ -92,6 +98,7 @@ impl Transfer {
                 Ok(unsafe { std::slice::from_raw_parts(many.cast(), *count as usize) })
             }
             Buffers::Many(..) => Err(Errno::INVAL),
+            Buffers::Nowhere => Err(Errno::FAULT),
         }
     }
 
