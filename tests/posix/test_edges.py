@@ -2,6 +2,8 @@
 
 import pytest
 
+from copies import KINDS, write_plan
+
 from .conftest import cases
 
 
@@ -9,3 +11,11 @@ from .conftest import cases
 def test_edges(worlds, programs, case):
     worlds.both(lambda directory: [programs / "edges", case, directory / "file"])
     worlds.assert_same("file")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", ["cancel_in_calls", "processes_alone"])
+def test_with_copies(cluster, programs, kind, case):
+    """Files with copies have a thread of their own, and locks of LMDB's."""
+    write_plan(cluster, kind)
+    cluster.run(programs / "edges", case, cluster.data / "file")

@@ -3,6 +3,8 @@
 //! **Signals**, as they do while the kernel reads or writes a plain file: a handler never interrupts the data path in the
 //! middle of a lock, and may itself read and write managed files.
 //!
+//! **The end of the thread** by `pthread_cancel`: what our own libraries call are cancellation points of libc's.
+//!
 //! **fork** of another thread: the kernel copies the descriptors and the memory one after the other while other threads go on, so
 //! a child might know private descriptors that it does not have, and locks that nobody will ever release.
 
@@ -13,6 +15,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use libc::sigset_t;
 use rustix::thread::futex;
+
+use crate::cancel::Held;
 
 /// Signals that a defect raises in the thread that has it: to hold them back would end the process without a word.
 const OF_DEFECTS: [i32; 6] =
@@ -30,6 +34,8 @@ thread_local! {
 /// A call on a managed file, until it is dropped.
 pub struct Inside {
     signals: sigset_t,
+    /// Dropped last.
+    _cancellation: Held,
 }
 
 /// Whether this thread is inside: what it calls now are our own libraries' calls (LMDB's), on descriptors of theirs.
@@ -38,13 +44,14 @@ pub fn active() -> bool {
 }
 
 impl Inside {
-    /// Holds signals and forks back from now on.
+    /// Holds signals, forks and cancellation back from now on.
     pub fn new() -> Self {
+        let cancellation = Held::new();
         let signals = block_signals();
         if DEPTH.replace(DEPTH.get() + 1) == 0 {
             change(|state| (state & FORKING == 0).then_some(state + 1));
         }
-        Self { signals }
+        Self { signals, _cancellation: cancellation }
     }
 }
 

@@ -1,6 +1,6 @@
 //! System calls on memory of the application that may not exist, where `sys` has no form of them.
 //!
-//! They go through libc's `syscall`, which is not interposed; `errno` is put back.
+//! They go through libc's `syscall`, past our own; `errno` is put back.
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::mem::MaybeUninit;
@@ -8,6 +8,13 @@ use std::mem::MaybeUninit;
 use stripewise_sys::{Errno, Result, Stat};
 
 use crate::errno;
+use crate::real::Real;
+
+type SyscallFn = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
+
+/// libc's `syscall`, past our own.
+// SAFETY: its type, with as many arguments as any call takes.
+pub static LIBC: Real<SyscallFn> = unsafe { Real::new(c"syscall") };
 
 /// Makes a system call.
 ///
@@ -20,7 +27,7 @@ pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> Result<usize> {
     let before = errno::get();
     let [a, b, c, d, e, f] = arguments;
     // SAFETY: the caller's promise.
-    let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
+    let result = unsafe { LIBC.get()(number, a, b, c, d, e, f) };
     let failed = errno::get();
     errno::set(before);
     if result == -1 { Err(Errno::from_raw_os_error(failed)) } else { Ok(result as usize) }
@@ -48,17 +55,19 @@ pub fn is_readable(memory: *const c_void, len: usize) -> bool {
     const NO_SUCH_WAY: usize = c_int::MAX as usize;
     let (start, page) = (memory as usize, rustix::param::page_size());
     let Some(last) = len.checked_sub(WORD).and_then(|rest| start.checked_add(rest)) else { return len == 0 };
-    let mut at = start;
+    let mut at = last;
     loop {
         // SAFETY: changes nothing: there is no such way to change the mask.
         let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NO_SUCH_WAY, at, 0, WORD, 0, 0]) };
         if answer == Err(Errno::FAULT) {
             return false;
         }
-        if at == last {
+        // All of a page is there or nothing.
+        let page_start = at / page * page;
+        if page_start <= start {
             return true;
         }
-        at = (at + 1).next_multiple_of(page).min(last);
+        at = (page_start - WORD).max(start);
     }
 }
 

@@ -11,6 +11,8 @@
 mod adopt;
 mod aio;
 mod background;
+mod bypass;
+mod cancel;
 mod chunks;
 mod close;
 mod closing;

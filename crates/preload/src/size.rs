@@ -6,6 +6,7 @@ use libc::off_t;
 use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Result};
 
+use crate::cancel::{self, Held};
 use crate::errno::{serve, serve_code};
 use crate::kernel;
 use crate::paths::to_path;
@@ -44,6 +45,7 @@ fn on_descriptor<T: Outcome>(
     ours: impl FnOnce(&Managed) -> T,
 ) -> T {
     let Some(entry) = table::tracked(fd) else { return real() };
+    let _held = Held::new();
     match Subject::of_entry(fd, entry) {
         Subject::Plain => real(),
         Subject::Recorded(entry) => record::timed(&entry, call(), real),
@@ -106,10 +108,12 @@ fn allocate(managed: &Managed, mode: c_int, offset: off_t, len: off_t) -> Result
 }
 
 unsafe fn fsync(real: SyncFn, fd: c_int) -> c_int {
+    cancel::point();
     on_descriptor(fd, || Call::plain(Op::Sync), || unsafe { real(fd) }, |managed| sync(managed, false))
 }
 
 unsafe fn fdatasync(real: SyncFn, fd: c_int) -> c_int {
+    cancel::point();
     on_descriptor(fd, || Call::plain(Op::Sync), || unsafe { real(fd) }, |managed| sync(managed, true))
 }
 
