@@ -4,6 +4,9 @@
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use stripewise_sys::asking::{self, Patience};
 
 /// Signals that people and job systems end a command with.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
@@ -32,6 +35,17 @@ pub fn say(line: &str) {
 /// From now on signals wait for the end, which is near: a file is being written.
 pub fn too_late() {
     set_handlers(libc::SIG_IGN);
+}
+
+/// How long a command waits for a lock that another process holds, unless [`WAIT_VARIABLE`] says so (seconds).
+const WAIT: Duration = Duration::from_secs(30);
+const WAIT_VARIABLE: &str = "STRIPEWISE_LOCK_WAIT";
+
+/// From now on no wait for another process's lock lasts for ever: a user may hold one on what is his own as long as he likes.
+pub fn limit_waits() {
+    let seconds = std::env::var(WAIT_VARIABLE).ok().and_then(|text| text.parse().ok());
+    let limit = seconds.map_or(WAIT, Duration::from_secs);
+    asking::wait_so(Patience { interrupted: asked, limit: Some(limit) });
 }
 
 static STOP_ASKED: AtomicBool = AtomicBool::new(false);

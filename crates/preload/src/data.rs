@@ -6,7 +6,7 @@ use libc::{iovec, off_t, size_t, ssize_t};
 use stripewise_recorder::{Event, Op};
 
 use crate::cancel::{self, Held};
-use crate::errno::serve;
+use crate::errno::serve_interruptible;
 use crate::real::interpose;
 use crate::record::{self, Call};
 use crate::subject::{Managed, Subject};
@@ -159,7 +159,7 @@ fn tracked(fd: c_int, request: impl FnOnce() -> Transfer, real: &dyn Fn() -> isi
 fn managed_transfer(managed: &Managed, request: &Transfer) -> isize {
     let mut offset = 0;
     let mut run = || {
-        serve(|| {
+        serve_interruptible(|| {
             let (at, moved) = move_bytes(managed, request)?;
             offset = at;
             Ok(moved as isize)

@@ -4,6 +4,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use stripewise_sys::asking::{self, Patience};
 
 use crate::{exit, filter, inside, state, stdio};
 
@@ -101,6 +102,7 @@ pub extern "C" fn forked() {
 /// Called by the dynamic loader, before or after the first call of ours: nothing depends on it.
 extern "C" fn loaded() {
     let _ = page();
+    asking::wait_so(Patience { interrupted: inside::is_interrupted, limit: None });
     // SAFETY: functions that may run at any time.
     unsafe {
         libc::pthread_atfork(Some(inside::before_fork), Some(forked), Some(inside::after_fork_in_child));

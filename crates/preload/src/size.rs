@@ -7,7 +7,7 @@ use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Result};
 
 use crate::cancel::{self, Held};
-use crate::errno::{serve, serve_code};
+use crate::errno::{serve, serve_code, serve_interruptible};
 use crate::kernel;
 use crate::paths::to_path;
 use crate::real::interpose;
@@ -55,7 +55,7 @@ fn on_descriptor<T: Outcome>(
 
 unsafe fn ftruncate(real: FtruncateFn, fd: c_int, size: off_t) -> c_int {
     let ours = |managed: &Managed| {
-        serve(|| {
+        serve_interruptible(|| {
             let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
             managed.writable(Errno::INVAL)?.truncate(size)?;
             Ok(0)
@@ -71,7 +71,7 @@ unsafe fn truncate(real: TruncateFn, path: *const c_char, size: off_t) -> c_int 
     if !managed {
         return unsafe { real(path, size) };
     }
-    serve(|| {
+    serve_interruptible(|| {
         let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
         // SAFETY: as above.
         let path = to_path(unsafe { CStr::from_ptr(path) }.to_bytes());
@@ -134,7 +134,7 @@ unsafe fn sync_file_range(real: SyncRangeFn, fd: c_int, offset: off_t, len: off_
 }
 
 fn sync(managed: &Managed, data_only: bool) -> c_int {
-    serve(|| {
+    serve_interruptible(|| {
         managed.flags()?;
         managed.file()?.sync(data_only).map(|()| 0)
     })
