@@ -13,6 +13,7 @@ use crate::paths::to_path;
 use crate::real::interpose;
 use crate::record::{self, Call, Outcome};
 use crate::subject::{Managed, Subject};
+use crate::transfer::check_limit;
 use crate::{sniff, state, table};
 
 interpose! {
@@ -57,7 +58,9 @@ unsafe fn ftruncate(real: FtruncateFn, fd: c_int, size: off_t) -> c_int {
     let ours = |managed: &Managed| {
         serve_interruptible(|| {
             let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
-            managed.writable(Errno::INVAL)?.truncate(size)?;
+            let file = managed.writable(Errno::INVAL)?;
+            check_limit(size, || file.size())?;
+            file.truncate(size)?;
             Ok(0)
         })
     };
@@ -67,12 +70,13 @@ unsafe fn ftruncate(real: FtruncateFn, fd: c_int, size: off_t) -> c_int {
 unsafe fn truncate(real: TruncateFn, path: *const c_char, size: off_t) -> c_int {
     // SAFETY: read only where the kernel could.
     let managed = kernel::stat_at(libc::AT_FDCWD, path, true)
-        .is_ok_and(|stat| sniff::name(libc::AT_FDCWD, unsafe { CStr::from_ptr(path) }, true, &stat));
-    if !managed {
-        return unsafe { real(path, size) };
-    }
+        .ok()
+        .filter(|stat| sniff::name(libc::AT_FDCWD, unsafe { CStr::from_ptr(path) }, true, stat));
+    let Some(anchor) = managed else { return unsafe { real(path, size) } };
     serve_interruptible(|| {
         let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
+        // Of a file that is open its size may be more; who cuts it to more than may be written is refused then.
+        check_limit(size, || Ok(anchor.st_size as u64))?;
         // SAFETY: as above.
         let path = to_path(unsafe { CStr::from_ptr(path) }.to_bytes());
         if state::runtime()?.truncate(path, size)? { Ok(0) } else { Err(Errno::STALE) }
@@ -104,7 +108,11 @@ fn allocate(managed: &Managed, mode: c_int, offset: off_t, len: off_t) -> Result
         // Holes cannot be punched through stripes of many files in one step; callers fall back to zeros.
         return Err(Errno::OPNOTSUPP);
     }
-    managed.writable(Errno::BADF)?.allocate(from, bytes, mode != 0)
+    let file = managed.writable(Errno::BADF)?;
+    if mode == 0 {
+        check_limit(from + bytes, || file.size())?;
+    }
+    file.allocate(from, bytes, mode != 0)
 }
 
 unsafe fn fsync(real: SyncFn, fd: c_int) -> c_int {

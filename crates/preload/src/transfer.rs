@@ -250,10 +250,20 @@ impl Job<'_> {
 /// Bytes that RLIMIT_FSIZE leaves at the offset; at the limit the signal is sent, as the kernel does.
 fn room_below_limit(offset: u64) -> Result<u64> {
     let Some(limit) = getrlimit(Resource::Fsize).current else { return Ok(u64::MAX) };
-    if offset < limit {
-        return Ok(limit - offset);
-    }
+    if offset < limit { Ok(limit - offset) } else { Err(exceeded()) }
+}
+
+/// Refuses to make a file of `now` bytes longer than RLIMIT_FSIZE permits, as the kernel does.
+///
+/// # Errors
+/// EFBIG, with the signal. Of `now`, which is asked only where it matters.
+pub fn check_limit(size: u64, now: impl FnOnce() -> Result<u64>) -> Result<()> {
+    let Some(limit) = getrlimit(Resource::Fsize).current else { return Ok(()) };
+    if size > limit && size > now()? { Err(exceeded()) } else { Ok(()) }
+}
+
+fn exceeded() -> Errno {
     // SAFETY: no memory is involved.
     unsafe { libc::raise(libc::SIGXFSZ) };
-    Err(Errno::FBIG)
+    Errno::FBIG
 }
