@@ -241,9 +241,189 @@ static void processes_alone(void)
     CHECK(ftruncate(shared_fd, 30000) == 0);
 }
 
+/* Pages that come into the file after it was mapped. */
+static void mapping_grows(void)
+{
+    int fd = fresh();
+    CHECK(ftruncate(fd, 5000) == 0);
+    unsigned char *memory = mmap(0, 400000, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(memory != MAP_FAILED);
+    memory[4999] = 1;
+    CHECK(ftruncate(fd, 250000) == 0);
+    for (int at = 100; at < 250000; at += 4096)
+        memory[at]++;
+    CHECK(pwrite(fd, "far", 3, 299000) == 3);
+    for (int at = 200; at < 299000; at += 4096)
+        memory[at]++;
+    CHECK(posix_fallocate(fd, 340000, 100) == 0);
+    for (int at = 300; at < 340000; at += 4096)
+        memory[at]++;
+    int end = open(path, O_WRONLY | O_APPEND);
+    static char many[50000];
+    CHECK(write(end, many, sizeof many) == sizeof many);
+    for (int at = 400; at < 390000; at += 4096)
+        memory[at]++;
+    CHECK(munmap(memory, 400000) == 0);
+    printf("size %ld\n", (long)lseek(fd, 0, SEEK_END));
+}
+
+static volatile int too_large;
+static void exceeded(int signal) { too_large += signal == SIGXFSZ; }
+
+static void limited_size(void)
+{
+    int fd = fresh();
+    CHECK(write(fd, "some bytes", 10) == 10 && fsync(fd) == 0);
+    signal(SIGXFSZ, exceeded);
+    CHECK(setrlimit(RLIMIT_FSIZE, &(struct rlimit){200000, RLIM_INFINITY}) == 0);
+    struct stat s;
+#define LIMITED(call)                                                                                                  \
+    told(#call, call);                                                                                                 \
+    CHECK(fstat(fd, &s) == 0);                                                                                         \
+    printf("size %ld, signals %d\n", (long)s.st_size, too_large);
+    LIMITED(ftruncate(fd, 200001))
+    LIMITED(ftruncate(fd, 200000))
+    LIMITED(truncate(path, 300000))
+    LIMITED(fallocate(fd, 0, 100000, 200000))
+    LIMITED(fallocate(fd, 0, 100000, 100000))
+    CHECK(setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000000, RLIM_INFINITY}) == 0);
+    LIMITED(ftruncate(fd, 900000))
+    CHECK(setrlimit(RLIMIT_FSIZE, &(struct rlimit){200000, RLIM_INFINITY}) == 0);
+    LIMITED(ftruncate(fd, 900000))
+    LIMITED(ftruncate(fd, 300000))
+    CHECK(setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}) == 0);
+}
+
+enum { BYTES = 200000 };
+static unsigned char expected[BYTES], seen[BYTES];
+
+static int with_bytes(void)
+{
+    char name[] = "/tmp/edges.XXXXXX";
+    int fd = mkstemp(name);
+    CHECK(fd >= 0 && unlink(name) == 0 && write(fd, expected, BYTES) == BYTES && lseek(fd, 0, SEEK_SET) == 0);
+    return fd;
+}
+
+static void same_bytes(int fd, off_t from, size_t len, const char *what)
+{
+    CHECK(pread(fd, seen, len, from) == (ssize_t)len && memcmp(seen, expected + from, len) == 0);
+    printf("%s: offset %ld\n", what, (long)lseek(fd, 0, SEEK_CUR));
+}
+
+static void *reader_of(void *argument)
+{
+    static unsigned char all[BYTES];
+    int fd = *(int *)argument;
+    size_t got = 0;
+    for (ssize_t n; got < BYTES && (n = read(fd, all + got, BYTES - got)) > 0;)
+        got += n;
+    CHECK(got == BYTES && memcmp(all, expected, BYTES) == 0);
+    return 0;
+}
+
+static void sent(void)
+{
+    pattern(expected, BYTES, 5);
+    int plain = with_bytes(), fd = fresh(), target = with_bytes(), pipes[2], pair[2];
+    /* From a plain file to ours. */
+    told("to it", sendfile(fd, plain, 0, BYTES));
+    same_bytes(fd, 0, BYTES, "it");
+    told("the rest", sendfile(fd, plain, 0, BYTES));
+    off_t at = 100000;
+    CHECK(lseek(fd, 100000, SEEK_SET) == 100000);
+    told("at an offset", sendfile(fd, plain, &at, 50000));
+    same_bytes(fd, 100000, 50000, "it");
+    printf("at %ld, plain %ld\n", (long)at, (long)lseek(plain, 0, SEEK_CUR));
+    /* From ours to a plain file, behind the end, to itself. */
+    at = 150000, lseek(target, 150000, SEEK_SET);
+    told("from it", sendfile(target, fd, &at, BYTES));
+    same_bytes(target, 0, BYTES, "target");
+    told("behind", sendfile(target, fd, &at, 10));
+    lseek(fd, 0, SEEK_SET), lseek(target, 0, SEEK_SET);
+    told("with its offset", sendfile(target, fd, 0, 70001));
+    same_bytes(fd, 0, BYTES, "it");
+    /* To a socket, with a reader that is slow to come. */
+    pthread_t reader;
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && pthread_create(&reader, 0, reader_of, &pair[1]) == 0);
+    at = 0;
+    for (ssize_t n; at < BYTES && (n = sendfile(pair[0], fd, &at, BYTES)) > 0;)
+        ;
+    CHECK(at == BYTES && pthread_join(reader, 0) == 0);
+    /* Mistakes. */
+    int readable = open(path, O_RDONLY), appends = open(path, O_WRONLY | O_APPEND), writable = open(path, O_WRONLY);
+    CHECK(pipe(pipes) == 0);
+    at = -5;
+    told("negative", sendfile(target, fd, &at, 10));
+    told("no offset there", sendfile(target, fd, (off_t *)16, 10));
+    told("not writable", sendfile(readable, plain, &(off_t){0}, 10));
+    told("not readable", sendfile(target, writable, &(off_t){0}, 10));
+    told("appends", sendfile(appends, plain, &(off_t){0}, 10));
+    told("nothing", sendfile(fd, plain, &(off_t){0}, 0));
+    told("no descriptor", sendfile(-1, fd, &(off_t){0}, 10));
+    told("no source", sendfile(fd, -1, 0, 10));
+    /* A pipe that is full takes nothing. */
+    CHECK(fcntl(pipes[1], F_SETFL, O_NONBLOCK) == 0);
+    while (write(pipes[1], expected, 4096) > 0)
+        ;
+    at = 0;
+    told("full", sendfile(pipes[1], fd, &at, 4096));
+    printf("at %ld\n", (long)at);
+}
+
+static void spliced(void)
+{
+    pattern(expected, BYTES, 6);
+    int plain = with_bytes(), fd = fresh(), pipes[2];
+    CHECK(pipe(pipes) == 0);
+    /* plain -> pipe -> ours -> pipe -> plain, as much as goes each time, in one thread. */
+    for (ssize_t n, m; (n = splice(plain, 0, pipes[1], 0, BYTES, 0)) > 0;)
+        for (; n > 0; n -= m)
+            CHECK((m = splice(pipes[0], 0, fd, 0, n, SPLICE_F_MOVE)) > 0);
+    same_bytes(fd, 0, BYTES, "it");
+    CHECK(ftruncate(plain, 0) == 0);
+    off_t from = 0, to = 0;
+    for (ssize_t n, m; (n = splice(fd, &from, pipes[1], 0, 30001, 0)) > 0;)
+        for (; n > 0; n -= m)
+            CHECK((m = splice(pipes[0], 0, plain, &to, n, 0)) > 0);
+    same_bytes(plain, 0, BYTES, "plain");
+    printf("from %ld, to %ld, offset %ld\n", (long)from, (long)to, (long)lseek(fd, 0, SEEK_CUR));
+    lseek(fd, 1000, SEEK_SET);
+    told("with its offset", splice(fd, 0, pipes[1], 0, 500, 0));
+    to = 5;
+    told("at an offset", splice(pipes[0], 0, fd, &to, 1000, 0));
+    printf("to %ld\n", (long)to);
+    pwrite(fd, expected, BYTES, 0);
+    same_bytes(fd, 0, BYTES, "it");
+    /* Mistakes, and pipes that would have to be waited for. */
+    int readable = open(path, O_RDONLY), appends = open(path, O_WRONLY | O_APPEND);
+    told("empty", splice(pipes[0], 0, fd, 0, 100, SPLICE_F_NONBLOCK));
+    told("no pipe", splice(fd, 0, plain, 0, 100, 0));
+    told("itself", splice(fd, 0, fd, 0, 100, 0));
+    told("offset of a pipe", splice(fd, 0, pipes[1], &(off_t){0}, 100, 0));
+    told("nothing", splice(fd, 0, pipes[1], 0, 0, 0));
+    CHECK(write(pipes[1], "some bytes", 10) == 10);
+    told("not writable", splice(pipes[0], 0, readable, 0, 10, 0));
+    told("appends", splice(pipes[0], 0, appends, 0, 10, 0));
+    told("still there", splice(pipes[0], 0, fd, &(off_t){0}, 100, 0));
+    CHECK(fcntl(pipes[1], F_SETFL, O_NONBLOCK) == 0);
+    while (write(pipes[1], expected, 4096) > 0)
+        ;
+    told("full", splice(fd, &(off_t){0}, pipes[1], 0, 100, SPLICE_F_NONBLOCK));
+    CHECK(close(pipes[0]) == 0);
+    signal(SIGPIPE, SIG_IGN);
+    told("broken", splice(fd, &(off_t){0}, pipes[1], 0, 100, 0));
+    int again[2];
+    CHECK(pipe(again) == 0 && close(again[1]) == 0);
+    told("ended", splice(again[0], 0, fd, 0, 100, 0));
+    /* A file can be sent on after it was read to its end. */
+    told("end", splice(fd, &(off_t){BYTES}, again[1], 0, 100, 0));
+}
+
 static const struct test tests[] = {
     {"bad_vectors", bad_vectors}, {"stale_numbers", stale_numbers}, {"cancel_in_calls", cancel_in_calls},
-    {"processes_alone", processes_alone},
+    {"processes_alone", processes_alone}, {"mapping_grows", mapping_grows}, {"limited_size", limited_size}, {"sent", sent},
+    {"spliced", spliced},
 };
 
 int main(int argc, char **argv)

@@ -43,6 +43,7 @@ mod seen;
 mod size;
 mod sniff;
 mod spawn;
+mod splice;
 mod stat;
 mod state;
 mod statistics;
