@@ -146,6 +146,29 @@ fn a_full_cache_server_costs_nothing_but_its_gain() {
     }
 }
 
+#[test]
+fn a_write_that_a_full_cache_does_not_take_waits_until_the_original_is_made() {
+    let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 10_000));
+    let disk = Disk::new(stage.root.path(), Journal::Posix).unwrap();
+    let process = Faulty::new(&disk, 1);
+    let opened = open(&stage.runtime_on(process.clone()), &stage.path("f"), CREATE).unwrap();
+    opened.file.write(&pattern(1, 300), 0, 1).unwrap();
+    ["t2/", "t3/"].iter().for_each(|target| process.fail("pwrite", target, Errno::NOSPC, u64::MAX));
+    let map = opened.file.overlay().unwrap().map().unwrap();
+    let mut copier = map.copier().unwrap().unwrap();
+    let made = copier.begin(0..300, CopyId::new(1), CopyId::ORIGINAL).unwrap().unwrap();
+    std::thread::scope(|scope| {
+        let begun = process.calls();
+        let writer = scope.spawn(|| opened.file.write(&pattern(2, 300), 0, 1));
+        while process.calls() < begun + 20 && !writer.is_finished() {
+            std::thread::yield_now();
+        }
+        drop(made);
+        assert_eq!(writer.join().unwrap(), Ok(300));
+    });
+    assert_eq!(opened.file.all().unwrap(), pattern(2, 300));
+}
+
 /// What the paper's stricter rule promises: a write that made another copy the valid one is durable when it returns.
 #[test]
 fn each_write_that_moves_bytes_survives_a_power_cut() {
