@@ -174,7 +174,7 @@ def test_drain_takes_directories_and_leaves_plain_files_alone(stripewise, copied
 
 def test_drain_can_be_interrupted_and_goes_on(stripewise, make_cluster, make_copied, bin_dir, cat):
     cluster = make_copied("cache", content=CONTENT * 24)
-    slow = cluster.plan.read_text().replace("emulate = false", "emulate = true").replace("7.95e-12", "2e-8")
+    slow = cluster.plan.read_text().replace("emulate = false", "emulate = true").replace("7.95e-12", "1e-6")
     paced = cluster.root / "paced.toml"
     paced.write_text(slow)
     command = [bin_dir / "stripewise", "drain", "-p", paced, cluster.path]
@@ -204,7 +204,7 @@ def test_a_drain_that_is_stopped_holds_nothing(stripewise, make_copied, bin_dir,
     """Ctrl-Z in the middle of it: others cut the file and map it."""
     cluster = make_copied("cache", content=CONTENT * 24)
     paced = cluster.root / "paced.toml"
-    paced.write_text(cluster.plan.read_text().replace("emulate = false", "emulate = true").replace("7.95e-12", "2e-8"))
+    paced.write_text(cluster.plan.read_text().replace("emulate = false", "emulate = true").replace("7.95e-12", "1e-6"))
     command = [bin_dir / "stripewise", "drain", "-p", paced, cluster.path]
     # A process group of its own: where no shell looks after it, Ctrl-Z does nothing.
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, process_group=0)

@@ -37,6 +37,11 @@ pub fn wait_so(patience: Patience) {
     let _ = OF_PROCESS.set(patience);
 }
 
+/// Whether a wait of the calling thread's for another process is to end with EINTR.
+pub fn is_interrupted() -> bool {
+    OF_PROCESS.get().is_some_and(|patience| (patience.interrupted)())
+}
+
 /// One wait.
 pub(crate) struct Waiting<'a> {
     fd: BorrowedFd<'a>,
@@ -62,11 +67,10 @@ impl<'a> Waiting<'a> {
             sched_yield();
             return Ok(());
         }
-        let of_process = OF_PROCESS.get();
-        if of_process.is_some_and(|patience| (patience.interrupted)()) {
+        if is_interrupted() {
             return Err(Errno::INTR);
         }
-        let limit = of_process.and_then(|patience| patience.limit);
+        let limit = OF_PROCESS.get().and_then(|patience| patience.limit);
         let waited = self.since.get_or_insert_with(Instant::now).elapsed();
         if waited > limit.unwrap_or(PATIENCE) && !self.said {
             self.said = true;

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use stripewise_extents::{CopyId, Map, Select, Span};
+use stripewise_sys::asking;
 
 use super::super::LogicalFile;
 use super::Overlay;
@@ -14,13 +15,15 @@ use crate::{Errno, Result, trouble};
 const TRIES: usize = 1000;
 /// Ranges looked at once.
 const RANGES: usize = 64;
+/// Between looks whether the copier of another process is done.
+const LOOK_NS: u64 = 100_000;
 
 impl LogicalFile {
     /// Everything is brought to the original, and until this process leaves the file everybody writes there and nobody copies;
     /// `range` is valid in the original alone.
     ///
     /// # Errors
-    /// ENODEV: this process may not write, and the original has not everything. EAGAIN: others go on writing elsewhere. As pwrite(2).
+    /// ENODEV: this process may not write, and the original has not everything. EINTR: as the process waits. EAGAIN: others go on writing elsewhere. As pwrite(2).
     pub(in super::super) fn bring_to_original(&self, overlay: &Overlay, range: Range<u64>) -> Result<()> {
         let map = overlay.map()?;
         let map = &*map;
@@ -70,8 +73,11 @@ impl LogicalFile {
                 }
             }
             if bytes == 0 {
-                // Somebody else copies, or everything is being written to.
-                std::thread::yield_now();
+                // Another process copies, which may be stopped, or everything is being written to.
+                if asking::is_interrupted() {
+                    return Err(Errno::INTR);
+                }
+                self.sys().sleep_until_ns(self.sys().now_ns() + LOOK_NS);
             }
         }
     }
