@@ -50,16 +50,11 @@ unsafe fn by_number(number: c_long, arguments: [usize; 4], real: impl FnOnce() -
     };
     let result = unsafe {
         match number {
-            libc::SYS_openat => opened(b, c as c_int, d, first),
+            libc::SYS_openat if changes(c) => opened(b, c as c_int, d, first),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_open => opened(a, second, c, libc::AT_FDCWD),
+            libc::SYS_open if changes(b) => opened(a, second, c, libc::AT_FDCWD),
             #[cfg(target_arch = "x86_64")]
             libc::SYS_creat => opened(a, libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC, b, libc::AT_FDCWD),
-            libc::SYS_openat2 | libc::SYS_open_by_handle_at | libc::SYS_pidfd_getfd => {
-                let fd = real() as c_int;
-                receive::forget(fd);
-                fd
-            }
             libc::SYS_close => libc::close(first),
             libc::SYS_close_range => libc::close_range(a as c_uint, b as c_uint, c as c_int),
             libc::SYS_dup => libc::dup(first),
@@ -76,11 +71,31 @@ unsafe fn by_number(number: c_long, arguments: [usize; 4], real: impl FnOnce() -
             libc::SYS_fcntl if matches!(second, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => {
                 libc::fcntl(first, second, c)
             }
+            _ if opens(number) => {
+                let fd = real() as c_int;
+                receive::forget(fd);
+                fd
+            }
             _ if forks(number, a) => forked(real) as c_int,
             _ => return real(),
         }
     };
     c_long::from(result)
+}
+
+/// Whether opening with these flags makes a file, or empties it. Without them the kernel opens it, and it is looked at when it is first
+/// used: allocators open files by number while they start, since then nothing else may run.
+fn changes(flags: usize) -> bool {
+    flags as c_int & (libc::O_CREAT | libc::O_TRUNC) != 0
+}
+
+/// Whether the call makes a descriptor that may be any file's.
+fn opens(number: c_long) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if number == libc::SYS_open {
+        return true;
+    }
+    matches!(number, libc::SYS_openat | libc::SYS_openat2 | libc::SYS_open_by_handle_at | libc::SYS_pidfd_getfd)
 }
 
 /// Whether the call makes a process with memory of its own.
