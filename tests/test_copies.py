@@ -174,7 +174,7 @@ def test_drain_takes_directories_and_leaves_plain_files_alone(stripewise, copied
 
 def test_drain_can_be_interrupted_and_goes_on(stripewise, make_cluster, make_copied, bin_dir, cat):
     cluster = make_copied("cache", content=CONTENT * 24)
-    slow = cluster.plan.read_text().replace("emulate = false", "emulate = true").replace("7.95e-12", "2e-8")
+    slow = cluster.plan.read_text().replace("emulate = false", "emulate = true").replace("7.95e-12", "1e-6")
     paced = cluster.root / "paced.toml"
     paced.write_text(slow)
     command = [bin_dir / "stripewise", "drain", "-p", paced, cluster.path]
@@ -189,6 +189,38 @@ def test_drain_can_be_interrupted_and_goes_on(stripewise, make_cluster, make_cop
     assert left["lease"]["state"] == "closed" and 0 < dirty(stripewise, cluster.path) < len(CONTENT) * 24
     stripewise("drain", cluster.path)
     assert dirty(stripewise, cluster.path) == 0 and cat(cluster.path) == CONTENT * 24
+
+
+MAPS = """
+import mmap, os, sys
+f = os.open(sys.argv[1], os.O_RDWR)
+os.ftruncate(f, os.fstat(f).st_size - 4096)
+with mmap.mmap(f, 4096) as memory:
+    memory[:3] = b"abc"
+"""
+
+
+def test_a_drain_that_is_stopped_holds_nothing(stripewise, make_copied, bin_dir, python):
+    """Ctrl-Z in the middle of it: others cut the file and map it."""
+    cluster = make_copied("cache", content=CONTENT * 24)
+    paced = cluster.root / "paced.toml"
+    paced.write_text(cluster.plan.read_text().replace("emulate = false", "emulate = true").replace("7.95e-12", "1e-6"))
+    command = [bin_dir / "stripewise", "drain", "-p", paced, cluster.path]
+    # A process group of its own: where no shell looks after it, Ctrl-Z does nothing.
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, process_group=0)
+    try:
+        while dirty(stripewise, cluster.path) == len(CONTENT) * 24:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTSTP)
+        while Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "T":
+            assert process.poll() is None, "drained before it was stopped"
+            time.sleep(0.02)
+        cluster.run(python, "-c", MAPS, cluster.path, timeout=60)
+    finally:
+        process.send_signal(signal.SIGCONT)
+    said = process.communicate(timeout=120)[1]
+    # What is mapped is not copied, and need not be.
+    assert process.returncode == 0 and "drained" in said, said
 
 
 def test_warm_fetches_what_the_last_run_wanted(stripewise, make_copied, python):

@@ -389,8 +389,7 @@ static void copies(void)
     use(plain, 3);
     lseek(plain, 0, SEEK_SET);
     ssize_t n = sendfile(fd, plain, 0, 1000);
-    CHECK(n > 0 || errno == EINVAL);
-    if (n < 0) n = 0;
+    CHECK(n == 1000);
     CHECK(lseek(plain, n, SEEK_SET) == n && lseek(fd, n, SEEK_SET) == n);
     CHECK(copy_by_hand(plain, fd) > 0);
     lseek(fd, 0, SEEK_SET), lseek(plain, 0, SEEK_SET);
@@ -399,7 +398,7 @@ static void copies(void)
     int pipes[2];
     CHECK(pipe(pipes) == 0);
     n = splice(fd, 0, pipes[1], 0, 100, 0);
-    CHECK(n > 0 || errno == EINVAL);
+    CHECK(n == 100);
 }
 
 static void *blocked(void *argument)

@@ -56,6 +56,7 @@ enum Command {
 
 fn main() -> ExitCode {
     stripewise_sys::fd::alone();
+    interrupt::limit_waits();
     let result = match Cli::parse().command {
         Command::Init(args) => init::run(&args),
         Command::Calibrate(args) => calibrate::run(args),

@@ -73,11 +73,13 @@ pub fn run(flags: &Flags, work: Work) -> anyhow::Result<ExitCode> {
         eprintln!("stripewise: {} is left out: {errno}", path.display());
     }
     interrupt::ask();
+    interrupt::stop_when_told();
     let teller = Teller::new(flags.quiet);
     let named_plain = listing.plain.iter().filter(|path| roots.contains(path));
     let mut outcomes: Vec<_> = named_plain.map(|path| Outcome::single(path)).collect();
     outcomes.iter().for_each(|outcome| teller.file(outcome, work, true));
     for path in &listing.anchors {
+        interrupt::stop_if_asked();
         if interrupt::asked() {
             break;
         }
@@ -196,6 +198,7 @@ impl Teller {
         let mut tell = |done: u64, total: u64| {
             self.bar.set_length(total);
             self.bar.set_position(done);
+            interrupt::stop_if_asked();
             if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         match work {

@@ -79,7 +79,7 @@ pub(crate) fn told(error: &TargetError) -> Errno {
 
 /// The same of the extent map. What was to be done for it was told of where it failed.
 pub(crate) fn map_told(error: &MapError) -> Errno {
-    if !matches!(error, MapError::Caller { .. }) {
+    if !matches!(error, MapError::Caller { .. }) && error.errno() != Errno::INTR {
         notice::say(&error.to_string());
     }
     error.errno()

@@ -6,6 +6,7 @@ use stripewise_recorder::Op;
 use stripewise_sys::fd::{is_private, next_private};
 use stripewise_sys::{Errno, Result};
 
+use crate::cancel::{self, Held};
 use crate::entry::EntryRef;
 use crate::errno::{self, answer};
 use crate::inside;
@@ -17,9 +18,11 @@ use crate::{process, sniff, table};
 interpose! {
     close | __close => close, (fd: c_int) -> c_int;
     close_range => close_range, (first: c_uint, last: c_uint, flags: c_int) -> c_int;
+    closedir => closedir, (dir: *mut libc::DIR) -> c_int;
 }
 
 type CloseFn = unsafe extern "C" fn(c_int) -> c_int;
+type ClosedirFn = unsafe extern "C" fn(*mut libc::DIR) -> c_int;
 type CloseRangeFn = unsafe extern "C" fn(c_uint, c_uint, c_int) -> c_int;
 
 unsafe fn close(real: CloseFn, fd: c_int) -> c_int {
@@ -30,10 +33,27 @@ unsafe fn close(real: CloseFn, fd: c_int) -> c_int {
         errno::set(libc::EBADF);
         return -1;
     }
+    cancel::point();
     match table::forget(fd) {
         None => unsafe { real(fd) },
-        Some(entry) => leave(&entry, || unsafe { real(fd) }),
+        Some(entry) => close_entry(entry, || unsafe { real(fd) }),
     }
+}
+
+/// Where libc closes the descriptor inside.
+unsafe fn closedir(real: ClosedirFn, dir: *mut libc::DIR) -> c_int {
+    if !inside::active() && !dir.is_null() {
+        // SAFETY: the application's, open.
+        drop(table::forget(unsafe { libc::dirfd(dir) }));
+    }
+    unsafe { real(dir) }
+}
+
+/// The descriptor is forgotten, so it has to be closed, too: a thread that is cancelled from now on lives until then.
+#[inline(never)]
+fn close_entry(entry: EntryRef, close: impl FnOnce() -> c_int) -> c_int {
+    let _held = Held::new();
+    leave(&entry, close)
 }
 
 /// Closes the descriptor of an entry that the table has forgotten, by `close`.

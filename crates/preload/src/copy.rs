@@ -1,4 +1,4 @@
-//! Calls that move data inside the kernel. Through a managed file they cannot: callers get the error on which they fall
+//! Calls that share or copy data inside a file system. Through a managed file they cannot: callers get the error on which they fall
 //! back to `read` and `write`.
 
 use std::ffi::{c_int, c_uint, c_ulong};
@@ -11,26 +11,13 @@ use crate::real::interpose;
 use crate::subject::{Managed, Subject};
 
 interpose! {
-    sendfile | sendfile64 => sendfile, (to: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t;
     copy_file_range => copy_file_range,
-        (from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: c_uint) -> ssize_t;
-    splice => splice,
         (from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: c_uint) -> ssize_t;
     ioctl => ioctl, (fd: c_int, request: c_ulong, argument: usize) -> c_int;
 }
 
-type SendfileFn = unsafe extern "C" fn(c_int, c_int, *mut off_t, size_t) -> ssize_t;
 type CopyFn = unsafe extern "C" fn(c_int, *mut off_t, c_int, *mut off_t, size_t, c_uint) -> ssize_t;
 type IoctlFn = unsafe extern "C" fn(c_int, c_ulong, usize) -> c_int;
-
-/// Runs `real`, unless one of the files is managed.
-fn unless_managed(a: c_int, b: c_int, error: Errno, real: impl FnOnce() -> ssize_t) -> ssize_t {
-    if Subject::managed(a).is_some() || Subject::managed(b).is_some() { serve(|| Err(error)) } else { real() }
-}
-
-unsafe fn sendfile(real: SendfileFn, to: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t {
-    unless_managed(from, to, Errno::INVAL, || unsafe { real(to, from, offset, len) })
-}
 
 unsafe fn copy_file_range(
     real: CopyFn,
@@ -41,19 +28,10 @@ unsafe fn copy_file_range(
     len: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    unless_managed(from, to, Errno::XDEV, || unsafe { real(from, from_at, to, to_at, len, flags) })
-}
-
-unsafe fn splice(
-    real: CopyFn,
-    from: c_int,
-    from_at: *mut off_t,
-    to: c_int,
-    to_at: *mut off_t,
-    len: size_t,
-    flags: c_uint,
-) -> ssize_t {
-    unless_managed(from, to, Errno::INVAL, || unsafe { real(from, from_at, to, to_at, len, flags) })
+    if Subject::managed(from).is_some() || Subject::managed(to).is_some() {
+        return serve(|| Err(Errno::XDEV));
+    }
+    unsafe { real(from, from_at, to, to_at, len, flags) }
 }
 
 // <linux/fs.h>

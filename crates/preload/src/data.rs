@@ -5,8 +5,8 @@ use std::ffi::{c_int, c_void};
 use libc::{iovec, off_t, size_t, ssize_t};
 use stripewise_recorder::{Event, Op};
 
-use crate::entry::EntryRef;
-use crate::errno::serve;
+use crate::cancel::{self, Held};
+use crate::errno::serve_interruptible;
 use crate::real::interpose;
 use crate::record::{self, Call};
 use crate::subject::{Managed, Subject};
@@ -129,28 +129,37 @@ unsafe fn pread_chk(
 }
 
 #[inline]
-fn transfer(fd: c_int, request: impl FnOnce() -> Transfer, real: impl FnOnce() -> isize) -> isize {
-    match table::tracked(fd) {
-        None => real(),
-        Some(entry) => tracked(fd, entry, &request(), real),
+fn transfer(fd: c_int, request: impl FnOnce() -> Transfer, real: impl Fn() -> isize) -> isize {
+    if table::is_plain(fd) {
+        return real();
     }
+    cancel::point();
+    // What is not tracked is called here: it may wait for ever, and where it is cancelled nothing may have to be dropped.
+    tracked(fd, request, &real).unwrap_or_else(real)
 }
 
-fn tracked(fd: c_int, entry: EntryRef, request: &Transfer, real: impl FnOnce() -> isize) -> isize {
+/// `None`: none of our business.
+#[inline(never)]
+fn tracked(fd: c_int, request: impl FnOnce() -> Transfer, real: &dyn Fn() -> isize) -> Option<isize> {
+    let entry = table::tracked(fd)?;
+    let _held = Held::new();
     match Subject::of_entry(fd, entry) {
-        Subject::Plain => real(),
-        Subject::Recorded(entry) => match request.place() {
-            Place::At(_) => record::timed(&entry, request.call(), real),
-            Place::Offset => record::timed_at_offset(fd, &entry, request.call(), real),
-        },
-        Subject::Managed(managed) => managed_transfer(&managed, request),
+        Subject::Plain => None,
+        Subject::Recorded(entry) => {
+            let request = request();
+            Some(match request.place() {
+                Place::At(_) => record::timed(&entry, request.call(), real),
+                Place::Offset => record::timed_at_offset(fd, &entry, request.call(), real),
+            })
+        }
+        Subject::Managed(managed) => Some(managed_transfer(&managed, &request())),
     }
 }
 
 fn managed_transfer(managed: &Managed, request: &Transfer) -> isize {
     let mut offset = 0;
     let mut run = || {
-        serve(|| {
+        serve_interruptible(|| {
             let (at, moved) = move_bytes(managed, request)?;
             offset = at;
             Ok(moved as isize)

@@ -54,6 +54,29 @@ pub fn serve<T: Failure>(body: impl FnOnce() -> Result<T>) -> T {
     answer(body)
 }
 
+/// As [`serve`], for calls that may wait for other processes, and can be made again: a signal ends the wait. Where all its handlers have
+/// SA_RESTART, the call is made again when they have run.
+pub fn serve_interruptible<T: Failure>(mut body: impl FnMut() -> Result<T>) -> T {
+    let before = get();
+    loop {
+        let inside = Inside::interruptible();
+        let result = caught(&mut body);
+        let again = result.is_err() && inside.is_to_be_repeated();
+        drop(inside);
+        match result {
+            Ok(value) => {
+                set(before);
+                return value;
+            }
+            Err(Errno::INTR) if again => set(before),
+            Err(error) => {
+                set(error.raw_os_error());
+                return T::FAILED;
+            }
+        }
+    }
+}
+
 /// As [`serve`], for calls that wait as long as the application wants, or that touch no managed file: signals come in.
 pub fn answer<T: Failure>(body: impl FnOnce() -> Result<T>) -> T {
     let before = get();

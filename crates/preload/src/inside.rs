@@ -3,6 +3,11 @@
 //! **Signals**, as they do while the kernel reads or writes a plain file: a handler never interrupts the data path in the
 //! middle of a lock, and may itself read and write managed files.
 //!
+//! A call that waits for another process in there ends with EINTR when a signal comes ([`is_interrupted`]), and is made again if the
+//! handler asked for that.
+//!
+//! **The end of the thread** by `pthread_cancel`: what our own libraries call are cancellation points of libc's.
+//!
 //! **fork** of another thread: the kernel copies the descriptors and the memory one after the other while other threads go on, so
 //! a child might know private descriptors that it does not have, and locks that nobody will ever release.
 
@@ -13,6 +18,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use libc::sigset_t;
 use rustix::thread::futex;
+
+use crate::cancel::Held;
+use crate::kernel;
 
 /// Signals that a defect raises in the thread that has it: to hold them back would end the process without a word.
 const OF_DEFECTS: [i32; 6] =
@@ -25,11 +33,19 @@ const FORKING: u32 = 1 << 31;
 thread_local! {
     /// Calls within calls of this thread.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// The signals that the application blocks.
+    static BLOCKED: Cell<u64> = const { Cell::new(u64::MAX) };
+    /// The call may end with EINTR.
+    static MAY_END: Cell<bool> = const { Cell::new(false) };
+    /// It ended so for handlers that ask for it to be made again.
+    static AGAIN: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A call on a managed file, until it is dropped.
 pub struct Inside {
     signals: sigset_t,
+    /// Dropped last.
+    _cancellation: Held,
 }
 
 /// Whether this thread is inside: what it calls now are our own libraries' calls (LMDB's), on descriptors of theirs.
@@ -38,13 +54,30 @@ pub fn active() -> bool {
 }
 
 impl Inside {
-    /// Holds signals and forks back from now on.
+    /// Holds signals, forks and cancellation back from now on.
     pub fn new() -> Self {
+        let cancellation = Held::new();
         let signals = block_signals();
         if DEPTH.replace(DEPTH.get() + 1) == 0 {
+            BLOCKED.set(first_word(&signals));
             change(|state| (state & FORKING == 0).then_some(state + 1));
         }
-        Self { signals }
+        Self { signals, _cancellation: cancellation }
+    }
+}
+
+impl Inside {
+    /// The same, for a call that waits for others no longer than until a signal comes.
+    pub fn interruptible() -> Self {
+        let inside = Self::new();
+        MAY_END.set(DEPTH.get() == 1);
+        AGAIN.set(false);
+        inside
+    }
+
+    /// Whether the call that ended with EINTR is to be made again, when the signals have come in.
+    pub fn is_to_be_repeated(&self) -> bool {
+        AGAIN.get()
     }
 }
 
@@ -52,6 +85,9 @@ impl Drop for Inside {
     fn drop(&mut self) {
         let depth = DEPTH.get() - 1;
         DEPTH.set(depth);
+        if depth == 0 {
+            MAY_END.set(false);
+        }
         // The last one out lets a thread fork that waits for it.
         if depth == 0 && GATE.fetch_sub(1, Ordering::AcqRel) == FORKING | 1 {
             wake();
@@ -59,6 +95,66 @@ impl Drop for Inside {
         // SAFETY: what `new` was given.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.signals, ptr::null_mut()) };
     }
+}
+
+/// Whether a call that waits for another process is to end, because a signal waits for it: one that ends this process, or, if the call
+/// [may](Inside::interruptible), one with a handler, or one that stops the process.
+pub fn is_interrupted() -> bool {
+    let (mut ends, mut again) = (false, true);
+    let waiting = pending() & !BLOCKED.get();
+    for signal in (1..=64).filter(|signal| waiting & 1 << (signal - 1) != 0) {
+        match effect(signal) {
+            Effect::None => {}
+            Effect::Kill => return true,
+            Effect::Stop => ends = true,
+            Effect::Handler { restart } => (ends, again) = (true, again && restart),
+        }
+    }
+    let ends = ends && MAY_END.get();
+    AGAIN.set(ends && again);
+    ends
+}
+
+/// What a signal does.
+enum Effect {
+    None,
+    Kill,
+    Stop,
+    Handler { restart: bool },
+}
+
+fn effect(signal: i32) -> Effect {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: asks only; filled in on success.
+    let action = unsafe {
+        if libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) != 0 {
+            // Those that libc keeps for itself.
+            return Effect::None;
+        }
+        action.assume_init()
+    };
+    match (action.sa_sigaction, signal) {
+        (libc::SIG_IGN, _) => Effect::None,
+        (libc::SIG_DFL, libc::SIGCHLD | libc::SIGCONT | libc::SIGURG | libc::SIGWINCH) => Effect::None,
+        (libc::SIG_DFL, libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => Effect::Stop,
+        (libc::SIG_DFL, _) => Effect::Kill,
+        _ => Effect::Handler { restart: action.sa_flags & libc::SA_RESTART != 0 },
+    }
+}
+
+/// The signals that wait for this thread, or for any.
+fn pending() -> u64 {
+    let mut set = 0u64;
+    let arguments = [&raw mut set as usize, size_of::<u64>(), 0, 0, 0, 0];
+    // SAFETY: fills in as many bytes.
+    let _ = unsafe { kernel::call(libc::SYS_rt_sigpending, arguments) };
+    set
+}
+
+/// The signals that Linux has: the start of libc's larger set.
+fn first_word(set: &sigset_t) -> u64 {
+    // SAFETY: larger than a word, and aligned as one.
+    unsafe { ptr::from_ref(set).cast::<u64>().read() }
 }
 
 /// Changes the gate as soon as `to` permits it.

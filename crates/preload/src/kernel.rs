@@ -1,13 +1,20 @@
 //! System calls on memory of the application that may not exist, where `sys` has no form of them.
 //!
-//! They go through libc's `syscall`, which is not interposed; `errno` is put back.
+//! They go through libc's `syscall`, past our own; `errno` is put back.
 
-use std::ffi::{c_char, c_int, c_long};
+use std::ffi::{c_char, c_int, c_long, c_void};
 use std::mem::MaybeUninit;
 
 use stripewise_sys::{Errno, Result, Stat};
 
 use crate::errno;
+use crate::real::Real;
+
+type SyscallFn = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
+
+/// libc's `syscall`, past our own.
+// SAFETY: its type, with as many arguments as any call takes.
+pub static LIBC: Real<SyscallFn> = unsafe { Real::new(c"syscall") };
 
 /// Makes a system call.
 ///
@@ -20,7 +27,7 @@ pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> Result<usize> {
     let before = errno::get();
     let [a, b, c, d, e, f] = arguments;
     // SAFETY: the caller's promise.
-    let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
+    let result = unsafe { LIBC.get()(number, a, b, c, d, e, f) };
     let failed = errno::get();
     errno::set(before);
     if result == -1 { Err(Errno::from_raw_os_error(failed)) } else { Ok(result as usize) }
@@ -38,6 +45,29 @@ pub fn stat_at(dir: c_int, path: *const c_char, follow: bool) -> Result<Stat> {
     unsafe {
         call(libc::SYS_newfstatat, arguments)?;
         Ok(stat.assume_init())
+    }
+}
+
+/// Whether the application's memory can be read, by a call that copies 8 bytes from there and then refuses its first argument:
+/// one such call for each page.
+pub fn is_readable(memory: *const c_void, len: usize) -> bool {
+    const WORD: usize = size_of::<u64>();
+    const NO_SUCH_WAY: usize = c_int::MAX as usize;
+    let (start, page) = (memory as usize, rustix::param::page_size());
+    let Some(last) = len.checked_sub(WORD).and_then(|rest| start.checked_add(rest)) else { return len == 0 };
+    let mut at = last;
+    loop {
+        // SAFETY: changes nothing: there is no such way to change the mask.
+        let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NO_SUCH_WAY, at, 0, WORD, 0, 0]) };
+        if answer == Err(Errno::FAULT) {
+            return false;
+        }
+        // All of a page is there or nothing.
+        let page_start = at / page * page;
+        if page_start <= start {
+            return true;
+        }
+        at = (page_start - WORD).max(start);
     }
 }
 
@@ -73,4 +103,40 @@ pub fn open(path: *const c_char, flags: c_int, mode: libc::mode_t) -> Result<c_i
 pub fn dup2(old: c_int, new: c_int) -> Result<c_int> {
     // SAFETY: the descriptors are the application's.
     unsafe { call(libc::SYS_dup3, [old as usize, new as usize, 0, 0, 0, 0]) }.map(|fd| fd as c_int)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+    use super::*;
+
+    #[test]
+    fn memory_is_readable_up_to_a_hole() {
+        let page = rustix::param::page_size();
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a mapping of this function's, of which the last page is given back.
+        let pages = unsafe {
+            let pages = mmap_anonymous(std::ptr::null_mut(), 3 * page, protection, MapFlags::PRIVATE).unwrap();
+            munmap(pages.byte_add(2 * page), page).unwrap();
+            pages
+        };
+        errno::set(77);
+        for (from, len, readable) in [
+            (0, 2 * page, true),
+            (0, 2 * page + 1, false),
+            (8, 2 * page - 8, true),
+            (2 * page - 16, 16, true),
+            (2 * page - 16, 17, false),
+            (2 * page - 4, 16, false),
+            (page - 4, 16, true),
+            (page + 8, 2 * page, false),
+            (2 * page, 8, false),
+            (2 * page, 0, true),
+        ] {
+            assert_eq!(is_readable(pages.wrapping_byte_add(from), len), readable, "{len} from {from}");
+        }
+        assert!(!is_readable(16 as *const c_void, 16) && !is_readable(usize::MAX as *const c_void, 16));
+        assert_eq!(errno::get(), 77);
+    }
 }

@@ -11,6 +11,8 @@
 mod adopt;
 mod aio;
 mod background;
+mod bypass;
+mod cancel;
 mod chunks;
 mod close;
 mod closing;
@@ -41,6 +43,7 @@ mod seen;
 mod size;
 mod sniff;
 mod spawn;
+mod splice;
 mod stat;
 mod state;
 mod statistics;

@@ -9,7 +9,7 @@ use stripewise_datapath::IoOptions;
 use stripewise_recorder::{Flags, Op};
 use stripewise_sys::{Errno, IoVec, OFlags, Result};
 
-use crate::errno::serve;
+use crate::errno::serve_interruptible;
 use crate::real::interpose;
 use crate::record::{self, Call};
 use crate::subject::{Managed, Subject};
@@ -40,7 +40,7 @@ unsafe fn mmap_any(
         Subject::Recorded(entry) => timed(&entry, place, call),
         Subject::Managed(managed) => {
             let request = Request { managed: &managed, address, len, protection, flags, offset };
-            timed(managed.entry(), place, || serve(|| unsafe { request.run() }))
+            timed(managed.entry(), place, || serve_interruptible(|| unsafe { request.run() }))
         }
     }
 }

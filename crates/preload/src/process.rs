@@ -4,6 +4,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use stripewise_sys::asking::{self, Patience};
 
 use crate::{exit, filter, inside, state, stdio};
 
@@ -92,16 +93,19 @@ fn own_pid() -> u32 {
     rustix::process::getpid().as_raw_nonzero().get().cast_unsigned()
 }
 
+/// After a fork, in the parent.
+pub extern "C" fn forked() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+    inside::after_fork_in_parent();
+}
+
 /// Called by the dynamic loader, before or after the first call of ours: nothing depends on it.
 extern "C" fn loaded() {
-    extern "C" fn parent() {
-        FORKS.fetch_add(1, Ordering::Relaxed);
-        inside::after_fork_in_parent();
-    }
     let _ = page();
+    asking::wait_so(Patience { interrupted: inside::is_interrupted, limit: None });
     // SAFETY: functions that may run at any time.
     unsafe {
-        libc::pthread_atfork(Some(inside::before_fork), Some(parent), Some(inside::after_fork_in_child));
+        libc::pthread_atfork(Some(inside::before_fork), Some(forked), Some(inside::after_fork_in_child));
     }
     stdio::at_start();
     exit::at_start();

@@ -74,7 +74,8 @@ unsafe extern "C" fn missing() -> c_int {
 /// ```
 ///
 /// `real` is the function of that very name behind us, so that a library loaded after this one still sees the
-/// name that the program used. Bodies never unwind: whatever may panic runs inside [`crate::errno::serve`].
+/// name that the program used. Bodies never panic: whatever may runs inside [`crate::errno::serve`]. What unwinds is the end of a
+/// thread that was cancelled ([`crate::cancel`]).
 macro_rules! interpose {
     ($($($name:ident)|+ => $body:ident, $arguments:tt -> $result:ty;)+) => {
         $($($crate::real::interpose!(@one $name, $body, $arguments, $result);)+)+
@@ -91,7 +92,7 @@ macro_rules! interpose {
             static REAL: $crate::real::Real<unsafe extern "C" fn($($type),*) -> $result> =
                 unsafe { $crate::real::Real::new(NAME) };
             #[unsafe(no_mangle)]
-            unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+            unsafe extern "C-unwind" fn $name($($argument: $type),*) -> $result {
                 // SAFETY: the caller's promises are those that the C function asks for.
                 unsafe { self::$body(REAL.get(), $($argument),*) }
             }

@@ -1,8 +1,8 @@
-//! `recvmsg`: descriptors that come through a socket are seen for the first time.
+//! Descriptors that come by other ways than `open`: what was known of their numbers is about descriptors that are gone.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_uint, c_void};
 
-use libc::{cmsghdr, msghdr};
+use libc::{cmsghdr, mmsghdr, msghdr, timespec};
 
 use crate::process;
 use crate::real::interpose;
@@ -10,21 +10,75 @@ use crate::table::{self, Known};
 
 interpose! {
     recvmsg => recvmsg, (socket: c_int, message: *mut msghdr, flags: c_int) -> isize;
+    recvmmsg => recvmmsg,
+        (socket: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int;
+    open_by_handle_at => by_handle, (mount: c_int, handle: *mut c_void, flags: c_int) -> c_int;
+    pidfd_getfd => of_process, (process: c_int, fd: c_int, flags: c_uint) -> c_int;
 }
 
 type RecvmsgFn = unsafe extern "C" fn(c_int, *mut msghdr, c_int) -> isize;
+type RecvmmsgFn = unsafe extern "C" fn(c_int, *mut mmsghdr, c_uint, c_int, *mut timespec) -> c_int;
+type ByHandleFn = unsafe extern "C" fn(c_int, *mut c_void, c_int) -> c_int;
+type OfProcessFn = unsafe extern "C" fn(c_int, c_int, c_uint) -> c_int;
 
 unsafe fn recvmsg(real: RecvmsgFn, socket: c_int, message: *mut msghdr, flags: c_int) -> isize {
     let result = unsafe { real(socket, message, flags) };
-    if result >= 0 && unsafe { (*message).msg_controllen } > 0 && !process::is_vfork_child() {
+    if result >= 0 {
         // SAFETY: filled in by the call.
         unsafe { forget_received(&*message) };
     }
     result
 }
 
-/// What was known of the numbers is about descriptors that are gone.
+unsafe fn recvmmsg(
+    real: RecvmmsgFn,
+    socket: c_int,
+    messages: *mut mmsghdr,
+    count: c_uint,
+    flags: c_int,
+    timeout: *mut timespec,
+) -> c_int {
+    unsafe {
+        let received = real(socket, messages, count, flags, timeout);
+        forget_all(messages, received);
+        received
+    }
+}
+
+unsafe fn by_handle(real: ByHandleFn, mount: c_int, handle: *mut c_void, flags: c_int) -> c_int {
+    let fd = unsafe { real(mount, handle, flags) };
+    forget(fd);
+    fd
+}
+
+unsafe fn of_process(real: OfProcessFn, process: c_int, fd: c_int, flags: c_uint) -> c_int {
+    let fd = unsafe { real(process, fd, flags) };
+    forget(fd);
+    fd
+}
+
+/// After a call that returned how many messages it filled in.
+///
+/// # Safety
+/// As many messages as said, or a negative number.
+pub unsafe fn forget_all(messages: *const mmsghdr, count: c_int) {
+    for at in 0..usize::try_from(count).unwrap_or(0) {
+        // SAFETY: the caller's promise.
+        unsafe { forget_received(&(*messages.add(at)).msg_hdr) };
+    }
+}
+
+/// Forgets what was known of a number that is a new descriptor's, unless the call failed that made it.
+pub fn forget(fd: c_int) {
+    if fd >= 0 && !process::is_vfork_child() {
+        drop(table::set(fd, Known::Unknown));
+    }
+}
+
 unsafe fn forget_received(message: &msghdr) {
+    if message.msg_controllen == 0 {
+        return;
+    }
     // SAFETY: the kernel made the chain of headers.
     unsafe {
         let mut header: *const cmsghdr = libc::CMSG_FIRSTHDR(message);
@@ -32,8 +86,7 @@ unsafe fn forget_received(message: &msghdr) {
             if control.cmsg_level == libc::SOL_SOCKET && control.cmsg_type == libc::SCM_RIGHTS {
                 let bytes = control.cmsg_len - libc::CMSG_LEN(0) as usize;
                 let fds = libc::CMSG_DATA(control).cast::<c_int>();
-                (0..bytes / size_of::<c_int>())
-                    .for_each(|at| drop(table::set(fds.add(at).read_unaligned(), Known::Unknown)));
+                (0..bytes / size_of::<c_int>()).for_each(|at| forget(fds.add(at).read_unaligned()));
             }
             header = libc::CMSG_NXTHDR(message, control);
         }

@@ -6,12 +6,14 @@ use libc::off_t;
 use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Result};
 
-use crate::errno::{serve, serve_code};
+use crate::cancel::{self, Held};
+use crate::errno::{serve, serve_code, serve_interruptible};
 use crate::kernel;
 use crate::paths::to_path;
 use crate::real::interpose;
 use crate::record::{self, Call, Outcome};
 use crate::subject::{Managed, Subject};
+use crate::transfer::check_limit;
 use crate::{sniff, state, table};
 
 interpose! {
@@ -44,6 +46,7 @@ fn on_descriptor<T: Outcome>(
     ours: impl FnOnce(&Managed) -> T,
 ) -> T {
     let Some(entry) = table::tracked(fd) else { return real() };
+    let _held = Held::new();
     match Subject::of_entry(fd, entry) {
         Subject::Plain => real(),
         Subject::Recorded(entry) => record::timed(&entry, call(), real),
@@ -53,9 +56,11 @@ fn on_descriptor<T: Outcome>(
 
 unsafe fn ftruncate(real: FtruncateFn, fd: c_int, size: off_t) -> c_int {
     let ours = |managed: &Managed| {
-        serve(|| {
+        serve_interruptible(|| {
             let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
-            managed.writable(Errno::INVAL)?.truncate(size)?;
+            let file = managed.writable(Errno::INVAL)?;
+            check_limit(size, || file.size())?;
+            file.truncate(size)?;
             Ok(0)
         })
     };
@@ -65,12 +70,13 @@ unsafe fn ftruncate(real: FtruncateFn, fd: c_int, size: off_t) -> c_int {
 unsafe fn truncate(real: TruncateFn, path: *const c_char, size: off_t) -> c_int {
     // SAFETY: read only where the kernel could.
     let managed = kernel::stat_at(libc::AT_FDCWD, path, true)
-        .is_ok_and(|stat| sniff::name(libc::AT_FDCWD, unsafe { CStr::from_ptr(path) }, true, &stat));
-    if !managed {
-        return unsafe { real(path, size) };
-    }
-    serve(|| {
+        .ok()
+        .filter(|stat| sniff::name(libc::AT_FDCWD, unsafe { CStr::from_ptr(path) }, true, stat));
+    let Some(anchor) = managed else { return unsafe { real(path, size) } };
+    serve_interruptible(|| {
         let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
+        // Of a file that is open its size may be more; who cuts it to more than may be written is refused then.
+        check_limit(size, || Ok(anchor.st_size as u64))?;
         // SAFETY: as above.
         let path = to_path(unsafe { CStr::from_ptr(path) }.to_bytes());
         if state::runtime()?.truncate(path, size)? { Ok(0) } else { Err(Errno::STALE) }
@@ -102,14 +108,20 @@ fn allocate(managed: &Managed, mode: c_int, offset: off_t, len: off_t) -> Result
         // Holes cannot be punched through stripes of many files in one step; callers fall back to zeros.
         return Err(Errno::OPNOTSUPP);
     }
-    managed.writable(Errno::BADF)?.allocate(from, bytes, mode != 0)
+    let file = managed.writable(Errno::BADF)?;
+    if mode == 0 {
+        check_limit(from + bytes, || file.size())?;
+    }
+    file.allocate(from, bytes, mode != 0)
 }
 
 unsafe fn fsync(real: SyncFn, fd: c_int) -> c_int {
+    cancel::point();
     on_descriptor(fd, || Call::plain(Op::Sync), || unsafe { real(fd) }, |managed| sync(managed, false))
 }
 
 unsafe fn fdatasync(real: SyncFn, fd: c_int) -> c_int {
+    cancel::point();
     on_descriptor(fd, || Call::plain(Op::Sync), || unsafe { real(fd) }, |managed| sync(managed, true))
 }
 
@@ -130,7 +142,7 @@ unsafe fn sync_file_range(real: SyncRangeFn, fd: c_int, offset: off_t, len: off_
 }
 
 fn sync(managed: &Managed, data_only: bool) -> c_int {
-    serve(|| {
+    serve_interruptible(|| {
         managed.flags()?;
         managed.file()?.sync(data_only).map(|()| 0)
     })

@@ -30,6 +30,12 @@ pub enum Known {
     Entry(EntryRef),
 }
 
+/// Whether a descriptor is known to be none of our business.
+#[inline]
+pub fn is_plain(fd: c_int) -> bool {
+    slot(fd).is_none_or(|slot| slot.load(Ordering::Acquire) == PLAIN)
+}
+
 /// The entry of a descriptor that is managed or recorded; `None` for all others, at the cost of two loads.
 #[inline]
 pub fn tracked(fd: c_int) -> Option<EntryRef> {

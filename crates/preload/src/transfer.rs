@@ -9,9 +9,9 @@ use stripewise_datapath::IoOptions;
 use stripewise_recorder::{Flags, Op};
 use stripewise_sys::{Errno, IoVec, Result};
 
-use crate::exit;
 use crate::record::Call;
 use crate::subject::Managed;
+use crate::{exit, kernel};
 
 /// Where a transfer takes place.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,6 +43,8 @@ enum Buffers {
     Many(*const iovec, c_int),
     /// A copy of it, for a call that returns before the transfer.
     Copied(Vec<IoVec>),
+    /// An array that is not there.
+    Nowhere,
 }
 
 // SAFETY: the pointers are the application's, which promises that they stay valid; only the kernel follows those to the
@@ -62,15 +64,19 @@ impl Transfer {
 
     /// With several buffers; `rwf` are the `RWF_` flags.
     pub fn many(op: Op, vectors: *const iovec, count: c_int, place: Place, rwf: c_int) -> Self {
-        Self { op, buffers: Buffers::Many(vectors, count), place, rwf }
+        // Of more than the kernel takes, it does not look at any.
+        let bytes = if (1..=VECTORS_MAX).contains(&count) { count as usize * size_of::<iovec>() } else { 0 };
+        let there = kernel::is_readable(vectors.cast(), bytes);
+        let buffers = if there { Buffers::Many(vectors, count) } else { Buffers::Nowhere };
+        Self { op, buffers, place, rwf }
     }
 
     /// The same without the application's array.
     ///
     /// # Errors
-    /// EINVAL: too many buffers.
+    /// EINVAL: too many buffers. EFAULT: the array is not there.
     pub fn detached(mut self, rwf: c_int) -> Result<Self> {
-        if let Buffers::Many(..) = self.buffers {
+        if !matches!(self.buffers, Buffers::One(_)) {
             self.buffers = Buffers::Copied(self.vectors()?.to_vec());
         }
         self.rwf = rwf;
@@ -92,6 +98,7 @@ impl Transfer {
                 Ok(unsafe { std::slice::from_raw_parts(many.cast(), *count as usize) })
             }
             Buffers::Many(..) => Err(Errno::INVAL),
+            Buffers::Nowhere => Err(Errno::FAULT),
         }
     }
 
@@ -243,10 +250,20 @@ impl Job<'_> {
 /// Bytes that RLIMIT_FSIZE leaves at the offset; at the limit the signal is sent, as the kernel does.
 fn room_below_limit(offset: u64) -> Result<u64> {
     let Some(limit) = getrlimit(Resource::Fsize).current else { return Ok(u64::MAX) };
-    if offset < limit {
-        return Ok(limit - offset);
-    }
+    if offset < limit { Ok(limit - offset) } else { Err(exceeded()) }
+}
+
+/// Refuses to make a file of `now` bytes longer than RLIMIT_FSIZE permits, as the kernel does.
+///
+/// # Errors
+/// EFBIG, with the signal. Of `now`, which is asked only where it matters.
+pub fn check_limit(size: u64, now: impl FnOnce() -> Result<u64>) -> Result<()> {
+    let Some(limit) = getrlimit(Resource::Fsize).current else { return Ok(()) };
+    if size > limit && size > now()? { Err(exceeded()) } else { Ok(()) }
+}
+
+fn exceeded() -> Errno {
     // SAFETY: no memory is involved.
     unsafe { libc::raise(libc::SIGXFSZ) };
-    Err(Errno::FBIG)
+    Errno::FBIG
 }

@@ -221,7 +221,8 @@ pub trait Sys: Send + Sync {
     fn list(&self, dir: BorrowedFd<'_>) -> Result<Vec<Listed>>;
 
     /// Waits for an OFD lock of `len` bytes at `start` (`len` 0: to the end). It belongs to the open file
-    /// description, so to all its duplicates, and goes with the last of them.
+    /// description, so to all its duplicates, and goes with the last of them. EINTR, ETIMEDOUT: as the process waits
+    /// ([`crate::asking`]).
     fn lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<()>;
 
     /// As [`Sys::lock`], but does not wait: false when somebody else has it.

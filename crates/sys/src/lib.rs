@@ -7,9 +7,10 @@
 //!
 //! Errors are [`Errno`]s. Nothing here panics, prints, or reads the environment.
 
-mod asking;
+pub mod asking;
 pub mod faulty;
 pub mod fd;
+mod holders;
 mod identity;
 mod interface;
 mod map;
@@ -33,3 +34,9 @@ pub use rustix::io::Errno;
 
 /// What every call here returns.
 pub type Result<T> = std::result::Result<T, Errno>;
+
+/// The name of an open file, for messages.
+fn path_of(fd: std::os::fd::RawFd) -> String {
+    let name = rustix::fs::readlinkat(rustix::fs::CWD, format!("/proc/self/fd/{fd}"), Vec::new());
+    name.map_or_else(|_| format!("descriptor {fd}"), |name| name.to_string_lossy().into_owned())
+}

@@ -17,13 +17,9 @@ use rustix::thread::{clock_nanosleep_absolute, current_timer_slack, set_current_
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::{
-    DIRECT_ALIGNMENT_MOST, Dir, Fd, Identity, IoVec, Kind, Listed, LockKind, Result, SharedMap, Sys, asking,
-    interface, raw, xattr,
+    DIRECT_ALIGNMENT_MOST, Dir, Fd, Identity, IoVec, Kind, Listed, LockKind, Result, SharedMap, Sys,
+    asking::Waiting, interface, raw, xattr,
 };
-
-/// FUSE_SUPER_MAGIC. Who is killed while waiting for a lock may leave it behind there for ever: `ceph-fuse` (16.2) gave it to
-/// the dead process in one of 60 kills of three that waited for each other. Nobody waits in it; one asks again.
-const FUSE: u64 = 0x6573_5546;
 
 /// The kernel, by raw system calls. Has no state.
 #[derive(Clone, Copy, Debug, Default)]
@@ -214,14 +210,11 @@ impl Sys for Real {
     }
 
     fn lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<()> {
-        if self.try_lock(fd, start, len, kind)? {
-            return Ok(());
+        let mut waiting = Waiting::new(fd, start);
+        while !self.try_lock(fd, start, len, kind)? {
+            waiting.pause()?;
         }
-        if self.file_system(fd) == Ok(FUSE) {
-            return asking::until(|| self.try_lock(fd, start, len, kind));
-        }
-        let lock = flock(lock_type(kind), start, len);
-        retry_on_intr(|| raw::fcntl_lock(fd, libc::F_OFD_SETLKW, &lock))
+        Ok(())
     }
 
     fn try_lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<bool> {

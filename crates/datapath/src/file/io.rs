@@ -122,6 +122,16 @@ impl LogicalFile {
     /// # Errors
     /// As pwritev(2): when nothing was written. EFBIG past 2^63-1.
     pub unsafe fn write_at(&self, buffers: &[IoVec], offset: u64, options: IoOptions) -> Result<usize> {
+        // SAFETY: the caller's promise.
+        let done = unsafe { self.write_there(buffers, offset, options)? };
+        // What was written stays written.
+        let _ = self.grow_mapped_after(offset + done as u64);
+        Ok(done)
+    }
+
+    /// # Safety
+    /// As [`LogicalFile::write_at`].
+    unsafe fn write_there(&self, buffers: &[IoVec], offset: u64, options: IoOptions) -> Result<usize> {
         if offset > MAX_OFFSET {
             return Err(Errno::INVAL);
         }
@@ -163,7 +173,8 @@ impl LogicalFile {
         let _lock = self.lock_size()?;
         let offset = self.size()?;
         // SAFETY: the caller's promise.
-        let done = unsafe { self.write_at(buffers, offset, options)? };
+        let done = unsafe { self.write_there(buffers, offset, options)? };
+        let _ = self.grow_mapped();
         Ok((offset, done))
     }
 }

@@ -1,6 +1,7 @@
 //! What mmap needs to know.
 
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::Ordering;
 
 use stripewise_layout::MAX_OFFSET;
 
@@ -26,7 +27,7 @@ pub struct MapExtent {
 
 impl LogicalFile {
     /// The parts of which a mapping of `len` bytes at `offset` (a multiple of `page`) is made. Below the size no access
-    /// to them gives SIGBUS: components that end early are grown first.
+    /// to them gives SIGBUS: components that end early are grown first, and again whenever this process makes the file longer.
     ///
     /// # Errors
     /// ENODEV: the stripes are not multiples of the page size, or components would have to grow and this process may
@@ -39,7 +40,11 @@ impl LogicalFile {
         if let Some(overlay) = self.overlay() {
             self.bring_to_original(overlay, offset..end)?;
         }
-        self.grow_components(end)?;
+        self.mapped_to.fetch_max(end, Ordering::AcqRel);
+        {
+            let _lock = self.lock_size_shared()?;
+            self.grow_components(end, self.parts.writable)?;
+        }
         let mut extents = Vec::new();
         for piece in self.original().layout().pieces(offset, len) {
             let last = piece.file_offset + piece.len == end;
@@ -65,10 +70,26 @@ impl LogicalFile {
         Ok(extents)
     }
 
-    /// Makes every component as long as it would be in a full file, up to file offset `end` and the file's size: a page
-    /// past a component's end cannot be touched.
-    fn grow_components(&self, end: u64) -> Result<()> {
+    /// After the file has become longer, with the size lock: pages of this process's mappings that are in the file now can be touched.
+    pub(super) fn grow_mapped(&self) -> Result<()> {
+        match self.mapped_to.load(Ordering::Acquire) {
+            0 => Ok(()),
+            end => self.grow_components(end, true),
+        }
+    }
+
+    /// After a write that ended at file offset `end`, without the size lock: the same.
+    pub(super) fn grow_mapped_after(&self, end: u64) -> Result<()> {
+        if self.mapped_to.load(Ordering::Acquire) == 0 || end <= self.size_hint.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         let _lock = self.lock_size_shared()?;
+        self.grow_mapped()
+    }
+
+    /// Makes every component as long as it would be in a full file, up to file offset `end` and the file's size: a page
+    /// past a component's end cannot be touched. With the size lock.
+    fn grow_components(&self, end: u64, writable: bool) -> Result<()> {
         let sizes = self.components().sizes().map_err(|error| trouble::told(&error))?;
         let end = end.min(self.size()?);
         for (index, now) in sizes.into_iter().enumerate() {
@@ -76,7 +97,7 @@ impl LogicalFile {
             if now >= full {
                 continue;
             }
-            if !self.parts.writable {
+            if !writable {
                 return Err(Errno::NODEV);
             }
             self.components().grow(index, full).map_err(|error| trouble::told(&error))?;

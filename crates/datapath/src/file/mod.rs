@@ -73,6 +73,8 @@ pub struct LogicalFile {
     spares: ForkSafe<Vec<LogicalFile>>,
     /// A size that the file had at some time: requests below it need not ask for the size first.
     size_hint: AtomicU64,
+    /// The end of the longest mapping that this process has made; 0: it has made none.
+    mapped_to: AtomicU64,
     /// This process wrote since the anchor was last brought up to date.
     written: AtomicBool,
     /// This process has made the names of components and anchor durable.
@@ -89,6 +91,7 @@ impl LogicalFile {
             locks: ForkSafe::default(),
             spares: ForkSafe::default(),
             size_hint: AtomicU64::new(0),
+            mapped_to: AtomicU64::new(0),
             written: AtomicBool::new(false),
             names_synced: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),

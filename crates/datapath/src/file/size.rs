@@ -60,6 +60,7 @@ impl LogicalFile {
         let now = self.size()?;
         if size >= now {
             self.original().grow_to(size)?;
+            self.grow_mapped()?;
             self.resize_anchor(size)?;
         } else {
             self.refuse_if_lost()?;
@@ -145,6 +146,6 @@ impl LogicalFile {
                 self.sys().allocate(fd, start, bytes, keep_size)?;
             }
         }
-        Ok(())
+        if keep_size { Ok(()) } else { self.grow_mapped_after(end) }
     }
 }

@@ -14,7 +14,7 @@ use crate::anchor::{self, Anchored};
 use crate::file::{Further, LogicalFile, Lost, OpenCopy, Overlay, Parts, Rates, check_times};
 use crate::manifest::{CopyRef, Manifest};
 use crate::trouble::Trouble;
-use crate::{Errno, Result};
+use crate::{Errno, Result, notice};
 
 /// What [`Runtime::open`] opened: a descriptor for the application (the lowest free number, close-on-exec as asked).
 #[derive(Debug)]
@@ -116,7 +116,21 @@ impl Runtime {
     pub fn attach(&self, fd: BorrowedFd<'_>) -> Result<Option<Arc<LogicalFile>>> {
         let stat = self.sys().stat(fd)?;
         // It may be open for writing.
-        self.attach_stat(fd, &stat, None, None, OFlags::RDWR).map_err(|trouble| trouble.told())
+        self.attach_stat(fd, &stat, None, None, OFlags::RDWR).map_err(|trouble| match stat.st_nlink {
+            0 => self.removed(fd),
+            _ => trouble.told(),
+        })
+    }
+
+    /// The components went with the name, and no way leads to them: descriptors of them are those of the processes that had the file
+    /// open before, and the anchor does not say which.
+    fn removed(&self, fd: BorrowedFd<'_>) -> Errno {
+        let path = self.path_of(fd);
+        let path = path.display();
+        notice::say(&format!(
+            "{path}: was removed; only programs that had opened it themselves by then can use it"
+        ));
+        Errno::IO
     }
 
     fn attach_public(

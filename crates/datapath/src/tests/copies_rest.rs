@@ -1,5 +1,6 @@
 //! Files with several copies: their options, and servers that fail, fill up, or come back with what they had once.
 
+use std::cell::Cell;
 use std::fs::{File, FileTimes};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use stripewise_cluster::CacheMode;
 use stripewise_extents::CopyId;
 use stripewise_sys::OFlags;
+use stripewise_sys::asking::{self, Patience};
 use stripewise_sys::faulty::{Disk, Faulty, Journal};
 
 use super::setup::Setup;
@@ -144,6 +146,53 @@ fn a_full_cache_server_costs_nothing_but_its_gain() {
         assert_eq!(opened.file.all().unwrap(), pattern(1, 300));
         assert_eq!(drain(&opened.file), Drained::default(), "nothing was in the cache");
     }
+}
+
+#[test]
+fn a_write_that_a_full_cache_does_not_take_waits_until_the_original_is_made() {
+    let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 10_000));
+    let disk = Disk::new(stage.root.path(), Journal::Posix).unwrap();
+    let process = Faulty::new(&disk, 1);
+    let opened = open(&stage.runtime_on(process.clone()), &stage.path("f"), CREATE).unwrap();
+    opened.file.write(&pattern(1, 300), 0, 1).unwrap();
+    ["t2/", "t3/"].iter().for_each(|target| process.fail("pwrite", target, Errno::NOSPC, u64::MAX));
+    let map = opened.file.overlay().unwrap().map().unwrap();
+    let mut copier = map.copier().unwrap().unwrap();
+    let made = copier.begin(0..300, CopyId::new(1), CopyId::ORIGINAL).unwrap().unwrap();
+    std::thread::scope(|scope| {
+        let begun = process.calls();
+        let writer = scope.spawn(|| opened.file.write(&pattern(2, 300), 0, 1));
+        while process.calls() < begun + 20 && !writer.is_finished() {
+            std::thread::yield_now();
+        }
+        drop(made);
+        assert_eq!(writer.join().unwrap(), Ok(300));
+    });
+    assert_eq!(opened.file.all().unwrap(), pattern(2, 300));
+}
+
+thread_local! {
+    static SIGNALLED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The copier of another process may be stopped in the middle of its work.
+#[test]
+fn a_signal_ends_the_wait_of_a_mapping_for_a_copier() {
+    asking::wait_so(Patience { interrupted: || SIGNALLED.get(), limit: None });
+    let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 10_000));
+    let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+    opened.file.write(&pattern(1, 300), 0, 1).unwrap();
+    let map = opened.file.overlay().unwrap().map().unwrap();
+    let copier = map.copier().unwrap().unwrap();
+    std::thread::scope(|scope| {
+        let mapping = scope.spawn(|| {
+            SIGNALLED.set(true);
+            opened.file.map_extents(0, 8, 8)
+        });
+        assert_eq!(mapping.join().unwrap(), Err(Errno::INTR));
+    });
+    drop(copier);
+    assert_eq!(opened.file.all().unwrap(), pattern(1, 300));
 }
 
 /// What the paper's stricter rule promises: a write that made another copy the valid one is durable when it returns.

@@ -32,7 +32,8 @@ pub struct Drained {
     pub left_bytes: u64,
 }
 
-/// Gets the bytes done and those to do; breaks off what is being done, if it says so.
+/// Gets the bytes done and those to do, and holds no lock of the file meanwhile: it may stop this process. Breaks off what is being
+/// done, if it says so.
 pub type Tell<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
 
 /// How one pass over a file ended.
@@ -166,9 +167,8 @@ impl LogicalFile {
                 pass.left += range.end - range.start;
                 continue;
             };
-            match map.copier().map_err(|error| trouble::map_told(&error))? {
-                Some(mut copier) => {
-                    let bytes = self.copy_between(&mut copier, chunk, from, to)?;
+            match self.copy_chunk(map, chunk, from, to)? {
+                Some(bytes) => {
                     if bytes == 0 {
                         pass.left += range.end - range.start;
                         pass.busy += range.end - range.start;
@@ -184,11 +184,22 @@ impl LogicalFile {
                 None => {
                     looked += 1;
                     at = range.start;
+                    if tell(0).is_break() {
+                        return Ok(Pass { stopped: true, ..pass });
+                    }
                     self.sys().sleep_until_ns(self.sys().now_ns() + LOOK_NS);
                 }
             }
         }
         Ok(pass)
+    }
+
+    /// Copies one chunk. `None`: somebody else is the copier. Nothing is held afterwards: whoever is told of it may stop this process.
+    fn copy_chunk(&self, map: &Map, chunk: Range<u64>, from: usize, to: usize) -> Result<Option<u64>> {
+        match map.copier().map_err(|error| trouble::map_told(&error))? {
+            Some(mut copier) => self.copy_between(&mut copier, chunk, from, to).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// How many bytes a copy has not.

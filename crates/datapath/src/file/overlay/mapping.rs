@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use stripewise_extents::{Copier, CopyId, Map, Select, Span};
+use stripewise_sys::asking;
 
 use super::super::LogicalFile;
 use super::Overlay;
@@ -32,8 +33,11 @@ impl<'f> Patience<'f> {
         *self = Self::new(self.file);
     }
 
-    /// EAGAIN: nothing was done for too long.
+    /// EAGAIN: nothing was done for too long. EINTR: a signal came.
     fn pause(&self) -> Result<()> {
+        if asking::is_interrupted() {
+            return Err(Errno::INTR);
+        }
         let now_ns = self.file.sys().now_ns();
         if now_ns >= self.until_ns {
             return Err(Errno::AGAIN);
@@ -48,8 +52,8 @@ impl LogicalFile {
     /// `range` is valid in the original alone.
     ///
     /// # Errors
-    /// ENODEV: this process may not write, and the original has not everything. EAGAIN: a process that copies has been stopped. As
-    /// pwrite(2).
+    /// ENODEV: this process may not write, and the original has not everything. EINTR: as the process waits. EAGAIN: a process that
+    /// copies has been stopped. As pwrite(2).
     pub(in super::super) fn bring_to_original(&self, overlay: &Overlay, range: Range<u64>) -> Result<()> {
         let map = overlay.map()?;
         let map = &*map;

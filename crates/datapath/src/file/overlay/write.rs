@@ -17,6 +17,8 @@ use crate::{Errno, Result, notice, trouble};
 
 /// The number of the original.
 const ORIGINAL: usize = 0;
+/// What the map says of a copy that must not be written to just now.
+const BEING_MADE: Errno = Errno::BUSY;
 /// Between looks whether a copier is done: at first, and at most.
 const LOOK_NS: u64 = 50_000;
 const LOOK_NS_MAX: u64 = 1_600_000;
@@ -55,29 +57,35 @@ impl LogicalFile {
         request: &Request<'_>,
     ) -> Result<(usize, bool)> {
         let (mut room, mut look_ns) = (Room::of(self, overlay, map), LOOK_NS);
-        let (mut guard, parts) = loop {
-            let guard = map.begin_write(request.range()).map_err(|error| trouble::map_told(&error))?;
-            match self.choose_write(overlay, map, kind, request, guard.spans(), &mut room) {
-                Some(parts) => break (guard, parts),
-                // A copier is at work on the only copy that could be written to; it does not take long.
-                None => self.give_back(overlay, &mut room, &[]),
+        loop {
+            let mut guard = map.begin_write(request.range()).map_err(|error| trouble::map_told(&error))?;
+            let parts = self.choose_write(overlay, map, kind, request, guard.spans(), &mut room);
+            let mut written = Vec::new();
+            if let Some(parts) = parts {
+                let mut writer = Writer { file: self, overlay, map, guard: &mut guard, request, written };
+                // SAFETY: the caller's promise.
+                let ended = unsafe { writer.write(&parts) };
+                written = writer.written;
+                let (done, last) = whole(&parts, &ended);
+                let error = last.and_then(|last| ended[last].error);
+                if done > 0 || error != Some(BEING_MADE) {
+                    let changed = guard.changed_map();
+                    drop(guard);
+                    self.give_back(overlay, &mut room, &written);
+                    if done == 0 && last.is_some() {
+                        return Err(error.unwrap_or(Errno::NOSPC));
+                    }
+                    super::count_hits(map, &parts);
+                    return Ok((done as usize, changed));
+                }
             }
+            // A copier is at work on the only copy that could be written to, or that could when another one was full; it does not
+            // take long.
+            drop(guard);
+            self.give_back(overlay, &mut room, &written);
             self.sys().sleep_until_ns(self.sys().now_ns() + look_ns);
             look_ns = (look_ns * 2).min(LOOK_NS_MAX);
-        };
-        let mut writer = Writer { file: self, overlay, map, guard: &mut guard, request, written: Vec::new() };
-        // SAFETY: the caller's promise.
-        let ended = unsafe { writer.write(&parts) };
-        let written = writer.written;
-        let changed = guard.changed_map();
-        drop(guard);
-        self.give_back(overlay, &mut room, &written);
-        let (done, last) = whole(&parts, &ended);
-        if let Some(last) = last.filter(|_| done == 0) {
-            return Err(ended[last].error.unwrap_or(Errno::NOSPC));
         }
-        super::count_hits(map, &parts);
-        Ok((done as usize, changed))
     }
 
     /// Where each part goes; `None`: it must be tried again.

@@ -1,0 +1,171 @@
+//! Ways past libc's functions of the same kind: `syscall`, `clone` and `_Fork`.
+//!
+//! Calls by number that make, close or copy descriptors are served as libc's functions of that name. Those that move bytes are
+//! the kernel's. Processes made without the handlers of `fork` are treated as forked ones.
+
+use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
+
+use libc::pid_t;
+
+use crate::cancel::Held;
+use crate::real::interpose;
+use crate::{inside, kernel, process, receive};
+
+interpose! {
+    _Fork => fork_alone, () -> pid_t;
+    clone => clone_any, (run: Option<Run>, stack: *mut c_void, flags: c_int, argument: *mut c_void, parent: usize, tls: usize, child: usize) -> c_int;
+}
+
+type Run = extern "C" fn(*mut c_void) -> c_int;
+type ForkFn = unsafe extern "C" fn() -> pid_t;
+type CloneFn = unsafe extern "C" fn(Option<Run>, *mut c_void, c_int, *mut c_void, usize, usize, usize) -> c_int;
+
+/// `syscall`, whose variable arguments travel like fixed ones on the 64-bit calling conventions of Linux.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn syscall(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> c_long {
+    let real = || unsafe { kernel::LIBC.get()(number, a, b, c, d, e, f) };
+    if inside::active() {
+        return real();
+    }
+    // SAFETY: the caller's arguments of the call that it asked for.
+    unsafe { by_number(number, [a, b, c, d], real) }
+}
+
+/// The functions of libc here are our own: these names resolve to this library.
+unsafe fn by_number(number: c_long, arguments: [usize; 4], real: impl FnOnce() -> c_long) -> c_long {
+    let [a, b, c, d] = arguments;
+    let (first, second) = (a as c_int, b as c_int);
+    // A call by number is never where a cancelled thread ends.
+    let _held = Held::new();
+    let opened = |path: usize, flags: c_int, mode: usize, dir| unsafe {
+        libc::openat(dir, path as *const c_char, flags, mode as libc::mode_t)
+    };
+    let result = unsafe {
+        match number {
+            libc::SYS_openat if changes(c) => opened(b, c as c_int, d, first),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_open if changes(b) => opened(a, second, c, libc::AT_FDCWD),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_creat => opened(a, libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC, b, libc::AT_FDCWD),
+            libc::SYS_close => libc::close(first),
+            libc::SYS_close_range => libc::close_range(a as c_uint, b as c_uint, c as c_int),
+            libc::SYS_dup => libc::dup(first),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_dup2 => libc::dup2(first, second),
+            libc::SYS_dup3 => libc::dup3(first, second, c as c_int),
+            libc::SYS_recvmsg => libc::recvmsg(first, b as *mut libc::msghdr, c as c_int) as c_int,
+            libc::SYS_recvmmsg => {
+                let count = real() as c_int;
+                receive::forget_all(b as *const libc::mmsghdr, count);
+                count
+            }
+            libc::SYS_exit_group => libc::_exit(first),
+            libc::SYS_fcntl if matches!(second, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => {
+                libc::fcntl(first, second, c)
+            }
+            _ if opens(number) => {
+                let fd = real() as c_int;
+                receive::forget(fd);
+                fd
+            }
+            _ if forks(number, a) => forked(real) as c_int,
+            _ => return real(),
+        }
+    };
+    c_long::from(result)
+}
+
+/// Whether opening with these flags makes a file, or empties it. Without them the kernel opens it, and it is looked at when it is first
+/// used: allocators open files by number while they start, since then nothing else may run.
+fn changes(flags: usize) -> bool {
+    flags as c_int & (libc::O_CREAT | libc::O_TRUNC) != 0
+}
+
+/// Whether the call makes a descriptor that may be any file's.
+fn opens(number: c_long) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if number == libc::SYS_open {
+        return true;
+    }
+    matches!(number, libc::SYS_openat | libc::SYS_openat2 | libc::SYS_open_by_handle_at | libc::SYS_pidfd_getfd)
+}
+
+/// Whether the call makes a process with memory of its own.
+fn forks(number: c_long, first: usize) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if number == libc::SYS_fork {
+        return true;
+    }
+    let shares = |flags: usize| flags & libc::CLONE_VM as usize != 0;
+    match number {
+        libc::SYS_clone => !shares(first),
+        // The flags are the first field of the structure that it takes.
+        libc::SYS_clone3 => {
+            let there = kernel::is_readable(first as *const c_void, size_of::<u64>());
+            there && !shares(unsafe { (first as *const u64).read_unaligned() } as usize)
+        }
+        _ => false,
+    }
+}
+
+/// Makes a process: calls on managed files wait meanwhile.
+fn forked<T: Copy + Default + PartialEq>(call: impl FnOnce() -> T) -> T {
+    inside::before_fork();
+    let result = call();
+    if result == T::default() {
+        inside::after_fork_in_child()
+    } else {
+        process::forked()
+    }
+    result
+}
+
+/// Without the handlers that `fork` calls.
+unsafe fn fork_alone(real: ForkFn) -> pid_t {
+    forked(|| unsafe { real() })
+}
+
+/// What a cloned process begins with: on the stack of its parent, of which it has a copy.
+struct Begin {
+    run: Run,
+    argument: *mut c_void,
+}
+
+extern "C" fn begin(with: *mut c_void) -> c_int {
+    inside::after_fork_in_child();
+    // SAFETY: given by `clone_any`.
+    let Begin { run, argument } = unsafe { with.cast::<Begin>().read() };
+    let code = run(argument);
+    // libc would end this thread only, and one of ours may go on.
+    // SAFETY: our own.
+    unsafe { libc::_exit(code) }
+}
+
+#[expect(clippy::too_many_arguments, reason = "libc's")]
+unsafe fn clone_any(
+    real: CloneFn,
+    run: Option<Run>,
+    stack: *mut c_void,
+    flags: c_int,
+    argument: *mut c_void,
+    parent: usize,
+    tls: usize,
+    child: usize,
+) -> c_int {
+    let Some(run) = run.filter(|_| flags & libc::CLONE_VM == 0) else {
+        return unsafe { real(run, stack, flags, argument, parent, tls, child) };
+    };
+    let mut with = Begin { run, argument };
+    inside::before_fork();
+    let result = unsafe { real(Some(begin), stack, flags, (&raw mut with).cast(), parent, tls, child) };
+    process::forked();
+    result
+}

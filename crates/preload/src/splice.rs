@@ -1,0 +1,306 @@
+//! `sendfile` and `splice` from and to managed files: what the kernel moves without buffers is read and written here.
+//!
+//! Files are read and written while signals wait; pipes and sockets, which may block for as long as others like, are not.
+
+use std::ffi::{c_int, c_uint};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use libc::{off_t, size_t, ssize_t};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
+use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
+use rustix::time::Timespec;
+use stripewise_recorder::Op;
+use stripewise_sys::{Errno, Fd, Result, raw};
+
+use crate::errno::{answer, guarded};
+use crate::kernel;
+use crate::real::interpose;
+use crate::subject::{Managed, Subject};
+use crate::transfer::{Place, Transfer, move_bytes};
+
+interpose! {
+    sendfile | sendfile64 => sendfile, (to: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t;
+    splice => splice,
+        (from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: c_uint) -> ssize_t;
+}
+
+type SendfileFn = unsafe extern "C" fn(c_int, c_int, *mut off_t, size_t) -> ssize_t;
+type SpliceFn = unsafe extern "C" fn(c_int, *mut off_t, c_int, *mut off_t, size_t, c_uint) -> ssize_t;
+
+/// The kernel moves no more in one `sendfile`.
+const MOST: usize = 0x7fff_f000;
+/// Bytes that are read at once; as many as a pipe takes by default.
+const PIECE: usize = 64 << 10;
+/// A pipe that can be written to takes as many at once.
+const PIPE_PIECE: usize = 4096;
+
+unsafe fn sendfile(real: SendfileFn, to: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t {
+    let call = || unsafe { real(to, from, offset, len) };
+    if from < 0 || to < 0 {
+        return call();
+    }
+    let (from, to) = (End::of(from), End::of(to));
+    if !from.is_managed() && !to.is_managed() {
+        return call();
+    }
+    answer(|| unsafe { send(&from, offset, &to, len) })
+}
+
+unsafe fn splice(
+    real: SpliceFn,
+    from: c_int,
+    from_at: *mut off_t,
+    to: c_int,
+    to_at: *mut off_t,
+    len: size_t,
+    flags: c_uint,
+) -> ssize_t {
+    let call = || unsafe { real(from, from_at, to, to_at, len, flags) };
+    if from < 0 || to < 0 {
+        return call();
+    }
+    let (from, to) = (End::of(from), End::of(to));
+    let waits = flags & libc::SPLICE_F_NONBLOCK == 0;
+    match (&from, &to) {
+        (End::Plain(_), End::Plain(_)) => call(),
+        (End::Managed(..), End::Plain(pipe)) => answer(|| {
+            let pipe = pipe_end(*pipe, to_at)?;
+            unsafe { fill_pipe(&from, from_at, pipe, len, waits) }
+        }),
+        (End::Plain(pipe), End::Managed(..)) => answer(|| {
+            let pipe = pipe_end(*pipe, from_at)?;
+            unsafe { drain_pipe(pipe, &to, to_at, len, waits) }
+        }),
+        (End::Managed(..), End::Managed(..)) => answer(|| Err(Errno::INVAL)),
+    }
+}
+
+/// One side.
+enum End {
+    Plain(c_int),
+    Managed(c_int, Box<Managed>),
+}
+
+impl End {
+    fn of(fd: c_int) -> Self {
+        Subject::managed(fd).map_or(Self::Plain(fd), |managed| Self::Managed(fd, Box::new(managed)))
+    }
+
+    fn fd(&self) -> c_int {
+        match self {
+            Self::Plain(fd) | Self::Managed(fd, _) => *fd,
+        }
+    }
+
+    fn is_managed(&self) -> bool {
+        matches!(self, Self::Managed(..))
+    }
+
+    fn borrow(&self) -> BorrowedFd<'_> {
+        // SAFETY: the application's, for the time of the call; a bad one is EBADF.
+        unsafe { BorrowedFd::borrow_raw(self.fd()) }
+    }
+
+    /// Reads at a place of a file.
+    fn read(&self, buffer: &mut [u8], at: off_t) -> Result<usize> {
+        match self {
+            Self::Managed(_, managed) => {
+                let request = Transfer::one(Op::Read, buffer.as_mut_ptr().cast(), buffer.len(), Place::At(at));
+                guarded(|| move_bytes(managed, &request)).map(|(_, done)| done)
+            }
+            // SAFETY: a buffer of our own.
+            Self::Plain(_) => unsafe {
+                raw::pread(self.borrow(), buffer.as_mut_ptr(), buffer.len(), at.cast_unsigned())
+            },
+        }
+    }
+
+    /// Writes as `write` does, or at a place.
+    fn write(&self, bytes: &[u8], place: Place) -> Result<usize> {
+        match self {
+            Self::Managed(_, managed) => {
+                let request = Transfer::one(Op::Write, bytes.as_ptr().cast_mut().cast(), bytes.len(), place);
+                guarded(|| move_bytes(managed, &request)).map(|(_, done)| done)
+            }
+            Self::Plain(_) => rustix::io::write(self.borrow(), bytes),
+        }
+    }
+
+    /// # Errors
+    /// EBADF: it is not open for that. EINVAL: not a file that has places, or in append mode.
+    fn check(&self, op: Op) -> Result<()> {
+        let flags = fcntl_getfl(self.borrow())?;
+        let wrong = if op == Op::Read { OFlags::WRONLY } else { OFlags::RDONLY };
+        if flags.contains(OFlags::PATH) || flags & OFlags::RWMODE == wrong {
+            return Err(Errno::BADF);
+        }
+        match op {
+            Op::Read if !self.is_managed() => {
+                let kind = FileType::from_raw_mode(fstat(self.borrow())?.st_mode);
+                let has_places = matches!(kind, FileType::RegularFile | FileType::BlockDevice);
+                if has_places { Ok(()) } else { Err(Errno::INVAL) }
+            }
+            Op::Write if flags.contains(OFlags::APPEND) => Err(Errno::INVAL),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Where the application's calls begin: at its own offset, or at the descriptor's.
+struct Cursor<'a> {
+    end: &'a End,
+    own: *mut off_t,
+    begin: off_t,
+}
+
+impl<'a> Cursor<'a> {
+    unsafe fn new(end: &'a End, own: *mut off_t) -> Result<Self> {
+        let begin = if own.is_null() {
+            rustix::fs::seek(end.borrow(), rustix::fs::SeekFrom::Current(0))? as off_t
+        } else if kernel::is_readable(own.cast(), size_of::<off_t>()) {
+            // SAFETY: just asked.
+            unsafe { own.read_unaligned() }
+        } else {
+            return Err(Errno::FAULT);
+        };
+        if begin < 0 { Err(Errno::INVAL) } else { Ok(Self { end, own, begin }) }
+    }
+
+    /// After so many bytes.
+    unsafe fn advance(self, done: usize) -> Result<()> {
+        let at = self.begin + done as off_t;
+        if self.own.is_null() {
+            rustix::fs::seek(self.end.borrow(), rustix::fs::SeekFrom::Start(at.cast_unsigned()))?;
+        } else {
+            // SAFETY: the application's, which was there.
+            unsafe { self.own.write_unaligned(at) };
+        }
+        Ok(())
+    }
+}
+
+unsafe fn send(from: &End, offset: *mut off_t, to: &End, len: usize) -> Result<ssize_t> {
+    from.check(Op::Read)?;
+    to.check(Op::Write)?;
+    let cursor = unsafe { Cursor::new(from, offset)? };
+    let (mut done, len) = (0, len.min(MOST));
+    let mut buffer = vec![0; len.min(PIECE)];
+    let mut error = None;
+    while done < len {
+        let want = buffer.len().min(len - done);
+        let moved = from.read(&mut buffer[..want], cursor.begin + done as off_t).and_then(|got| {
+            let written = if got == 0 { 0 } else { to.write(&buffer[..got], Place::Offset)? };
+            Ok((written, got))
+        });
+        match moved {
+            Ok((0, _)) => break,
+            Ok((written, got)) => {
+                done += written;
+                if written < got {
+                    break;
+                }
+            }
+            Err(failed) => {
+                error = Some(failed);
+                break;
+            }
+        }
+    }
+    unsafe { finish(cursor, done, error) }
+}
+
+/// What a call returns that has moved so many bytes, and then met the error.
+unsafe fn finish(cursor: Cursor<'_>, done: usize, error: Option<Errno>) -> Result<ssize_t> {
+    match error {
+        Some(error) if done == 0 => Err(error),
+        _ => {
+            unsafe { cursor.advance(done)? };
+            Ok(done as ssize_t)
+        }
+    }
+}
+
+/// The other side of a managed file, which must be a pipe without an offset.
+fn pipe_end(fd: c_int, offset: *const off_t) -> Result<BorrowedFd<'static>> {
+    // SAFETY: as in `End::borrow`.
+    let pipe = unsafe { BorrowedFd::borrow_raw(fd) };
+    let is_pipe = FileType::from_raw_mode(fstat(pipe)?.st_mode) == FileType::Fifo;
+    match (is_pipe, offset.is_null()) {
+        (false, _) => Err(Errno::INVAL),
+        (true, false) => Err(Errno::SPIPE),
+        (true, true) => Ok(pipe),
+    }
+}
+
+/// Writes as much as there is room for, and waits if there is none.
+unsafe fn fill_pipe(
+    from: &End,
+    from_at: *mut off_t,
+    pipe: BorrowedFd<'_>,
+    len: usize,
+    waits: bool,
+) -> Result<ssize_t> {
+    from.check(Op::Read)?;
+    let cursor = unsafe { Cursor::new(from, from_at)? };
+    let mut buffer = vec![0; len.min(PIECE)];
+    let got = from.read(&mut buffer, cursor.begin)?;
+    let (mut done, mut error) = (0, None);
+    while done < got {
+        let piece = &buffer[done..got.min(done + PIPE_PIECE)];
+        match has_room(pipe, waits && done == 0).and_then(|()| rustix::io::write(pipe, piece)) {
+            Ok(written) => done += written,
+            Err(failed) => {
+                error = Some(failed);
+                break;
+            }
+        }
+    }
+    unsafe { finish(cursor, done, error) }
+}
+
+/// Waits for room for some bytes.
+fn has_room(pipe: BorrowedFd<'_>, waits: bool) -> Result<()> {
+    let waits = waits && !fcntl_getfl(pipe)?.contains(OFlags::NONBLOCK);
+    let mut asked = [PollFd::new(&pipe, PollFlags::OUT)];
+    let timeout = if waits { None } else { Some(&Timespec { tv_sec: 0, tv_nsec: 0 }) };
+    // A pipe without readers has room, and says EPIPE.
+    if poll(&mut asked, timeout)? == 0 { Err(Errno::AGAIN) } else { Ok(()) }
+}
+
+/// What cannot be written stays in the pipe: a copy of it is written, and as much is taken out.
+unsafe fn drain_pipe(
+    pipe: BorrowedFd<'_>,
+    to: &End,
+    to_at: *mut off_t,
+    len: usize,
+    waits: bool,
+) -> Result<ssize_t> {
+    to.check(Op::Write)?;
+    let cursor = unsafe { Cursor::new(to, to_at)? };
+    let len = len.min(PIECE);
+    if len == 0 {
+        return Ok(0);
+    }
+    let (copy_end, write_end) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (copy_end, write_end) = (Fd::adopt(copy_end)?, Fd::adopt(write_end)?);
+    let how = if waits { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK };
+    let copied = tee(pipe, write_end.as_fd(), len, how)?;
+    if copied == 0 {
+        return Ok(0);
+    }
+    let mut buffer = vec![0; copied];
+    let got = rustix::io::read(copy_end.as_fd(), &mut buffer)?;
+    let done = to.write(&buffer[..got], Place::At(cursor.begin))?;
+    let mut left = done;
+    while left > 0 {
+        match rustix::io::read(pipe, &mut buffer[..left]) {
+            Ok(0) => break,
+            Ok(more) => left -= more,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    unsafe { cursor.advance(done)? };
+    Ok(done as ssize_t)
+}
