@@ -41,6 +41,30 @@ pub fn stat_at(dir: c_int, path: *const c_char, follow: bool) -> Result<Stat> {
     }
 }
 
+/// Reads a value at an address of the application's.
+///
+/// # Errors
+/// EFAULT.
+pub fn copy_from<T>(address: usize, value: &mut MaybeUninit<T>) -> Result<()> {
+    copy(libc::SYS_process_vm_readv, value.as_mut_ptr() as usize, address, size_of::<T>())
+}
+
+/// Writes a value to an address of the application's.
+///
+/// # Errors
+/// EFAULT.
+pub fn copy_to<T>(address: usize, value: &T) -> Result<()> {
+    copy(libc::SYS_process_vm_writev, std::ptr::from_ref(value) as usize, address, size_of::<T>())
+}
+
+fn copy(number: c_long, own: usize, other: usize, len: usize) -> Result<()> {
+    let (own, other) = ([own, len], [other, len]);
+    let process = std::process::id() as usize;
+    // SAFETY: `own` is the callers'; only the kernel follows `other`.
+    let copied = unsafe { call(number, [process, own.as_ptr() as usize, 1, other.as_ptr() as usize, 1, 0])? };
+    if copied == len { Ok(()) } else { Err(Errno::FAULT) }
+}
+
 /// close(2), past our own.
 pub fn close(fd: c_int) {
     // SAFETY: the caller owns the descriptor.

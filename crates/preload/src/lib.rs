@@ -8,6 +8,7 @@
 //! children; what is not ours allocates nothing and takes no lock. While a call on a managed file runs, signals and forks
 //! wait ([`inside`]).
 
+mod access;
 mod adopt;
 mod aio;
 mod background;
@@ -27,6 +28,7 @@ mod inside;
 mod kernel;
 mod launcher;
 mod libaio;
+mod locks;
 mod mmap;
 mod mpi;
 mod names;

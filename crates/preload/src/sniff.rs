@@ -27,6 +27,11 @@ pub fn locks_are_used() {
     LOCKS.store(true, Ordering::Relaxed);
 }
 
+/// Whether the process may hold POSIX record locks.
+pub fn are_locks_used() -> bool {
+    LOCKS.load(Ordering::Relaxed)
+}
+
 /// Whether a file with these attributes can be an anchor at all, and was not found to be none.
 pub fn possible(stat: &Stat) -> bool {
     let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
