@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use libc::sigset_t;
 use rustix::thread::futex;
 
+use crate::messages;
+
 /// Signals that a defect raises in the thread that has it: to hold them back would end the process without a word.
 const OF_DEFECTS: [i32; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT];
@@ -55,6 +57,9 @@ impl Drop for Inside {
         // The last one out lets a thread fork that waits for it.
         if depth == 0 && GATE.fetch_sub(1, Ordering::AcqRel) == FORKING | 1 {
             wake();
+        }
+        if depth == 0 {
+            messages::flush();
         }
         // SAFETY: what `new` was given.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.signals, ptr::null_mut()) };

@@ -29,6 +29,7 @@ mod kernel;
 mod launcher;
 mod libaio;
 mod locks;
+mod messages;
 mod mmap;
 mod mpi;
 mod names;
