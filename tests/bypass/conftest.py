@@ -52,6 +52,11 @@ class Prey:
         assert self.path.read_bytes().startswith(b"stripewise file, format ")
         self.anchor = self.anchor_now()
 
+    def restore(self):
+        """Puts the bytes back that were there."""
+        self.with_library("dd", f"if={self.scratch}", f"of={self.path}", "conv=notrunc", "status=none")
+        self.settle()
+
     def with_library(self, *command, **options):
         """Runs a command over the plan."""
         return self.cluster.run(*command, **options)

@@ -85,6 +85,8 @@ impl EntryRef {
     /// # Errors
     /// ENFILE when a million are in use, ENOMEM.
     pub fn new(description: Description) -> Result<Self> {
+        #[cfg(target_arch = "x86_64")]
+        crate::patched::keep_entry();
         let entry = take_free()?;
         let (file, error) = match description.file {
             Ok(Some(file)) => (Arc::into_raw(file).cast_mut(), 0),

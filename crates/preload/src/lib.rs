@@ -35,6 +35,8 @@ mod mpi;
 mod names;
 mod offset;
 mod open;
+#[cfg(target_arch = "x86_64")]
+mod patched;
 mod paths;
 mod process;
 mod real;

@@ -54,6 +54,8 @@ impl Subject {
             if let Ok(None) = entry.file() {
                 return Self::Recorded(entry);
             }
+            #[cfg(target_arch = "x86_64")]
+            crate::patched::keep_entry();
             // A forked child has to be told before it touches a file.
             let _ = state::runtime_if_used();
             // SAFETY: borrowed for the call.
