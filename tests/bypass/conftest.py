@@ -101,10 +101,11 @@ def programs(tmp_path_factory):
     return directory
 
 
-def compiled(directory, compiler, source, *flags, to=None):
+def compiled(directory, compiler, source, *flags, to=None, env=None):
     """Builds a program of this directory, and returns its path."""
     program = directory / (to or Path(source).stem)
-    run_command(*compiler, *WARNINGS, "-o", program, HERE / source, *flags)
+    warnings = [] if source.endswith(".go") else WARNINGS
+    run_command(*compiler, *warnings, "-o", program, HERE / source, *flags, env=env)
     return program
 
 
