@@ -159,6 +159,25 @@ static void uring(void)
     }
 }
 
+/* What only reads sees the manifest, and changes nothing. */
+static void reads(void)
+{
+    static char in[16];
+    char *at = (char *)syscall(SYS_mmap, NULL, 4096L, PROT_READ, MAP_PRIVATE, fd, 0L);
+    long from = 0;
+    int pipe_ends[2];
+    if (pipe(pipe_ends) < 0)
+        abort();
+    say("get_pread", syscall(SYS_pread64, fd, in, sizeof in, 0L));
+    say("get_map", at == MAP_FAILED || memcmp(at, in, sizeof in) != 0 ? -1 : 0);
+    say("get_sendfile", syscall(SYS_sendfile, pipe_ends[1], fd, &from, 4096L));
+    from = 0;
+    say("get_splice", syscall(SYS_splice, fd, &from, pipe_ends[1], NULL, 4096L, 0));
+    say("get_tee", syscall(SYS_tee, pipe_ends[0], pipe_ends[1], 1L, SPLICE_F_NONBLOCK));
+    if (memcmp(in, "stripewise file,", sizeof in) != 0)
+        abort();
+}
+
 /* The descriptor's duplicates, and what comes through another process, are no better. */
 static void duplicates(void)
 {
@@ -185,7 +204,7 @@ static const struct {
     void (*run)(void);
 } cases[] = {
     {"writes", writes}, {"sizes", sizes}, {"maps", maps}, {"copies", copies}, {"kernel_aio", kernel_aio},
-    {"uring", uring}, {"duplicates", duplicates}, {"notes", notes},
+    {"uring", uring}, {"reads", reads}, {"duplicates", duplicates}, {"notes", notes},
 };
 
 int main(int argc, char **argv)

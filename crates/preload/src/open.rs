@@ -98,8 +98,11 @@ pub fn open_any(
 fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Option<&'static CStr> {
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     let creates = flags.contains(OFlags::CREATE) && state::has_plan() && !process::is_vfork_child();
-    // Else the kernel opens a managed file for writing first, and closing that would drop record locks.
-    let writes = access::writes(flags) && sniff::are_locks_used() && !process::is_vfork_child();
+    // The kernel opens others for writing first. To close that again would drop the record locks on one that is open.
+    let writes = access::writes(flags)
+        && sniff::are_locks_used()
+        && state::is_runtime_used()
+        && !process::is_vfork_child();
     if !(creates || writes || flags.contains(OFlags::TRUNC))
         || flags.intersects(OFlags::PATH | OFlags::DIRECTORY)
     {
@@ -108,10 +111,9 @@ fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Option<&'stati
     let (name, found) = look_up(dir, path, flags)?;
     let ours = match found {
         Some(stat) => {
-            let opens = !flags.contains(OFlags::CREATE | OFlags::EXCL);
-            (writes || flags.contains(OFlags::TRUNC))
-                && opens
-                && sniff::name(dir, name, !flags.contains(OFlags::NOFOLLOW), &stat)
+            let follow = !flags.contains(OFlags::NOFOLLOW);
+            let empties = flags.contains(OFlags::TRUNC) && sniff::name(dir, name, follow, &stat);
+            !flags.contains(OFlags::CREATE | OFlags::EXCL) && (empties || (writes && sniff::is_open(&stat)))
         }
         // Whether the plan has a place for it, the data path knows.
         None => creates,
