@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::table::{self, Known};
 use crate::{inside, state};
 
+const STDERR: i32 = libc::STDERR_FILENO;
+
 /// Bytes that wait at most.
 const ROOM: usize = 8192;
 
@@ -63,5 +65,3 @@ fn write_all() {
     unsafe { libc::write(STDERR, lines.as_ptr().cast(), lines.len()) };
     crate::errno::set(before);
 }
-
-const STDERR: i32 = libc::STDERR_FILENO;

@@ -103,7 +103,7 @@ impl Runtime {
         };
         // Somebody has put another file there.
         let Some(file) = file else { return Err(Errno::AGAIN) };
-        if access::writes(flags) {
+        if access::writes(flags) || truncates {
             self.check_permission(&raw, known, &file, (dir, path), kept)?;
         }
         if truncates {
