@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use libc::off_t;
@@ -138,6 +139,7 @@ fn restore() {
     let changed = entry().load(Ordering::Relaxed) != original();
     if changed && !is_being_changed() {
         let done = target().is_some_and(|target| {
+            keep_loaded(target);
             FOUND.store(target, Ordering::Release);
             write_entry()
         });
@@ -149,6 +151,18 @@ fn restore() {
     }
     errno::set(before);
     AT_WORK.store(false, Ordering::Release);
+}
+
+/// Has the library stay that the function is in: it may be called at any time from now on.
+fn keep_loaded(function: *mut c_void) {
+    let mut library = MaybeUninit::<libc::Dl_info>::uninit();
+    // SAFETY: filled in where the result is not 0; the name is the loader's.
+    unsafe {
+        if libc::dladdr(function, library.as_mut_ptr()) != 0 {
+            let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+            libc::dlopen((*library.as_ptr()).dli_fname, flags);
+        }
+    }
 }
 
 /// A jump to itself: another thread is about to write.
