@@ -5,8 +5,8 @@
 //! of `F_SETSIG`, which dup, fork, exec and SCM_RIGHTS share and which means nothing for a regular file. Processes of this library
 //! that open the file or inherit it by fork know the mode without asking.
 //!
-//! Anyone may set that signal on a descriptor of his, so it is believed only where the kernel says who set it: `F_SETOWN` notes the
-//! user. See [`inherited`].
+//! Any process may set that signal on a descriptor it has, so the mark counts only if it was set by a trusted user: `F_SETOWN` makes
+//! the kernel record which user that was. See [`inherited`].
 
 use std::ffi::{c_int, c_long};
 use std::os::fd::BorrowedFd;
@@ -22,7 +22,7 @@ use crate::{errno, kernel, state};
 /// Signals that stand for an access mode: real-time ones that no program uses for files.
 const MAY_WRITE: usize = 61;
 const MAY_BOTH: usize = 62;
-/// The process that the signal would go to: one that is always there, and that ignores it.
+/// The process that the signal would go to: one that always exists.
 const OWNER: usize = 1;
 
 const F_SETOWN: c_int = 8;
@@ -52,8 +52,8 @@ pub fn note(fd: c_int, flags: OFlags) -> Result<()> {
 
 /// The access mode of a managed file's description that another program made: what the kernel says, or what is noted on it.
 ///
-/// A note counts if it was made by this user, by the file's owner or by root: who may only read a file cannot, by a note of his own,
-/// make a process that may write it believe that he may. A program with more rights than its caller believes none.
+/// A mark counts if it was set by this user, by the file's owner or by root: a user who may only read a file cannot make a process of
+/// another user write to it by marking a descriptor. A program with more rights than its caller (AT_SECURE) trusts no mark.
 pub fn inherited(fd: c_int, stat: &Stat) -> OFlags {
     // SAFETY: borrowed for the call.
     let kernel = fcntl_getfl(unsafe { BorrowedFd::borrow_raw(fd) }).unwrap_or(OFlags::empty()) & OFlags::RWMODE;
@@ -66,10 +66,10 @@ pub fn inherited(fd: c_int, stat: &Stat) -> OFlags {
         Ok(MAY_BOTH) => OFlags::RDWR,
         _ => return kernel,
     };
-    if noted_by_a_friend(fd, stat).unwrap_or(false) { noted } else { kernel }
+    if marked_by_trusted_user(fd, stat).unwrap_or(false) { noted } else { kernel }
 }
 
-fn noted_by_a_friend(fd: c_int, stat: &Stat) -> Result<bool> {
+fn marked_by_trusted_user(fd: c_int, stat: &Stat) -> Result<bool> {
     let mut users = [u32::MAX; 2];
     // SAFETY: no memory is involved.
     let elevated = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
