@@ -121,7 +121,7 @@ def test_every_function_of_the_papers_is_in_the_file_named():
 
 def test_every_test_of_the_invariants_exists():
     rows = [row for row in table_rows(ARCHITECTURE) if row[0].isdigit()]
-    assert len(rows) == 8
+    assert len(rows) == 9
     for row in rows:
         assert_tests_exist(row[-1], None)
 

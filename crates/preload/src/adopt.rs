@@ -14,7 +14,7 @@ use crate::entry::{Description, EntryRef};
 use crate::inside::Inside;
 use crate::paths::Absolute;
 use crate::table::{self, Known};
-use crate::{errno, process, record, sniff, state};
+use crate::{access, errno, kernel, process, record, sniff, state};
 
 /// Looks at a descriptor that the table does not know, and enters what it is.
 pub fn on_first_use(fd: c_int) -> Option<EntryRef> {
@@ -25,44 +25,56 @@ pub fn on_first_use(fd: c_int) -> Option<EntryRef> {
     let stat = fstat(unsafe { BorrowedFd::borrow_raw(fd) }).ok()?;
     if is_private(fd) {
         // Programs that try all numbers: what they ask for must not reach a component.
-        return enter(fd, EntryRef::new(describe(fd, &stat, Err(Errno::BADF))).ok());
+        return enter(fd, EntryRef::new(describe(fd, &stat, Err(Errno::BADF), OFlags::empty())).ok());
     }
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         table::set(fd, Known::Plain);
         return None;
     }
     // An anchor whose file cannot be served: every call on it fails, rather than reach the manifest.
-    let entry =
-        look(fd, &stat, None).unwrap_or_else(|error| EntryRef::new(describe(fd, &stat, Err(error))).ok());
+    let entry = look(fd, &stat, None)
+        .unwrap_or_else(|error| EntryRef::new(describe(fd, &stat, Err(error), OFlags::empty())).ok());
     enter(fd, entry)
 }
 
-/// Looks at a descriptor that was just opened with these flags.
+/// Looks at a descriptor that was just opened with these flags. Returns it, or the one that it was exchanged for.
 ///
 /// # Errors
-/// The file is managed and cannot be served; the descriptor is still open.
-pub fn opened(fd: c_int, flags: OFlags) -> Result<Option<EntryRef>> {
-    if process::is_vfork_child() {
-        return Ok(None);
-    }
+/// The file is managed and cannot be served; the descriptor is closed.
+pub fn opened(fd: c_int, flags: OFlags) -> Result<(c_int, Option<EntryRef>)> {
     // SAFETY: borrowed for the call.
-    let entry = match fstat(unsafe { BorrowedFd::borrow_raw(fd) }) {
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
-            look(fd, &stat, Some(flags))?
-        }
-        _ => None,
+    let stat = fstat(unsafe { BorrowedFd::borrow_raw(fd) }).ok();
+    let regular = stat.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+    if process::is_vfork_child() {
+        let exchanged = regular.is_some() && access::writes(flags);
+        return Ok((if exchanged { access::exchange_in_vfork_child(fd, flags) } else { fd }, None));
+    }
+    let entry = match regular {
+        Some(stat) => look(fd, &stat, Some(flags)).inspect_err(|_| kernel::close(fd))?,
+        None => None,
     };
-    Ok(enter(fd, entry))
+    let fd = match &entry {
+        Some(entry) if access::writes(flags) => match entry.file()? {
+            Some(file) => access::exchange(fd, file, flags)?,
+            None => fd,
+        },
+        _ => fd,
+    };
+    Ok((fd, enter(fd, entry)))
 }
 
-/// Enters a descriptor that the data path opened.
+/// Enters a descriptor that the data path opened, as the program asked with these flags.
 ///
 /// # Errors
-/// ENFILE.
-pub fn managed(fd: c_int, file: Arc<LogicalFile>) -> Result<Option<EntryRef>> {
-    // SAFETY: borrowed for the call.
-    let stat = fstat(unsafe { BorrowedFd::borrow_raw(fd) })?;
-    let entry = EntryRef::new(describe(fd, &stat, Ok(Some(file))))?;
+/// ENFILE, ENOMEM; the descriptor is closed.
+pub fn managed(fd: c_int, file: Arc<LogicalFile>, flags: OFlags) -> Result<Option<EntryRef>> {
+    let entry = || {
+        access::note(fd, flags)?;
+        // SAFETY: borrowed for the call.
+        let stat = fstat(unsafe { BorrowedFd::borrow_raw(fd) })?;
+        EntryRef::new(describe(fd, &stat, Ok(Some(file)), flags))
+    };
+    let entry = entry().inspect_err(|_| kernel::close(fd))?;
     Ok(enter(fd, Some(entry)))
 }
 
@@ -88,14 +100,15 @@ fn look(fd: c_int, stat: &Stat, flags: Option<OFlags>) -> Result<Option<EntryRef
     if file.is_none() && state::recorder().is_none() {
         return Ok(None);
     }
-    let description = describe(fd, stat, Ok(file));
+    let access = flags.unwrap_or_else(|| access::inherited(fd, stat));
+    let description = describe(fd, stat, Ok(file), access);
     if description.is_of_no_interest() {
         return Ok(None);
     }
     EntryRef::new(description).map(Some)
 }
 
-fn describe(fd: c_int, stat: &Stat, file: Result<Option<Arc<LogicalFile>>>) -> Description {
+fn describe(fd: c_int, stat: &Stat, file: Result<Option<Arc<LogicalFile>>>, access: OFlags) -> Description {
     let record_as = state::recorder().map_or(FileId::NOT_RECORDED, |recorder| {
         Absolute::of(fd).map_or(FileId::NOT_RECORDED, |path| recorder.file_id(path.as_bytes()))
     });
@@ -104,6 +117,7 @@ fn describe(fd: c_int, stat: &Stat, file: Result<Option<Arc<LogicalFile>>>) -> D
         key: (stat.st_dev, stat.st_ino),
         record_as,
         appends: record::appends(fd),
+        access,
         opened_size: stat.st_size as u64,
     }
 }

@@ -5,11 +5,11 @@ use std::ffi::c_int;
 use stripewise_sys::fd::is_private;
 
 use crate::close::leave;
-use crate::errno;
-use crate::inside;
+use crate::entry::Entry;
 use crate::real::interpose;
+use crate::subject::Subject;
 use crate::table::{self, Known};
-use crate::{kernel, process, sniff, stdio};
+use crate::{access, errno, inside, kernel, locks, process, sniff, stdio};
 
 interpose! {
     dup => dup, (old: c_int) -> c_int;
@@ -54,17 +54,40 @@ unsafe fn fcntl(real: FcntlFn, fd: c_int, command: c_int, argument: usize) -> c_
             }
             result
         }
-        libc::F_SETLK | libc::F_SETLKW => {
+        // Before the descriptor is looked at, which may open the file.
+        _ if locks::is_about(command) => {
             sniff::locks_are_used();
-            call()
+            Subject::managed(fd).map_or_else(call, |managed| locks::control(&managed, command, argument))
         }
-        _ => call(),
+        libc::F_GETFD | libc::F_SETFD => call(),
+        libc::F_GETFL => match (call(), table::tracked(fd)) {
+            (flags, Some(entry)) if flags >= 0 && !matches!(entry.file(), Ok(None)) => {
+                with_access(flags, &entry)
+            }
+            (flags, _) => flags,
+        },
+        _ => match Subject::managed(fd) {
+            Some(managed) => {
+                let answer = access::answer(fd, command, argument, &managed.entry().signal);
+                answer.map_or_else(call, |answer| errno::answer(|| answer))
+            }
+            None => call(),
+        },
     }
+}
+
+/// What F_GETFL says of a managed file's descriptor: the kernel's is open for reading.
+fn with_access(flags: c_int, entry: &Entry) -> c_int {
+    let unknown = flags & (libc::O_ACCMODE | libc::O_PATH) == 0;
+    if unknown { flags | entry.access().bits().cast_signed() } else { flags }
 }
 
 unsafe fn lockf(real: LockfFn, fd: c_int, command: c_int, len: libc::off_t) -> c_int {
     sniff::locks_are_used();
-    unsafe { real(fd, command, len) }
+    match Subject::managed(fd) {
+        None => unsafe { real(fd, command, len) },
+        Some(managed) => locks::lockf(&managed, command, len),
+    }
 }
 
 /// Our own `dup2`, for the other families.

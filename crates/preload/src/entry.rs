@@ -3,13 +3,16 @@
 //! Entries live in chunks that are never given back, so that a reader may look at one that another thread is just
 //! releasing: the reference count tells. Everything is atomic; no locks, so usable in signal handlers and after fork.
 
+use std::ffi::c_int;
+use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use stripewise_datapath::LogicalFile;
 use stripewise_recorder::FileId;
-use stripewise_sys::{Errno, Result};
+use stripewise_sys::fd::close_inherited;
+use stripewise_sys::{Errno, Fd, OFlags, Result};
 
 use crate::chunks::Chunks;
 use crate::inside::Inside;
@@ -33,6 +36,11 @@ pub struct Entry {
     /// How often the process had forked when the entry was made: from then on others may share the descriptor.
     forks: AtomicU32,
     appends: AtomicBool,
+    access: AtomicU32,
+    /// The number of the description that holds the program's OFD locks; 0: there is none.
+    locks: AtomicI32,
+    /// What the program has set with F_SETSIG, for this process.
+    pub signal: AtomicU32,
     opened_size: AtomicU64,
     /// Where the next `read` or `write` happens, as far as this process has seen; for the recorder only.
     pub offset: AtomicU64,
@@ -48,6 +56,8 @@ pub struct Description {
     pub record_as: FileId,
     /// Whether it is in append mode.
     pub appends: bool,
+    /// The access mode that the program asked for.
+    pub access: OFlags,
     /// What the kernel says of the file's size, bytes.
     pub opened_size: u64,
 }
@@ -75,6 +85,8 @@ impl EntryRef {
     /// # Errors
     /// ENFILE when a million are in use, ENOMEM.
     pub fn new(description: Description) -> Result<Self> {
+        #[cfg(target_arch = "x86_64")]
+        crate::patched::keep_entry();
         let entry = take_free()?;
         let (file, error) = match description.file {
             Ok(Some(file)) => (Arc::into_raw(file).cast_mut(), 0),
@@ -88,6 +100,8 @@ impl EntryRef {
         entry.record_as.store(description.record_as.0, Ordering::Relaxed);
         entry.forks.store(process::forks(), Ordering::Relaxed);
         entry.appends.store(description.appends, Ordering::Relaxed);
+        entry.access.store((description.access & OFlags::RWMODE).bits(), Ordering::Relaxed);
+        entry.signal.store(0, Ordering::Relaxed);
         entry.opened_size.store(description.opened_size, Ordering::Relaxed);
         entry.offset.store(UNKNOWN_OFFSET, Ordering::Relaxed);
         entry.references.store(1, Ordering::Release);
@@ -161,6 +175,33 @@ impl Entry {
         self.appends.load(Ordering::Relaxed)
     }
 
+    /// The access mode that the program asked for; the kernel's descriptor of a managed file is open for reading.
+    pub fn access(&self) -> OFlags {
+        OFlags::from_bits_retain(self.access.load(Ordering::Relaxed))
+    }
+
+    /// The private description that holds the program's OFD locks on a managed file, where the kernel's own cannot: made by `open`
+    /// when it is first needed, and closed with the entry.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn locks(&self, open: impl FnOnce() -> Result<Fd>) -> Result<c_int> {
+        let present = self.locks.load(Ordering::Acquire);
+        if present != 0 {
+            return Ok(present);
+        }
+        let new = open()?;
+        let raw = new.as_raw_fd();
+        match self.locks.compare_exchange(0, raw, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                std::mem::forget(new);
+                Ok(raw)
+            }
+            // Another thread was first.
+            Err(first) => Ok(first),
+        }
+    }
+
     /// The size when the entry was made, bytes; for the recorder only.
     pub fn opened_size(&self) -> u64 {
         self.opened_size.load(Ordering::Relaxed)
@@ -183,6 +224,10 @@ impl Drop for EntryRef {
     fn drop(&mut self) {
         if self.0.references.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
+        }
+        match self.0.locks.swap(0, Ordering::AcqRel) {
+            0 => {}
+            locks => close_inherited(locks),
         }
         let file = self.0.file.swap(ptr::null_mut(), Ordering::Relaxed);
         if !file.is_null() {
@@ -250,6 +295,7 @@ mod tests {
             key: (number, number),
             record_as: FileId(number as u32),
             appends: false,
+            access: OFlags::RDWR,
             opened_size: number,
         };
         EntryRef::new(description).unwrap()

@@ -21,6 +21,7 @@ use rustix::thread::futex;
 
 use crate::cancel::Held;
 use crate::kernel;
+use crate::messages;
 
 /// Signals that a defect raises in the thread that has it: to hold them back would end the process without a word.
 const OF_DEFECTS: [i32; 6] =
@@ -91,6 +92,9 @@ impl Drop for Inside {
         // The last one out lets a thread fork that waits for it.
         if depth == 0 && GATE.fetch_sub(1, Ordering::AcqRel) == FORKING | 1 {
             wake();
+        }
+        if depth == 0 {
+            messages::flush();
         }
         // SAFETY: what `new` was given.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.signals, ptr::null_mut()) };

@@ -71,6 +71,41 @@ pub fn is_readable(memory: *const c_void, len: usize) -> bool {
     }
 }
 
+/// Reads a value at an address of the application's.
+///
+/// # Errors
+/// EFAULT.
+pub fn copy_from<T>(address: usize, value: &mut MaybeUninit<T>) -> Result<()> {
+    copy(libc::SYS_process_vm_readv, value.as_mut_ptr() as usize, address, size_of::<T>())
+}
+
+/// Writes a value to an address of the application's.
+///
+/// # Errors
+/// EFAULT.
+pub fn copy_to<T>(address: usize, value: &T) -> Result<()> {
+    copy(libc::SYS_process_vm_writev, std::ptr::from_ref(value) as usize, address, size_of::<T>())
+}
+
+fn copy(number: c_long, own: usize, other: usize, len: usize) -> Result<()> {
+    let (own, other) = ([own, len], [other, len]);
+    let process = std::process::id() as usize;
+    // SAFETY: `own` is the callers'; only the kernel follows `other`.
+    let copied = unsafe { call(number, [process, own.as_ptr() as usize, 1, other.as_ptr() as usize, 1, 0]) };
+    match copied {
+        Ok(copied) if copied == len => Ok(()),
+        // A container that forbids it to its programs: the address is believed.
+        Err(Errno::PERM | Errno::NOSYS) => {
+            let reads = number == libc::SYS_process_vm_readv;
+            let (from, to) = if reads { (other[0], own[0]) } else { (own[0], other[0]) };
+            // SAFETY: the application's promise, and the callers'.
+            unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, len) };
+            Ok(())
+        }
+        _ => Err(Errno::FAULT),
+    }
+}
+
 /// close(2), past our own.
 pub fn close(fd: c_int) {
     // SAFETY: the caller owns the descriptor.

@@ -8,6 +8,7 @@
 //! children; what is not ours allocates nothing and takes no lock. While a call on a managed file runs, signals and forks
 //! wait ([`inside`]).
 
+mod access;
 mod adopt;
 mod aio;
 mod background;
@@ -29,11 +30,15 @@ mod inside;
 mod kernel;
 mod launcher;
 mod libaio;
+mod locks;
+mod messages;
 mod mmap;
 mod mpi;
 mod names;
 mod offset;
 mod open;
+#[cfg(target_arch = "x86_64")]
+mod patched;
 mod paths;
 mod process;
 mod real;

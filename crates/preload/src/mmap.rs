@@ -10,18 +10,46 @@ use stripewise_recorder::{Flags, Op};
 use stripewise_sys::{Errno, IoVec, OFlags, Result};
 
 use crate::errno::serve_interruptible;
+#[cfg(target_arch = "x86_64")]
+use crate::patched;
 use crate::real::interpose;
 use crate::record::{self, Call};
 use crate::subject::{Managed, Subject};
 
 interpose! {
-    mmap | mmap64 => mmap_any,
+    mmap64 => mmap_64,
         (address: *mut c_void, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void;
 }
 
-type MmapFn = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, off_t) -> *mut c_void;
+// With 64 bits the two are one function; elsewhere than in libc the first has an entry of its own.
+#[cfg(not(target_arch = "x86_64"))]
+interpose! {
+    mmap => mmap_any,
+        (address: *mut c_void, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void;
+}
 
-unsafe fn mmap_any(
+/// C's type of it.
+pub type MmapFn = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, off_t) -> *mut c_void;
+
+unsafe fn mmap_64(
+    real: MmapFn,
+    address: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    #[cfg(target_arch = "x86_64")]
+    let real = if patched::is_found() { patched::forward } else { real };
+    unsafe { mmap_any(real, address, len, protection, flags, fd, offset) }
+}
+
+/// Maps what is managed, and the rest by `real`.
+///
+/// # Safety
+/// That of mmap(2).
+pub unsafe fn mmap_any(
     real: MmapFn,
     address: *mut c_void,
     len: usize,

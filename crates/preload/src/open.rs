@@ -18,7 +18,7 @@ use crate::paths::to_path;
 use crate::real::interpose;
 use crate::record;
 use crate::table::{self, Known};
-use crate::{adopt, process, sniff, state};
+use crate::{access, adopt, process, sniff, state};
 
 // The variable argument of C's `open` travels like a third fixed one on the 64-bit calling conventions of Linux.
 interpose! {
@@ -81,7 +81,8 @@ pub fn open_any(
         }),
         None => match real() {
             fd if fd >= 0 => answer(|| {
-                entry = settle(fd, flags)?;
+                let (fd, found) = settle(fd, flags)?;
+                entry = found;
                 Ok(fd)
             }),
             failed => return failed,
@@ -97,14 +98,22 @@ pub fn open_any(
 fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Option<&'static CStr> {
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     let creates = flags.contains(OFlags::CREATE) && state::has_plan() && !process::is_vfork_child();
-    if !(creates || flags.contains(OFlags::TRUNC)) || flags.intersects(OFlags::PATH | OFlags::DIRECTORY) {
+    // The kernel opens others for writing first. To close that again would drop the record locks on one that is open.
+    let writes = access::writes(flags)
+        && sniff::are_locks_used()
+        && state::is_runtime_used()
+        && !process::is_vfork_child();
+    if !(creates || writes || flags.contains(OFlags::TRUNC))
+        || flags.intersects(OFlags::PATH | OFlags::DIRECTORY)
+    {
         return None;
     }
     let (name, found) = look_up(dir, path, flags)?;
     let ours = match found {
         Some(stat) => {
-            let empties = flags.contains(OFlags::TRUNC) && !flags.contains(OFlags::CREATE | OFlags::EXCL);
-            empties && sniff::name(dir, name, !flags.contains(OFlags::NOFOLLOW), &stat)
+            let follow = !flags.contains(OFlags::NOFOLLOW);
+            let empties = flags.contains(OFlags::TRUNC) && sniff::name(dir, name, follow, &stat);
+            !flags.contains(OFlags::CREATE | OFlags::EXCL) && (empties || (writes && sniff::is_open(&stat)))
         }
         // Whether the plan has a place for it, the data path knows.
         None => creates,
@@ -159,8 +168,8 @@ fn open_managed(dir: c_int, name: &CStr, flags: c_int, mode: mode_t) -> Result<(
     let end = end_of_links(dir, name, flags)?;
     let path = end.as_deref().unwrap_or(path);
     match state::runtime()?.open(borrow_dir(&dir), path, flags, mode)? {
-        Opened::Plain(fd) => Ok((fd, settle(fd, flags.bits().cast_signed())?)),
-        Opened::Managed(fd, file) => Ok((fd, adopt::managed(fd, file)?)),
+        Opened::Plain(fd) => settle(fd, flags.bits().cast_signed()),
+        Opened::Managed(fd, file) => Ok((fd, adopt::managed(fd, file, flags)?)),
     }
 }
 
@@ -185,15 +194,15 @@ fn end_of_links(dir: c_int, name: &CStr, flags: OFlags) -> Result<Option<PathBuf
     Err(Errno::LOOP)
 }
 
-/// Finds out what was opened; an anchor whose file cannot be served is closed again.
-fn settle(fd: c_int, flags: c_int) -> Result<Option<EntryRef>> {
+/// Finds out what was opened, and returns the program's descriptor of it; an anchor whose file cannot be served is closed again.
+fn settle(fd: c_int, flags: c_int) -> Result<(c_int, Option<EntryRef>)> {
     if flags & libc::O_DIRECTORY != 0 {
         if !process::is_vfork_child() {
             table::set(fd, Known::Plain);
         }
-        return Ok(None);
+        return Ok((fd, None));
     }
-    adopt::opened(fd, OFlags::from_bits_retain(flags.cast_unsigned())).inspect_err(|_| kernel::close(fd))
+    adopt::opened(fd, OFlags::from_bits_retain(flags.cast_unsigned()))
 }
 
 fn record_open(entry: &EntryRef, start: Ticks, empties: bool) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use stripewise_sys::asking::{self, Patience};
 
-use crate::{exit, filter, inside, state, stdio};
+use crate::{exit, filter, inside, messages, state, stdio};
 
 /// A page that the kernel wipes in a forked child, and that a vforked child shares.
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
@@ -107,6 +107,7 @@ extern "C" fn loaded() {
     unsafe {
         libc::pthread_atfork(Some(inside::before_fork), Some(forked), Some(inside::after_fork_in_child));
     }
+    messages::at_start();
     stdio::at_start();
     exit::at_start();
     if state::denies_io_uring() {

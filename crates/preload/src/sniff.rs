@@ -27,6 +27,11 @@ pub fn locks_are_used() {
     LOCKS.store(true, Ordering::Relaxed);
 }
 
+/// Whether the process may hold POSIX record locks.
+pub fn are_locks_used() -> bool {
+    LOCKS.load(Ordering::Relaxed)
+}
+
 /// Whether a file with these attributes can be an anchor at all, and was not found to be none.
 pub fn possible(stat: &Stat) -> bool {
     let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
@@ -43,7 +48,7 @@ pub fn descriptor(fd: BorrowedFd<'_>, stat: &Stat, flags: Option<OFlags>) -> boo
     if readable(flags) {
         return starts_like_anchor(fd, stat, flags);
     }
-    is_known(stat) || named(None, FdPath::new(fd.as_raw_fd()).as_c_str(), true, stat, Some(fd.as_raw_fd()))
+    is_open(stat) || named(None, FdPath::new(fd.as_raw_fd()).as_c_str(), true, stat, Some(fd.as_raw_fd()))
 }
 
 /// Whether the file of this name is an anchor; `stat` is what the kernel says of it, `follow` whether a symbolic link
@@ -54,7 +59,7 @@ pub fn name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> bool {
     }
     // SAFETY: borrowed for the call; a bad one is EBADF.
     let dir = if dir == libc::AT_FDCWD { None } else { Some(unsafe { BorrowedFd::borrow_raw(dir) }) };
-    is_known(stat) || named(dir, path, follow, stat, None)
+    is_open(stat) || named(dir, path, follow, stat, None)
 }
 
 /// As [`name`] for calls that only ask and are frequent: files with more blocks than a manifest are not looked into. An
@@ -74,7 +79,8 @@ fn is_of_the_system(path: &CStr) -> bool {
     PLACES.iter().any(|place| path.to_bytes().starts_with(place))
 }
 
-fn is_known(stat: &Stat) -> bool {
+/// Whether the process has this managed file open.
+pub fn is_open(stat: &Stat) -> bool {
     let Some(runtime) = state::runtime_if_used() else { return false };
     errno::guarded(|| Ok(runtime.find(FileKey::of(stat)).is_some())).unwrap_or(false)
 }

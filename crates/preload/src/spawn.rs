@@ -1,23 +1,32 @@
 //! `posix_spawn_file_actions_addopen`: libc opens the file in the child, where it cannot be interposed.
 
 use std::ffi::{c_char, c_int};
+use std::os::fd::AsRawFd;
+use std::sync::Mutex;
 
 use libc::{mode_t, posix_spawn_file_actions_t};
+use stripewise_sys::fd::borrow;
+use stripewise_sys::{Fd, OFlags};
 
 use crate::open::{is_managed_name, open_any};
 use crate::real::interpose;
-use crate::{errno, kernel};
+use crate::{access, errno, kernel};
 
 interpose! {
     posix_spawn_file_actions_addopen => add_open,
         (actions: *mut posix_spawn_file_actions_t, fd: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
+    posix_spawn_file_actions_destroy => destroy, (actions: *mut posix_spawn_file_actions_t) -> c_int;
 }
 
 type AddOpenFn =
     unsafe extern "C" fn(*mut posix_spawn_file_actions_t, c_int, *const c_char, c_int, mode_t) -> c_int;
+type DestroyFn = unsafe extern "C" fn(*mut posix_spawn_file_actions_t) -> c_int;
 
-/// What would create or empty a managed file is done at once, and the child only opens it. (A program that prepares
-/// actions and never spawns sees the difference.)
+/// Descriptors that wait for children, and whose actions they belong to.
+static OPEN: Mutex<Vec<(usize, Fd)>> = Mutex::new(Vec::new());
+
+/// What would change a managed file is opened at once, and the child gets that descriptor. (A program that prepares actions and never
+/// spawns sees the difference, and so do two children that are spawned with the same actions: they share the offset.)
 unsafe fn add_open(
     real: AddOpenFn,
     actions: *mut posix_spawn_file_actions_t,
@@ -26,21 +35,43 @@ unsafe fn add_open(
     flags: c_int,
     mode: mode_t,
 ) -> c_int {
-    let changes = libc::O_CREAT | libc::O_TRUNC;
-    if flags & changes == 0 || !is_managed_name(path, flags) {
-        return unsafe { real(actions, fd, path, flags, mode) };
+    let call = || unsafe { real(actions, fd, path, flags, mode) };
+    let changes = flags & (libc::O_CREAT | libc::O_TRUNC) != 0;
+    let writes = access::writes(OFlags::from_bits_retain(flags.cast_unsigned()));
+    if !(changes || writes) || !is_managed_name(path, flags) {
+        return call();
     }
     let before = errno::get();
     let opened = open_any(libc::AT_FDCWD, path, flags | libc::O_CLOEXEC, mode, || {
         errno::answer(|| kernel::open(path, flags | libc::O_CLOEXEC, mode))
     });
-    let mut flags = flags;
-    if opened >= 0 {
-        // SAFETY: our own close, of the descriptor just opened.
-        unsafe { libc::close(opened) };
-        flags &= !(changes | libc::O_EXCL);
+    if opened < 0 {
+        // It fails in the child for the same reason.
+        errno::set(before);
+        return call();
     }
-    // Where it failed, it fails in the child for the same reason.
+    // SAFETY: just opened; closed by our own close.
+    let kept = unsafe {
+        let kept = Fd::duplicate(borrow(opened));
+        libc::close(opened);
+        kept
+    };
     errno::set(before);
-    unsafe { real(actions, fd, path, flags, mode) }
+    let kept = match kept {
+        Ok(kept) => kept,
+        Err(error) => return error.raw_os_error(),
+    };
+    // SAFETY: the application's actions.
+    let result = unsafe { libc::posix_spawn_file_actions_adddup2(actions, kept.as_raw_fd(), fd) };
+    if result == 0 {
+        OPEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((actions as usize, kept));
+    }
+    result
+}
+
+unsafe fn destroy(real: DestroyFn, actions: *mut posix_spawn_file_actions_t) -> c_int {
+    if let Ok(mut open) = OPEN.try_lock() {
+        open.retain(|(of, _)| *of != actions as usize);
+    }
+    unsafe { real(actions) }
 }

@@ -54,6 +54,8 @@ impl Subject {
             if let Ok(None) = entry.file() {
                 return Self::Recorded(entry);
             }
+            #[cfg(target_arch = "x86_64")]
+            crate::patched::keep_entry();
             // A forked child has to be told before it touches a file.
             let _ = state::runtime_if_used();
             // SAFETY: borrowed for the call.
@@ -98,13 +100,25 @@ impl Managed {
         &self.anchor
     }
 
-    /// The status flags; the kernel keeps them, also for other processes that share the descriptor.
+    /// The status flags; the kernel keeps them, also for other processes that share the descriptor. The access mode is the one
+    /// that the program asked for.
     ///
     /// # Errors
     /// EBADF for a descriptor with O_PATH.
     pub fn flags(&self) -> Result<OFlags> {
         let flags = fcntl_getfl(self.fd())?;
-        if flags.contains(OFlags::PATH) { Err(Errno::BADF) } else { Ok(flags) }
+        if flags.contains(OFlags::PATH) {
+            return Err(Errno::BADF);
+        }
+        if flags & OFlags::RWMODE == OFlags::RDONLY { Ok(flags | self.entry.access()) } else { Ok(flags) }
+    }
+
+    /// Whether the kernel's descriptor can write to the anchor: made by an earlier version of this library, or by libc itself.
+    ///
+    /// # Errors
+    /// EBADF.
+    pub fn writes_in_kernel(&self) -> Result<bool> {
+        Ok(fcntl_getfl(self.fd())? & OFlags::RWMODE != OFlags::RDONLY)
     }
 
     /// The file, for a call that changes it.

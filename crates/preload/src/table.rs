@@ -142,7 +142,9 @@ mod tests {
     fn entry(number: u32) -> EntryRef {
         let key = (u64::from(number), u64::from(number));
         let record_as = FileId(number);
-        EntryRef::new(Description { file: Ok(None), key, record_as, appends: false, opened_size: 0 }).unwrap()
+        let access = stripewise_sys::OFlags::RDWR;
+        let plain = Description { file: Ok(None), key, record_as, appends: false, access, opened_size: 0 };
+        EntryRef::new(plain).unwrap()
     }
 
     #[test]

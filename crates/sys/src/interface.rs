@@ -188,6 +188,12 @@ pub trait Sys: Send + Sync {
     /// stat(2), or with `follow` false lstat(2).
     fn stat_at(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Stat>;
 
+    /// Whether this process, as the user that it is now, may open the file for writing: faccessat2(2) with AT_EACCESS. Opens
+    /// nothing, so that no record lock is dropped.
+    fn may_write(&self, _fd: BorrowedFd<'_>) -> Result<()> {
+        Ok(())
+    }
+
     /// fstatvfs(2).
     fn stat_fs(&self, fd: BorrowedFd<'_>) -> Result<StatVfs>;
 

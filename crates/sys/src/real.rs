@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
-use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -155,6 +155,11 @@ impl Sys for Real {
     fn stat_at(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Stat> {
         let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         fs::statat(at(dir), path, flags)
+    }
+
+    fn may_write(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        fs::accessat(CWD, Path::new(&link), fs::Access::WRITE_OK, AtFlags::EACCESS)
     }
 
     fn stat_fs(&self, fd: BorrowedFd<'_>) -> Result<StatVfs> {

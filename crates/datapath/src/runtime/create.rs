@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stripewise_sys::fd::close_public;
-use stripewise_sys::{Dir, Kind, LockKind, Mode, OFlags};
+use stripewise_sys::{Dir, LockKind, Mode, OFlags};
 
 use super::build::NewFile;
-use super::{FileKey, Opened, Runtime, Shape, paths};
+use super::{FileKey, Opened, Runtime, Shape, access, paths};
 use crate::file::LogicalFile;
 use crate::manifest::Manifest;
 use crate::trouble::Trouble;
@@ -52,24 +52,17 @@ impl Runtime {
         }
     }
 
-    /// The application's descriptor. Who creates a file may use it as asked whatever its mode (open(2)), so the mode is
-    /// lifted for this moment, in which nobody else knows the name.
+    /// The application's descriptor, open for reading whatever the flags ask for. Who creates a file may use it as asked whatever
+    /// its mode (open(2)), so the mode is lifted for this moment, in which nobody else knows the name.
     fn open_new(&self, new: &NewFile, flags: OFlags) -> std::result::Result<i32, Trouble> {
         let trouble = |what| Trouble::io(new.temporary(), what);
         let file = new.file().ok_or(Errno::IO).map_err(trouble("open the new anchor"))?;
-        let flags = flags - (OFlags::CREATE | OFlags::EXCL | OFlags::TRUNC);
+        let flags = access::public(flags);
         let open = || self.sys().open_public(new.dir(), new.temporary(), flags, Mode::empty());
-        match open() {
-            Err(Errno::ACCESS) => {}
-            opened => return opened.map_err(trouble("open the new anchor")),
-        }
-        let stat = self.sys().stat(file.anchor()).map_err(trouble("open the new anchor"))?;
-        let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
-        let lifted = mode | Mode::RUSR | Mode::WUSR;
-        let anchor = Kind::Open(file.anchor());
-        self.sys().set_mode(anchor, lifted).map_err(trouble("open the new anchor"))?;
-        let opened = open();
-        self.sys().set_mode(anchor, mode).map_err(trouble("set the anchor's mode"))?;
+        let opened = match open() {
+            Err(Errno::ACCESS) => access::with_lifted_mode(self.sys(), file.anchor(), open),
+            opened => opened,
+        };
         opened.map_err(trouble("open the new anchor"))
     }
 

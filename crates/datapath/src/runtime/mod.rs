@@ -1,5 +1,6 @@
 //! One per process: the plan's rules and targets, and every managed file that is open.
 
+mod access;
 mod blueprint;
 mod build;
 mod create;

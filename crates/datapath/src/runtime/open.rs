@@ -9,7 +9,7 @@ use stripewise_sys::fd::{borrow, close_public};
 use stripewise_sys::{Dir, Fd, Mode, OFlags, Stat};
 use stripewise_target::{ComponentSet, Opening, TargetError};
 
-use super::{FileKey, Runtime, paths};
+use super::{FileKey, Runtime, access, paths};
 use crate::anchor::{self, Anchored};
 use crate::file::{Further, LogicalFile, Lost, OpenCopy, Overlay, Parts, Rates, check_times};
 use crate::manifest::{CopyRef, Manifest};
@@ -60,10 +60,9 @@ impl Runtime {
     /// Without the plan.
     fn open_any(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Opened> {
         let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
-        let reads = matches!(flags & OFlags::RWMODE, OFlags::RDONLY | OFlags::RDWR);
-        let truncates = flags.contains(OFlags::TRUNC);
-        if (truncates || !reads) && !exclusive {
-            // What it is must be known before the kernel truncates it, and cannot be read through this descriptor.
+        let only_reads = flags & OFlags::RWMODE == OFlags::RDONLY && !flags.contains(OFlags::TRUNC);
+        if !only_reads && !exclusive {
+            // What it is must be known before the kernel truncates it or opens it for writing.
             let follow = !flags.contains(OFlags::NOFOLLOW);
             let Some(found) = self.look(dir, path, follow)? else {
                 return self.sys().open_public(dir, path, flags, mode).map(Opened::Plain);
@@ -91,7 +90,9 @@ impl Runtime {
     ) -> Result<Opened> {
         let truncates = flags.contains(OFlags::TRUNC);
         let kept = flags - (OFlags::TRUNC | OFlags::CREATE);
-        let raw = Public(self.sys().open_public(dir, path, kept, mode)?);
+        let raw = self.open_reading(dir, path, kept)?;
+        // SAFETY: `raw` owns it.
+        let known = self.find(FileKey::of(&self.sys().stat(unsafe { borrow(raw.0) })?)).is_some();
         let manifest = truncates.then(|| found.manifest.clone());
         let file = match (self.attach_public(&raw, (dir, path), Some(found), flags), manifest) {
             (Err(error), Some(lost)) if is_lost(&error) => {
@@ -102,10 +103,59 @@ impl Runtime {
         };
         // Somebody has put another file there.
         let Some(file) = file else { return Err(Errno::AGAIN) };
+        if access::writes(flags) || truncates {
+            self.check_permission(&raw, known, &file, (dir, path), kept)?;
+        }
         if truncates {
             file.truncate(0).map_err(|error| if error == Errno::BADF { Errno::ACCESS } else { error })?;
         }
         Ok(Opened::Managed(raw.give(), file))
+    }
+
+    /// The application's descriptor of a file that is known to be managed: open for reading, whatever the flags ask for.
+    fn open_reading(&self, dir: Dir<'_>, path: &Path, flags: OFlags) -> Result<Public> {
+        match self.sys().open_public(dir, path, access::public(flags), Mode::empty()) {
+            Err(Errno::ACCESS) if flags & OFlags::RWMODE == OFlags::WRONLY => {}
+            opened => return opened.map(Public),
+        }
+        let stat = self.sys().stat_at(dir, path, !flags.contains(OFlags::NOFOLLOW))?;
+        let file = self.find(FileKey::of(&stat)).ok_or(Errno::ACCESS)?;
+        self.open_again(&file, flags).map(Public)
+    }
+
+    /// One more descriptor of an open file for the application, which has the permission that `flags` ask for. It is open
+    /// for reading, whatever they ask for: what goes past this library cannot write to the anchor.
+    ///
+    /// # Errors
+    /// As open(2). EACCES: this process may neither read the anchor nor change its mode.
+    pub fn open_again(&self, file: &LogicalFile, flags: OFlags) -> Result<RawFd> {
+        let link = paths::link_of(file.anchor().as_raw_fd());
+        let flags = access::public(flags) - OFlags::NOFOLLOW;
+        let open = || self.sys().open_public(None, &link, flags, Mode::empty());
+        match open() {
+            Err(Errno::ACCESS) => access::with_lifted_mode(self.sys(), file.anchor(), open),
+            opened => opened,
+        }
+    }
+
+    /// Whether this process may open the file for writing now.
+    ///
+    /// # Errors
+    /// As open(2) with these flags.
+    fn check_permission(
+        &self,
+        raw: &Public,
+        known: bool,
+        file: &LogicalFile,
+        (dir, path): (Dir<'_>, &Path),
+        flags: OFlags,
+    ) -> Result<()> {
+        if known {
+            // Opened by this process before, perhaps as another user. To open and close it would drop record locks.
+            // SAFETY: `raw` owns it.
+            self.sys().may_write(unsafe { borrow(raw.0) })?;
+        }
+        if file.is_writable() { Ok(()) } else { self.sys().open(dir, path, flags, Mode::empty()).map(drop) }
     }
 
     /// The managed file behind a descriptor that was not opened by [`Runtime::open`] (inherited, received, opened

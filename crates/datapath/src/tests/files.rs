@@ -115,6 +115,27 @@ fn exclusive_creation_and_what_is_there_already() {
 }
 
 #[test]
+fn what_the_application_gets_cannot_write_to_the_anchor() {
+    let stage = Stage::new(small());
+    let (runtime, path) = (stage.runtime(), stage.path("f"));
+    let anew = CREATE | OFlags::TRUNC;
+    let append = OFlags::WRONLY | OFlags::APPEND;
+    for flags in [CREATE, OFlags::RDWR, OFlags::WRONLY, anew, OFlags::RDONLY, append] {
+        let file = open(&runtime, &path, flags).unwrap();
+        let again = runtime.open_again(&file.file, flags).unwrap();
+        for raw in [file.raw, again] {
+            let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{raw}")).unwrap();
+            let octal = text.lines().find_map(|line| line.strip_prefix("flags:")).unwrap();
+            let has = OFlags::from_bits_retain(u32::from_str_radix(octal.trim(), 8).unwrap());
+            assert_eq!(has & OFlags::RWMODE, OFlags::RDONLY, "{flags:?}");
+            assert_eq!(has.contains(OFlags::APPEND), flags.contains(OFlags::APPEND));
+        }
+        stripewise_sys::fd::close_public(again);
+        assert!(file.file.is_writable() && file.file.write(b"x", 0, 1) == Ok(1));
+    }
+}
+
+#[test]
 fn a_link_to_nowhere_is_created_by_the_kernel() {
     let stage = Stage::new(small());
     let link = stage.path("link");

@@ -115,9 +115,10 @@ unsafe fn fdopen(real: FdopenFn, fd: c_int, mode: *const c_char) -> *mut FILE {
 
 /// Checks that the descriptor's access permits the stream's, and makes it append if the stream does.
 fn permit(fd: c_int, access: Access) -> Result<()> {
+    let managed = Subject::managed(fd);
     // SAFETY: borrowed for the call.
     let fd = unsafe { rustix::fd::BorrowedFd::borrow_raw(fd) };
-    let has = rustix::fs::fcntl_getfl(fd)?;
+    let has = managed.map_or_else(|| rustix::fs::fcntl_getfl(fd), |managed| managed.flags())?;
     let wants = OFlags::from_bits_retain(access.flags.cast_unsigned());
     if has & OFlags::RWMODE != OFlags::RDWR && has & OFlags::RWMODE != wants & OFlags::RWMODE {
         return Err(Errno::INVAL);

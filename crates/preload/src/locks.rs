@@ -1,0 +1,107 @@
+//! Record locks of managed files.
+//!
+//! The kernel gives a write lock only through a descriptor that is open for writing, which the program's is not. POSIX locks belong to
+//! the process and the inode: they are taken through the private descriptor of the same anchor, and go when the program
+//! closes its own. OFD locks belong to an open file description: a private one stands for the program's, from the first such lock on.
+
+use std::ffi::c_int;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+
+use libc::flock;
+use stripewise_sys::{Errno, Mode, OFlags, Result};
+
+use crate::access;
+use crate::errno::{answer, guarded};
+use crate::kernel;
+use crate::paths::FdPath;
+use crate::state;
+use crate::subject::Managed;
+
+/// Whether this command of `fcntl` is about record locks.
+pub fn is_about(command: c_int) -> bool {
+    matches!(command, libc::F_SETLK | libc::F_SETLKW | libc::F_GETLK) || is_of_description(command)
+}
+
+fn is_of_description(command: c_int) -> bool {
+    matches!(command, libc::F_OFD_SETLK | libc::F_OFD_SETLKW | libc::F_OFD_GETLK)
+}
+
+/// `fcntl` with one of these commands; `argument` is the address of the program's `struct flock`.
+pub fn control(managed: &Managed, command: c_int, argument: usize) -> c_int {
+    answer(|| {
+        let mut lock = MaybeUninit::<flock>::uninit();
+        kernel::copy_from(argument, &mut lock)?;
+        // SAFETY: numbers, all of them read.
+        let mut lock = unsafe { lock.assume_init() };
+        make(managed, command, &mut lock)?;
+        if matches!(command, libc::F_GETLK | libc::F_OFD_GETLK) {
+            kernel::copy_to(argument, &lock)?;
+        }
+        Ok(0)
+    })
+}
+
+/// `lockf`.
+pub fn lockf(managed: &Managed, command: c_int, len: libc::off_t) -> c_int {
+    answer(|| {
+        let (kind, command) = match command {
+            libc::F_LOCK => (libc::F_WRLCK, libc::F_SETLKW),
+            libc::F_TLOCK => (libc::F_WRLCK, libc::F_SETLK),
+            libc::F_ULOCK => (libc::F_UNLCK, libc::F_SETLK),
+            libc::F_TEST => (libc::F_RDLCK, libc::F_GETLK),
+            _ => return Err(Errno::INVAL),
+        };
+        // SAFETY: numbers, for which zero is a value.
+        let mut lock: flock = unsafe { std::mem::zeroed() };
+        (lock.l_type, lock.l_whence, lock.l_len) = (kind as i16, libc::SEEK_CUR as i16, len);
+        make(managed, command, &mut lock)?;
+        // F_GETLK changes the lock to one that is in the way.
+        let free = lock.l_type == libc::F_UNLCK as i16 || lock.l_pid == std::process::id().cast_signed();
+        if command == libc::F_GETLK && !free { Err(Errno::ACCESS) } else { Ok(0) }
+    })
+}
+
+fn make(managed: &Managed, command: c_int, lock: &mut flock) -> Result<()> {
+    let access = managed.flags()? & OFlags::RWMODE;
+    let asks = !matches!(command, libc::F_GETLK | libc::F_OFD_GETLK);
+    match c_int::from(lock.l_type) {
+        libc::F_RDLCK if asks && access == OFlags::WRONLY => return Err(Errno::BADF),
+        libc::F_WRLCK if asks && access == OFlags::RDONLY => return Err(Errno::BADF),
+        _ => {}
+    }
+    place(managed, lock)?;
+    let fd = holder(managed, command, access)?;
+    let arguments = [fd as usize, command as usize, std::ptr::from_mut(lock) as usize, 0, 0, 0];
+    // SAFETY: a lock of this call's. A wait may last: signals come in.
+    unsafe { kernel::call(libc::SYS_fcntl, arguments) }.map(drop)
+}
+
+/// Counts the lock's start from the beginning of the file: other descriptors have other offsets, and the anchor another size.
+fn place(managed: &Managed, lock: &mut flock) -> Result<()> {
+    let base = match c_int::from(lock.l_whence) {
+        libc::SEEK_CUR => managed.offset()?,
+        libc::SEEK_END => guarded(|| managed.file()?.size())?,
+        _ => return Ok(()),
+    };
+    lock.l_start = lock.l_start.checked_add_unsigned(base).ok_or(Errno::OVERFLOW)?;
+    lock.l_whence = libc::SEEK_SET as i16;
+    Ok(())
+}
+
+/// The descriptor that the kernel is asked with.
+fn holder(managed: &Managed, command: c_int, access: OFlags) -> Result<c_int> {
+    let file = managed.file()?;
+    if !is_of_description(command) {
+        return Ok(file.anchor().as_raw_fd());
+    }
+    if !access::writes(access) || !file.is_writable() || managed.writes_in_kernel()? {
+        return Ok(managed.fd().as_raw_fd());
+    }
+    let open = || {
+        let link = FdPath::new(file.anchor().as_raw_fd());
+        let link = crate::paths::to_path(link.as_c_str().to_bytes());
+        state::runtime()?.sys().open(None, link, OFlags::RDWR, Mode::empty())
+    };
+    guarded(|| managed.entry().locks(open))
+}

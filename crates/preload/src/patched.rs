@@ -1,0 +1,218 @@
+//! The entry of `mmap`, which other libraries overwrite.
+//!
+//! UCX (Debian's MPICH loads it, and so do most MPIs over InfiniBand) wants to see all mappings, and writes a jump to its own
+//! function over the first bytes of whatever the name `mmap` leads to: our function, which is then never called, and the kernel
+//! would map the anchor. So the entry is a jump and nothing else; when it is found changed, it is put back, and what had been put
+//! there is called with everything that is not ours, as if it had changed libc's function.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+
+use libc::off_t;
+use rustix::mm::{MprotectFlags, mprotect};
+use stripewise_datapath::notice;
+
+use crate::errno;
+use crate::mmap::{self, MmapFn};
+use crate::real::{Real, interpose};
+
+interpose! {
+    mprotect => mprotect_any, (address: *mut c_void, len: usize, protection: c_int) -> c_int;
+}
+
+type MprotectFn = unsafe extern "C" fn(*mut c_void, usize, c_int) -> c_int;
+
+unsafe extern "C" {
+    /// The first byte of `mmap`; the name itself may lead elsewhere.
+    #[link_name = "stripewise_mmap_entry"]
+    static ENTRY: u8;
+}
+
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+unsafe extern "C" fn mmap(
+    address: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    std::arch::naked_asm!(
+        ".globl stripewise_mmap_entry",
+        ".hidden stripewise_mmap_entry",
+        "stripewise_mmap_entry:",
+        // A near jump, in the form that is known byte for byte.
+        ".byte 0xe9",
+        ".long {target} - . - 4",
+        // What is put over the entry is up to 13 bytes long.
+        ".fill 27, 1, 0xcc",
+        // The function is the first thing in its section, which thereby begins at such an address.
+        ".p2align 4",
+        target = sym entered,
+    )
+}
+
+unsafe extern "C" fn entered(
+    address: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    // SAFETY: the caller's promises.
+    unsafe { mmap::mmap_any(forward, address, len, protection, flags, fd, offset) }
+}
+
+/// What was found over the entry; null: nothing.
+static FOUND: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+/// Something that is not understood was.
+static GIVEN_UP: AtomicBool = AtomicBool::new(false);
+/// The entry is being put back.
+static AT_WORK: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// In what was found: if that calls `mmap`, it means libc's.
+    static CALLED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// `mmap` of what is none of ours: by what was found over our entry, or libc's.
+pub unsafe extern "C" fn forward(
+    address: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    // SAFETY: the type is that of the function.
+    static REAL: Real<MmapFn> = unsafe { Real::new(c"mmap") };
+    let found = FOUND.load(Ordering::Acquire);
+    if found.is_null() || CALLED.get() {
+        // SAFETY: the caller's promises.
+        return unsafe { REAL.get()(address, len, protection, flags, fd, offset) };
+    }
+    CALLED.set(true);
+    // SAFETY: it was put in place of a function of this type.
+    let result = unsafe {
+        let found: MmapFn = std::mem::transmute(found);
+        found(address, len, protection, flags, fd, offset)
+    };
+    CALLED.set(false);
+    result
+}
+
+/// Whether [`forward`] calls something else than libc's function.
+pub fn is_found() -> bool {
+    !FOUND.load(Ordering::Relaxed).is_null()
+}
+
+/// Puts the entry back if it was changed. To be called when a file is opened that has to do with us, and on its calls.
+#[inline]
+pub fn keep_entry() {
+    if entry().load(Ordering::Relaxed) != original() {
+        restore();
+    }
+}
+
+/// The bytes of the entry, of which five are the jump.
+fn entry() -> &'static AtomicU64 {
+    // SAFETY: code, which nobody frees, at a multiple of 16 bytes.
+    unsafe { &*(&raw const ENTRY).cast::<AtomicU64>() }
+}
+
+fn original() -> u64 {
+    let after = entry().as_ptr() as usize + 5;
+    let distance = (entered as *const () as usize).wrapping_sub(after) as u32;
+    0xcc_cccc << 40 | u64::from(distance) << 8 | 0xe9
+}
+
+#[cold]
+fn restore() {
+    if GIVEN_UP.load(Ordering::Relaxed) || AT_WORK.swap(true, Ordering::Acquire) {
+        return;
+    }
+    let before = errno::get();
+    let changed = entry().load(Ordering::Relaxed) != original();
+    if changed && !is_being_changed() {
+        let done = target().is_some_and(|target| {
+            keep_loaded(target);
+            FOUND.store(target, Ordering::Release);
+            write_entry()
+        });
+        if !done {
+            GIVEN_UP.store(true, Ordering::Relaxed);
+            let remedy = "if it is UCX, UCX_MEM_MMAP_HOOK_MODE=none prevents it";
+            notice::say(&format!("a library has replaced mmap: managed files cannot be mapped; {remedy}"));
+        }
+    }
+    errno::set(before);
+    AT_WORK.store(false, Ordering::Release);
+}
+
+/// Has the library stay that the function is in: it may be called at any time from now on.
+fn keep_loaded(function: *mut c_void) {
+    let mut library = MaybeUninit::<libc::Dl_info>::uninit();
+    // SAFETY: filled in where the result is not 0; the name is the loader's.
+    unsafe {
+        if libc::dladdr(function, library.as_mut_ptr()) != 0 {
+            let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+            libc::dlopen((*library.as_ptr()).dli_fname, flags);
+        }
+    }
+}
+
+/// A jump to itself: another thread is about to write.
+fn is_being_changed() -> bool {
+    entry().load(Ordering::Relaxed) as u16 == 0xfeeb
+}
+
+/// Where the jump leads that was put over the entry.
+fn target() -> Option<*mut c_void> {
+    let at = entry().as_ptr().cast::<u8>();
+    // SAFETY: the entry's own bytes.
+    let bytes: [u8; 16] = unsafe { at.cast::<[u8; 16]>().read_volatile() };
+    let number = |from: usize| u64::from_le_bytes(bytes[from..from + 8].try_into().unwrap_or_default());
+    match bytes {
+        // jmp rel32
+        [0xe9, ..] => {
+            let distance = (number(1) as u32).cast_signed();
+            Some(at.wrapping_add(5).wrapping_offset(distance as isize).cast())
+        }
+        // mov rax, imm64; jmp rax
+        [0x48, 0xb8, _, _, _, _, _, _, _, _, 0xff, 0xe0, ..] => Some(number(2) as *mut c_void),
+        // mov r11, imm64; jmp r11
+        [0x49, 0xbb, _, _, _, _, _, _, _, _, 0x41, 0xff, 0xe3, ..] => Some(number(2) as *mut c_void),
+        _ => None,
+    }
+}
+
+/// One store, so that a thread that comes in finds one or the other; what follows the jump is never reached.
+fn write_entry() -> bool {
+    let page = rustix::param::page_size();
+    let start = entry().as_ptr() as usize & !(page - 1);
+    let set = |flags| {
+        // SAFETY: the page of this function, which goes on being executable.
+        unsafe { mprotect(start as *mut c_void, page, flags) }.is_ok()
+    };
+    let runs = MprotectFlags::READ | MprotectFlags::EXEC;
+    if !set(runs | MprotectFlags::WRITE) {
+        return false;
+    }
+    entry().store(original(), Ordering::Release);
+    set(runs)
+}
+
+/// A library that has written to the entry makes it executable again: the moment to put it back.
+unsafe fn mprotect_any(real: MprotectFn, address: *mut c_void, len: usize, protection: c_int) -> c_int {
+    // SAFETY: the caller's promises.
+    let result = unsafe { real(address, len, protection) };
+    let start = (entry().as_ptr() as usize).wrapping_sub(address as usize);
+    if start < len && protection & libc::PROT_WRITE == 0 {
+        keep_entry();
+    }
+    result
+}
