@@ -627,6 +627,20 @@ def test_a_machine_that_went_down_while_the_file_was_written(stripewise, copied,
     assert status(stripewise, copied.path)["lease"]["state"] == "closed" and cat(copied.path) == CONTENT
 
 
+def test_export_refuses_a_file_that_a_program_has_open(stripewise, copied, python, cat):
+    environment = {**os.environ, **copied.environment()}
+    holder = subprocess.Popen([python, "-c", HOLD, copied.path], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        holder.stdout.readline()
+        refused = stripewise("export", copied.path, ok=False)
+        assert refused.code == 1 and "is open in another program" in refused.err, str(refused)
+    finally:
+        holder.communicate(b"\n")
+    assert holder.returncode == 0
+    stripewise("export", copied.path)
+    assert copied.path.read_bytes() == b"x" * 5000 + CONTENT[5000:]
+
+
 def test_nothing_is_repaired_under_a_running_program(stripewise, copied, python, cat):
     environment = {**os.environ, **copied.environment()}
     holder = subprocess.Popen([python, "-c", HOLD, copied.path], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

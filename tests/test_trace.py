@@ -103,6 +103,8 @@ def test_exit_code_of_the_program_is_passed_on(stripewise, python, tmp_path):
     for code in (0, 7):
         result = stripewise("trace", "-o", tmp_path / "t", "--", python, "-c", f"exit({code})", ok=False)
         assert result.code == code, str(result)
+        assert metadata(tmp_path / "t")["stripewise.exit_code"] == str(code)
+        assert ("--accept-failed" in result.err) == (code != 0), str(result)
 
 
 def test_program_that_does_not_exist(stripewise, tmp_path):

@@ -244,3 +244,51 @@ fn a_page_that_claims_to_be_huge_reserves_nothing() {
     let message = read_all(file.path()).unwrap_err().to_string();
     assert!(message.contains("record it again"), "{message}");
 }
+
+/// Numbers at the ends of their ranges, in every combination of a few calls.
+#[test]
+fn extreme_numbers_are_summarised() {
+    const ENDS: [u64; 5] = [0, 1, 1 << 62, i64::MAX as u64, u64::MAX];
+    let dir = tempfile::tempdir().unwrap();
+    for seed in 0..300 {
+        let mut random = Random(seed);
+        let path = dir.path().join("t");
+        let mut writer = TraceWriter::create(&path).unwrap();
+        for rank in [i32::MIN, -1, i32::MAX] {
+            let process = ProcessInfo { node: "n".into(), pid: u32::MAX, rank, program: String::new() };
+            writer.process_id(&process);
+        }
+        for name in ["/a", "/a99999999999999999999999", ""] {
+            writer.file_id(name);
+        }
+        let mut starts: Vec<u64> = (0..8).map(|_| ENDS[random.below(4)]).collect();
+        starts.sort_unstable();
+        for start_ns in starts {
+            let request = Request {
+                process: random.below(3) as u32,
+                tid: u32::MAX,
+                file: random.below(3) as u32,
+                op: Op::ALL[random.below(10)],
+                flags: Flags(random.next() as u8),
+                offset: ENDS[random.below(5)],
+                size: ENDS[random.below(5)],
+                result: [i64::MIN, -1, 0, 1, i64::MAX][random.below(5)],
+                start_ns,
+                end_ns: ENDS[random.below(5)].max(start_ns),
+            };
+            writer.push(&request).unwrap();
+        }
+        writer.finish(&Meta::default()).unwrap();
+        let read = catch_unwind(|| {
+            let trace = Trace::open(&path)?;
+            let summary = Summary::of(&trace)?;
+            let mut classifier = stripewise_trace::Classifier::new(&summary, trace.processes());
+            let mut requests = trace.requests()?;
+            while let Some(batch) = requests.next_batch()? {
+                batch.requests.iter().for_each(|request| _ = classifier.classify(request));
+            }
+            Ok::<_, TraceError>(())
+        });
+        assert!(matches!(read, Ok(Ok(()))), "seed {seed}: {read:?}");
+    }
+}

@@ -195,5 +195,9 @@ fn a_file_that_is_mapped_gets_stripes_of_whole_pages() {
         "{}",
         decision.reason
     );
-    assert!(decision.notes.iter().any(|note| note.starts_with("overall: ") && note.contains("whole pages")), "{:?}", decision.notes);
+    assert!(
+        decision.notes.iter().any(|note| note.starts_with("overall: ") && note.contains("whole pages")),
+        "{:?}",
+        decision.notes
+    );
 }

@@ -177,3 +177,45 @@ fn files_that_were_mapped_are_known_as_such() {
         assert_eq!(collected(&path).file_sets[0].mapped, op == stripewise_trace::Op::Map);
     }
 }
+
+/// Numbers that no program has, but a file may.
+#[test]
+fn extreme_numbers_are_planned_or_refused() {
+    const ENDS: [u64; 5] = [0, 1, 1 << 62, i64::MAX as u64, u64::MAX];
+    let mut state = 1u64;
+    let mut random = move |n: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) % n) as usize
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t");
+    let cluster = cluster((2, 2e-3, 8e-9), (2, 5e-5, 2e-9), ("1T", "1G"), (0.0, 0.0));
+    for round in 0..60 {
+        let mut writer = TraceWriter::create(&path).unwrap();
+        let process = stripewise_trace::ProcessInfo { node: "n".into(), pid: 1, rank: -1, program: "p".into() };
+        writer.process_id(&process);
+        writer.file_id("/data/x");
+        writer.file_id("/data/y");
+        for start_ns in 0..6 {
+            let request = stripewise_trace::Request {
+                process: 0,
+                tid: 1,
+                file: random(2) as u32,
+                op: stripewise_trace::Op::ALL[random(10)],
+                flags: stripewise_trace::Flags::default(),
+                offset: ENDS[random(5)],
+                size: ENDS[random(5)],
+                result: [i64::MIN, 0, 1, i64::MAX][random(4)],
+                start_ns,
+                end_ns: ENDS[random(5)].max(start_ns),
+            };
+            writer.push(&request).unwrap();
+        }
+        writer.finish(&Meta { origin: "recorded".into(), ..Meta::default() }).unwrap();
+        let planned = std::panic::catch_unwind(|| {
+            let workload = collected(&path);
+            plan(&workload, &cluster, &Options::default()).map(drop)
+        });
+        assert!(planned.is_ok(), "round {round}");
+    }
+}
