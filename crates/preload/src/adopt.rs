@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rustix::fs::{FileType, fstat};
+use rustix::io::retry_on_intr;
 use stripewise_datapath::{LogicalFile, notice};
 use stripewise_recorder::FileId;
 use stripewise_sys::fd::is_private;
@@ -13,73 +14,84 @@ use stripewise_sys::{Errno, OFlags, Result, Stat};
 use crate::entry::{Description, EntryRef};
 use crate::inside::Inside;
 use crate::paths::Absolute;
+use crate::seen::Found;
 use crate::table::{self, Known};
 use crate::{errno, process, record, sniff, state};
 
-/// Looks at a descriptor that the table does not know, and enters what it is.
+/// Looks at a descriptor that the table does not know, and enters what it is. What could not be found out is not entered: the
+/// next call looks again.
 pub fn on_first_use(fd: c_int) -> Option<EntryRef> {
     if process::is_vfork_child() {
         return None;
     }
-    // SAFETY: borrowed for the call.
-    let stat = fstat(unsafe { BorrowedFd::borrow_raw(fd) }).ok()?;
     if is_private(fd) {
         // Programs that try all numbers: what they ask for must not reach a component.
-        return enter(fd, EntryRef::new(describe(fd, &stat, Err(Errno::BADF))).ok());
+        return Some(EntryRef::failed(Errno::BADF));
     }
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        table::set(fd, Known::Plain);
-        return None;
+    // SAFETY: borrowed for the call.
+    let looked = match retry_on_intr(|| fstat(unsafe { BorrowedFd::borrow_raw(fd) })) {
+        Err(Errno::BADF) => return None,
+        Ok(stat) if is_regular(&stat) => look(fd, &stat, None),
+        Ok(_) => Ok(None),
+        Err(error) => Err(error),
+    };
+    match looked.and_then(|entry| enter(fd, entry)) {
+        Ok(entry) => entry,
+        // Perhaps an anchor: every call on it fails, rather than reach the manifest.
+        Err(error) => Some(EntryRef::failed(error)),
     }
-    // An anchor whose file cannot be served: every call on it fails, rather than reach the manifest.
-    let entry =
-        look(fd, &stat, None).unwrap_or_else(|error| EntryRef::new(describe(fd, &stat, Err(error))).ok());
-    enter(fd, entry)
 }
 
 /// Looks at a descriptor that was just opened with these flags.
 ///
 /// # Errors
-/// The file is managed and cannot be served; the descriptor is still open.
+/// The file is managed and cannot be served, or it could not be found out what it is; the descriptor is still open.
 pub fn opened(fd: c_int, flags: OFlags) -> Result<Option<EntryRef>> {
     if process::is_vfork_child() {
         return Ok(None);
     }
     // SAFETY: borrowed for the call.
-    let entry = match fstat(unsafe { BorrowedFd::borrow_raw(fd) }) {
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
-            look(fd, &stat, Some(flags))?
-        }
-        _ => None,
-    };
-    Ok(enter(fd, entry))
+    let stat = retry_on_intr(|| fstat(unsafe { BorrowedFd::borrow_raw(fd) }))?;
+    let entry = if is_regular(&stat) { look(fd, &stat, Some(flags))? } else { None };
+    enter(fd, entry)
 }
 
 /// Enters a descriptor that the data path opened.
 ///
 /// # Errors
-/// ENFILE.
+/// ENFILE; EMFILE.
 pub fn managed(fd: c_int, file: Arc<LogicalFile>) -> Result<Option<EntryRef>> {
     // SAFETY: borrowed for the call.
-    let stat = fstat(unsafe { BorrowedFd::borrow_raw(fd) })?;
+    let stat = retry_on_intr(|| fstat(unsafe { BorrowedFd::borrow_raw(fd) }))?;
     let entry = EntryRef::new(describe(fd, &stat, Ok(Some(file))))?;
-    Ok(enter(fd, Some(entry)))
+    enter(fd, Some(entry))
 }
 
-fn enter(fd: c_int, entry: Option<EntryRef>) -> Option<EntryRef> {
-    let known = entry.clone().map_or(Known::Plain, Known::Entry);
-    table::set(fd, known);
-    entry
+fn is_regular(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+}
+
+fn enter(fd: c_int, entry: Option<EntryRef>) -> Result<Option<EntryRef>> {
+    if fd as usize >= table::LIMIT && entry.as_ref().is_some_and(|entry| !matches!(entry.file(), Ok(None))) {
+        // The table has no room for it, and without an entry it would be plain.
+        return Err(Errno::MFILE);
+    }
+    table::set(fd, entry.clone().map_or(Known::Plain, Known::Entry));
+    Ok(entry)
 }
 
 /// The entry for a regular file; `None`: none of our business.
 fn look(fd: c_int, stat: &Stat, flags: Option<OFlags>) -> Result<Option<EntryRef>> {
     // SAFETY: borrowed for the calls here.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-    let file = if sniff::descriptor(borrowed, stat, flags) {
-        errno::guarded(|| state::runtime()?.attach(borrowed))?
-    } else {
-        None
+    let found = match sniff::descriptor(borrowed, stat, flags) {
+        // Given to this process by one that has more rights (a job's output, say), or good for no transfer.
+        Err(Errno::ACCESS) if flags.is_none_or(|flags| flags.contains(OFlags::PATH)) => Found::Plain,
+        found => found?,
+    };
+    let file = match found {
+        Found::Anchor => errno::guarded(|| state::runtime()?.attach(borrowed))?,
+        Found::Plain => None,
     };
     let writes = OFlags::CREATE | OFlags::WRONLY | OFlags::RDWR;
     if file.is_none() && flags.is_some_and(|flags| flags.intersects(writes)) {

@@ -25,7 +25,10 @@ type IoctlFn = unsafe extern "C" fn(c_int, c_ulong, usize) -> c_int;
 
 /// Runs `real`, unless one of the files is managed.
 fn unless_managed(a: c_int, b: c_int, error: Errno, real: impl FnOnce() -> ssize_t) -> ssize_t {
-    if Subject::managed(a).is_some() || Subject::managed(b).is_some() { serve(|| Err(error)) } else { real() }
+    match Subject::managed(a).or_else(|| Subject::managed(b)) {
+        Some(managed) => serve(|| managed.file().and(Err(error))),
+        None => real(),
+    }
 }
 
 unsafe fn sendfile(real: SendfileFn, to: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t {

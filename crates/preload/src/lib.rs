@@ -37,6 +37,7 @@ mod process;
 mod real;
 mod receive;
 mod record;
+mod scratch;
 mod seen;
 mod size;
 mod sniff;

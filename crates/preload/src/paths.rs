@@ -1,13 +1,14 @@
-//! Paths on the stack: nothing here allocates, so that signal handlers may open files.
+//! Paths without `malloc`, so that signal handlers may open files.
 
 use std::ffi::{CStr, OsStr, c_int};
 use std::io::Write;
-use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs;
 use stripewise_sys::{Errno, Result};
+
+use crate::scratch::Scratch;
 
 /// `/proc/self/fd/N`.
 pub struct FdPath([u8; 32]);
@@ -28,31 +29,28 @@ impl FdPath {
 
 /// An absolute path without symbolic links.
 pub struct Absolute {
-    bytes: [MaybeUninit<u8>; Self::MAX],
+    page: Scratch,
     len: usize,
 }
 
 impl Absolute {
-    const MAX: usize = libc::PATH_MAX as usize;
-
     /// Of an open file: where it is now, or was when it lost its name.
     ///
     /// # Errors
     /// ENAMETOOLONG, ENOENT where it has no path (a socket), or whatever readlink says.
     pub fn of(fd: c_int) -> Result<Self> {
-        let mut path = Self { bytes: [MaybeUninit::uninit(); Self::MAX], len: 0 };
-        let (link, rest) = fs::readlinkat_raw(fs::CWD, FdPath::new(fd).as_c_str(), &mut path.bytes)?;
+        let mut page = Scratch::new()?;
+        let (link, rest) = fs::readlinkat_raw(fs::CWD, FdPath::new(fd).as_c_str(), page.as_uninit())?;
         if rest.is_empty() {
             return Err(Errno::NAMETOOLONG);
         }
-        path.len = link.len();
-        if path.as_bytes().first() == Some(&b'/') { Ok(path) } else { Err(Errno::NOENT) }
+        let len = link.len();
+        if page.first() == Some(&b'/') { Ok(Self { page, len }) } else { Err(Errno::NOENT) }
     }
 
     /// Its bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: `len` bytes were written.
-        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.len) }
+        &self.page[..self.len]
     }
 
     /// As a path.

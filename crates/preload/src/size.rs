@@ -1,18 +1,19 @@
 //! Setting the size and the space of a file, and syncing it.
 
-use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::ffi::{c_char, c_int, c_uint};
 
 use libc::off_t;
 use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Result};
 
-use crate::errno::{serve, serve_code};
-use crate::kernel;
+use crate::errno::{fail, serve, serve_code};
 use crate::paths::to_path;
 use crate::real::interpose;
 use crate::record::{self, Call, Outcome};
+use crate::seen::Found;
+use crate::sniff::{self, Named};
 use crate::subject::{Managed, Subject};
-use crate::{sniff, state, table};
+use crate::{state, table};
 
 interpose! {
     ftruncate | ftruncate64 => ftruncate, (fd: c_int, size: off_t) -> c_int;
@@ -63,17 +64,14 @@ unsafe fn ftruncate(real: FtruncateFn, fd: c_int, size: off_t) -> c_int {
 }
 
 unsafe fn truncate(real: TruncateFn, path: *const c_char, size: off_t) -> c_int {
-    // SAFETY: read only where the kernel could.
-    let managed = kernel::stat_at(libc::AT_FDCWD, path, true)
-        .is_ok_and(|stat| sniff::name(libc::AT_FDCWD, unsafe { CStr::from_ptr(path) }, true, &stat));
-    if !managed {
-        return unsafe { real(path, size) };
-    }
+    let path = match sniff::look_up(libc::AT_FDCWD, path, true) {
+        Err(error) => return fail(error),
+        Ok(Some(Named { path, found: Found::Anchor, .. })) => path,
+        Ok(_) => return unsafe { real(path, size) },
+    };
     serve(|| {
         let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
-        // SAFETY: as above.
-        let path = to_path(unsafe { CStr::from_ptr(path) }.to_bytes());
-        if state::runtime()?.truncate(path, size)? { Ok(0) } else { Err(Errno::STALE) }
+        if state::runtime()?.truncate(to_path(path.to_bytes()), size)? { Ok(0) } else { Err(Errno::STALE) }
     })
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_int};
 
 use libc::{mode_t, posix_spawn_file_actions_t};
+use stripewise_sys::Errno;
 
 use crate::open::{is_managed_name, open_any};
 use crate::real::interpose;
@@ -27,20 +28,32 @@ unsafe fn add_open(
     mode: mode_t,
 ) -> c_int {
     let changes = libc::O_CREAT | libc::O_TRUNC;
-    if flags & changes == 0 || !is_managed_name(path, flags) {
-        return unsafe { real(actions, fd, path, flags, mode) };
+    let managed = if flags & changes == 0 { Ok(false) } else { is_managed_name(path, flags) };
+    match managed {
+        Ok(true) => {}
+        // Where the path is wrong, the child says so.
+        Ok(false) | Err(Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG | Errno::FAULT) => {
+            return unsafe { real(actions, fd, path, flags, mode) };
+        }
+        Err(error) => return error.raw_os_error(),
     }
     let before = errno::get();
     let opened = open_any(libc::AT_FDCWD, path, flags | libc::O_CLOEXEC, mode, || {
         errno::answer(|| kernel::open(path, flags | libc::O_CLOEXEC, mode))
     });
-    let mut flags = flags;
     if opened >= 0 {
         // SAFETY: our own close, of the descriptor just opened.
         unsafe { libc::close(opened) };
-        flags &= !(changes | libc::O_EXCL);
     }
-    // Where it failed, it fails in the child for the same reason.
+    let failed = errno::get();
     errno::set(before);
-    unsafe { real(actions, fd, path, flags, mode) }
+    match Errno::from_raw_os_error(failed) {
+        _ if opened >= 0 => unsafe { real(actions, fd, path, flags & !(changes | libc::O_EXCL), mode) },
+        // It fails in the child for the same reason.
+        Errno::EXIST | Errno::ACCESS | Errno::ISDIR | Errno::ROFS => unsafe {
+            real(actions, fd, path, flags, mode)
+        },
+        // In the child it might succeed, past the library.
+        _ => failed,
+    }
 }

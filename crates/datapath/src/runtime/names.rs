@@ -34,9 +34,12 @@ impl Runtime {
     /// The manifest of the file at `path`; `None` where it is not a managed file, does not exist or may not be read.
     ///
     /// # Errors
-    /// EIO, and a line on stderr: it is one, but damaged.
+    /// EIO, and a line on stderr: it is one, but damaged. Another: what it is could not be found out.
     pub fn manifest_at(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Option<Manifest>> {
-        Ok(self.look(dir, path, follow)?.map(|anchored| Arc::unwrap_or_clone(anchored.manifest)))
+        match self.look(dir, path, follow) {
+            Err(Errno::ACCESS) => Ok(None),
+            found => Ok(found?.map(|anchored| Arc::unwrap_or_clone(anchored.manifest))),
+        }
     }
 
     /// Opens the managed file at `path`, for reading and if possible for writing; `None` where it is not a managed file.
@@ -86,7 +89,7 @@ impl Runtime {
         match self.open_file(path) {
             Ok(Some(file)) if file.is_writable() => file.truncate(size).map(|()| true),
             Ok(Some(_)) => Err(Errno::ACCESS),
-            Ok(None) | Err(Trouble::Io { .. }) => Ok(false),
+            Ok(None) => Ok(false),
             Err(trouble) => Err(trouble.told()),
         }
     }
@@ -95,9 +98,10 @@ impl Runtime {
     /// with it. Descriptors that are open keep working.
     ///
     /// # Errors
-    /// As unlinkat(2). That a component could not be removed is said on stderr, and no error.
+    /// As unlinkat(2), or what the file is could not be found out. That a component could not be removed is said on stderr, and
+    /// no error.
     pub fn unlink(&self, dir: Dir<'_>, path: &Path) -> Result<()> {
-        let victim = self.victim(dir, path);
+        let victim = self.victim(dir, path)?;
         self.sys().unlink(dir, path)?;
         self.bury(victim, dir, path);
         Ok(())
@@ -114,7 +118,7 @@ impl Runtime {
             RENAME_NOREPLACE => return self.sys().rename_noreplace(old_dir, old, new_dir, new),
             _ => return Err(Errno::INVAL),
         }
-        let victim = self.victim(new_dir, new);
+        let victim = self.victim(new_dir, new)?;
         self.sys().rename(old_dir, old, new_dir, new)?;
         self.bury(victim, new_dir, new);
         Ok(())
@@ -132,7 +136,7 @@ impl Runtime {
                 let stat = self.sys().stat_at(dir, path, true)?;
                 let plausible = anchor::plausible(&stat) || anchor::dense(&stat);
                 let known = self.find(FileKey::of(&stat)).is_some();
-                (stat, if plausible && !known { self.open_for_look(dir, path, true) } else { Ok(None) })
+                (stat, if plausible && !known { self.look_if_readable(dir, path) } else { Ok(None) })
             }
         };
         if let Some(file) = self.find(FileKey::of(&stat)) {
@@ -144,7 +148,7 @@ impl Runtime {
             // Its owner may be about to make it readable: only then can be seen what it is.
             if stat.st_mode & 0o400 == 0 {
                 self.sys().set_mode(of, *mode)?;
-                looked = self.open_for_look(dir, path, true)?;
+                looked = self.look_if_readable(dir, path)?;
                 done = true;
             }
         }
@@ -154,26 +158,44 @@ impl Runtime {
         file.map_err(|trouble| trouble.told())?.change(change).map(|()| true)
     }
 
-    /// The manifest of the file at `path`, if it is managed.
+    /// The manifest of the file at `path`, if it is managed; `None` also where nothing is there.
+    ///
+    /// # Errors
+    /// EACCES: the file may not be read. Another: what it is could not be found out.
     pub(super) fn look(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Option<Anchored>> {
-        let Ok(stat) = self.sys().stat_at(dir, path, follow) else { return Ok(None) };
+        let stat = match self.sys().stat_at(dir, path, follow) {
+            Err(Errno::NOENT) => return Ok(None),
+            stat => stat?,
+        };
         if let Some(file) = self.find(FileKey::of(&stat)) {
             return Ok(Some(file.anchored().clone()));
         }
         if !anchor::plausible(&stat) && !anchor::dense(&stat) {
             return Ok(None);
         }
-        Ok(self.open_for_look(dir, path, follow)?.map(|(_, anchored)| anchored))
+        let found = self.open_for_look(dir, path, follow).map_err(|trouble| trouble.told())?;
+        Ok(found.map(|(_, anchored)| anchored))
     }
 
-    /// Opens and reads what may be an anchor; `None` where it is none or may not be read. The reading does not count as
+    /// [`Runtime::open_for_look`] through links; `None` also where the file may not be read.
+    fn look_if_readable(&self, dir: Dir<'_>, path: &Path) -> Result<Option<(Fd, Anchored)>> {
+        match self.open_for_look(dir, path, true) {
+            Err(trouble) if trouble.errno() == Errno::ACCESS => Ok(None),
+            found => found.map_err(|trouble| trouble.told()),
+        }
+    }
+
+    /// Opens and reads what may be an anchor; `None` where it is none, or where nothing is any more. The reading does not count as
     /// an access where that can be had.
+    ///
+    /// # Errors
+    /// EACCES: it may not be read. Another: what it is could not be found out, or its manifest is damaged.
     pub(super) fn open_for_look(
         &self,
         dir: Dir<'_>,
         path: &Path,
         follow: bool,
-    ) -> Result<Option<(Fd, Anchored)>> {
+    ) -> std::result::Result<Option<(Fd, Anchored)>, Trouble> {
         let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         flags.set(OFlags::NOFOLLOW, !follow);
         let open = |flags| self.sys().open(dir, path, flags, Mode::empty());
@@ -181,27 +203,46 @@ impl Runtime {
             Err(Errno::PERM) => open(flags),
             opened => opened,
         };
-        let Ok(fd) = opened else { return Ok(None) };
-        let Ok(stat) = self.sys().stat(fd.as_fd()) else { return Ok(None) };
+        let fd = match opened {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => return Ok(None),
+            Err(Errno::PERM) => Err(Errno::ACCESS),
+            opened => opened,
+        };
+        let fd = fd.map_err(Trouble::io(path, "look"))?;
+        let stat = self.sys().stat(fd.as_fd()).map_err(Trouble::io(path, "look"))?;
         if !self.may_be_anchor(&stat, fd.as_fd()) {
             return Ok(None);
         }
-        let read =
-            self.read_manifest(fd.as_fd(), FileKey::of(&stat), path).map_err(|trouble| trouble.told())?;
+        let read = self.read_manifest(fd.as_fd(), FileKey::of(&stat), path)?;
         Ok(read.map(|anchored| (fd, anchored)))
     }
 
-    /// The managed file behind a name that is about to go. One that cannot be read is left to `fsck`.
-    fn victim(&self, dir: Dir<'_>, path: &Path) -> Option<Victim> {
-        let stat = self.sys().stat_at(dir, path, false).ok()?;
+    /// The managed file behind a name that is about to go. One that is damaged or may not be read is left to `fsck`.
+    ///
+    /// # Errors
+    /// What the file is could not be found out.
+    fn victim(&self, dir: Dir<'_>, path: &Path) -> Result<Option<Victim>> {
+        let stat = match self.sys().stat_at(dir, path, false) {
+            Err(Errno::NOENT) => return Ok(None),
+            stat => stat?,
+        };
         if let Some(file) = self.find(FileKey::of(&stat)) {
-            return Some(Victim { manifest: file.anchored().manifest.clone(), anchor: Anchor::Open(file) });
+            return Ok(Some(Victim { manifest: file.anchored().manifest.clone(), anchor: Anchor::Open(file) }));
         }
         if !anchor::plausible(&stat) && !anchor::dense(&stat) {
-            return None;
+            return Ok(None);
         }
-        let (fd, anchored) = self.open_for_look(dir, path, false).ok().flatten()?;
-        Some(Victim { manifest: anchored.manifest, anchor: Anchor::Own(fd) })
+        match self.open_for_look(dir, path, false) {
+            Ok(found) => {
+                Ok(found.map(|(fd, anchored)| Victim { manifest: anchored.manifest, anchor: Anchor::Own(fd) }))
+            }
+            Err(Trouble::Io { errno: Errno::ACCESS, .. }) => Ok(None),
+            Err(Trouble::Io { errno, .. }) => Err(errno),
+            Err(trouble) => {
+                trouble.told();
+                Ok(None)
+            }
+        }
     }
 
     /// Removes the components if the last name is gone. Durably gone: a power cut must not bring an anchor back whose

@@ -82,7 +82,7 @@ fn submit(op: Op, it: BlockRef, managed: Managed) -> Result<()> {
     it.mark(op, record::wanted(managed.entry()));
     it.begin();
     let appends = op == Op::Write && flags.is_ok_and(|flags| flags.contains(OFlags::APPEND));
-    let (key, fd) = (key_of(&managed), it.fd());
+    let (key, fd) = (key_of(&managed)?, it.fd());
     let run = move || {
         let result = errno::guarded(|| move_with_flags(&managed, &request, flags?));
         match result {
@@ -116,8 +116,8 @@ fn enqueue(
     })
 }
 
-fn key_of(managed: &Managed) -> FileKey {
-    FileKey::of(managed.anchor())
+fn key_of(managed: &Managed) -> Result<FileKey> {
+    managed.anchor().map(FileKey::of)
 }
 
 unsafe fn aio_fsync(real: FsyncFn, op: c_int, block: *mut Block) -> c_int {
@@ -130,7 +130,7 @@ unsafe fn aio_fsync(real: FsyncFn, op: c_int, block: *mut Block) -> c_int {
         }
         managed.flags()?;
         it.begin();
-        let (key, fd) = (key_of(&managed), it.fd());
+        let (key, fd) = (key_of(&managed)?, it.fd());
         let run = move || {
             match errno::guarded(|| managed.file()?.sync(op == libc::O_DSYNC)) {
                 Ok(()) => it.finish(0, 0),
