@@ -47,13 +47,11 @@ unsafe fn add_open(
     }
     let failed = errno::get();
     errno::set(before);
-    match Errno::from_raw_os_error(failed) {
-        _ if opened >= 0 => unsafe { real(actions, fd, path, flags & !(changes | libc::O_EXCL), mode) },
-        // It fails in the child for the same reason.
-        Errno::EXIST | Errno::ACCESS | Errno::ISDIR | Errno::ROFS => unsafe {
-            real(actions, fd, path, flags, mode)
-        },
+    let flags = if opened >= 0 { flags & !(changes | libc::O_EXCL) } else { flags };
+    let fails_there_too = matches!(failed, libc::EEXIST | libc::EACCES | libc::EISDIR | libc::EROFS);
+    if opened < 0 && !fails_there_too {
         // In the child it might succeed, past the library.
-        _ => failed,
+        return failed;
     }
+    unsafe { real(actions, fd, path, flags, mode) }
 }
