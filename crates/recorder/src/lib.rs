@@ -128,6 +128,9 @@ impl Recorder {
             dir: memory::Bytes::new(settings.dir)?,
             only: memory::Bytes::new(settings.only)?,
             exclude: memory::Bytes::new(settings.exclude)?,
+            // Longer ones than a path can be are none.
+            temporary: memory::Bytes::new(environment::variable(c"TMPDIR").unwrap_or_default())
+                .unwrap_or(memory::Bytes::EMPTY),
             host: environment::host(),
             program: environment::program(),
         };
@@ -144,8 +147,12 @@ impl Recorder {
     /// links). To be called at open: it may write to the spool.
     pub fn file_id(&self, path: &[u8]) -> FileId {
         let fixed = &self.state.fixed;
-        let filter =
-            filter::Filter { only: fixed.only.get(), exclude: fixed.exclude.get(), spool: fixed.dir.get() };
+        let filter = filter::Filter {
+            only: fixed.only.get(),
+            exclude: fixed.exclude.get(),
+            spool: fixed.dir.get(),
+            temporary: fixed.temporary.get(),
+        };
         if !filter.wants(path) {
             return FileId::NOT_RECORDED;
         }

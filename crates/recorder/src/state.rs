@@ -46,6 +46,8 @@ pub struct Fixed {
     pub dir: Bytes<TEXT_BYTES>,
     pub only: Bytes<TEXT_BYTES>,
     pub exclude: Bytes<TEXT_BYTES>,
+    /// Where temporary files go, besides `/tmp`.
+    pub temporary: Bytes<TEXT_BYTES>,
     pub host: Bytes<HOST_BYTES>,
     pub program: Bytes<PROGRAM_BYTES>,
 }
