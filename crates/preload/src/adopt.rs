@@ -1,11 +1,11 @@
 //! Finding out what a descriptor is that the library sees for the first time.
 
 use std::ffi::c_int;
+use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use rustix::fs::{FileType, fstat};
-use rustix::io::retry_on_intr;
+use rustix::fs::FileType;
 use stripewise_datapath::{LogicalFile, notice};
 use stripewise_recorder::FileId;
 use stripewise_sys::fd::is_private;
@@ -16,7 +16,7 @@ use crate::inside::Inside;
 use crate::paths::Absolute;
 use crate::seen::Found;
 use crate::table::{self, Known};
-use crate::{errno, process, record, sniff, state};
+use crate::{errno, kernel, process, record, sniff, stack, state};
 
 /// Looks at a descriptor that the table does not know, and enters what it is. What could not be found out is not entered: the
 /// next call looks again.
@@ -28,10 +28,10 @@ pub fn on_first_use(fd: c_int) -> Option<EntryRef> {
         // Programs that try all numbers: what they ask for must not reach a component.
         return Some(EntryRef::failed(Errno::BADF));
     }
-    // SAFETY: borrowed for the call.
-    let looked = match retry_on_intr(|| fstat(unsafe { BorrowedFd::borrow_raw(fd) })) {
+    let mut stat = MaybeUninit::uninit();
+    let looked = match kernel::stat_of(fd, &mut stat) {
         Err(Errno::BADF) => return None,
-        Ok(stat) if is_regular(&stat) => look(fd, &stat, None),
+        Ok(stat) if is_regular(stat) => look(fd, stat, None),
         Ok(_) => Ok(None),
         Err(error) => Err(error),
     };
@@ -50,9 +50,9 @@ pub fn opened(fd: c_int, flags: OFlags) -> Result<Option<EntryRef>> {
     if process::is_vfork_child() {
         return Ok(None);
     }
-    // SAFETY: borrowed for the call.
-    let stat = retry_on_intr(|| fstat(unsafe { BorrowedFd::borrow_raw(fd) }))?;
-    let entry = if is_regular(&stat) { look(fd, &stat, Some(flags))? } else { None };
+    let mut stat = MaybeUninit::uninit();
+    let stat = kernel::stat_of(fd, &mut stat)?;
+    let entry = if is_regular(stat) { look(fd, stat, Some(flags))? } else { None };
     enter(fd, entry)
 }
 
@@ -61,9 +61,9 @@ pub fn opened(fd: c_int, flags: OFlags) -> Result<Option<EntryRef>> {
 /// # Errors
 /// ENFILE; EMFILE.
 pub fn managed(fd: c_int, file: Arc<LogicalFile>) -> Result<Option<EntryRef>> {
-    // SAFETY: borrowed for the call.
-    let stat = retry_on_intr(|| fstat(unsafe { BorrowedFd::borrow_raw(fd) }))?;
-    let entry = EntryRef::new(describe(fd, &stat, Ok(Some(file))))?;
+    let mut stat = MaybeUninit::uninit();
+    let stat = kernel::stat_of(fd, &mut stat)?;
+    let entry = EntryRef::new(describe(fd, stat, Ok(Some(file))))?;
     enter(fd, Some(entry))
 }
 
@@ -90,7 +90,7 @@ fn look(fd: c_int, stat: &Stat, flags: Option<OFlags>) -> Result<Option<EntryRef
         found => found?,
     };
     let file = match found {
-        Found::Anchor => errno::guarded(|| state::runtime()?.attach(borrowed))?,
+        Found::Anchor => attach(borrowed)?,
         Found::Plain => None,
     };
     let writes = OFlags::CREATE | OFlags::WRONLY | OFlags::RDWR;
@@ -107,6 +107,12 @@ fn look(fd: c_int, stat: &Stat, flags: Option<OFlags>) -> Result<Option<EntryRef
     EntryRef::new(description).map(Some)
 }
 
+#[inline(never)]
+fn attach(fd: BorrowedFd<'_>) -> Result<Option<Arc<LogicalFile>>> {
+    errno::guarded(|| stack::on_own(|| state::runtime()?.attach(fd)))
+}
+
+#[inline(never)]
 fn describe(fd: c_int, stat: &Stat, file: Result<Option<Arc<LogicalFile>>>) -> Description {
     let record_as = state::recorder().map_or(FileId::NOT_RECORDED, |recorder| {
         Absolute::of(fd).map_or(FileId::NOT_RECORDED, |path| recorder.file_id(path.as_bytes()))

@@ -42,6 +42,7 @@ mod seen;
 mod size;
 mod sniff;
 mod spawn;
+mod stack;
 mod stat;
 mod state;
 mod statistics;

@@ -20,7 +20,7 @@ use crate::real::interpose;
 use crate::record;
 use crate::seen::Found;
 use crate::table::{self, Known};
-use crate::{adopt, process, sniff, state};
+use crate::{adopt, process, sniff, stack, state};
 
 // The variable argument of C's `open` travels like a third fixed one on the 64-bit calling conventions of Linux.
 interpose! {
@@ -78,7 +78,7 @@ pub fn open_any(
     let fd = match managed_name(dir, path, flags) {
         Err(error) => return fail(error),
         Ok(Some(name)) => serve(|| {
-            let (fd, found) = open_managed(dir, name, flags, mode)?;
+            let (fd, found) = stack::on_own(|| open_managed(dir, name, flags, mode))?;
             entry = found;
             Ok(fd)
         }),

@@ -7,6 +7,7 @@
 //! process holds on it, so a program that locks files gets its own descriptors looked through instead.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -135,12 +136,14 @@ fn is_of_the_system(path: &CStr) -> bool {
     PLACES.iter().any(|place| path.to_bytes().starts_with(place))
 }
 
+#[inline(never)]
 fn is_known(stat: &Stat) -> Result<bool> {
     let Some(runtime) = state::runtime_if_used() else { return Ok(false) };
     errno::guarded(|| Ok(runtime.find(FileKey::of(stat)).is_some()))
 }
 
 /// Looks into the file of this name; `new` is a descriptor of it that was just opened, if there is one.
+#[inline(never)]
 fn named(
     dir: Option<BorrowedFd<'_>>,
     path: &CStr,
@@ -153,34 +156,54 @@ fn named(
     {
         return Ok(found);
     }
-    let mut flags = OFlags::CLOEXEC;
-    flags.set(OFlags::NOFOLLOW, !follow);
-    let open = |more| {
-        retry_on_intr(|| fs::openat(dir.unwrap_or(CWD), path, flags | more, Mode::empty())).map(Closing::new)
-    };
-    let reading = OFlags::NONBLOCK | OFlags::NOCTTY;
-    // Only the owner may ask that the access time stays.
-    let opened = match open(reading | OFlags::NOATIME) {
-        Err(Errno::PERM) => open(reading),
-        opened => opened,
-    };
-    let fd = match opened {
+    let fd = match open_for_look(dir, path, follow) {
         // Attributes of the kernel that can only be written.
-        Err(Errno::ACCESS | Errno::PERM | Errno::INVAL) if is_of_the_kernel(open(OFlags::PATH)?.as_fd())? => {
+        Err(Errno::ACCESS | Errno::INVAL) if is_name_of_the_kernel(dir, path, follow)? => {
             return Ok(Found::Plain);
         }
-        Err(Errno::PERM) => return Err(Errno::ACCESS),
         opened => opened?,
     };
-    let now = fs::fstat(fd.as_fd())?;
-    if FileKey::of(&now) != FileKey::of(stat) {
+    if !is_same(fd.as_fd(), stat)? {
         return Err(Errno::STALE);
     }
     // What cannot be read by anybody cannot be an anchor.
-    Ok(starts_like_anchor(fd.as_fd(), &now, flags)?.unwrap_or(Found::Plain))
+    Ok(starts_like_anchor(fd.as_fd(), stat, OFlags::empty())?.unwrap_or(Found::Plain))
+}
+
+#[inline(never)]
+fn open_for_look(dir: Option<BorrowedFd<'_>>, path: &CStr, follow: bool) -> Result<Closing> {
+    let reading = OFlags::NONBLOCK | OFlags::NOCTTY;
+    // Only the owner may ask that the access time stays.
+    match open_at(dir, path, follow, reading | OFlags::NOATIME) {
+        Err(Errno::PERM) => open_at(dir, path, follow, reading).map_err(|error| match error {
+            Errno::PERM => Errno::ACCESS,
+            error => error,
+        }),
+        opened => opened,
+    }
+}
+
+#[inline(never)]
+fn open_at(dir: Option<BorrowedFd<'_>>, path: &CStr, follow: bool, mut flags: OFlags) -> Result<Closing> {
+    flags |= OFlags::CLOEXEC;
+    flags.set(OFlags::NOFOLLOW, !follow);
+    retry_on_intr(|| fs::openat(dir.unwrap_or(CWD), path, flags, Mode::empty())).map(Closing::new)
+}
+
+#[inline(never)]
+fn is_name_of_the_kernel(dir: Option<BorrowedFd<'_>>, path: &CStr, follow: bool) -> Result<bool> {
+    is_of_the_kernel(open_at(dir, path, follow, OFlags::PATH)?.as_fd())
+}
+
+// Those that have a structure of the kernel's on their stack are functions of their own, so that it is there for a moment only.
+#[inline(never)]
+fn is_same(fd: BorrowedFd<'_>, stat: &Stat) -> Result<bool> {
+    let mut now = MaybeUninit::uninit();
+    Ok(FileKey::of(kernel::stat_of(fd.as_raw_fd(), &mut now)?) == FileKey::of(stat))
 }
 
 /// The answer, if the process has the file open and may hold locks on it.
+#[inline(never)]
 fn through_own_descriptors(stat: &Stat, new: Option<c_int>) -> Result<Option<Found>> {
     let mut answer = Ok(None);
     let looked = for_each_descriptor(|fd| {
@@ -201,7 +224,7 @@ fn through_own_descriptors(stat: &Stat, new: Option<c_int>) -> Result<Option<Fou
 
 /// What one descriptor tells of the file; `None`: nothing.
 fn through_own(fd: BorrowedFd<'_>, stat: &Stat) -> Result<Option<Found>> {
-    if FileKey::of(&fs::fstat(fd)?) != FileKey::of(stat) {
+    if !is_same(fd, stat)? {
         return Ok(None);
     }
     let flags = fs::fcntl_getfl(fd)?;
@@ -268,6 +291,7 @@ fn read_start(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Option<usize>> {
 }
 
 /// Whether the file is one of a file system in which reading a file may do something, or fail: an attribute of a device.
+#[inline(never)]
 fn is_of_the_kernel(fd: BorrowedFd<'_>) -> Result<bool> {
     const SYSFS: i64 = 0x6265_6572;
     const CONFIGFS: i64 = 0x6265_6570;

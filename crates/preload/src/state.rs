@@ -14,8 +14,8 @@ use stripewise_recorder::Recorder;
 use stripewise_sys::{Errno, Mode, OFlags, Real, Result, SysRef};
 use stripewise_target::Engine;
 
-use crate::inside::Inside;
-use crate::{background, mpi, process, statistics};
+use crate::inside::{self, Inside};
+use crate::{background, mpi, process, stack, statistics};
 
 /// The plan file; without it no file becomes managed, but those that are stay so.
 const ENV_PLAN: &CStr = c"STRIPEWISE_PLAN";
@@ -84,7 +84,7 @@ static RECORDER: Lazily<Option<Recorder>> = Lazily::new();
 pub fn runtime() -> Result<&'static Runtime> {
     let runtime = match RUNTIME.value.get() {
         Some(runtime) => runtime,
-        None => RUNTIME.get(make_runtime)?,
+        None => RUNTIME.get(|| inside::undisturbed(|| stack::on_own(make_runtime)))?,
     };
     if process::is_new_process() {
         let _inside = Inside::new();
@@ -109,7 +109,11 @@ pub fn runtime_if_used() -> Option<&'static Runtime> {
 pub fn recorder() -> Option<Recorder> {
     match RECORDER.value.get() {
         Some(recorder) => *recorder,
-        None => RECORDER.get(|| Ok(make_recorder())).ok().copied().flatten(),
+        None => RECORDER
+            .get(|| inside::undisturbed(|| stack::on_own(|| Ok(make_recorder()))))
+            .ok()
+            .copied()
+            .flatten(),
     }
 }
 
