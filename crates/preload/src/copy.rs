@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_uint, c_ulong};
 use libc::{off_t, size_t, ssize_t};
 use stripewise_sys::{Errno, Result};
 
-use crate::errno::serve;
+use crate::errno::{fail, serve};
 use crate::real::interpose;
 use crate::subject::{Managed, Subject};
 
@@ -25,10 +25,15 @@ type IoctlFn = unsafe extern "C" fn(c_int, c_ulong, usize) -> c_int;
 
 /// Runs `real`, unless one of the files is managed.
 fn unless_managed(a: c_int, b: c_int, error: Errno, real: impl FnOnce() -> ssize_t) -> ssize_t {
-    match Subject::managed(a).or_else(|| Subject::managed(b)) {
-        Some(managed) => serve(|| managed.file().and(Err(error))),
+    match refusal(a, error).or_else(|| refusal(b, error)) {
+        Some(error) => fail(error),
         None => real(),
     }
+}
+
+#[inline(never)]
+fn refusal(fd: c_int, error: Errno) -> Option<Errno> {
+    Subject::managed(fd).map(|managed| managed.file().err().unwrap_or(error))
 }
 
 unsafe fn sendfile(real: SendfileFn, to: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t {

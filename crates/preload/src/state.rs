@@ -108,13 +108,30 @@ pub fn runtime_if_used() -> Option<&'static Runtime> {
 #[inline]
 pub fn recorder() -> Option<Recorder> {
     match RECORDER.value.get() {
+        Some(Some(recorder)) if recorder.is_new() => prepare(*recorder),
         Some(recorder) => *recorder,
-        None => RECORDER
-            .get(|| inside::undisturbed(|| stack::on_own(|| Ok(make_recorder()))))
-            .ok()
-            .copied()
-            .flatten(),
+        None => start_recorder(),
     }
+}
+
+#[cold]
+fn start_recorder() -> Option<Recorder> {
+    let make = || inside::undisturbed(|| stack::on_own(|| Ok(make_recorder())));
+    RECORDER.get(make).ok().copied().flatten()
+}
+
+/// In a forked child, before its first record.
+#[cold]
+fn prepare(recorder: Recorder) -> Option<Recorder> {
+    let prepared = inside::undisturbed(|| {
+        stack::on_own(|| {
+            recorder.prepare();
+            Ok(())
+        })
+    });
+    // Without memory the first record does it.
+    let _ = prepared;
+    Some(recorder)
 }
 
 /// Whether there is a plan: only then may a new file become managed.

@@ -43,13 +43,20 @@ impl Subject {
     /// The managed file, for calls that are not recorded.
     #[inline]
     pub fn managed(fd: c_int) -> Option<Managed> {
-        match Self::of(fd) {
+        table::tracked(fd).and_then(|entry| Self::managed_of(fd, entry))
+    }
+
+    // Out of line: what is seen for the first time needs the stack before.
+    #[inline(never)]
+    fn managed_of(fd: c_int, entry: EntryRef) -> Option<Managed> {
+        match Self::of_entry(fd, entry) {
             Self::Managed(managed) => Some(managed),
             _ => None,
         }
     }
 
     /// Of a descriptor that has this entry.
+    #[inline(never)]
     pub fn of_entry(fd: c_int, mut entry: EntryRef) -> Self {
         loop {
             if let Ok(None) = entry.file() {

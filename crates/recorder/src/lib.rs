@@ -143,6 +143,19 @@ impl Recorder {
         self.state.fixed.clock.now()
     }
 
+    /// Whether this process still needs a spool: a forked child. [`Recorder::prepare`] makes it, else the first record does.
+    #[inline]
+    pub fn is_new(&self) -> bool {
+        self.state.is_new()
+    }
+
+    /// Makes the spool of a forked child. Takes some 30 KB of stack, which a first record may not have.
+    pub fn prepare(&self) {
+        thread::busy(|reentrant| {
+            let _ = self.state.spool(reentrant);
+        });
+    }
+
     /// The number of the file with this absolute path (resolved by the caller; not necessarily free of symbolic
     /// links). To be called at open: it may write to the spool.
     pub fn file_id(&self, path: &[u8]) -> FileId {

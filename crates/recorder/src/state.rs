@@ -123,6 +123,12 @@ impl State {
         self.alive().load(Ordering::Acquire)
     }
 
+    /// Whether this is a forked child that has no spool yet.
+    #[inline]
+    pub fn is_new(&self) -> bool {
+        self.generation() == NONE
+    }
+
     /// The spool, opened now if this is a forked child; `None` if that fails, or if this thread is just about it
     /// (`reentrant`: called from a signal handler in the middle of another call).
     pub fn spool(&self, reentrant: bool) -> Option<Spool<'_>> {
