@@ -29,6 +29,7 @@ struct call {
     enum effect effect;
     enum way way;
     long (*run)(struct subject *);
+    int refused; /* always fails */
 };
 
 extern const struct call calls[];
