@@ -1,6 +1,6 @@
 //! Finding out what a descriptor is that the library sees for the first time.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -12,11 +12,10 @@ use stripewise_sys::fd::is_private;
 use stripewise_sys::{Errno, OFlags, Result, Stat};
 
 use crate::entry::{Description, EntryRef};
-use crate::inside::Inside;
 use crate::paths::Absolute;
 use crate::seen::Found;
 use crate::table::{self, Known};
-use crate::{errno, kernel, process, record, sniff, stack, state};
+use crate::{errno, kernel, process, record, seen, sniff, stack, state};
 
 /// Looks at a descriptor that the table does not know, and enters what it is. What could not be found out is not entered: the
 /// next call looks again.
@@ -42,17 +41,27 @@ pub fn on_first_use(fd: c_int) -> Option<EntryRef> {
     }
 }
 
-/// Looks at a descriptor that was just opened with these flags.
+/// Looks at a descriptor that was just opened with these flags, under this name.
 ///
 /// # Errors
 /// The file is managed and cannot be served, or it could not be found out what it is; the descriptor is still open.
-pub fn opened(fd: c_int, flags: OFlags) -> Result<Option<EntryRef>> {
+pub fn opened(fd: c_int, flags: OFlags, name: &CStr) -> Result<Option<EntryRef>> {
     if process::is_vfork_child() {
         return Ok(None);
     }
     let mut stat = MaybeUninit::uninit();
     let stat = kernel::stat_of(fd, &mut stat)?;
     let entry = if is_regular(stat) { look(fd, stat, Some(flags))? } else { None };
+    let writes = OFlags::CREATE | OFlags::WRONLY | OFlags::RDWR;
+    let is_plain = entry.as_ref().is_none_or(|entry| matches!(entry.file(), Ok(None)));
+    if is_plain
+        && flags.intersects(writes)
+        && is_regular(stat)
+        && state::has_plan()
+        && !seen::is_decided(stat, name)
+    {
+        say_if_not_placed(fd);
+    }
     enter(fd, entry)
 }
 
@@ -93,10 +102,6 @@ fn look(fd: c_int, stat: &Stat, flags: Option<OFlags>) -> Result<Option<EntryRef
         Found::Anchor => attach(borrowed)?,
         Found::Plain => None,
     };
-    let writes = OFlags::CREATE | OFlags::WRONLY | OFlags::RDWR;
-    if file.is_none() && flags.is_some_and(|flags| flags.intersects(writes)) {
-        say_if_not_placed(fd);
-    }
     if file.is_none() && state::recorder().is_none() {
         return Ok(None);
     }
@@ -126,16 +131,20 @@ fn describe(fd: c_int, stat: &Stat, file: Result<Option<Arc<LogicalFile>>>) -> D
     }
 }
 
+#[cold]
+#[inline(never)]
 fn say_if_not_placed(fd: c_int) {
-    if !state::has_plan() {
-        return;
-    }
-    let _inside = Inside::new();
-    let (Ok(runtime), Ok(path)) = (state::runtime(), Absolute::of(fd)) else { return };
-    let path = path.as_path();
-    if runtime.shape_for(path).is_some() {
-        let remedy = "it stays as it is; `stripewise place` moves it";
-        let said = format!("{}: exists and is not in the planned layout; {remedy}", path.display());
-        notice::say(&said);
-    }
+    let before = errno::get();
+    let _ = errno::guarded(|| {
+        stack::on_own(|| {
+            let (runtime, path) = (state::runtime()?, Absolute::of(fd)?);
+            let path = path.as_path();
+            if runtime.shape_for(path).is_some() {
+                let remedy = "it stays as it is; `stripewise place` moves it";
+                notice::say(&format!("{}: exists and is not in the planned layout; {remedy}", path.display()));
+            }
+            Ok(())
+        })
+    });
+    errno::set(before);
 }

@@ -84,7 +84,8 @@ pub fn open_any(
         }),
         Ok(None) => match real() {
             fd if fd >= 0 => answer(|| {
-                entry = settle(fd, flags)?;
+                // SAFETY: the kernel could read it.
+                entry = settle(fd, flags, unsafe { CStr::from_ptr(path) })?;
                 Ok(fd)
             }),
             failed => return failed,
@@ -168,7 +169,7 @@ fn open_managed(dir: c_int, name: &CStr, flags: c_int, mode: mode_t) -> Result<(
     let end = end_of_links(dir, name, flags)?;
     let path = end.as_deref().unwrap_or(path);
     match state::runtime()?.open(borrow_dir(&dir), path, flags, mode)? {
-        Opened::Plain(fd) => Ok((fd, settle(fd, flags.bits().cast_signed())?)),
+        Opened::Plain(fd) => Ok((fd, settle(fd, flags.bits().cast_signed(), name)?)),
         Opened::Managed(fd, file) => {
             let entry = adopt::managed(fd, file).inspect_err(|_| kernel::close(fd))?;
             Ok((fd, entry))
@@ -200,14 +201,15 @@ fn end_of_links(dir: c_int, name: &CStr, flags: OFlags) -> Result<Option<PathBuf
 }
 
 /// Finds out what was opened; an anchor whose file cannot be served is closed again.
-fn settle(fd: c_int, flags: c_int) -> Result<Option<EntryRef>> {
+fn settle(fd: c_int, flags: c_int, name: &CStr) -> Result<Option<EntryRef>> {
     if flags & libc::O_DIRECTORY != 0 {
         if !process::is_vfork_child() {
             table::set(fd, Known::Plain);
         }
         return Ok(None);
     }
-    adopt::opened(fd, OFlags::from_bits_retain(flags.cast_unsigned())).inspect_err(|_| kernel::close(fd))
+    let flags = OFlags::from_bits_retain(flags.cast_unsigned());
+    adopt::opened(fd, flags, name).inspect_err(|_| kernel::close(fd))
 }
 
 fn record_open(entry: &EntryRef, start: Ticks, empties: bool) {

@@ -55,7 +55,8 @@ impl Drop for Stack {
     }
 }
 
-/// Runs `body` on a stack of our own; a panic in it becomes EIO. To be called while signals wait: a handler would run there, too.
+/// Runs `body` on a stack of our own; a panic in it becomes EIO. A signal handler that comes in runs there, too, and must return: work
+/// that may not be left in the middle is done while signals wait.
 ///
 /// # Errors
 /// Those of `body`; ENOMEM.

@@ -116,7 +116,10 @@ pub fn recorder() -> Option<Recorder> {
 
 #[cold]
 fn start_recorder() -> Option<Recorder> {
-    let make = || inside::undisturbed(|| stack::on_own(|| Ok(make_recorder())));
+    let make = || match stripewise_recorder::Settings::from_env() {
+        Some(settings) => inside::undisturbed(|| stack::on_own(|| Ok(make_recorder(&settings)))),
+        None => Ok(None),
+    };
     RECORDER.get(make).ok().copied().flatten()
 }
 
@@ -136,7 +139,18 @@ fn prepare(recorder: Recorder) -> Option<Recorder> {
 
 /// Whether there is a plan: only then may a new file become managed.
 pub fn has_plan() -> bool {
-    plan_path().is_some()
+    const NO: u32 = 1;
+    const YES: u32 = 2;
+    /// What was found when it was asked first: later changes of the environment count for programs that are started then.
+    static FOUND: AtomicU32 = AtomicU32::new(0);
+    match FOUND.load(Ordering::Relaxed) {
+        0 => {
+            let found = plan_path().is_some();
+            FOUND.store(if found { YES } else { NO }, Ordering::Relaxed);
+            found
+        }
+        found => found == YES,
+    }
 }
 
 fn plan_path() -> Option<&'static Path> {
@@ -226,9 +240,8 @@ fn parse_plan(bytes: Vec<u8>, name: &str) -> std::result::Result<Plan, String> {
     Plan::parse(&text, name).map_err(|error| error.to_string())
 }
 
-fn make_recorder() -> Option<Recorder> {
-    let settings = stripewise_recorder::Settings::from_env()?;
-    let recorder = Recorder::start(&settings);
+fn make_recorder(settings: &stripewise_recorder::Settings<'_>) -> Option<Recorder> {
+    let recorder = Recorder::start(settings);
     if recorder.is_none() {
         stripewise_sys::raw::say(
             b"stripewise: this process is not recorded: STRIPEWISE_TRACE_DIR cannot be written to\n",
