@@ -49,7 +49,7 @@ def calls(trace, directory):
     start = next(i for i, line in enumerate(lines) if "DIR/" in line and not line.startswith("execve"))
     own = (
         r"pread64\(\d+, .*, 24, 0\) ",  # is it an anchor?
-        r"fstat\(", r"newfstatat\(", r"fcntl\(\d+, F_GETFL\)", r"mmap\(NULL, (4096|8192),", r"madvise\(", r"brk\(", r"munmap\(",
+        r"fstat\(", r"newfstatat\(", r"fcntl\(\d+, F_GETFL\)", r"mmap\(NULL, (4096|8192|524288),", r"mprotect\(_, 65536, PROT_NONE", r"madvise\(", r"brk\(", r"munmap\(",
         r"getpid\(", r"gettid\(", r"exit_group", r"\+\+\+", r"sysinfo\(",
     )  # fmt: skip
     kept = [line for line in lines[start:] if not any(re.match(pattern, line) for pattern in own)]

@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ROUNDS = 201, CALLS_MAX = 2000, SIZE = 1 << 22, KINDS = 11 };
+enum { ROUNDS = 201, CALLS_MAX = 2000, SIZE = 1 << 22, KINDS = 13 };
 
 /* In this order: pread, pwrite, read, write of 4 KiB, lseek, fstat, stat of a file of 4 MiB, of 1000 bytes, open and close
- * for reading, for both while the file is open already, and for both of a file that is not. */
+ * for reading, for writing, with O_CREAT, for both while the file is open already, and for both of a file that is not. */
 static double times[KINDS][ROUNDS];
 static char buffer[4096], small[4096];
 
@@ -46,7 +46,9 @@ static void call(int kind, int fd, const char *path, int i)
     case 6: if (stat(path, &s)) abort(); break;
     case 7: if (stat(small, &s)) abort(); break;
     case 8: close(open(path, O_RDONLY)); break;
-    case 9: close(open(path, O_RDWR)); break;
+    case 9: close(open(path, O_WRONLY)); break;
+    case 10: close(open(path, O_WRONLY | O_CREAT, 0644)); break;
+    case 11: close(open(path, O_RDWR)); break;
     default: close(open(small, O_RDWR));
     }
 }

@@ -35,8 +35,8 @@ class() {
     class s 1e-4
     class c 1e-6
 } > "$work/plan.toml"
-echo '| ns per call | pread 4K | pwrite 4K | read 4K | write 4K | lseek | fstat | stat 4M | stat 1K | open+close | open rw+close | open rw+close 1K |'
-echo '|---|---|---|---|---|---|---|---|---|---|---|---|'
+echo '| ns per call | pread 4K | pwrite 4K | read 4K | write 4K | lseek | fstat | stat 4M | stat 1K | open+close | to write | O_CREAT | open rw+close | open rw+close 1K |'
+echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|---|'
 "$work/calls" "$work/plain" bare $3
 LD_PRELOAD=$library "$work/calls" "$work/plain" loaded $3
 LD_PRELOAD=$library STRIPEWISE_PLAN="$work/plan.toml" "$work/calls" "$work/plain" 'loaded, with a plan' $3

@@ -1,58 +1,59 @@
 //! Finding out what a descriptor is that the library sees for the first time.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
+use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use rustix::fs::{FileType, fstat};
+use rustix::fs::FileType;
 use stripewise_datapath::{LogicalFile, notice};
 use stripewise_recorder::FileId;
 use stripewise_sys::fd::is_private;
 use stripewise_sys::{Errno, OFlags, Result, Stat};
 
 use crate::entry::{Description, EntryRef};
-use crate::inside::Inside;
 use crate::paths::Absolute;
+use crate::seen::Found;
 use crate::table::{self, Known};
-use crate::{access, errno, kernel, process, record, sniff, state};
+use crate::{access, errno, kernel, process, record, seen, sniff, stack, state};
 
-/// Looks at a descriptor that the table does not know, and enters what it is.
+/// Looks at a descriptor that the table does not know, and enters what it is. What could not be found out is not entered: the
+/// next call looks again.
 pub fn on_first_use(fd: c_int) -> Option<EntryRef> {
     if process::is_vfork_child() {
         return None;
     }
-    // SAFETY: borrowed for the call.
-    let stat = fstat(unsafe { BorrowedFd::borrow_raw(fd) }).ok()?;
     if is_private(fd) {
         // Programs that try all numbers: what they ask for must not reach a component.
-        return enter(fd, EntryRef::new(describe(fd, &stat, Err(Errno::BADF), OFlags::empty())).ok());
+        return Some(EntryRef::failed(Errno::BADF));
     }
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        table::set(fd, Known::Plain);
-        return None;
+    let mut stat = MaybeUninit::uninit();
+    let looked = match kernel::stat_of(fd, &mut stat) {
+        Err(Errno::BADF) => return None,
+        Ok(stat) if is_regular(stat) => look(fd, stat, None),
+        Ok(_) => Ok(None),
+        Err(error) => Err(error),
+    };
+    match looked.and_then(|entry| enter(fd, entry)) {
+        Ok(entry) => entry,
+        // Perhaps an anchor: every call on it fails, rather than reach the manifest.
+        Err(error) => Some(EntryRef::failed(error)),
     }
-    // An anchor whose file cannot be served: every call on it fails, rather than reach the manifest.
-    let entry = look(fd, &stat, None)
-        .unwrap_or_else(|error| EntryRef::new(describe(fd, &stat, Err(error), OFlags::empty())).ok());
-    enter(fd, entry)
 }
 
-/// Looks at a descriptor that was just opened with these flags. Returns it, or the one that it was exchanged for.
+/// Looks at a descriptor that was just opened with these flags, under this name. Returns it, or the one that it was exchanged for.
 ///
 /// # Errors
-/// The file is managed and cannot be served; the descriptor is closed.
-pub fn opened(fd: c_int, flags: OFlags) -> Result<(c_int, Option<EntryRef>)> {
-    // SAFETY: borrowed for the call.
-    let stat = fstat(unsafe { BorrowedFd::borrow_raw(fd) }).ok();
-    let regular = stat.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+/// The file is managed and cannot be served, or it could not be found out what it is; the descriptor is closed.
+pub fn opened(fd: c_int, flags: OFlags, name: &CStr) -> Result<(c_int, Option<EntryRef>)> {
+    let mut stat = MaybeUninit::uninit();
+    let stat = kernel::stat_of(fd, &mut stat).inspect_err(|_| kernel::close(fd))?;
     if process::is_vfork_child() {
-        let exchanged = regular.is_some() && access::writes(flags);
+        let exchanged = is_regular(stat) && access::writes(flags);
         return Ok((if exchanged { access::exchange_in_vfork_child(fd, flags) } else { fd }, None));
     }
-    let entry = match regular {
-        Some(stat) => look(fd, &stat, Some(flags)).inspect_err(|_| kernel::close(fd))?,
-        None => None,
-    };
+    let entry = if is_regular(stat) { look(fd, stat, Some(flags)) } else { Ok(None) };
+    let entry = entry.inspect_err(|_| kernel::close(fd))?;
     let fd = match &entry {
         Some(entry) if access::writes(flags) => match entry.file()? {
             Some(file) => access::exchange(fd, file, flags)?,
@@ -60,43 +61,55 @@ pub fn opened(fd: c_int, flags: OFlags) -> Result<(c_int, Option<EntryRef>)> {
         },
         _ => fd,
     };
-    Ok((fd, enter(fd, entry)))
+    let is_plain = entry.as_ref().is_none_or(|entry| matches!(entry.file(), Ok(None)));
+    let may_be_planned = flags.intersects(OFlags::CREATE | OFlags::WRONLY | OFlags::RDWR) && state::has_plan();
+    if is_plain && may_be_planned && is_regular(stat) && !seen::is_decided(stat, name) {
+        say_if_not_placed(fd);
+    }
+    Ok((fd, enter(fd, entry).inspect_err(|_| kernel::close(fd))?))
 }
 
 /// Enters a descriptor that the data path opened, as the program asked with these flags.
 ///
 /// # Errors
-/// ENFILE, ENOMEM; the descriptor is closed.
+/// ENFILE, ENOMEM, EMFILE; the descriptor is closed.
 pub fn managed(fd: c_int, file: Arc<LogicalFile>, flags: OFlags) -> Result<Option<EntryRef>> {
     let entry = || {
         access::note(fd, flags)?;
-        // SAFETY: borrowed for the call.
-        let stat = fstat(unsafe { BorrowedFd::borrow_raw(fd) })?;
-        EntryRef::new(describe(fd, &stat, Ok(Some(file)), flags))
+        let mut stat = MaybeUninit::uninit();
+        let stat = kernel::stat_of(fd, &mut stat)?;
+        let entry = EntryRef::new(describe(fd, stat, Ok(Some(file)), flags))?;
+        enter(fd, Some(entry))
     };
-    let entry = entry().inspect_err(|_| kernel::close(fd))?;
-    Ok(enter(fd, Some(entry)))
+    entry().inspect_err(|_| kernel::close(fd))
 }
 
-fn enter(fd: c_int, entry: Option<EntryRef>) -> Option<EntryRef> {
-    let known = entry.clone().map_or(Known::Plain, Known::Entry);
-    table::set(fd, known);
-    entry
+fn is_regular(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+}
+
+fn enter(fd: c_int, entry: Option<EntryRef>) -> Result<Option<EntryRef>> {
+    if fd as usize >= table::LIMIT && entry.as_ref().is_some_and(|entry| !matches!(entry.file(), Ok(None))) {
+        // The table has no room for it, and without an entry it would be plain.
+        return Err(Errno::MFILE);
+    }
+    table::set(fd, entry.clone().map_or(Known::Plain, Known::Entry));
+    Ok(entry)
 }
 
 /// The entry for a regular file; `None`: none of our business.
 fn look(fd: c_int, stat: &Stat, flags: Option<OFlags>) -> Result<Option<EntryRef>> {
     // SAFETY: borrowed for the calls here.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-    let file = if sniff::descriptor(borrowed, stat, flags) {
-        errno::guarded(|| state::runtime()?.attach(borrowed))?
-    } else {
-        None
+    let found = match sniff::descriptor(borrowed, stat, flags) {
+        // Given to this process by one that has more rights (a job's output, say), or good for no transfer.
+        Err(Errno::ACCESS) if flags.is_none_or(|flags| flags.contains(OFlags::PATH)) => Found::Plain,
+        found => found?,
     };
-    let writes = OFlags::CREATE | OFlags::WRONLY | OFlags::RDWR;
-    if file.is_none() && flags.is_some_and(|flags| flags.intersects(writes)) {
-        say_if_not_placed(fd);
-    }
+    let file = match found {
+        Found::Anchor => attach(borrowed)?,
+        Found::Plain => None,
+    };
     if file.is_none() && state::recorder().is_none() {
         return Ok(None);
     }
@@ -108,6 +121,12 @@ fn look(fd: c_int, stat: &Stat, flags: Option<OFlags>) -> Result<Option<EntryRef
     EntryRef::new(description).map(Some)
 }
 
+#[inline(never)]
+fn attach(fd: BorrowedFd<'_>) -> Result<Option<Arc<LogicalFile>>> {
+    errno::guarded(|| stack::on_own(|| state::runtime()?.attach(fd)))
+}
+
+#[inline(never)]
 fn describe(fd: c_int, stat: &Stat, file: Result<Option<Arc<LogicalFile>>>, access: OFlags) -> Description {
     let record_as = state::recorder().map_or(FileId::NOT_RECORDED, |recorder| {
         Absolute::of(fd).map_or(FileId::NOT_RECORDED, |path| recorder.file_id(path.as_bytes()))
@@ -122,16 +141,20 @@ fn describe(fd: c_int, stat: &Stat, file: Result<Option<Arc<LogicalFile>>>, acce
     }
 }
 
+#[cold]
+#[inline(never)]
 fn say_if_not_placed(fd: c_int) {
-    if !state::has_plan() {
-        return;
-    }
-    let _inside = Inside::new();
-    let (Ok(runtime), Ok(path)) = (state::runtime(), Absolute::of(fd)) else { return };
-    let path = path.as_path();
-    if runtime.shape_for(path).is_some() {
-        let remedy = "it stays as it is; `stripewise place` moves it";
-        let said = format!("{}: exists and is not in the planned layout; {remedy}", path.display());
-        notice::say(&said);
-    }
+    let before = errno::get();
+    let _ = errno::guarded(|| {
+        stack::on_own(|| {
+            let (runtime, path) = (state::runtime()?, Absolute::of(fd)?);
+            let path = path.as_path();
+            if runtime.shape_for(path).is_some() {
+                let remedy = "it stays as it is; `stripewise place` moves it";
+                notice::say(&format!("{}: exists and is not in the planned layout; {remedy}", path.display()));
+            }
+            Ok(())
+        })
+    });
+    errno::set(before);
 }

@@ -3,6 +3,8 @@
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 
+use crate::kernel;
+
 /// Closes its descriptor when dropped, by the system call.
 pub struct Closing(ManuallyDrop<OwnedFd>);
 
@@ -23,7 +25,6 @@ impl Drop for Closing {
     fn drop(&mut self) {
         // SAFETY: taken out once, here.
         let fd = unsafe { ManuallyDrop::take(&mut self.0) };
-        // SAFETY: owned, and gone after this.
-        unsafe { rustix::io::close(fd.into_raw_fd()) };
+        kernel::close(fd.into_raw_fd());
     }
 }

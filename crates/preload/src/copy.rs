@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_uint, c_ulong};
 use libc::{off_t, size_t, ssize_t};
 use stripewise_sys::{Errno, Result};
 
-use crate::errno::serve;
+use crate::errno::{fail, serve};
 use crate::real::interpose;
 use crate::subject::{Managed, Subject};
 
@@ -19,6 +19,11 @@ interpose! {
 type CopyFn = unsafe extern "C" fn(c_int, *mut off_t, c_int, *mut off_t, size_t, c_uint) -> ssize_t;
 type IoctlFn = unsafe extern "C" fn(c_int, c_ulong, usize) -> c_int;
 
+#[inline(never)]
+fn refusal(fd: c_int, error: Errno) -> Option<Errno> {
+    Subject::managed(fd).map(|managed| managed.file().err().unwrap_or(error))
+}
+
 unsafe fn copy_file_range(
     real: CopyFn,
     from: c_int,
@@ -28,10 +33,10 @@ unsafe fn copy_file_range(
     len: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    if Subject::managed(from).is_some() || Subject::managed(to).is_some() {
-        return serve(|| Err(Errno::XDEV));
+    match refusal(from, Errno::XDEV).or_else(|| refusal(to, Errno::XDEV)) {
+        Some(error) => fail(error),
+        None => unsafe { real(from, from_at, to, to_at, len, flags) },
     }
-    unsafe { real(from, from_at, to, to_at, len, flags) }
 }
 
 // <linux/fs.h>

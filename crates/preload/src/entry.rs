@@ -22,7 +22,6 @@ use crate::process;
 pub const UNKNOWN_OFFSET: u64 = u64::MAX;
 
 /// One open file description. Fields are set while only the creator knows the entry.
-#[derive(Default)]
 pub struct Entry {
     /// Slots of the table and running calls that use it; 0: free.
     references: AtomicU32,
@@ -69,6 +68,12 @@ impl Description {
     }
 }
 
+/// Stand for descriptors of which could not be found out what they are, one for each errno. They are in no slot of the table, so
+/// that the next call looks again.
+static FAILED: [Entry; ERRNO_END] = [const { Entry::new() }; ERRNO_END];
+/// Linux's go up to 133.
+const ERRNO_END: usize = 256;
+
 static ENTRIES: Chunks<Entry, 256, 4096> = Chunks::new();
 /// Entries that were ever handed out.
 static USED: AtomicU32 = AtomicU32::new(0);
@@ -106,6 +111,18 @@ impl EntryRef {
         entry.offset.store(UNKNOWN_OFFSET, Ordering::Relaxed);
         entry.references.store(1, Ordering::Release);
         Ok(Self(entry))
+    }
+
+    /// What stands for a descriptor of which could not be found out what it is. Needs no memory.
+    pub fn failed(error: Errno) -> Self {
+        let number = Some(error.raw_os_error()).filter(|number| (1..ERRNO_END as i32).contains(number));
+        let number = number.unwrap_or(libc::EIO);
+        let entry = &FAILED[number as usize];
+        entry.error.store(number, Ordering::Relaxed);
+        // The first reference is never given back.
+        let _ = entry.references.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed);
+        entry.references.fetch_add(1, Ordering::Relaxed);
+        Self(entry)
     }
 
     /// One more reference; `None` when the entry was released meanwhile.
@@ -155,6 +172,32 @@ impl EntryRef {
 }
 
 impl Entry {
+    const fn new() -> Self {
+        Self {
+            references: AtomicU32::new(0),
+            next_free: AtomicU32::new(0),
+            index: AtomicU32::new(0),
+            file: AtomicPtr::new(ptr::null_mut()),
+            error: AtomicI32::new(0),
+            device: AtomicU64::new(0),
+            inode: AtomicU64::new(0),
+            record_as: AtomicU32::new(FileId::NOT_RECORDED.0),
+            forks: AtomicU32::new(0),
+            appends: AtomicBool::new(false),
+            access: AtomicU32::new(0),
+            locks: AtomicI32::new(0),
+            signal: AtomicU32::new(0),
+            opened_size: AtomicU64::new(0),
+            offset: AtomicU64::new(UNKNOWN_OFFSET),
+        }
+    }
+
+    /// Why it could not be found out what the descriptor is, where that is so.
+    pub fn failure(&self) -> Option<Errno> {
+        let stands_for_an_error = FAILED.as_ptr_range().contains(&ptr::from_ref(self));
+        stands_for_an_error.then(|| Errno::from_raw_os_error(self.error.load(Ordering::Relaxed)))
+    }
+
     /// Device and inode of what was opened.
     pub fn key(&self) -> (u64, u64) {
         (self.device.load(Ordering::Relaxed), self.inode.load(Ordering::Relaxed))

@@ -85,10 +85,7 @@ pub fn answer<T: Failure>(body: impl FnOnce() -> Result<T>) -> T {
             set(before);
             value
         }
-        Err(error) => {
-            set(error.raw_os_error());
-            T::FAILED
-        }
+        Err(error) => fail(error),
     }
 }
 
@@ -98,6 +95,12 @@ pub fn serve_code(body: impl FnOnce() -> Result<()>) -> c_int {
     let code = guarded(body).err().map_or(0, Errno::raw_os_error);
     set(before);
     code
+}
+
+/// What a call returns that fails with this error, which becomes errno.
+pub fn fail<T: Failure>(error: Errno) -> T {
+    set(error.raw_os_error());
+    T::FAILED
 }
 
 /// Runs `body` while signals wait; a panic in it becomes EIO (the hook says it).

@@ -161,6 +161,15 @@ fn first_word(set: &sigset_t) -> u64 {
     unsafe { ptr::from_ref(set).cast::<u64>().read() }
 }
 
+/// Runs `body` while signals wait, but not forks: for what is called in the middle of one, too.
+pub fn undisturbed<T>(body: impl FnOnce() -> T) -> T {
+    let before = block_signals();
+    let result = body();
+    // SAFETY: what was before.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut()) };
+    result
+}
+
 /// Changes the gate as soon as `to` permits it.
 fn change(to: impl Fn(u32) -> Option<u32>) {
     let mut state = GATE.load(Ordering::Relaxed);

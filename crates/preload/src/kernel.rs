@@ -106,6 +106,23 @@ fn copy(number: c_long, own: usize, other: usize, len: usize) -> Result<()> {
     }
 }
 
+/// fstat(2) into memory of the caller, without copies on its stack; EINTR is retried.
+///
+/// # Errors
+/// As fstat(2).
+pub fn stat_of(fd: c_int, stat: &mut MaybeUninit<Stat>) -> Result<&Stat> {
+    let arguments = [fd as usize, stat.as_mut_ptr() as usize, 0, 0, 0, 0];
+    // SAFETY: on success the kernel has filled the structure.
+    unsafe {
+        while let Err(error) = call(libc::SYS_fstat, arguments) {
+            if error != Errno::INTR {
+                return Err(error);
+            }
+        }
+        Ok(stat.assume_init_ref())
+    }
+}
+
 /// close(2), past our own.
 pub fn close(fd: c_int) {
     // SAFETY: the caller owns the descriptor.

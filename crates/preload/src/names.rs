@@ -4,13 +4,14 @@ use std::ffi::{CStr, c_char, c_int, c_uint};
 
 use libc::{gid_t, mode_t, timespec, timeval, uid_t, utimbuf};
 use stripewise_datapath::runtime::Change;
-use stripewise_sys::{Errno, Kind, Mode, Timespec, Timestamps};
+use stripewise_sys::{Errno, Kind, Mode, Result, Timespec, Timestamps};
 
-use crate::errno::serve;
+use crate::errno::{fail, serve};
 use crate::kernel;
 use crate::open::{borrow_dir, follows};
 use crate::paths::to_path;
 use crate::real::interpose;
+use crate::seen::Found;
 use crate::subject::Subject;
 use crate::{process, sniff, state};
 
@@ -63,17 +64,35 @@ const CWD: c_int = libc::AT_FDCWD;
 struct Name<'a> {
     dir: c_int,
     path: &'a CStr,
+    /// Whether it is known to stand for a managed file: one that may not be read may be another's.
+    certain: bool,
 }
 
-impl<'a> Name<'a> {
-    /// The name, if it stands for a managed file that this process may deal with.
-    unsafe fn managed(dir: c_int, path: *const c_char, flags: c_int) -> Option<Self> {
-        let follow = follows(flags);
-        let stat = kernel::stat_at(dir, path, follow).ok()?;
-        // SAFETY: the kernel could read it.
-        let path = unsafe { CStr::from_ptr(path) };
-        let managed = sniff::name(dir, path, follow, &stat) && !process::is_vfork_child();
-        managed.then_some(Self { dir, path })
+impl Name<'_> {
+    /// The name, if it stands for a managed file that this process may deal with, or for one that may not be read.
+    ///
+    /// # Errors
+    /// It could not be found out.
+    unsafe fn look_up(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<Self>> {
+        // SAFETY: whoever uses the path knows that the kernel could read it.
+        let name = |certain| unsafe { Self { dir, path: CStr::from_ptr(path), certain } };
+        let found = match sniff::look_up(dir, path, follows(flags)) {
+            // The kernel is going to refuse the path.
+            Err(Errno::FAULT | Errno::BADF | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => None,
+            Err(Errno::ACCESS) => Some(name(false)),
+            Err(error) => return Err(error),
+            Ok(named) => named.filter(|named| named.found == Found::Anchor).map(|_| name(true)),
+        };
+        Ok(found.filter(|_| !process::is_vfork_child()))
+    }
+
+    /// As [`Name::look_up`], of managed files alone. A file that may not be read is taken for a plain one: what becomes of the
+    /// name is the same, and components that are left behind are found by `fsck`.
+    ///
+    /// # Errors
+    /// It could not be found out.
+    unsafe fn managed(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<Self>> {
+        unsafe { Self::look_up(dir, path, flags) }.map(|name| name.filter(|name| name.certain))
     }
 }
 
@@ -95,8 +114,9 @@ unsafe fn remove(real: PathFn, path: *const c_char) -> c_int {
 
 unsafe fn unlink_any(dir: c_int, path: *const c_char, real: impl FnOnce() -> c_int) -> c_int {
     match unsafe { Name::managed(dir, path, libc::AT_SYMLINK_NOFOLLOW) } {
-        None => real(),
-        Some(name) => serve(|| {
+        Err(error) => fail(error),
+        Ok(None) => real(),
+        Ok(Some(name)) => serve(|| {
             state::runtime()?.unlink(borrow_dir(&name.dir), to_path(name.path.to_bytes()))?;
             Ok(0)
         }),
@@ -138,10 +158,16 @@ unsafe fn rename_any(
     real: impl FnOnce() -> c_int,
 ) -> c_int {
     let keeps = flags & (libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE) != 0;
-    let replaced = if keeps { None } else { unsafe { Name::managed(new_dir, new, libc::AT_SYMLINK_NOFOLLOW) } };
-    let Some(new) = replaced else { return real() };
-    if kernel::stat_at(old_dir, old, false).is_err() {
-        return real();
+    let replaced =
+        if keeps { Ok(None) } else { unsafe { Name::managed(new_dir, new, libc::AT_SYMLINK_NOFOLLOW) } };
+    let new = match replaced {
+        Ok(Some(new)) => new,
+        Ok(None) => return real(),
+        Err(error) => return fail(error),
+    };
+    if let Err(error) = kernel::stat_at(old_dir, old, false) {
+        // There is nothing that could take its place.
+        return fail(error);
     }
     serve(|| {
         // SAFETY: the kernel could read it.
@@ -160,12 +186,23 @@ unsafe fn change_named(
     change: impl FnOnce() -> Option<Change>,
     real: impl FnOnce() -> c_int,
 ) -> c_int {
-    let Some(name) = (unsafe { Name::managed(dir, path, flags) }) else { return real() };
+    let name = match unsafe { Name::look_up(dir, path, flags) } {
+        Ok(Some(name)) => name,
+        Ok(None) => return real(),
+        Err(error) => return fail(error),
+    };
     let Some(change) = change() else { return real() };
-    serve(|| {
+    // The data path looks again when a file that its owner may not read gets another mode.
+    if !name.certain && !matches!(change, Change::Mode(_)) {
+        return real();
+    }
+    let mut done = false;
+    let result = serve(|| {
         let of = Kind::Named(borrow_dir(&name.dir), to_path(name.path.to_bytes()));
-        if state::runtime()?.change(of, &change)? { Ok(0) } else { Err(Errno::STALE) }
-    })
+        done = state::runtime()?.change(of, &change)?;
+        if done || !name.certain { Ok(0) } else { Err(Errno::STALE) }
+    });
+    if result == 0 && !done { real() } else { result }
 }
 
 /// As [`change_named`], of a descriptor.
@@ -221,8 +258,13 @@ unsafe fn fchownat(
     group: gid_t,
     flags: c_int,
 ) -> c_int {
-    if is_empty(path) && flags & libc::AT_EMPTY_PATH != 0 {
-        return change_opened(dir, || to_owner(user, group), || unsafe { real(dir, path, user, group, flags) });
+    match stands_for_descriptor(path, flags) {
+        Ok(false) => {}
+        Ok(true) => {
+            let call = || unsafe { real(dir, path, user, group, flags) };
+            return change_opened(dir, || to_owner(user, group), call);
+        }
+        Err(error) => return fail(error),
     }
     unsafe { change_named(dir, path, flags, || to_owner(user, group), || real(dir, path, user, group, flags)) }
 }
@@ -265,19 +307,32 @@ unsafe fn utimensat(
     times: *const timespec,
     flags: c_int,
 ) -> c_int {
-    if is_empty(path) && flags & libc::AT_EMPTY_PATH != 0 {
-        return change_opened(
-            dir,
-            || unsafe { of_timespecs(times) },
-            || unsafe { real(dir, path, times, flags) },
-        );
+    match stands_for_descriptor(path, flags) {
+        Ok(false) => {}
+        Ok(true) => {
+            let call = || unsafe { real(dir, path, times, flags) };
+            return change_opened(dir, || unsafe { of_timespecs(times) }, call);
+        }
+        Err(error) => return fail(error),
     }
     unsafe { change_named(dir, path, flags, || of_timespecs(times), || real(dir, path, times, flags)) }
 }
 
-fn is_empty(path: *const c_char) -> bool {
-    // An invalid pointer is left to the kernel: a stat of it tells without following it ourselves.
-    kernel::stat_at(CWD, path, true).err() == Some(Errno::NOENT) && unsafe { *path } == 0
+/// Whether a path is empty and stands for its directory's descriptor. An invalid pointer is left to the kernel: a stat of it
+/// tells without following it ourselves.
+///
+/// # Errors
+/// ENOMEM: that could not be found out.
+fn stands_for_descriptor(path: *const c_char, flags: c_int) -> Result<bool> {
+    if flags & libc::AT_EMPTY_PATH == 0 {
+        return Ok(false);
+    }
+    match kernel::stat_at(CWD, path, true) {
+        Ok(_) | Err(Errno::FAULT) => Ok(false),
+        Err(Errno::NOMEM) => Err(Errno::NOMEM),
+        // SAFETY: the kernel could read it.
+        Err(_) => Ok(unsafe { *path } == 0),
+    }
 }
 
 fn seconds(seconds: i64, nanoseconds: i64) -> Timespec {

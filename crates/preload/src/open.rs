@@ -6,19 +6,21 @@ use std::path::{Path, PathBuf};
 
 use libc::mode_t;
 use rustix::fs::{AtFlags, FileType, readlinkat};
+use rustix::io::retry_on_intr;
 use stripewise_datapath::Opened;
 use stripewise_recorder::{Event, Flags, Op, Ticks};
-use stripewise_sys::{Dir, Errno, Mode, OFlags, Result, Stat};
+use stripewise_sys::{Dir, Errno, Mode, OFlags, Result};
 
 use crate::entry::EntryRef;
-use crate::errno::{answer, guarded, serve};
+use crate::errno::{answer, fail, guarded, serve};
 use crate::inside;
 use crate::kernel;
 use crate::paths::to_path;
 use crate::real::interpose;
 use crate::record;
+use crate::seen::Found;
 use crate::table::{self, Known};
-use crate::{access, adopt, process, sniff, state};
+use crate::{access, adopt, process, sniff, stack, state};
 
 // The variable argument of C's `open` travels like a third fixed one on the 64-bit calling conventions of Linux.
 interpose! {
@@ -74,14 +76,16 @@ pub fn open_any(
     let start = state::recorder().map(|recorder| recorder.now());
     let mut entry = None;
     let fd = match managed_name(dir, path, flags) {
-        Some(name) => serve(|| {
-            let (fd, found) = open_managed(dir, name, flags, mode)?;
+        Err(error) => return fail(error),
+        Ok(Some(name)) => serve(|| {
+            let (fd, found) = stack::on_own(|| open_managed(dir, name, flags, mode))?;
             entry = found;
             Ok(fd)
         }),
-        None => match real() {
+        Ok(None) => match real() {
             fd if fd >= 0 => answer(|| {
-                let (fd, found) = settle(fd, flags)?;
+                // SAFETY: the kernel could read it.
+                let (fd, found) = settle(fd, flags, unsafe { CStr::from_ptr(path) })?;
                 entry = found;
                 Ok(fd)
             }),
@@ -95,7 +99,10 @@ pub fn open_any(
 }
 
 /// The name, if opening it is for the data path: it would empty a managed file, or create one.
-fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Option<&'static CStr> {
+///
+/// # Errors
+/// It could not be found out, or there is no such path.
+fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<&'static CStr>> {
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     let creates = flags.contains(OFlags::CREATE) && state::has_plan() && !process::is_vfork_child();
     // The kernel opens others for writing first. To close that again would drop the record locks on one that is open.
@@ -106,55 +113,60 @@ fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Option<&'stati
     if !(creates || writes || flags.contains(OFlags::TRUNC))
         || flags.intersects(OFlags::PATH | OFlags::DIRECTORY)
     {
-        return None;
+        return Ok(None);
     }
-    let (name, found) = look_up(dir, path, flags)?;
-    let ours = match found {
-        Some(stat) => {
-            let follow = !flags.contains(OFlags::NOFOLLOW);
-            let empties = flags.contains(OFlags::TRUNC) && sniff::name(dir, name, follow, &stat);
-            !flags.contains(OFlags::CREATE | OFlags::EXCL) && (empties || (writes && sniff::is_open(&stat)))
-        }
-        // Whether the plan has a place for it, the data path knows.
-        None => creates,
-    };
-    ours.then_some(name)
+    let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
+    if exclusive || !flags.contains(OFlags::TRUNC) {
+        // Whatever is there keeps its bytes: only whether something is there counts, and whether this process has it open.
+        return match retry_on_intr(|| kernel::stat_at(dir, path, !exclusive && follows_link(flags))) {
+            // Whether the plan has a place for it, the data path knows.
+            // SAFETY: the kernel could read it; used only during the call that it came with.
+            Err(Errno::NOENT) => Ok(creates.then(|| unsafe { CStr::from_ptr(path) })),
+            // SAFETY: as above.
+            Ok(stat) => Ok((!exclusive && writes && sniff::is_open(&stat)?)
+                .then(|| unsafe { CStr::from_ptr(path) })),
+            Err(error) => Err(error),
+        };
+    }
+    match sniff::look_up(dir, path, follows_link(flags))? {
+        Some(named) => Ok((named.found == Found::Anchor).then_some(named.path)),
+        // SAFETY: as above.
+        None => Ok(creates.then(|| unsafe { CStr::from_ptr(path) })),
+    }
 }
 
-/// The path as a string, and what it stands for, as `open` with these flags would find it; `None` for a pointer that is
-/// none, and for paths that the kernel is going to refuse.
-fn look_up(dir: c_int, path: *const c_char, flags: OFlags) -> Option<(&'static CStr, Option<Stat>)> {
-    let follow = !flags.contains(OFlags::NOFOLLOW) && !flags.contains(OFlags::CREATE | OFlags::EXCL);
-    let found = match kernel::stat_at(dir, path, follow) {
-        Ok(stat) => Some(stat),
-        Err(Errno::NOENT) => None,
-        Err(_) => return None,
-    };
-    // SAFETY: the kernel could read it; used only during the call that it came with.
-    Some((unsafe { CStr::from_ptr(path) }, found))
+fn follows_link(flags: OFlags) -> bool {
+    !flags.contains(OFlags::NOFOLLOW)
 }
 
 /// Whether opening the path gives a managed file.
-pub fn is_managed_name(path: *const c_char, flags: c_int) -> bool {
+///
+/// # Errors
+/// It could not be found out, or there is no such path.
+pub fn is_managed_name(path: *const c_char, flags: c_int) -> Result<bool> {
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
-    match look_up(libc::AT_FDCWD, path, flags) {
-        Some((name, Some(stat))) => sniff::name(libc::AT_FDCWD, name, true, &stat),
-        Some((_, None)) => flags.contains(OFlags::CREATE) && state::has_plan(),
-        None => false,
-    }
+    let follow = follows_link(flags) && !flags.contains(OFlags::CREATE | OFlags::EXCL);
+    Ok(match sniff::look_up(libc::AT_FDCWD, path, follow)? {
+        Some(named) => named.found == Found::Anchor,
+        None => flags.contains(OFlags::CREATE) && state::has_plan(),
+    })
 }
 
 /// Whether a stream on the path has to go through us: on a managed file, or in a traced job on any regular one.
-pub fn wants_stream(path: *const c_char, flags: c_int) -> bool {
+///
+/// # Errors
+/// As [`is_managed_name`].
+pub fn wants_stream(path: *const c_char, flags: c_int) -> Result<bool> {
     if process::is_vfork_child() {
-        return false;
+        return Ok(false);
     }
     if state::recorder().is_none() {
         return is_managed_name(path, flags);
     }
-    match kernel::stat_at(libc::AT_FDCWD, path, true) {
-        Ok(stat) => FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile,
-        Err(error) => error == Errno::NOENT && flags & libc::O_CREAT != 0,
+    match retry_on_intr(|| kernel::stat_at(libc::AT_FDCWD, path, true)) {
+        Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile),
+        Err(Errno::NOENT) => Ok(flags & libc::O_CREAT != 0),
+        Err(error) => Err(error),
     }
 }
 
@@ -168,7 +180,7 @@ fn open_managed(dir: c_int, name: &CStr, flags: c_int, mode: mode_t) -> Result<(
     let end = end_of_links(dir, name, flags)?;
     let path = end.as_deref().unwrap_or(path);
     match state::runtime()?.open(borrow_dir(&dir), path, flags, mode)? {
-        Opened::Plain(fd) => settle(fd, flags.bits().cast_signed()),
+        Opened::Plain(fd) => settle(fd, flags.bits().cast_signed(), name),
         Opened::Managed(fd, file) => Ok((fd, adopt::managed(fd, file, flags)?)),
     }
 }
@@ -188,21 +200,23 @@ fn end_of_links(dir: c_int, name: &CStr, flags: OFlags) -> Result<Option<PathBuf
                 let beside = path.parent().unwrap_or(Path::new(""));
                 end = Some(beside.join(to_path(link.as_bytes())));
             }
-            Err(_) => return Ok(end),
+            // No link, or nothing.
+            Err(Errno::INVAL | Errno::NOENT | Errno::NOTDIR) => return Ok(end),
+            Err(error) => return Err(error),
         }
     }
     Err(Errno::LOOP)
 }
 
 /// Finds out what was opened, and returns the program's descriptor of it; an anchor whose file cannot be served is closed again.
-fn settle(fd: c_int, flags: c_int) -> Result<(c_int, Option<EntryRef>)> {
+fn settle(fd: c_int, flags: c_int, name: &CStr) -> Result<(c_int, Option<EntryRef>)> {
     if flags & libc::O_DIRECTORY != 0 {
         if !process::is_vfork_child() {
             table::set(fd, Known::Plain);
         }
         return Ok((fd, None));
     }
-    adopt::opened(fd, OFlags::from_bits_retain(flags.cast_unsigned()))
+    adopt::opened(fd, OFlags::from_bits_retain(flags.cast_unsigned()), name)
 }
 
 fn record_open(entry: &EntryRef, start: Ticks, empties: bool) {

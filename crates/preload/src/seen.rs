@@ -3,6 +3,7 @@
 //! A file is remembered by 64 bits of its device, inode, size and time of change: an anchor is complete when it first is a
 //! file of its size, and whatever changes a file changes these. The table is small, lossy and lock-free.
 
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_sys::Stat;
@@ -19,6 +20,22 @@ pub enum Found {
     Plain = 0,
     /// An anchor.
     Anchor = 1,
+}
+
+/// Names under which plain files were opened for writing, and of which was decided what there is to say.
+static DECIDED: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
+
+/// Whether the same was asked before of this file under this name. From now on it was.
+pub fn is_decided(stat: &Stat, name: &CStr) -> bool {
+    // FNV-1a.
+    let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let name = name.to_bytes().iter().fold(0xcbf2_9ce4_8422_2325, hash);
+    let mark = mix([stat.st_dev, stat.st_ino, name]);
+    let slot = &DECIDED[(mark >> 1) as usize % SLOTS];
+    slot.load(Ordering::Relaxed) == mark || {
+        slot.store(mark, Ordering::Relaxed);
+        false
+    }
 }
 
 /// Remembers what the file with these attributes is.
@@ -39,7 +56,11 @@ fn slot(mark: u64) -> &'static AtomicU64 {
 
 /// Even, and not 0.
 fn mark(stat: &Stat) -> u64 {
-    let parts = [stat.st_dev, stat.st_ino, stat.st_size as u64, stat.st_ctime as u64, stat.st_ctime_nsec];
+    mix([stat.st_dev, stat.st_ino, stat.st_size as u64, stat.st_ctime as u64, stat.st_ctime_nsec])
+}
+
+/// Even, and not 0.
+fn mix<const N: usize>(parts: [u64; N]) -> u64 {
     // The finalizer of splitmix64 after each.
     let mark = parts.into_iter().fold(0x9e37_79b9_7f4a_7c15, |mark: u64, part| {
         let x = (mark ^ part).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -55,6 +76,14 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
+
+    #[test]
+    fn a_name_is_decided_once() {
+        let file = tempfile::tempfile().unwrap();
+        let stat = rustix::fs::fstat(file.as_fd()).unwrap();
+        assert!(!is_decided(&stat, c"one") && is_decided(&stat, c"one"));
+        assert!(!is_decided(&stat, c"other") && is_decided(&stat, c"other"));
+    }
 
     #[test]
     fn a_file_is_known_until_it_changes() {

@@ -1,20 +1,21 @@
 //! Setting the size and the space of a file, and syncing it.
 
-use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::ffi::{c_char, c_int, c_uint};
 
 use libc::off_t;
 use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Result};
 
 use crate::cancel::{self, Held};
-use crate::errno::{serve, serve_code, serve_interruptible};
-use crate::kernel;
+use crate::errno::{fail, serve, serve_code, serve_interruptible};
 use crate::paths::to_path;
 use crate::real::interpose;
 use crate::record::{self, Call, Outcome};
+use crate::seen::Found;
+use crate::sniff::{self, Named};
 use crate::subject::{Managed, Subject};
 use crate::transfer::check_limit;
-use crate::{sniff, state, table};
+use crate::{kernel, state, table};
 
 interpose! {
     ftruncate | ftruncate64 => ftruncate, (fd: c_int, size: off_t) -> c_int;
@@ -68,18 +69,18 @@ unsafe fn ftruncate(real: FtruncateFn, fd: c_int, size: off_t) -> c_int {
 }
 
 unsafe fn truncate(real: TruncateFn, path: *const c_char, size: off_t) -> c_int {
-    // SAFETY: read only where the kernel could.
-    let managed = kernel::stat_at(libc::AT_FDCWD, path, true)
-        .ok()
-        .filter(|stat| sniff::name(libc::AT_FDCWD, unsafe { CStr::from_ptr(path) }, true, stat));
-    let Some(anchor) = managed else { return unsafe { real(path, size) } };
+    let path = match sniff::look_up(libc::AT_FDCWD, path, true) {
+        Err(error) => return fail(error),
+        Ok(Some(Named { path, found: Found::Anchor, .. })) => path,
+        Ok(_) => return unsafe { real(path, size) },
+    };
     serve_interruptible(|| {
         let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
         // Of a file that is open its size may be more; who cuts it to more than may be written is refused then.
-        check_limit(size, || Ok(anchor.st_size as u64))?;
-        // SAFETY: as above.
-        let path = to_path(unsafe { CStr::from_ptr(path) }.to_bytes());
-        if state::runtime()?.truncate(path, size)? { Ok(0) } else { Err(Errno::STALE) }
+        check_limit(size, || {
+            kernel::stat_at(libc::AT_FDCWD, path.as_ptr(), true).map(|anchor| anchor.st_size as u64)
+        })?;
+        if state::runtime()?.truncate(to_path(path.to_bytes()), size)? { Ok(0) } else { Err(Errno::STALE) }
     })
 }
 

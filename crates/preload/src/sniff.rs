@@ -1,26 +1,37 @@
 //! Is this file the anchor of a managed one? Its first bytes tell.
 //!
+//! There are three answers: an anchor, certainly none, and an error. A file of which it is not known is never used as a plain
+//! one: what is written to an anchor destroys the manifest, and what is removed as a plain file leaves its data behind.
+//!
 //! Care is taken that looking leaves no trace: closing *any* descriptor of an inode drops the POSIX record locks that the
 //! process holds on it, so a program that locks files gets its own descriptors looked through instead.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, c_char, c_int};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{self, CWD, FileType, Mode, OFlags};
+use rustix::io::retry_on_intr;
 use stripewise_datapath::FileKey;
 use stripewise_datapath::manifest::{MAGIC, TEXT_BYTES_MAX, TEXT_BYTES_MIN};
-use stripewise_sys::{Result, Stat, raw};
+use stripewise_sys::{Errno, Result, Stat, raw};
 
+use crate::closing::Closing;
 use crate::paths::FdPath;
+use crate::scratch::Scratch;
 use crate::seen::Found;
-use crate::{closing, errno, seen, state};
+use crate::table::{self, Known};
+use crate::{errno, kernel, seen, state};
 
 /// Set by the first record lock of the process.
 static LOCKS: AtomicBool = AtomicBool::new(false);
 
 /// Blocks that a manifest may occupy, with room for a file system's own; the rest of an anchor is a hole.
 const BLOCKS_MAX: i64 = 2 * (TEXT_BYTES_MAX / 512) as i64;
+
+/// How often a name may become another file's while it is looked at.
+pub const TRIES: usize = 8;
 
 /// Says that the process uses POSIX record locks from now on.
 pub fn locks_are_used() {
@@ -38,38 +49,89 @@ pub fn possible(stat: &Stat) -> bool {
     regular && stat.st_size >= TEXT_BYTES_MIN as i64 && !seen::is(stat, Found::Plain)
 }
 
-/// Whether the open file is an anchor; `flags` are its status flags, where they are known. Nothing about the descriptor
-/// changes.
-pub fn descriptor(fd: BorrowedFd<'_>, stat: &Stat, flags: Option<OFlags>) -> bool {
+/// What the open file is; `flags` are its status flags, where they are known. Nothing about the descriptor changes.
+///
+/// # Errors
+/// It could not be found out: then the file must not be taken for a plain one. EACCES: it may not be read.
+pub fn descriptor(fd: BorrowedFd<'_>, stat: &Stat, flags: Option<OFlags>) -> Result<Found> {
     if !possible(stat) {
-        return false;
+        return Ok(Found::Plain);
     }
-    let Some(flags) = flags.or_else(|| fs::fcntl_getfl(fd).ok()) else { return false };
-    if readable(flags) {
-        return starts_like_anchor(fd, stat, flags);
+    let flags = flags.map_or_else(|| fs::fcntl_getfl(fd), Ok)?;
+    if readable(flags)
+        && let Some(found) = starts_like_anchor(fd, stat, flags)?
+    {
+        return Ok(found);
     }
-    is_open(stat) || named(None, FdPath::new(fd.as_raw_fd()).as_c_str(), true, stat, Some(fd.as_raw_fd()))
+    if is_open(stat)? {
+        return Ok(Found::Anchor);
+    }
+    named(None, FdPath::new(fd.as_raw_fd()).as_c_str(), true, stat, Some(fd.as_raw_fd()))
 }
 
-/// Whether the file of this name is an anchor; `stat` is what the kernel says of it, `follow` whether a symbolic link
-/// stands for what it points to.
-pub fn name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> bool {
+/// What the file of this name is; `stat` is what the kernel says of it, `follow` whether a symbolic link stands for what
+/// it points to.
+///
+/// # Errors
+/// As [`descriptor`]; ESTALE where the name has become another file's.
+pub fn name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> Result<Found> {
     if !possible(stat) {
-        return false;
+        return Ok(Found::Plain);
+    }
+    if is_open(stat)? {
+        return Ok(Found::Anchor);
     }
     // SAFETY: borrowed for the call; a bad one is EBADF.
     let dir = if dir == libc::AT_FDCWD { None } else { Some(unsafe { BorrowedFd::borrow_raw(dir) }) };
-    is_open(stat) || named(dir, path, follow, stat, None)
+    named(dir, path, follow, stat, None)
 }
 
 /// As [`name`] for calls that only ask and are frequent: files with more blocks than a manifest are not looked into. An
 /// anchor on a file system that counts holes as blocks is missed; its own size is the right one after every
 /// sync and close. One that was found to be an anchor before is not looked into again: the data path does that, and takes its own
 /// view.
-pub fn likely_name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> bool {
-    stat.st_blocks <= BLOCKS_MAX
-        && !is_of_the_system(path)
-        && (seen::is(stat, Found::Anchor) || name(dir, path, follow, stat))
+///
+/// # Errors
+/// As [`name`].
+pub fn likely_name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> Result<Found> {
+    if stat.st_blocks > BLOCKS_MAX || is_of_the_system(path) {
+        return Ok(Found::Plain);
+    }
+    if seen::is(stat, Found::Anchor) { Ok(Found::Anchor) } else { name(dir, path, follow, stat) }
+}
+
+/// What a name stands for.
+pub struct Named<'a> {
+    /// The name, which the kernel could read.
+    pub path: &'a CStr,
+    /// What it is.
+    pub found: Found,
+}
+
+/// Finds out what the application's path stands for; `None`: nothing has this name. The result must not outlive the call that the path
+/// came with.
+///
+/// # Errors
+/// What fstatat(2) says of the path, and as [`descriptor`].
+pub fn look_up(dir: c_int, path: *const c_char, follow: bool) -> Result<Option<Named<'static>>> {
+    for _ in 0..TRIES {
+        let stat = match retry_on_intr(|| kernel::stat_at(dir, path, follow)) {
+            Err(Errno::NOENT) => return Ok(None),
+            stat => stat?,
+        };
+        // SAFETY: the kernel could read it.
+        let path = unsafe { CStr::from_ptr(path) };
+        match name(dir, path, follow, &stat) {
+            Err(error) if is_replaced(error) => {}
+            found => return found.map(|found| Some(Named { path, found })),
+        }
+    }
+    Err(Errno::STALE)
+}
+
+/// Whether looking at a name failed because it has become another file's, or nobody's, since it was asked for.
+pub fn is_replaced(error: Errno) -> bool {
+    matches!(error, Errno::STALE | Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO)
 }
 
 /// Programs ask for thousands of files below these while they start; no plan puts files there.
@@ -80,47 +142,118 @@ fn is_of_the_system(path: &CStr) -> bool {
 }
 
 /// Whether the process has this managed file open.
-pub fn is_open(stat: &Stat) -> bool {
-    let Some(runtime) = state::runtime_if_used() else { return false };
-    errno::guarded(|| Ok(runtime.find(FileKey::of(stat)).is_some())).unwrap_or(false)
+///
+/// # Errors
+/// The data path is being made just now.
+#[inline(never)]
+pub fn is_open(stat: &Stat) -> Result<bool> {
+    let Some(runtime) = state::runtime_if_used() else { return Ok(false) };
+    errno::guarded(|| Ok(runtime.find(FileKey::of(stat)).is_some()))
 }
 
 /// Looks into the file of this name; `new` is a descriptor of it that was just opened, if there is one.
-fn named(dir: Option<BorrowedFd<'_>>, path: &CStr, follow: bool, stat: &Stat, new: Option<c_int>) -> bool {
+#[inline(never)]
+fn named(
+    dir: Option<BorrowedFd<'_>>,
+    path: &CStr,
+    follow: bool,
+    stat: &Stat,
+    new: Option<c_int>,
+) -> Result<Found> {
     if LOCKS.load(Ordering::Relaxed)
-        && let Some(answer) = through_own_descriptors(stat, new)
+        && let Some(found) = through_own_descriptors(stat, new)?
     {
-        return answer;
+        return Ok(found);
     }
-    let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let fd = match open_for_look(dir, path, follow) {
+        // Attributes of the kernel that can only be written.
+        Err(Errno::ACCESS | Errno::INVAL) if is_name_of_the_kernel(dir, path, follow)? => {
+            return Ok(Found::Plain);
+        }
+        opened => opened?,
+    };
+    if !is_same(fd.as_fd(), stat)? {
+        return Err(Errno::STALE);
+    }
+    // What cannot be read by anybody cannot be an anchor.
+    Ok(starts_like_anchor(fd.as_fd(), stat, OFlags::empty())?.unwrap_or(Found::Plain))
+}
+
+#[inline(never)]
+fn open_for_look(dir: Option<BorrowedFd<'_>>, path: &CStr, follow: bool) -> Result<Closing> {
+    let reading = OFlags::NONBLOCK | OFlags::NOCTTY;
+    // Only the owner may ask that the access time stays.
+    match open_at(dir, path, follow, reading | OFlags::NOATIME) {
+        Err(Errno::PERM) => open_at(dir, path, follow, reading).map_err(|error| match error {
+            Errno::PERM => Errno::ACCESS,
+            error => error,
+        }),
+        opened => opened,
+    }
+}
+
+#[inline(never)]
+fn open_at(dir: Option<BorrowedFd<'_>>, path: &CStr, follow: bool, mut flags: OFlags) -> Result<Closing> {
+    flags |= OFlags::CLOEXEC;
     flags.set(OFlags::NOFOLLOW, !follow);
-    let open = |flags| fs::openat(dir.unwrap_or(CWD), path, flags, Mode::empty());
-    // Only the owner may ask for it.
-    let Ok(fd) = open(flags | OFlags::NOATIME).or_else(|_| open(flags)) else { return false };
-    let fd = closing::Closing::new(fd);
-    starts_like_anchor(fd.as_fd(), stat, flags)
+    retry_on_intr(|| fs::openat(dir.unwrap_or(CWD), path, flags, Mode::empty())).map(Closing::new)
+}
+
+#[inline(never)]
+fn is_name_of_the_kernel(dir: Option<BorrowedFd<'_>>, path: &CStr, follow: bool) -> Result<bool> {
+    is_of_the_kernel(open_at(dir, path, follow, OFlags::PATH)?.as_fd())
+}
+
+// Those that have a structure of the kernel's on their stack are functions of their own, so that it is there for a moment only.
+#[inline(never)]
+fn is_same(fd: BorrowedFd<'_>, stat: &Stat) -> Result<bool> {
+    let mut now = MaybeUninit::uninit();
+    Ok(FileKey::of(kernel::stat_of(fd.as_raw_fd(), &mut now)?) == FileKey::of(stat))
 }
 
 /// The answer, if the process has the file open and may hold locks on it.
-fn through_own_descriptors(stat: &Stat, new: Option<c_int>) -> Option<bool> {
-    let mut answer = None;
-    let _ = for_each_descriptor(|fd| {
-        let same = fs::fstat(fd).is_ok_and(|own| (own.st_dev, own.st_ino) == (stat.st_dev, stat.st_ino));
-        if same && answer != Some(true) && new != Some(fd.as_raw_fd()) {
-            let flags = fs::fcntl_getfl(fd).unwrap_or(OFlags::PATH);
-            // One that cannot be read says nothing; a managed file would be known.
-            answer = Some(readable(flags) && starts_like_anchor(fd, stat, flags));
+#[inline(never)]
+fn through_own_descriptors(stat: &Stat, new: Option<c_int>) -> Result<Option<Found>> {
+    let mut answer = Ok(None);
+    let looked = for_each_descriptor(|fd| {
+        if new != Some(fd.as_raw_fd()) && !matches!(answer, Ok(Some(Found::Anchor))) {
+            match through_own(fd, stat) {
+                // Closed a moment ago.
+                Ok(None) | Err(Errno::BADF) => {}
+                looked => answer = looked,
+            }
         }
     });
-    answer
+    match looked {
+        // Without /proc the file is opened, as if it were not locked.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => answer,
+        looked => looked.and(answer),
+    }
+}
+
+/// What one descriptor tells of the file; `None`: nothing.
+fn through_own(fd: BorrowedFd<'_>, stat: &Stat) -> Result<Option<Found>> {
+    if !is_same(fd, stat)? {
+        return Ok(None);
+    }
+    let flags = fs::fcntl_getfl(fd)?;
+    if readable(flags) {
+        return starts_like_anchor(fd, stat, flags);
+    }
+    // One that cannot be read says what it was found to be before.
+    Ok(match table::known(fd.as_raw_fd()) {
+        Known::Unknown => None,
+        Known::Plain => Some(Found::Plain),
+        Known::Entry(entry) => Some(if entry.file()?.is_some() { Found::Anchor } else { Found::Plain }),
+    })
 }
 
 /// Calls `look` for every open descriptor of the process.
 pub fn for_each_descriptor(mut look: impl FnMut(BorrowedFd<'_>)) -> Result<()> {
-    let dir = fs::open("/proc/self/fd", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let dir = closing::Closing::new(dir);
-    let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
-    let mut entries = fs::RawDir::new(dir.as_fd(), &mut buffer);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir = Closing::new(retry_on_intr(|| fs::open(c"/proc/self/fd", flags, Mode::empty()))?);
+    let mut buffer = Scratch::new()?;
+    let mut entries = fs::RawDir::new(dir.as_fd(), buffer.as_uninit());
     while let Some(entry) = entries.next() {
         let number = entry?.file_name().to_str().ok().and_then(|name| name.parse().ok());
         if let Some(number) = number.filter(|&number: &c_int| number != dir.as_fd().as_raw_fd()) {
@@ -135,23 +268,42 @@ fn readable(flags: OFlags) -> bool {
     !flags.contains(OFlags::PATH) && flags & OFlags::RWMODE != OFlags::WRONLY
 }
 
-fn starts_like_anchor(fd: BorrowedFd<'_>, stat: &Stat, flags: OFlags) -> bool {
-    /// Files of sysfs are attributes of devices: reading one may do something.
-    const SYSFS_MAGIC: i64 = 0x6265_6572;
-    /// For descriptors with O_DIRECT.
-    const PAGE: usize = 4096;
-    if stat.st_blocks == 0 && fs::fstatfs(fd).is_ok_and(|system| system.f_type == SYSFS_MAGIC) {
-        return false;
+/// Reads the first bytes; `None` where this descriptor cannot: it has O_DIRECT and the file wants another alignment, or nobody
+/// can read such a file.
+fn starts_like_anchor(fd: BorrowedFd<'_>, stat: &Stat, flags: OFlags) -> Result<Option<Found>> {
+    if stat.st_blocks == 0 && is_of_the_kernel(fd)? {
+        return Ok(Some(Found::Plain));
     }
-    // Aligned by hand: of a variable with `repr(align(4096))` LLVM 22 made a function that pops registers which it never pushed
-    // (when its prologue is moved past an early return).
-    let mut buffer = [0; 2 * PAGE];
-    let start = buffer.as_ptr().align_offset(PAGE);
-    let page = &mut buffer[start..start + PAGE];
-    let len = if flags.contains(OFlags::DIRECT) { page.len() } else { MAGIC.len() };
+    let mut start = [0; MAGIC.len()];
+    let done = if flags.contains(OFlags::DIRECT) {
+        let mut page = Scratch::new()?;
+        let done = read_start(fd, &mut page[..])?;
+        start.copy_from_slice(&page[..MAGIC.len()]);
+        done
+    } else {
+        read_start(fd, &mut start)?
+    };
+    let Some(done) = done else { return Ok(None) };
+    let is_anchor = done >= MAGIC.len() && start == *MAGIC;
+    let found = if is_anchor { Found::Anchor } else { Found::Plain };
+    seen::note(stat, found);
+    Ok(Some(found))
+}
+
+/// Bytes read; `None` for EINVAL.
+fn read_start(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Option<usize>> {
     // SAFETY: a buffer of our own.
-    let Ok(done) = (unsafe { raw::pread(fd, page.as_mut_ptr(), len, 0) }) else { return false };
-    let is_anchor = done >= MAGIC.len() && page.starts_with(MAGIC);
-    seen::note(stat, if is_anchor { Found::Anchor } else { Found::Plain });
-    is_anchor
+    match retry_on_intr(|| unsafe { raw::pread(fd, buffer.as_mut_ptr(), buffer.len(), 0) }) {
+        Err(Errno::INVAL) => Ok(None),
+        done => done.map(Some),
+    }
+}
+
+/// Whether the file is one of a file system in which reading a file may do something, or fail: an attribute of a device.
+#[inline(never)]
+fn is_of_the_kernel(fd: BorrowedFd<'_>) -> Result<bool> {
+    const SYSFS: i64 = 0x6265_6572;
+    const CONFIGFS: i64 = 0x6265_6570;
+    let system = retry_on_intr(|| fs::fstatfs(fd))?;
+    Ok([SYSFS, CONFIGFS].contains(&system.f_type))
 }

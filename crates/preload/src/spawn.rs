@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use libc::{mode_t, posix_spawn_file_actions_t};
 use stripewise_sys::fd::borrow;
-use stripewise_sys::{Fd, OFlags};
+use stripewise_sys::{Errno, Fd, OFlags};
 
 use crate::open::{is_managed_name, open_any};
 use crate::real::interpose;
@@ -38,17 +38,23 @@ unsafe fn add_open(
     let call = || unsafe { real(actions, fd, path, flags, mode) };
     let changes = flags & (libc::O_CREAT | libc::O_TRUNC) != 0;
     let writes = access::writes(OFlags::from_bits_retain(flags.cast_unsigned()));
-    if !(changes || writes) || !is_managed_name(path, flags) {
-        return call();
+    let managed = if changes || writes { is_managed_name(path, flags) } else { Ok(false) };
+    match managed {
+        Ok(true) => {}
+        // Where the path is wrong, the child says so.
+        Ok(false) | Err(Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG | Errno::FAULT) => return call(),
+        Err(error) => return error.raw_os_error(),
     }
     let before = errno::get();
     let opened = open_any(libc::AT_FDCWD, path, flags | libc::O_CLOEXEC, mode, || {
         errno::answer(|| kernel::open(path, flags | libc::O_CLOEXEC, mode))
     });
     if opened < 0 {
-        // It fails in the child for the same reason.
+        let failed = errno::get();
         errno::set(before);
-        return call();
+        let fails_there_too = matches!(failed, libc::EEXIST | libc::EACCES | libc::EISDIR | libc::EROFS);
+        // Otherwise it might succeed in the child, past the library.
+        return if fails_there_too { call() } else { failed };
     }
     // SAFETY: just opened; closed by our own close.
     let kept = unsafe {

@@ -3,16 +3,17 @@
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
 use libc::{stat as Stat, statx as Statx};
+use rustix::io::retry_on_intr;
 use stripewise_recorder::Op;
+use stripewise_sys::{Errno, Result};
 
-use crate::errno;
 use crate::open::{borrow_dir, follows};
 use crate::paths::to_path;
 use crate::real::interpose;
 use crate::record::{self, Call};
+use crate::seen::Found;
 use crate::subject::Subject;
-use crate::table;
-use crate::{sniff, state};
+use crate::{errno, kernel, sniff, state, table};
 
 interpose! {
     stat | stat64 => stat, (path: *const c_char, out: *mut Stat) -> c_int;
@@ -37,11 +38,11 @@ type FxstatFn = unsafe extern "C" fn(c_int, c_int, *mut Stat) -> c_int;
 type FxstatatFn = unsafe extern "C" fn(c_int, c_int, *const c_char, *mut Stat, c_int) -> c_int;
 
 unsafe fn stat(real: StatFn, path: *const c_char, out: *mut Stat) -> c_int {
-    unsafe { named(libc::AT_FDCWD, path, 0, out, real(path, out)) }
+    unsafe { named(libc::AT_FDCWD, path, 0, out, || real(path, out)) }
 }
 
 unsafe fn lstat(real: StatFn, path: *const c_char, out: *mut Stat) -> c_int {
-    unsafe { named(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW, out, real(path, out)) }
+    unsafe { named(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW, out, || real(path, out)) }
 }
 
 unsafe fn fstat(real: FstatFn, fd: c_int, out: *mut Stat) -> c_int {
@@ -49,15 +50,15 @@ unsafe fn fstat(real: FstatFn, fd: c_int, out: *mut Stat) -> c_int {
 }
 
 unsafe fn fstatat(real: FstatatFn, dir: c_int, path: *const c_char, out: *mut Stat, flags: c_int) -> c_int {
-    unsafe { named(dir, path, flags, out, real(dir, path, out, flags)) }
+    unsafe { named(dir, path, flags, out, || real(dir, path, out, flags)) }
 }
 
 unsafe fn xstat(real: XstatFn, version: c_int, path: *const c_char, out: *mut Stat) -> c_int {
-    unsafe { named(libc::AT_FDCWD, path, 0, out, real(version, path, out)) }
+    unsafe { named(libc::AT_FDCWD, path, 0, out, || real(version, path, out)) }
 }
 
 unsafe fn lxstat(real: XstatFn, version: c_int, path: *const c_char, out: *mut Stat) -> c_int {
-    unsafe { named(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW, out, real(version, path, out)) }
+    unsafe { named(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW, out, || real(version, path, out)) }
 }
 
 unsafe fn fxstat(real: FxstatFn, version: c_int, fd: c_int, out: *mut Stat) -> c_int {
@@ -72,7 +73,7 @@ unsafe fn fxstatat(
     out: *mut Stat,
     flags: c_int,
 ) -> c_int {
-    unsafe { named(dir, path, flags, out, real(version, dir, path, out, flags)) }
+    unsafe { named(dir, path, flags, out, || real(version, dir, path, out, flags)) }
 }
 
 /// Of an open file.
@@ -92,34 +93,52 @@ unsafe fn opened(fd: c_int, out: *mut Stat, real: impl FnOnce() -> c_int) -> c_i
     }
 }
 
-/// Corrects what `result`, a call on a path, filled in.
-unsafe fn named(dir: c_int, path: *const c_char, flags: c_int, out: *mut Stat, result: c_int) -> c_int {
-    if result != 0 {
-        return result;
+/// Corrects what `real`, a call on a path, fills in.
+unsafe fn named(
+    dir: c_int,
+    path: *const c_char,
+    flags: c_int,
+    out: *mut Stat,
+    real: impl Fn() -> c_int,
+) -> c_int {
+    for _ in 0..sniff::TRIES {
+        let result = real();
+        if result != 0 {
+            return result;
+        }
+        // SAFETY: the call filled it, and could read the path.
+        let (stat, name) = unsafe { (&mut *out.cast::<stripewise_sys::Stat>(), path_of(path)) };
+        if !sniff::possible(stat) {
+            return 0;
+        }
+        if name.is_empty() {
+            return unsafe { opened(dir, out, || 0) };
+        }
+        match correct_named(dir, name, flags, stat) {
+            Ok(_) => return 0,
+            Err(error) if sniff::is_replaced(error) => {}
+            Err(error) => return errno::fail(error),
+        }
     }
-    // SAFETY: the call filled it, and could read the path.
-    let (stat, name) = unsafe { (&mut *out.cast::<stripewise_sys::Stat>(), path_of(path)) };
-    if !sniff::possible(stat) {
-        return 0;
-    }
-    if name.is_empty() {
-        return unsafe { opened(dir, out, || 0) };
-    }
-    correct_named(dir, name, flags, stat);
-    0
+    errno::fail(Errno::STALE)
 }
 
-fn correct_named(dir: c_int, name: &CStr, flags: c_int, stat: &mut stripewise_sys::Stat) -> bool {
+/// Whether the file is managed; then `stat` is what it should be. Files that may not be read keep what the kernel says, whatever
+/// they are: `ls -l` shows those of other users.
+fn correct_named(dir: c_int, name: &CStr, flags: c_int, stat: &mut stripewise_sys::Stat) -> Result<bool> {
     let follow = follows(flags);
-    if !sniff::likely_name(dir, name, follow, stat) {
-        return false;
+    match sniff::likely_name(dir, name, follow, stat) {
+        Ok(Found::Anchor) => {}
+        // EAGAIN: another process has a lease on it.
+        Ok(Found::Plain) | Err(Errno::ACCESS | Errno::AGAIN) => return Ok(false),
+        Err(error) => return Err(error),
     }
     let before = errno::get();
     let corrected = errno::guarded(|| {
-        Ok(state::runtime()?.correct_stat(borrow_dir(&dir), to_path(name.to_bytes()), follow, stat))
+        state::runtime()?.correct_stat(borrow_dir(&dir), to_path(name.to_bytes()), follow, stat)
     });
     errno::set(before);
-    corrected.unwrap_or(false)
+    corrected
 }
 
 /// With AT_EMPTY_PATH the kernel also takes a null pointer.
@@ -135,32 +154,42 @@ unsafe fn statx(
     mask: c_uint,
     out: *mut Statx,
 ) -> c_int {
-    let result = unsafe { real(dir, path, flags, mask, out) };
-    if result != 0 {
-        return result;
-    }
-    // SAFETY: the call filled it, and could read the path.
-    let (statx, name) = unsafe { (&mut *out, path_of(path)) };
-    if !may_be_anchor(statx) {
-        return 0;
-    }
-    // Which of the two structures is asked for does not matter to the data path: it gets an own one.
-    let mut stat = if name.is_empty() {
-        let Some(managed) = Subject::managed(dir) else { return 0 };
-        let mut stat = *managed.anchor();
-        let corrected = errno::serve(|| managed.file()?.correct_stat(&mut stat).map(|()| 0));
-        if corrected != 0 {
-            return corrected;
+    for _ in 0..sniff::TRIES {
+        let result = unsafe { real(dir, path, flags, mask, out) };
+        if result != 0 {
+            return result;
         }
-        stat
-    } else {
-        let Ok(stat) = crate::kernel::stat_at(dir, path, follows(flags)) else { return 0 };
-        stat
-    };
-    if name.is_empty() || correct_named(dir, name, flags, &mut stat) {
-        copy_to_statx(&stat, statx);
+        // SAFETY: the call filled it, and could read the path.
+        let (statx, name) = unsafe { (&mut *out, path_of(path)) };
+        if !may_be_anchor(statx) {
+            return 0;
+        }
+        match stat_for(dir, name, flags) {
+            Ok(None) => return 0,
+            Ok(Some(stat)) => {
+                copy_to_statx(&stat, statx);
+                return 0;
+            }
+            Err(error) if sniff::is_replaced(error) => {}
+            Err(error) => return errno::fail(error),
+        }
     }
-    0
+    errno::fail(Errno::STALE)
+}
+
+/// What `stat` says of a managed file; `None`: it is none. Which of the two structures is asked for does not matter to the data
+/// path: it gets an own one.
+fn stat_for(dir: c_int, name: &CStr, flags: c_int) -> Result<Option<stripewise_sys::Stat>> {
+    if name.is_empty() {
+        let Some(managed) = Subject::managed(dir) else { return Ok(None) };
+        let mut stat = *managed.anchor()?;
+        let before = errno::get();
+        let corrected = errno::guarded(|| managed.file()?.correct_stat(&mut stat));
+        errno::set(before);
+        return corrected.map(|()| Some(stat));
+    }
+    let mut stat = retry_on_intr(|| kernel::stat_at(dir, name.as_ptr(), follows(flags)))?;
+    Ok(correct_named(dir, name, flags, &mut stat)?.then_some(stat))
 }
 
 fn may_be_anchor(statx: &Statx) -> bool {

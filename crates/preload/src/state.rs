@@ -1,19 +1,21 @@
 //! What the library keeps per process: the data path and the recorder. Made on first use, never destroyed.
 
 use std::ffi::{CStr, OsStr, c_char};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use rustix::thread::futex;
 use stripewise_cluster::Plan;
 use stripewise_datapath::{Runtime, Settings, notice};
 use stripewise_recorder::Recorder;
 use stripewise_sys::{Errno, Mode, OFlags, Real, Result, SysRef};
 use stripewise_target::Engine;
 
-use crate::inside::Inside;
-use crate::{background, mpi, process, statistics};
+use crate::inside::{self, Inside};
+use crate::{background, mpi, process, stack, statistics};
 
 /// The plan file; without it no file becomes managed, but those that are stay so.
 const ENV_PLAN: &CStr = c"STRIPEWISE_PLAN";
@@ -36,20 +38,39 @@ impl<T> Lazily<T> {
         Self { value: OnceLock::new(), maker: AtomicU32::new(0) }
     }
 
-    fn get(&self, make: impl FnOnce() -> T) -> Option<&T> {
-        if let Some(value) = self.value.get() {
-            return Some(value);
-        }
+    /// The value; who asks while it is being made waits.
+    ///
+    /// # Errors
+    /// EBUSY where the calling thread is just making it; what `make` says: then whoever asks next tries again.
+    fn get(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
         let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
-        if self.maker.load(Ordering::Relaxed) == thread {
-            return None;
+        loop {
+            if let Some(value) = self.value.get() {
+                return Ok(value);
+            }
+            match self.maker.compare_exchange(0, thread, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => {
+                    let _maker = Maker(&self.maker);
+                    // Another thread may have made it since it was looked for.
+                    return match self.value.get() {
+                        Some(value) => Ok(value),
+                        None => make().map(|value| self.value.get_or_init(|| value)),
+                    };
+                }
+                Err(maker) if maker == thread => return Err(Errno::BUSY),
+                Err(maker) => drop(futex::wait(&self.maker, futex::Flags::PRIVATE, maker, None)),
+            }
         }
-        Some(self.value.get_or_init(|| {
-            self.maker.store(thread, Ordering::Relaxed);
-            let value = make();
-            self.maker.store(0, Ordering::Relaxed);
-            value
-        }))
+    }
+}
+
+/// Lets others try when it is dropped.
+struct Maker<'a>(&'a AtomicU32);
+
+impl Drop for Maker<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Release);
+        let _ = futex::wake(self.0, futex::Flags::PRIVATE, i32::MAX as u32);
     }
 }
 
@@ -59,9 +80,12 @@ static RECORDER: Lazily<Option<Recorder>> = Lazily::new();
 /// The data path.
 ///
 /// # Errors
-/// EBUSY where the calling thread is just making it.
+/// EBUSY where the calling thread is just making it; the plan could not be read now.
 pub fn runtime() -> Result<&'static Runtime> {
-    let runtime = RUNTIME.get(make_runtime).ok_or(Errno::BUSY)?;
+    let runtime = match RUNTIME.value.get() {
+        Some(runtime) => runtime,
+        None => RUNTIME.get(|| inside::undisturbed(|| stack::on_own(make_runtime)))?,
+    };
     if process::is_new_process() {
         let _inside = Inside::new();
         runtime.after_fork_child();
@@ -84,14 +108,49 @@ pub fn runtime_if_used() -> Option<&'static Runtime> {
 #[inline]
 pub fn recorder() -> Option<Recorder> {
     match RECORDER.value.get() {
+        Some(Some(recorder)) if recorder.is_new() => prepare(*recorder),
         Some(recorder) => *recorder,
-        None => RECORDER.get(make_recorder).copied().flatten(),
+        None => start_recorder(),
     }
+}
+
+#[cold]
+fn start_recorder() -> Option<Recorder> {
+    let make = || match stripewise_recorder::Settings::from_env() {
+        Some(settings) => inside::undisturbed(|| stack::on_own(|| Ok(make_recorder(&settings)))),
+        None => Ok(None),
+    };
+    RECORDER.get(make).ok().copied().flatten()
+}
+
+/// In a forked child, before its first record.
+#[cold]
+fn prepare(recorder: Recorder) -> Option<Recorder> {
+    let prepared = inside::undisturbed(|| {
+        stack::on_own(|| {
+            recorder.prepare();
+            Ok(())
+        })
+    });
+    // Without memory the first record does it.
+    let _ = prepared;
+    Some(recorder)
 }
 
 /// Whether there is a plan: only then may a new file become managed.
 pub fn has_plan() -> bool {
-    plan_path().is_some()
+    const NO: u32 = 1;
+    const YES: u32 = 2;
+    /// What was found when it was asked first: later changes of the environment count for programs that are started then.
+    static FOUND: AtomicU32 = AtomicU32::new(0);
+    match FOUND.load(Ordering::Relaxed) {
+        0 => {
+            let found = plan_path().is_some();
+            FOUND.store(if found { YES } else { NO }, Ordering::Relaxed);
+            found
+        }
+        found => found == YES,
+    }
 }
 
 fn plan_path() -> Option<&'static Path> {
@@ -126,7 +185,7 @@ fn engine() -> Engine {
     })
 }
 
-fn make_runtime() -> Arc<Runtime> {
+fn make_runtime() -> Result<Arc<Runtime>> {
     // The default hook would print a backtrace into the application's stderr.
     std::panic::set_hook(Box::new(|panic| {
         notice::say(&format!("a defect in the library makes a call fail with EIO: {panic}").replace('\n', " "));
@@ -134,14 +193,10 @@ fn make_runtime() -> Arc<Runtime> {
     // It is new to nobody in this process.
     process::is_new_process();
     let sys: SysRef = Arc::new(Real);
-    let plan = plan_path().and_then(|path| match read_plan(&sys, path) {
-        Ok(plan) => Some(plan),
-        Err(problem) => {
-            let unplanned = "no file gets a planned layout in this run";
-            notice::say(&format!("{problem}; {unplanned}"));
-            None
-        }
-    });
+    let plan = match plan_path() {
+        Some(path) => find_plan(&sys, path)?,
+        None => None,
+    };
     let settings = Settings {
         engine: engine(),
         background: Some(background::around),
@@ -152,24 +207,46 @@ fn make_runtime() -> Arc<Runtime> {
     if let Some((procs, on_node)) = mpi::processes() {
         runtime.set_procs(procs, on_node);
     }
-    runtime
+    Ok(runtime)
 }
 
-fn read_plan(sys: &SysRef, path: &Path) -> std::result::Result<Plan, String> {
-    let read = || {
-        let file = sys.open(None, path, OFlags::RDONLY, Mode::empty())?;
-        use std::os::fd::AsFd;
-        sys.read_start(file.as_fd(), PLAN_BYTES_MAX)
-    };
+/// The plan; `None`, and a line on stderr, where there is none that can be used.
+///
+/// # Errors
+/// It could not be read now: without it files would become plain.
+fn find_plan(sys: &SysRef, path: &Path) -> Result<Option<Plan>> {
     let name = format!("STRIPEWISE_PLAN={}", path.display());
-    let bytes = read().map_err(|error| format!("{name}: cannot be read ({error})"))?;
-    let text = String::from_utf8(bytes).map_err(|_| format!("{name}: is not UTF-8 text"))?;
-    Plan::parse(&text, &name).map_err(|error| error.to_string())
+    let never = [
+        Errno::NOENT,
+        Errno::NOTDIR,
+        Errno::ISDIR,
+        Errno::ACCESS,
+        Errno::PERM,
+        Errno::LOOP,
+        Errno::NAMETOOLONG,
+    ];
+    let plan = match read(sys, path) {
+        Ok(bytes) => parse_plan(bytes, &name),
+        Err(error) if never.contains(&error) => Err(format!("{name}: cannot be read ({error})")),
+        Err(error) => return Err(error),
+    };
+    let unplanned =
+        |problem: &String| notice::say(&format!("{problem}; no file gets a planned layout in this run"));
+    Ok(plan.inspect_err(unplanned).ok())
 }
 
-fn make_recorder() -> Option<Recorder> {
-    let settings = stripewise_recorder::Settings::from_env()?;
-    let recorder = Recorder::start(&settings);
+fn read(sys: &SysRef, path: &Path) -> Result<Vec<u8>> {
+    let file = sys.open(None, path, OFlags::RDONLY, Mode::empty())?;
+    sys.read_start(file.as_fd(), PLAN_BYTES_MAX)
+}
+
+fn parse_plan(bytes: Vec<u8>, name: &str) -> std::result::Result<Plan, String> {
+    let text = String::from_utf8(bytes).map_err(|_| format!("{name}: is not UTF-8 text"))?;
+    Plan::parse(&text, name).map_err(|error| error.to_string())
+}
+
+fn make_recorder(settings: &stripewise_recorder::Settings<'_>) -> Option<Recorder> {
+    let recorder = Recorder::start(settings);
     if recorder.is_none() {
         stripewise_sys::raw::say(
             b"stripewise: this process is not recorded: STRIPEWISE_TRACE_DIR cannot be written to\n",

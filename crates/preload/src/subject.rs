@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::{OFlags, SeekFrom, fcntl_getfl, fstat, seek};
+use rustix::io::retry_on_intr;
 use stripewise_datapath::LogicalFile;
 use stripewise_sys::{Errno, Result, Stat};
 
@@ -17,7 +18,7 @@ pub enum Subject {
     Plain,
     /// A plain file whose calls are recorded.
     Recorded(EntryRef),
-    /// The anchor of a managed file.
+    /// The anchor of a managed file, or what may be one: then its file is an error.
     Managed(Managed),
 }
 
@@ -25,7 +26,7 @@ pub enum Subject {
 pub struct Managed {
     fd: c_int,
     entry: EntryRef,
-    anchor: Stat,
+    anchor: Result<Stat>,
 }
 
 impl Subject {
@@ -42,13 +43,20 @@ impl Subject {
     /// The managed file, for calls that are not recorded.
     #[inline]
     pub fn managed(fd: c_int) -> Option<Managed> {
-        match Self::of(fd) {
+        table::tracked(fd).and_then(|entry| Self::managed_of(fd, entry))
+    }
+
+    // Out of line: what is seen for the first time needs the stack before.
+    #[inline(never)]
+    fn managed_of(fd: c_int, entry: EntryRef) -> Option<Managed> {
+        match Self::of_entry(fd, entry) {
             Self::Managed(managed) => Some(managed),
             _ => None,
         }
     }
 
     /// Of a descriptor that has this entry.
+    #[inline(never)]
     pub fn of_entry(fd: c_int, mut entry: EntryRef) -> Self {
         loop {
             if let Ok(None) = entry.file() {
@@ -56,12 +64,20 @@ impl Subject {
             }
             #[cfg(target_arch = "x86_64")]
             crate::patched::keep_entry();
+            if let Some(error) = entry.failure() {
+                return Self::unknown(fd, error);
+            }
             // A forked child has to be told before it touches a file.
             let _ = state::runtime_if_used();
             // SAFETY: borrowed for the call.
-            let Ok(anchor) = fstat(unsafe { BorrowedFd::borrow_raw(fd) }) else { return Self::Plain };
+            let anchor = match retry_on_intr(|| fstat(unsafe { BorrowedFd::borrow_raw(fd) })) {
+                // Closed behind our back: the kernel says so, too.
+                Err(Errno::BADF) => return Self::Plain,
+                Err(error) => return Self::unknown(fd, error),
+                Ok(anchor) => anchor,
+            };
             if entry.key() == (anchor.st_dev, anchor.st_ino) {
-                return Self::Managed(Managed { fd, entry, anchor });
+                return Self::Managed(Managed { fd, entry, anchor: Ok(anchor) });
             }
             if process::is_vfork_child() {
                 return Self::Plain;
@@ -72,6 +88,11 @@ impl Subject {
                 Some(other) => entry = other,
             }
         }
+    }
+
+    /// What this descriptor is could not be found out: every call on it fails, rather than reach a manifest.
+    fn unknown(fd: c_int, error: Errno) -> Self {
+        Self::Managed(Managed { fd, entry: EntryRef::failed(error), anchor: Err(error) })
     }
 }
 
@@ -96,8 +117,11 @@ impl Managed {
     }
 
     /// What the kernel says of the anchor.
-    pub fn anchor(&self) -> &Stat {
-        &self.anchor
+    ///
+    /// # Errors
+    /// It did not.
+    pub fn anchor(&self) -> Result<&Stat> {
+        self.anchor.as_ref().map_err(|error| *error)
     }
 
     /// The status flags; the kernel keeps them, also for other processes that share the descriptor. The access mode is the one

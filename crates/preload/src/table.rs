@@ -7,6 +7,8 @@
 use std::ffi::{c_int, c_uint};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use stripewise_sys::Errno;
+
 use crate::adopt;
 use crate::chunks::Chunks;
 use crate::entry::{Entry, EntryRef};
@@ -39,9 +41,19 @@ pub fn is_plain(fd: c_int) -> bool {
 /// The entry of a descriptor that is managed or recorded; `None` for all others, at the cost of two loads.
 #[inline]
 pub fn tracked(fd: c_int) -> Option<EntryRef> {
-    let slot = slot(fd)?;
+    let Some(slot) = slot(fd) else { return outside(fd) };
     let value = slot.load(Ordering::Acquire);
     if value == PLAIN { None } else { look(fd, slot, value) }
+}
+
+/// A descriptor without a slot: a number out of range, or no memory.
+#[cold]
+fn outside(fd: c_int) -> Option<EntryRef> {
+    is_in_range(fd).then(|| EntryRef::failed(Errno::NOMEM))
+}
+
+fn is_in_range(fd: c_int) -> bool {
+    usize::try_from(fd).is_ok_and(|fd| fd < LIMIT)
 }
 
 #[cold]
@@ -64,7 +76,7 @@ fn look(fd: c_int, slot: &AtomicUsize, mut value: usize) -> Option<EntryRef> {
 
 /// What is known of a descriptor, without looking at the descriptor itself.
 pub fn known(fd: c_int) -> Known {
-    let Some(slot) = slot(fd) else { return Known::Plain };
+    let Some(slot) = slot(fd) else { return if is_in_range(fd) { Known::Unknown } else { Known::Plain } };
     loop {
         let value = slot.load(Ordering::Acquire);
         match value {

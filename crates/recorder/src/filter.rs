@@ -6,16 +6,8 @@ const EXCLUDED_DIRS: [&[u8]; 13] = [
     b"/sbin/", b"/boot/", b"/snap/",
 ];
 
-/// Parts of paths of installed software, and of what MPI libraries keep of a running job.
-const EXCLUDED_PARTS: [&[u8]; 7] = [
-    b"/__pycache__/",
-    b"/site-packages/",
-    b"/dist-packages/",
-    b"/lib/python",
-    b"/ompi.",
-    b"/openmpi-sessions-",
-    b"/pmix-",
-];
+/// Parts of paths of installed software.
+const EXCLUDED_PARTS: [&[u8]; 4] = [b"/__pycache__/", b"/site-packages/", b"/dist-packages/", b"/lib/python"];
 
 /// Ends of paths of software.
 const EXCLUDED_ENDS: [&[u8]; 3] = [b".so", b".pyc", b".pyo"];
@@ -27,6 +19,8 @@ pub struct Filter<'a> {
     pub exclude: &'a [u8],
     /// The spool itself.
     pub spool: &'a [u8],
+    /// The directory for temporary files, besides `/tmp`: there MPI libraries keep what belongs to a running job.
+    pub temporary: &'a [u8],
 }
 
 impl Filter<'_> {
@@ -34,9 +28,32 @@ impl Filter<'_> {
     /// or the system's; and in both cases unless an `exclude` pattern matches.
     pub fn wants(&self, path: &[u8]) -> bool {
         let inside_spool = path.strip_prefix(self.spool).is_some_and(|rest| rest.first() == Some(&b'/'));
-        let wanted = if self.only.is_empty() { !is_software(path) } else { any_matches(self.only, path) };
+        let ours = || !is_software(path) && !self.is_of_mpi(path);
+        let wanted = if self.only.is_empty() { ours() } else { any_matches(self.only, path) };
         wanted && !inside_spool && !any_matches(self.exclude, path)
     }
+}
+
+impl Filter<'_> {
+    /// Whether the file is in a session directory of Open MPI, which lies directly below that for temporary files:
+    /// `ompi.HOST.UID/pid.PID/...` of version 4 (`jf.JOB` under a resource manager), `openmpi-sessions-UID@HOST_0/...` of older ones.
+    fn is_of_mpi(&self, path: &[u8]) -> bool {
+        let base = self.temporary.strip_suffix(b"/").unwrap_or(self.temporary);
+        let below = |base: &[u8]| path.strip_prefix(base)?.strip_prefix(b"/");
+        let rest = Some(base).filter(|base| !base.is_empty()).and_then(below).or_else(|| below(b"/tmp"));
+        let mut parts = rest.unwrap_or_default().split(|byte| *byte == b'/');
+        let (Some(first), Some(second)) = (parts.next(), parts.next()) else { return false };
+        let session = first.strip_prefix(b"ompi.").and_then(|name| name.rsplit(|byte| *byte == b'.').next());
+        let of_job = |prefix: &[u8]| second.strip_prefix(prefix).is_some_and(is_number);
+        let version_4 = session.is_some_and(is_number) && (of_job(b"pid.") || of_job(b"jf."));
+        let old =
+            first.strip_prefix(b"openmpi-sessions-").and_then(|name| name.split(|byte| *byte == b'@').next());
+        version_4 || old.is_some_and(is_number)
+    }
+}
+
+fn is_number(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
 }
 
 fn is_software(path: &[u8]) -> bool {
@@ -107,7 +124,12 @@ mod tests {
     use super::*;
 
     fn filter<'a>(only: &'a str, exclude: &'a str) -> Filter<'a> {
-        Filter { only: only.as_bytes(), exclude: exclude.as_bytes(), spool: b"/data/t.spool" }
+        Filter {
+            only: only.as_bytes(),
+            exclude: exclude.as_bytes(),
+            spool: b"/data/t.spool",
+            temporary: b"/scratch/tmp/",
+        }
     }
 
     #[test]
@@ -125,9 +147,31 @@ mod tests {
             "/home/u/a/__pycache__/x.pyc",
             "/home/u/.venv/lib/python3.11/os.py",
             "/tmp/ompi.host.0/pid.7/contact.txt",
+            "/scratch/tmp/ompi.node.example.org.1000/jf.12/0/hwloc.sm",
+            "/tmp/openmpi-sessions-1000@host_0/7/0/contact",
             "/data/t.spool/n-1-2.log",
         ] {
             assert!(!filter.wants(path.as_bytes()), "{path}");
+        }
+    }
+
+    #[test]
+    fn only_the_sessions_of_open_mpi_are_left_out() {
+        let filter = filter("", "");
+        for path in [
+            "/home/u/ompi.results/x",
+            "/data/ompi.host.0/pid.7/x",
+            "/tmp/ompi.results/x",
+            "/tmp/ompi.host.0",
+            "/tmp/ompi.host.0/x",
+            "/tmp/ompi.host.0/pid.7x/x",
+            "/tmp/u/ompi.host.0/pid.7/x",
+            "/data/openmpi-sessions-1/x",
+            "/tmp/openmpi-sessions-mine/x",
+            "/data/pmix-1/x",
+            "/scratch/tmpompi.host.0/pid.7/x",
+        ] {
+            assert!(filter.wants(path.as_bytes()), "{path}");
         }
     }
 

@@ -128,6 +128,9 @@ impl Recorder {
             dir: memory::Bytes::new(settings.dir)?,
             only: memory::Bytes::new(settings.only)?,
             exclude: memory::Bytes::new(settings.exclude)?,
+            // Longer ones than a path can be are none.
+            temporary: memory::Bytes::new(environment::variable(c"TMPDIR").unwrap_or_default())
+                .unwrap_or(memory::Bytes::EMPTY),
             host: environment::host(),
             program: environment::program(),
         };
@@ -140,12 +143,29 @@ impl Recorder {
         self.state.fixed.clock.now()
     }
 
+    /// Whether this process still needs a spool: a forked child. [`Recorder::prepare`] makes it, else the first record does.
+    #[inline]
+    pub fn is_new(&self) -> bool {
+        self.state.is_new()
+    }
+
+    /// Makes the spool of a forked child. Takes some 30 KB of stack, which a first record may not have.
+    pub fn prepare(&self) {
+        thread::busy(|reentrant| {
+            let _ = self.state.spool(reentrant);
+        });
+    }
+
     /// The number of the file with this absolute path (resolved by the caller; not necessarily free of symbolic
     /// links). To be called at open: it may write to the spool.
     pub fn file_id(&self, path: &[u8]) -> FileId {
         let fixed = &self.state.fixed;
-        let filter =
-            filter::Filter { only: fixed.only.get(), exclude: fixed.exclude.get(), spool: fixed.dir.get() };
+        let filter = filter::Filter {
+            only: fixed.only.get(),
+            exclude: fixed.exclude.get(),
+            spool: fixed.dir.get(),
+            temporary: fixed.temporary.get(),
+        };
         if !filter.wants(path) {
             return FileId::NOT_RECORDED;
         }

@@ -46,6 +46,8 @@ pub struct Fixed {
     pub dir: Bytes<TEXT_BYTES>,
     pub only: Bytes<TEXT_BYTES>,
     pub exclude: Bytes<TEXT_BYTES>,
+    /// Where temporary files go, besides `/tmp`.
+    pub temporary: Bytes<TEXT_BYTES>,
     pub host: Bytes<HOST_BYTES>,
     pub program: Bytes<PROGRAM_BYTES>,
 }
@@ -119,6 +121,12 @@ impl State {
     #[inline]
     pub fn generation(&self) -> u64 {
         self.alive().load(Ordering::Acquire)
+    }
+
+    /// Whether this is a forked child that has no spool yet.
+    #[inline]
+    pub fn is_new(&self) -> bool {
+        self.generation() == NONE
     }
 
     /// The spool, opened now if this is a forked child; `None` if that fails, or if this thread is just about it

@@ -18,16 +18,23 @@ use crate::{Errno, Result};
 const REPLACING: u64 = i64::MAX as u64 - 1;
 
 impl Runtime {
-    /// What a file that an open may create is made of; the path as it was meant, or with the links in it followed.
-    pub(super) fn shape_for_open(&self, dir: Dir<'_>, path: &Path) -> Option<Shape<'_>> {
-        let plan = self.plan()?;
+    /// What a file that an open may create is made of; the path as it was meant, or with the links in it followed. `None` also
+    /// where no file can be created.
+    ///
+    /// # Errors
+    /// The path could not be followed: the file may be one for the plan.
+    pub(super) fn shape_for_open(&self, dir: Dir<'_>, path: &Path) -> Result<Option<Shape<'_>>> {
+        let Some(plan) = self.plan() else { return Ok(None) };
         if plan.rules.iter().all(|rule| rule.layouts.is_empty()) || path.as_os_str().is_empty() {
-            return None;
+            return Ok(None);
         }
-        let absolute = paths::absolute(self.sys(), dir, path).ok()?;
-        match plan.rule_for(&absolute) {
-            Some(rule) => Shape::of(rule, &absolute),
-            None => self.shape_for(&paths::canonical(self.sys(), dir, path).ok()?),
+        let absolute = paths::absolute(self.sys(), dir, path)?;
+        if let Some(rule) = plan.rule_for(&absolute) {
+            return Ok(Shape::of(rule, &absolute));
+        }
+        match paths::canonical(self.sys(), dir, path) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::LOOP | Errno::NAMETOOLONG) => Ok(None),
+            followed => Ok(self.shape_for(&followed?)),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use stripewise_extents::MapSpec;
 use stripewise_sys::{Dir, Fd, Kind, Mode, OFlags};
-use stripewise_target::{ComponentSet, Objects, read_manifest_copy};
+use stripewise_target::{ComponentSet, Objects, TargetError, read_manifest_copy};
 
 use super::{Change, FileKey, Runtime, paths};
 use crate::anchor::{self, Anchored};
@@ -46,9 +46,12 @@ impl Runtime {
     /// The manifest of the file at `path`; `None` where it is not a managed file, does not exist or may not be read.
     ///
     /// # Errors
-    /// EIO, and a line on stderr: it is one, but damaged.
+    /// EIO, and a line on stderr: it is one, but damaged. Another: what it is could not be found out.
     pub fn manifest_at(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Option<Manifest>> {
-        Ok(self.look(dir, path, follow)?.map(|anchored| Arc::unwrap_or_clone(anchored.manifest)))
+        match self.look(dir, path, follow) {
+            Err(Errno::ACCESS) => Ok(None),
+            found => Ok(found?.map(|anchored| Arc::unwrap_or_clone(anchored.manifest))),
+        }
     }
 
     /// Opens the managed file at `path`, for reading and if possible for writing; `None` where it is not a managed file.
@@ -98,7 +101,7 @@ impl Runtime {
         match self.open_file(path) {
             Ok(Some(file)) if file.is_writable() => file.truncate(size).map(|()| true),
             Ok(Some(_)) => Err(Errno::ACCESS),
-            Ok(None) | Err(Trouble::Io { .. }) => Ok(false),
+            Ok(None) => Ok(false),
             Err(trouble) => Err(trouble.told()),
         }
     }
@@ -107,9 +110,10 @@ impl Runtime {
     /// with it. Descriptors that are open keep working.
     ///
     /// # Errors
-    /// As unlinkat(2). That a component could not be removed is said on stderr, and no error.
+    /// As unlinkat(2), or what the file is could not be found out. That a component could not be removed is said on stderr, and
+    /// no error.
     pub fn unlink(&self, dir: Dir<'_>, path: &Path) -> Result<()> {
-        let victim = self.victim(dir, path);
+        let victim = self.victim(dir, path)?;
         self.sys().unlink(dir, path)?;
         self.bury(victim, dir, path);
         Ok(())
@@ -126,7 +130,7 @@ impl Runtime {
             RENAME_NOREPLACE => return self.sys().rename_noreplace(old_dir, old, new_dir, new),
             _ => return Err(Errno::INVAL),
         }
-        let victim = self.victim(new_dir, new);
+        let victim = self.victim(new_dir, new)?;
         self.sys().rename(old_dir, old, new_dir, new)?;
         self.bury(victim, new_dir, new);
         Ok(())
@@ -144,7 +148,7 @@ impl Runtime {
                 let stat = self.sys().stat_at(dir, path, true)?;
                 let plausible = anchor::plausible(&stat) || anchor::dense(&stat);
                 let known = self.find(FileKey::of(&stat)).is_some();
-                (stat, if plausible && !known { self.open_for_look(dir, path, true) } else { Ok(None) })
+                (stat, if plausible && !known { self.look_if_readable(dir, path) } else { Ok(None) })
             }
         };
         if let Some(file) = self.find(FileKey::of(&stat)) {
@@ -156,7 +160,7 @@ impl Runtime {
             // Its owner may be about to make it readable: only then can be seen what it is.
             if stat.st_mode & 0o400 == 0 {
                 self.sys().set_mode(of, *mode)?;
-                looked = self.open_for_look(dir, path, true)?;
+                looked = self.look_if_readable(dir, path)?;
                 done = true;
             }
         }
@@ -166,26 +170,44 @@ impl Runtime {
         file.map_err(|trouble| trouble.told())?.change(change).map(|()| true)
     }
 
-    /// The manifest of the file at `path`, if it is managed.
+    /// The manifest of the file at `path`, if it is managed; `None` also where nothing is there.
+    ///
+    /// # Errors
+    /// EACCES: the file may not be read. Another: what it is could not be found out.
     pub(super) fn look(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Option<Anchored>> {
-        let Ok(stat) = self.sys().stat_at(dir, path, follow) else { return Ok(None) };
+        let stat = match self.sys().stat_at(dir, path, follow) {
+            Err(Errno::NOENT) => return Ok(None),
+            stat => stat?,
+        };
         if let Some(file) = self.find(FileKey::of(&stat)) {
             return Ok(Some(file.anchored().clone()));
         }
         if !anchor::plausible(&stat) && !anchor::dense(&stat) {
             return Ok(None);
         }
-        Ok(self.open_for_look(dir, path, follow)?.map(|(_, anchored)| anchored))
+        let found = self.open_for_look(dir, path, follow).map_err(|trouble| trouble.told())?;
+        Ok(found.map(|(_, anchored)| anchored))
     }
 
-    /// Opens and reads what may be an anchor; `None` where it is none or may not be read. The reading does not count as
+    /// [`Runtime::open_for_look`] through links; `None` also where the file may not be read.
+    fn look_if_readable(&self, dir: Dir<'_>, path: &Path) -> Result<Option<(Fd, Anchored)>> {
+        match self.open_for_look(dir, path, true) {
+            Err(trouble) if trouble.errno() == Errno::ACCESS => Ok(None),
+            found => found.map_err(|trouble| trouble.told()),
+        }
+    }
+
+    /// Opens and reads what may be an anchor; `None` where it is none, or where nothing is any more. The reading does not count as
     /// an access where that can be had.
+    ///
+    /// # Errors
+    /// EACCES: it may not be read. Another: what it is could not be found out, or its manifest is damaged.
     pub(super) fn open_for_look(
         &self,
         dir: Dir<'_>,
         path: &Path,
         follow: bool,
-    ) -> Result<Option<(Fd, Anchored)>> {
+    ) -> std::result::Result<Option<(Fd, Anchored)>, Trouble> {
         let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         flags.set(OFlags::NOFOLLOW, !follow);
         let open = |flags| self.sys().open(dir, path, flags, Mode::empty());
@@ -193,48 +215,80 @@ impl Runtime {
             Err(Errno::PERM) => open(flags),
             opened => opened,
         };
-        let Ok(fd) = opened else { return Ok(None) };
-        let Ok(stat) = self.sys().stat(fd.as_fd()) else { return Ok(None) };
+        let fd = match opened {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => return Ok(None),
+            Err(Errno::PERM) => Err(Errno::ACCESS),
+            opened => opened,
+        };
+        let fd = fd.map_err(Trouble::io(path, "look"))?;
+        let stat = self.sys().stat(fd.as_fd()).map_err(Trouble::io(path, "look"))?;
         if !self.may_be_anchor(&stat, fd.as_fd()) {
             return Ok(None);
         }
-        let read =
-            self.read_manifest(fd.as_fd(), FileKey::of(&stat), path).map_err(|trouble| trouble.told())?;
+        let read = self.read_manifest(fd.as_fd(), FileKey::of(&stat), path)?;
         Ok(read.map(|anchored| (fd, anchored)))
     }
 
-    /// The managed file behind a name that is about to go. One that cannot be read is left to `fsck`.
-    fn victim(&self, dir: Dir<'_>, path: &Path) -> Option<Victim> {
-        let stat = self.sys().stat_at(dir, path, false).ok()?;
+    /// The managed file behind a name that is about to go. One that is damaged or may not be read is left to `fsck`.
+    ///
+    /// # Errors
+    /// What the file is could not be found out.
+    fn victim(&self, dir: Dir<'_>, path: &Path) -> Result<Option<Victim>> {
+        let stat = match self.sys().stat_at(dir, path, false) {
+            Err(Errno::NOENT) => return Ok(None),
+            stat => stat?,
+        };
         if let Some(file) = self.find(FileKey::of(&stat)) {
-            return Some(self.victim_of(file.anchored().manifest.clone(), Anchor::Open(file), path));
+            let manifest = file.anchored().manifest.clone();
+            return self.victim_of(manifest, Anchor::Open(file), path).map(Some);
         }
         if !anchor::plausible(&stat) && !anchor::dense(&stat) {
-            return None;
+            return Ok(None);
         }
-        let (fd, anchored) = self.open_for_look(dir, path, false).ok().flatten()?;
-        Some(self.victim_of(anchored.manifest, Anchor::Own(fd), path))
+        match self.open_for_look(dir, path, false) {
+            Ok(None) => Ok(None),
+            Ok(Some((fd, anchored))) => self.victim_of(anchored.manifest, Anchor::Own(fd), path).map(Some),
+            Err(Trouble::Io { errno: Errno::ACCESS, .. }) => Ok(None),
+            Err(Trouble::Io { errno, .. }) => Err(errno),
+            Err(trouble) => {
+                trouble.told();
+                Ok(None)
+            }
+        }
     }
 
-    fn victim_of(&self, manifest: Arc<Manifest>, anchor: Anchor, path: &Path) -> Victim {
-        let fd = anchor.fd();
-        // Where that cannot be told, the objects are left to `fsck`.
-        let has_objects = self.refuse_copied(&manifest, fd, path).is_ok() && self.is_bound(&manifest, fd);
-        let owner = self.sys().stat(fd).map_or_else(|_| self.sys().user(), |stat| stat.st_uid);
-        Victim { manifest, anchor, owner, has_objects }
-    }
-
-    /// Whether the copy of the manifest, which changes when another anchor is made the file's, knows this one too.
-    fn is_bound(&self, manifest: &Manifest, anchor: BorrowedFd<'_>) -> bool {
-        let (Ok(stat), Ok(identity)) = (self.sys().stat(anchor), self.sys().identity(anchor)) else {
-            return false;
+    /// # Errors
+    /// As fstat(2): what the file is could not be found out.
+    fn victim_of(&self, manifest: Arc<Manifest>, anchor: Anchor, path: &Path) -> Result<Victim> {
+        let (fd, sys) = (anchor.fd(), self.sys());
+        let owner = sys.stat(fd)?.st_uid;
+        let has_objects = match self.refuse_copied(&manifest, fd, path) {
+            Ok(()) => self.is_bound(&manifest, fd, owner)?,
+            Err(Trouble::Io { errno, .. }) => return Err(errno),
+            Err(_) => false,
         };
-        let of = Objects { id: manifest.id, owner: stat.st_uid };
+        Ok(Victim { manifest, anchor, owner, has_objects })
+    }
+
+    /// Whether the copy of the manifest, which changes when another anchor is made the file's, knows this one too. One that is lost or
+    /// damaged says nothing.
+    ///
+    /// # Errors
+    /// As read(2) and fstat(2).
+    fn is_bound(&self, manifest: &Manifest, anchor: BorrowedFd<'_>, owner: u32) -> Result<bool> {
+        if manifest.anchor.is_unknown() {
+            return Ok(true);
+        }
+        let identity = self.sys().identity(anchor)?;
         let targets = self.targets.of_manifest(manifest.targets.get(..1).unwrap_or_default());
-        let Some(target) = targets.ok().and_then(|targets| targets.into_iter().next()) else { return true };
-        let text = read_manifest_copy(self.sys(), &target, of, TEXT_BYTES_MAX);
-        let copy = text.ok().and_then(|text| Manifest::parse(&text, "copy").ok());
-        copy.is_none_or(|copy| copy.anchor.matches(&identity))
+        let Some(target) = targets.ok().and_then(|targets| targets.into_iter().next()) else { return Ok(true) };
+        let of = Objects { id: manifest.id, owner };
+        match read_manifest_copy(self.sys(), &target, of, TEXT_BYTES_MAX) {
+            Ok(text) => Ok(Manifest::parse(&text, "copy").is_ok_and(|copy| copy.anchor.matches(&identity))),
+            Err(TargetError::Io { errno: Errno::NOENT | Errno::ACCESS, .. }) => Ok(true),
+            Err(TargetError::Io { errno, .. }) => Err(errno),
+            Err(_) => Ok(false),
+        }
     }
 
     /// Removes the components if the last name is gone. Durably gone: a power cut must not bring an anchor back whose

@@ -39,7 +39,7 @@ impl Runtime {
         if flags.intersects(OFlags::PATH | OFlags::DIRECTORY) || flags.contains(OFlags::TMPFILE) {
             return self.sys().open_public(dir, path, flags, mode).map(Opened::Plain);
         }
-        let shape = if flags.contains(OFlags::CREATE) { self.shape_for_open(dir, path) } else { None };
+        let shape = if flags.contains(OFlags::CREATE) { self.shape_for_open(dir, path)? } else { None };
         let Some(shape) = shape else { return self.open_any(dir, path, flags, mode) };
         for _ in 0..TRIES {
             if !flags.contains(OFlags::EXCL) {
@@ -370,7 +370,7 @@ impl Runtime {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         match self.sys().open(None, &paths::link_of(fd.as_raw_fd()), flags, Mode::empty()) {
             Ok(own) => self.read_manifest(own.as_fd(), key, path),
-            Err(_) => Ok(None),
+            Err(errno) => Err(Trouble::io(path, "look")(errno)),
         }
     }
 

@@ -7,12 +7,15 @@
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use stripewise_extents::MapError;
 use stripewise_sys::{Dir, Fd, Stat};
-use stripewise_target::ComponentSet;
+use stripewise_target::{ComponentSet, TargetError};
 
 use super::{FileKey, Runtime, paths};
 use crate::anchor::{self, Anchored};
 use crate::file::Attributes;
+use crate::trouble::Trouble;
+use crate::{Errno, Result};
 
 /// How often a file may be replaced while it is looked at.
 const TRIES: usize = 8;
@@ -20,56 +23,73 @@ const TRIES: usize = 8;
 impl Runtime {
     /// What stat(2) should have said: where `stat` (of the file at `path`, `follow` as it was asked for) is that of a
     /// managed file, sizes, blocks and times are replaced; and all of it where another file has meanwhile taken the name of
-    /// the managed one. True then. Errors leave `stat` as it is.
+    /// the managed one. True then. A file that may not be read, and one that is damaged (which a line on stderr says), keep
+    /// what the kernel says.
+    ///
+    /// # Errors
+    /// What the file is, or how long, could not be found out.
     ///
     /// Costs one comparison for files that cannot be an anchor (not regular, or more blocks than a manifest has);
     /// others are opened and their first bytes read.
-    pub fn correct_stat(&self, dir: Dir<'_>, path: &Path, follow: bool, stat: &mut Stat) -> bool {
+    pub fn correct_stat(&self, dir: Dir<'_>, path: &Path, follow: bool, stat: &mut Stat) -> Result<bool> {
         let mut replaced = false;
         for _ in 0..TRIES {
             if let Some(file) = self.find(FileKey::of(stat)) {
-                return file.correct_stat(stat).is_ok() || replaced;
+                return file.correct_stat(stat).map(|()| true);
             }
             if !anchor::plausible(stat) && !anchor::dense(stat) {
-                return replaced;
+                return Ok(replaced);
             }
-            let Ok(Some((fd, anchored))) = self.open_for_look(dir, path, follow) else { return replaced };
-            if let Some(now) = self.stat_of(dir, path, &fd, anchored) {
+            let (fd, anchored) = match self.open_for_look(dir, path, follow) {
+                Ok(Some(found)) if self.is_key(&found.0, stat)? => found,
+                // The name is another file's, or nobody's, since `stat` was made.
+                Ok(_) => {
+                    let now = self.sys().stat_at(dir, path, follow)?;
+                    if FileKey::of(&now) == FileKey::of(stat) {
+                        return Ok(replaced);
+                    }
+                    *stat = now;
+                    replaced = true;
+                    continue;
+                }
+                Err(Trouble::Io { errno: Errno::ACCESS, .. }) => return Ok(replaced),
+                Err(trouble) => return unless_damaged(trouble).map(|()| replaced),
+            };
+            if let Some(now) = self.stat_of(dir, path, &fd, anchored)? {
                 *stat = now;
-                return true;
+                return Ok(true);
             }
             // It was removed before its components could be asked: the name may be another file's.
-            let removed = self.sys().stat(fd.as_fd()).is_ok_and(|now| now.st_nlink == 0);
-            let Some(other) = removed.then(|| self.sys().stat_at(dir, path, follow).ok()).flatten() else {
-                return replaced;
-            };
-            *stat = other;
+            if self.sys().stat(fd.as_fd())?.st_nlink > 0 {
+                return Ok(replaced);
+            }
+            *stat = self.sys().stat_at(dir, path, follow)?;
             replaced = true;
         }
-        replaced
+        Ok(replaced)
     }
 
-    /// What stat(2) should say of the managed file behind `fd`.
-    fn stat_of(&self, dir: Dir<'_>, path: &Path, fd: &Fd, anchored: Anchored) -> Option<Stat> {
-        let mut stat = self.sys().stat(fd.as_fd()).ok()?;
+    fn is_key(&self, fd: &Fd, stat: &Stat) -> Result<bool> {
+        Ok(FileKey::of(&self.sys().stat(fd.as_fd())?) == FileKey::of(stat))
+    }
+
+    /// What stat(2) should say of the managed file behind `fd`; `None`: it is damaged, or was removed.
+    fn stat_of(&self, dir: Dir<'_>, path: &Path, fd: &Fd, anchored: Anchored) -> Result<Option<Stat>> {
+        let mut stat = self.sys().stat(fd.as_fd())?;
         if let Some(attributes) = self.attributes_by_name(&stat, &anchored) {
             attributes.put_into(&mut stat);
-            return Some(stat);
+            return Ok(Some(stat));
         }
         if stat.st_nlink == 0 {
-            return None;
+            return Ok(None);
         }
-        let anchor = Fd::duplicate(fd.as_fd()).ok()?;
+        let anchor = Fd::duplicate(fd.as_fd())?;
         let path = paths::absolute(self.sys(), dir, path).unwrap_or_else(|_| path.to_owned());
-        let file = self.load(FileKey::of(&stat), path, anchored, anchor, false);
-        match file {
-            Ok(file) => file.correct_stat(&mut stat).ok().map(|()| stat),
+        match self.load(FileKey::of(&stat), path, anchored, anchor, false) {
+            Ok(file) => file.correct_stat(&mut stat).map(|()| Some(stat)),
             // Not worth a word if it was removed meanwhile.
-            Err(_) if self.sys().stat(fd.as_fd()).is_ok_and(|now| now.st_nlink == 0) => None,
-            Err(trouble) => {
-                trouble.told();
-                None
-            }
+            Err(_) if self.sys().stat(fd.as_fd())?.st_nlink == 0 => Ok(None),
+            Err(trouble) => unless_damaged(trouble).map(|()| None),
         }
     }
 
@@ -88,4 +108,19 @@ impl Runtime {
         });
         Some(Attributes::of(anchor, &stats.collect::<Option<Vec<_>>>()?))
     }
+}
+
+/// What is wrong with a file that is not as it should be is said, and no error; whatever keeps this process from looking is one.
+fn unless_damaged(trouble: Trouble) -> Result<()> {
+    let damaged = match &trouble {
+        Trouble::Map(MapError::Io { .. } | MapError::Index { .. } | MapError::Caller { .. })
+        | Trouble::Io { .. } => false,
+        Trouble::Manifest(_) | Trouble::Copied { .. } | Trouble::Map(_) => true,
+        Trouble::Target(TargetError::Io { errno, .. }) => {
+            matches!(*errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::PERM)
+        }
+        Trouble::Target(_) => true,
+    };
+    let errno = trouble.told();
+    if damaged { Ok(()) } else { Err(errno) }
 }

@@ -207,14 +207,14 @@ fn stat_tells_of_the_logical_file() {
     opened.file.write(&pattern(1, 100), 0, 1).unwrap();
     for runtime in [&runtime, &stage.runtime()] {
         let mut stat = runtime.sys().stat_at(None, &path, true).unwrap();
-        assert!(runtime.correct_stat(None, &path, true, &mut stat));
+        assert!(runtime.correct_stat(None, &path, true, &mut stat).unwrap());
         assert_eq!(stat.st_size, 100);
         assert_eq!(stat.st_blocks as u64, opened.file.attributes().unwrap().blocks);
     }
     let plain = stage.path("plain");
     std::fs::write(&plain, "x".repeat(1000)).unwrap();
     let mut stat = runtime.sys().stat_at(None, &plain, true).unwrap();
-    assert!(!runtime.correct_stat(None, &plain, true, &mut stat));
+    assert!(!runtime.correct_stat(None, &plain, true, &mut stat).unwrap());
 }
 
 /// A process that has read a manifest reads it again: the file may be another's by then, in the same inode.
@@ -227,7 +227,7 @@ fn stat_reads_the_manifest_each_time() {
     let (runtime, path) = (stage.runtime(), stage.path("f"));
     let size = || {
         let mut stat = runtime.sys().stat_at(None, &path, true).unwrap();
-        assert!(runtime.correct_stat(None, &path, true, &mut stat));
+        assert!(runtime.correct_stat(None, &path, true, &mut stat).unwrap());
         stat.st_size
     };
     assert_eq!((size(), size()), (100, 100));
@@ -249,7 +249,7 @@ fn stat_of_a_file_without_a_component_is_left_alone() {
         let runtime = stage.runtime();
         let before = runtime.sys().stat_at(None, &path, true).unwrap();
         let mut stat = before;
-        assert!(!runtime.correct_stat(None, &path, true, &mut stat));
+        assert!(!runtime.correct_stat(None, &path, true, &mut stat).unwrap());
         assert_eq!((stat.st_size, stat.st_blocks), (before.st_size, before.st_blocks));
         let _ = std::fs::remove_file(&component);
     }

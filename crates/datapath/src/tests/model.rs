@@ -177,7 +177,7 @@ impl World {
     fn size_by_name(&self, which: usize) -> i64 {
         let (runtime, path) = (self.stage.runtime_on(self.processes[which % 2].clone()), self.stage.path("f"));
         let mut stat = runtime.sys().stat_at(None, &path, true).unwrap();
-        assert!(runtime.correct_stat(None, &path, true, &mut stat));
+        assert!(runtime.correct_stat(None, &path, true, &mut stat).unwrap());
         stat.st_size
     }
 

@@ -28,7 +28,7 @@ fn the_journal_does_not_grow_with_the_number_of_sessions() {
         let before = spans(&map, 0..BLOCK * BLOCKS);
         map.leave(nothing).unwrap();
         let bytes = std::fs::metadata(stage.journal()).unwrap().len();
-        let journal = Journal::read(&real(), &stage.journal()).unwrap();
+        let journal = Journal::read(&real(), &stage.spec).unwrap();
         let limit = crate::journal::limit_bytes(journal.needed_bytes());
         // What the last batch adds comes after the look at the size.
         assert!(bytes <= limit + 4096, "session {number}: {bytes} bytes, limit {limit}");
@@ -44,7 +44,7 @@ fn what_is_written_in_order_is_one_range_of_the_journal() {
     let map = stage.join();
     (0..BLOCKS * 4).for_each(|block| write(&map, block * BLOCK..(block + 1) * BLOCK, 1));
     map.leave(nothing).unwrap();
-    let journal = Journal::read(&real(), &stage.journal()).unwrap();
+    let journal = Journal::read(&real(), &stage.spec).unwrap();
     assert_eq!(journal.spans.len(), 1);
     // A header, three batches, and a name.
     let bytes = std::fs::metadata(stage.journal()).unwrap().len();

@@ -79,10 +79,10 @@ fn submit(op: Op, it: BlockRef, managed: Managed) -> Result<()> {
     }
     let flags = managed.flags();
     let request = Transfer::one(op, it.buffer(), it.len(), Place::At(it.offset()));
+    let (key, fd) = (key_of(&managed).inspect_err(|error| it.finish(-1, error.raw_os_error()))?, it.fd());
     it.mark(op, record::wanted(managed.entry()));
     it.begin();
     let appends = op == Op::Write && flags.is_ok_and(|flags| flags.contains(OFlags::APPEND));
-    let (key, fd) = (key_of(&managed), it.fd());
     let run = move || {
         let result = errno::guarded(|| move_with_flags(&managed, &request, flags?));
         match result {
@@ -116,8 +116,8 @@ fn enqueue(
     })
 }
 
-fn key_of(managed: &Managed) -> FileKey {
-    FileKey::of(managed.anchor())
+fn key_of(managed: &Managed) -> Result<FileKey> {
+    managed.anchor().map(FileKey::of)
 }
 
 unsafe fn aio_fsync(real: FsyncFn, op: c_int, block: *mut Block) -> c_int {
@@ -129,8 +129,8 @@ unsafe fn aio_fsync(real: FsyncFn, op: c_int, block: *mut Block) -> c_int {
             return Err(Errno::INVAL);
         }
         managed.flags()?;
+        let (key, fd) = (key_of(&managed)?, it.fd());
         it.begin();
-        let (key, fd) = (key_of(&managed), it.fd());
         let run = move || {
             match errno::guarded(|| managed.file()?.sync(op == libc::O_DSYNC)) {
                 Ok(()) => it.finish(0, 0),

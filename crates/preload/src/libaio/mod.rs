@@ -185,7 +185,7 @@ unsafe fn submit_managed(context: usize, address: *mut Iocb, managed: Managed) -
     let ours = contexts::find_or_make(context);
     ours.start();
     let after_all = matches!(work, Work::Sync { .. });
-    let (key, fd) = (FileKey::of(managed.anchor()), iocb.fd.cast_signed());
+    let (key, fd) = (FileKey::of(managed.anchor()?), iocb.fd.cast_signed());
     let id = address as usize;
     let finish = move |ours: &Context, result: i64| {
         ours.complete(Event { data: iocb.data, iocb: id as u64, result, result2: 0 });

@@ -14,7 +14,7 @@ use libc::FILE;
 use stripewise_datapath::notice;
 use stripewise_sys::{Errno, OFlags, Result};
 
-use crate::errno::{self, answer, serve};
+use crate::errno::{self, answer, fail, serve};
 use crate::open::{self, open_any};
 use crate::paths::FdPath;
 use crate::real::interpose;
@@ -82,8 +82,14 @@ unsafe fn access_of(mode: *const c_char) -> Option<Access> {
 }
 
 unsafe fn fopen(real: FopenFn, path: *const c_char, mode: *const c_char) -> *mut FILE {
-    let access = unsafe { access_of(mode) }.filter(|access| open::wants_stream(path, access.flags));
-    let Some(access) = access else {
+    let ours = match unsafe { access_of(mode) } {
+        Some(access) => match open::wants_stream(path, access.flags) {
+            Ok(wanted) => wanted.then_some(access),
+            Err(error) => return fail(error),
+        },
+        None => None,
+    };
+    let Some(access) = ours else {
         let stream = unsafe { real(path, mode) };
         if !stream.is_null() && !process::is_vfork_child() {
             // Opened inside libc: what the number was before is past.
@@ -147,11 +153,17 @@ unsafe fn freopen(real: FreopenFn, path: *const c_char, mode: *const c_char, str
     let ours = unsafe { cookie::is_ours(stream) };
     let itself = FdPath::new(fd);
     let name = if path.is_null() { itself.as_c_str().as_ptr() } else { path };
-    if !ours && !open::is_managed_name(name, access.flags) {
+    let managed = if ours { Ok(true) } else { open::is_managed_name(name, access.flags) };
+    if managed == Ok(false) {
         drop(table::forget(fd));
         return unsafe { real(path, mode, stream) };
     }
     unsafe { file::flush(stream) };
+    if let Err(error) = managed {
+        // As where the file cannot be opened.
+        unsafe { fclose_any(stream) };
+        return fail(error);
+    }
     let new = open_any(libc::AT_FDCWD, name, access.flags, MODE, || kernel_open(name, access.flags));
     if new < 0 || !(ours || standard::is_standard(stream)) {
         let error = if new < 0 { errno::get() } else { libc::ENOTSUP };

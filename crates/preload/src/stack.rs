@@ -1,0 +1,150 @@
+//! Work on a stack of our own. A caller may have very little of it: a signal handler on its own stack, a thread of 16 KiB. What may
+//! need much (reading the plan, creating a managed file) does not run there.
+
+use std::arch::asm;
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+use stripewise_sys::{Errno, Result};
+
+/// Bytes of a stack: what a small thread of any other program has. Only what is touched takes memory.
+const BYTES: usize = 512 << 10;
+/// Below it: what runs into this ends the process, instead of writing to somebody's memory.
+const GUARD_BYTES: usize = 64 << 10;
+
+/// Stacks that are not in use. More than these are given back.
+static IDLE: [AtomicPtr<c_void>; 4] = [const { AtomicPtr::new(ptr::null_mut()) }; 4];
+
+/// A stack, until it is dropped.
+struct Stack(*mut c_void);
+
+impl Stack {
+    fn new() -> Result<Self> {
+        let mut idle = IDLE.iter().map(|slot| slot.swap(ptr::null_mut(), Ordering::Acquire));
+        // Lazily: what was taken is used.
+        match idle.find(|idle| !idle.is_null()) {
+            Some(idle) => Ok(Self(idle)),
+            None => Self::map(),
+        }
+    }
+
+    fn map() -> Result<Self> {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::STACK;
+        // SAFETY: a new mapping, of which the lower end is taken out again.
+        unsafe {
+            let stack =
+                Self(mmap_anonymous(ptr::null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, flags)?);
+            mprotect(stack.0, GUARD_BYTES, MprotectFlags::empty())?;
+            Ok(stack)
+        }
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        let put = |slot: &AtomicPtr<c_void>| {
+            slot.compare_exchange(ptr::null_mut(), self.0, Ordering::Release, Ordering::Relaxed).is_ok()
+        };
+        if !IDLE.iter().any(put) {
+            // SAFETY: mapped by `map`, and nobody runs on it.
+            let _ = unsafe { munmap(self.0, BYTES) };
+        }
+    }
+}
+
+/// Runs `body` on a stack of our own; a panic in it becomes EIO. A signal handler that comes in runs there, too, and must return: work
+/// that may not be left in the middle is done while signals wait.
+///
+/// # Errors
+/// Those of `body`; ENOMEM.
+pub fn on_own<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    let stack = Stack::new()?;
+    let mut job = Job { body: Some(body), result: Err(Errno::IO) };
+    let top = stack.0.wrapping_byte_add(BYTES);
+    // SAFETY: the stack is ours alone, and `run` gets the job that it is made for, which lives until it returns.
+    unsafe { call_on(top, run_of(&job), ptr::from_mut(&mut job).cast()) };
+    job.result
+}
+
+struct Job<F, T> {
+    body: Option<F>,
+    result: Result<T>,
+}
+
+fn run_of<F: FnOnce() -> Result<T>, T>(_: &Job<F, T>) -> unsafe extern "C" fn(*mut c_void) {
+    run::<F, T>
+}
+
+unsafe extern "C" fn run<F: FnOnce() -> Result<T>, T>(job: *mut c_void) {
+    // SAFETY: of this type, says the caller.
+    let job = unsafe { &mut *job.cast::<Job<F, T>>() };
+    if let Some(body) = job.body.take() {
+        job.result = catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Errno::IO));
+    }
+}
+
+/// Calls `function` with the stack pointer at `top`, which is a multiple of 16.
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+unsafe fn call_on(top: *mut c_void, function: unsafe extern "C" fn(*mut c_void), argument: *mut c_void) {
+    // SAFETY: the callee keeps r12, where the stack pointer waits.
+    unsafe {
+        asm!(
+            "xchg rsp, r12",
+            "call {function}",
+            "mov rsp, r12",
+            function = in(reg) function,
+            inout("r12") top => _,
+            in("rdi") argument,
+            clobber_abi("C"),
+        );
+    }
+}
+
+/// Calls `function` with the stack pointer at `top`, which is a multiple of 16.
+#[cfg(target_arch = "aarch64")]
+#[inline(never)]
+unsafe fn call_on(top: *mut c_void, function: unsafe extern "C" fn(*mut c_void), argument: *mut c_void) {
+    // SAFETY: the callee keeps x20, where the stack pointer waits.
+    unsafe {
+        asm!(
+            "mov x21, sp",
+            "mov sp, x20",
+            "mov x20, x21",
+            "blr {function}",
+            "mov sp, x20",
+            function = in(reg) function,
+            inout("x20") top => _,
+            out("x21") _,
+            in("x0") argument,
+            clobber_abi("C"),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here() -> usize {
+        let local = 0u8;
+        ptr::from_ref(&local) as usize
+    }
+
+    #[test]
+    fn work_runs_elsewhere_and_its_result_comes_back() {
+        let outside = here();
+        let inside = on_own(|| Ok(here())).unwrap();
+        assert!(outside.abs_diff(inside) > BYTES);
+        assert_eq!(on_own(|| -> Result<()> { Err(Errno::NOSPC) }), Err(Errno::NOSPC));
+        assert_eq!(on_own(|| -> Result<()> { panic!("a defect") }), Err(Errno::IO));
+        // Within each other, and more than are kept.
+        fn deep(levels: usize) -> Result<usize> {
+            if levels == 0 { Ok(0) } else { on_own(|| deep(levels - 1)).map(|below| below + 1) }
+        }
+        assert_eq!(deep(3 * IDLE.len()), Ok(3 * IDLE.len()));
+    }
+}

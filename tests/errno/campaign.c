@@ -1,0 +1,303 @@
+/* Every interposed call on a managed file, with each of its system calls failing in turn:
+ *
+ *   campaign DIRECTORY LABEL few|short|long    (LD_PRELOAD and STRIPEWISE_PLAN set; the plan has a rule for the directory)
+ *   campaign names                         prints the functions that are called
+ *
+ * Each case is a forked child with a file of its own. The child makes the call, in which the parent makes one system call fail (ptrace),
+ * then uses the file again. In the end another process reads all the files: each must be one that the call's result permits. */
+#define _GNU_SOURCE
+#include "campaign.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CASES_MAX = 100000, INJECTIONS_MAX = 400, CASE_SECONDS_MAX = 60 };
+
+/* What is known of one case; shared with its child. */
+struct outcome {
+    const struct call *call;
+    int cold, nth, error, ended, later;
+    long number, result;
+};
+
+static struct outcome *outcomes;
+static size_t case_count;
+static volatile pid_t child;
+static const char *directory, *label;
+static int failures;
+
+static unsigned char byte(size_t at, unsigned seed) { return (unsigned char)('a' + (at * 2654435761u / 4096 + at + seed) % 26); }
+unsigned char byte_before(size_t at) { return byte(at, 1); }
+unsigned char byte_written(size_t at) { return byte(at, 7); }
+unsigned char byte_later(size_t at) { return byte(at, 13); }
+unsigned char byte_other(size_t at) { return byte(at, 19); }
+
+static const char *path_of(size_t number, const char *end)
+{
+    static char paths[2][4096];
+    char *path = paths[*end != 0];
+    snprintf(path, sizeof paths[0], "%s/%zu%s", directory, number, end);
+    return path;
+}
+
+static void must(int done, const char *what)
+{
+    if (!done) {
+        fprintf(stderr, "%s: cannot %s: %s\n", label, what, strerror(errno));
+        _exit(3);
+    }
+}
+
+static int make_file(const char *path, unsigned char (*byte_of)(size_t))
+{
+    unsigned char bytes[SIZE];
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0644);
+    must(fd >= 0, "create");
+    for (size_t i = 0; i < SIZE; i++)
+        bytes[i] = byte_of(i);
+    must(write(fd, bytes, SIZE) == SIZE, "write");
+    lseek(fd, 0, SEEK_SET);
+    return fd;
+}
+
+/* Uses the file as if nothing had been. */
+static int use_later(struct subject *s)
+{
+    unsigned char bytes[LATER_LEN];
+    int fd = s->fd >= 0 ? s->fd : open(s->path, O_RDWR);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -errno;
+    for (size_t i = 0; i < LATER_LEN; i++)
+        bytes[i] = byte_later(LATER_AT + i);
+    if (pwrite(fd, bytes, LATER_LEN, LATER_AT) != LATER_LEN || fsync(fd) || pread(fd, bytes, LATER_LEN, LATER_AT) != LATER_LEN)
+        return -errno;
+    for (size_t i = 0; i < LATER_LEN; i++)
+        if (bytes[i] != byte_later(LATER_AT + i))
+            return -EILSEQ;
+    return close(fd) ? -errno : 1;
+}
+
+static void make_files(size_t number, const struct call *call, struct subject *s)
+{
+    if (call->effect == REPLACES)
+        close(make_file(s->other, byte_other));
+    if (call->way == ABSENT)
+        return;
+    s->fd = make_file(path_of(number, ""), byte_before);
+    if (call->way == OPENED)
+        return;
+    close(s->fd);
+    s->fd = -1;
+}
+
+static void run_child(size_t number, struct outcome *it)
+{
+    struct subject s = {strdup(path_of(number, "")), strdup(path_of(number, ".other")), -1};
+    if (it->cold) {
+        int maker = fork(), status;
+        if (maker == 0) {
+            make_files(number, it->call, &s);
+            _exit(0);
+        }
+        must(waitpid(maker, &status, 0) == maker && status == 0, "make the file");
+    } else {
+        make_files(number, it->call, &s);
+    }
+    if (it->call->way == INHERITED)
+        s.fd = (int)syscall(SYS_openat, AT_FDCWD, s.path, O_RDWR);
+    ptrace(PTRACE_TRACEME, 0, 0, 0);
+    it->result = it->call->run(&s);
+    it->ended = 1;
+    it->later = use_later(&s);
+    _exit(0);
+}
+
+static void say(const struct outcome *it, const char *what)
+{
+    failures++;
+    printf("%s: %s%s: call %d (%s) fails with %s: result %ld: %s [file %zu]\n", label, it->call->label, it->cold ? ", new process" : "",
+           it->nth, system_call_name(it->number), strerrorname_np(it->error), it->result, what, (size_t)(it - outcomes));
+}
+
+/* A child that waits for ever, or works for ever, ends, and is told. */
+static void end_child(int signal)
+{
+    (void)signal;
+    kill(child, SIGKILL);
+}
+
+/* One case; how many errnos its system call's list has, 0 if the call makes fewer system calls. */
+static int run_case(const struct call *call, int cold, int nth, int which)
+{
+    struct outcome *it = &outcomes[case_count];
+    *it = (struct outcome){.call = call, .cold = cold, .nth = nth};
+    fflush(stdout);
+    int pid = fork();
+    if (pid == 0)
+        run_child(case_count, it);
+    child = pid;
+    alarm(CASE_SECONDS_MAX);
+    struct injection injection = {.nth = nth, .which = which};
+    inject(pid, &injection);
+    alarm(0);
+    it->error = injection.error;
+    it->number = injection.number;
+    case_count++;
+    int exits = strstr(call->names, "_exit") != NULL;
+    if (!WIFEXITED(injection.status) || WEXITSTATUS(injection.status))
+        say(it, WIFSIGNALED(injection.status) ? strsignal(WTERMSIG(injection.status)) : "the process did not end well");
+    else if (!it->ended && !exits)
+        say(it, "the process ended in the call");
+    else if (it->result == WRONG)
+        say(it, "wrong");
+    else if (it->ended && it->later < 0)
+        say(it, strerrorname_np(-it->later));
+    if (nth < 0 && it->result < 0 && it->result != WRONG && !call->refused)
+        say(it, "fails without being made to");
+    return injection.listed;
+}
+
+/* A state that the file may be in. */
+struct state {
+    int present;
+    size_t base, least, most;      /* bytes of before that are there; the size */
+    size_t from, done, until;      /* written: certainly to `done`, perhaps to `until` */
+    unsigned char (*byte_of)(size_t);
+};
+
+static int is_in(const struct state *state, const struct outcome *it, const unsigned char *bytes, long size)
+{
+    if (!state->present || size < 0)
+        return !state->present && size < 0;
+    size_t later_end = it->later > 0 ? LATER_AT + LATER_LEN : 0;
+    size_t least = state->least > later_end ? state->least : later_end, most = state->most > later_end ? state->most : later_end;
+    if ((size_t)size < least || (size_t)size > most)
+        return 0;
+    for (size_t i = 0; i < (size_t)size; i++) {
+        unsigned char before = i < state->base ? state->byte_of(i) : 0;
+        int in_range = i >= state->from && i < state->until;
+        int fits = it->later > 0 && i >= LATER_AT && i < later_end ? bytes[i] == byte_later(i)
+                   : in_range && i < state->done                   ? bytes[i] == byte_written(i)
+                                                                   : bytes[i] == before || (in_range && bytes[i] == byte_written(i));
+        if (!fits)
+            return 0;
+    }
+    return 1;
+}
+
+static int is_permitted(const struct outcome *it, const unsigned char *bytes, long size)
+{
+    struct state old = {1, SIZE, SIZE, SIZE, 0, 0, 0, byte_before}, new = old;
+    long r = it->ended ? it->result : -EINTR;
+    switch (it->call->effect) {
+    case NOTHING: break;
+    case WRITES:
+        new.from = WRITE_AT, new.until = WRITE_AT + WRITE_LEN, new.done = WRITE_AT + (size_t)(r > 0 ? r : 0);
+        return is_in(&new, it, bytes, size);
+    case APPENDS:
+        new.from = SIZE, new.until = new.most = SIZE + WRITE_LEN, new.least = new.done = SIZE + (size_t)(r > 0 ? r : 0);
+        return is_in(&new, it, bytes, size);
+    case SHORTENS: new.base = new.least = new.most = TRUNCATE_TO; break;
+    case LENGTHENS: new.least = r < 0 ? SIZE : SIZE + WRITE_LEN, new.most = SIZE + WRITE_LEN; break;
+    case EMPTIES: new.base = new.least = new.most = 0; break;
+    case CREATES: old.present = 0, new.base = new.least = new.most = 0; break;
+    case REMOVES: new.present = 0; break;
+    case REPLACES: new.byte_of = byte_other; break;
+    }
+    return is_in(&new, it, bytes, size) || (r < 0 && is_in(&old, it, bytes, size));
+}
+
+/* What begins as a plain file at the path is none that the library serves. */
+static int is_anchor(const char *path)
+{
+    char start[24] = {0};
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY);
+    if (fd < 0)
+        return errno == ENOENT;
+    long got = syscall(SYS_read, fd, start, sizeof start);
+    syscall(SYS_close, fd);
+    return got == sizeof start && memcmp(start, "stripewise file, format ", sizeof start) == 0;
+}
+
+static void verify(void)
+{
+    static unsigned char bytes[4 * SIZE];
+    for (size_t number = 0; number < case_count; number++) {
+        const struct outcome *it = &outcomes[number];
+        const char *path = path_of(number, "");
+        int fd = open(path, O_RDONLY);
+        long size = fd < 0 ? -1 : pread(fd, bytes, sizeof bytes, 0);
+        if (fd < 0 && errno != ENOENT)
+            say(it, "cannot be opened afterwards");
+        else if (fd >= 0 && size < 0)
+            say(it, "cannot be read afterwards");
+        else if (!is_anchor(path))
+            say(it, "is a plain file afterwards");
+        else if (it->result != WRONG && !is_permitted(it, bytes, size))
+            say(it, size < 0 ? "is not there" : "wrong bytes, or a wrong size");
+        close(fd);
+    }
+}
+
+/* Calls that touch what only files with several copies have. */
+static const char *const few[] = {"read", "pread, first use", "write", "write, first use", "write, appending", "ftruncate", "truncate",
+                                  "fallocate", "fsync", "fstat", "stat", "open for writing", "open, O_TRUNC", "open, O_CREAT", "close",
+                                  "unlink", "rename", "mmap"};
+
+static int is_one_of_few(const char *label_)
+{
+    for (size_t i = 0; i < sizeof few / sizeof *few; i++)
+        if (strcmp(few[i], label_) == 0)
+            return 1;
+    return 0;
+}
+
+static void run_call(const struct call *call, int cold, int is_long)
+{
+    run_case(call, cold, -1, 0);
+    for (int nth = 0; nth < INJECTIONS_MAX && case_count < CASES_MAX - 8; nth++) {
+        int listed = run_case(call, cold, nth, is_long ? 0 : (int)case_count);
+        if (!listed)
+            break;
+        for (int which = 1; is_long && which < listed; which++)
+            run_case(call, cold, nth, which);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2) {
+        for (size_t i = 0; i < call_count; i++)
+            puts(calls[i].names);
+        return 0;
+    }
+    directory = argv[1], label = argv[2];
+    const char *only = argc > 4 ? argv[4] : NULL;
+    int is_long = argc > 3 && strcmp(argv[3], "long") == 0, is_few = argc > 3 && strcmp(argv[3], "few") == 0;
+    size_t made = 0;
+    outcomes = mmap(NULL, CASES_MAX * sizeof *outcomes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    sigaction(SIGALRM, &(struct sigaction){.sa_handler = end_child, .sa_flags = SA_RESTART}, NULL);
+    for (size_t i = 0; i < call_count; i++) {
+        if ((only && strcmp(only, calls[i].label)) || (is_few && !is_one_of_few(calls[i].label)))
+            continue;
+        made++;
+        run_call(&calls[i], 0, is_long);
+        /* In a new process also what is read once per process may fail. */
+        if (calls[i].way == INHERITED || calls[i].way == ABSENT || (is_long && calls[i].way == CLOSED))
+            run_call(&calls[i], 1, is_long);
+    }
+    verify();
+    printf("%s: %zu cases of %zu calls, %d failures\n", label, case_count, made, failures);
+    return failures != 0;
+}

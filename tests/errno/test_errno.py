@@ -1,0 +1,66 @@
+"""An error of the kernel inside an interposed call is an error of the call or is got over. It is never a plain file, never a wrong byte."""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+from conftest import LIBRARY_NAME, LONG, Tier, run_command
+
+# What a test of files has no use for: the MPI library's questions.
+NOT_ABOUT_FILES = re.compile(r"stripewise_")
+HDDS, SSDS = Tier("hdd", 2), Tier("ssd", 2)
+COPY = '[[rule.copy]]\nkind = "{0}"\nname = "fast"\nlayouts = [[{{ cycle = "ssd/0-1:8K" }}]]\n'
+KINDS = {
+    "one copy": "",
+    "replicas": COPY.format("replica"),
+    "cache": COPY.format("cache") + '[rule.overlay]\nmode = "nsca"\ncapacity_per_server = "1G"\nprocs = 1\nbackground = 1\n',
+}
+
+
+def test_every_interposed_call_has_a_case(campaign, bin_dir):
+    defined = run_command("nm", "-D", "--defined-only", bin_dir / LIBRARY_NAME).out
+    functions = {line.split()[2] for line in defined.splitlines() if line.split()[1] in "TW"}
+    called = set(run_command(campaign, "names").out.split())
+    assert {name for name in functions - called if not NOT_ABOUT_FILES.match(name)} == set()
+    assert called - functions == set()
+
+
+def plan_text(cluster, copies):
+    """One rule for everything in cluster.data."""
+    text = f'version = 1\nscheme = "DEF"\n[[rule]]\npattern = {json.dumps(f"{cluster.data}/**")}\nscheme = "DEF"\nreason = "a test"\n'
+    text += f'predicted_s = 1.0\nelapsed_s = 1.0\nlayouts = [[{{ cycle = "hdd/0-1:4K" }}]]\n{copies}\n'
+    return text + re.sub(r"^(\[+)", r"\1cluster.", cluster.text(), flags=re.MULTILINE)
+
+
+@pytest.fixture
+def clusters(make_cluster):
+    """A cluster for each kind of file, with its plan."""
+    tiers = {kind: [HDDS, SSDS] if copies else [HDDS] for kind, copies in KINDS.items()}
+    made = {kind: make_cluster(tiers[kind], name=kind.replace(" ", "-")) for kind in KINDS}
+    for kind, cluster in made.items():
+        cluster.plan.write_text(plan_text(cluster, KINDS[kind]))
+    return made
+
+
+def test_errors_of_the_kernel(campaign, clusters, stripewise, capsys):
+    """All calls on files with one copy, and those that touch the other copies on files that have some."""
+    running = {}
+    for kind, cluster in clusters.items():
+        extent = "long" if LONG else "few" if KINDS[kind] else "short"
+        # All system calls of a call in one thread: another one is not looked into.
+        env = {**os.environ, **cluster.environment(), "STRIPEWISE_FANOUT": "serial"}
+        output = open(cluster.root / "output", "w")
+        running[kind] = subprocess.Popen([campaign, cluster.data, kind, extent], env=env, stdout=output, stderr=subprocess.DEVNULL)
+    for kind, process in running.items():
+        code = process.wait()
+        said = (clusters[kind].root / "output").read_text()
+        with capsys.disabled():
+            print(f"\n{(said.splitlines() or ['nothing'])[-1]}")
+        assert code == 0, said[-20000:]
+    for kind, cluster in clusters.items():
+        found = stripewise("fsck", "--json", cluster.data, "-c", cluster.toml, "--orphan-age", 0, ok=False).json()
+        # A call that removes a file may leave components that no name leads to.
+        wrong = [it for it in found["findings"] if it["problem"] and it["kind"] != "orphan"]
+        assert wrong == [], f"{kind}: {wrong[:20]}"
