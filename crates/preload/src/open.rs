@@ -123,8 +123,9 @@ fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<
             // SAFETY: the kernel could read it; used only during the call that it came with.
             Err(Errno::NOENT) => Ok(creates.then(|| unsafe { CStr::from_ptr(path) })),
             // SAFETY: as above.
-            Ok(stat) => Ok((!exclusive && writes && sniff::is_open(&stat)?)
-                .then(|| unsafe { CStr::from_ptr(path) })),
+            Ok(stat) => {
+                Ok((!exclusive && writes && sniff::is_open(&stat)?).then(|| unsafe { CStr::from_ptr(path) }))
+            }
             Err(error) => Err(error),
         };
     }

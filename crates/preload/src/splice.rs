@@ -130,7 +130,10 @@ impl End {
     /// # Errors
     /// EBADF: it is not open for that. EINVAL: not a file that has places, or in append mode.
     fn check(&self, op: Op) -> Result<()> {
-        let flags = fcntl_getfl(self.borrow())?;
+        let flags = match self {
+            Self::Managed(_, managed) => managed.flags()?,
+            Self::Plain(_) => fcntl_getfl(self.borrow())?,
+        };
         let wrong = if op == Op::Read { OFlags::WRONLY } else { OFlags::RDONLY };
         if flags.contains(OFlags::PATH) || flags & OFlags::RWMODE == wrong {
             return Err(Errno::BADF);

@@ -57,20 +57,31 @@ impl<T> Lazily<T> {
                         None => make().map(|value| self.value.get_or_init(|| value)),
                     };
                 }
-                Err(maker) if maker == thread => return Err(Errno::BUSY),
-                Err(maker) => drop(futex::wait(&self.maker, futex::Flags::PRIVATE, maker, None)),
+                Err(maker) if maker & !WAITED_FOR == thread => return Err(Errno::BUSY),
+                Err(maker) => {
+                    let waited_for = maker | WAITED_FOR;
+                    let noted =
+                        self.maker.compare_exchange(maker, waited_for, Ordering::Relaxed, Ordering::Relaxed);
+                    if noted.is_ok() {
+                        let _ = futex::wait(&self.maker, futex::Flags::PRIVATE, waited_for, None);
+                    }
+                }
             }
         }
     }
 }
+
+/// In a maker's thread id: others wait for it.
+const WAITED_FOR: u32 = 1 << 31;
 
 /// Lets others try when it is dropped.
 struct Maker<'a>(&'a AtomicU32);
 
 impl Drop for Maker<'_> {
     fn drop(&mut self) {
-        self.0.store(0, Ordering::Release);
-        let _ = futex::wake(self.0, futex::Flags::PRIVATE, i32::MAX as u32);
+        if self.0.swap(0, Ordering::Release) & WAITED_FOR != 0 {
+            let _ = futex::wake(self.0, futex::Flags::PRIVATE, i32::MAX as u32);
+        }
     }
 }
 
