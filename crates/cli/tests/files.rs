@@ -163,6 +163,7 @@ fn holes_stay_holes() {
     let file = std::fs::File::create(place.path("data/sparse.dat")).unwrap();
     file.write_all_at(b"middle", 50 << 20).unwrap();
     file.set_len(100 << 20).unwrap();
+    drop(file);
     place.run(&["place", "plan.toml"]);
     let status = place.json(&["status", "--json", "data/sparse.dat"]);
     assert_eq!(status["files"][0]["size_bytes"], 100 << 20);

@@ -67,6 +67,9 @@ macro_rules! delegate {
         fn stat(&self, fd: BorrowedFd<'_>) -> Result<Stat> {
             self.sys.stat(fd)
         }
+        fn is_open_elsewhere(&self, fd: BorrowedFd<'_>) -> Result<bool> {
+            self.sys.is_open_elsewhere(fd)
+        }
         fn stat_at(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Stat> {
             self.sys.stat_at(dir, path, follow)
         }
