@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use stripewise_sys::{Errno, Fd, Kind, Mode, OFlags, Stat, SysRef, Timestamps};
 
+use crate::access::Access;
 use crate::orphans::give_extents;
-use crate::paths::{self, Access, Name, Objects};
+use crate::paths::{self, Name, Objects};
 use crate::{FanOut, FileId, Server, Target, TargetError};
 
 /// Components opened with the set; more would use up a process's descriptors for a few files.

@@ -11,12 +11,14 @@
 //! in the parent. Nothing panics on purpose, prints, or reads the environment; everything that fails says which
 //! directory or file, and maps to an [`Errno`](stripewise_sys::Errno).
 
+mod access;
 mod components;
 pub mod emulate;
 mod error;
 mod fanout;
 #[cfg(test)]
 mod faults;
+mod home;
 mod id;
 mod marker;
 mod orphans;
@@ -24,6 +26,7 @@ mod paths;
 #[cfg(test)]
 mod testing;
 
+pub use access::{Access, access_list};
 pub use components::{ComponentSet, Opening};
 pub use emulate::{Emulation, Server, Usage};
 pub use error::TargetError;
@@ -31,4 +34,4 @@ pub use fanout::{Engine, FanOut, Outcome, Piece};
 pub use id::FileId;
 pub use marker::{MARKER, Target, TargetRef, Targets};
 pub use orphans::{CACHED, Found, list_components, read_manifest_copy, remove_extents};
-pub use paths::{Access, COMPONENTS, Objects, access_list};
+pub use paths::{COMPONENTS, Objects};

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use serde::Deserialize;
 use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, SysRef};
 
+use crate::home::{Homes, make_directory};
 use crate::orphans::list_components;
-use crate::paths::{Homes, Objects, directory_with, make_directory};
+use crate::paths::{Objects, directory_with};
 use crate::{FileId, TargetError};
 
 /// Name of the marker file in a target's directory.

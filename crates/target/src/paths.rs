@@ -4,20 +4,17 @@
 //! stand in manifests only. Targets may be writable for everybody, so nothing that is found there is used before it is known to be a
 //! regular file of the right user (`docs/security.md`).
 
-use std::ffi::OsStr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_sys::{Errno, Fd, FileType, Kind, Mode, OFlags, Result as SysResult, Stat, SysRef};
 
+use crate::access::Access;
+use crate::home::make_home;
 use crate::{FileId, Target, TargetError};
 
 /// The directory of all objects, in the target's directory.
 pub const COMPONENTS: &str = "stripewise";
-/// Of a user's directory there: others can open what they know the name of, and list nothing.
-const HOME_MODE: Mode = Mode::RWXU.union(Mode::XGRP).union(Mode::XOTH);
-const ROOT: u32 = 0;
 
 /// The objects of one copy of a file on its targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,12 +100,12 @@ pub fn open_file(
     Err(io(target, &home(of.owner).join(file), "open", Errno::NOENT))
 }
 
-fn io(target: &Target, path: &Path, what: &'static str, errno: Errno) -> TargetError {
+pub(crate) fn io(target: &Target, path: &Path, what: &'static str, errno: Errno) -> TargetError {
     TargetError::Io { path: target.path().join(path), what, errno }
 }
 
 /// A directory of the target, by way of no link. Calls on names in it go by this: the user whose directory it is may exchange it.
-fn open_directory(sys: &SysRef, target: &Target, path: &Path, flags: OFlags) -> SysResult<Fd> {
+pub(crate) fn open_directory(sys: &SysRef, target: &Target, path: &Path, flags: OFlags) -> SysResult<Fd> {
     sys.open_beneath(target.dir(), path, flags | OFlags::DIRECTORY, Mode::empty())
 }
 
@@ -265,162 +262,6 @@ pub fn give_away(sys: &SysRef, target: &Target, of: Objects, file: &str, to: u32
         return sys.rename(Some(old_home.as_fd()), name, Some(new_home.as_fd()), name).map_err(fail);
     }
     open_file(sys, target, Objects { owner: to, ..of }, file, OFlags::PATH).map(drop)
-}
-
-/// Who may use new objects: taken over from the anchor.
-#[derive(Clone, Debug)]
-pub struct Access<'a> {
-    /// The permissions.
-    pub mode: Mode,
-    /// The group, if it is not that of a file that its owner makes there.
-    pub group: Option<u32>,
-    /// The access list (`system.posix_acl_access`), if there is one.
-    pub list: Option<&'a [u8]>,
-}
-
-const ACCESS_LIST: &str = "system.posix_acl_access";
-
-impl<'a> Access<'a> {
-    /// Of a file that only has a mode.
-    pub fn of_mode(mode: Mode) -> Self {
-        Self { mode, group: None, list: None }
-    }
-
-    fn with(&self, mode: Mode) -> Self {
-        Self { mode, ..self.clone() }
-    }
-
-    /// Gives an open file this group, list and mode. A group that this process may not give to files gets no rights.
-    fn give(&self, sys: &SysRef, fd: BorrowedFd<'_>) -> SysResult<()> {
-        let of = Kind::Open(fd);
-        let mut mode = self.mode;
-        if let Some(group) = self.group {
-            let now = sys.stat(fd)?.st_gid;
-            if now != group && sys.set_owner(of, None, Some(group)).is_err() {
-                mode -= Mode::RWXG;
-            }
-        }
-        if let Some(list) = self.list {
-            sys.set_xattr(of, OsStr::new(ACCESS_LIST), list)?;
-        }
-        sys.set_mode(of, mode)
-    }
-}
-
-/// The access list of an open file; `None` where there is none, or the file system has no such lists.
-pub fn access_list(sys: &SysRef, fd: BorrowedFd<'_>) -> Option<Vec<u8>> {
-    sys.xattr(Kind::Open(fd), OsStr::new(ACCESS_LIST)).ok()
-}
-
-/// The directory of a user, made if it is not there: the user's own, in one that other users cannot exchange.
-pub fn make_home(sys: &SysRef, target: &Target, owner: u32) -> Result<(), TargetError> {
-    if target.homes.knows(owner) {
-        return Ok(());
-    }
-    make_components(sys, target, owner)?;
-    let path = home(owner);
-    let fail = |errno| io(target, &path, "make", errno);
-    match sys.mkdir(Some(target.dir()), &path, HOME_MODE) {
-        Ok(()) => adopt_home(sys, target, &path, owner).map_err(fail)?,
-        Err(Errno::EXIST) => {}
-        Err(errno) => return Err(fail(errno)),
-    }
-    let stat = directory(sys, target, &path)?;
-    if stat.st_uid != owner {
-        return Err(TargetError::NotOwned {
-            path: target.path().join(&path),
-            expected: owner,
-            found: stat.st_uid,
-        });
-    }
-    target.homes.note(owner);
-    Ok(())
-}
-
-/// A directory that this process has just made. Nobody but root and the owner can have put another in its place.
-fn adopt_home(sys: &SysRef, target: &Target, path: &Path, owner: u32) -> SysResult<()> {
-    let fd = open_directory(sys, target, path, OFlags::RDONLY)?;
-    sys.set_mode(Kind::Open(fd.as_fd()), HOME_MODE)?;
-    if sys.user() == ROOT && owner != ROOT {
-        sys.set_owner(Kind::Open(fd.as_fd()), Some(owner), None)?;
-    }
-    Ok(())
-}
-
-fn directory(sys: &SysRef, target: &Target, path: &Path) -> Result<Stat, TargetError> {
-    let fail = |errno| io(target, path, "use", errno);
-    let fd = open_directory(sys, target, path, OFlags::PATH).map_err(fail)?;
-    sys.stat(fd.as_fd()).map_err(fail)
-}
-
-/// `stripewise`, with the mode of the target's directory: who may create files in the target may have objects there. It
-/// belongs to root, to the target's owner or to `owner`: its owner could exchange everybody's directories.
-fn make_components(sys: &SysRef, target: &Target, owner: u32) -> Result<(), TargetError> {
-    let path = Path::new(COMPONENTS);
-    make_directory(sys, target)?;
-    let found = directory(sys, target, path)?.st_uid;
-    let above = sys.stat(target.dir()).map_err(|errno| io(target, Path::new("."), "stat", errno))?.st_uid;
-    if [ROOT, above, owner].contains(&found) {
-        return Ok(());
-    }
-    Err(TargetError::NotOwned { path: target.path().join(path), expected: above, found })
-}
-
-/// Makes `stripewise`, if it is not there.
-pub fn make_directory(sys: &SysRef, target: &Target) -> Result<(), TargetError> {
-    let path = Path::new(COMPONENTS);
-    let made = || {
-        let mode = Mode::from_raw_mode(sys.stat(target.dir())?.st_mode & 0o7777);
-        match sys.mkdir(Some(target.dir()), path, mode) {
-            Ok(()) => {
-                let fd = open_directory(sys, target, path, OFlags::RDONLY)?;
-                sys.set_mode(Kind::Open(fd.as_fd()), mode)
-            }
-            Err(Errno::EXIST) => Ok(()),
-            Err(errno) => Err(errno),
-        }
-    };
-    made().map_err(|errno| io(target, path, "mkdir", errno))
-}
-
-/// The users whose directory on a target this process has found in order, and which of these it has made durable with those above
-/// them. Nobody but root and the user can change either: neither need be done for every file.
-#[derive(Debug, Default)]
-pub struct Homes {
-    known: LastUser,
-    synced: LastUser,
-}
-
-/// One user; a process works for one, as a rule. 0: none, else the number plus 1.
-#[derive(Debug, Default)]
-struct LastUser(AtomicU64);
-
-impl LastUser {
-    fn is(&self, user: u32) -> bool {
-        self.0.load(Ordering::Acquire) == u64::from(user) + 1
-    }
-
-    fn set(&self, user: u32) {
-        self.0.store(u64::from(user) + 1, Ordering::Release);
-    }
-}
-
-impl Homes {
-    fn knows(&self, owner: u32) -> bool {
-        self.known.is(owner)
-    }
-
-    fn note(&self, owner: u32) {
-        self.known.set(owner);
-    }
-
-    /// The directory was not there.
-    fn forget(&self, owner: u32) {
-        if self.known.is(owner) || self.synced.is(owner) {
-            self.known.0.store(0, Ordering::Release);
-            self.synced.0.store(0, Ordering::Release);
-        }
-    }
 }
 
 /// Syncs the directories that have objects of `of`; and, unless that is known to be done, those above.
