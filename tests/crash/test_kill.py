@@ -78,7 +78,10 @@ def kill(writers):
 def assert_recovered(stripewise, cluster):
     """After one repair fsck is content."""
     age = ["--orphan-age", 0]
-    stripewise("fsck", "-p", cluster.plan, cluster.data, "--repair", "--remove-orphans", *age)
+    # Where the kernel cannot be asked whether a file is gone, orphans are known by a look at the whole file system.
+    mount = os.environ.get("STRIPEWISE_CEPHFS")
+    whole = [mount] if mount and cluster.data.is_relative_to(mount) else []
+    stripewise("fsck", "-p", cluster.plan, cluster.data, *whole, "--repair", "--remove-orphans", *age)
     clean = stripewise("fsck", "-p", cluster.plan, cluster.data, "--json", *age).json()
     assert clean["findings"] == []
 

@@ -275,10 +275,23 @@ CALL(futimens) { return IN(futimens(s->fd, exact)); }
 CALL(utimensat) { return IN(utimensat(AT_FDCWD, s->path, exact, 0)); }
 CALL(utimensat_empty) { return IN(utimensat(s->fd, "", exact, AT_EMPTY_PATH)); }
 
+/* What comes out of a pipe is what the file has. */
+static long piped(long moved, int end) { return moved < 0 ? moved : checked(read(end, buffer, (size_t)moved), WRITE_AT); }
+CALL(sendfile)
+{
+    off_t at = WRITE_AT;
+    int ends[2];
+    return pipe(ends) ? WRONG : piped(IN(sendfile(ends[1], s->fd, &at, WRITE_LEN)), ends[0]);
+}
+CALL(splice)
+{
+    off_t at = WRITE_AT;
+    int ends[2];
+    return pipe(ends) ? WRONG : piped(IN(splice(s->fd, &at, ends[1], NULL, WRITE_LEN, 0)), ends[0]);
+}
+
 /* These serve no managed file: whatever they say, nothing of the manifest comes out, and nothing goes in. */
 static long refused(long result) { return result >= 0 ? WRONG : result; }
-CALL(sendfile) { off_t at = 0; int pipe_[2]; if (pipe(pipe_)) return WRONG; return refused(IN(sendfile(pipe_[1], s->fd, &at, 100))); }
-CALL(splice) { off_t at = 0; int pipe_[2]; if (pipe(pipe_)) return WRONG; return refused(IN(splice(s->fd, &at, pipe_[1], NULL, 100, 0))); }
 CALL(copy_file_range) { off_t at = 0; int to = memfd_create("to", 0); return refused(IN(copy_file_range(s->fd, &at, to, NULL, 100, 0))); }
 CALL(ioctl) { int to = memfd_create("to", 0); return refused(IN(ioctl(to, FICLONE, s->fd))); }
 CALL(ioctl_left) { int left = 0; lseek(s->fd, 0, SEEK_SET); long r = IN(ioctl(s->fd, FIONREAD, &left)); return r == 0 && left != SIZE ? WRONG : r; }
