@@ -128,8 +128,12 @@ impl Managed {
     /// that the program asked for.
     ///
     /// # Errors
-    /// EBADF for a descriptor with O_PATH.
+    /// EBADF for a descriptor with O_PATH. Why it could not be found out what the descriptor is: then nothing is known of what the
+    /// program asked for either.
     pub fn flags(&self) -> Result<OFlags> {
+        if let Some(error) = self.entry.failure() {
+            return Err(error);
+        }
         let flags = fcntl_getfl(self.fd())?;
         if flags.contains(OFlags::PATH) {
             return Err(Errno::BADF);
