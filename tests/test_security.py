@@ -24,6 +24,9 @@ CONTENT = b"of the owner " * 10_000
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 
 
+ACCESS_LIST = "system.posix_acl_access"
+
+
 def homes(cluster, user):
     return [target / "stripewise" / f"u{user}" for target in cluster.targets]
 
@@ -127,21 +130,30 @@ def test_permissions_follow_directories_with_groups_and_access_lists(shared):
     listed = shared.data / "listed"
     shared.plain(OWNER, "mkdir", "-m", "700", listed)
     before = set(objects(shared, OWNER))
-    # user::rw-, user:PLANTER:rw-, group::r--, mask::rw-, other::---
-    entries = [(1, 6, 0xFFFFFFFF), (2, 6, PLANTER), (4, 4, 0xFFFFFFFF), (16, 6, 0xFFFFFFFF), (32, 0, 0xFFFFFFFF)]
-    value = (2).to_bytes(4, "little") + b"".join(
-        tag.to_bytes(2, "little") + mode.to_bytes(2, "little") + who.to_bytes(4, "little") for tag, mode, who in entries
-    )
+    value = access_list(owner=6, planter=6, group=4, mask=6)
     try:
         os.setxattr(listed, "system.posix_acl_default", value)
     except OSError:
         pytest.skip("the file system has no access lists")
-    make(shared, OWNER, "listed/f")
+    path = make(shared, OWNER, "listed/f")
     listed.chmod(0o711)
-    expected = os.getxattr(listed / "f", "system.posix_acl_access")
     new = [path for path in objects(shared, OWNER) if path not in before and path.suffix != ".manifest"]
-    assert new and all(os.getxattr(path, "system.posix_acl_access") == expected for path in new)
-    assert content_of(shared, listed / "f", PLANTER) == CONTENT
+    assert new and all(os.getxattr(path, ACCESS_LIST) == value for path in new)
+    assert content_of(shared, path, PLANTER) == CONTENT
+    # A plain setfacl: the group's rights are those of its entry, and not those of the mask, which the mode shows.
+    value = access_list(owner=6, planter=6, group=0, mask=6)
+    os.setxattr(path, ACCESS_LIST, value)
+    content_of(shared, path, OWNER)
+    assert all(os.getxattr(path, ACCESS_LIST) == value for path in new)
+    assert os.getxattr(path, ACCESS_LIST) == access_list(owner=4, planter=6, group=0, mask=4)
+
+
+def access_list(owner, planter, group, mask):
+    """user::OWNER, user:PLANTER:PLANTER, group::GROUP, mask::MASK, other::---, as the kernel takes it."""
+    nobody = 0xFFFFFFFF
+    entries = [(1, owner, nobody), (2, planter, PLANTER), (4, group, nobody), (16, mask, nobody), (32, 0, nobody)]
+    of_entry = lambda tag, mode, who: tag.to_bytes(2, "little") + mode.to_bytes(2, "little") + who.to_bytes(4, "little")
+    return (2).to_bytes(4, "little") + b"".join(of_entry(*entry) for entry in entries)
 
 
 def test_a_plain_chmod_is_noticed_and_followed(shared, stripewise):

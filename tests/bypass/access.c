@@ -396,13 +396,47 @@ static void permissions(void)
     wait(NULL);
 }
 
+/* What each user is told that he may do, and may do. */
+static void asked(void)
+{
+    static const mode_t modes[] = {0644, 0600, 0444, 0666, 0400, 0464, 0755};
+    static const int users[] = {0, 1234, 4321};
+    SHOW(chown(path, 1234, 1234));
+    for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) {
+        SHOW(chmod(path, modes[m]));
+        for (size_t u = 0; u < sizeof users / sizeof *users; u++) {
+            fflush(stdout);
+            if (fork() == 0) {
+                if (setgid((gid_t)users[u]) < 0 || setuid((uid_t)users[u]) < 0)
+                    abort();
+                printf("mode %o, user %d\n", modes[m], users[u]);
+                for (int may = F_OK; may <= (R_OK | W_OK | X_OK); may++)
+                    printf("%d: %s %s %s\n", may, failed(access(path, may)), failed(eaccess(path, may)),
+                           failed(faccessat(AT_FDCWD, path, may, AT_EACCESS)));
+                struct stat status;
+                SHOW(stat(path, &status));
+                /* Of a file that may not be read nobody knows what it is. */
+                if (access(path, R_OK) == 0)
+                    printf("mode %o\n", status.st_mode);
+                for (size_t i = 0; i < 3; i++)
+                    printf("flags %zu: %s %s\n", i, failed(open(path, flags_tried[i])), failed(open(path, flags_tried[i] | O_CREAT, 0600)));
+                SHOW(truncate(path, 1 << 20));
+                fflush(stdout);
+                _exit(0);
+            }
+            wait(NULL);
+        }
+    }
+    SHOW(chown(path, 0, 0));
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } cases[] = {
     {"direct", direct}, {"forked", forked}, {"executed", executed}, {"vforked", vforked}, {"spawned", spawned}, {"sent", sent},
     {"forged", forged}, {"signals", signals}, {"record_locks", record_locks}, {"description_locks", description_locks},
-    {"streams", streams}, {"reopened", reopened}, {"permissions", permissions},
+    {"streams", streams}, {"reopened", reopened}, {"permissions", permissions}, {"asked", asked},
 };
 
 int main(int argc, char **argv)

@@ -13,7 +13,7 @@ def access(tmp_path_factory):
 
 @pytest.mark.parametrize("case", cases("access.c"))
 def test_a_managed_file_answers_as_a_plain_one(prey, access, case, execute):
-    if prey.kind in ("replicas", "cache") and case in ("forged", "permissions"):
+    if prey.kind in ("replicas", "cache") and case in ("forged", "permissions", "asked"):
         pytest.skip("other users may not join in on the copies of a file")
     # Other users look at the files, too.
     prey.cluster.root.parent.chmod(0o755)
@@ -24,7 +24,7 @@ def test_a_managed_file_answers_as_a_plain_one(prey, access, case, execute):
         run("truncate", "-s", 0, path)
         run("truncate", "-s", 1 << 20, path)
         result = run(access, case, path)
-        results.append((result.out.replace(str(path), "PATH"), result.err))
+        results.append((result.out + result.err).replace(str(path), "PATH").splitlines())
     assert results[0] == results[1]
-    assert results[0][0]
+    assert results[0]
     prey.assert_clean()

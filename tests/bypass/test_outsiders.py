@@ -1,6 +1,8 @@
-"""Programs that the library is not in. What they open by name is the anchor, which they may damage: no byte of data is lost by
-that, and `fsck --repair` brings the file back. What they inherit from a program of the library they cannot write to."""
+"""Programs that the library is not in. They cannot write to an anchor, neither by its name nor through what they inherit from a
+program of the library: nobody has the permission. Root needs none; no byte of data is lost by what root does, and
+`fsck --repair` brings the file back."""
 
+import contextlib
 import shutil
 import subprocess
 import sys
@@ -10,6 +12,8 @@ import pytest
 from .conftest import compiled, run_raw
 
 HARMFUL = ["write", "append", "truncate", "grow", "empty", "map", "punch"]
+# Root without the rights of root: as any user with files of his own.
+OWNER = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
 HOLD = """
 import sys
 with open(sys.argv[1], "r+b", buffering=0) as file:
@@ -53,20 +57,38 @@ def test_what_is_inherited_cannot_be_written(prey, outsider):
     prey.assert_unharmed()
 
 
-@pytest.mark.parametrize("what", HARMFUL)
-@pytest.mark.parametrize("is_open", [False, True], ids=["closed", "open"])
-def test_a_damaged_anchor_costs_no_data(prey, outsider, what, is_open):
-    holder = None
-    if is_open:
-        command = [sys.executable, "-c", HOLD, str(prey.path), str(prey.scratch)]
-        environment = {"PATH": "/usr/bin:/bin", **prey.cluster.environment()}
-        holder = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+@contextlib.contextmanager
+def held_open(prey):
+    """A program with the library has the file open meanwhile. In the end it reads and writes all of it with what it knows."""
+    command = [*OWNER, sys.executable, "-c", HOLD, str(prey.path), str(prey.scratch)]
+    environment = {"PATH": "/usr/bin:/bin", **prey.cluster.environment()}
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == b"open\n"
-    run_raw(outsider, what, prey.path)
-    if holder:
-        # Goes on with what it knows, reads and writes all of it, and closes.
-        holder.communicate(b"\n", timeout=60)
+        yield
+        holder.communicate(b"\n")
         assert holder.returncode == 0
+
+
+@pytest.fixture(params=["closed", "open"])
+def used(request, prey):
+    """Whether another program has the file open."""
+    return held_open(prey) if request.param == "open" else contextlib.nullcontext()
+
+
+@pytest.mark.parametrize("what", HARMFUL)
+def test_its_owner_cannot_damage_an_anchor(prey, outsider, used, what):
+    with used:
+        done = run_raw(*OWNER, outsider, what, prey.path)
+        assert done.returncode == 1 and ("EACCES" in done.stderr or "permission denied" in done.stderr), done
+        assert prey.anchor_now() == prey.anchor
+    COUNT["cases"] += 1
+    prey.assert_unharmed()
+
+
+@pytest.mark.parametrize("what", HARMFUL)
+def test_what_root_does_to_an_anchor_costs_no_data(prey, outsider, used, what):
+    with used:
+        run_raw(outsider, what, prey.path)
     COUNT["cases"] += 1
     # A file that is just being created looks the same: without the option fsck waits for an hour.
     prey.stripewise("fsck", "--repair", "--orphan-age", 0, "-c", prey.cluster.toml, prey.cluster.data, ok=False)

@@ -258,6 +258,10 @@ CALL(renameat2) { return IN(renameat2(AT_FDCWD, s->other, AT_FDCWD, s->path, 0))
 
 static const struct timeval now[2] = {{1000, 0}, {2000, 0}};
 static const struct timespec exact[2] = {{1000, 0}, {2000, 0}};
+CALL(access) { return IN(access(s->path, R_OK | W_OK)); }
+CALL(faccessat) { return IN(faccessat(AT_FDCWD, s->path, R_OK | W_OK, AT_EACCESS)); }
+CALL(euidaccess) { return IN(euidaccess(s->path, W_OK)); }
+CALL(eaccess) { return IN(eaccess(s->path, W_OK)); }
 CALL(chmod) { return IN(chmod(s->path, 0640)); }
 CALL(fchmod) { return IN(fchmod(s->fd, 0640)); }
 CALL(fchmodat) { return IN(fchmodat(AT_FDCWD, s->path, 0640, 0)); }
@@ -481,6 +485,10 @@ const struct call calls[] = {
     {"rename", "rename", REPLACES, CLOSED, call_rename, 0},
     {"renameat", "renameat", REPLACES, CLOSED, call_renameat, 0},
     {"renameat2", "renameat2", REPLACES, CLOSED, call_renameat2, 0},
+    {"access", "access", NOTHING, CLOSED, call_access, 0},
+    {"faccessat", "faccessat", NOTHING, CLOSED, call_faccessat, 0},
+    {"euidaccess", "euidaccess", NOTHING, CLOSED, call_euidaccess, 0},
+    {"eaccess", "eaccess", NOTHING, CLOSED, call_eaccess, 0},
     {"chmod", "chmod", NOTHING, CLOSED, call_chmod, 0},
     {"fchmod", "fchmod", NOTHING, OPENED, call_fchmod, 0},
     {"fchmodat", "fchmodat", NOTHING, CLOSED, call_fchmodat, 0},

@@ -16,8 +16,10 @@ OF_NUMBERS = {
 }
 HDDS, SSDS = Tier("hdd", 2), Tier("ssd", 2)
 COPY = '[[rule.copy]]\nkind = "{0}"\nname = "fast"\nlayouts = [[{{ cycle = "ssd/0-1:8K" }}]]\n'
+ROOTS = "one copy, as root"
 KINDS = {
     "one copy": "",
+    ROOTS: "",
     "replicas": COPY.format("replica"),
     "cache": COPY.format("cache") + '[rule.overlay]\nmode = "nsca"\ncapacity_per_server = "1G"\nprocs = 1\nbackground = 1\n',
 }
@@ -42,21 +44,26 @@ def plan_text(cluster, copies):
 def clusters(make_cluster):
     """A cluster for each kind of file, with its plan."""
     tiers = {kind: [HDDS, SSDS] if copies else [HDDS] for kind, copies in KINDS.items()}
-    made = {kind: make_cluster(tiers[kind], name=kind.replace(" ", "-")) for kind in KINDS}
+    made = {kind: make_cluster(tiers[kind], name=re.sub(r"\W+", "-", kind)) for kind in KINDS}
     for kind, cluster in made.items():
         cluster.plan.write_text(plan_text(cluster, KINDS[kind]))
     return made
+
+
+# Root without the rights of root: as any user. The kernel refuses to open an anchor for writing.
+OWNER = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
 
 
 def test_errors_of_the_kernel(campaign, clusters, stripewise, capsys):
     """All calls on files with one copy, and those that touch the other copies on files that have some."""
     running = {}
     for kind, cluster in clusters.items():
+        rights = [] if kind == ROOTS else OWNER
         extent = "long" if LONG else "few" if KINDS[kind] else "short"
         # All system calls of a call in one thread: another one is not looked into.
         env = {**os.environ, **cluster.environment(), "STRIPEWISE_FANOUT": "serial"}
         output = open(cluster.root / "output", "w")
-        running[kind] = subprocess.Popen([campaign, cluster.data, kind, extent], env=env, stdout=output, stderr=subprocess.DEVNULL)
+        running[kind] = subprocess.Popen([*rights, campaign, cluster.data, kind, extent], env=env, stdout=output, stderr=subprocess.DEVNULL)
     for kind, process in running.items():
         code = process.wait()
         said = (clusters[kind].root / "output").read_text()

@@ -1,16 +1,16 @@
 //! The file at the user's path: is it an anchor, and what does its manifest say?
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use stripewise_sys::{FileType, Stat, SysRef};
+use stripewise_sys::{Fd, FileType, Kind, Mode, OFlags, Stat, SysRef};
 
-use crate::Result;
-use crate::manifest::{
-    HEAD_BYTES, MAGIC, Manifest, PENDING_BYTES, TEXT_BYTES_MAX, TEXT_BYTES_MIN, parse_pending, pending_text,
-};
+use crate::manifest::{HEAD_BYTES, MAGIC, Manifest, TEXT_BYTES_MAX, TEXT_BYTES_MIN, pending_text};
+use crate::permissions::{is_protected, of_anchor};
+use crate::runtime::link_of;
 use crate::trouble::Trouble;
+use crate::{Errno, Result};
 
 /// A manifest takes at most this many 512-byte blocks: twice its largest size, for file systems that allocate ahead.
 const BLOCKS_MAX: i64 = (TEXT_BYTES_MAX / 512 * 2) as i64;
@@ -19,10 +19,8 @@ const BLOCKS_MAX: i64 = (TEXT_BYTES_MAX / 512 * 2) as i64;
 #[derive(Clone, Debug)]
 pub(crate) struct Anchored {
     pub manifest: Arc<Manifest>,
-    /// Bytes of the text: the anchor is never shorter.
+    /// Bytes of the text. Anchors of earlier versions go on behind it, with a hole as long as the file.
     pub text_bytes: u64,
-    /// Offset of the `pending_truncate` value.
-    pub pending_at: u64,
 }
 
 /// Whether a file may be an anchor, from what stat says: a regular file, as long as a manifest, with no more blocks
@@ -100,45 +98,43 @@ pub(crate) fn parse(
         head
     };
     let manifest = Arc::new(Manifest::parse(text, &name)?);
-    let pending_at = Manifest::pending_offset(text).unwrap_or_default() as u64;
-    Ok(Anchored { manifest, text_bytes: length as u64, pending_at })
+    Ok(Anchored { manifest, text_bytes: length as u64 })
 }
 
-/// Whether an open file begins as anchors do.
-pub(crate) fn begins_as_one(sys: &SysRef, fd: BorrowedFd<'_>) -> Result<bool> {
-    let mut magic = [0; MAGIC.len()];
-    let got = read_full(sys, fd, &mut magic, 0)?;
-    Ok(magic[..got] == *MAGIC)
-}
-
-/// The `pending_truncate` value now; a value that cannot be read counts as none (a damaged anchor is noticed when it is
-/// opened).
-pub(crate) fn pending(sys: &SysRef, fd: BorrowedFd<'_>, pending_at: u64) -> Result<Option<u64>> {
-    let mut value = [0; PENDING_BYTES];
-    let got = read_full(sys, fd, &mut value, pending_at)?;
-    let text = std::str::from_utf8(&value[..got]).unwrap_or_default();
-    Ok(parse_pending(text).unwrap_or(None))
-}
-
-/// Sets the `pending_truncate` value.
-pub(crate) fn set_pending(
-    sys: &SysRef,
-    fd: BorrowedFd<'_>,
-    pending_at: u64,
-    pending: Option<u64>,
-) -> Result<()> {
-    let blank = pending_text(None);
-    let mut now = [0; PENDING_BYTES];
-    read_full(sys, fd, &mut now, pending_at)?;
-    if pending.is_some() && now != *blank.as_bytes() {
-        // The rest of an interrupted value and a part of this one might look whole.
-        sys.write_all_at(fd, blank.as_bytes(), pending_at)?;
+/// Takes away the permission to write, which anchors of earlier versions have and plain chmod gives,
+/// and the hole behind the text. For the owner.
+///
+/// # Errors
+/// As open(2) and fchmod(2): the anchor is as usable as before.
+pub(crate) fn protect(sys: &SysRef, anchor: BorrowedFd<'_>, stat: &Stat, text_bytes: u64) -> Result<()> {
+    if is_protected(stat.st_mode) {
+        return Ok(());
     }
-    sys.write_all_at(fd, pending_text(pending).as_bytes(), pending_at)
+    if stat.st_size as u64 > text_bytes {
+        let own = open_for_writing(sys, anchor)?;
+        sys.truncate(own.as_fd(), text_bytes)?;
+    }
+    sys.set_mode(Kind::Open(anchor), Mode::from_raw_mode(of_anchor(stat.st_mode & 0o7777)))
+}
+
+/// Blanks the intent that an earlier version left in the anchor itself, durably.
+///
+/// # Errors
+/// As open(2) for writing.
+pub(crate) fn blank_pending(sys: &SysRef, anchor: BorrowedFd<'_>) -> Result<()> {
+    let own = open_for_writing(sys, anchor)?;
+    let head = sys.read_start(own.as_fd(), HEAD_BYTES)?;
+    let at = Manifest::pending_offset(&head).ok_or(Errno::IO)?;
+    sys.write_all_at(own.as_fd(), pending_text(None).as_bytes(), at as u64)?;
+    sys.sync_data(own.as_fd())
+}
+
+fn open_for_writing(sys: &SysRef, anchor: BorrowedFd<'_>) -> Result<Fd> {
+    sys.open(None, &link_of(anchor.as_raw_fd()), OFlags::RDWR, Mode::empty())
 }
 
 /// Reads until the buffer is full or the file ends; returns the bytes read.
-fn read_full(sys: &SysRef, fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {
+pub(crate) fn read_full(sys: &SysRef, fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
         match sys.read_at(fd, &mut buffer[done..], offset + done as u64)? {

@@ -14,7 +14,7 @@
 //!
 //! **After fork** a child must call [`Runtime::after_fork_child`] before anything else here; a vfork child must not
 //! call anything. **Dropping** the last `Arc` of a [`LogicalFile`] closes its private descriptors; call
-//! [`LogicalFile::closing`] first, so that `ls -l` shows the right size to programs without the library.
+//! [`LogicalFile::closing`] first, so that `ls -l` shows the right time to programs without the library.
 //!
 //! **POSIX record locks**: closing any descriptor of a file drops the locks that the process holds on it. A managed file
 //! that is open keeps its private descriptors, so nothing is lost; but calls by name ([`Runtime::correct_stat`],
@@ -26,10 +26,12 @@ pub mod check;
 pub mod file;
 mod forked;
 pub mod inspect;
+mod intent;
 pub mod manifest;
 pub mod migrate;
 pub mod notice;
 pub mod parallel;
+mod permissions;
 mod pool;
 pub mod runtime;
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! Any process may set that signal on a descriptor it has, so the mark counts only if it was set by a trusted user: `F_SETOWN` makes
 //! the kernel record which user that was. See [`inherited`].
 
-use std::ffi::{c_int, c_long};
+use std::ffi::{c_char, c_int, c_long};
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::{OFlags, fcntl_getfl};
@@ -97,21 +97,31 @@ pub fn exchange(fd: c_int, file: &LogicalFile, flags: OFlags) -> Result<c_int> {
 /// As [`exchange`], in a vfork child, which has its parent's memory and only descriptors of its own: whatever the file is. Returns the
 /// descriptor as it was where it is none of ours or cannot be exchanged.
 pub fn exchange_in_vfork_child(fd: c_int, flags: OFlags) -> c_int {
-    let mut start = [0; MAGIC.len()];
-    let kept =
-        (flags - (OFlags::RWMODE | OFlags::CREATE | OFlags::EXCL | OFlags::TRUNC | OFlags::NOFOLLOW)).bits();
-    let Ok(new) = kernel::open(FdPath::new(fd).as_c_str().as_ptr(), kept.cast_signed(), 0) else { return fd };
-    // SAFETY: just opened; a buffer of our own.
-    let read = unsafe { raw::pread(BorrowedFd::borrow_raw(new), start.as_mut_ptr(), start.len(), 0) };
-    if read != Ok(start.len()) || start != *MAGIC || note(new, flags).is_err() {
-        kernel::close(new);
+    let link = FdPath::new(fd);
+    let Some(new) = open_in_vfork_child(libc::AT_FDCWD, link.as_c_str().as_ptr(), flags - OFlags::NOFOLLOW)
+    else {
         return fd;
-    }
+    };
     let on_exec = if flags.contains(OFlags::CLOEXEC) { libc::O_CLOEXEC } else { 0 };
     // SAFETY: both are this call's.
     let moved = unsafe { kernel::call(libc::SYS_dup3, [new as usize, fd as usize, on_exec as usize, 0, 0, 0]) };
     kernel::close(new);
     moved.map_or(fd, |moved| moved as c_int)
+}
+
+/// Opens a managed file for reading, with a note of what the program asked for, in a vfork child: whether the program may have that,
+/// the process that uses the descriptor finds out. `None`: the file is none of ours.
+pub fn open_in_vfork_child(dir: c_int, path: *const c_char, flags: OFlags) -> Option<c_int> {
+    let mut start = [0; MAGIC.len()];
+    let kept = flags - (OFlags::RWMODE | OFlags::CREATE | OFlags::EXCL | OFlags::TRUNC);
+    let new = kernel::open_at(dir, path, kept.bits().cast_signed(), 0).ok()?;
+    // SAFETY: just opened; a buffer of our own.
+    let read = unsafe { raw::pread(BorrowedFd::borrow_raw(new), start.as_mut_ptr(), start.len(), 0) };
+    if read != Ok(start.len()) || start != *MAGIC || note(new, flags).is_err() {
+        kernel::close(new);
+        return None;
+    }
+    Some(new)
 }
 
 /// `fcntl` of a managed file's descriptor where the answer is ours; `None`: the kernel's will do. `asked` is the signal that

@@ -13,7 +13,7 @@ use crate::inside;
 use crate::kernel;
 use crate::real::interpose;
 use crate::record::{self, Call};
-use crate::{process, sniff, table};
+use crate::{locks, process, sniff, table};
 
 interpose! {
     close | __close => close, (fd: c_int) -> c_int;
@@ -58,6 +58,9 @@ fn close_entry(entry: EntryRef, close: impl FnOnce() -> c_int) -> c_int {
 
 /// Closes the descriptor of an entry that the table has forgotten, by `close`.
 pub fn leave(entry: &EntryRef, close: impl FnOnce() -> c_int) -> c_int {
+    if let (true, Ok(Some(file))) = (sniff::are_locks_used(), entry.file()) {
+        locks::closing(file);
+    }
     // Slots that still refer to it are descriptors that share it.
     if !entry.is_last() {
         return close();

@@ -142,8 +142,8 @@ pub fn close_range(first: u32, last: u32, flags: c_int) -> Result<()> {
 ///
 /// # Errors
 /// As open(2).
-pub fn open(path: *const c_char, flags: c_int, mode: libc::mode_t) -> Result<c_int> {
-    let arguments = [libc::AT_FDCWD as usize, path as usize, flags as usize, mode as usize, 0, 0];
+pub fn open_at(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> Result<c_int> {
+    let arguments = [dir as usize, path as usize, flags as usize, mode as usize, 0, 0];
     // SAFETY: only the kernel follows the path.
     unsafe { call(libc::SYS_openat, arguments) }.map(|fd| fd as c_int)
 }

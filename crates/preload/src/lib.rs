@@ -40,6 +40,7 @@ mod open;
 #[cfg(target_arch = "x86_64")]
 mod patched;
 mod paths;
+mod permission;
 mod process;
 mod real;
 mod receive;

@@ -1,17 +1,18 @@
 //! Record locks of managed files.
 //!
-//! The kernel gives a write lock only through a descriptor that is open for writing, which the program's is not. POSIX locks belong to
-//! the process and the inode: they are taken through the private descriptor of the same anchor, and go when the program
-//! closes its own. OFD locks belong to an open file description: a private one stands for the program's, from the first such lock on.
+//! The kernel gives a write lock only through a descriptor that is open for writing, and nobody has one of an anchor. So record
+//! locks are those of the first component. POSIX locks belong to the process and the inode: they are taken through the private
+//! descriptor that every process has with the file, and given back when the program closes one of its own. OFD locks belong to an
+//! open file description: a private one stands for the program's, from the first such lock on.
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 
 use libc::flock;
+use stripewise_datapath::LogicalFile;
 use stripewise_sys::{Errno, Mode, OFlags, Result};
 
-use crate::access;
 use crate::errno::{answer, guarded};
 use crate::kernel;
 use crate::paths::FdPath;
@@ -71,7 +72,7 @@ fn make(managed: &Managed, command: c_int, lock: &mut flock) -> Result<()> {
         _ => {}
     }
     place(managed, lock)?;
-    let fd = holder(managed, command, access)?;
+    let fd = holder(managed, command)?;
     let arguments = [fd as usize, command as usize, std::ptr::from_mut(lock) as usize, 0, 0, 0];
     // SAFETY: a lock of this call's. A wait may last: signals come in.
     unsafe { kernel::call(libc::SYS_fcntl, arguments) }.map(drop)
@@ -90,18 +91,35 @@ fn place(managed: &Managed, lock: &mut flock) -> Result<()> {
 }
 
 /// The descriptor that the kernel is asked with.
-fn holder(managed: &Managed, command: c_int, access: OFlags) -> Result<c_int> {
+fn holder(managed: &Managed, command: c_int) -> Result<c_int> {
     let file = managed.file()?;
+    let first = first_component(file)?;
     if !is_of_description(command) {
-        return Ok(file.anchor().as_raw_fd());
+        return Ok(first);
     }
-    if !access::writes(access) || !file.is_writable() || managed.writes_in_kernel()? {
-        return Ok(managed.fd().as_raw_fd());
-    }
+    let flags = if file.is_writable() { OFlags::RDWR } else { OFlags::RDONLY };
     let open = || {
-        let link = FdPath::new(file.anchor().as_raw_fd());
+        let link = FdPath::new(first);
         let link = crate::paths::to_path(link.as_c_str().to_bytes());
-        state::runtime()?.sys().open(None, link, OFlags::RDWR, Mode::empty())
+        state::runtime()?.sys().open(None, link, flags, Mode::empty())
     };
     guarded(|| managed.entry().locks(open))
+}
+
+fn first_component(file: &LogicalFile) -> Result<c_int> {
+    Ok(file.components().fd(0).map_err(|error| error.errno())?.as_raw_fd())
+}
+
+/// To be called before a descriptor of the file is closed: as close(2) does with the locks of its inode, the process's POSIX locks
+/// on the file are given back.
+pub fn closing(file: &LogicalFile) {
+    // SAFETY: numbers, for which zero is a value: the whole file.
+    let mut lock: flock = unsafe { std::mem::zeroed() };
+    lock.l_type = libc::F_UNLCK as i16;
+    if let Ok(first) = first_component(file) {
+        let lock = std::ptr::from_mut(&mut lock) as usize;
+        let arguments = [first as usize, libc::F_SETLK as usize, lock, 0, 0, 0];
+        // SAFETY: a lock of this call's.
+        let _ = unsafe { kernel::call(libc::SYS_fcntl, arguments) };
+    }
 }

@@ -12,7 +12,7 @@ use stripewise_recorder::{Event, Flags, Op, Ticks};
 use stripewise_sys::{Dir, Errno, Mode, OFlags, Result};
 
 use crate::entry::EntryRef;
-use crate::errno::{answer, fail, guarded, serve};
+use crate::errno::{self, answer, fail, guarded, serve};
 use crate::inside;
 use crate::kernel;
 use crate::paths::to_path;
@@ -74,23 +74,28 @@ pub fn open_any(
         return if fd >= 0 { stripewise_sys::fd::raise(fd) } else { fd };
     }
     let start = state::recorder().map(|recorder| recorder.now());
-    let mut entry = None;
-    let fd = match managed_name(dir, path, flags) {
+    let (mut entry, mut opened) = (None, -1);
+    let name = managed_name(dir, path, flags).and_then(|name| match name {
+        Some(name) => Ok(Some(name)),
+        None => {
+            opened = real();
+            if opened < 0 { refused_name(dir, path, flags, &mut opened) } else { Ok(None) }
+        }
+    });
+    let fd = match name {
         Err(error) => return fail(error),
         Ok(Some(name)) => serve(|| {
             let (fd, found) = stack::on_own(|| open_managed(dir, name, flags, mode))?;
             entry = found;
             Ok(fd)
         }),
-        Ok(None) => match real() {
-            fd if fd >= 0 => answer(|| {
-                // SAFETY: the kernel could read it.
-                let (fd, found) = settle(fd, flags, unsafe { CStr::from_ptr(path) })?;
-                entry = found;
-                Ok(fd)
-            }),
-            failed => return failed,
-        },
+        Ok(None) if opened < 0 => return opened,
+        Ok(None) => answer(|| {
+            // SAFETY: the kernel could read it.
+            let (fd, found) = settle(opened, flags, unsafe { CStr::from_ptr(path) })?;
+            entry = found;
+            Ok(fd)
+        }),
     };
     if let (Some(start), Some(entry)) = (start, &entry) {
         record_open(entry, start, flags & libc::O_TRUNC != 0);
@@ -105,27 +110,18 @@ pub fn open_any(
 fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<&'static CStr>> {
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     let creates = flags.contains(OFlags::CREATE) && state::has_plan() && !process::is_vfork_child();
-    // The kernel opens others for writing first. To close that again would drop the record locks on one that is open.
-    let writes = access::writes(flags)
-        && sniff::are_locks_used()
-        && state::is_runtime_used()
-        && !process::is_vfork_child();
-    if !(creates || writes || flags.contains(OFlags::TRUNC))
-        || flags.intersects(OFlags::PATH | OFlags::DIRECTORY)
-    {
+    if !(creates || flags.contains(OFlags::TRUNC)) || flags.intersects(OFlags::PATH | OFlags::DIRECTORY) {
         return Ok(None);
     }
     let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
     if exclusive || !flags.contains(OFlags::TRUNC) {
-        // Whatever is there keeps its bytes: only whether something is there counts, and whether this process has it open.
+        // Whatever is there keeps its bytes: only whether something is there counts.
         return match retry_on_intr(|| kernel::stat_at(dir, path, !exclusive && follows_link(flags))) {
             // Whether the plan has a place for it, the data path knows.
             // SAFETY: the kernel could read it; used only during the call that it came with.
             Err(Errno::NOENT) => Ok(creates.then(|| unsafe { CStr::from_ptr(path) })),
             // SAFETY: as above.
-            Ok(stat) => {
-                Ok((!exclusive && writes && sniff::is_open(&stat)?).then(|| unsafe { CStr::from_ptr(path) }))
-            }
+            Ok(_) => Ok(None),
             Err(error) => Err(error),
         };
     }
@@ -134,6 +130,31 @@ fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<
         // SAFETY: as above.
         None => Ok(creates.then(|| unsafe { CStr::from_ptr(path) })),
     }
+}
+
+/// The name, if the kernel refused to open it for writing because it leads to an anchor: nobody may write to those, and who may write
+/// to the file is for the data path to find out. A vfork child, which must not use that, gets `opened` at once.
+///
+/// # Errors
+/// It could not be found out. Else errno stays.
+fn refused_name(
+    dir: c_int,
+    path: *const c_char,
+    flags: c_int,
+    opened: &mut c_int,
+) -> Result<Option<&'static CStr>> {
+    let flags = OFlags::from_bits_retain(flags.cast_unsigned());
+    if errno::get() != libc::EACCES || !access::writes(flags) {
+        return Ok(None);
+    }
+    let found = if process::is_vfork_child() {
+        *opened = access::open_in_vfork_child(dir, path, flags).unwrap_or(-1);
+        None
+    } else {
+        sniff::look_up(dir, path, follows_link(flags))?.filter(|named| named.found == Found::Anchor)
+    };
+    errno::set(libc::EACCES);
+    Ok(found.map(|named| named.path))
 }
 
 fn follows_link(flags: OFlags) -> bool {

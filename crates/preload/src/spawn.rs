@@ -47,7 +47,7 @@ unsafe fn add_open(
     }
     let before = errno::get();
     let opened = open_any(libc::AT_FDCWD, path, flags | libc::O_CLOEXEC, mode, || {
-        errno::answer(|| kernel::open(path, flags | libc::O_CLOEXEC, mode))
+        errno::answer(|| kernel::open_at(libc::AT_FDCWD, path, flags | libc::O_CLOEXEC, mode))
     });
     if opened < 0 {
         let failed = errno::get();

@@ -1,4 +1,4 @@
-//! The `stat` family: what the kernel says of an anchor, with the size, blocks and times of the file.
+//! The `stat` family: what the kernel says of an anchor, with permissions, size, blocks and times of the file.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
@@ -196,10 +196,12 @@ fn may_be_anchor(statx: &Statx) -> bool {
     // A field that was not asked for may be missing: then it cannot be judged by it.
     let typed = statx.stx_mask & libc::STATX_TYPE != 0;
     let regular = libc::mode_t::from(statx.stx_mode) & libc::S_IFMT == libc::S_IFREG;
-    (regular || !typed) && statx.stx_mask & (libc::STATX_SIZE | libc::STATX_BLOCKS | libc::STATX_MTIME) != 0
+    (regular || !typed)
+        && statx.stx_mask & (libc::STATX_SIZE | libc::STATX_BLOCKS | libc::STATX_MTIME | libc::STATX_MODE) != 0
 }
 
 fn copy_to_statx(stat: &stripewise_sys::Stat, statx: &mut Statx) {
+    statx.stx_mode = stat.st_mode as u16;
     statx.stx_size = stat.st_size as u64;
     statx.stx_blocks = stat.st_blocks as u64;
     let time = |to: &mut libc::statx_timestamp, seconds: i64, nanoseconds: u64| {

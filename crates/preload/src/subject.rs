@@ -141,14 +141,6 @@ impl Managed {
         if flags & OFlags::RWMODE == OFlags::RDONLY { Ok(flags | self.entry.access()) } else { Ok(flags) }
     }
 
-    /// Whether the kernel's descriptor can write to the anchor: made by an earlier version of this library, or by libc itself.
-    ///
-    /// # Errors
-    /// EBADF.
-    pub fn writes_in_kernel(&self) -> Result<bool> {
-        Ok(fcntl_getfl(self.fd())? & OFlags::RWMODE != OFlags::RDONLY)
-    }
-
     /// The file, for a call that changes it.
     ///
     /// # Errors

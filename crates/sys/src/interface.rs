@@ -188,9 +188,9 @@ pub trait Sys: Send + Sync {
     /// stat(2), or with `follow` false lstat(2).
     fn stat_at(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Stat>;
 
-    /// Whether this process, as the user that it is now, may open the file for writing: faccessat2(2) with AT_EACCESS. Opens
-    /// nothing, so that no record lock is dropped.
-    fn may_write(&self, _fd: BorrowedFd<'_>) -> Result<()> {
+    /// Whether this process may open the file for writing: as its effective user (faccessat2(2) with AT_EACCESS), or as its real one.
+    /// Opens nothing, so that no record lock is dropped.
+    fn may_write(&self, _fd: BorrowedFd<'_>, _effective: bool) -> Result<()> {
         Ok(())
     }
 

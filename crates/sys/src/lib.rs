@@ -29,7 +29,9 @@ pub use map::SharedMap;
 pub use real::Real;
 pub use ring::{Action, Completion, Entry, Ring};
 
-pub use rustix::fs::{FileType, Mode, OFlags, SeekFrom, Stat, StatVfs, Timespec, Timestamps};
+pub use rustix::fs::{
+    FileType, Mode, OFlags, SeekFrom, Stat, StatVfs, StatVfsMountFlags, Timespec, Timestamps,
+};
 pub use rustix::io::Errno;
 
 /// What every call here returns.

@@ -157,9 +157,10 @@ impl Sys for Real {
         fs::statat(at(dir), path, flags)
     }
 
-    fn may_write(&self, fd: BorrowedFd<'_>) -> Result<()> {
+    fn may_write(&self, fd: BorrowedFd<'_>, effective: bool) -> Result<()> {
         let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
-        fs::accessat(CWD, Path::new(&link), fs::Access::WRITE_OK, AtFlags::EACCESS)
+        let flags = if effective { AtFlags::EACCESS } else { AtFlags::empty() };
+        fs::accessat(CWD, Path::new(&link), fs::Access::WRITE_OK, flags)
     }
 
     fn stat_fs(&self, fd: BorrowedFd<'_>) -> Result<StatVfs> {

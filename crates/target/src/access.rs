@@ -39,10 +39,14 @@ impl<'a> Access<'a> {
             }
         }
         if let Some(list) = self.list {
-            sys.set_xattr(of, OsStr::new(ACCESS_LIST), list)?;
+            set_access_list(sys, of, list)?;
         }
         sys.set_mode(of, mode)
     }
+}
+
+pub(crate) fn set_access_list(sys: &SysRef, of: Kind<'_>, list: &[u8]) -> SysResult<()> {
+    sys.set_xattr(of, OsStr::new(ACCESS_LIST), list)
 }
 
 /// The access list of an open file; `None` where there is none, or the file system has no such lists.

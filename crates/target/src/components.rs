@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use stripewise_sys::{Errno, Fd, Kind, Mode, OFlags, Stat, SysRef, Timestamps};
 
-use crate::access::Access;
+use crate::access::{Access, set_access_list};
 use crate::orphans::give_extents;
 use crate::paths::{self, Name, Objects};
 use crate::{FanOut, FileId, Server, Target, TargetError};
@@ -195,6 +195,35 @@ impl ComponentSet {
         (0..).zip(targets).map(|(index, target)| paths::stat(sys, target, of, Name::Component(index))).collect()
     }
 
+    /// Whether this process, as its effective or its real user, may write to the components of a file; `targets` are those of the
+    /// original. The first one tells.
+    ///
+    /// # Errors
+    /// [`TargetError::Io`] with EACCES, EROFS; others as [`ComponentSet::stats_by_name`].
+    pub fn may_write_by_name(
+        sys: &SysRef,
+        targets: &[Arc<Target>],
+        of: Objects,
+        effective: bool,
+    ) -> Result<(), TargetError> {
+        let (target, name) = (first(targets, of)?, Name::Component(0));
+        let component = paths::open(sys, target, of, name, OFlags::PATH)?;
+        let answer = sys.may_write(component.as_fd(), effective);
+        answer.map_err(|errno| paths::failure(target, of, name, "write to", errno))
+    }
+
+    /// stat of `ID.manifest` by its name; `targets` are those of the original.
+    ///
+    /// # Errors
+    /// As [`ComponentSet::stats_by_name`].
+    pub fn stat_manifest_by_name(
+        sys: &SysRef,
+        targets: &[Arc<Target>],
+        of: Objects,
+    ) -> Result<Stat, TargetError> {
+        paths::stat(sys, first(targets, of)?, of, Name::Manifest)
+    }
+
     /// Cuts (or lengthens, under the caller's lock) component `index` to exactly `size` bytes.
     ///
     /// # Errors
@@ -255,6 +284,17 @@ impl ComponentSet {
         each_name(&self.targets, |target, name| {
             let owner = if name == Name::Manifest { Mode::RUSR | Mode::WUSR } else { Mode::empty() };
             paths::change(&self.sys, target, of, name, "chmod", |kind| self.sys.set_mode(kind, mode | owner))
+        })
+    }
+
+    /// Gives all components and the manifest copy an access list (`system.posix_acl_access`).
+    ///
+    /// # Errors
+    /// The first failure; all were tried.
+    pub fn set_access_list(&self, list: &[u8]) -> Result<(), TargetError> {
+        let of = self.objects();
+        each_name(&self.targets, |target, name| {
+            paths::change(&self.sys, target, of, name, "setfacl", |kind| set_access_list(&self.sys, kind, list))
         })
     }
 
@@ -328,22 +368,24 @@ impl ComponentSet {
     ///
     /// # Errors
     /// [`TargetError::Io`], EEXIST when it exists.
-    pub fn create_manifest(&self, text: &[u8], access: &Access<'_>) -> Result<(), TargetError> {
+    pub fn create_manifest(&self, text: &[u8], access: &Access<'_>) -> Result<Fd, TargetError> {
         let (target, of) = (self.manifest_target()?, self.objects());
         let file = paths::create(&self.sys, target, of, Name::Manifest, access)?;
         let written = self.sys.write_all_at(file.as_fd(), text, 0);
         if written.is_err() {
             let _ = paths::remove(&self.sys, target, of, Name::Manifest);
         }
-        written.map_err(|errno| paths::failure(target, of, Name::Manifest, "write", errno))
+        written.map_err(|errno| paths::failure(target, of, Name::Manifest, "write", errno))?;
+        Ok(file)
     }
 
-    /// Removes `ID.manifest`; one that is not there is fine.
+    /// Puts a new `ID.manifest` with `text` in it, durably, in the place of whatever is there: the old or the new one is there at any
+    /// time.
     ///
     /// # Errors
     /// [`TargetError::Io`].
-    pub fn remove_manifest(&self) -> Result<(), TargetError> {
-        paths::remove(&self.sys, self.manifest_target()?, self.objects(), Name::Manifest)
+    pub fn replace_manifest(&self, text: &[u8], access: &Access<'_>) -> Result<(), TargetError> {
+        paths::replace_manifest(&self.sys, self.manifest_target()?, self.objects(), text, access)
     }
 
     /// Opens `ID.manifest`, a new open file description each time (so each has OFD locks of its own).
@@ -355,9 +397,7 @@ impl ComponentSet {
     }
 
     fn manifest_target(&self) -> Result<&Target, TargetError> {
-        let path = || PathBuf::from(format!("{}.manifest", self.id));
-        let none = || TargetError::Io { path: path(), what: "no target", errno: Errno::NOENT };
-        self.targets.first().map(Arc::as_ref).ok_or_else(none)
+        first(&self.targets, self.objects())
     }
 
     /// Adds the component's path to an errno.
@@ -372,6 +412,13 @@ impl std::fmt::Debug for ComponentSet {
         let targets: Vec<&Path> = self.targets.iter().map(|target| target.path()).collect();
         f.debug_struct("ComponentSet").field("id", &self.id).field("targets", &targets).finish_non_exhaustive()
     }
+}
+
+/// The target that has `ID.manifest`.
+fn first(targets: &[Arc<Target>], of: Objects) -> Result<&Target, TargetError> {
+    let path = || PathBuf::from(format!("{}.manifest", of.id));
+    let none = || TargetError::Io { path: path(), what: "no target", errno: Errno::NOENT };
+    targets.first().map(Arc::as_ref).ok_or_else(none)
 }
 
 /// Calls `change` for every component and the manifest copy; the manifest copy may be missing.

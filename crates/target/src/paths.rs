@@ -155,6 +155,31 @@ pub fn create(
     Ok(file)
 }
 
+/// Puts a new `ID.manifest` in the place of whatever is there: see [`crate::ComponentSet::replace_manifest`].
+pub fn replace_manifest(
+    sys: &SysRef,
+    target: &Target,
+    of: Objects,
+    text: &[u8],
+    access: &Access<'_>,
+) -> Result<(), TargetError> {
+    let (name, temporary) = (file_name(of.id, Name::Manifest), format!("{}.manifest.new", of.id));
+    // Of a process that was killed.
+    remove_file(sys, target, of, &temporary)?;
+    let file = create_file(sys, target, of, &temporary)?;
+    let write = || {
+        access.with(access.mode | OWNERS).give(sys, file.as_fd())?;
+        sys.write_all_at(file.as_fd(), text, 0)?;
+        sys.sync(file.as_fd())?;
+        let home = open_directory(sys, target, &home(of.owner), OFlags::PATH)?;
+        let home = Some(home.as_fd());
+        sys.rename(home, Path::new(&temporary), home, Path::new(&name))
+    };
+    write().map_err(|errno| failure(target, of, Name::Manifest, "replace", errno))?;
+    // Where earlier versions put it.
+    remove_in(sys, target, of, &earlier(of.id), &name)
+}
+
 /// The owner goes on using the manifest's copy for locks, also of a file that is read-only.
 const OWNERS: Mode = Mode::RUSR.union(Mode::WUSR);
 

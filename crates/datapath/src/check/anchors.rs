@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stripewise_sys::{Mode, OFlags, Stat};
-use stripewise_target::{ComponentSet, FileId, Objects, Opening, Target};
+use stripewise_target::{ComponentSet, FileId, Objects, Opening, Target, read_manifest_copy};
 
 use super::findings::{Finding, Kind, NEVER_SYNCED};
 use super::orphans::Stores;
 use super::{Options, Scope, copies, is_gone, of_target, restore};
 use crate::anchor::{self, Anchored};
-use crate::manifest::{CopyRef, HEAD_BYTES, Manifest, family};
+use crate::intent;
+use crate::manifest::{CopyRef, HEAD_BYTES, Manifest, TEXT_BYTES_MAX, family};
+use crate::permissions::of_anchor;
 use crate::runtime::{FileKey, Runtime};
 
 /// The files that were found, by their components' name and the user they belong to.
@@ -86,7 +88,7 @@ pub(super) fn check(
         findings.push(Finding::new(Kind::Duplicate, path, duplicate(&other)).of(looked.objects().id));
     }
     let manifest = &looked.anchored.manifest;
-    let mut size = Some(0);
+    let mut is_whole = false;
     for (number, copy) in manifest.all_copies().enumerate() {
         // What it means that another copy is lost, only the map can tell.
         let mut unsaid = Vec::new();
@@ -96,20 +98,16 @@ pub(super) fn check(
             targets.as_ref().and_then(|targets| components(runtime, &looked, copy, targets, of_original));
         findings.extend(unsaid.into_iter().filter(|finding| finding.kind == Kind::Length));
         targets.iter().flatten().for_each(|target| stores.add(runtime.sys(), target.clone(), findings));
-        if let (0, Some((_, target))) = (number, &of_copy) {
+        if let (0, Some(target)) = (number, &of_copy) {
+            is_whole = true;
             self::copy(runtime, &looked, target, options, findings);
         }
-        size = match of_copy {
-            Some((of_copy, _)) => size.map(|size: u64| of_copy.max(size)),
-            None if number == 0 => None,
-            None => size,
-        };
     }
-    if manifest.copies.is_some() && size.is_some() {
+    if manifest.copies.is_some() && is_whole {
         copies::check(runtime, path, manifest, options, findings);
     }
-    if let Some(size) = size {
-        rest(runtime, &looked, size, options, findings);
+    if is_whole {
+        rest(runtime, &looked, options, findings);
         access(runtime, &looked, options, findings);
         shared(runtime, &looked, options, findings);
     }
@@ -152,7 +150,7 @@ pub(super) fn copied(
     }
 }
 
-/// What a plain chmod, chgrp or setfacl has changed.
+/// What a plain chmod, chgrp or setfacl has changed, and what earlier versions left open.
 fn access(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut Vec<Finding>) {
     let manifest = &looked.anchored.manifest;
     let Ok(targets) = runtime.targets_of(manifest.targets.get(..1).unwrap_or_default()) else { return };
@@ -160,14 +158,21 @@ fn access(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut V
     let Some(object) = stats.first() else { return };
     let of = |stat: &Stat| (stat.st_mode & 0o777, stat.st_gid);
     let ((mode, group), (object_mode, object_group)) = (of(&looked.stat), of(object));
-    if (mode, group) == (object_mode, object_group) {
+    if (mode, group) == (of_anchor(object_mode), object_group) {
         return;
     }
-    let text = format!(
-        "has permissions {mode:o} and group {group}, and its components {object_mode:o} and {object_group}: changed by a \
-         program that ran without stripewise. The next open by its owner takes it over, or `fsck --repair`"
-    );
-    let finding = Finding::new(Kind::Access, &looked.path, text).of(manifest.id);
+    let (kind, text) = if (mode, group) == (object_mode, object_group) {
+        let text =
+            "may be overwritten by programs that run without stripewise; the next open by its owner ends that";
+        (Kind::Unprotected, text.to_owned())
+    } else {
+        let text = format!(
+            "has permissions {mode:o} and group {group}, and its components {object_mode:o} and {object_group}: changed by \
+             a program that ran without stripewise. The next open by its owner takes it over"
+        );
+        (Kind::Access, text)
+    };
+    let finding = Finding::new(kind, &looked.path, format!("{text}, or `fsck --repair`")).of(manifest.id);
     // Opening does it.
     findings.push(if options.repair { finding.repair(settle(runtime, &looked.path)) } else { finding });
 }
@@ -266,14 +271,14 @@ fn id_in(text: &[u8]) -> Option<FileId> {
     FileId::from_hex(hex)
 }
 
-/// The size that the components of a copy give, and its first target; `None` where one is lost.
+/// The components of a copy. Its first target; `None` where one is lost.
 fn components(
     runtime: &Runtime,
     looked: &Looked,
     copy: CopyRef<'_>,
     targets: &[Arc<Target>],
     findings: &mut Vec<Finding>,
-) -> Option<(u64, Arc<Target>)> {
+) -> Option<Arc<Target>> {
     let id = looked.objects().id;
     let mut add = |kind, text: String| findings.push(Finding::new(kind, &looked.path, text).of(id));
     let opening = Opening { read_only: true, flags: OFlags::empty() };
@@ -292,7 +297,7 @@ fn components(
             add(Kind::Length, text);
         }
     }
-    Some((copy.layout.file_size(&sizes), targets.first()?.clone()))
+    targets.first().cloned()
 }
 
 /// The copy of the manifest.
@@ -301,21 +306,30 @@ fn copy(runtime: &Runtime, looked: &Looked, target: &Target, options: Options, f
     let Err(error) = same_copy(runtime, manifest, looked.owner(), target) else { return };
     let text = format!("{error}; `fsck --repair` writes it anew");
     let finding = Finding::new(Kind::Copy, &looked.path, text).of(manifest.id);
-    let repair = || restore::copy(runtime, manifest, looked.owner());
+    let repair = || restore::copy(runtime, &looked.path, manifest, looked.owner());
     findings.push(if options.repair { finding.repair(repair()) } else { finding });
 }
 
 /// What can be wrong with a file of which everything is there.
-fn rest(runtime: &Runtime, looked: &Looked, size: u64, options: Options, findings: &mut Vec<Finding>) {
+fn rest(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut Vec<Finding>) {
     let Looked { path, anchored, .. } = looked;
-    let Some(size) = anchored.manifest.pending_truncate else {
-        return lag(runtime, path, anchored, size, options, findings);
-    };
+    let Some(size) = interrupted_truncate(runtime, looked) else { return };
     let text = format!(
         "a truncate to {size} bytes was interrupted; the next program that opens the file finishes it, or `fsck --repair`"
     );
     let finding = Finding::new(Kind::Truncate, path, text).of(anchored.manifest.id);
     findings.push(if options.repair { finding.repair(settle(runtime, path)) } else { finding });
+}
+
+/// The size of a truncate that was interrupted; earlier versions noted it in the anchor.
+fn interrupted_truncate(runtime: &Runtime, looked: &Looked) -> Option<u64> {
+    let manifest = &looked.anchored.manifest;
+    let noted = || {
+        let target = runtime.targets_of(manifest.targets.get(..1)?).ok()?.into_iter().next()?;
+        let text = read_manifest_copy(runtime.sys(), &target, looked.objects(), TEXT_BYTES_MAX).ok()?;
+        intent::in_text(&text)
+    };
+    manifest.pending_truncate.or_else(noted)
 }
 
 /// Opening finishes it.
@@ -328,37 +342,10 @@ fn settle(runtime: &Runtime, path: &Path) -> Result<(), String> {
 }
 
 fn same_copy(runtime: &Runtime, manifest: &Manifest, owner: u32, target: &Target) -> Result<(), String> {
-    let (of, bytes_max) = (Objects { id: manifest.id, owner }, crate::manifest::TEXT_BYTES_MAX);
-    let text = stripewise_target::read_manifest_copy(runtime.sys(), target, of, bytes_max);
+    let of = Objects { id: manifest.id, owner };
+    let text = read_manifest_copy(runtime.sys(), target, of, TEXT_BYTES_MAX);
     let text = text.map_err(|error| error.to_string())?;
     let copy = Manifest::parse(&text, "the copy of its manifest").map_err(|error| error.to_string())?;
     let copy = Manifest { pending_truncate: manifest.pending_truncate, ..copy };
     if copy == *manifest { Ok(()) } else { Err("the copy of its manifest says something else".into()) }
-}
-
-/// What `ls` shows of the file.
-fn lag(
-    runtime: &Runtime,
-    path: &Path,
-    anchored: &Anchored,
-    size: u64,
-    options: Options,
-    findings: &mut Vec<Finding>,
-) {
-    let expected = size.max(anchored.text_bytes);
-    let Ok(stat) = runtime.sys().stat_at(None, path, true) else { return };
-    if stat.st_size as u64 == expected {
-        return;
-    }
-    let text = format!(
-        "its anchor shows {} bytes, the file has {size}; a program that wrote to it was killed, or is at work",
-        stat.st_size
-    );
-    let refresh = || match runtime.open_file(path) {
-        Ok(Some(file)) => file.refresh_anchor().map_err(|errno| errno.to_string()),
-        Ok(None) => Err("it is not a managed file any more".into()),
-        Err(error) => Err(error.to_string()),
-    };
-    let finding = Finding::new(Kind::Lag, path, text).of(anchored.manifest.id);
-    findings.push(if options.repair { finding.repair(refresh()) } else { finding });
 }

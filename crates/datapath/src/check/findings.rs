@@ -47,8 +47,8 @@ pub enum Kind {
     Orphan,
     /// Components without bytes that belong to no file: a creation was interrupted.
     Unborn,
-    /// The anchor's size or time is not up to date; nothing inside the library uses them.
-    Lag,
+    /// Programs without the library may write to the anchor: an earlier version made it, or plain chmod allowed it.
+    Unprotected,
     /// A temporary of a migration or creation that did not end.
     Temporary,
 }
@@ -59,7 +59,7 @@ impl Kind {
         !matches!(
             self,
             Self::Unborn
-                | Self::Lag
+                | Self::Unprotected
                 | Self::Temporary
                 | Self::UnusedCopy
                 | Self::Interrupted
@@ -91,7 +91,7 @@ impl Kind {
             Self::Space => "space",
             Self::Orphan => "orphan",
             Self::Unborn => "unborn",
-            Self::Lag => "lag",
+            Self::Unprotected => "unprotected",
             Self::Temporary => "temporary",
         }
     }

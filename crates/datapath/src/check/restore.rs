@@ -4,14 +4,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use stripewise_sys::user::act_as;
-use stripewise_sys::{Kind, Mode, OFlags, Stat, SysRef};
-use stripewise_target::{Access, ComponentSet, Opening, TargetError};
+use stripewise_sys::{Kind, LockKind, Mode, OFlags, Stat, SysRef};
+use stripewise_target::{Access, ComponentSet, Opening, TargetError, read_manifest_copy};
 
-use crate::Errno;
-use crate::file::sync_directory;
+use crate::file::{SIZE_LOCK_BYTE, sync_directory, without_write};
 use crate::manifest::{CopyRef, Manifest, TEXT_BYTES_MAX};
 use crate::runtime::{Runtime, temporary_name};
 use crate::trouble::Trouble;
+use crate::{Errno, intent};
 
 /// What is appended to the name of a file that is set aside.
 pub(super) const ASIDE: &str = ".stripewise-aside";
@@ -38,7 +38,6 @@ pub(super) fn anchor(
     let io = |what| Trouble::io(path, what);
     let set = open(runtime, manifest, owner)?;
     let like = &set.stats()?[0];
-    let size = size(runtime, manifest, owner)?;
     let _acting = act_as(Some(owner));
     let temporary = path.with_file_name(temporary_name(manifest.id));
     let _ = sys.unlink(None, &temporary);
@@ -48,9 +47,9 @@ pub(super) fn anchor(
     let made = || {
         let anchor = sys.identity(new.as_fd()).map_err(io("restore"))?;
         let text = Manifest { anchor, pending_truncate: None, ..manifest.clone() }.format()?;
-        write_anchor(sys, new.as_fd(), &text, size, like).map_err(io("restore"))?;
+        write_anchor(sys, new.as_fd(), &text, like).map_err(io("restore"))?;
         // It says which anchor is the file's: before the new one has the name.
-        write_copy(&set, like, &text)?;
+        write_copy(runtime, &set, like, &text, path)?;
         if old == Old::SetAside {
             set_aside(runtime, path).map_err(io("restore"))?;
             sys.rename_noreplace(None, &temporary, None, path).map_err(io("restore"))?;
@@ -64,22 +63,40 @@ pub(super) fn anchor(
     })
 }
 
-/// Text, size and access of a new anchor; mode and group are the components'.
-fn write_anchor(sys: &SysRef, new: BorrowedFd<'_>, text: &str, size: u64, like: &Stat) -> Result<(), Errno> {
+/// Text and access of a new anchor; mode and group are the components'.
+fn write_anchor(sys: &SysRef, new: BorrowedFd<'_>, text: &str, like: &Stat) -> Result<(), Errno> {
     sys.write_all_at(new, text.as_bytes(), 0)?;
-    sys.truncate(new, size.max(text.len() as u64))?;
     // Not permitted for groups that the owner is not in.
     let _ = sys.set_owner(Kind::Open(new), None, Some(like.st_gid));
-    sys.set_mode(Kind::Open(new), Mode::from_raw_mode(like.st_mode & 0o7777))?;
+    sys.set_mode(Kind::Open(new), without_write(Mode::from_raw_mode(like.st_mode & 0o7777)))?;
     sys.sync(new)
 }
 
-fn write_copy(set: &ComponentSet, like: &Stat, text: &str) -> Result<(), TargetError> {
+/// Puts a copy of the manifest beside the first component, with the intent to truncate that is there.
+fn write_copy(
+    runtime: &Runtime,
+    set: &ComponentSet,
+    like: &Stat,
+    text: &str,
+    path: &Path,
+) -> Result<(), Trouble> {
+    let sys = runtime.sys();
+    let io = |what| Trouble::io(path, what);
     let access =
         Access { group: Some(like.st_gid), ..Access::of_mode(Mode::from_raw_mode(like.st_mode & 0o777)) };
-    set.remove_manifest()?;
-    set.create_manifest(text.as_bytes(), &access)?;
-    set.sync_names()
+    let mut text = text.to_owned();
+    let old = match set.open_manifest(OFlags::RDWR) {
+        Err(error) if error.errno() == Errno::NOENT => None,
+        old => Some(old?),
+    };
+    if let Some(old) = &old {
+        // Held until the new one has the name: a program that has the file open may be about to truncate it.
+        sys.lock(old.as_fd(), SIZE_LOCK_BYTE, 1, LockKind::Exclusive).map_err(io("lock"))?;
+        let old = sys.read_start(old.as_fd(), TEXT_BYTES_MAX).map_err(io("read"))?;
+        text.extend(intent::in_text(&old).map(intent::line));
+    }
+    set.replace_manifest(text.as_bytes(), &access)?;
+    Ok(set.sync_names()?)
 }
 
 fn set_aside(runtime: &Runtime, path: &Path) -> Result<(), Errno> {
@@ -103,45 +120,19 @@ pub(super) fn has_lost_components(runtime: &Runtime, manifest: &Manifest, owner:
     matches!(open(runtime, manifest, owner), Err(Trouble::Target(TargetError::Io { errno: Errno::NOENT, .. })))
 }
 
-/// Writes the copy of the manifest anew.
-pub(super) fn copy(runtime: &Runtime, manifest: &Manifest, owner: u32) -> Result<(), Trouble> {
+/// Writes the copy of the manifest anew, unless a whole one says something else: somebody meant that.
+pub(super) fn copy(runtime: &Runtime, path: &Path, manifest: &Manifest, owner: u32) -> Result<(), Trouble> {
     let set = open(runtime, manifest, owner)?;
     let like = set.stats()?[0];
-    let access =
-        Access { group: Some(like.st_gid), ..Access::of_mode(Mode::from_raw_mode(like.st_mode & 0o777)) };
     let text = Manifest { pending_truncate: None, ..manifest.clone() }.format()?;
-    match set.create_manifest(text.as_bytes(), &access) {
-        Err(TargetError::Io { errno: Errno::EXIST, path, .. }) => rewrite(runtime, &set, &path, &text)?,
-        created => created?,
+    let target = set.targets().first().ok_or_else(|| Trouble::io(path, "find its first target")(Errno::IO))?;
+    let there = read_manifest_copy(runtime.sys(), target, set.objects(), TEXT_BYTES_MAX);
+    if there.is_ok_and(|there| Manifest::parse(&there, "copy").is_ok()) {
+        let what =
+            "write its manifest anew, as it says something else (remove it when no program uses the file),";
+        return Err(Trouble::io(path, what)(Errno::EXIST));
     }
-    Ok(set.sync_names()?)
-}
-
-/// In place: whoever uses the file holds its lock on this one.
-fn rewrite(runtime: &Runtime, set: &ComponentSet, path: &Path, text: &str) -> Result<(), Trouble> {
-    let sys = runtime.sys();
-    let io = |what| Trouble::io(path, what);
-    let file = set.open_manifest(OFlags::RDWR)?;
-    let there = sys.read_start(file.as_fd(), TEXT_BYTES_MAX).map_err(io("read"))?;
-    if Manifest::parse(&there, "copy").is_ok() {
-        // Of another layout, whole: somebody meant it.
-        return Err(io("says something else; remove it when no program uses the file")(Errno::EXIST));
-    }
-    sys.write_all_at(file.as_fd(), text.as_bytes(), 0).map_err(io("write"))?;
-    sys.truncate(file.as_fd(), text.len() as u64).map_err(io("write"))
-}
-
-/// The size that the copies of the file give which are there; the original must be.
-fn size(runtime: &Runtime, manifest: &Manifest, owner: u32) -> Result<u64, Trouble> {
-    let mut size = 0;
-    for (number, copy) in manifest.all_copies().enumerate() {
-        match open_copy(runtime, copy, owner).and_then(|set| Ok(set.sizes()?)) {
-            Ok(sizes) => size = size.max(copy.layout.file_size(&sizes)),
-            Err(error) if number == 0 => return Err(error),
-            Err(_) => {}
-        }
-    }
-    Ok(size)
+    write_copy(runtime, &set, &like, &text, path)
 }
 
 /// The original.

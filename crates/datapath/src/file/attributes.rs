@@ -2,11 +2,12 @@
 
 use stripewise_layout::Layout;
 use stripewise_sys::{Kind, Mode, Stat, Timespec};
-use stripewise_target::{CACHED, TargetError};
+use stripewise_target::{CACHED, TargetError, access_list};
 
 use super::{LogicalFile, OpenCopy};
+use crate::permissions::{of_anchor, of_file};
 use crate::runtime::Change;
-use crate::{Errno, Result, trouble};
+use crate::{Errno, Result, anchor, trouble};
 
 /// utimensat(2)'s UTIME_OMIT: leave this time.
 pub(super) const OMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: (1 << 30) - 2 };
@@ -16,6 +17,8 @@ pub(super) const OMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: (1 << 30) - 2 }
 pub struct Attributes {
     /// Logical size, bytes.
     pub size_bytes: u64,
+    /// Permissions of owner, group and others: the mode bits below 0o1000.
+    pub permissions: u32,
     /// 512-byte blocks of the original's components.
     pub blocks: u64,
     /// The latest of anchor and components.
@@ -31,9 +34,11 @@ impl Attributes {
     pub(crate) fn of(anchor: &Stat, copies: &[(Vec<Stat>, &Layout)]) -> Self {
         let all = || copies.iter().flat_map(|(stats, _)| stats);
         let latest = |time: fn(&Stat) -> Timespec| all().map(time).fold(time(anchor), later);
+        let first = copies.first().and_then(|(stats, _)| stats.first());
         let original = copies.iter().take(1).flat_map(|(stats, _)| stats);
         Self {
             size_bytes: copies.iter().map(|(stats, layout)| file_size(stats, layout)).max().unwrap_or(0),
+            permissions: first.map_or(anchor.st_mode & 0o777, |first| of_file(anchor.st_mode, first.st_mode)),
             blocks: original.map(|stat| stat.st_blocks as u64).sum(),
             modified: latest(modified),
             changed: latest(changed),
@@ -44,6 +49,7 @@ impl Attributes {
     /// Into what the kernel said of the anchor.
     pub(crate) fn put_into(&self, stat: &mut Stat) {
         stat.st_size = self.size_bytes as i64;
+        stat.st_mode = stat.st_mode & !0o777 | self.permissions;
         stat.st_blocks = self.blocks as i64;
         (stat.st_mtime, stat.st_mtime_nsec) = (self.modified.tv_sec, self.modified.tv_nsec as _);
         (stat.st_ctime, stat.st_ctime_nsec) = (self.changed.tv_sec, self.changed.tv_nsec as _);
@@ -82,7 +88,7 @@ impl LogicalFile {
         Ok(())
     }
 
-    /// futimens(2), fchmod(2), fchown(2): of the anchor and of the components of all copies.
+    /// futimens(2), fchmod(2), fchown(2): of the anchor and of the components of all copies. The anchor gets no permission to write.
     ///
     /// # Errors
     /// As those, of the anchor; then the components are unchanged.
@@ -92,7 +98,7 @@ impl LogicalFile {
         timed.inspect(|overlay| overlay.forget_times());
         match change {
             Change::Times(times) => self.sys().set_times(anchor, times)?,
-            Change::Mode(mode) => self.sys().set_mode(anchor, *mode)?,
+            Change::Mode(mode) => self.sys().set_mode(anchor, without_write(*mode))?,
             Change::Owner(user, group) => return self.change_owner(*user, *group),
         }
         let done = self.present().map(|copy| change_of(copy, change)).fold(Ok(()), std::result::Result::and);
@@ -137,22 +143,29 @@ impl LogicalFile {
         if new.is_some() { self.sys().set_owner(anchor, user, group) } else { Ok(()) }
     }
 
-    /// Takes over permissions and group that a program without this library gave the anchor. Where this process may not, its owner's
-    /// next one does.
+    /// Takes over permissions, access list and group that a program without this library gave the anchor, and takes the permission to
+    /// write away from that. Where this process may not, its owner's next one does.
     pub(crate) fn follow_anchor(&self, anchor: &Stat) {
         let Ok(Some(object)) = self.components().fd(0).map(|fd| self.sys().stat(fd).ok()) else { return };
         if ![anchor.st_uid, ROOT].contains(&self.sys().user()) {
             return;
         }
-        let mode = Change::Mode(Mode::from_raw_mode(anchor.st_mode & 0o7777));
-        let differs = (anchor.st_mode ^ object.st_mode) & 0o777 != 0;
-        for copy in self.present() {
-            if anchor.st_gid != object.st_gid {
-                let _ = copy.components().set_group(anchor.st_gid);
+        let now = of_file(anchor.st_mode, object.st_mode);
+        let differs = now != object.st_mode & 0o777;
+        let list = differs.then(|| access_list(self.sys(), self.anchor())).flatten();
+        let taken_over = self.present().map(|copy| {
+            let set = copy.components();
+            let given = anchor.st_gid == object.st_gid || set.set_group(anchor.st_gid).is_ok();
+            if !differs {
+                return Ok(());
             }
-            if differs {
-                let _ = change_of(copy, &mode);
-            }
+            list.as_ref().map_or(Ok(()), |list| set.set_access_list(list))?;
+            // Another group than the anchor's gets no rights.
+            let now = if given { now } else { now & !0o070 };
+            change_of(copy, &Change::Mode(Mode::from_raw_mode(anchor.st_mode & 0o7000 | now)))
+        });
+        if taken_over.fold(Ok(()), std::result::Result::and).is_ok() {
+            let _ = anchor::protect(self.sys(), self.anchor(), anchor, self.parts.anchored.text_bytes);
         }
     }
 
@@ -176,6 +189,11 @@ fn change_of(copy: &OpenCopy, change: &Change) -> std::result::Result<(), Target
         // Not of one copy alone.
         Change::Owner(..) => Ok(()),
     }
+}
+
+/// What an anchor gets of a file's mode.
+pub(crate) fn without_write(mode: Mode) -> Mode {
+    Mode::from_raw_mode(of_anchor(mode.as_raw_mode()))
 }
 
 /// The size of the file that the components of one copy give.

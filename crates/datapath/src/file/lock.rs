@@ -1,20 +1,19 @@
-//! The size lock: who appends, truncates or changes the anchor's size has it alone; who must know the size exactly
-//! shares it.
+//! The size lock: who appends or truncates has it alone; who must know the size exactly shares it.
 //!
 //! An OFD lock on `ID.manifest`. Each holder needs an open file description of its own, also each thread, so they are
 //! opened when needed and one is kept for the next time.
 
-use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::path::Path;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use stripewise_sys::{Fd, LockKind, Mode, OFlags};
 use stripewise_target::TargetError;
 
 use super::LogicalFile;
-use crate::{Errno, Result, anchor, trouble};
+use crate::runtime::link_of;
+use crate::{Errno, Result, trouble};
 
 /// The byte that is locked.
-const BYTE: u64 = 0;
+pub(crate) const SIZE_LOCK_BYTE: u64 = 0;
 
 #[derive(Debug, Default)]
 pub(super) struct Locks {
@@ -34,17 +33,21 @@ impl LogicalFile {
     /// Waits for the lock, alone, and finishes a truncate whose process died.
     pub(crate) fn lock_size(&self) -> Result<SizeLock<'_>> {
         let lock = self.acquire(LockKind::Exclusive)?;
-        if let Some(size) = anchor::pending(self.sys(), self.anchor(), self.parts.anchored.pending_at)? {
-            self.finish_truncate(size)?;
+        if let Some(size) = self.pending(lock.copy()?)? {
+            self.finish_truncate(&lock, size)?;
         }
         Ok(lock)
+    }
+
+    /// Waits for the lock, alone; an interrupted truncate stays as it is.
+    pub(super) fn lock_size_as_it_is(&self) -> Result<SizeLock<'_>> {
+        self.acquire(LockKind::Exclusive)
     }
 
     /// Waits until nobody appends or truncates. An interrupted truncate is finished, or if this process may not, noted.
     pub(super) fn lock_size_shared(&self) -> Result<SizeLock<'_>> {
         let lock = self.acquire(LockKind::Shared)?;
-        let pending = anchor::pending(self.sys(), self.anchor(), self.parts.anchored.pending_at)?;
-        if pending.is_none() {
+        if self.pending(lock.copy()?)?.is_none() {
             return Ok(lock);
         }
         if self.parts.writable {
@@ -57,21 +60,24 @@ impl LogicalFile {
 
     fn acquire(&self, kind: LockKind) -> Result<SizeLock<'_>> {
         let me = stripewise_sys::process::id();
-        let idle = self.locks.lock().idle.take().filter(|(process, fd)| *process == me && self.has_name(fd));
-        let fd = match idle {
-            Some((_, fd)) => fd,
-            None => self.open_lock()?,
-        };
-        self.locks.lock().held.push((me, fd.as_raw_fd()));
-        let lock = SizeLock { file: self, fd: Some(fd) };
-        if let Some(fd) = &lock.fd {
-            self.sys().lock(fd.as_fd(), BYTE, 1, kind)?;
+        let mut idle = self.locks.lock().idle.take().filter(|(process, _)| *process == me);
+        loop {
+            let fd = match idle.take() {
+                Some((_, fd)) => fd,
+                None => self.open_lock()?,
+            };
+            self.locks.lock().held.push((me, fd.as_raw_fd()));
+            let lock = SizeLock { file: self, fd: Some(fd) };
+            self.sys().lock(lock.copy()?, SIZE_LOCK_BYTE, 1, kind)?;
+            if self.is_the_one(lock.copy()?)? {
+                return Ok(lock);
+            }
+            lock.discard();
         }
-        Ok(lock)
     }
 
-    /// `ID.manifest`; once that is gone, because the file was removed, the first component, which all who have the file
-    /// open can reach.
+    /// `ID.manifest`, by its name: a repair may have put a new one there. Once that is gone, because the file was removed, the
+    /// one that all who have the file open had opened with it.
     fn open_lock(&self) -> Result<Fd> {
         let flags = if self.parts.writable { OFlags::RDWR } else { OFlags::RDONLY };
         let opened = match self.components().open_manifest(flags) {
@@ -80,16 +86,15 @@ impl LogicalFile {
         };
         match opened {
             Err(TargetError::Io { errno: Errno::NOENT, .. }) => {
-                let component = self.components().fd(0).map_err(|error| trouble::told(&error))?;
-                let path = format!("/proc/self/fd/{}", component.as_raw_fd());
-                self.sys().open(None, Path::new(&path), flags, Mode::empty())
+                self.sys().open(None, &link_of(self.manifest_copy().as_raw_fd()), flags, Mode::empty())
             }
             opened => opened.map_err(|error| trouble::told(&error)),
         }
     }
 
-    fn has_name(&self, fd: &Fd) -> bool {
-        self.sys().stat(fd.as_fd()).is_ok_and(|stat| stat.st_nlink > 0)
+    /// Whether a lock on this file is the one that everybody takes: no repair has put another file in its place.
+    fn is_the_one(&self, copy: BorrowedFd<'_>) -> Result<bool> {
+        Ok(self.sys().stat(copy)?.st_nlink > 0 || self.sys().stat(self.anchor())?.st_nlink == 0)
     }
 
     /// In a forked child: descriptors with which the parent's threads hold the lock are duplicates of the parent's, and
@@ -104,12 +109,26 @@ impl LogicalFile {
     }
 }
 
+impl SizeLock<'_> {
+    /// `ID.manifest`, as this holder of the lock has it open.
+    /// Gives the lock back, and the descriptor up.
+    fn discard(mut self) {
+        let Some(fd) = self.fd.take() else { return };
+        let me = stripewise_sys::process::id();
+        self.file.locks.lock().held.retain(|held| *held != (me, fd.as_raw_fd()));
+    }
+
+    pub(super) fn copy(&self) -> Result<BorrowedFd<'_>> {
+        self.fd.as_ref().map(AsFd::as_fd).ok_or(Errno::BADF)
+    }
+}
+
 impl Drop for SizeLock<'_> {
     fn drop(&mut self) {
         let Some(fd) = self.fd.take() else { return };
         let me = stripewise_sys::process::id();
         // Explicitly: a child that was forked meanwhile has a duplicate.
-        let unlocked = self.file.sys().unlock(fd.as_fd(), BYTE, 1).is_ok();
+        let unlocked = self.file.sys().unlock(fd.as_fd(), SIZE_LOCK_BYTE, 1).is_ok();
         let mut locks = self.file.locks.lock();
         let raw = fd.as_raw_fd();
         locks.held.retain(|held| *held != (me, raw));

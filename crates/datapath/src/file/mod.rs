@@ -20,9 +20,11 @@ use stripewise_sys::{Fd, SysRef};
 use stripewise_target::{ComponentSet, FanOut};
 
 pub use attributes::Attributes;
+pub(crate) use attributes::without_write;
 pub(crate) use copy::{Further, Lost, OpenCopy};
 pub use holes::Whence;
 pub use io::IoOptions;
+pub(crate) use lock::SIZE_LOCK_BYTE;
 pub use mapping::MapExtent;
 pub use overlay::{Around, Difference, Drained, Statistics, Tell};
 pub(crate) use overlay::{Overlay, Rates, Surroundings, check_times, forget_times};
@@ -49,14 +51,17 @@ pub(crate) struct Parts {
     /// Where the anchor was found or made, absolute if possible: for messages, and to sync its directory.
     pub path: PathBuf,
     pub anchored: Anchored,
+    /// Open for reading.
     pub anchor: Fd,
+    /// `ID.manifest`.
+    pub manifest_copy: Fd,
     /// Copy 0.
     pub original: OpenCopy,
     /// Copy 1, 2, ...
     pub further: Vec<Further>,
     /// Of a file with several copies.
     pub overlay: Option<Overlay>,
-    /// Anchor and components are open for writing, too.
+    /// Components and `ID.manifest` are open for writing, too.
     pub writable: bool,
 }
 
@@ -68,8 +73,8 @@ pub struct LogicalFile {
     shared: Arc<Shared>,
     parts: Parts,
     locks: ForkSafe<lock::Locks>,
-    /// The same file opened once more by a thread that was slower. Its descriptor of the anchor must not be closed before this
-    /// file goes: closing any drops the process's POSIX locks.
+    /// The same file opened once more by a thread that was slower. Its descriptor of component 0, which has the program's POSIX
+    /// locks, must not be closed before this file goes: closing any drops them.
     spares: ForkSafe<Vec<LogicalFile>>,
     /// A size that the file had at some time: requests below it need not ask for the size first.
     size_hint: AtomicU64,
@@ -113,7 +118,7 @@ impl LogicalFile {
         &self.parts.path
     }
 
-    /// Whether this process may write: it was allowed to open anchor and components for writing.
+    /// Whether this process may write: it was allowed to open the components for writing.
     pub fn is_writable(&self) -> bool {
         self.parts.writable
     }
@@ -123,20 +128,21 @@ impl LogicalFile {
         self.parts.original.components()
     }
 
-    /// A private descriptor of the anchor.
+    /// A private descriptor of the anchor, open for reading.
     pub fn anchor(&self) -> BorrowedFd<'_> {
         self.parts.anchor.as_fd()
+    }
+
+    /// A private descriptor of `ID.manifest`.
+    fn manifest_copy(&self) -> BorrowedFd<'_> {
+        self.parts.manifest_copy.as_fd()
     }
 
     pub(crate) fn anchored(&self) -> &Anchored {
         &self.parts.anchored
     }
 
-    pub(crate) fn pending_at(&self) -> u64 {
-        self.parts.anchored.pending_at
-    }
-
-    /// Keeps another one's descriptor of the anchor open as long as this file.
+    /// Keeps another one's descriptors open as long as this file.
     pub(crate) fn keep(&self, other: Self) {
         other.leave();
         self.spares.lock().push(other);

@@ -1,11 +1,13 @@
 //! How long the file is, and making it longer or shorter.
 
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
 use stripewise_layout::MAX_OFFSET;
 
+use super::lock::SizeLock;
 use super::{LogicalFile, OpenCopy};
-use crate::{Errno, Result, anchor, trouble};
+use crate::{Errno, Result, anchor, intent, trouble};
 
 impl LogicalFile {
     /// The logical size now, bytes: the largest that any copy gives. One fstat per component.
@@ -34,14 +36,51 @@ impl LogicalFile {
         if !self.interrupted.load(Ordering::Acquire) {
             return Ok(None);
         }
-        let pending = anchor::pending(self.sys(), self.anchor(), self.parts.anchored.pending_at)?;
+        let pending = self.pending(self.manifest_copy())?;
         self.interrupted.store(pending.is_some(), Ordering::Release);
         Ok(pending)
     }
 
+    /// The size of the truncate that `copy`, a descriptor of `ID.manifest`, says is on its way.
+    pub(super) fn pending(&self, copy: BorrowedFd<'_>) -> Result<Option<u64>> {
+        intent::read(self.sys(), copy, self.parts.anchored.text_bytes)
+    }
+
+    /// Whether a truncate was interrupted, as far as can be seen without the size lock.
+    ///
+    /// # Errors
+    /// It cannot be known.
+    pub(crate) fn is_interrupted(&self) -> Result<bool> {
+        Ok(self.manifest().pending_truncate.is_some() || self.pending(self.manifest_copy())?.is_some())
+    }
+
     /// Finishes a truncate whose process died, or if this process may not, behaves as if it were finished.
     pub(crate) fn settle(&self) -> Result<()> {
+        if self.manifest().pending_truncate.is_some() {
+            self.take_over_intent()?;
+        }
         self.lock_size_shared().map(drop)
+    }
+
+    fn note_intent(&self, lock: &SizeLock<'_>, size: u64) -> Result<()> {
+        let text_bytes = self.parts.anchored.text_bytes;
+        intent::note(self.sys(), lock.copy()?, self.anchor(), text_bytes, size)
+    }
+
+    /// Moves the intent that an earlier version noted in the anchor to where it is noted now.
+    ///
+    /// # Errors
+    /// EIO: this process may not write. What the size is, the next one that may finds out.
+    fn take_over_intent(&self) -> Result<()> {
+        if !self.parts.writable {
+            return Err(Errno::IO);
+        }
+        let lock = self.lock_size_as_it_is()?;
+        let now = anchor::read(self.sys(), self.anchor(), &self.parts.path);
+        let now = now.map_err(|trouble| trouble.told())?;
+        let Some(size) = now.and_then(|now| now.manifest.pending_truncate) else { return Ok(()) };
+        self.note_intent(&lock, size)?;
+        anchor::blank_pending(self.sys(), self.anchor())
     }
 
     /// ftruncate(2). Happens entirely or not at all, also when this process is killed or the power fails.
@@ -55,28 +94,25 @@ impl LogicalFile {
         if !self.parts.writable {
             return Err(Errno::BADF);
         }
-        let _lock = self.lock_size()?;
+        let lock = self.lock_size()?;
         self.mark_written();
         let now = self.size()?;
         if size >= now {
             self.original().grow_to(size)?;
             self.grow_mapped()?;
-            self.resize_anchor(size)?;
         } else {
             self.refuse_if_lost()?;
-            self.check_anchor()?;
             // The order is the protocol: the intent must be durable before the first component is cut.
-            let pending_at = self.parts.anchored.pending_at;
-            anchor::set_pending(self.sys(), self.anchor(), pending_at, Some(size))?;
-            self.sys().sync_data(self.anchor())?;
-            self.finish_truncate(size).inspect_err(|_| self.interrupted.store(true, Ordering::Release))?;
+            self.note_intent(&lock, size)?;
+            self.finish_truncate(&lock, size)
+                .inspect_err(|_| self.interrupted.store(true, Ordering::Release))?;
         }
         self.size_hint.store(size, Ordering::Relaxed);
         Ok(())
     }
 
     /// The part of a truncate after the intent was noted; also of somebody else's who died. Under the size lock.
-    pub(super) fn finish_truncate(&self, size: u64) -> Result<()> {
+    pub(super) fn finish_truncate(&self, lock: &SizeLock<'_>, size: u64) -> Result<()> {
         self.refuse_if_lost()?;
         let cut = || {
             self.present().try_for_each(|copy| copy.cut(size))?;
@@ -88,40 +124,12 @@ impl LogicalFile {
             Some(overlay) => self.cut_map(overlay, size, cut)?,
             None => cut()?,
         }
-        self.resize_anchor(size)?;
-        anchor::set_pending(self.sys(), self.anchor(), self.parts.anchored.pending_at, None)?;
-        self.sys().sync_data(self.anchor())
+        intent::forget(self.sys(), lock.copy()?)
     }
 
     /// A copy that is not there cannot be cut: when it comes back, it would bring back what was cut off.
     fn refuse_if_lost(&self) -> Result<()> {
         self.lost().next().map_or(Ok(()), |lost| Err(lost.told()))
-    }
-
-    /// Sets the anchor's size, but never cuts the manifest. Under the size lock.
-    pub(super) fn resize_anchor(&self, size: u64) -> Result<()> {
-        if !anchor::begins_as_one(self.sys(), self.anchor())? {
-            return Err(self.overwritten());
-        }
-        self.sys().truncate(self.anchor(), size.max(self.parts.anchored.text_bytes))
-    }
-
-    /// Before the anchor is written to: it may have been overwritten by a program without this library.
-    fn check_anchor(&self) -> Result<()> {
-        let found =
-            anchor::read(self.sys(), self.anchor(), &self.parts.path).map_err(|trouble| trouble.told())?;
-        if found.is_some_and(|found| found.manifest.id == self.manifest().id) {
-            return Ok(());
-        }
-        Err(self.overwritten())
-    }
-
-    fn overwritten(&self) -> Errno {
-        let path = self.parts.path.display();
-        crate::notice::say(&format!(
-            "{path}: was overwritten by a program that runs without stripewise; restore it with `stripewise fsck --repair`"
-        ));
-        Errno::IO
     }
 
     /// posix_fallocate(3), or fallocate(2) with FALLOC_FL_KEEP_SIZE if `keep_size`.

@@ -43,8 +43,8 @@ impl LogicalFile {
     }
 
     /// To be called when the application closes its last descriptor of the file (and may be called at any close):
-    /// brings the anchor's size and time up to date if this process wrote. Errors are not reported: close(2) has none
-    /// to give for them, and inside the library the anchor's size is not used.
+    /// brings the anchor's time up to date if this process wrote. Errors are not reported: close(2) has none to give for them, and
+    /// inside the library the components' times count, too.
     /// The replicas of a file are brought in sync, unless its plan leaves that to others.
     pub fn closing(&self) {
         if let Some(overlay) = self.overlay().filter(|overlay| !overlay.is_given_away()) {
@@ -70,21 +70,7 @@ impl LogicalFile {
         }
     }
 
-    /// Brings the anchor's size and time up to date, whoever wrote, and also if it is too long.
-    ///
-    /// # Errors
-    /// As ftruncate(2); EBADF where this process may not write.
-    pub(crate) fn refresh_anchor(&self) -> Result<()> {
-        if !self.parts.writable {
-            return Err(Errno::BADF);
-        }
-        {
-            let _lock = self.lock_size()?;
-            self.resize_anchor(self.size()?)?;
-        }
-        self.try_update_anchor()
-    }
-
+    /// Gives the anchor the time of the file, for programs without this library.
     fn update_anchor(&self) {
         if self.parts.writable
             && self.written.swap(false, Ordering::AcqRel)
@@ -94,14 +80,9 @@ impl LogicalFile {
         }
     }
 
-    /// Grows only: whoever cuts the file cuts the anchor, under the same lock.
     fn try_update_anchor(&self) -> Result<()> {
-        let _lock = self.lock_size()?;
-        let anchor = self.sys().stat(self.anchor())?;
-        let Attributes { size_bytes: size, modified, .. } = self.attributes()?;
-        if size > anchor.st_size as u64 {
-            self.resize_anchor(size)?;
-        } else if modified == attributes::modified(&anchor) {
+        let Attributes { modified, .. } = self.attributes()?;
+        if modified == attributes::modified(&self.sys().stat(self.anchor())?) {
             return Ok(());
         }
         let times = Timestamps { last_access: attributes::OMIT, last_modification: modified };

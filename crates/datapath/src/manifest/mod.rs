@@ -13,7 +13,6 @@ mod tests;
 pub use copies::{Copies, CopyRef, FurtherCopy};
 pub(crate) use copies::{copy_id, family};
 pub(crate) use format::pending_text;
-pub(crate) use parse::parse_pending;
 use stripewise_layout::Layout;
 use stripewise_sys::Identity;
 use stripewise_target::{FileId, TargetRef};

@@ -74,7 +74,7 @@ impl Manifest {
 
 /// Reads a `pending_truncate` value. Digits and blanks mixed are what is left when writing it was interrupted: the
 /// truncate had not begun yet, or was finished already.
-pub(crate) fn parse_pending(value: &str) -> Result<Option<u64>, String> {
+pub(super) fn parse_pending(value: &str) -> Result<Option<u64>, String> {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let blanks = value.bytes().filter(|&byte| byte == b' ').count();
     let size = value.parse().ok().filter(|&size| size <= MAX_OFFSET);

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use stripewise_cluster::{CacheAdmission, CacheMode, Durability, OverlayKind};
 use stripewise_layout::{Layout, Region, Stripe, constructors};
 
+use super::parse::parse_pending;
 use super::*;
 
 fn targets(layout: &Layout) -> Vec<TargetRef> {

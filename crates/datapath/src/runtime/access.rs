@@ -20,17 +20,18 @@ pub(super) fn public(flags: OFlags) -> OFlags {
     if writes(flags) { (flags - OFlags::RWMODE) | OFlags::RDONLY } else { flags }
 }
 
-/// Opens a file that this process may write and not read (mode 0200): its owner may read it for this moment.
+/// Opens a file that its owner may not open like that: the owner gives himself `permission` for this moment.
 ///
 /// # Errors
 /// Those of `open`; EPERM for others than the owner.
 pub(super) fn with_lifted_mode<T>(
     sys: &SysRef,
     anchor: BorrowedFd<'_>,
+    permission: Mode,
     open: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
     let mode = Mode::from_raw_mode(sys.stat(anchor)?.st_mode & 0o7777);
-    sys.set_mode(Kind::Open(anchor), mode | Mode::RUSR)?;
+    sys.set_mode(Kind::Open(anchor), mode | permission)?;
     let opened = open();
     sys.set_mode(Kind::Open(anchor), mode)?;
     opened

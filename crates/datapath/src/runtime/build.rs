@@ -4,13 +4,13 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stripewise_sys::{Dir, Errno, Fd, Identity, Mode, OFlags, SysRef};
+use stripewise_sys::{Dir, Errno, Fd, Identity, Kind, Mode, OFlags, SysRef};
 use stripewise_target::{Access, CACHED, ComponentSet, FileId, Objects, access_list};
 
 use super::blueprint::{Blueprint, Missing, Placed};
 use super::{FileKey, Runtime, Shape};
 use crate::anchor::Anchored;
-use crate::file::{LogicalFile, OpenCopy, Parts, sync_directory};
+use crate::file::{LogicalFile, OpenCopy, Parts, sync_directory, without_write};
 use crate::manifest::{Manifest, copy_id};
 use crate::trouble::Trouble;
 
@@ -112,6 +112,7 @@ impl Runtime {
         let owner = stat.st_uid;
         new.owner = owner;
         let list = access_list(sys, anchor.as_fd());
+        sys.set_mode(Kind::Open(anchor.as_fd()), without_write(mode)).map_err(io("create the anchor"))?;
         let access = Access { mode, group: Some(stat.st_gid), list: list.as_deref() };
         let create = |number, placed| self.create_copy(&anchored.manifest, number, placed, owner, &access);
         let mut copies = (0..).zip(blueprint.copies(id)).map(|(number, (_, placed))| create(number, placed));
@@ -120,11 +121,13 @@ impl Runtime {
             None => create(0, blueprint.original())?,
         };
         let further = copies.map(|copy| copy.map(Ok)).collect::<Result<_, _>>()?;
-        original.components().create_manifest(text.as_bytes(), &access)?;
+        let manifest_copy = original.components().create_manifest(text.as_bytes(), &access)?;
         sys.write_all_at(anchor.as_fd(), text.as_bytes(), 0).map_err(io("write the manifest"))?;
         let key = FileKey::of(&stat);
         let overlay = self.overlay(&anchored.manifest, &original, owner, true)?;
-        let parts = Parts { key, path: absolute, anchored, anchor, original, further, overlay, writable: true };
+        let path = absolute;
+        let parts =
+            Parts { key, path, anchored, anchor, manifest_copy, original, further, overlay, writable: true };
         let file = LogicalFile::new(self.shared.clone(), parts);
         file.join()?;
         new.file = Some(file);
@@ -158,8 +161,7 @@ impl Runtime {
         let created = utc(self.sys().wall_ns() / 1_000_000_000);
         let manifest = Manifest { anchor, ..blueprint.manifest(id, path, created) };
         let text = manifest.format()?;
-        let pending_at = Manifest::pending_offset(text.as_bytes()).unwrap_or_default() as u64;
-        let anchored = Anchored { manifest: Arc::new(manifest), text_bytes: text.len() as u64, pending_at };
+        let anchored = Anchored { manifest: Arc::new(manifest), text_bytes: text.len() as u64 };
         Ok((text, anchored))
     }
 }

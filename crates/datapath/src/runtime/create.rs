@@ -5,12 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stripewise_sys::fd::close_public;
-use stripewise_sys::{Dir, LockKind, Mode, OFlags};
+use stripewise_sys::{Dir, LockKind, Mode, OFlags, Stat};
+use stripewise_target::{ComponentSet, Objects};
 
 use super::build::NewFile;
 use super::{FileKey, Opened, Runtime, Shape, access, paths};
 use crate::file::LogicalFile;
 use crate::manifest::Manifest;
+use crate::permissions::of_file;
 use crate::trouble::Trouble;
 use crate::{Errno, Result};
 
@@ -67,7 +69,7 @@ impl Runtime {
         let flags = access::public(flags);
         let open = || self.sys().open_public(new.dir(), new.temporary(), flags, Mode::empty());
         let opened = match open() {
-            Err(Errno::ACCESS) => access::with_lifted_mode(self.sys(), file.anchor(), open),
+            Err(Errno::ACCESS) => access::with_lifted_mode(self.sys(), file.anchor(), Mode::RUSR, open),
             opened => opened,
         };
         opened.map_err(trouble("open the new anchor"))
@@ -83,23 +85,35 @@ impl Runtime {
         lost: &Manifest,
     ) -> std::result::Result<Option<Opened>, Trouble> {
         let io = |what| Trouble::io(path, what);
+        let open = |flags| self.sys().open(dir, path, flags | OFlags::NOFOLLOW, Mode::empty());
+        let old = open(OFlags::RDONLY).map_err(io("replace"))?;
         // One process at a time: what a second one replaces would be in use by the first.
-        let old = self
-            .sys()
-            .open(dir, path, OFlags::RDWR | OFlags::NOFOLLOW, Mode::empty())
-            .map_err(io("replace"))?;
+        let open = || open(OFlags::RDWR);
+        let old = access::with_lifted_mode(self.sys(), old.as_fd(), Mode::WUSR, open).map_err(io("replace"))?;
         self.sys().lock(old.as_fd(), REPLACING, 1, LockKind::Exclusive).map_err(io("replace"))?;
         let stat = self.sys().stat(old.as_fd()).map_err(io("replace"))?;
         let now = self.sys().stat_at(dir, path, false).map_err(io("replace"))?;
         if FileKey::of(&stat) != FileKey::of(&now) {
             return Ok(None);
         }
-        let new = self.build_like(dir, path, Mode::from_raw_mode(stat.st_mode & 0o7777), lost)?;
+        let new = self.build_like(dir, path, self.mode_of_lost(lost, &stat), lost)?;
         let raw = self.open_new(&new, flags)?;
         let file = new.replace(path).map_err(io("replace")).inspect_err(|_| close_public(raw))?;
         // What is left of it.
         let _ = self.remove_components(lost, stat.st_uid);
         Ok(Some(Opened::Managed(raw, self.enter(file))))
+    }
+
+    /// The mode of a file that has lost components, as far as it is known who may write: its owner may.
+    fn mode_of_lost(&self, lost: &Manifest, anchor: &Stat) -> Mode {
+        let first = self.targets_of(lost.targets.get(..1).unwrap_or_default()).ok();
+        let of = Objects { id: lost.id, owner: anchor.st_uid };
+        let stats = first.and_then(|first| ComponentSet::stats_by_name(self.sys(), &first, of).ok());
+        let permissions = match stats.as_ref().and_then(|stats| stats.first()) {
+            Some(component) => of_file(anchor.st_mode, component.st_mode),
+            None => anchor.st_mode & 0o777 | 0o200,
+        };
+        Mode::from_raw_mode(anchor.st_mode & 0o7000 | permissions)
     }
 
     /// Enters a file that goes on living under its temporary name.

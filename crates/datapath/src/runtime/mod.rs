@@ -25,6 +25,7 @@ pub(crate) use blueprint::{Blueprint, Missing, compact};
 pub use build::NewFile;
 pub(crate) use build::{TEMPORARY_PREFIX, temporary_id, temporary_name};
 pub use open::Opened;
+pub(crate) use paths::link_of;
 pub use shape::Shape;
 
 use crate::file::{Around, LogicalFile, Shared, Surroundings};

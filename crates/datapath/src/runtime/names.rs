@@ -10,7 +10,7 @@ use stripewise_target::{ComponentSet, Objects, TargetError, read_manifest_copy};
 
 use super::{Change, FileKey, Runtime, paths};
 use crate::anchor::{self, Anchored};
-use crate::file::{LogicalFile, forget_times, sync_directory};
+use crate::file::{LogicalFile, forget_times, sync_directory, without_write};
 use crate::manifest::{Manifest, TEXT_BYTES_MAX};
 use crate::notice;
 use crate::trouble::Trouble;
@@ -59,8 +59,6 @@ impl Runtime {
     /// # Errors
     /// It does not exist or may not be read; its manifest is damaged; a target or component is missing.
     pub fn open_file(&self, path: &Path) -> std::result::Result<Option<Arc<LogicalFile>>, Trouble> {
-        let open =
-            |flags| self.sys().open(None, path, flags | OFlags::NOCTTY | OFlags::NONBLOCK, Mode::empty());
         let io = |what| Trouble::io(path, what);
         let stat = self.sys().stat_at(None, path, true).map_err(io("open"))?;
         // Closing another descriptor of the anchor would drop the POSIX locks that the application holds on it.
@@ -70,12 +68,8 @@ impl Runtime {
         if !anchor::plausible(&stat) && !anchor::dense(&stat) {
             return Ok(None);
         }
-        let (anchor, writable) = match open(OFlags::RDWR) {
-            Err(Errno::ACCESS | Errno::ROFS | Errno::PERM | Errno::TXTBSY) => {
-                (open(OFlags::RDONLY).map_err(io("open"))?, false)
-            }
-            opened => (opened.map_err(io("open"))?, true),
-        };
+        let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let anchor = self.sys().open(None, path, flags, Mode::empty()).map_err(io("open"))?;
         let stat = self.sys().stat(anchor.as_fd()).map_err(io("open"))?;
         if let Some(file) = self.find(FileKey::of(&stat)) {
             return Ok(Some(file));
@@ -84,7 +78,7 @@ impl Runtime {
             return Ok(None);
         };
         let absolute = paths::absolute(self.sys(), None, path).unwrap_or_else(|_| path.to_owned());
-        let file = self.load(FileKey::of(&stat), absolute, anchored, anchor, writable)?;
+        let file = self.load(FileKey::of(&stat), absolute, anchored, anchor, true)?;
         file.join()?;
         Ok(Some(self.enter(file)))
     }
@@ -100,7 +94,7 @@ impl Runtime {
         }
         match self.open_file(path) {
             Ok(Some(file)) if file.is_writable() => file.truncate(size).map(|()| true),
-            Ok(Some(_)) => Err(Errno::ACCESS),
+            Ok(Some(file)) => Err(self.why_read_only(&file)),
             Ok(None) => Ok(false),
             Err(trouble) => Err(trouble.told()),
         }
@@ -159,9 +153,12 @@ impl Runtime {
         if let (Kind::Named(dir, path), Change::Mode(mode), None) = (of, change, &looked) {
             // Its owner may be about to make it readable: only then can be seen what it is.
             if stat.st_mode & 0o400 == 0 {
-                self.sys().set_mode(of, *mode)?;
+                self.sys().set_mode(of, without_write(*mode))?;
                 looked = self.look_if_readable(dir, path)?;
                 done = true;
+                if looked.is_none() {
+                    self.sys().set_mode(of, *mode)?;
+                }
             }
         }
         let Some((anchor, anchored)) = looked else { return Ok(done) };

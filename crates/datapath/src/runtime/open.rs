@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use stripewise_extents::{MapError, MapSpec};
 use stripewise_sys::fd::{borrow, close_public};
-use stripewise_sys::{Dir, Fd, Mode, OFlags, Stat};
-use stripewise_target::{ComponentSet, Opening, TargetError};
+use stripewise_sys::{Dir, Fd, Mode, OFlags, Stat, StatVfsMountFlags};
+use stripewise_target::{ComponentSet, Objects, Opening, TargetError};
 
 use super::{FileKey, Runtime, access, paths};
 use crate::anchor::{self, Anchored};
 use crate::file::{Further, LogicalFile, Lost, OpenCopy, Overlay, Parts, Rates, check_times};
 use crate::manifest::{CopyRef, Manifest};
-use crate::trouble::Trouble;
+use crate::trouble::{self, Trouble};
 use crate::{Errno, Result, notice};
 
 /// What [`Runtime::open`] opened: a descriptor for the application (the lowest free number, close-on-exec as asked).
@@ -104,10 +104,10 @@ impl Runtime {
         // Somebody has put another file there.
         let Some(file) = file else { return Err(Errno::AGAIN) };
         if access::writes(flags) || truncates {
-            self.check_permission(&raw, known, &file, (dir, path), kept)?;
+            self.check_permission(known, &file)?;
         }
         if truncates {
-            file.truncate(0).map_err(|error| if error == Errno::BADF { Errno::ACCESS } else { error })?;
+            file.truncate(0)?;
         }
         Ok(Opened::Managed(raw.give(), file))
     }
@@ -133,7 +133,7 @@ impl Runtime {
         let flags = access::public(flags) - OFlags::NOFOLLOW;
         let open = || self.sys().open_public(None, &link, flags, Mode::empty());
         match open() {
-            Err(Errno::ACCESS) => access::with_lifted_mode(self.sys(), file.anchor(), open),
+            Err(Errno::ACCESS) => access::with_lifted_mode(self.sys(), file.anchor(), Mode::RUSR, open),
             opened => opened,
         }
     }
@@ -142,20 +142,53 @@ impl Runtime {
     ///
     /// # Errors
     /// As open(2) with these flags.
-    fn check_permission(
-        &self,
-        raw: &Public,
-        known: bool,
-        file: &LogicalFile,
-        (dir, path): (Dir<'_>, &Path),
-        flags: OFlags,
-    ) -> Result<()> {
-        if known {
-            // Opened by this process before, perhaps as another user. To open and close it would drop record locks.
-            // SAFETY: `raw` owns it.
-            self.sys().may_write(unsafe { borrow(raw.0) })?;
+    fn check_permission(&self, known: bool, file: &LogicalFile) -> Result<()> {
+        if !file.is_writable() {
+            return Err(self.why_read_only(file));
         }
-        if file.is_writable() { Ok(()) } else { self.sys().open(dir, path, flags, Mode::empty()).map(drop) }
+        // Opened by this process before, perhaps as another user.
+        if known { self.may_write(file.anchor(), file.components()) } else { Ok(()) }
+    }
+
+    /// The error of who wants to write to a file that this process could open for reading only.
+    pub(super) fn why_read_only(&self, file: &LogicalFile) -> Errno {
+        self.may_write(file.anchor(), file.components()).err().unwrap_or(Errno::ACCESS)
+    }
+
+    /// Whether this process, as the user that it is now, may write to the file: whether it may write to the first component.
+    /// (Nobody may write to the anchor.)
+    ///
+    /// # Errors
+    /// EACCES, EROFS.
+    fn may_write(&self, anchor: BorrowedFd<'_>, components: &ComponentSet) -> Result<()> {
+        self.refuse_read_only(anchor)?;
+        self.sys().may_write(components.fd(0).map_err(|error| trouble::told(&error))?, true)
+    }
+
+    /// Whether this process, as its effective or its real user, may write to the managed file at `path`.
+    ///
+    /// # Errors
+    /// EACCES, EROFS; others as [`Runtime::manifest_at`]; ESTALE where there is no managed file.
+    pub fn may_write_named(&self, dir: Dir<'_>, path: &Path, follow: bool, effective: bool) -> Result<()> {
+        let found = self.open_for_look(dir, path, follow).map_err(|trouble| trouble.told())?;
+        let (anchor, anchored) = found.ok_or(Errno::STALE)?;
+        self.refuse_read_only(anchor.as_fd())?;
+        let manifest = &anchored.manifest;
+        let of = Objects { id: manifest.id, owner: self.sys().stat(anchor.as_fd())?.st_uid };
+        let targets = self.targets_of(manifest.targets.get(..1).unwrap_or_default());
+        let targets = targets.map_err(|error| trouble::told(&error))?;
+        let answer = ComponentSet::may_write_by_name(self.sys(), &targets, of, effective);
+        answer.map_err(|error| match error.errno() {
+            errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS) => errno,
+            _ => trouble::told(&error),
+        })
+    }
+
+    /// # Errors
+    /// EROFS: the anchor lies in a file system that is mounted for reading.
+    pub(super) fn refuse_read_only(&self, anchor: BorrowedFd<'_>) -> Result<()> {
+        let read_only = self.sys().stat_fs(anchor)?.f_flag.contains(StatVfsMountFlags::RDONLY);
+        if read_only { Err(Errno::ROFS) } else { Ok(()) }
     }
 
     /// The managed file behind a descriptor that was not opened by [`Runtime::open`] (inherited, received, opened
@@ -220,17 +253,13 @@ impl Runtime {
             None => self.read_anchor(fd, stat, &path)?,
         };
         let Some(anchored) = anchored else { return Ok(None) };
-        let reopen = |flags| self.reopen(fd, stat, name, flags).map_err(Trouble::io(&path, "open"));
-        let (anchor, writable) = match self.reopen(fd, stat, name, OFlags::RDWR) {
-            Err(Errno::ACCESS | Errno::ROFS | Errno::PERM | Errno::TXTBSY) => (reopen(OFlags::RDONLY)?, false),
-            anchor => (anchor.map_err(Trouble::io(&path, "open"))?, true),
-        };
-        let file = self.load(FileKey::of(stat), path, anchored, anchor, writable)?;
+        let anchor = self.reopen(fd, stat, name).map_err(Trouble::io(&path, "open"))?;
+        let file = self.load(FileKey::of(stat), path, anchored, anchor, true)?;
         file.join()?;
         Ok(Some(self.enter(file)))
     }
 
-    /// Puts the parts of an existing file together.
+    /// Puts the parts of an existing file together; `writable`: for writing, too, where that is permitted.
     pub(super) fn load(
         &self,
         key: FileKey,
@@ -243,11 +272,15 @@ impl Runtime {
         let stat = self.sys().stat(anchor.as_fd()).map_err(Trouble::io(&path, "stat"))?;
         let owner = stat.st_uid;
         self.refuse_copied(manifest, anchor.as_fd(), &path)?;
+        writable = writable && self.refuse_read_only(anchor.as_fd()) != Err(Errno::ROFS);
         let open = |writable: bool| {
             let original = CopyRef { id: manifest.id, targets: &manifest.targets, layout: &manifest.layout };
-            self.open_copy(manifest, 0, original, owner, writable)
+            let original = self.open_copy(manifest, 0, original, owner, writable)?;
+            let flags = if writable { OFlags::RDWR } else { OFlags::RDONLY };
+            let manifest_copy = original.components().open_manifest(flags)?;
+            Ok::<_, Trouble>((original, manifest_copy))
         };
-        let original = match open(writable) {
+        let (original, manifest_copy) = match open(writable) {
             Err(error) if writable && matches!(error.errno(), Errno::ACCESS | Errno::ROFS | Errno::PERM) => {
                 writable = false;
                 open(false)?
@@ -263,9 +296,9 @@ impl Runtime {
             check_times(&times, &copy).map_err(|trouble| Lost { trouble }).map(|()| copy)
         };
         let further = further.into_iter().map(checked).collect();
-        let parts = Parts { key, path, anchored, anchor, original, further, overlay, writable };
+        let parts = Parts { key, path, anchored, anchor, manifest_copy, original, further, overlay, writable };
         let file = LogicalFile::new(self.shared.clone(), parts);
-        if anchor::pending(self.sys(), file.anchor(), file.pending_at()) != Ok(None) {
+        if file.is_interrupted() != Ok(false) {
             file.settle().map_err(Trouble::io(file.path(), "finish an interrupted truncate"))?;
         }
         file.follow_anchor(&stat);
@@ -394,15 +427,9 @@ impl Runtime {
         Ok(Some(anchored))
     }
 
-    /// An open file description of our own for the same file: by name if it is still the same, else by way of /proc.
-    fn reopen(
-        &self,
-        fd: BorrowedFd<'_>,
-        stat: &Stat,
-        name: Option<(Dir<'_>, &Path)>,
-        flags: OFlags,
-    ) -> Result<Fd> {
-        let flags = flags | OFlags::NOCTTY;
+    /// An open file description of our own for the same file, open for reading: by name if it is still the same, else by way of /proc.
+    fn reopen(&self, fd: BorrowedFd<'_>, stat: &Stat, name: Option<(Dir<'_>, &Path)>) -> Result<Fd> {
+        let flags = OFlags::RDONLY | OFlags::NOCTTY;
         if let Some((dir, path)) = name {
             let own = self.sys().open(dir, path, flags, Mode::empty())?;
             if self.sys().stat(own.as_fd()).is_ok_and(|own| FileKey::of(&own) == FileKey::of(stat)) {

@@ -34,7 +34,7 @@ pub(super) fn canonical(sys: &SysRef, dir: Dir<'_>, path: &Path) -> Result<PathB
 }
 
 /// Where the kernel shows an open file's path, and where it can be opened anew.
-pub(super) fn link_of(raw: i32) -> PathBuf {
+pub(crate) fn link_of(raw: i32) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{raw}"))
 }
 

@@ -9,13 +9,13 @@ use std::path::Path;
 
 use stripewise_extents::MapError;
 use stripewise_sys::{Dir, Fd, Stat};
-use stripewise_target::{ComponentSet, TargetError};
+use stripewise_target::{ComponentSet, Objects, TargetError};
 
 use super::{FileKey, Runtime, paths};
 use crate::anchor::{self, Anchored};
 use crate::file::Attributes;
 use crate::trouble::Trouble;
-use crate::{Errno, Result};
+use crate::{Errno, Result, intent};
 
 /// How often a file may be replaced while it is looked at.
 const TRIES: usize = 8;
@@ -96,7 +96,10 @@ impl Runtime {
     /// Without opening a component; `None` where that is not enough.
     fn attributes_by_name(&self, anchor: &Stat, anchored: &Anchored) -> Option<Attributes> {
         let manifest = &anchored.manifest;
-        if manifest.pending_truncate.is_some() {
+        let first = self.targets_of(manifest.targets.get(..1)?).ok()?;
+        let of = Objects { id: manifest.id, owner: anchor.st_uid };
+        let copy = ComponentSet::stat_manifest_by_name(self.sys(), &first, of).ok()?;
+        if manifest.pending_truncate.is_some() || intent::is_possible(&copy, anchored.text_bytes) {
             return None;
         }
         let stats = manifest.all_copies().map(|copy| {

@@ -1,13 +1,16 @@
 //! What fsck finds, what it sets right, and that it takes nobody's bytes away.
 
-use std::os::unix::fs::FileExt;
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
-use stripewise_sys::OFlags;
+use stripewise_sys::{LockKind, OFlags};
 
 use super::support::*;
-use crate::Trouble;
 use crate::check::{Kind, Options, Report, check, walk};
+use crate::{Manifest, Trouble};
 
 const LOOK: Options = Options {
     repair: false,
@@ -75,10 +78,10 @@ fn a_hard_link_is_another_name_and_no_copy() {
     std::fs::hard_link(stage.path("a"), stage.path("b")).unwrap();
     finds(&stage, LOOK, &[]);
     // What is wrong with the file is said once.
-    let anchor = std::fs::OpenOptions::new().write(true).open(stage.path("a")).unwrap();
-    anchor.set_len(anchor.metadata().unwrap().len() + 50).unwrap();
-    finds(&stage, LOOK, &[Kind::Lag]);
-    finds(&stage, REPAIR, &[Kind::Lag]);
+    let mode = |mode| Permissions::from_mode(mode);
+    std::fs::set_permissions(stage.path("a"), mode(0o644)).unwrap();
+    finds(&stage, LOOK, &[Kind::Unprotected]);
+    finds(&stage, REPAIR, &[Kind::Unprotected]);
     // A copy made without stripewise is one.
     std::fs::copy(stage.path("a"), stage.path("c")).unwrap();
     finds(&stage, LOOK, &[Kind::Duplicate]);
@@ -87,29 +90,31 @@ fn a_hard_link_is_another_name_and_no_copy() {
 #[test]
 fn an_interrupted_truncate_is_finished() {
     let stage = stage_with(&["a"]);
-    let file = open(&stage.real_runtime(), &stage.path("a"), OFlags::RDWR).unwrap();
-    let at = file.file.pending_at();
-    drop(file);
-    let anchor = std::fs::OpenOptions::new().write(true).open(stage.path("a")).unwrap();
-    anchor.write_all_at(crate::manifest::pending_text(Some(10)).as_bytes(), at).unwrap();
+    let copy = std::fs::OpenOptions::new().append(true).open(component(&stage, 0, ".manifest"));
+    copy.unwrap().write_all(crate::intent::line(10).as_bytes()).unwrap();
     finds(&stage, LOOK, &[Kind::Truncate]);
     finds(&stage, REPAIR, &[Kind::Truncate]);
     finds(&stage, LOOK, &[]);
     assert_eq!(bytes(&stage, "a"), pattern(0, 10));
 }
 
+/// Their owner could write to them, they were as long as the file, and an intent stood in them.
 #[test]
-fn an_anchor_that_lags_behind() {
+fn an_anchor_of_an_earlier_version_is_protected_and_its_truncate_finished() {
     let stage = stage_with(&["a"]);
+    let text = std::fs::read(stage.path("a")).unwrap();
+    std::fs::set_permissions(stage.path("a"), Permissions::from_mode(0o644)).unwrap();
     let anchor = std::fs::OpenOptions::new().write(true).open(stage.path("a")).unwrap();
-    let size = anchor.metadata().unwrap().len();
-    for wrong in [size + 50, size + 7] {
-        anchor.set_len(wrong).unwrap();
-        finds(&stage, LOOK, &[Kind::Lag]);
-        finds(&stage, REPAIR, &[Kind::Lag]);
-        finds(&stage, LOOK, &[]);
-    }
-    assert_eq!(anchor.metadata().unwrap().len(), size);
+    anchor.set_len(text.len() as u64 + 500).unwrap();
+    finds(&stage, LOOK, &[Kind::Unprotected]);
+    let at = Manifest::pending_offset(&text).unwrap() as u64;
+    anchor.write_all_at(crate::manifest::pending_text(Some(10)).as_bytes(), at).unwrap();
+    finds(&stage, LOOK, &[Kind::Truncate, Kind::Unprotected]);
+    finds(&stage, REPAIR, &[Kind::Truncate, Kind::Unprotected]);
+    finds(&stage, LOOK, &[]);
+    assert_eq!(bytes(&stage, "a"), pattern(0, 10));
+    assert_eq!(std::fs::read(stage.path("a")).unwrap(), text);
+    assert_eq!(std::fs::metadata(stage.path("a")).unwrap().mode() & 0o777, 0o444);
 }
 
 #[test]
@@ -215,18 +220,22 @@ fn lost_and_odd_components() {
 
 /// A power cut leaves it empty, and programs that use the file hold locks on it.
 #[test]
-fn a_copy_without_its_text_is_written_in_place() {
-    use std::os::unix::fs::MetadataExt;
+fn a_copy_without_its_text_is_written_anew() {
     let stage = stage_with(&["a"]);
     let copy = component(&stage, 0, ".manifest");
-    let inode = copy.metadata().unwrap().ino();
+    let in_use = open(&stage.real_runtime(), &stage.path("a"), OFlags::RDWR).unwrap();
+    in_use.file.append_bytes(b"one").unwrap();
     for text in ["", &"x".repeat(5000)] {
         std::fs::write(&copy, text).unwrap();
         finds(&stage, LOOK, &[Kind::Copy]);
         finds(&stage, REPAIR, &[Kind::Copy]);
         finds(&stage, LOOK, &[]);
     }
-    assert_eq!(copy.metadata().unwrap().ino(), inode);
+    // Who had it open takes the lock that all others take.
+    let lock = in_use.file.lock_size().unwrap();
+    let other = std::fs::File::options().read(true).write(true).open(&copy).unwrap();
+    assert!(!stage.runtime().sys().try_lock(other.as_fd(), 0, 1, LockKind::Shared).unwrap());
+    drop(lock);
     // Whole, and of another file: left alone.
     let other = std::fs::read_to_string(&copy).unwrap();
     std::fs::remove_file(&copy).unwrap();

@@ -105,7 +105,7 @@ unsafe fn fopen(real: FopenFn, path: *const c_char, mode: *const c_char) -> *mut
 }
 
 fn kernel_open(path: *const c_char, flags: c_int) -> c_int {
-    answer(|| kernel::open(path, flags, MODE))
+    answer(|| kernel::open_at(libc::AT_FDCWD, path, flags, MODE))
 }
 
 unsafe fn fdopen(real: FdopenFn, fd: c_int, mode: *const c_char) -> *mut FILE {

@@ -1,0 +1,68 @@
+//! Permissions of a managed file: those of its first component.
+//!
+//! The anchor has the same ones without permission to write, for anybody: a program without this
+//! library cannot open it for writing, whatever it does. (A process with CAP_DAC_OVERRIDE can.)
+
+/// Permission to write, of owner, group and others.
+const WRITE: u32 = 0o222;
+/// All permissions.
+const ALL: u32 = 0o777;
+
+/// The mode bits of the anchor of a file with these.
+pub(crate) fn of_anchor(mode: u32) -> u32 {
+    mode & !WRITE
+}
+
+/// Whether an anchor with this mode is protected from being written to.
+pub(crate) fn is_protected(anchor: u32) -> bool {
+    anchor & WRITE == 0
+}
+
+/// The permissions of the file whose anchor and first component have these modes. They differ from the
+/// component's where a program without this library changed those of the anchor: with permission to
+/// write, these are what is wanted; without, whoever keeps the permission to read also keeps that to
+/// write.
+pub(crate) fn of_file(anchor: u32, component: u32) -> u32 {
+    let (anchor, component) = (anchor & ALL, component & ALL);
+    if anchor == of_anchor(component) {
+        component
+    } else if is_protected(anchor) {
+        let readers = anchor & 0o444;
+        anchor | component & readers >> 1
+    } else {
+        anchor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_anchor_tells_what_chmod_without_this_library_meant() {
+        // (permissions before, of the anchor after chmod, permissions now)
+        for (before, anchor, now) in [
+            (0o644, 0o444, 0o644),
+            (0o644, 0o400, 0o600),
+            (0o664, 0o440, 0o660),
+            (0o644, 0o555, 0o755),
+            (0o600, 0o440, 0o640),
+            (0o444, 0o644, 0o644),
+            (0o644, 0o600, 0o600),
+            (0o644, 0o666, 0o666),
+            (0o666, 0o000, 0o000),
+            (0o200, 0o000, 0o200),
+        ] {
+            assert_eq!(of_file(anchor, before), now, "{before:o} {anchor:o}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_changed_stays() {
+        for mode in 0..=ALL {
+            assert!(is_protected(of_anchor(mode)));
+            assert_eq!(of_file(of_anchor(mode), mode), mode);
+            assert_eq!(of_file(mode | WRITE, mode), mode | WRITE);
+        }
+    }
+}

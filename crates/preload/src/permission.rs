@@ -1,0 +1,64 @@
+//! `access` and its relatives. Nobody may write to an anchor; whether a program may write to the file, the components tell.
+
+use std::ffi::{c_char, c_int};
+
+use stripewise_sys::Result;
+
+use crate::errno::{self, fail, serve};
+use crate::open::{borrow_dir, follows};
+use crate::paths::to_path;
+use crate::real::interpose;
+use crate::seen::Found;
+use crate::{process, sniff, state};
+
+interpose! {
+    access => access, (path: *const c_char, mode: c_int) -> c_int;
+    euidaccess | eaccess => euidaccess, (path: *const c_char, mode: c_int) -> c_int;
+    faccessat => faccessat, (dir: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int;
+}
+
+type AccessFn = unsafe extern "C" fn(*const c_char, c_int) -> c_int;
+type FaccessatFn = unsafe extern "C" fn(c_int, *const c_char, c_int, c_int) -> c_int;
+
+unsafe fn access(real: AccessFn, path: *const c_char, mode: c_int) -> c_int {
+    asked(libc::AT_FDCWD, path, mode, 0, |mode| unsafe { real(path, mode) })
+}
+
+unsafe fn euidaccess(real: AccessFn, path: *const c_char, mode: c_int) -> c_int {
+    asked(libc::AT_FDCWD, path, mode, libc::AT_EACCESS, |mode| unsafe { real(path, mode) })
+}
+
+unsafe fn faccessat(real: FaccessatFn, dir: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int {
+    asked(dir, path, mode, flags, |mode| unsafe { real(dir, path, mode, flags) })
+}
+
+/// What the kernel says, and of an anchor that nobody may write to, what its file says.
+fn asked(dir: c_int, path: *const c_char, mode: c_int, flags: c_int, real: impl Fn(c_int) -> c_int) -> c_int {
+    let answer = real(mode);
+    if answer == 0 || mode & libc::W_OK == 0 || errno::get() != libc::EACCES || process::is_vfork_child() {
+        return answer;
+    }
+    match is_anchor(dir, path, flags) {
+        Ok(true) => {}
+        Ok(false) => {
+            errno::set(libc::EACCES);
+            return answer;
+        }
+        Err(error) => return fail(error),
+    }
+    // Everything but permission to write the anchor has as the file has it.
+    match real(mode & !libc::W_OK) {
+        0 => serve(|| {
+            // SAFETY: the kernel could read it.
+            let path = to_path(unsafe { std::ffi::CStr::from_ptr(path) }.to_bytes());
+            let effective = flags & libc::AT_EACCESS != 0;
+            state::runtime()?.may_write_named(borrow_dir(&dir), path, follows(flags), effective)?;
+            Ok(0)
+        }),
+        refused => refused,
+    }
+}
+
+fn is_anchor(dir: c_int, path: *const c_char, flags: c_int) -> Result<bool> {
+    Ok(sniff::look_up(dir, path, follows(flags))?.is_some_and(|named| named.found == Found::Anchor))
+}
