@@ -102,7 +102,7 @@ def test_objects_cannot_be_read_past_a_closed_directory(shared):
     closed = shared.data / "closed"
     shared.plain(OWNER, "mkdir", "-m", "700", closed)
     make(shared, OWNER, "closed/f")
-    assert (closed / "f").stat().st_mode & 0o777 == 0o644
+    assert (closed / "f").stat().st_mode & 0o777 == 0o444, "nobody may write to an anchor"
     for home in homes(shared, OWNER)[:4]:
         assert (home.stat().st_uid, home.stat().st_mode & 0o777) == (OWNER, 0o711)
         assert shared.plain(PLANTER, "ls", home, ok=False).returncode != 0
@@ -405,15 +405,15 @@ def test_the_environment_does_not_direct_programs_with_more_rights(shared, tmp_p
 
 @pytest.mark.parametrize("name", ["f", "cached/f"])
 def test_files_of_earlier_versions_are_used_and_brought_to_the_new_form(shared, stripewise, name):
-    """Their objects lie in directories that all users share, and their manifests do not say which file the anchor is."""
+    """Their objects lie in directories that all users share, their manifests do not say which file the anchor is, and anchors are as
+    long as the file and may be written to."""
     path = make(shared, OWNER, name)
     earlier = lambda text: re.sub(rb'(?m)^anchor = ".*"\n', b"", text)
-    for p in [path, *(p for p in objects(shared, OWNER) if p.suffix == ".manifest")]:
-        size, text = p.stat().st_size, sealed(earlier(p.read_bytes().split(b"\0")[0]).decode()).encode()
-        with p.open("r+b") as file:
-            file.write(text)
-            file.truncate(len(text))
-            file.truncate(size if p == path else len(text))
+    for p in [*(p for p in objects(shared, OWNER) if p.suffix == ".manifest"), path]:
+        text = sealed(earlier(p.read_bytes()).decode()).encode()
+        p.write_bytes(text)
+    os.truncate(path, len(CONTENT) + (1 << 20))
+    path.chmod(0o644)
     for p in objects(shared, OWNER):
         old = p.parent.parent / p.name[:2]
         old.mkdir(exist_ok=True)
@@ -424,6 +424,7 @@ def test_files_of_earlier_versions_are_used_and_brought_to_the_new_form(shared, 
     expected = b"new" + CONTENT[3:]
     found = stripewise("fsck", "--json", path).json()
     assert [finding["kind"] for finding in found["findings"]] == ["shared"] and found["clean"]
+    assert path.read_bytes() == text and path.stat().st_mode & 0o777 == 0o444
     stripewise("fsck", "--repair", path)
     assert not stripewise("fsck", "--json", path).json()["findings"]
     assert content_of(shared, path) == expected

@@ -24,6 +24,27 @@
 #include <unistd.h>
 #include <utime.h>
 
+/* Past the library: a call by number would be served. */
+static long call_kernel(long number, long a, long b, long c)
+{
+#ifdef __x86_64__
+    long result;
+    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+    return result;
+#else
+    return syscall(number, a, b, c);
+#endif
+}
+
+int opened_elsewhere(const char *path)
+{
+    int fd = (int)call_kernel(SYS_openat, AT_FDCWD, (long)path, O_RDONLY);
+    /* The note of the access mode: decision 0001, "Access mode". */
+    call_kernel(SYS_fcntl, fd, F_SETOWN, 1);
+    call_kernel(SYS_fcntl, fd, F_SETSIG, 62);
+    return fd;
+}
+
 #define CALL(name) static long call_##name(struct subject *s __attribute__((unused)))
 
 /* The value of a call, made inside the window; minus errno where it is below 0. */

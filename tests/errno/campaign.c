@@ -115,7 +115,7 @@ static void run_child(size_t number, struct outcome *it)
         make_files(number, it->call, &s);
     }
     if (it->call->way == INHERITED)
-        s.fd = (int)syscall(SYS_openat, AT_FDCWD, s.path, O_RDWR);
+        s.fd = opened_elsewhere(s.path);
     ptrace(PTRACE_TRACEME, 0, 0, 0);
     it->result = it->call->run(&s);
     it->ended = 1;

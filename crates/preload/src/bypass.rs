@@ -9,7 +9,7 @@ use libc::pid_t;
 
 use crate::cancel::Held;
 use crate::real::interpose;
-use crate::{inside, kernel, process, receive};
+use crate::{errno, inside, kernel, process, receive};
 
 interpose! {
     _Fork => fork_alone, () -> pid_t;
@@ -74,7 +74,13 @@ unsafe fn by_number(number: c_long, arguments: [usize; 4], real: impl FnOnce() -
             _ if opens(number) => {
                 let fd = real() as c_int;
                 receive::forget(fd);
-                fd
+                match number {
+                    // An anchor, perhaps.
+                    libc::SYS_openat if is_refused(fd, c) => opened(b, c as c_int, d, first),
+                    #[cfg(target_arch = "x86_64")]
+                    libc::SYS_open if is_refused(fd, b) => opened(a, second, c, libc::AT_FDCWD),
+                    _ => fd,
+                }
             }
             _ if forks(number, a) => forked(real) as c_int,
             _ => return real(),
@@ -87,6 +93,11 @@ unsafe fn by_number(number: c_long, arguments: [usize; 4], real: impl FnOnce() -
 /// used: allocators open files by number while they start, since then nothing else may run.
 fn changes(flags: usize) -> bool {
     flags as c_int & (libc::O_CREAT | libc::O_TRUNC) != 0
+}
+
+/// Whether the kernel refused to open a file for writing, as it does with anchors.
+fn is_refused(fd: c_int, flags: usize) -> bool {
+    fd < 0 && errno::get() == libc::EACCES && flags as c_int & libc::O_ACCMODE != libc::O_RDONLY
 }
 
 /// Whether the call makes a descriptor that may be any file's.
