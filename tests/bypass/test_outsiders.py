@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from conftest import HANGS_S
+
 from .conftest import compiled, run_raw
 
 HARMFUL = ["write", "append", "truncate", "grow", "empty", "map", "punch"]
@@ -65,7 +67,7 @@ def test_a_damaged_anchor_costs_no_data(prey, outsider, what, is_open):
     run_raw(outsider, what, prey.path)
     if holder:
         # Goes on with what it knows, reads and writes all of it, and closes.
-        holder.communicate(b"\n", timeout=60)
+        holder.communicate(b"\n", timeout=HANGS_S)
         assert holder.returncode == 0
     COUNT["cases"] += 1
     # A file that is just being created looks the same: without the option fsck waits for an hour.
