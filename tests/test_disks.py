@@ -76,7 +76,8 @@ def prepared(bed, size):
     path = Path(bed[1]["hdd0"]) / "file"
     path.write_bytes(os.urandom(size))
     fd = os.open(path, os.O_RDWR | os.O_DIRECT)
-    os.fsync(fd)
+    # Of the whole file system: what the kernel writes back after some seconds would be counted, too.
+    subprocess.run(["sync", "--file-system", path], check=True, timeout=HANGS_S)
     return fd
 
 
