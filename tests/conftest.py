@@ -26,7 +26,7 @@ BUILD = Path(os.environ.get("STRIPEWISE_BUILD_DIR", ROOT / "build")).resolve()
 LIBRARY_NAME = "libstripewise_posix.so"
 MPIS = ["mpich", "openmpi"]
 # What has not ended by then hangs, seconds. No test waits for it: beside twenty busy loops a minute of work takes ten and more.
-HANGS_S = 1800
+HANGS_S = 3600
 
 # What a shell starts in the background ignores SIGINT, and so would all programs that are tested with it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
