@@ -14,6 +14,7 @@ import string
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +25,8 @@ LONG = os.environ.get("STRIPEWISE_LONG") == "1"
 BUILD = Path(os.environ.get("STRIPEWISE_BUILD_DIR", ROOT / "build")).resolve()
 LIBRARY_NAME = "libstripewise_posix.so"
 MPIS = ["mpich", "openmpi"]
+# What has not ended by then hangs, seconds. No test waits for it: beside twenty busy loops a minute of work takes ten and more.
+HANGS_S = 3600
 
 # What a shell starts in the background ignores SIGINT, and so would all programs that are tested with it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -68,7 +71,7 @@ class Result:
         return f"{' '.join(map(str, self.args))}\nexit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
 
 
-def run_command(*args, env=None, cwd=None, timeout=120, ok=True, stdin=None):
+def run_command(*args, env=None, cwd=None, timeout=HANGS_S, ok=True, stdin=None):
     """Runs a command to its end. With ok=True a failure fails the test, showing what the command printed."""
     environment = {**os.environ, **MPI_ENVIRONMENT, **(env or {})}
     process = subprocess.run(
@@ -85,6 +88,15 @@ def run_command(*args, env=None, cwd=None, timeout=120, ok=True, stdin=None):
     if ok:
         assert result.code == 0, str(result)
     return result
+
+
+def wait_until(condition, process=None):
+    """Returns when the condition is true. It must become so, and while `process` runs, if one is given."""
+    deadline = time.monotonic() + HANGS_S
+    while not condition():
+        assert process is None or process.poll() is None, f"ended before: {process.args}, {process.returncode}"
+        assert time.monotonic() < deadline, "what is waited for does not come"
+        time.sleep(0.01)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from conftest import ROOT
+from conftest import HANGS_S, ROOT
 
 
 def record(experiment, scheme, labels, seconds, details, size=1 << 20):
@@ -28,7 +28,7 @@ def page(tmp_path, lines):
     records = tmp_path / "records.jsonl"
     records.write_text("\n".join(lines) + "\n")
     command = [sys.executable, ROOT / "bench" / "cephfs", "all", "--only-print", "--records", records]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
     assert done.returncode == 0, done.stderr
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines() if line.startswith("|")]
 

@@ -3,10 +3,9 @@
 import os
 import signal
 import subprocess
-import time
 
 import pytest
-from conftest import Tier
+from conftest import HANGS_S, Tier, wait_until
 
 PROFILE = """# measured by somebody before
 version = 1
@@ -26,13 +25,9 @@ def open_scratch_file(pid, directory):
 
 def interrupt(process, directory, how):
     """Sends the signal when the process is measuring on the directory."""
-    deadline = time.monotonic() + 60
-    while not open_scratch_file(process.pid, directory):
-        assert process.poll() is None and time.monotonic() < deadline, process.communicate()
-        time.sleep(0.01)
-    time.sleep(0.2)
+    wait_until(lambda: open_scratch_file(process.pid, directory), process)
     process.send_signal(how)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=HANGS_S)
     return process.returncode, out, err
 
 

@@ -6,14 +6,13 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 import zlib
 from pathlib import Path
 
 import pytest
 
 from bad_input import Unchanged
-from conftest import Tier
+from conftest import HANGS_S, Tier, wait_until
 from copies import KINDS, append_opened, batches, components, journal_of, status, write_plan
 
 CONTENT = os.urandom(1 << 20)
@@ -179,11 +178,9 @@ def test_drain_can_be_interrupted_and_goes_on(stripewise, make_cluster, make_cop
     paced.write_text(slow)
     command = [bin_dir / "stripewise", "drain", "-p", paced, cluster.path]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while dirty(stripewise, cluster.path) == len(CONTENT) * 24 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: dirty(stripewise, cluster.path) < len(CONTENT) * 24, process)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=HANGS_S)
     assert process.returncode == 1 and "goes on" in said, said
     left = status(stripewise, cluster.path)
     assert left["lease"]["state"] == "closed" and 0 < dirty(stripewise, cluster.path) < len(CONTENT) * 24
@@ -209,16 +206,14 @@ def test_a_drain_that_is_stopped_holds_nothing(stripewise, make_copied, bin_dir,
     # A process group of its own: where no shell looks after it, Ctrl-Z does nothing.
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, process_group=0)
     try:
-        while dirty(stripewise, cluster.path) == len(CONTENT) * 24:
-            time.sleep(0.02)
+        wait_until(lambda: dirty(stripewise, cluster.path) < len(CONTENT) * 24, process)
         process.send_signal(signal.SIGTSTP)
-        while Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "T":
-            assert process.poll() is None, "drained before it was stopped"
-            time.sleep(0.02)
-        cluster.run(python, "-c", MAPS, cluster.path, timeout=60)
+        state = Path(f"/proc/{process.pid}/stat")
+        wait_until(lambda: state.read_text().rsplit(")", 1)[1].split()[0] == "T", process)
+        cluster.run(python, "-c", MAPS, cluster.path)
     finally:
         process.send_signal(signal.SIGCONT)
-    said = process.communicate(timeout=120)[1]
+    said = process.communicate(timeout=HANGS_S)[1]
     # What is mapped is not copied, and need not be.
     assert process.returncode == 0 and "drained" in said, said
 
@@ -238,12 +233,12 @@ def test_warm_fetches_what_the_last_run_wanted(stripewise, make_copied, python):
     assert cluster.run("cmp", cluster.root / "source", cluster.path).code == 0
 
 
+# Until its input ends.
 SCRIBBLE = """
-import os, random, sys, time
+import os, random, select, sys
 f, source = os.open(sys.argv[1], os.O_RDWR), random.Random(1)
 image = bytearray(open(sys.argv[2], "rb").read())
-end = time.monotonic() + 1.5
-while time.monotonic() < end:
+while not select.select([0], [], [], 0)[0]:
     at, data = source.randrange(len(image) - 9000), source.randbytes(source.randrange(1, 9000))
     os.pwrite(f, data, at)
     image[at : at + len(data)] = data
@@ -256,10 +251,11 @@ open(sys.argv[3], "wb").write(image)
 def test_drain_beside_a_program_that_writes(stripewise, copied, python, cat):
     expected = copied.root / "expected"
     command = [python, "-c", SCRIBBLE, copied.path, copied.root / "source", expected]
-    program = subprocess.Popen(command, env={**os.environ, **copied.environment()})
-    while program.poll() is None:
+    program = subprocess.Popen(command, env={**os.environ, **copied.environment()}, stdin=subprocess.PIPE)
+    for _ in range(20):
         drained = stripewise("drain", copied.path, ok=False)
         assert drained.code == 0 or "programs write there" in drained.err or "in use" in drained.err, str(drained)
+    program.communicate(timeout=HANGS_S)
     assert program.returncode == 0
     stripewise("drain", copied.path)
     stripewise("fsck", "--compare", copied.path)

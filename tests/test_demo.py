@@ -14,7 +14,7 @@ def demo(stripewise, workloads, python):
 
     def run(directory, *args, **options):
         tools = ["--workloads", workloads, "--python", python]
-        return stripewise("demo", "--quick", "--dir", directory, *tools, *args, timeout=600, **options)
+        return stripewise("demo", "--quick", "--dir", directory, *tools, *args, **options)
 
     return run
 

@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import BUILD, ROOT
+from conftest import BUILD, HANGS_S, ROOT
 
 DISKS, RANDOM_US, SEQUENTIAL_US, MIB_PER_S = 2, 2000.0, 500.0, 10.0
 PROGRAM = [sys.executable, ROOT / "testbed" / "disks"]
@@ -21,7 +21,7 @@ SLOWDISK = BUILD / "slowdisk"
 
 def disks(*words, ok=True):
     """python3 testbed/disks WORDS... -> (exit code, stdout, stderr)"""
-    done = subprocess.run([str(word) for word in [*PROGRAM, *words]], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([str(word) for word in [*PROGRAM, *words]], capture_output=True, text=True, check=False, timeout=HANGS_S)
     assert not ok or done.returncode == 0, done.stderr
     return done.returncode, done.stdout, done.stderr
 
@@ -76,7 +76,8 @@ def prepared(bed, size):
     path = Path(bed[1]["hdd0"]) / "file"
     path.write_bytes(os.urandom(size))
     fd = os.open(path, os.O_RDWR | os.O_DIRECT)
-    os.fsync(fd)
+    # Of the whole file system: what the kernel writes back after some seconds would be counted, too.
+    subprocess.run(["sync", "--file-system", path], check=True, timeout=HANGS_S)
     return fd
 
 

@@ -3,9 +3,9 @@
 import json
 import signal
 import subprocess
-import time
 
 import pytest
+from conftest import HANGS_S, wait_until
 
 # One cell of each program: experiment, what of it, how many runs, the schemes that were asked for.
 CELLS = {
@@ -80,7 +80,7 @@ def test_each_program_is_measured_and_verified(evaluation, program):
         (seconds,) = record["seconds"]
         # Servers are never faster than their class; how much slower is the machine's business.
         busy_s = record["details"].get("busy_s", 0)
-        assert 0.9 * busy_s < seconds < 60
+        assert 0.9 * busy_s < seconds
         assert record["details"]["elapsed_s"] > 0
     assert not list(evaluation.scratch.iterdir()), "everything that was made is removed"
     again = evaluation.run(experiment, only)
@@ -109,17 +109,14 @@ def test_wrong_bytes_that_a_program_does_not_notice_are_noticed(evaluation, brok
 
 def test_it_is_alone_and_an_interrupt_ends_it_soon_and_leaves_nothing(evaluation, broken, bin_dir):
     experiment, only = CELLS["ior"]
-    words = evaluation.words(experiment, only, broken("hanging", "exec sleep 600"))
+    words = evaluation.words(experiment, only, broken("hanging", "exec sleep 6000"))
     command = [str(word) for word in (bin_dir / "stripewise", *words)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    for _ in range(600):
-        if list(evaluation.scratch.glob("*/plan.toml")):
-            break
-        time.sleep(0.05)
+    wait_until(lambda: list(evaluation.scratch.glob("*/plan.toml")), process)
     other = evaluation.run(experiment, only, ok=False)
     assert other.code == 1 and "another evaluate is writing" in other.err and "--dir" in other.err
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=HANGS_S)
     assert process.returncode == 1 and "interrupted" in err
     assert not list(evaluation.scratch.iterdir())
     assert (evaluation.root / "records" / "emulated.jsonl").read_text() == "", "not finished is no record"

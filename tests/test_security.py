@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import LIBRARY_NAME
+from conftest import HANGS_S, LIBRARY_NAME
 from copies import write_plan
 
 # Nobody's numbers, so that no other files of these users are about.
@@ -65,12 +65,12 @@ def shared(cluster, stripewise):
     become = lambda user: ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
 
     def run(user, *args, ok=True, **options):
-        result = subprocess.run([*become(user), "env", *variables, *map(str, args)], capture_output=True, timeout=60, **options)
+        result = subprocess.run([*become(user), "env", *variables, *map(str, args)], capture_output=True, timeout=HANGS_S, **options)
         assert not ok or result.returncode == 0, result
         return result
 
     def plain(user, *args, ok=True, **options):
-        result = subprocess.run([*become(user), *map(str, args)], capture_output=True, timeout=60, **options)
+        result = subprocess.run([*become(user), *map(str, args)], capture_output=True, timeout=HANGS_S, **options)
         assert not ok or result.returncode == 0, result
         return result
 
@@ -188,7 +188,7 @@ def test_what_is_planted_in_place_of_a_journal_is_not_used(shared, stripewise, w
         else:
             shared.plain(PLANTER, "mkdir", planted)
         for command in (["drain"], ["cat"], ["status"], ["fsck", "--repair"], ["warm"]):
-            stripewise(*command, path, ok=False, timeout=60)
+            stripewise(*command, path, ok=False)
         shared.run(0, "cat", path, ok=False)
         after = secret.stat()
         assert secret.read_text() == "secret"
@@ -316,7 +316,7 @@ def test_root_does_not_use_the_index_of_a_user(shared, stripewise):
     assert stripewise("cat", path).out.encode() == expected
     stripewise("drain", path)
     stripewise("status", path)
-    holder.communicate(b"\n", timeout=60)
+    holder.communicate(b"\n", timeout=HANGS_S)
     assert holder.returncode == 0
     assert content_of(shared, path) == expected
     clean(stripewise, path)

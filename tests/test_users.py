@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import LIBRARY_NAME
+from conftest import HANGS_S, LIBRARY_NAME
 from copies import KINDS, write_plan
 
 # Nobody's number, so that no other files of that user are about.
@@ -74,7 +74,7 @@ def test_root_looks_after_a_file_that_the_user_has_open(users, stripewise, kind)
     for command in (["status"], ["drain"], ["fsck", "--repair"]):
         stripewise(*command, path)
     assert stripewise("cat", "--length", "5000", path).out.encode() == expected[:5000]
-    process.communicate(b"\n", timeout=60)
+    process.communicate(b"\n", timeout=HANGS_S)
     assert process.returncode == 0
     expected[5000:10_000] = b"y" * 5000
     assert subprocess.run(users.as_user("cat", path), capture_output=True, check=True).stdout == expected

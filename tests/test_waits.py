@@ -5,11 +5,11 @@ import os
 import signal
 import struct
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
+from conftest import HANGS_S, wait_until
 from copies import KINDS, write_plan
 
 F_OFD_SETLK = 37
@@ -51,6 +51,11 @@ def used(stripewise, cluster, kind):
     return cluster
 
 
+def state(process):
+    """The letter of /proc/PID/stat: R, S, T, ..."""
+    return Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
 @pytest.fixture
 def cut(used, python):
     """cut(how): a program that cuts the file, and begins to."""
@@ -59,8 +64,7 @@ def cut(used, python):
         command = [python, "-c", CUT, used.path, how]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, **used.environment()})
         assert process.stdout.read(4) == b"cuts"
-        while Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "S":
-            time.sleep(0.01)
+        wait_until(lambda: state(process) == "S", process)
         return process
 
     return start
@@ -72,7 +76,7 @@ def test_a_signal_ends_a_wait(used, cut):
     for by, end in ((signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, -signal.SIGINT)):
         process = cut("never")
         process.send_signal(by)
-        assert process.wait(timeout=60) == end
+        assert process.wait(timeout=HANGS_S) == end
     assert held and used.run("stat", "-c%s", used.path).out.strip() != "1000"
 
 
@@ -84,7 +88,7 @@ def test_a_handler_runs_and_the_wait_goes_on(used, cut):
         process.send_signal(signal.SIGUSR1)
         assert process.stdout.read(1)[0] == signal.SIGUSR1
     [file.close() for file in held]
-    assert process.communicate(timeout=60)[0] == b"cut to 1000" and process.returncode == 0
+    assert process.communicate(timeout=HANGS_S)[0] == b"cut to 1000" and process.returncode == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -92,7 +96,7 @@ def test_a_handler_runs_and_the_wait_goes_on(used, cut):
 @pytest.mark.parametrize("command", [["cat"], ["drain"], ["fsck", "--repair"]])
 def test_commands_give_up_and_say_who_has_it(stripewise, used, kind, end, command):
     held = lock(internal(used, end))
-    given_up = stripewise(*command, used.path, ok=False, env={"STRIPEWISE_LOCK_WAIT": "1"}, timeout=60)
+    given_up = stripewise(*command, used.path, ok=False, env={"STRIPEWISE_LOCK_WAIT": "1"})
     assert "panicked" not in given_up.err
     # fsck looks at what it can have; the size lock is taken by those who change the size.
     if end == ".extents" and command[0] != "fsck":

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from conftest import HANGS_S
+
 from .conftest import compiled, run_raw
 
 HARMFUL = ["write", "append", "truncate", "grow", "empty", "map", "punch"]
@@ -65,7 +67,7 @@ def held_open(prey):
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == b"open\n"
         yield
-        holder.communicate(b"\n")
+        holder.communicate(b"\n", timeout=HANGS_S)
         assert holder.returncode == 0
 
 

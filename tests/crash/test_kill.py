@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from . import writer as plain
-from conftest import LONG
+from conftest import LONG, wait_until
 
 WRITER = Path(plain.__file__)
 WRITERS = 3
@@ -51,6 +51,9 @@ def test_what_was_acknowledged_survives_kill_9(stripewise, cluster, round_):
     cluster.plan.write_text(plan_text(cluster))
     stripewise("place", cluster.plan)
     writers = start_writers(cluster, cluster.root, round_)
+    # Some are killed while they create their files, some when they have certainly done something.
+    if round_ % 2:
+        wait_until(lambda: all(read_notes(cluster.root / f"notes{number}")[0] for number in range(WRITERS)))
     time.sleep(0.05 + random.Random(round_).random() * 0.4)
     kill(writers)
     assert_recovered(stripewise, cluster)

@@ -135,7 +135,7 @@ static void notifications(void)
     }
     for (int i = 0; i < 10; i++)
         finish(&blocks[i]);
-    for (int i = 0; i < 2000 && (values != 0x155 || count_of(&called) != 0x2aa); i++)
+    for (int i = 0; i < 1000000 && (values != 0x155 || count_of(&called) != 0x2aa); i++)
         usleep(1000);
     printf("signals %x, threads %x\n", values, count_of(&called));
 }
@@ -165,7 +165,7 @@ static void lists(void)
     sigaction(SIGRTMIN + 1, &action, 0);
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN + 1, .sigev_value.sival_int = 7};
     CHECK(lio_listio(LIO_NOWAIT, list, REQUESTS, &event) == 0);
-    for (int i = 0; i < 2000 && values != 7; i++)
+    for (int i = 0; i < 1000000 && values != 7; i++)
         usleep(1000);
     for (int i = 0; i < REQUESTS; i++)
         if (i != 5 && i != 6)

@@ -200,7 +200,7 @@ static int shared_fd;
 static int child_of(void *argument)
 {
     char record[100];
-    alarm(60);
+    alarm(1800);
     memset(record, 'a' + (int)(long)argument % 26, sizeof record);
     int own = open(path, O_RDWR);
     struct stat s;

@@ -542,7 +542,7 @@ static void fork_among_threads(void)
         pid_t child = fork();
         CHECK(child >= 0);
         if (child == 0) {
-            alarm(20);
+            alarm(1800);
             char record[100];
             memset(record, 'a' + i % 26, sizeof record);
             int own = open(path, O_RDWR);

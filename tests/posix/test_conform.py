@@ -12,7 +12,7 @@ STEPS = 20000 if LONG else 3000
 def test_random_calls(layouts, programs, seed):
     """conform.c says at which call they differ, and how to see it again."""
     page = ["page"] if layouts.name in ("striped", "one server") else []
-    layouts.with_library(programs / "conform", layouts.plain, layouts.managed, seed, STEPS, *page, timeout=600)
+    layouts.with_library(programs / "conform", layouts.plain, layouts.managed, seed, STEPS, *page)
 
 
 def test_the_program_itself(worlds, programs):

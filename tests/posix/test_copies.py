@@ -118,7 +118,7 @@ class Others:
 @pytest.mark.parametrize("seed", seeds(1, 100))
 def test_random_calls(copies, programs, seed):
     """conform.c says at which call they differ, and how to see it again."""
-    copies.with_library(programs / "conform", copies.plain, copies.managed, seed, 1500, timeout=600)
+    copies.with_library(programs / "conform", copies.plain, copies.managed, seed, 1500)
 
 
 @pytest.mark.parametrize("kind", COPIES)
@@ -131,12 +131,12 @@ def test_fio(copies):
     with Others(copies) as others:
         # On a busy machine a run may end before the others have written anything back.
         for _ in range(RUNS_MAX):
-            result = copies.with_library(*command, "--loops=4", "--verify_backlog=64", timeout=600)
+            result = copies.with_library(*command, "--loops=4", "--verify_backlog=64")
             assert len(re.findall(r"err= ?0", result.out)) == 4, result
             if has_evicted(copies):
                 break
     assert_busy(copies, others, evicted=True)
-    copies.with_library(*command, "--verify_only", timeout=600)
+    copies.with_library(*command, "--verify_only")
     (copies.plain / "file").write_bytes(copies.content("file"))
     assert_all_same(copies, "file")
 
@@ -151,7 +151,7 @@ SCRIPTS = {"io": IO, "numpy": NUMPY, "h5py": H5PY, "sqlite": SQLITE}
 def test_python(copies, python, script):
     # Every commit of SQLite syncs, and closes.
     text = SCRIPTS[script] if LONG else SCRIPTS[script].replace("range(20)", "range(4)").replace("range(8)", "range(4)")
-    copies.both(lambda directory: [python, "-c", text, directory], timeout=300)
+    copies.both(lambda directory: [python, "-c", text, directory])
 
 
 IN_TURNS = r"""
@@ -186,7 +186,7 @@ def test_h5py_in_turns(copies, python, kind, tmp_path):
     script.write_text(IN_TURNS)
     start = "spawn" if LONG else "fork"
     with Others(copies):
-        copies.both(lambda directory: [python, script, directory, 8 if LONG else 2, start], timeout=300)
+        copies.both(lambda directory: [python, script, directory, 8 if LONG else 2, start])
     for options in (["-f", "GZIP=1", "-l", "CHUNK=64x25"], ["-f", "NONE", "-l", "CONTI"]):
         copies.both(lambda directory, options=options: ["h5repack", *options, directory / "f.h5", directory / "packed.h5"])
         copies.both(lambda directory: ["h5diff", directory / "f.h5", directory / "packed.h5"])
@@ -199,7 +199,7 @@ def test_h5py_in_turns(copies, python, kind, tmp_path):
 def test_mpi(copies, programs, stack):
     """Independent, collective, strided, nonblocking access by four processes."""
     with Others(copies) as others:
-        copies.both(lambda directory: launch(stack, 4, programs / "mpi", directory / "file", 8), timeout=300)
+        copies.both(lambda directory: launch(stack, 4, programs / "mpi", directory / "file", 8))
     assert_busy(copies, others)
     assert_all_same(copies, "file")
 
@@ -207,7 +207,7 @@ def test_mpi(copies, programs, stack):
 @pytest.mark.parametrize(("stack", "kind"), some([("mpich", "replicas"), ("ompio", "cache")]))
 def test_fortran(copies, programs, stack):
     """Also without MPI: formatted, direct access and stream I/O of the Fortran runtime."""
-    copies.both(lambda directory: launch(stack, 4, programs / "fortran", directory / "file"), timeout=300)
+    copies.both(lambda directory: launch(stack, 4, programs / "fortran", directory / "file"))
     assert_all_same(copies, "file", "file.direct", "file.text", "file.stream")
 
 

@@ -22,7 +22,7 @@ def test_all_ways(worlds, programs, stack, ranks):
     """Each rank checks what it reads; the files are compared after that."""
     # Ranks of MPICH that wait burn their share of the processor.
     blocks = 24 if ranks <= 4 or LONG else 4
-    worlds.both(lambda directory: launch(stack, ranks, programs / "mpi", directory / "file", blocks), timeout=300)
+    worlds.both(lambda directory: launch(stack, ranks, programs / "mpi", directory / "file", blocks))
     worlds.assert_same("file")
 
 
@@ -37,5 +37,5 @@ def test_fortran(worlds, programs, stack):
 @pytest.mark.parametrize("stack", STACKS)
 def test_odd_stripes(layouts, programs, stack):
     """Requests and stripes that fit nowhere."""
-    layouts.both(lambda directory: launch(stack, 4, programs / "mpi", directory / "file", 10), timeout=300)
+    layouts.both(lambda directory: launch(stack, 4, programs / "mpi", directory / "file", 10))
     layouts.assert_same("file")

@@ -343,5 +343,5 @@ def test_the_same_bytes_on_managed_files(worlds, programs, stack):
     env = worlds.cluster.environment()
     worlds.cluster.environment = lambda plan=None: {**env, "LD_PRELOAD": f"{env['LD_PRELOAD']}:{shim(mpi)}"}
     ranks = 2 if stack == "mpich" else 4
-    worlds.both(lambda directory: [*STACKS[stack], "-n", ranks, f"{programs}/mpi.{mpi}", directory / "file", 8], timeout=300)
+    worlds.both(lambda directory: [*STACKS[stack], "-n", ranks, f"{programs}/mpi.{mpi}", directory / "file", 8])
     worlds.assert_same("file")

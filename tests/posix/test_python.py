@@ -78,7 +78,7 @@ SQLITE = r"""
 import multiprocessing, os, sqlite3, sys
 os.chdir(sys.argv[1])
 def work(number):
-    db = sqlite3.connect("db", timeout=60)
+    db = sqlite3.connect("db", timeout=1800)
     for i in range(20):
         with db: db.execute("insert into t values (?, ?)", (number * 100 + i, "x" * 700))
     db.close()

@@ -4,9 +4,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use stripewise_extents::{CopyId, Map, MapSpec, Mask, Node};
 use stripewise_sys::{Real, SysRef};
+
+/// What has not come by then hangs.
+const HANGS: Duration = Duration::from_secs(1800);
 
 fn join(root: &Path) -> Map {
     let sys: SysRef = Arc::new(Real);
@@ -127,8 +131,11 @@ fn a_child_does_not_hold_its_parents_block() {
         true
     });
     assert_eq!(status, 0);
-    std::thread::sleep(std::time::Duration::from_millis(50));
-    assert_eq!(map.processes().unwrap(), 1, "the grandchild has closed what it inherited");
+    let began = Instant::now();
+    while map.processes().unwrap() != 1 {
+        assert!(began.elapsed() < HANGS, "the grandchild has not closed what it inherited");
+        std::thread::sleep(Duration::from_millis(1));
+    }
     // SAFETY: open.
     unsafe { libc::close(pipe[1]) };
 }

@@ -225,9 +225,12 @@ fn a_lock_goes_with_its_holder_though_a_child_inherited_it() {
     let (stage, runtime) = stage_with_files();
     let mut holder = this_binary("lock_holder_process")
         .env("STRIPEWISE_TEST_HOLDER", stage.path("log"))
+        .stdin(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
+    // The child lives until this is closed.
+    let lives = holder.stdin.take();
     let mut ready = [0; 1];
     holder.stderr.take().unwrap().read_exact(&mut ready).unwrap();
     assert!(!holder.wait().unwrap().success(), "it has killed itself");
@@ -235,6 +238,7 @@ fn a_lock_goes_with_its_holder_though_a_child_inherited_it() {
     let copy = log.file.components().open_manifest(OFlags::RDWR).unwrap();
     let free = runtime.sys().try_lock(copy.as_fd(), 0, 1, stripewise_sys::LockKind::Exclusive);
     assert_eq!(free, Ok(true));
+    drop(lives);
 }
 
 #[test]
@@ -243,14 +247,14 @@ fn lock_holder_process() {
     let runtime = Runtime::new(Arc::new(stripewise_sys::Real), None);
     let opened = open(&runtime, path.as_ref(), OFlags::RDWR).unwrap();
     let lock = opened.file.lock_size().unwrap();
-    // SAFETY: as in `forked_children_write_on`; the child lives on for a while, and then ends itself.
+    // SAFETY: as in `forked_children_write_on`; the child lives until the test has ended.
     unsafe {
         if libc::fork() == 0 {
             runtime.after_fork_child();
             libc::kill(libc::getppid(), libc::SIGKILL);
             libc::write(2, b"!".as_ptr().cast(), 1);
             libc::close(2);
-            libc::sleep(2);
+            libc::read(0, [0u8; 1].as_mut_ptr().cast(), 1);
             libc::_exit(0)
         }
         libc::pause();

@@ -243,7 +243,7 @@ fn a_lazy_close_leaves_the_rest_to_others() {
 
 const SHORT: Duration = Duration::from_millis(200);
 /// On a busy machine requests are slow, and work waits for longer.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(1800);
 
 /// Whether there is background work on a file within this time.
 fn works_within(file: &LogicalFile, time: Duration) -> bool {
@@ -286,7 +286,7 @@ fn the_limit_of_background_work_is_that_of_all_processes() {
     // Requests have been slow before, perhaps.
     assert!(works_within(&files[1].file, LONG));
     let began = Instant::now();
-    while began.elapsed() < Duration::from_millis(500) {
+    while began.elapsed() < Duration::from_millis(500) || (pieces < 3 && began.elapsed() < LONG) {
         for opened in &files {
             let bytes = opened.file.work(opened.file.overlay().unwrap()).unwrap();
             assert!(bytes <= LIMIT / 4, "{bytes}");

@@ -166,6 +166,16 @@ fn a_run_with_another_layout_begins_anew() {
     }
 }
 
+/// Returns when a change of the file would give it a later time: times of files advance in steps of the kernel's clock.
+fn wait_for_a_later_time(path: &Path) {
+    let time = |path: &Path| path.metadata().map(|of| (of.ctime(), of.ctime_nsec())).unwrap();
+    let other = tempfile::NamedTempFile::new_in(path.parent().unwrap()).unwrap();
+    while time(other.path()) <= time(path) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        other.as_file().set_permissions(PermissionsExt::from_mode(0o600)).unwrap();
+    }
+}
+
 #[test]
 fn changes_meanwhile_are_noticed() {
     let append = |path: &Path| {
@@ -189,8 +199,7 @@ fn changes_meanwhile_are_noticed() {
         let stage = Stage::new(small());
         plain(&stage);
         let (path, runtime) = (stage.path("f"), stage.runtime());
-        // Times of files advance in steps of the kernel's clock.
-        std::thread::sleep(std::time::Duration::from_millis(12));
+        wait_for_a_later_time(&path);
         let made = Mutex::new(BTreeSet::new());
         let maker = Layouts { sys: runtime.sys().clone(), made: &made, name: "a" };
         let mut first = true;

@@ -18,7 +18,7 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use stripewise_cluster::plan::Spread;
 use stripewise_cluster::{
@@ -204,7 +204,7 @@ fn campaign(kind: &str, rounds: u64) {
             (0..WRITERS).map(|writer| spawn(&stage, writer, first_seed() + round * 100, 0)).collect();
         // Some are killed while they create their files, some much later, and some when they have certainly done something.
         if round % 2 == 1 {
-            wait_for_notes(&stage);
+            wait_for_notes(&stage, &mut children);
         }
         let more_ms = if kind == "single" { 0 } else { (round % 3) * 150 };
         std::thread::sleep(Duration::from_millis(2 + (round * round * 7) % 150 + more_ms));
@@ -224,15 +224,18 @@ fn campaign(kind: &str, rounds: u64) {
     assert!(operations > rounds as usize * 5, "the writers did almost nothing");
 }
 
-/// Until the writers have noted some operations each, or a while: the machine may have other things to do.
-fn wait_for_notes(stage: &Stage) {
+/// Until the writers have noted some operations each. One that has ended by itself is found later.
+fn wait_for_notes(stage: &Stage, children: &mut [Child]) {
     const ENOUGH_BYTES: u64 = 1000;
-    for _ in 0..2000 {
-        let len = |writer| std::fs::metadata(stage.notes(writer)).map_or(0, |notes| notes.len());
-        if (0..WRITERS).all(|writer| len(writer) > ENOUGH_BYTES) {
-            return;
+    /// Nothing takes that long, also where the machine has other things to do.
+    const HANGS: Duration = Duration::from_secs(1800);
+    let began = Instant::now();
+    for (writer, child) in children.iter_mut().enumerate() {
+        let len = || std::fs::metadata(stage.notes(writer)).map_or(0, |notes| notes.len());
+        while len() <= ENOUGH_BYTES && child.try_wait().unwrap().is_none() {
+            assert!(began.elapsed() < HANGS, "writer {writer} hangs");
+            std::thread::sleep(Duration::from_millis(5));
         }
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -2,8 +2,20 @@
 
 /// The methods of [`Sys`](stripewise_sys::Sys) for a type that has `sys: SysRef`: `self.$before("call")?` comes before each that has to do with files.
 macro_rules! delegate {
+    (clock) => {
+        fn now_ns(&self) -> u64 {
+            self.sys.now_ns()
+        }
+        fn sleep_until_ns(&self, until_ns: u64) {
+            self.sys.sleep_until_ns(until_ns);
+        }
+    };
     ($before:ident) => {
-        delegate!($before, except sync lock);
+        delegate!($before, except clock);
+        delegate!(clock);
+    };
+    ($before:ident, except clock) => {
+        delegate!($before, except sync lock clock);
         fn sync(&self, fd: BorrowedFd<'_>) -> Result<()> {
             self.$before("fsync")?;
             self.sys.sync(fd)
@@ -17,6 +29,10 @@ macro_rules! delegate {
         }
     };
     ($before:ident, except sync lock) => {
+        delegate!($before, except sync lock clock);
+        delegate!(clock);
+    };
+    ($before:ident, except sync lock clock) => {
         fn is_real(&self) -> bool {
             self.sys.is_real()
         }
@@ -131,14 +147,8 @@ macro_rules! delegate {
         fn set_owner(&self, of: Kind<'_>, user: Option<u32>, group: Option<u32>) -> Result<()> {
             self.sys.set_owner(of, user, group)
         }
-        fn now_ns(&self) -> u64 {
-            self.sys.now_ns()
-        }
         fn wall_ns(&self) -> u64 {
             self.sys.wall_ns()
-        }
-        fn sleep_until_ns(&self, until_ns: u64) {
-            self.sys.sleep_until_ns(until_ns);
         }
         fn user(&self) -> u32 {
             self.sys.user()

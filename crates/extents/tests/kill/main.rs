@@ -20,13 +20,15 @@ mod writer;
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dying::Dying;
 use stage::{Image, Random, Stage, WRITERS, owner};
 
 /// After so many calls a process that kills itself is dead.
 const CALLS_MAX: usize = 400;
+/// What has not come by then hangs. Nothing is that slow, also where the machine has other things to do.
+const HANGS: Duration = Duration::from_secs(1800);
 
 fn is_long() -> bool {
     std::env::var_os("STRIPEWISE_LONG").is_some()
@@ -49,6 +51,10 @@ fn acknowledged_writes_survive_kill_9() {
 fn one_round(stage: &Stage, round: u64, random: &mut Random) {
     let mut children: Vec<Child> =
         (0..=WRITERS).map(|which| spawn(&stage.root, which, round, random)).collect();
+    // Some are killed while they join, some when they have certainly done something.
+    if round % 2 == 1 {
+        wait_for_notes(stage, &mut children);
+    }
     let long = Duration::from_millis(5 + random.below(70) as u64);
     std::thread::sleep(long);
     if random.below(2) == 0 {
@@ -57,6 +63,19 @@ fn one_round(stage: &Stage, round: u64, random: &mut Random) {
         std::thread::sleep(Duration::from_millis(5 + random.below(30) as u64));
     }
     children.into_iter().for_each(|child| kill(child, round));
+}
+
+/// Until each writer has noted some operations, or killed itself.
+fn wait_for_notes(stage: &Stage, children: &mut [Child]) {
+    const ENOUGH_BYTES: u64 = 500;
+    let began = Instant::now();
+    for (writer, child) in children.iter_mut().take(WRITERS).enumerate() {
+        let len = || std::fs::metadata(stage.notes(writer)).map_or(0, |notes| notes.len());
+        while len() < ENOUGH_BYTES && child.try_wait().unwrap().is_none() {
+            assert!(began.elapsed() < HANGS, "writer {writer} hangs");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 /// Whoever has ended by itself has found something wrong.

@@ -189,7 +189,7 @@ fn forked_while_others_are_busy() {
                 let child = unsafe { libc::fork() };
                 if child == 0 {
                     // SAFETY: a child that hangs is killed.
-                    unsafe { libc::alarm(30) };
+                    unsafe { libc::alarm(1800) };
                     let right = (0..3).all(|_| request(u64::from(round + 10) << 20, round));
                     // SAFETY: ends the child without the test harness.
                     unsafe { libc::_exit(i32::from(!right)) };
@@ -239,7 +239,7 @@ fn own_threads_block_all_signals_and_are_started_when_needed() {
     write(&fan_out, &set, &mut [1; 8], &[(0, 0, 4), (1, 0, 4)]);
     assert!(!fan_out.threads.is_unused());
     // A thread gets its name a moment after it was started.
-    let found = (0..1000).find_map(|_| {
+    let found = (0..100_000).find_map(|_| {
         std::thread::sleep(std::time::Duration::from_millis(5));
         blocked_signals_of("stripewise-io")
     });
