@@ -314,10 +314,22 @@ CALL(splice)
     int ends[2];
     return pipe(ends) ? WRONG : piped(IN(splice(s->fd, &at, ends[1], NULL, WRITE_LEN, 0)), ends[0]);
 }
+CALL(copy_file_range)
+{
+    off_t at = WRITE_AT;
+    int to = memfd_create("to", 0);
+    long copied = IN(copy_file_range(s->fd, &at, to, NULL, WRITE_LEN, 0));
+    return copied < 0 ? copied : checked(pread(to, buffer, WRITE_LEN, 0), WRITE_AT);
+}
+CALL(copy_file_range_to)
+{
+    off_t at = WRITE_AT;
+    int from = memfd_create("from", 0);
+    return pwrite(from, to_write(), WRITE_LEN, 0) != WRITE_LEN ? WRONG : IN(copy_file_range(from, &(off_t){0}, s->fd, &at, WRITE_LEN, 0));
+}
 
 /* These serve no managed file: whatever they say, nothing of the manifest comes out, and nothing goes in. */
 static long refused(long result) { return result >= 0 ? WRONG : result; }
-CALL(copy_file_range) { off_t at = 0; int to = memfd_create("to", 0); return refused(IN(copy_file_range(s->fd, &at, to, NULL, 100, 0))); }
 CALL(ioctl) { int to = memfd_create("to", 0); return refused(IN(ioctl(to, FICLONE, s->fd))); }
 CALL(ioctl_left) { int left = 0; lseek(s->fd, 0, SEEK_SET); long r = IN(ioctl(s->fd, FIONREAD, &left)); return r == 0 && left != SIZE ? WRONG : r; }
 
@@ -528,7 +540,9 @@ const struct call calls[] = {
     {"utimensat", "utimensat without a name", NOTHING, OPENED, call_utimensat_empty, 0},
     {"sendfile sendfile64", "sendfile", NOTHING, OPENED, call_sendfile, 1},
     {"splice", "splice", NOTHING, OPENED, call_splice, 1},
-    {"copy_file_range", "copy_file_range", NOTHING, OPENED, call_copy_file_range, 1},
+    {"copy_file_range", "copy_file_range", NOTHING, OPENED, call_copy_file_range, 0},
+    {"copy_file_range", "copy_file_range, first use", NOTHING, INHERITED, call_copy_file_range, 0},
+    {"copy_file_range", "copy_file_range to it", WRITES, OPENED, call_copy_file_range_to, 0},
     {"ioctl", "ioctl, clone", NOTHING, OPENED, call_ioctl, 1},
     {"ioctl", "ioctl, bytes left", NOTHING, OPENED, call_ioctl_left, 0},
     {"aio_read aio_read64 aio_return aio_return64", "aio_read", NOTHING, OPENED, call_aio_read, 0},

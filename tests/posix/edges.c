@@ -420,10 +420,79 @@ static void spliced(void)
     told("end", splice(fd, &(off_t){BYTES}, again[1], 0, 100, 0));
 }
 
+/* A file beside the directory of ours, which no plan knows. */
+static int beside(void)
+{
+    char name[4096];
+    snprintf(name, sizeof name, "%.*s/../beside.XXXXXX", (int)(strrchr(path, '/') - path), path);
+    int fd = mkstemp(name);
+    CHECK(fd >= 0 && unlink(name) == 0);
+    return fd;
+}
+
+/* copy_file_range as programs call it: until nothing is left. */
+static long copied(int from, off_t *from_at, int to, off_t *to_at, size_t len)
+{
+    long all = 0;
+    for (ssize_t n; len > 0 && (n = copy_file_range(from, from_at, to, to_at, len, 0)) != 0; len -= n, all += n)
+        if (n < 0)
+            return all ? all : n;
+    return all;
+}
+
+/* As libraries call it that also run where libc has no function for it. */
+static long copied_by_number(int from, off_t *from_at, int to, off_t *to_at, size_t len)
+{
+    return syscall(SYS_copy_file_range, from, from_at, to, to_at, len, 0);
+}
+
+static void ranges_copied(void)
+{
+    pattern(expected, BYTES, 7);
+    int fd = fresh(), plain = beside(), pipes[2], directory = open("/", O_RDONLY);
+    CHECK(pwrite(plain, expected, BYTES, 0) == BYTES && pipe(pipes) == 0);
+    /* plain -> ours -> plain, with the descriptors' offsets and with others. */
+    told("to it", copied(plain, 0, fd, 0, 2 * BYTES));
+    same_bytes(fd, 0, BYTES, "it");
+    CHECK(ftruncate(plain, 0) == 0);
+    off_t from = 0, to = 70001;
+    told("from it", copied(fd, &from, plain, &to, BYTES));
+    CHECK(pread(plain, seen, BYTES, 70001) == BYTES && memcmp(seen, expected, BYTES) == 0);
+    printf("from %ld, to %ld, offset %ld\n", (long)from, (long)to, (long)lseek(fd, 0, SEEK_CUR));
+    /* Inside it: from the front to behind the end, and over itself. */
+    from = 5, to = 2 * BYTES + 3;
+    told("behind the end", copied(fd, &from, fd, &to, BYTES - 5));
+    told("bytes", lseek(fd, 0, SEEK_END));
+    CHECK(pread(fd, seen, BYTES - 5, 2 * BYTES + 3) == BYTES - 5 && memcmp(seen, expected + 5, BYTES - 5) == 0);
+    from = 0, to = 99;
+    told("over itself", copy_file_range(fd, &from, fd, &to, 100, 0));
+    told("side by side", copy_file_range(fd, &from, fd, &to, 99, 0));
+    CHECK(pread(fd, seen, 99, 99) == 99 && memcmp(seen, expected, 99) == 0);
+    from = 0, to = 1000;
+    told("by number", copied_by_number(fd, &from, fd, &to, 500));
+    told("by number, to a plain file", copied_by_number(fd, &(off_t){99}, plain, &(off_t){0}, 99));
+    CHECK(pread(plain, seen, 99, 0) == 99 && memcmp(seen, expected, 99) == 0);
+    from = 3 * BYTES;
+    told("from behind the end", copy_file_range(fd, &from, plain, &to, 100, 0));
+    told("nothing", copy_file_range(fd, &(off_t){0}, plain, &(off_t){0}, 0, 0));
+    /* Mistakes. */
+    int readable = open(path, O_RDONLY), appends = open(path, O_WRONLY | O_APPEND), writable = open(path, O_WRONLY);
+    told("flags", copy_file_range(fd, &(off_t){0}, plain, &(off_t){0}, 10, 1));
+    told("not writable", copy_file_range(plain, &(off_t){0}, readable, &(off_t){0}, 10, 0));
+    told("not readable", copy_file_range(writable, &(off_t){0}, plain, &(off_t){0}, 10, 0));
+    told("appends", copy_file_range(plain, &(off_t){0}, appends, &(off_t){0}, 10, 0));
+    told("to a pipe", copy_file_range(fd, &(off_t){0}, pipes[1], 0, 10, 0));
+    told("from a directory", copy_file_range(directory, &(off_t){0}, fd, &(off_t){0}, 10, 0));
+    told("negative", copy_file_range(fd, &(off_t){-5}, plain, &(off_t){0}, 3, 0));
+    told("no such offset", copy_file_range(fd, &(off_t){9}, plain, &(off_t){0}, (size_t)-5, 0));
+    told("no offset there", copy_file_range(fd, (off_t *)16, plain, &(off_t){0}, 10, 0));
+    told("no descriptor", copy_file_range(fd, 0, -1, 0, 10, 0));
+}
+
 static const struct test tests[] = {
     {"bad_vectors", bad_vectors}, {"stale_numbers", stale_numbers}, {"cancel_in_calls", cancel_in_calls},
     {"processes_alone", processes_alone}, {"mapping_grows", mapping_grows}, {"limited_size", limited_size}, {"sent", sent},
-    {"spliced", spliced},
+    {"spliced", spliced},             {"ranges_copied", ranges_copied},
 };
 
 int main(int argc, char **argv)

@@ -1,11 +1,11 @@
 //! Ways past libc's functions of the same kind: `syscall`, `clone` and `_Fork`.
 //!
-//! Calls by number that make, close or copy descriptors are served as libc's functions of that name. Those that move bytes are
-//! the kernel's. Processes made without the handlers of `fork` are treated as forked ones.
+//! Calls by number that make, close or copy descriptors are served as libc's functions of that name, and so is `copy_file_range`. The
+//! others that move bytes are the kernel's. Processes made without the handlers of `fork` are treated as forked ones.
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
-use libc::pid_t;
+use libc::{off64_t, pid_t};
 
 use crate::cancel::Held;
 use crate::real::interpose;
@@ -34,6 +34,13 @@ unsafe extern "C" fn syscall(
     let real = || unsafe { kernel::LIBC.get()(number, a, b, c, d, e, f) };
     if inside::active() {
         return real();
+    }
+    if number == libc::SYS_copy_file_range {
+        // SAFETY: the caller's arguments. Many programs call it by number, since the C library has it only from 2.27 on.
+        let copied = unsafe {
+            libc::copy_file_range(a as c_int, b as *mut off64_t, c as c_int, d as *mut off64_t, e, f as c_uint)
+        };
+        return copied as c_long;
     }
     // SAFETY: the caller's arguments of the call that it asked for.
     unsafe { by_number(number, [a, b, c, d], real) }

@@ -1,14 +1,17 @@
-//! Calls that share or copy data inside a file system. Through a managed file they cannot: callers get the error on which they fall
-//! back to `read` and `write`.
+//! Calls that copy or share data inside a file system. Through a managed file the kernel cannot: `copy_file_range` reads and writes
+//! here; of those that share data callers get the error on which they fall back to `read` and `write`.
 
 use std::ffi::{c_int, c_uint, c_ulong};
 
 use libc::{off_t, size_t, ssize_t};
+use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Result};
 
-use crate::errno::{fail, serve};
+use crate::ends::{Cursor, End, pump};
+use crate::errno::{answer, serve};
 use crate::real::interpose;
 use crate::subject::{Managed, Subject};
+use crate::transfer::Place;
 
 interpose! {
     copy_file_range => copy_file_range,
@@ -19,10 +22,10 @@ interpose! {
 type CopyFn = unsafe extern "C" fn(c_int, *mut off_t, c_int, *mut off_t, size_t, c_uint) -> ssize_t;
 type IoctlFn = unsafe extern "C" fn(c_int, c_ulong, usize) -> c_int;
 
-#[inline(never)]
-fn refusal(fd: c_int, error: Errno) -> Option<Errno> {
-    Subject::managed(fd).map(|managed| managed.file().err().unwrap_or(error))
-}
+/// The kernel moves no more in one call.
+const MOST: usize = 0x7fff_f000;
+/// Bytes that are read at once: enough for all servers to work side by side.
+const PIECE: usize = 1 << 20;
 
 unsafe fn copy_file_range(
     real: CopyFn,
@@ -33,10 +36,62 @@ unsafe fn copy_file_range(
     len: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    match refusal(from, Errno::XDEV).or_else(|| refusal(to, Errno::XDEV)) {
-        Some(error) => fail(error),
-        None => unsafe { real(from, from_at, to, to_at, len, flags) },
+    let call = || unsafe { real(from, from_at, to, to_at, len, flags) };
+    if from < 0 || to < 0 {
+        return call();
     }
+    let (from, to) = (End::of(from), End::of(to));
+    if !from.is_managed() && !to.is_managed() {
+        return call();
+    }
+    answer(|| unsafe { copy_range((&from, from_at), (&to, to_at), len, flags) })
+}
+
+/// Reads and writes what the kernel cannot copy, piece by piece.
+///
+/// # Errors
+/// Those of copy_file_range(2), but never EXDEV.
+unsafe fn copy_range(
+    (from, from_at): (&End, *mut off_t),
+    (to, to_at): (&End, *mut off_t),
+    len: usize,
+    flags: c_uint,
+) -> Result<ssize_t> {
+    for end in [from, to] {
+        end.check_regular()?;
+    }
+    let (source, target) = unsafe { (Cursor::new(from, from_at)?, Cursor::new(to, to_at)?) };
+    if flags != 0 {
+        return Err(Errno::INVAL);
+    }
+    from.check(Op::Read)?;
+    // Here an offset that is ignored is a mistake in the descriptor.
+    to.check(Op::Write).map_err(|error| if error == Errno::INVAL { Errno::BADF } else { error })?;
+    let len = bytes_to_copy(&source, &target, len)?;
+    let begin = target.begin;
+    let (done, error) = pump((from, source.begin), (to, |at| Place::At(begin + at)), len, PIECE);
+    match error {
+        Some(error) if done == 0 => Err(error),
+        _ => unsafe {
+            source.advance(done)?;
+            target.advance(done)?;
+            Ok(done as ssize_t)
+        },
+    }
+}
+
+/// How many of `len` bytes the source has.
+///
+/// # Errors
+/// EOVERFLOW: there are no such offsets. EINVAL: the two ranges overlap in one file.
+fn bytes_to_copy(source: &Cursor<'_>, target: &Cursor<'_>, len: usize) -> Result<usize> {
+    for cursor in [source, target] {
+        cursor.begin.cast_unsigned().checked_add(len as u64).ok_or(Errno::OVERFLOW)?;
+    }
+    let left = source.end.size()?.saturating_sub(source.begin.cast_unsigned());
+    let len = len.min(left.min(MOST as u64) as usize);
+    let apart = (source.begin - target.begin).unsigned_abs() >= len as u64;
+    if !apart && source.end.is_same_file(target.end)? { Err(Errno::INVAL) } else { Ok(len) }
 }
 
 // <linux/fs.h>

@@ -21,6 +21,7 @@ mod copy;
 mod data;
 mod dprintf;
 mod dup;
+mod ends;
 mod entry;
 mod errno;
 mod exec;

@@ -11,13 +11,12 @@ use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
 use rustix::time::Timespec;
 use stripewise_recorder::Op;
-use stripewise_sys::{Errno, Fd, Result, raw};
+use stripewise_sys::{Errno, Fd, Result};
 
-use crate::errno::{answer, guarded};
-use crate::kernel;
+use crate::ends::{Cursor, End, finish, pump};
+use crate::errno::answer;
 use crate::real::interpose;
-use crate::subject::{Managed, Subject};
-use crate::transfer::{Place, Transfer, move_bytes};
+use crate::transfer::Place;
 
 interpose! {
     sendfile | sendfile64 => sendfile, (to: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t;
@@ -76,152 +75,12 @@ unsafe fn splice(
     }
 }
 
-/// One side.
-enum End {
-    Plain(c_int),
-    Managed(c_int, Box<Managed>),
-}
-
-impl End {
-    fn of(fd: c_int) -> Self {
-        Subject::managed(fd).map_or(Self::Plain(fd), |managed| Self::Managed(fd, Box::new(managed)))
-    }
-
-    fn fd(&self) -> c_int {
-        match self {
-            Self::Plain(fd) | Self::Managed(fd, _) => *fd,
-        }
-    }
-
-    fn is_managed(&self) -> bool {
-        matches!(self, Self::Managed(..))
-    }
-
-    fn borrow(&self) -> BorrowedFd<'_> {
-        // SAFETY: the application's, for the time of the call; a bad one is EBADF.
-        unsafe { BorrowedFd::borrow_raw(self.fd()) }
-    }
-
-    /// Reads at a place of a file.
-    fn read(&self, buffer: &mut [u8], at: off_t) -> Result<usize> {
-        match self {
-            Self::Managed(_, managed) => {
-                let request = Transfer::one(Op::Read, buffer.as_mut_ptr().cast(), buffer.len(), Place::At(at));
-                guarded(|| move_bytes(managed, &request)).map(|(_, done)| done)
-            }
-            // SAFETY: a buffer of our own.
-            Self::Plain(_) => unsafe {
-                raw::pread(self.borrow(), buffer.as_mut_ptr(), buffer.len(), at.cast_unsigned())
-            },
-        }
-    }
-
-    /// Writes as `write` does, or at a place.
-    fn write(&self, bytes: &[u8], place: Place) -> Result<usize> {
-        match self {
-            Self::Managed(_, managed) => {
-                let request = Transfer::one(Op::Write, bytes.as_ptr().cast_mut().cast(), bytes.len(), place);
-                guarded(|| move_bytes(managed, &request)).map(|(_, done)| done)
-            }
-            Self::Plain(_) => rustix::io::write(self.borrow(), bytes),
-        }
-    }
-
-    /// # Errors
-    /// EBADF: it is not open for that. EINVAL: not a file that has places, or in append mode.
-    fn check(&self, op: Op) -> Result<()> {
-        let flags = match self {
-            Self::Managed(_, managed) => managed.flags()?,
-            Self::Plain(_) => fcntl_getfl(self.borrow())?,
-        };
-        let wrong = if op == Op::Read { OFlags::WRONLY } else { OFlags::RDONLY };
-        if flags.contains(OFlags::PATH) || flags & OFlags::RWMODE == wrong {
-            return Err(Errno::BADF);
-        }
-        match op {
-            Op::Read if !self.is_managed() => {
-                let kind = FileType::from_raw_mode(fstat(self.borrow())?.st_mode);
-                let has_places = matches!(kind, FileType::RegularFile | FileType::BlockDevice);
-                if has_places { Ok(()) } else { Err(Errno::INVAL) }
-            }
-            Op::Write if flags.contains(OFlags::APPEND) => Err(Errno::INVAL),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Where the application's calls begin: at its own offset, or at the descriptor's.
-struct Cursor<'a> {
-    end: &'a End,
-    own: *mut off_t,
-    begin: off_t,
-}
-
-impl<'a> Cursor<'a> {
-    unsafe fn new(end: &'a End, own: *mut off_t) -> Result<Self> {
-        let begin = if own.is_null() {
-            rustix::fs::seek(end.borrow(), rustix::fs::SeekFrom::Current(0))? as off_t
-        } else if kernel::is_readable(own.cast(), size_of::<off_t>()) {
-            // SAFETY: just asked.
-            unsafe { own.read_unaligned() }
-        } else {
-            return Err(Errno::FAULT);
-        };
-        if begin < 0 { Err(Errno::INVAL) } else { Ok(Self { end, own, begin }) }
-    }
-
-    /// After so many bytes.
-    unsafe fn advance(self, done: usize) -> Result<()> {
-        let at = self.begin + done as off_t;
-        if self.own.is_null() {
-            rustix::fs::seek(self.end.borrow(), rustix::fs::SeekFrom::Start(at.cast_unsigned()))?;
-        } else {
-            // SAFETY: the application's, which was there.
-            unsafe { self.own.write_unaligned(at) };
-        }
-        Ok(())
-    }
-}
-
 unsafe fn send(from: &End, offset: *mut off_t, to: &End, len: usize) -> Result<ssize_t> {
     from.check(Op::Read)?;
     to.check(Op::Write)?;
     let cursor = unsafe { Cursor::new(from, offset)? };
-    let (mut done, len) = (0, len.min(MOST));
-    let mut buffer = vec![0; len.min(PIECE)];
-    let mut error = None;
-    while done < len {
-        let want = buffer.len().min(len - done);
-        let moved = from.read(&mut buffer[..want], cursor.begin + done as off_t).and_then(|got| {
-            let written = if got == 0 { 0 } else { to.write(&buffer[..got], Place::Offset)? };
-            Ok((written, got))
-        });
-        match moved {
-            Ok((0, _)) => break,
-            Ok((written, got)) => {
-                done += written;
-                if written < got {
-                    break;
-                }
-            }
-            Err(failed) => {
-                error = Some(failed);
-                break;
-            }
-        }
-    }
+    let (done, error) = pump((from, cursor.begin), (to, |_| Place::Offset), len.min(MOST), PIECE);
     unsafe { finish(cursor, done, error) }
-}
-
-/// What a call returns that has moved so many bytes, and then met the error.
-unsafe fn finish(cursor: Cursor<'_>, done: usize, error: Option<Errno>) -> Result<ssize_t> {
-    match error {
-        Some(error) if done == 0 => Err(error),
-        _ => {
-            unsafe { cursor.advance(done)? };
-            Ok(done as ssize_t)
-        }
-    }
 }
 
 /// The other side of a managed file, which must be a pipe without an offset.

@@ -13,11 +13,17 @@ pub fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> 
     with_signals_blocked(start).map(drop)
 }
 
-/// Gives the calling thread the lowest priority of the scheduler, for good.
+/// Levels of priority below the rest of the process; a thread gets a third of what the others get, where all want to run.
+const LEVELS_BELOW: libc::c_int = 5;
+
+/// Gives the calling thread a lower priority than it has, for good.
+///
+/// Not the lowest: threads of the program wait for what this one has begun and hold locks for, and an ordinary user cannot raise a
+/// priority again. At the lowest one, beside twenty busy programs per core, 10 ms of work take half a minute.
 pub fn lower_priority() {
-    // SAFETY: no memory is involved. Linux has a priority for each thread; 0 is the calling one. What is refused changes nothing.
+    // SAFETY: no memory is involved. Linux has a priority for each thread. What is refused changes nothing.
     unsafe {
-        libc::setpriority(libc::PRIO_PROCESS, 0, 19);
+        libc::nice(LEVELS_BELOW);
     }
 }
 
@@ -41,21 +47,26 @@ mod tests {
 
     use super::*;
 
+    fn nice_of_this_thread() -> i32 {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        stat.rsplit_once(')').unwrap().1.split_whitespace().nth(16).unwrap().parse().unwrap()
+    }
+
     #[test]
     fn a_thread_blocks_signals_and_is_nice() {
         let (tell, told) = channel();
         let run = move || {
+            let before = nice_of_this_thread();
             lower_priority();
             let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
-            let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
-            tell.send((status, stat)).unwrap();
+            tell.send((status, before, nice_of_this_thread())).unwrap();
         };
         start("test", run).unwrap();
-        let (status, stat) = told.recv().unwrap();
+        let (status, before, after) = told.recv().unwrap();
         let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:\t")).unwrap();
         let blocked = u64::from_str_radix(blocked, 16).unwrap();
         assert_ne!(blocked & 1 << (libc::SIGTERM - 1), 0, "{blocked:x}");
-        let nice = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(16).unwrap().to_owned();
-        assert_eq!(nice, "19");
+        // Not so low that it never runs on a busy machine: others wait for it.
+        assert_eq!(after, (before + LEVELS_BELOW).min(19));
     }
 }

@@ -15,5 +15,5 @@ mod native;
 mod never_synced;
 mod pools;
 mod rebuilt;
-mod setup;
-mod support;
+pub(crate) mod setup;
+pub(crate) mod support;

@@ -17,20 +17,22 @@ const RANGES: usize = 64;
 const PATIENCE_NS: u64 = 30_000_000_000;
 const PAUSE_NS: u64 = 100_000;
 
-/// Waits while others are at work, but not for ever: one of them may be stopped.
+/// Waits while others are at work, but not for ever: one of them may be stopped. This process's own background thread is not as long as
+/// this one runs, however long it takes on a busy machine.
 struct Patience<'f> {
     file: &'f LogicalFile,
+    overlay: &'f Overlay,
     until_ns: u64,
 }
 
 impl<'f> Patience<'f> {
-    fn new(file: &'f LogicalFile) -> Self {
-        Self { file, until_ns: file.sys().now_ns() + PATIENCE_NS }
+    fn new(file: &'f LogicalFile, overlay: &'f Overlay) -> Self {
+        Self { file, overlay, until_ns: file.sys().now_ns() + PATIENCE_NS }
     }
 
     /// Something was done.
     fn renew(&mut self) {
-        *self = Self::new(self.file);
+        *self = Self::new(self.file, self.overlay);
     }
 
     /// EAGAIN: nothing was done for too long. EINTR: a signal came.
@@ -39,7 +41,7 @@ impl<'f> Patience<'f> {
             return Err(Errno::INTR);
         }
         let now_ns = self.file.sys().now_ns();
-        if now_ns >= self.until_ns {
+        if now_ns >= self.until_ns && !self.overlay.turn().is_working() {
             return Err(Errno::AGAIN);
         }
         self.file.sys().sleep_until_ns(now_ns + PAUSE_NS);
@@ -83,7 +85,7 @@ impl LogicalFile {
             self.write_back_once(overlay, map)?;
         }
         // Whoever else begins a mapping waits for this: two would stop each other from copying.
-        let patience = Patience::new(self);
+        let patience = Patience::new(self, overlay);
         let mut copier = loop {
             match map.copier().map_err(|error| trouble::map_told(&error))? {
                 Some(copier) => break copier,
@@ -150,7 +152,7 @@ impl LogicalFile {
 
     /// Brings everything to the original while everybody writes there: what is elsewhere becomes less only.
     fn bring_rest(&self, overlay: &Overlay, map: &Map, copier: &mut Copier<'_>) -> Result<()> {
-        let mut patience = Patience::new(self);
+        let mut patience = Patience::new(self, overlay);
         loop {
             let size = self.size()?;
             let dirty = self.dirty_in(map, 0..size, RANGES)?;
@@ -181,5 +183,24 @@ impl LogicalFile {
     fn make_alone(&self, map: &Map, range: Range<u64>) -> Result<()> {
         let mut guard = map.begin_write(range.clone()).map_err(|error| trouble::map_told(&error))?;
         guard.wrote(range, CopyId::ORIGINAL).map_err(|error| trouble::map_told(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::setup::Setup;
+    use crate::tests::support::{CREATE, Stage, open};
+
+    #[test]
+    fn only_others_try_the_patience() {
+        let stage = Stage::of(&Setup::replicas());
+        let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+        let overlay = opened.file.overlay().unwrap();
+        let patience = Patience { file: &opened.file, overlay, until_ns: 0 };
+        let working = overlay.turn().begin().unwrap();
+        assert_eq!(patience.pause(), Ok(()), "its own thread is slow on a busy machine");
+        drop(working);
+        assert_eq!(patience.pause(), Err(Errno::AGAIN));
     }
 }

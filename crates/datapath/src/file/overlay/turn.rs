@@ -25,6 +25,11 @@ impl Turn {
         (!self.paused.load(Ordering::SeqCst)).then_some(working)
     }
 
+    /// Whether the background thread is at work just now.
+    pub fn is_working(&self) -> bool {
+        self.working.load(Ordering::SeqCst)
+    }
+
     /// Waits until the background work pauses.
     pub fn pause(&self, sys: &SysRef) {
         self.paused.store(true, Ordering::SeqCst);
