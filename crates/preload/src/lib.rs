@@ -58,3 +58,4 @@ mod stdio;
 mod subject;
 mod table;
 mod transfer;
+mod unplanned;
