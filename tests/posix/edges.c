@@ -183,6 +183,54 @@ static void cancel_in_calls(void)
     puts("cancelled");
 }
 
+static char waited_for[] = "/tmp/edges.XXXXXX/fifo";
+static volatile int waiter;
+static void *waits(void *argument)
+{
+    int *flags = argument;
+    waiter = (int)syscall(SYS_gettid);
+    open(waited_for, *flags, 0644);
+    return 0;
+}
+
+static int sleeps(int thread)
+{
+    char name[64], text[200] = {0};
+    snprintf(name, sizeof name, "/proc/self/task/%d/stat", thread);
+    int fd = open(name, O_RDONLY);
+    CHECK(fd >= 0 && read(fd, text, sizeof text - 1) > 0 && close(fd) == 0);
+    return strstr(text, ") S") != 0;
+}
+
+/* An open waits for the other end of a FIFO, in a directory that no plan is for. */
+static void cancel_waiting_open(void)
+{
+    char *slash = strrchr(waited_for, '/');
+    *slash = 0;
+    CHECK(mkdtemp(waited_for) != 0);
+    *slash = '/';
+    /* From here on the plan is known. */
+    close(fresh());
+    CHECK(close(open(waited_for, O_WRONLY | O_CREAT, 0644)) == 0 && unlink(waited_for) == 0 && mkfifo(waited_for, 0644) == 0);
+    int kinds[] = {O_WRONLY, O_WRONLY | O_CREAT, O_WRONLY | O_CREAT | O_TRUNC, O_RDONLY | O_CREAT};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        pthread_t thread;
+        void *result;
+        waiter = 0;
+        CHECK(pthread_create(&thread, 0, waits, &kinds[i]) == 0);
+        while (!waiter || !sleeps(waiter))
+            sched_yield();
+        CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0);
+        printf("%zu %s\n", i, result == PTHREAD_CANCELED ? "cancelled" : "went on");
+    }
+    /* The thread left nothing behind: opens go on. */
+    int fd = open(waited_for, O_RDWR | O_CREAT, 0644);
+    CHECK(fd >= 0 && close(fd) == 0 && unlink(waited_for) == 0);
+    *slash = 0;
+    CHECK(rmdir(waited_for) == 0);
+    use(fresh(), 2);
+}
+
 static volatile int stop;
 static void *busy(void *argument)
 {
@@ -492,7 +540,7 @@ static void ranges_copied(void)
 static const struct test tests[] = {
     {"bad_vectors", bad_vectors}, {"stale_numbers", stale_numbers}, {"cancel_in_calls", cancel_in_calls},
     {"processes_alone", processes_alone}, {"mapping_grows", mapping_grows}, {"limited_size", limited_size}, {"sent", sent},
-    {"spliced", spliced},             {"ranges_copied", ranges_copied},
+    {"spliced", spliced}, {"ranges_copied", ranges_copied}, {"cancel_waiting_open", cancel_waiting_open},
 };
 
 int main(int argc, char **argv)

@@ -17,6 +17,7 @@ pub mod pattern;
 pub mod plan;
 mod plan_text;
 pub mod profile;
+mod reach;
 pub mod reader;
 pub mod size;
 #[cfg(test)]
@@ -34,3 +35,4 @@ pub use overlay::{CacheAdmission, CacheMode, CopySpec, Durability, MAX_COPIES, O
 pub use plan::{KEEP, Plan, Rule, Spread};
 pub use plan_text::{PLAN_VERSION, format_cycle, parse_cycle};
 pub use profile::{Fit, MeasuredClass, MeasuredNetwork, Profile};
+pub use reach::Reach;

@@ -42,6 +42,21 @@ pub fn escape(path: &str) -> String {
     pattern
 }
 
+/// What every path begins with that the pattern matches.
+pub fn literal_prefix(pattern: &[u8]) -> Vec<u8> {
+    let mut prefix = Vec::new();
+    let mut rest = pattern;
+    loop {
+        rest = match rest {
+            [] | [b'*', ..] | [b'<', b'n', b'>', ..] => return prefix,
+            [b'\\', byte, rest @ ..] | [byte, rest @ ..] => {
+                prefix.push(*byte);
+                rest
+            }
+        };
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Cursor {
     pattern: usize,

@@ -52,6 +52,27 @@ pub fn opened(fd: c_int, flags: OFlags, name: &CStr) -> Result<(c_int, Option<En
         let exchanged = is_regular(stat) && access::writes(flags);
         return Ok((if exchanged { access::exchange_in_vfork_child(fd, flags) } else { fd }, None));
     }
+    let (fd, entry) = exchanged(fd, stat, flags)?;
+    let is_plain = entry.as_ref().is_none_or(|entry| matches!(entry.file(), Ok(None)));
+    let may_be_planned = flags.intersects(OFlags::CREATE | OFlags::WRONLY | OFlags::RDWR) && state::has_plan();
+    if is_plain && may_be_planned && is_regular(stat) && !seen::is_decided(stat, name) {
+        say_if_not_placed(fd);
+    }
+    Ok((fd, enter(fd, entry).inspect_err(|_| kernel::close(fd))?))
+}
+
+/// As [`opened`], of a file with these attributes that the plan has no rule for.
+///
+/// # Errors
+/// As [`opened`].
+pub fn opened_unplanned(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int, Option<EntryRef>)> {
+    let (fd, entry) = exchanged(fd, stat, flags)?;
+    Ok((fd, enter(fd, entry).inspect_err(|_| kernel::close(fd))?))
+}
+
+/// The entry for what was just opened, and the descriptor, exchanged where the file is managed and the program may write.
+#[inline]
+fn exchanged(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int, Option<EntryRef>)> {
     let entry = if is_regular(stat) { look(fd, stat, Some(flags)) } else { Ok(None) };
     let entry = entry.inspect_err(|_| kernel::close(fd))?;
     let fd = match &entry {
@@ -61,12 +82,7 @@ pub fn opened(fd: c_int, flags: OFlags, name: &CStr) -> Result<(c_int, Option<En
         },
         _ => fd,
     };
-    let is_plain = entry.as_ref().is_none_or(|entry| matches!(entry.file(), Ok(None)));
-    let may_be_planned = flags.intersects(OFlags::CREATE | OFlags::WRONLY | OFlags::RDWR) && state::has_plan();
-    if is_plain && may_be_planned && is_regular(stat) && !seen::is_decided(stat, name) {
-        say_if_not_placed(fd);
-    }
-    Ok((fd, enter(fd, entry).inspect_err(|_| kernel::close(fd))?))
+    Ok((fd, entry))
 }
 
 /// Enters a descriptor that the data path opened, as the program asked with these flags.
@@ -84,7 +100,8 @@ pub fn managed(fd: c_int, file: Arc<LogicalFile>, flags: OFlags) -> Result<Optio
     entry().inspect_err(|_| kernel::close(fd))
 }
 
-fn is_regular(stat: &Stat) -> bool {
+/// Whether these are the attributes of a regular file: no other is ever managed.
+pub fn is_regular(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 

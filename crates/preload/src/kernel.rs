@@ -59,7 +59,8 @@ pub fn is_readable(memory: *const c_void, len: usize) -> bool {
     loop {
         // SAFETY: changes nothing: there is no such way to change the mask.
         let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NO_SUCH_WAY, at, 0, WORD, 0, 0]) };
-        if answer == Err(Errno::FAULT) {
+        // At 0 there is no mask to copy, and never memory.
+        if at == 0 || answer == Err(Errno::FAULT) {
             return false;
         }
         // All of a page is there or nothing.
@@ -121,6 +122,20 @@ pub fn stat_of(fd: c_int, stat: &mut MaybeUninit<Stat>) -> Result<&Stat> {
         }
         Ok(stat.assume_init_ref())
     }
+}
+
+/// ftruncate(2) to nothing, past our own; EINTR is retried.
+///
+/// # Errors
+/// As ftruncate(2).
+pub fn empty(fd: c_int) -> Result<()> {
+    // SAFETY: no memory is involved.
+    while let Err(error) = unsafe { call(libc::SYS_ftruncate, [fd as usize, 0, 0, 0, 0, 0]) } {
+        if error != Errno::INTR {
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// close(2), past our own.
@@ -188,7 +203,11 @@ mod tests {
         ] {
             assert_eq!(is_readable(pages.wrapping_byte_add(from), len), readable, "{len} from {from}");
         }
-        assert!(!is_readable(16 as *const c_void, 16) && !is_readable(usize::MAX as *const c_void, 16));
+        assert!(
+            !is_readable(std::ptr::null(), 8)
+                && !is_readable(16 as *const c_void, 16)
+                && !is_readable(usize::MAX as *const c_void, 16)
+        );
         assert_eq!(errno::get(), 77);
     }
 }

@@ -60,3 +60,4 @@ mod stdio;
 mod subject;
 mod table;
 mod transfer;
+mod unplanned;

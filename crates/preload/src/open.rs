@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use libc::mode_t;
-use rustix::fs::{AtFlags, FileType, readlinkat};
+use rustix::fs::{AtFlags, CWD, FileType, readlinkat};
 use rustix::io::retry_on_intr;
 use stripewise_datapath::Opened;
 use stripewise_recorder::{Event, Flags, Op, Ticks};
@@ -20,7 +20,7 @@ use crate::real::interpose;
 use crate::record;
 use crate::seen::Found;
 use crate::table::{self, Known};
-use crate::{access, adopt, process, sniff, stack, state};
+use crate::{access, adopt, process, sniff, stack, state, unplanned};
 
 // The variable argument of C's `open` travels like a third fixed one on the 64-bit calling conventions of Linux.
 interpose! {
@@ -74,6 +74,9 @@ pub fn open_any(
         return if fd >= 0 { stripewise_sys::fd::raise(fd) } else { fd };
     }
     let start = state::recorder().map(|recorder| recorder.now());
+    if let Some(opened) = unplanned::open(dir, path, flags, mode) {
+        return answer(|| opened.map(|(fd, found)| opened_at(start, fd, found, flags)));
+    }
     let (mut entry, mut opened) = (None, -1);
     let name = managed_name(dir, path, flags).and_then(|name| match name {
         Some(name) => Ok(Some(name)),
@@ -97,6 +100,11 @@ pub fn open_any(
             Ok(fd)
         }),
     };
+    opened_at(start, fd, entry, flags)
+}
+
+/// Records what was opened.
+fn opened_at(start: Option<Ticks>, fd: c_int, entry: Option<EntryRef>, flags: c_int) -> c_int {
     if let (Some(start), Some(entry)) = (start, &entry) {
         record_open(entry, start, flags & libc::O_TRUNC != 0);
     }
@@ -199,6 +207,8 @@ fn open_managed(dir: c_int, name: &CStr, flags: c_int, mode: mode_t) -> Result<(
     }
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     let (path, mode) = (to_path(name.to_bytes()), Mode::from_raw_mode(mode));
+    // An absolute path says it alone: the other may be no descriptor at all.
+    let dir = if path.is_absolute() { libc::AT_FDCWD } else { dir };
     let end = end_of_links(dir, name, flags)?;
     let path = end.as_deref().unwrap_or(path);
     match state::runtime()?.open(borrow_dir(&dir), path, flags, mode)? {
@@ -216,8 +226,7 @@ fn end_of_links(dir: c_int, name: &CStr, flags: OFlags) -> Result<Option<PathBuf
     let mut end: Option<PathBuf> = None;
     for _ in 0..LINKS_MAX {
         let path = end.as_deref().unwrap_or(to_path(name.to_bytes()));
-        // SAFETY: borrowed for the call; AT_FDCWD is what rustix uses, too.
-        match readlinkat(unsafe { BorrowedFd::borrow_raw(dir) }, path, Vec::new()) {
+        match readlinkat(borrow_dir(&dir).unwrap_or(CWD), path, Vec::new()) {
             Ok(link) => {
                 let beside = path.parent().unwrap_or(Path::new(""));
                 end = Some(beside.join(to_path(link.as_bytes())));
@@ -255,8 +264,11 @@ fn record_open(entry: &EntryRef, start: Ticks, empties: bool) {
 
 /// A directory descriptor as the data path takes it.
 pub fn borrow_dir(dir: &c_int) -> Dir<'_> {
+    // With an absolute path it may be any number, but no BorrowedFd is below 0.
+    const NEVER_OPEN: c_int = c_int::MAX;
+    let fd = if *dir < 0 { NEVER_OPEN } else { *dir };
     // SAFETY: the application's, for the time of the call; a bad one is EBADF.
-    (*dir != libc::AT_FDCWD).then(|| unsafe { BorrowedFd::borrow_raw(*dir) })
+    (*dir != libc::AT_FDCWD).then(|| unsafe { BorrowedFd::borrow_raw(fd) })
 }
 
 /// Where flags for a path say whether a link at its end is followed.

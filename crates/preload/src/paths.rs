@@ -7,6 +7,7 @@ use std::path::Path;
 use rustix::fs;
 use stripewise_sys::{Errno, Result};
 
+use crate::kernel;
 use crate::scratch::Scratch;
 
 /// `/proc/self/fd/N`.
@@ -55,6 +56,51 @@ impl Absolute {
         if page.first() == Some(&b'/') { Ok(Self { page, len }) } else { Err(Errno::NOENT) }
     }
 
+    /// The root directory.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub fn root() -> Result<Self> {
+        Ok(Self { page: Scratch::new()?, len: 0 })
+    }
+
+    /// Of the working directory, as the kernel has it: it may have been moved or changed behind our back.
+    ///
+    /// # Errors
+    /// ENOENT where it has no path, ENAMETOOLONG.
+    pub fn of_working_directory() -> Result<Self> {
+        let mut page = Scratch::new()?;
+        let memory = page.as_uninit();
+        let arguments = [memory.as_mut_ptr() as usize, memory.len(), 0, 0, 0, 0];
+        // SAFETY: fills in as many bytes at most; the last is a zero.
+        let len = unsafe { kernel::call(libc::SYS_getcwd, arguments)? } - 1;
+        if page.first() == Some(&b'/') { Ok(Self { page, len }) } else { Err(Errno::NOENT) }
+    }
+
+    /// A path from here, if there are no symbolic links in it; an absolute one from the root.
+    ///
+    /// # Errors
+    /// ENAMETOOLONG.
+    pub fn join(mut self, path: &[u8]) -> Result<Self> {
+        if self.as_bytes() == b"/" || path.starts_with(b"/") {
+            self.len = 0;
+        }
+        for part in path.split(|byte| *byte == b'/') {
+            match part {
+                b"" | b"." => {}
+                b".." => self.len = self.as_bytes().iter().rposition(|byte| *byte == b'/').unwrap_or(0),
+                part => {
+                    let end = self.len + 1 + part.len();
+                    let place = self.page.get_mut(self.len..end).ok_or(Errno::NAMETOOLONG)?;
+                    place[0] = b'/';
+                    place[1..].copy_from_slice(part);
+                    self.len = end;
+                }
+            }
+        }
+        Ok(self)
+    }
+
     /// Its bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.page[..self.len]
@@ -86,5 +132,30 @@ mod tests {
             assert_eq!(FdPath::new(fd).as_c_str().to_str(), Ok(format!("/proc/self/fd/{fd}").as_str()));
         }
         assert!(Absolute::of(i32::MAX).is_err());
+    }
+
+    #[test]
+    fn paths_from_a_directory() {
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(Absolute::of_working_directory().unwrap().as_path(), here);
+        let joined = |base: &[u8], path: &[u8]| {
+            let whole = Absolute::root()?.join(base)?.join(path)?;
+            Ok::<_, Errno>(String::from_utf8(whole.as_bytes().to_vec()).unwrap())
+        };
+        for (base, path, whole) in [
+            ("/a/b", "c", "/a/b/c"),
+            ("/a/b", "./c//d/.", "/a/b/c/d"),
+            ("/a/b", "../c/../../d", "/d"),
+            ("/a/b", "../../../../d", "/d"),
+            ("/a/b", "/c/d", "/c/d"),
+            ("/", "c", "/c"),
+            ("/", "../c/..", ""),
+            ("/a", "...", "/a/..."),
+        ] {
+            assert_eq!(joined(base.as_bytes(), path.as_bytes()).as_deref(), Ok(whole), "{base} {path}");
+        }
+        let longest = [b'n'; crate::scratch::BYTES];
+        assert!(joined(b"/", &longest[1..]).is_ok());
+        assert_eq!(joined(b"/", &longest), Err(Errno::NAMETOOLONG));
     }
 }

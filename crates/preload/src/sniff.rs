@@ -18,6 +18,7 @@ use stripewise_datapath::manifest::{MAGIC, TEXT_BYTES_MAX, TEXT_BYTES_MIN};
 use stripewise_sys::{Errno, Result, Stat, raw};
 
 use crate::closing::Closing;
+use crate::open::borrow_dir;
 use crate::paths::FdPath;
 use crate::scratch::Scratch;
 use crate::seen::Found;
@@ -81,9 +82,7 @@ pub fn name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> Result<Found>
     if is_open(stat)? {
         return Ok(Found::Anchor);
     }
-    // SAFETY: borrowed for the call; a bad one is EBADF.
-    let dir = if dir == libc::AT_FDCWD { None } else { Some(unsafe { BorrowedFd::borrow_raw(dir) }) };
-    named(dir, path, follow, stat, None)
+    named(borrow_dir(&dir), path, follow, stat, None)
 }
 
 /// As [`name`] for calls that only ask and are frequent: files with more blocks than a manifest are not looked into. (That misses an

@@ -109,6 +109,11 @@ pub fn is_runtime_used() -> bool {
     RUNTIME.value.get().is_some()
 }
 
+/// The data path for what is the same in parent and child: its plan. `None`: nothing needed it yet.
+pub fn runtime_if_made() -> Option<&'static Runtime> {
+    RUNTIME.value.get().map(|runtime| &**runtime)
+}
+
 /// The data path, if anything needed it yet.
 pub fn runtime_if_used() -> Option<&'static Runtime> {
     RUNTIME.value.get()?;

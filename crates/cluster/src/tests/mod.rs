@@ -7,6 +7,7 @@ mod overlay;
 mod pattern;
 mod plan;
 mod profile;
+mod reach;
 
 use proptest::prelude::*;
 

@@ -13,10 +13,11 @@ mod stat;
 mod targets;
 
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use stripewise_cluster::Plan;
+use stripewise_cluster::{Plan, Reach};
 use stripewise_extents::Node;
 use stripewise_sys::{Mode, Stat, SysRef, Timestamps};
 use stripewise_target::{Engine, FanOut};
@@ -80,6 +81,8 @@ pub struct Settings {
 pub struct Runtime {
     shared: Arc<Shared>,
     plan: Option<Arc<Plan>>,
+    /// Of the plan.
+    reach: Reach,
     targets: targets::TargetTable,
     files: ForkSafe<HashMap<FileKey, Weak<LogicalFile>>>,
     manifests: ForkSafe<known::KnownManifests>,
@@ -111,6 +114,7 @@ impl Runtime {
         Arc::new(Self {
             shared,
             plan: plan.cloned().map(Arc::new),
+            reach: plan.map(Reach::of).unwrap_or_default(),
             targets,
             files: ForkSafe::default(),
             manifests: ForkSafe::default(),
@@ -131,6 +135,13 @@ impl Runtime {
     /// What the plan makes a new file at this absolute path of.
     pub fn shape_for(&self, path: &Path) -> Option<Shape<'_>> {
         Shape::of(self.plan.as_ref()?.rule_for(path)?, path)
+    }
+
+    /// Whether the plan has layouts for a new file at this absolute path. Allocates nothing, and takes next to no time for paths far
+    /// from the plan's.
+    pub fn is_planned(&self, path: &Path) -> bool {
+        let has_layouts = |plan: &Plan| plan.rule_for(path).is_some_and(|rule| !rule.layouts.is_empty());
+        self.reach.has(path.as_os_str().as_bytes()) && self.plan().is_some_and(has_layouts)
     }
 
     /// From now on p, how many processes use the files at once, is `procs`, and `procs_per_node` of them are on this node: as

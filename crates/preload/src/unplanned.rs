@@ -1,0 +1,167 @@
+//! Opens with O_CREAT of files that the plan has no rule for: one call to the kernel.
+//!
+//! Whether a rule is for a file, its path says only where no link in the path leads elsewhere. The kernel finds that out while it
+//! opens the file (RESOLVE_NO_SYMLINKS); to ask before would cost as much as the open itself. Whatever is not certain here is left to
+//! [`crate::open`], which looks first: a path with links, a path for which there may be a rule, a kernel before Linux 5.6.
+//!
+//! O_TRUNC is not for the kernel: what the file is must be known before. It is opened as it is, looked at, and then emptied.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use libc::mode_t;
+use stripewise_datapath::Runtime;
+use stripewise_sys::{Errno, OFlags, Result};
+
+use crate::cancel::{self, OpenHow};
+use crate::entry::EntryRef;
+use crate::kernel;
+use crate::paths::Absolute;
+use crate::scratch;
+use crate::seen::Found;
+use crate::{access, adopt, errno, process, sniff, stack, state};
+
+const RESOLVE_NO_SYMLINKS: u64 = 4;
+const MODE_BITS: mode_t = 0o7777;
+
+/// Opens the file, if the plan certainly has no rule for it, and enters what it is. `None`: nothing has happened.
+///
+/// No value here has a destructor while the kernel opens the file: there the thread may be cancelled.
+pub fn open(
+    dir: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: mode_t,
+) -> Option<Result<(c_int, Option<EntryRef>)>> {
+    let wanted = OFlags::from_bits_retain(flags.cast_unsigned());
+    if !applies(wanted) || !is_unplanned(state::runtime_if_made()?, dir, path) {
+        return None;
+    }
+    let kernels = (wanted - OFlags::TRUNC).bits();
+    let how = OpenHow { flags: kernels.into(), mode: (mode & MODE_BITS).into(), resolve: RESOLVE_NO_SYMLINKS };
+    match cancel::openat2(dir, path, &how) {
+        Ok(fd) => settle(fd, wanted).transpose(),
+        Err(error) if is_inconclusive(error) => None,
+        Err(error) => Some(Err(error)),
+    }
+}
+
+fn applies(flags: OFlags) -> bool {
+    flags.contains(OFlags::CREATE)
+        && !flags.intersects(OFlags::PATH | OFlags::DIRECTORY)
+        && (access::writes(flags) || !flags.contains(OFlags::TRUNC))
+        // What turns out to be managed is closed again, which would drop its locks.
+        && !sniff::are_locks_used()
+        && state::has_plan()
+        && !process::is_vfork_child()
+        && is_libc_next()
+}
+
+/// Whether openat2(2) may fail like this where open(2) does not, or where it is for [`crate::open`] to say what it means.
+fn is_inconclusive(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::LOOP
+            | Errno::NOSYS
+            | Errno::PERM
+            | Errno::INVAL
+            | Errno::AGAIN
+            | Errno::TOOBIG
+            | Errno::XDEV
+            | Errno::ACCESS
+    )
+}
+
+/// Empties what is to be emptied, and enters the descriptor. `None`: the file is managed and to be emptied, or it could not be found
+/// out; the descriptor is closed.
+#[inline(never)]
+fn settle(fd: c_int, flags: OFlags) -> Result<Option<(c_int, Option<EntryRef>)>> {
+    let mut stat = MaybeUninit::uninit();
+    kernel::stat_of(fd, &mut stat).inspect_err(|_| kernel::close(fd))?;
+    // SAFETY: filled in.
+    let stat = unsafe { stat.assume_init_mut() };
+    if flags.contains(OFlags::TRUNC) && adopt::is_regular(stat) {
+        // SAFETY: borrowed for the call.
+        let found = sniff::descriptor(unsafe { BorrowedFd::borrow_raw(fd) }, stat, Some(flags));
+        if found != Ok(Found::Plain) {
+            kernel::close(fd);
+            return Ok(None);
+        }
+        // An empty one gets new times, too.
+        kernel::empty(fd).inspect_err(|_| kernel::close(fd))?;
+        stat.st_size = 0;
+    }
+    let before = errno::get();
+    let entered = errno::caught(|| adopt::opened_unplanned(fd, stat, flags));
+    errno::set(before);
+    entered.map(Some)
+}
+
+/// Whether the plan certainly has no rule for the file, provided that there is no link in its path.
+#[inline(never)]
+fn is_unplanned(runtime: &Runtime, dir: c_int, path: *const c_char) -> bool {
+    let Some(path) = readable(path) else { return false };
+    let base = match dir {
+        _ if path.starts_with(b"/") => Absolute::root(),
+        libc::AT_FDCWD => Absolute::of_working_directory(),
+        dir => Absolute::of(dir),
+    };
+    base.and_then(|base| base.join(path)).is_ok_and(|whole| !runtime.is_planned(whole.as_path()))
+}
+
+/// The bytes of the application's path; `None` where it cannot be read, or has no end within as many as a path may have.
+fn readable(path: *const c_char) -> Option<&'static [u8]> {
+    let page = rustix::param::page_size();
+    let mut len = 0;
+    while len < scratch::BYTES {
+        let at = path.wrapping_add(len);
+        let before = at as usize % page;
+        if !kernel::is_readable(at.wrapping_sub(before).cast(), size_of::<u64>()) {
+            return None;
+        }
+        // SAFETY: the page could be read; used only during the call that the path came with.
+        let found = unsafe { libc::strnlen(at, page - before) };
+        len += found;
+        if found < page - before {
+            // SAFETY: as above.
+            return Some(unsafe { std::slice::from_raw_parts(path.cast(), len) });
+        }
+    }
+    None
+}
+
+/// Whether libc's functions are what the program's opens would reach: a library between that sees them is not passed by.
+fn is_libc_next() -> bool {
+    const NO: u32 = 1;
+    const YES: u32 = 2;
+    static FOUND: AtomicU32 = AtomicU32::new(0);
+    match FOUND.load(Ordering::Relaxed) {
+        0 => {
+            // The loader takes more stack than we do.
+            let found = stack::on_own(|| Ok(find_out_what_is_next())).unwrap_or(false);
+            FOUND.store(if found { YES } else { NO }, Ordering::Relaxed);
+            found
+        }
+        found => found == YES,
+    }
+}
+
+#[cold]
+fn find_out_what_is_next() -> bool {
+    const OPENS: [&CStr; 6] = [c"open", c"open64", c"openat", c"openat64", c"creat", c"creat64"];
+    let libc = library_of(c"gnu_get_libc_version");
+    libc.is_some() && OPENS.iter().all(|name| library_of(name) == libc)
+}
+
+/// Where the library is loaded that has the next function of this name.
+fn library_of(name: &CStr) -> Option<usize> {
+    let mut library = MaybeUninit::<libc::Dl_info>::uninit();
+    // SAFETY: a terminated name; filled in where the result is not 0.
+    unsafe {
+        let function = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
+        let found = !function.is_null() && libc::dladdr(function, library.as_mut_ptr()) != 0;
+        found.then(|| library.assume_init().dli_fbase as usize)
+    }
+}
