@@ -172,6 +172,12 @@ fn effect(signal: i32) -> Effect {
     }
 }
 
+/// The signals that the application blocks in this thread, which is inside.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn blocked_by_program() -> u64 {
+    BLOCKED.get()
+}
+
 /// The signals that wait for this thread, or for any.
 fn pending() -> u64 {
     let mut set = 0u64;

@@ -26,6 +26,7 @@ mod errno;
 mod exec;
 mod exit;
 mod filter;
+mod handler;
 mod heap;
 mod inside;
 mod kernel;
