@@ -312,16 +312,17 @@ static void in_malloc_first(void)
     end(handler_fd);
 }
 
-/* Handlers end the process. */
-static volatile int ends_now;
+/* Handlers end the process, or what it runs. */
+static volatile int ends_now, by_exec;
 static void ending_handler(int signal)
 {
     (void)signal;
     if (!in_malloc || !ends_now) return;
     forbidden++;
     write_and_read(handler_fd, 12345);
-    if (violations) _exit(9);
-    _exit(5);
+    char *arguments[] = {"sh", "-c", "exit 5", 0}, *environment[] = {0};
+    if (by_exec && !violations) execve("/bin/sh", arguments, environment);
+    _exit(violations ? 9 : 5);
 }
 
 static void in_malloc_exit(void)
@@ -334,7 +335,7 @@ static void in_malloc_exit(void)
             have_threads();
             handler_fd = open(path, O_RDWR);
             CHECK(handler_fd >= 0);
-            random_state += (unsigned)i;
+            random_state += (unsigned)i, by_exec = i % 4 == 3;
             take_signals(ending_handler, 1);
             use(handler_fd, (unsigned)i);
             ends_now = 1;

@@ -34,7 +34,16 @@ fn actions() -> impl Iterator<Item = Action> {
 
 /// Whether the calling thread may be in a signal handler.
 #[cfg(target_arch = "x86_64")]
+#[inline(never)]
 pub fn may_be_inside() -> bool {
+    // What is looked for is in variables of the function below, so it is looked for above them.
+    let here = 0u8;
+    is_called_from_one(std::hint::black_box(std::ptr::from_ref(&here) as usize))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+fn is_called_from_one(here: usize) -> bool {
     let mut alternate = MaybeUninit::<libc::stack_t>::uninit();
     // SAFETY: asks only.
     let on_alternate = unsafe {
@@ -53,7 +62,7 @@ pub fn may_be_inside() -> bool {
             count += 1;
         }
     }
-    on_alternate || (count > 0 && stack::find_word(&restorers[..count]).unwrap_or(true))
+    on_alternate || (count > 0 && stack::find_word(here, &restorers[..count]).unwrap_or(true))
 }
 
 /// Whether the calling thread may be in a signal handler: the signal is blocked there, unless the program wants it otherwise.
@@ -62,7 +71,9 @@ pub fn may_be_inside() -> bool {
     let blocked = crate::inside::blocked_by_program();
     let defers = |action: &Action| action.flags & libc::SA_NODEFER as u64 == 0;
     let is_handled = |action: &Action| action.handler > libc::SIG_IGN;
-    (0..).zip(actions()).any(|(bit, action)| is_handled(&action) && (!defers(&action) || blocked & 1 << bit != 0))
+    (0..)
+        .zip(actions())
+        .any(|(bit, action)| is_handled(&action) && (!defers(&action) || blocked & 1 << bit != 0))
 }
 
 #[cfg(test)]

@@ -37,8 +37,28 @@ thread_local! {
 
 struct Heap {
     lock: Lock,
-    state: UnsafeCell<Dlmalloc<Pages>>,
+    state: UnsafeCell<State>,
 }
+
+struct State {
+    heap: Dlmalloc<Pages>,
+    /// Small pieces of memory that were given back, by their size: they are wanted again at once, and need not be joined and cut.
+    spare: [Spare; SIZES],
+}
+
+#[derive(Clone, Copy)]
+struct Spare {
+    /// Each begins with the address of the next one.
+    first: *mut *mut u8,
+    count: usize,
+}
+
+/// Bytes between two sizes.
+const STEP: usize = 16;
+/// Sizes of which there are spare pieces: up to half a KiB.
+const SIZES: usize = 33;
+/// Pieces of a size.
+const SPARE_MAX: usize = 32;
 
 // SAFETY: only the holder of the lock reaches the state.
 unsafe impl Sync for Heap {}
@@ -54,7 +74,42 @@ struct Held {
 
 impl Heap {
     const fn new() -> Self {
-        Self { lock: Lock::new(), state: UnsafeCell::new(Dlmalloc::new_with_allocator(Pages)) }
+        let spare = [Spare { first: ptr::null_mut(), count: 0 }; SIZES];
+        let state = State { heap: Dlmalloc::new_with_allocator(Pages), spare };
+        Self { lock: Lock::new(), state: UnsafeCell::new(state) }
+    }
+}
+
+impl State {
+    /// Memory of so many bytes, a multiple of [`STEP`], or null.
+    fn take(&mut self, bytes: usize, align: usize) -> *mut u8 {
+        if let Some(spare) = self.spare.get_mut(bytes / STEP)
+            && align <= STEP
+            && !spare.first.is_null()
+        {
+            let taken = spare.first;
+            // SAFETY: a spare piece, which begins so.
+            spare.first = unsafe { *taken }.cast();
+            spare.count -= 1;
+            return taken.cast();
+        }
+        // SAFETY: a power of two.
+        unsafe { self.heap.c_memalign(align, bytes) }
+    }
+
+    /// # Safety
+    /// What [`take`](Self::take) gave, of at least so many bytes.
+    unsafe fn give_back(&mut self, memory: *mut u8, bytes: usize) {
+        match self.spare.get_mut(bytes / STEP) {
+            Some(spare) if spare.count < SPARE_MAX => {
+                let memory = memory.cast::<*mut u8>();
+                // SAFETY: as promised; a step or more.
+                unsafe { memory.write(spare.first.cast()) };
+                *spare = Spare { first: memory, count: spare.count + 1 };
+            }
+            // SAFETY: as promised.
+            _ => unsafe { self.heap.c_free(memory) },
+        }
     }
 }
 
@@ -80,7 +135,7 @@ impl Held {
         Self { heap: &ALL[number], number, _locked: ALL[number].lock.lock(), _signals: signals }
     }
 
-    fn state(&mut self) -> &mut Dlmalloc<Pages> {
+    fn state(&mut self) -> &mut State {
         // SAFETY: the lock is held, and this is borrowed alone.
         unsafe { &mut *self.heap.state.get() }
     }
@@ -156,8 +211,7 @@ fn allocate(size: usize, place: Place) -> *mut u8 {
         return ptr::null_mut();
     };
     let mut held = Held::any();
-    // SAFETY: a power of two.
-    let start = unsafe { held.state().c_memalign(place.align, all) };
+    let start = held.state().take(all.next_multiple_of(STEP), place.align);
     let number = held.number;
     drop(held);
     if start.is_null() {
@@ -189,7 +243,8 @@ unsafe fn release(block: *mut u8) {
     unsafe {
         let header = Header::of(block).read();
         (*Header::of(block)).mark = 0;
-        Held::of(header.heap()).state().c_free(block.sub(header.before()));
+        let all = (header.size() + header.before()).next_multiple_of(STEP);
+        Held::of(header.heap()).state().give_back(block.sub(header.before()), all);
     }
 }
 
@@ -289,5 +344,137 @@ unsafe impl Allocator for Pages {
 
     fn page_size(&self) -> usize {
         rustix::param::page_size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+    use std::hint::black_box;
+
+    use super::*;
+
+    fn filled(size: usize, place: Place, with: u8) -> *mut u8 {
+        let block = allocate(size, place);
+        assert!(!block.is_null());
+        // SAFETY: so large.
+        unsafe { block.write_bytes(with, size) };
+        block
+    }
+
+    fn is_full_of(block: *mut u8, size: usize, with: u8) -> bool {
+        // SAFETY: filled by `filled`.
+        unsafe { std::slice::from_raw_parts(block, size) }.iter().all(|byte| *byte == with)
+    }
+
+    #[test]
+    fn blocks_lie_as_asked_and_keep_their_bytes() {
+        for align in (0..13).map(|shift| 1 << shift) {
+            for size in [0, 1, 15, 16, 17, 1000, 70_000, 3 << 20] {
+                let place = Place::aligned(align);
+                let block = filled(size, place, align as u8);
+                assert!((block as usize).is_multiple_of(align));
+                // SAFETY: of this size, and released once.
+                unsafe {
+                    let longer = reallocate(block, size * 2 + 1, place);
+                    assert!((longer as usize).is_multiple_of(align) && is_full_of(longer, size, align as u8));
+                    let shorter = reallocate(longer, size / 2, place);
+                    assert!(is_full_of(shorter, size / 2, align as u8));
+                    release(shorter);
+                }
+                let zeros = allocate_zeros(size, place);
+                assert!(is_full_of(zeros, size, 0));
+                // SAFETY: as above.
+                unsafe { release(zeros) };
+            }
+        }
+        assert!(allocate(isize::MAX as usize, Place::aligned(1)).is_null());
+        assert!(allocate(usize::MAX, Place::aligned(4096)).is_null());
+    }
+
+    /// Each thread gives back what another one has allocated.
+    #[test]
+    fn threads_share_blocks() {
+        let passed = std::sync::Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for thread in 0..2 * HEAPS as u8 {
+                let passed = &passed;
+                scope.spawn(move || {
+                    for round in 0..3000usize {
+                        let mut block = vec![thread; round % 700 + 1];
+                        let taken = {
+                            let mut passed = passed.lock().unwrap();
+                            std::mem::swap(&mut block, passed.get_mut(round % 50).unwrap_or(&mut Vec::new()));
+                            if passed.len() < 50 {
+                                passed.push(vec![thread; 10]);
+                            }
+                            block
+                        };
+                        assert!(taken.windows(2).all(|pair| pair[0] == pair[1]));
+                    }
+                });
+            }
+        });
+    }
+
+    /// A child by fork finds no heap locked, whatever other threads do meanwhile.
+    #[test]
+    fn forked_children_allocate() {
+        let _alone = inside::TESTED.lock();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        drop(vec![1u8; 300]);
+                    }
+                });
+            }
+            for _ in 0..100 {
+                // SAFETY: the child allocates and ends without returning; an alarm ends one that waits.
+                unsafe {
+                    let child = libc::fork();
+                    if child == 0 {
+                        libc::alarm(20);
+                        let blocks: Vec<_> =
+                            (0..HEAPS * 2).map(|number| Held::of(number % HEAPS).number).collect();
+                        libc::_exit(i32::from(blocks.len() != HEAPS * 2));
+                    }
+                    let mut status = 0;
+                    assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+                    assert_eq!(status, 0);
+                }
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+    }
+
+    /// The linker puts our functions where C code, and Rust's `libc`, name those of libc: tests are linked as the library is.
+    #[test]
+    fn c_code_allocates_here_and_gives_libcs_blocks_back_to_libc() {
+        // SAFETY: blocks are used within their sizes, and given back once.
+        unsafe {
+            for size in (0..5000).step_by(13) {
+                // What lies before a block is no business of programs, thinks the compiler.
+                let block = black_box(libc::malloc(size).cast::<u8>());
+                assert_eq!((*Header::of(block)).mark, MARK ^ block as usize);
+                assert!((block as usize).is_multiple_of(16) && !(block as usize).is_multiple_of(4096));
+                block.write_bytes(7, size);
+                let longer = libc::realloc(block.cast(), size + 4000).cast::<u8>();
+                assert!(is_full_of(longer, size, 7));
+                libc::free(longer.cast());
+            }
+            let zeros = libc::calloc(100, 30).cast::<u8>();
+            assert!(is_full_of(zeros, 3000, 0));
+            libc::free(zeros.cast());
+            assert!(black_box(libc::calloc(black_box(usize::MAX / 2), 3)).is_null());
+            libc::free(ptr::null_mut());
+            let copy = libc::strdup(c"a text".as_ptr());
+            assert_eq!(CStr::from_ptr(copy), c"a text");
+            libc::free(copy.cast());
+            let of_libc = black_box(libc::realpath(c"/".as_ptr(), ptr::null_mut()));
+            assert_ne!((*Header::of(of_libc.cast())).mark, MARK ^ of_libc as usize);
+            libc::free(libc::realloc(of_libc.cast(), 10_000));
+        }
     }
 }

@@ -231,8 +231,7 @@ static SIGNALS: Forking = Forking(UnsafeCell::new(None));
 /// Before a fork: keeps others from coming in, and waits for those who are.
 pub extern "C" fn before_fork() {
     let signals = Blocked::new();
-    change(|state| (state & FORKING == 0).then_some(state | FORKING));
-    change(|state| (state == FORKING).then_some(state));
+    shut();
     heap::before_fork();
     // SAFETY: this thread has set FORKING.
     unsafe { *SIGNALS.0.get() = Some(signals) };
@@ -243,6 +242,15 @@ pub extern "C" fn after_fork_in_parent() {
     // SAFETY: this thread has set FORKING.
     let _signals = unsafe { (*SIGNALS.0.get()).take() };
     heap::after_fork();
+    open();
+}
+
+fn shut() {
+    change(|state| (state & FORKING == 0).then_some(state | FORKING));
+    change(|state| (state == FORKING).then_some(state));
+}
+
+fn open() {
     GATE.fetch_and(!FORKING, Ordering::AcqRel);
     wake();
 }
@@ -283,7 +291,7 @@ mod tests {
             while !entered.load(Ordering::Acquire) {
                 std::thread::yield_now();
             }
-            before_fork();
+            shut();
             assert!(left.load(Ordering::Acquire), "forked in the middle of a call");
             scope.spawn(|| {
                 let _call = Inside::new();
@@ -291,7 +299,7 @@ mod tests {
             });
             std::thread::sleep(Duration::from_millis(30));
             forked.store(true, Ordering::Release);
-            after_fork_in_parent();
+            open();
         });
         assert_eq!(GATE.load(Ordering::Relaxed), 0);
     }

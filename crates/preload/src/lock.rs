@@ -70,26 +70,21 @@ impl Drop for Locked<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::UnsafeCell;
-
     use super::*;
 
     #[test]
     fn one_thread_at_a_time() {
-        struct Counter(Lock, UnsafeCell<u32>);
-        // SAFETY: the number is changed under the lock.
-        unsafe impl Sync for Counter {}
-        let counter = Counter(Lock::new(), UnsafeCell::new(0));
+        static LOCK: Lock = Lock::new();
+        static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = || {
             for _ in 0..20_000 {
-                let _locked = counter.0.lock();
-                // SAFETY: locked.
-                unsafe { *counter.1.get() += 1 };
+                let _locked = LOCK.lock();
+                COUNT.store(COUNT.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             }
         };
         std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(count))));
-        assert_eq!(counter.1.into_inner(), 80_000);
-        let locked = counter.0.try_lock();
-        assert!(locked.is_some() && counter.0.try_lock().is_none());
+        assert_eq!(COUNT.load(Ordering::Relaxed), 80_000);
+        let locked = LOCK.try_lock();
+        assert!(locked.is_some() && LOCK.try_lock().is_none());
     }
 }

@@ -19,6 +19,9 @@ const BYTES: usize = 512 << 10;
 /// Below it: what runs into this ends the process, instead of writing to somebody's memory.
 const GUARD_BYTES: usize = 64 << 10;
 
+/// Above its first frame: where a backtrace looks for the caller of that, and ends. What lies above the stack is somebody else's.
+const ZERO_BYTES: usize = 256;
+
 /// Stacks that are not in use. More than these are given back.
 static IDLE: [AtomicPtr<c_void>; 4] = [const { AtomicPtr::new(ptr::null_mut()) }; 4];
 
@@ -67,7 +70,7 @@ impl Drop for Stack {
 pub fn on_own<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     let stack = Stack::new()?;
     let mut job = Job { body: Some(body), result: Err(Errno::IO) };
-    let top = stack.0.wrapping_byte_add(BYTES);
+    let top = stack.0.wrapping_byte_add(BYTES - ZERO_BYTES);
     let left = Left { at: ptr::from_ref(&job) as usize, top: top as usize, before: LEFT.get() };
     LEFT.set(&raw const left);
     // SAFETY: the stack is ours alone, and `run` gets the job that it is made for, which lives until it returns.
@@ -88,10 +91,8 @@ thread_local! {
     static LEFT: Cell<*const Left> = const { Cell::new(ptr::null()) };
 }
 
-/// Whether one of the words is anywhere between here and the end of the thread's stack. `None`: that is too far.
-pub fn find_word(words: &[usize]) -> Option<bool> {
-    let here = 0u8;
-    let mut from = ptr::from_ref(&here) as usize;
+/// Whether one of the words is anywhere between this address on the stack and the end of the thread's stack. `None`: that is too far.
+pub fn find_word(mut from: usize, words: &[usize]) -> Option<bool> {
     let mut left = LEFT.get();
     // SAFETY: frames of this thread that have not returned.
     while let Some(Left { at, top, before }) = unsafe { left.as_ref() } {
@@ -117,11 +118,14 @@ fn find_between(from: usize, to: usize, words: &[usize]) -> Option<bool> {
     let mut at = from.next_multiple_of(WORD);
     while at < to {
         let next = (at + 1).next_multiple_of(scratch::BYTES).min(to / WORD * WORD);
-        let Some(bytes) = copy.get_mut(..next.saturating_sub(at)).filter(|bytes| !bytes.is_empty()) else { break };
+        let Some(bytes) = copy.get_mut(..next.saturating_sub(at)).filter(|bytes| !bytes.is_empty()) else {
+            break;
+        };
         if kernel::copy_bytes_from(at, bytes).is_err() {
             return Some(false);
         }
-        let mut found = bytes.chunks_exact(WORD).filter_map(|word| word.try_into().ok().map(usize::from_ne_bytes));
+        let mut found =
+            bytes.chunks_exact(WORD).filter_map(|word| word.try_into().ok().map(usize::from_ne_bytes));
         if found.any(|word| words.contains(&word)) {
             return Some(true);
         }
