@@ -125,6 +125,7 @@ def programs(tmp_path_factory):
 
     build(["gcc", *WARNINGS], "conform.c")
     build(["gcc", *WARNINGS], "robust.c", "-pthread", "-ldl")
+    build(["gcc", *WARNINGS], "handlers.c", "-pthread")
     build(["gcc", *WARNINGS], "edges.c", "-pthread", "-ldl")
     build(["gcc", *WARNINGS], "asynchronous.c", "-pthread", "-laio")
     build(["gcc", *WARNINGS, "-D_FORTIFY_SOURCE=2", "-O2"], "formatted.c")

@@ -215,9 +215,8 @@ QUICK = [("fork_storm", "cache"), ("signals", "replicas"), ("dlopen", "replicas"
 QUICK += [("cancellation", "cache"), ("vfork", "replicas"), ("few_descriptors", "replicas"), ("fork_among_threads", "replicas")]
 
 
-# A handler that writes to a managed file with several copies, where the signal came in the middle of malloc, waits for itself: README of preload. Opening
-# and closing 6000 times takes minutes, as each joins and leaves the extent map.
-ALL = [(case, "replicas") for case in cases("robust") if LONG and case not in ("signals_inside", "open_and_close")]
+# Opening and closing 6000 times takes minutes, as each joins and leaves the extent map.
+ALL = [(case, "replicas") for case in cases("robust") if LONG and case != "open_and_close"]
 
 
 @pytest.mark.parametrize(("case", "kind"), some(QUICK + ALL))

@@ -11,7 +11,7 @@
 //! **fork** of another thread: the kernel copies the descriptors and the memory one after the other while other threads go on, so
 //! a child might know private descriptors that it does not have, and locks that nobody will ever release.
 
-use std::cell::Cell;
+use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,6 +20,7 @@ use libc::sigset_t;
 use rustix::thread::futex;
 
 use crate::cancel::Held;
+use crate::heap;
 use crate::kernel;
 use crate::messages;
 
@@ -44,7 +45,7 @@ thread_local! {
 
 /// A call on a managed file, until it is dropped.
 pub struct Inside {
-    signals: sigset_t,
+    _signals: Blocked,
     /// Dropped last.
     _cancellation: Held,
 }
@@ -58,12 +59,12 @@ impl Inside {
     /// Holds signals, forks and cancellation back from now on.
     pub fn new() -> Self {
         let cancellation = Held::new();
-        let signals = block_signals();
+        let signals = Blocked::new();
         if DEPTH.replace(DEPTH.get() + 1) == 0 {
-            BLOCKED.set(first_word(&signals));
+            BLOCKED.set(first_word(&signals.0));
             change(|state| (state & FORKING == 0).then_some(state + 1));
         }
-        Self { signals, _cancellation: cancellation }
+        Self { _signals: signals, _cancellation: cancellation }
     }
 }
 
@@ -96,8 +97,33 @@ impl Drop for Inside {
         if depth == 0 {
             messages::flush();
         }
+    }
+}
+
+/// Signals wait, until this is dropped; forks do not. For what is called in the middle of one, too.
+pub struct Blocked(sigset_t);
+
+impl Blocked {
+    /// From now on.
+    pub fn new() -> Self {
+        let mut set = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: sets of this function's. The signals that libc needs for itself are never in a full set.
+        unsafe {
+            libc::sigfillset(set.as_mut_ptr());
+            for signal in OF_DEFECTS {
+                libc::sigdelset(set.as_mut_ptr(), signal);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr());
+            Self(before.assume_init())
+        }
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
         // SAFETY: what `new` was given.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.signals, ptr::null_mut()) };
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, ptr::null_mut()) };
     }
 }
 
@@ -146,6 +172,12 @@ fn effect(signal: i32) -> Effect {
     }
 }
 
+/// The signals that the application blocks in this thread, which is inside.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn blocked_by_program() -> u64 {
+    BLOCKED.get()
+}
+
 /// The signals that wait for this thread, or for any.
 fn pending() -> u64 {
     let mut set = 0u64;
@@ -161,13 +193,10 @@ fn first_word(set: &sigset_t) -> u64 {
     unsafe { ptr::from_ref(set).cast::<u64>().read() }
 }
 
-/// Runs `body` while signals wait, but not forks: for what is called in the middle of one, too.
+/// Runs `body` while signals wait, but not forks.
 pub fn undisturbed<T>(body: impl FnOnce() -> T) -> T {
-    let before = block_signals();
-    let result = body();
-    // SAFETY: what was before.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut()) };
-    result
+    let _signals = Blocked::new();
+    body()
 }
 
 /// Changes the gate as soon as `to` permits it.
@@ -191,34 +220,46 @@ fn wake() {
     let _ = futex::wake(&GATE, futex::Flags::PRIVATE, i32::MAX as u32);
 }
 
-fn block_signals() -> sigset_t {
-    let mut set = MaybeUninit::uninit();
-    let mut before = MaybeUninit::uninit();
-    // SAFETY: sets of this function's. The signals that libc needs for itself are never in a full set.
-    unsafe {
-        libc::sigfillset(set.as_mut_ptr());
-        for signal in OF_DEFECTS {
-            libc::sigdelset(set.as_mut_ptr(), signal);
-        }
-        libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr());
-        before.assume_init()
-    }
-}
+/// What the thread that forks keeps meanwhile. A handler that came in would wait for the fork, which waits for it.
+struct Forking(UnsafeCell<Option<Blocked>>);
+
+// SAFETY: used only by the thread that has set FORKING.
+unsafe impl Sync for Forking {}
+
+static SIGNALS: Forking = Forking(UnsafeCell::new(None));
 
 /// Before a fork: keeps others from coming in, and waits for those who are.
 pub extern "C" fn before_fork() {
-    change(|state| (state & FORKING == 0).then_some(state | FORKING));
-    change(|state| (state == FORKING).then_some(state));
+    let signals = Blocked::new();
+    shut();
+    heap::before_fork();
+    // SAFETY: this thread has set FORKING.
+    unsafe { *SIGNALS.0.get() = Some(signals) };
 }
 
 /// After it, in the parent.
 pub extern "C" fn after_fork_in_parent() {
+    // SAFETY: this thread has set FORKING.
+    let _signals = unsafe { (*SIGNALS.0.get()).take() };
+    heap::after_fork();
+    open();
+}
+
+fn shut() {
+    change(|state| (state & FORKING == 0).then_some(state | FORKING));
+    change(|state| (state == FORKING).then_some(state));
+}
+
+fn open() {
     GATE.fetch_and(!FORKING, Ordering::AcqRel);
     wake();
 }
 
 /// After it, in the child, which has only the thread that forked.
 pub extern "C" fn after_fork_in_child() {
+    // SAFETY: this thread is a copy of the one that has set FORKING.
+    let _signals = unsafe { (*SIGNALS.0.get()).take() };
+    heap::after_fork();
     GATE.store(0, Ordering::Release);
 }
 
@@ -250,7 +291,7 @@ mod tests {
             while !entered.load(Ordering::Acquire) {
                 std::thread::yield_now();
             }
-            before_fork();
+            shut();
             assert!(left.load(Ordering::Acquire), "forked in the middle of a call");
             scope.spawn(|| {
                 let _call = Inside::new();
@@ -258,7 +299,7 @@ mod tests {
             });
             std::thread::sleep(Duration::from_millis(30));
             forked.store(true, Ordering::Release);
-            after_fork_in_parent();
+            open();
         });
         assert_eq!(GATE.load(Ordering::Relaxed), 0);
     }

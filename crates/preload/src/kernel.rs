@@ -80,6 +80,17 @@ pub fn copy_from<T>(address: usize, value: &mut MaybeUninit<T>) -> Result<()> {
     copy(libc::SYS_process_vm_readv, value.as_mut_ptr() as usize, address, size_of::<T>())
 }
 
+/// Reads bytes at an address that may not be there.
+///
+/// # Errors
+/// EFAULT.
+pub fn copy_bytes_from(address: usize, bytes: &mut [u8]) -> Result<()> {
+    if !is_readable(address as *const c_void, bytes.len()) {
+        return Err(Errno::FAULT);
+    }
+    copy(libc::SYS_process_vm_readv, bytes.as_mut_ptr() as usize, address, bytes.len())
+}
+
 /// Writes a value to an address of the application's.
 ///
 /// # Errors

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use stripewise_sys::asking::{self, Patience};
+use stripewise_sys::thread;
 
-use crate::{exit, filter, inside, messages, state, stdio};
+use crate::{exit, filter, handler, inside, messages, state, stdio};
 
 /// A page that the kernel wipes in a forked child, and that a vforked child shares.
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
@@ -103,6 +104,7 @@ pub extern "C" fn forked() {
 extern "C" fn loaded() {
     let _ = page();
     asking::wait_so(Patience { interrupted: inside::is_interrupted, limit: None });
+    thread::refuse_where(handler::may_be_inside);
     // SAFETY: functions that may run at any time.
     unsafe {
         libc::pthread_atfork(Some(inside::before_fork), Some(forked), Some(inside::after_fork_in_child));

@@ -2,6 +2,7 @@
 //! need much (reading the plan, creating a managed file) does not run there.
 
 use std::arch::asm;
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -10,10 +11,16 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use stripewise_sys::{Errno, Result};
 
+use crate::kernel;
+use crate::scratch::{self, Scratch};
+
 /// Bytes of a stack: what a small thread of any other program has. Only what is touched takes memory.
 const BYTES: usize = 512 << 10;
 /// Below it: what runs into this ends the process, instead of writing to somebody's memory.
 const GUARD_BYTES: usize = 64 << 10;
+
+/// Above its first frame: where a backtrace looks for the caller of that, and ends. What lies above the stack is somebody else's.
+const ZERO_BYTES: usize = 256;
 
 /// Stacks that are not in use. More than these are given back.
 static IDLE: [AtomicPtr<c_void>; 4] = [const { AtomicPtr::new(ptr::null_mut()) }; 4];
@@ -63,10 +70,68 @@ impl Drop for Stack {
 pub fn on_own<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     let stack = Stack::new()?;
     let mut job = Job { body: Some(body), result: Err(Errno::IO) };
-    let top = stack.0.wrapping_byte_add(BYTES);
+    let top = stack.0.wrapping_byte_add(BYTES - ZERO_BYTES);
+    let left = Left { at: ptr::from_ref(&job) as usize, top: top as usize, before: LEFT.get() };
+    LEFT.set(&raw const left);
     // SAFETY: the stack is ours alone, and `run` gets the job that it is made for, which lives until it returns.
     unsafe { call_on(top, run_of(&job), ptr::from_mut(&mut job).cast()) };
+    LEFT.set(left.before);
     job.result
+}
+
+/// Where a thread left one stack for another.
+struct Left {
+    at: usize,
+    /// Of the stack that it went to.
+    top: usize,
+    before: *const Self,
+}
+
+thread_local! {
+    static LEFT: Cell<*const Left> = const { Cell::new(ptr::null()) };
+}
+
+/// Whether one of the words is anywhere between this address on the stack and the end of the thread's stack. `None`: that is too far.
+pub fn find_word(mut from: usize, words: &[usize]) -> Option<bool> {
+    let mut left = LEFT.get();
+    // SAFETY: frames of this thread that have not returned.
+    while let Some(Left { at, top, before }) = unsafe { left.as_ref() } {
+        if find_between(from, *top, words)? {
+            return Some(true);
+        }
+        (from, left) = (*at, *before);
+    }
+    // The C library keeps what it knows of a thread at the end of the stack that it made for it.
+    // SAFETY: always succeeds.
+    let thread = unsafe { libc::pthread_self() } as usize;
+    let end = if thread > from && thread - from < FAR_BYTES { thread } else { from + FAR_BYTES };
+    find_between(from, end, words)
+}
+
+/// A stack that is longer is not looked through.
+const FAR_BYTES: usize = 8 << 20;
+
+/// Up to memory that cannot be read.
+fn find_between(from: usize, to: usize, words: &[usize]) -> Option<bool> {
+    const WORD: usize = size_of::<usize>();
+    let mut copy = Scratch::new().ok()?;
+    let mut at = from.next_multiple_of(WORD);
+    while at < to {
+        let next = (at + 1).next_multiple_of(scratch::BYTES).min(to / WORD * WORD);
+        let Some(bytes) = copy.get_mut(..next.saturating_sub(at)).filter(|bytes| !bytes.is_empty()) else {
+            break;
+        };
+        if kernel::copy_bytes_from(at, bytes).is_err() {
+            return Some(false);
+        }
+        let mut found =
+            bytes.chunks_exact(WORD).filter_map(|word| word.try_into().ok().map(usize::from_ne_bytes));
+        if found.any(|word| words.contains(&word)) {
+            return Some(true);
+        }
+        at = next;
+    }
+    (to - from < FAR_BYTES).then_some(false)
 }
 
 struct Job<F, T> {

@@ -95,7 +95,8 @@ static RECORDER: Lazily<Option<Recorder>> = Lazily::new();
 pub fn runtime() -> Result<&'static Runtime> {
     let runtime = match RUNTIME.value.get() {
         Some(runtime) => runtime,
-        None => RUNTIME.get(|| inside::undisturbed(|| stack::on_own(make_runtime)))?,
+        // A handler that comes in while it is made would get EBUSY.
+        None => inside::undisturbed(|| RUNTIME.get(|| stack::on_own(make_runtime)))?,
     };
     if process::is_new_process() {
         let _inside = Inside::new();
@@ -133,10 +134,10 @@ pub fn recorder() -> Option<Recorder> {
 #[cold]
 fn start_recorder() -> Option<Recorder> {
     let make = || match stripewise_recorder::Settings::from_env() {
-        Some(settings) => inside::undisturbed(|| stack::on_own(|| Ok(make_recorder(&settings)))),
+        Some(settings) => stack::on_own(|| Ok(make_recorder(&settings))),
         None => Ok(None),
     };
-    RECORDER.get(make).ok().copied().flatten()
+    inside::undisturbed(|| RECORDER.get(make).ok().copied().flatten())
 }
 
 /// In a forked child, before its first record.

@@ -1,16 +1,86 @@
 //! Threads of our own inside somebody else's process.
 
 use std::io;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::Builder;
+
+use rustix::thread::futex;
+use rustix::time::{ClockId, clock_gettime};
+
+static REFUSED: OnceLock<fn() -> bool> = OnceLock::new();
+
+/// Says where no thread may be started: where the C library's `malloc`, which it takes to make one, must not be called. The first call counts.
+pub fn refuse_where(refused: fn() -> bool) {
+    let _ = REFUSED.set(refused);
+}
+
+/// To find out takes as long as to make some requests: after a refusal it is not asked again for so long.
+const REFUSED_NS: u64 = 10_000_000;
+static REFUSED_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
+
+fn is_refused() -> bool {
+    let Some(refused) = REFUSED.get() else { return false };
+    let now = clock_gettime(ClockId::Monotonic);
+    let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    if now_ns < REFUSED_UNTIL_NS.load(Ordering::Relaxed) {
+        return true;
+    }
+    let is_refused = refused();
+    if is_refused {
+        REFUSED_UNTIL_NS.store(now_ns + REFUSED_NS, Ordering::Relaxed);
+    }
+    is_refused
+}
 
 /// Starts a thread that no signal of the application ever runs in, with a small stack: it only makes system calls.
 ///
 /// # Errors
-/// The system has no room for another thread.
+/// The system has no room for another thread; the caller is [where](refuse_where) none may be started, or one was a moment ago.
 pub fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     const STACK_BYTES: usize = 256 << 10;
+    if is_refused() {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
     let start = || Builder::new().name(name.to_owned()).stack_size(STACK_BYTES).spawn(run);
     with_signals_blocked(start).map(drop)
+}
+
+/// Counts what others do, for a thread that waits until all is done. Needs no memory: `std`'s handle of the calling thread, which
+/// `park` takes, is allocated by the C library.
+#[derive(Debug)]
+pub struct Countdown(AtomicU32);
+
+impl Countdown {
+    /// From this number.
+    pub fn new(left: u32) -> Self {
+        Self(AtomicU32::new(left))
+    }
+
+    /// Counts one down. The last one wakes the thread that waits, which may be gone with the countdown before this returns.
+    ///
+    /// # Safety
+    /// `countdown` is alive, and is so until it was counted down as often as it was [`new`](Self::new) for.
+    pub unsafe fn count(countdown: *const Self) {
+        // SAFETY: alive until the count below.
+        let left = unsafe { &raw const (*countdown).0 };
+        // SAFETY: as above. To wake up is to name an address: nothing there is looked at.
+        unsafe {
+            if (*left).fetch_sub(1, Ordering::AcqRel) == 1 {
+                let _ = futex::wake(&*left, futex::Flags::PRIVATE, 1);
+            }
+        }
+    }
+
+    /// Waits until nothing is left.
+    pub fn wait(&self) {
+        loop {
+            match self.0.load(Ordering::Acquire) {
+                0 => return,
+                left => drop(futex::wait(&self.0, futex::Flags::PRIVATE, left, None)),
+            }
+        }
+    }
 }
 
 /// Levels of priority below the rest of the process; a thread gets a third of what the others get, where all want to run.

@@ -1,11 +1,11 @@
 //! A few threads that do jobs, in the process that started them.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread::Thread;
 
 use stripewise_sys::Sys;
+use stripewise_sys::thread::Countdown;
 
 use super::jobs::Job;
 
@@ -47,8 +47,7 @@ unsafe impl Send for Task {}
 
 #[derive(Debug)]
 struct Request {
-    left: AtomicUsize,
-    waiter: Thread,
+    left: Countdown,
 }
 
 impl Threads {
@@ -60,7 +59,7 @@ impl Threads {
     pub unsafe fn run(&self, sys: &dyn Sys, jobs: &mut [Job<'_>]) -> bool {
         let Some((first, others)) = jobs.split_first_mut() else { return true };
         let Some(pool) = self.pool() else { return false };
-        let request = Request { left: AtomicUsize::new(others.len()), waiter: std::thread::current() };
+        let request = Request { left: Countdown::new(others.len() as u32) };
         // SAFETY: only lifetimes are forgotten; this frame does not return before every task is done.
         let sys_pointer = unsafe { std::mem::transmute::<*const dyn Sys, *const (dyn Sys + 'static)>(sys) };
         let tasks = others.iter_mut().map(|job| Task {
@@ -75,9 +74,7 @@ impl Threads {
             // SAFETY: a task of this request.
             unsafe { task.run() };
         }
-        while request.left.load(Ordering::Acquire) > 0 {
-            std::thread::park();
-        }
+        request.left.wait();
         true
     }
 
@@ -206,10 +203,7 @@ impl Task {
         // SAFETY: the job is this task's alone, and lives until `left` is counted down.
         unsafe {
             (*self.job).run(&*self.sys);
-            let waiter = (*self.request).waiter.clone();
-            if (*self.request).left.fetch_sub(1, Ordering::AcqRel) == 1 {
-                waiter.unpark();
-            }
+            Countdown::count(&raw const (*self.request).left);
         }
     }
 }

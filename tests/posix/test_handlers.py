@@ -1,0 +1,43 @@
+"""Signal handlers that use managed files, whatever the signal interrupted: handlers.c."""
+
+import pytest
+from conftest import LONG, run_command
+
+from copies import KINDS, write_plan
+
+from .conftest import cases
+
+CASES = cases("handlers")
+# Handlers that interrupt what they are to interrupt.
+COUNT = {"HANDLERS_COUNT": "5000" if LONG else "500"}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_copy(worlds, programs, case):
+    worlds.both(lambda directory: [programs / "handlers", case, directory / "file"], env=COUNT)
+    worlds.assert_same("file")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", CASES)
+def test_several_copies(cluster, programs, case, kind):
+    write_plan(cluster, kind)
+    result = cluster.run(programs / "handlers", case, cluster.data / "file", env=COUNT)
+    assert result.out == "done\n"
+
+
+@pytest.mark.parametrize("engine", ["uring", "threads", "serial"])
+@pytest.mark.parametrize("case", ["in_malloc_open", "in_malloc_first", "in_calls"])
+def test_engines(worlds, programs, case, engine):
+    """Threads of the fan-out are not started in handlers."""
+    result = worlds.with_library(programs / "handlers", case, worlds.managed / "file", env={**COUNT, "STRIPEWISE_FANOUT": engine})
+    assert result.out == "done\n"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_plain_files_of_a_recorded_program(bin_dir, programs, tmp_path, case):
+    """The library only records: neither does that allocate."""
+    (tmp_path / "trace").mkdir()
+    env = {"LD_PRELOAD": str(bin_dir / "libstripewise_posix.so"), "STRIPEWISE_TRACE_DIR": str(tmp_path / "trace"), **COUNT}
+    result = run_command(programs / "handlers", case, tmp_path / "file", env=env)
+    assert result.out == "done\n"
