@@ -54,19 +54,26 @@ pub fn note(fd: c_int, flags: OFlags) -> Result<()> {
 ///
 /// A mark counts if it was set by this user, by the file's owner or by root: a user who may only read a file cannot make a process of
 /// another user write to it by marking a descriptor. A program with more rights than its caller (AT_SECURE) trusts no mark.
-pub fn inherited(fd: c_int, stat: &Stat) -> OFlags {
+///
+/// # Errors
+/// It could not be found out.
+pub fn inherited(fd: c_int, stat: &Stat) -> Result<OFlags> {
     // SAFETY: borrowed for the call.
-    let kernel = fcntl_getfl(unsafe { BorrowedFd::borrow_raw(fd) }).unwrap_or(OFlags::empty()) & OFlags::RWMODE;
+    let kernel = fcntl_getfl(unsafe { BorrowedFd::borrow_raw(fd) })? & OFlags::RWMODE;
     if kernel != OFlags::RDONLY {
         // Made by an earlier version of this library, or behind its back.
-        return kernel;
+        return Ok(kernel);
     }
-    let noted = match control(fd, F_GETSIG, 0) {
-        Ok(MAY_WRITE) => OFlags::WRONLY,
-        Ok(MAY_BOTH) => OFlags::RDWR,
-        _ => return kernel,
+    let noted = match control(fd, F_GETSIG, 0)? {
+        MAY_WRITE => OFlags::WRONLY,
+        MAY_BOTH => OFlags::RDWR,
+        _ => return Ok(kernel),
     };
-    if marked_by_trusted_user(fd, stat).unwrap_or(false) { noted } else { kernel }
+    match marked_by_trusted_user(fd, stat) {
+        // A kernel that does not tell.
+        Ok(false) | Err(Errno::INVAL) => Ok(kernel),
+        trusted => trusted.map(|_| noted),
+    }
 }
 
 fn marked_by_trusted_user(fd: c_int, stat: &Stat) -> Result<bool> {
@@ -175,7 +182,7 @@ mod tests {
         let file = std::fs::File::open(named.path()).unwrap();
         note(file.as_raw_fd(), flags).unwrap();
         let duplicate = file.try_clone().unwrap();
-        let mode = inherited(duplicate.as_raw_fd(), &fstat(&duplicate).unwrap());
+        let mode = inherited(duplicate.as_raw_fd(), &fstat(&duplicate).unwrap()).unwrap();
         (file, mode)
     }
 
@@ -190,12 +197,12 @@ mod tests {
     fn a_signal_alone_is_no_note() {
         let (file, _) = noted(OFlags::RDONLY);
         control(file.as_raw_fd(), F_SETSIG, MAY_BOTH).unwrap();
-        assert_eq!(inherited(file.as_raw_fd(), &fstat(&file).unwrap()), OFlags::RDONLY);
+        assert_eq!(inherited(file.as_raw_fd(), &fstat(&file).unwrap()), Ok(OFlags::RDONLY));
     }
 
     #[test]
     fn a_description_that_can_write_needs_no_note() {
         let file = tempfile::tempfile().unwrap();
-        assert_eq!(inherited(file.as_raw_fd(), &fstat(&file).unwrap()), OFlags::RDWR);
+        assert_eq!(inherited(file.as_raw_fd(), &fstat(&file).unwrap()), Ok(OFlags::RDWR));
     }
 }

@@ -130,7 +130,7 @@ fn look(fd: c_int, stat: &Stat, flags: Option<OFlags>) -> Result<Option<EntryRef
     if file.is_none() && state::recorder().is_none() {
         return Ok(None);
     }
-    let access = flags.unwrap_or_else(|| access::inherited(fd, stat));
+    let access = flags.map_or_else(|| access::inherited(fd, stat), Ok)?;
     let description = describe(fd, stat, Ok(file), access);
     if description.is_of_no_interest() {
         return Ok(None);
