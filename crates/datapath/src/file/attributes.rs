@@ -5,7 +5,7 @@ use stripewise_sys::{Kind, Mode, Stat, Timespec};
 use stripewise_target::{CACHED, TargetError, access_list};
 
 use super::{LogicalFile, OpenCopy};
-use crate::permissions::{of_anchor, of_file};
+use crate::permissions::{is_protected, of_anchor, of_file};
 use crate::runtime::Change;
 use crate::{Errno, Result, anchor, trouble};
 
@@ -151,7 +151,8 @@ impl LogicalFile {
             return;
         }
         let now = of_file(anchor.st_mode, object.st_mode);
-        let differs = now != object.st_mode & 0o777;
+        // With an access list the mode shows its mask, which may have stayed the same.
+        let differs = now != object.st_mode & 0o777 || !is_protected(anchor.st_mode);
         let list = differs.then(|| access_list(self.sys(), self.anchor())).flatten();
         let taken_over = self.present().map(|copy| {
             let set = copy.components();
