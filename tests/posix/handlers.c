@@ -328,7 +328,7 @@ static void ending_handler(int signal)
 static void in_malloc_exit(void)
 {
     int fd = fresh();
-    for (int i = 0; i < count() / 25; i++) {
+    for (int i = 0; i < 4 + count() / 500; i++) {
         pid_t pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {

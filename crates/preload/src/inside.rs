@@ -16,7 +16,6 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use libc::sigset_t;
 use rustix::thread::futex;
 
 use crate::cancel::Held;
@@ -61,7 +60,7 @@ impl Inside {
         let cancellation = Held::new();
         let signals = Blocked::new();
         if DEPTH.replace(DEPTH.get() + 1) == 0 {
-            BLOCKED.set(first_word(&signals.0));
+            BLOCKED.set(signals.0);
             change(|state| (state & FORKING == 0).then_some(state + 1));
         }
         Self { _signals: signals, _cancellation: cancellation }
@@ -100,31 +99,41 @@ impl Drop for Inside {
     }
 }
 
-/// Signals wait, until this is dropped; forks do not. For what is called in the middle of one, too.
-pub struct Blocked(sigset_t);
+/// Signals wait, until this is dropped; forks do not. For what is called in the middle of one, too. Holds the kernel's mask of those
+/// that were blocked before: libc's is sixteen times as large, and callers have little stack.
+pub struct Blocked(u64);
 
 impl Blocked {
     /// From now on.
     pub fn new() -> Self {
-        let mut set = MaybeUninit::uninit();
-        let mut before = MaybeUninit::uninit();
-        // SAFETY: sets of this function's. The signals that libc needs for itself are never in a full set.
-        unsafe {
-            libc::sigfillset(set.as_mut_ptr());
-            for signal in OF_DEFECTS {
-                libc::sigdelset(set.as_mut_ptr(), signal);
-            }
-            libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr());
-            Self(before.assume_init())
-        }
+        Self(change_mask(libc::SIG_BLOCK, MASK))
     }
 }
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        // SAFETY: what `new` was given.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, ptr::null_mut()) };
+        change_mask(libc::SIG_SETMASK, self.0);
     }
+}
+
+/// All signals but those of defects, and the two that libc needs for itself.
+const MASK: u64 = {
+    let (mut mask, mut at) = (!(1 << 31 | 1 << 32), 0);
+    while at < OF_DEFECTS.len() {
+        mask &= !(1 << (OF_DEFECTS[at] - 1));
+        at += 1;
+    }
+    mask
+};
+
+/// The mask as it was.
+fn change_mask(how: i32, mask: u64) -> u64 {
+    let mut before = 0u64;
+    let masks = (&raw const mask as usize, &raw mut before as usize);
+    let arguments = [how as usize, masks.0, masks.1, size_of::<u64>(), 0, 0];
+    // SAFETY: reads one mask and fills in the other.
+    let _ = unsafe { kernel::call(libc::SYS_rt_sigprocmask, arguments) };
+    before
 }
 
 /// Whether a call that waits for another process is to end, because a signal waits for it: one that ends this process, or, if the call
@@ -185,12 +194,6 @@ fn pending() -> u64 {
     // SAFETY: fills in as many bytes.
     let _ = unsafe { kernel::call(libc::SYS_rt_sigpending, arguments) };
     set
-}
-
-/// The signals that Linux has: the start of libc's larger set.
-fn first_word(set: &sigset_t) -> u64 {
-    // SAFETY: larger than a word, and aligned as one.
-    unsafe { ptr::from_ref(set).cast::<u64>().read() }
 }
 
 /// Runs `body` while signals wait, but not forks.
