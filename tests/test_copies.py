@@ -171,14 +171,24 @@ def test_drain_takes_directories_and_leaves_plain_files_alone(stripewise, copied
     assert missing.code == 1 and "none" in missing.err and "panicked" not in missing.err
 
 
+def slow_plan(cluster):
+    """The cluster's plan, with servers so slow that each of the 4 MiB that are copied at once take seconds."""
+    paced = cluster.root / "paced.toml"
+    paced.write_text(cluster.plan.read_text().replace("emulate = false", "emulate = true").replace("7.95e-12", "2e-6"))
+    return paced
+
+
+def wait_for_the_second_step(cluster, process):
+    """Until a drain has copied 4 MiB, and begun with the next ones. No command is asked: it may take longer than the rest."""
+    wait_until(lambda: sum(it.stat().st_blocks * 512 for it in components(cluster, "hdd")) > 5 << 20, process)
+
+
 def test_drain_can_be_interrupted_and_goes_on(stripewise, make_cluster, make_copied, bin_dir, cat):
     cluster = make_copied("cache", content=CONTENT * 24)
-    slow = cluster.plan.read_text().replace("emulate = false", "emulate = true").replace("7.95e-12", "1e-6")
-    paced = cluster.root / "paced.toml"
-    paced.write_text(slow)
+    paced = slow_plan(cluster)
     command = [bin_dir / "stripewise", "drain", "-p", paced, cluster.path]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: dirty(stripewise, cluster.path) < len(CONTENT) * 24, process)
+    wait_for_the_second_step(cluster, process)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=HANGS_S)
     assert process.returncode == 1 and "goes on" in said, said
@@ -200,13 +210,12 @@ with mmap.mmap(f, 4096) as memory:
 def test_a_drain_that_is_stopped_holds_nothing(stripewise, make_copied, bin_dir, python):
     """Ctrl-Z in the middle of it: others cut the file and map it."""
     cluster = make_copied("cache", content=CONTENT * 24)
-    paced = cluster.root / "paced.toml"
-    paced.write_text(cluster.plan.read_text().replace("emulate = false", "emulate = true").replace("7.95e-12", "1e-6"))
+    paced = slow_plan(cluster)
     command = [bin_dir / "stripewise", "drain", "-p", paced, cluster.path]
     # A process group of its own: where no shell looks after it, Ctrl-Z does nothing.
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, process_group=0)
     try:
-        wait_until(lambda: dirty(stripewise, cluster.path) < len(CONTENT) * 24, process)
+        wait_for_the_second_step(cluster, process)
         process.send_signal(signal.SIGTSTP)
         state = Path(f"/proc/{process.pid}/stat")
         wait_until(lambda: state.read_text().rsplit(")", 1)[1].split()[0] == "T", process)

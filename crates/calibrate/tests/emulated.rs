@@ -28,7 +28,7 @@ struct Asleep {
 }
 
 impl Asleep {
-    fn new() -> SysRef {
+    fn made() -> SysRef {
         Arc::new(Self { sys: Arc::new(Real), now_ns: AtomicU64::new(Real.now_ns()) })
     }
 
@@ -75,7 +75,7 @@ fn options() -> Options {
 }
 
 fn calibrated(class: &str, params: &ClassParams) -> ServerReport {
-    let (sys, dir) = (Asleep::new(), tempfile::tempdir().unwrap());
+    let (sys, dir) = (Asleep::made(), tempfile::tempdir().unwrap());
     let target = format!("{class}/0");
     let subject = Subject { target: &target, class, path: dir.path(), emulation: Some(params) };
     let mut last = 0.0;
