@@ -62,7 +62,9 @@ def test_a_damaged_anchor_costs_no_data(prey, outsider, what, is_open):
         environment = {"PATH": "/usr/bin:/bin", **prey.cluster.environment()}
         holder = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert holder.stdout.readline() == b"open\n"
-    run_raw(outsider, what, prey.path)
+    before = prey.anchor_now()
+    done = run_raw(outsider, what, prey.path)
+    assert done.returncode == 0 and prey.anchor_now() != before, f"it does no harm: {done}"
     if holder:
         # Goes on with what it knows, reads and writes all of it, and closes.
         holder.communicate(b"\n", timeout=60)
