@@ -76,6 +76,24 @@ def append_opened(journal, node, boot=bytes(16)):
     Path(journal).write_bytes(data)
 
 
+def lengthen(journal, bytes_):
+    """Says again and again that this node opened the file, until the journal is that long, as if the node's index had been lost then:
+    `fsck --repair` writes the journal anew, and so would whoever commits next to one of that length."""
+    data = Path(journal).read_bytes()
+    found, end = batches(journal)
+    number, at, payload = found[-1][1], 64, None
+    while at < end:
+        kind, _, _, length = struct.unpack_from("<B3xQII", data, at + 4)
+        payload = data[at + 24 : at + 24 + length] if kind == 1 else payload
+        at += 24 + length + 4
+    data = bytearray(data[:end])
+    while len(data) < bytes_:
+        number += 1
+        batch = b"swb\x01" + struct.pack("<B3xQII", 1, number, 1, len(payload)) + payload
+        data += batch + struct.pack("<I", zlib.crc32(batch))
+    Path(journal).write_bytes(data)
+
+
 def status(stripewise, path, **options):
     """What status --json says of a file, by copy in "by_name"."""
     (file,) = json.loads(stripewise("status", "--json", path, **options).out)["files"]

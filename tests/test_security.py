@@ -15,11 +15,13 @@ from pathlib import Path
 import pytest
 
 from conftest import HANGS_S, LIBRARY_NAME
-from copies import write_plan
+from copies import lengthen, write_plan
 
 # Nobody's numbers, so that no other files of these users are about.
 OWNER, PLANTER = 64131, 64132
 CONTENT = b"of the owner " * 10_000
+# A journal may have 64 KiB more than its map takes.
+LONG_JOURNAL = 160 << 10
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 
@@ -175,6 +177,8 @@ def test_what_is_planted_in_place_of_a_journal_is_not_used(shared, stripewise, w
     path = make(shared, PLANTER, "cached/f")
     (journal,) = [p for p in objects(shared, PLANTER) if p.suffix == ".extents"]
     before = secret.stat()
+    # It has to be written anew, which is done beside it and as .new.
+    lengthen(journal, LONG_JOURNAL)
     for suffix in (".new", ".times", ".wanted", ""):
         planted = journal.with_name(journal.name + suffix)
         with contextlib.suppress(FileNotFoundError):
@@ -198,6 +202,10 @@ def test_what_is_planted_in_place_of_a_journal_is_not_used(shared, stripewise, w
         else:
             with contextlib.suppress(FileNotFoundError):
                 planted.unlink()
+        if suffix == ".new":
+            stripewise("fsck", "--repair", path)
+            shared.run(PLANTER, "cat", path)
+            assert journal.stat().st_size < LONG_JOURNAL, "it was to be written anew"
 
 
 def test_components_that_are_no_files_of_the_owner_are_not_used(shared):
@@ -229,6 +237,7 @@ def test_a_crafted_manifest_does_not_lead_to_others_objects(shared, stripewise, 
     """Root gives away, changes, empties or removes what a user has prepared: the owner of the id loses nothing."""
     victim = make(shared, OWNER, "victim")
     before = {p: (p.stat().st_uid, p.stat().st_mode, p.stat().st_size) for p in objects(shared, OWNER)}
+    assert len(before) > len(shared.targets) / 2, "there is something to lose"
     planted = crafted(shared, victim, "planted")
     arguments = [*command, planted]
     shared.run(0, *arguments, ok=False)
@@ -252,7 +261,8 @@ def test_fsck_does_not_believe_paths_on_targets(shared, stripewise):
         target.write_text("root's")
         shared.plain(PLANTER, "rm", "-f", path)
         text = copy.read_text()
-        text = re.sub(r'(?m)^path = ".*"$', f'path = "{target}"', text)
+        # The file's path comes before those of the targets, which stay: with them fsck would not get as far as the file.
+        text = re.sub(r'(?m)^path = ".*"$', f'path = "{target}"', text, count=1)
         copy.write_text(sealed(text))
         for directory in ([], [target.parent], [shared.root]):
             stripewise("fsck", "-c", shared.toml, "--repair", "--orphan-age", "0", *directory, ok=False)

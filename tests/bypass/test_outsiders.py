@@ -90,7 +90,8 @@ def test_its_owner_cannot_damage_an_anchor(prey, outsider, used, what):
 @pytest.mark.parametrize("what", HARMFUL)
 def test_what_root_does_to_an_anchor_costs_no_data(prey, outsider, used, what):
     with used:
-        run_raw(outsider, what, prey.path)
+        done = run_raw(outsider, what, prey.path)
+        assert done.returncode == 0 and prey.anchor_now() != prey.anchor, f"it does no harm: {done}"
     COUNT["cases"] += 1
     # A file that is just being created looks the same: without the option fsck waits for an hour.
     prey.stripewise("fsck", "--repair", "--orphan-age", 0, "-c", prey.cluster.toml, prey.cluster.data, ok=False)
