@@ -11,7 +11,7 @@
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Resource, getrlimit};
@@ -200,8 +200,14 @@ fn unregister(raw: RawFd) {
 
 /// Duplicates `fd` to the highest third of the numbers that the process may use; lower if that is full.
 fn place_high(fd: BorrowedFd<'_>) -> Result<RawFd> {
-    let soft_limit = getrlimit(Resource::Nofile).current.unwrap_or(PLACE_MAX);
-    let mut minimum = (soft_limit / 3 * 2).min(PLACE_MAX) as RawFd;
+    /// Where the last ones went: the limit seldom changes, and to ask for it is a call of its own. 0: nowhere yet.
+    static PLACE: AtomicI32 = AtomicI32::new(0);
+    let mut minimum = PLACE.load(Ordering::Relaxed);
+    if minimum == 0 {
+        let soft_limit = getrlimit(Resource::Nofile).current.unwrap_or(PLACE_MAX);
+        minimum = (soft_limit / 3 * 2).min(PLACE_MAX) as RawFd;
+        PLACE.store(minimum, Ordering::Relaxed);
+    }
     loop {
         match fcntl_dupfd_cloexec(fd, minimum).map(IntoRawFd::into_raw_fd) {
             Ok(raw) if raw < LIMIT => return Ok(raw),
@@ -210,14 +216,17 @@ fn place_high(fd: BorrowedFd<'_>) -> Result<RawFd> {
                 return Err(Errno::MFILE);
             }
             // MFILE: no free number from the minimum on; INVAL: the limit was lowered below it.
-            Err(Errno::MFILE | Errno::INVAL) if minimum > 3 => minimum = (minimum / 2).max(3),
+            Err(Errno::MFILE | Errno::INVAL) if minimum > 3 => {
+                PLACE.store(0, Ordering::Relaxed);
+                minimum = (minimum / 2).max(3);
+            }
             Err(error) => return Err(error),
         }
     }
 }
 
 /// Closes by the raw system call. A file system that fails on close (FUSE whose server is gone) has closed it, too.
-fn close_raw(raw: RawFd) {
+pub(crate) fn close_raw(raw: RawFd) {
     // SAFETY: the callers own the descriptor and forget it after this.
     let _ = unsafe { rustix::io::try_close(raw) };
 }

@@ -79,6 +79,11 @@ pub trait Sys: Send + Sync {
         beneath(self, dir, path, flags, mode)
     }
 
+    /// fstatat(2) of what [`Sys::open_beneath`] would open.
+    fn stat_beneath(&self, dir: BorrowedFd<'_>, path: &Path) -> Result<Stat> {
+        self.stat(self.open_beneath(dir, path, OFlags::PATH, Mode::empty())?.as_fd())
+    }
+
     /// What tells the open file from every other one, and from its copies; parts that the file system cannot tell are missing.
     fn identity(&self, _fd: BorrowedFd<'_>) -> Result<Identity> {
         Ok(Identity::default())

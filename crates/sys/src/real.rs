@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
-use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -16,6 +16,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::thread::{clock_nanosleep_absolute, current_timer_slack, set_current_timer_slack};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
+use crate::fd::{borrow, close_raw};
 use crate::{
     DIRECT_ALIGNMENT_MOST, Dir, Fd, Identity, IoVec, Kind, Listed, LockKind, Result, SharedMap, Sys,
     asking::Waiting, interface, raw, xattr,
@@ -52,9 +53,28 @@ impl Sys for Real {
         };
         if waits {
             // Left set, requests of an io_uring on it would fail instead of waiting for the disk.
-            fs::fcntl_setfl(&opened, fs::fcntl_getfl(&opened)? - OFlags::NONBLOCK)?;
+            fs::fcntl_setfl(&opened, opening - OFlags::NONBLOCK)?;
         }
         Ok(opened)
+    }
+
+    fn stat_beneath(&self, dir: BorrowedFd<'_>, path: &Path) -> Result<Stat> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        match retry_on_intr(|| fs::openat2(dir, path, flags, Mode::empty(), how)) {
+            Ok(fd) => {
+                // For a moment only: it stays where the kernel put it.
+                let fd = fd.into_raw_fd();
+                // SAFETY: just opened.
+                let stat = retry_on_intr(|| fs::fstat(unsafe { borrow(fd) }));
+                close_raw(fd);
+                stat
+            }
+            Err(Errno::NOSYS | Errno::PERM) => {
+                self.stat(interface::beneath(self, dir, path, flags, Mode::empty())?.as_fd())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn identity(&self, fd: BorrowedFd<'_>) -> Result<Identity> {

@@ -214,7 +214,15 @@ pub fn open(sys: &SysRef, target: &Target, of: Objects, name: Name, flags: OFlag
 
 /// What the kernel says of an object.
 pub fn stat(sys: &SysRef, target: &Target, of: Objects, name: Name) -> Result<Stat, TargetError> {
-    open_file(sys, target, of, &file_name(of.id, name), OFlags::PATH).map(|(_, stat)| stat)
+    for directory in directories(of) {
+        let path = directory.join(file_name(of.id, name));
+        match sys.stat_beneath(target.dir(), &path) {
+            Ok(stat) => return check_owned(target.path().join(path), of.owner, &stat).map(|()| stat),
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(io(target, &path, "stat", errno)),
+        }
+    }
+    Err(failure(target, of, name, "stat", Errno::NOENT))
 }
 
 /// Removes a name; one that is gone is fine, and one that is another user's is left.
