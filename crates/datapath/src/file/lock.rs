@@ -32,7 +32,7 @@ pub(crate) struct SizeLock<'a> {
 impl LogicalFile {
     /// Waits for the lock, alone, and finishes a truncate whose process died.
     pub(crate) fn lock_size(&self) -> Result<SizeLock<'_>> {
-        let lock = self.acquire(LockKind::Exclusive)?;
+        let lock = self.lock_size_as_it_is()?;
         if let Some(size) = self.pending(lock.copy()?)? {
             self.finish_truncate(&lock, size)?;
         }
@@ -62,23 +62,24 @@ impl LogicalFile {
         let me = stripewise_sys::process::id();
         let mut idle = self.locks.lock().idle.take().filter(|(process, _)| *process == me);
         loop {
-            let fd = match idle.take() {
-                Some((_, fd)) => fd,
+            let (fd, has_name) = match idle.take() {
+                Some((_, fd)) => (fd, true),
                 None => self.open_lock()?,
             };
             self.locks.lock().held.push((me, fd.as_raw_fd()));
             let lock = SizeLock { file: self, fd: Some(fd) };
             self.sys().lock(lock.copy()?, SIZE_LOCK_BYTE, 1, kind)?;
-            if self.is_the_one(lock.copy()?)? {
+            // A repair may have put another one in its place, which everybody else locks now.
+            if !has_name || self.sys().stat(lock.copy()?)?.st_nlink > 0 {
                 return Ok(lock);
             }
             lock.discard();
         }
     }
 
-    /// `ID.manifest`, by its name: a repair may have put a new one there. Once that is gone, because the file was removed, the
-    /// one that all who have the file open had opened with it.
-    fn open_lock(&self) -> Result<Fd> {
+    /// `ID.manifest`, by its name, and true. Where there is none, because the file was removed, the one that all who have the file
+    /// open had opened with it, and false.
+    fn open_lock(&self) -> Result<(Fd, bool)> {
         let flags = if self.parts.writable { OFlags::RDWR } else { OFlags::RDONLY };
         let opened = match self.components().open_manifest(flags) {
             Err(_) if self.follow_owner() => self.components().open_manifest(flags),
@@ -86,15 +87,11 @@ impl LogicalFile {
         };
         match opened {
             Err(TargetError::Io { errno: Errno::NOENT, .. }) => {
-                self.sys().open(None, &link_of(self.manifest_copy().as_raw_fd()), flags, Mode::empty())
+                let link = link_of(self.manifest_copy().as_raw_fd());
+                self.sys().open(None, &link, flags, Mode::empty()).map(|fd| (fd, false))
             }
-            opened => opened.map_err(|error| trouble::told(&error)),
+            opened => opened.map(|fd| (fd, true)).map_err(|error| trouble::told(&error)),
         }
-    }
-
-    /// Whether a lock on this file is the one that everybody takes: no repair has put another file in its place.
-    fn is_the_one(&self, copy: BorrowedFd<'_>) -> Result<bool> {
-        Ok(self.sys().stat(copy)?.st_nlink > 0 || self.sys().stat(self.anchor())?.st_nlink == 0)
     }
 
     /// In a forked child: descriptors with which the parent's threads hold the lock are duplicates of the parent's, and
@@ -110,7 +107,6 @@ impl LogicalFile {
 }
 
 impl SizeLock<'_> {
-    /// `ID.manifest`, as this holder of the lock has it open.
     /// Gives the lock back, and the descriptor up.
     fn discard(mut self) {
         let Some(fd) = self.fd.take() else { return };
@@ -118,6 +114,7 @@ impl SizeLock<'_> {
         self.file.locks.lock().held.retain(|held| *held != (me, fd.as_raw_fd()));
     }
 
+    /// `ID.manifest`, as this holder of the lock has it open.
     pub(super) fn copy(&self) -> Result<BorrowedFd<'_>> {
         self.fd.as_ref().map(AsFd::as_fd).ok_or(Errno::BADF)
     }

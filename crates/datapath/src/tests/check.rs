@@ -218,6 +218,21 @@ fn lost_and_odd_components() {
     finds(&stage, LOOK, &[Kind::Target, Kind::Target]);
 }
 
+#[test]
+fn a_file_in_use_goes_on_without_the_copy_of_its_manifest() {
+    let stage = stage_with(&["a"]);
+    let in_use = open(&stage.real_runtime(), &stage.path("a"), OFlags::RDWR).unwrap();
+    std::fs::remove_file(component(&stage, 0, ".manifest")).unwrap();
+    in_use.file.append_bytes(b"one").unwrap();
+    in_use.file.truncate(10).unwrap();
+    assert_eq!(in_use.file.all().unwrap(), pattern(0, 10));
+    assert_eq!(open(&stage.real_runtime(), &stage.path("a"), OFlags::RDWR).map(drop), Err(crate::Errno::IO));
+    finds(&stage, LOOK, &[Kind::Copy]);
+    finds(&stage, REPAIR, &[Kind::Copy]);
+    in_use.file.append_bytes(b"two").unwrap();
+    assert_eq!(bytes(&stage, "a").len(), 13);
+}
+
 /// A power cut leaves it empty, and programs that use the file hold locks on it.
 #[test]
 fn a_copy_without_its_text_is_written_anew() {
