@@ -7,6 +7,8 @@ from .conftest import HERE, WARNINGS
 from .test_errno import plan_text
 
 BUDGET_BYTES = 2048
+# What takes more takes it each time. The C library's aio_write starts a thread, which takes 4 KB, unless its last one rests already.
+RUNS_MAX = 10
 WAYS = {
     "library alone": lambda cluster, spool: {"STRIPEWISE_PLAN": ""},
     "with a plan": lambda cluster, spool: {"STRIPEWISE_PLAN": str(cluster.plan)},
@@ -28,15 +30,25 @@ def depths(text):
     return {label: (int(first), int(second)) for first, second, label in rows}
 
 
+def over_budget(bare, loaded):
+    """What the library takes, by call, where it is too much."""
+    taken = {label: [with_it - without for with_it, without in zip(loaded[label], bare[label])] for label in bare}
+    return {label: bytes_ for label, bytes_ in taken.items() if max(bytes_) > BUDGET_BYTES}
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_plain_calls_take_little_stack(stack, cluster, bin_dir, tmp_path, way):
     cluster.plan.write_text(plan_text(cluster, ""))
     plain, spool = tmp_path / "plain", tmp_path / "spool"
     plain.mkdir()
     spool.mkdir()
-    bare = depths(run_command(stack, plain).out)
     env = {"LD_PRELOAD": str(bin_dir / LIBRARY_NAME), **WAYS[way](cluster, spool)}
-    loaded = depths(run_command(stack, plain, env=env).out)
-    assert loaded.keys() == bare.keys() and sum(max(pair) > 0 for pair in loaded.values()) > 100
-    taken = {label: [with_it - without for with_it, without in zip(loaded[label], bare[label])] for label in bare}
-    assert {label: bytes_ for label, bytes_ in taken.items() if max(bytes_) > BUDGET_BYTES} == {}
+    always = None
+    for _ in range(RUNS_MAX):
+        bare, loaded = depths(run_command(stack, plain).out), depths(run_command(stack, plain, env=env).out)
+        assert loaded.keys() == bare.keys() and sum(max(pair) > 0 for pair in loaded.values()) > 100
+        over = over_budget(bare, loaded)
+        always = over if always is None else {label: over[label] for label in always.keys() & over.keys()}
+        if not always:
+            break
+    assert always == {}
