@@ -1,5 +1,6 @@
-//! Calls that copy or share data inside a file system. Through a managed file the kernel cannot: `copy_file_range` reads and writes
-//! here; of those that share data callers get the error on which they fall back to `read` and `write`.
+//! Calls that copy or share data inside a file system. Through a managed file the kernel cannot:
+//! `copy_file_range` reads and writes here; of those that share data callers get the error on which
+//! they fall back to `read` and `write`.
 
 use std::ffi::{c_int, c_uint, c_ulong};
 
