@@ -1,7 +1,8 @@
 //! Ways past libc's functions of the same kind: `syscall`, `clone` and `_Fork`.
 //!
-//! Calls by number that make, close or copy descriptors are served as libc's functions of that name, and so is `copy_file_range`. The
-//! others that move bytes are the kernel's. Processes made without the handlers of `fork` are treated as forked ones.
+//! Calls by number that make, close or copy descriptors are served as libc's functions of that
+//! name, and so is `copy_file_range`. The others that move bytes are the kernel's. Processes made
+//! without the handlers of `fork` are treated as forked ones.
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
@@ -36,7 +37,8 @@ unsafe extern "C" fn syscall(
         return real();
     }
     if number == libc::SYS_copy_file_range {
-        // SAFETY: the caller's arguments. Many programs call it by number, since the C library has it only from 2.27 on.
+        // SAFETY: the caller's arguments. Many programs call it by number, since the C library has
+        // it only from 2.27 on.
         let copied = unsafe {
             libc::copy_file_range(a as c_int, b as *mut off64_t, c as c_int, d as *mut off64_t, e, f as c_uint)
         };

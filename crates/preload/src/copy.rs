@@ -1,5 +1,6 @@
-//! Calls that copy or share data inside a file system. Through a managed file the kernel cannot: `copy_file_range` reads and writes
-//! here; of those that share data callers get the error on which they fall back to `read` and `write`.
+//! Calls that copy or share data inside a file system. Through a managed file the kernel cannot:
+//! `copy_file_range` reads and writes here; of those that share data callers get the error on which
+//! they fall back to `read` and `write`.
 
 use std::ffi::{c_int, c_uint, c_ulong};
 
@@ -24,8 +25,9 @@ type IoctlFn = unsafe extern "C" fn(c_int, c_ulong, usize) -> c_int;
 
 /// The kernel moves no more in one call.
 const MOST: usize = 0x7fff_f000;
-/// Bytes that are read at once: enough for all servers to work side by side.
-const PIECE: usize = 1 << 20;
+/// Bytes that are read and written at once. As many as cp(1) does without this call, since a cache goes by the
+/// size of requests: one of 1 MiB does not fit into a small one, and would pass it by.
+const PIECE: usize = 256 << 10;
 
 unsafe fn copy_file_range(
     real: CopyFn,

@@ -123,8 +123,9 @@ impl End {
     }
 }
 
-/// Moves bytes in pieces through a buffer until `len` are done, the source ends, or less is written than was read. Returns how
-/// many bytes were moved, and the error that ended it. `place` says where the piece goes that begins so many bytes after the first.
+/// Moves bytes in pieces through a buffer until `len` are done, the source ends, or less is written
+/// than was read. Returns how many bytes were moved, and the error that ended it. `place` says where
+/// the piece goes that begins so many bytes after the first.
 pub fn pump(
     from: (&End, off_t),
     (to, place): (&End, impl Fn(off_t) -> Place),

@@ -83,13 +83,15 @@ impl Countdown {
     }
 }
 
-/// Levels of priority below the rest of the process; a thread gets a third of what the others get, where all want to run.
+/// Levels of priority below the rest of the process; a thread gets a third of what the others get,
+/// where all want to run.
 const LEVELS_BELOW: libc::c_int = 5;
 
 /// Gives the calling thread a lower priority than it has, for good.
 ///
-/// Not the lowest: threads of the program wait for what this one has begun and hold locks for, and an ordinary user cannot raise a
-/// priority again. At the lowest one, beside twenty busy programs per core, 10 ms of work take half a minute.
+/// Not the lowest: threads of the program wait for what this one has begun and holds locks for, and
+/// an ordinary user cannot raise a priority again. At the lowest one, beside twenty busy programs per
+/// core, 10 ms of work take half a minute.
 pub fn lower_priority() {
     // SAFETY: no memory is involved. Linux has a priority for each thread. What is refused changes nothing.
     unsafe {

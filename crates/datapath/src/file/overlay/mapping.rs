@@ -17,8 +17,8 @@ const RANGES: usize = 64;
 const PATIENCE_NS: u64 = 30_000_000_000;
 const PAUSE_NS: u64 = 100_000;
 
-/// Waits while others are at work, but not for ever: one of them may be stopped. This process's own background thread is not as long as
-/// this one runs, however long it takes on a busy machine.
+/// Waits while others are at work, but not for ever: one of them may be stopped. This process's own
+/// background thread is not as long as this one runs, however long it takes on a busy machine.
 struct Patience<'f> {
     file: &'f LogicalFile,
     overlay: &'f Overlay,
