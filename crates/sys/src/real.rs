@@ -30,6 +30,9 @@ fn at<'a>(dir: Dir<'a>) -> BorrowedFd<'a> {
     dir.unwrap_or(CWD)
 }
 
+/// How names that other users may have made are walked.
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
+
 impl Sys for Real {
     fn is_real(&self) -> bool {
         true
@@ -44,8 +47,7 @@ impl Sys for Real {
         let waits = !flags.intersects(OFlags::PATH | OFlags::DIRECTORY | OFlags::NONBLOCK);
         let mut opening = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         opening.set(OFlags::NONBLOCK, waits || flags.contains(OFlags::NONBLOCK));
-        let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let opened = match retry_on_intr(|| fs::openat2(dir, path, opening, mode, how)) {
+        let opened = match retry_on_intr(|| fs::openat2(dir, path, opening, mode, BENEATH)) {
             Ok(fd) => Fd::adopt(fd)?,
             // Kernels and sandboxes that do not know the call.
             Err(Errno::NOSYS | Errno::PERM) => interface::beneath(self, dir, path, opening, mode)?,
@@ -60,8 +62,7 @@ impl Sys for Real {
 
     fn stat_beneath(&self, dir: BorrowedFd<'_>, path: &Path) -> Result<Stat> {
         let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        match retry_on_intr(|| fs::openat2(dir, path, flags, Mode::empty(), how)) {
+        match retry_on_intr(|| fs::openat2(dir, path, flags, Mode::empty(), BENEATH)) {
             Ok(fd) => {
                 // For a moment only: it stays where the kernel put it.
                 let fd = fd.into_raw_fd();
