@@ -80,8 +80,13 @@ static int use_later(struct subject *s)
         return errno == ENOENT ? 0 : -errno;
     for (size_t i = 0; i < LATER_LEN; i++)
         bytes[i] = byte_later(LATER_AT + i);
-    if (pwrite(fd, bytes, LATER_LEN, LATER_AT) != LATER_LEN || fsync(fd) || pread(fd, bytes, LATER_LEN, LATER_AT) != LATER_LEN)
+    long written = pwrite(fd, bytes, LATER_LEN, LATER_AT), synced = written < 0 ? 0 : fsync(fd);
+    long got = written < 0 || synced < 0 ? 0 : pread(fd, bytes, LATER_LEN, LATER_AT);
+    if (written < 0 || synced < 0 || got < 0)
         return -errno;
+    /* What was written and synced is not all there: errno says nothing. */
+    if (written != LATER_LEN || got != LATER_LEN)
+        return -ENODATA;
     for (size_t i = 0; i < LATER_LEN; i++)
         if (bytes[i] != byte_later(LATER_AT + i))
             return -EILSEQ;

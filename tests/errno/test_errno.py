@@ -58,8 +58,7 @@ def test_errors_of_the_kernel(campaign, clusters, stripewise, capsys):
     """All calls on files with one copy, and those that touch the other copies on files that have some."""
     running = {}
     for kind, cluster in clusters.items():
-        # Files with several copies only as root: see the known limit about EACCES in the library's README.
-        rights = [] if kind == ROOTS or KINDS[kind] else OWNER
+        rights = [] if kind == ROOTS else OWNER
         extent = "long" if LONG else "few" if KINDS[kind] else "short"
         # All system calls of a call in one thread: another one is not looked into.
         env = {**os.environ, **cluster.environment(), "STRIPEWISE_FANOUT": "serial"}

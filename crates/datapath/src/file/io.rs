@@ -122,6 +122,7 @@ impl LogicalFile {
     /// # Errors
     /// As pwritev(2): when nothing was written. EFBIG past 2^63-1.
     pub unsafe fn write_at(&self, buffers: &[IoVec], offset: u64, options: IoOptions) -> Result<usize> {
+        self.finish_interrupted()?;
         // SAFETY: the caller's promise.
         let done = unsafe { self.write_there(buffers, offset, options)? };
         // What was written stays written.

@@ -4,6 +4,7 @@
 //! opened when needed and one is kept for the next time.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::atomic::Ordering;
 
 use stripewise_sys::{Fd, LockKind, Mode, OFlags};
 use stripewise_target::TargetError;
@@ -36,6 +37,7 @@ impl LogicalFile {
         if let Some(size) = self.pending(lock.copy()?)? {
             self.finish_truncate(&lock, size)?;
         }
+        self.interrupted.store(false, Ordering::Release);
         Ok(lock)
     }
 
@@ -48,13 +50,14 @@ impl LogicalFile {
     pub(super) fn lock_size_shared(&self) -> Result<SizeLock<'_>> {
         let lock = self.acquire(LockKind::Shared)?;
         if self.pending(lock.copy()?)?.is_none() {
+            self.interrupted.store(false, Ordering::Release);
             return Ok(lock);
         }
         if self.parts.writable {
             drop(lock);
             return self.lock_size();
         }
-        self.interrupted.store(true, std::sync::atomic::Ordering::Release);
+        self.interrupted.store(true, Ordering::Release);
         Ok(lock)
     }
 

@@ -84,7 +84,7 @@ pub struct LogicalFile {
     written: AtomicBool,
     /// This process has made the names of components and anchor durable.
     names_synced: AtomicBool,
-    /// A truncate was interrupted that this process may not finish.
+    /// A truncate was interrupted that this process may not finish, or that it began and could not finish yet.
     interrupted: AtomicBool,
 }
 

@@ -62,6 +62,12 @@ impl LogicalFile {
         self.lock_size_shared().map(drop)
     }
 
+    /// To be called before anything is written without the size lock: a truncate of this process's that failed half way is finished
+    /// first, or whoever finishes it would cut off what was written after it.
+    pub(super) fn finish_interrupted(&self) -> Result<()> {
+        if self.interrupted.load(Ordering::Acquire) { self.settle() } else { Ok(()) }
+    }
+
     fn note_intent(&self, lock: &SizeLock<'_>, size: u64) -> Result<()> {
         let text_bytes = self.parts.anchored.text_bytes;
         intent::note(self.sys(), lock.copy()?, self.anchor(), text_bytes, size)
@@ -103,9 +109,8 @@ impl LogicalFile {
         } else {
             self.refuse_if_lost()?;
             // The order is the protocol: the intent must be durable before the first component is cut.
-            self.note_intent(&lock, size)?;
-            self.finish_truncate(&lock, size)
-                .inspect_err(|_| self.interrupted.store(true, Ordering::Release))?;
+            let cut = self.note_intent(&lock, size).and_then(|()| self.finish_truncate(&lock, size));
+            cut.inspect_err(|_| self.interrupted.store(true, Ordering::Release))?;
         }
         self.size_hint.store(size, Ordering::Relaxed);
         Ok(())
@@ -144,6 +149,7 @@ impl LogicalFile {
         if !self.parts.writable {
             return Err(Errno::BADF);
         }
+        self.finish_interrupted()?;
         self.mark_written();
         let layout = self.original().layout();
         for index in 0..self.components().len() {

@@ -139,7 +139,7 @@ macro_rules! of_every_kind {
     };
 }
 
-of_every_kind!(create create_write_sync overwrite_and_sync copies_at_work truncate truncate_to_more finishing_a_truncate open_with_truncation append unlink replace);
+of_every_kind!(write_after_a_failed_truncate create create_write_sync overwrite_and_sync copies_at_work truncate truncate_to_more finishing_a_truncate open_with_truncation append unlink replace);
 
 fn create(setup: &Setup) {
     let act = |runtime: &Runtime, path: &Path| open(runtime, path, CREATE).map(drop);
@@ -272,6 +272,36 @@ fn finishing_a_truncate(setup: &Setup) {
     };
     let act = |runtime: &Runtime, path: &Path| open(runtime, path, OFlags::RDWR).map(drop);
     at_every_point_of(setup, first, act, |stage, _| assert_eq!(whole(stage, "f").unwrap(), old()[..10]));
+}
+
+/// An error leaves a truncate undone, half done, or done. What the same process writes afterwards is newer.
+fn write_after_a_failed_truncate(setup: &Setup) {
+    for call in ["pwrite", "ftruncate", "fsync", "fdatasync"] {
+        // To write to a component is no part of a truncate.
+        for path in [".manifest", ".0", ".1"].into_iter().take(if call == "pwrite" { 1 } else { 3 }) {
+            let stage = Stage::of(setup);
+            with_file("f")(&stage);
+            let disk = Disk::new(stage.root.path(), Journal::Posix).unwrap();
+            let process = Faulty::new(&disk, 0);
+            let opened = open(&stage.runtime_on(process.clone()), &stage.path("f"), OFlags::RDWR).unwrap();
+            process.fail(call, path, Errno::IO, 1);
+            let _ = opened.file.truncate(10);
+            opened.file.write(&new()[..64], 100, 1).unwrap();
+            let expected = |bytes: &[u8]| {
+                let (before, rest) = (&bytes[..100], &bytes[164..]);
+                let whole = before == &old()[..100] && rest == &old()[164..];
+                let cut = before[..10] == old()[..10] && before[10..] == [0; 90] && rest.is_empty();
+                assert!(
+                    bytes[100..164] == new()[..64] && (whole || cut),
+                    "{call} of {path}: {} bytes",
+                    bytes.len()
+                );
+            };
+            expected(&opened.file.all().unwrap());
+            drop(opened);
+            expected(&whole(&stage, "f").unwrap());
+        }
+    }
 }
 
 fn open_with_truncation(setup: &Setup) {
