@@ -25,7 +25,8 @@ LONG = os.environ.get("STRIPEWISE_LONG") == "1"
 BUILD = Path(os.environ.get("STRIPEWISE_BUILD_DIR", ROOT / "build")).resolve()
 LIBRARY_NAME = "libstripewise_posix.so"
 MPIS = ["mpich", "openmpi"]
-# What has not ended by then hangs, seconds. No test waits for it: beside twenty busy loops a minute of work takes ten and more.
+# What has not ended by then hangs, seconds. No test waits for it: beside twenty busy loops a minute
+# of work takes ten and more.
 HANGS_S = 3600
 
 # What a shell starts in the background ignores SIGINT, and so would all programs that are tested with it.
@@ -91,7 +92,8 @@ def run_command(*args, env=None, cwd=None, timeout=HANGS_S, ok=True, stdin=None)
 
 
 def wait_until(condition, process=None):
-    """Returns when the condition is true. It must become so, and while `process` runs, if one is given."""
+    """Returns when the condition is true. It must become so, and while `process` runs, if one is
+    given."""
     deadline = time.monotonic() + HANGS_S
     while not condition():
         assert process is None or process.poll() is None, f"ended before: {process.args}, {process.returncode}"

@@ -77,8 +77,9 @@ def append_opened(journal, node, boot=bytes(16)):
 
 
 def lengthen(journal, bytes_):
-    """Says again and again that this node opened the file, until the journal is that long, as if the node's index had been lost then:
-    `fsck --repair` writes the journal anew, and so would whoever commits next to one of that length."""
+    """Says again and again that this node opened the file, until the journal is that long, as if
+    the node's index had been lost then: `fsck --repair` writes the journal anew, and so would
+    whoever commits next to one of that length."""
     data = Path(journal).read_bytes()
     found, end = batches(journal)
     number, at, payload = found[-1][1], 64, None

@@ -172,14 +172,16 @@ def test_drain_takes_directories_and_leaves_plain_files_alone(stripewise, copied
 
 
 def slow_plan(cluster):
-    """The cluster's plan, with servers so slow that each of the 4 MiB that are copied at once take seconds."""
+    """The cluster's plan, with servers so slow that each of the 4 MiB that are copied at once take
+    seconds."""
     paced = cluster.root / "paced.toml"
     paced.write_text(cluster.plan.read_text().replace("emulate = false", "emulate = true").replace("7.95e-12", "2e-6"))
     return paced
 
 
 def wait_for_the_second_step(cluster, process):
-    """Until a drain has copied 4 MiB, and begun with the next ones. No command is asked: it may take longer than the rest."""
+    """Until a drain has copied 4 MiB, and begun with the next ones. No command is asked: it may
+    take longer than the rest."""
     wait_until(lambda: sum(it.stat().st_blocks * 512 for it in components(cluster, "hdd")) > 5 << 20, process)
 
 

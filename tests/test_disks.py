@@ -76,7 +76,8 @@ def prepared(bed, size):
     path = Path(bed[1]["hdd0"]) / "file"
     path.write_bytes(os.urandom(size))
     fd = os.open(path, os.O_RDWR | os.O_DIRECT)
-    # Of the whole file system: what the kernel writes back after some seconds would be counted, too.
+    # Of the whole file system: what the kernel writes back after some seconds would be counted,
+    # too.
     subprocess.run(["sync", "--file-system", path], check=True, timeout=HANGS_S)
     return fd
 
@@ -117,7 +118,8 @@ def test_what_the_kernel_cuts_is_one_request(bed):
     size = 4 << 20
     memory = mmap.mmap(-1, size)
     fd = prepared(bed, size)
-    # A disk that has done all it knows of cannot tell: on a busy machine the next piece may come too late.
+    # A disk that has done all it knows of cannot tell: on a busy machine the next piece may come
+    # too late.
     for _ in range(100):
         done = changes(bed, lambda: os.preadv(fd, [memory], 0))
         if done["reads"] == 1:

@@ -135,7 +135,8 @@ def test_every_test_of_the_threat_model_exists():
 
 
 def assert_tests_exist(cell, script):
-    """All tests that a cell names: `crate` `module::test`, `--test name`, `file.py::test` or `::test` of the last script."""
+    """All tests that a cell names: `crate` `module::test`, `--test name`, `file.py::test` or
+    `::test` of the last script."""
     words, room = code(cell), None
     assert words
     for word in words:

@@ -1,7 +1,9 @@
-"""What users can do to each other and to root where they share targets: docs/security.md names each of these tests.
+"""What users can do to each other and to root where they share targets: docs/security.md names each
+of these tests.
 
-A *planter* prepares something below a target, in /dev/shm or in a manifest; the *owner*, or root with the commands or the library, then
-does ordinary work. Nothing of the owner's or of root's may be read, changed, given away or removed by that.
+A *planter* prepares something below a target, in /dev/shm or in a manifest; the *owner*, or root
+with the commands or the library, then does ordinary work. Nothing of the owner's or of root's may
+be read, changed, given away or removed by that.
 """
 
 import contextlib
@@ -44,7 +46,8 @@ def remove_run_dirs():
 
 @pytest.fixture
 def shared(cluster, stripewise):
-    """Targets for everybody, prepared by root; shared.run(user, ...) runs a command with the library, shared.plain(user, ...) without."""
+    """Targets for everybody, prepared by root; shared.run(user, ...) runs a command with the
+    library, shared.plain(user, ...) without."""
     shutil.copy2(cluster.bin_dir / LIBRARY_NAME, cluster.root)
     plan = write_plan(cluster, "cache", pattern=f"{cluster.data}/cached/**")
     text = plan.read_text()
@@ -142,7 +145,8 @@ def test_permissions_follow_directories_with_groups_and_access_lists(shared):
     new = [path for path in objects(shared, OWNER) if path not in before and path.suffix != ".manifest"]
     assert new and all(os.getxattr(path, ACCESS_LIST) == value for path in new)
     assert content_of(shared, path, PLANTER) == CONTENT
-    # A plain setfacl: the group's rights are those of its entry, and not those of the mask, which the mode shows.
+    # A plain setfacl: the group's rights are those of its entry, and not those of the mask, which
+    # the mode shows.
     value = access_list(owner=6, planter=6, group=0, mask=6)
     os.setxattr(path, ACCESS_LIST, value)
     content_of(shared, path, OWNER)
@@ -151,7 +155,8 @@ def test_permissions_follow_directories_with_groups_and_access_lists(shared):
 
 
 def access_list(owner, planter, group, mask):
-    """user::OWNER, user:PLANTER:PLANTER, group::GROUP, mask::MASK, other::---, as the kernel takes it."""
+    """user::OWNER, user:PLANTER:PLANTER, group::GROUP, mask::MASK, other::---, as the kernel takes
+    it."""
     nobody = 0xFFFFFFFF
     entries = [(1, owner, nobody), (2, planter, PLANTER), (4, group, nobody), (16, mask, nobody), (32, 0, nobody)]
     of_entry = lambda tag, mode, who: tag.to_bytes(2, "little") + mode.to_bytes(2, "little") + who.to_bytes(4, "little")
@@ -209,7 +214,8 @@ def test_what_is_planted_in_place_of_a_journal_is_not_used(shared, stripewise, w
 
 
 def test_components_that_are_no_files_of_the_owner_are_not_used(shared):
-    """Links, FIFOs and others' files in place of components: an error at once, for the owner and for root."""
+    """Links, FIFOs and others' files in place of components: an error at once, for the owner and
+    for root."""
     secret = shared.root / "secret"
     secret.write_text("secret")
     path = make(shared, PLANTER, "f")
@@ -224,7 +230,8 @@ def test_components_that_are_no_files_of_the_owner_are_not_used(shared):
 
 
 def crafted(shared, victim, name):
-    """A manifest of the planter's with the id of somebody else's file; how long the file is does not matter."""
+    """A manifest of the planter's with the id of somebody else's file; how long the file is does
+    not matter."""
     text = victim.read_bytes().split(b"\0")[0].decode()
     path = shared.data / name
     path.write_text(text)
@@ -234,7 +241,8 @@ def crafted(shared, victim, name):
 
 @pytest.mark.parametrize("command", [["rm"], ["chown", str(PLANTER)], ["chmod", "666"], ["truncate", "-s", "0"], ["cp", "/etc/passwd"]])
 def test_a_crafted_manifest_does_not_lead_to_others_objects(shared, stripewise, command):
-    """Root gives away, changes, empties or removes what a user has prepared: the owner of the id loses nothing."""
+    """Root gives away, changes, empties or removes what a user has prepared: the owner of the id
+    loses nothing."""
     victim = make(shared, OWNER, "victim")
     before = {p: (p.stat().st_uid, p.stat().st_mode, p.stat().st_size) for p in objects(shared, OWNER)}
     assert len(before) > len(shared.targets) / 2, "there is something to lose"
@@ -249,7 +257,8 @@ def test_a_crafted_manifest_does_not_lead_to_others_objects(shared, stripewise, 
 
 
 def test_fsck_does_not_believe_paths_on_targets(shared, stripewise):
-    """A copy of a manifest that claims a file of root's in a closed directory, and one in an open one."""
+    """A copy of a manifest that claims a file of root's in a closed directory, and one in an open
+    one."""
     path = make(shared, PLANTER, "f")
     copy = next(p for p in objects(shared, PLANTER) if p.suffix == ".manifest")
     closed = shared.root / "closed"
@@ -261,7 +270,8 @@ def test_fsck_does_not_believe_paths_on_targets(shared, stripewise):
         target.write_text("root's")
         shared.plain(PLANTER, "rm", "-f", path)
         text = copy.read_text()
-        # The file's path comes before those of the targets, which stay: with them fsck would not get as far as the file.
+        # The file's path comes before those of the targets, which stay: with them fsck would not
+        # get as far as the file.
         text = re.sub(r'(?m)^path = ".*"$', f'path = "{target}"', text, count=1)
         copy.write_text(sealed(text))
         for directory in ([], [target.parent], [shared.root]):
@@ -389,7 +399,8 @@ int main(int argc, char **argv) {
 
 
 def test_the_environment_does_not_direct_programs_with_more_rights(shared, tmp_path):
-    """A set-user-id program that has the library loaded takes no plan, and records nothing, for whoever calls it."""
+    """A set-user-id program that has the library loaded takes no plan, and records nothing, for
+    whoever calls it."""
     (tmp_path / "opener.c").write_text(OPENER)
     program = shared.root / "opener"
     library = shared.root / LIBRARY_NAME
@@ -415,8 +426,8 @@ def test_the_environment_does_not_direct_programs_with_more_rights(shared, tmp_p
 
 @pytest.mark.parametrize("name", ["f", "cached/f"])
 def test_files_of_earlier_versions_are_used_and_brought_to_the_new_form(shared, stripewise, name):
-    """Their objects lie in directories that all users share, their manifests do not say which file the anchor is, and anchors are as
-    long as the file and may be written to."""
+    """Their objects lie in directories that all users share, their manifests do not say which file
+    the anchor is, and anchors are as long as the file and may be written to."""
     path = make(shared, OWNER, name)
     earlier = lambda text: re.sub(rb'(?m)^anchor = ".*"\n', b"", text)
     for p in [*(p for p in objects(shared, OWNER) if p.suffix == ".manifest"), path]:

@@ -1,4 +1,5 @@
-"""Files with copies that belong to a user, and that root looks after: the user goes on with what root has left, or both are at it at once."""
+"""Files with copies that belong to a user, and that root looks after: the user goes on with what
+root has left, or both are at it at once."""
 
 import os
 import shutil

@@ -1,4 +1,5 @@
-"""Waiting for a lock that another process holds and does not give back: signals end it, commands give up and say who has it."""
+"""Waiting for a lock that another process holds and does not give back: signals end it, commands
+give up and say who has it."""
 
 import fcntl
 import os

@@ -1,8 +1,9 @@
 /* Calls that go past the library, on a descriptor that the program got from the library:
  *   bypass list
  *   bypass CASE FILE SCRATCH
- * FILE is opened through libc's `open`; the case then uses raw system calls or an io_uring of its own. Prints, for every call, its
- * name and its result: "ok" or the errno. SCRATCH is a plain file with bytes to copy. */
+ * FILE is opened through libc's `open`; the case then uses raw system calls or an io_uring of
+ * its own. Prints, for every call, its name and its result: "ok" or the errno. SCRATCH is a
+ * plain file with bytes to copy. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -211,7 +212,8 @@ static void duplicates(void)
     RAW(pwrite64, fd, junk, sizeof junk, 0L);
 }
 
-/* `fcntl` of the kernel may change what the library notes on the descriptor, but gives no access. */
+/* `fcntl` of the kernel may change what the library notes on the descriptor, but gives no
+ * access. */
 static void notes(void)
 {
     RAW(fcntl, fd, F_SETSIG, 0L);

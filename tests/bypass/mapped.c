@@ -1,6 +1,8 @@
-/* Maps a file in every way, in a process whose `mmap` another library has patched; prints what is seen.
+/* Maps a file in every way, in a process whose `mmap` another library has patched; prints what
+ * is seen.
  *   mapped FILE [LIBRARY]
- * With LIBRARY that one is loaded after FILE was opened, and nothing happens between that and the first mapping. */
+ * With LIBRARY that one is loaded after FILE was opened, and nothing happens between that and
+ * the first mapping. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
-"""Mappings of managed files in processes whose `mmap` UCX has patched, as Debian's MPICH brings it along."""
+"""Mappings of managed files in processes whose `mmap` UCX has patched, as Debian's MPICH brings it
+along."""
 
 import ctypes.util
 import os

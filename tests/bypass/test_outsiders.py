@@ -1,6 +1,6 @@
-"""Programs that the library is not in. They cannot write to an anchor, neither by its name nor through what they inherit from a
-program of the library: nobody has the permission. Root needs none; no byte of data is lost by what root does, and
-`fsck --repair` brings the file back."""
+"""Programs that the library is not in. They cannot write to an anchor, neither by its name nor
+through what they inherit from a program of the library: nobody has the permission. Root needs none;
+no byte of data is lost by what root does, and `fsck --repair` brings the file back."""
 
 import contextlib
 import shutil
@@ -61,7 +61,8 @@ def test_what_is_inherited_cannot_be_written(prey, outsider):
 
 @contextlib.contextmanager
 def held_open(prey):
-    """A program with the library has the file open meanwhile. In the end it reads and writes all of it with what it knows."""
+    """A program with the library has the file open meanwhile. In the end it reads and writes all of
+    it with what it knows."""
     command = [*OWNER, sys.executable, "-c", HOLD, str(prey.path), str(prey.scratch)]
     environment = {"PATH": "/usr/bin:/bin", **prey.cluster.environment()}
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:

@@ -81,7 +81,8 @@ def kill(writers):
 def assert_recovered(stripewise, cluster):
     """After one repair fsck is content."""
     age = ["--orphan-age", 0]
-    # Where the kernel cannot be asked whether a file is gone, orphans are known by a look at the whole file system.
+    # Where the kernel cannot be asked whether a file is gone, orphans are known by a look at the
+    # whole file system.
     mount = os.environ.get("STRIPEWISE_CEPHFS")
     whole = [mount] if mount and cluster.data.is_relative_to(mount) else []
     stripewise("fsck", "-p", cluster.plan, cluster.data, *whole, "--repair", "--remove-orphans", *age)

@@ -41,7 +41,8 @@ unsigned char byte_written(size_t at);
 unsigned char byte_later(size_t at);
 unsigned char byte_other(size_t at);
 
-/* A descriptor that the library has not seen, as another process of the library hands it on: for reading and writing. */
+/* A descriptor that the library has not seen, as another process of the library hands it on: for
+ * reading and writing. */
 int opened_elsewhere(const char *path);
 
 /* Between the two, the system calls are those of the interposed call. */

@@ -15,7 +15,8 @@
 
 enum { END = 100001, SMALL_MAP = 65536 };
 
-/* To this thread: another one that takes it, which nobody traces, would stop the whole process for good. */
+/* To this thread: another one that takes it, which nobody traces, would stop the whole process
+ * for good. */
 void window_begin(void) { syscall(SYS_tgkill, (int)syscall(SYS_getpid), (int)syscall(SYS_gettid), SIGSTOP); }
 
 void window_end(void) { syscall(END); }

@@ -10,7 +10,8 @@ from conftest import LIBRARY_NAME, LONG, Tier, run_command
 
 # What a test of files has no use for: the MPI library's questions.
 NOT_ABOUT_FILES = re.compile(r"stripewise_")
-# They change what is known of processes and of descriptor numbers; what a number leads to is found out by the first call that uses it.
+# They change what is known of processes and of descriptor numbers; what a number leads to is found
+# out by the first call that uses it.
 OF_NUMBERS = {
     "_Fork", "clone", "closedir", "mprotect", "open_by_handle_at", "pidfd_getfd", "posix_spawn_file_actions_destroy", "recvmmsg", "syscall",
 }

@@ -7,7 +7,8 @@ from .conftest import HERE, WARNINGS
 from .test_errno import plan_text
 
 BUDGET_BYTES = 2048
-# What takes more takes it each time. The C library's aio_write starts a thread, which takes 4 KB, unless its last one rests already.
+# What takes more takes it each time. The C library's aio_write starts a thread, which takes 4 KB,
+# unless its last one rests already.
 RUNS_MAX = 10
 WAYS = {
     "library alone": lambda cluster, spool: {"STRIPEWISE_PLAN": ""},

@@ -1,7 +1,8 @@
-"""fsx on managed files of every kind: random reads, writes, mappings, truncates, allocations, each compared with a model in memory.
+"""fsx on managed files of every kind: random reads, writes, mappings, truncates, allocations, each
+compared with a model in memory.
 
-fsx is the crate of that name; `make workloads` installs it. To see the operations of a run that failed, run its command again with
-`-v`: the same seed gives the same operations.
+fsx is the crate of that name; `make workloads` installs it. To see the operations of a run that
+failed, run its command again with `-v`: the same seed gives the same operations.
 """
 
 import json
@@ -26,13 +27,15 @@ def copy(kind, name, cycle, more=""):
 
 
 def cache(overlay):
-    """Two cache copies that are much smaller than the file: what is cached is written back and evicted all the time."""
+    """Two cache copies that are much smaller than the file: what is cached is written back and
+    evicted all the time."""
     copies = copy("cache", "1-DH", "ssd/0-3:16K", "groups = 1") + copy("cache", "1-DV", "ssd/0-3:1M", "groups = 4")
     return f"{copies}[rule.overlay]\n{overlay}\n"
 
 
 HDDS = '[{ cycle = "hdd/0-3:64K" }]'
-# The first layout is that of the file; a plan of file-per-process schemes has several, which files take by turns.
+# The first layout is that of the file; a plan of file-per-process schemes has several, which files
+# take by turns.
 KINDS = {
     "1-DH": ('[{ cycle = "hdd/0-3:64K ssd/0-3:64K" }]', ""),
     "1-DV": (", ".join(f'[{{ cycle = "{tier}/{n}:64K" }}]' for tier in ("ssd", "hdd") for n in range(4)), ""),
@@ -78,7 +81,8 @@ def write_weights(path, kind, seed):
 
 
 class Bystander:
-    """Other processes that have the file open meanwhile, read it and sync it; and bring copies to rest, if it has some."""
+    """Other processes that have the file open meanwhile, read it and sync it; and bring copies to
+    rest, if it has some."""
 
     READER = r"""
 import os, random, sys, time
@@ -142,7 +146,8 @@ def run(cluster, fsx, path, seed, count):
 
 
 def assert_managed(cluster, stripewise, path, has_copies):
-    """The file is an anchor, and fsck finds nothing; with several copies, others than the original were used."""
+    """The file is an anchor, and fsck finds nothing; with several copies, others than the original
+    were used."""
     assert path.read_bytes().startswith(b"stripewise file, format ")
     found = stripewise("fsck", "--json", "-p", cluster.plan, cluster.data, "--orphan-age", 0, ok=False).json()
     assert [it for it in found["findings"] if it["problem"]] == []
@@ -168,7 +173,8 @@ def test_every_byte_is_as_the_model_says(cluster, stripewise, fsx, python, kind,
         for segment in range(OPERATIONS // min(SEGMENT, OPERATIONS)):
             made += run(cluster, fsx, path, seed * 1000 + segment, min(SEGMENT, OPERATIONS))
     assert_managed(cluster, stripewise, path, has_copies)
-    # Weights add up to 60: of the rarest there are 30 in 10,000. Some reads of an empty file are left out.
+    # Weights add up to 60: of the rarest there are 30 in 10,000. Some reads of an empty file are
+    # left out.
     assert all(made[name] > OPERATIONS / 1000 for name in occur), made
     assert sum(made.values()) > OPERATIONS * 0.9, made
 

@@ -1,9 +1,10 @@
-/* What programs do at the edges of the calls: memory that is not there, numbers that are used again, threads that are cancelled,
- * limits, and bytes that the kernel moves.
+/* What programs do at the edges of the calls: memory that is not there, numbers that are used
+ * again, threads that are cancelled, limits, and bytes that the kernel moves.
  *
  *   edges CASE FILE
  *
- * As robust.c: on a plain file without the library and on a managed one with it, the output and the file must be the same. */
+ * As robust.c: on a plain file without the library and on a managed one with it, the output and
+ * the file must be the same. */
 #include "cases.h"
 
 #include <dirent.h>

@@ -1,10 +1,11 @@
-/* Signal handlers that use a file, whatever the signal interrupts: the program's malloc, or calls on the same file.
+/* Signal handlers that use a file, whatever the signal interrupts: the program's malloc, or
+ * calls on the same file.
  *
  *   handlers CASE FILE
  *
- * The program's own malloc is libc's. It counts the handlers that find it in the middle of its work, and the allocations that
- * are made while it may not be called. Each case prints what it found; on a plain file without the library the output and
- * the bytes must be the same. */
+ * The program's own malloc is libc's. It counts the handlers that find it in the middle of its
+ * work, and the allocations that are made while it may not be called. Each case prints what it
+ * found; on a plain file without the library the output and the bytes must be the same. */
 #include "cases.h"
 
 #include <pthread.h>
@@ -21,7 +22,8 @@ extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_real
 extern void *__libc_memalign(size_t, size_t);
 extern void __libc_free(void *);
 
-/* Of the calling thread: it is in malloc; malloc may not be called by it; how often it was called all the same. */
+/* Of the calling thread: it is in malloc; malloc may not be called by it; how often it was
+ * called all the same. */
 static _Thread_local volatile int in_malloc, forbidden;
 static volatile int violations;
 static const char *volatile doing = "";
@@ -82,7 +84,8 @@ static unsigned random_below(unsigned limit)
     return (unsigned)(random_state % limit);
 }
 
-/* Many sizes, freed in another order: blocks are cut, joined and looked for, which takes long and happens under malloc's lock. */
+/* Many sizes, freed in another order: blocks are cut, joined and looked for, which takes long
+ * and happens under malloc's lock. */
 static void churn(void)
 {
     static void *blocks[512];
@@ -94,7 +97,8 @@ static void churn(void)
     }
 }
 
-/* What a file may be used for in a handler: only functions that POSIX permits there, and their relatives by position. */
+/* What a file may be used for in a handler: only functions that POSIX permits there, and their
+ * relatives by position. */
 static void expect(const char *what, int ok)
 {
     if (ok) return;
@@ -249,7 +253,8 @@ static void *wait_for_ever(void *nothing)
     return nothing;
 }
 
-/* With one thread libc takes no locks: what comes in between breaks the heap instead of waiting for ever. */
+/* With one thread libc takes no locks: what comes in between breaks the heap instead of waiting
+ * for ever. */
 static void have_threads(void)
 {
     pthread_t second;
@@ -349,7 +354,8 @@ static void in_malloc_exit(void)
     end(fd);
 }
 
-/* The process forks while handlers come in; the children use the file, too, and have handlers of their own. */
+/* The process forks while handlers come in; the children use the file, too, and have handlers of
+ * their own. */
 static void in_malloc_forks(void)
 {
     have_threads();

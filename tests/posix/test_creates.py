@@ -1,4 +1,5 @@
-"""O_CREAT: whatever way leads into a rule's directory, a new file there is managed. No other file is. Results are those of plain files."""
+"""O_CREAT: whatever way leads into a rule's directory, a new file there is managed. No other file
+is. Results are those of plain files."""
 
 import os
 import random
@@ -21,7 +22,8 @@ def creates(tmp_path):
 
 
 class Trees:
-    """Twice the same tree: in one the program runs alone, in the other one with the library. `data` is the rule's directory."""
+    """Twice the same tree: in one the program runs alone, in the other one with the library. `data`
+    is the rule's directory."""
 
     def __init__(self, worlds, creates, directory):
         self.worlds, self.creates = worlds, creates
@@ -55,7 +57,8 @@ class Trees:
         return run_command("cat", path, env=env).out
 
     def check(self, lines):
-        """Runs both, and compares what was said, the files and their bytes, and which of them are managed."""
+        """Runs both, and compares what was said, the files and their bytes, and which of them are
+        managed."""
         (bare, errors), (loaded, loaded_errors) = self.run(self.bare, lines), self.run(self.loaded, lines)
         steps = dict(enumerate(lines.splitlines(), 1))
         different = [(said, steps[int(said.split(":")[0])]) for said in set(bare.splitlines()) ^ set(loaded.splitlines())]

@@ -22,7 +22,8 @@ def test_with_copies(cluster, programs, kind, case):
 
 
 def test_a_removed_file_in_another_program(worlds):
-    """Whoever gets the descriptor of a file that was removed cannot reach its bytes, and is told so."""
+    """Whoever gets the descriptor of a file that was removed cannot reach its bytes, and is told
+    so."""
     result = worlds.with_library("sh", "-c", 'exec 3<>"$0"; echo x >&3; rm "$0"; cat <&3', worlds.managed / "file", ok=False)
     assert result.code != 0 and "Input/output error" in result.err
     assert "was removed; only programs that had opened it themselves by then can use it" in result.err, result

@@ -22,7 +22,8 @@ def test_one_copy(worlds, programs, case):
 @pytest.mark.parametrize("case", CASES)
 def test_several_copies(cluster, programs, case, kind):
     write_plan(cluster, kind)
-    # The end of a process waits for a piece of background work, which has the lowest priority there is.
+    # The end of a process waits for a piece of background work, which has a lower priority than the
+    # rest.
     result = cluster.run(programs / "handlers", case, cluster.data / "file", env=COUNT, timeout=600)
     assert result.out == "done\n"
 

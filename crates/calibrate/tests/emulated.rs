@@ -17,11 +17,12 @@ use stripewise_sys::{
     Sys, SysRef, Timestamps,
 };
 
-/// How late a thread that sleeps is woken up, ns; about what it is on a machine that has nothing else to do.
+/// How late a thread that sleeps is woken up, ns; about what it is on a machine that has nothing
+/// else to do.
 const LATE_NS: u64 = 60_000;
 
-/// The kernel with a clock of its own, which goes on only while a thread sleeps: what else the machine
-/// does is not measured.
+/// The kernel with a clock of its own, which goes on only while a thread sleeps: what else the
+/// machine does is not measured.
 struct Asleep {
     sys: SysRef,
     now_ns: AtomicU64,

@@ -37,11 +37,13 @@ pub fn too_late() {
     set_handlers(libc::SIG_IGN);
 }
 
-/// How long a command waits for a lock that another process holds, unless [`WAIT_VARIABLE`] says so (seconds).
+/// How long a command waits for a lock that another process holds, unless [`WAIT_VARIABLE`] says so
+/// (seconds).
 const WAIT: Duration = Duration::from_secs(30);
 const WAIT_VARIABLE: &str = "STRIPEWISE_LOCK_WAIT";
 
-/// From now on no wait for another process's lock lasts for ever: a user may hold one on what is his own as long as he likes.
+/// From now on no wait for another process's lock lasts for ever: a user may hold one on what is
+/// his own as long as he likes.
 pub fn limit_waits() {
     let seconds = std::env::var(WAIT_VARIABLE).ok().and_then(|text| text.parse().ok());
     let limit = seconds.map_or(WAIT, Duration::from_secs);
@@ -55,7 +57,8 @@ pub fn stop_when_told() {
     set_handler(libc::SIGTSTP, note_stop as *const () as libc::sighandler_t);
 }
 
-/// Stops, if Ctrl-Z asked for it: to be called often, and where nothing is held that others wait for. Returns when the process goes on.
+/// Stops, if Ctrl-Z asked for it: to be called often, and where nothing is held that others wait
+/// for. Returns when the process goes on.
 pub fn stop_if_asked() {
     if !STOP_ASKED.swap(false, Ordering::Relaxed) {
         return;
@@ -73,7 +76,8 @@ fn set_handlers(handler: libc::sighandler_t) {
 }
 
 fn set_handler(signal: libc::c_int, handler: libc::sighandler_t) {
-    // SAFETY: the handler only makes calls that are allowed in one. What was ignored (nohup) stays so.
+    // SAFETY: the handler only makes calls that are allowed in one. What was ignored (nohup) stays
+    // so.
     unsafe {
         if libc::signal(signal, libc::SIG_IGN) != libc::SIG_IGN {
             libc::signal(signal, handler);

@@ -63,8 +63,8 @@ pub fn existing_file(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(found)
 }
 
-/// Files with several copies have maps that only their owner's processes use: where root looks after those of a user, this process goes
-/// on as that user. Before it starts threads.
+/// Files with several copies have maps that only their owner's processes use: where root looks
+/// after those of a user, this process goes on as that user. Before it starts threads.
 ///
 /// # Errors
 /// Files of several users; the system refuses.

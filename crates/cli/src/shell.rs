@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn what_does_not_end_is_ended_with_all_that_it_started() {
-        // The pipe stays open as long as a child of the shell has it. On a busy machine a shell begins late.
+        // The pipe stays open as long as a child of the shell has it. On a busy machine a shell
+        // begins late.
         let said = [1, 10, 100, 1000].into_iter().find_map(|limit_s| {
             let error = within("echo begun; sleep 3000 & sleep 3000; echo never", limit_s * 1000).unwrap_err();
             let (_, said) = error.split_once(&format!("did not end within {limit_s} s: ")).unwrap();

@@ -1,5 +1,5 @@
-//! `stripewise calibrate` on emulated servers, and on a network. That it finds the parameters is tested with a clock that other
-//! programs do not disturb: `crates/calibrate/tests/emulated.rs`.
+//! `stripewise calibrate` on emulated servers, and on a network. That it finds the parameters is
+//! tested with a clock that other programs do not disturb: `crates/calibrate/tests/emulated.rs`.
 
 mod support;
 

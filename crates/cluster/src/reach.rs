@@ -3,7 +3,8 @@
 use crate::pattern::literal_prefix;
 use crate::plan::Plan;
 
-/// The beginnings of all paths that the rules of a plan can be for. Rules without layouts are for no file.
+/// The beginnings of all paths that the rules of a plan can be for. Rules without layouts are for
+/// no file.
 #[derive(Clone, Debug, Default)]
 pub struct Reach {
     /// Sorted, and none is the beginning of another one.
@@ -22,9 +23,11 @@ impl Reach {
         Self { beginnings }
     }
 
-    /// Whether a rule may be for the file at this absolute path; `false`: certainly none is. Takes O(log rules), allocates nothing.
+    /// Whether a rule may be for the file at this absolute path; `false`: certainly none is. Takes
+    /// O(log rules), allocates nothing.
     pub fn has(&self, path: &[u8]) -> bool {
-        // A beginning of the path is not greater than the path, and what lies between the two begins with it.
+        // A beginning of the path is not greater than the path, and what lies between the two
+        // begins with it.
         let after = self.beginnings.partition_point(|beginning| **beginning <= *path);
         self.beginnings[..after].last().is_some_and(|beginning| path.starts_with(beginning))
     }

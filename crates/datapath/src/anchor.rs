@@ -19,7 +19,8 @@ const BLOCKS_MAX: i64 = (TEXT_BYTES_MAX / 512 * 2) as i64;
 #[derive(Clone, Debug)]
 pub(crate) struct Anchored {
     pub manifest: Arc<Manifest>,
-    /// Bytes of the text. Anchors of earlier versions go on behind it, with a hole as long as the file.
+    /// Bytes of the text. Anchors of earlier versions go on behind it, with a hole as long as the
+    /// file.
     pub text_bytes: u64,
 }
 
@@ -101,8 +102,8 @@ pub(crate) fn parse(
     Ok(Anchored { manifest, text_bytes: length as u64 })
 }
 
-/// Takes away the permission to write, which anchors of earlier versions have and plain chmod gives,
-/// and the hole behind the text. For the owner.
+/// Takes away the permission to write, which anchors of earlier versions have and plain chmod
+/// gives, and the hole behind the text. For the owner.
 ///
 /// # Errors
 /// As open(2) and fchmod(2): the anchor is as usable as before.

@@ -200,7 +200,8 @@ fn state(
     let mut wanted = vec![0; copies.len()];
     let lost = lost_mask(copies);
     if live && !spec.is_owners(sys) {
-        // Only the owner's processes ask the index: what is shown is as of the last sync, and that somebody has the file open.
+        // Only the owner's processes ask the index: what is shown is as of the last sync, and that
+        // somebody has the file open.
         (state.processes, live) = (1, false);
     }
     if live && matches!(state.lease, Lease::Here | Lease::Closed) {

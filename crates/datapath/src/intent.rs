@@ -1,9 +1,9 @@
-//! The intent to truncate: a line behind the text of `ID.manifest`, there while a truncate is on its
-//! way.
+//! The intent to truncate: a line behind the text of `ID.manifest`, there while a truncate is on
+//! its way.
 //!
-//! The line is the new size in 20 digits, and a newline. Anything else behind the text is what a kill
-//! or a power cut left of writing or removing a line, and means none: a truncate begins after its line
-//! was synced, and ends before it is removed. Who writes has the size lock alone.
+//! The line is the new size in 20 digits, and a newline. Anything else behind the text is what a
+//! kill or a power cut left of writing or removing a line, and means none: a truncate begins after
+//! its line was synced, and ends before it is removed. Who writes has the size lock alone.
 
 use std::os::fd::BorrowedFd;
 
@@ -21,8 +21,9 @@ pub(crate) fn is_possible(copy: &Stat, text_bytes: u64) -> bool {
     copy.st_size as u64 != text_bytes
 }
 
-/// The size, bytes, that a truncate on its way is to reach. `copy` is `ID.manifest`, and its text is
-/// usually as long as the anchor's. Behind a damaged text there is none: [`note`] makes it whole first.
+/// The size, bytes, that a truncate on its way is to reach. `copy` is `ID.manifest`, and its text
+/// is usually as long as the anchor's. Behind a damaged text there is none: [`note`] makes it whole
+/// first.
 ///
 /// # Errors
 /// As fstat(2) and pread(2).

@@ -12,9 +12,10 @@
 //! Everything returns an [`Errno`] (or, for commands, a [`Trouble`]); nothing panics on purpose, prints (but for
 //! [`notice`]), reads the environment, or makes a system call past `stripewise-sys`. All types are `Send + Sync`.
 //!
-//! **After fork** a child must call [`Runtime::after_fork_child`] before anything else here; a vfork child must not
-//! call anything. **Dropping** the last `Arc` of a [`LogicalFile`] closes its private descriptors; call
-//! [`LogicalFile::closing`] first, so that `ls -l` shows the right time to programs without the library.
+//! **After fork** a child must call [`Runtime::after_fork_child`] before anything else here; a
+//! vfork child must not call anything. **Dropping** the last `Arc` of a [`LogicalFile`] closes its
+//! private descriptors; call [`LogicalFile::closing`] first, so that `ls -l` shows the right time
+//! to programs without the library.
 //!
 //! **POSIX record locks**: closing any descriptor of a file drops the locks that the process holds on it. A managed file
 //! that is open keeps its private descriptors, so nothing is lost; but calls by name ([`Runtime::correct_stat`],

@@ -18,10 +18,10 @@ pub(crate) fn is_protected(anchor: u32) -> bool {
     anchor & WRITE == 0
 }
 
-/// The permissions of the file whose anchor and first component have these modes. They differ from the
-/// component's where a program without this library changed those of the anchor: with permission to
-/// write, these are what is wanted; without, whoever keeps the permission to read also keeps that to
-/// write.
+/// The permissions of the file whose anchor and first component have these modes. They differ from
+/// the component's where a program without this library changed those of the anchor: with
+/// permission to write, these are what is wanted; without, whoever keeps the permission to read
+/// also keeps that to write.
 pub(crate) fn of_file(anchor: u32, component: u32) -> u32 {
     let (anchor, component) = (anchor & ALL, component & ALL);
     if anchor == of_anchor(component) {

@@ -1,8 +1,9 @@
 //! Which file system a path is on, as the mount table says.
 //!
-//! The kernel does not give the table out in one piece: a line can be missing from a reading while other programs mount and
-//! unmount, and a path alone does not tell which of several mounts one above the other it is on. So the
-//! kernel is asked for the number of the mount first, and the table is read until it has that line.
+//! The kernel does not give the table out in one piece: a line can be missing from a reading while
+//! other programs mount and unmount, and a path alone does not tell which of several mounts one
+//! above the other it is on. So the kernel is asked for the number of the mount first, and the
+//! table is read until it has that line.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,7 +19,8 @@ use crate::{DriverError, Result, files};
 const TABLE: &str = "/proc/self/mountinfo";
 /// open(2): the file is only named, neither read nor written.
 const O_PATH: i32 = 0o10_000_000;
-/// Readings of the table before its lack of a line is believed: in a changed root the mount may not be listed at all.
+/// Readings of the table before its lack of a line is believed: in a changed root the mount may not
+/// be listed at all.
 const READINGS_MAX: usize = 64;
 
 /// A line of the mount table.
@@ -58,7 +60,8 @@ fn mount_id(file: &File) -> io::Result<u64> {
     id.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// The mount with this number; that of the path by its name where the table does not list the number.
+/// The mount with this number; that of the path by its name where the table does not list the
+/// number.
 fn with_id(id: u64, path: &Path, mut read: impl FnMut() -> io::Result<String>) -> io::Result<Option<Mount>> {
     let mut table = String::new();
     for _ in 0..READINGS_MAX {
@@ -191,7 +194,8 @@ mod tests {
         assert_eq!(mount.kind, "lustre");
     }
 
-    /// What is mounted below a directory counts no more when another file system is mounted over that.
+    /// What is mounted below a directory counts no more when another file system is mounted over
+    /// that.
     fn hidden(dir: &Path) {
         let (outer, inner) = (dir.join("outer"), dir.join("outer/inner"));
         std::fs::create_dir_all(&inner).unwrap();

@@ -78,9 +78,10 @@ impl<'m> Copier<'m> {
         self.joined
     }
 
-    /// This process is about to map the file: it has called [`Map::set_mapped`], by which all that is written goes to one copy, has no
-    /// mapping yet, and brings what is elsewhere to that copy. Its own call does not stop this copier from here on; those of other
-    /// processes, and pins of writers, do.
+    /// This process is about to map the file: it has called [`Map::set_mapped`], by which all that
+    /// is written goes to one copy, has no mapping yet, and brings what is elsewhere to that copy.
+    /// Its own call does not stop this copier from here on; those of other processes, and pins of
+    /// writers, do.
     pub fn copies_for_own_mapping(&mut self) {
         self.for_own_mapping = true;
     }

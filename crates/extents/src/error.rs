@@ -75,8 +75,8 @@ pub enum MapError {
         /// In what it differs.
         problem: String,
     },
-    /// The file is another user's: the index is what that user's processes have made of it, and nobody else, root least of all, believes
-    /// that or maps it.
+    /// The file is another user's: the index is what that user's processes have made of it, and
+    /// nobody else, root least of all, believes that or maps it.
     #[error(
         "{path}: belongs to user {owner}, and only that user's processes use a file with several copies; \
          run this as user {owner} (`setpriv --reuid {owner} --clear-groups -- ...`)",

@@ -239,7 +239,8 @@ impl<'a> Joining<'a> {
         board.set_node_name(&self.spec.node.name);
         let stat = self.sys.stat(journal.as_fd()).map_err(io(path, "stat"))?;
         Position { end: read.valid_bytes, next: read.next }.store(&board);
-        // Not its length: a journal that is never written anew would be allowed twice as much after every session.
+        // Not its length: a journal that is never written anew would be allowed twice as much after
+        // every session.
         board.set(Word::JournalBase, read.needed_bytes());
         board.set(Word::JournalInode, stat.st_ino);
         let mut new_lock = None;

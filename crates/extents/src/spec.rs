@@ -13,8 +13,9 @@ use crate::{MapError, Mask, Result};
 /// A machine, and one of its boots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// `MACHINE/HOST/HARDWARE`: `/etc/machine-id` (the host name where there is none), the host name, and the hardware addresses
-    /// of up to four network devices, joined by `+`. Earlier versions wrote `MACHINE` alone.
+    /// `MACHINE/HOST/HARDWARE`: `/etc/machine-id` (the host name where there is none), the host
+    /// name, and the hardware addresses of up to four network devices, joined by `+`. Earlier
+    /// versions wrote `MACHINE` alone.
     pub name: String,
     /// `/proc/sys/kernel/random/boot_id`.
     pub boot: [u8; 16],
@@ -42,8 +43,9 @@ impl Node {
         Ok(Self { name: format!("{machine}/{host}/{}", hardware(sys).join("+")), boot })
     }
 
-    /// Whether a journal that names `other` was written by this machine, on this boot or an earlier one. Machines made from
-    /// one image have one machine id, and perhaps one host name; so one of the network devices must be the same, too.
+    /// Whether a journal that names `other` was written by this machine, on this boot or an earlier
+    /// one. Machines made from one image have one machine id, and perhaps one host name; so one of
+    /// the network devices must be the same, too.
     pub fn is_same_machine(&self, other: &Self) -> bool {
         let parts = |node: &Self| -> Option<(String, String, String)> {
             let mut parts = node.name.splitn(3, '/').map(str::to_owned);
@@ -68,8 +70,8 @@ fn text(sys: &SysRef, path: &Path) -> std::result::Result<String, Errno> {
     Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
 }
 
-/// The addresses of the network devices that are hardware, or a virtual machine's; none in a network namespace that
-/// has none of them.
+/// The addresses of the network devices that are hardware, or a virtual machine's; none in a
+/// network namespace that has none of them.
 fn hardware(sys: &SysRef) -> Vec<String> {
     let devices = Path::new(DEVICES);
     let Ok(dir) = sys.open(None, devices, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) else {
@@ -107,8 +109,9 @@ pub struct MapSpec {
     pub run_dir: PathBuf,
     /// The directory that `journal_below` starts from. Absolute.
     pub journal_base: PathBuf,
-    /// The directory that holds the journal, as long as the map is joined, relative to `journal_base`; empty for that itself. Other users
-    /// may make names there, so that no link is followed.
+    /// The directory that holds the journal, as long as the map is joined, relative to
+    /// `journal_base`; empty for that itself. Other users may make names there, so that no link is
+    /// followed.
     pub journal_below: PathBuf,
     /// The journal's name there: `ID.extents`.
     pub journal_name: OsString,
@@ -119,8 +122,8 @@ pub struct MapSpec {
     /// The copies valid for a byte that the map does not list: [`Mask::all`] in a replicated file, [`Mask::ORIGINAL`] in a
     /// cached one. Only counts when the journal is created.
     pub default: Mask,
-    /// Whose the journal is, and the run directory: the file's owner, whose processes alone may join the map. `None`: the calling
-    /// user's.
+    /// Whose the journal is, and the run directory: the file's owner, whose processes alone may
+    /// join the map. `None`: the calling user's.
     pub owner: Option<u32>,
     /// This machine.
     pub node: Node,
@@ -199,9 +202,10 @@ fn run_bases(user: u32) -> impl Iterator<Item = PathBuf> {
     std::iter::once(format!("/dev/shm/stripewise-{user}")).chain(numbered).map(PathBuf::from)
 }
 
-/// `/dev/shm/stripewise-UID/ID`: the place of a map's index and board unless said otherwise. `uid` is the owner of the
-/// file, so that all who may write it meet there. Anybody may make that directory first: one that is not the user's alone is
-/// passed over, and `/dev/shm/stripewise-UID.1` or one of the next few is used, by all processes the same.
+/// `/dev/shm/stripewise-UID/ID`: the place of a map's index and board unless said otherwise. `uid`
+/// is the owner of the file, so that all who may write it meet there. Anybody may make that
+/// directory first: one that is not the user's alone is passed over, and
+/// `/dev/shm/stripewise-UID.1` or one of the next few is used, by all processes the same.
 ///
 /// # Errors
 /// EPERM: other users have taken all of these names.

@@ -1,16 +1,18 @@
-//! Files that programs map into memory: their stripes are whole pages, or the mapping fails with ENODEV.
+//! Files that programs map into memory: their stripes are whole pages, or the mapping fails with
+//! ENODEV.
 
 use stripewise_layout::Layout;
 
 use crate::candidate::Candidate;
 use crate::planners::Proposal;
 
-/// Page size, bytes. A trace does not record it; machines with larger pages map files in such stripes only where the stripes are multiples
-/// of those, too.
+/// Page size, bytes. A trace does not record it; machines with larger pages map files in such
+/// stripes only where the stripes are multiples of those, too.
 pub const PAGE: u64 = 4 << 10;
 
-/// The proposal without the candidates whose files cannot be mapped; where its pick is among those, all others compete. And that some are
-/// missing. Mappings are made of the original, so other copies may have any stripes.
+/// The proposal without the candidates whose files cannot be mapped; where its pick is among those,
+/// all others compete. And that some are missing. Mappings are made of the original, so other
+/// copies may have any stripes.
 pub(crate) fn filter(planner: &str, proposal: Proposal) -> (Proposal, Option<String>) {
     let (mut kept, mut pick) = (Vec::new(), None);
     let (mut missing, mut example) = (0, None);

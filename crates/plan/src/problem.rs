@@ -47,7 +47,8 @@ impl<'a> Problem<'a> {
         Self { set, cluster, servers, options, plan_bytes, size: set.dominant_size() }
     }
 
-    /// What the widths of stripes must be multiples of, where a file system stripes or programs map the files; `None`: nothing.
+    /// What the widths of stripes must be multiples of, where a file system stripes or programs map
+    /// the files; `None`: nothing.
     pub fn width_unit(&self) -> Option<u64> {
         let native = self.options.native.is_some();
         let pools = self.cluster.tiers.iter().filter(|tier| native || tier.driver.is_pool());
@@ -55,7 +56,8 @@ impl<'a> Problem<'a> {
         of_pools.chain(self.is_mapped().then_some(PAGE)).max()
     }
 
-    /// Whether stripewise must map the files: a file system maps its own layouts, whatever their stripes.
+    /// Whether stripewise must map the files: a file system maps its own layouts, whatever their
+    /// stripes.
     pub fn is_mapped(&self) -> bool {
         self.set.mapped && self.options.native.is_none()
     }

@@ -1,7 +1,7 @@
 /* Nanoseconds of CPU time (user and system, all threads) that calls take:  calls FILE
  *
- * Answers lines "KIND COUNT" on standard input with what COUNT such calls cost. calls.py asks several such processes in turn, so
- * that disturbances hit them alike. */
+ * Answers lines "KIND COUNT" on standard input with what COUNT such calls cost. calls.py asks
+ * several such processes in turn, so that disturbances hit them alike. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""What the library costs per call, in CPU time: plain, recorded and managed files, beside no library and beside other builds of it.
+"""What the library costs per call, in CPU time: plain, recorded and managed files, beside no
+library and beside other builds of it.
 
     nice -n -20 crates/preload/benches/calls.py [NAME=]LIBRARY [[NAME=]LIBRARY ...] [--dir /dev/shm] [--rounds 101] [--only TEXT]
 
-Every kind of file in every build has a process of its own. All of them do a few calls of one kind in turn, on one processor, then of the
-next kind: whatever changes the machine's speed meets all of them. The tables have the median of the rounds, nanoseconds per
-call, and below each build the median of its ratio to the first one in the same round, with its quartiles. "bare" runs twice:
-what lies between the two is noise.
+Every kind of file in every build has a process of its own. All of them do a few calls of one kind
+in turn, on one processor, then of the next kind: whatever changes the machine's speed meets all of
+them. The tables have the median of the rounds, nanoseconds per call, and below each build the
+median of its ratio to the first one in the same round, with its quartiles. "bare" runs twice: what
+lies between the two is noise.
 """
 
 import argparse

@@ -1,12 +1,13 @@
 //! What a program may do through a descriptor of a managed file.
 //!
-//! The kernel's descriptor is open for reading only, so that nothing that goes past this library can write to the anchor. The
-//! access mode that the program asked for travels with the open file description where the kernel keeps it for us: as the signal
-//! of `F_SETSIG`, which dup, fork, exec and SCM_RIGHTS share and which means nothing for a regular file. Processes of this library
-//! that open the file or inherit it by fork know the mode without asking.
+//! The kernel's descriptor is open for reading only, so that nothing that goes past this library
+//! can write to the anchor. The access mode that the program asked for travels with the open file
+//! description where the kernel keeps it for us: as the signal of `F_SETSIG`, which dup, fork, exec
+//! and SCM_RIGHTS share and which means nothing for a regular file. Processes of this library that
+//! open the file or inherit it by fork know the mode without asking.
 //!
-//! Any process may set that signal on a descriptor it has, so the mark counts only if it was set by a trusted user: `F_SETOWN` makes
-//! the kernel record which user that was. See [`inherited`].
+//! Any process may set that signal on a descriptor it has, so the mark counts only if it was set by
+//! a trusted user: `F_SETOWN` makes the kernel record which user that was. See [`inherited`].
 
 use std::ffi::{c_char, c_int, c_long};
 use std::os::fd::BorrowedFd;
@@ -36,7 +37,8 @@ pub fn writes(flags: OFlags) -> bool {
     matches!(flags & OFlags::RWMODE, OFlags::WRONLY | OFlags::RDWR)
 }
 
-/// Notes on the description of a managed file, which is open for reading, what the program asked for.
+/// Notes on the description of a managed file, which is open for reading, what the program asked
+/// for.
 ///
 /// # Errors
 /// ENOMEM.
@@ -50,10 +52,12 @@ pub fn note(fd: c_int, flags: OFlags) -> Result<()> {
     control(fd, F_SETSIG, signal).map(drop)
 }
 
-/// The access mode of a managed file's description that another program made: what the kernel says, or what is noted on it.
+/// The access mode of a managed file's description that another program made: what the kernel says,
+/// or what is noted on it.
 ///
-/// A mark counts if it was set by this user, by the file's owner or by root: a user who may only read a file cannot make a process of
-/// another user write to it by marking a descriptor. A program with more rights than its caller (AT_SECURE) trusts no mark.
+/// A mark counts if it was set by this user, by the file's owner or by root: a user who may only
+/// read a file cannot make a process of another user write to it by marking a descriptor. A program
+/// with more rights than its caller (AT_SECURE) trusts no mark.
 ///
 /// # Errors
 /// It could not be found out.
@@ -89,8 +93,9 @@ fn marked_by_trusted_user(fd: c_int, stat: &Stat) -> Result<bool> {
     Ok(effective == 0 || effective == rustix::process::geteuid().as_raw() || effective == stat.st_uid)
 }
 
-/// The kernel has just opened a managed file for writing, as the program may: exchanges the descriptor for one that is open
-/// for reading. Returns its number, mostly the same: the lowest one that is free.
+/// The kernel has just opened a managed file for writing, as the program may: exchanges the
+/// descriptor for one that is open for reading. Returns its number, mostly the same: the lowest one
+/// that is free.
 ///
 /// # Errors
 /// As open(2); the descriptor is closed.
@@ -101,8 +106,9 @@ pub fn exchange(fd: c_int, file: &LogicalFile, flags: OFlags) -> Result<c_int> {
     Ok(new)
 }
 
-/// As [`exchange`], in a vfork child, which has its parent's memory and only descriptors of its own: whatever the file is. Returns the
-/// descriptor as it was where it is none of ours or cannot be exchanged.
+/// As [`exchange`], in a vfork child, which has its parent's memory and only descriptors of its
+/// own: whatever the file is. Returns the descriptor as it was where it is none of ours or cannot
+/// be exchanged.
 pub fn exchange_in_vfork_child(fd: c_int, flags: OFlags) -> c_int {
     let link = FdPath::new(fd);
     let Some(new) = open_in_vfork_child(libc::AT_FDCWD, link.as_c_str().as_ptr(), flags - OFlags::NOFOLLOW)
@@ -116,8 +122,9 @@ pub fn exchange_in_vfork_child(fd: c_int, flags: OFlags) -> c_int {
     moved.map_or(fd, |moved| moved as c_int)
 }
 
-/// Opens a managed file for reading, with a note of what the program asked for, in a vfork child: whether the program may have that,
-/// the process that uses the descriptor finds out. `None`: the file is none of ours.
+/// Opens a managed file for reading, with a note of what the program asked for, in a vfork child:
+/// whether the program may have that, the process that uses the descriptor finds out. `None`: the
+/// file is none of ours.
 pub fn open_in_vfork_child(dir: c_int, path: *const c_char, flags: OFlags) -> Option<c_int> {
     let mut start = [0; MAGIC.len()];
     let kept = flags - (OFlags::RWMODE | OFlags::CREATE | OFlags::EXCL | OFlags::TRUNC);
@@ -131,8 +138,8 @@ pub fn open_in_vfork_child(dir: c_int, path: *const c_char, flags: OFlags) -> Op
     Some(new)
 }
 
-/// `fcntl` of a managed file's descriptor where the answer is ours; `None`: the kernel's will do. `asked` is the signal that
-/// the program has set, if it has.
+/// `fcntl` of a managed file's descriptor where the answer is ours; `None`: the kernel's will do.
+/// `asked` is the signal that the program has set, if it has.
 pub fn answer(
     fd: c_int,
     command: c_int,

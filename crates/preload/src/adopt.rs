@@ -41,10 +41,12 @@ pub fn on_first_use(fd: c_int) -> Option<EntryRef> {
     }
 }
 
-/// Looks at a descriptor that was just opened with these flags, under this name. Returns it, or the one that it was exchanged for.
+/// Looks at a descriptor that was just opened with these flags, under this name. Returns it, or the
+/// one that it was exchanged for.
 ///
 /// # Errors
-/// The file is managed and cannot be served, or it could not be found out what it is; the descriptor is closed.
+/// The file is managed and cannot be served, or it could not be found out what it is; the
+/// descriptor is closed.
 pub fn opened(fd: c_int, flags: OFlags, name: &CStr) -> Result<(c_int, Option<EntryRef>)> {
     let mut stat = MaybeUninit::uninit();
     let stat = kernel::stat_of(fd, &mut stat).inspect_err(|_| kernel::close(fd))?;
@@ -70,7 +72,8 @@ pub fn opened_unplanned(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int,
     Ok((fd, enter(fd, entry).inspect_err(|_| kernel::close(fd))?))
 }
 
-/// The entry for what was just opened, and the descriptor, exchanged where the file is managed and the program may write.
+/// The entry for what was just opened, and the descriptor, exchanged where the file is managed and
+/// the program may write.
 #[inline]
 fn exchanged(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int, Option<EntryRef>)> {
     let entry = if is_regular(stat) { look(fd, stat, Some(flags)) } else { Ok(None) };

@@ -21,7 +21,8 @@ type Run = extern "C" fn(*mut c_void) -> c_int;
 type ForkFn = unsafe extern "C" fn() -> pid_t;
 type CloneFn = unsafe extern "C" fn(Option<Run>, *mut c_void, c_int, *mut c_void, usize, usize, usize) -> c_int;
 
-/// `syscall`, whose variable arguments travel like fixed ones on the 64-bit calling conventions of Linux.
+/// `syscall`, whose variable arguments travel like fixed ones on the 64-bit calling conventions of
+/// Linux.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn syscall(
     number: c_long,
@@ -98,8 +99,9 @@ unsafe fn by_number(number: c_long, arguments: [usize; 4], real: impl FnOnce() -
     c_long::from(result)
 }
 
-/// Whether opening with these flags makes a file, or empties it. Without them the kernel opens it, and it is looked at when it is first
-/// used: allocators open files by number while they start, since then nothing else may run.
+/// Whether opening with these flags makes a file, or empties it. Without them the kernel opens it,
+/// and it is looked at when it is first used: allocators open files by number while they start,
+/// since then nothing else may run.
 fn changes(flags: usize) -> bool {
     flags as c_int & (libc::O_CREAT | libc::O_TRUNC) != 0
 }

@@ -1,7 +1,9 @@
-//! `pthread_cancel`. A call that POSIX makes a cancellation point is one on a managed file, too: at its beginning, when nothing
-//! is held and nothing on the stack needs to be dropped. Further in, and in our own libraries, nothing is one.
+//! `pthread_cancel`. A call that POSIX makes a cancellation point is one on a managed file, too: at
+//! its beginning, when nothing is held and nothing on the stack needs to be dropped. Further in,
+//! and in our own libraries, nothing is one.
 //!
-//! The functions between the program's call and [`point`] have no destructors: the C library unwinds them.
+//! The functions between the program's call and [`point`] have no destructors: the C library
+//! unwinds them.
 
 use std::ffi::{c_char, c_int, c_long};
 use std::ptr;
@@ -45,8 +47,9 @@ pub struct OpenHow {
 
 type SyscallFn = unsafe extern "C-unwind" fn(c_long, c_int, *const c_char, *const OpenHow, usize) -> c_long;
 
-/// openat2(2), past our own. A thread that waits in there (for the other end of a FIFO, the end of a lease) can be cancelled, as in
-/// libc's `open`; as there, a descriptor that it has just got stays open then.
+/// openat2(2), past our own. A thread that waits in there (for the other end of a FIFO, the end of
+/// a lease) can be cancelled, as in libc's `open`; as there, a descriptor that it has just got
+/// stays open then.
 ///
 /// # Errors
 /// What the kernel says; EFAULT for a path that cannot be read.
@@ -55,8 +58,8 @@ pub fn openat2(dir: c_int, path: *const c_char, how: &OpenHow) -> Result<c_int> 
     // SAFETY: its type, with the arguments of this call.
     static SYSCALL: Real<SyscallFn> = unsafe { Real::new(c"syscall") };
     let (system, before, mut kind) = (SYSCALL.get(), errno::get(), 0);
-    // SAFETY: only the kernel follows the path. Where the thread may be cancelled at any instruction, nothing is held and no value
-    // has a destructor.
+    // SAFETY: only the kernel follows the path. Where the thread may be cancelled at any
+    // instruction, nothing is held and no value has a destructor.
     let (fd, failed) = unsafe {
         pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &raw mut kind);
         let fd = system(libc::SYS_openat2, dir, path, how, size_of::<OpenHow>());

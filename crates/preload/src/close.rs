@@ -49,7 +49,8 @@ unsafe fn closedir(real: ClosedirFn, dir: *mut libc::DIR) -> c_int {
     unsafe { real(dir) }
 }
 
-/// The descriptor is forgotten, so it has to be closed, too: a thread that is cancelled from now on lives until then.
+/// The descriptor is forgotten, so it has to be closed, too: a thread that is cancelled from now on
+/// lives until then.
 #[inline(never)]
 fn close_entry(entry: EntryRef, close: impl FnOnce() -> c_int) -> c_int {
     let _held = Held::new();

@@ -25,8 +25,8 @@ type IoctlFn = unsafe extern "C" fn(c_int, c_ulong, usize) -> c_int;
 
 /// The kernel moves no more in one call.
 const MOST: usize = 0x7fff_f000;
-/// Bytes that are read and written at once. As many as cp(1) does without this call, since a cache goes by the
-/// size of requests: one of 1 MiB does not fit into a small one, and would pass it by.
+/// Bytes that are read and written at once. As many as cp(1) does without this call, since a cache
+/// goes by the size of requests: one of 1 MiB does not fit into a small one, and would pass it by.
 const PIECE: usize = 256 << 10;
 
 unsafe fn copy_file_range(

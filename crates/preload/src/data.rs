@@ -134,7 +134,8 @@ fn transfer(fd: c_int, request: impl FnOnce() -> Transfer, real: impl Fn() -> is
         return real();
     }
     cancel::point();
-    // What is not tracked is called here: it may wait for ever, and where it is cancelled nothing may have to be dropped.
+    // What is not tracked is called here: it may wait for ever, and where it is cancelled nothing
+    // may have to be dropped.
     tracked(fd, request, &real).unwrap_or_else(real)
 }
 

@@ -1,4 +1,5 @@
-//! The two sides of a call that moves bytes from one descriptor to another, of which one or both may be managed.
+//! The two sides of a call that moves bytes from one descriptor to another, of which one or both
+//! may be managed.
 
 use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
@@ -124,8 +125,8 @@ impl End {
 }
 
 /// Moves bytes in pieces through a buffer until `len` are done, the source ends, or less is written
-/// than was read. Returns how many bytes were moved, and the error that ended it. `place` says where
-/// the piece goes that begins so many bytes after the first.
+/// than was read. Returns how many bytes were moved, and the error that ended it. `place` says
+/// where the piece goes that begins so many bytes after the first.
 pub fn pump(
     from: (&End, off_t),
     (to, place): (&End, impl Fn(off_t) -> Place),

@@ -218,13 +218,14 @@ impl Entry {
         self.appends.load(Ordering::Relaxed)
     }
 
-    /// The access mode that the program asked for; the kernel's descriptor of a managed file is open for reading.
+    /// The access mode that the program asked for; the kernel's descriptor of a managed file is
+    /// open for reading.
     pub fn access(&self) -> OFlags {
         OFlags::from_bits_retain(self.access.load(Ordering::Relaxed))
     }
 
-    /// The private description that holds the program's OFD locks on a managed file, where the kernel's own cannot: made by `open`
-    /// when it is first needed, and closed with the entry.
+    /// The private description that holds the program's OFD locks on a managed file, where the
+    /// kernel's own cannot: made by `open` when it is first needed, and closed with the entry.
     ///
     /// # Errors
     /// Those of `open`.

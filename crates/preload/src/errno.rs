@@ -54,8 +54,8 @@ pub fn serve<T: Failure>(body: impl FnOnce() -> Result<T>) -> T {
     answer(body)
 }
 
-/// As [`serve`], for calls that may wait for other processes, and can be made again: a signal ends the wait. Where all its handlers have
-/// SA_RESTART, the call is made again when they have run.
+/// As [`serve`], for calls that may wait for other processes, and can be made again: a signal ends
+/// the wait. Where all its handlers have SA_RESTART, the call is made again when they have run.
 pub fn serve_interruptible<T: Failure>(mut body: impl FnMut() -> Result<T>) -> T {
     let before = get();
     loop {

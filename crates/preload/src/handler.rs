@@ -1,10 +1,12 @@
-//! Is the calling thread in a signal handler? To start a thread is to allocate by libc's `malloc`, which the signal may have interrupted,
-//! so the library's threads are not started there ([`stripewise_sys::thread::start`]).
+//! Is the calling thread in a signal handler? To start a thread is to allocate by libc's `malloc`,
+//! which the signal may have interrupted, so the library's threads are not started there
+//! ([`stripewise_sys::thread::start`]).
 //!
-//! A handler returns to the kernel by way of a function that the program names with each handler (the C library does), its
-//! restorer: the kernel puts that address on the stack, below what it interrupted. Where no such address is
-//! between here and the stack's end there is no handler. Where one is, there may be: what an earlier handler left is still there in
-//! variables that were never written.
+//! A handler returns to the kernel by way of a function that the program names with each handler
+//! (the C library does), its restorer: the kernel puts that address on the stack, below what it
+//! interrupted. Where no such address is between here and the stack's end there is no handler.
+//! Where one is, there may be: what an earlier handler left is still there in variables that were
+//! never written.
 
 use std::mem::MaybeUninit;
 
@@ -50,7 +52,8 @@ fn is_called_from_one(here: usize) -> bool {
         libc::sigaltstack(std::ptr::null(), alternate.as_mut_ptr()) == 0
             && alternate.assume_init().ss_flags & libc::SS_ONSTACK != 0
     };
-    // Usually all of them have one: libc's. It stays known when a signal's action becomes the default one.
+    // Usually all of them have one: libc's. It stays known when a signal's action becomes the
+    // default one.
     let mut restorers = [0; 4];
     let mut count = 0;
     for Action { restorer, .. } in actions() {
@@ -65,7 +68,8 @@ fn is_called_from_one(here: usize) -> bool {
     on_alternate || (count > 0 && stack::find_word(here, &restorers[..count]).unwrap_or(true))
 }
 
-/// Whether the calling thread may be in a signal handler: the signal is blocked there, unless the program wants it otherwise.
+/// Whether the calling thread may be in a signal handler: the signal is blocked there, unless the
+/// program wants it otherwise.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn may_be_inside() -> bool {
     let blocked = crate::inside::blocked_by_program();

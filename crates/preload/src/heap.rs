@@ -1,11 +1,13 @@
 //! The library's own memory, apart from the program's `malloc`.
 //!
-//! A signal handler may use a managed file while the thread that it interrupted is in the middle of `malloc`, and holds its lock.
-//! What the library allocates (Rust code as well as LMDB's C code, see [`c`]) therefore comes from heaps of its own, whose
-//! memory comes from the kernel. While a thread holds the lock of a heap, signals wait, so that no handler of that thread ever
-//! finds it held; and a fork takes all locks first, so that no child does.
+//! A signal handler may use a managed file while the thread that it interrupted is in the middle of
+//! `malloc`, and holds its lock. What the library allocates (Rust code as well as LMDB's C code,
+//! see [`c`]) therefore comes from heaps of its own, whose memory comes from the kernel. While a
+//! thread holds the lock of a heap, signals wait, so that no handler of that thread ever finds it
+//! held; and a fork takes all locks first, so that no child does.
 //!
-//! There are several heaps, as there are threads that want memory at once: one that is busy is passed over.
+//! There are several heaps, as there are threads that want memory at once: one that is busy is
+//! passed over.
 
 mod c;
 
@@ -42,7 +44,8 @@ struct Heap {
 
 struct State {
     heap: Dlmalloc<Pages>,
-    /// Small pieces of memory that were given back, by their size: they are wanted again at once, and need not be joined and cut.
+    /// Small pieces of memory that were given back, by their size: they are wanted again at once,
+    /// and need not be joined and cut.
     spare: [Spare; SIZES],
 }
 
@@ -163,7 +166,8 @@ pub fn after_fork() {
 struct Header {
     /// [`MARK`] xor the block's address: no block of another allocator has that.
     mark: usize,
-    /// Bytes that were asked for << 16, the logarithm of the bytes before the block << 8, and the number of its heap.
+    /// Bytes that were asked for << 16, the logarithm of the bytes before the block << 8, and the
+    /// number of its heap.
     about: usize,
 }
 
@@ -190,7 +194,8 @@ impl Header {
     }
 }
 
-/// How a block lies in its memory, which begins at a multiple of `align` bytes: so many bytes behind that. Powers of two.
+/// How a block lies in its memory, which begins at a multiple of `align` bytes: so many bytes
+/// behind that. Powers of two.
 #[derive(Clone, Copy)]
 struct Place {
     align: usize,
@@ -292,7 +297,8 @@ struct Pages;
 /// What a heap grows by at least.
 const FIRST_BYTES: usize = 128 << 10;
 
-/// The first memory of a process that is given out: a process that uses little makes no system call for it.
+/// The first memory of a process that is given out: a process that uses little makes no system call
+/// for it.
 #[repr(align(4096))]
 struct First(UnsafeCell<[u8; FIRST_BYTES]>);
 
@@ -431,7 +437,8 @@ mod tests {
                 });
             }
             for _ in 0..100 {
-                // SAFETY: the child allocates and ends without returning; an alarm ends one that waits.
+                // SAFETY: the child allocates and ends without returning; an alarm ends one that
+                // waits.
                 unsafe {
                     let child = libc::fork();
                     if child == 0 {
@@ -449,7 +456,8 @@ mod tests {
         });
     }
 
-    /// The linker puts our functions where C code, and Rust's `libc`, name those of libc: tests are linked as the library is.
+    /// The linker puts our functions where C code, and Rust's `libc`, name those of libc: tests are
+    /// linked as the library is.
     #[test]
     fn c_code_allocates_here_and_gives_libcs_blocks_back_to_libc() {
         // SAFETY: blocks are used within their sizes, and given back once.

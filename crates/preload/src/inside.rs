@@ -3,10 +3,11 @@
 //! **Signals**, as they do while the kernel reads or writes a plain file: a handler never interrupts the data path in the
 //! middle of a lock, and may itself read and write managed files.
 //!
-//! A call that waits for another process in there ends with EINTR when a signal comes ([`is_interrupted`]), and is made again if the
-//! handler asked for that.
+//! A call that waits for another process in there ends with EINTR when a signal comes
+//! ([`is_interrupted`]), and is made again if the handler asked for that.
 //!
-//! **The end of the thread** by `pthread_cancel`: what our own libraries call are cancellation points of libc's.
+//! **The end of the thread** by `pthread_cancel`: what our own libraries call are cancellation
+//! points of libc's.
 //!
 //! **fork** of another thread: the kernel copies the descriptors and the memory one after the other while other threads go on, so
 //! a child might know private descriptors that it does not have, and locks that nobody will ever release.
@@ -99,8 +100,9 @@ impl Drop for Inside {
     }
 }
 
-/// Signals wait, until this is dropped; forks do not. For what is called in the middle of one, too. Holds the kernel's mask of those
-/// that were blocked before: libc's is sixteen times as large, and callers have little stack.
+/// Signals wait, until this is dropped; forks do not. For what is called in the middle of one, too.
+/// Holds the kernel's mask of those that were blocked before: libc's is sixteen times as large, and
+/// callers have little stack.
 pub struct Blocked(u64);
 
 impl Blocked {
@@ -136,8 +138,9 @@ fn change_mask(how: i32, mask: u64) -> u64 {
     before
 }
 
-/// Whether a call that waits for another process is to end, because a signal waits for it: one that ends this process, or, if the call
-/// [may](Inside::interruptible), one with a handler, or one that stops the process.
+/// Whether a call that waits for another process is to end, because a signal waits for it: one that
+/// ends this process, or, if the call [may](Inside::interruptible), one with a handler, or one that
+/// stops the process.
 pub fn is_interrupted() -> bool {
     let (mut ends, mut again) = (false, true);
     let waiting = pending() & !BLOCKED.get();
@@ -223,7 +226,8 @@ fn wake() {
     let _ = futex::wake(&GATE, futex::Flags::PRIVATE, i32::MAX as u32);
 }
 
-/// What the thread that forks keeps meanwhile. A handler that came in would wait for the fork, which waits for it.
+/// What the thread that forks keeps meanwhile. A handler that came in would wait for the fork,
+/// which waits for it.
 struct Forking(UnsafeCell<Option<Blocked>>);
 
 // SAFETY: used only by the thread that has set FORKING.

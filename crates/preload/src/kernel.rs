@@ -48,8 +48,8 @@ pub fn stat_at(dir: c_int, path: *const c_char, follow: bool) -> Result<Stat> {
     }
 }
 
-/// Whether the application's memory can be read, by a call that copies 8 bytes from there and then refuses its first argument:
-/// one such call for each page.
+/// Whether the application's memory can be read, by a call that copies 8 bytes from there and then
+/// refuses its first argument: one such call for each page.
 pub fn is_readable(memory: *const c_void, len: usize) -> bool {
     const WORD: usize = size_of::<u64>();
     const NO_SUCH_WAY: usize = c_int::MAX as usize;

@@ -1,9 +1,10 @@
 //! Record locks of managed files.
 //!
-//! The kernel gives a write lock only through a descriptor that is open for writing, and nobody has one of an anchor. So record
-//! locks are those of the first component. POSIX locks belong to the process and the inode: they are taken through the private
-//! descriptor that every process has with the file, and given back when the program closes one of its own. OFD locks belong to an
-//! open file description: a private one stands for the program's, from the first such lock on.
+//! The kernel gives a write lock only through a descriptor that is open for writing, and nobody has
+//! one of an anchor. So record locks are those of the first component. POSIX locks belong to the
+//! process and the inode: they are taken through the private descriptor that every process has with
+//! the file, and given back when the program closes one of its own. OFD locks belong to an open
+//! file description: a private one stands for the program's, from the first such lock on.
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -78,7 +79,8 @@ fn make(managed: &Managed, command: c_int, lock: &mut flock) -> Result<()> {
     unsafe { kernel::call(libc::SYS_fcntl, arguments) }.map(drop)
 }
 
-/// Counts the lock's start from the beginning of the file: other descriptors have other offsets, and the anchor another size.
+/// Counts the lock's start from the beginning of the file: other descriptors have other offsets,
+/// and the anchor another size.
 fn place(managed: &Managed, lock: &mut flock) -> Result<()> {
     let base = match c_int::from(lock.l_whence) {
         libc::SEEK_CUR => managed.offset()?,
@@ -110,8 +112,8 @@ fn first_component(file: &LogicalFile) -> Result<c_int> {
     Ok(file.components().fd(0).map_err(|error| error.errno())?.as_raw_fd())
 }
 
-/// To be called before a descriptor of the file is closed: as close(2) does with the locks of its inode, the process's POSIX locks
-/// on the file are given back.
+/// To be called before a descriptor of the file is closed: as close(2) does with the locks of its
+/// inode, the process's POSIX locks on the file are given back.
 pub fn closing(file: &LogicalFile) {
     // SAFETY: numbers, for which zero is a value: the whole file.
     let mut lock: flock = unsafe { std::mem::zeroed() };

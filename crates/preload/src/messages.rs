@@ -1,7 +1,8 @@
 //! The library's own messages where descriptor 2 is a managed file: `program 2> managed`.
 //!
-//! Written to the kernel's descriptor they would be lost. They go through the data path like everything else that is written
-//! there, once the call is over in which they were said: nothing of the data path is locked then.
+//! Written to the kernel's descriptor they would be lost. They go through the data path like
+//! everything else that is written there, once the call is over in which they were said: nothing of
+//! the data path is locked then.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -140,8 +140,9 @@ fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<
     }
 }
 
-/// The name, if the kernel refused to open it for writing because it leads to an anchor: nobody may write to those, and who may write
-/// to the file is for the data path to find out. A vfork child, which must not use that, gets `opened` at once.
+/// The name, if the kernel refused to open it for writing because it leads to an anchor: nobody may
+/// write to those, and who may write to the file is for the data path to find out. A vfork child,
+/// which must not use that, gets `opened` at once.
 ///
 /// # Errors
 /// It could not be found out. Else errno stays.
@@ -239,7 +240,8 @@ fn end_of_links(dir: c_int, name: &CStr, flags: OFlags) -> Result<Option<PathBuf
     Err(Errno::LOOP)
 }
 
-/// Finds out what was opened, and returns the program's descriptor of it; an anchor whose file cannot be served is closed again.
+/// Finds out what was opened, and returns the program's descriptor of it; an anchor whose file
+/// cannot be served is closed again.
 fn settle(fd: c_int, flags: c_int, name: &CStr) -> Result<(c_int, Option<EntryRef>)> {
     if flags & libc::O_DIRECTORY != 0 {
         if !process::is_vfork_child() {

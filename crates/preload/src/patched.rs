@@ -1,9 +1,10 @@
 //! The entry of `mmap`, which other libraries overwrite.
 //!
-//! UCX (Debian's MPICH loads it, and so do most MPIs over InfiniBand) wants to see all mappings, and writes a jump to its own
-//! function over the first bytes of whatever the name `mmap` leads to: our function, which is then never called, and the kernel
-//! would map the anchor. So the entry is a jump and nothing else; when it is found changed, it is put back, and what had been put
-//! there is called with everything that is not ours, as if it had changed libc's function.
+//! UCX (Debian's MPICH loads it, and so do most MPIs over InfiniBand) wants to see all mappings,
+//! and writes a jump to its own function over the first bytes of whatever the name `mmap` leads to:
+//! our function, which is then never called, and the kernel would map the anchor. So the entry is a
+//! jump and nothing else; when it is found changed, it is put back, and what had been put there is
+//! called with everything that is not ours, as if it had changed libc's function.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -110,7 +111,8 @@ pub fn is_found() -> bool {
     !FOUND.load(Ordering::Relaxed).is_null()
 }
 
-/// Puts the entry back if it was changed. To be called when a file is opened that has to do with us, and on its calls.
+/// Puts the entry back if it was changed. To be called when a file is opened that has to do with
+/// us, and on its calls.
 #[inline]
 pub fn keep_entry() {
     if entry().load(Ordering::Relaxed) != original() {
@@ -190,7 +192,8 @@ fn target() -> Option<*mut c_void> {
     }
 }
 
-/// One store, so that a thread that comes in finds one or the other; what follows the jump is never reached.
+/// One store, so that a thread that comes in finds one or the other; what follows the jump is never
+/// reached.
 fn write_entry() -> bool {
     let page = rustix::param::page_size();
     let start = entry().as_ptr() as usize & !(page - 1);

@@ -64,7 +64,8 @@ impl Absolute {
         Ok(Self { page: Scratch::new()?, len: 0 })
     }
 
-    /// Of the working directory, as the kernel has it: it may have been moved or changed behind our back.
+    /// Of the working directory, as the kernel has it: it may have been moved or changed behind our
+    /// back.
     ///
     /// # Errors
     /// ENOENT where it has no path, ENAMETOOLONG.

@@ -1,4 +1,5 @@
-//! `access` and its relatives. Nobody may write to an anchor; whether a program may write to the file, the components tell.
+//! `access` and its relatives. Nobody may write to an anchor; whether a program may write to the
+//! file, the components tell.
 
 use std::ffi::{c_char, c_int};
 

@@ -75,9 +75,10 @@ unsafe extern "C" fn missing() -> c_int {
 /// }
 /// ```
 ///
-/// `real` is the function of that very name behind us, so that a library loaded after this one still sees the
-/// name that the program used. Bodies never panic: whatever may runs inside [`crate::errno::serve`]. What unwinds is the end of a
-/// thread that was cancelled ([`crate::cancel`]).
+/// `real` is the function of that very name behind us, so that a library loaded after this one
+/// still sees the name that the program used. Bodies never panic: whatever may runs inside
+/// [`crate::errno::serve`]. What unwinds is the end of a thread that was cancelled
+/// ([`crate::cancel`]).
 macro_rules! interpose {
     ($($($name:ident)|+ => $body:ident, $arguments:tt -> $result:ty;)+) => {
         $($($crate::real::interpose!(@one $name, $body, $arguments, $result);)+)+

@@ -1,4 +1,5 @@
-//! Descriptors that come by other ways than `open`: what was known of their numbers is about descriptors that are gone.
+//! Descriptors that come by other ways than `open`: what was known of their numbers is about
+//! descriptors that are gone.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -68,7 +69,8 @@ pub unsafe fn forget_all(messages: *const mmsghdr, count: c_int) {
     }
 }
 
-/// Forgets what was known of a number that is a new descriptor's, unless the call failed that made it.
+/// Forgets what was known of a number that is a new descriptor's, unless the call failed that made
+/// it.
 pub fn forget(fd: c_int) {
     if fd >= 0 && !process::is_vfork_child() {
         drop(table::set(fd, Known::Unknown));

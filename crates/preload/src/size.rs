@@ -76,7 +76,8 @@ unsafe fn truncate(real: TruncateFn, path: *const c_char, size: off_t) -> c_int 
     };
     serve_interruptible(|| {
         let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
-        // Of a file that is open its size may be more; who cuts it to more than may be written is refused then.
+        // Of a file that is open its size may be more; who cuts it to more than may be written is
+        // refused then.
         check_limit(size, || {
             kernel::stat_at(libc::AT_FDCWD, path.as_ptr(), true).map(|anchor| anchor.st_size as u64)
         })?;

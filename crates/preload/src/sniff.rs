@@ -85,9 +85,10 @@ pub fn name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> Result<Found>
     named(borrow_dir(&dir), path, follow, stat, None)
 }
 
-/// As [`name`] for calls that only ask and are frequent: files with more blocks than a manifest are not looked into. (That misses an
-/// anchor of an earlier version, which was as long as the file, where the file system counts holes as blocks.) One that was found to be an anchor before is not looked into again: the data path does that, and takes its own
-/// view.
+/// As [`name`] for calls that only ask and are frequent: files with more blocks than a manifest are
+/// not looked into. (That misses an anchor of an earlier version, which was as long as the file,
+/// where the file system counts holes as blocks.) One that was found to be an anchor before is not
+/// looked into again: the data path does that, and takes its own view.
 ///
 /// # Errors
 /// As [`name`].

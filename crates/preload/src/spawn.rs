@@ -25,8 +25,9 @@ type DestroyFn = unsafe extern "C" fn(*mut posix_spawn_file_actions_t) -> c_int;
 /// Descriptors that wait for children, and whose actions they belong to.
 static OPEN: Mutex<Vec<(usize, Fd)>> = Mutex::new(Vec::new());
 
-/// What would change a managed file is opened at once, and the child gets that descriptor. (A program that prepares actions and never
-/// spawns sees the difference, and so do two children that are spawned with the same actions: they share the offset.)
+/// What would change a managed file is opened at once, and the child gets that descriptor. (A
+/// program that prepares actions and never spawns sees the difference, and so do two children that
+/// are spawned with the same actions: they share the offset.)
 unsafe fn add_open(
     real: AddOpenFn,
     actions: *mut posix_spawn_file_actions_t,

@@ -1,6 +1,8 @@
-//! `sendfile` and `splice` from and to managed files: what the kernel moves without buffers is read and written here.
+//! `sendfile` and `splice` from and to managed files: what the kernel moves without buffers is read
+//! and written here.
 //!
-//! Files are read and written while signals wait; pipes and sockets, which may block for as long as others like, are not.
+//! Files are read and written while signals wait; pipes and sockets, which may block for as long as
+//! others like, are not.
 
 use std::ffi::{c_int, c_uint};
 use std::os::fd::{AsFd, BorrowedFd};

@@ -19,7 +19,8 @@ const BYTES: usize = 512 << 10;
 /// Below it: what runs into this ends the process, instead of writing to somebody's memory.
 const GUARD_BYTES: usize = 64 << 10;
 
-/// Above its first frame: where a backtrace looks for the caller of that, and ends. What lies above the stack is somebody else's.
+/// Above its first frame: where a backtrace looks for the caller of that, and ends. What lies above
+/// the stack is somebody else's.
 const ZERO_BYTES: usize = 256;
 
 /// Stacks that are not in use. More than these are given back.
@@ -91,7 +92,8 @@ thread_local! {
     static LEFT: Cell<*const Left> = const { Cell::new(ptr::null()) };
 }
 
-/// Whether one of the words is anywhere between this address on the stack and the end of the thread's stack. `None`: that is too far.
+/// Whether one of the words is anywhere between this address on the stack and the end of the
+/// thread's stack. `None`: that is too far.
 pub fn find_word(mut from: usize, words: &[usize]) -> Option<bool> {
     let mut left = LEFT.get();
     // SAFETY: frames of this thread that have not returned.

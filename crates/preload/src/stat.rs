@@ -1,4 +1,5 @@
-//! The `stat` family: what the kernel says of an anchor, with permissions, size, blocks and times of the file.
+//! The `stat` family: what the kernel says of an anchor, with permissions, size, blocks and times
+//! of the file.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 

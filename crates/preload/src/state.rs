@@ -175,7 +175,8 @@ fn plan_path() -> Option<&'static Path> {
 }
 
 unsafe extern "C" {
-    /// Nothing in a program that has more rights than its caller: what the caller wants must not direct it.
+    /// Nothing in a program that has more rights than its caller: what the caller wants must not
+    /// direct it.
     fn secure_getenv(name: *const c_char) -> *mut c_char;
 }
 

@@ -124,12 +124,12 @@ impl Managed {
         self.anchor.as_ref().map_err(|error| *error)
     }
 
-    /// The status flags; the kernel keeps them, also for other processes that share the descriptor. The access mode is the one
-    /// that the program asked for.
+    /// The status flags; the kernel keeps them, also for other processes that share the descriptor.
+    /// The access mode is the one that the program asked for.
     ///
     /// # Errors
-    /// EBADF for a descriptor with O_PATH. Why it could not be found out what the descriptor is: then nothing is known of what the
-    /// program asked for either.
+    /// EBADF for a descriptor with O_PATH. Why it could not be found out what the descriptor is:
+    /// then nothing is known of what the program asked for either.
     pub fn flags(&self) -> Result<OFlags> {
         if let Some(error) = self.entry.failure() {
             return Err(error);

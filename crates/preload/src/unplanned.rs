@@ -1,10 +1,12 @@
 //! Opens with O_CREAT of files that the plan has no rule for: one call to the kernel.
 //!
-//! Whether a rule is for a file, its path says only where no link in the path leads elsewhere. The kernel finds that out while it
-//! opens the file (RESOLVE_NO_SYMLINKS); to ask before would cost as much as the open itself. Whatever is not certain here is left to
-//! [`crate::open`], which looks first: a path with links, a path for which there may be a rule, a kernel before Linux 5.6.
+//! Whether a rule is for a file, its path says only where no link in the path leads elsewhere. The
+//! kernel finds that out while it opens the file (RESOLVE_NO_SYMLINKS); to ask before would cost as
+//! much as the open itself. Whatever is not certain here is left to [`crate::open`], which looks
+//! first: a path with links, a path for which there may be a rule, a kernel before Linux 5.6.
 //!
-//! O_TRUNC is not for the kernel: what the file is must be known before. It is opened as it is, looked at, and then emptied.
+//! O_TRUNC is not for the kernel: what the file is must be known before. It is opened as it is,
+//! looked at, and then emptied.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::MaybeUninit;
@@ -26,9 +28,11 @@ use crate::{access, adopt, errno, process, sniff, stack, state};
 const RESOLVE_NO_SYMLINKS: u64 = 4;
 const MODE_BITS: mode_t = 0o7777;
 
-/// Opens the file, if the plan certainly has no rule for it, and enters what it is. `None`: nothing has happened.
+/// Opens the file, if the plan certainly has no rule for it, and enters what it is. `None`: nothing
+/// has happened.
 ///
-/// No value here has a destructor while the kernel opens the file: there the thread may be cancelled.
+/// No value here has a destructor while the kernel opens the file: there the thread may be
+/// cancelled.
 pub fn open(
     dir: c_int,
     path: *const c_char,
@@ -59,7 +63,8 @@ fn applies(flags: OFlags) -> bool {
         && is_libc_next()
 }
 
-/// Whether openat2(2) may fail like this where open(2) does not, or where it is for [`crate::open`] to say what it means.
+/// Whether openat2(2) may fail like this where open(2) does not, or where it is for [`crate::open`]
+/// to say what it means.
 fn is_inconclusive(error: Errno) -> bool {
     matches!(
         error,
@@ -74,8 +79,8 @@ fn is_inconclusive(error: Errno) -> bool {
     )
 }
 
-/// Empties what is to be emptied, and enters the descriptor. `None`: the file is managed and to be emptied, or it could not be found
-/// out; the descriptor is closed.
+/// Empties what is to be emptied, and enters the descriptor. `None`: the file is managed and to be
+/// emptied, or it could not be found out; the descriptor is closed.
 #[inline(never)]
 fn settle(fd: c_int, flags: OFlags) -> Result<Option<(c_int, Option<EntryRef>)>> {
     let mut stat = MaybeUninit::uninit();
@@ -111,7 +116,8 @@ fn is_unplanned(runtime: &Runtime, dir: c_int, path: *const c_char) -> bool {
     base.and_then(|base| base.join(path)).is_ok_and(|whole| !runtime.is_planned(whole.as_path()))
 }
 
-/// The bytes of the application's path; `None` where it cannot be read, or has no end within as many as a path may have.
+/// The bytes of the application's path; `None` where it cannot be read, or has no end within as
+/// many as a path may have.
 fn readable(path: *const c_char) -> Option<&'static [u8]> {
     let page = rustix::param::page_size();
     let mut len = 0;
@@ -132,7 +138,8 @@ fn readable(path: *const c_char) -> Option<&'static [u8]> {
     None
 }
 
-/// Whether libc's functions are what the program's opens would reach: a library between that sees them is not passed by.
+/// Whether libc's functions are what the program's opens would reach: a library between that sees
+/// them is not passed by.
 fn is_libc_next() -> bool {
     const NO: u32 = 1;
     const YES: u32 = 2;

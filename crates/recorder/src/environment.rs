@@ -13,7 +13,8 @@ const RANK_VARIABLES: [&CStr; 5] =
     [c"PMIX_RANK", c"PMI_RANK", c"OMPI_COMM_WORLD_RANK", c"MV2_COMM_WORLD_RANK", c"SLURM_PROCID"];
 
 unsafe extern "C" {
-    /// Nothing in a program that has more rights than its caller: what the caller wants must not direct it.
+    /// Nothing in a program that has more rights than its caller: what the caller wants must not
+    /// direct it.
     fn secure_getenv(name: *const c_char) -> *mut c_char;
 }
 

@@ -1,7 +1,8 @@
 //! Waiting for a lock of another process: asking again and again, as nobody waits in the kernel.
 //!
-//! A process that waits in the kernel hears no signal while signals are blocked, and one that is killed there may leave the lock behind
-//! for ever on FUSE (`ceph-fuse` 16.2 gave it to the dead process in one of 60 kills of three that waited for each other).
+//! A process that waits in the kernel hears no signal while signals are blocked, and one that is
+//! killed there may leave the lock behind for ever on FUSE (`ceph-fuse` 16.2 gave it to the dead
+//! process in one of 60 kills of three that waited for each other).
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::OnceLock;

@@ -200,7 +200,8 @@ fn unregister(raw: RawFd) {
 
 /// Duplicates `fd` to the highest third of the numbers that the process may use; lower if that is full.
 fn place_high(fd: BorrowedFd<'_>) -> Result<RawFd> {
-    /// Where the last ones went: the limit seldom changes, and to ask for it is a call of its own. 0: nowhere yet.
+    /// Where the last ones went: the limit seldom changes, and to ask for it is a call of its own.
+    /// 0: nowhere yet.
     static PLACE: AtomicI32 = AtomicI32::new(0);
     let mut minimum = PLACE.load(Ordering::Relaxed);
     if minimum == 0 {

@@ -1,4 +1,5 @@
-//! Which processes hold a lock on a file, as far as /proc tells: only for messages, as it looks at every descriptor there is.
+//! Which processes hold a lock on a file, as far as /proc tells: only for messages, as it looks at
+//! every descriptor there is.
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
@@ -11,7 +12,8 @@ use crate::raw;
 /// More are not named.
 const NAMED_MAX: usize = 3;
 
-/// The processes that hold a lock of this byte of the file, with their names, and whether they are stopped.
+/// The processes that hold a lock of this byte of the file, with their names, and whether they are
+/// stopped.
 pub(crate) fn of(fd: BorrowedFd<'_>, byte: u64) -> Vec<String> {
     let Ok(stat) = fs::fstat(fd) else { return Vec::new() };
     let mut found = Vec::new();

@@ -18,9 +18,11 @@ pub struct Handle {
     pub bytes: Vec<u8>,
 }
 
-/// What is known of which file it is. A copy of a file, by whatever program, has another identity; renaming a file does not change it.
+/// What is known of which file it is. A copy of a file, by whatever program, has another identity;
+/// renaming a file does not change it.
 ///
-/// As text: `inode=12 born=1700000000.000000005 handle=1:0c000000 fs=00ff`, without the parts that are not known.
+/// As text: `inode=12 born=1700000000.000000005 handle=1:0c000000 fs=00ff`, without the parts that
+/// are not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Inode number.
@@ -29,12 +31,13 @@ pub struct Identity {
     pub born: Option<(i64, u32)>,
     /// Only of file systems whose handles stay the same across mounts.
     pub handle: Option<Handle>,
-    /// `f_fsid` of statvfs(2); 0: not known. Tells where to look for the handle, and is no part of the comparison: XFS derives it
-    /// from the device's number.
+    /// `f_fsid` of statvfs(2); 0: not known. Tells where to look for the handle, and is no part of
+    /// the comparison: XFS derives it from the device's number.
     pub file_system: u64,
 }
 
-/// Magic numbers of file systems whose handles name a file as long as it exists: ext4, XFS, btrfs, tmpfs, Ceph, Lustre.
+/// Magic numbers of file systems whose handles name a file as long as it exists: ext4, XFS, btrfs,
+/// tmpfs, Ceph, Lustre.
 const LASTING: [u64; 6] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x00c3_6400, 0x0bd0_0bd0];
 
 impl Identity {

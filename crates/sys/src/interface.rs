@@ -72,9 +72,10 @@ pub trait Sys: Send + Sync {
     /// openat(2), as a private descriptor.
     fn open(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd>;
 
-    /// openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS: a file below `dir` that no link leads to. For names that
-    /// other users may have made: ELOOP or ENOTDIR for a link anywhere in `path`, EXDEV for a path that leaves `dir`. A FIFO does
-    /// not make it wait. Kernels before 5.6 walk `path` step by step.
+    /// openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS: a file below `dir` that no link
+    /// leads to. For names that other users may have made: ELOOP or ENOTDIR for a link anywhere in
+    /// `path`, EXDEV for a path that leaves `dir`. A FIFO does not make it wait. Kernels before 5.6
+    /// walk `path` step by step.
     fn open_beneath(&self, dir: BorrowedFd<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
         beneath(self, dir, path, flags, mode)
     }
@@ -84,13 +85,15 @@ pub trait Sys: Send + Sync {
         self.stat(self.open_beneath(dir, path, OFlags::PATH, Mode::empty())?.as_fd())
     }
 
-    /// What tells the open file from every other one, and from its copies; parts that the file system cannot tell are missing.
+    /// What tells the open file from every other one, and from its copies; parts that the file
+    /// system cannot tell are missing.
     fn identity(&self, _fd: BorrowedFd<'_>) -> Result<Identity> {
         Ok(Identity::default())
     }
 
-    /// Whether the file with this identity still exists, in the file system of the open directory `dir`; `None`: cannot be
-    /// told (it is another file system, it has no handles, or the process lacks CAP_DAC_READ_SEARCH).
+    /// Whether the file with this identity still exists, in the file system of the open directory
+    /// `dir`; `None`: cannot be told (it is another file system, it has no handles, or the process
+    /// lacks CAP_DAC_READ_SEARCH).
     fn exists(&self, _dir: BorrowedFd<'_>, _identity: &Identity) -> Result<Option<bool>> {
         Ok(None)
     }
@@ -142,11 +145,13 @@ pub trait Sys: Send + Sync {
         Ok(())
     }
 
-    /// Whether the file is open or mapped on this node by way of another open file description, of any process. The kernel knows, as
-    /// it grants a write lease to none else (fcntl(2), F_SETLEASE); the lease is given back at once.
+    /// Whether the file is open or mapped on this node by way of another open file description, of
+    /// any process. The kernel knows, as it grants a write lease to none else (fcntl(2),
+    /// F_SETLEASE); the lease is given back at once.
     ///
     /// # Errors
-    /// It cannot be known: EINVAL, EOPNOTSUPP where the file system has no leases, EACCES where the file is another user's.
+    /// It cannot be known: EINVAL, EOPNOTSUPP where the file system has no leases, EACCES where the
+    /// file is another user's.
     fn is_open_elsewhere(&self, _fd: BorrowedFd<'_>) -> Result<bool> {
         Err(crate::Errno::OPNOTSUPP)
     }
@@ -193,8 +198,8 @@ pub trait Sys: Send + Sync {
     /// stat(2), or with `follow` false lstat(2).
     fn stat_at(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Stat>;
 
-    /// Whether this process may open the file for writing: as its effective user (faccessat2(2) with AT_EACCESS), or as its real one.
-    /// Opens nothing, so that no record lock is dropped.
+    /// Whether this process may open the file for writing: as its effective user (faccessat2(2)
+    /// with AT_EACCESS), or as its real one. Opens nothing, so that no record lock is dropped.
     fn may_write(&self, _fd: BorrowedFd<'_>, _effective: bool) -> Result<()> {
         Ok(())
     }
@@ -231,9 +236,9 @@ pub trait Sys: Send + Sync {
     /// The entries of an open directory but `.` and `..`, in no order. Uses the descriptor's offset.
     fn list(&self, dir: BorrowedFd<'_>) -> Result<Vec<Listed>>;
 
-    /// Waits for an OFD lock of `len` bytes at `start` (`len` 0: to the end). It belongs to the open file
-    /// description, so to all its duplicates, and goes with the last of them. EINTR, ETIMEDOUT: as the process waits
-    /// ([`crate::asking`]).
+    /// Waits for an OFD lock of `len` bytes at `start` (`len` 0: to the end). It belongs to the
+    /// open file description, so to all its duplicates, and goes with the last of them. EINTR,
+    /// ETIMEDOUT: as the process waits ([`crate::asking`]).
     fn lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<()>;
 
     /// As [`Sys::lock`], but does not wait: false when somebody else has it.

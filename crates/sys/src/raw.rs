@@ -63,11 +63,13 @@ pub unsafe fn pwritev(fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64, flags:
     syscall!(libc::SYS_pwritev2, fd.as_raw_fd(), vectors.as_ptr(), vectors.len(), low, high, flags)
 }
 
-/// Whether another open file description of this node has the file: [`crate::Sys::is_open_elsewhere`].
+/// Whether another open file description of this node has the file:
+/// [`crate::Sys::is_open_elsewhere`].
 pub fn is_open_elsewhere(fd: BorrowedFd<'_>) -> Result<bool> {
     const F_SETSIG: libc::c_int = 10;
     let fd = fd.as_raw_fd();
-    // Who opens the file in between makes the kernel signal this process: one that is ignored unless it asks for it.
+    // Who opens the file in between makes the kernel signal this process: one that is ignored
+    // unless it asks for it.
     syscall!(libc::SYS_fcntl, fd, F_SETSIG, libc::SIGURG)?;
     match syscall!(libc::SYS_fcntl, fd, libc::F_SETLEASE, libc::F_WRLCK) {
         Ok(_) => syscall!(libc::SYS_fcntl, fd, libc::F_SETLEASE, libc::F_UNLCK).map(|_| false),

@@ -10,12 +10,14 @@ use rustix::time::{ClockId, clock_gettime};
 
 static REFUSED: OnceLock<fn() -> bool> = OnceLock::new();
 
-/// Says where no thread may be started: where the C library's `malloc`, which it takes to make one, must not be called. The first call counts.
+/// Says where no thread may be started: where the C library's `malloc`, which it takes to make one,
+/// must not be called. The first call counts.
 pub fn refuse_where(refused: fn() -> bool) {
     let _ = REFUSED.set(refused);
 }
 
-/// To find out takes as long as to make some requests: after a refusal it is not asked again for so long.
+/// To find out takes as long as to make some requests: after a refusal it is not asked again for so
+/// long.
 const REFUSED_NS: u64 = 10_000_000;
 static REFUSED_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
@@ -36,7 +38,8 @@ fn is_refused() -> bool {
 /// Starts a thread that no signal of the application ever runs in, with a small stack: it only makes system calls.
 ///
 /// # Errors
-/// The system has no room for another thread; the caller is [where](refuse_where) none may be started, or one was a moment ago.
+/// The system has no room for another thread; the caller is [where](refuse_where) none may be
+/// started, or one was a moment ago.
 pub fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     const STACK_BYTES: usize = 256 << 10;
     if is_refused() {
@@ -46,8 +49,8 @@ pub fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> 
     with_signals_blocked(start).map(drop)
 }
 
-/// Counts what others do, for a thread that waits until all is done. Needs no memory: `std`'s handle of the calling thread, which
-/// `park` takes, is allocated by the C library.
+/// Counts what others do, for a thread that waits until all is done. Needs no memory: `std`'s
+/// handle of the calling thread, which `park` takes, is allocated by the C library.
 #[derive(Debug)]
 pub struct Countdown(AtomicU32);
 
@@ -57,10 +60,12 @@ impl Countdown {
         Self(AtomicU32::new(left))
     }
 
-    /// Counts one down. The last one wakes the thread that waits, which may be gone with the countdown before this returns.
+    /// Counts one down. The last one wakes the thread that waits, which may be gone with the
+    /// countdown before this returns.
     ///
     /// # Safety
-    /// `countdown` is alive, and is so until it was counted down as often as it was [`new`](Self::new) for.
+    /// `countdown` is alive, and is so until it was counted down as often as it was
+    /// [`new`](Self::new) for.
     pub unsafe fn count(countdown: *const Self) {
         // SAFETY: alive until the count below.
         let left = unsafe { &raw const (*countdown).0 };
@@ -90,10 +95,11 @@ const LEVELS_BELOW: libc::c_int = 5;
 /// Gives the calling thread a lower priority than it has, for good.
 ///
 /// Not the lowest: threads of the program wait for what this one has begun and holds locks for, and
-/// an ordinary user cannot raise a priority again. At the lowest one, beside twenty busy programs per
-/// core, 10 ms of work take half a minute.
+/// an ordinary user cannot raise a priority again. At the lowest one, beside twenty busy programs
+/// per core, 10 ms of work take half a minute.
 pub fn lower_priority() {
-    // SAFETY: no memory is involved. Linux has a priority for each thread. What is refused changes nothing.
+    // SAFETY: no memory is involved. Linux has a priority for each thread. What is refused changes
+    // nothing.
     unsafe {
         libc::nice(LEVELS_BELOW);
     }

@@ -24,8 +24,9 @@ pub fn act_as(user: Option<u32>) -> Acting {
     Acting { acts: other.is_some(), _thread: PhantomData }
 }
 
-/// Makes root's whole process that of another user, for good, with that user's groups: of what a command does for the files of a user,
-/// nothing is done with rights that the user has not. Before other threads are started.
+/// Makes root's whole process that of another user, for good, with that user's groups: of what a
+/// command does for the files of a user, nothing is done with rights that the user has not. Before
+/// other threads are started.
 ///
 /// # Errors
 /// As setresuid(2): EPERM, the process is not root's.
@@ -37,7 +38,8 @@ pub fn become_user(user: u32, group: u32) -> Result<()> {
             Err(Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(0)))
         }
     };
-    // SAFETY: the entry is used before another call may change it; nobody else runs yet. A user without one has the file's group.
+    // SAFETY: the entry is used before another call may change it; nobody else runs yet. A user
+    // without one has the file's group.
     unsafe {
         match libc::getpwuid(user).as_ref() {
             Some(entry) => {

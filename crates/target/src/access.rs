@@ -28,7 +28,8 @@ impl<'a> Access<'a> {
         Self { mode, ..self.clone() }
     }
 
-    /// Gives an open file this group, list and mode. A group that this process may not give to files gets no rights.
+    /// Gives an open file this group, list and mode. A group that this process may not give to
+    /// files gets no rights.
     pub(crate) fn give(&self, sys: &SysRef, fd: BorrowedFd<'_>) -> SysResult<()> {
         let of = Kind::Open(fd);
         let mut mode = self.mode;
@@ -49,7 +50,8 @@ pub(crate) fn set_access_list(sys: &SysRef, of: Kind<'_>, list: &[u8]) -> SysRes
     sys.set_xattr(of, OsStr::new(ACCESS_LIST), list)
 }
 
-/// The access list of an open file; `None` where there is none, or the file system has no such lists.
+/// The access list of an open file; `None` where there is none, or the file system has no such
+/// lists.
 pub fn access_list(sys: &SysRef, fd: BorrowedFd<'_>) -> Option<Vec<u8>> {
     sys.xattr(Kind::Open(fd), OsStr::new(ACCESS_LIST)).ok()
 }

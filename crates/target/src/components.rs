@@ -24,7 +24,8 @@ pub struct Opening {
     pub flags: OFlags,
 }
 
-/// The component files of one logical file: component `n` on target `n`, at `TARGET/stripewise/uUSER/ID.n`.
+/// The component files of one logical file: component `n` on target `n`, at
+/// `TARGET/stripewise/uUSER/ID.n`.
 ///
 /// The first 64 components are opened with the set, so that it keeps working after the names are gone; later ones when
 /// they are first used. May be shared by threads and survives fork (the child has the same descriptors).
@@ -40,8 +41,8 @@ pub struct ComponentSet {
 }
 
 impl ComponentSet {
-    /// Creates all components, empty, with exactly this access (no umask), opened for reading and writing. Root creates them for any
-    /// user.
+    /// Creates all components, empty, with exactly this access (no umask), opened for reading and
+    /// writing. Root creates them for any user.
     ///
     /// All or nothing: after a failure those created are removed again. A crash leaves orphans
     /// ([`crate::list_components`]).
@@ -113,7 +114,8 @@ impl ComponentSet {
         Objects { id: self.id, owner: self.owner.load(Ordering::Relaxed) }
     }
 
-    /// Takes down that the objects belong to this user from now on: somebody has given the file away.
+    /// Takes down that the objects belong to this user from now on: somebody has given the file
+    /// away.
     pub fn now_owned_by(&self, owner: u32) {
         self.owner.store(owner, Ordering::Relaxed);
     }
@@ -195,8 +197,8 @@ impl ComponentSet {
         (0..).zip(targets).map(|(index, target)| paths::stat(sys, target, of, Name::Component(index))).collect()
     }
 
-    /// Whether this process, as its effective or its real user, may write to the components of a file; `targets` are those of the
-    /// original. The first one tells.
+    /// Whether this process, as its effective or its real user, may write to the components of a
+    /// file; `targets` are those of the original. The first one tells.
     ///
     /// # Errors
     /// [`TargetError::Io`] with EACCES, EROFS; others as [`ComponentSet::stats_by_name`].
@@ -311,8 +313,9 @@ impl ComponentSet {
         })
     }
 
-    /// Gives all components, the manifest copy and the journal of an extent map that lies beside it to another user, in whose directories
-    /// they are from then on. Called again after it was killed, it goes on.
+    /// Gives all components, the manifest copy and the journal of an extent map that lies beside it
+    /// to another user, in whose directories they are from then on. Called again after it was
+    /// killed, it goes on.
     ///
     /// # Errors
     /// The first failure: EPERM for all but root. All were tried.
@@ -320,8 +323,9 @@ impl ComponentSet {
         if self.objects().owner == user { Ok(()) } else { self.move_to(user) }
     }
 
-    /// Moves the objects of a file of an earlier version, which shared directories with those of all users, to the directories of their
-    /// own user. Called again after it was killed, it goes on.
+    /// Moves the objects of a file of an earlier version, which shared directories with those of
+    /// all users, to the directories of their own user. Called again after it was killed, it goes
+    /// on.
     ///
     /// # Errors
     /// The first failure; all were tried.
@@ -379,8 +383,8 @@ impl ComponentSet {
         Ok(file)
     }
 
-    /// Puts a new `ID.manifest` with `text` in it, durably, in the place of whatever is there: the old or the new one is there at any
-    /// time.
+    /// Puts a new `ID.manifest` with `text` in it, durably, in the place of whatever is there: the
+    /// old or the new one is there at any time.
     ///
     /// # Errors
     /// [`TargetError::Io`].

@@ -39,8 +39,8 @@ pub enum TargetError {
         /// What is wrong, and the remedy.
         problem: String,
     },
-    /// A file or directory in a target belongs to a user who has no business there: who made it may have done so to get at others'
-    /// data.
+    /// A file or directory in a target belongs to a user who has no business there: who made it may
+    /// have done so to get at others' data.
     #[error(
         "{path}: belongs to user {found}, not to user {expected}, and is not used; if nobody meant harm, \
          let root give it to user {expected} with chown",

@@ -13,7 +13,8 @@ use crate::{Target, TargetError};
 const HOME_MODE: Mode = Mode::RWXU.union(Mode::XGRP).union(Mode::XOTH);
 const ROOT: u32 = 0;
 
-/// The directory of a user, made if it is not there: the user's own, in one that other users cannot exchange.
+/// The directory of a user, made if it is not there: the user's own, in one that other users cannot
+/// exchange.
 pub fn make_home(sys: &SysRef, target: &Target, owner: u32) -> Result<(), TargetError> {
     if target.homes.knows(owner) {
         return Ok(());
@@ -38,7 +39,8 @@ pub fn make_home(sys: &SysRef, target: &Target, owner: u32) -> Result<(), Target
     Ok(())
 }
 
-/// A directory that this process has just made. Nobody but root and the owner can have put another in its place.
+/// A directory that this process has just made. Nobody but root and the owner can have put another
+/// in its place.
 fn adopt_home(sys: &SysRef, target: &Target, path: &Path, owner: u32) -> SysResult<()> {
     let fd = open_directory(sys, target, path, OFlags::RDONLY)?;
     sys.set_mode(Kind::Open(fd.as_fd()), HOME_MODE)?;
@@ -54,8 +56,9 @@ fn directory(sys: &SysRef, target: &Target, path: &Path) -> Result<Stat, TargetE
     sys.stat(fd.as_fd()).map_err(fail)
 }
 
-/// `stripewise`, with the mode of the target's directory: who may create files in the target may have objects there. It
-/// belongs to root, to the target's owner or to `owner`: its owner could exchange everybody's directories.
+/// `stripewise`, with the mode of the target's directory: who may create files in the target may
+/// have objects there. It belongs to root, to the target's owner or to `owner`: its owner could
+/// exchange everybody's directories.
 fn make_components(sys: &SysRef, target: &Target, owner: u32) -> Result<(), TargetError> {
     let path = Path::new(COMPONENTS);
     make_directory(sys, target)?;
@@ -84,8 +87,9 @@ pub fn make_directory(sys: &SysRef, target: &Target) -> Result<(), TargetError> 
     made().map_err(|errno| io(target, path, "mkdir", errno))
 }
 
-/// The users whose directory on a target this process has found in order, and which of these it has made durable with those above
-/// them. Nobody but root and the user can change either: neither need be done for every file.
+/// The users whose directory on a target this process has found in order, and which of these it has
+/// made durable with those above them. Nobody but root and the user can change either: neither need
+/// be done for every file.
 #[derive(Debug, Default)]
 pub struct Homes {
     known: LastUser,

@@ -130,7 +130,8 @@ impl Target {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    /// The directory, relative to the target's, where `file` of these objects lies, or if there is none, would be made.
+    /// The directory, relative to the target's, where `file` of these objects lies, or if there is
+    /// none, would be made.
     pub fn directory_of(&self, sys: &SysRef, of: Objects, file: &str) -> PathBuf {
         directory_with(sys, self, of, file)
     }

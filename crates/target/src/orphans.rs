@@ -38,8 +38,9 @@ impl Found {
     }
 }
 
-/// All components and manifest copies on a target, by id, then number (the manifest copy first). Other files there are left out, and so
-/// are other users' directories, which only root can list, and what lies in a user's directory and belongs to another.
+/// All components and manifest copies on a target, by id, then number (the manifest copy first).
+/// Other files there are left out, and so are other users' directories, which only root can list,
+/// and what lies in a user's directory and belongs to another.
 ///
 /// # Errors
 /// [`TargetError::Io`] when a directory cannot be read.
@@ -113,7 +114,8 @@ pub fn read_manifest_copy(
 /// What may stand behind `ID.extents` in the names of a map's journal and what lies beside it.
 const EXTENTS: [&str; 4] = [".wanted", ".times", ".new", ""];
 
-/// Removes the journal of the extent map that may lie beside the components of a file; one that is not there is fine.
+/// Removes the journal of the extent map that may lie beside the components of a file; one that is
+/// not there is fine.
 ///
 /// # Errors
 /// [`TargetError::Io`].

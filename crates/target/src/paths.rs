@@ -1,8 +1,9 @@
 //! Where objects lie in a target, whose they are, and the calls on their names.
 //!
-//! A user's objects lie in a directory of that user's own, which nobody else can search by name: the ids in the names are random, and
-//! stand in manifests only. Targets may be writable for everybody, so nothing that is found there is used before it is known to be a
-//! regular file of the right user (`docs/security.md`).
+//! A user's objects lie in a directory of that user's own, which nobody else can search by name:
+//! the ids in the names are random, and stand in manifests only. Targets may be writable for
+//! everybody, so nothing that is found there is used before it is known to be a regular file of the
+//! right user (`docs/security.md`).
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
@@ -78,7 +79,8 @@ pub fn failure(target: &Target, of: Objects, name: Name, what: &'static str, err
     TargetError::Io { path: path_of(target, of, name), what, errno }
 }
 
-/// Opens `file` in one of the directories of `of`, and makes sure that it is a regular file of its user.
+/// Opens `file` in one of the directories of `of`, and makes sure that it is a regular file of its
+/// user.
 ///
 /// # Errors
 /// ENOENT when none of them has it; [`TargetError::NotOwned`].
@@ -104,7 +106,8 @@ pub(crate) fn io(target: &Target, path: &Path, what: &'static str, errno: Errno)
     TargetError::Io { path: target.path().join(path), what, errno }
 }
 
-/// A directory of the target, by way of no link. Calls on names in it go by this: the user whose directory it is may exchange it.
+/// A directory of the target, by way of no link. Calls on names in it go by this: the user whose
+/// directory it is may exchange it.
 pub(crate) fn open_directory(sys: &SysRef, target: &Target, path: &Path, flags: OFlags) -> SysResult<Fd> {
     sys.open_beneath(target.dir(), path, flags | OFlags::DIRECTORY, Mode::empty())
 }
@@ -155,7 +158,8 @@ pub fn create(
     Ok(file)
 }
 
-/// Puts a new `ID.manifest` in the place of whatever is there: see [`crate::ComponentSet::replace_manifest`].
+/// Puts a new `ID.manifest` in the place of whatever is there: see
+/// [`crate::ComponentSet::replace_manifest`].
 pub fn replace_manifest(
     sys: &SysRef,
     target: &Target,
@@ -259,7 +263,8 @@ fn remove_in(
     }
 }
 
-/// Changes what is neither name nor content of an object; `call` gets a name of it that no other file can take.
+/// Changes what is neither name nor content of an object; `call` gets a name of it that no other
+/// file can take.
 pub fn change(
     sys: &SysRef,
     target: &Target,
@@ -272,8 +277,8 @@ pub fn change(
     call(Kind::Named(None, &link_of(&fd))).map_err(|errno| failure(target, of, name, what, errno))
 }
 
-/// Moves an object from the directory of its user to that of user `to`, whose it is from then on. A call that is made again after
-/// it was killed goes on.
+/// Moves an object from the directory of its user to that of user `to`, whose it is from then on. A
+/// call that is made again after it was killed goes on.
 pub fn give_away(sys: &SysRef, target: &Target, of: Objects, file: &str, to: u32) -> Result<(), TargetError> {
     make_home(sys, target, to)?;
     let new = home(to).join(file);
@@ -297,14 +302,16 @@ pub fn give_away(sys: &SysRef, target: &Target, of: Objects, file: &str, to: u32
     open_file(sys, target, Objects { owner: to, ..of }, file, OFlags::PATH).map(drop)
 }
 
-/// Syncs the directories that have objects of `of`; and, unless that is known to be done, those above.
+/// Syncs the directories that have objects of `of`; and, unless that is known to be done, those
+/// above.
 pub fn sync_directories(sys: &SysRef, target: &Target, of: Objects) -> Result<(), TargetError> {
     let sync = |path: &Path| -> Result<bool, TargetError> {
         let fail = |errno| io(target, path, "fsync of the directory", errno);
         match open_directory(sys, target, path, OFlags::RDONLY) {
             Ok(directory) => sys.sync(directory.as_fd()).map(|()| true).map_err(fail),
             Err(Errno::NOENT) => Ok(false),
-            // Another user's, which cannot be opened for reading; its names may be as new as the file.
+            // Another user's, which cannot be opened for reading; its names may be as new as the
+            // file.
             Err(Errno::ACCESS) => sys.sync_file_system(target.dir()).map(|()| true).map_err(fail),
             Err(errno) => Err(fail(errno)),
         }
@@ -321,7 +328,8 @@ pub fn sync_directories(sys: &SysRef, target: &Target, of: Objects) -> Result<()
     Ok(())
 }
 
-/// The directory, relative to the target, that has `file` of these objects; where new ones go, if none has.
+/// The directory, relative to the target, that has `file` of these objects; where new ones go, if
+/// none has.
 pub fn directory_with(sys: &SysRef, target: &Target, of: Objects, file: &str) -> PathBuf {
     let [usual, earlier] = directories(of);
     let has = |directory: &Path| {

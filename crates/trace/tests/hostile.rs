@@ -1,5 +1,5 @@
-//! Trace files that were made to do harm: sealed correctly, with everything else open to change. Reading one never
-//! panics, never ends the process, and never reserves memory out of proportion.
+//! Trace files that were made to do harm: sealed correctly, with everything else open to change.
+//! Reading one never panics, never ends the process, and never reserves memory out of proportion.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -231,7 +231,8 @@ fn crafted_traces_are_read_or_refused() {
 #[test]
 fn a_page_that_claims_to_be_huge_reserves_nothing() {
     let mut parts = Parts::of(&trace(200, 2));
-    // The first page's header: after its type, its size in memory, here 2 GiB. What follows keeps its place.
+    // The first page's header: after its type, its size in memory, here 2 GiB. What follows keeps
+    // its place.
     let (size_at, rest) = (7, 40);
     assert_eq!((parts.groups[4], parts.groups[6]), (0x15, 0x15), "two 32-bit numbers");
     let old_len = 1 + parts.groups[size_at..].iter().position(|byte| byte & 0x80 == 0).unwrap();

@@ -50,8 +50,9 @@ pub struct Args {
     /// lost, and it may destroy yours: be sure that it is gone
     #[arg(long)]
     take_over: bool,
-    /// With --repair: make a copy of an anchor that a program without stripewise made (a restored backup, a move to another file
-    /// system) the file, where the original is not among the files looked at. Name all directories where it may be
+    /// With --repair: make a copy of an anchor that a program without stripewise made (a restored
+    /// backup, a move to another file system) the file, where the original is not among the files
+    /// looked at. Name all directories where it may be
     #[arg(long, requires = "repair")]
     adopt: bool,
     /// Remove components that belong to no file, and what interrupted migrations and creations left

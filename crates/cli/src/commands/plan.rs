@@ -35,8 +35,8 @@ struct Planned {
 /// Plans, writes the plan file, and prints what was considered.
 ///
 /// # Errors
-/// Files that cannot be read or are wrong, an incomplete trace or one of a failed program that was not accepted, a planner that cannot plan for the
-/// cluster, or an output file that is no plan.
+/// Files that cannot be read or are wrong, an incomplete trace or one of a failed program that was
+/// not accepted, a planner that cannot plan for the cluster, or an output file that is no plan.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     output::check(&args.output, args.force)?;
     let planned = make(&args)?;

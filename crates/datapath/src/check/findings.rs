@@ -23,7 +23,8 @@ pub enum Kind {
     Duplicate,
     /// The manifest copy beside component 0 is lost or says something else.
     Copy,
-    /// Permissions or group of the objects are not those of the anchor, which a program without this library has changed.
+    /// Permissions or group of the objects are not those of the anchor, which a program without
+    /// this library has changed.
     Access,
     /// Objects lie in a directory that all users share, as earlier versions put them there.
     Shared,
@@ -47,7 +48,8 @@ pub enum Kind {
     Orphan,
     /// Components without bytes that belong to no file: a creation was interrupted.
     Unborn,
-    /// Programs without the library may write to the anchor: an earlier version made it, or plain chmod allowed it.
+    /// Programs without the library may write to the anchor: an earlier version made it, or plain
+    /// chmod allowed it.
     Unprotected,
     /// A temporary of a migration or creation that did not end.
     Temporary,

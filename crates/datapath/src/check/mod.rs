@@ -31,7 +31,8 @@ pub struct Options {
     pub repair: bool,
     /// Remove components that belong to no file, and temporaries of migrations and creations that did not end.
     pub remove_orphans: bool,
-    /// Make copies of anchors the file, where the original is not among the files looked at: with `repair`.
+    /// Make copies of anchors the file, where the original is not among the files looked at: with
+    /// `repair`.
     pub adopt: bool,
     /// Go on with what another node had synced that died while it wrote a file with several copies.
     pub take_over: bool,
@@ -98,7 +99,8 @@ pub fn check(
 /// What was looked at.
 #[derive(Clone, Copy, Debug)]
 struct Scope<'a> {
-    /// The directories and files that were named, without links; none: where the targets' files were made.
+    /// The directories and files that were named, without links; none: where the targets' files
+    /// were made.
     roots: &'a [PathBuf],
     /// All of it could be read.
     complete: bool,
@@ -121,8 +123,8 @@ impl Scope<'_> {
     }
 }
 
-/// Whether the anchor of a file is certainly gone, and has not only another name: the kernel says so, or there is no place where it
-/// could be that was not looked at.
+/// Whether the anchor of a file is certainly gone, and has not only another name: the kernel says
+/// so, or there is no place where it could be that was not looked at.
 fn is_gone(runtime: &Runtime, manifest: &Manifest, scope: Scope<'_>) -> bool {
     let sys = runtime.sys();
     let path = Path::new(&manifest.path);

@@ -35,8 +35,8 @@ impl Stores {
         self.0.len()
     }
 
-    /// The manifest copy of the file of user `owner` that is damaged at `path`: by its id, if that can still be read, or if exactly one
-    /// copy says that it is of this path.
+    /// The manifest copy of the file of user `owner` that is damaged at `path`: by its id, if that
+    /// can still be read, or if exactly one copy says that it is of this path.
     pub fn copy_for(
         &self,
         runtime: &Runtime,
@@ -135,7 +135,8 @@ pub(super) fn check(
             // A damaged anchor somewhere may be theirs.
             Fate::Gone(copy) => {
                 let proven = match copy {
-                    // Of files of earlier versions that nobody has written to there is nothing to lose.
+                    // Of files of earlier versions that nobody has written to there is nothing to
+                    // lose.
                     Some(copy) if copy.anchor.is_unknown() && bytes(parts) == 0 => true,
                     Some(copy) => is_gone(runtime, copy, scope),
                     // Only what was never synced has no manifest.

@@ -25,8 +25,8 @@ pub(super) enum Old {
     Replaced,
 }
 
-/// Makes the anchor that `manifest` (of the copy) describes anew at `path`, with the rights of its owner: what the owner may not do
-/// there is not done, whoever runs this.
+/// Makes the anchor that `manifest` (of the copy) describes anew at `path`, with the rights of its
+/// owner: what the owner may not do there is not done, whoever runs this.
 pub(super) fn anchor(
     runtime: &Runtime,
     path: &Path,
@@ -72,7 +72,8 @@ fn write_anchor(sys: &SysRef, new: BorrowedFd<'_>, text: &str, like: &Stat) -> R
     sys.sync(new)
 }
 
-/// Puts a copy of the manifest beside the first component, with the intent to truncate that is there.
+/// Puts a copy of the manifest beside the first component, with the intent to truncate that is
+/// there.
 fn write_copy(
     runtime: &Runtime,
     set: &ComponentSet,
@@ -90,7 +91,8 @@ fn write_copy(
         old => Some(old?),
     };
     if let Some(old) = &old {
-        // Held until the new one has the name: a program that has the file open may be about to truncate it.
+        // Held until the new one has the name: a program that has the file open may be about to
+        // truncate it.
         sys.lock(old.as_fd(), SIZE_LOCK_BYTE, 1, LockKind::Exclusive).map_err(io("lock"))?;
         let old = sys.read_start(old.as_fd(), TEXT_BYTES_MAX).map_err(io("read"))?;
         text.extend(intent::in_text(&old).map(intent::line));
@@ -120,7 +122,8 @@ pub(super) fn has_lost_components(runtime: &Runtime, manifest: &Manifest, owner:
     matches!(open(runtime, manifest, owner), Err(Trouble::Target(TargetError::Io { errno: Errno::NOENT, .. })))
 }
 
-/// Writes the copy of the manifest anew, unless a whole one says something else: somebody meant that.
+/// Writes the copy of the manifest anew, unless a whole one says something else: somebody meant
+/// that.
 pub(super) fn copy(runtime: &Runtime, path: &Path, manifest: &Manifest, owner: u32) -> Result<(), Trouble> {
     let set = open(runtime, manifest, owner)?;
     let like = set.stats()?[0];

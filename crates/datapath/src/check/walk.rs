@@ -71,7 +71,8 @@ pub fn files_of(runtime: &Runtime, directories: &[PathBuf]) -> Listing {
     paths.sort();
     paths.dedup();
     paths.retain(|path| runtime.sys().stat_at(None, path, true).is_ok());
-    // Their names are what users have written on the targets: nothing is to be done to them without being asked.
+    // Their names are what users have written on the targets: nothing is to be done to them without
+    // being asked.
     Listing { roots: Vec::new(), ..walk(runtime, &paths) }
 }
 

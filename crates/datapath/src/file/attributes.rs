@@ -88,7 +88,8 @@ impl LogicalFile {
         Ok(())
     }
 
-    /// futimens(2), fchmod(2), fchown(2): of the anchor and of the components of all copies. The anchor gets no permission to write.
+    /// futimens(2), fchmod(2), fchown(2): of the anchor and of the components of all copies. The
+    /// anchor gets no permission to write.
     ///
     /// # Errors
     /// As those, of the anchor; then the components are unchanged.
@@ -115,8 +116,8 @@ impl LogicalFile {
 }
 
 impl LogicalFile {
-    /// fchown(2). To another user, which only root may, the objects move first: a call that was killed is made again. A file with several
-    /// copies must not be open elsewhere.
+    /// fchown(2). To another user, which only root may, the objects move first: a call that was
+    /// killed is made again. A file with several copies must not be open elsewhere.
     fn change_owner(&self, user: Option<u32>, group: Option<u32>) -> Result<()> {
         let anchor = Kind::Open(self.anchor());
         let owner = self.sys().stat(self.anchor())?.st_uid;
@@ -143,8 +144,9 @@ impl LogicalFile {
         if new.is_some() { self.sys().set_owner(anchor, user, group) } else { Ok(()) }
     }
 
-    /// Takes over permissions, access list and group that a program without this library gave the anchor, and takes the permission to
-    /// write away from that. Where this process may not, its owner's next one does.
+    /// Takes over permissions, access list and group that a program without this library gave the
+    /// anchor, and takes the permission to write away from that. Where this process may not, its
+    /// owner's next one does.
     pub(crate) fn follow_anchor(&self, anchor: &Stat) {
         let Ok(Some(object)) = self.components().fd(0).map(|fd| self.sys().stat(fd).ok()) else { return };
         if ![anchor.st_uid, ROOT].contains(&self.sys().user()) {
@@ -170,7 +172,8 @@ impl LogicalFile {
         }
     }
 
-    /// Whether the file was given to another user since it was opened; then its objects are looked for there.
+    /// Whether the file was given to another user since it was opened; then its objects are looked
+    /// for there.
     pub(super) fn follow_owner(&self) -> bool {
         let Ok(anchor) = self.sys().stat(self.anchor()) else { return false };
         let moved = anchor.st_uid != self.components().objects().owner;

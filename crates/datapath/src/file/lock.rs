@@ -80,8 +80,8 @@ impl LogicalFile {
         }
     }
 
-    /// `ID.manifest`, by its name, and true. Where there is none, because the file was removed, the one that all who have the file
-    /// open had opened with it, and false.
+    /// `ID.manifest`, by its name, and true. Where there is none, because the file was removed, the
+    /// one that all who have the file open had opened with it, and false.
     fn open_lock(&self) -> Result<(Fd, bool)> {
         let flags = if self.parts.writable { OFlags::RDWR } else { OFlags::RDONLY };
         let opened = match self.components().open_manifest(flags) {

@@ -26,8 +26,9 @@ pub struct MapExtent {
 }
 
 impl LogicalFile {
-    /// The parts of which a mapping of `len` bytes at `offset` (a multiple of `page`) is made. Below the size no access
-    /// to them gives SIGBUS: components that end early are grown first, and again whenever this process makes the file longer.
+    /// The parts of which a mapping of `len` bytes at `offset` (a multiple of `page`) is made.
+    /// Below the size no access to them gives SIGBUS: components that end early are grown first,
+    /// and again whenever this process makes the file longer.
     ///
     /// # Errors
     /// ENODEV: the stripes are not multiples of the page size, or components would have to grow and this process may
@@ -70,7 +71,8 @@ impl LogicalFile {
         Ok(extents)
     }
 
-    /// After the file has become longer, with the size lock: pages of this process's mappings that are in the file now can be touched.
+    /// After the file has become longer, with the size lock: pages of this process's mappings that
+    /// are in the file now can be touched.
     pub(super) fn grow_mapped(&self) -> Result<()> {
         match self.mapped_to.load(Ordering::Acquire) {
             0 => Ok(()),
@@ -87,8 +89,8 @@ impl LogicalFile {
         self.grow_mapped()
     }
 
-    /// Makes every component as long as it would be in a full file, up to file offset `end` and the file's size: a page
-    /// past a component's end cannot be touched. With the size lock.
+    /// Makes every component as long as it would be in a full file, up to file offset `end` and the
+    /// file's size: a page past a component's end cannot be touched. With the size lock.
     fn grow_components(&self, end: u64, writable: bool) -> Result<()> {
         let sizes = self.components().sizes().map_err(|error| trouble::told(&error))?;
         let end = end.min(self.size()?);

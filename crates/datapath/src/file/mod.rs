@@ -73,8 +73,9 @@ pub struct LogicalFile {
     shared: Arc<Shared>,
     parts: Parts,
     locks: ForkSafe<lock::Locks>,
-    /// The same file opened once more by a thread that was slower. Its descriptor of component 0, which has the program's POSIX
-    /// locks, must not be closed before this file goes: closing any drops them.
+    /// The same file opened once more by a thread that was slower. Its descriptor of component 0,
+    /// which has the program's POSIX locks, must not be closed before this file goes: closing any
+    /// drops them.
     spares: ForkSafe<Vec<LogicalFile>>,
     /// A size that the file had at some time: requests below it need not ask for the size first.
     size_hint: AtomicU64,
@@ -84,7 +85,8 @@ pub struct LogicalFile {
     written: AtomicBool,
     /// This process has made the names of components and anchor durable.
     names_synced: AtomicBool,
-    /// A truncate was interrupted that this process may not finish, or that it began and could not finish yet.
+    /// A truncate was interrupted that this process may not finish, or that it began and could not
+    /// finish yet.
     interrupted: AtomicBool,
 }
 

@@ -62,8 +62,9 @@ impl LogicalFile {
         self.lock_size_shared().map(drop)
     }
 
-    /// To be called before anything is written without the size lock: a truncate of this process's that failed half way is finished
-    /// first, or whoever finishes it would cut off what was written after it.
+    /// To be called before anything is written without the size lock: a truncate of this process's
+    /// that failed half way is finished first, or whoever finishes it would cut off what was
+    /// written after it.
     pub(super) fn finish_interrupted(&self) -> Result<()> {
         if self.interrupted.load(Ordering::Acquire) { self.settle() } else { Ok(()) }
     }

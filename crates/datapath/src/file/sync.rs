@@ -42,10 +42,11 @@ impl LogicalFile {
         sync_directory(self.sys(), None, &self.parts.path)
     }
 
-    /// To be called when the application closes its last descriptor of the file (and may be called at any close):
-    /// brings the anchor's time up to date if this process wrote. Errors are not reported: close(2) has none to give for them, and
-    /// inside the library the components' times count, too.
-    /// The replicas of a file are brought in sync, unless its plan leaves that to others.
+    /// To be called when the application closes its last descriptor of the file (and may be called
+    /// at any close): brings the anchor's time up to date if this process wrote. Errors are not
+    /// reported: close(2) has none to give for them, and inside the library the components' times
+    /// count, too. The replicas of a file are brought in sync, unless its plan leaves that to
+    /// others.
     pub fn closing(&self) {
         if let Some(overlay) = self.overlay().filter(|overlay| !overlay.is_given_away()) {
             overlay.turn().pause(self.sys());

@@ -41,8 +41,8 @@ pub struct Manifest {
     pub path: String,
     /// UTC, `2026-11-21T01:00:00Z`; for people.
     pub created: String,
-    /// Which file the anchor is: a copy of it that was made without this library has another identity. Of manifests of older
-    /// versions nothing is known.
+    /// Which file the anchor is: a copy of it that was made without this library has another
+    /// identity. Of manifests of older versions nothing is known.
     pub anchor: Identity,
     /// Target `n` of the layout; its component is `ID.n`. Every one is used by the layout.
     pub targets: Vec<TargetRef>,

@@ -80,8 +80,9 @@ impl Contents {
         }
     }
 
-    /// Whether another program of this node has the file open or mapped, as far as can be known: the kernel tells on file systems with
-    /// leases, of files that are this user's; of a file with several copies its map does.
+    /// Whether another program of this node has the file open or mapped, as far as can be known:
+    /// the kernel tells on file systems with leases, of files that are this user's; of a file with
+    /// several copies its map does.
     pub(super) fn is_open_elsewhere(&self) -> bool {
         let is_open = |fd: BorrowedFd<'_>| self.sys().is_open_elsewhere(fd) == Ok(true);
         match self {

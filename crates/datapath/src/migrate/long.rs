@@ -27,7 +27,8 @@ impl Job<'_> {
         self.copy_chunks(journal, destination, &mut sums)?;
         destination.set_size(self.version.size).map_err(self.io("set the size of the copy of"))?;
         destination.settle().map_err(self.io("bring in sync the copy of"))?;
-        // The map of a file with several copies is closed before the file is given to its owner, and must be open to read it back.
+        // The map of a file with several copies is closed before the file is given to its owner,
+        // and must be open to read it back.
         let single = sums.len() <= 1 && destination.managed().is_none_or(|file| file.overlay().is_none());
         if single {
             self.give_attributes(destination)?;

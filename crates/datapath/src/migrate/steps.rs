@@ -151,8 +151,8 @@ fn is_there(runtime: &Runtime, path: &Path, source: &Contents, goal: Goal<'_>) -
     }
 }
 
-/// A program that has the old file open would go on with it: what it writes from then on would be lost. One that only looks, or
-/// is just ending, is waited for.
+/// A program that has the old file open would go on with it: what it writes from then on would be
+/// lost. One that only looks, or is just ending, is waited for.
 fn refuse_if_open(runtime: &Runtime, path: &Path, source: &Contents) -> Result<()> {
     let sys = runtime.sys();
     let until_ns = sys.now_ns() + OPEN_PATIENCE_NS;

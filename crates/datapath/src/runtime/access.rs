@@ -1,7 +1,8 @@
 //! What the application's descriptors of managed files may do in the kernel: read.
 //!
-//! A descriptor that could write would let everything that goes past the library (raw system calls, io_uring, what libc does
-//! inside) write into the manifest. What the application asked for is for its own side to remember and to obey.
+//! A descriptor that could write would let everything that goes past the library (raw system calls,
+//! io_uring, what libc does inside) write into the manifest. What the application asked for is for
+//! its own side to remember and to obey.
 
 use std::os::fd::BorrowedFd;
 
@@ -20,7 +21,8 @@ pub(super) fn public(flags: OFlags) -> OFlags {
     if writes(flags) { (flags - OFlags::RWMODE) | OFlags::RDONLY } else { flags }
 }
 
-/// Opens a file that its owner may not open like that: the owner gives himself `permission` for this moment.
+/// Opens a file that its owner may not open like that: the owner gives himself `permission` for
+/// this moment.
 ///
 /// # Errors
 /// Those of `open`; EPERM for others than the owner.

@@ -61,8 +61,9 @@ impl Runtime {
         }
     }
 
-    /// The application's descriptor, open for reading whatever the flags ask for. Who creates a file may use it as asked whatever
-    /// its mode (open(2)), so the mode is lifted for this moment, in which nobody else knows the name.
+    /// The application's descriptor, open for reading whatever the flags ask for. Who creates a
+    /// file may use it as asked whatever its mode (open(2)), so the mode is lifted for this moment,
+    /// in which nobody else knows the name.
     fn open_new(&self, new: &NewFile, flags: OFlags) -> std::result::Result<i32, Trouble> {
         let trouble = |what| Trouble::io(new.temporary(), what);
         let file = new.file().ok_or(Errno::IO).map_err(trouble("open the new anchor"))?;
@@ -104,7 +105,8 @@ impl Runtime {
         Ok(Some(Opened::Managed(raw, self.enter(file))))
     }
 
-    /// The mode of a file that has lost components, as far as it is known who may write: its owner may.
+    /// The mode of a file that has lost components, as far as it is known who may write: its owner
+    /// may.
     fn mode_of_lost(&self, lost: &Manifest, anchor: &Stat) -> Mode {
         let first = self.targets_of(lost.targets.get(..1).unwrap_or_default()).ok();
         let of = Objects { id: lost.id, owner: anchor.st_uid };

@@ -137,8 +137,8 @@ impl Runtime {
         Shape::of(self.plan.as_ref()?.rule_for(path)?, path)
     }
 
-    /// Whether the plan has layouts for a new file at this absolute path. Allocates nothing, and takes next to no time for paths far
-    /// from the plan's.
+    /// Whether the plan has layouts for a new file at this absolute path. Allocates nothing, and
+    /// takes next to no time for paths far from the plan's.
     pub fn is_planned(&self, path: &Path) -> bool {
         let has_layouts = |plan: &Plan| plan.rule_for(path).is_some_and(|rule| !rule.layouts.is_empty());
         self.reach.has(path.as_os_str().as_bytes()) && self.plan().is_some_and(has_layouts)

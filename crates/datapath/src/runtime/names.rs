@@ -267,8 +267,8 @@ impl Runtime {
         Ok(Victim { manifest, anchor, owner, has_objects })
     }
 
-    /// Whether the copy of the manifest, which changes when another anchor is made the file's, knows this one too. One that is lost or
-    /// damaged says nothing.
+    /// Whether the copy of the manifest, which changes when another anchor is made the file's,
+    /// knows this one too. One that is lost or damaged says nothing.
     ///
     /// # Errors
     /// As read(2) and fstat(2).

@@ -112,7 +112,8 @@ impl Runtime {
         Ok(Opened::Managed(raw.give(), file))
     }
 
-    /// The application's descriptor of a file that is known to be managed: open for reading, whatever the flags ask for.
+    /// The application's descriptor of a file that is known to be managed: open for reading,
+    /// whatever the flags ask for.
     fn open_reading(&self, dir: Dir<'_>, path: &Path, flags: OFlags) -> Result<Public> {
         match self.sys().open_public(dir, path, access::public(flags), Mode::empty()) {
             Err(Errno::ACCESS) if flags & OFlags::RWMODE == OFlags::WRONLY => {}
@@ -123,8 +124,9 @@ impl Runtime {
         self.open_again(&file, flags).map(Public)
     }
 
-    /// One more descriptor of an open file for the application, which has the permission that `flags` ask for. It is open
-    /// for reading, whatever they ask for: what goes past this library cannot write to the anchor.
+    /// One more descriptor of an open file for the application, which has the permission that
+    /// `flags` ask for. It is open for reading, whatever they ask for: what goes past this library
+    /// cannot write to the anchor.
     ///
     /// # Errors
     /// As open(2). EACCES: this process may neither read the anchor nor change its mode.
@@ -155,8 +157,8 @@ impl Runtime {
         self.may_write(file.anchor(), file.components()).err().unwrap_or(Errno::ACCESS)
     }
 
-    /// Whether this process, as the user that it is now, may write to the file: whether it may write to the first component.
-    /// (Nobody may write to the anchor.)
+    /// Whether this process, as the user that it is now, may write to the file: whether it may
+    /// write to the first component. (Nobody may write to the anchor.)
     ///
     /// # Errors
     /// EACCES, EROFS.
@@ -165,7 +167,8 @@ impl Runtime {
         self.sys().may_write(components.fd(0).map_err(|error| trouble::told(&error))?, true)
     }
 
-    /// Whether this process, as its effective or its real user, may write to the managed file at `path`.
+    /// Whether this process, as its effective or its real user, may write to the managed file at
+    /// `path`.
     ///
     /// # Errors
     /// EACCES, EROFS; others as [`Runtime::manifest_at`]; ESTALE where there is no managed file.
@@ -205,8 +208,8 @@ impl Runtime {
         })
     }
 
-    /// The components went with the name, and no way leads to them: descriptors of them are those of the processes that had the file
-    /// open before, and the anchor does not say which.
+    /// The components went with the name, and no way leads to them: descriptors of them are those
+    /// of the processes that had the file open before, and the anchor does not say which.
     fn removed(&self, fd: BorrowedFd<'_>) -> Errno {
         let path = self.path_of(fd);
         let path = path.display();
@@ -259,7 +262,8 @@ impl Runtime {
         Ok(Some(self.enter(file)))
     }
 
-    /// Puts the parts of an existing file together; `writable`: for writing, too, where that is permitted.
+    /// Puts the parts of an existing file together; `writable`: for writing, too, where that is
+    /// permitted.
     pub(super) fn load(
         &self,
         key: FileKey,
@@ -427,7 +431,8 @@ impl Runtime {
         Ok(Some(anchored))
     }
 
-    /// An open file description of our own for the same file, open for reading: by name if it is still the same, else by way of /proc.
+    /// An open file description of our own for the same file, open for reading: by name if it is
+    /// still the same, else by way of /proc.
     fn reopen(&self, fd: BorrowedFd<'_>, stat: &Stat, name: Option<(Dir<'_>, &Path)>) -> Result<Fd> {
         let flags = OFlags::RDONLY | OFlags::NOCTTY;
         if let Some((dir, path)) = name {

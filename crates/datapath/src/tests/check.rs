@@ -325,7 +325,8 @@ fn a_copied_anchor_is_no_file_and_can_be_removed() {
     finds(&stage, LOOK, &[]);
 }
 
-/// A backup that was put back: the copy is the file, once the original is certainly gone, or somebody says so.
+/// A backup that was put back: the copy is the file, once the original is certainly gone, or
+/// somebody says so.
 #[test]
 fn a_restored_anchor_becomes_the_file_where_the_original_is_gone() {
     let stage = stage_with(&["a", "b"]);
@@ -353,7 +354,8 @@ fn a_restored_anchor_becomes_the_file_where_the_original_is_gone() {
         let seed = u64::from(name == "b");
         assert_eq!(bytes(&stage, name), pattern(seed, 300));
     }
-    // The original of b still says that it is the file; removing it leaves the objects to the one that is.
+    // The original of b still says that it is the file; removing it leaves the objects to the one
+    // that is.
     stage.real_runtime().unlink(None, &stage.root.path().join("t0/elsewhere")).unwrap();
     assert_eq!(bytes(&stage, "b"), pattern(1, 300));
 }

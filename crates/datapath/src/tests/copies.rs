@@ -181,7 +181,8 @@ fn mapped_ranges_are_in_the_original() {
     }
 }
 
-/// What a truncate cut off is still valid in another copy alone, as zeros, when the file grows over it again.
+/// What a truncate cut off is still valid in another copy alone, as zeros, when the file grows over
+/// it again.
 #[test]
 fn a_mapped_file_that_grows_again_can_be_mapped_further() {
     for mut setup in setups() {
@@ -207,7 +208,8 @@ fn a_mapped_file_that_grows_again_can_be_mapped_further() {
     }
 }
 
-/// A file is mapped while another process does not stop writing: those writes go to the original from some point on.
+/// A file is mapped while another process does not stop writing: those writes go to the original
+/// from some point on.
 #[test]
 fn a_file_is_mapped_beside_a_writer_that_does_not_stop() {
     for mut setup in setups() {

@@ -274,7 +274,8 @@ fn finishing_a_truncate(setup: &Setup) {
     at_every_point_of(setup, first, act, |stage, _| assert_eq!(whole(stage, "f").unwrap(), old()[..10]));
 }
 
-/// An error leaves a truncate undone, half done, or done. What the same process writes afterwards is newer.
+/// An error leaves a truncate undone, half done, or done. What the same process writes afterwards
+/// is newer.
 fn write_after_a_failed_truncate(setup: &Setup) {
     for call in ["pwrite", "ftruncate", "fsync", "fdatasync"] {
         // To write to a component is no part of a truncate.

@@ -166,7 +166,8 @@ fn a_run_with_another_layout_begins_anew() {
     }
 }
 
-/// Returns when a change of the file would give it a later time: times of files advance in steps of the kernel's clock.
+/// Returns when a change of the file would give it a later time: times of files advance in steps of
+/// the kernel's clock.
 fn wait_for_a_later_time(path: &Path) {
     let time = |path: &Path| path.metadata().map(|of| (of.ctime(), of.ctime_nsec())).unwrap();
     let other = tempfile::NamedTempFile::new_in(path.parent().unwrap()).unwrap();

@@ -30,7 +30,8 @@ fn fsck(stage: &Stage, options: Options) -> Vec<Finding> {
     let runtime = stage.runtime();
     let targets: Vec<PathBuf> = stage.plan.cluster.targets().into_iter().map(|target| target.path).collect();
     let mut listing = walk(&runtime, &[stage.root.path().join("files")]);
-    // As if the whole file system had been named: no other way tells that these files, without identities, are gone.
+    // As if the whole file system had been named: no other way tells that these files, without
+    // identities, are gone.
     listing.roots.push("/".into());
     check(&runtime, &listing, &targets, options, &mut |_| {}).findings
 }

@@ -1,5 +1,5 @@
-//! The kernel, for disks whose power fails: what a cut leaves is written anew, into other inodes, so that nothing may tell a file from a
-//! copy of it.
+//! The kernel, for disks whose power fails: what a cut leaves is written anew, into other inodes,
+//! so that nothing may tell a file from a copy of it.
 
 use std::ffi::OsString;
 use std::os::fd::BorrowedFd;

@@ -105,8 +105,8 @@ impl Board {
         (0..self.blocks_used()).filter(claimed).filter(alive).count()
     }
 
-    /// Whether a process that lives has pinned some of these ranges, which are in order. `but_own_everything`: its own pin of
-    /// everything does not count.
+    /// Whether a process that lives has pinned some of these ranges, which are in order.
+    /// `but_own_everything`: its own pin of everything does not count.
     pub fn is_pinned(
         &self,
         sys: &SysRef,

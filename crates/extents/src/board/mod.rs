@@ -67,7 +67,8 @@ pub(crate) enum Word {
     Evictions,
     /// Bytes of the journal that are valid, and the sequence number of its next batch.
     JournalPosition,
-    /// Bytes of a journal that says the same and nothing else, as of the rebuild or its last rewriting.
+    /// Bytes of a journal that says the same and nothing else, as of the rebuild or its last
+    /// rewriting.
     JournalBase,
     JournalInode,
     /// Inode of a new journal that is about to be renamed over it.
@@ -92,8 +93,9 @@ pub(crate) enum Word {
     Clean,
 }
 
-/// Where the node's name lies: the process that made the board saw it, others of this boot may see other devices or another
-/// host name, in namespaces of their own. Its length in bytes, then the bytes. 0: made by an earlier version.
+/// Where the node's name lies: the process that made the board saw it, others of this boot may see
+/// other devices or another host name, in namespaces of their own. Its length in bytes, then the
+/// bytes. 0: made by an earlier version.
 const NODE_NAME: usize = Word::Clean as usize + CopyId::LIMIT;
 const NODE_NAME_WORDS: usize = 25;
 

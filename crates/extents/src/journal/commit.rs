@@ -14,7 +14,8 @@ use crate::hooks::reach;
 use crate::mutations::{self, Mutation};
 use crate::{MapError, Node, Result};
 
-/// A journal may have this much more than twice what its map takes, bytes. Little in tests, where it is to happen often.
+/// A journal may have this much more than twice what its map takes, bytes. Little in tests, where
+/// it is to happen often.
 const SLACK_BYTES: u64 = if cfg!(test) { 512 } else { 64 << 10 };
 /// Its end and the sequence number of its next batch share a word on the board: they change together, whoever is killed.
 const NEXT_BITS: u32 = 24;

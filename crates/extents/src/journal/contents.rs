@@ -34,7 +34,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Reads the journal, which others may be writing. Joins nothing, locks nothing, changes nothing.
+    /// Reads the journal, which others may be writing. Joins nothing, locks nothing, changes
+    /// nothing.
     ///
     /// # Errors
     /// [`MapError::Missing`], [`MapError::Damaged`], [`MapError::Version`], or as read(2).

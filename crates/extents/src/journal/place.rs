@@ -135,7 +135,8 @@ impl Place {
         Ok(file)
     }
 
-    /// As [`Place::create`], in place of what is there. Never written through: a hard link there may be another file's.
+    /// As [`Place::create`], in place of what is there. Never written through: a hard link there
+    /// may be another file's.
     pub fn create_anew(&self, name: &Path) -> std::result::Result<Fd, Errno> {
         match self.sys.unlink(Some(self.dir.as_fd()), name) {
             Ok(()) | Err(Errno::NOENT) => self.create(name),

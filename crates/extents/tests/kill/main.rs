@@ -27,7 +27,8 @@ use stage::{Image, Random, Stage, WRITERS, owner};
 
 /// After so many calls a process that kills itself is dead.
 const CALLS_MAX: usize = 400;
-/// What has not come by then hangs. Nothing is that slow, also where the machine has other things to do.
+/// What has not come by then hangs. Nothing is that slow, also where the machine has other things
+/// to do.
 const HANGS: Duration = Duration::from_secs(1800);
 
 fn is_long() -> bool {

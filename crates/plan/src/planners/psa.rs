@@ -131,7 +131,8 @@ impl<'p> Search<'p> {
         (h, rest / self.s.len() as u64)
     }
 
-    /// Those of the pairs whose stripes the file system has, where one stripes over a pool, or that can be mapped.
+    /// Those of the pairs whose stripes the file system has, where one stripes over a pool, or that
+    /// can be mapped.
     fn that_there_are(&self, scheme: &str, mut pairs: Vec<(u64, u64)>) -> Result<Vec<(u64, u64)>, PlanError> {
         let Some(unit) = self.problem.width_unit() else { return Ok(pairs) };
         let size = self.problem.size;

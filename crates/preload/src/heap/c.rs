@@ -1,7 +1,9 @@
-//! C code's memory: where the C code that is linked into the library calls `malloc` and its like, the linker puts these (`--wrap`, see
-//! build.rs). Their names are known in the library only; the program's own `malloc` is another.
+//! C code's memory: where the C code that is linked into the library calls `malloc` and its like,
+//! the linker puts these (`--wrap`, see build.rs). Their names are known in the library only; the
+//! program's own `malloc` is another.
 //!
-//! A block that comes from libc itself (`vasprintf`) goes back to libc: those of the heaps are marked.
+//! A block that comes from libc itself (`vasprintf`) goes back to libc: those of the heaps are
+//! marked.
 
 use std::arch::global_asm;
 use std::ffi::{CStr, c_char, c_void};
@@ -9,7 +11,8 @@ use std::ptr;
 
 use super::{HEADER, Header, MARK, Place, allocate, allocate_zeros, reallocate, release};
 
-/// A block never begins a page: so one that does is another's, whatever lies before it (or nothing).
+/// A block never begins a page: so one that does is another's, whatever lies before it (or
+/// nothing).
 const PLACE: Place = Place { align: 32, before: 16 };
 const _: () = assert!(PLACE.before >= HEADER && PLACE.align > PLACE.before);
 

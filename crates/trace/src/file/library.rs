@@ -15,8 +15,8 @@ thread_local! {
 /// What helps against a damaged trace.
 pub(super) const REMEDY: &str = "record it again";
 
-/// Calls the library; its errors and panics become one error that names the file. What `call` changes must not be
-/// used after an error.
+/// Calls the library; its errors and panics become one error that names the file. What `call`
+/// changes must not be used after an error.
 ///
 /// # Errors
 /// [`TraceError::Damaged`].

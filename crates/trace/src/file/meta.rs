@@ -28,7 +28,8 @@ pub struct Meta {
     pub command: Vec<String>,
     /// How long the command ran, seconds; `None` if nobody watched it (spools merged later, synthetic traces).
     pub wall_s: Option<f64>,
-    /// The command's exit code, as in a shell: 128 + n if signal n ended it. `None` if nobody watched it, or an earlier version did.
+    /// The command's exit code, as in a shell: 128 + n if signal n ended it. `None` if nobody
+    /// watched it, or an earlier version did.
     pub exit_code: Option<u8>,
     /// When `start_ns` 0 was, nanoseconds since 1970; 0 in synthetic traces.
     pub start_unix_ns: u64,
@@ -37,7 +38,8 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// How the command failed, as part of a sentence; `None`: it did not, or nothing is known of it.
+    /// How the command failed, as part of a sentence; `None`: it did not, or nothing is known of
+    /// it.
     pub fn failure(&self) -> Option<String> {
         let code = self.exit_code.filter(|&code| code != 0)?;
         Some(match code.checked_sub(128).filter(|signal| (1..=64).contains(signal)) {

@@ -1,5 +1,6 @@
-//! Whether a trace file's parts are what a trace writer makes, before the Parquet library reads them: the library
-//! reserves what the file says, and takes impossible numbers for errors of its caller.
+//! Whether a trace file's parts are what a trace writer makes, before the Parquet library reads
+//! them: the library reserves what the file says, and takes impossible numbers for errors of its
+//! caller.
 
 use parquet::basic::{Compression, Type};
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
@@ -9,8 +10,8 @@ use super::schema::ROW_GROUP_ROWS;
 use super::source::Source;
 use super::thrift::PageHeader;
 
-/// Bytes in memory of one row group's dictionaries and of the largest page of each of its columns, together. Writers
-/// end a dictionary at 64 MiB and a page at 1 MiB.
+/// Bytes in memory of one row group's dictionaries and of the largest page of each of its columns,
+/// together. Writers end a dictionary at 64 MiB and a page at 1 MiB.
 const ROW_GROUP_BYTES_MAX: u64 = 192 << 20;
 
 /// Bytes of one page in memory.

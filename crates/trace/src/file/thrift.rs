@@ -1,5 +1,6 @@
-//! Page headers, read before the Parquet library acts on what they say: the part of Thrift's compact protocol that a
-//! trace writer uses. Everything else is refused, so the library sees no header that is not understood here.
+//! Page headers, read before the Parquet library acts on what they say: the part of Thrift's
+//! compact protocol that a trace writer uses. Everything else is refused, so the library sees no
+//! header that is not understood here.
 
 /// Headers nest less deep than this.
 const DEPTH_MAX: u32 = 8;
@@ -32,7 +33,8 @@ pub(super) struct PageHeader {
 }
 
 impl PageHeader {
-    /// The header at the start of `bytes`; `None` if it is cut off or none that a trace writer makes.
+    /// The header at the start of `bytes`; `None` if it is cut off or none that a trace writer
+    /// makes.
     pub fn parse(bytes: &[u8]) -> Option<PageHeader> {
         let mut input = Input { bytes, at: 0 };
         let (mut kind, mut uncompressed, mut compressed) = (None, None, None);
@@ -68,7 +70,8 @@ impl PageHeader {
     }
 }
 
-/// Bytes that are read from the start. Every method returns `None` where they are cut off or make no sense.
+/// Bytes that are read from the start. Every method returns `None` where they are cut off or make
+/// no sense.
 struct Input<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -104,7 +107,8 @@ impl Input<'_> {
         u64::try_from(self.number()?).ok()
     }
 
-    /// The next field's id and type; `Some(None)` after the last. Ids rise, as every writer has them.
+    /// The next field's id and type; `Some(None)` after the last. Ids rise, as every writer has
+    /// them.
     fn field(&mut self, last: &mut i16) -> Option<Option<(i16, u8)>> {
         let head = self.byte()?;
         if head == 0 {

@@ -9,8 +9,8 @@ use stripewise_plan::Workload;
 const FILES_MAX: usize = 4096;
 const ANY_EXECUTE: u32 = 0o111;
 
-/// What is to be said of sets with executable files, by their patterns. A trace does not know modes, so this is about the
-/// files that exist.
+/// What is to be said of sets with executable files, by their patterns. A trace does not know
+/// modes, so this is about the files that exist.
 pub fn find(workload: &Workload) -> HashMap<String, String> {
     let is_executable = |path: &str| {
         let metadata = std::fs::metadata(path);

@@ -32,8 +32,8 @@ pub struct Drained {
     pub left_bytes: u64,
 }
 
-/// Gets the bytes done and those to do, and holds no lock of the file meanwhile: it may stop this process. Breaks off what is being
-/// done, if it says so.
+/// Gets the bytes done and those to do, and holds no lock of the file meanwhile: it may stop this
+/// process. Breaks off what is being done, if it says so.
 pub type Tell<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
 
 /// How one pass over a file ended.
@@ -194,7 +194,8 @@ impl LogicalFile {
         Ok(pass)
     }
 
-    /// Copies one chunk. `None`: somebody else is the copier. Nothing is held afterwards: whoever is told of it may stop this process.
+    /// Copies one chunk. `None`: somebody else is the copier. Nothing is held afterwards: whoever
+    /// is told of it may stop this process.
     fn copy_chunk(&self, map: &Map, chunk: Range<u64>, from: usize, to: usize) -> Result<Option<u64>> {
         match map.copier().map_err(|error| trouble::map_told(&error))? {
             Some(mut copier) => self.copy_between(&mut copier, chunk, from, to).map(Some),

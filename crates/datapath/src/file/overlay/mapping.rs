@@ -13,7 +13,8 @@ use crate::{Errno, Result, trouble};
 
 /// Ranges looked at once.
 const RANGES: usize = 64;
-/// How long others may stand in the way without anything being done, ns; and how long between two tries.
+/// How long others may stand in the way without anything being done, ns; and how long between two
+/// tries.
 const PATIENCE_NS: u64 = 30_000_000_000;
 const PAUSE_NS: u64 = 100_000;
 
@@ -54,8 +55,8 @@ impl LogicalFile {
     /// `range` is valid in the original alone.
     ///
     /// # Errors
-    /// ENODEV: this process may not write, and the original has not everything. EINTR: as the process waits. EAGAIN: a process that
-    /// copies has been stopped. As pwrite(2).
+    /// ENODEV: this process may not write, and the original has not everything. EINTR: as the
+    /// process waits. EAGAIN: a process that copies has been stopped. As pwrite(2).
     pub(in super::super) fn bring_to_original(&self, overlay: &Overlay, range: Range<u64>) -> Result<()> {
         let map = overlay.map()?;
         let map = &*map;
@@ -118,8 +119,8 @@ impl LogicalFile {
         map.list(Select::Dirty, range, max).map_err(|error| trouble::map_told(&error))
     }
 
-    /// Copies what the original has not, from the start of the file to its end, so that little is left while nobody else may
-    /// copy. What others write meanwhile is left.
+    /// Copies what the original has not, from the start of the file to its end, so that little is
+    /// left while nobody else may copy. What others write meanwhile is left.
     fn write_back_once(&self, overlay: &Overlay, map: &Map) -> Result<()> {
         let (mut at, size) = (0, self.size()?);
         loop {
@@ -150,7 +151,8 @@ impl LogicalFile {
         Ok(bytes)
     }
 
-    /// Brings everything to the original while everybody writes there: what is elsewhere becomes less only.
+    /// Brings everything to the original while everybody writes there: what is elsewhere becomes
+    /// less only.
     fn bring_rest(&self, overlay: &Overlay, map: &Map, copier: &mut Copier<'_>) -> Result<()> {
         let mut patience = Patience::new(self, overlay);
         loop {
@@ -167,8 +169,9 @@ impl LogicalFile {
         }
     }
 
-    /// What a truncate has cut off is zeros in every copy, but as long as nobody has made the map forget it, it may be valid in another
-    /// one alone; and nobody does while the file is mapped. When the file grows again it is below the size.
+    /// What a truncate has cut off is zeros in every copy, but as long as nobody has made the map
+    /// forget it, it may be valid in another one alone; and nobody does while the file is mapped.
+    /// When the file grows again it is below the size.
     fn bring_what_is_cut_off(&self, map: &Map, size: u64) -> Result<()> {
         loop {
             let dirty = self.dirty_in(map, size..u64::MAX, RANGES)?;

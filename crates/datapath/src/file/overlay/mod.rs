@@ -325,8 +325,8 @@ impl Drop for UnderWay<'_> {
 }
 
 impl LogicalFile {
-    /// Whether other processes of this node have a file with several copies open. (Of other files the map, which they have not, cannot
-    /// tell.)
+    /// Whether other processes of this node have a file with several copies open. (Of other files
+    /// the map, which they have not, cannot tell.)
     pub(crate) fn has_other_members(&self) -> bool {
         let Some(overlay) = self.overlay() else { return false };
         overlay.map().is_ok_and(|map| map.processes().is_ok_and(|processes| processes > 1))

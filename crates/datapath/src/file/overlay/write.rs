@@ -79,8 +79,8 @@ impl LogicalFile {
                     return Ok((done as usize, changed));
                 }
             }
-            // A copier is at work on the only copy that could be written to, or that could when another one was full; it does not
-            // take long.
+            // A copier is at work on the only copy that could be written to, or that could when
+            // another one was full; it does not take long.
             drop(guard);
             self.give_back(overlay, &mut room, &written);
             self.sys().sleep_until_ns(self.sys().now_ns() + look_ns);
