@@ -1,11 +1,19 @@
 """Plans with replicas and caches, and what is done to files that have them, for the tests of files with several copies."""
 
 import json
+import os
 import struct
+import subprocess
 import zlib
 from pathlib import Path
 
+import pytest
+
 KINDS = ["replicas", "cache"]
+CONTENT = os.urandom(1 << 20)
+OVERWRITE = "import sys; f = open(sys.argv[1], 'r+b'); f.seek(int(sys.argv[2])); f.write(b'new' * 1000); f.close()"
+READ = "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read())"
+HOLD = "import sys; f = open(sys.argv[1], 'r+b'); f.write(b'x' * 5000); f.flush(); print(); sys.stdout.flush(); input()"
 
 
 def write_plan(cluster, kind, mode="nsca", capacity="1G", pattern=None, name="plan.toml", lazy=False, original="64K", pools=False):
@@ -100,3 +108,55 @@ def status(stripewise, path, **options):
     (file,) = json.loads(stripewise("status", "--json", path, **options).out)["files"]
     file["by_name"] = {copy["name"]: copy for copy in file.get("copies", [])}
     return file
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def make_copied(stripewise, cluster):
+    """make_copied(kind, ...) -> the cluster, with a file `cluster.path` of CONTENT that has copies; see write_plan.
+
+    Without options, all of it is in the cache alone."""
+
+    def make(kind, content=CONTENT, **options):
+        write_plan(cluster, kind, **options)
+        source = cluster.root / "source"
+        source.write_bytes(content)
+        cluster.path = cluster.data / "f"
+        for _ in range(20):
+            cluster.run("cp", source, cluster.path)
+            assert cluster.path.read_bytes().startswith(b"stripewise file, format 2\n")
+            # On a busy machine the background work may have been faster than cp's end.
+            if kind == "replicas" or len(options) > 0 or dirty(stripewise, cluster.path) == len(content):
+                return cluster
+        pytest.fail("no data stay dirty")
+
+    return make
+
+
+@pytest.fixture
+def copied(make_copied, kind):
+    """A file with copies whose newest bytes are not in the original: in the cache, or in the replica that was written."""
+    return make_copied(kind, **({"lazy": True} if kind == "replicas" else {}))
+
+
+@pytest.fixture
+def cat(bin_dir):
+    """cat(path) -> bytes, of `stripewise cat`."""
+
+    def run(path):
+        return subprocess.run([bin_dir / "stripewise", "cat", path], capture_output=True, check=True).stdout
+
+    return run
+
+
+def kinds_of(result):
+    """The kinds of the problems that fsck --json found, unless they were repaired."""
+    return [f["kind"] for f in result.json()["findings"] if f["problem"] and not f["repaired"]]
+
+
+def dirty(stripewise, path):
+    return sum(copy["dirty_bytes"] for copy in status(stripewise, path)["copies"])
