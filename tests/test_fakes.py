@@ -3,11 +3,14 @@
 Where each rule comes from is said in the fakes. That the drivers conform on them, `cargo test -p stripewise-drivers` tests.
 """
 
+import fcntl
 import os
 import subprocess
+from pathlib import Path
+from subprocess import PIPE
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, wait_until
 
 FAKES = ROOT / "tests" / "fakes"
 CONFIGURATION = {
@@ -27,12 +30,17 @@ class Fake:
         self.state.mkdir()
         (self.state / "fake.conf").write_text(f"mount {self.mount}\n{CONFIGURATION[tool.split('-')[0]]}")
 
-    def run(self, line):
+    def start(self, line):
         """A command line in the mount; the last word is a path in it, unless it starts with a slash."""
         program, *words = line.split()
         environment = {**os.environ, "STRIPEWISE_FAKE": str(self.state)}
         call = [str(FAKES / program), *(word.replace("~", " ") for word in words)]
-        return subprocess.run(call, cwd=self.mount, env=environment, capture_output=True, text=True, check=False)
+        return subprocess.Popen(call, cwd=self.mount, env=environment, stdout=PIPE, stderr=PIPE, text=True)
+
+    def run(self, line):
+        call = self.start(line)
+        out, error = call.communicate()
+        return subprocess.CompletedProcess(line, call.returncode, out, error)
 
     def works(self, line):
         done = self.run(line)
@@ -200,3 +208,16 @@ def test_hints_of_orangefs(tmp_path):
     # Without -l the directory's list is overridden.
     fake.works("pvfs2-touch d/touched")
     assert "Number of datafiles/servers = 2" in fake.works("pvfs2-viewdist -f d/touched")
+
+
+def test_calls_take_turns(tmp_path):
+    """A call that looked between a file's creation and its layout would give it another one."""
+    fake = Fake("lfs", tmp_path)
+    other = os.open(fake.state, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    call = fake.start("lfs setstripe -p hdd new")
+    wait_until(lambda: f"FLOCK  ADVISORY  WRITE {call.pid} " in Path("/proc/locks").read_text(), call)
+    assert not (fake.mount / "new").exists()
+    os.close(other)
+    assert call.wait() == 0
+    assert "pool:          hdd" in fake.works("lfs getstripe --yaml new")

@@ -6,9 +6,11 @@ number: so many calls work, then none), `user` (a number: root's calls are this 
 of it, so that it moves and goes with it.
 
 A kernel would give a new file its layout; here every call first does that for the files that have come since the last one.
+Calls take turns: between a file's creation and its layout nobody looks at it, as with a kernel.
 """
 
 import errno
+import fcntl
 import os
 import sys
 
@@ -19,6 +21,9 @@ if os.path.exists(f"{STATE}/user") and os.geteuid() == 0:
     with open(f"{STATE}/user") as file:
         USER = int(file.read())
     os.setresuid(USER, USER, USER)
+
+TURN = os.open(STATE, os.O_RDONLY | os.O_DIRECTORY)
+fcntl.flock(TURN, fcntl.LOCK_EX)  # Until the call ends.
 
 
 def end(status, message=""):
