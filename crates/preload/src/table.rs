@@ -108,12 +108,25 @@ pub fn set(fd: c_int, known: Known) -> Known {
     }
 }
 
-/// Forgets a descriptor that is about to be closed. A vfork child's descriptors are its own, but the table is its
-/// parent's: nothing changes there.
+/// Forgets a descriptor that is about to be closed. A vfork child's descriptors are its own, but the
+/// table is its parent's: no entry is taken out there.
 #[inline]
 pub fn forget(fd: c_int) -> Option<EntryRef> {
-    let unknown = slot(fd)?.load(Ordering::Relaxed) == UNKNOWN;
-    if unknown || process::is_vfork_child() {
+    let slot = slot(fd)?;
+    match slot.load(Ordering::Relaxed) {
+        UNKNOWN => None,
+        // Not worth asking who this is: a parent looks at its descriptor once more, and finds the
+        // same. A thread that has just entered something else here is not disturbed.
+        PLAIN => {
+            let _ = slot.compare_exchange(PLAIN, UNKNOWN, Ordering::AcqRel, Ordering::Relaxed);
+            None
+        }
+        _ => forget_entry(fd),
+    }
+}
+
+fn forget_entry(fd: c_int) -> Option<EntryRef> {
+    if process::is_vfork_child() {
         return None;
     }
     match set(fd, Known::Unknown) {

@@ -26,6 +26,10 @@ mod paths;
 #[cfg(test)]
 mod testing;
 
+/// Of most requests there are one or two of everything: pieces, parts, outcomes. So many need no
+/// memory from the heap, which costs more than the rest of what is done with them.
+pub type Few<T> = smallvec::SmallVec<[T; 2]>;
+
 pub use access::{Access, access_list};
 pub use components::{ComponentSet, Opening};
 pub use emulate::{Emulation, Server, Usage};

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
+use smallvec::smallvec;
 use stripewise_layout::Layout;
 use stripewise_sys::IoVec;
-use stripewise_target::{Outcome, Piece};
+use stripewise_target::{Few, Outcome, Piece};
 
 /// Largest request, bytes: as the kernel's MAX_RW_COUNT.
 const REQUEST_BYTES_MAX: u64 = 0x7fff_f000;
@@ -17,8 +18,8 @@ pub(super) fn total(buffers: &[IoVec]) -> u64 {
 
 /// The first `len` bytes of `buffers`, which lie at `offset` of the file: pieces in the order of the file, each in one
 /// component and one buffer.
-pub(super) fn split(layout: &Layout, offset: u64, len: u64, buffers: &[IoVec]) -> Vec<Piece> {
-    let mut pieces = Vec::new();
+pub(super) fn split(layout: &Layout, offset: u64, len: u64, buffers: &[IoVec]) -> Few<Piece> {
+    let mut pieces = Few::new();
     let mut buffers = buffers.iter().copied();
     let mut buffer = IoVec { base: std::ptr::null_mut(), len: 0 };
     for piece in layout.pieces(offset, len) {
@@ -42,7 +43,7 @@ pub(super) fn split(layout: &Layout, offset: u64, len: u64, buffers: &[IoVec]) -
 
 /// Has the pieces done by `run` with those of one component side by side, so that they become one vectored call, and
 /// returns the outcomes in the order of the pieces.
-pub(super) fn grouped(pieces: &[Piece], run: impl FnOnce(&[Piece]) -> Vec<Outcome>) -> Vec<Outcome> {
+pub(super) fn grouped(pieces: &[Piece], run: impl FnOnce(&[Piece]) -> Few<Outcome>) -> Few<Outcome> {
     let grouped = Grouped::of(pieces);
     let outcomes = run(&grouped.pieces);
     grouped.in_order(outcomes)
@@ -74,9 +75,9 @@ impl<'p> Grouped<'p> {
     }
 
     /// The outcomes of [`Grouped::pieces`], in the order in which the pieces came.
-    pub fn in_order(&self, outcomes: Vec<Outcome>) -> Vec<Outcome> {
+    pub fn in_order(&self, outcomes: Few<Outcome>) -> Few<Outcome> {
         let Some(order) = &self.order else { return outcomes };
-        let mut sorted = vec![Outcome::default(); outcomes.len()];
+        let mut sorted = smallvec![Outcome::default(); outcomes.len()];
         for (&index, outcome) in order.iter().zip(outcomes) {
             sorted[index] = outcome;
         }

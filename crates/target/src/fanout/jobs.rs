@@ -6,6 +6,7 @@ use stripewise_sys::raw::IOV_MAX;
 use stripewise_sys::{Action, Completion, Errno, IoVec, Sys, fd};
 
 use super::{Outcome, Piece};
+use crate::Few;
 
 /// One vectored transfer on one component (or its sync), continued until done, at the end, or failed.
 #[derive(Debug)]
@@ -196,7 +197,7 @@ impl Gathered {
     }
 
     /// Deals out what the jobs have done, in order, to their pieces.
-    pub fn outcomes(&self, pieces: &[Piece], ends: &[(u64, Option<Errno>)]) -> Vec<Outcome> {
+    pub fn outcomes(&self, pieces: &[Piece], ends: &[(u64, Option<Errno>)]) -> Few<Outcome> {
         let mut left: Vec<u64> = ends.iter().map(|&(done, _)| done).collect();
         let outcome = |(piece, &job): (&Piece, &u32)| {
             let left = &mut left[job as usize];

@@ -9,10 +9,11 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 use std::str::FromStr;
 
+use smallvec::smallvec;
 use stripewise_sys::{Action, Errno, IoVec, Sys, SysRef};
 
-use crate::ComponentSet;
 use crate::emulate::pace::Pace;
+use crate::{ComponentSet, Few};
 use blocking::Blocking;
 use jobs::{Gathered, Job};
 use threads::Threads;
@@ -113,7 +114,7 @@ impl FanOut {
     ///
     /// # Safety
     /// No Rust reference to the pieces' memory is alive. It need not be valid: then the outcome is EFAULT.
-    pub unsafe fn read(&self, set: &ComponentSet, pieces: &[Piece]) -> Vec<Outcome> {
+    pub unsafe fn read(&self, set: &ComponentSet, pieces: &[Piece]) -> Few<Outcome> {
         // SAFETY: as promised by the caller.
         unsafe { self.transfer(set, Action::Read, pieces) }
     }
@@ -122,14 +123,14 @@ impl FanOut {
     ///
     /// # Safety
     /// No mutable Rust reference to the pieces' memory is in use. It need not be valid: then the outcome is EFAULT.
-    pub unsafe fn write(&self, set: &ComponentSet, pieces: &[Piece]) -> Vec<Outcome> {
+    pub unsafe fn write(&self, set: &ComponentSet, pieces: &[Piece]) -> Few<Outcome> {
         // SAFETY: as promised by the caller.
         unsafe { self.transfer(set, Action::Write, pieces) }
     }
 
     /// # Safety
     /// As [`FanOut::read`] or [`FanOut::write`].
-    unsafe fn transfer(&self, set: &ComponentSet, action: Action, pieces: &[Piece]) -> Vec<Outcome> {
+    unsafe fn transfer(&self, set: &ComponentSet, action: Action, pieces: &[Piece]) -> Few<Outcome> {
         let fd_of = |component| raw_fd(set, component);
         if let [piece] = pieces {
             let mut vector = [IoVec { base: piece.base, len: piece.len }];
@@ -137,7 +138,7 @@ impl FanOut {
             let mut job = [Job::transfer(action, fd_of(component), component, offset, &mut vector)];
             // SAFETY: as promised by the caller.
             unsafe { self.run_paced(set, &mut job) };
-            return vec![Outcome { done: job[0].done as usize, error: job[0].error }];
+            return smallvec![Outcome { done: job[0].done as usize, error: job[0].error }];
         }
         let mut gathered = Gathered::new(pieces);
         let mut jobs = gathered.jobs(action, fd_of);
@@ -151,7 +152,7 @@ impl FanOut {
     ///
     /// # Safety
     /// As [`FanOut::read`].
-    pub unsafe fn read_sets(&self, requests: &[(&ComponentSet, &[Piece])]) -> Vec<Vec<Outcome>> {
+    pub unsafe fn read_sets(&self, requests: &[(&ComponentSet, &[Piece])]) -> Few<Few<Outcome>> {
         // SAFETY: as promised by the caller.
         unsafe { self.transfer_sets(Action::Read, requests) }
     }
@@ -160,7 +161,7 @@ impl FanOut {
     ///
     /// # Safety
     /// As [`FanOut::write`].
-    pub unsafe fn write_sets(&self, requests: &[(&ComponentSet, &[Piece])]) -> Vec<Vec<Outcome>> {
+    pub unsafe fn write_sets(&self, requests: &[(&ComponentSet, &[Piece])]) -> Few<Few<Outcome>> {
         // SAFETY: as promised by the caller.
         unsafe { self.transfer_sets(Action::Write, requests) }
     }
@@ -171,10 +172,10 @@ impl FanOut {
         &self,
         action: Action,
         requests: &[(&ComponentSet, &[Piece])],
-    ) -> Vec<Vec<Outcome>> {
+    ) -> Few<Few<Outcome>> {
         if let [(set, pieces)] = requests {
             // SAFETY: as promised by the caller.
-            return vec![unsafe { self.transfer(set, action, pieces) }];
+            return smallvec![unsafe { self.transfer(set, action, pieces) }];
         }
         let mut gathered: Vec<_> = requests.iter().map(|(_, pieces)| Gathered::new(pieces)).collect();
         let (mut jobs, mut sets, mut counts) = (Vec::new(), Vec::new(), Vec::new());

@@ -20,17 +20,17 @@ fn pieces(buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Vec<Piece> {
     runs.iter().map(piece).collect()
 }
 
-fn write(fan_out: &FanOut, set: &ComponentSet, buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Vec<Outcome> {
+fn write(fan_out: &FanOut, set: &ComponentSet, buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Few<Outcome> {
     // SAFETY: the pieces lie in the buffer, which this function has to itself.
     unsafe { fan_out.write(set, &pieces(buffer, runs)) }
 }
 
-fn read(fan_out: &FanOut, set: &ComponentSet, buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Vec<Outcome> {
+fn read(fan_out: &FanOut, set: &ComponentSet, buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Few<Outcome> {
     // SAFETY: as in `write`.
     unsafe { fan_out.read(set, &pieces(buffer, runs)) }
 }
 
-fn complete(runs: &[(u32, u64, usize)]) -> Vec<Outcome> {
+fn complete(runs: &[(u32, u64, usize)]) -> Few<Outcome> {
     runs.iter().map(|&(_, _, done)| Outcome { done, error: None }).collect()
 }
 
@@ -94,8 +94,8 @@ fn invalid_memory_and_missing_components_are_errors_of_their_pieces() {
         ];
         // SAFETY: one valid buffer of this frame; the others are for the kernel to refuse.
         unsafe {
-            assert_eq!(fan_out.read(&set, &pieces), expected, "{engine:?}");
-            assert_eq!(fan_out.write(&set, &pieces), expected, "{engine:?}");
+            assert_eq!(fan_out.read(&set, &pieces)[..], expected, "{engine:?}");
+            assert_eq!(fan_out.write(&set, &pieces)[..], expected, "{engine:?}");
         }
         assert_eq!(buffer, [1; 4]);
     }

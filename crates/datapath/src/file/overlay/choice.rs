@@ -9,6 +9,7 @@ use stripewise_model::{Access, ClassParams, Op};
 use stripewise_policy::{
     Balance, CacheView, Cdt, CopyView, Costs, Identifier, Kind, Redirected, Request, Sent, Span,
 };
+use stripewise_target::Few;
 
 use super::Overlay;
 use super::space::Room;
@@ -154,7 +155,7 @@ impl Choice {
         data: &CriticalData,
         request: &Request,
         spans: &[Span],
-        parts: &mut Vec<Part>,
+        parts: &mut Few<Part>,
     ) -> Redirected {
         match &self.by {
             By::Replicas(costs) => {
@@ -192,7 +193,7 @@ impl Choice {
         spans: &[Span],
         allowed: u8,
         room: &mut Room<'_>,
-        parts: &mut Vec<Part>,
+        parts: &mut Few<Part>,
     ) -> Redirected {
         match &self.by {
             By::Replicas(costs) => {
@@ -217,7 +218,7 @@ fn redirect(
     request: &Request,
     spans: &[Span],
     room: &mut Room<'_>,
-    parts: &mut Vec<Part>,
+    parts: &mut Few<Part>,
 ) -> Redirected {
     let mut chosen = Vec::new();
     let redirected = identifier.redirect(&mut data.0.lock().0, sent, request, spans, room, &mut chosen);
@@ -236,7 +237,7 @@ fn lowest(mask: u8) -> u8 {
 }
 
 /// What the map says, as the policy wants it, with only the copies in `usable`.
-pub(super) fn spans_of(known: &[Known], usable: impl Fn(&Known) -> u8) -> Vec<Span> {
+pub(super) fn spans_of(known: &[Known], usable: impl Fn(&Known) -> u8) -> Few<Span> {
     known.iter().map(|span| Span { start: span.start, end: span.end, mask: usable(span) }).collect()
 }
 

@@ -3,6 +3,7 @@
 use stripewise_extents::{CopyId, Counter, Map, ReadGuard, Span};
 use stripewise_model::Op;
 use stripewise_policy::Kind;
+use stripewise_target::Few;
 
 use super::super::LogicalFile;
 use super::Overlay;
@@ -64,14 +65,14 @@ impl LogicalFile {
         kind: Kind,
         request: &Request<'_>,
         known: &[Span],
-    ) -> (Vec<Part>, Option<Errno>) {
+    ) -> (Few<Part>, Option<Errno>) {
         let present = self.present_mask();
         let mut spans = spans_of(known, |span| overlay.preferred(span.mask.bits() & present));
         let lost = spans.iter().position(|span| span.mask == 0);
         if let Some(first) = lost {
             spans.truncate(first);
         }
-        let mut parts = Vec::new();
+        let mut parts = Few::new();
         let Some(end) = spans.last().map(|last| last.end) else {
             return (parts, Some(self.say_lost(known, 0)));
         };

@@ -1,7 +1,8 @@
 //! One request, done on several copies.
 
+use smallvec::smallvec;
 use stripewise_sys::{IoVec, raw};
-use stripewise_target::{Outcome, Piece};
+use stripewise_target::{Few, Outcome, Piece};
 
 use super::super::split::{Grouped, leading, split};
 use super::super::{IoOptions, LogicalFile, OpenCopy};
@@ -38,10 +39,10 @@ pub(super) enum Transfer {
 struct Share<'f> {
     copy: &'f OpenCopy,
     /// Its parts, by number.
-    parts: Vec<usize>,
-    pieces: Vec<Piece>,
+    parts: Few<usize>,
+    pieces: Few<Piece>,
     /// Where the pieces of each part end.
-    ends: Vec<usize>,
+    ends: Few<usize>,
 }
 
 impl LogicalFile {
@@ -55,7 +56,7 @@ impl LogicalFile {
         what: Transfer,
         request: &Request<'_>,
         parts: &[Part],
-    ) -> Vec<Ended> {
+    ) -> Few<Ended> {
         let shares = self.shares(request, parts);
         let mark = |now_ns| {
             for share in &shares {
@@ -82,13 +83,13 @@ impl LogicalFile {
         what: Transfer,
         request: &Request<'_>,
         parts: &[Part],
-    ) -> Vec<Ended> {
+    ) -> Few<Ended> {
         // SAFETY: as promised by the caller.
         unsafe { self.transfer_shares(what, request.options, &self.shares(request, parts), parts) }
     }
 
     /// What each of the copies has to do.
-    fn shares(&self, request: &Request<'_>, parts: &[Part]) -> Vec<Share<'_>> {
+    fn shares(&self, request: &Request<'_>, parts: &[Part]) -> Few<Share<'_>> {
         let used = parts.iter().fold(0u8, |used, part| used | 1 << part.copy);
         let used = (0..8).filter(|number| used & 1 << number != 0);
         used.filter_map(|number| self.share(number, request, parts)).collect()
@@ -102,8 +103,8 @@ impl LogicalFile {
         options: IoOptions,
         shares: &[Share<'_>],
         parts: &[Part],
-    ) -> Vec<Ended> {
-        let mut ended = vec![Ended { done: 0, error: Some(Errno::IO) }; parts.len()];
+    ) -> Few<Ended> {
+        let mut ended = smallvec![Ended { done: 0, error: Some(Errno::IO) }; parts.len()];
         // SAFETY: as promised by the caller.
         let outcomes = unsafe { self.run(what, shares, options) };
         for (share, mut outcomes) in shares.iter().zip(outcomes) {
@@ -125,8 +126,8 @@ impl LogicalFile {
     /// What copy `number` has to do; `None`: it is not there.
     fn share(&self, number: usize, request: &Request<'_>, parts: &[Part]) -> Option<Share<'_>> {
         let copy = self.copy(number)?;
-        let of_copy: Vec<usize> = (0..parts.len()).filter(|&index| parts[index].copy == number).collect();
-        let (mut pieces, mut ends) = (Vec::new(), Vec::with_capacity(of_copy.len()));
+        let of_copy: Few<usize> = (0..parts.len()).filter(|&index| parts[index].copy == number).collect();
+        let (mut pieces, mut ends) = (Few::new(), Few::new());
         for &index in &of_copy {
             let part = &parts[index];
             let memory = cut(request.buffers, part.start - request.offset);
@@ -138,9 +139,9 @@ impl LogicalFile {
 
     /// # Safety
     /// As [`LogicalFile::transfer`].
-    unsafe fn run(&self, what: Transfer, shares: &[Share<'_>], options: IoOptions) -> Vec<Vec<Outcome>> {
-        let grouped: Vec<Grouped<'_>> = shares.iter().map(|share| Grouped::of(&share.pieces)).collect();
-        let requests: Vec<_> = shares
+    unsafe fn run(&self, what: Transfer, shares: &[Share<'_>], options: IoOptions) -> Few<Few<Outcome>> {
+        let grouped: Few<Grouped<'_>> = shares.iter().map(|share| Grouped::of(&share.pieces)).collect();
+        let requests: Few<_> = shares
             .iter()
             .zip(&grouped)
             .map(|(share, grouped)| (share.copy.set_for(self.sys(), &share.pieces, options), &*grouped.pieces))
@@ -177,8 +178,8 @@ unsafe fn fill(pieces: &[Piece], outcomes: &mut [Outcome], mut start: u64, size:
 }
 
 /// The buffers without their first `skip` bytes.
-fn cut(buffers: &[IoVec], mut skip: u64) -> Vec<IoVec> {
-    let mut rest = Vec::with_capacity(buffers.len());
+fn cut(buffers: &[IoVec], mut skip: u64) -> Few<IoVec> {
+    let mut rest = Few::new();
     for buffer in buffers {
         let past = skip.min(buffer.len as u64) as usize;
         skip -= past as u64;

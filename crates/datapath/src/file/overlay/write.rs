@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
+use smallvec::smallvec;
 use stripewise_cluster::Durability;
 use stripewise_extents::{CopyId, Counter, Map, Span, WriteGuard};
 use stripewise_model::Op;
 use stripewise_policy::Kind;
+use stripewise_target::Few;
 
 use super::super::LogicalFile;
 use super::Overlay;
@@ -60,7 +62,7 @@ impl LogicalFile {
         loop {
             let mut guard = map.begin_write(request.range()).map_err(|error| trouble::map_told(&error))?;
             let parts = self.choose_write(overlay, map, kind, request, guard.spans(), &mut room);
-            let mut written = Vec::new();
+            let mut written = Few::new();
             if let Some(parts) = parts {
                 let mut writer = Writer { file: self, overlay, map, guard: &mut guard, request, written };
                 // SAFETY: the caller's promise.
@@ -97,13 +99,13 @@ impl LogicalFile {
         request: &Request<'_>,
         known: &[Span],
         room: &mut Room<'_>,
-    ) -> Option<Vec<Part>> {
+    ) -> Option<Few<Part>> {
         let all = self.present_mask();
         let present = overlay.preferred(all);
         let forbidden = |span: &Span| span.forbidden.map_or(0, |copy| 1 << copy.index());
         if overlay.is_mapped(map) {
             let whole = Part { start: request.offset, end: request.offset + request.len, copy: ORIGINAL };
-            return known.iter().all(|span| forbidden(span) & 1 == 0).then(|| vec![whole]);
+            return known.iter().all(|span| forbidden(span) & 1 == 0).then(|| smallvec![whole]);
         }
         // What is valid only where it cannot be written goes anywhere else: it is overwritten.
         let spans = spans_of(known, |span| match span.mask.bits() & present & !forbidden(span) {
@@ -112,13 +114,13 @@ impl LogicalFile {
         });
         let allowed = known.iter().fold(present, |allowed, span| allowed & !forbidden(span));
         let asked = overlay.request(kind, request.offset, request.len);
-        let mut parts = Vec::new();
+        let mut parts = Few::new();
         let redirected =
             overlay.choice(map).write(&overlay.surroundings.data, &asked, &spans, allowed, room, &mut parts);
         if redirected.critical.is_some() {
             map.count(Counter::Critical, 1);
         }
-        let mut possible = Vec::with_capacity(parts.len());
+        let mut possible = Few::new();
         for part in parts {
             for span in known.iter().filter(|span| span.start < part.end && part.start < span.end) {
                 let range = part.start.max(span.start)..part.end.min(span.end);
@@ -164,7 +166,7 @@ fn possible_copy(chosen: usize, possible: u8, valid: u8) -> Option<usize> {
     (other != 0).then(|| other.trailing_zeros() as usize)
 }
 
-fn push(parts: &mut Vec<Part>, part: Part) {
+fn push(parts: &mut Few<Part>, part: Part) {
     match parts.last_mut() {
         Some(last) if last.copy == part.copy && last.end == part.start => last.end = part.end,
         _ => parts.push(part),
@@ -187,7 +189,7 @@ struct Writer<'a, 'm> {
     request: &'a Request<'a>,
     map: &'a Map,
     /// What is where now.
-    written: Vec<Part>,
+    written: Few<Part>,
 }
 
 impl Writer<'_, '_> {
@@ -195,7 +197,7 @@ impl Writer<'_, '_> {
     ///
     /// # Safety
     /// As [`LogicalFile::write_at`].
-    unsafe fn write(&mut self, parts: &[Part]) -> Vec<Ended> {
+    unsafe fn write(&mut self, parts: &[Part]) -> Few<Ended> {
         // SAFETY: the caller's promise.
         let mut ended = unsafe { self.once(parts) };
         for (part, ended) in parts.iter().zip(&mut ended) {
@@ -217,12 +219,12 @@ impl Writer<'_, '_> {
 
     /// # Safety
     /// As [`LogicalFile::write_at`].
-    unsafe fn once(&mut self, parts: &[Part]) -> Vec<Ended> {
+    unsafe fn once(&mut self, parts: &[Part]) -> Few<Ended> {
         for part in parts {
             let prepared = self.guard.prepare(part.start..part.end, CopyId::new(part.copy));
             if let Err(error) = prepared {
                 let error = Some(trouble::map_told(&error));
-                return vec![Ended { done: 0, error }; parts.len()];
+                return smallvec![Ended { done: 0, error }; parts.len()];
             }
         }
         // SAFETY: the caller's promise.
