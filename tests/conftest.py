@@ -5,6 +5,7 @@ directory), STRIPEWISE_BUILD_DIR (the workloads; default build/), STRIPEWISE_LON
 the directories of the tests).
 """
 
+import contextlib
 import json
 import os
 import random
@@ -89,6 +90,18 @@ def run_command(*args, env=None, cwd=None, timeout=HANGS_S, ok=True, stdin=None)
     if ok:
         assert result.code == 0, str(result)
     return result
+
+
+@contextlib.contextmanager
+def small_disk(directory, size):
+    """A file system of `size` ("400k"), and empty, in the directory's place."""
+    mounted = run_command("mount", "-t", "tmpfs", "-o", f"size={size}", "none", directory, ok=False)
+    if mounted.code != 0:
+        pytest.skip(f"cannot mount here: {mounted.err.strip()}")
+    try:
+        yield
+    finally:
+        run_command("umount", directory)
 
 
 def wait_until(condition, process=None):

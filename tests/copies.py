@@ -64,6 +64,21 @@ def components(cluster, tier, manifest_too=False):
     return [p for p in found if p.suffix[1:].isdigit() or manifest_too]
 
 
+def remove_components(cluster, tier):
+    """As if the tier's servers had lost what lay on them."""
+    for component in components(cluster, tier):
+        component.unlink()
+
+
+def hold(cluster, python):
+    """A program that has written 5000 bytes to `cluster.path` and has it open until it gets a line."""
+    command = [python, "-c", HOLD, cluster.path]
+    environment = {**os.environ, **cluster.environment()}
+    holder = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    holder.stdout.readline()
+    return holder
+
+
 def batches(journal):
     """(kind, sequence number) of the journal's batches, and where they end: docs/formats/extents.md."""
     data, at, found = Path(journal).read_bytes(), 64, []

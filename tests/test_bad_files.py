@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from bad_input import Unchanged, assert_refused, snapshot
+from conftest import small_disk
 
 COPY = "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read())"
 CONTENT = bytes(range(256)) * 4096  # 1 MiB
@@ -89,16 +90,13 @@ def test_missing_server(stripewise, managed, python, loss):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a small file system can only be mounted by root")
-def test_full_server(stripewise, managed, python, execute):
+def test_full_server(stripewise, managed, python):
     """A write that does not fit fails with ENOSPC; what was there before stays right."""
     server = managed.targets[1]
     before = managed.run("sha256sum", managed.path).out
     kept = managed.root / "kept"
     shutil.copytree(server, kept)
-    mounted = execute("mount", "-t", "tmpfs", "-o", "size=2m", "none", server, ok=False)
-    if mounted.code != 0:
-        pytest.skip(f"cannot mount here: {mounted.err.strip()}")
-    try:
+    with small_disk(server, "2m"):
         shutil.copytree(kept, server, dirs_exist_ok=True)
         program = "import sys; f = open(sys.argv[1], 'r+b'); f.seek(1 << 20); f.write(b'x' * (64 << 20)); f.close()"
         result = managed.run(python, "-c", program, managed.path, ok=False)
@@ -107,26 +105,19 @@ def test_full_server(stripewise, managed, python, execute):
         assert managed.run("sha256sum", stdin=head.out).code == 0
         check = "import sys, hashlib; print(hashlib.sha256(open(sys.argv[1], 'rb').read(1 << 20)).hexdigest())"
         assert managed.run(python, "-c", check, managed.path).out.split()[0] == before.split()[0]
-    finally:
-        execute("umount", server)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a small file system can only be mounted by root")
-def test_migration_into_a_full_server_leaves_the_file(stripewise, planned, execute):
+def test_migration_into_a_full_server_leaves_the_file(stripewise, planned):
     path = planned.data / "f"
     path.write_bytes(os.urandom(16 << 20))
     stripewise("place", planned.plan, "--dry-run")
     before = snapshot(planned.data)
     server = planned.targets[0]
-    mounted = execute("mount", "-t", "tmpfs", "-o", "size=1m", "none", server, ok=False)
-    if mounted.code != 0:
-        pytest.skip(f"cannot mount here: {mounted.err.strip()}")
-    try:
+    with small_disk(server, "1m"):
         result = stripewise("place", planned.plan, ok=False)
         assert result.code != 0, str(result)
         assert snapshot(planned.data)["f"] == before["f"], "the file must still be the plain one"
-    finally:
-        execute("umount", server)
 
 
 @pytest.mark.parametrize("command", ["cat", "export", "cp", "rm"])

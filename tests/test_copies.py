@@ -12,7 +12,6 @@ import pytest
 from conftest import HANGS_S, Tier, wait_until
 from copies import (
     CONTENT,
-    HOLD,
     KINDS,
     OVERWRITE,
     batches,
@@ -20,9 +19,11 @@ from copies import (
     components,
     copied,
     dirty,
+    hold,
     journal_of,
     kind,
     make_copied,
+    remove_components,
     status,
     write_plan,
 )
@@ -109,8 +110,7 @@ def test_drain_completes_the_original(stripewise, copied, kind, cat):
     whole = after["copies"] if kind == "replicas" else after["copies"][:1]
     assert all(copy["stale_bytes"] == 0 and copy["valid_bytes"] == len(CONTENT) for copy in whole), after
     assert stripewise("drain", "--json", copied.path).json()["files"][0]["bytes"] == 0
-    for component in components(copied, "ssd"):
-        component.unlink()
+    remove_components(copied, "ssd")
     assert cat(copied.path) == CONTENT, "the original is complete"
 
 
@@ -185,8 +185,7 @@ def test_a_drain_that_is_stopped_holds_nothing(stripewise, make_copied, bin_dir,
 def test_warm_fetches_what_the_last_run_wanted(stripewise, make_copied, python):
     cluster = make_copied("cache", mode="sla")
     stripewise("drain", cluster.path)
-    for component in components(cluster, "ssd"):
-        component.unlink()
+    remove_components(cluster, "ssd")
     stripewise("fsck", "--repair", cluster.path, ok=False)
     program = "import sys, os; f = os.open(sys.argv[1], os.O_RDWR)\nfor i in range(64): os.pread(f, 4096, i * 28672 % 1048576)"
     cluster.run(python, "-c", program, cluster.path)
@@ -230,11 +229,8 @@ def test_drain_beside_a_program_that_writes(stripewise, copied, python, cat):
 
 
 def test_status_while_a_program_has_the_file_open_and_after_it_was_killed(stripewise, copied, python, cat):
-    command = [python, "-c", HOLD, copied.path]
-    environment = {**os.environ, **copied.environment()}
-    holder = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    holder = hold(copied, python)
     try:
-        holder.stdout.readline()
         found = status(stripewise, copied.path)
         assert found["lease"]["state"] == "here" and found["lease"]["node"] and found["processes"] == 1
         statistics = found["statistics"]

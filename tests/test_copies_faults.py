@@ -4,16 +4,15 @@ commands find, say and mend."""
 import os
 import re
 import shutil
-import subprocess
 import zlib
 from pathlib import Path
 
 import pytest
 
 from bad_input import Unchanged
+from conftest import small_disk
 from copies import (
     CONTENT,
-    HOLD,
     OVERWRITE,
     READ,
     append_opened,
@@ -22,10 +21,12 @@ from copies import (
     components,
     copied,
     dirty,
+    hold,
     journal_of,
     kind,
     kinds_of,
     make_copied,
+    remove_components,
     status,
     write_plan,
 )
@@ -34,8 +35,7 @@ from copies import (
 def test_a_lost_clean_cache_is_forgotten_and_made_anew(stripewise, make_copied, cat):
     cluster = make_copied("cache")
     stripewise("drain", cluster.path)
-    for component in components(cluster, "ssd"):
-        component.unlink()
+    remove_components(cluster, "ssd")
     with Unchanged(cluster.root):
         found = stripewise("fsck", "--json", cluster.path, ok=False)
     assert found.code == 1 and "lost-copy" in kinds_of(found), str(found)
@@ -49,8 +49,7 @@ def test_a_lost_clean_cache_is_forgotten_and_made_anew(stripewise, make_copied, 
 
 def test_dirty_bytes_of_a_lost_cache_are_named_and_never_dropped_unasked(stripewise, make_copied, python):
     cluster = make_copied("cache")
-    for component in components(cluster, "ssd"):
-        component.unlink()
+    remove_components(cluster, "ssd")
     program = cluster.run(python, "-c", READ, cluster.path, ok=False)
     assert program.code == 1 and "Errno 5" in program.err, "an error, never zeros"
     for command in (["cat"], ["export"], ["drain"], ["fsck"], ["fsck", "--repair"]):
@@ -100,8 +99,7 @@ def test_old_content_that_comes_back_is_not_believed(stripewise, make_copied, py
 
 def test_a_replica_that_is_lost_is_missed_by_drain_and_made_anew_by_fsck(stripewise, make_copied, cat):
     cluster = make_copied("replicas")
-    for component in components(cluster, "ssd"):
-        component.unlink()
+    remove_components(cluster, "ssd")
     assert cat(cluster.path) == CONTENT, "the others have everything"
     drained = stripewise("drain", cluster.path, ok=False)
     assert drained.code == 1 and "copy wide is not in sync" in drained.err, str(drained)
@@ -128,8 +126,7 @@ def test_space_of_the_cache_that_holds_nothing_is_given_back(stripewise, make_co
 def test_a_cache_that_was_lost_does_not_count_as_full(stripewise, make_copied):
     cluster = make_copied("cache", capacity="128K")
     stripewise("drain", cluster.path)
-    for component in components(cluster, "ssd"):
-        component.unlink()
+    remove_components(cluster, "ssd")
     stripewise("fsck", "--repair", cluster.path)
     cluster.run("cp", cluster.root / "source", cluster.path)
     assert status(stripewise, cluster.path)["by_name"]["1-DH"]["valid_bytes"] == 512 << 10
@@ -171,13 +168,10 @@ def test_an_anchor_that_was_overwritten(stripewise, copied, cat):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
-def test_a_cache_server_without_space(stripewise, cluster, execute, cat):
+def test_a_cache_server_without_space(stripewise, cluster, cat):
     """The disk is smaller than the limit says: what does not fit goes to the original, and that is said once."""
     server = cluster.targets[-1]
-    mounted = execute("mount", "-t", "tmpfs", "-o", "size=400k", "none", server, ok=False)
-    if mounted.code != 0:
-        pytest.skip(f"cannot mount here: {mounted.err.strip()}")
-    try:
+    with small_disk(server, "400k"):
         source, path = cluster.root / "source", cluster.data / "f"
         source.write_bytes(CONTENT * 4)
         write_plan(cluster, "cache")
@@ -187,8 +181,6 @@ def test_a_cache_server_without_space(stripewise, cluster, execute, cat):
         stripewise("drain", path)
         stripewise("fsck", "--compare", "-p", cluster.plan, path)
         stripewise("rm", path)
-    finally:
-        execute("umount", server)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
@@ -286,10 +278,8 @@ def test_a_machine_that_went_down_while_the_file_was_written(stripewise, copied,
 
 
 def test_export_refuses_a_file_that_a_program_has_open(stripewise, copied, python, cat):
-    environment = {**os.environ, **copied.environment()}
-    holder = subprocess.Popen([python, "-c", HOLD, copied.path], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    holder = hold(copied, python)
     try:
-        holder.stdout.readline()
         refused = stripewise("export", copied.path, ok=False)
         assert refused.code == 1 and "is open in another program" in refused.err, str(refused)
     finally:
@@ -300,14 +290,11 @@ def test_export_refuses_a_file_that_a_program_has_open(stripewise, copied, pytho
 
 
 def test_nothing_is_repaired_under_a_running_program(stripewise, copied, python, cat):
-    environment = {**os.environ, **copied.environment()}
-    holder = subprocess.Popen([python, "-c", HOLD, copied.path], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    holder = hold(copied, python)
     try:
-        holder.stdout.readline()
         assert "0 problems" in stripewise("fsck", "--compare", copied.path).out
         assert "0 problems" in stripewise("fsck", "--repair", "--take-over", copied.path).out
-        for component in components(copied, "ssd"):
-            component.unlink()
+        remove_components(copied, "ssd")
         refused = stripewise("fsck", "--repair", "--drop-dirty", copied.path, ok=False)
         assert refused.code == 1 and "repair failed" in refused.out and "open" in refused.out, str(refused)
     finally:
@@ -317,9 +304,7 @@ def test_nothing_is_repaired_under_a_running_program(stripewise, copied, python,
 
 @pytest.mark.parametrize("loss", ["removed", "damaged"])
 def test_a_map_that_is_lost_while_the_file_is_open(stripewise, copied, python, loss):
-    environment = {**os.environ, **copied.environment()}
-    holder = subprocess.Popen([python, "-c", HOLD, copied.path], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    holder.stdout.readline()
+    holder = hold(copied, python)
     holder.kill()
     holder.wait()
     run_dir = Path(f"/dev/shm/stripewise-{os.geteuid()}") / journal_of(copied).name.removesuffix(".extents")

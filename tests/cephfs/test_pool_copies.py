@@ -1,24 +1,13 @@
 """Replicas and caches on pools that CephFS stripes over: a prepared directory there is several servers, for the choice and for the space."""
 
 import random
-import subprocess
 
 import pytest
 from conftest import Mpi
-from copies import status, write_plan
+from copies import cat, status, write_plan
 
 RANKS, BLOCK, TRANSFER = 4, 4 << 20, "256K"
 SERVERS = 4  # of each pool
-
-
-@pytest.fixture
-def cat(bin_dir):
-    """cat(path) -> bytes, of `stripewise cat`."""
-
-    def run(path):
-        return subprocess.run([bin_dir / "stripewise", "cat", path], capture_output=True, check=True).stdout
-
-    return run
 
 
 @pytest.fixture

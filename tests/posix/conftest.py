@@ -125,6 +125,7 @@ def programs(tmp_path_factory):
 
     build(["gcc", *WARNINGS], "conform.c")
     build(["gcc", *WARNINGS], "robust.c", "-pthread", "-ldl")
+    build(["gcc", *WARNINGS], "processes.c", "-pthread")
     build(["gcc", *WARNINGS], "handlers.c", "-pthread")
     build(["gcc", *WARNINGS], "edges.c", "-pthread", "-ldl")
     build(["gcc", *WARNINGS], "asynchronous.c", "-pthread", "-laio")
@@ -141,6 +142,10 @@ def cases(program):
     source = (HERE / f"{program}.c").read_text()
     table = source[source.index("static const struct test tests[]") :]
     return [line.split('"')[1] for part in table.split("{")[2:] if '"' in part for line in [part]]
+
+
+# What programs do to descriptors, processes, threads and signals: each case, and the program that has it.
+PROGRAM_OF = {case: program for program in ("robust", "processes") for case in cases(program)}
 
 
 def seeds(quick, long):

@@ -9,7 +9,7 @@ import threading
 import pytest
 from conftest import LONG, run_command
 
-from .conftest import Worlds, cases, seeds
+from .conftest import PROGRAM_OF, Worlds, cases, seeds
 from .test_fio import fio
 from .test_mpi import STACKS, launch
 from .test_python import H5PY, IO, NUMPY, SQLITE
@@ -216,13 +216,13 @@ QUICK += [("cancellation", "cache"), ("vfork", "replicas"), ("few_descriptors", 
 
 
 # Opening and closing 6000 times takes minutes, as each joins and leaves the extent map.
-ALL = [(case, "replicas") for case in cases("robust") if LONG and case != "open_and_close"]
+ALL = [(case, "replicas") for case in PROGRAM_OF if LONG and case != "open_and_close"]
 
 
 @pytest.mark.parametrize(("case", "kind"), some(QUICK + ALL))
 def test_processes(copies, programs, case):
-    """What programs do to descriptors, processes, threads and signals, with a thread of ours beside theirs: robust.c."""
-    copies.both(lambda directory: [programs / "robust", case, directory / "file"])
+    """What programs do to descriptors, processes, threads and signals, with a thread of ours beside theirs: robust.c and processes.c."""
+    copies.both(lambda directory: [programs / PROGRAM_OF[case], case, directory / "file"])
     assert_all_same(copies, "file")
 
 

@@ -1,16 +1,16 @@
-"""What programs do to descriptors, processes, threads and signals, and asynchronous I/O: robust.c and asynchronous.c."""
+"""What programs do to descriptors, processes, threads and signals, and asynchronous I/O: robust.c, processes.c, asynchronous.c."""
 
 import pytest
 
-from .conftest import cases
+from .conftest import PROGRAM_OF, cases
 
 # What the C library itself does not survive: only the library's side is run.
 LIBRARY_ONLY = {"after_fork"}
 
 
-@pytest.mark.parametrize("case", cases("robust"))
-def test_robust(worlds, programs, case):
-    worlds.both(lambda directory: [programs / "robust", case, directory / "file"])
+@pytest.mark.parametrize("case", PROGRAM_OF)
+def test_processes(worlds, programs, case):
+    worlds.both(lambda directory: [programs / PROGRAM_OF[case], case, directory / "file"])
     worlds.assert_same("file")
 
 
@@ -18,7 +18,7 @@ def test_robust(worlds, programs, case):
 @pytest.mark.parametrize("case", ["signals_inside", "threads", "fork_among_threads", "few_descriptors"])
 def test_engines(worlds, programs, case, engine):
     """Whatever has locks and threads of its own inside."""
-    worlds.with_library(programs / "robust", case, worlds.managed / "file", env={"STRIPEWISE_FANOUT": engine})
+    worlds.with_library(programs / PROGRAM_OF[case], case, worlds.managed / "file", env={"STRIPEWISE_FANOUT": engine})
 
 
 @pytest.mark.parametrize("case", cases("asynchronous"))

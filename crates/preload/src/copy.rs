@@ -12,7 +12,7 @@ use crate::ends::{Cursor, End, pump};
 use crate::errno::{answer, serve};
 use crate::real::interpose;
 use crate::subject::{Managed, Subject};
-use crate::transfer::Place;
+use crate::transfer::{MOST, Place};
 
 interpose! {
     copy_file_range => copy_file_range,
@@ -23,8 +23,6 @@ interpose! {
 type CopyFn = unsafe extern "C" fn(c_int, *mut off_t, c_int, *mut off_t, size_t, c_uint) -> ssize_t;
 type IoctlFn = unsafe extern "C" fn(c_int, c_ulong, usize) -> c_int;
 
-/// The kernel moves no more in one call.
-const MOST: usize = 0x7fff_f000;
 /// Bytes that are read and written at once. As many as cp(1) does without this call, since a cache
 /// goes by the size of requests: one of 1 MiB does not fit into a small one, and would pass it by.
 const PIECE: usize = 256 << 10;
@@ -38,15 +36,10 @@ unsafe fn copy_file_range(
     len: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    let call = || unsafe { real(from, from_at, to, to_at, len, flags) };
-    if from < 0 || to < 0 {
-        return call();
+    match End::both(from, to) {
+        None => unsafe { real(from, from_at, to, to_at, len, flags) },
+        Some((from, to)) => answer(|| unsafe { copy_range((&from, from_at), (&to, to_at), len, flags) }),
     }
-    let (from, to) = (End::of(from), End::of(to));
-    if !from.is_managed() && !to.is_managed() {
-        return call();
-    }
-    answer(|| unsafe { copy_range((&from, from_at), (&to, to_at), len, flags) })
 }
 
 /// Reads and writes what the kernel cannot copy, piece by piece.

@@ -22,8 +22,17 @@ pub enum End {
 
 impl End {
     /// Of a descriptor, which may be a bad one.
-    pub fn of(fd: c_int) -> Self {
+    fn of(fd: c_int) -> Self {
         Subject::managed(fd).map_or(Self::Plain(fd), |managed| Self::Managed(fd, Box::new(managed)))
+    }
+
+    /// Both sides of a call; none where no file is managed, and the kernel serves the call.
+    pub fn both(from: c_int, to: c_int) -> Option<(Self, Self)> {
+        if from < 0 || to < 0 {
+            return None;
+        }
+        let (from, to) = (Self::of(from), Self::of(to));
+        (from.is_managed() || to.is_managed()).then_some((from, to))
     }
 
     fn fd(&self) -> c_int {

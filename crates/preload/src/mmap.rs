@@ -12,44 +12,39 @@ use stripewise_sys::{Errno, IoVec, OFlags, Result};
 use crate::errno::serve_interruptible;
 #[cfg(target_arch = "x86_64")]
 use crate::patched;
-use crate::real::interpose;
+use crate::real::{Real, interpose};
 use crate::record::{self, Call};
 use crate::subject::{Managed, Subject};
 
 interpose! {
-    mmap64 => mmap_64,
-        (address: *mut c_void, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void;
-}
-
-// With 64 bits the two are one function; elsewhere than in libc the first has an entry of its own.
-#[cfg(not(target_arch = "x86_64"))]
-interpose! {
-    mmap => mmap_any,
+    mmap64 => mmap_any,
         (address: *mut c_void, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void;
 }
 
 /// C's type of it.
 pub type MmapFn = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, off_t) -> *mut c_void;
 
-unsafe fn mmap_64(
-    real: MmapFn,
-    address: *mut c_void,
-    len: usize,
-    protection: c_int,
-    flags: c_int,
-    fd: c_int,
-    offset: off_t,
-) -> *mut c_void {
-    #[cfg(target_arch = "x86_64")]
-    let real = if patched::is_found() { patched::forward } else { real };
-    unsafe { mmap_any(real, address, len, protection, flags, fd, offset) }
-}
-
-/// Maps what is managed, and the rest by `real`.
+/// What the name `mmap` leads to: on x86-64 by the entry that `patched` keeps.
 ///
 /// # Safety
 /// That of mmap(2).
-pub unsafe fn mmap_any(
+#[cfg_attr(not(target_arch = "x86_64"), unsafe(export_name = "mmap"))]
+pub unsafe extern "C" fn mmap(
+    address: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    // SAFETY: the type is that of the function.
+    static REAL: Real<MmapFn> = unsafe { Real::new(c"mmap") };
+    // SAFETY: the caller's promises.
+    unsafe { mmap_any(REAL.get(), address, len, protection, flags, fd, offset) }
+}
+
+/// Maps what is managed, and the rest by `real`, or by what another library has put before it.
+unsafe fn mmap_any(
     real: MmapFn,
     address: *mut c_void,
     len: usize,
@@ -58,7 +53,11 @@ pub unsafe fn mmap_any(
     fd: c_int,
     offset: off_t,
 ) -> *mut c_void {
-    let call = || unsafe { real(address, len, protection, flags, fd, offset) };
+    let by = |real: MmapFn| unsafe { real(address, len, protection, flags, fd, offset) };
+    #[cfg(target_arch = "x86_64")]
+    let call = || patched::forward(real, by);
+    #[cfg(not(target_arch = "x86_64"))]
+    let call = || by(real);
     if fd < 0 || flags & libc::MAP_ANONYMOUS != 0 {
         return call();
     }

@@ -11,13 +11,12 @@ use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-use libc::off_t;
 use rustix::mm::{MprotectFlags, mprotect};
 use stripewise_datapath::notice;
 
 use crate::errno;
 use crate::mmap::{self, MmapFn};
-use crate::real::{Real, interpose};
+use crate::real::interpose;
 
 interpose! {
     mprotect => mprotect_any, (address: *mut c_void, len: usize, protection: c_int) -> c_int;
@@ -31,16 +30,10 @@ unsafe extern "C" {
     static ENTRY: u8;
 }
 
+// Arguments and result are those of the function that it jumps to.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
-unsafe extern "C" fn mmap(
-    address: *mut c_void,
-    len: usize,
-    protection: c_int,
-    flags: c_int,
-    fd: c_int,
-    offset: off_t,
-) -> *mut c_void {
+unsafe extern "C" fn mmap() {
     std::arch::naked_asm!(
         ".globl stripewise_mmap_entry",
         ".hidden stripewise_mmap_entry",
@@ -52,20 +45,8 @@ unsafe extern "C" fn mmap(
         ".fill 27, 1, 0xcc",
         // The function is the first thing in its section, which thereby begins at such an address.
         ".p2align 4",
-        target = sym entered,
+        target = sym mmap::mmap,
     )
-}
-
-unsafe extern "C" fn entered(
-    address: *mut c_void,
-    len: usize,
-    protection: c_int,
-    flags: c_int,
-    fd: c_int,
-    offset: off_t,
-) -> *mut c_void {
-    // SAFETY: the caller's promises.
-    unsafe { mmap::mmap_any(forward, address, len, protection, flags, fd, offset) }
 }
 
 /// What was found over the entry; null: nothing.
@@ -80,35 +61,17 @@ thread_local! {
     static CALLED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// `mmap` of what is none of ours: by what was found over our entry, or libc's.
-pub unsafe extern "C" fn forward(
-    address: *mut c_void,
-    len: usize,
-    protection: c_int,
-    flags: c_int,
-    fd: c_int,
-    offset: off_t,
-) -> *mut c_void {
-    // SAFETY: the type is that of the function.
-    static REAL: Real<MmapFn> = unsafe { Real::new(c"mmap") };
+/// `mmap` of what is none of ours: `call` gets what was found over our entry, or `real`.
+pub fn forward(real: MmapFn, call: impl FnOnce(MmapFn) -> *mut c_void) -> *mut c_void {
     let found = FOUND.load(Ordering::Acquire);
     if found.is_null() || CALLED.get() {
-        // SAFETY: the caller's promises.
-        return unsafe { REAL.get()(address, len, protection, flags, fd, offset) };
+        return call(real);
     }
     CALLED.set(true);
     // SAFETY: it was put in place of a function of this type.
-    let result = unsafe {
-        let found: MmapFn = std::mem::transmute(found);
-        found(address, len, protection, flags, fd, offset)
-    };
+    let result = call(unsafe { std::mem::transmute::<*mut c_void, MmapFn>(found) });
     CALLED.set(false);
     result
-}
-
-/// Whether [`forward`] calls something else than libc's function.
-pub fn is_found() -> bool {
-    !FOUND.load(Ordering::Relaxed).is_null()
 }
 
 /// Puts the entry back if it was changed. To be called when a file is opened that has to do with
@@ -128,7 +91,7 @@ fn entry() -> &'static AtomicU64 {
 
 fn original() -> u64 {
     let after = entry().as_ptr() as usize + 5;
-    let distance = (entered as *const () as usize).wrapping_sub(after) as u32;
+    let distance = (mmap::mmap as *const () as usize).wrapping_sub(after) as u32;
     0xcc_cccc << 40 | u64::from(distance) << 8 | 0xe9
 }
 

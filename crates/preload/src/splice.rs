@@ -18,7 +18,7 @@ use stripewise_sys::{Errno, Fd, Result};
 use crate::ends::{Cursor, End, finish, pump};
 use crate::errno::answer;
 use crate::real::interpose;
-use crate::transfer::Place;
+use crate::transfer::{MOST, Place};
 
 interpose! {
     sendfile | sendfile64 => sendfile, (to: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t;
@@ -29,23 +29,16 @@ interpose! {
 type SendfileFn = unsafe extern "C" fn(c_int, c_int, *mut off_t, size_t) -> ssize_t;
 type SpliceFn = unsafe extern "C" fn(c_int, *mut off_t, c_int, *mut off_t, size_t, c_uint) -> ssize_t;
 
-/// The kernel moves no more in one `sendfile`.
-const MOST: usize = 0x7fff_f000;
 /// Bytes that are read at once; as many as a pipe takes by default.
 const PIECE: usize = 64 << 10;
 /// A pipe that can be written to takes as many at once.
 const PIPE_PIECE: usize = 4096;
 
 unsafe fn sendfile(real: SendfileFn, to: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t {
-    let call = || unsafe { real(to, from, offset, len) };
-    if from < 0 || to < 0 {
-        return call();
+    match End::both(from, to) {
+        None => unsafe { real(to, from, offset, len) },
+        Some((from, to)) => answer(|| unsafe { send(&from, offset, &to, len) }),
     }
-    let (from, to) = (End::of(from), End::of(to));
-    if !from.is_managed() && !to.is_managed() {
-        return call();
-    }
-    answer(|| unsafe { send(&from, offset, &to, len) })
 }
 
 unsafe fn splice(
@@ -57,24 +50,21 @@ unsafe fn splice(
     len: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    let call = || unsafe { real(from, from_at, to, to_at, len, flags) };
-    if from < 0 || to < 0 {
-        return call();
-    }
-    let (from, to) = (End::of(from), End::of(to));
+    let Some(ends) = End::both(from, to) else {
+        return unsafe { real(from, from_at, to, to_at, len, flags) };
+    };
     let waits = flags & libc::SPLICE_F_NONBLOCK == 0;
-    match (&from, &to) {
-        (End::Plain(_), End::Plain(_)) => call(),
-        (End::Managed(..), End::Plain(pipe)) => answer(|| {
+    answer(|| match &ends {
+        (from, End::Plain(pipe)) => {
             let pipe = pipe_end(*pipe, to_at)?;
-            unsafe { fill_pipe(&from, from_at, pipe, len, waits) }
-        }),
-        (End::Plain(pipe), End::Managed(..)) => answer(|| {
+            unsafe { fill_pipe(from, from_at, pipe, len, waits) }
+        }
+        (End::Plain(pipe), to) => {
             let pipe = pipe_end(*pipe, from_at)?;
-            unsafe { drain_pipe(pipe, &to, to_at, len, waits) }
-        }),
-        (End::Managed(..), End::Managed(..)) => answer(|| Err(Errno::INVAL)),
-    }
+            unsafe { drain_pipe(pipe, to, to_at, len, waits) }
+        }
+        (End::Managed(..), End::Managed(..)) => Err(Errno::INVAL),
+    })
 }
 
 unsafe fn send(from: &End, offset: *mut off_t, to: &End, len: usize) -> Result<ssize_t> {

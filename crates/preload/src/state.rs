@@ -156,18 +156,20 @@ fn prepare(recorder: Recorder) -> Option<Recorder> {
 
 /// Whether there is a plan: only then may a new file become managed.
 pub fn has_plan() -> bool {
+    /// Later changes of the environment count for programs that are started then.
+    static FOUND: AtomicU32 = AtomicU32::new(0);
+    found_once(&FOUND, || plan_path().is_some())
+}
+
+/// What `find` said when it was asked first. `found` keeps it, and begins as 0. Threads that are
+/// first at the same time all ask; none waits for another.
+pub fn found_once(found: &AtomicU32, find: impl FnOnce() -> bool) -> bool {
     const NO: u32 = 1;
     const YES: u32 = 2;
-    /// What was found when it was asked first: later changes of the environment count for programs that are started then.
-    static FOUND: AtomicU32 = AtomicU32::new(0);
-    match FOUND.load(Ordering::Relaxed) {
-        0 => {
-            let found = plan_path().is_some();
-            FOUND.store(if found { YES } else { NO }, Ordering::Relaxed);
-            found
-        }
-        found => found == YES,
+    if found.load(Ordering::Relaxed) == 0 {
+        found.store(if find() { YES } else { NO }, Ordering::Relaxed);
     }
+    found.load(Ordering::Relaxed) == YES
 }
 
 fn plan_path() -> Option<&'static Path> {

@@ -52,7 +52,7 @@ enum Buffers {
 unsafe impl Send for Transfer {}
 
 /// The kernel moves no more than this in one call.
-const MOST: usize = 0x7fff_f000;
+pub const MOST: usize = 0x7fff_f000;
 /// Vectors of one call.
 const VECTORS_MAX: c_int = 1024;
 

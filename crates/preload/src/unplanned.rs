@@ -11,7 +11,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use libc::mode_t;
 use stripewise_datapath::Runtime;
@@ -141,18 +141,9 @@ fn readable(path: *const c_char) -> Option<&'static [u8]> {
 /// Whether libc's functions are what the program's opens would reach: a library between that sees
 /// them is not passed by.
 fn is_libc_next() -> bool {
-    const NO: u32 = 1;
-    const YES: u32 = 2;
     static FOUND: AtomicU32 = AtomicU32::new(0);
-    match FOUND.load(Ordering::Relaxed) {
-        0 => {
-            // The loader takes more stack than we do.
-            let found = stack::on_own(|| Ok(find_out_what_is_next())).unwrap_or(false);
-            FOUND.store(if found { YES } else { NO }, Ordering::Relaxed);
-            found
-        }
-        found => found == YES,
-    }
+    // The loader takes more stack than we do.
+    state::found_once(&FOUND, || stack::on_own(|| Ok(find_out_what_is_next())).unwrap_or(false))
 }
 
 #[cold]
