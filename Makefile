@@ -3,7 +3,9 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 PYTHON := .venv/bin/python
 # The tests of real programs drive the same artefacts that `cargo test` builds: one profile, built once.
 TEST_BIN := $(TARGET)/debug
-PYTEST = STRIPEWISE_BIN_DIR=$(TEST_BIN) $(PYTHON) -m pytest
+# Tests at once: most of them wait for programs and disks most of the time.
+TEST_JOBS := $(shell expr 3 \* $$(nproc))
+PYTEST = STRIPEWISE_BIN_DIR=$(TEST_BIN) $(PYTHON) -m pytest -n $(TEST_JOBS) --dist worksteal
 
 help:
 	@echo 'make demo       a real MPI program and a real h5py program on emulated servers, under every layout'
@@ -51,7 +53,7 @@ build-test:
 
 # All tests run, even if some fail; the exit status tells.
 ALL_TESTS = status=0; \
-	cargo test --workspace --no-fail-fast || status=1; \
+	RUST_TEST_THREADS=$(TEST_JOBS) cargo test --workspace --no-fail-fast || status=1; \
 	$(PYTEST) -q --durations=10 tests || status=1; \
 	exit $$status
 
