@@ -96,6 +96,9 @@ static long sized(long result, const struct stat *stat, off_t size)
     return result == 0 && stat->st_size != size ? WRONG : result;
 }
 
+/* Of a name. Whether a file that may not be read is managed cannot be found out: its size is what the kernel says. */
+static long sized_by_name(long result, off_t size) { return result == 0 && size != SIZE ? MANIFESTS_SIZE : result; }
+
 ssize_t __read_chk(int, void *, size_t, size_t);
 ssize_t __pread_chk(int, void *, size_t, off_t, size_t);
 
@@ -155,23 +158,23 @@ CALL(mmap)
     return result;
 }
 CALL(fstat) { struct stat stat; return sized(IN(fstat(s->fd, &stat)), &stat, SIZE); }
-CALL(stat) { struct stat at; return sized(IN(stat(s->path, &at)), &at, SIZE); }
-CALL(lstat) { struct stat stat; return sized(IN(lstat(s->path, &stat)), &stat, SIZE); }
-CALL(fstatat) { struct stat stat; return sized(IN(fstatat(AT_FDCWD, s->path, &stat, 0)), &stat, SIZE); }
+CALL(stat) { struct stat at; long r = IN(stat(s->path, &at)); return sized_by_name(r, at.st_size); }
+CALL(lstat) { struct stat stat; long r = IN(lstat(s->path, &stat)); return sized_by_name(r, stat.st_size); }
+CALL(fstatat) { struct stat stat; long r = IN(fstatat(AT_FDCWD, s->path, &stat, 0)); return sized_by_name(r, stat.st_size); }
 CALL(fstatat_empty) { struct stat stat; return sized(IN(fstatat(s->fd, "", &stat, AT_EMPTY_PATH)), &stat, SIZE); }
 int __xstat(int, const char *, struct stat *);
 int __lxstat(int, const char *, struct stat *);
 int __fxstat(int, int, struct stat *);
 int __fxstatat(int, int, const char *, struct stat *, int);
-CALL(xstat) { struct stat stat; return sized(IN(__xstat(1, s->path, &stat)), &stat, SIZE); }
-CALL(lxstat) { struct stat stat; return sized(IN(__lxstat(1, s->path, &stat)), &stat, SIZE); }
+CALL(xstat) { struct stat stat; long r = IN(__xstat(1, s->path, &stat)); return sized_by_name(r, stat.st_size); }
+CALL(lxstat) { struct stat stat; long r = IN(__lxstat(1, s->path, &stat)); return sized_by_name(r, stat.st_size); }
 CALL(fxstat) { struct stat stat; return sized(IN(__fxstat(1, s->fd, &stat)), &stat, SIZE); }
-CALL(fxstatat) { struct stat stat; return sized(IN(__fxstatat(1, AT_FDCWD, s->path, &stat, 0)), &stat, SIZE); }
+CALL(fxstatat) { struct stat stat; long r = IN(__fxstatat(1, AT_FDCWD, s->path, &stat, 0)); return sized_by_name(r, stat.st_size); }
 CALL(statx)
 {
     struct statx stat;
     long result = IN(statx(AT_FDCWD, s->path, 0, STATX_BASIC_STATS, &stat));
-    return result == 0 && stat.stx_size != SIZE ? WRONG : result;
+    return sized_by_name(result, (off_t)stat.stx_size);
 }
 CALL(statx_empty)
 {
@@ -227,6 +230,8 @@ CALL(open_empty) { return emptied((int)IN(open(s->path, O_RDWR | O_TRUNC))); }
 CALL(creat_empty) { return emptied((int)IN(creat(s->path, 0644))); }
 CALL(open_create) { return emptied((int)IN(open(s->path, O_RDWR | O_CREAT, 0644))); }
 CALL(openat_create) { return emptied((int)IN(openat(AT_FDCWD, s->path, O_RDWR | O_CREAT | O_EXCL, 0644))); }
+CALL(open_direct_write) { return written((int)IN(open(s->path, O_RDWR | O_CREAT, 0644))); }
+CALL(open_create_empty) { return emptied((int)IN(open(s->path, O_RDWR | O_CREAT | O_TRUNC, 0644))); }
 CALL(creat) { return emptied((int)IN(creat(s->path, 0644))); }
 
 static long stream_read(FILE *stream)
@@ -399,11 +404,17 @@ static long submitted(struct subject *s, int in_submit)
 CALL(io_submit) { return submitted(s, 1); }
 CALL(io_getevents) { return submitted(s, 0); }
 
+static char *const none[] = {"nothing", NULL};
 CALL(spawn)
 {
     posix_spawn_file_actions_t actions;
+    int pid, status;
     posix_spawn_file_actions_init(&actions);
-    return -IN(posix_spawn_file_actions_addopen(&actions, 1, s->path, O_WRONLY | O_CREAT | O_TRUNC, 0644));
+    long result = -IN(posix_spawn_file_actions_addopen(&actions, 1, s->path, O_WRONLY | O_CREAT | O_TRUNC, 0644));
+    /* What was left to the child fails there, or is done right. */
+    if (result == 0)
+        result = -posix_spawn(&pid, "/bin/true", &actions, NULL, none, environ);
+    return result == 0 && (waitpid(pid, &status, 0) != pid || status) ? -EIO : result;
 }
 CALL(recvmsg)
 {
@@ -422,7 +433,6 @@ CALL(recvmsg)
     memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
     return result < 0 ? result : written(fd);
 }
-static char *const none[] = {"nothing", NULL};
 CALL(execve) { return refused(IN(execve("/nonexistent", none, none))); }
 CALL(execv) { return refused(IN(execv("/nonexistent", none))); }
 CALL(execl) { return refused(IN(execl("/nonexistent", "nothing", NULL))); }
@@ -494,6 +504,17 @@ const struct call calls[] = {
     {"open", "open, O_CREAT", CREATES, ABSENT, call_open_create, 0},
     {"openat", "openat, O_EXCL", CREATES, ABSENT, call_openat_create, 0},
     {"creat creat64", "creat", CREATES, ABSENT, call_creat, 0},
+    {"open", "open, O_CREAT without a rule", CREATES, ABSENT_UNRULED, call_open_create, 0},
+    {"openat", "openat, O_EXCL without a rule", CREATES, ABSENT_UNRULED, call_openat_create, 0},
+    {"open", "open, O_TRUNC and O_CREAT without a rule", CREATES, ABSENT_UNRULED, call_open_create_empty, 0},
+    {"open", "open, O_CREAT of a plain file", NOTHING, PLAIN_UNRULED, call_open_direct, 0},
+    {"open", "open for writing, O_CREAT of a plain file", WRITES, PLAIN_UNRULED, call_open_direct_write, 0},
+    {"open", "open, O_TRUNC of a plain file", EMPTIES, PLAIN_UNRULED, call_open_create_empty, 0},
+    {"creat", "creat of a plain file", EMPTIES, PLAIN_UNRULED, call_creat_empty, 0},
+    {"open", "open, O_CREAT of a moved file", NOTHING, MOVED_UNRULED, call_open_direct, 0},
+    {"open", "open for writing, O_CREAT of a moved file", WRITES, MOVED_UNRULED, call_open_direct_write, 0},
+    {"open", "open, O_TRUNC of a moved file", EMPTIES, MOVED_UNRULED, call_open_create_empty, 0},
+    {"creat", "creat of a moved file", EMPTIES, MOVED_UNRULED, call_creat_empty, 0},
     {"fopen fopen64 _IO_fopen", "fopen", NOTHING, CLOSED, call_fopen, 0},
     {"fopen", "fopen, emptying", EMPTIES, CLOSED, call_fopen_empty, 0},
     {"fopen", "fopen, creating", CREATES, ABSENT, call_fopen_create, 0},

@@ -28,6 +28,7 @@ enum { CASES_MAX = 100000, INJECTIONS_MAX = 400, CASE_SECONDS_MAX = 1800 };
 struct outcome {
     const struct call *call;
     int cold, nth, error, ended, later;
+    int plan_refused, file_refused; /* what failed was to open the plan, or the file, and as if the rights for it were missing */
     long number, result;
 };
 
@@ -47,7 +48,8 @@ static const char *path_of(size_t number, const char *end)
 {
     static char paths[2][4096];
     char *path = paths[*end != 0];
-    snprintf(path, sizeof paths[0], "%s/%zu%s", directory, number, end);
+    const char *place = *end == 0 && outcomes[number].call->way >= ABSENT_UNRULED ? "-without-rule" : "";
+    snprintf(path, sizeof paths[0], "%s%s/%zu%s", directory, place, number, end);
     return path;
 }
 
@@ -93,17 +95,22 @@ static int use_later(struct subject *s)
     return close(fd) ? -errno : 1;
 }
 
-static void make_files(size_t number, const struct call *call, struct subject *s)
+static void make_files(const struct call *call, struct subject *s)
 {
     if (call->effect == REPLACES)
         close(make_file(s->other, byte_other));
-    if (call->way == ABSENT)
-        return;
-    s->fd = make_file(path_of(number, ""), byte_before);
-    if (call->way == OPENED)
+    /* What is opened where no rule is goes to the kernel at once in a process that has used a managed file. */
+    const char *made = call->way >= ABSENT_UNRULED ? s->other : s->path;
+    if (call->way != ABSENT)
+        s->fd = make_file(made, byte_before);
+    if (call->way == OPENED || call->way == ABSENT)
         return;
     close(s->fd);
     s->fd = -1;
+    if (call->way == PLAIN_UNRULED)
+        close(make_file(s->path, byte_before));
+    if (call->way == MOVED_UNRULED)
+        must(rename(s->other, s->path) == 0, "move");
 }
 
 static void run_child(size_t number, struct outcome *it)
@@ -112,12 +119,12 @@ static void run_child(size_t number, struct outcome *it)
     if (it->cold) {
         int maker = fork(), status;
         if (maker == 0) {
-            make_files(number, it->call, &s);
+            make_files(it->call, &s);
             _exit(0);
         }
         must(waitpid(maker, &status, 0) == maker && status == 0, "make the file");
     } else {
-        make_files(number, it->call, &s);
+        make_files(it->call, &s);
     }
     if (it->call->way == INHERITED)
         s.fd = opened_elsewhere(s.path);
@@ -142,9 +149,10 @@ static void end_child(int signal)
     kill(child, SIGKILL);
 }
 
-/* One case; how many errnos its system call's list has, 0 if the call makes fewer system calls. */
-static int run_case(const struct call *call, int cold, int nth, int which)
+/* One case; `injection` says what is to fail, and then what did. */
+static void run_case(const struct call *call, int cold, struct injection *injection)
 {
+    int nth = injection->nth;
     struct outcome *it = &outcomes[case_count];
     *it = (struct outcome){.call = call, .cold = cold, .nth = nth};
     fflush(stdout);
@@ -153,24 +161,27 @@ static int run_case(const struct call *call, int cold, int nth, int which)
         run_child(case_count, it);
     child = pid;
     alarm(CASE_SECONDS_MAX);
-    struct injection injection = {.nth = nth, .which = which};
-    inject(pid, &injection);
+    inject(pid, injection);
     alarm(0);
-    it->error = injection.error;
-    it->number = injection.number;
+    it->error = injection->error;
+    it->number = injection->number;
+    int refused = it->error == EACCES || it->error == EPERM;
+    it->plan_refused = refused && strcmp(injection->path, getenv("STRIPEWISE_PLAN")) == 0;
+    it->file_refused = refused && strcmp(injection->path, path_of(case_count, "")) == 0;
     case_count++;
     int exits = strstr(call->names, "_exit") != NULL;
-    if (!WIFEXITED(injection.status) || WEXITSTATUS(injection.status))
-        say(it, WIFSIGNALED(injection.status) ? strsignal(WTERMSIG(injection.status)) : "the process did not end well");
+    if (!WIFEXITED(injection->status) || WEXITSTATUS(injection->status))
+        say(it, WIFSIGNALED(injection->status) ? strsignal(WTERMSIG(injection->status)) : "the process did not end well");
     else if (!it->ended && !exits)
         say(it, "the process ended in the call");
-    else if (it->result == WRONG)
+    else if (it->result == WRONG || (it->result == MANIFESTS_SIZE && !it->file_refused))
         say(it, "wrong");
+    else if (nth == 0 && call->way >= ABSENT_UNRULED && it->number != SYS_openat2)
+        say(it, "does not go to the kernel at once");
     else if (it->ended && it->later < 0)
         say(it, strerrorname_np(-it->later));
-    if (nth < 0 && it->result < 0 && it->result != WRONG && !call->refused)
+    if (nth < 0 && it->result < 0 && it->result > WRONG && !call->refused)
         say(it, "fails without being made to");
-    return injection.listed;
 }
 
 /* A state that the file may be in. */
@@ -223,16 +234,19 @@ static int is_permitted(const struct outcome *it, const unsigned char *bytes, lo
     return is_in(&new, it, bytes, size) || (r < 0 && is_in(&old, it, bytes, size));
 }
 
-/* What begins as a plain file at the path is none that the library serves. */
-static int is_anchor(const char *path)
+/* Whether the kernel has there what must be there: an anchor, or, where no rule is, a plain file. A plan that may not be read is none
+ * (the library says so, and goes on): then what is created is plain. */
+static int is_as_made(const struct outcome *it, const char *path)
 {
     char start[24] = {0};
+    int plain = it->call->way == ABSENT_UNRULED || it->call->way == PLAIN_UNRULED;
     int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY);
     if (fd < 0)
         return errno == ENOENT;
     long got = syscall(SYS_read, fd, start, sizeof start);
     syscall(SYS_close, fd);
-    return got == sizeof start && memcmp(start, "stripewise file, format ", sizeof start) == 0;
+    int is_anchor = got == sizeof start && memcmp(start, "stripewise file, format ", sizeof start) == 0;
+    return is_anchor ? !plain : plain || (it->plan_refused && it->call->way == ABSENT);
 }
 
 static void verify(void)
@@ -247,9 +261,9 @@ static void verify(void)
             say(it, "cannot be opened afterwards");
         else if (fd >= 0 && size < 0)
             say(it, "cannot be read afterwards");
-        else if (!is_anchor(path))
-            say(it, "is a plain file afterwards");
-        else if (it->result != WRONG && !is_permitted(it, bytes, size))
+        else if (!is_as_made(it, path))
+            say(it, "is a plain file afterwards, or no plain file any more");
+        else if (it->result > WRONG && !is_permitted(it, bytes, size))
             say(it, size < 0 ? "is not there" : "wrong bytes, or a wrong size");
         close(fd);
     }
@@ -258,7 +272,7 @@ static void verify(void)
 /* Calls that touch what only files with several copies have. */
 static const char *const few[] = {"read", "pread, first use", "write", "write, first use", "write, appending", "ftruncate", "truncate",
                                   "fallocate", "fsync", "fstat", "stat", "open for writing", "open, O_TRUNC", "open, O_CREAT", "close",
-                                  "unlink", "rename", "mmap"};
+                                  "unlink", "rename", "mmap", "open, O_CREAT of a moved file", "open, O_TRUNC of a moved file"};
 
 static int is_one_of_few(const char *label_)
 {
@@ -268,16 +282,30 @@ static int is_one_of_few(const char *label_)
     return 0;
 }
 
+/* One system call of a call, with one errno of its list, or with each. 0: the call makes fewer. */
+static int run_system_call(const struct call *call, int cold, int nth, int is_long)
+{
+    static int turn;
+    struct injection it = {.nth = nth, .which = is_long ? 0 : turn++};
+    run_case(call, cold, &it);
+    int was_refused = it.error == EACCES || it.error == EPERM;
+    if (is_long) {
+        for (it.which = 1; it.which < it.listed; it.which++)
+            run_case(call, cold, &it);
+    } else if (*it.path && !was_refused) {
+        /* What the kernel refuses to open may be an anchor: each open once like that. */
+        it.which = it.listed - 1 - turn % it.refusals;
+        run_case(call, cold, &it);
+    }
+    return it.listed;
+}
+
 static void run_call(const struct call *call, int cold, int is_long)
 {
-    run_case(call, cold, -1, 0);
-    for (int nth = 0; nth < INJECTIONS_MAX && case_count < CASES_MAX - 8; nth++) {
-        int listed = run_case(call, cold, nth, is_long ? 0 : (int)case_count);
-        if (!listed)
+    run_case(call, cold, &(struct injection){.nth = -1});
+    for (int nth = 0; nth < INJECTIONS_MAX && case_count < CASES_MAX - 16; nth++)
+        if (!run_system_call(call, cold, nth, is_long))
             break;
-        for (int which = 1; is_long && which < listed; which++)
-            run_case(call, cold, nth, which);
-    }
 }
 
 int main(int argc, char **argv)
@@ -288,6 +316,9 @@ int main(int argc, char **argv)
         return 0;
     }
     directory = argv[1], label = argv[2];
+    char place[4096];
+    snprintf(place, sizeof place, "%s-without-rule", directory);
+    must(mkdir(place, 0755) == 0 || errno == EEXIST, "make a directory");
     const char *only = argc > 4 ? argv[4] : NULL;
     int is_long = argc > 3 && strcmp(argv[3], "long") == 0, is_few = argc > 3 && strcmp(argv[3], "few") == 0;
     size_t made = 0;

@@ -6,9 +6,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,55 +23,60 @@ void window_begin(void) { syscall(SYS_tgkill, (int)syscall(SYS_getpid), (int)sys
 
 void window_end(void) { syscall(END); }
 
+enum { BROKEN_MAX = 7, REFUSED_MAX = 2 };
+
 struct listed {
     long number;
     const char *name;
-    int errors[7];
+    int broken[BROKEN_MAX];   /* where a file system, memory or descriptors run out */
+    int refused[REFUSED_MAX]; /* where rights are missing: the library expects these for anchors, and looks what is meant */
 };
 
-/* What each system call fails with where a file system, memory or descriptors run out. Those that never fail are not here. */
+/* What each system call fails with. Those that never fail are not here. Of the refusals, EACCES comes also from servers (NFS, BeeGFS),
+ * of any call that they serve; EPERM from attributes (immutable), sticky directories, O_NOATIME, and filters of system calls. */
 static const struct listed lists[] = {
-    {SYS_openat, "openat", {EMFILE, ENFILE, EIO, ESTALE, ENOMEM, EINTR}},
-    {SYS_openat2, "openat2", {EMFILE, ENFILE, EIO, ESTALE, ENOMEM, EINTR}},
-    {SYS_open, "open", {EMFILE, ENFILE, EIO, ESTALE, ENOMEM, EINTR}},
-    {SYS_newfstatat, "newfstatat", {EIO, ESTALE, ENOMEM, EINTR}},
-    {SYS_fstat, "fstat", {EIO, ESTALE, ENOMEM, EINTR}},
-    {SYS_statx, "statx", {EIO, ESTALE, ENOMEM}},
-    {SYS_statfs, "statfs", {EIO, ENOMEM, EINTR}},
-    {SYS_fstatfs, "fstatfs", {EIO, ENOMEM, EINTR}},
-    {SYS_read, "read", {EIO, ESTALE, EINTR, ENOMEM}},
-    {SYS_readv, "readv", {EIO, ESTALE, EINTR, ENOMEM}},
-    {SYS_pread64, "pread64", {EIO, ESTALE, EINTR, ENOMEM}},
-    {SYS_preadv, "preadv", {EIO, ESTALE, EINTR, ENOMEM}},
-    {SYS_preadv2, "preadv2", {EIO, ESTALE, EINTR, ENOMEM}},
-    {SYS_write, "write", {EIO, ENOSPC, EINTR, ESTALE}},
-    {SYS_writev, "writev", {EIO, ENOSPC, EINTR, ESTALE}},
-    {SYS_pwrite64, "pwrite64", {EIO, ENOSPC, EDQUOT, EINTR, ESTALE}},
-    {SYS_pwritev, "pwritev", {EIO, ENOSPC, EDQUOT, EINTR, ESTALE}},
-    {SYS_pwritev2, "pwritev2", {EIO, ENOSPC, EDQUOT, EINTR, ESTALE}},
-    {SYS_lseek, "lseek", {EIO, ESTALE}},
-    {SYS_fsync, "fsync", {EIO, ENOSPC, EINTR}},
-    {SYS_fdatasync, "fdatasync", {EIO, ENOSPC, EINTR}},
-    {SYS_ftruncate, "ftruncate", {EIO, EINTR, ESTALE}},
-    {SYS_fallocate, "fallocate", {ENOSPC, EIO, EINTR}},
-    {SYS_fcntl, "fcntl", {ENOLCK, EIO, EINTR, EMFILE}},
-    {SYS_flock, "flock", {ENOLCK, EINTR}},
-    {SYS_unlinkat, "unlinkat", {EIO, ESTALE, ENOMEM}},
-    {SYS_renameat, "renameat", {EIO, ENOSPC, ESTALE}},
-    {SYS_renameat2, "renameat2", {EIO, ENOSPC, ESTALE}},
-    {SYS_linkat, "linkat", {EIO, ENOSPC, ESTALE}},
-    {SYS_mkdirat, "mkdirat", {EIO, ENOSPC, ESTALE}},
-    {SYS_readlinkat, "readlinkat", {EIO, ENOMEM, ESTALE}},
-    {SYS_getdents64, "getdents64", {EIO, ENOMEM, ESTALE}},
-    {SYS_fchmod, "fchmod", {EIO, ESTALE}},
-    {SYS_fchmodat, "fchmodat", {EIO, ESTALE}},
-    {SYS_fchown, "fchown", {EIO, ESTALE}},
-    {SYS_fchownat, "fchownat", {EIO, ESTALE}},
-    {SYS_utimensat, "utimensat", {EIO, ESTALE}},
-    {SYS_close, "close", {EIO, EINTR}},
-    {SYS_mmap, "mmap", {ENOMEM}},
-    {SYS_io_submit, "io_submit", {EAGAIN, EIO}},
-    {SYS_clone3, "clone3", {EAGAIN}},
+    {SYS_openat, "openat", {EMFILE, ENFILE, EIO, ESTALE, ENOMEM, EINTR}, {EACCES, EPERM}},
+    {SYS_openat2, "openat2", {EMFILE, ENFILE, EIO, ESTALE, ENOMEM, EINTR}, {EACCES, EPERM}},
+    {SYS_open, "open", {EMFILE, ENFILE, EIO, ESTALE, ENOMEM, EINTR}, {EACCES, EPERM}},
+    {SYS_newfstatat, "newfstatat", {EIO, ESTALE, ENOMEM, EINTR}, {EACCES}},
+    {SYS_fstat, "fstat", {EIO, ESTALE, ENOMEM, EINTR}, {EACCES}},
+    {SYS_statx, "statx", {EIO, ESTALE, ENOMEM}, {EACCES}},
+    {SYS_statfs, "statfs", {EIO, ENOMEM, EINTR}, {EACCES}},
+    {SYS_fstatfs, "fstatfs", {EIO, ENOMEM, EINTR}, {0}},
+    {SYS_faccessat2, "faccessat2", {EIO, ESTALE, ENOMEM}, {EACCES, EPERM}},
+    {SYS_read, "read", {EIO, ESTALE, EINTR, ENOMEM}, {EACCES}},
+    {SYS_readv, "readv", {EIO, ESTALE, EINTR, ENOMEM}, {EACCES}},
+    {SYS_pread64, "pread64", {EIO, ESTALE, EINTR, ENOMEM}, {EACCES}},
+    {SYS_preadv, "preadv", {EIO, ESTALE, EINTR, ENOMEM}, {EACCES}},
+    {SYS_preadv2, "preadv2", {EIO, ESTALE, EINTR, ENOMEM}, {EACCES}},
+    {SYS_write, "write", {EIO, ENOSPC, EINTR, ESTALE}, {EACCES, EPERM}},
+    {SYS_writev, "writev", {EIO, ENOSPC, EINTR, ESTALE}, {EACCES, EPERM}},
+    {SYS_pwrite64, "pwrite64", {EIO, ENOSPC, EDQUOT, EINTR, ESTALE}, {EACCES, EPERM}},
+    {SYS_pwritev, "pwritev", {EIO, ENOSPC, EDQUOT, EINTR, ESTALE}, {EACCES, EPERM}},
+    {SYS_pwritev2, "pwritev2", {EIO, ENOSPC, EDQUOT, EINTR, ESTALE}, {EACCES, EPERM}},
+    {SYS_lseek, "lseek", {EIO, ESTALE}, {0}},
+    {SYS_fsync, "fsync", {EIO, ENOSPC, EINTR}, {EACCES}},
+    {SYS_fdatasync, "fdatasync", {EIO, ENOSPC, EINTR}, {EACCES}},
+    {SYS_ftruncate, "ftruncate", {EIO, EINTR, ESTALE}, {EACCES, EPERM}},
+    {SYS_fallocate, "fallocate", {ENOSPC, EIO, EINTR}, {EACCES, EPERM}},
+    {SYS_fcntl, "fcntl", {ENOLCK, EIO, EINTR, EMFILE}, {EACCES, EPERM}},
+    {SYS_flock, "flock", {ENOLCK, EINTR}, {0}},
+    {SYS_unlinkat, "unlinkat", {EIO, ESTALE, ENOMEM}, {EACCES, EPERM}},
+    {SYS_renameat, "renameat", {EIO, ENOSPC, ESTALE}, {EACCES, EPERM}},
+    {SYS_renameat2, "renameat2", {EIO, ENOSPC, ESTALE}, {EACCES, EPERM}},
+    {SYS_linkat, "linkat", {EIO, ENOSPC, ESTALE}, {EACCES, EPERM}},
+    {SYS_mkdirat, "mkdirat", {EIO, ENOSPC, ESTALE}, {EACCES, EPERM}},
+    {SYS_readlinkat, "readlinkat", {EIO, ENOMEM, ESTALE}, {EACCES}},
+    {SYS_getdents64, "getdents64", {EIO, ENOMEM, ESTALE}, {EACCES}},
+    {SYS_fchmod, "fchmod", {EIO, ESTALE}, {EACCES, EPERM}},
+    {SYS_fchmodat, "fchmodat", {EIO, ESTALE}, {EACCES, EPERM}},
+    {SYS_fchown, "fchown", {EIO, ESTALE}, {EACCES, EPERM}},
+    {SYS_fchownat, "fchownat", {EIO, ESTALE}, {EACCES, EPERM}},
+    {SYS_utimensat, "utimensat", {EIO, ESTALE}, {EACCES, EPERM}},
+    {SYS_close, "close", {EIO, EINTR}, {0}},
+    {SYS_mmap, "mmap", {ENOMEM}, {EACCES, EPERM}},
+    {SYS_io_submit, "io_submit", {EAGAIN, EIO}, {0}},
+    {SYS_clone3, "clone3", {EAGAIN}, {EPERM}},
 };
 
 static const struct listed *find(long number)
@@ -114,10 +121,31 @@ static int fail(int pid, struct user_regs_struct *regs, int error, int *status)
     return 1;
 }
 
+/* The path of an open: what failed there, some results depend on. */
+static void note_path(int pid, const struct user_regs_struct *regs, struct injection *it)
+{
+    unsigned long at = regs->orig_rax == SYS_open ? regs->rdi : regs->rsi;
+    int opens = regs->orig_rax == SYS_open || regs->orig_rax == SYS_openat || regs->orig_rax == SYS_openat2;
+    struct iovec to = {it->path, sizeof it->path - 1}, from = {(void *)at, sizeof it->path - 1};
+    /* It may end before the end of the memory that is asked for. */
+    while (opens && from.iov_len > 0 && process_vm_readv(pid, &to, 1, &from, 1, 0) < 0)
+        from.iov_len -= 1 + from.iov_len / 8;
+}
+
+/* How many there are before the end of a list. */
+static int count_errors(const int *errors, int most)
+{
+    int count = 0;
+    while (count < most && errors[count])
+        count++;
+    return count;
+}
+
 void inject(int pid, struct injection *it)
 {
     int seen = 0, entering = 1, status = 0;
-    it->number = it->error = it->listed = 0;
+    it->number = it->error = it->listed = it->refusals = 0;
+    memset(it->path, 0, sizeof it->path);
     if (!wait_for(pid, &status) || WSTOPSIG(status) != SIGSTOP)
         goto ended;
     ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
@@ -140,10 +168,13 @@ void inject(int pid, struct injection *it)
         const struct listed *listed = may_fail(&regs);
         if (!listed || seen++ != it->nth)
             continue;
-        while (it->listed < 7 && listed->errors[it->listed])
-            it->listed++;
+        int broken = count_errors(listed->broken, BROKEN_MAX), which;
+        it->refusals = count_errors(listed->refused, REFUSED_MAX);
+        it->listed = broken + it->refusals;
         it->number = listed->number;
-        it->error = listed->errors[it->which % it->listed];
+        which = it->which % it->listed;
+        it->error = which < broken ? listed->broken[which] : listed->refused[which - broken];
+        note_path(pid, &regs, it);
         if (!fail(pid, &regs, it->error, &status))
             goto ended;
         entering = 0;

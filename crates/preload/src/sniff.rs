@@ -58,9 +58,9 @@ pub fn descriptor(fd: BorrowedFd<'_>, stat: &Stat, flags: Option<OFlags>) -> Res
     if !possible(stat) {
         return Ok(Found::Plain);
     }
-    let flags = flags.map_or_else(|| fs::fcntl_getfl(fd), Ok)?;
+    let flags = flags.map_or_else(|| fs::fcntl_getfl(fd), Ok).map_err(of_open_file)?;
     if readable(flags)
-        && let Some(found) = starts_like_anchor(fd, stat, flags)?
+        && let Some(found) = starts_like_anchor(fd, stat, flags).map_err(of_open_file)?
     {
         return Ok(found);
     }
@@ -171,11 +171,19 @@ fn named(
         }
         opened => opened?,
     };
-    if !is_same(fd.as_fd(), stat)? {
+    if !is_same(fd.as_fd(), stat).map_err(of_open_file)? {
         return Err(Errno::STALE);
     }
     // What cannot be read by anybody cannot be an anchor.
-    Ok(starts_like_anchor(fd.as_fd(), stat, OFlags::empty())?.unwrap_or(Found::Plain))
+    let looked = starts_like_anchor(fd.as_fd(), stat, OFlags::empty()).map_err(of_open_file)?;
+    Ok(looked.unwrap_or(Found::Plain))
+}
+
+/// The error of a call on a file that could be opened. EACCES of such a call is a server's error:
+/// callers take EACCES for a file that this process may not read, and some of them that for a plain
+/// one.
+fn of_open_file(error: Errno) -> Errno {
+    if error == Errno::ACCESS { Errno::IO } else { error }
 }
 
 #[inline(never)]
@@ -226,7 +234,7 @@ fn through_own_descriptors(stat: &Stat, new: Option<c_int>) -> Result<Option<Fou
     match looked {
         // Without /proc the file is opened, as if it were not locked.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => answer,
-        looked => looked.and(answer),
+        looked => looked.and(answer).map_err(of_open_file),
     }
 }
 

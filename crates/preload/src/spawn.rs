@@ -53,7 +53,12 @@ unsafe fn add_open(
     if opened < 0 {
         let failed = errno::get();
         errno::set(before);
-        let fails_there_too = matches!(failed, libc::EEXIST | libc::EACCES | libc::EISDIR | libc::EROFS);
+        let fails_there_too = match failed {
+            // A server's refusal that passes, or that is one of the components only: to root's child
+            // the kernel would give the anchor, and empty it.
+            libc::EACCES => !may_write(path),
+            failed => matches!(failed, libc::EEXIST | libc::EISDIR | libc::EROFS),
+        };
         // Otherwise it might succeed in the child, past the library.
         return if fails_there_too { call() } else { failed };
     }
@@ -74,6 +79,14 @@ unsafe fn add_open(
         OPEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((actions as usize, kept));
     }
     result
+}
+
+/// Whether the kernel would open this name for writing: an anchor for root alone.
+fn may_write(path: *const c_char) -> bool {
+    let (mode, flags) = (libc::W_OK as usize, libc::AT_EACCESS as usize);
+    let arguments = [libc::AT_FDCWD as usize, path as usize, mode, flags, 0, 0];
+    // SAFETY: only the kernel follows the path.
+    unsafe { kernel::call(libc::SYS_faccessat2, arguments) }.is_ok()
 }
 
 unsafe fn destroy(real: DestroyFn, actions: *mut posix_spawn_file_actions_t) -> c_int {

@@ -245,19 +245,15 @@ fn find_plan(sys: &SysRef, path: &Path) -> Result<Option<Plan>> {
         Errno::LOOP,
         Errno::NAMETOOLONG,
     ];
-    let plan = match read(sys, path) {
-        Ok(bytes) => parse_plan(bytes, &name),
+    let plan = match sys.open(None, path, OFlags::RDONLY, Mode::empty()) {
+        // Once it is open, whatever goes wrong is an error of the moment.
+        Ok(file) => parse_plan(sys.read_start(file.as_fd(), PLAN_BYTES_MAX)?, &name),
         Err(error) if never.contains(&error) => Err(format!("{name}: cannot be read ({error})")),
         Err(error) => return Err(error),
     };
     let unplanned =
         |problem: &String| notice::say(&format!("{problem}; no file gets a planned layout in this run"));
     Ok(plan.inspect_err(unplanned).ok())
-}
-
-fn read(sys: &SysRef, path: &Path) -> Result<Vec<u8>> {
-    let file = sys.open(None, path, OFlags::RDONLY, Mode::empty())?;
-    sys.read_start(file.as_fd(), PLAN_BYTES_MAX)
 }
 
 fn parse_plan(bytes: Vec<u8>, name: &str) -> std::result::Result<Plan, String> {

@@ -218,11 +218,11 @@ impl Runtime {
             opened => opened,
         };
         let fd = fd.map_err(Trouble::io(path, "look"))?;
-        let stat = self.sys().stat(fd.as_fd()).map_err(Trouble::io(path, "look"))?;
+        let stat = self.sys().stat(fd.as_fd()).map_err(Trouble::io(path, "look")).map_err(of_open_file)?;
         if !self.may_be_anchor(&stat, fd.as_fd()) {
             return Ok(None);
         }
-        let read = self.read_manifest(fd.as_fd(), FileKey::of(&stat), path)?;
+        let read = self.read_manifest(fd.as_fd(), FileKey::of(&stat), path).map_err(of_open_file)?;
         Ok(read.map(|anchored| (fd, anchored)))
     }
 
@@ -341,5 +341,14 @@ impl Runtime {
         });
         let map = self.remove_map(manifest, owner);
         removed.fold(map, std::result::Result::and)
+    }
+}
+
+/// The error of a call on an anchor that could be opened. EACCES of such a call is a server's error:
+/// callers take EACCES for a file that this process may not read.
+fn of_open_file(trouble: Trouble) -> Trouble {
+    match trouble {
+        Trouble::Io { path, what, errno: Errno::ACCESS } => Trouble::Io { path, what, errno: Errno::IO },
+        trouble => trouble,
     }
 }

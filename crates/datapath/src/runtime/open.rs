@@ -284,13 +284,17 @@ impl Runtime {
             let manifest_copy = original.components().open_manifest(flags)?;
             Ok::<_, Trouble>((original, manifest_copy))
         };
-        let (original, manifest_copy) = match open(writable) {
-            Err(error) if writable && matches!(error.errno(), Errno::ACCESS | Errno::ROFS | Errno::PERM) => {
+        let mut opened = open(writable);
+        if writable && is_refused(&opened) {
+            // A process that may not write is refused each time. A server's passing error of the same
+            // name must not make the file one that only reads for as long as it is open.
+            opened = open(true);
+            if is_refused(&opened) {
                 writable = false;
-                open(false)?
+                opened = open(false);
             }
-            opened => opened?,
-        };
+        }
+        let (original, manifest_copy) = opened?;
         let further = self.open_further(manifest, owner, writable)?;
         let overlay = self.overlay(manifest, &original, owner, false)?;
         let times = overlay.as_ref().map(Overlay::known_times).unwrap_or_default();
@@ -456,6 +460,12 @@ fn is_lost(error: &Trouble) -> bool {
         error,
         Trouble::Target(TargetError::Io { errno: Errno::NOENT, .. }) | Trouble::Map(MapError::Missing { .. })
     )
+}
+
+/// Whether something may not be opened for writing by this process.
+fn is_refused<T>(opened: &std::result::Result<T, Trouble>) -> bool {
+    let refusals = [Errno::ACCESS, Errno::ROFS, Errno::PERM];
+    opened.as_ref().is_err_and(|error| refusals.contains(&error.errno()))
 }
 
 /// Whether an error is one of this process, and says nothing about the copy.

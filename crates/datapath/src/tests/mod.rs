@@ -15,5 +15,6 @@ mod native;
 mod never_synced;
 mod pools;
 mod rebuilt;
+mod refusals;
 pub(crate) mod setup;
 pub(crate) mod support;

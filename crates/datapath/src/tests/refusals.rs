@@ -1,0 +1,32 @@
+//! What the kernel refuses: a missing permission, or a server's error that has the same name.
+
+use std::sync::Arc;
+
+use stripewise_sys::OFlags;
+use stripewise_sys::faulty::{Disk, Faulty, Journal};
+
+use super::support::*;
+use crate::{Errno, Runtime};
+
+/// A file with some bytes, and a process that may be made to fail.
+fn prepared() -> (Stage, Arc<Faulty>, Arc<Runtime>) {
+    let stage = Stage::new(small());
+    let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+    opened.file.write(&pattern(1, 300), 0, 1).unwrap();
+    drop(opened);
+    let process = Faulty::new(&Disk::new(stage.root.path(), Journal::Posix).unwrap(), 0);
+    let runtime = stage.runtime_on(process.clone());
+    (stage, process, runtime)
+}
+
+#[test]
+fn a_refusal_that_passes_does_not_make_a_file_read_only() {
+    for error in [Errno::ACCESS, Errno::PERM] {
+        let (stage, process, runtime) = prepared();
+        process.fail("open", ".0", error, 1);
+        let reader = open(&runtime, &stage.path("f"), OFlags::RDONLY).unwrap();
+        let writer = open(&runtime, &stage.path("f"), OFlags::RDWR).unwrap();
+        assert!(reader.file.is_writable() && writer.file.is_writable());
+        assert_eq!(writer.file.write(b"new", 0, 1), Ok(3));
+    }
+}
