@@ -6,6 +6,7 @@ the directories of the tests).
 """
 
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -112,6 +114,25 @@ def wait_until(condition, process=None):
         assert process is None or process.poll() is None, f"ended before: {process.args}, {process.returncode}"
         assert time.monotonic() < deadline, "what is waited for does not come"
         time.sleep(0.01)
+
+
+@pytest.fixture
+def count(record_property):
+    """count(what, number=1): when all tests have run, the sum for each `what` is printed."""
+    return lambda what, number=1: record_property("counted", (what, number))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Not printed by the tests themselves: those that run in several processes have no terminal."""
+    totals = Counter()
+    for report in itertools.chain.from_iterable(terminalreporter.stats.values()):
+        if getattr(report, "when", None) == "teardown":
+            continue
+        for name, value in getattr(report, "user_properties", []):
+            if name == "counted":
+                totals[value[0]] += value[1]
+    for what, number in totals.items():
+        terminalreporter.write_line(f"{what}: {number:,}")
 
 
 @pytest.fixture

@@ -245,9 +245,14 @@ fn find_plan(sys: &SysRef, path: &Path) -> Result<Option<Plan>> {
         Errno::LOOP,
         Errno::NAMETOOLONG,
     ];
-    let plan = match sys.open(None, path, OFlags::RDONLY, Mode::empty()) {
-        // Once it is open, whatever goes wrong is an error of the moment.
-        Ok(file) => parse_plan(sys.read_start(file.as_fd(), PLAN_BYTES_MAX)?, &name),
+    let opened = sys.open(None, path, OFlags::RDONLY, Mode::empty());
+    let bytes = opened.and_then(|file| match sys.read_start(file.as_fd(), PLAN_BYTES_MAX) {
+        // Once it is open, whatever else goes wrong is an error of the moment.
+        Err(error) if error != Errno::ISDIR && never.contains(&error) => Err(Errno::IO),
+        read => read,
+    });
+    let plan = match bytes {
+        Ok(bytes) => parse_plan(bytes, &name),
         Err(error) if never.contains(&error) => Err(format!("{name}: cannot be read ({error})")),
         Err(error) => return Err(error),
     };

@@ -26,8 +26,8 @@ mod paths;
 #[cfg(test)]
 mod testing;
 
-/// Of most requests there are one or two of everything: pieces, parts, outcomes. So many need no
-/// memory from the heap, which costs more than the rest of what is done with them.
+/// A list that mostly has one or two elements: the pieces of a request, their outcomes. So few need
+/// no memory from the heap, which costs more than what is done with them.
 pub type Few<T> = smallvec::SmallVec<[T; 2]>;
 
 pub use access::{Access, access_list};

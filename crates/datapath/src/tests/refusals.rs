@@ -30,3 +30,17 @@ fn a_refusal_that_passes_does_not_make_a_file_read_only() {
         assert_eq!(writer.file.write(b"new", 0, 1), Ok(3));
     }
 }
+
+#[test]
+fn an_anchor_that_is_open_and_cannot_be_read_is_not_taken_for_a_plain_file() {
+    for call in ["stat", "pread"] {
+        let (stage, process, runtime) = prepared();
+        let path = stage.path("f");
+        let mut stat = runtime.sys().stat_at(None, &path, true).unwrap();
+        process.fail(call, "/f", Errno::ACCESS, 1);
+        let found = runtime.correct_stat(None, &path, true, &mut stat);
+        assert_eq!(found, Err(Errno::IO), "{call}");
+        assert_eq!(runtime.correct_stat(None, &path, true, &mut stat), Ok(true));
+        assert_eq!(stat.st_size, 300);
+    }
+}
