@@ -170,8 +170,48 @@ impl Meeting {
     }
 }
 
-/// Of a writer and a copier that overlap at least one sees the other: with threads on different processors, and without the fences it
-/// fails.
+/// Two threads at the same time, each on a processor of its own, before all other programs if that
+/// is permitted (to root): else the two hardly ever run at the same moment on a busy machine.
+fn at_once<A: Send, B: Send>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B + Send) -> (A, B) {
+    let processors = processors();
+    let (first, last) = (processors[0], processors[processors.len() - 1]);
+    std::thread::scope(|scope| {
+        let one = scope.spawn(move || {
+            run_first_on(first);
+            one()
+        });
+        let other = scope.spawn(move || {
+            run_first_on(last);
+            other()
+        });
+        (one.join().unwrap(), other.join().unwrap())
+    })
+}
+
+/// The processors that this thread may run on.
+fn processors() -> Vec<usize> {
+    // SAFETY: zeros are an empty set, which the call fills in.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        assert_eq!(libc::sched_getaffinity(0, size_of_val(&set), &raw mut set), 0);
+        (0..libc::CPU_SETSIZE as usize).filter(|&processor| libc::CPU_ISSET(processor, &set)).collect()
+    }
+}
+
+/// This thread runs there from now on.
+fn run_first_on(processor: usize) {
+    // SAFETY: a set of one, and a priority.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(processor, &mut set);
+        assert_eq!(libc::sched_setaffinity(0, size_of_val(&set), &raw const set), 0);
+        let lowest = libc::sched_param { sched_priority: 1 };
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest);
+    }
+}
+
+/// Of a writer and a copier that overlap at least one sees the other: with threads on different
+/// processors, and without the fences it fails.
 #[test]
 pub(crate) fn a_pin_or_a_slot_is_always_seen() {
     let (dir, board) = made();
@@ -181,31 +221,28 @@ pub(crate) fn a_pin_or_a_slot_is_always_seen() {
     let copier = board.claim(&sys, other.as_fd()).unwrap().unwrap();
     let rounds = if std::env::var_os("STRIPEWISE_LONG").is_some() { 1_000_000 } else { 20_000 };
     let (meeting, range, mutation) = (Meeting::default(), 10..20, crate::mutations::active());
-    let both_blind = std::thread::scope(|scope| {
-        let writes = scope.spawn(|| {
-            crate::mutations::activate(mutation);
-            let round = || {
-                meeting.wait();
-                let pin = board.pin(&writer, &range).unwrap();
-                let met = board.slot().meet(&range) != Met::Nobody;
-                meeting.wait();
-                board.unpin(&writer, &pin);
-                met
-            };
-            (0..rounds).map(|_| round()).collect::<Vec<bool>>()
-        });
-        let round = || {
-            meeting.wait();
-            board.slot().begin(&range, Some(CopyId::ORIGINAL), Extent::Everywhere);
-            let met = board.is_pinned(&sys, other.as_fd(), &copier, std::slice::from_ref(&range), false);
-            meeting.wait();
-            board.slot().set(SlotState::Idle);
-            met
-        };
-        let copies: Vec<bool> = (0..rounds).map(|_| round()).collect();
-        let writes = writes.join().unwrap();
-        writes.iter().zip(copies).filter(|(writer, copier)| !**writer && !copier).count()
-    });
+    let write = || {
+        meeting.wait();
+        let pin = board.pin(&writer, &range).unwrap();
+        let met = board.slot().meet(&range) != Met::Nobody;
+        meeting.wait();
+        board.unpin(&writer, &pin);
+        met
+    };
+    let copy = || {
+        meeting.wait();
+        board.slot().begin(&range, Some(CopyId::ORIGINAL), Extent::Everywhere);
+        let met = board.is_pinned(&sys, other.as_fd(), &copier, std::slice::from_ref(&range), false);
+        meeting.wait();
+        board.slot().set(SlotState::Idle);
+        met
+    };
+    let all = |round: &dyn Fn() -> bool| -> Vec<bool> {
+        crate::mutations::activate(mutation);
+        (0..rounds).map(|_| round()).collect()
+    };
+    let (writes, copies) = at_once(|| all(&write), || all(&copy));
+    let both_blind = writes.iter().zip(copies).filter(|(writer, copier)| !**writer && !copier).count();
     assert_eq!(both_blind, 0, "of {rounds} rounds");
 }
 
