@@ -1,7 +1,8 @@
 /* Every interposed call on a managed file, with each of its system calls failing in turn:
  *
- *   campaign DIRECTORY LABEL few|short|long    (LD_PRELOAD and STRIPEWISE_PLAN set; the plan has a rule for the directory)
- *   campaign names                         prints the functions that are called
+ *   campaign DIRECTORY LABEL few|short|long [CALL|PART/PARTS]
+ *                      (LD_PRELOAD and STRIPEWISE_PLAN set; the plan has a rule for the directory)
+ *   campaign names     prints the functions that are called
  *
  * Each case is a forked child with a file of its own. The child makes the call, in which the parent makes one system call fail (ptrace),
  * then uses the file again. In the end another process reads all the files: each must be one that the call's result permits. */
@@ -319,13 +320,16 @@ int main(int argc, char **argv)
     char place[4096];
     snprintf(place, sizeof place, "%s-without-rule", directory);
     must(mkdir(place, 0755) == 0 || errno == EEXIST, "make a directory");
-    const char *only = argc > 4 ? argv[4] : NULL;
+    size_t part = 0, parts = 1;
+    const char *only = argc > 4 && sscanf(argv[4], "%zu/%zu", &part, &parts) != 2 ? argv[4] : NULL;
     int is_long = argc > 3 && strcmp(argv[3], "long") == 0, is_few = argc > 3 && strcmp(argv[3], "few") == 0;
-    size_t made = 0;
+    size_t made = 0, made_by_all = 0;
     outcomes = mmap(NULL, CASES_MAX * sizeof *outcomes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     sigaction(SIGALRM, &(struct sigaction){.sa_handler = end_child, .sa_flags = SA_RESTART}, NULL);
     for (size_t i = 0; i < call_count; i++) {
         if ((only && strcmp(only, calls[i].label)) || (is_few && !is_one_of_few(calls[i].label)))
+            continue;
+        if (made_by_all++ % parts != part)
             continue;
         made++;
         run_call(&calls[i], 0, is_long);

@@ -1,9 +1,7 @@
 """An error of the kernel inside an interposed call is an error of the call or is got over. It is never a plain file, never a wrong byte."""
 
 import json
-import os
 import re
-import subprocess
 
 import pytest
 from conftest import LIBRARY_NAME, LONG, Tier, run_command
@@ -41,38 +39,28 @@ def plan_text(cluster, copies):
     return text + re.sub(r"^(\[+)", r"\1cluster.", cluster.text(), flags=re.MULTILINE)
 
 
-@pytest.fixture
-def clusters(make_cluster):
-    """A cluster for each kind of file, with its plan."""
-    tiers = {kind: [HDDS, SSDS] if copies else [HDDS] for kind, copies in KINDS.items()}
-    made = {kind: make_cluster(tiers[kind], name=re.sub(r"\W+", "-", kind)) for kind in KINDS}
-    for kind, cluster in made.items():
-        cluster.plan.write_text(plan_text(cluster, KINDS[kind]))
-    return made
-
-
 # Root without the rights of root: as any user. The kernel refuses to open an anchor for writing.
 OWNER = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+# Each part has some of the calls, so that several processes can share them.
+PARTS = 4
 
 
-def test_errors_of_the_kernel(campaign, clusters, stripewise, count):
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors_of_the_kernel(campaign, make_cluster, stripewise, count, kind, part):
     """All calls on files with one copy, and those that touch the other copies on files that have some."""
-    running = {}
-    for kind, cluster in clusters.items():
-        rights = [] if kind == ROOTS else OWNER
-        extent = "long" if LONG else "few" if KINDS[kind] else "short"
-        # All system calls of a call in one thread: another one is not looked into.
-        env = {**os.environ, **cluster.environment(), "STRIPEWISE_FANOUT": "serial"}
-        output = open(cluster.root / "output", "w")
-        running[kind] = subprocess.Popen([*rights, campaign, cluster.data, kind, extent], env=env, stdout=output, stderr=subprocess.DEVNULL)
-    for kind, process in running.items():
-        code = process.wait()
-        said = (clusters[kind].root / "output").read_text()
-        assert code == 0, said[-20000:]
-        count(f"system calls that failed, {kind}", int(re.search(r": (\d+) cases of ", said)[1]))
-    for kind, cluster in clusters.items():
-        moved = f"{cluster.data}-without-rule"
-        found = stripewise("fsck", "--json", cluster.data, moved, "-c", cluster.toml, "--orphan-age", 0, ok=False).json()
-        # A call that removes a file may leave components that no name leads to.
-        wrong = [it for it in found["findings"] if it["problem"] and it["kind"] != "orphan"]
-        assert wrong == [], f"{kind}: {wrong[:20]}"
+    copies = KINDS[kind]
+    cluster = make_cluster([HDDS, SSDS] if copies else [HDDS])
+    cluster.plan.write_text(plan_text(cluster, copies))
+    rights = [] if kind == ROOTS else OWNER
+    extent = "long" if LONG else "few" if copies else "short"
+    # All system calls of a call in one thread: another one is not looked into.
+    command = [*rights, campaign, cluster.data, kind, extent, f"{part}/{PARTS}"]
+    said = cluster.run(*command, env={"STRIPEWISE_FANOUT": "serial"}, ok=False, timeout=None)
+    assert said.code == 0, said.out[-20000:]
+    count(f"system calls that failed, {kind}", int(re.search(r": (\d+) cases of ", said.out)[1]))
+    moved = f"{cluster.data}-without-rule"
+    found = stripewise("fsck", "--json", cluster.data, moved, "-c", cluster.toml, "--orphan-age", 0, ok=False).json()
+    # A call that removes a file may leave components that no name leads to.
+    wrong = [it for it in found["findings"] if it["problem"] and it["kind"] != "orphan"]
+    assert wrong == [], wrong[:20]
