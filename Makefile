@@ -24,7 +24,8 @@ help:
 	@echo 'make setup      install what is missing (Debian packages, .venv), check the Rust version'
 	@echo 'make clean      remove what was built (not .venv)'
 	@echo
-	@echo 'Options of the demo: make demo DEMO="--quick --dir D --keep"; of tests: TEST_JOBS=N at once (3 per core); of the measurements on CephFS: make bench-cephfs BENCH="--repeats 1"'
+	@echo 'Options of the demo: make demo DEMO="--quick --dir D --keep"; of the measurements on CephFS: make bench-cephfs BENCH="--repeats 1"'
+	@echo '         of the tests: make test TEST_JOBS=N (so many at once; default: 3 per core)'
 
 setup:
 	@tools/setup.sh

@@ -204,7 +204,7 @@ def test_a_read_only_cache_server(stripewise, make_copied, execute, python, cat)
     assert cat(cluster.path) == CONTENT[:5] + b"new" * 1000 + CONTENT[3005:]
 
 
-# ------------------------------------------------------------------------------------------------ faults: journal and lease
+# Journal and lease.
 
 
 def test_a_journal_that_is_gone_or_damaged(stripewise, make_copied, python, cat, kind):

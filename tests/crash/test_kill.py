@@ -88,7 +88,8 @@ def whole_cephfs(directory):
 def assert_recovered(stripewise, cluster):
     """After one repair fsck is content."""
     age = ["--orphan-age", 0]
-    stripewise("fsck", "-p", cluster.plan, cluster.data, *whole_cephfs(cluster.data), "--repair", "--remove-orphans", *age)
+    looked_at = [cluster.data, *whole_cephfs(cluster.data)]
+    stripewise("fsck", "-p", cluster.plan, *looked_at, "--repair", "--remove-orphans", *age)
     clean = stripewise("fsck", "-p", cluster.plan, cluster.data, "--json", *age).json()
     assert clean["findings"] == []
 

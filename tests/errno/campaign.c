@@ -29,7 +29,8 @@ enum { CASES_MAX = 100000, INJECTIONS_MAX = 400, CASE_SECONDS_MAX = 1800 };
 struct outcome {
     const struct call *call;
     int cold, nth, error, ended, later;
-    int plan_refused, file_refused; /* what failed was to open the plan, or the file, and as if the rights for it were missing */
+    /* What failed was to open the plan, or the file, and as if the rights for it were missing. */
+    int plan_refused, file_refused;
     long number, result;
 };
 
@@ -235,8 +236,9 @@ static int is_permitted(const struct outcome *it, const unsigned char *bytes, lo
     return is_in(&new, it, bytes, size) || (r < 0 && is_in(&old, it, bytes, size));
 }
 
-/* Whether the kernel has there what must be there: an anchor, or, where no rule is, a plain file. A plan that may not be read is none
- * (the library says so, and goes on): then what is created is plain. */
+/* Whether the kernel has there what must be there: an anchor, or, where no rule is, a plain file. A
+ * plan that may not be read is none (the library says so, and goes on): then what is created is
+ * plain. */
 static int is_as_made(const struct outcome *it, const char *path)
 {
     char start[24] = {0};
@@ -323,13 +325,13 @@ int main(int argc, char **argv)
     size_t part = 0, parts = 1;
     const char *only = argc > 4 && sscanf(argv[4], "%zu/%zu", &part, &parts) != 2 ? argv[4] : NULL;
     int is_long = argc > 3 && strcmp(argv[3], "long") == 0, is_few = argc > 3 && strcmp(argv[3], "few") == 0;
-    size_t made = 0, made_by_all = 0;
+    size_t made = 0, chosen = 0;
     outcomes = mmap(NULL, CASES_MAX * sizeof *outcomes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     sigaction(SIGALRM, &(struct sigaction){.sa_handler = end_child, .sa_flags = SA_RESTART}, NULL);
     for (size_t i = 0; i < call_count; i++) {
         if ((only && strcmp(only, calls[i].label)) || (is_few && !is_one_of_few(calls[i].label)))
             continue;
-        if (made_by_all++ % parts != part)
+        if (chosen++ % parts != part)
             continue;
         made++;
         run_call(&calls[i], 0, is_long);

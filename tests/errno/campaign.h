@@ -10,8 +10,9 @@ enum { SIZE = 40000, WRITE_AT = 4000, WRITE_LEN = 12000, TRUNCATE_TO = 20000, LA
 /* What a call may do to the file. */
 enum effect { NOTHING, WRITES, APPENDS, SHORTENS, LENGTHENS, EMPTIES, CREATES, REMOVES, REPLACES };
 
-/* How the file is prepared: open by the library; open, but not known to it; closed; not there. The last three lie where the plan has no
- * rule: not there; closed, and a plain file; closed, and a managed file that was moved there. */
+/* How the file is prepared: open by the library; open, but not known to it; closed; not there. The
+ * last three lie where the plan has no rule: not there; closed, and a plain file; closed, and a
+ * managed file that was moved there. */
 enum way { OPENED, INHERITED, CLOSED, ABSENT, ABSENT_UNRULED, PLAIN_UNRULED, MOVED_UNRULED };
 
 /* One case, as its process finds it. */
@@ -21,7 +22,8 @@ struct subject {
     int fd;            /* where it is open */
 };
 
-/* What the call returned, or minus errno; or that it said something wrong; or gave the size of the anchor for that of the file. */
+/* What the call returned, or minus errno; or that it said something wrong; or gave the size of the
+ * anchor for that of the file. */
 enum { WRONG = -100000, MANIFESTS_SIZE = -100001 };
 
 struct call {
@@ -54,8 +56,8 @@ void window_end(void);
 struct injection {
     int nth;
     int which;
-    /* What happened: the system call and the errno (0: the window has fewer calls), how many errnos the list has, how many of them, at
-     * its end, say that rights are missing. */
+    /* What happened: the system call and the errno (0: the window has fewer calls), how many errnos
+     * the list has, how many of them, at its end, say that rights are missing. */
     long number;
     int error;
     int listed, refusals;

@@ -32,8 +32,9 @@ struct listed {
     int refused[REFUSED_MAX]; /* where rights are missing: the library expects these for anchors, and looks what is meant */
 };
 
-/* What each system call fails with. Those that never fail are not here. Of the refusals, EACCES comes also from servers (NFS, BeeGFS),
- * of any call that they serve; EPERM from attributes (immutable), sticky directories, O_NOATIME, and filters of system calls. */
+/* What each system call fails with. Those that never fail are not here. Of the refusals, EACCES
+ * comes also from servers (NFS, BeeGFS), of any call that they serve; EPERM from attributes
+ * (immutable), sticky directories, O_NOATIME, and filters of system calls. */
 static const struct listed lists[] = {
     {SYS_openat, "openat", {EMFILE, ENFILE, EIO, ESTALE, ENOMEM, EINTR}, {EACCES, EPERM}},
     {SYS_openat2, "openat2", {EMFILE, ENFILE, EIO, ESTALE, ENOMEM, EINTR}, {EACCES, EPERM}},

@@ -139,7 +139,8 @@ macro_rules! of_every_kind {
     };
 }
 
-of_every_kind!(write_after_a_failed_truncate create create_write_sync overwrite_and_sync copies_at_work truncate truncate_to_more finishing_a_truncate open_with_truncation append unlink replace);
+of_every_kind!(create create_write_sync overwrite_and_sync copies_at_work truncate truncate_to_more
+    finishing_a_truncate open_with_truncation write_after_a_failed_truncate append unlink replace);
 
 fn create(setup: &Setup) {
     let act = |runtime: &Runtime, path: &Path| open(runtime, path, CREATE).map(drop);
