@@ -23,21 +23,35 @@ def run(words, directory, **environment):
     return done.returncode, done.stdout + done.stderr
 
 
-def run_test(mutation, copy):
-    """Whether the mutation's test passes. A mutant that does not compile ends the campaign: it shows nothing."""
+def run_test(mutation, test, copy):
+    """Whether a test passes. A mutant that does not compile ends the campaign: it shows nothing."""
+    environment = mutation.get("environment", {})
     if "crate" in mutation:
-        status, output = run(["cargo", "test", "-q", "-p", mutation["crate"], "--lib", "--no-run"], copy)
-        if status == 0:
-            status, output = run(["cargo", "test", "-q", "-p", mutation["crate"], "--lib", mutation["test"]], copy)
-            ran = "running 0 tests" not in output
-            return status == 0 if ran else sys.exit(f"{mutation['test']}: no such test")
-        sys.exit(f"{mutation['mechanism']}: does not build\n{output}")
-    status, output = run(["cargo", "build", "-q", "-p", "stripewise", "-p", "stripewise-preload", "--profile", "test"], copy)
+        cargo = ["cargo", "test", "-q", "-p", mutation["crate"], "--lib"]
+        status, output = run([*cargo, "--no-run"], copy)
+        if status:
+            sys.exit(f"{mutation['mechanism']}: does not build\n{output}")
+        status, output = run([*cargo, test], copy, **environment)
+        return status == 0 if "running 0 tests" not in output else sys.exit(f"{test}: no such test")
+    build = ["cargo", "build", "-q", "-p", "stripewise", "-p", "stripewise-preload", "--profile", "test"]
+    status, output = run(build, copy)
     if status:
         sys.exit(f"{mutation['mechanism']}: does not build\n{output}")
-    tests = [sys.executable, "-m", "pytest", "-q", *mutation["test"].split()]
-    status, output = run(tests, copy, STRIPEWISE_BIN_DIR=str(TARGET / "debug"), STRIPEWISE_BUILD_DIR=BUILD)
-    return status == 0 if status in (0, 1) else sys.exit(f"{mutation['test']}: pytest ends with {status}\n{output}")
+    environment = {**environment, "STRIPEWISE_BIN_DIR": str(TARGET / "debug"), "STRIPEWISE_BUILD_DIR": BUILD}
+    status, output = run([sys.executable, "-m", "pytest", "-q", *test.split()], copy, **environment)
+    return status == 0 if status in (0, 1) else sys.exit(f"{test}: pytest ends with {status}\n{output}")
+
+
+def unnoticed_by(mutation, copy):
+    """Applies a mutation, and takes it back; the tests that pass all the same."""
+    edits = [(Path(copy) / edit["file"], edit["old"], edit["new"]) for edit in mutation["edits"]]
+    texts = {file: file.read_text() for file, _, _ in edits}
+    for file, old, new in edits:
+        file.write_text(file.read_text().replace(old, new))
+    passing = [test for test in mutation["tests"] if run_test(mutation, test, copy)]
+    for file, text in texts.items():
+        file.write_text(text)
+    return passing
 
 
 def main():
@@ -48,13 +62,10 @@ def main():
     with tempfile.TemporaryDirectory(prefix="stripewise-mutations-") as directory:
         subprocess.run(["git", "clone", "-q", ROOT, directory], check=True)
         for mutation in chosen:
-            file = Path(directory) / mutation["file"]
-            text = file.read_text()
-            file.write_text(text.replace(mutation["old"], mutation["new"]))
-            passes = run_test(mutation, directory)
-            file.write_text(text)
-            unnoticed += passes
-            print("NOT NOTICED" if passes else "noticed", mutation["invariant"], mutation["mechanism"], sep="\t", flush=True)
+            passing = unnoticed_by(mutation, directory)
+            unnoticed += len(passing)
+            words = f"NOT NOTICED by {', '.join(passing)}" if passing else "noticed"
+            print(words, *mutation["invariants"], mutation["mechanism"], sep="\t", flush=True)
     sys.exit(1 if unnoticed else 0)
 
 

@@ -12,7 +12,6 @@ use crate::hooks::{self, reach};
 use crate::index::Entry;
 use crate::joined::Joined;
 use crate::journal::Locked;
-use crate::mutations::{self, Mutation};
 use crate::{CopyId, Map, MapError, Mask, Result};
 
 /// The right to copy: one process of the node has it for a file. Given back on drop, or with the process.
@@ -100,7 +99,7 @@ impl<'m> Copier<'m> {
             before.extend(Some(part).filter(is_due));
             true
         })?;
-        let parts = if mutations::on(Mutation::NoteOnce) { vec![range] } else { ranges(&before) };
+        let parts = ranges(&before);
         let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(None) };
         let range = first.start..last.end;
         let Some(work) = self.work(&range, &parts, Some(to), Extent::WhereInvalid) else { return Ok(None) };
@@ -111,8 +110,7 @@ impl<'m> Copier<'m> {
         let visited = joined.index.map.parts(&txn, range.clone(), |part| {
             // A writer that has seen the slot, and the destination as valid, writes to it: only what was to be copied before the
             // slot was set.
-            let same = is_as_noted(&before, &part) || mutations::on(Mutation::NoteOnce);
-            noted.extend(Some(part).filter(|part| is_due(part) && same));
+            noted.extend(Some(part).filter(|part| is_due(part) && is_as_noted(&before, part)));
             true
         });
         drop(txn);
@@ -147,7 +145,7 @@ impl<'m> Copier<'m> {
             parts,
             self.for_own_mapping,
         );
-        if pinned && !mutations::on(Mutation::NoPinCheck) {
+        if pinned {
             joined.board.count(&joined.block, Counter::GivenUp, 1);
             return None;
         }
@@ -170,7 +168,7 @@ impl<'m> Copier<'m> {
     ) -> Result<u64> {
         let joined = self.joined;
         let mut commit = joined.commit_to_sync()?;
-        if joined.is_pending(&range)? && !mutations::on(Mutation::EvictPending) {
+        if joined.is_pending(&range)? {
             joined.sync_with(&mut commit, sync_data, false)?;
         }
         let all = std::slice::from_ref(&range);
@@ -178,19 +176,6 @@ impl<'m> Copier<'m> {
         let Some(evicted) = joined.take_out(&range, copy)? else { return Ok(0) };
         // From here on writers need not wait, only keep away from the copy.
         joined.board.slot().set(SlotState::Tainted);
-        if mutations::on(Mutation::EvictWithoutCommitLock) {
-            drop(commit);
-            reach("evict without lock");
-            commit = joined.commit(false)?;
-        }
-        if mutations::on(Mutation::PunchBeforeCommit) {
-            punch(&evicted.punched).map_err(caller("punch a hole"))?;
-            reach("punched");
-            let mut writer = commit.writer(false);
-            evicted.changed.iter().for_each(|(range, mask)| writer.change(range.clone(), *mask));
-            commit.put(writer, false)?;
-            return Ok(evicted.bytes());
-        }
         let mut writer = commit.writer(false);
         evicted.changed.iter().for_each(|(range, mask)| writer.change(range.clone(), *mask));
         commit.put(writer, false)?;
@@ -253,8 +238,7 @@ impl Joined {
         let committed = self.index.state(&txn).map_err(&failed)?.committed;
         let mut evicted = Evicted::default();
         let changed = self.index.change(&mut txn, range.clone(), |part| {
-            let pending = part.seq > committed && !mutations::on(Mutation::EvictPending);
-            if pending || part.mask.is_only(copy) {
+            if part.seq > committed || part.mask.is_only(copy) {
                 return None;
             }
             let rest = part.mask.without(copy);
@@ -291,8 +275,7 @@ fn ranges(entries: &[Entry]) -> Vec<Range<u64>> {
 fn is_as_noted(noted: &[Entry], part: &Entry) -> bool {
     let behind = noted.partition_point(|noted| noted.start <= part.start);
     let Some(noted) = behind.checked_sub(1).map(|index| &noted[index]) else { return false };
-    let same = (noted.mask, noted.seq) == (part.mask, part.seq) || mutations::on(Mutation::CopyIgnoresSequence);
-    part.end <= noted.end && same
+    part.end <= noted.end && (noted.mask, noted.seq) == (part.mask, part.seq)
 }
 
 impl CopyGuard<'_> {

@@ -14,7 +14,6 @@ use crate::index::Index;
 use crate::joined::{Joined, exists, put_all};
 use crate::journal::{Commit, HEADER_BYTES, Header, Held, JOIN_BYTE, Journal, Locked, Place, Position};
 use crate::lmdb::{self, Env, Limits, Space};
-use crate::mutations::{self, Mutation};
 use crate::spec::is_private;
 use crate::{CopyId, MapError, MapSpec, Mask, Node, Result, Span};
 
@@ -99,11 +98,7 @@ fn checked(spec: &MapSpec) -> Result<Header> {
 impl<'a> Joining<'a> {
     /// The join lock; `None` for a file without a name, which has no journal either.
     fn lock_journal(&self) -> Result<Option<Locked<'a>>> {
-        match self.place.lock(
-            self.held,
-            JOIN_BYTE,
-            self.spec.create || mutations::on(Mutation::IgnoreMissingJournal),
-        ) {
+        match self.place.lock(self.held, JOIN_BYTE, self.spec.create) {
             Err(MapError::Missing { .. }) if self.is_unlinked() => Ok(None),
             locked => locked.map(Some),
         }
@@ -132,10 +127,7 @@ impl<'a> Joining<'a> {
             }
             Ok(found) => Ok(found),
             // Never finished: nothing was ever written to the file.
-            Err(_)
-                if (self.spec.create || mutations::on(Mutation::IgnoreMissingJournal))
-                    && bytes.len() <= HEADER_BYTES =>
-            {
+            Err(_) if self.spec.create && bytes.len() <= HEADER_BYTES => {
                 let made = (|| {
                     self.sys.write_all_at(file.as_fd(), &self.header.encode(), 0)?;
                     self.sys.sync(file.as_fd())
@@ -221,14 +213,10 @@ impl<'a> Joining<'a> {
         let read = Journal::read_from(self.sys, journal.as_fd(), path)?;
         let (spans, collapsed) = match &read.opened {
             None => (read.spans.clone(), false),
-            Some(node)
-                if !node.is_same_machine(&self.spec.node) && !mutations::on(Mutation::IgnoreOtherNode) =>
-            {
+            Some(node) if !node.is_same_machine(&self.spec.node) => {
                 return Err(MapError::OtherNode { path: path.clone(), node: node.name.clone() });
             }
-            Some(node) if node.boot == self.spec.node.boot && !mutations::on(Mutation::IgnoreLostMap) => {
-                return Err(self.lost());
-            }
+            Some(node) if node.boot == self.spec.node.boot => return Err(self.lost()),
             Some(_) => (collapsed(&read), true),
         };
         self.wipe()?;
@@ -305,11 +293,9 @@ pub(crate) fn collapsed(journal: &Journal) -> Vec<Span> {
         Some(copy) => Span { mask: Mask::only(copy), ..*span },
         None => *span,
     };
-    let parts =
-        if mutations::on(Mutation::CollapseListedOnly) { journal.spans.clone() } else { journal.parts() };
     let (mut spans, default) = (Vec::new(), journal.default);
-    for span in &parts {
-        let span = if mutations::on(Mutation::NoCollapse) { *span } else { one(span) };
+    for span in &journal.parts() {
+        let span = one(span);
         if span.mask != default {
             crate::cache::add(&mut spans, span);
         }

@@ -14,7 +14,6 @@ use crate::hooks::{self, reach};
 use crate::index::{Entry, Index};
 use crate::journal::{Commit, Header, Held, Place, Writer};
 use crate::lmdb::{Failure, ReadTxn, Space, WriteTxn};
-use crate::mutations::{self, Mutation};
 use crate::wait::Wait;
 use crate::{MapError, MapSpec, Mask, Result, Span};
 
@@ -201,7 +200,7 @@ impl Joined {
     /// The write intent: the journal says that this node writes the file before it does.
     pub fn ensure_opened(&self) -> Result<()> {
         let is_opened = || self.board.get(Word::Opened) == OPENED;
-        if is_opened() || mutations::on(Mutation::NoIntent) {
+        if is_opened() {
             return Ok(());
         }
         self.board_has_its_name()?;
@@ -219,9 +218,6 @@ impl Joined {
 
     /// Others could not find a board that was removed, and would make one of their own: then nobody may begin to write here.
     fn board_has_its_name(&self) -> Result<()> {
-        if mutations::on(Mutation::AnyBoard) {
-            return Ok(());
-        }
         let lost = || MapError::Lost { path: self.place.path.clone(), run_dir: self.spec.run_dir.clone() };
         let path = self.spec.run_dir.join(board::BOARD);
         let named = self.sys.stat_at(None, &path, false).map_err(|_| lost())?;

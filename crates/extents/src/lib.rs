@@ -31,7 +31,6 @@ mod leave;
 mod lists;
 mod lmdb;
 mod map;
-mod mutations;
 mod read;
 pub mod repair;
 mod spec;

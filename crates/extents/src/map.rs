@@ -12,7 +12,6 @@ use crate::fork::PidLock;
 use crate::hooks::reach;
 use crate::join::{self, Tuning};
 use crate::joined::Joined;
-use crate::mutations::{self, Mutation};
 use crate::wait::Wait;
 use crate::{CopyId, MapSpec, Result, wishes};
 
@@ -267,9 +266,6 @@ impl Joined {
     fn bury_copier(&self, state: SlotState) {
         use std::os::fd::AsFd;
         let slot = self.board.slot();
-        if mutations::on(Mutation::WaitForDeadCopiers) {
-            return;
-        }
         let Some(work) = slot.work_in(state) else { return };
         let byte = crate::board::COPIER_BYTE;
         let kind = stripewise_sys::LockKind::Exclusive;

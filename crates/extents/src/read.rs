@@ -5,7 +5,6 @@ use std::ops::Range;
 use crate::board::{Stamp, Word};
 use crate::hooks::reach;
 use crate::joined::Joined;
-use crate::mutations::{self, Mutation};
 use crate::{CopyId, Map, Result, Span};
 
 /// A read of a range.
@@ -47,9 +46,7 @@ impl ReadGuard<'_> {
     /// When the index is gone.
     pub fn still_valid(&self, chosen: impl Fn(&Span) -> CopyId) -> Result<bool> {
         reach("read");
-        if self.joined.board.stamp(&self.range).equals(self.stamp)
-            || mutations::on(Mutation::NoSecondLookOfReads)
-        {
+        if self.joined.board.stamp(&self.range).equals(self.stamp) {
             return Ok(true);
         }
         let (now, _) = self.joined.spans(&self.range, false)?;
@@ -59,7 +56,6 @@ impl ReadGuard<'_> {
             now.iter().filter(overlaps).all(|now| now.mask.contains(copy))
         });
         // A copy may have been evicted and fetched again in between.
-        let evicted = self.joined.board.get(Word::Evictions) != self.evictions;
-        Ok(valid && (!evicted || mutations::on(Mutation::EvictionsUncounted)))
+        Ok(valid && self.joined.board.get(Word::Evictions) == self.evictions)
     }
 }

@@ -7,7 +7,6 @@ use crate::index::SEGMENTS_AT_ONCE;
 use crate::joined::Joined;
 use crate::journal::{Commit, Writer};
 use crate::lmdb::Txn;
-use crate::mutations::{self, Mutation};
 use crate::{Map, Result};
 
 /// What the journal is to be told: the number of the last transaction in it, and the segments that it is of.
@@ -30,7 +29,7 @@ impl Map {
         reach("sync");
         let mut commit = joined.commit_to_sync()?;
         let done = joined.board.get(Word::SyncsDone);
-        if done > begun || (mutations::on(Mutation::JoinEarlierSync) && done > 0) {
+        if done > begun {
             return Ok(());
         }
         joined.sync_with(&mut commit, sync_data, false)
@@ -55,25 +54,12 @@ impl Joined {
             reach("sync data");
             sync_data().map_err(caller("sync the data"))
         };
-        let mut list;
-        if mutations::on(Mutation::JournalBeforeData) {
-            list = self.list(commit, whole)?;
-            commit.put(list.writer, whole)?;
-            list.writer = commit.writer(false);
-            sync_data()?;
-        } else if mutations::on(Mutation::ListAfterData) {
-            sync_data()?;
-            list = self.list(commit, whole)?;
-        } else if mutations::on(Mutation::CleanWithoutSync) && closing {
-            list = self.list(commit, whole)?;
-        } else {
-            list = self.list(commit, whole)?;
-            sync_data()?;
-        }
+        let mut list = self.list(commit, whole)?;
+        sync_data()?;
         if closing {
             list.writer.clean();
         }
-        commit.put(list.writer, whole && !mutations::on(Mutation::JournalBeforeData))?;
+        commit.put(list.writer, whole)?;
         reach("synced");
         self.forget_pending(list.synced, &list.segments)?;
         self.board.set(Word::SyncsDone, number);

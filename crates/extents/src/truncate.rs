@@ -9,7 +9,6 @@ use crate::board::{Extent, Pin, SlotState};
 use crate::hooks::reach;
 use crate::index::Entry;
 use crate::joined::Joined;
-use crate::mutations::{self, Mutation};
 use crate::{Copier, Map, Result};
 
 /// Entries that one transaction changes.
@@ -32,7 +31,7 @@ impl Map {
         joined.ensure_opened()?;
         let mut guard = TruncateGuard { joined, pin: None };
         let range = to..u64::MAX;
-        if !range.is_empty() && !mutations::on(Mutation::TruncateWithoutPin) {
+        if !range.is_empty() {
             reach("pin");
             guard.pin = Some(joined.pin(&range));
             joined.wait_for_copier(&range)?;

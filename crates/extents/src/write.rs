@@ -7,7 +7,6 @@ use crate::error::caller;
 use crate::hooks::reach;
 use crate::joined::Joined;
 use crate::map::Working;
-use crate::mutations::{self, Mutation};
 use crate::{CopyId, Map, Mask, Result, Span};
 
 /// A write of a range, from before its first byte is written until it is dropped.
@@ -45,10 +44,8 @@ impl<'m> WriteGuard<'m> {
         if range.is_empty() {
             return Ok(guard);
         }
-        if !mutations::on(Mutation::LookBeforePin) {
-            reach("pin");
-            guard.pin = Some(joined.pin(&range));
-        }
+        reach("pin");
+        guard.pin = Some(joined.pin(&range));
         while !guard.look()? {}
         if let Some(span) = guard.spans.iter().find(|span| span.mask != joined.index.map.default) {
             joined.touch(&(span.start..range.end));
@@ -60,10 +57,6 @@ impl<'m> WriteGuard<'m> {
     fn look(&mut self) -> Result<bool> {
         let joined = self.joined;
         let met = joined.meet_copier(&self.range)?;
-        if self.pin.is_none() {
-            reach("pin");
-            self.pin = Some(joined.pin(&self.range));
-        }
         self.spans = joined.spans(&self.range, true)?.0;
         let Some(Working { copy, part, work, extent }) = met else { return Ok(true) };
         let parts = match (extent, copy) {
@@ -81,9 +74,6 @@ impl<'m> WriteGuard<'m> {
             _ => vec![part],
         };
         self.forbidden = copy.map(|copy| (copy, parts));
-        if mutations::on(Mutation::DestinationNotForbidden) {
-            self.forbidden = None;
-        }
         self.mark_forbidden();
         Ok(true)
     }
@@ -120,21 +110,11 @@ impl<'m> WriteGuard<'m> {
         if self.overlapping(&part).any(|span| span.forbidden == Some(copy)) {
             return Err(caller("write to a copy that is being made")(stripewise_sys::Errno::BUSY));
         }
-        if mutations::on(Mutation::ExtendBefore) {
-            return self.make_only(part, copy, |_| true);
-        }
         let shared = self.overlapping(&part).any(|span| span.mask.contains(copy) && !span.mask.is_only(copy));
-        if !shared || mutations::on(Mutation::ShrinkAfter) {
+        if !shared {
             return Ok(());
         }
-        if mutations::on(Mutation::ShrinkBlindly) {
-            let was: Vec<Range<u64>> =
-                self.overlapping(&part).filter(|span| span.mask.contains(copy)).map(Span::range).collect();
-            return self.make_only(part, copy, |range| {
-                was.iter().any(|was| was.start <= range.start && range.end <= was.end)
-            });
-        }
-        self.make_only_where(part, copy, |span| span.mask.contains(copy))
+        self.make_only(part, copy, |span| span.mask.contains(copy))
     }
 
     /// To be called after `part` was written to `copy`: that becomes the valid one. After a short write, with what was
@@ -174,12 +154,8 @@ impl<'m> WriteGuard<'m> {
         self.spans.iter().filter(move |span| span.start < part.end && part.start < span.end)
     }
 
-    fn make_only(&mut self, part: Range<u64>, copy: CopyId, which: impl Fn(&Range<u64>) -> bool) -> Result<()> {
-        self.make_only_where(part, copy, |span| which(&span.range()))
-    }
-
     /// One transaction: where `which` says so of what is valid then, `copy` alone is valid.
-    fn make_only_where(&mut self, part: Range<u64>, copy: CopyId, which: impl Fn(&Span) -> bool) -> Result<()> {
+    fn make_only(&mut self, part: Range<u64>, copy: CopyId, which: impl Fn(&Span) -> bool) -> Result<()> {
         let (now, changed) = self.joined.change(part.clone(), |entry| {
             which(&Span::new(entry.start..entry.end, entry.mask)).then_some(Mask::only(copy))
         })?;

@@ -8,7 +8,6 @@ use stripewise_sys::{LockKind, SysRef};
 
 use super::counters::COUNTERS;
 use super::{Board, FIRST_BLOCK_BYTE, Word};
-use crate::mutations::{self, Mutation};
 
 /// Pins of a process. The last one is for [`Block::pin_everything`].
 const PINS: usize = 64;
@@ -115,9 +114,7 @@ impl Board {
         ranges: &[Range<u64>],
         but_own_everything: bool,
     ) -> bool {
-        if !mutations::on(Mutation::NoFences) {
-            fence(Ordering::SeqCst);
-        }
+        fence(Ordering::SeqCst);
         let overlaps = |number: usize, pin: usize| {
             if but_own_everything && (number, pin) == (own.number, EVERYTHING) {
                 return false;
@@ -132,10 +129,7 @@ impl Board {
             ranges.get(first).is_some_and(|range| range.start < end)
         };
         let pinned = |&number: &usize| (0..PINS).any(|pin| overlaps(number, pin));
-        let dead_count = mutations::on(Mutation::DeadPinsCount);
-        (0..self.blocks_used())
-            .filter(pinned)
-            .any(|number| dead_count || self.is_alive(sys, lock, own.number, number))
+        (0..self.blocks_used()).filter(pinned).any(|number| self.is_alive(sys, lock, own.number, number))
     }
 
     fn pin_words(&self, block: usize, pin: usize) -> (&AtomicU64, &AtomicU64) {
@@ -146,9 +140,6 @@ impl Board {
     fn set_pin(&self, block: &Block, pin: usize, range: &Range<u64>) {
         let (start, end) = self.pin_words(block.number, pin);
         start.store(range.start, Ordering::Relaxed);
-        if mutations::on(Mutation::NoFences) {
-            return end.store(range.end, Ordering::Release);
-        }
         end.store(range.end, Ordering::SeqCst);
         // A copier that does not see the pin has set its slot, which this thread sees from here on.
         fence(Ordering::SeqCst);

@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{Board, Word};
 use crate::hooks::reach;
 use crate::index::{SEGMENT, SEGMENT_BITS};
-use crate::mutations::{self, Mutation};
 
 /// A change that touches more segments counts as one of everything.
 const NAMED_MAX: u64 = 64;
@@ -97,9 +96,7 @@ impl Board {
             let word = self.generation(index);
             let before = word.load(Ordering::SeqCst);
             let odd = if before.is_multiple_of(2) { before + 1 } else { before + 2 };
-            if !mutations::on(Mutation::NoOddGeneration) {
-                word.store(odd, Ordering::SeqCst);
-            }
+            word.store(odd, Ordering::SeqCst);
             marks.0.push((index, odd));
         }
         marks
@@ -109,10 +106,6 @@ impl Board {
     pub fn settle(&self, marks: Marks) {
         for (index, odd) in marks.0 {
             let word = self.generation(index);
-            if mutations::on(Mutation::EvenWhateverElse) || mutations::on(Mutation::NoOddGeneration) {
-                word.store(odd + 1, Ordering::SeqCst);
-                continue;
-            }
             reach("generation even");
             let _ = word.compare_exchange(odd, odd + 1, Ordering::SeqCst, Ordering::SeqCst);
         }

@@ -9,7 +9,7 @@ mod counters;
 mod generations;
 mod slot;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::Path;

@@ -8,7 +8,6 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::{Board, Word};
 use crate::CopyId;
-use crate::mutations::{self, Mutation};
 
 /// What the copier is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +77,6 @@ impl Slot<'_> {
         let everywhere = if extent == Extent::Everywhere { EVERYWHERE } else { 0 };
         self.0.set(Word::SlotCopy, everywhere | destination.map_or(0, |copy| copy.index() as u64 + 1));
         let active = joined(work + 1, SlotState::Active);
-        if mutations::on(Mutation::NoFences) {
-            return self.0.word(Word::SlotState).store(active, Ordering::Release);
-        }
         self.0.word(Word::SlotState).store(active, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
@@ -122,7 +118,6 @@ impl Slot<'_> {
             }
             let met = match state {
                 _ if part.is_empty() => Met::Nobody,
-                SlotState::Finishing if mutations::on(Mutation::NoWaitForFinishing) => Met::Nobody,
                 SlotState::Finishing => Met::Finishing,
                 SlotState::Active if extent == Extent::Everywhere && !self.taint(work) => continue,
                 _ => Met::Destination { copy, part, work, extent },
@@ -133,9 +128,6 @@ impl Slot<'_> {
 
     /// By a writer: whether the work will leave the map as it is. Not if it is finishing, or over.
     pub fn taint(self, work: u64) -> bool {
-        if mutations::on(Mutation::NoTaint) {
-            return true;
-        }
         let (from, to) = (joined(work, SlotState::Active), joined(work, SlotState::Tainted));
         let word = self.0.word(Word::SlotState);
         match word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst) {

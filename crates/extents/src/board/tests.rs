@@ -49,7 +49,7 @@ fn a_board_is_only_opened_by_whose_it_is() {
 }
 
 #[test]
-pub(crate) fn pins_of_the_living_count_and_those_of_the_dead_do_not() {
+fn pins_of_the_living_count_and_those_of_the_dead_do_not() {
     let (dir, board) = made();
     let sys = real();
     let (one, other) = (lock(&dir), lock(&dir));
@@ -105,7 +105,7 @@ fn generations_tell_changes_of_their_segment_only() {
 }
 
 #[test]
-pub(crate) fn of_two_changes_the_last_one_makes_the_generation_even() {
+fn of_two_changes_the_last_one_makes_the_generation_even() {
     let (_dir, board) = made();
     let range = 0..10;
     let first = board.mark(std::slice::from_ref(&range));
@@ -213,14 +213,14 @@ fn run_first_on(processor: usize) {
 /// Of a writer and a copier that overlap at least one sees the other: with threads on different
 /// processors, and without the fences it fails.
 #[test]
-pub(crate) fn a_pin_or_a_slot_is_always_seen() {
+fn a_pin_or_a_slot_is_always_seen() {
     let (dir, board) = made();
     let sys = real();
     let (one, other) = (lock(&dir), lock(&dir));
     let writer = board.claim(&sys, one.as_fd()).unwrap().unwrap();
     let copier = board.claim(&sys, other.as_fd()).unwrap().unwrap();
     let rounds = if std::env::var_os("STRIPEWISE_LONG").is_some() { 1_000_000 } else { 20_000 };
-    let (meeting, range, mutation) = (Meeting::default(), 10..20, crate::mutations::active());
+    let (meeting, range) = (Meeting::default(), 10..20);
     let write = || {
         meeting.wait();
         let pin = board.pin(&writer, &range).unwrap();
@@ -237,10 +237,7 @@ pub(crate) fn a_pin_or_a_slot_is_always_seen() {
         board.slot().set(SlotState::Idle);
         met
     };
-    let all = |round: &dyn Fn() -> bool| -> Vec<bool> {
-        crate::mutations::activate(mutation);
-        (0..rounds).map(|_| round()).collect()
-    };
+    let all = |round: &dyn Fn() -> bool| -> Vec<bool> { (0..rounds).map(|_| round()).collect() };
     let (writes, copies) = at_once(|| all(&write), || all(&copy));
     let both_blind = writes.iter().zip(copies).filter(|(writer, copier)| !**writer && !copier).count();
     assert_eq!(both_blind, 0, "of {rounds} rounds");

@@ -11,7 +11,6 @@ use super::place::{COMMIT_BYTE, Held, JOIN_BYTE, Locked, Place};
 use crate::board::{Board, OPENED, PERHAPS_OPENED, Word};
 use crate::error::io;
 use crate::hooks::reach;
-use crate::mutations::{self, Mutation};
 use crate::{MapError, Node, Result};
 
 /// A journal may have this much more than twice what its map takes, bytes. Little in tests, where
@@ -113,7 +112,7 @@ impl<'a, 'b> Commit<'a, 'b> {
             self.place.sync_dir().inspect_err(|_| self.set_broken())?;
             self.set_opened(Some(journal.opened.is_some()));
             self.adopt(Position { end: journal.valid_bytes, next: journal.next }, size, stat.st_ino);
-        } else if !mutations::on(Mutation::IgnoreChangedJournal) {
+        } else {
             return Err(MapError::Changed { path: self.place.path.clone() });
         }
         Ok(())
@@ -128,9 +127,7 @@ impl<'a, 'b> Commit<'a, 'b> {
         while let Some((batch, len)) =
             decode_batch(bytes.get(position.end as usize..).unwrap_or(&[]), position.next, self.header.copies)
         {
-            if matches!(&batch, Batch::Opened(node) if node != self.node)
-                && !mutations::on(Mutation::IgnoreChangedJournal)
-            {
+            if matches!(&batch, Batch::Opened(node) if node != self.node) {
                 return Err(MapError::Changed { path: self.place.path.clone() });
             }
             match batch {
@@ -142,9 +139,7 @@ impl<'a, 'b> Commit<'a, 'b> {
         }
         if position != before {
             // Its writer was killed perhaps before it was synced.
-            if !mutations::on(Mutation::BelieveFailedSync) {
-                self.announce(opened);
-            }
+            self.announce(opened);
             self.sync_file().inspect_err(|_| self.set_broken())?;
             self.set_opened(opened);
             position.store(self.board);
@@ -163,16 +158,14 @@ impl<'a, 'b> Commit<'a, 'b> {
     /// in the belief that there is an intent.
     fn announce(&self, opened: Option<bool>) {
         let is_opened = self.board.get(Word::Opened) == OPENED;
-        if opened.is_some_and(|opened| opened != is_opened) && !mutations::on(Mutation::CloseUnannounced) {
+        if opened.is_some_and(|opened| opened != is_opened) {
             self.board.set(Word::Opened, PERHAPS_OPENED);
         }
     }
 
     /// What the disk has of the journal's end is not known: a later sync that succeeds does not tell.
     fn set_broken(&self) {
-        if !mutations::on(Mutation::BelieveFailedSync) {
-            self.board.set(Word::JournalBroken, 1);
-        }
+        self.board.set(Word::JournalBroken, 1);
     }
 
     fn adopt(&self, position: Position, base: u64, inode: u64) {
@@ -211,7 +204,7 @@ impl<'a, 'b> Commit<'a, 'b> {
             return Writer::new(Position::load(self.board).next);
         }
         let mut writer = Writer::new(1);
-        if self.board.is(Word::Opened) && !mutations::on(Mutation::RewriteForgetsIntent) {
+        if self.board.is(Word::Opened) {
             writer.opened(self.node);
         }
         writer
@@ -289,11 +282,7 @@ impl<'a, 'b> Commit<'a, 'b> {
         let (bytes, next) = writer.finish();
         self.announce(opens);
         let old = self.file.as_ref().map(Locked::file);
-        let note = |inode| {
-            if !mutations::on(Mutation::RenameUnannounced) {
-                self.board.set(Word::JournalNewInode, inode);
-            }
-        };
+        let note = |inode| self.board.set(Word::JournalNewInode, inode);
         let (new, inode) = write_new(self.place, self.held, &self.header, &bytes, old, note)?;
         reach("renamed");
         self.set_opened(opens);
@@ -340,9 +329,7 @@ pub(crate) fn write_new<'a>(
         }
         sys.write_all_at(fd, &header.encode(), 0)?;
         sys.write_all_at(fd, batches, HEADER_BYTES as u64)?;
-        if !mutations::on(Mutation::RenameBeforeSync) {
-            sys.sync(fd)?;
-        }
+        sys.sync(fd)?;
         let inode = sys.stat(fd)?.st_ino;
         note(inode);
         reach("rename");

@@ -215,7 +215,6 @@ impl Writer {
 
 /// The batch with sequence number `next` at the start of `bytes`, and how many bytes it takes; `None`: there is none that is whole.
 pub(crate) fn decode_batch(bytes: &[u8], next: u64, copies: u8) -> Option<(Batch, usize)> {
-    use crate::mutations::{self, Mutation};
     let header = bytes.get(..BATCH_HEADER_BYTES)?;
     if header[..4] != BATCH_MAGIC || header[5..8] != [0; 3] || number(&header[8..16]) != next {
         return None;
@@ -223,8 +222,7 @@ pub(crate) fn decode_batch(bytes: &[u8], next: u64, copies: u8) -> Option<(Batch
     let (count, len) = (number(&header[16..20]), number(&header[20..24]) as usize);
     let end = BATCH_HEADER_BYTES + Some(len).filter(|&len| len <= PAYLOAD_BYTES_MAX)?;
     let checksum = bytes.get(end..end + CHECKSUM_BYTES)?;
-    let right = u64::from(crc32fast::hash(&bytes[..end])) == number(checksum);
-    if !right && !mutations::on(Mutation::NoChecksum) {
+    if u64::from(crc32fast::hash(&bytes[..end])) != number(checksum) {
         return None;
     }
     let payload = &bytes[BATCH_HEADER_BYTES..end];

@@ -5,7 +5,7 @@ mod contents;
 mod format;
 mod place;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 #[cfg(test)]
 pub(crate) use commit::limit_bytes;

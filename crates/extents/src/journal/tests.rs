@@ -193,7 +193,7 @@ fn a_random_4_kib_extent_takes_about_5_bytes() {
 }
 
 #[test]
-pub(crate) fn a_damaged_mask_is_not_believed() {
+fn a_damaged_mask_is_not_believed() {
     let mut writer = Writer::new(1);
     writer.change(0..10, Mask::from_bits(2));
     let mut bytes = HEADER.encode().to_vec();

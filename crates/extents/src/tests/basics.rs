@@ -98,7 +98,7 @@ fn writers_learn_of_mappings_and_are_waited_for() {
 
 /// What a process left that died beside its commit may come into the map late, with no live pin.
 #[test]
-pub fn a_copy_leaves_alone_what_has_changed_without_a_pin() {
+fn a_copy_leaves_alone_what_has_changed_without_a_pin() {
     let stage = Stage::new(3, Mask::ORIGINAL);
     let map = stage.join();
     let mut copier = map.copier().unwrap().unwrap();

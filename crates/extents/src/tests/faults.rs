@@ -27,7 +27,7 @@ fn left_open() -> Stage {
 }
 
 #[test]
-pub fn a_missing_journal_is_told_unless_the_file_is_new() {
+fn a_missing_journal_is_told_unless_the_file_is_new() {
     let mut stage = Stage::cached();
     stage.spec.create = false;
     let error = refused(&stage);
@@ -76,7 +76,7 @@ fn killed_processes_leave_their_map_to_the_next() {
 }
 
 #[test]
-pub fn a_lost_map_is_told_and_repaired_by_falling_back() {
+fn a_lost_map_is_told_and_repaired_by_falling_back() {
     let stage = left_open();
     std::fs::remove_dir_all(&stage.spec.run_dir).unwrap();
     let error = refused(&stage);
@@ -99,7 +99,7 @@ fn a_damaged_index_is_a_lost_map() {
 }
 
 #[test]
-pub fn another_nodes_file_is_refused_until_it_is_taken_over() {
+fn another_nodes_file_is_refused_until_it_is_taken_over() {
     let mut stage = left_open();
     std::fs::remove_dir_all(&stage.spec.run_dir).unwrap();
     stage.spec.node = node("there", 1);
@@ -185,7 +185,7 @@ fn another_version_is_refused_while_it_runs_and_replaced_when_it_is_gone() {
 }
 
 #[test]
-pub fn a_journal_that_another_node_opened_meanwhile_is_not_written_to() {
+fn a_journal_that_another_node_opened_meanwhile_is_not_written_to() {
     let stage = Stage::cached();
     let map = stage.join();
     let mut there = stage.spec.clone();
@@ -197,7 +197,7 @@ pub fn a_journal_that_another_node_opened_meanwhile_is_not_written_to() {
 }
 
 #[test]
-pub fn a_journal_put_back_while_in_use_is_not_written_to() {
+fn a_journal_put_back_while_in_use_is_not_written_to() {
     let stage = Stage::cached();
     let map = stage.join();
     write(&map, 0..10, 1);
@@ -219,7 +219,7 @@ fn a_journal_removed_while_in_use_is_made_anew_by_the_next_sync() {
 }
 
 #[test]
-pub fn who_began_to_write_refuses_when_its_board_has_lost_its_name() {
+fn who_began_to_write_refuses_when_its_board_has_lost_its_name() {
     let stage = Stage::cached();
     let map = stage.join();
     std::fs::remove_dir_all(&stage.spec.run_dir).unwrap();

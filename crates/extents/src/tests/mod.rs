@@ -4,7 +4,6 @@ mod basics;
 mod delegate;
 mod explore;
 mod faults;
-mod mutations;
 mod power_cut;
 mod sessions;
 pub(crate) mod support;

@@ -306,7 +306,7 @@ fn leave_and_come_back(world: &mut World, processes: &mut Vec<Process>, which: u
     }
 }
 
-pub fn run(seed: u64) {
+fn run(seed: u64) {
     let mut world = World::new(seed);
     for boot in 1..=BOOTS {
         world.boot = boot;

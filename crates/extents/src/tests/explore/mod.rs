@@ -23,7 +23,7 @@
 
 mod disk;
 mod programs;
-pub mod scenarios;
+mod scenarios;
 mod scheduler;
 mod world;
 
@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex};
 
 use stripewise_sys::SysRef;
 
-pub use scheduler::Budget;
+use scheduler::Budget;
 use scheduler::{Choices, Program, Run};
 pub use world::World;
 
@@ -41,7 +41,6 @@ use crate::index::Index;
 use crate::join::collapsed;
 use crate::journal::Journal;
 use crate::lmdb::Env;
-use crate::mutations::{self, Mutation};
 use crate::{Map, Mask};
 use disk::{Images, Watched};
 
@@ -86,11 +85,11 @@ pub struct Outcome {
 }
 
 /// Goes through all schedules, until one fails, or there were `runs_max`.
-pub fn explore(scenario: &Scenario, budget: Budget, mutation: Option<Mutation>, runs_max: u64) -> Outcome {
+pub fn explore(scenario: &Scenario, budget: Budget, runs_max: u64) -> Outcome {
     let mut outcome = Outcome::default();
     let mut choices = Choices::default();
     while outcome.failure.is_none() {
-        let end = outcome.add(scenario, budget, mutation, choices);
+        let end = outcome.add(scenario, budget, choices);
         choices = match end.next() {
             Some(next) => next,
             None => return outcome,
@@ -104,16 +103,10 @@ pub fn explore(scenario: &Scenario, budget: Budget, mutation: Option<Mutation>, 
 }
 
 /// Random schedules, until one fails. A seed reproduces its run.
-pub fn wander(
-    scenario: &Scenario,
-    budget: Budget,
-    mutation: Option<Mutation>,
-    seed: u64,
-    runs: u64,
-) -> Outcome {
+pub fn wander(scenario: &Scenario, budget: Budget, runs: u64) -> Outcome {
     let mut outcome = Outcome::default();
-    for seed in seed..seed + runs {
-        outcome.add(scenario, budget, mutation, Choices::random(seed));
+    for seed in 1..=runs {
+        outcome.add(scenario, budget, Choices::random(seed));
         if let Some(failure) = &mut outcome.failure {
             failure.push_str(&format!("\nseed {seed}"));
             return outcome;
@@ -124,16 +117,8 @@ pub fn wander(
 
 impl Outcome {
     /// Returns the choices that were made.
-    fn add(
-        &mut self,
-        scenario: &Scenario,
-        budget: Budget,
-        mutation: Option<Mutation>,
-        choices: Choices,
-    ) -> Choices {
-        mutations::activate(mutation);
-        let end = run(scenario, budget, mutation, choices);
-        mutations::activate(None);
+    fn add(&mut self, scenario: &Scenario, budget: Budget, choices: Choices) -> Choices {
+        let end = run(scenario, budget, choices);
         self.runs += 1;
         self.steps += end.steps;
         self.kills += end.killed as u64;
@@ -165,7 +150,7 @@ impl Place {
     }
 }
 
-fn run(scenario: &Scenario, budget: Budget, mutation: Option<Mutation>, choices: Choices) -> scheduler::End {
+fn run(scenario: &Scenario, budget: Budget, choices: Choices) -> scheduler::End {
     let place = Place::new(scenario);
     let mut first = place.process();
     disk::settle(&first.sys, place.stage.disk.path());
@@ -180,8 +165,7 @@ fn run(scenario: &Scenario, budget: Budget, mutation: Option<Mutation>, choices:
     let observer = Observer::new(&place, scenario.size);
     let world = place.world.clone();
     let on_kill = move |me: usize| world.died(*writing[me].lock().unwrap());
-    let mut end =
-        Run::all(programs.collect(), choices, budget, mutation, Box::new(move || observer.check()), on_kill);
+    let mut end = Run::all(programs.collect(), choices, budget, Box::new(move || observer.check()), on_kill);
     if end.failure.is_none()
         && let Err(what) = afterwards(&place, scenario.size)
     {

@@ -293,16 +293,33 @@ pub const COPIERS: Scenario = Scenario {
     ],
 };
 
+/// Explores a scenario. `STRIPEWISE_EXPLORE=all,PREEMPTIONS,KILLS` goes through all schedules within
+/// this budget instead, and `STRIPEWISE_EXPLORE=random,PREEMPTIONS,KILLS` through random ones.
 fn all(scenario: &Scenario) {
+    if let Ok(which) = std::env::var("STRIPEWISE_EXPLORE") {
+        return as_asked(scenario, &which);
+    }
     let long = std::env::var_os("STRIPEWISE_LONG").is_some();
     let budgets: &[(usize, usize)] = if long { &[(1, 1), (2, 0)] } else { &[(1, 0), (0, 1)] };
     for &(preemptions, kills) in budgets {
         let budget = Budget { preemptions, kills };
-        report(scenario, budget, "all", explore(scenario, budget, None, RUNS_MAX));
+        report(scenario, budget, "all", explore(scenario, budget, RUNS_MAX));
     }
     let budget = Budget { preemptions: 4, kills: 2 };
     let runs = if long { 5000 } else { 60 };
-    report(scenario, budget, "random", wander(scenario, budget, None, 1, runs));
+    report(scenario, budget, "random", wander(scenario, budget, runs));
+}
+
+fn as_asked(scenario: &Scenario, which: &str) {
+    let words: Vec<&str> = which.split(',').collect();
+    let &[how, preemptions, kills] = &words[..] else { panic!("STRIPEWISE_EXPLORE={which}") };
+    let budget = Budget { preemptions: preemptions.parse().unwrap(), kills: kills.parse().unwrap() };
+    let outcome = match how {
+        "all" => explore(scenario, budget, RUNS_MAX),
+        "random" => wander(scenario, budget, RUNS_MAX),
+        _ => panic!("STRIPEWISE_EXPLORE={which}"),
+    };
+    report(scenario, budget, how, outcome);
 }
 
 fn report(scenario: &Scenario, budget: Budget, which: &str, outcome: Outcome) {
@@ -356,7 +373,7 @@ fn two_writers_a_copier_an_evictor_and_a_sync() {
     let long = std::env::var_os("STRIPEWISE_LONG").is_some();
     let budget = Budget { preemptions: 6, kills: 2 };
     let runs = if long { 20_000 } else { 300 };
-    report(&EVERYBODY, budget, "random", wander(&EVERYBODY, budget, None, 1, runs));
+    report(&EVERYBODY, budget, "random", wander(&EVERYBODY, budget, runs));
 }
 
 explored! {

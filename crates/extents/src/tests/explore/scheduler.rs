@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use crate::hooks::{self, Actor};
-use crate::mutations::{self, Mutation};
 
 /// How much may happen in one run.
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +139,6 @@ impl Run {
         programs: Vec<Program>,
         choices: Choices,
         budget: Budget,
-        mutation: Option<Mutation>,
         check: Check,
         on_kill: impl Fn(usize) + Send + Sync,
     ) -> End {
@@ -162,7 +160,7 @@ impl Run {
         std::thread::scope(|scope| {
             for (me, (_, work)) in programs.into_iter().enumerate() {
                 let (run, on_kill) = (run.clone(), &on_kill);
-                scope.spawn(move || run.thread(me, work, mutation, on_kill));
+                scope.spawn(move || run.thread(me, work, on_kill));
             }
             run.schedule(&mut run.lock());
         });
@@ -179,13 +177,7 @@ impl Run {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn thread(
-        self: Arc<Self>,
-        me: usize,
-        work: Box<dyn FnOnce() + Send>,
-        mutation: Option<Mutation>,
-        on_kill: &(impl Fn(usize) + Sync),
-    ) {
+    fn thread(self: Arc<Self>, me: usize, work: Box<dyn FnOnce() + Send>, on_kill: &(impl Fn(usize) + Sync)) {
         let thread = Arc::new(Thread { run: self.clone(), me, dead: AtomicBool::new(false) });
         let state = self.wait_for_turn(self.lock(), me);
         let failed = state.failure.is_some();
@@ -194,10 +186,8 @@ impl Run {
             return;
         }
         hooks::act(Some(thread.clone()));
-        mutations::activate(mutation);
         let ended = catch_unwind(AssertUnwindSafe(work));
         hooks::act(None);
-        mutations::activate(None);
         let mut state = self.lock();
         if let Err(payload) = ended {
             if payload.is::<Killed>() {
