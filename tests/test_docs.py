@@ -13,7 +13,7 @@ NAMES = {manifest["package"]["name"]: room for room, manifest in ROOMS.items()}
 
 ARCHITECTURE, PAPERS = ROOT / "ARCHITECTURE.md", ROOT / "docs" / "papers.md"
 READMES = sorted(CRATES.glob("*/README.md"))
-CHECKED = [ROOT / "README.md", ARCHITECTURE, PAPERS, *READMES]
+CHECKED = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs" / "glossary.md", ARCHITECTURE, PAPERS, *READMES]
 ALL = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/**/*.md"), *READMES]
 
 A_PATH = re.compile(r"[\w.-]+(/[\w.-]+)*/?")
