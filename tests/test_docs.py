@@ -1,4 +1,4 @@
-"""The pages say what is so: links lead somewhere, files and tests that are named exist, and the arrows are Cargo's."""
+"""The pages agree with the code: links lead somewhere, files and tests that are named exist, and dependencies are Cargo's."""
 
 import re
 import tomllib
