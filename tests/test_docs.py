@@ -1,4 +1,4 @@
-"""The pages say what is so: links lead somewhere, files and tests that are named exist, and the arrows are Cargo's."""
+"""The pages agree with the code: links lead somewhere, files and tests that are named exist, and dependencies are Cargo's."""
 
 import re
 import tomllib
@@ -13,7 +13,7 @@ NAMES = {manifest["package"]["name"]: room for room, manifest in ROOMS.items()}
 
 ARCHITECTURE, PAPERS = ROOT / "ARCHITECTURE.md", ROOT / "docs" / "papers.md"
 READMES = sorted(CRATES.glob("*/README.md"))
-CHECKED = [ROOT / "README.md", ARCHITECTURE, PAPERS, *READMES]
+CHECKED = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs" / "glossary.md", ARCHITECTURE, PAPERS, *READMES]
 ALL = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/**/*.md"), *READMES]
 
 A_PATH = re.compile(r"[\w.-]+(/[\w.-]+)*/?")
@@ -92,6 +92,12 @@ def table_rows(page):
     return [[cell.strip() for cell in row] for row in rows if not set("".join(row)) <= set("-| :")]
 
 
+def numbered(page, heading):
+    """The items of the numbered list under a heading, each on one line."""
+    section = page.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return [" ".join(item.split()) for item in re.split(r"^\d+\. ", section, flags=re.MULTILINE)[1:]]
+
+
 def assert_test_exists(name, rooms):
     """`module::test`, where `*` stands for any characters, is a test of one of the crates."""
     pattern = re.compile("(.*::)?" + re.escape(name).replace(r"\*", ".*"))
@@ -120,24 +126,24 @@ def test_every_function_of_the_papers_is_in_the_file_named():
 
 
 def test_every_test_of_the_invariants_exists():
-    rows = [row for row in table_rows(ARCHITECTURE) if row[0].isdigit()]
-    assert len(rows) == 9
-    for row in rows:
-        assert_tests_exist(row[-1], None)
+    items = numbered(ARCHITECTURE, "Invariants and their tests")
+    assert len(items) == 9
+    for item in items:
+        assert_tests_exist(item.split("Tests: ")[1], None)
 
 
 def test_every_test_of_the_threat_model_exists():
     page = ROOT / "docs" / "security.md"
-    rows = [row for row in table_rows(page) if row[0].isdigit()]
-    assert len(rows) >= 12
-    for row in rows:
-        assert_tests_exist(row[-1], ROOT / "tests" / "test_security.py")
+    items = numbered(page, "Promises")
+    assert len(items) >= 12
+    for item in items:
+        assert_tests_exist(item.split("Tests: ")[1], ROOT / "tests" / "test_security.py")
 
 
-def assert_tests_exist(cell, script):
-    """All tests that a cell names: `crate` `module::test`, `--test name`, `file.py::test` or
+def assert_tests_exist(text, script):
+    """All tests that a text names: `crate` `module::test`, `--test name`, `file.py::test` or
     `::test` of the last script."""
-    words, room = code(cell), None
+    words, room = code(text), None
     assert words
     for word in words:
         if word in ROOMS:
@@ -175,38 +181,40 @@ def test_names_of_the_code_are_in_the_code(page):
         assert all(re.search(rf"\b{part}\b", where) for part in (rest or [first])), name
 
 
-def rooms_of_the_architecture():
-    """{room: (what it is, rooms that it uses)} as the first block says."""
-    block = ARCHITECTURE.read_text().split("\n\n")[1]
-    rooms = {}
-    for line in block.splitlines():
-        name, *columns = re.split(r"\s{2,}", line.strip())
-        if name.endswith("/"):
-            assert (ROOT / name).is_dir(), name
-            continue
-        all_but, names = re.search(r"uses (all but )?(.*)", columns[-1]).groups()
-        named = set() if names == "nothing" else set(names.split(", "))
-        rooms[name] = (columns[-1], set(ROOMS) - named - {name} if all_but else named)
-    return rooms
+def crates_of_the_architecture():
+    """{crate: (its layer, crates that it uses)} as the table says, in its order."""
+    crates = {}
+    for layer, name, _, uses in (row for row in table_rows(ARCHITECTURE) if row[1] != "crate"):
+        named = set(code(uses))
+        [crate] = code(name)
+        crates[crate] = (layer, set(ROOMS) - named - {crate} if uses.startswith("all but ") else named)
+    return crates
 
 
-def test_the_arrows_of_the_architecture_are_those_of_cargo():
-    drawn = {room: uses for room, (_, uses) in rooms_of_the_architecture().items()}
+def test_the_dependencies_of_the_architecture_are_those_of_cargo():
+    drawn = {crate: uses for crate, (_, uses) in crates_of_the_architecture().items()}
     real = {
-        room: {NAMES[name] for name in manifest.get("dependencies", {}) if name in NAMES} for room, manifest in ROOMS.items()
+        crate: {NAMES[name] for name in manifest.get("dependencies", {}) if name in NAMES} for crate, manifest in ROOMS.items()
     }
     assert drawn == real
+
+
+def test_a_crate_uses_only_crates_of_its_layer_and_of_those_above():
+    crates = crates_of_the_architecture()
+    layers = list(dict.fromkeys(layer for layer, _ in crates.values()))
+    assert len(layers) == 7
+    for crate, (layer, uses) in crates.items():
+        assert all(layers.index(crates[used][0]) <= layers.index(layer) for used in uses), crate
 
 
 # The kernel, the clock, the environment, and what outlives a call.
 IMPURE = r"std::(fs|env|net|process|time)\b|\b(println|eprintln)!|\bstatic (mut )?[A-Z]|thread_local|OnceLock|LazyLock|rustix|libc::"
 
 
-def test_pure_rooms_do_nothing_but_compute():
-    said = {room for room, (what, _) in rooms_of_the_architecture().items() if what.startswith("pure")}
-    never = ARCHITECTURE.read_text().split("## What each room never knows")[1]
-    assert said == set(code(re.search(r"^- (.*): no I/O, no clock", never, re.MULTILINE)[1]))
-    for room in said:
+def test_pure_crates_do_nothing_but_compute():
+    pure = {crate for crate, (layer, _) in crates_of_the_architecture().items() if layer == "pure"}
+    assert len(pure) == 9
+    for room in pure:
         for path in sources(CRATES / room / "src"):
             if "tests" not in path.parts and path.stem != "tests":
                 text = source(path).split("#[cfg(test)]\nmod tests {")[0]
