@@ -78,8 +78,8 @@ pub(crate) fn told(error: &TargetError) -> Errno {
     errno_of(error)
 }
 
-/// The errno of an extent map's error, logged on stderr; EINTR and errors of the caller are not
-/// logged.
+/// The errno of an extent map's error, which is logged on stderr. EINTR is not logged, nor is a
+/// failed operation of the caller ([`MapError::Caller`]), which was logged where it failed.
 pub(crate) fn map_told(error: &MapError) -> Errno {
     if !matches!(error, MapError::Caller { .. }) && error.errno() != Errno::INTR {
         notice::say(&error.to_string());
