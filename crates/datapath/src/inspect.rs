@@ -115,8 +115,8 @@ pub fn manifest_of(runtime: &Runtime, path: &Path) -> Result<Option<(Manifest, u
 /// Inspects the file at `path`, which has this manifest and owner.
 ///
 /// # Errors
-/// The original is lost; this machine cannot be told apart from others. All other problems are part
-/// of the result.
+/// The original is lost; this machine cannot be distinguished from others. All other problems are
+/// part of the result.
 pub fn inspect(
     runtime: &Runtime,
     path: &Path,

@@ -1,9 +1,9 @@
 //! Pools: targets that are prepared directories and share the servers over which the file system
 //! stripes.
 //!
-//! The name and directory of a target tell its pool (`docs/formats/cluster.md`): `ssd/64Kx4` in
-//! `ROOT/ssd-64Kx4`. The manifest of a file therefore suffices, and the pool's other targets are
-//! found next to the file's.
+//! The pool of a target follows from the target's name and directory (`docs/formats/cluster.md`):
+//! `ssd/64Kx4` in `ROOT/ssd-64Kx4`. The manifest of a file therefore suffices, and the pool's other
+//! targets are found next to the file's.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};

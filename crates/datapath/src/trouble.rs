@@ -29,7 +29,7 @@ pub enum Trouble {
     Copied {
         /// The file.
         path: PathBuf,
-        /// The path at which the manifest says the original was created.
+        /// The path at which the original was created, according to the manifest.
         original: String,
     },
     /// A system call on the anchor failed.

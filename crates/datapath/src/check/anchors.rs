@@ -90,7 +90,7 @@ pub(super) fn check(
     let manifest = &looked.anchored.manifest;
     let mut is_whole = false;
     for (number, copy) in manifest.all_copies().enumerate() {
-        // Only the map can tell what the loss of another copy means.
+        // What the loss of another copy means depends on the map.
         let mut unsaid = Vec::new();
         let of_original = if number == 0 { &mut *findings } else { &mut unsaid };
         let targets = targets(runtime, path, manifest.id, copy, of_original);

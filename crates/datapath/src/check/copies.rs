@@ -204,8 +204,8 @@ impl Checked<'_> {
         }
     }
 
-    /// Checks for disk space that cache copies use for invalid bytes, on file systems that can
-    /// tell.
+    /// Checks for disk space that cache copies use for invalid bytes, on file systems that do not
+    /// count holes as allocated.
     fn space(&mut self, found: &Inspection) {
         let Some(Ok(map)) = &found.map else { return };
         for (number, copy) in

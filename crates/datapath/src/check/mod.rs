@@ -1,8 +1,8 @@
 //! Checking and repairing managed files.
 //!
-//! Repairs never destroy a file's own bytes: they finish interrupted operations, rewrite the data
-//! that says where the bytes are, and set files aside instead of replacing them. Only objects that
-//! belong to no file are removed, and only on request.
+//! Repairs never destroy a file's own bytes: they finish interrupted operations, rewrite the
+//! metadata that locates the bytes, and set files aside instead of replacing them. Only objects
+//! that belong to no file are removed, and only on request.
 
 mod anchors;
 mod copies;
@@ -125,8 +125,8 @@ impl Scope<'_> {
     }
 }
 
-/// Whether the anchor of a file certainly no longer exists under any name: the kernel says so, or
-/// every place where it could be was checked.
+/// Whether the anchor of a file certainly no longer exists under any name: the kernel reports that,
+/// or every place where it could be was checked.
 fn is_gone(runtime: &Runtime, manifest: &Manifest, scope: Scope<'_>) -> bool {
     let sys = runtime.sys();
     let path = Path::new(&manifest.path);

@@ -128,7 +128,7 @@ fn begins_as_anchor(runtime: &Runtime, path: &Path) -> Result<bool, Errno> {
 }
 
 /// Reports temporaries that are old, and removes them on request. Returns the ids of those removed:
-/// an incomplete one cannot tell which objects belong to it.
+/// an incomplete one does not show which objects belong to it.
 pub(super) fn temporaries(
     runtime: &Runtime,
     listing: &Listing,

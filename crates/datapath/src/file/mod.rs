@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     pub leaving: Option<fn(&LogicalFile)>,
 }
 
-/// The parts from which [`LogicalFile::new`] builds a file.
+/// The fields of a [`LogicalFile`] that its constructor needs.
 pub(crate) struct Parts {
     pub key: FileKey,
     /// The path where the anchor was found or created, absolute if possible. Used in messages and

@@ -1,4 +1,4 @@
-//! The parts of the manifest that only files with several copies have: format 2.
+//! The tables that only the manifest of a file with several copies has: format 2.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! The manifest: the text that says where a file's bytes are. `docs/formats/manifest.md` specifies
-//! it: format 1, and format 2 for files with several copies.
+//! The manifest: the text that describes where a file's bytes are. `docs/formats/manifest.md`
+//! specifies it: format 1, and format 2 for files with several copies.
 //!
 //! This module converts text and does no I/O. [`Manifest::parse`] reads the start of an anchor (a
 //! hole may follow) or of `ID.manifest`, and [`Manifest::format`] writes it. A parsed manifest is

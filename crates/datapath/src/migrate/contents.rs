@@ -83,8 +83,8 @@ impl Contents {
     }
 
     /// Whether another program of this node has the file open or mapped, as far as this can be
-    /// known. On file systems with leases the kernel tells, for files of this user; for a file with
-    /// several copies the extent map tells.
+    /// known. The kernel knows on file systems with leases, for files of this user; for a file with
+    /// several copies the extent map knows.
     pub(super) fn is_open_elsewhere(&self) -> bool {
         let is_open = |fd: BorrowedFd<'_>| self.sys().is_open_elsewhere(fd) == Ok(true);
         match self {

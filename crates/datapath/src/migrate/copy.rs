@@ -48,7 +48,7 @@ fn each_transfer(
 ) -> Result<()> {
     let mut buffer = vec![0; TRANSFER_BYTES.min((to - from) as usize)];
     while from < to {
-        // For a short rest, reading is as fast as looking for a hole.
+        // For a short remainder, reading is as fast as looking for a hole.
         let data = match to - from {
             rest if rest <= HOLE_BYTES as u64 => from,
             _ => file.next_data(from)?.map_or(to, |data| data.min(to)),

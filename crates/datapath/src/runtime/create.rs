@@ -79,7 +79,7 @@ impl Runtime {
     }
 
     /// O_TRUNC of a managed file whose objects are lost, for example because it was never synced
-    /// before a power cut. Its contents are no longer wanted, so a new file replaces it. `None`:
+    /// before a power cut. O_TRUNC discards its contents anyway, so a new file replaces it. `None`:
     /// another process has just done that.
     pub(super) fn create_anew(
         &self,

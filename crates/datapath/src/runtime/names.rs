@@ -327,7 +327,8 @@ impl Runtime {
     /// The extent map of a file with several copies whose anchor belongs to `owner`.
     ///
     /// # Errors
-    /// The first target of the original is missing; this machine cannot be told apart from others.
+    /// The first target of the original is missing; this machine cannot be distinguished from
+    /// others.
     pub(crate) fn map_spec(&self, manifest: &Manifest, owner: u32) -> std::result::Result<MapSpec, Trouble> {
         let first = manifest.targets.get(..1).unwrap_or_default();
         let targets = self.targets.of_manifest(first)?;

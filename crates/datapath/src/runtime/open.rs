@@ -357,7 +357,7 @@ impl Runtime {
     /// The overlay of a file with several copies. `create`: the file is being created.
     ///
     /// # Errors
-    /// This machine cannot be told apart from others.
+    /// This machine cannot be distinguished from others.
     pub(super) fn overlay(
         &self,
         manifest: &Arc<Manifest>,
@@ -474,7 +474,7 @@ fn is_refused<T>(opened: &std::result::Result<T, Trouble>) -> bool {
     opened.as_ref().is_err_and(|error| refusals.contains(&error.errno()))
 }
 
-/// Whether an error concerns this process and says nothing about the copy.
+/// Whether an error concerns this process rather than the copy.
 fn is_ours(errno: Errno) -> bool {
     matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::ACCESS | Errno::PERM)
 }

@@ -22,11 +22,11 @@ use crate::{Errno, Result, intent};
 const TRIES: usize = 8;
 
 impl Runtime {
-    /// Corrects `stat`, the kernel's result for the file at `path` with links treated as `follow`
-    /// says. If it is that of a managed file, size, permissions, blocks and times are replaced; if
-    /// another file has meanwhile taken the name of the managed one, all of it is. Returns whether
-    /// `stat` was changed. A file that may not be read, and a damaged one (reported on stderr),
-    /// keep the kernel's result.
+    /// Corrects `stat`, the kernel's result for the file at `path` (`follow`: symbolic links were
+    /// followed). If it is that of a managed file, size, permissions, blocks and times are
+    /// replaced; if another file has meanwhile taken the name of the managed one, all of it is.
+    /// Returns whether `stat` was changed. A file that may not be read, and a damaged one (reported
+    /// on stderr), keep the kernel's result.
     ///
     /// # Errors
     /// The file could not be examined, or its size could not be determined.

@@ -1,5 +1,5 @@
 //! The kernel as seen after simulated power cuts. A cut rewrites what is left into new inodes, so
-//! file identities must not be used to tell a file from a copy of it.
+//! file identities must not distinguish a file from a copy of it.
 
 use std::ffi::OsString;
 use std::os::fd::BorrowedFd;

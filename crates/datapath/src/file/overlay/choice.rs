@@ -1,5 +1,5 @@
-//! Decides which copy serves which range of a request: as the policy says, or by a fixed rule where
-//! there are no costs to compare.
+//! Decides which copy serves which range of a request: by the policy, or by a fixed rule if the
+//! costs of the copies are unknown.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Verifies that copies are identical where the map says so. They differ only if their objects were
-//! changed in a way that bypasses this library, or if a disk does not keep what was written.
+//! Verifies that copies are identical where the map says so. They differ only if a program that
+//! bypasses this library has changed objects, or if a disk does not keep what was written.
 
 use std::ops::{ControlFlow, Range};
 

@@ -1,4 +1,5 @@
-//! Copies ranges from one copy, where they are valid, to another while other processes may write.
+//! Copies ranges from one copy, where they are valid, to another while other processes may write
+//! (the copy protocol in `docs/formats/extents.md`).
 
 use std::ops::Range;
 

@@ -3,6 +3,15 @@
 //!
 //! `docs/decisions/0006-copies.md` specifies this module. The order of data and map updates is that
 //! of `docs/formats/extents.md`.
+//!
+//! - Requests: `read` and `write` follow the protocols of the map. `choice` selects the copy for
+//!   each range, `request` transfers the ranges, and `space` reserves space in caches.
+//! - Background work: `background` runs the thread, `work` does one unit of work on a file, and
+//!   `copying` and `evict` move data. `activity` and `turn` make the work yield to requests and to
+//!   close.
+//! - Commands: `drain` (also `warm`), `compare` and `tidy`.
+//! - Special cases: `mapping` for mmap, `size` and `times` for lost and restored copies, `holes`
+//!   for lseek.
 
 mod activity;
 mod background;
@@ -119,7 +128,7 @@ impl Surroundings {
     /// owner is `owner`.
     ///
     /// # Errors
-    /// This machine cannot be told apart from others.
+    /// This machine cannot be distinguished from others.
     pub fn spec(
         &self,
         manifest: &Manifest,
@@ -333,8 +342,8 @@ impl Drop for UnderWay<'_> {
 }
 
 impl LogicalFile {
-    /// Whether other processes of this node have a file with several copies open. (A file with one
-    /// copy has no map and cannot tell.)
+    /// Whether other processes of this node have a file with several copies open. (Always false for
+    /// a file with one copy, which has no map to show it.)
     pub(crate) fn has_other_members(&self) -> bool {
         let Some(overlay) = self.overlay() else { return false };
         overlay.map().is_ok_and(|map| map.processes().is_ok_and(|processes| processes > 1))

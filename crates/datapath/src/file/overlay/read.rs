@@ -12,7 +12,8 @@ use super::request::{Ended, Request, Transfer, whole};
 use crate::{Errno, Result, trouble};
 
 impl LogicalFile {
-    /// Reads a range that does not reach past the last known size.
+    /// Reads a range that does not reach past the last known size. Reads again if the map changed
+    /// meanwhile in a way that matters (the read protocol in `docs/formats/extents.md`).
     ///
     /// # Safety
     /// Same as [`LogicalFile::read_at`].

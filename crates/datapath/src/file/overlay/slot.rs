@@ -14,6 +14,9 @@ const LOOKS: u32 = 5000;
 const LOOK_NS: u64 = 1_000_000;
 
 /// The map, if it is joined, with a count of its users.
+///
+/// A call increments `users` before it reads `leaving` and `map`; a thread that takes the map out
+/// sets `leaving` before it reads `users`. So a map in use is never taken out.
 #[derive(Default)]
 pub(super) struct MapSlot {
     /// Null, or from `Box::into_raw`.
@@ -98,7 +101,7 @@ impl MapSlot {
     }
 
     /// Takes the map out once it has no users. `None`: there is none, or it still has users after
-    /// [`LOOKS`] polls. The next use joins anew.
+    /// [`LOOKS`] polls. The next use joins again.
     pub fn take(&self, sys: &SysRef) -> Option<Map> {
         if self.leaving.swap(true, Ordering::SeqCst) {
             return None;

@@ -1,5 +1,5 @@
 //! Modification times of the objects of a file's copies, recorded at the last close. An object that
-//! is older now was put back from a backup and does not hold what the map says.
+//! is older now was restored from a backup, so its contents do not match the map.
 //!
 //! The record is `ID.extents.times`, next to the journal. Its times are lower bounds, so it needs
 //! neither to be up to date nor to be synced: every write makes objects newer. Only a call that

@@ -8,6 +8,9 @@ const LOOK_NS: u64 = 100_000;
 
 /// Shared by a file and the background thread. The thread holds a reference to the file only during
 /// its turn, so its reference is never the last one.
+///
+/// `begin` sets `working` before it reads `paused`, and `pause` sets `paused` before it reads
+/// `working`. All four accesses are sequentially consistent, so at least one side sees the other.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     working: AtomicBool,

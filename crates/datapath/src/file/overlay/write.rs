@@ -183,14 +183,15 @@ fn outside(range: &Range<u64>, other: &Range<u64>) -> impl Iterator<Item = Range
     both.into_iter().filter(|range| !range.is_empty())
 }
 
-/// One attempt at a write, with the map's guard.
+/// One attempt at a write. The guard has pinned the range (steps 1 to 3 of the write protocol in
+/// `docs/formats/extents.md`); `prepare` and `wrote` of the guard are steps 4 and 6.
 struct Writer<'a, 'm> {
     file: &'a LogicalFile,
     overlay: &'a Overlay,
     guard: &'a mut WriteGuard<'m>,
     request: &'a Request<'a>,
     map: &'a Map,
-    /// What was written, and to which copy.
+    /// The ranges written so far, with their copies.
     written: Few<Part>,
 }
 
