@@ -140,7 +140,7 @@ impl LogicalFile {
         intent::forget(self.sys(), lock.copy()?)
     }
 
-    /// Refuses to cut while a copy is lost: when it came back, it would bring back the bytes cut
+    /// Refuses to cut while a copy is lost: on its return, that copy would bring back the bytes cut
     /// off.
     fn refuse_if_lost(&self) -> Result<()> {
         self.lost().next().map_or(Ok(()), |lost| Err(lost.told()))

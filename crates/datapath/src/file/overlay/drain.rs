@@ -15,12 +15,12 @@ use crate::{Errno, Result, trouble};
 const LOOK_NS: u64 = 1_000_000;
 /// Number of polls before a closing process leaves the rest to that copier.
 const LOOKS: u32 = 10_000;
-/// Number of passes that copy nothing because other processes work on the ranges, before the rest
-/// is reported as left. (A range also looks busy briefly while the state of a dead process is
-/// cleared.)
+/// Maximum passes that copy nothing because other processes work on the ranges, before the rest is
+/// reported as left. (A range also looks busy briefly while the state of a dead process is cleared.)
 const TRIES: u32 = 50;
+/// Pause between such passes, ns.
 const TRY_NS: u64 = 10_000_000;
-/// The same number for a process that closes the file.
+/// The same maximum for a process that closes the file.
 const CLOSING_TRIES: u32 = 5;
 /// Maximum ranges listed at a time.
 const RANGES: usize = 4096;

@@ -91,7 +91,7 @@ impl LogicalFile {
         (parts, lost.map(|first| self.say_lost(known, first)))
     }
 
-    /// Logs that a range is only valid in a lost copy, and returns the errno.
+    /// Logs that a range is valid only in a lost copy, and returns the errno.
     pub(super) fn say_lost(&self, known: &[Span], first: usize) -> Errno {
         let Some(span) = known.get(first) else { return Errno::IO };
         let lost = (0..8usize).filter(|&number| span.mask.bits() & 1 << number != 0);

@@ -27,8 +27,11 @@ use crate::forked::ForkSafe;
 use crate::pool::{pool_of, servers_of};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"swspace1");
+/// Words of a file: one page.
 const WORDS: usize = 512;
+/// Index of the word that is `MAGIC` once the count is valid.
 const READY: usize = 0;
+/// Index of the word that counts the used bytes.
 const USED: usize = 1;
 /// Bytes of the file that are locked: `COUNTING` while the space is counted, `USING` as long as a
 /// process has the words mapped.

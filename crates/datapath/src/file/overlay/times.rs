@@ -2,8 +2,8 @@
 //! is older now was restored from a backup, so its contents do not match the map.
 //!
 //! The record is `ID.extents.times`, next to the journal. Its times are lower bounds, so it needs
-//! neither to be up to date nor to be synced: every write makes objects newer. Only a call that
-//! sets times removes the record.
+//! neither to be up to date nor to be synced: every write makes objects newer. A call that sets
+//! times removes the record, as does the removal of the file.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use stripewise_sys::SysRef;
 
+/// Pause between polls for background work to end, ns.
 const LOOK_NS: u64 = 100_000;
 
 /// Shared by a file and the background thread. The thread holds a reference to the file only during

@@ -30,9 +30,9 @@ const PIECE_BYTES_MIN: u64 = 4096;
 pub(super) struct Progress {
     /// Bytes that had been written to caches at the last check.
     written: AtomicU64,
-    /// Time of the next copy at the earliest, ns.
+    /// Earliest time of the next copy, ns.
     next_ns: AtomicU64,
-    /// Time of the next copy at the earliest while applications use the file's servers, ns.
+    /// Earliest time of the next copy while applications use the file's servers, ns.
     next_under_load_ns: AtomicU64,
     /// Per copy, the offset at which the next search for missing ranges starts.
     at: [AtomicU64; 8],
