@@ -160,8 +160,8 @@ impl Runtime {
         self.may_write(file.anchor(), file.components()).err().unwrap_or(Errno::ACCESS)
     }
 
-    /// Checks that this process, with its current user, may write to the file, that is, to object
-    /// 0. (The anchor is never writable.)
+    /// Checks that this process, with its current user, may write to object 0, and so to the file.
+    /// (The anchor is never writable.)
     ///
     /// # Errors
     /// EACCES, EROFS.

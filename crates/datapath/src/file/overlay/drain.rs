@@ -16,7 +16,8 @@ const LOOK_NS: u64 = 1_000_000;
 /// Number of polls before a closing process leaves the rest to that copier.
 const LOOKS: u32 = 10_000;
 /// Maximum passes that copy nothing because other processes work on the ranges, before the rest is
-/// reported as left. (A range also looks busy briefly while the state of a dead process is cleared.)
+/// reported as left. (A range also looks busy briefly while the state of a dead process is
+/// cleared.)
 const TRIES: u32 = 50;
 /// Pause between such passes, ns.
 const TRY_NS: u64 = 10_000_000;
