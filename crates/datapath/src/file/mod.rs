@@ -159,8 +159,8 @@ impl LogicalFile {
         }
     }
 
-    /// Leaves the extent map. The last process of the node to leave syncs the map; if that fails,
-    /// the next process to join has to.
+    /// Leaves the extent map. The last process of the node to leave syncs the map first; if the
+    /// sync fails, it is left to the next process that joins.
     fn leave(&self) {
         if let Some(leaving) = self.shared.leaving {
             leaving(self);

@@ -28,11 +28,11 @@ impl Runtime {
     /// Returns whether `stat` was changed. A file that may not be read, and a damaged one (reported
     /// on stderr), keep the kernel's result.
     ///
+    /// Costs one comparison for a file that cannot be an anchor (not regular, or more blocks than a
+    /// manifest has). Every other file is opened and its first bytes are read.
+    ///
     /// # Errors
     /// The file could not be examined, or its size could not be determined.
-    ///
-    /// Costs one comparison for a file that cannot be an anchor (not regular, or more blocks than a
-    /// manifest has). Other files are opened and their first bytes read.
     pub fn correct_stat(&self, dir: Dir<'_>, path: &Path, follow: bool, stat: &mut Stat) -> Result<bool> {
         let mut replaced = false;
         for _ in 0..TRIES {

@@ -188,8 +188,8 @@ impl LogicalFile {
         }
     }
 
-    /// Makes `range` valid in the original alone, even where it is valid in the original and
-    /// others: stores through the mapping must count. Past the file size all copies are identical.
+    /// Makes `range` valid in the original alone, also where other copies are valid too: stores
+    /// through the mapping change only the original. Past the file size all copies are identical.
     fn make_alone(&self, map: &Map, range: Range<u64>) -> Result<()> {
         let mut guard = map.begin_write(range.clone()).map_err(|error| trouble::map_told(&error))?;
         guard.wrote(range, CopyId::ORIGINAL).map_err(|error| trouble::map_told(&error))
