@@ -90,7 +90,7 @@ impl Contents {
         match self {
             Self::Plain(_, fd) => is_open(fd.as_fd()),
             Self::Managed(file) => {
-                // A mapping is one of objects and outlives the descriptor of the anchor.
+                // A mapping maps objects, and stays after the descriptor of the anchor is closed.
                 let components = file.components();
                 let mapped = |index| components.fd(index).is_ok_and(is_open);
                 is_open(file.anchor())
