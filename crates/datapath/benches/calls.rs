@@ -1,7 +1,9 @@
-//! What a call on a managed file costs beside the same call on a plain one, everything in the page cache.
+//! Compares calls on a managed file with the same calls on a plain file, with everything in the
+//! page cache.
 //!
-//! `cargo bench -p stripewise-datapath --bench calls [-- DIRECTORY]` prints the table of `bench/results.d/datapath.md`.
-//! No disk is waited for but by create and remove: this is the data path's own time.
+//! `cargo bench -p stripewise-datapath --bench calls [-- DIRECTORY]` prints the table in
+//! `bench/results.d/datapath.md`. Only create and remove wait for disks, so the other rows show the
+//! data path's own time.
 
 use std::hint::black_box;
 use std::os::fd::AsFd;
@@ -19,7 +21,7 @@ use stripewise_sys::{Fd, IoVec, Mode, OFlags, Real, SysRef};
 
 const SERVERS: u32 = 8;
 const FILE_BYTES: u64 = 64 << 20;
-/// The median of so many runs counts.
+/// Number of runs; their median is reported.
 const RUNS: usize = 9;
 
 fn main() {
@@ -58,12 +60,12 @@ enum Subject {
 }
 
 impl Subject {
-    /// One request at a place that depends on `number`.
+    /// Makes one request at an offset that depends on `number`.
     fn call(&self, memory: &mut [u8], number: usize, write: bool) {
         let requests = FILE_BYTES as usize / memory.len();
         let offset = (number * 7919 % requests * memory.len()) as u64;
         let vector = [IoVec { base: memory.as_mut_ptr(), len: memory.len() }];
-        // SAFETY: a buffer that is borrowed alone.
+        // SAFETY: the buffer is borrowed exclusively.
         let done = unsafe {
             match (self, write) {
                 (Self::Plain(sys, fd), false) => sys.preadv(fd.as_fd(), &vector, offset),
@@ -85,7 +87,7 @@ impl Subject {
     fn append(&self) {
         let memory = [1; 4096];
         let vector = [IoVec { base: memory.as_ptr().cast_mut(), len: memory.len() }];
-        // SAFETY: it is only read from.
+        // SAFETY: the buffer is only read.
         unsafe {
             match self {
                 Self::Plain(sys, fd) => {
@@ -98,7 +100,7 @@ impl Subject {
     }
 }
 
-/// The median of the runs' mean times, nanoseconds.
+/// The median of the runs' mean times, ns.
 fn median(calls: usize, mut call: impl FnMut(usize)) -> u128 {
     let mut run = || {
         let start = Instant::now();
@@ -124,13 +126,13 @@ fn managed(dir: &Path, name: &str, layout: Layout) -> Subject {
     let Subject::Managed(file) = create(&runtime, &dir.join(name).join("f")) else { unreachable!() };
     let bytes = vec![1u8; FILE_BYTES as usize];
     let vector = [IoVec { base: bytes.as_ptr().cast_mut(), len: bytes.len() }];
-    // SAFETY: it is only read from.
+    // SAFETY: the buffer is only read.
     let done = unsafe { file.write_at(&vector, 0, IoOptions::default()) };
     assert_eq!(done, Ok(bytes.len()));
     Subject::Managed(file)
 }
 
-/// Everything in the directory `name` gets the layout.
+/// A runtime whose plan gives all files in the directory `name` this layout.
 fn runtime(dir: &Path, name: &str, layout: Layout) -> Arc<Runtime> {
     let servers: Vec<PathBuf> = (0..SERVERS).map(|n| dir.join(format!("server{n}"))).collect();
     servers.iter().for_each(|server| drop(std::fs::create_dir(server)));
@@ -174,10 +176,10 @@ fn create(runtime: &Runtime, path: &Path) -> Subject {
     }
 }
 
-/// Median of creating, and of removing, an empty file.
+/// The median times for creating and for removing an empty file, ns.
 fn create_and_remove(dir: &Path, name: &str, layout: Layout) -> (u128, u128) {
     let runtime = runtime(dir, name, layout);
-    // Beside the directory that the rule is for, files are plain.
+    // Files outside the directory of the rule are plain.
     let directory = if name == "plain" { dir.to_owned() } else { dir.join(name) };
     let path = |number: usize| directory.join(format!("new{number}"));
     let calls = 20;

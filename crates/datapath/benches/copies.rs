@@ -1,7 +1,8 @@
-//! What a request on a file with a cache costs beside the same on one without, everything in memory.
+//! Compares requests on files with and without a cache, with everything in memory.
 //!
-//! `cargo bench -p stripewise-datapath --bench copies [-- EXTENTS]` prints a table: requests of 512 bytes
-//! that miss, while EXTENTS (a million) pieces of 512 bytes are cached, all of them dirty and the cache full.
+//! `cargo bench -p stripewise-datapath --bench copies [-- EXTENTS]` prints a table of 512-byte
+//! requests that miss, while EXTENTS (default: a million) extents of 512 bytes are cached, all of
+//! them dirty, and the cache is full.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use stripewise_sys::{IoVec, Mode, OFlags, Real};
 
 /// Bytes of a request.
 const LEN: u64 = 512;
-/// Requests of a run, and runs: the median counts.
+/// Number of requests per run and number of runs; the median is reported.
 const REQUESTS: u64 = 100_000;
 const RUNS: usize = 9;
 
@@ -35,7 +36,7 @@ fn main() {
             for (file, times) in files.iter().zip(&mut times) {
                 let start = Instant::now();
                 (0..REQUESTS).for_each(|number| {
-                    // What lies between the cached pieces, anywhere.
+                    // A random place between the cached extents.
                     let piece = (run * REQUESTS + number).wrapping_mul(0x9e37_79b9_7f4a_7c15) % extents;
                     call(file, piece * 2 * LEN + LEN, write);
                 });
@@ -55,7 +56,7 @@ fn main() {
 fn call(file: &LogicalFile, offset: u64, write: bool) {
     let mut memory = [1; LEN as usize];
     let vector = [IoVec { base: memory.as_mut_ptr(), len: memory.len() }];
-    // SAFETY: a buffer that is borrowed alone.
+    // SAFETY: the buffer is borrowed exclusively.
     let done = unsafe {
         if write {
             file.write_at(&vector, offset, IoOptions::default())
@@ -66,7 +67,7 @@ fn call(file: &LogicalFile, offset: u64, write: bool) {
     assert_eq!(done, Ok(memory.len()));
 }
 
-/// A file of which every second piece was written; with a cache, it is there that they went.
+/// A file in which every second 512-byte extent was written; with a cache, they went to the cache.
 fn filled(dir: &Path, name: &str, mode: Option<CacheMode>, extents: u64) -> Arc<LogicalFile> {
     let dir = dir.join(name);
     std::fs::create_dir(&dir).expect("a directory");

@@ -1,4 +1,4 @@
-//! The file at the user's path: is it an anchor, and what does its manifest say?
+//! Anchors: recognizes them and reads their manifests.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
@@ -12,26 +12,28 @@ use crate::runtime::link_of;
 use crate::trouble::Trouble;
 use crate::{Errno, Result};
 
-/// A manifest takes at most this many 512-byte blocks: twice its largest size, for file systems that allocate ahead.
+/// Maximum number of 512-byte blocks of an anchor: twice the largest manifest, for file systems
+/// that preallocate.
 const BLOCKS_MAX: i64 = (TEXT_BYTES_MAX / 512 * 2) as i64;
 
-/// A manifest as it stands in an anchor (or in `ID.manifest`).
+/// A manifest as read from an anchor or from `ID.manifest`.
 #[derive(Clone, Debug)]
 pub(crate) struct Anchored {
     pub manifest: Arc<Manifest>,
-    /// Bytes of the text. Anchors of earlier versions go on behind it, with a hole as long as the
-    /// file.
+    /// Length of the text, bytes. In anchors of earlier versions a hole as long as the file
+    /// follows.
     pub text_bytes: u64,
 }
 
-/// Whether a file may be an anchor, from what stat says: a regular file, as long as a manifest, with no more blocks
-/// than one. (Of file systems whose block count includes holes: [`counts_holes`].)
+/// Whether a file may be an anchor, judging by its stat result: a regular file at least as long as
+/// a manifest, with no more blocks than one. (For file systems whose block count includes holes,
+/// see [`counts_holes`].)
 pub(crate) fn plausible(stat: &Stat) -> bool {
     is_regular(stat) && stat.st_size >= TEXT_BYTES_MIN as i64 && stat.st_blocks <= BLOCKS_MAX
 }
 
-/// Whether a file that is not [`plausible`] may be an anchor all the same, on a file system that counts holes as
-/// blocks: such a file has a block for every byte.
+/// Whether a file that is not [`plausible`] may still be an anchor on a file system that counts
+/// holes as blocks: it then has a block for every byte.
 pub(crate) fn dense(stat: &Stat) -> bool {
     is_regular(stat) && stat.st_blocks > BLOCKS_MAX && stat.st_blocks.saturating_mul(512) >= stat.st_size
 }
@@ -40,8 +42,8 @@ fn is_regular(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 
-/// Whether the file system's `st_blocks` may count holes. Those that are known not to are listed; asking costs one
-/// statfs.
+/// Whether `st_blocks` of the file system may count holes. File systems known not to are listed.
+/// Costs one statfs.
 pub(crate) fn counts_holes(sys: &SysRef, fd: BorrowedFd<'_>) -> bool {
     const EXT: u64 = 0xef53;
     const XFS: u64 = 0x5846_5342;
@@ -53,10 +55,10 @@ pub(crate) fn counts_holes(sys: &SysRef, fd: BorrowedFd<'_>) -> bool {
     !matches!(sys.file_system(fd), Ok(EXT | XFS | BTRFS | TMPFS | NFS | OVERLAY | LUSTRE))
 }
 
-/// Reads the manifest at the start of an open file; `None`: the file is none of ours.
+/// Reads the manifest at the start of an open file; `None` if the file is not an anchor.
 ///
 /// # Errors
-/// The file begins as an anchor, but its manifest is damaged; or it cannot be read.
+/// The file begins like an anchor, but its manifest is damaged; or it cannot be read.
 pub(crate) fn read(
     sys: &SysRef,
     fd: BorrowedFd<'_>,
@@ -66,10 +68,10 @@ pub(crate) fn read(
     parse(sys, fd, &head, path).map(Some)
 }
 
-/// The first [`HEAD_BYTES`] of an open file; `None`: the file is none of ours.
+/// The first [`HEAD_BYTES`] of an open file; `None` if the file is not an anchor.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub(crate) fn head(
     sys: &SysRef,
     fd: BorrowedFd<'_>,
@@ -79,10 +81,10 @@ pub(crate) fn head(
     Ok(head.starts_with(MAGIC).then_some(head))
 }
 
-/// What the manifest says that begins with `head`.
+/// Parses the manifest that begins with `head`.
 ///
 /// # Errors
-/// As [`read`].
+/// Same as [`read`].
 pub(crate) fn parse(
     sys: &SysRef,
     fd: BorrowedFd<'_>,
@@ -102,11 +104,11 @@ pub(crate) fn parse(
     Ok(Anchored { manifest, text_bytes: length as u64 })
 }
 
-/// Takes away the permission to write, which anchors of earlier versions have and plain chmod
-/// gives, and the hole behind the text. For the owner.
+/// Removes the write permission that anchors of earlier versions have and a plain chmod may set,
+/// and the hole after the text. Only the owner may do this.
 ///
 /// # Errors
-/// As open(2) and fchmod(2): the anchor is as usable as before.
+/// Same as open(2) and fchmod(2); the anchor stays usable.
 pub(crate) fn protect(sys: &SysRef, anchor: BorrowedFd<'_>, stat: &Stat, text_bytes: u64) -> Result<()> {
     if is_protected(stat.st_mode) {
         return Ok(());
@@ -121,7 +123,7 @@ pub(crate) fn protect(sys: &SysRef, anchor: BorrowedFd<'_>, stat: &Stat, text_by
 /// Blanks the intent that an earlier version left in the anchor itself, durably.
 ///
 /// # Errors
-/// As open(2) for writing.
+/// Same as open(2) for writing.
 pub(crate) fn blank_pending(sys: &SysRef, anchor: BorrowedFd<'_>) -> Result<()> {
     let own = open_for_writing(sys, anchor)?;
     let head = sys.read_start(own.as_fd(), HEAD_BYTES)?;
@@ -134,7 +136,7 @@ fn open_for_writing(sys: &SysRef, anchor: BorrowedFd<'_>) -> Result<Fd> {
     sys.open(None, &link_of(anchor.as_raw_fd()), OFlags::RDWR, Mode::empty())
 }
 
-/// Reads until the buffer is full or the file ends; returns the bytes read.
+/// Reads until the buffer is full or the file ends. Returns the bytes read.
 pub(crate) fn read_full(sys: &SysRef, fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {
     let mut done = 0;
     while done < buffer.len() {

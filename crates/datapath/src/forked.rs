@@ -1,13 +1,14 @@
-//! A lock that a forked child never finds held by a thread that it does not have.
+//! A lock that stays usable in a forked child.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A value behind a lock for short critical sections (a look-up, no system calls): waiting is spinning.
+/// A value behind a spin lock, for short critical sections without system calls.
 ///
-/// The lock holds the process id of its owner. A forked child that finds it taken in its parent's name takes it over;
-/// the value may have been half changed at the fork, so the child leaks it and starts with an empty one.
+/// The lock holds the process id of its owner. A forked child that finds it held under its parent's
+/// process id takes it over. The value may have been half changed at the fork, so the child leaks
+/// it and starts with an empty one.
 #[derive(Debug, Default)]
 pub(crate) struct ForkSafe<T> {
     owner: AtomicU32,
@@ -17,7 +18,7 @@ pub(crate) struct ForkSafe<T> {
 // SAFETY: only the holder of the lock reaches the value.
 unsafe impl<T: Send> Sync for ForkSafe<T> {}
 
-/// The lock is given back on drop.
+/// The held lock; released on drop.
 pub(crate) struct Guard<'a, T>(&'a ForkSafe<T>);
 
 impl<T: Default> ForkSafe<T> {
@@ -50,7 +51,7 @@ impl<T> Deref for Guard<'_, T> {
 
 impl<T> DerefMut for Guard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the lock is held, and the guard is borrowed alone.
+        // SAFETY: the lock is held, and the guard is borrowed exclusively.
         unsafe { &mut *self.0.value.get() }
     }
 }

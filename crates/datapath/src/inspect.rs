@@ -1,7 +1,7 @@
-//! How the copies of a file are: for commands that show or check it.
+//! The state of a file's copies, for commands that show or check it.
 //!
-//! Looks at the manifest, the components, and the map: the live one if there is one (then this process joins it for a
-//! moment, as one that reads the file would), else the journal, without changing anything.
+//! Reads the manifest, the objects, and the extent map: the live map if there is one (this process
+//! then joins it for a moment, as a reader of the file would), else the journal. Changes nothing.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -17,87 +17,89 @@ use crate::manifest::{CopyRef, Manifest};
 use crate::runtime::Runtime;
 use crate::trouble::Trouble;
 
-/// Ranges of the map that are listed at once.
+/// Maximum ranges of the map listed at a time.
 const RANGES: usize = 4096;
 
-/// A file and its copies.
+/// The state of a file and its copies.
 #[derive(Clone, Debug)]
 pub struct Inspection {
-    /// What its manifest says.
+    /// The manifest of the file.
     pub manifest: Manifest,
-    /// The largest size that any copy gives; what only a lost one has counts.
+    /// The largest size that any copy gives, including bytes that only a lost copy holds.
     pub size_bytes: u64,
-    /// The original first.
+    /// The state of each copy, the original first.
     pub copies: Vec<CopyState>,
-    /// `None`: the file has one copy, and no map.
+    /// The state of the map, or why it cannot be read; `None` for a file with one copy.
     pub map: Option<Result<MapState, MapError>>,
 }
 
-/// What one copy holds.
+/// The state of one copy.
 #[derive(Clone, Debug)]
 pub struct CopyState {
-    /// `original`, or as the manifest calls it.
+    /// `original`, or the name in the manifest.
     pub name: String,
-    /// Per target: bytes of the component's size; empty if the copy is lost.
+    /// Size of the object on each target, bytes; empty if the copy is lost.
     pub size_bytes: Vec<u64>,
-    /// Per target: bytes that it takes on the disk.
+    /// Disk space of the object on each target, bytes.
     pub allocated_bytes: Vec<u64>,
-    /// Whether holes may be among these: of some file systems nobody can tell.
+    /// Whether `allocated_bytes` may include holes, because the file system may count them.
     pub holes_counted: bool,
-    /// Why the copy cannot be used.
+    /// The reason why the copy is lost, if it is.
     pub lost: Option<Trouble>,
-    /// What the map says of it, if it can be read.
+    /// The bytes of the copy according to the map, if that can be read.
     pub bytes: Option<CopyBytes>,
 }
 
-/// Bytes of one copy, of those below the file's size.
+/// The bytes of one copy, counted up to the file's size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyBytes {
-    /// Valid: the newest that there are.
+    /// Bytes that are valid, that is, the newest.
     pub valid: u64,
-    /// Of these, not valid in the original.
+    /// Of the valid bytes, those that are not valid in the original.
     pub dirty: u64,
-    /// Of these, valid in no other copy.
+    /// Of the valid bytes, those that are valid in no other copy.
     pub alone: u64,
-    /// To be fetched into it.
+    /// Bytes in the prefetch queue of the copy.
     pub wanted: u64,
 }
 
-/// What the map says of a file.
+/// The state of a file's map.
 #[derive(Clone, Debug)]
 pub struct MapState {
-    /// Who writes the file.
+    /// The holder of the right to write the file.
     pub lease: Lease,
-    /// The node that does, or did when it went down, as it is named in the journal.
+    /// The node that writes the file, or wrote it when it went down, as named in the journal.
     pub node: Option<String>,
-    /// Processes of this node that have the file open, but for this one.
+    /// Number of other processes of this node that have the file open.
     pub processes: usize,
-    /// A copy or an eviction is under way.
+    /// A copy or an eviction is in progress.
     pub copying: bool,
-    /// The sums of all processes since the first opened the file; those of copies end in their number. Empty if nobody has it open.
+    /// The counts, summed over all processes since the first one opened the file; names of counts
+    /// of a copy end in its number. Empty if no other process has the file open.
     pub statistics: Vec<(String, u64)>,
-    /// The file in parts, without gaps, up to its size.
+    /// The ranges of the file up to its size, without gaps.
     pub spans: Vec<Span>,
-    /// Bytes of the journal that are valid, and of a torn batch behind them.
+    /// Valid bytes of the journal, and bytes of an incomplete batch after them.
     pub journal_bytes: (u64, u64),
 }
 
-/// Who has the right to write a file with copies.
+/// The holder of the right to write a file with several copies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lease {
-    /// Nobody wrote it since it was closed.
+    /// No node: the file was closed and not written since.
     Closed,
-    /// This node; if no process has it open, they were killed, and the next one goes on.
+    /// This node. If no process has the file open, its processes were killed, and the next one
+    /// continues.
     Here,
-    /// This node, before its last boot: the next process falls back on what was synced.
+    /// This node before its last boot. The next process falls back on what was synced.
     EarlierBoot,
-    /// This node, but the map of what was not synced is gone: repair is for a person to ask for.
+    /// This node, but the map of unsynced writes is gone. A user has to ask for a repair.
     Lost,
-    /// Another node, or it died.
+    /// Another node, which may have died.
     Elsewhere(String),
 }
 
-/// The manifest of the managed file at `path`, and the user who owns it; `None`: it is not managed.
+/// The manifest of the managed file at `path` and its owner; `None` if the file is not managed.
 ///
 /// # Errors
 /// It cannot be read, or its manifest is damaged.
@@ -110,10 +112,11 @@ pub fn manifest_of(runtime: &Runtime, path: &Path) -> Result<Option<(Manifest, u
     Ok(Some((Arc::unwrap_or_clone(anchored.manifest), owner)))
 }
 
-/// Looks at the file at `path`, which has this manifest and owner.
+/// Inspects the file at `path`, which has this manifest and owner.
 ///
 /// # Errors
-/// The original is lost; this machine cannot be told from others. What else is wrong is part of what is returned.
+/// The original is lost; this machine cannot be distinguished from others. All other problems are
+/// part of the result.
 pub fn inspect(
     runtime: &Runtime,
     path: &Path,
@@ -181,7 +184,8 @@ fn state(
         Err(error) => return Ok(Err(error)),
     };
     let lease = match &journal.opened {
-        // Perhaps named by a process in other namespaces; the board is of this boot.
+        // A process in other namespaces may have named the node differently, but the shared state
+        // is of this boot.
         Some(node) if live && node.boot == spec.node.boot => Lease::Here,
         Some(node) if !node.is_same_machine(&spec.node) => Lease::Elsewhere(node.name.clone()),
         Some(node) if node.boot != spec.node.boot => Lease::EarlierBoot,
@@ -200,8 +204,8 @@ fn state(
     let mut wanted = vec![0; copies.len()];
     let lost = lost_mask(copies);
     if live && !spec.is_owners(sys) {
-        // Only the owner's processes ask the index: what is shown is as of the last sync, and that
-        // somebody has the file open.
+        // Only the owner's processes read the index. For others, show the state of the last sync,
+        // and that some process has the file open.
         (state.processes, live) = (1, false);
     }
     if live && matches!(state.lease, Lease::Here | Lease::Closed) {
@@ -221,7 +225,7 @@ fn state(
         }
     }
     if !live || matches!(state.lease, Lease::Elsewhere(_) | Lease::EarlierBoot) {
-        // What only lost copies have counts, too.
+        // Bytes that only lost copies hold count too.
         let only_there = journal.spans.iter().filter(|span| span.mask.bits() & !lost == 0);
         *size = only_there.map(|span| span.end).fold(*size, u64::max);
         state.spans = whole(&journal.spans, journal.default, *size);
@@ -232,7 +236,7 @@ fn state(
     Ok(Ok(state))
 }
 
-/// The live map.
+/// Queries the live map.
 fn ask(
     file: &LogicalFile,
     journal: &Journal,
@@ -258,7 +262,7 @@ fn ask(
     Ok(())
 }
 
-/// Bit n: copy n is lost.
+/// The lost copies as a bit mask: bit n is copy n.
 fn lost_mask(copies: &[CopyState]) -> u8 {
     let of = copies.iter().enumerate().filter(|(_, copy)| copy.lost.is_some());
     of.fold(0, |mask, (number, _)| mask | 1 << number)
@@ -275,7 +279,7 @@ fn list(map: &Map, select: Select, size: u64) -> Result<Vec<Span>, MapError> {
     Ok(spans)
 }
 
-/// With the gaps between, up to `size`.
+/// Fills the gaps between the listed ranges, up to `size`.
 fn whole(listed: &[Span], default: Mask, size: u64) -> Vec<Span> {
     let (mut spans, mut at) = (Vec::new(), 0);
     let end = Span::new(size..size, default);

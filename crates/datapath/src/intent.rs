@@ -1,9 +1,10 @@
-//! The intent to truncate: a line behind the text of `ID.manifest`, there while a truncate is on
-//! its way.
+//! The intent to truncate: a line after the text of `ID.manifest`, present while a truncate is in
+//! progress.
 //!
-//! The line is the new size in 20 digits, and a newline. Anything else behind the text is what a
-//! kill or a power cut left of writing or removing a line, and means none: a truncate begins after
-//! its line was synced, and ends before it is removed. Who writes has the size lock alone.
+//! The line is the new size in 20 digits and a newline. Anything else after the text was left by a
+//! kill or a power cut while a line was written or removed, and is no intent: a truncate begins
+//! after its line is synced and ends before the line is removed. Only the holder of the exclusive
+//! size lock writes the line.
 
 use std::os::fd::BorrowedFd;
 
@@ -16,17 +17,17 @@ use crate::{Result, anchor};
 const DIGITS: usize = 20;
 const LINE_BYTES: usize = DIGITS + 1;
 
-/// Whether `ID.manifest` may hold an intent, from what stat says of it; its text has `text_bytes`.
+/// Whether `ID.manifest` may hold an intent, judging by its stat result; its text has `text_bytes`.
 pub(crate) fn is_possible(copy: &Stat, text_bytes: u64) -> bool {
     copy.st_size as u64 != text_bytes
 }
 
-/// The size, bytes, that a truncate on its way is to reach. `copy` is `ID.manifest`, and its text
-/// is usually as long as the anchor's. Behind a damaged text there is none: [`note`] makes it whole
-/// first.
+/// The target size, bytes, of a truncate in progress. `copy` is `ID.manifest`, whose text is
+/// usually as long as the anchor's. After a damaged text there is no intent: [`note`] repairs the
+/// text first.
 ///
 /// # Errors
-/// As fstat(2) and pread(2).
+/// Same as fstat(2) and pread(2).
 pub(crate) fn read(sys: &SysRef, copy: BorrowedFd<'_>, text_bytes: u64) -> Result<Option<u64>> {
     if !is_possible(&sys.stat(copy)?, text_bytes) {
         return Ok(None);
@@ -37,10 +38,11 @@ pub(crate) fn read(sys: &SysRef, copy: BorrowedFd<'_>, text_bytes: u64) -> Resul
     Ok(if whole { parse(&line) } else { None })
 }
 
-/// Notes an intent, durably, behind the text of `anchor`, which has `text_bytes`.
+/// Writes an intent durably after the text. If the text is missing or damaged, writes it first from
+/// `anchor`, whose text has `text_bytes`.
 ///
 /// # Errors
-/// As pwrite(2) and fdatasync(2): then nothing may be cut.
+/// Same as pwrite(2) and fdatasync(2). Nothing may be cut then.
 pub(crate) fn note(
     sys: &SysRef,
     copy: BorrowedFd<'_>,
@@ -51,24 +53,24 @@ pub(crate) fn note(
     let end = match end_of_text(sys, copy)? {
         Some(end) => end,
         None => {
-            // A power cut took it: the file was never synced.
+            // The file was never synced, and a power cut took the text.
             let text = sys.read_start(anchor, text_bytes as usize)?;
             sys.write_all_at(copy, &text, 0)?;
             text.len() as u64
         }
     };
     if is_possible(&sys.stat(copy)?, end) {
-        // The rest of another line and a part of this one might look whole.
+        // The rest of an earlier line, partly overwritten by this one, might look complete.
         sys.truncate(copy, end)?;
     }
     sys.write_all_at(copy, line(size).as_bytes(), end)?;
     sys.sync_data(copy)
 }
 
-/// Forgets it, durably.
+/// Removes the intent durably.
 ///
 /// # Errors
-/// As ftruncate(2) and fdatasync(2): then it may still be there.
+/// Same as ftruncate(2) and fdatasync(2). The intent may still be there then.
 pub(crate) fn forget(sys: &SysRef, copy: BorrowedFd<'_>) -> Result<()> {
     if let Some(end) = end_of_text(sys, copy)? {
         sys.truncate(copy, end)?;
@@ -76,12 +78,12 @@ pub(crate) fn forget(sys: &SysRef, copy: BorrowedFd<'_>) -> Result<()> {
     sys.sync_data(copy)
 }
 
-/// The line that stands for an intent.
+/// The line of an intent.
 pub(crate) fn line(size: u64) -> String {
     format!("{size:0DIGITS$}\n")
 }
 
-/// The intent behind a text of `ID.manifest` that was read with all that follows.
+/// The intent in the full content of `ID.manifest`.
 pub(crate) fn in_text(bytes: &[u8]) -> Option<u64> {
     let end = Manifest::text_length(bytes, "").ok()?;
     parse(bytes.get(end..)?.first_chunk()?)
@@ -92,7 +94,7 @@ fn parse(line: &[u8; LINE_BYTES]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok().filter(|&size| size <= MAX_OFFSET)
 }
 
-/// The length of the text, bytes; `None`: it is damaged.
+/// The length of the text, bytes; `None` if the text is damaged.
 fn end_of_text(sys: &SysRef, copy: BorrowedFd<'_>) -> Result<Option<u64>> {
     let head = sys.read_start(copy, HEAD_BYTES)?;
     Ok(Manifest::text_length(&head, "").ok().map(|length| length as u64))

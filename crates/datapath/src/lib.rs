@@ -1,26 +1,29 @@
-//! A logical file: bytes that lie in components on several targets, seen as one file.
+//! The data path: presents bytes stored in objects on several targets as one logical file.
 //!
-//! The page that this crate implements is `docs/decisions/0001-logical-files.md`. Two types carry it:
+//! `docs/decisions/0001-logical-files.md` specifies this crate. It has two main types:
 //!
-//! - [`Runtime`]: one per process. Knows the plan's rules and targets (if there is a plan), opens files, keeps every
-//!   managed file of the process once, by (device, inode).
-//! - [`LogicalFile`]: one managed file, shared by all descriptors and threads of the process that use it.
+//! - [`Runtime`]: one per process. Holds the plan's rules and targets (if there is a plan), opens
+//!   files, and keeps one [`LogicalFile`] per managed file, keyed by (device, inode).
+//! - [`LogicalFile`]: one managed file, shared by all descriptors and threads of the process that
+//!   use it.
 //!
-//! The descriptors that an application holds are kernel descriptors of the *anchor*, the file at its path; offset,
-//! status flags, locks, dup and fork are the kernel's business and never ours.
+//! The descriptors that an application holds are kernel descriptors of the *anchor*, the file at
+//! its path. The kernel keeps their offset, status flags and locks, and implements dup and fork.
 //!
-//! Everything returns an [`Errno`] (or, for commands, a [`Trouble`]); nothing panics on purpose, prints (but for
-//! [`notice`]), reads the environment, or makes a system call past `stripewise-sys`. All types are `Send + Sync`.
+//! Every call returns an [`Errno`] or, for commands, a [`Trouble`]. The crate does not panic on
+//! purpose, does not print except through [`notice`], does not read the environment, and makes all
+//! system calls through `stripewise-sys`. All types are `Send + Sync`.
 //!
-//! **After fork** a child must call [`Runtime::after_fork_child`] before anything else here; a
-//! vfork child must not call anything. **Dropping** the last `Arc` of a [`LogicalFile`] closes its
-//! private descriptors; call [`LogicalFile::closing`] first, so that `ls -l` shows the right time
-//! to programs without the library.
+//! **Fork**: a child must call [`Runtime::after_fork_child`] before any other function of this
+//! crate. A vfork child must not call any. **Dropping** the last `Arc` of a [`LogicalFile`] closes
+//! its private descriptors. Call [`LogicalFile::closing`] first, so that programs without the
+//! library see the right modification time.
 //!
-//! **POSIX record locks**: closing any descriptor of a file drops the locks that the process holds on it. A managed file
-//! that is open keeps its private descriptors, so nothing is lost; but calls by name ([`Runtime::correct_stat`],
-//! [`Runtime::unlink`], ...) open and close files that are *not* managed to find that out. Who knows that the process holds
-//! locks on an unmanaged file must not call them for it.
+//! **POSIX record locks**: closing any descriptor of a file drops the locks that the process holds
+//! on it. An open managed file keeps its private descriptors until it is dropped, so no lock is
+//! lost. Calls by name ([`Runtime::correct_stat`], [`Runtime::unlink`], ...) open and close files
+//! to find out whether they are managed. A caller must not make them for an unmanaged file on which
+//! the process holds locks.
 
 mod anchor;
 pub mod check;
@@ -48,5 +51,5 @@ pub use runtime::{Change, FileKey, NewFile, Opened, Runtime, Settings, Shape};
 pub use stripewise_sys::Errno;
 pub use trouble::Trouble;
 
-/// What every call of the data path returns.
+/// The result of every call of the data path.
 pub type Result<T> = std::result::Result<T, Errno>;

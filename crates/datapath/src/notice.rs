@@ -1,18 +1,20 @@
-//! What the library has to tell people: one line on stderr, each line once per process.
+//! Messages of the library to the user: one line on stderr, each line once per process.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, OnceLock};
 
-/// No more lines than this from one process, so that a program that meets ten thousand bad files stays readable.
+/// Maximum lines of one process, so that the output of a program that meets ten thousand bad files
+/// stays readable.
 const LINES_MAX: usize = 20;
 
 static SAID: OnceLock<Mutex<HashSet<u64>>> = OnceLock::new();
 
-/// Says `stripewise: MESSAGE` on descriptor 2, unless this process has said it before or has said 20 lines.
-/// Never blocks on its own lock (after a fork somebody may hold it for ever): then the line is left out.
+/// Logs `stripewise: MESSAGE` to descriptor 2, unless this process has logged the same message
+/// before or has logged 20 lines. Never blocks on its own lock, which after a fork may stay held
+/// for ever; the line is then dropped.
 pub fn say(message: &str) {
-    // Tests make things fail by the thousand.
+    // Tests cause failures by the thousand.
     if let Some(line) = line_to_say(message).filter(|_| !cfg!(test)) {
         stripewise_sys::raw::say(line.as_bytes());
     }

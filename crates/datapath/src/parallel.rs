@@ -1,15 +1,15 @@
-//! Work on many files at once, for commands: most of the time each waits for a file system's answer.
+//! Parallel work on many files, for commands that mostly wait for file systems.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Files at once unless the user says.
+/// Default number of files processed in parallel.
 pub fn jobs_usual() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (8 * cores).clamp(8, 32)
 }
 
-/// What `work` makes of each of `items`, in their order, `jobs` at once on threads that end with the call. A panic of one is the
-/// caller's.
+/// Calls `work` with each of `items`, `jobs` of them in parallel on threads that end with the call.
+/// Returns the results in the order of `items`. A panic in `work` is passed on to the caller.
 pub fn in_parallel<I: Sync, T: Send>(items: &[I], jobs: usize, work: impl Fn(&I) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let worker = || {
@@ -39,7 +39,7 @@ mod tests {
             assert_eq!(in_parallel(&items, jobs, |item| item + 1), (1..=1000).collect::<Vec<_>>());
         }
         assert_eq!(in_parallel(&[0; 0], 4, |item| *item), []);
-        // Four wait for each other: none would come back alone.
+        // Four calls wait for each other, so they must run in parallel.
         let meet = Barrier::new(4);
         in_parallel(&[(); 8], 4, |()| meet.wait().is_leader());
         let failed = std::panic::catch_unwind(|| in_parallel(&items, 4, |&item| assert_ne!(item, 500)));

@@ -1,27 +1,27 @@
-//! Permissions of a managed file: those of its first component.
+//! Permissions of a managed file: those of object 0.
 //!
-//! The anchor has the same ones without permission to write, for anybody: a program without this
-//! library cannot open it for writing, whatever it does. (A process with CAP_DAC_OVERRIDE can.)
+//! The anchor has the same permissions without any write permission, so that a program without this
+//! library cannot open it for writing. (A process with CAP_DAC_OVERRIDE can.)
 
-/// Permission to write, of owner, group and others.
+/// Write permission of owner, group and others.
 const WRITE: u32 = 0o222;
 /// All permissions.
 const ALL: u32 = 0o777;
 
-/// The mode bits of the anchor of a file with these.
+/// The permissions of the anchor of a file with permissions `mode`.
 pub(crate) fn of_anchor(mode: u32) -> u32 {
     mode & !WRITE
 }
 
-/// Whether an anchor with this mode is protected from being written to.
+/// Whether an anchor with this mode is protected from writes.
 pub(crate) fn is_protected(anchor: u32) -> bool {
     anchor & WRITE == 0
 }
 
-/// The permissions of the file whose anchor and first component have these modes. They differ from
-/// the component's where a program without this library changed those of the anchor: with
-/// permission to write, these are what is wanted; without, whoever keeps the permission to read
-/// also keeps that to write.
+/// The permissions of the file whose anchor and object 0 have these modes. They differ from the
+/// object's if a program without this library changed those of the anchor. If the anchor then has
+/// write permission, its permissions apply as they are. Without, each class that keeps read
+/// permission also keeps its write permission.
 pub(crate) fn of_file(anchor: u32, component: u32) -> u32 {
     let (anchor, component) = (anchor & ALL, component & ALL);
     if anchor == of_anchor(component) {

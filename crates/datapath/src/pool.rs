@@ -1,7 +1,9 @@
-//! Targets that share servers: the prepared directories of a pool, over whose servers the file system stripes.
+//! Pools: targets that are prepared directories and share the servers over which the file system
+//! stripes.
 //!
-//! A target's name and directory say which pool it is of (`docs/formats/cluster.md`): `ssd/64Kx4` in `ROOT/ssd-64Kx4`. So a file's manifest
-//! is enough, and other files' targets of the pool are found beside it.
+//! The pool of a target follows from the target's name and directory (`docs/formats/cluster.md`):
+//! `ssd/64Kx4` in `ROOT/ssd-64Kx4`. The manifest of a file therefore suffices, and the pool's other
+//! targets are found next to the file's.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -18,26 +20,27 @@ pub(crate) struct Pool {
     tier: String,
 }
 
-/// The pool of a target of this name in this directory, and over how many of its servers the target's files are striped; `None`: it is
-/// a server of its own.
+/// The pool of a target with this name and directory, and the number of its servers over which the
+/// target's files are striped; `None` if the target is a server of its own.
 pub(crate) fn pool_of(name: &str, path: &Path) -> Option<(Pool, u32)> {
     let (tier, label) = name.rsplit_once('/')?;
     let (_, count) = NativeTarget::parse_label(label)?;
     Some((Pool { root: path.parent()?.to_owned(), tier: tier.to_owned() }, count))
 }
 
-/// Over how many servers the files of a target of this name in this directory are striped.
+/// The number of servers over which the files of a target with this name and directory are striped.
 pub(crate) fn servers_of(name: &str, path: &Path) -> u32 {
     pool_of(name, path).map_or(1, |(_, count)| count)
 }
 
 impl Pool {
-    /// What tells it from other pools and from targets' ids on this machine: a file's name.
+    /// A file name that is unique among pools and target ids on this machine.
     pub fn key(&self) -> String {
         format!("{}-{:016x}", self.tier, path_hash(&self.root))
     }
 
-    /// Its targets that were prepared, also those of other plans. A root that cannot be read is as one without any.
+    /// The prepared targets of the pool, including those of other plans; none if the root cannot be
+    /// read.
     pub fn targets(&self, sys: &SysRef) -> Vec<Target> {
         let root = sys.open(None, &self.root, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
         let entries = root.and_then(|root| sys.list(root.as_fd())).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Why a managed file could not be used, for people and for programs.
+//! The error of a managed file that cannot be used.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,13 @@ use stripewise_target::TargetError;
 use crate::manifest::ManifestError;
 use crate::{Errno, notice};
 
-/// One line that names the file, what is wrong, and where there is one, the remedy.
+/// One line that names the file, the problem and, if there is one, the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
-    /// The manifest is damaged, or of another version.
+    /// The manifest is damaged or of another version.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// A target or component is missing or fails.
+    /// A target or object is missing or fails.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The extent map of a file with several copies cannot be used.
@@ -29,7 +29,7 @@ pub enum Trouble {
     Copied {
         /// The file.
         path: PathBuf,
-        /// Where its manifest says that it was made.
+        /// The path at which the original was created, according to the manifest.
         original: String,
     },
     /// A system call on the anchor failed.
@@ -37,9 +37,9 @@ pub enum Trouble {
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What the kernel said.
+        /// The errno of the system call.
         errno: Errno,
     },
 }
@@ -49,7 +49,7 @@ impl Trouble {
         move |errno| Self::Io { path: path.to_owned(), what, errno }
     }
 
-    /// What an application is told.
+    /// The errno for the application.
     pub fn errno(&self) -> Errno {
         match self {
             Self::Manifest(_) | Self::Copied { .. } => Errno::IO,
@@ -59,7 +59,7 @@ impl Trouble {
         }
     }
 
-    /// [`Trouble::errno`]; what errno alone cannot explain is also said on stderr.
+    /// Returns [`Trouble::errno`]; logs on stderr what the errno alone cannot explain.
     pub(crate) fn told(&self) -> Errno {
         match self {
             Self::Io { .. } => {}
@@ -71,13 +71,15 @@ impl Trouble {
     }
 }
 
-/// The errno of a target's error; those that are not plain errors of the application's own call are said on stderr.
+/// The errno of a target's error. Logs the error on stderr unless it is an ordinary error of the
+/// application's own call.
 pub(crate) fn told(error: &TargetError) -> Errno {
     tell_target(error);
     errno_of(error)
 }
 
-/// The same of the extent map. What was to be done for it was told of where it failed.
+/// The errno of an extent map's error, which is logged on stderr. EINTR is not logged, nor is a
+/// failed operation of the caller ([`MapError::Caller`]), which was logged where it failed.
 pub(crate) fn map_told(error: &MapError) -> Errno {
     if !matches!(error, MapError::Caller { .. }) && error.errno() != Errno::INTR {
         notice::say(&error.to_string());
@@ -85,7 +87,7 @@ pub(crate) fn map_told(error: &MapError) -> Errno {
     error.errno()
 }
 
-/// A lost component is no file that the application asked for.
+/// Turns ENOENT and ENOTDIR into EIO: the application did not ask for the object by name.
 fn errno_of(error: &TargetError) -> Errno {
     match error.errno() {
         Errno::NOENT | Errno::NOTDIR => Errno::IO,

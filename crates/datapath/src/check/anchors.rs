@@ -1,4 +1,4 @@
-//! Is an anchor right, and are its components?
+//! Checks anchors and their objects.
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
@@ -17,11 +17,11 @@ use crate::manifest::{CopyRef, HEAD_BYTES, Manifest, TEXT_BYTES_MAX, family};
 use crate::permissions::of_anchor;
 use crate::runtime::{FileKey, Runtime};
 
-/// The files that were found, by their components' name and the user they belong to.
+/// The files found so far, by the id of their objects and their owner.
 pub(super) struct Known {
     anchors: HashMap<(FileId, u32), (PathBuf, FileKey)>,
     copied: Vec<Looked>,
-    /// No anchor was met of which it is not known which components are its own.
+    /// Every anchor could be read, or its objects could be determined otherwise.
     pub all_readable: bool,
 }
 
@@ -30,14 +30,14 @@ impl Known {
         Self { anchors: HashMap::new(), copied: Vec::new(), all_readable: true }
     }
 
-    /// Of the file that the components belong to, of whichever copy.
+    /// The path of the file to which these objects belong, as any of its copies.
     pub fn path(&self, of: Objects) -> Option<&Path> {
         let known = self.anchors.get(&(family(of.id), of.owner)).map(|(path, _)| path.as_path());
         let copied = || self.copied.iter().find(|copied| copied.is_of(of)).map(|copied| copied.path.as_path());
         known.or_else(copied)
     }
 
-    /// Returns what was known of the same components.
+    /// Records a file. Returns the file recorded earlier with the same objects.
     fn note(&mut self, of: Objects, path: &Path, key: FileKey) -> Option<(PathBuf, FileKey)> {
         self.anchors.insert((family(of.id), of.owner), (path.to_owned(), key))
     }
@@ -48,7 +48,7 @@ struct Looked {
     path: PathBuf,
     anchored: Anchored,
     stat: Stat,
-    /// It is a copy of another anchor.
+    /// This is a copy of another anchor.
     is_copied: bool,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn check(
     let key = FileKey::of(&looked.stat);
     if let Some((other, other_key)) = known.note(looked.objects(), path, key) {
         if other_key == key {
-            // Another name of the same file (a hard link), which has been looked at.
+            // Another name of the same file (a hard link), which was checked before.
             return;
         }
         findings.push(Finding::new(Kind::Duplicate, path, duplicate(&other)).of(looked.objects().id));
@@ -90,7 +90,7 @@ pub(super) fn check(
     let manifest = &looked.anchored.manifest;
     let mut is_whole = false;
     for (number, copy) in manifest.all_copies().enumerate() {
-        // What it means that another copy is lost, only the map can tell.
+        // What the loss of another copy means depends on the map.
         let mut unsaid = Vec::new();
         let of_original = if number == 0 { &mut *findings } else { &mut unsaid };
         let targets = targets(runtime, path, manifest.id, copy, of_original);
@@ -120,7 +120,7 @@ fn duplicate(original: &Path) -> String {
     )
 }
 
-/// Copies of anchors. Where the original is gone, the copy may become the file.
+/// Reports copies of anchors. If the original is gone, the copy may become the file.
 pub(super) fn copied(
     runtime: &Runtime,
     options: Options,
@@ -150,7 +150,8 @@ pub(super) fn copied(
     }
 }
 
-/// What a plain chmod, chgrp or setfacl has changed, and what earlier versions left open.
+/// Checks for permission changes by plain chmod, chgrp or setfacl, and for unprotected anchors of
+/// earlier versions.
 fn access(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut Vec<Finding>) {
     let manifest = &looked.anchored.manifest;
     let Ok(targets) = runtime.targets_of(manifest.targets.get(..1).unwrap_or_default()) else { return };
@@ -173,11 +174,11 @@ fn access(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut V
         (Kind::Access, text)
     };
     let finding = Finding::new(kind, &looked.path, format!("{text}, or `fsck --repair`")).of(manifest.id);
-    // Opening does it.
+    // Opening the file repairs this.
     findings.push(if options.repair { finding.repair(settle(runtime, &looked.path)) } else { finding });
 }
 
-/// Objects where earlier versions put them.
+/// Checks for objects in the directories where earlier versions put them.
 fn shared(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut Vec<Finding>) {
     let opening = Opening { read_only: true, flags: OFlags::empty() };
     let manifest = &looked.anchored.manifest;
@@ -197,7 +198,7 @@ fn shared(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut V
     findings.push(if options.repair { finding.repair(bring()) } else { finding });
 }
 
-/// The targets of a copy, if they are all there.
+/// The targets of a copy; `None` if one is missing.
 fn targets(
     runtime: &Runtime,
     path: &Path,
@@ -250,7 +251,7 @@ fn read(
         findings.push(Finding::new(Kind::Manifest, path, text));
         return None;
     };
-    // Its components are accounted for, whatever happens now.
+    // From here on its objects count as belonging to a file.
     known.note(Objects { id, owner }, path, FileKey::of(&stat));
     if restore::has_lost_components(runtime, &copy, owner) {
         let text =
@@ -264,14 +265,14 @@ fn read(
     None
 }
 
-/// The id in a damaged manifest.
+/// Extracts the id from a damaged manifest.
 fn id_in(text: &[u8]) -> Option<FileId> {
     let text = String::from_utf8_lossy(text);
     let hex = text.split_once("\nid = \"")?.1.get(..32)?;
     FileId::from_hex(hex)
 }
 
-/// The components of a copy. Its first target; `None` where one is lost.
+/// Checks the objects of a copy and returns its first target; `None` if an object is lost.
 fn components(
     runtime: &Runtime,
     looked: &Looked,
@@ -300,7 +301,7 @@ fn components(
     targets.first().cloned()
 }
 
-/// The copy of the manifest.
+/// Checks `ID.manifest`.
 fn copy(runtime: &Runtime, looked: &Looked, target: &Target, options: Options, findings: &mut Vec<Finding>) {
     let manifest = &looked.anchored.manifest;
     let Err(error) = same_copy(runtime, manifest, looked.owner(), target) else { return };
@@ -310,7 +311,7 @@ fn copy(runtime: &Runtime, looked: &Looked, target: &Target, options: Options, f
     findings.push(if options.repair { finding.repair(repair()) } else { finding });
 }
 
-/// What can be wrong with a file of which everything is there.
+/// Checks a file whose objects are all there for an interrupted truncate.
 fn rest(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut Vec<Finding>) {
     let Looked { path, anchored, .. } = looked;
     let Some(size) = interrupted_truncate(runtime, looked) else { return };
@@ -321,7 +322,7 @@ fn rest(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut Vec
     findings.push(if options.repair { finding.repair(settle(runtime, path)) } else { finding });
 }
 
-/// The size of a truncate that was interrupted; earlier versions noted it in the anchor.
+/// The size of an interrupted truncate. Earlier versions recorded it in the anchor.
 fn interrupted_truncate(runtime: &Runtime, looked: &Looked) -> Option<u64> {
     let manifest = &looked.anchored.manifest;
     let noted = || {
@@ -332,7 +333,7 @@ fn interrupted_truncate(runtime: &Runtime, looked: &Looked) -> Option<u64> {
     manifest.pending_truncate.or_else(noted)
 }
 
-/// Opening finishes it.
+/// Finishes the truncate by opening the file.
 fn settle(runtime: &Runtime, path: &Path) -> Result<(), String> {
     match runtime.open_file(path) {
         Ok(Some(file)) if file.is_writable() => Ok(()),

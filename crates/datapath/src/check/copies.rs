@@ -1,4 +1,4 @@
-//! Is the map of a file with several copies right, and are the copies there?
+//! Checks the extent map of a file with several copies, and whether its copies are there.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -15,12 +15,12 @@ use crate::manifest::{CopyRef, Manifest};
 use crate::runtime::Runtime;
 use crate::trouble::Trouble;
 
-/// Of the file systems of targets.
+/// Block size assumed for the targets' file systems, bytes.
 const BLOCK_BYTES: u64 = 4096;
-/// Ranges that a line names.
+/// Maximum ranges listed in one message.
 const NAMED: usize = 8;
 
-/// One file under repair.
+/// One file under check.
 struct Checked<'a> {
     runtime: &'a Runtime,
     path: &'a Path,
@@ -30,7 +30,7 @@ struct Checked<'a> {
     findings: &'a mut Vec<Finding>,
 }
 
-/// Checks the map and the further copies of a file whose original is there.
+/// Checks the map and the extra copies of a file whose original is there.
 pub(super) fn check(
     runtime: &Runtime,
     path: &Path,
@@ -70,8 +70,8 @@ impl Checked<'_> {
         Finding::new(kind, self.path, text).of(self.manifest.id)
     }
 
-    /// Adds a finding, and how its repair ended, if it was asked for; then the file as it is after that. What the repair says is
-    /// added to the text.
+    /// Adds a finding. If the repair was asked for, makes it, appends what it reports, and inspects
+    /// the file again.
     fn repaired(
         &mut self,
         found: Inspection,
@@ -91,7 +91,7 @@ impl Checked<'_> {
         if inspect_again { self.inspect() } else { Ok(found) }
     }
 
-    /// The map, and who has the right to change it.
+    /// Checks the map and the write lease of the file.
     fn map(&mut self, found: Inspection) -> Result<Inspection> {
         let (repair, sys) = (self.options.repair, self.runtime.sys().clone());
         let state = match &found.map {
@@ -140,12 +140,12 @@ impl Checked<'_> {
         }
     }
 
-    /// Joining settles what was left, leaving closes the file.
+    /// Joining the map settles what was left, and leaving it closes the file.
     fn settle(&self) -> Result<()> {
         self.runtime.open_file(self.path).map(drop)
     }
 
-    /// The journal cannot be used.
+    /// Reports a journal that cannot be used.
     fn journal(&mut self, error: MapError, found: Inspection) -> Result<Inspection> {
         let anew = matches!(error, MapError::Missing { .. } | MapError::Damaged { .. });
         if !anew {
@@ -173,7 +173,7 @@ impl Checked<'_> {
         })
     }
 
-    /// Where copies differ that should be the same, if that was asked for.
+    /// Compares valid copies, if asked for.
     fn compare(&mut self, found: &Inspection) {
         if !self.options.compare || !matches!(found.map, Some(Ok(_))) {
             return;
@@ -204,7 +204,8 @@ impl Checked<'_> {
         }
     }
 
-    /// What cache copies take on the disk for bytes that are not valid in them, where that can be told.
+    /// Checks for disk space that cache copies use for invalid bytes, on file systems that do not
+    /// count holes as allocated.
     fn space(&mut self, found: &Inspection) {
         let Some(Ok(map)) = &found.map else { return };
         for (number, copy) in
@@ -212,7 +213,7 @@ impl Checked<'_> {
         {
             let spans = map.spans.iter().filter(|span| span.mask.contains(CopyId::new(number))).count() as u64;
             let targets = copy.allocated_bytes.len() as u64;
-            // The first and the last block of a range may be its own in part.
+            // The first and the last block of a range may belong to it only in part.
             let needed = copy.bytes.unwrap_or_default().valid + (2 * spans + 1) * targets * BLOCK_BYTES;
             let taken: u64 = copy.allocated_bytes.iter().sum();
             if taken <= needed || copy.holes_counted || copy.lost.is_some() {
@@ -283,12 +284,12 @@ impl Checked<'_> {
 
     fn forget(&self, copy: CopyId, size: u64) -> Result<()> {
         let report = repair::forget(self.runtime.sys(), &self.spec()?, copy, size, self.options.drop_dirty)?;
-        // Written since it was looked at.
+        // The copy was written since the inspection.
         let busy = || Trouble::io(self.path, "forget a copy, as it is in use,")(crate::Errno::BUSY);
         if report.repaired || report.dirty.is_empty() { Ok(()) } else { Err(busy()) }
     }
 
-    /// The file stays as long as it was: what is given up are zeros.
+    /// Keeps the size of the file: the bytes given up become zeros.
     fn keep_size(&self, size: u64) -> Result<()> {
         let Some(file) = self.runtime.open_file(self.path)? else { return Ok(()) };
         let io = |what| Trouble::io(self.path, what);
@@ -299,7 +300,8 @@ impl Checked<'_> {
         }
     }
 
-    /// Makes a forgotten copy anew, empty, if its servers are there. Nothing of what is left of it is named by the map.
+    /// Creates the objects of a forgotten copy again, empty, if its targets are there. The map
+    /// names none of its old bytes.
     fn make_again(&self, number: usize, id: FileId) -> Result<bool> {
         let Some(copy) = self.manifest.all_copies().nth(number) else { return Ok(false) };
         let Ok(targets) = self.runtime.targets_of(copy.targets) else { return Ok(false) };
@@ -314,12 +316,12 @@ impl Checked<'_> {
         ComponentSet::remove(sys, &targets, of)?;
         let set = ComponentSet::create(sys, targets, of, &access)?;
         set.sync_names()?;
-        // What it took counts no more.
+        // The old objects' space no longer counts as used.
         self.tidy().map(|()| true)
     }
 }
 
-/// What a repair has fallen back on.
+/// Describes the ranges for which a repair fell back on one of several copies.
 fn fell_back(spans: &[Span], state: &MapState) -> String {
     let end = state.spans.last().map_or(0, |span| span.end);
     let below = spans.iter().filter(|span| span.start < end);
@@ -331,7 +333,7 @@ fn fell_back(spans: &[Span], state: &MapState) -> String {
     }
 }
 
-/// `4096 bytes (0 to 4096)`.
+/// Formats ranges, for example `4096 bytes (0 to 4096)`.
 fn ranges(spans: &[Span]) -> String {
     let sum: u64 = spans.iter().map(Span::len).sum();
     let named: Vec<_> =
@@ -343,7 +345,7 @@ fn ranges(spans: &[Span]) -> String {
     format!("{sum} bytes ({}{more})", named.join(", "))
 }
 
-/// The components of all copies that are there.
+/// Syncs the objects of all copies that are there.
 fn sync_all(runtime: &Runtime, manifest: &Manifest, owner: u32) -> stripewise_sys::Result<()> {
     let opening = Opening { read_only: true, flags: OFlags::empty() };
     let sync = |copy: CopyRef<'_>| {

@@ -1,62 +1,62 @@
-//! What can be found.
+//! The findings that a check reports.
 
 use std::path::{Path, PathBuf};
 
 use stripewise_target::FileId;
 
-/// What sort of thing.
+/// The kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A file or directory could not be looked at.
+    /// A file or directory could not be examined.
     Unreadable,
-    /// A target is missing or not the one it should be.
+    /// A target is missing or is not the expected one.
     Target,
     /// The manifest in an anchor is damaged.
     Manifest,
-    /// A component is lost.
+    /// An object is lost.
     Component,
-    /// A component is longer than its layout can make it.
+    /// An object is longer than its layout allows.
     Length,
     /// A truncate was interrupted.
     Truncate,
-    /// Two anchors with the same components: one is a copy that was made without this library.
+    /// Two anchors have the same objects: one is a copy made without this library.
     Duplicate,
-    /// The manifest copy beside component 0 is lost or says something else.
+    /// `ID.manifest` is lost or differs from the manifest in the anchor.
     Copy,
-    /// Permissions or group of the objects are not those of the anchor, which a program without
+    /// Permissions or group of the objects differ from those of the anchor, which a program without
     /// this library has changed.
     Access,
-    /// Objects lie in a directory that all users share, as earlier versions put them there.
+    /// Objects lie in a directory shared by all users, where earlier versions put them.
     Shared,
-    /// The anchor was overwritten; its components are there.
+    /// The anchor was overwritten, but its objects are there.
     Destroyed,
     /// The extent map of a file with several copies cannot be used.
     Map,
     /// Another node writes the file, or did when it died.
     Node,
-    /// A copy beside the original is lost, and something of it counts.
+    /// An extra copy is lost, and the map names bytes of it.
     LostCopy,
-    /// A copy beside the original is lost, and nothing of it counts.
+    /// An extra copy is lost, and the map names none of its bytes.
     UnusedCopy,
-    /// Processes that wrote a file with several copies did not come to their end: the next one goes on.
+    /// Processes that wrote a file with several copies were killed; the next process continues.
     Interrupted,
-    /// Copies that should be the same are not.
+    /// Copies that should be identical differ.
     Differs,
-    /// A cache copy takes space for bytes that are not valid in it.
+    /// A cache copy uses space for bytes that are not valid in it.
     Space,
-    /// Components with bytes in them that belong to no file.
+    /// Objects with data that belong to no file.
     Orphan,
-    /// Components without bytes that belong to no file: a creation was interrupted.
+    /// Objects without data that belong to no file, left by an interrupted creation.
     Unborn,
-    /// Programs without the library may write to the anchor: an earlier version made it, or plain
-    /// chmod allowed it.
+    /// Programs without the library may write to the anchor, because an earlier version created it
+    /// or a plain chmod allowed it.
     Unprotected,
-    /// A temporary of a migration or creation that did not end.
+    /// A temporary of a migration or creation that did not complete.
     Temporary,
 }
 
 impl Kind {
-    /// Whether it is wrong, or just so.
+    /// Whether the finding is a problem or only worth knowing.
     pub fn is_problem(self) -> bool {
         !matches!(
             self,
@@ -70,7 +70,7 @@ impl Kind {
         )
     }
 
-    /// One word, for people and programs.
+    /// The name of the kind in one word, for people and programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unreadable => "unreadable",
@@ -99,22 +99,22 @@ impl Kind {
     }
 }
 
-/// The remedy where nothing can be brought back.
+/// The remedy for a file that cannot be restored.
 pub(super) const NEVER_SYNCED: &str =
     "if the file was made just before a power cut and never synced, remove it with `stripewise rm -f`";
 
-/// One thing that was found.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What sort of thing.
+    /// The kind of the finding.
     pub kind: Kind,
     /// The file, or the target's directory.
     pub path: PathBuf,
-    /// The components' name, where it is about them.
+    /// The id of the file's objects, if the finding is about them.
     pub id: Option<FileId>,
-    /// What is wrong, and the remedy.
+    /// The problem and its remedy.
     pub text: String,
-    /// It was set right.
+    /// The problem was repaired.
     pub repaired: bool,
 }
 
@@ -128,7 +128,7 @@ impl Finding {
         self
     }
 
-    /// Takes down how a repair ended.
+    /// Records the result of a repair.
     pub(super) fn repair<E: std::fmt::Display>(mut self, done: Result<(), E>) -> Self {
         match done {
             Ok(()) => self.repaired = true,

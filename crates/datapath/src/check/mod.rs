@@ -1,8 +1,8 @@
-//! Looking after managed files: what is wrong with them, and setting it right.
+//! Checking and repairing managed files.
 //!
-//! Nothing here takes a file's own bytes away: repairs finish what was interrupted, rewrite what says where the bytes
-//! are, and set files aside instead of replacing them. Only components that belong to no file are removed, and only when
-//! that is asked for.
+//! Repairs never destroy a file's own bytes: they finish interrupted operations, rewrite the
+//! metadata that locates the bytes, and set files aside instead of replacing them. Only objects
+//! that belong to no file are removed, and only on request.
 
 mod anchors;
 mod copies;
@@ -24,46 +24,48 @@ pub use walk::{Listing, files_of, walk};
 use crate::manifest::Manifest;
 use crate::runtime::Runtime;
 
-/// What to do besides looking.
+/// Options of a check.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Finish interrupted truncates, restore manifests and copies of them, bring anchors up to date.
+    /// Finish interrupted truncates, restore anchors and `ID.manifest`, and update anchors.
     pub repair: bool,
-    /// Remove components that belong to no file, and temporaries of migrations and creations that did not end.
+    /// Remove objects that belong to no file, and temporaries of migrations and creations that did
+    /// not complete.
     pub remove_orphans: bool,
-    /// Make copies of anchors the file, where the original is not among the files looked at: with
-    /// `repair`.
+    /// With `repair`: make a copy of an anchor the file, if the original is not among the files
+    /// checked.
     pub adopt: bool,
-    /// Go on with what another node had synced that died while it wrote a file with several copies.
+    /// Continue with what a node had synced that died while it wrote a file with several copies.
     pub take_over: bool,
-    /// Read what several copies have, and compare it.
+    /// Read all valid copies and compare them.
     pub compare: bool,
-    /// Give up what only a lost copy has, or a lost map knew of.
+    /// Give up bytes that only a lost copy holds, or that only a lost map knew of.
     pub drop_dirty: bool,
-    /// What changed less than so many seconds ago may still be in the making: it is no orphan.
+    /// Objects changed less than this many seconds ago may belong to a creation in progress and are
+    /// not orphans.
     pub orphan_age_s: u64,
 }
 
-/// What [`check`] found.
+/// The result of [`check`].
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Managed files that were looked at.
+    /// Number of managed files checked.
     pub files: u64,
-    /// Targets whose components were listed.
+    /// Number of targets whose objects were listed.
     pub targets: u64,
-    /// In no order that means anything.
+    /// The findings, in no particular order.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    /// Whether nothing is wrong (any more).
+    /// Whether no problem is left.
     pub fn is_clean(&self) -> bool {
         self.findings.iter().all(|finding| finding.repaired || !finding.kind.is_problem())
     }
 }
 
-/// Checks the files in `listing`, and the components on `targets` (directories of a cluster) and on all targets that the
-/// files name. `tell` gets each file's path before it is looked at.
+/// Checks the files in `listing`, and the objects on `targets` (directories of a cluster) and on
+/// all targets that the files name. Calls `tell` with each file's path before checking it.
 pub fn check(
     runtime: &Runtime,
     listing: &Listing,
@@ -96,25 +98,25 @@ pub fn check(
     report
 }
 
-/// What was looked at.
+/// The scope of a check.
 #[derive(Clone, Copy, Debug)]
 struct Scope<'a> {
-    /// The directories and files that were named, without links; none: where the targets' files
-    /// were made.
+    /// The directories and files given by the user, without symbolic links; empty if the files were
+    /// found through their targets.
     roots: &'a [PathBuf],
-    /// All of it could be read.
+    /// Everything in the scope could be read.
     complete: bool,
 }
 
 impl Scope<'_> {
-    /// Whether repairs may act on `path`: it lies below what was named.
+    /// Whether repairs may act on `path`, that is, `path` lies below a root.
     fn has(&self, path: &Path) -> bool {
         let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
         let path = parent.zip(path.file_name()).map(|(parent, name)| parent.join(name));
         path.is_some_and(|path| self.roots.iter().any(|root| path.starts_with(root)))
     }
 
-    /// Whether the whole file system that holds `directory` was looked at.
+    /// Whether the whole file system that holds `directory` was checked.
     fn has_file_system_of(&self, runtime: &Runtime, directory: &Path) -> bool {
         let device = |path: &Path| runtime.sys().stat_at(None, path, true).map(|stat| stat.st_dev);
         let Ok(own) = device(directory) else { return false };
@@ -123,12 +125,12 @@ impl Scope<'_> {
     }
 }
 
-/// Whether the anchor of a file is certainly gone, and has not only another name: the kernel says
-/// so, or there is no place where it could be that was not looked at.
+/// Whether the anchor of a file certainly no longer exists under any name: the kernel reports that,
+/// or every place where it could be was checked.
 fn is_gone(runtime: &Runtime, manifest: &Manifest, scope: Scope<'_>) -> bool {
     let sys = runtime.sys();
     let path = Path::new(&manifest.path);
-    // Overwritten where it was made: the caller has found no anchor there.
+    // The anchor's file was overwritten in place: the caller has found no anchor there.
     let there = sys.open(None, path, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty());
     let there = there.and_then(|fd| sys.identity(fd.as_fd()));
     if !manifest.anchor.is_unknown() && there.is_ok_and(|there| there == manifest.anchor) {

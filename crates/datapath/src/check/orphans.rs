@@ -1,4 +1,4 @@
-//! Components that belong to no file that was found.
+//! Finds objects that belong to no known file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use super::{Options, Scope, is_gone, of_target, restore};
 use crate::manifest::{Manifest, TEXT_BYTES_MAX, family};
 use crate::runtime::{Runtime, temporary_name};
 
-/// The targets, and what lies on them.
+/// The targets and the objects on them.
 #[derive(Default)]
 pub(super) struct Stores(Vec<(Arc<Target>, Vec<Found>)>);
 
 impl Stores {
-    /// Lists a target, unless it is listed already.
+    /// Lists a target unless it was listed before.
     pub fn add(&mut self, sys: &SysRef, target: Arc<Target>, findings: &mut Vec<Finding>) {
         if self.0.iter().any(|(known, _)| known.id() == target.id()) {
             return;
@@ -35,8 +35,8 @@ impl Stores {
         self.0.len()
     }
 
-    /// The manifest copy of the file of user `owner` that is damaged at `path`: by its id, if that
-    /// can still be read, or if exactly one copy says that it is of this path.
+    /// `ID.manifest` for the damaged anchor at `path` of user `owner`: found by its id if that is
+    /// still readable, or if exactly one names this path.
     pub fn copy_for(
         &self,
         runtime: &Runtime,
@@ -55,7 +55,7 @@ impl Stores {
         by_id.or_else(|| by_path.next().filter(|_| by_path.next().is_none())).cloned()
     }
 
-    /// Everything that lies on the targets, by file (all its copies) and user.
+    /// All objects on the targets, by file (with all its copies) and owner.
     fn by_file(&self) -> BTreeMap<(FileId, u32), Parts<'_>> {
         let mut files: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (target, found) in
@@ -67,7 +67,7 @@ impl Stores {
     }
 }
 
-/// Where the files were made whose manifest copies lie on `target`.
+/// The paths at which the files were created whose `ID.manifest` lies on `target`.
 pub(super) fn paths_on(runtime: &Runtime, target: &Target) -> Vec<PathBuf> {
     let found = list_components(runtime.sys(), target).unwrap_or_default();
     let copies = found.iter().filter(|found| found.component.is_none());
@@ -79,16 +79,16 @@ fn read_copy(runtime: &Runtime, target: &Target, of: Objects) -> Option<Manifest
     Manifest::parse(&text, "copy").ok()
 }
 
-/// Whether something that changed at `modified_s` is no longer in the making.
+/// Whether something last changed at `modified_s` is too old to belong to a creation in progress.
 pub(super) fn is_old(runtime: &Runtime, modified_s: i64, options: Options) -> bool {
     let now_s = (runtime.sys().wall_ns() / 1_000_000_000) as i64;
     now_s.saturating_sub(modified_s) >= options.orphan_age_s as i64
 }
 
-/// Everything of one file that was found on the targets.
+/// All objects of one file found on the targets.
 type Parts<'a> = Vec<(&'a Arc<Target>, &'a Found)>;
 
-/// Checks whatever lies on the targets and belongs to no file that is known.
+/// Reports, and on request removes, objects on the targets that belong to no known file.
 pub(super) fn check(
     runtime: &Runtime,
     stores: &Stores,
@@ -113,7 +113,7 @@ pub(super) fn check(
     let was_swept = |id| swept.iter().any(|&swept| family(swept) == family(id));
     for (id, fate, parts) in &fates {
         let finding = match fate {
-            // The finding is the temporary's.
+            // The temporary has a finding already.
             Fate::Gone(_) if was_swept(*id) && remove(runtime, parts).is_ok() => continue,
             Fate::There => continue,
             Fate::Damaged(path) => {
@@ -128,25 +128,24 @@ pub(super) fn check(
                 Finding::new(Kind::Temporary, temporary, text)
             }
             Fate::Overwritten(path, copy) => {
-                // The path is what a user has written on a target: only where this was asked for.
+                // A user wrote this path on a target: repair only below a directory that was named.
                 let repair = options.repair && claims(path) == 1 && scope.has(path);
                 overwritten(runtime, path, copy, parts, repair)
             }
-            // A damaged anchor somewhere may be theirs.
+            // The objects may belong to a damaged anchor elsewhere.
             Fate::Gone(copy) => {
                 let proven = match copy {
-                    // Of files of earlier versions that nobody has written to there is nothing to
-                    // lose.
+                    // Nothing is lost with an empty file of an earlier version.
                     Some(copy) if copy.anchor.is_unknown() && bytes(parts) == 0 => true,
                     Some(copy) => is_gone(runtime, copy, scope),
-                    // Only what was never synced has no manifest.
+                    // Only a file that was never synced has no manifest.
                     None => scope.complete && !scope.roots.is_empty(),
                 };
                 let remove_them = options.remove_orphans && known.all_readable && proven;
                 gone(runtime, copy.as_deref(), parts, remove_them)
             }
             Fate::Lost(path, copy) => {
-                // What is left of a file of an earlier version is of no use to anybody.
+                // The remains of a file of an earlier version are of no use.
                 let proven = copy.anchor.is_unknown() || is_gone(runtime, copy, scope);
                 lost(runtime, path, parts, options.remove_orphans && known.all_readable && proven)
             }
@@ -155,23 +154,24 @@ pub(super) fn check(
     }
 }
 
-/// Where the file of a set of components was, and what is there now.
+/// The state at the path of the file to which a set of objects belongs.
 enum Fate {
-    /// It is there; it was only not looked at.
+    /// The file is there, but was not among the files checked.
     There,
-    /// It is there, but not readable.
+    /// The file is there, but not readable.
     Damaged(PathBuf),
-    /// It is on its way to its name.
+    /// The file still has its temporary name.
     OnItsWay(PathBuf),
-    /// Something else is there that is none of ours.
+    /// A file that is not managed is there.
     Overwritten(PathBuf, Manifest),
-    /// The same, and components are lost: it cannot be brought back.
+    /// A file that is not managed is there, and objects are lost: the managed file cannot be
+    /// restored.
     Lost(PathBuf, Manifest),
-    /// Nothing is there, or another managed file; `None`: nobody knows where it was.
+    /// Nothing or another managed file is there; `None` if the path is unknown.
     Gone(Option<Box<Manifest>>),
 }
 
-/// The file's id, as far as it can be told, and its fate.
+/// The id of the file, as far as it can be determined, and its fate.
 fn fate(runtime: &Runtime, parts: &Parts<'_>) -> (FileId, Fate) {
     let copies = parts.iter().filter(|(_, found)| found.component.is_none());
     let copy = copies.filter_map(|(target, found)| read_copy(runtime, target, found.objects())).next();
@@ -249,7 +249,7 @@ fn orphans(runtime: &Runtime, path: &Path, text: String, parts: &Parts<'_>, remo
 fn remove(runtime: &Runtime, parts: &Parts<'_>) -> Result<(), String> {
     for (target, found) in parts {
         remove_extents(runtime.sys(), target, found.objects()).map_err(|error| error.to_string())?;
-        // The set names its files by the position of their targets.
+        // A set names its files by the index of their targets.
         let targets = vec![(*target).clone(); found.component.unwrap_or(0) as usize + 1];
         ComponentSet::remove(runtime.sys(), &targets, found.objects()).map_err(|error| error.to_string())?;
     }

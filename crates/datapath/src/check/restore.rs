@@ -1,4 +1,4 @@
-//! Bringing back anchors, and copies of their manifests.
+//! Restores anchors and `ID.manifest`.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use crate::runtime::{Runtime, temporary_name};
 use crate::trouble::Trouble;
 use crate::{Errno, intent};
 
-/// What is appended to the name of a file that is set aside.
+/// Suffix of the name of a file that is set aside.
 pub(super) const ASIDE: &str = ".stripewise-aside";
 
-/// What becomes of the file that stands where an anchor is restored.
+/// What to do with the file at the path where an anchor is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Old {
-    /// It is renamed to `PATH.stripewise-aside`, or with a number if that exists.
+    /// Rename it to `PATH.stripewise-aside`, with a number appended if that exists.
     SetAside,
-    /// The new one takes its place: it says the same.
+    /// Replace it: it has the same content.
     Replaced,
 }
 
-/// Makes the anchor that `manifest` (of the copy) describes anew at `path`, with the rights of its
-/// owner: what the owner may not do there is not done, whoever runs this.
+/// Creates the anchor described by `manifest` (from `ID.manifest`) at `path`. Acts with the
+/// permissions of its owner, even if root runs it.
 pub(super) fn anchor(
     runtime: &Runtime,
     path: &Path,
@@ -48,7 +48,7 @@ pub(super) fn anchor(
         let anchor = sys.identity(new.as_fd()).map_err(io("restore"))?;
         let text = Manifest { anchor, pending_truncate: None, ..manifest.clone() }.format()?;
         write_anchor(sys, new.as_fd(), &text, like).map_err(io("restore"))?;
-        // It says which anchor is the file's: before the new one has the name.
+        // `ID.manifest` names the file's anchor. Update it before the new anchor has its name.
         write_copy(runtime, &set, like, &text, path)?;
         if old == Old::SetAside {
             set_aside(runtime, path).map_err(io("restore"))?;
@@ -63,17 +63,16 @@ pub(super) fn anchor(
     })
 }
 
-/// Text and access of a new anchor; mode and group are the components'.
+/// Writes text, group and mode of a new anchor; group and mode are those of the objects.
 fn write_anchor(sys: &SysRef, new: BorrowedFd<'_>, text: &str, like: &Stat) -> Result<(), Errno> {
     sys.write_all_at(new, text.as_bytes(), 0)?;
-    // Not permitted for groups that the owner is not in.
+    // Not permitted for a group of which the owner is not a member.
     let _ = sys.set_owner(Kind::Open(new), None, Some(like.st_gid));
     sys.set_mode(Kind::Open(new), without_write(Mode::from_raw_mode(like.st_mode & 0o7777)))?;
     sys.sync(new)
 }
 
-/// Puts a copy of the manifest beside the first component, with the intent to truncate that is
-/// there.
+/// Writes `ID.manifest` next to object 0, and keeps an intent to truncate that is in the old one.
 fn write_copy(
     runtime: &Runtime,
     set: &ComponentSet,
@@ -91,8 +90,8 @@ fn write_copy(
         old => Some(old?),
     };
     if let Some(old) = &old {
-        // Held until the new one has the name: a program that has the file open may be about to
-        // truncate it.
+        // Hold the size lock until the new file has the name: a program that has the file open may
+        // be about to truncate it.
         sys.lock(old.as_fd(), SIZE_LOCK_BYTE, 1, LockKind::Exclusive).map_err(io("lock"))?;
         let old = sys.read_start(old.as_fd(), TEXT_BYTES_MAX).map_err(io("read"))?;
         text.extend(intent::in_text(&old).map(intent::line));
@@ -117,13 +116,12 @@ fn set_aside(runtime: &Runtime, path: &Path) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Whether components of the file are not there any more, though their targets are.
+/// Whether objects of the file are lost although their targets are there.
 pub(super) fn has_lost_components(runtime: &Runtime, manifest: &Manifest, owner: u32) -> bool {
     matches!(open(runtime, manifest, owner), Err(Trouble::Target(TargetError::Io { errno: Errno::NOENT, .. })))
 }
 
-/// Writes the copy of the manifest anew, unless a whole one says something else: somebody meant
-/// that.
+/// Writes `ID.manifest` again, unless it is intact and differs: it was then changed on purpose.
 pub(super) fn copy(runtime: &Runtime, path: &Path, manifest: &Manifest, owner: u32) -> Result<(), Trouble> {
     let set = open(runtime, manifest, owner)?;
     let like = set.stats()?[0];
@@ -138,7 +136,7 @@ pub(super) fn copy(runtime: &Runtime, path: &Path, manifest: &Manifest, owner: u
     write_copy(runtime, &set, &like, &text, path)
 }
 
-/// The original.
+/// Opens the objects of the original.
 fn open(runtime: &Runtime, manifest: &Manifest, owner: u32) -> Result<ComponentSet, Trouble> {
     let original = CopyRef { id: manifest.id, targets: &manifest.targets, layout: &manifest.layout };
     open_copy(runtime, original, owner)

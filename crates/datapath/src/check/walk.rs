@@ -1,4 +1,4 @@
-//! Finding managed files in directories.
+//! Finds managed files in directories.
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -14,18 +14,18 @@ use crate::manifest::{MAGIC, TEXT_BYTES_MIN};
 use crate::parallel::{in_parallel, jobs_usual};
 use crate::runtime::{Runtime, TEMPORARY_PREFIX, temporary_id};
 
-/// What was found in files and directories.
+/// The files found below a set of roots.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    /// What was looked at, without links.
+    /// The roots without symbolic links.
     pub roots: Vec<PathBuf>,
-    /// Files that begin as anchors do.
+    /// Files that begin like an anchor.
     pub anchors: Vec<PathBuf>,
     /// All other regular files.
     pub plain: Vec<PathBuf>,
     /// Temporaries and journals of this library.
     pub temporaries: Vec<PathBuf>,
-    /// What could not be looked at.
+    /// Files and directories that could not be examined.
     pub unreadable: Vec<(PathBuf, Errno)>,
 }
 
@@ -36,8 +36,9 @@ impl Listing {
     }
 }
 
-/// Looks at files, and at everything in directories, many at once; symbolic links in them are not followed, and the components
-/// of targets left out. Every file's first bytes are read. What is found is in the order of its paths.
+/// Examines files and everything below directories, many in parallel. Does not follow symbolic
+/// links in them, and skips the objects of targets. Reads the first bytes of every file. The
+/// results are sorted by path.
 pub fn walk(runtime: &Runtime, roots: &[PathBuf]) -> Listing {
     let named = roots.iter().filter_map(|root| root.canonicalize().ok());
     let mut listing = Listing { roots: named.collect(), ..Listing::default() };
@@ -53,7 +54,7 @@ pub fn walk(runtime: &Runtime, roots: &[PathBuf]) -> Listing {
                 Ok(Seen::Plain) => listing.plain.push(path),
                 Ok(Seen::Temporary) => listing.temporaries.push(path),
                 Ok(Seen::Nothing) => {}
-                // Removed since it was listed.
+                // The file was removed since it was listed.
                 Err(Errno::NOENT) if !follow => {}
                 Err(errno) => listing.unreadable.push((path, errno)),
             }
@@ -64,26 +65,26 @@ pub fn walk(runtime: &Runtime, roots: &[PathBuf]) -> Listing {
     listing
 }
 
-/// The files that the targets in `directories` have components of, as far as they are where they were made.
+/// The files with objects on the targets in `directories`, if they still have the path where they
+/// were created.
 pub fn files_of(runtime: &Runtime, directories: &[PathBuf]) -> Listing {
     let targets = directories.iter().filter_map(|path| Target::open(runtime.sys(), path, None).ok());
     let mut paths: Vec<PathBuf> = targets.flat_map(|target| orphans::paths_on(runtime, &target)).collect();
     paths.sort();
     paths.dedup();
     paths.retain(|path| runtime.sys().stat_at(None, path, true).is_ok());
-    // Their names are what users have written on the targets: nothing is to be done to them without
-    // being asked.
+    // Users wrote these paths on the targets: without roots, nothing is repaired there.
     Listing { roots: Vec::new(), ..walk(runtime, &paths) }
 }
 
-/// What is at a path.
+/// The type of a file at a path.
 enum Seen {
-    /// With these names in it.
+    /// A directory with these names in it.
     Directory(Vec<OsString>),
     Anchor,
     Plain,
     Temporary,
-    /// Neither directory nor regular file.
+    /// Neither a directory nor a regular file.
     Nothing,
 }
 
@@ -126,8 +127,8 @@ fn begins_as_anchor(runtime: &Runtime, path: &Path) -> Result<bool, Errno> {
     Ok(runtime.sys().read_start(fd.as_fd(), MAGIC.len())? == MAGIC)
 }
 
-/// Tells of temporaries that are old, and removes them. Returns whose were removed: one that is not complete cannot say
-/// itself which components belong to it.
+/// Reports temporaries that are old, and removes them on request. Returns the ids of those removed:
+/// an incomplete one does not show which objects belong to it.
 pub(super) fn temporaries(
     runtime: &Runtime,
     listing: &Listing,

@@ -1,4 +1,4 @@
-//! What stat says, and chmod, chown, utimens.
+//! Attributes of a managed file: stat, chmod, chown and utimens.
 
 use stripewise_layout::Layout;
 use stripewise_sys::{Kind, Mode, Stat, Timespec};
@@ -9,28 +9,29 @@ use crate::permissions::{is_protected, of_anchor, of_file};
 use crate::runtime::Change;
 use crate::{Errno, Result, anchor, trouble};
 
-/// utimensat(2)'s UTIME_OMIT: leave this time.
+/// UTIME_OMIT of utimensat(2): leaves this time unchanged.
 pub(super) const OMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: (1 << 30) - 2 };
 
-/// Size and times of a managed file, computed from anchor and components.
+/// Size, permissions and times of a managed file, computed from its anchor and objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// Logical size, bytes.
+    /// Logical size in bytes.
     pub size_bytes: u64,
     /// Permissions of owner, group and others: the mode bits below 0o1000.
     pub permissions: u32,
-    /// 512-byte blocks of the original's components.
+    /// Number of 512-byte blocks of the original's objects.
     pub blocks: u64,
-    /// The latest of anchor and components.
+    /// The latest modification time of the anchor and the objects.
     pub modified: Timespec,
-    /// The latest of anchor and components.
+    /// The latest change time of the anchor and the objects.
     pub changed: Timespec,
-    /// The latest of anchor and components.
+    /// The latest access time of the anchor and the objects.
     pub accessed: Timespec,
 }
 
 impl Attributes {
-    /// Of what the kernel says of the anchor, and of the components of each copy, the original first.
+    /// Computes the attributes from the stat results of the anchor and of each copy's objects, the
+    /// original first.
     pub(crate) fn of(anchor: &Stat, copies: &[(Vec<Stat>, &Layout)]) -> Self {
         let all = || copies.iter().flat_map(|(stats, _)| stats);
         let latest = |time: fn(&Stat) -> Timespec| all().map(time).fold(time(anchor), later);
@@ -46,7 +47,7 @@ impl Attributes {
         }
     }
 
-    /// Into what the kernel said of the anchor.
+    /// Replaces size, permissions, blocks and times in the anchor's stat result.
     pub(crate) fn put_into(&self, stat: &mut Stat) {
         stat.st_size = self.size_bytes as i64;
         stat.st_mode = stat.st_mode & !0o777 | self.permissions;
@@ -58,7 +59,7 @@ impl Attributes {
 }
 
 impl LogicalFile {
-    /// Size, blocks and times.
+    /// Size, permissions, blocks and times.
     ///
     /// # Errors
     /// EIO.
@@ -67,19 +68,20 @@ impl LogicalFile {
         let attributes = Attributes::of(&anchor, &self.stats()?);
         Ok(match self.interrupted_truncate()? {
             Some(size_bytes) => Attributes { size_bytes, ..attributes },
-            // What only those have counts, or a copy of the file would be shorter and nobody would notice.
+            // Bytes that only lost copies hold count too. Otherwise a program that copies the file
+            // would silently make a shorter one.
             None if self.lost().next().is_some() => Attributes { size_bytes: self.size()?, ..attributes },
             None => attributes,
         })
     }
 
-    /// What the kernel says of the components of every copy that can be used.
+    /// The stat results of the objects of every usable copy, the original first.
     pub(super) fn stats(&self) -> Result<Vec<(Vec<Stat>, &Layout)>> {
         let stats = |copy: &OpenCopy| copy.components().stats().map_err(|error| trouble::told(&error));
         self.present().map(|copy| Ok((stats(copy)?, copy.layout()))).collect()
     }
 
-    /// Puts [`LogicalFile::attributes`] into what the kernel said of the anchor.
+    /// Puts [`LogicalFile::attributes`] into the anchor's stat result.
     ///
     /// # Errors
     /// EIO; `stat` is unchanged then.
@@ -88,11 +90,12 @@ impl LogicalFile {
         Ok(())
     }
 
-    /// futimens(2), fchmod(2), fchown(2): of the anchor and of the components of all copies. The
-    /// anchor gets no permission to write.
+    /// futimens(2), fchmod(2) or fchown(2) on the anchor and on the objects of all copies. The
+    /// anchor never gets write permission.
     ///
     /// # Errors
-    /// As those, of the anchor; then the components are unchanged.
+    /// Same as those calls. If the call on the anchor fails, the objects are unchanged (except that
+    /// a chown to another user changes the objects first).
     pub fn change(&self, change: &Change) -> Result<()> {
         let anchor = Kind::Open(self.anchor());
         let timed = self.overlay().filter(|_| matches!(change, Change::Times(_)));
@@ -103,10 +106,10 @@ impl LogicalFile {
             Change::Owner(user, group) => return self.change_owner(*user, *group),
         }
         let done = self.present().map(|copy| change_of(copy, change)).fold(Ok(()), std::result::Result::and);
-        // Another process may have noted the old ones meanwhile.
+        // Another process may have recorded the old times meanwhile.
         timed.inspect(|overlay| overlay.forget_times());
         match done {
-            // The names of a file that was removed while it is open are gone.
+            // The file was removed while open, so its objects have no names any more.
             Err(error) if error.errno() == Errno::NOENT && self.sys().stat(self.anchor())?.st_nlink == 0 => {
                 Ok(())
             }
@@ -116,8 +119,9 @@ impl LogicalFile {
 }
 
 impl LogicalFile {
-    /// fchown(2). To another user, which only root may, the objects move first: a call that was
-    /// killed is made again. A file with several copies must not be open elsewhere.
+    /// fchown(2). A change to another user, which only root may make, moves the objects first: a
+    /// call that was killed can be repeated. A file with several copies must not be open in other
+    /// processes.
     fn change_owner(&self, user: Option<u32>, group: Option<u32>) -> Result<()> {
         let anchor = Kind::Open(self.anchor());
         let owner = self.sys().stat(self.anchor())?.st_uid;
@@ -144,16 +148,17 @@ impl LogicalFile {
         if new.is_some() { self.sys().set_owner(anchor, user, group) } else { Ok(()) }
     }
 
-    /// Takes over permissions, access list and group that a program without this library gave the
-    /// anchor, and takes the permission to write away from that. Where this process may not, its
-    /// owner's next one does.
+    /// Adopts the permissions, access list and group that a program without this library gave the
+    /// anchor, and removes the anchor's write permission. Does nothing unless this process belongs
+    /// to the owner or root; the owner's next process then does it.
     pub(crate) fn follow_anchor(&self, anchor: &Stat) {
         let Ok(Some(object)) = self.components().fd(0).map(|fd| self.sys().stat(fd).ok()) else { return };
         if ![anchor.st_uid, ROOT].contains(&self.sys().user()) {
             return;
         }
         let now = of_file(anchor.st_mode, object.st_mode);
-        // With an access list the mode shows its mask, which may have stayed the same.
+        // With an access list, the group bits of the mode show the list's mask, which may be
+        // unchanged.
         let differs = now != object.st_mode & 0o777 || !is_protected(anchor.st_mode);
         let list = differs.then(|| access_list(self.sys(), self.anchor())).flatten();
         let taken_over = self.present().map(|copy| {
@@ -163,7 +168,7 @@ impl LogicalFile {
                 return Ok(());
             }
             list.as_ref().map_or(Ok(()), |list| set.set_access_list(list))?;
-            // Another group than the anchor's gets no rights.
+            // The objects kept their old group, which gets no permissions.
             let now = if given { now } else { now & !0o070 };
             change_of(copy, &Change::Mode(Mode::from_raw_mode(anchor.st_mode & 0o7000 | now)))
         });
@@ -172,8 +177,8 @@ impl LogicalFile {
         }
     }
 
-    /// Whether the file was given to another user since it was opened; then its objects are looked
-    /// for there.
+    /// Returns whether the file was given to another user since it was opened. If so, the objects
+    /// are looked up under the new owner from now on.
     pub(super) fn follow_owner(&self) -> bool {
         let Ok(anchor) = self.sys().stat(self.anchor()) else { return false };
         let moved = anchor.st_uid != self.components().objects().owner;
@@ -190,17 +195,17 @@ fn change_of(copy: &OpenCopy, change: &Change) -> std::result::Result<(), Target
         Change::Times(times) => set.set_times(times),
         Change::Mode(mode) if copy.is_cache() => set.set_mode(*mode | CACHED),
         Change::Mode(mode) => set.set_mode(*mode - CACHED),
-        // Not of one copy alone.
+        // `change_owner` handles all copies together.
         Change::Owner(..) => Ok(()),
     }
 }
 
-/// What an anchor gets of a file's mode.
+/// The anchor's mode for a file with this mode.
 pub(crate) fn without_write(mode: Mode) -> Mode {
     Mode::from_raw_mode(of_anchor(mode.as_raw_mode()))
 }
 
-/// The size of the file that the components of one copy give.
+/// The logical file size that follows from the sizes of one copy's objects.
 fn file_size(components: &[Stat], layout: &Layout) -> u64 {
     let sizes: Vec<u64> = components.iter().map(|stat| stat.st_size as u64).collect();
     layout.file_size(&sizes)

@@ -1,4 +1,4 @@
-//! One copy of an open file: its layout and its components.
+//! One copy of an open file: its layout and its objects.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,30 +11,32 @@ use crate::manifest::{CopyRef, Manifest};
 use crate::trouble::{self, Trouble};
 use crate::{Errno, Result};
 
-/// No device permits direct I/O of less.
+/// The smallest alignment that any device accepts for direct I/O, bytes.
 const DIRECT_ALIGNMENT_LEAST: u64 = 512;
 
-/// A copy whose components are open.
+/// A copy whose objects are open.
 pub(crate) struct OpenCopy {
     manifest: Arc<Manifest>,
     number: usize,
     components: ComponentSet,
-    /// The components once more, with O_DIRECT; `None` inside: the file system does not permit it.
+    /// The objects opened a second time, with O_DIRECT. The inner `None` means that the file system
+    /// does not support it.
     direct: OnceLock<Option<Direct>>,
-    /// The emulated server of each component.
+    /// The emulated server of each object, if any.
     servers: Vec<Option<Server>>,
     writable: bool,
 }
 
-/// Components for direct I/O.
+/// The objects opened with O_DIRECT.
 struct Direct {
     components: ComponentSet,
-    /// Memory, offsets and lengths must be multiples of this, bytes, whichever components they are for.
+    /// Memory addresses, offsets and lengths must be multiples of this number of bytes, for every
+    /// object.
     alignment: u64,
 }
 
 impl OpenCopy {
-    /// Of copy `number` of the file that `manifest` is of; it has that many.
+    /// Creates copy `number` of the file described by `manifest`, which must list that copy.
     pub fn new(
         manifest: Arc<Manifest>,
         number: usize,
@@ -46,7 +48,7 @@ impl OpenCopy {
         Self { manifest, number, components, direct: OnceLock::new(), servers, writable }
     }
 
-    /// Its number among the copies: 0 is the original.
+    /// The number of this copy; 0 is the original.
     pub fn number(&self) -> usize {
         self.number
     }
@@ -63,13 +65,14 @@ impl OpenCopy {
         self.manifest.copy(self.number).map_or(&self.manifest.layout, |copy| copy.layout)
     }
 
-    /// The size of the file that the components give.
+    /// The logical file size that follows from the sizes of this copy's objects.
     pub fn file_size(&self) -> Result<u64> {
         let sizes = self.components.sizes().map_err(|error| trouble::told(&error))?;
         Ok(self.layout().file_size(&sizes))
     }
 
-    /// The components to do `pieces` on: those with O_DIRECT where that was asked for and can be done.
+    /// The set of objects on which to do `pieces`: the O_DIRECT set if it was requested and the
+    /// pieces are aligned, else the buffered set.
     pub fn set_for(&self, sys: &SysRef, pieces: &[Piece], options: IoOptions) -> &ComponentSet {
         let aligned = |to: u64| {
             let all = |piece: &Piece| piece.offset | piece.base as u64 | piece.len as u64;
@@ -82,7 +85,7 @@ impl OpenCopy {
 
     fn direct(&self, sys: &SysRef) -> Option<&Direct> {
         if self.direct.get().is_none() {
-            // Another thread may have been first: then this set is closed again.
+            // If another thread was first, this set is closed again.
             let _ = self.direct.set(self.open_direct(sys).ok());
         }
         self.direct.get().and_then(Option::as_ref)
@@ -94,13 +97,13 @@ impl OpenCopy {
         let components = ComponentSet::open(sys, targets, self.components.objects(), opening)?;
         let fds = (0..components.len()).map(|index| components.fd(index));
         let mut alignments = fds.map(|fd| fd.map(|fd| sys.direct_alignment(fd)));
-        // Powers of two: a multiple of the largest one is one of all.
+        // Alignments are powers of two, so a multiple of the largest is a multiple of all.
         let alignment =
             alignments.try_fold(DIRECT_ALIGNMENT_LEAST, |most, each| each.map(|each| most.max(each)))?;
         Ok(Direct { components: components.with_servers(self.servers.clone()), alignment })
     }
 
-    /// Cuts the components to what a file of `size` bytes has.
+    /// Truncates each object to its size in a file of `size` bytes. Never grows an object.
     pub fn cut(&self, size: u64) -> Result<()> {
         let sizes = self.components.sizes().map_err(|error| trouble::told(&error))?;
         for (index, now) in sizes.into_iter().enumerate() {
@@ -112,7 +115,7 @@ impl OpenCopy {
         Ok(())
     }
 
-    /// Makes the file at least `size` bytes long, whoever else writes.
+    /// Grows the file to at least `size` bytes. Concurrent writes cannot make it shorter.
     pub fn grow_to(&self, size: u64) -> Result<()> {
         let Some(last) = size.checked_sub(1) else { return Ok(()) };
         let (target, offset) = self.layout().locate(last);
@@ -120,17 +123,17 @@ impl OpenCopy {
     }
 }
 
-/// A further copy of a file that is open, or why it cannot be used.
+/// An extra copy of an open file, or the reason why it cannot be used.
 pub(crate) type Further = std::result::Result<OpenCopy, Lost>;
 
-/// A copy of which a target or component is missing.
+/// A copy with a missing target or object.
 #[derive(Clone, Debug)]
 pub(crate) struct Lost {
     pub trouble: Trouble,
 }
 
 impl Lost {
-    /// What an application is told that needs it, and a line on stderr.
+    /// Logs the reason once on stderr and returns the errno for an application that needs the copy.
     pub fn told(&self) -> Errno {
         self.trouble.told();
         Errno::IO
@@ -138,7 +141,7 @@ impl Lost {
 }
 
 impl Manifest {
-    /// Copy `number`: 0 is the original.
+    /// Copy `number`; 0 is the original.
     pub(crate) fn copy(&self, number: usize) -> Option<CopyRef<'_>> {
         self.all_copies().nth(number)
     }

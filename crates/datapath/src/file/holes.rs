@@ -1,4 +1,4 @@
-//! Where a file has data, and where holes: a byte is in a hole where its component has one or has ended.
+//! SEEK_DATA and SEEK_HOLE: a byte is in a hole if its object has a hole there or has ended.
 
 use std::os::fd::BorrowedFd;
 
@@ -7,7 +7,7 @@ use stripewise_sys::SeekFrom;
 use super::{LogicalFile, OpenCopy};
 use crate::{Errno, Result, trouble};
 
-/// What lseek(2) looks for.
+/// The lseek(2) search mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whence {
     /// SEEK_DATA.
@@ -17,14 +17,15 @@ pub enum Whence {
 }
 
 impl LogicalFile {
-    /// Where the next data or hole at or after `offset` begins (the caller sets its descriptor's offset to it); the end of
-    /// the file is a hole. Asks each component once.
+    /// Returns the offset of the next data or hole at or after `offset`; the end of the file counts
+    /// as a hole. The caller sets its descriptor's offset to the result. Asks each object once.
     ///
-    /// As exact as the targets' file systems are, which count in blocks: what lies in one block of a component with data counts
-    /// as data. What was written before the call is never called a hole.
+    /// The result is as exact as the targets' file systems, which track holes in blocks: every byte
+    /// that shares a block of an object with data counts as data. Bytes written before the call are
+    /// never reported as a hole.
     ///
     /// # Errors
-    /// ENXIO at or past the end, and of [`Whence::Data`] where no more data comes.
+    /// ENXIO at or past the end of the file, and for [`Whence::Data`] if no data follows.
     pub fn seek(&self, whence: Whence, offset: u64) -> Result<u64> {
         let size = self.size()?;
         if offset >= size {
@@ -38,10 +39,10 @@ impl LogicalFile {
         }
     }
 
-    /// The offset of the first byte at or after `offset` that no hole of a component holds.
+    /// The offset of the first byte at or after `offset` that lies outside the holes of its object.
     ///
     /// # Errors
-    /// ENXIO when there is none.
+    /// ENXIO if there is none.
     pub(crate) fn next_data(&self, offset: u64) -> Result<u64> {
         let found = match self.overlay() {
             Some(overlay) => self.first_in_copies(overlay, Whence::Data, offset),
@@ -50,7 +51,8 @@ impl LogicalFile {
         found?.ok_or(Errno::NXIO)
     }
 
-    /// The offset of the first byte at or after `offset` that its component has not.
+    /// The offset of the first byte at or after `offset` that lies in a hole or past the end of its
+    /// object; `None` if no object reports one.
     fn next_hole(&self, offset: u64) -> Result<Option<u64>> {
         match self.overlay() {
             Some(overlay) => self.first_in_copies(overlay, Whence::Hole, offset),
@@ -58,8 +60,8 @@ impl LogicalFile {
         }
     }
 
-    /// The smallest offset, in the file, of the places that are found in the components of a copy from the first byte at or
-    /// after `offset` on.
+    /// Searches each object of one copy, from the object offset that corresponds to file offset
+    /// `offset`. Returns the smallest result, as a file offset.
     pub(super) fn first_in(&self, copy: &OpenCopy, whence: Whence, offset: u64) -> Result<Option<u64>> {
         let (components, layout) = (copy.components(), copy.layout());
         let mut first: Option<u64> = None;
@@ -68,13 +70,13 @@ impl LogicalFile {
             let fd = components.fd(index).map_err(|error| trouble::told(&error))?;
             let found = self.find(fd, whence, layout.component_size(target, offset))?;
             let found = found.and_then(|found| layout.file_offset(target, found));
-            // `None` is less than any.
+            // `chain` skips `None`; `min` on `Option` would prefer it.
             first = first.into_iter().chain(found).min();
         }
         Ok(first)
     }
 
-    /// In one component.
+    /// Searches one object from object offset `from`.
     fn find(&self, fd: BorrowedFd<'_>, whence: Whence, from: u64) -> Result<Option<u64>> {
         let to = match whence {
             Whence::Data => SeekFrom::Data(from),
@@ -82,11 +84,11 @@ impl LogicalFile {
         };
         let size = || Ok(self.sys().stat(fd)?.st_size as u64);
         match (self.sys().seek(fd, to), whence) {
-            // The file system knows no holes.
+            // The file system does not support SEEK_DATA and SEEK_HOLE: the whole object is data.
             (Err(Errno::INVAL), Whence::Data) => Ok((size()? > from).then_some(from)),
             (Err(Errno::INVAL), Whence::Hole) => Ok(Some(from.max(size()?))),
             (Err(Errno::NXIO), Whence::Data) => Ok(None),
-            // It ends before.
+            // The object ends before `from`.
             (Err(Errno::NXIO), Whence::Hole) => Ok(Some(from)),
             (found, _) => found.map(Some),
         }

@@ -11,29 +11,32 @@ use super::overlay::Request;
 use super::split::{grouped, leading, split, total};
 use crate::{Errno, Result, trouble};
 
-/// How one read or write is to be done.
+/// Options of one read or write.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IoOptions {
-    /// The application's descriptor has O_DIRECT: the components are read and written past the page cache where
-    /// stripe widths, offset, lengths and addresses permit it, and through it where not.
+    /// The application's descriptor has O_DIRECT. The objects are then accessed with direct I/O if
+    /// stripe widths, offset, lengths and addresses are aligned for it, else through the page
+    /// cache.
     pub direct: bool,
 }
 
 impl LogicalFile {
-    /// preadv(2). Fewer bytes than asked: the end of the file, or an error after that many bytes. Bytes that were never
-    /// written are zeros.
+    /// preadv(2). A short count means the end of the file, or an error after that many bytes. Bytes
+    /// that were never written read as zeros.
     ///
     /// # Safety
-    /// As [`stripewise_sys::Sys::preadv`]: invalid memory gives EFAULT, but nobody else may have references to it.
+    /// Same as [`stripewise_sys::Sys::preadv`]: invalid memory gives EFAULT, but the buffers must
+    /// not be referenced elsewhere.
     ///
     /// # Errors
-    /// As preadv(2); EIO where a target is missing.
+    /// Same as preadv(2); EIO if a target is missing.
     pub unsafe fn read_at(&self, buffers: &[IoVec], offset: u64, options: IoOptions) -> Result<usize> {
         let mut len = total(buffers);
         if offset > MAX_OFFSET {
             return Err(Errno::INVAL);
         }
-        // Past what is known to be there, the size tells what to ask for: servers are not asked for nothing.
+        // The request may reach past the end: get the size and cut the request, so that no server
+        // is asked for bytes that do not exist.
         if offset.saturating_add(len) > self.size_hint.load(Ordering::Relaxed) {
             len = len.min(self.size()?.saturating_sub(offset));
         }
@@ -58,12 +61,13 @@ impl LogicalFile {
         }
     }
 
-    /// A component ended before the request did: a hole, the end of the file, or somebody is just writing there.
+    /// Completes a read in which an object ended early. The gap is a hole, the end of the file, or
+    /// data that another process is writing right now.
     ///
     /// # Safety
-    /// As [`LogicalFile::read_at`].
+    /// Same as [`LogicalFile::read_at`].
     unsafe fn fill_gaps(&self, pieces: &[Piece], outcomes: &mut [Outcome], offset: u64) -> Result<usize> {
-        // With appenders and truncates out of the way, size and components fit together.
+        // The lock keeps out appends and truncates, so the size and the objects are consistent.
         let _lock = self.lock_size_shared()?;
         let size = self.size()?;
         let mut start = offset;
@@ -85,10 +89,10 @@ impl LogicalFile {
         }
     }
 
-    /// Reads bytes `from..to` of a piece, zeros where the component has none.
+    /// Reads bytes `from..to` of a piece, with zeros where the object has ended.
     ///
     /// # Safety
-    /// As [`LogicalFile::read_at`].
+    /// Same as [`LogicalFile::read_at`].
     unsafe fn read_again(&self, piece: &Piece, from: usize, to: usize) -> Outcome {
         let mut done = from;
         let failed = |done, error| Outcome { done, error: Some(error) };
@@ -112,26 +116,26 @@ impl LogicalFile {
         }
     }
 
-    /// pwritev(2). The result is the length of the leading part that was written on every target; after a failure, bytes
-    /// behind it may have been written, too. After a result the caller that must be synchronous (O_SYNC, RWF_DSYNC)
-    /// calls [`LogicalFile::sync`].
+    /// pwritev(2). Returns the length of the leading part that was written on every target. After a
+    /// failure, bytes past it may have been written too. A caller that must be synchronous (O_SYNC,
+    /// RWF_DSYNC) calls [`LogicalFile::sync`] afterwards.
     ///
     /// # Safety
-    /// As [`LogicalFile::read_at`], but shared references are allowed.
+    /// Same as [`LogicalFile::read_at`], but shared references to the buffers are allowed.
     ///
     /// # Errors
-    /// As pwritev(2): when nothing was written. EFBIG past 2^63-1.
+    /// Same as pwritev(2), if nothing was written; EFBIG past offset 2^63-1.
     pub unsafe fn write_at(&self, buffers: &[IoVec], offset: u64, options: IoOptions) -> Result<usize> {
         self.finish_interrupted()?;
         // SAFETY: the caller's promise.
         let done = unsafe { self.write_there(buffers, offset, options)? };
-        // What was written stays written.
+        // The write succeeded even if growing the mapping fails.
         let _ = self.grow_mapped_after(offset + done as u64);
         Ok(done)
     }
 
     /// # Safety
-    /// As [`LogicalFile::write_at`].
+    /// Same as [`LogicalFile::write_at`].
     unsafe fn write_there(&self, buffers: &[IoVec], offset: u64, options: IoOptions) -> Result<usize> {
         if offset > MAX_OFFSET {
             return Err(Errno::INVAL);
@@ -159,14 +163,14 @@ impl LogicalFile {
         }
     }
 
-    /// Writes at the end of the file, wherever that is, as one step for every process of the node that appends.
-    /// Returns (the offset where it was written, bytes).
+    /// Writes at the end of the file. Appends of all processes of the node are atomic with respect
+    /// to each other. Returns (offset of the write, bytes written).
     ///
     /// # Safety
-    /// As [`LogicalFile::write_at`].
+    /// Same as [`LogicalFile::write_at`].
     ///
     /// # Errors
-    /// As [`LogicalFile::write_at`].
+    /// Same as [`LogicalFile::write_at`].
     pub unsafe fn append(&self, buffers: &[IoVec], options: IoOptions) -> Result<(u64, usize)> {
         if !self.parts.writable {
             return Err(Errno::BADF);
@@ -180,7 +184,7 @@ impl LogicalFile {
     }
 }
 
-/// What a transfer returns that ended with `error` after `done` bytes.
+/// The result of a transfer that ended with `error` after `done` bytes.
 fn result(done: usize, error: Errno) -> Result<usize> {
     if done > 0 { Ok(done) } else { Err(error) }
 }

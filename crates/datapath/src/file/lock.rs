@@ -1,7 +1,7 @@
-//! The size lock: who appends or truncates has it alone; who must know the size exactly shares it.
+//! The size lock: append and truncate take it exclusively; reads that need the exact size share it.
 //!
-//! An OFD lock on `ID.manifest`. Each holder needs an open file description of its own, also each thread, so they are
-//! opened when needed and one is kept for the next time.
+//! It is an OFD lock on `ID.manifest`. Each holder, including each thread, needs its own open file
+//! description. Descriptions are opened on demand, and one is cached for the next use.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::atomic::Ordering;
@@ -13,25 +13,26 @@ use super::LogicalFile;
 use crate::runtime::link_of;
 use crate::{Errno, Result, trouble};
 
-/// The byte that is locked.
+/// The locked byte of `ID.manifest`.
 pub(crate) const SIZE_LOCK_BYTE: u64 = 0;
 
 #[derive(Debug, Default)]
 pub(super) struct Locks {
-    /// Not locked, of this process (a forked child's would be its parent's).
+    /// A cached descriptor that holds no lock, with the process that opened it: in a forked child
+    /// it would still be the parent's.
     idle: Option<(u32, Fd)>,
-    /// Locked now: (process, descriptor).
+    /// Descriptors that hold the lock now: (process, descriptor).
     held: Vec<(u32, RawFd)>,
 }
 
-/// The lock; given back on drop.
+/// The held size lock; released on drop.
 pub(crate) struct SizeLock<'a> {
     file: &'a LogicalFile,
     fd: Option<Fd>,
 }
 
 impl LogicalFile {
-    /// Waits for the lock, alone, and finishes a truncate whose process died.
+    /// Waits for the exclusive lock and finishes a truncate whose process died.
     pub(crate) fn lock_size(&self) -> Result<SizeLock<'_>> {
         let lock = self.lock_size_as_it_is()?;
         if let Some(size) = self.pending(lock.copy()?)? {
@@ -41,12 +42,13 @@ impl LogicalFile {
         Ok(lock)
     }
 
-    /// Waits for the lock, alone; an interrupted truncate stays as it is.
+    /// Waits for the exclusive lock and leaves an interrupted truncate as it is.
     pub(super) fn lock_size_as_it_is(&self) -> Result<SizeLock<'_>> {
         self.acquire(LockKind::Exclusive)
     }
 
-    /// Waits until nobody appends or truncates. An interrupted truncate is finished, or if this process may not, noted.
+    /// Waits for the shared lock, that is, until no append or truncate is running. Finishes an
+    /// interrupted truncate, or records it if this process may not write.
     pub(super) fn lock_size_shared(&self) -> Result<SizeLock<'_>> {
         let lock = self.acquire(LockKind::Shared)?;
         if self.pending(lock.copy()?)?.is_none() {
@@ -72,7 +74,7 @@ impl LogicalFile {
             self.locks.lock().held.push((me, fd.as_raw_fd()));
             let lock = SizeLock { file: self, fd: Some(fd) };
             self.sys().lock(lock.copy()?, SIZE_LOCK_BYTE, 1, kind)?;
-            // A repair may have put another one in its place, which everybody else locks now.
+            // A repair may have replaced `ID.manifest`; other processes then lock the new one.
             if !has_name || self.sys().stat(lock.copy()?)?.st_nlink > 0 {
                 return Ok(lock);
             }
@@ -80,8 +82,9 @@ impl LogicalFile {
         }
     }
 
-    /// `ID.manifest`, by its name, and true. Where there is none, because the file was removed, the
-    /// one that all who have the file open had opened with it, and false.
+    /// Opens `ID.manifest` by name and returns true with it. If the file was removed, reopens the
+    /// one that this process opened with the file, which all other openers share, and returns
+    /// false.
     fn open_lock(&self) -> Result<(Fd, bool)> {
         let flags = if self.parts.writable { OFlags::RDWR } else { OFlags::RDONLY };
         let opened = match self.components().open_manifest(flags) {
@@ -97,8 +100,8 @@ impl LogicalFile {
         }
     }
 
-    /// In a forked child: descriptors with which the parent's threads hold the lock are duplicates of the parent's, and
-    /// would hold it when the parent is killed.
+    /// For a forked child: closes descriptors through which threads of the parent hold the lock.
+    /// They are duplicates, and would keep the lock held after the parent is killed.
     pub(super) fn forget_locks(&self) {
         let me = stripewise_sys::process::id();
         let mut locks = self.locks.lock();
@@ -110,14 +113,14 @@ impl LogicalFile {
 }
 
 impl SizeLock<'_> {
-    /// Gives the lock back, and the descriptor up.
+    /// Closes the descriptor, which releases the lock.
     fn discard(mut self) {
         let Some(fd) = self.fd.take() else { return };
         let me = stripewise_sys::process::id();
         self.file.locks.lock().held.retain(|held| *held != (me, fd.as_raw_fd()));
     }
 
-    /// `ID.manifest`, as this holder of the lock has it open.
+    /// The descriptor of `ID.manifest` through which this lock is held.
     pub(super) fn copy(&self) -> Result<BorrowedFd<'_>> {
         self.fd.as_ref().map(AsFd::as_fd).ok_or(Errno::BADF)
     }
@@ -127,7 +130,7 @@ impl Drop for SizeLock<'_> {
     fn drop(&mut self) {
         let Some(fd) = self.fd.take() else { return };
         let me = stripewise_sys::process::id();
-        // Explicitly: a child that was forked meanwhile has a duplicate.
+        // Unlock explicitly: a child forked meanwhile has a duplicate of the descriptor.
         let unlocked = self.file.sys().unlock(fd.as_fd(), SIZE_LOCK_BYTE, 1).is_ok();
         let mut locks = self.file.locks.lock();
         let raw = fd.as_raw_fd();

@@ -1,4 +1,4 @@
-//! What mmap needs to know.
+//! Support for mmap: which extents of which objects make up a mapping.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
@@ -8,31 +8,31 @@ use stripewise_layout::MAX_OFFSET;
 use super::LogicalFile;
 use crate::{Errno, Result, trouble};
 
-/// More parts than this make no sensible mapping (the kernel's default limit per process is 65530).
+/// Maximum extents of one mapping. (The kernel's default limit per process is 65530.)
 const EXTENTS_MAX: usize = 1 << 20;
 
-/// A part of a file that one mmap(2) of a component covers; everything is a multiple of the page size, but for the
-/// length of the last part.
+/// An extent of a file that one mmap(2) of an object covers. Offsets and length are multiples of
+/// the page size, except for the length of the last extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapExtent {
-    /// The component's private descriptor; it stays open while the [`LogicalFile`] lives.
+    /// The private descriptor of the object; it stays open while the [`LogicalFile`] lives.
     pub fd: RawFd,
-    /// Offset in the component, bytes.
+    /// Offset in the object, bytes.
     pub component_offset: u64,
     /// Offset in the file, bytes.
     pub file_offset: u64,
-    /// Bytes.
+    /// Length, bytes.
     pub len: u64,
 }
 
 impl LogicalFile {
-    /// The parts of which a mapping of `len` bytes at `offset` (a multiple of `page`) is made.
-    /// Below the size no access to them gives SIGBUS: components that end early are grown first,
-    /// and again whenever this process makes the file longer.
+    /// The extents that make up a mapping of `len` bytes at `offset` (a multiple of `page`). Access
+    /// to them below the file size never gives SIGBUS: objects that end early are grown first, and
+    /// again whenever this process makes the file longer.
     ///
     /// # Errors
-    /// ENODEV: the stripes are not multiples of the page size, or components would have to grow and this process may
-    /// not write. EOVERFLOW: more than 2^20 parts.
+    /// ENODEV: the stripes are not multiples of the page size, or objects would have to grow and
+    /// this process may not write. EOVERFLOW: more than 2^20 extents.
     pub fn map_extents(&self, offset: u64, len: u64, page: u64) -> Result<Vec<MapExtent>> {
         if page == 0 || !offset.is_multiple_of(page) || len == 0 {
             return Err(Errno::INVAL);
@@ -64,15 +64,15 @@ impl LogicalFile {
                 len: piece.len,
             });
         }
-        // Through a shared mapping it may write at any time from now on.
+        // From now on the process may write through a shared mapping at any time.
         if self.parts.writable {
             self.mark_written();
         }
         Ok(extents)
     }
 
-    /// After the file has become longer, with the size lock: pages of this process's mappings that
-    /// are in the file now can be touched.
+    /// Called with the size lock after the file has grown: makes pages of this process's mappings
+    /// accessible up to the new size.
     pub(super) fn grow_mapped(&self) -> Result<()> {
         match self.mapped_to.load(Ordering::Acquire) {
             0 => Ok(()),
@@ -80,7 +80,8 @@ impl LogicalFile {
         }
     }
 
-    /// After a write that ended at file offset `end`, without the size lock: the same.
+    /// Called without the size lock after a write that ended at file offset `end`: does the same as
+    /// [`LogicalFile::grow_mapped`].
     pub(super) fn grow_mapped_after(&self, end: u64) -> Result<()> {
         if self.mapped_to.load(Ordering::Acquire) == 0 || end <= self.size_hint.load(Ordering::Relaxed) {
             return Ok(());
@@ -89,8 +90,8 @@ impl LogicalFile {
         self.grow_mapped()
     }
 
-    /// Makes every component as long as it would be in a full file, up to file offset `end` and the
-    /// file's size: a page past a component's end cannot be touched. With the size lock.
+    /// Grows every object to its full size in a file that ends at the smaller of `end` and the file
+    /// size: pages past the end of an object cannot be accessed. The caller holds the size lock.
     fn grow_components(&self, end: u64, writable: bool) -> Result<()> {
         let sizes = self.components().sizes().map_err(|error| trouble::told(&error))?;
         let end = end.min(self.size()?);

@@ -1,4 +1,4 @@
-//! One managed file of this process.
+//! A managed file that is open in this process.
 
 mod attributes;
 mod copy;
@@ -36,7 +36,7 @@ use crate::manifest::Manifest;
 use crate::runtime::FileKey;
 use crate::trouble::{self, Trouble};
 
-/// What all files of a process share.
+/// State that all files of a process share.
 pub(crate) struct Shared {
     pub sys: SysRef,
     pub fan_out: FanOut,
@@ -45,48 +45,49 @@ pub(crate) struct Shared {
     pub leaving: Option<fn(&LogicalFile)>,
 }
 
-/// What a [`LogicalFile`] is made of.
+/// The fields of a [`LogicalFile`] that its constructor needs.
 pub(crate) struct Parts {
     pub key: FileKey,
-    /// Where the anchor was found or made, absolute if possible: for messages, and to sync its directory.
+    /// The path where the anchor was found or created, absolute if possible. Used in messages and
+    /// to sync its directory.
     pub path: PathBuf,
     pub anchored: Anchored,
-    /// Open for reading.
+    /// Read-only descriptor of the anchor.
     pub anchor: Fd,
-    /// `ID.manifest`.
+    /// Descriptor of `ID.manifest`.
     pub manifest_copy: Fd,
     /// Copy 0.
     pub original: OpenCopy,
-    /// Copy 1, 2, ...
+    /// Copies 1, 2, ...
     pub further: Vec<Further>,
-    /// Of a file with several copies.
+    /// Present if the file has several copies.
     pub overlay: Option<Overlay>,
-    /// Components and `ID.manifest` are open for writing, too.
+    /// Objects and `ID.manifest` are also open for writing.
     pub writable: bool,
 }
 
-/// A managed file: its manifest, its components, and private descriptors of them.
+/// A managed file: its manifest, its objects, and private descriptors of them.
 ///
-/// All methods may be called from any thread at any time. Offsets and sizes are those of the logical file. No method
-/// knows the application's descriptors: who may read or write through which is for the caller to check.
+/// All methods may be called from any thread at any time. Offsets and sizes are those of the
+/// logical file. No method sees the application's descriptors: the caller checks the access mode of
+/// the descriptor used.
 pub struct LogicalFile {
     shared: Arc<Shared>,
     parts: Parts,
     locks: ForkSafe<lock::Locks>,
-    /// The same file opened once more by a thread that was slower. Its descriptor of component 0,
-    /// which has the program's POSIX locks, must not be closed before this file goes: closing any
+    /// Duplicates of this file that slower threads opened at the same time. They stay open as long
+    /// as this file: the process's POSIX locks are on object 0, and closing any descriptor of it
     /// drops them.
     spares: ForkSafe<Vec<LogicalFile>>,
-    /// A size that the file had at some time: requests below it need not ask for the size first.
+    /// A size that the file had at some time. Requests below it need not query the size first.
     size_hint: AtomicU64,
-    /// The end of the longest mapping that this process has made; 0: it has made none.
+    /// End offset of the longest mapping that this process has made; 0 if none.
     mapped_to: AtomicU64,
-    /// This process wrote since the anchor was last brought up to date.
+    /// This process wrote since it last updated the anchor.
     written: AtomicBool,
-    /// This process has made the names of components and anchor durable.
+    /// This process has made the names of objects and anchor durable.
     names_synced: AtomicBool,
-    /// A truncate was interrupted that this process may not finish, or that it began and could not
-    /// finish yet.
+    /// A truncate was interrupted, and this process may not finish it or failed to finish its own.
     interrupted: AtomicBool,
 }
 
@@ -110,22 +111,22 @@ impl LogicalFile {
         self.parts.key
     }
 
-    /// As it was when this process opened the file.
+    /// The manifest at the time when this process opened the file.
     pub fn manifest(&self) -> &Manifest {
         &self.parts.anchored.manifest
     }
 
-    /// Where the anchor was when this process opened the file.
+    /// The path of the anchor at the time when this process opened the file.
     pub fn path(&self) -> &Path {
         &self.parts.path
     }
 
-    /// Whether this process may write: it was allowed to open the components for writing.
+    /// Whether this process may write, that is, could open the objects for writing.
     pub fn is_writable(&self) -> bool {
         self.parts.writable
     }
 
-    /// The components of the original; component `n` lies on target `n` of the manifest.
+    /// The objects of the original; object `n` lies on target `n` of the manifest.
     pub fn components(&self) -> &ComponentSet {
         self.parts.original.components()
     }
@@ -144,34 +145,35 @@ impl LogicalFile {
         &self.parts.anchored
     }
 
-    /// Keeps another one's descriptors open as long as this file.
+    /// Keeps the descriptors of `other`, a duplicate of this file, open as long as this file.
     pub(crate) fn keep(&self, other: Self) {
         other.leave();
         self.spares.lock().push(other);
     }
 
-    /// The file is being removed before anybody knew of it.
+    /// Removes the extent map of a file that is being removed before another process has seen it.
     pub(crate) fn remove_map(&self) {
         if let Some(overlay) = self.overlay() {
-            // What is left is found by fsck.
+            // `fsck` finds anything left over.
             let _ = overlay.remove();
         }
     }
 
-    /// Leaves the extent map. The last process of the node to do so syncs it: an error then leaves it to the next process.
+    /// Leaves the extent map. The last process of the node to leave syncs the map first; if the
+    /// sync fails, it is left to the next process that joins.
     fn leave(&self) {
         if let Some(leaving) = self.shared.leaving {
             leaving(self);
         }
         let Some(map) = self.overlay().and_then(Overlay::take_map) else { return };
-        // What a kill does, tests do to the model of a process.
+        // Tests simulate a killed process: it does not leave the map.
         #[cfg(test)]
         if self.sys().stat(self.anchor()).err() == Some(stripewise_sys::faulty::DEAD) {
             return drop(map);
         }
         let mut times = None;
         let left = map.leave(|| {
-            // Their times, too: a power cut must not make them older.
+            // Sync times too: a power cut must not make an object older than its recorded time.
             self.sync_components(false)?;
             times = Some(self.times_now());
             Ok(())
@@ -183,7 +185,7 @@ impl LogicalFile {
         }
     }
 
-    /// In a forked child: gives up the locks that threads of the parent were holding at the fork.
+    /// For a forked child: gives up the locks that threads of the parent held at the fork.
     pub(crate) fn after_fork_child(&self) {
         self.forget_locks();
         if let Some(overlay) = self.overlay() {
@@ -199,10 +201,10 @@ impl LogicalFile {
         &self.parts.original
     }
 
-    /// Joins the extent map of a file with several copies.
+    /// Joins the extent map if the file has several copies.
     ///
     /// # Errors
-    /// It cannot be used.
+    /// The map cannot be used.
     pub(crate) fn join(&self) -> std::result::Result<(), Trouble> {
         self.overlay().map_or(Ok(()), |overlay| overlay.join().map(drop))
     }
@@ -211,12 +213,12 @@ impl LogicalFile {
         self.parts.overlay.as_ref()
     }
 
-    /// The copies that can be used, the original first.
+    /// The usable copies, the original first.
     pub(crate) fn present(&self) -> impl Iterator<Item = &OpenCopy> {
         std::iter::once(self.original()).chain(self.parts.further.iter().flatten())
     }
 
-    /// The copies that cannot.
+    /// The copies that cannot be used.
     fn lost(&self) -> impl Iterator<Item = &Lost> {
         self.parts.further.iter().filter_map(|copy| copy.as_ref().err())
     }

@@ -1,4 +1,4 @@
-//! How long the file is, and making it longer or shorter.
+//! The logical size: query, truncate and allocate.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,8 @@ use super::{LogicalFile, OpenCopy};
 use crate::{Errno, Result, anchor, intent, trouble};
 
 impl LogicalFile {
-    /// The logical size now, bytes: the largest that any copy gives. One fstat per component.
+    /// The current logical size in bytes: the largest size that any copy gives. Costs one fstat per
+    /// object.
     ///
     /// # Errors
     /// EIO.
@@ -25,13 +26,14 @@ impl LogicalFile {
         Ok(size)
     }
 
-    /// The largest size that a copy gives.
+    /// The largest size that a usable copy gives.
     pub(super) fn largest(&self) -> Result<u64> {
         let sizes = self.present().map(OpenCopy::file_size);
         sizes.reduce(|one, other| Ok(one?.max(other?))).unwrap_or(Ok(0))
     }
 
-    /// The size of an interrupted truncate that this process saw and may not finish, until somebody else has.
+    /// The target size of an interrupted truncate that this process saw and may not finish; `None`
+    /// once another process has finished it.
     pub(super) fn interrupted_truncate(&self) -> Result<Option<u64>> {
         if !self.interrupted.load(Ordering::Acquire) {
             return Ok(None);
@@ -41,20 +43,21 @@ impl LogicalFile {
         Ok(pending)
     }
 
-    /// The size of the truncate that `copy`, a descriptor of `ID.manifest`, says is on its way.
+    /// The target size of the pending truncate recorded in `copy`, a descriptor of `ID.manifest`.
     pub(super) fn pending(&self, copy: BorrowedFd<'_>) -> Result<Option<u64>> {
         intent::read(self.sys(), copy, self.parts.anchored.text_bytes)
     }
 
-    /// Whether a truncate was interrupted, as far as can be seen without the size lock.
+    /// Whether a truncate was interrupted, as far as this can be seen without the size lock.
     ///
     /// # Errors
-    /// It cannot be known.
+    /// The intent cannot be read.
     pub(crate) fn is_interrupted(&self) -> Result<bool> {
         Ok(self.manifest().pending_truncate.is_some() || self.pending(self.manifest_copy())?.is_some())
     }
 
-    /// Finishes a truncate whose process died, or if this process may not, behaves as if it were finished.
+    /// Finishes a truncate whose process died. If this process may not write, behaves as if the
+    /// truncate were finished.
     pub(crate) fn settle(&self) -> Result<()> {
         if self.manifest().pending_truncate.is_some() {
             self.take_over_intent()?;
@@ -62,9 +65,9 @@ impl LogicalFile {
         self.lock_size_shared().map(drop)
     }
 
-    /// To be called before anything is written without the size lock: a truncate of this process's
-    /// that failed half way is finished first, or whoever finishes it would cut off what was
-    /// written after it.
+    /// Must be called before any write without the size lock. Finishes a truncate of this process
+    /// that failed halfway; otherwise a process that finishes it later would cut off data written
+    /// since.
     pub(super) fn finish_interrupted(&self) -> Result<()> {
         if self.interrupted.load(Ordering::Acquire) { self.settle() } else { Ok(()) }
     }
@@ -74,10 +77,11 @@ impl LogicalFile {
         intent::note(self.sys(), lock.copy()?, self.anchor(), text_bytes, size)
     }
 
-    /// Moves the intent that an earlier version noted in the anchor to where it is noted now.
+    /// Moves an intent that an earlier version recorded in the anchor to `ID.manifest`.
     ///
     /// # Errors
-    /// EIO: this process may not write. What the size is, the next one that may finds out.
+    /// EIO if this process may not write: the size stays unknown until a process that may write
+    /// opens the file.
     fn take_over_intent(&self) -> Result<()> {
         if !self.parts.writable {
             return Err(Errno::IO);
@@ -90,10 +94,11 @@ impl LogicalFile {
         anchor::blank_pending(self.sys(), self.anchor())
     }
 
-    /// ftruncate(2). Happens entirely or not at all, also when this process is killed or the power fails.
+    /// ftruncate(2). Happens entirely or not at all, even if this process is killed or the power
+    /// fails.
     ///
     /// # Errors
-    /// As ftruncate(2).
+    /// Same as ftruncate(2).
     pub fn truncate(&self, size: u64) -> Result<()> {
         if size > MAX_OFFSET {
             return Err(Errno::FBIG);
@@ -109,7 +114,7 @@ impl LogicalFile {
             self.grow_mapped()?;
         } else {
             self.refuse_if_lost()?;
-            // The order is the protocol: the intent must be durable before the first component is cut.
+            // Protocol order: the intent must be durable before the first object is cut.
             let cut = self.note_intent(&lock, size).and_then(|()| self.finish_truncate(&lock, size));
             cut.inspect_err(|_| self.interrupted.store(true, Ordering::Release))?;
         }
@@ -117,13 +122,15 @@ impl LogicalFile {
         Ok(())
     }
 
-    /// The part of a truncate after the intent was noted; also of somebody else's who died. Under the size lock.
+    /// Completes a truncate after its intent was recorded, by this process or by one that died. The
+    /// caller holds the size lock.
     pub(super) fn finish_truncate(&self, lock: &SizeLock<'_>, size: u64) -> Result<()> {
         self.refuse_if_lost()?;
         let cut = || {
             self.present().try_for_each(|copy| copy.cut(size))?;
             self.original().grow_to(size)?;
-            // The cuts must be durable before the intent is forgotten, and that before anything is written anew.
+            // The cuts must be durable before the intent is removed, and the removal before any new
+            // write.
             self.sync_components(true)
         };
         match self.overlay() {
@@ -133,7 +140,8 @@ impl LogicalFile {
         intent::forget(self.sys(), lock.copy()?)
     }
 
-    /// A copy that is not there cannot be cut: when it comes back, it would bring back what was cut off.
+    /// Refuses to cut while a copy is lost: on its return, that copy would bring back the bytes cut
+    /// off.
     fn refuse_if_lost(&self) -> Result<()> {
         self.lost().next().map_or(Ok(()), |lost| Err(lost.told()))
     }
@@ -141,7 +149,7 @@ impl LogicalFile {
     /// posix_fallocate(3), or fallocate(2) with FALLOC_FL_KEEP_SIZE if `keep_size`.
     ///
     /// # Errors
-    /// As those; what was allocated before ENOSPC stays.
+    /// Same as those calls; space allocated before ENOSPC stays allocated.
     pub fn allocate(&self, offset: u64, len: u64, keep_size: bool) -> Result<()> {
         if len == 0 {
             return Err(Errno::INVAL);

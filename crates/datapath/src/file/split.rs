@@ -1,4 +1,4 @@
-//! A request, cut into the pieces that its components get, and its result put together again.
+//! Splits a request into pieces for its objects, and combines their results.
 
 use std::borrow::Cow;
 
@@ -7,17 +7,17 @@ use stripewise_layout::Layout;
 use stripewise_sys::IoVec;
 use stripewise_target::{Few, Outcome, Piece};
 
-/// Largest request, bytes: as the kernel's MAX_RW_COUNT.
+/// Maximum size of a request in bytes, the same as the kernel's MAX_RW_COUNT.
 const REQUEST_BYTES_MAX: u64 = 0x7fff_f000;
 
-/// Bytes of a request: as the kernel counts them, so no more than it would transfer at once.
+/// Total bytes of a request, capped at the kernel's limit for one transfer.
 pub(super) fn total(buffers: &[IoVec]) -> u64 {
     let sum = buffers.iter().fold(0u64, |sum, buffer| sum.saturating_add(buffer.len as u64));
     sum.min(REQUEST_BYTES_MAX)
 }
 
-/// The first `len` bytes of `buffers`, which lie at `offset` of the file: pieces in the order of the file, each in one
-/// component and one buffer.
+/// Splits the first `len` bytes of `buffers`, which lie at `offset` of the file, into pieces in
+/// file order. Each piece lies in one object and one buffer.
 pub(super) fn split(layout: &Layout, offset: u64, len: u64, buffers: &[IoVec]) -> Few<Piece> {
     let mut pieces = Few::new();
     let mut buffers = buffers.iter().copied();
@@ -41,19 +41,20 @@ pub(super) fn split(layout: &Layout, offset: u64, len: u64, buffers: &[IoVec]) -
     pieces
 }
 
-/// Has the pieces done by `run` with those of one component side by side, so that they become one vectored call, and
-/// returns the outcomes in the order of the pieces.
+/// Calls `run` with the pieces of each object next to each other, so that they become one vectored
+/// call, and returns the outcomes in the order of `pieces`.
 pub(super) fn grouped(pieces: &[Piece], run: impl FnOnce(&[Piece]) -> Few<Outcome>) -> Few<Outcome> {
     let grouped = Grouped::of(pieces);
     let outcomes = run(&grouped.pieces);
     grouped.in_order(outcomes)
 }
 
-/// Pieces with those of one component side by side; components in the order of their first pieces. So requests of several
-/// processes that begin on different servers also ask different ones first, and nobody's link waits for the same server.
+/// Pieces reordered so that those of one object are next to each other. Objects come in the order
+/// of their first pieces: requests of several processes that start on different servers then
+/// contact different servers first, which spreads the load.
 pub(super) struct Grouped<'p> {
     pub pieces: Cow<'p, [Piece]>,
-    /// Where each was; `None`: in this order.
+    /// Original index of each piece; `None` if the order is unchanged.
     order: Option<Vec<usize>>,
 }
 
@@ -74,7 +75,7 @@ impl<'p> Grouped<'p> {
         Self { pieces: Cow::Owned(sorted), order: Some(order) }
     }
 
-    /// The outcomes of [`Grouped::pieces`], in the order in which the pieces came.
+    /// Puts the outcomes of [`Grouped::pieces`] back into the original order of the pieces.
     pub fn in_order(&self, outcomes: Few<Outcome>) -> Few<Outcome> {
         let Some(order) = &self.order else { return outcomes };
         let mut sorted = smallvec![Outcome::default(); outcomes.len()];
@@ -85,7 +86,8 @@ impl<'p> Grouped<'p> {
     }
 }
 
-/// Length of the leading part of the request that was done in full, and what ended it: `None`, nothing did.
+/// Length of the leading part of the request that was done in full, and the outcome that ended it
+/// (`None` if all was done).
 pub(super) fn leading(pieces: &[Piece], outcomes: &[Outcome]) -> (usize, Option<Outcome>) {
     let mut done = 0;
     for (piece, outcome) in pieces.iter().zip(outcomes) {
@@ -106,7 +108,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Every byte of every buffer is in exactly one piece, at the place where the layout has it.
+        /// Every byte of every buffer is in exactly one piece, at the position that the layout
+        /// gives it.
         #[test]
         fn pieces_cover_the_buffers(
             lens in vec(0..40usize, 0..6),
@@ -139,7 +142,7 @@ mod tests {
             };
             let pieces: Vec<Piece> = components.iter().enumerate().map(piece).collect();
             let outcomes = grouped(&pieces, |sorted| {
-                // Offsets are as the pieces came.
+                // Offsets are the original positions of the pieces.
                 let runs: Vec<_> = sorted.chunk_by(|a, b| a.component == b.component).collect();
                 assert!(runs.iter().all(|run| run.is_sorted_by_key(|piece| piece.offset)));
                 assert!(runs.is_sorted_by_key(|run| run[0].offset) || components.is_sorted());

@@ -1,4 +1,4 @@
-//! Making things durable, and telling the world without the library about them.
+//! Making data and names durable, and updating the anchor for programs without the library.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -10,10 +10,11 @@ use super::{Attributes, LogicalFile, OpenCopy, attributes};
 use crate::{Errno, Result, trouble};
 
 impl LogicalFile {
-    /// fsync(2), or fdatasync(2) if `data_only`: everything that any process wrote before survives a power cut.
+    /// fsync(2), or fdatasync(2) if `data_only`: everything that any process wrote before the call
+    /// survives a power cut.
     ///
     /// # Errors
-    /// As fsync(2).
+    /// Same as fsync(2).
     pub fn sync(&self, data_only: bool) -> Result<()> {
         match self.overlay().filter(|overlay| !overlay.is_given_away()) {
             Some(overlay) => self.sync_map(overlay, data_only)?,
@@ -27,14 +28,14 @@ impl LogicalFile {
         if data_only { self.sys().sync_data(self.anchor()) } else { self.sys().sync(self.anchor()) }
     }
 
-    /// The components of all copies that can be used.
+    /// Syncs the objects of all usable copies.
     pub(super) fn sync_components(&self, data_only: bool) -> Result<()> {
         let sync = |copy: &OpenCopy| copy.components().sync(&self.shared.fan_out, data_only);
-        // All are tried.
+        // Sync all copies even if one fails.
         self.present().map(sync).fold(Ok(()), std::result::Result::and).map_err(|error| trouble::told(&error))
     }
 
-    /// The names of components, manifest copy and anchor.
+    /// Syncs the directory entries of the objects, of `ID.manifest` and of the anchor.
     fn sync_names(&self) -> Result<()> {
         for copy in self.present() {
             copy.components().sync_names().map_err(|error| trouble::told(&error))?;
@@ -42,28 +43,29 @@ impl LogicalFile {
         sync_directory(self.sys(), None, &self.parts.path)
     }
 
-    /// To be called when the application closes its last descriptor of the file (and may be called
-    /// at any close): brings the anchor's time up to date if this process wrote. Errors are not
-    /// reported: close(2) has none to give for them, and inside the library the components' times
-    /// count, too. The replicas of a file are brought in sync, unless its plan leaves that to
-    /// others.
+    /// Must be called when the application closes its last descriptor of the file, and may be
+    /// called at any close. Updates the anchor's time if this process wrote, and brings replicas in
+    /// sync unless the file has `lazy_close`. Errors are not reported: close(2) has none for them,
+    /// and inside the library the objects' times count too.
     pub fn closing(&self) {
         if let Some(overlay) = self.overlay().filter(|overlay| !overlay.is_given_away()) {
             overlay.turn().pause(self.sys());
-            // What is not done is left to the next process.
+            // A later process completes the rest.
             let _ = self.bring_in_sync(overlay);
         }
         self.update_anchor();
     }
 
-    /// To be called when the process ends, or the program that it runs, with the file open: as the last close, which nobody else
-    /// will call. What is used afterwards all the same joins the map anew.
+    /// Must be called when the process exits or executes another program with the file open. Acts
+    /// as the last close, which nothing else will call. If the file is used afterwards, it joins
+    /// the map again.
     pub fn ending(&self) {
         self.closing();
         match self.overlay() {
-            // Whoever goes on (an exec may fail) has its stores in the mapping seen by others.
+            // The process stays joined: if it continues (an exec may fail), other processes must
+            // still see its stores through the mapping.
             Some(overlay) if overlay.has_mapped() => {
-                // Like close, this has nobody to tell.
+                // As in close, errors cannot be reported.
                 let _ = self.sync_map(overlay, true);
             }
             Some(_) => self.leave(),
@@ -71,7 +73,7 @@ impl LogicalFile {
         }
     }
 
-    /// Gives the anchor the time of the file, for programs without this library.
+    /// Sets the anchor's modification time to that of the file, for programs without this library.
     fn update_anchor(&self) {
         if self.parts.writable
             && self.written.swap(false, Ordering::AcqRel)
@@ -87,13 +89,13 @@ impl LogicalFile {
             return Ok(());
         }
         let times = Timestamps { last_access: attributes::OMIT, last_modification: modified };
-        // Only the owner may set a time; who else writes leaves the anchor's older one.
+        // Only the owner may set a time; writes of other users leave the anchor's time older.
         let _ = self.sys().set_times(Kind::Open(self.anchor()), &times);
         Ok(())
     }
 }
 
-/// Makes what happened to the name `path` durable. A directory that may not be read is left alone.
+/// Makes a change of the name `path` durable. Skips a directory that this process may not read.
 pub(crate) fn sync_directory(sys: &SysRef, dir: Dir<'_>, path: &Path) -> Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match sys.open(dir, parent, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {

@@ -1,4 +1,4 @@
-//! What the manifest of a file with several copies says beside that of any other: format 2.
+//! The tables that only the manifest of a file with several copies has: format 2.
 
 use std::fmt::Write;
 
@@ -16,76 +16,79 @@ use crate::pool::servers_of;
 const REPLICA: &str = "replica";
 const CACHE: &str = "cache";
 
-/// The copies of a file beside its original, and how they are kept. All processes that use the file go by this, whatever
-/// their plans say.
+/// The extra copies of a file and their settings. They apply to all processes that use the file,
+/// whatever plans those have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Copies {
-    /// What they are for.
+    /// The kind: replicas or caches.
     pub kind: OverlayKind,
     /// Close does not wait until replicas are in sync.
     pub lazy_close: bool,
-    /// When the extent map is made durable.
+    /// When the extent map becomes durable.
     pub durability: Durability,
-    /// Most bytes per second that background copying moves, at least 1; `None`: no limit.
+    /// Maximum bytes per second of background copying, at least 1; `None`: no limit.
     pub background: Option<u64>,
-    /// p that the plan assumed, at least 1; what is known at run time counts more.
+    /// p assumed by the plan, at least 1; a value known at run time takes precedence.
     pub procs: u32,
-    /// c that the plan assumed, at least 1 and at most p.
+    /// c assumed by the plan, at least 1 and at most p.
     pub procs_per_node: u32,
-    /// Servers that the originals of the plan's files are spread over; those of this one at least.
+    /// Number of servers over which the originals of the plan's files are spread; at least the
+    /// targets of this file's original.
     pub servers: u32,
-    /// Copy 1, 2, ...: 1 to [`MAX_COPIES`]` - 1` of them.
+    /// Copies 1, 2, ...: 1 to [`MAX_COPIES`]` - 1` of them.
     pub list: Vec<FurtherCopy>,
 }
 
-/// A copy beside the original.
+/// An extra copy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FurtherCopy {
-    /// For people; those of one file differ.
+    /// A name for people, unique within the file.
     pub name: String,
-    /// Names its components.
+    /// The id that names the copy's objects.
     pub id: FileId,
-    /// g of a cache copy, at most its servers; 1 of a replica.
+    /// g of a cache copy, at most its number of servers; 1 for a replica.
     pub groups: u32,
-    /// Servers that this copy of the plan's files is spread over; those of this one at least, but for manifests of older
-    /// versions, which counted a target as one where the file system stripes.
+    /// Number of servers over which this copy of the plan's files is spread; at least the servers
+    /// of this file's copy. Older manifests count a target that is striped over several servers as
+    /// one.
     pub servers: u32,
-    /// Per target, how many servers the pool has over which the file system stripes it; 0: it is a server of its own. Empty: all
-    /// are, or the manifest is of an older version.
+    /// Per target, the number of servers in the pool over which the file system stripes it; 0 if
+    /// the target is a server of its own. Empty if all are, or if the manifest is of an older
+    /// version.
     pub pool_servers: Vec<u32>,
-    /// As of [`Manifest::targets`].
+    /// The targets, in the format of [`Manifest::targets`].
     pub targets: Vec<TargetRef>,
-    /// Where its bytes are.
+    /// The layout of the copy's bytes.
     pub layout: Layout,
 }
 
-/// One copy of a file, the original included.
+/// One copy of a file; may be the original.
 #[derive(Clone, Copy, Debug)]
 pub struct CopyRef<'a> {
-    /// Names its components.
+    /// The id that names the copy's objects.
     pub id: FileId,
-    /// Target `n` of the layout.
+    /// The targets, by their number in the layout.
     pub targets: &'a [TargetRef],
-    /// Where its bytes are.
+    /// The layout of the copy's bytes.
     pub layout: &'a Layout,
 }
 
 impl CopyRef<'_> {
-    /// Its objects, which belong to the owner of the anchor.
+    /// The copy's objects; `owner` is the owner of the anchor.
     pub fn objects(&self, owner: u32) -> Objects {
         Objects { id: self.id, owner }
     }
 }
 
-/// The id of copy `number` (0: the original) of file `id`: whoever knows one knows the others, also when no manifest has
-/// been written yet.
+/// The id of copy `number` (0: the original) of file `id`. The ids of all copies follow from any
+/// one of them, even before a manifest is written.
 pub(crate) fn copy_id(id: FileId, number: usize) -> FileId {
     let mut bytes = id.0;
     bytes[15] ^= number as u8;
     FileId(bytes)
 }
 
-/// The same for the ids of all copies of a file, and different for any other file.
+/// An id that is the same for all copies of a file and differs between files.
 pub(crate) fn family(id: FileId) -> FileId {
     let mut bytes = id.0;
     bytes[15] &= !(MAX_COPIES as u8 - 1);
@@ -110,7 +113,7 @@ impl Manifest {
 }
 
 impl Copies {
-    /// Whether the copies hold a part of the file only.
+    /// Whether the extra copies are caches, which hold only some of the bytes.
     pub fn is_cache(&self) -> bool {
         matches!(self.kind, OverlayKind::Cache { .. })
     }
@@ -176,13 +179,14 @@ pub(super) struct TextCopy {
 }
 
 impl TextCopy {
-    /// Regions and targets.
+    /// Number of regions and number of targets.
     pub fn table_size(&self) -> (usize, usize) {
         (self.region.len(), self.target.len())
     }
 }
 
-/// The copies of the file `id`, whose original lies on `targets` targets.
+/// Converts the extra copies of file `id`, whose original lies on `targets` targets, and checks
+/// them.
 pub(super) fn read(
     overlay: TextOverlay,
     copies: Vec<TextCopy>,

@@ -1,4 +1,4 @@
-//! Writing a manifest.
+//! Writes manifests.
 
 use std::fmt::Write;
 
@@ -13,18 +13,18 @@ const COMMENT: &str = "\
 # or turn it back into a plain file with `stripewise export FILE`.
 ";
 
-/// Digits of `length`, so that the text's length does not depend on its own digits.
+/// Digits of `length`: a fixed number, so that the text's length does not depend on the value.
 const LENGTH_DIGITS: usize = 7;
 pub(super) const CHECKSUM_KEY: &str = "checksum = \"crc32:";
 pub(super) const CHECKSUM_DIGITS: usize = 8;
 pub(super) const PENDING_KEY: &str = "pending_truncate = \"";
 
 impl Manifest {
-    /// The text. It parses to an equal manifest.
+    /// Formats the manifest as text that parses to an equal manifest.
     ///
     /// # Errors
-    /// It would be longer than [`TEXT_BYTES_MAX`], has too many regions and targets, or a target's path is not
-    /// UTF-8.
+    /// The text would be longer than [`TEXT_BYTES_MAX`], there are too many regions and targets, or
+    /// a target's path is not UTF-8.
     pub fn format(&self) -> Result<String, ManifestError> {
         let tables = self.all_copies().map(|copy| (copy.layout.regions().len(), copy.targets.len()));
         check_size(tables).map_err(|problem| ManifestError { file: self.path.clone(), problem })?;
@@ -61,7 +61,7 @@ impl Manifest {
     }
 }
 
-/// The tables of a copy's targets and regions; `prefix` is that of their names.
+/// Appends the tables of a copy's targets and regions; `prefix` starts their names.
 pub(super) fn format_layout(
     file: &str,
     prefix: &str,
@@ -85,7 +85,8 @@ pub(super) fn format_layout(
     Ok(())
 }
 
-/// The value of `pending_truncate`: [`PENDING_BYTES`] digits or blanks, so that a part of it is no value.
+/// The value of `pending_truncate`: [`PENDING_BYTES`] digits or blanks, so that a partly written
+/// value is not a valid size.
 pub(crate) fn pending_text(pending: Option<u64>) -> String {
     match pending {
         Some(size) => format!("{size:0PENDING_BYTES$}"),
@@ -93,7 +94,7 @@ pub(crate) fn pending_text(pending: Option<u64>) -> String {
     }
 }
 
-/// Offset of the value that follows the first line that begins with `key`.
+/// Offset of the value after the first line start that matches `key`.
 pub(super) fn value_offset(text: &[u8], key: &str) -> Option<usize> {
     let key = key.as_bytes();
     let mut start = 0;
@@ -131,7 +132,7 @@ fn format_region(prefix: &str, region: &Region, text: &mut String) {
     let _ = writeln!(text, "cycle = [{}]", cycle.join(", "));
 }
 
-/// A TOML basic string.
+/// Quotes a TOML basic string.
 pub(super) fn quoted(value: &str) -> String {
     let mut out = String::with_capacity(value.len() + 2);
     out.push('"');

@@ -1,8 +1,9 @@
-//! The text that says where a file's bytes are: `docs/formats/manifest.md`, format 1; of a file with several copies, format 2.
+//! The manifest: the text that describes where a file's bytes are. `docs/formats/manifest.md`
+//! specifies it: format 1, and format 2 for files with several copies.
 //!
-//! Text in, text out; no I/O. [`Manifest::parse`] takes what stands at the start of an anchor (a hole may follow)
-//! or in `ID.manifest`; [`Manifest::format`] writes it. What was parsed is valid: every region's targets exist,
-//! every target is used.
+//! This module converts text and does no I/O. [`Manifest::parse`] reads the start of an anchor (a
+//! hole may follow) or of `ID.manifest`, and [`Manifest::format`] writes it. A parsed manifest is
+//! valid: the targets of every region exist, and every target is used.
 
 mod copies;
 mod format;
@@ -17,15 +18,15 @@ use stripewise_layout::Layout;
 use stripewise_sys::Identity;
 use stripewise_target::{FileId, TargetRef};
 
-/// The first line. A file that does not start with it is not an anchor of any format.
+/// The start of the first line. A file without it is not an anchor of any format.
 pub const MAGIC: &[u8] = b"stripewise file, format ";
 /// The first lines of format 1 and of format 2.
 pub(crate) const MAGIC_LINES: [&str; 2] = ["stripewise file, format 1\n", "stripewise file, format 2\n"];
-/// Upper limit of a manifest, bytes.
+/// Maximum length of a manifest, bytes.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
-/// How many bytes of an anchor [`Manifest::text_length`] wants to see.
+/// Bytes at the start of an anchor that [`Manifest::text_length`] needs.
 pub const HEAD_BYTES: usize = 4096;
-/// No manifest, and nothing that was once one, is shorter than the magic line.
+/// Minimum length of a manifest, bytes: the magic line.
 pub const TEXT_BYTES_MIN: usize = MAGIC_LINES[0].len();
 /// Characters of the `pending_truncate` value: blank, or a size.
 pub const PENDING_BYTES: usize = 20;
@@ -33,39 +34,42 @@ pub const PENDING_BYTES: usize = 20;
 /// A file's manifest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
-    /// Names the components.
+    /// The id that names the objects.
     pub id: FileId,
-    /// A truncate to this size, bytes, began and has not been finished.
+    /// The target size, bytes, of a truncate that began and was not finished; written only by
+    /// earlier versions.
     pub pending_truncate: Option<u64>,
-    /// The anchor's absolute path when it was created: a hint, not a truth.
+    /// The anchor's absolute path at its creation; it may have been moved since.
     pub path: String,
-    /// UTC, `2026-11-21T01:00:00Z`; for people.
+    /// Time of creation in UTC, as `2026-11-21T01:00:00Z`, for people.
     pub created: String,
-    /// Which file the anchor is: a copy of it that was made without this library has another
-    /// identity. Of manifests of older versions nothing is known.
+    /// The identity of the anchor. A copy of the anchor made without this library has a different
+    /// identity. Unknown in manifests of older versions.
     pub anchor: Identity,
-    /// Target `n` of the layout; its component is `ID.n`. Every one is used by the layout.
+    /// The targets by their number in the layout; the object on target `n` is `ID.n`. The layout
+    /// uses every target.
     pub targets: Vec<TargetRef>,
-    /// Where the bytes are; of a file with several copies, those of the original.
+    /// The layout of the bytes; in a file with several copies, that of the original.
     pub layout: Layout,
-    /// What there is beside the original: format 2.
+    /// The extra copies, if any: format 2.
     pub copies: Option<Box<Copies>>,
 }
 
-/// Why a text is not a manifest: which file, which key, and what to do about it, in one line.
+/// The reason why a text is not a valid manifest: one line with the file, the key and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {problem}")]
 pub struct ManifestError {
-    /// The file it was read from, as the caller called it.
+    /// The file as the caller named it.
     pub file: String,
     /// Key, value and remedy.
     pub problem: String,
 }
 
-/// A layout keeps tables of regions times targets, in every process that opens the file.
+/// Maximum table entries, regions times targets, that a layout may keep in every process that opens
+/// the file.
 const TABLE_CELLS_MAX: usize = 1 << 20;
 
-/// Of all copies: regions and targets.
+/// Checks the total of all copies' tables, each given as (regions, targets).
 fn check_size(tables: impl Iterator<Item = (usize, usize)>) -> Result<(), String> {
     let (mut cells, mut regions, mut targets) = (0usize, 0, 0);
     for (of_regions, of_targets) in tables {

@@ -1,4 +1,4 @@
-//! Reading a manifest: every key is checked, every error says which one, and what to do.
+//! Parses manifests: checks every key, and each error names the key and the remedy.
 
 use serde::Deserialize;
 use stripewise_layout::{Layout, MAX_OFFSET, Region, Stripe};
@@ -10,7 +10,7 @@ use super::{
     MAGIC, MAGIC_LINES, Manifest, ManifestError, PENDING_BYTES, TEXT_BYTES_MAX, TEXT_BYTES_MIN, check_size,
 };
 
-/// What to do about a text that was damaged.
+/// The remedy for a damaged text.
 pub(super) const RESTORE: &str = "the text is damaged; restore it with `stripewise fsck --repair FILE`";
 
 #[derive(Deserialize)]
@@ -50,30 +50,31 @@ pub(super) struct TextRegion {
 }
 
 impl Manifest {
-    /// How long the text is that begins with `head` (the first [`super::HEAD_BYTES`] of the file, or all of it).
+    /// The length of the text that begins with `head` (the first [`super::HEAD_BYTES`] of the file,
+    /// or the whole file).
     ///
     /// # Errors
-    /// `head` does not begin with the magic line of a known format, or has no usable `length`.
+    /// `head` does not begin with the magic line of a known format, or has no valid `length`.
     pub fn text_length(head: &[u8], file: &str) -> Result<usize, ManifestError> {
         text_length(head).map_err(|problem| ManifestError { file: file.into(), problem })
     }
 
-    /// Where the `pending_truncate` value stands in a valid text: the offset of its [`PENDING_BYTES`] bytes.
+    /// The offset of the [`PENDING_BYTES`] bytes of the `pending_truncate` value in a valid text.
     pub fn pending_offset(text: &[u8]) -> Option<usize> {
         value_offset(text, PENDING_KEY)
     }
 
-    /// Reads `bytes`: the text, and anything after it. `file` is how errors call it.
+    /// Parses `bytes`, which may continue after the text. Errors call the file `file`.
     ///
     /// # Errors
-    /// One line with key, value and remedy; whatever the bytes, this does not panic.
+    /// One line with key, value and remedy. No input makes this panic.
     pub fn parse(bytes: &[u8], file: &str) -> Result<Self, ManifestError> {
         parse(bytes).map_err(|problem| ManifestError { file: file.into(), problem })
     }
 }
 
-/// Reads a `pending_truncate` value. Digits and blanks mixed are what is left when writing it was interrupted: the
-/// truncate had not begun yet, or was finished already.
+/// Parses a `pending_truncate` value. A mix of digits and blanks is left by an interrupted write:
+/// the truncate had not begun yet or was already finished.
 pub(super) fn parse_pending(value: &str) -> Result<Option<u64>, String> {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let blanks = value.bytes().filter(|&byte| byte == b' ').count();
@@ -88,7 +89,7 @@ pub(super) fn parse_pending(value: &str) -> Result<Option<u64>, String> {
     }
 }
 
-/// Which of the magic lines the text begins with.
+/// The index of the magic line with which the text begins.
 fn magic_line(text: &[u8]) -> Option<usize> {
     MAGIC_LINES.iter().position(|line| text.starts_with(line.as_bytes()))
 }
@@ -156,13 +157,13 @@ fn parse(bytes: &[u8]) -> Result<Manifest, String> {
     })
 }
 
-/// The parser's message names the key only sometimes, so the line is quoted.
+/// Quotes the line, because the parser's message does not always name the key.
 fn toml_problem(body: &str, error: &toml::de::Error) -> String {
     let start = error.span().map_or(0, |span| span.start).min(body.len());
     let number = body.as_bytes()[..start].iter().filter(|&&byte| byte == b'\n').count();
     let line: String = body.lines().nth(number).unwrap_or_default().chars().take(60).collect();
     let message = error.message().replace('\n', " ");
-    // One line more: the magic line is not part of the body.
+    // Add one: the magic line is not part of the body.
     format!("line {} ({line:?}): {message}; {RESTORE}", number + 2)
 }
 
@@ -187,9 +188,9 @@ pub(super) fn targets_of(prefix: &str, targets: Vec<TextTarget>) -> Result<Vec<T
     targets.into_iter().map(target_of).collect()
 }
 
-/// Checks that regions and targets fit: every index names a target, and every target is used.
+/// Checks that every index names a target and every target is used, and builds the layout.
 pub(super) fn layout_of(prefix: &str, regions: Vec<TextRegion>, targets: usize) -> Result<Layout, String> {
-    // Before a layout is made of them: it keeps tables as long as the largest index.
+    // Check the indexes first: a layout keeps tables as long as the largest index.
     let stripes = || regions.iter().flat_map(|region| &region.cycle);
     if let Some((target, _)) = stripes().find(|(target, _)| *target as usize >= targets) {
         return Err(format!(

@@ -32,7 +32,7 @@ fn sample() -> Manifest {
     two_targets(constructors::two_part(&[(0, 65536), (1, 4096)], 1 << 30, &[(1, 65536)]).unwrap())
 }
 
-/// The same with two cache copies.
+/// The sample with two cache copies.
 fn cached() -> Manifest {
     let copy = |number, name: &str, groups, layout: Layout| FurtherCopy {
         name: name.into(),
@@ -64,11 +64,11 @@ fn cached() -> Manifest {
     Manifest { copies: Some(Box::new(copies)), ..sample() }
 }
 
-/// Any layout of a few targets and regions.
+/// Generates layouts with a few targets and regions.
 fn layouts() -> impl Strategy<Value = Layout> {
     let widths = vec(vec((0..5u32, 1..1u64 << 40), 1..6), 1..5);
     (widths, vec(1..1u64 << 50, 4)).prop_map(|(mut cycles, lengths)| {
-        // Renumber, so that every target is used.
+        // Renumber the targets so that every one is used.
         let mut seen: Vec<u32> = cycles.iter().flatten().map(|(target, _)| *target).collect();
         seen.sort_unstable();
         seen.dedup();
@@ -125,7 +125,7 @@ fn copies() -> impl Strategy<Value = Copies> {
     })
 }
 
-/// Any valid manifest of a few targets and regions, with strings that need escapes.
+/// Generates valid manifests with a few targets and regions, and with strings that need escapes.
 fn manifests() -> impl Strategy<Value = Manifest> {
     let rest = (any::<String>(), any::<[u8; 16]>(), proptest::option::of(0..=1u64 << 62));
     (layouts(), rest, proptest::option::of(copies())).prop_map(
@@ -234,7 +234,7 @@ fn the_pending_value_is_patched_in_place() {
     text[at..at + PENDING_BYTES].copy_from_slice(format::pending_text(Some(12345)).as_bytes());
     let parsed = Manifest::parse(&text, "f").unwrap();
     assert_eq!(parsed, Manifest { pending_truncate: Some(12345), ..sample() });
-    // Within one sector, whatever follows: a power cut leaves it whole or as it was.
+    // Within one sector, so that a power cut leaves the old or the new value.
     assert!(at + PENDING_BYTES <= 512, "{at}");
 }
 
@@ -262,7 +262,7 @@ fn refused_of(manifest: &Manifest, edit: impl Fn(&str) -> String, expected: &str
     let before = manifest.format().unwrap();
     let text = edit(&before);
     assert_ne!(text, before);
-    // The checksum would hide what is behind it.
+    // A wrong checksum would hide the errors behind it.
     let sum = format!("{:08x}", format::checksum(text.as_bytes()));
     let at = text.find("crc32:").map(|at| at + 6);
     let text = at.map_or(text.clone(), |at| format!("{}{sum}{}", &text[..at], &text[at + 8..]));
@@ -297,7 +297,8 @@ fn a_target_of_a_pool_is_several_servers() {
         let copy = &mut manifest.copies.as_mut().unwrap().list[0];
         (copy.groups, copy.pool_servers) = (groups, pool_servers.to_vec());
     };
-    // As older versions wrote it, and as it is written now: of a pool of 8, and a server.
+    // First as older versions wrote it, then as it is written now: a pool of 8 servers and a single
+    // server.
     for (groups, pool_servers) in [(1, &[][..]), (5, &[8, 0])] {
         set(&mut manifest, groups, pool_servers);
         assert_eq!(parsed(&manifest).as_ref(), Ok(&manifest));
@@ -399,7 +400,7 @@ proptest! {
         prop_assert!(Manifest::parse(&text, "f").is_err());
     }
 
-    /// CRC-32 finds every error of up to three bytes; only the pending value may change.
+    /// CRC-32 detects every error of up to three bytes. Only the pending value may change.
     #[test]
     fn a_changed_byte_is_noticed(manifest in manifests(), at in any::<prop::sample::Index>(), flip in 1..=255u8) {
         let mut text = manifest.format().unwrap().into_bytes();
@@ -414,7 +415,8 @@ proptest! {
         }
     }
 
-    /// Edits with a right checksum reach the checks behind it: they never panic, and what they accept is valid.
+    /// Edits with a corrected checksum reach the checks behind it. Parsing never panics, and
+    /// accepts only valid manifests.
     #[test]
     fn mutated_texts_never_panic(
         manifest in manifests(),

@@ -1,4 +1,4 @@
-//! The chunks of a long file, one after the other or several at once.
+//! Processes the chunks of a long file, sequentially or several in parallel.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use super::error::MigrateError;
 
 type Result<T> = std::result::Result<T, MigrateError>;
 
-/// Hears of every piece that was moved: bytes since the last.
+/// Progress callback: gets the bytes moved since the last call.
 pub(super) type Tell<'a> = &'a mut dyn FnMut(u64);
 
 enum Event {
@@ -16,11 +16,13 @@ enum Event {
     Done(u64, Result<u32>),
 }
 
-/// Does `work` with each of `indices`, `streams` at once, and gives what it returns to `finish` on the caller's thread, as
-/// `moved` the bytes meanwhile. With one stream everything is done on the caller's thread, in order.
+/// Calls `work` with each of `indices`, `streams` of them in parallel. Calls `finish` with each
+/// result and `moved` with the progress, both on the caller's thread. With one stream everything
+/// runs on the caller's thread, in order.
 ///
 /// # Errors
-/// The first of `work` or `finish`; no chunk is begun after it, those under way are ended.
+/// The first error of `work` or `finish`. After it no chunk is started, and those in progress are
+/// completed.
 pub(super) fn each(
     indices: &[u64],
     streams: usize,
@@ -39,7 +41,7 @@ pub(super) fn each(
         for _ in 0..streams {
             let (sender, take, work, stop) = (sender.clone(), &take, &work, &stop);
             scope.spawn(move || {
-                // Only when the receiver has gone does sending fail, and then nobody asks.
+                // Sending fails only if the receiver is gone; then the result is not needed.
                 while let (false, Some(index)) = (stop.load(Ordering::Relaxed), take()) {
                     let done = work(index, &mut |bytes| _ = sender.send(Event::Moved(bytes)));
                     let _ = sender.send(Event::Done(index, done));

@@ -1,4 +1,4 @@
-//! The bytes of a file of either kind, for copying.
+//! Uniform access to the bytes of plain and managed files, for copying.
 
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,36 +17,38 @@ use crate::{Errno, Result};
 
 /// An open file, plain or managed.
 pub enum Contents {
-    /// An ordinary file.
+    /// A plain file.
     Plain(SysRef, Fd),
-    /// One of ours.
+    /// A managed file.
     Managed(Arc<LogicalFile>),
 }
 
-/// What tells one state of a file's bytes from another.
+/// Identifies one state of a file's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Device.
+    /// Device number.
     pub device: u64,
-    /// Inode of the file or its anchor.
+    /// Inode number of the file or its anchor.
     pub inode: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Last change of the bytes: seconds and nanoseconds since 1970.
+    /// Time of the last change of the bytes: seconds and nanoseconds since 1970.
     pub modified: (i64, i64),
-    /// Last change of bytes or attributes of a plain file; (0, 0) of a managed one, whose anchor follows its components late.
+    /// Time of the last change of bytes or attributes of a plain file; (0, 0) for a managed file,
+    /// whose anchor is updated lazily.
     pub changed: (i64, i64),
 }
 
 impl Contents {
-    /// Opens the file at `path`, a managed one for writing if that is permitted, a plain one for reading.
+    /// Opens the file at `path`: a managed file for writing if permitted, a plain file for reading.
     ///
     /// # Errors
-    /// It does not exist, is no regular file, may not be read; its manifest, a target or a component is not right.
+    /// It does not exist, is not a regular file, or may not be read; its manifest, a target or an
+    /// object is unusable.
     pub fn open(runtime: &Runtime, path: &Path) -> std::result::Result<Self, Trouble> {
         let (sys, io) = (runtime.sys(), || Trouble::io(path, "open"));
         let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
-        // A file that may not be read may be open in this process.
+        // A file that may not be read may already be open in this process.
         let plain = match sys.open(None, path, flags, Mode::empty()) {
             Ok(fd) if !begins_as_anchor(sys, fd.as_fd()).map_err(io())? => Ok(fd),
             opened => match runtime.open_file(path)? {
@@ -72,7 +74,7 @@ impl Contents {
         }
     }
 
-    /// The file that has the name.
+    /// The descriptor of the file at the path: the anchor of a managed file.
     pub(super) fn named_file(&self) -> BorrowedFd<'_> {
         match self {
             Self::Plain(_, fd) => fd.as_fd(),
@@ -80,15 +82,15 @@ impl Contents {
         }
     }
 
-    /// Whether another program of this node has the file open or mapped, as far as can be known:
-    /// the kernel tells on file systems with leases, of files that are this user's; of a file with
-    /// several copies its map does.
+    /// Whether another program of this node has the file open or mapped, as far as this can be
+    /// known. The kernel knows on file systems with leases, for files of this user; for a file with
+    /// several copies the extent map knows.
     pub(super) fn is_open_elsewhere(&self) -> bool {
         let is_open = |fd: BorrowedFd<'_>| self.sys().is_open_elsewhere(fd) == Ok(true);
         match self {
             Self::Plain(_, fd) => is_open(fd.as_fd()),
             Self::Managed(file) => {
-                // A mapping outlives the descriptor of the anchor: it is of components.
+                // A mapping maps objects, and stays after the descriptor of the anchor is closed.
                 let components = file.components();
                 let mapped = |index| components.fd(index).is_ok_and(is_open);
                 is_open(file.anchor())
@@ -98,10 +100,10 @@ impl Contents {
         }
     }
 
-    /// What stat(2) says of the file; of a managed one with its own size, blocks and times.
+    /// The stat(2) result of the file, with size, permissions, blocks and times of a managed file.
     ///
     /// # Errors
-    /// As fstat(2).
+    /// Same as fstat(2).
     pub fn stat(&self) -> Result<Stat> {
         match self {
             Self::Plain(sys, fd) => sys.stat(fd.as_fd()),
@@ -113,15 +115,16 @@ impl Contents {
         }
     }
 
-    /// The state of the bytes now.
+    /// The current state of the bytes.
     ///
     /// # Errors
-    /// As fstat(2).
+    /// Same as fstat(2).
     pub fn version(&self) -> Result<Version> {
         Ok(self.version_of(&self.stat()?))
     }
 
-    /// The state of the bytes that [`Contents::stat`], or for a plain file stat(2) of its name, tells of.
+    /// The state of the bytes according to [`Contents::stat`] or, for a plain file, to stat(2) of
+    /// its name.
     pub(super) fn version_of(&self, stat: &Stat) -> Version {
         Version {
             device: stat.st_dev,
@@ -135,10 +138,10 @@ impl Contents {
         }
     }
 
-    /// Fills the buffer from `offset` on; fewer bytes only at the end of the file.
+    /// Reads from `offset` on until the buffer is full or the file ends.
     ///
     /// # Errors
-    /// As pread(2).
+    /// Same as pread(2).
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let mut done = 0;
         while done < buffer.len() {
@@ -147,7 +150,7 @@ impl Contents {
                 Self::Plain(sys, fd) => sys.read_at(fd.as_fd(), rest, at)?,
                 Self::Managed(file) => {
                     let vector = IoVec { base: rest.as_mut_ptr(), len: rest.len() };
-                    // SAFETY: a buffer that is borrowed alone.
+                    // SAFETY: the buffer is borrowed exclusively.
                     unsafe { file.read_at(&[vector], at, IoOptions::default())? }
                 }
             };
@@ -159,10 +162,10 @@ impl Contents {
         Ok(done)
     }
 
-    /// Writes all of the buffer at `offset`.
+    /// Writes the whole buffer at `offset`.
     ///
     /// # Errors
-    /// As pwrite(2).
+    /// Same as pwrite(2).
     pub fn write(&self, buffer: &[u8], offset: u64) -> Result<()> {
         let file = match self {
             Self::Plain(sys, fd) => return sys.write_all_at(fd.as_fd(), buffer, offset),
@@ -172,7 +175,7 @@ impl Contents {
         while done < buffer.len() {
             let rest = &buffer[done..];
             let vector = IoVec { base: rest.as_ptr().cast_mut(), len: rest.len() };
-            // SAFETY: a buffer that nobody changes; it is only read from.
+            // SAFETY: the buffer is borrowed, so it does not change, and is only read.
             match unsafe { file.write_at(&[vector], offset + done as u64, IoOptions::default())? } {
                 0 => return Err(Errno::NOSPC),
                 more => done += more,
@@ -181,14 +184,15 @@ impl Contents {
         Ok(())
     }
 
-    /// Where the first byte at or after `offset` is that is not in a hole; `None`: there is none.
+    /// The offset of the first byte at or after `offset` that is not in a hole; `None` if there is
+    /// none.
     ///
     /// # Errors
-    /// As lseek(2).
+    /// Same as lseek(2).
     pub fn next_data(&self, offset: u64) -> Result<Option<u64>> {
         let found = match self {
             Self::Plain(sys, fd) => match sys.seek(fd.as_fd(), SeekFrom::Data(offset)) {
-                // The file system knows no holes.
+                // The file system does not support SEEK_DATA.
                 Err(Errno::INVAL) => Ok(offset),
                 found => found,
             },
@@ -201,13 +205,14 @@ impl Contents {
         }
     }
 
-    /// Makes it exactly `size` bytes long.
+    /// Sets the size to exactly `size` bytes.
     ///
     /// # Errors
-    /// As ftruncate(2).
+    /// Same as ftruncate(2).
     pub fn set_size(&self, size: u64) -> Result<()> {
         match self {
-            // Whose last byte was written has its size; being told so is work for some file systems.
+            // Writing the last byte has set the size already; on some file systems another truncate
+            // is expensive.
             Self::Plain(sys, fd) if sys.stat(fd.as_fd())?.st_size as u64 == size => Ok(()),
             Self::Plain(sys, fd) => sys.truncate(fd.as_fd(), size),
             Self::Managed(file) => file.truncate(size),
@@ -217,7 +222,7 @@ impl Contents {
     /// fsync(2).
     ///
     /// # Errors
-    /// As fsync(2).
+    /// Same as fsync(2).
     pub fn sync(&self) -> Result<()> {
         match self {
             Self::Plain(sys, fd) => sys.sync(fd.as_fd()),
@@ -225,11 +230,11 @@ impl Contents {
         }
     }
 
-    /// What was written and synced leaves the page cache of this node, as far as the kernel does that: the next read asks the
-    /// file system.
+    /// Drops written and synced data from the page cache of this node, as far as the kernel does
+    /// that: the next read then comes from the file system.
     ///
     /// # Errors
-    /// As posix_fadvise(2).
+    /// Same as posix_fadvise(2).
     pub fn forget(&self) -> Result<()> {
         match self {
             Self::Plain(sys, fd) => sys.drop_cached(fd.as_fd()),
@@ -237,10 +242,10 @@ impl Contents {
         }
     }
 
-    /// Brings the copies of a file with several to rest, so that each has what it is to have.
+    /// Drains a file with several copies, so that each copy has everything it is to have.
     ///
     /// # Errors
-    /// As pread(2), pwrite(2) and fsync(2); EBUSY: somebody else uses the file.
+    /// Same as pread(2), pwrite(2) and fsync(2); EBUSY if another process uses the file.
     pub fn settle(&self) -> Result<()> {
         let Self::Managed(file) = self else { return Ok(()) };
         match file.drain(&mut |_, _| ControlFlow::Continue(()))?.left_bytes {
@@ -249,12 +254,13 @@ impl Contents {
         }
     }
 
-    /// Gives it the extended attributes, mode, times, and where that is permitted the owner, of another file. (Where it is not,
-    /// set-user-id and set-group-id are not taken over either.) A plain file takes the access list of a plain one, too; of
-    /// a managed one, whose bytes are in several files, it would protect the anchor only.
+    /// Copies extended attributes, mode, times and, if permitted, the owner from another file.
+    /// Without the owner, set-user-ID and set-group-ID are not copied either. The access list is
+    /// copied between plain files only: on a managed file, whose bytes are in several files, it
+    /// would protect only the anchor.
     ///
     /// # Errors
-    /// As fsetxattr(2), fchmod(2), futimens(2).
+    /// Same as fsetxattr(2), fchmod(2) and futimens(2).
     pub fn take_attributes(&self, of: &Stat, from: &Contents) -> Result<()> {
         let now = self.sys().stat(self.named_file())?;
         let owned = (now.st_uid, now.st_gid) == (of.st_uid, of.st_gid)
@@ -283,7 +289,7 @@ impl Contents {
     }
 }
 
-/// Whether an open file begins as anchors do.
+/// Whether an open file begins like an anchor.
 fn begins_as_anchor(sys: &SysRef, fd: BorrowedFd<'_>) -> Result<bool> {
     let stat = sys.stat(fd)?;
     let may_be = anchor::plausible(&stat) || anchor::dense(&stat);

@@ -1,14 +1,14 @@
-//! Copying bytes from one file to another, and making sure that they arrived.
+//! Copies bytes from one file to another and computes their checksum.
 
 use super::contents::Contents;
 use crate::Result;
 
-/// Bytes of one read or write: long enough that all servers are busy at once.
+/// Bytes of one read or write: large enough to keep all servers busy at once.
 const TRANSFER_BYTES: usize = 8 << 20;
-/// Zeros of this length, at multiples of it, are left out: they are holes in the copy.
+/// Aligned blocks of zeros of this size are not written: they become holes in the copy.
 const HOLE_BYTES: usize = 64 << 10;
 
-/// Copies the bytes `from..to` and returns their checksum. Holes stay holes, zeros become such.
+/// Copies bytes `from..to` and returns their CRC-32. Holes and blocks of zeros become holes.
 pub(super) fn copy_range(
     source: &Contents,
     destination: &Contents,
@@ -28,7 +28,7 @@ pub(super) fn copy_range(
     Ok(sum.finalize())
 }
 
-/// The checksum of bytes `from..to`.
+/// The CRC-32 of bytes `from..to`.
 pub(super) fn checksum(file: &Contents, range: (u64, u64), mut tell: impl FnMut(u64)) -> Result<u32> {
     let mut sum = crc32fast::Hasher::new();
     each_transfer(file, range, &mut sum, |bytes, offset| {
@@ -38,7 +38,8 @@ pub(super) fn checksum(file: &Contents, range: (u64, u64), mut tell: impl FnMut(
     Ok(sum.finalize())
 }
 
-/// Calls `each` with what there is in `from..to`, but for holes, and adds everything to `sum`.
+/// Calls `each` with the data in `from..to` outside holes, and adds all bytes, including holes, to
+/// `sum`.
 fn each_transfer(
     file: &Contents,
     (mut from, to): (u64, u64),
@@ -47,7 +48,7 @@ fn each_transfer(
 ) -> Result<()> {
     let mut buffer = vec![0; TRANSFER_BYTES.min((to - from) as usize)];
     while from < to {
-        // Less than a block is as soon read.
+        // For a short remainder, reading is as fast as looking for a hole.
         let data = match to - from {
             rest if rest <= HOLE_BYTES as u64 => from,
             _ => file.next_data(from)?.map_or(to, |data| data.min(to)),
@@ -57,7 +58,8 @@ fn each_transfer(
         let len = buffer.len().min((to - from) as usize);
         let done = file.read(&mut buffer[..len], from)?;
         if done < len {
-            // It has become shorter: what follows counts as zeros, and the check of the source finds the change.
+            // The file has become shorter. The rest counts as zeros; the check of the source will
+            // find the change.
             buffer[done..len].fill(0);
         }
         if len > 0 {
@@ -78,7 +80,7 @@ fn add_zeros(sum: &mut crc32fast::Hasher, mut len: u64) {
     }
 }
 
-/// Runs of a transfer that are written at once: cut where whole blocks of zeros begin and end.
+/// Splits a transfer where aligned blocks of zeros begin and end.
 fn parts(bytes: &[u8], offset: u64) -> Vec<(u64, &[u8])> {
     let first = (offset.next_multiple_of(HOLE_BYTES as u64) - offset) as usize;
     let (head, blocks) = bytes.split_at(first.min(bytes.len()));

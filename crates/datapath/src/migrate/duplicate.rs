@@ -1,4 +1,4 @@
-//! Copying a file to another name.
+//! Copies a file to another path.
 
 use std::path::Path;
 
@@ -13,12 +13,13 @@ use crate::Errno;
 use crate::runtime::{Runtime, Shape, temporary_name};
 use crate::trouble::Trouble;
 
-/// Copies the file at `from` to `to`, which shows what it was or the whole copy at any moment. The copy is made of `shape`;
-/// without one, of what a managed file at `to` is; without that either, it is plain. Its mode is that of
-/// the source, its times are now. Returns its bytes.
+/// Copies the file at `from` to `to`, atomically: `to` always shows its old state or the complete
+/// copy. The copy gets `shape`; without one, the layout of the managed file at `to`; without that,
+/// it is a plain file. Its mode is that of the source, and its times are the current time. Returns
+/// the bytes of the file.
 ///
 /// # Errors
-/// Whatever the error, `to` is as it was.
+/// `to` is unchanged after any error.
 pub fn copy_file(
     runtime: &Runtime,
     from: &Path,

@@ -1,25 +1,25 @@
-//! Why a file was not moved or copied.
+//! The errors of migrations and copies.
 
 use std::path::PathBuf;
 
 use crate::trouble::Trouble;
 
-/// One line that names the file, what is wrong, and what to do. The file is as it was.
+/// A one-line message that names the file, the problem and the remedy. The file is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MigrateError {
-    /// A file, target or manifest is not right.
+    /// A file, target or manifest is unusable.
     #[error(transparent)]
     Trouble(#[from] Trouble),
     /// Another process has the journal's lock.
     #[error("{path}: is being migrated by another process; wait for it", path = .0.display())]
     Busy(PathBuf),
-    /// A program would go on with what is replaced.
+    /// Another program has the file open and would continue with the replaced file.
     #[error("{path}: is open in another program of this machine; close it there, or wait for its end, and run this again", path = .0.display())]
     InUse(PathBuf),
-    /// A directory, device, ...
+    /// The path is a directory, a device or the like.
     #[error("{path}: is no regular file; leave it out", path = .0.display())]
     NotRegular(PathBuf),
-    /// A new file takes one name only.
+    /// The file has several hard links; a new file would replace only one.
     #[error("{path}: has {names} names (hard links), and the others would keep the old file; remove them first",
         path = path.display())]
     Linked {
@@ -28,31 +28,32 @@ pub enum MigrateError {
         /// Number of names.
         names: u64,
     },
-    /// Somebody wrote to it.
+    /// The file was written during the copy.
     #[error("{path}: was changed while it was copied; run this again when no program writes to it", path = .0.display())]
     Changed(PathBuf),
-    /// Not enough space for the copy; the old file goes only when the new one is complete.
+    /// There is not enough space for the copy; the old file is removed only once the new one is
+    /// complete.
     #[error("{path}: {where_}: needs {need_bytes} bytes, has {free_bytes} free; make space there",
         path = path.display(), where_ = where_.display())]
     NoSpace {
         /// The file.
         path: PathBuf,
-        /// The target's or file's directory.
+        /// The directory of the target or of the file.
         where_: PathBuf,
-        /// Bytes of the copy there.
+        /// Bytes that the copy needs there.
         need_bytes: u64,
-        /// Bytes free.
+        /// Bytes free there.
         free_bytes: u64,
     },
-    /// The file system does not give it the layout, or does not say which it has.
+    /// The file system does not apply the layout, or does not report the layout of a file.
     #[error("{}: {reason}", path.display())]
     Native {
         /// The file.
         path: PathBuf,
-        /// Why, and the remedy.
+        /// The reason, and the remedy.
         reason: String,
     },
-    /// Storage that does not keep what it is given.
+    /// Read-back verification failed twice: the storage does not keep what was written.
     #[error("{path}: what was written is not what is read back, twice; check the disks of its targets", path = .0.display())]
     Damaged(PathBuf),
 }

@@ -7,10 +7,11 @@ use stripewise_sys::{Kind, SysRef};
 
 use crate::{Errno, Result};
 
-/// The access list of a file.
+/// The attribute that holds the POSIX access list.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
-/// Attributes in which file systems, and those that stand in for them, keep what is the new file's own affair: its layout, its objects, its place.
+/// Attributes in which file systems (or substitutes for them in tests) keep properties of the new
+/// file itself: its layout, its objects, its location.
 const NOT_TAKEN: [&[u8]; 12] = [
     b"user.stripewise",
     b"user.pvfs2.",
@@ -26,12 +27,12 @@ const NOT_TAKEN: [&[u8]; 12] = [
     b"trusted.pfid",
 ];
 
-/// What becomes of an attribute.
+/// How to treat an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Taken {
-    /// It comes along, or that is an error.
+    /// Copy it; failure is an error.
     Must,
-    /// It comes along where this user may set it.
+    /// Copy it if this user may set it.
     May,
     Not,
 }
@@ -47,10 +48,12 @@ fn taken(name: &OsStr, access_lists: bool) -> Taken {
     }
 }
 
-/// Gives `to` the attributes of `from`, and with `access_lists` its access list or none.
+/// Copies the attributes of `from` to `to`. With `access_lists`, `to` also gets the access list of
+/// `from`, or none.
 ///
 /// # Errors
-/// One that must come along cannot be set, as setxattr(2) says. File systems without attributes are none.
+/// A required attribute cannot be set, see setxattr(2). A file system without attributes is no
+/// error.
 pub(super) fn copy(sys: &SysRef, from: Kind<'_>, to: Kind<'_>, access_lists: bool) -> Result<()> {
     let names = list(sys, from)?;
     for name in &names {
@@ -67,7 +70,7 @@ pub(super) fn copy(sys: &SysRef, from: Kind<'_>, to: Kind<'_>, access_lists: boo
             set?;
         }
     }
-    // The directory may have given the copy one.
+    // The copy may have inherited one from its directory.
     let access_list = OsStr::new(ACCESS_LIST);
     let inherited = |names: Vec<OsString>| names.iter().any(|name| name == access_list);
     if access_lists && !names.iter().any(|name| name == access_list) && inherited(list(sys, to)?) {

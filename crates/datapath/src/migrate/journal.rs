@@ -1,8 +1,9 @@
-//! What a migration has done so far, in a file beside the one that is migrated, so that it can go on after a kill.
+//! The journal of a migration: records progress in a file next to the migrated one, so that a
+//! migration can resume after a kill.
 //!
-//! Lines of text: a header that is written whole (`stripewise journal`, source, destination, and the manifest that is
-//! replaced, if there is one), then a line per chunk that was copied. A last line without its newline is none. Holding the
-//! journal's lock is the right to migrate the file.
+//! It consists of lines of text: a header that is written as a whole (`stripewise journal`, source,
+//! destination, and the manifest to be replaced, if any), then a line per copied chunk. A last line
+//! without a newline is ignored. The lock on the journal is the right to migrate the file.
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -19,16 +20,16 @@ use crate::{Errno, Result};
 const MAGIC: &str = "stripewise journal, format 1";
 const BYTES_MAX: usize = 64 << 20;
 
-/// The header.
+/// The header of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub source: Version,
-    /// File name of the temporary, in the same directory.
+    /// File name of the temporary in the same directory.
     pub destination: String,
-    /// Where it is going: two runs with the same goal can share their work.
+    /// Checksum of the goal: runs with the same goal can share their work.
     pub goal: u32,
     pub chunk_bytes: u64,
-    /// The manifest of the managed file that is replaced.
+    /// The manifest of the managed file that is to be replaced.
     pub replaced: Option<String>,
 }
 
@@ -38,15 +39,15 @@ pub(super) struct Journal {
     fd: Fd,
     path: PathBuf,
     end: u64,
-    /// Nothing has been written to it.
+    /// Nothing has been written to the file.
     is_empty: bool,
-    /// What was in it.
+    /// The content of the journal when it was opened: header and chunk checksums.
     pub found: Option<(Header, Vec<Option<u32>>)>,
 }
 
-/// Where the journal of the file at `path` is.
+/// The path of the journal for the file at `path`.
 pub(super) fn path_for(path: &Path) -> PathBuf {
-    // The name may be as long as names can be, so it is hashed.
+    // Hash the name, because it may have the maximum length.
     let mut name = OsString::from(format!(
         "{}{:08x}",
         crate::runtime::TEMPORARY_PREFIX,
@@ -56,13 +57,14 @@ pub(super) fn path_for(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Whether an earlier migration of the file at `path` may have something to say.
+/// Whether an earlier migration of the file at `path` may have left a journal.
 pub(super) fn exists(sys: &SysRef, path: &Path) -> bool {
     sys.stat_at(NO_DIR, &path_for(path), false).err() != Some(Errno::NOENT)
 }
 
 impl Journal {
-    /// Opens or creates the journal of the file at `path`. `None`: another process is migrating it.
+    /// Opens or creates the journal of the file at `path`. `None`: another process is migrating the
+    /// file.
     pub fn open(sys: &SysRef, path: &Path) -> Result<Option<Self>> {
         let path = path_for(path);
         let mode = Mode::RUSR | Mode::WUSR;
@@ -71,7 +73,8 @@ impl Journal {
             if !sys.try_lock(fd.as_fd(), 0, 1, LockKind::Exclusive)? {
                 return Ok(None);
             }
-            // It may have been removed, at the end of another migration, before the lock was had.
+            // Another migration may have removed the journal when it ended, before this lock was
+            // granted.
             let (own, named) = (sys.stat(fd.as_fd())?, sys.stat_at(None, &path, false));
             if named.is_ok_and(|named| (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)) {
                 let bytes = sys.read_start(fd.as_fd(), BYTES_MAX)?;
@@ -83,7 +86,8 @@ impl Journal {
         }
     }
 
-    /// Begins anew. Durable when it returns: what is made from now on can be found by it.
+    /// Starts the journal again with `header`. It is durable on return, so that everything created
+    /// from now on can be found after a kill or power cut.
     pub fn begin(&mut self, header: &Header) -> Result<()> {
         if !std::mem::take(&mut self.is_empty) {
             self.sys.truncate(self.fd.as_fd(), 0)?;
@@ -94,7 +98,7 @@ impl Journal {
         sync_directory(&self.sys, NO_DIR, &self.path)
     }
 
-    /// Chunk `index` was copied.
+    /// Records that chunk `index` was copied.
     pub fn chunk_done(&mut self, index: u64, sum: u32) -> Result<()> {
         self.append(&format!("chunk {index} {sum:08x}\n"))
     }
@@ -105,14 +109,14 @@ impl Journal {
         Ok(())
     }
 
-    /// Nothing was begun, now or earlier: the file is not needed.
+    /// Removes the journal if no migration was in it.
     pub fn remove_if_new(self) {
         if self.found.is_none() {
             let _ = self.remove();
         }
     }
 
-    /// The migration is over.
+    /// Removes the journal at the end of the migration.
     pub fn remove(self) -> Result<()> {
         match self.sys.unlink(NO_DIR, &self.path) {
             Err(Errno::NOENT) => Ok(()),
@@ -138,7 +142,7 @@ fn format(header: &Header) -> String {
     text
 }
 
-/// The header, and the checksum of every chunk that was copied. `None`: there is no whole header.
+/// Parses the header and the checksum of every copied chunk; `None` without a complete header.
 fn parse(text: &str) -> Option<(Header, Vec<Option<u32>>)> {
     let whole = &text[..text.rfind('\n')?];
     let mut lines = whole.split('\n');
@@ -155,7 +159,8 @@ fn parse(text: &str) -> Option<(Header, Vec<Option<u32>>)> {
         modified: (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?),
         changed: (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?),
     };
-    // It is opened and removed: nothing but a name in the same directory.
+    // The temporary will be opened and removed, so accept only a name of a temporary in the same
+    // directory.
     let destination = value("destination").filter(|name| temporary_id(name).is_some())?;
     let goal = u32::from_str_radix(&value("goal")?, 16).ok()?;
     let chunk_bytes = value("chunk_bytes")?.parse().ok().filter(|&bytes| bytes > 0)?;
@@ -169,7 +174,7 @@ fn parse(text: &str) -> Option<(Header, Vec<Option<u32>>)> {
         return None;
     }
     let chunks = source.size.div_ceil(chunk_bytes);
-    // A journal of a damaged disk may say anything: no more chunks than its own lines can name.
+    // A damaged journal may give any size: allow no more chunks than its lines could name.
     let mut sums = vec![None; chunks.min(text.len() as u64) as usize];
     for line in lines {
         let mut words = line.split(' ').skip(1);

@@ -1,4 +1,4 @@
-//! Filling the temporary of a long file, chunk by chunk.
+//! Fills the temporary of a long file chunk by chunk.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,10 +13,11 @@ use super::{Phase, Progress};
 type Result<T> = std::result::Result<T, MigrateError>;
 
 impl Job<'_> {
-    /// Copies what is missing, and makes sure of all.
+    /// Copies the missing chunks and verifies all.
     ///
-    /// A file of several chunks gets its attributes last: who may not write to a copy that is read-only could not go on after a kill.
-    /// One of a single chunk and a single copy is begun anew then, and synced once.
+    /// A file of several chunks gets its attributes last: a user who may not write to a read-only
+    /// copy could not resume after a kill. A file with one chunk and one copy would be started
+    /// again anyway, so it gets its attributes first and is synced once.
     pub(super) fn fill(
         &mut self,
         journal: &mut Journal,
@@ -27,8 +28,8 @@ impl Job<'_> {
         self.copy_chunks(journal, destination, &mut sums)?;
         destination.set_size(self.version.size).map_err(self.io("set the size of the copy of"))?;
         destination.settle().map_err(self.io("bring in sync the copy of"))?;
-        // The map of a file with several copies is closed before the file is given to its owner,
-        // and must be open to read it back.
+        // A file with several copies must be open to be read back, and its map must be closed
+        // before the file is given to its owner.
         let single = sums.len() <= 1 && destination.managed().is_none_or(|file| file.overlay().is_none());
         if single {
             self.give_attributes(destination)?;
@@ -61,7 +62,8 @@ impl Job<'_> {
             let range = range(&version, pace, index);
             increments(range, tell, |tell| copy_range(source, destination, range, tell)).map_err(&unread)
         };
-        // To know the one chunk again saves copying it; to know that all was copied tells what may be removed, where something is replaced.
+        // With several chunks, a recorded chunk need not be copied again. If a managed file is
+        // replaced, the complete record shows that its objects may be removed.
         let noted = sums.len() > 1 || source.managed().is_some();
         let absent: u64 = missing.iter().map(|&index| range(&version, pace, index)).map(|(a, b)| b - a).sum();
         let mut done = version.size - absent;
@@ -78,8 +80,8 @@ impl Job<'_> {
         })
     }
 
-    /// A chunk that an earlier run wrote may have been lost in a power cut though the journal knows it: it is copied again. Whether
-    /// one was.
+    /// Reads all chunks back. Copies a chunk again if it differs: an earlier run's chunk may be
+    /// lost in a power cut although the journal lists it. Returns whether any was copied again.
     fn verify_chunks(&mut self, destination: &Contents, sums: &[Option<u32>]) -> Result<bool> {
         destination.forget().map_err(self.io("read back the copy of"))?;
         let (version, pace, source) = (self.version, self.pace, &self.source);
@@ -117,7 +119,8 @@ fn range(version: &Version, pace: Pace, index: u64) -> (u64, u64) {
     (index * pace.chunk_bytes, ((index + 1) * pace.chunk_bytes).min(version.size))
 }
 
-/// Makes "done up to this offset" of `work` so many bytes more for `tell`; holes count as done.
+/// Converts the progress of `work`, an end offset, into bytes since the last call; holes count as
+/// done.
 fn increments(
     (from, to): (u64, u64),
     tell: Tell<'_>,

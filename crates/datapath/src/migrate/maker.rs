@@ -1,4 +1,4 @@
-//! Plain files that the file system itself lays out.
+//! Plain files with a native layout of their file system.
 
 use std::fmt::Debug;
 use std::os::fd::BorrowedFd;
@@ -6,21 +6,22 @@ use std::path::Path;
 
 use stripewise_sys::{Fd, Mode};
 
-/// Makes new files with one layout of the file system's own. May be used by several threads at once.
+/// Creates files with one native layout of a file system. Used by several threads at once.
 pub trait Maker: Debug + Sync {
-    /// Tells one layout from another: two makers with the same description make the same files.
+    /// A text that identifies the layout: makers with equal descriptions create equal files.
     fn description(&self) -> String;
 
-    /// Whether the file that was found at `path`, and is open as `open`, has the layout already.
+    /// Whether the file found at `path`, open as `open`, already has the layout.
     ///
     /// # Errors
-    /// It cannot be found out: one line that names the file and the remedy.
+    /// The layout cannot be determined; one line that names the file and the remedy.
     fn is_made(&self, path: &Path, open: BorrowedFd<'_>) -> Result<bool, String>;
 
-    /// Makes an empty file at `path` with the layout, and with permissions `mode` (less the umask); it is open for reading and
-    /// writing.
+    /// Creates an empty file at `path` with the layout and permissions `mode` (less the umask),
+    /// open for reading and writing.
     ///
     /// # Errors
-    /// There is one, or it did not get the layout; then there is none. One line that names the file and the remedy.
+    /// The file exists, or it did not get the layout and was removed again; one line that names the
+    /// file and the remedy.
     fn make(&self, path: &Path, mode: Mode) -> Result<Fd, String>;
 }

@@ -1,9 +1,10 @@
-//! Moving a file's bytes: into a layout, into another, into one of the file system's own, or back into a plain file; and copying
-//! files.
+//! Migration: moves a file's bytes into a managed layout, into another one, into a native layout of
+//! the file system, or back into a plain file. Also copies files.
 //!
-//! A migration copies to a temporary beside the file, checks what arrived, and renames it over the path: the path shows
-//! the old file or the new one, whole, at any moment. It can be killed at any moment, and goes on where it was.
-//! No program may write to the file meanwhile; a change that shows in its size or time is noticed before the rename.
+//! A migration copies to a temporary in the file's directory, verifies the copy, and renames it
+//! over the path: at any moment the path shows the complete old or the complete new file. A
+//! migration that is killed can be resumed. No program may write to the file meanwhile; a change of
+//! its size or times is detected before the rename.
 
 mod chunks;
 mod contents;
@@ -28,24 +29,24 @@ pub use steps::{Goal, Migration, SHORT_BYTES_MAX, migrate};
 #[cfg(test)]
 pub(crate) use steps::{Pace, migrate_in_chunks};
 
-/// What a long job is doing.
+/// The phase of a long operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Going on where an earlier run was: so many bytes are copied already. Said once, first.
+    /// Resuming an earlier run, which has copied `done` bytes. Reported once, first.
     Found,
-    /// Copying.
+    /// Copying data.
     Copy,
-    /// Reading what was written.
+    /// Reading back the copy.
     Verify,
 }
 
-/// How far a long job is.
+/// The progress of a long operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// What it is doing.
+    /// The current phase.
     pub phase: Phase,
     /// Bytes done.
     pub done: u64,
-    /// Of so many.
+    /// Bytes in total.
     pub total: u64,
 }

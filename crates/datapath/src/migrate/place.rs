@@ -1,4 +1,4 @@
-//! Where the copy of a migration goes.
+//! The destination of a migration.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -13,10 +13,10 @@ use super::steps::Goal;
 use crate::runtime::{Blueprint, Missing, Runtime};
 use crate::trouble::Trouble;
 
-/// Nobody else's until it is complete.
+/// Permissions of the temporary until it is complete: only its owner may access it.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// What a [`Goal`] means here and now.
+/// A [`Goal`] resolved to targets or a maker.
 pub(super) enum Place<'a> {
     Managed(Blueprint),
     Plain,
@@ -36,7 +36,7 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// Tells one goal from another.
+    /// A checksum that identifies the goal.
     pub fn sum(&self) -> u32 {
         match self {
             Self::Plain => 0,
@@ -45,7 +45,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Makes the temporary for the file at `path`.
+    /// Creates the temporary for the file at `path`.
     pub fn make(&self, runtime: &Runtime, path: &Path, temporary: &Path, id: FileId) -> Result<Contents> {
         let io = |errno| Trouble::Io { path: path.to_owned(), what: "create a file beside", errno };
         let sys = runtime.sys();
@@ -66,7 +66,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The temporary that an earlier run made, if it is of the kind that this one would make.
+    /// Opens the temporary of an earlier run, if it is of the kind that `make` would create.
     pub fn open(&self, runtime: &Runtime, temporary: &Path) -> Option<Contents> {
         match (self, Contents::open(runtime, temporary).ok()?) {
             (Self::Managed(_), Contents::Managed(file)) if file.is_writable() => Some(Contents::Managed(file)),
@@ -83,7 +83,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Old and new lie side by side until the end: is there space for a file of `size` bytes, `data` of which are no holes?
+    /// Checks that there is space for a file of `size` bytes, of which `data` are outside holes:
+    /// the old and the new file exist side by side until the end.
     pub fn check_space(&self, runtime: &Runtime, path: &Path, size: u64, data: u64) -> Result<()> {
         let sys = runtime.sys();
         let check = |where_: &Path, need_bytes: u64, ask: &dyn Fn() -> std::result::Result<u64, Trouble>| {
@@ -103,7 +104,7 @@ impl<'a> Place<'a> {
                     Ok(free.f_bavail.saturating_mul(free.f_frsize))
                 })
             }
-            // Copies that share a disk may need more together; then writing them fails.
+            // Copies that share a disk may need more in total; writing them then fails.
             Self::Managed(blueprint) => blueprint.whole_copies().try_for_each(|(layout, targets)| {
                 (0..).zip(targets).try_for_each(|(index, target)| {
                     let need = layout.component_size(index, size).min(data);

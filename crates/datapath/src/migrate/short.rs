@@ -1,7 +1,9 @@
-//! Plain files of one chunk: a journal would cost more than copying them once more.
+//! Migrates plain files of one chunk without a journal, which would cost more than copying them
+//! again.
 //!
-//! The temporary has a name that follows from the file's, and its lock is the right to migrate the file: whatever a kill
-//! leaves, the next run finds and begins anew. `docs/decisions/0009-native-migration.md` has the steps by number.
+//! The name of the temporary follows from the name of the file, and the lock on the temporary is
+//! the right to migrate the file. After a kill the next run finds the temporary and starts again.
+//! `docs/decisions/0009-native-migration.md` lists the steps by number.
 
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
@@ -20,7 +22,8 @@ use crate::runtime::temporary_name;
 
 type Result<T> = std::result::Result<T, MigrateError>;
 
-/// The id that the temporary of the file at `path` is called by: no random one begins with so many zeros.
+/// The id in the name of the temporary for the file at `path`. It starts with 96 zero bits, which a
+/// random id does not.
 fn id_for(path: &Path) -> FileId {
     let sum = crc32fast::hash(path.file_name().unwrap_or_default().as_bytes());
     FileId(u128::from(sum).to_be_bytes())
@@ -30,7 +33,8 @@ fn temporary_for(path: &Path) -> PathBuf {
     path.with_file_name(temporary_name(id_for(path)))
 }
 
-/// Whether the open file has the name, and nobody else has it locked: then it is locked.
+/// Locks the open file if it still has the name and no other process has locked it. Returns whether
+/// it did.
 fn claim(sys: &SysRef, file: &Contents, name: &Path) -> std::result::Result<bool, Errno> {
     let Contents::Plain(_, fd) = file else { return Ok(false) };
     if !sys.try_lock(fd.as_fd(), 0, 1, LockKind::Exclusive)? {
@@ -40,10 +44,11 @@ fn claim(sys: &SysRef, file: &Contents, name: &Path) -> std::result::Result<bool
     Ok(named.is_ok_and(|named| (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)))
 }
 
-/// Step 1: removes what an earlier run was killed over. False: it is another process's, which is at work.
+/// Step 1: removes the temporary of an earlier run that was killed. Returns false if it belongs to
+/// a running process.
 ///
 /// # Errors
-/// As open(2) and unlink(2).
+/// Same as open(2) and unlink(2).
 pub(super) fn clear(sys: &SysRef, path: &Path) -> std::result::Result<bool, Errno> {
     let temporary = temporary_for(path);
     let fd = match sys.open(None, &temporary, OFlags::RDWR | OFlags::NOFOLLOW, Mode::empty()) {
@@ -57,7 +62,7 @@ pub(super) fn clear(sys: &SysRef, path: &Path) -> std::result::Result<bool, Errn
     Ok(true)
 }
 
-/// Steps 1 to 9. After a failure nothing is left.
+/// Steps 1 to 9. Leaves nothing behind after a failure.
 pub(super) fn run(job: &mut Job<'_>) -> Result<()> {
     let (sys, path) = (job.runtime.sys().clone(), job.path);
     if !clear(&sys, path).map_err(job.io("remove what an earlier run left of"))? {

@@ -1,14 +1,16 @@
-//! How much space is left where copies go: asked once in a while, not for every file. (On CephFS each answer comes from a monitor.)
+//! Cached free space of the destinations of copies, so that it is not queried for every file. (On
+//! CephFS each query goes to a monitor.)
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::forked::ForkSafe;
 
-/// An answer counts for so long; what others write meanwhile shows as ENOSPC.
+/// An answer is valid for this time. Writes of other programs meanwhile show as ENOSPC.
 const KNOWN_NS: u64 = 1_000_000_000;
 
-/// What directories' file systems said, less what was promised since. Shareable between threads.
+/// Per directory, the free space of its file system at the last query, less the space reserved
+/// since. Shareable between threads.
 #[derive(Debug, Default)]
 pub(crate) struct FreeSpace(ForkSafe<HashMap<PathBuf, Known>>);
 
@@ -19,11 +21,12 @@ struct Known {
 }
 
 impl FreeSpace {
-    /// Promises `need_bytes` at `place`, at the time `now_ns`; asks how many are free there where that is not known well enough. Else
-    /// the free bytes, which are not enough.
+    /// Reserves `need_bytes` at `place` at time `now_ns`; queries the free space with `ask` if the
+    /// known value is too old or too small. Returns the free bytes as inner error if they are not
+    /// enough.
     ///
     /// # Errors
-    /// Those of `ask`.
+    /// The errors of `ask`.
     pub fn promise<E>(
         &self,
         place: &Path,
@@ -63,7 +66,7 @@ mod tests {
         for (place, need, now_ns, expected, asked_so_far) in [
             ("a", 60, 0, Ok(()), 1),
             ("a", 40, KNOWN_NS - 1, Ok(()), 1),
-            // Perhaps what was promised is free again, for it replaced something.
+            // Reserved space may be free again, because the copy replaced a file.
             ("a", 1, KNOWN_NS - 1, Ok(()), 2),
             ("b", 101, KNOWN_NS - 1, Err(100), 3),
             ("a", 101, KNOWN_NS, Err(100), 4),

@@ -16,40 +16,41 @@ use crate::manifest::Manifest;
 use crate::runtime::{Runtime, Shape, temporary_id, temporary_name};
 use crate::trouble::Trouble;
 
-/// Bytes between two lines of the journal: what a kill costs at most, per stream.
+/// Bytes of a chunk, each recorded in the journal: the maximum work lost in a kill, per stream.
 const CHUNK_BYTES: u64 = 64 << 20;
-/// Chunks of one file that are copied at once: enough that servers, not their latencies, are the limit.
+/// Chunks of one file copied in parallel: enough that the servers are the limit, not their
+/// latencies.
 const STREAMS: usize = 4;
 
-/// How long a program that has the file open is waited for, ns, and how often it is looked.
+/// How long to wait for a program that has the file open, and the pause between polls, ns.
 const OPEN_PATIENCE_NS: u64 = 1_000_000_000;
 const OPEN_LOOK_NS: u64 = 5_000_000;
 
-/// What a file is to become.
+/// The goal of a migration.
 #[derive(Clone, Copy, Debug)]
 pub enum Goal<'a> {
-    /// Managed, made of this.
+    /// A managed file of this shape.
     Managed(Shape<'a>),
     /// A plain file.
     Plain,
-    /// A plain file with a layout of its file system's own.
+    /// A plain file with a native layout of its file system.
     Native(&'a dyn Maker),
 }
 
-/// What became of it.
+/// The result of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Migration {
-    /// It was what it is to be.
+    /// The file already matches the goal.
     AlreadyThere,
-    /// It was moved: so many bytes.
+    /// The file was migrated; its size in bytes.
     Done(u64),
 }
 
-/// How the bytes of a long file are moved.
+/// How to copy the bytes of a long file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     pub chunk_bytes: u64,
-    /// Chunks at once.
+    /// Number of chunks copied in parallel.
     pub streams: usize,
 }
 
@@ -67,15 +68,16 @@ pub(super) struct Job<'a> {
     pub progress: &'a mut dyn FnMut(Progress),
 }
 
-/// Whether a file up to this long is migrated without a journal where its goal is a native layout, and so costs little to do
-/// beside others; bytes.
+/// Files up to this many bytes are migrated without a journal if the goal is a native layout. Each
+/// costs little, so several can be migrated in parallel.
 pub const SHORT_BYTES_MAX: u64 = CHUNK_BYTES;
 
-/// Makes the file at `path` (absolute, no symbolic link) what `goal` says. Several threads may migrate different files at once.
+/// Migrates the file at `path` (absolute, not a symbolic link) to `goal`. Several threads may
+/// migrate different files at once.
 ///
 /// # Errors
-/// Whatever the error, the path shows the old file, whole, and nothing else is left. After a kill the path shows the old
-/// or the new one; the next call goes on.
+/// After any error the path shows the complete old file, and nothing else is left. After a kill the
+/// path shows the old or the new file, and the next call resumes.
 pub fn migrate(
     runtime: &Runtime,
     path: &Path,
@@ -151,8 +153,8 @@ fn is_there(runtime: &Runtime, path: &Path, source: &Contents, goal: Goal<'_>) -
     }
 }
 
-/// A program that has the old file open would go on with it: what it writes from then on would be
-/// lost. One that only looks, or is just ending, is waited for.
+/// Fails if another program has the file open: it would continue with the old file, and its later
+/// writes would be lost. Waits for a program that only looks at the file or is about to close it.
 fn refuse_if_open(runtime: &Runtime, path: &Path, source: &Contents) -> Result<()> {
     let sys = runtime.sys();
     let until_ns = sys.now_ns() + OPEN_PATIENCE_NS;
@@ -166,7 +168,8 @@ fn refuse_if_open(runtime: &Runtime, path: &Path, source: &Contents) -> Result<(
     Ok(())
 }
 
-/// An earlier run was killed after the rename: what the file was before may still have its components.
+/// Completes an earlier run that was killed after the rename: removes the objects of the replaced
+/// file.
 fn finish_earlier(runtime: &Runtime, path: &Path, now: &Contents, journal: &Journal) {
     let Some((header, sums)) = &journal.found else { return };
     let Some(replaced) = &header.replaced else { return };
@@ -178,7 +181,7 @@ fn finish_earlier(runtime: &Runtime, path: &Path, now: &Contents, journal: &Jour
     if let (true, true, true, Ok(old)) =
         (all_copied, renamed, is_it, Manifest::parse(replaced.as_bytes(), "journal"))
     {
-        // Left to fsck otherwise. It had the owner that the file has now.
+        // On failure `fsck` finds them. The old file had the same owner as the new one.
         let owner = runtime.sys().stat_at(None, path, false).map(|stat| stat.st_uid);
         let _ = owner.map(|owner| runtime.remove_components(&old, owner));
     }
@@ -204,7 +207,8 @@ impl<'a> Job<'a> {
 }
 
 impl Job<'_> {
-    /// Goes on with what an earlier run left, or starts with an empty temporary. After a failure neither is left.
+    /// Resumes an earlier run or starts with an empty temporary. Removes the temporary after a
+    /// failure.
     fn run(&mut self, journal: &mut Journal) -> Result<()> {
         let (temporary, done) = match self.resume(journal) {
             Some((temporary, destination, sums)) => {
@@ -220,7 +224,7 @@ impl Job<'_> {
             }
         };
         done.inspect_err(|_| {
-            // Whatever it was, a plain or a managed one.
+            // The temporary may be plain or managed.
             let _ = self.runtime.unlink(None, &temporary);
         })
     }
@@ -230,7 +234,7 @@ impl Job<'_> {
         move |errno| MigrateError::Trouble(Trouble::Io { path: path.clone(), what, errno })
     }
 
-    /// The temporary of an earlier run, and the checksums of its chunks, if it was on its way from and to the same.
+    /// The temporary and the chunk checksums of an earlier run, if it had the same source and goal.
     fn resume(&self, journal: &mut Journal) -> Option<(PathBuf, Contents, Vec<Option<u32>>)> {
         let (header, sums) = journal.found.take()?;
         let temporary = self.path.with_file_name(&header.destination);
@@ -245,7 +249,8 @@ impl Job<'_> {
     }
 
     fn start(&self, journal: &mut Journal, temporary: &Path, id: FileId) -> Result<Contents> {
-        // Left when the file was shorter; another process's will notice that the file changes.
+        // A temporary left from a time when the file was short. If another process is using one, it
+        // will notice that the file changes.
         let _ = short::clear(self.runtime.sys(), self.path);
         self.check_space()?;
         let replaced = self.source.managed().map(|file| file.manifest().format()).transpose();
@@ -260,10 +265,12 @@ impl Job<'_> {
         self.place.make(self.runtime, self.path, temporary, id)
     }
 
-    /// Removes what an earlier run left that is of no use. It may have died before its temporary said what belongs to it.
+    /// Removes the remains of an earlier run that cannot be resumed. It may have died before its
+    /// temporary listed its objects.
     fn discard(&self, temporary: &Path, header: &Header) {
         let _ = self.runtime.unlink(None, temporary);
-        // Before the journal that names it is written over: a power cut must not bring it back.
+        // Make the removal durable before the journal that names the temporary is overwritten: a
+        // power cut must not bring it back.
         let _ = crate::file::sync_directory(self.runtime.sys(), None, temporary);
         let Place::Managed(blueprint) = &self.place else { return };
         let id = temporary_id(&header.destination);
@@ -273,7 +280,7 @@ impl Job<'_> {
         }
     }
 
-    /// The complete temporary takes the file's place.
+    /// Renames the complete temporary over the file.
     pub(super) fn switch(&self, temporary: &Path) -> Result<()> {
         let sys = self.runtime.sys();
         let named = sys.stat_at(None, self.path, false).map_err(self.io("stat"))?;
@@ -283,9 +290,9 @@ impl Job<'_> {
         if replaced || now.map_err(self.io("stat"))? != self.version {
             return Err(MigrateError::Changed(self.path.into()));
         }
-        // One that came while the bytes were copied.
+        // A program may have opened the file during the copy.
         self.refuse_if_open()?;
-        // Only what is managed has components, which go with it.
+        // Only a managed file has objects, which are removed with it.
         let renamed = match managed {
             true => self.runtime.rename(None, temporary, None, self.path, 0),
             false => sys.rename(None, temporary, None, self.path),

@@ -1,8 +1,8 @@
-//! What the application's descriptors of managed files may do in the kernel: read.
+//! Access modes of the application's descriptors of managed files: the kernel opens them read-only.
 //!
-//! A descriptor that could write would let everything that goes past the library (raw system calls,
-//! io_uring, what libc does inside) write into the manifest. What the application asked for is for
-//! its own side to remember and to obey.
+//! A writable descriptor would let everything that bypasses the library (raw system calls,
+//! io_uring, writes inside libc) write into the manifest. The application's side stores and
+//! enforces the access mode that was asked for.
 
 use std::os::fd::BorrowedFd;
 
@@ -10,22 +10,22 @@ use stripewise_sys::{Kind, Mode, OFlags, SysRef};
 
 use crate::Result;
 
-/// Whether a descriptor with these flags may be written through.
+/// Whether these flags ask for write access.
 pub(super) fn writes(flags: OFlags) -> bool {
     matches!(flags & OFlags::RWMODE, OFlags::WRONLY | OFlags::RDWR)
 }
 
-/// The flags with which the kernel opens the application's descriptor of an existing managed file.
+/// The flags with which the kernel opens the application's descriptor of an existing managed file:
+/// read-only, without creation or truncation.
 pub(super) fn public(flags: OFlags) -> OFlags {
     let flags = flags - (OFlags::CREATE | OFlags::EXCL | OFlags::TRUNC);
     if writes(flags) { (flags - OFlags::RWMODE) | OFlags::RDONLY } else { flags }
 }
 
-/// Opens a file that its owner may not open like that: the owner gives himself `permission` for
-/// this moment.
+/// Opens an anchor whose mode denies it: adds `permission` to the mode for the duration of `open`.
 ///
 /// # Errors
-/// Those of `open`; EPERM for others than the owner.
+/// The errors of `open`; EPERM if this process does not belong to the owner.
 pub(super) fn with_lifted_mode<T>(
     sys: &SysRef,
     anchor: BorrowedFd<'_>,

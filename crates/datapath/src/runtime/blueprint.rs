@@ -1,4 +1,4 @@
-//! What a new file is made of, with its targets open: all but its id and its name.
+//! The specification of a new file, with its targets open: everything except its id and name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,29 +12,30 @@ use super::{Runtime, Shape};
 use crate::manifest::{Copies, FurtherCopy, Manifest, copy_id};
 use crate::notice;
 
-/// A copy: its layout over only those targets that it uses, and these.
+/// The layout of one copy, restricted to the targets it uses, and these targets.
 pub(crate) type Placed = (Layout, Vec<Arc<Target>>);
 
-/// What all copies of a file are made of.
+/// The specification of a file with all its copies.
 #[derive(Clone)]
 pub(crate) struct Blueprint {
     original: Placed,
     further: Vec<Placed>,
-    /// Of those in `further`; ids are those of the file's id, see [`copy_id`].
+    /// The settings of the copies in `further`. Their ids derive from the file's id, see
+    /// [`copy_id`].
     copies: Option<Box<Copies>>,
 }
 
-/// What to do when a target of a further copy is missing.
+/// What to do if a target of an extra copy is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// Leave that copy out, and say so.
+    /// Leave that copy out and log it.
     LeaveOut,
-    /// Fail.
+    /// Fail with the target's error.
     Fail,
 }
 
 impl Runtime {
-    /// A shape over the plan's targets, with these opened.
+    /// Opens the targets of a shape.
     ///
     /// # Errors
     /// A target is missing.
@@ -73,7 +74,7 @@ impl Runtime {
         Ok(Blueprint { original, further, copies: Some(Box::new(copies)) })
     }
 
-    /// What another file is made of.
+    /// The blueprint of an existing file.
     ///
     /// # Errors
     /// A target is missing.
@@ -86,15 +87,16 @@ impl Runtime {
         Ok(Blueprint { original, further, copies: manifest.copies.clone() })
     }
 
-    /// The targets that a manifest names.
+    /// Opens the targets that a manifest names.
     ///
     /// # Errors
-    /// One is missing.
+    /// A target is missing.
     pub(crate) fn targets_of(&self, targets: &[TargetRef]) -> Result<Vec<Arc<Target>>, TargetError> {
         self.targets.of_manifest(targets)
     }
 
-    /// Whether a file is where `shape` would put it, and its copies kept as there. Touches no target.
+    /// Whether a file lies where `shape` would put it, and its copies have the settings of `shape`.
+    /// Touches no target.
     pub fn is_placed(&self, manifest: &Manifest, shape: Shape<'_>) -> bool {
         let is_at = |(layout, targets): (&Layout, &[TargetRef]), planned: &Layout| {
             let (planned, used) = compact(planned);
@@ -127,7 +129,8 @@ impl Runtime {
     }
 }
 
-/// A copy with this layout of the plan's, which has been placed.
+/// The manifest entry of an extra copy that was placed; `layout` is its layout over the plan's
+/// targets.
 fn further_copy(
     cluster: &Cluster,
     spec: &CopySpec,
@@ -142,7 +145,7 @@ fn further_copy(
     let pool_servers: Vec<u32> = layout.targets().map(of_pool).collect();
     FurtherCopy {
         name: spec.name.clone(),
-        // Set when the file's id is known.
+        // Set once the file's id is known.
         id: FileId([0; 16]),
         groups: spec.groups.clamp(1, servers_of(cluster, std::slice::from_ref(layout))),
         servers: servers_of(cluster, &spec.layouts).max(count),
@@ -175,14 +178,14 @@ impl Blueprint {
         &self.original
     }
 
-    /// Those that hold all bytes when the file is at rest.
+    /// The copies that hold all bytes once everything is copied: the original and replicas.
     pub fn whole_copies(&self) -> impl Iterator<Item = &Placed> {
         let cache = |copies: &Copies| matches!(copies.kind, OverlayKind::Cache { .. });
         let whole = if self.copies.as_deref().is_some_and(cache) { 0 } else { self.further.len() };
         std::iter::once(&self.original).chain(&self.further[..whole])
     }
 
-    /// Tells one from another: everything but ids.
+    /// A text that identifies the blueprint: everything except ids.
     pub fn description(&self) -> String {
         let placed = |(layout, targets): &Placed| {
             let targets: Vec<&str> = targets.iter().map(|target| target.id()).collect();
@@ -217,16 +220,16 @@ impl Blueprint {
         }
     }
 
-    /// Removes the components of a file, as far as there are any.
+    /// Removes the objects of a file, if there are any.
     ///
     /// # Errors
-    /// The first failure; all are tried.
+    /// The first failure; the removal of the others is still tried.
     pub fn remove(&self, sys: &SysRef, of: Objects) -> Result<(), TargetError> {
         let journal = match (&self.copies, self.original.1.first()) {
             (Some(_), Some(target)) => remove_extents(sys, target, of),
             _ => Ok(()),
         };
-        // The original last: its manifest copy tells whose the others are.
+        // Remove the original last: its `ID.manifest` shows to which file the other objects belong.
         let copies: Vec<_> = self.copies(of.id).collect();
         let removed = copies
             .into_iter()
@@ -236,7 +239,7 @@ impl Blueprint {
     }
 }
 
-/// The layout over only those targets that it uses, and which those are.
+/// Restricts a layout to the targets it uses. Returns it with their old numbers.
 pub(crate) fn compact(layout: &Layout) -> (Layout, Vec<u32>) {
     let used: Vec<u32> = layout.targets().collect();
     let renumber = |stripe: &Stripe| Stripe {
@@ -248,7 +251,7 @@ pub(crate) fn compact(layout: &Layout) -> (Layout, Vec<u32>) {
         end: region.end,
         cycle: region.cycle.iter().map(renumber).collect(),
     });
-    // The same layout with other numbers is as valid as it was.
+    // Renumbering targets keeps a layout valid.
     let compacted = Layout::new(regions.collect()).unwrap_or_else(|_| layout.clone());
     (compacted, used)
 }

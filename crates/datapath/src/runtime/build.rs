@@ -1,4 +1,4 @@
-//! A new managed file, complete under a temporary name; then published at its own.
+//! Builds a new managed file completely under a temporary name, to be published under its own name.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::file::{LogicalFile, OpenCopy, Parts, sync_directory, without_write};
 use crate::manifest::{Manifest, copy_id};
 use crate::trouble::Trouble;
 
-/// Temporaries are called `.stripewise-ID.new`.
+/// Temporary anchors are named `.stripewise-ID.new`.
 pub(crate) const TEMPORARY_PREFIX: &str = ".stripewise-";
 const TEMPORARY_SUFFIX: &str = ".new";
 
@@ -28,14 +28,14 @@ pub(crate) fn temporary_id(name: &str) -> Option<FileId> {
     FileId::from_hex(name.strip_prefix(TEMPORARY_PREFIX)?.strip_suffix(TEMPORARY_SUFFIX)?)
 }
 
-/// A complete managed file without a name of its own. Dropped before it is published, it goes again with all that
-/// belongs to it.
+/// A complete managed file under a temporary name. If it is dropped before it is published, it is
+/// removed with everything that belongs to it.
 pub struct NewFile {
     sys: SysRef,
-    /// Of the temporary name; `None` when the path is absolute.
+    /// The directory to which the temporary name is relative; `None` if the path is absolute.
     dir: Option<Fd>,
     temporary: PathBuf,
-    /// What is removed with it; `None` once it is published.
+    /// What to remove on drop; `None` once published.
     blueprint: Option<Blueprint>,
     id: FileId,
     owner: u32,
@@ -43,17 +43,17 @@ pub struct NewFile {
 }
 
 impl Runtime {
-    /// Makes an empty managed file beside `path`, under a temporary name. `mode` is as for open(2): the umask applies. A
-    /// further copy that has no target left is left out.
+    /// Builds an empty managed file under a temporary name in the directory of `path`. `mode` is
+    /// that of open(2): the umask applies. An extra copy with a missing target is left out.
     ///
     /// # Errors
-    /// A target of the original is missing or full, or the directory of `path` may not be written to. Nothing is left
-    /// then.
+    /// A target of the original is missing or full, or the directory of `path` is not writable.
+    /// Nothing is left behind then.
     pub fn build(&self, dir: Dir<'_>, path: &Path, mode: Mode, shape: Shape<'_>) -> Result<NewFile, Trouble> {
         self.build_on(dir, path, mode, self.resolve(shape, Missing::LeaveOut)?, None)
     }
 
-    /// As [`Runtime::build`], with the id that the file is to have.
+    /// Same as [`Runtime::build`], with a given id and blueprint.
     pub(crate) fn build_with(
         &self,
         id: FileId,
@@ -64,10 +64,10 @@ impl Runtime {
         self.build_on(None, path, mode, blueprint, Some(id))
     }
 
-    /// As [`Runtime::build`], with the copies of another file.
+    /// Same as [`Runtime::build`], with the layouts, targets and copy settings of another file.
     ///
     /// # Errors
-    /// As there.
+    /// Same as [`Runtime::build`]; also if a target of an extra copy is missing.
     pub fn build_like(
         &self,
         dir: Dir<'_>,
@@ -167,7 +167,7 @@ impl Runtime {
 }
 
 impl NewFile {
-    /// The file, to be filled.
+    /// The file, to be filled; `None` once published.
     pub fn file(&self) -> Option<&LogicalFile> {
         self.file.as_ref()
     }
@@ -181,18 +181,19 @@ impl NewFile {
         self.dir.as_ref().map(AsFd::as_fd)
     }
 
-    /// Gives it its name, unless something is there.
+    /// Gives the file its name unless one exists there.
     ///
     /// # Errors
-    /// EEXIST; then it is still unpublished.
+    /// EEXIST; the file stays unpublished.
     pub(super) fn publish(&mut self, path: &Path) -> Result<Option<LogicalFile>, Errno> {
         let dir = self.dir.as_ref().map(AsFd::as_fd);
         match self.sys.rename_noreplace(dir, &self.temporary, dir, path) {
             Ok(()) => {}
-            // The file system has no such rename: two steps, in an order that never shows less than a whole file.
+            // The file system does not support RENAME_NOREPLACE: link and unlink, in the order in
+            // which `path` never shows a partial file.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 self.sys.link(dir, &self.temporary, dir, path)?;
-                // What a failure leaves is a second name; `fsck` removes it.
+                // If this fails, a second name is left; `fsck` removes it.
                 let _ = self.sys.unlink(dir, &self.temporary);
             }
             Err(error) => return Err(error),
@@ -201,17 +202,18 @@ impl NewFile {
         Ok(self.file.take())
     }
 
-    /// The file keeps its temporary name, also when nobody holds it any more.
+    /// Ends the removal on drop: the file keeps its temporary name.
     pub(super) fn keep(mut self) -> Option<LogicalFile> {
         self.blueprint = None;
         self.file.take()
     }
 
-    /// Gives it its name, in place of whatever is there, and makes that durable. The caller has synced the file, or does
-    /// not mind; what it replaces is the caller's to clean up.
+    /// Gives the file its name, replacing any file there, and makes that durable. The caller has
+    /// synced the file if its contents must survive a power cut, and cleans up after the replaced
+    /// file.
     ///
     /// # Errors
-    /// As rename(2), and it is still unpublished; or as fsync(2), and it is published.
+    /// Same as rename(2): the file stays unpublished. Same as fsync(2): the file is published.
     pub fn replace(mut self, path: &Path) -> Result<LogicalFile, Errno> {
         let dir = self.dir.as_ref().map(AsFd::as_fd);
         self.sys.rename(dir, &self.temporary, dir, path)?;
@@ -233,7 +235,8 @@ impl Drop for NewFile {
     }
 }
 
-/// `2026-11-21T01:00:00Z` of seconds since 1970 (days to civil date: H. Hinnant, chrono-compatible algorithms).
+/// Formats seconds since 1970 as `2026-11-21T01:00:00Z`. (Days to civil date: H. Hinnant,
+/// chrono-compatible algorithms.)
 fn utc(seconds: u64) -> String {
     let (days, second) = ((seconds / 86_400) as i64, seconds % 86_400);
     let shifted = days + 719_468;

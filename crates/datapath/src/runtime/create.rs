@@ -1,4 +1,4 @@
-//! Creating a managed file for an open(2) with O_CREAT.
+//! Creation of managed files by open(2) with O_CREAT.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -16,15 +16,17 @@ use crate::permissions::of_file;
 use crate::trouble::Trouble;
 use crate::{Errno, Result};
 
-/// The byte of an anchor that is locked while another file takes its place: far from those that applications lock.
+/// The byte of an anchor that is locked while another file replaces it: far from bytes that
+/// applications lock.
 const REPLACING: u64 = i64::MAX as u64 - 1;
 
 impl Runtime {
-    /// What a file that an open may create is made of; the path as it was meant, or with the links in it followed. `None` also
-    /// where no file can be created.
+    /// The shape of a file that an open would create. The plan's rules are matched against the path
+    /// as given, then against the path with symbolic links followed. `None` if no rule matches or
+    /// no file can be created.
     ///
     /// # Errors
-    /// The path could not be followed: the file may be one for the plan.
+    /// The links could not be followed: the file may match a rule of the plan.
     pub(super) fn shape_for_open(&self, dir: Dir<'_>, path: &Path) -> Result<Option<Shape<'_>>> {
         let Some(plan) = self.plan() else { return Ok(None) };
         if plan.rules.iter().all(|rule| rule.layouts.is_empty()) || path.as_os_str().is_empty() {
@@ -40,7 +42,7 @@ impl Runtime {
         }
     }
 
-    /// EEXIST: something is there, perhaps only since a moment ago.
+    /// Creates a managed file. EEXIST: a file exists there, possibly created a moment ago.
     pub(super) fn create(
         &self,
         dir: Dir<'_>,
@@ -61,9 +63,9 @@ impl Runtime {
         }
     }
 
-    /// The application's descriptor, open for reading whatever the flags ask for. Who creates a
-    /// file may use it as asked whatever its mode (open(2)), so the mode is lifted for this moment,
-    /// in which nobody else knows the name.
+    /// Opens the application's descriptor of a new file, read-only regardless of `flags`. The
+    /// creator of a file may access it as asked regardless of its mode (open(2)), so the mode is
+    /// lifted for the open. No other process knows the temporary name.
     fn open_new(&self, new: &NewFile, flags: OFlags) -> std::result::Result<i32, Trouble> {
         let trouble = |what| Trouble::io(new.temporary(), what);
         let file = new.file().ok_or(Errno::IO).map_err(trouble("open the new anchor"))?;
@@ -76,8 +78,9 @@ impl Runtime {
         opened.map_err(trouble("open the new anchor"))
     }
 
-    /// O_TRUNC of a managed file whose components are lost: created just before a power cut, say, and never synced. Nothing
-    /// of it is wanted any more, so a new one takes its place. `None`: somebody else has just done that.
+    /// O_TRUNC of a managed file whose objects are lost, for example because it was never synced
+    /// before a power cut. O_TRUNC discards its contents anyway, so a new file replaces it. `None`:
+    /// another process has just done that.
     pub(super) fn create_anew(
         &self,
         dir: Dir<'_>,
@@ -88,7 +91,8 @@ impl Runtime {
         let io = |what| Trouble::io(path, what);
         let open = |flags| self.sys().open(dir, path, flags | OFlags::NOFOLLOW, Mode::empty());
         let old = open(OFlags::RDONLY).map_err(io("replace"))?;
-        // One process at a time: what a second one replaces would be in use by the first.
+        // One process at a time: a second one would replace the new file, which the first already
+        // uses.
         let open = || open(OFlags::RDWR);
         let old = access::with_lifted_mode(self.sys(), old.as_fd(), Mode::WUSR, open).map_err(io("replace"))?;
         self.sys().lock(old.as_fd(), REPLACING, 1, LockKind::Exclusive).map_err(io("replace"))?;
@@ -100,13 +104,13 @@ impl Runtime {
         let new = self.build_like(dir, path, self.mode_of_lost(lost, &stat), lost)?;
         let raw = self.open_new(&new, flags)?;
         let file = new.replace(path).map_err(io("replace")).inspect_err(|_| close_public(raw))?;
-        // What is left of it.
+        // Remove the objects that are left. `fsck` finds the rest.
         let _ = self.remove_components(lost, stat.st_uid);
         Ok(Some(Opened::Managed(raw, self.enter(file))))
     }
 
-    /// The mode of a file that has lost components, as far as it is known who may write: its owner
-    /// may.
+    /// The mode of a file with lost objects. If object 0 is lost too, only the owner is known to
+    /// have had write permission.
     fn mode_of_lost(&self, lost: &Manifest, anchor: &Stat) -> Mode {
         let first = self.targets_of(lost.targets.get(..1).unwrap_or_default()).ok();
         let of = Objects { id: lost.id, owner: anchor.st_uid };
@@ -118,18 +122,18 @@ impl Runtime {
         Mode::from_raw_mode(anchor.st_mode & 0o7000 | permissions)
     }
 
-    /// Enters a file that goes on living under its temporary name.
+    /// Enters a file that keeps its temporary name.
     ///
     /// # Errors
-    /// None occur with a file that was just built.
+    /// None for a file that was just built.
     pub(crate) fn keep_temporary(&self, new: NewFile) -> Result<Arc<LogicalFile>> {
         new.keep().map(|file| self.enter(file)).ok_or(Errno::IO)
     }
 
-    /// A new managed file at `path`, for commands: nothing may be there.
+    /// Creates a managed file at `path`, for commands.
     ///
     /// # Errors
-    /// EEXIST; a target is missing or full; the directory may not be written to.
+    /// EEXIST; a target is missing or full; the directory is not writable.
     pub fn create_file(
         &self,
         path: &Path,

@@ -1,4 +1,4 @@
-//! One per process: the plan's rules and targets, and every managed file that is open.
+//! The runtime: one per process, with the plan's rules and targets and every open managed file.
 
 mod access;
 mod blueprint;
@@ -33,7 +33,7 @@ use crate::file::{Around, LogicalFile, Shared, Surroundings};
 use crate::forked::ForkSafe;
 use crate::migrate::FreeSpace;
 
-/// Which file, for the kernel: device and inode number.
+/// The kernel's identity of a file: device and inode number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileKey {
     /// `st_dev`.
@@ -43,37 +43,38 @@ pub struct FileKey {
 }
 
 impl FileKey {
-    /// Of what fstat(2) says.
+    /// The key from an fstat(2) result.
     pub fn of(stat: &Stat) -> Self {
         Self { device: stat.st_dev, inode: stat.st_ino }
     }
 }
 
-/// What is changed of a file besides its bytes.
+/// A change of a file's metadata.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// utimensat(2).
     Times(Timestamps),
     /// chmod(2).
     Mode(Mode),
-    /// chown(2); `None` leaves that one.
+    /// chown(2); `None` leaves the user or group unchanged.
     Owner(Option<u32>, Option<u32>),
 }
 
-/// How a [`Runtime`] works.
+/// Settings of a [`Runtime`].
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// How the pieces of a request are done at once.
+    /// The engine that transfers the pieces of a request concurrently.
     pub engine: Engine,
-    /// Which machine this is, if not the one that /etc and /proc say: for tests.
+    /// The node to act as, instead of the one that /etc and /proc describe; for tests.
     pub node: Option<Node>,
-    /// Where extent maps have their directories, instead of `/dev/shm/stripewise-UID`. In memory, the same for all
-    /// processes of the machine.
+    /// The parent of the extent maps' run directories, instead of `/dev/shm/stripewise-UID`. Must
+    /// be in memory and the same for all processes of the machine.
     pub run_base: Option<PathBuf>,
-    /// Work on files with several copies goes on in the background, in a thread of this process that calls this around every
-    /// piece of it; `None`: only in other processes.
+    /// Enables a background thread in this process for files with several copies; the function is
+    /// called around every unit of its work. `None`: only other processes do background work.
     pub background: Option<Around>,
-    /// Called when this process leaves a file, before its counts are gone: see [`LogicalFile::take_statistics`].
+    /// Called when this process leaves a file, while its counts are still available, see
+    /// [`LogicalFile::take_statistics`].
     pub leaving: Option<fn(&LogicalFile)>,
 }
 
@@ -81,30 +82,31 @@ pub struct Settings {
 pub struct Runtime {
     shared: Arc<Shared>,
     plan: Option<Arc<Plan>>,
-    /// Of the plan.
+    /// The path prefixes that the plan's rules can match.
     reach: Reach,
     targets: targets::TargetTable,
     files: ForkSafe<HashMap<FileKey, Weak<LogicalFile>>>,
     manifests: ForkSafe<known::KnownManifests>,
-    /// Where migrations make their copies.
+    /// The known free space where migrations create their temporaries.
     pub(crate) space: FreeSpace,
 }
 
 impl Runtime {
-    /// Without a plan, existing managed files work all the same (their manifests say everything); no file becomes
-    /// managed, and nothing is emulated.
+    /// Creates a runtime. Without a plan, existing managed files still work, because their
+    /// manifests contain everything needed; but no new file becomes managed, and no server is
+    /// emulated.
     ///
-    /// Touches no target yet: a target that is missing fails the first file that needs it.
+    /// Touches no target: a missing target fails the first file that needs it.
     pub fn new(sys: SysRef, plan: Option<&Plan>) -> Arc<Self> {
         Self::with_engine(sys, plan, Engine::Auto)
     }
 
-    /// As [`Runtime::new`], with a fan-out engine of the caller's choice.
+    /// Same as [`Runtime::new`], with the given fan-out engine.
     pub fn with_engine(sys: SysRef, plan: Option<&Plan>, engine: Engine) -> Arc<Self> {
         Self::with_settings(sys, plan, Settings { engine, ..Settings::default() })
     }
 
-    /// As [`Runtime::new`], with settings.
+    /// Same as [`Runtime::new`], with the given settings.
     pub fn with_settings(sys: SysRef, plan: Option<&Plan>, settings: Settings) -> Arc<Self> {
         let targets = targets::TargetTable::new(&sys, plan);
         let fan_out = FanOut::new(sys.clone(), settings.engine);
@@ -122,7 +124,7 @@ impl Runtime {
         })
     }
 
-    /// The system underneath.
+    /// The system interface.
     pub fn sys(&self) -> &SysRef {
         &self.shared.sys
     }
@@ -132,31 +134,32 @@ impl Runtime {
         self.plan.as_deref()
     }
 
-    /// What the plan makes a new file at this absolute path of.
+    /// The shape that the plan gives a new file at this absolute path.
     pub fn shape_for(&self, path: &Path) -> Option<Shape<'_>> {
         Shape::of(self.plan.as_ref()?.rule_for(path)?, path)
     }
 
-    /// Whether the plan has layouts for a new file at this absolute path. Allocates nothing, and
-    /// takes next to no time for paths far from the plan's.
+    /// Whether the plan has layouts for a new file at this absolute path. Does not allocate, and
+    /// takes almost no time for paths outside the plan's directories.
     pub fn is_planned(&self, path: &Path) -> bool {
         let has_layouts = |plan: &Plan| plan.rule_for(path).is_some_and(|rule| !rule.layouts.is_empty());
         self.reach.has(path.as_os_str().as_bytes()) && self.plan().is_some_and(has_layouts)
     }
 
-    /// From now on p, how many processes use the files at once, is `procs`, and `procs_per_node` of them are on this node: as
-    /// an MPI library or its launcher says. Else the processes that have a file open are counted.
+    /// Sets p, the number of processes that use the files at once, to `procs`, and c, the number of
+    /// them on this node, to `procs_per_node`, as known from an MPI library or its launcher.
+    /// Otherwise the processes that have a file open are counted.
     pub fn set_procs(&self, procs: u32, procs_per_node: u32) {
         self.shared.surroundings.concurrency.set(procs, procs_per_node);
     }
 
-    /// The managed file, if this process has it open. No system call.
+    /// The managed file, if this process has it open. Makes no system call.
     pub fn find(&self, key: FileKey) -> Option<Arc<LogicalFile>> {
         self.files.lock().get(&key)?.upgrade()
     }
 
-    /// To be called in the child of a fork before anything else of the data path: gives up the locks that threads of
-    /// the parent were holding.
+    /// Must be called in a forked child before any other use of the data path: gives up the locks
+    /// that threads of the parent held.
     pub fn after_fork_child(&self) {
         if let Some(background) = &self.shared.surroundings.background {
             background.after_fork_child();
@@ -165,8 +168,8 @@ impl Runtime {
         files.iter().for_each(|file| file.after_fork_child());
     }
 
-    /// Enters a file; where another thread has entered it meanwhile, that one is used. One that may write replaces one
-    /// that may not.
+    /// Enters a file in the table. If another thread has entered it meanwhile, that one is used,
+    /// unless only the new one is writable.
     fn enter(&self, file: LogicalFile) -> Arc<LogicalFile> {
         let key = file.key();
         let file = Arc::new(file);

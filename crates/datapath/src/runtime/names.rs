@@ -1,4 +1,4 @@
-//! What is done to files by their names.
+//! Calls on files by name.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -21,10 +21,10 @@ const RENAME_NOREPLACE: u32 = 1;
 /// A managed file that is about to lose a name.
 struct Victim {
     manifest: Arc<Manifest>,
-    /// Tells afterwards whether it was the last name.
+    /// Shows afterwards whether the name was the last one.
     anchor: Anchor,
     owner: u32,
-    /// The objects are this anchor's, and not those of one that it is a copy of.
+    /// The objects belong to this anchor. False for a copy of another anchor.
     has_objects: bool,
 }
 
@@ -43,10 +43,12 @@ impl Anchor {
 }
 
 impl Runtime {
-    /// The manifest of the file at `path`; `None` where it is not a managed file, does not exist or may not be read.
+    /// The manifest of the file at `path`; `None` if it is not managed, does not exist or may not
+    /// be read.
     ///
     /// # Errors
-    /// EIO, and a line on stderr: it is one, but damaged. Another: what it is could not be found out.
+    /// EIO, with a line on stderr: the file is managed but damaged. Others: the file could not be
+    /// examined.
     pub fn manifest_at(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Option<Manifest>> {
         match self.look(dir, path, follow) {
             Err(Errno::ACCESS) => Ok(None),
@@ -54,14 +56,16 @@ impl Runtime {
         }
     }
 
-    /// Opens the managed file at `path`, for reading and if possible for writing; `None` where it is not a managed file.
+    /// Opens the managed file at `path` for reading and, if permitted, writing; `None` if it is not
+    /// managed.
     ///
     /// # Errors
-    /// It does not exist or may not be read; its manifest is damaged; a target or component is missing.
+    /// It does not exist or may not be read; its manifest is damaged; a target or object is
+    /// missing.
     pub fn open_file(&self, path: &Path) -> std::result::Result<Option<Arc<LogicalFile>>, Trouble> {
         let io = |what| Trouble::io(path, what);
         let stat = self.sys().stat_at(None, path, true).map_err(io("open"))?;
-        // Closing another descriptor of the anchor would drop the POSIX locks that the application holds on it.
+        // Closing another descriptor of the anchor would drop the application's POSIX locks on it.
         if let Some(file) = self.find(FileKey::of(&stat)) {
             return Ok(Some(file));
         }
@@ -83,10 +87,11 @@ impl Runtime {
         Ok(Some(self.enter(file)))
     }
 
-    /// truncate(2) of a managed file. False: it is not one, and nothing was done.
+    /// truncate(2) of a managed file. Returns false, without doing anything, if the file is not
+    /// managed.
     ///
     /// # Errors
-    /// As truncate(2).
+    /// Same as truncate(2).
     pub fn truncate(&self, path: &Path, size: u64) -> Result<bool> {
         let stat = self.sys().stat_at(None, path, true)?;
         if !anchor::plausible(&stat) && !anchor::dense(&stat) {
@@ -100,12 +105,12 @@ impl Runtime {
         }
     }
 
-    /// unlinkat(2) (without AT_REMOVEDIR) of any file; the components of a managed file that loses its last name go
-    /// with it. Descriptors that are open keep working.
+    /// unlinkat(2) (without AT_REMOVEDIR) of any file. The objects of a managed file are removed
+    /// with its last name. Open descriptors keep working.
     ///
     /// # Errors
-    /// As unlinkat(2), or what the file is could not be found out. That a component could not be removed is said on stderr, and
-    /// no error.
+    /// Same as unlinkat(2); also if the file could not be examined. A failure to remove an object
+    /// is logged on stderr and not returned.
     pub fn unlink(&self, dir: Dir<'_>, path: &Path) -> Result<()> {
         let victim = self.victim(dir, path)?;
         self.sys().unlink(dir, path)?;
@@ -113,11 +118,12 @@ impl Runtime {
         Ok(())
     }
 
-    /// renameat2(2) of any file, `flags` as there: none, or RENAME_NOREPLACE. (RENAME_EXCHANGE replaces nothing: it may
-    /// pass by.) A managed file that is replaced goes as in [`Runtime::unlink`].
+    /// renameat2(2) of any file, with `flags` 0 or RENAME_NOREPLACE. (RENAME_EXCHANGE replaces
+    /// nothing, so it may bypass the library.) A replaced managed file is removed as in
+    /// [`Runtime::unlink`].
     ///
     /// # Errors
-    /// As renameat2(2); EINVAL for other flags.
+    /// Same as renameat2(2); EINVAL for other flags.
     pub fn rename(&self, old_dir: Dir<'_>, old: &Path, new_dir: Dir<'_>, new: &Path, flags: u32) -> Result<()> {
         match flags {
             0 => {}
@@ -130,11 +136,11 @@ impl Runtime {
         Ok(())
     }
 
-    /// utimensat(2), chmod(2), chown(2) of what `of` names, when that is a managed file: anchor and components.
-    /// False: it is not, and nothing was done.
+    /// utimensat(2), chmod(2) or chown(2) of a managed file: changes anchor and objects. Returns
+    /// false, without doing anything, if the file is not managed.
     ///
     /// # Errors
-    /// As those.
+    /// Same as those calls.
     pub fn change(&self, of: Kind<'_>, change: &Change) -> Result<bool> {
         let (stat, looked) = match of {
             Kind::Open(fd) => (self.sys().stat(fd)?, Ok(None)),
@@ -151,7 +157,7 @@ impl Runtime {
         let mut looked = looked?;
         let mut done = false;
         if let (Kind::Named(dir, path), Change::Mode(mode), None) = (of, change, &looked) {
-            // Its owner may be about to make it readable: only then can be seen what it is.
+            // The owner may be about to make the file readable. Only then can it be examined.
             if stat.st_mode & 0o400 == 0 {
                 self.sys().set_mode(of, without_write(*mode))?;
                 looked = self.look_if_readable(dir, path)?;
@@ -167,10 +173,10 @@ impl Runtime {
         file.map_err(|trouble| trouble.told())?.change(change).map(|()| true)
     }
 
-    /// The manifest of the file at `path`, if it is managed; `None` also where nothing is there.
+    /// The manifest of the file at `path`; `None` if it is not managed or does not exist.
     ///
     /// # Errors
-    /// EACCES: the file may not be read. Another: what it is could not be found out.
+    /// EACCES: the file may not be read. Others: the file could not be examined.
     pub(super) fn look(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Option<Anchored>> {
         let stat = match self.sys().stat_at(dir, path, follow) {
             Err(Errno::NOENT) => return Ok(None),
@@ -186,7 +192,8 @@ impl Runtime {
         Ok(found.map(|(_, anchored)| anchored))
     }
 
-    /// [`Runtime::open_for_look`] through links; `None` also where the file may not be read.
+    /// [`Runtime::open_for_look`] with symbolic links followed; `None` also if the file may not be
+    /// read.
     fn look_if_readable(&self, dir: Dir<'_>, path: &Path) -> Result<Option<(Fd, Anchored)>> {
         match self.open_for_look(dir, path, true) {
             Err(trouble) if trouble.errno() == Errno::ACCESS => Ok(None),
@@ -194,11 +201,12 @@ impl Runtime {
         }
     }
 
-    /// Opens and reads what may be an anchor; `None` where it is none, or where nothing is any more. The reading does not count as
-    /// an access where that can be had.
+    /// Opens and reads a possible anchor; `None` if it is not one or does not exist any more. Uses
+    /// O_NOATIME where permitted.
     ///
     /// # Errors
-    /// EACCES: it may not be read. Another: what it is could not be found out, or its manifest is damaged.
+    /// EACCES: the file may not be read. Others: the file could not be examined, or its manifest is
+    /// damaged.
     pub(super) fn open_for_look(
         &self,
         dir: Dir<'_>,
@@ -226,10 +234,11 @@ impl Runtime {
         Ok(read.map(|anchored| (fd, anchored)))
     }
 
-    /// The managed file behind a name that is about to go. One that is damaged or may not be read is left to `fsck`.
+    /// The managed file whose name is about to go. A file that is damaged or may not be read is
+    /// left to `fsck`.
     ///
     /// # Errors
-    /// What the file is could not be found out.
+    /// The file could not be examined.
     fn victim(&self, dir: Dir<'_>, path: &Path) -> Result<Option<Victim>> {
         let stat = match self.sys().stat_at(dir, path, false) {
             Err(Errno::NOENT) => return Ok(None),
@@ -255,7 +264,7 @@ impl Runtime {
     }
 
     /// # Errors
-    /// As fstat(2): what the file is could not be found out.
+    /// Same as fstat(2): the file could not be examined.
     fn victim_of(&self, manifest: Arc<Manifest>, anchor: Anchor, path: &Path) -> Result<Victim> {
         let (fd, sys) = (anchor.fd(), self.sys());
         let owner = sys.stat(fd)?.st_uid;
@@ -267,11 +276,11 @@ impl Runtime {
         Ok(Victim { manifest, anchor, owner, has_objects })
     }
 
-    /// Whether the copy of the manifest, which changes when another anchor is made the file's,
-    /// knows this one too. One that is lost or damaged says nothing.
+    /// Whether `ID.manifest` names this anchor. It changes when another anchor is made the file's
+    /// (`fsck --adopt`). True if it is lost or may not be read, false if it is damaged.
     ///
     /// # Errors
-    /// As read(2) and fstat(2).
+    /// Same as read(2) and fstat(2).
     fn is_bound(&self, manifest: &Manifest, anchor: BorrowedFd<'_>, owner: u32) -> Result<bool> {
         if manifest.anchor.is_unknown() {
             return Ok(true);
@@ -288,8 +297,9 @@ impl Runtime {
         }
     }
 
-    /// Removes the components if the last name is gone. Durably gone: a power cut must not bring an anchor back whose
-    /// components are no more, least of all that of a file which a new one was to replace.
+    /// Removes the objects if the last name is gone. Makes the removal of the name durable first: a
+    /// power cut must not bring back an anchor without its objects, least of all that of a file
+    /// which a new one was to replace.
     fn bury(&self, victim: Option<Victim>, dir: Dir<'_>, path: &Path) {
         let Some(Victim { manifest, anchor, owner, has_objects }) = victim else { return };
         let gone = self.sys().stat(anchor.fd()).is_ok_and(|stat| stat.st_nlink == 0);
@@ -303,7 +313,8 @@ impl Runtime {
         }
     }
 
-    /// Removes the extent map of a file whose anchor is gone; processes that have the file open go on without it.
+    /// Removes the extent map of a file whose anchor is gone. Processes that have the file open
+    /// continue without it.
     fn remove_map(&self, manifest: &Manifest, owner: u32) -> std::result::Result<(), Trouble> {
         if manifest.copies.is_none() {
             return Ok(());
@@ -313,10 +324,11 @@ impl Runtime {
         Ok(stripewise_extents::repair::remove(self.sys(), &spec)?)
     }
 
-    /// The map of a file with copies whose anchor belongs to `owner`.
+    /// The extent map of a file with several copies whose anchor belongs to `owner`.
     ///
     /// # Errors
-    /// The first target of the original is missing; this machine cannot be told from others.
+    /// The first target of the original is missing; this machine cannot be distinguished from
+    /// others.
     pub(crate) fn map_spec(&self, manifest: &Manifest, owner: u32) -> std::result::Result<MapSpec, Trouble> {
         let first = manifest.targets.get(..1).unwrap_or_default();
         let targets = self.targets.of_manifest(first)?;
@@ -328,12 +340,13 @@ impl Runtime {
         self.shared.surroundings.spec(manifest, target, owner)
     }
 
-    /// Removes the components of all copies of a file whose anchor is gone; it belonged to `owner`.
+    /// Removes the objects of all copies of a file whose anchor is gone and belonged to `owner`.
     ///
     /// # Errors
-    /// A target is missing, or does not let go.
+    /// A target is missing, or an object cannot be removed.
     pub fn remove_components(&self, manifest: &Manifest, owner: u32) -> std::result::Result<(), Trouble> {
-        // The original last: its manifest copy tells whose the others are. All are tried.
+        // Remove the original last: its `ID.manifest` shows to which file the other objects belong.
+        // All are tried.
         let copies: Vec<_> = manifest.all_copies().collect();
         let removed = copies.into_iter().rev().map(|copy| {
             let targets = self.targets.of_manifest(copy.targets)?;
@@ -344,8 +357,8 @@ impl Runtime {
     }
 }
 
-/// The error of a call on an anchor that could be opened. EACCES of such a call is a server's error:
-/// callers take EACCES for a file that this process may not read.
+/// Converts the error of a call on an anchor that could be opened. EACCES from such a call is a
+/// server error, while callers take EACCES for missing permission to read the file.
 fn of_open_file(trouble: Trouble) -> Trouble {
     match trouble {
         Trouble::Io { path, what, errno: Errno::ACCESS } => Trouble::Io { path, what, errno: Errno::IO },

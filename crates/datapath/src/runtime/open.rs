@@ -1,4 +1,4 @@
-//! Opening files of any kind.
+//! open(2) of managed and other files.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
@@ -16,25 +16,27 @@ use crate::manifest::{CopyRef, Manifest};
 use crate::trouble::{self, Trouble};
 use crate::{Errno, Result, notice};
 
-/// What [`Runtime::open`] opened: a descriptor for the application (the lowest free number, close-on-exec as asked).
+/// The result of [`Runtime::open`]: a descriptor for the application (the lowest free number,
+/// close-on-exec as asked).
 #[derive(Debug)]
 pub enum Opened {
-    /// Of a file that is none of ours: everything on it passes through.
+    /// A descriptor of a file that is not managed: all calls on it pass through.
     Plain(RawFd),
-    /// Of the anchor of a managed file.
+    /// A descriptor of the anchor of a managed file, and the file.
     Managed(RawFd, Arc<LogicalFile>),
 }
 
-/// How often a file may vanish and appear again while it is being created.
+/// Attempts to open or create a file that other processes remove and create at the same time.
 const TRIES: usize = 8;
 
 impl Runtime {
-    /// open(2) of any file: `flags` and `mode` as the application gave them. Creates a managed file where the plan has
-    /// a rule for the path and nothing is there; finishes an interrupted truncate; O_TRUNC of a managed file
-    /// empties its components and never reaches the kernel.
+    /// open(2) of any file, with the application's `flags` and `mode`. Creates a managed file if
+    /// the plan has a rule for the path and no file exists there. Finishes an interrupted truncate.
+    /// O_TRUNC of a managed file empties its objects and is not passed to the kernel.
     ///
     /// # Errors
-    /// As open(2). EIO, and a line on stderr: the manifest is damaged, or a target that it needs is missing.
+    /// Same as open(2). EIO, with a line on stderr: the manifest is damaged, or a target that it
+    /// needs is missing.
     pub fn open(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Opened> {
         if flags.intersects(OFlags::PATH | OFlags::DIRECTORY) || flags.contains(OFlags::TMPFILE) {
             return self.sys().open_public(dir, path, flags, mode).map(Opened::Plain);
@@ -53,16 +55,17 @@ impl Runtime {
                 created => return created,
             }
         }
-        // A link that leads nowhere: the kernel creates what it leads to.
+        // A dangling symbolic link: the kernel creates the file to which it points.
         self.open_any(dir, path, flags, mode)
     }
 
-    /// Without the plan.
+    /// Opens a file without consulting the plan.
     fn open_any(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Opened> {
         let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
         let only_reads = flags & OFlags::RWMODE == OFlags::RDONLY && !flags.contains(OFlags::TRUNC);
         if !only_reads && !exclusive {
-            // What it is must be known before the kernel truncates it or opens it for writing.
+            // The library must know whether the file is an anchor before the kernel truncates it or
+            // opens it for writing.
             let follow = !flags.contains(OFlags::NOFOLLOW);
             let Some(found) = self.look(dir, path, follow)? else {
                 return self.sys().open_public(dir, path, flags, mode).map(Opened::Plain);
@@ -79,7 +82,7 @@ impl Runtime {
         }
     }
 
-    /// A file that is known to be managed.
+    /// Opens a file that is known to be managed.
     fn open_found(
         &self,
         dir: Dir<'_>,
@@ -101,7 +104,7 @@ impl Runtime {
             }
             (attached, _) => attached.map_err(|trouble| trouble.told())?,
         };
-        // Somebody has put another file there.
+        // Another process has put another file there.
         let Some(file) = file else { return Err(Errno::AGAIN) };
         if access::writes(flags) || truncates {
             self.check_permission(known, &file)?;
@@ -112,8 +115,8 @@ impl Runtime {
         Ok(Opened::Managed(raw.give(), file))
     }
 
-    /// The application's descriptor of a file that is known to be managed: open for reading,
-    /// whatever the flags ask for.
+    /// Opens the application's descriptor of a file that is known to be managed: read-only
+    /// regardless of `flags`.
     fn open_reading(&self, dir: Dir<'_>, path: &Path, flags: OFlags) -> Result<Public> {
         match self.sys().open_public(dir, path, access::public(flags), Mode::empty()) {
             Err(Errno::ACCESS) if flags & OFlags::RWMODE == OFlags::WRONLY => {}
@@ -124,12 +127,12 @@ impl Runtime {
         self.open_again(&file, flags).map(Public)
     }
 
-    /// One more descriptor of an open file for the application, which has the permission that
-    /// `flags` ask for. It is open for reading, whatever they ask for: what goes past this library
-    /// cannot write to the anchor.
+    /// Opens another descriptor of an open file for the application, which has the permission that
+    /// `flags` ask for. The descriptor is read-only regardless of `flags`, so that calls that
+    /// bypass the library cannot write to the anchor.
     ///
     /// # Errors
-    /// As open(2). EACCES: this process may neither read the anchor nor change its mode.
+    /// Same as open(2). EACCES: this process may neither read the anchor nor change its mode.
     pub fn open_again(&self, file: &LogicalFile, flags: OFlags) -> Result<RawFd> {
         let link = paths::link_of(file.anchor().as_raw_fd());
         let flags = access::public(flags) - OFlags::NOFOLLOW;
@@ -140,25 +143,25 @@ impl Runtime {
         }
     }
 
-    /// Whether this process may open the file for writing now.
+    /// Checks that this process may open the file for writing now.
     ///
     /// # Errors
-    /// As open(2) with these flags.
+    /// Same as open(2) with these flags.
     fn check_permission(&self, known: bool, file: &LogicalFile) -> Result<()> {
         if !file.is_writable() {
             return Err(self.why_read_only(file));
         }
-        // Opened by this process before, perhaps as another user.
+        // The file was opened earlier, possibly as another user.
         if known { self.may_write(file.anchor(), file.components()) } else { Ok(()) }
     }
 
-    /// The error of who wants to write to a file that this process could open for reading only.
+    /// The errno for a write to a file that this process could open only for reading.
     pub(super) fn why_read_only(&self, file: &LogicalFile) -> Errno {
         self.may_write(file.anchor(), file.components()).err().unwrap_or(Errno::ACCESS)
     }
 
-    /// Whether this process, as the user that it is now, may write to the file: whether it may
-    /// write to the first component. (Nobody may write to the anchor.)
+    /// Checks that this process, with its current user, may write to object 0, and so to the file.
+    /// (The anchor is never writable.)
     ///
     /// # Errors
     /// EACCES, EROFS.
@@ -167,11 +170,12 @@ impl Runtime {
         self.sys().may_write(components.fd(0).map_err(|error| trouble::told(&error))?, true)
     }
 
-    /// Whether this process, as its effective or its real user, may write to the managed file at
-    /// `path`.
+    /// Checks that this process, with its effective or its real user, may write to the managed file
+    /// at `path`.
     ///
     /// # Errors
-    /// EACCES, EROFS; others as [`Runtime::manifest_at`]; ESTALE where there is no managed file.
+    /// EACCES, EROFS; ESTALE if there is no managed file; otherwise the errors of
+    /// [`Runtime::manifest_at`].
     pub fn may_write_named(&self, dir: Dir<'_>, path: &Path, follow: bool, effective: bool) -> Result<()> {
         let found = self.open_for_look(dir, path, follow).map_err(|trouble| trouble.told())?;
         let (anchor, anchored) = found.ok_or(Errno::STALE)?;
@@ -187,29 +191,31 @@ impl Runtime {
         })
     }
 
+    /// Fails if the anchor's file system is mounted read-only.
+    ///
     /// # Errors
-    /// EROFS: the anchor lies in a file system that is mounted for reading.
+    /// EROFS.
     pub(super) fn refuse_read_only(&self, anchor: BorrowedFd<'_>) -> Result<()> {
         let read_only = self.sys().stat_fs(anchor)?.f_flag.contains(StatVfsMountFlags::RDONLY);
         if read_only { Err(Errno::ROFS) } else { Ok(()) }
     }
 
-    /// The managed file behind a descriptor that was not opened by [`Runtime::open`] (inherited, received, opened
-    /// behind our back); `None` for every other file.
+    /// The managed file of a descriptor that was not opened by [`Runtime::open`] (inherited,
+    /// received, or opened in a way that bypasses the library); `None` for every other file.
     ///
     /// # Errors
-    /// As [`Runtime::open`].
+    /// Same as [`Runtime::open`].
     pub fn attach(&self, fd: BorrowedFd<'_>) -> Result<Option<Arc<LogicalFile>>> {
         let stat = self.sys().stat(fd)?;
-        // It may be open for writing.
+        // The descriptor may be open for writing.
         self.attach_stat(fd, &stat, None, None, OFlags::RDWR).map_err(|trouble| match stat.st_nlink {
             0 => self.removed(fd),
             _ => trouble.told(),
         })
     }
 
-    /// The components went with the name, and no way leads to them: descriptors of them are those
-    /// of the processes that had the file open before, and the anchor does not say which.
+    /// Logs that a removed file cannot be opened, and returns EIO. Its objects lost their names
+    /// with it. Only processes that had it open before hold descriptors of them.
     fn removed(&self, fd: BorrowedFd<'_>) -> Errno {
         let path = self.path_of(fd);
         let path = path.display();
@@ -262,8 +268,7 @@ impl Runtime {
         Ok(Some(self.enter(file)))
     }
 
-    /// Puts the parts of an existing file together; `writable`: for writing, too, where that is
-    /// permitted.
+    /// Assembles an existing file. `writable` asks for write access where permitted.
     pub(super) fn load(
         &self,
         key: FileKey,
@@ -286,8 +291,8 @@ impl Runtime {
         };
         let mut opened = open(writable);
         if writable && is_refused(&opened) {
-            // A process that may not write is refused each time. A server's passing error of the same
-            // name must not make the file one that only reads for as long as it is open.
+            // A missing permission is refused every time. A transient server error with the same
+            // errno must not make the file read-only for as long as it is open, so try twice.
             opened = open(true);
             if is_refused(&opened) {
                 writable = false;
@@ -313,7 +318,8 @@ impl Runtime {
         Ok(file)
     }
 
-    /// A copy of an anchor leads to the same objects; who removed it would remove them.
+    /// Refuses a copy of an anchor: it leads to the objects of the original, and removing it would
+    /// remove them.
     ///
     /// # Errors
     /// [`Trouble::Copied`].
@@ -348,10 +354,10 @@ impl Runtime {
         Ok(OpenCopy::new(manifest.clone(), number, components, servers, writable))
     }
 
-    /// What a file has that has several copies. `create`: it is being created.
+    /// The overlay of a file with several copies. `create`: the file is being created.
     ///
     /// # Errors
-    /// This machine cannot be told from others.
+    /// This machine cannot be distinguished from others.
     pub(super) fn overlay(
         &self,
         manifest: &Arc<Manifest>,
@@ -373,10 +379,10 @@ impl Runtime {
         Ok(Overlay::new(surroundings, manifest, spec, rates))
     }
 
-    /// Copy 1, 2, ...: those that are lost are known to be.
+    /// Opens copies 1, 2, ...; a copy with a missing target or object becomes [`Lost`].
     ///
     /// # Errors
-    /// This process is out of descriptors, or may not use a copy.
+    /// This process is out of descriptors or memory, or may not use a copy.
     fn open_further(
         &self,
         manifest: &Arc<Manifest>,
@@ -391,12 +397,12 @@ impl Runtime {
         (1..).zip(manifest.all_copies().skip(1)).map(open).collect()
     }
 
-    /// Whether the file may be an anchor; costs a statfs only for big files.
+    /// Whether the file may be an anchor. Costs a statfs only for large files.
     pub(super) fn may_be_anchor(&self, stat: &Stat, fd: BorrowedFd<'_>) -> bool {
         anchor::plausible(stat) || (anchor::dense(stat) && anchor::counts_holes(self.sys(), fd))
     }
 
-    /// The manifest behind a descriptor that is open for reading; through a new one where it is not.
+    /// Reads the manifest through `fd` if that is open for reading, else through a new descriptor.
     fn read_anchor(
         &self,
         fd: BorrowedFd<'_>,
@@ -415,10 +421,10 @@ impl Runtime {
         }
     }
 
-    /// The manifest at the start of the open file `key`; `None`: the file is none of ours.
+    /// Reads the manifest at the start of the open file `key`; `None` if the file is not an anchor.
     ///
     /// # Errors
-    /// As [`anchor::read`].
+    /// Same as [`anchor::read`].
     pub(super) fn read_manifest(
         &self,
         fd: BorrowedFd<'_>,
@@ -435,8 +441,8 @@ impl Runtime {
         Ok(Some(anchored))
     }
 
-    /// An open file description of our own for the same file, open for reading: by name if it is
-    /// still the same, else by way of /proc.
+    /// Opens a private open file description of the same file, read-only: by name if the name still
+    /// leads to it, else through /proc.
     fn reopen(&self, fd: BorrowedFd<'_>, stat: &Stat, name: Option<(Dir<'_>, &Path)>) -> Result<Fd> {
         let flags = OFlags::RDONLY | OFlags::NOCTTY;
         if let Some((dir, path)) = name {
@@ -454,7 +460,7 @@ impl Runtime {
     }
 }
 
-/// Whether a part of a file is not there any more.
+/// Whether an object or the extent map's journal is missing.
 fn is_lost(error: &Trouble) -> bool {
     matches!(
         error,
@@ -462,18 +468,18 @@ fn is_lost(error: &Trouble) -> bool {
     )
 }
 
-/// Whether something may not be opened for writing by this process.
+/// Whether opening failed because this process may not write.
 fn is_refused<T>(opened: &std::result::Result<T, Trouble>) -> bool {
     let refusals = [Errno::ACCESS, Errno::ROFS, Errno::PERM];
     opened.as_ref().is_err_and(|error| refusals.contains(&error.errno()))
 }
 
-/// Whether an error is one of this process, and says nothing about the copy.
+/// Whether an error concerns this process rather than the copy.
 fn is_ours(errno: Errno) -> bool {
     matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::ACCESS | Errno::PERM)
 }
 
-/// A descriptor for the application that is closed again unless it is given to it.
+/// A descriptor for the application; closed on drop unless it was handed over with `give`.
 struct Public(RawFd);
 
 impl Public {

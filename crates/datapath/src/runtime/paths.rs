@@ -1,4 +1,4 @@
-//! Absolute paths, for the plan's patterns.
+//! Absolute paths for matching the plan's patterns.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Component, Path, PathBuf};
@@ -7,7 +7,7 @@ use stripewise_sys::{Dir, Mode, OFlags, SysRef};
 
 use crate::{Errno, Result};
 
-/// The path as it was meant: absolute, without `.`, `..` and double slashes, links not followed.
+/// The absolute path, without `.`, `..` and double slashes. Symbolic links are not followed.
 pub(super) fn absolute(sys: &SysRef, dir: Dir<'_>, path: &Path) -> Result<PathBuf> {
     let mut whole = match dir {
         _ if path.is_absolute() => PathBuf::new(),
@@ -25,7 +25,7 @@ pub(super) fn absolute(sys: &SysRef, dir: Dir<'_>, path: &Path) -> Result<PathBu
     Ok(whole)
 }
 
-/// The same with the links in its directory followed.
+/// The absolute path with the symbolic links of its directory followed.
 pub(super) fn canonical(sys: &SysRef, dir: Dir<'_>, path: &Path) -> Result<PathBuf> {
     let name = path.file_name().ok_or(Errno::INVAL)?;
     let parent = sys.open(dir, directory_of(path), OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
@@ -33,12 +33,12 @@ pub(super) fn canonical(sys: &SysRef, dir: Dir<'_>, path: &Path) -> Result<PathB
     Ok(PathBuf::from(link).join(name))
 }
 
-/// Where the kernel shows an open file's path, and where it can be opened anew.
+/// The /proc link that shows an open file's path and through which it can be opened again.
 pub(crate) fn link_of(raw: i32) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{raw}"))
 }
 
-/// The directory that the name stands in.
+/// The directory that contains the name.
 pub(super) fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

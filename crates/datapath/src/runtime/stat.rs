@@ -1,8 +1,9 @@
-//! What stat(2) of a name should have said.
+//! stat(2) of managed files by name.
 //!
-//! Programs ask this of files that they do not have open, `ls -l` of many: the components are asked by their names, none is
-//! opened. Where that does not give the answer (an interrupted truncate, a component that is not there), the file is loaded as
-//! for any other use, which waits, repairs and says what is wrong.
+//! Programs stat files that they do not have open, and `ls -l` many of them. The objects are
+//! therefore queried by name, without opening any. Where that is not enough (an interrupted
+//! truncate, a missing object), the file is loaded as for any other use, which waits, repairs, and
+//! reports what is wrong.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -17,20 +18,21 @@ use crate::file::Attributes;
 use crate::trouble::Trouble;
 use crate::{Errno, Result, intent};
 
-/// How often a file may be replaced while it is looked at.
+/// Attempts to stat a file that other processes replace at the same time.
 const TRIES: usize = 8;
 
 impl Runtime {
-    /// What stat(2) should have said: where `stat` (of the file at `path`, `follow` as it was asked for) is that of a
-    /// managed file, sizes, blocks and times are replaced; and all of it where another file has meanwhile taken the name of
-    /// the managed one. True then. A file that may not be read, and one that is damaged (which a line on stderr says), keep
-    /// what the kernel says.
+    /// Corrects `stat`, the kernel's result for the file at `path` (`follow`: symbolic links were
+    /// followed). If it is that of a managed file, size, permissions, blocks and times are
+    /// replaced; if another file has meanwhile taken the name of the managed one, all of it is.
+    /// Returns whether `stat` was changed. A file that may not be read, and a damaged one (reported
+    /// on stderr), keep the kernel's result.
+    ///
+    /// Costs one comparison for a file that cannot be an anchor (not regular, or more blocks than a
+    /// manifest has). Every other file is opened and its first bytes are read.
     ///
     /// # Errors
-    /// What the file is, or how long, could not be found out.
-    ///
-    /// Costs one comparison for files that cannot be an anchor (not regular, or more blocks than a manifest has);
-    /// others are opened and their first bytes read.
+    /// The file could not be examined, or its size could not be determined.
     pub fn correct_stat(&self, dir: Dir<'_>, path: &Path, follow: bool, stat: &mut Stat) -> Result<bool> {
         let mut replaced = false;
         for _ in 0..TRIES {
@@ -42,7 +44,7 @@ impl Runtime {
             }
             let (fd, anchored) = match self.open_for_look(dir, path, follow) {
                 Ok(Some(found)) if self.is_key(&found.0, stat)? => found,
-                // The name is another file's, or nobody's, since `stat` was made.
+                // Since `stat` was made, the name was removed or given to another file.
                 Ok(_) => {
                     let now = self.sys().stat_at(dir, path, follow)?;
                     if FileKey::of(&now) == FileKey::of(stat) {
@@ -59,7 +61,8 @@ impl Runtime {
                 *stat = now;
                 return Ok(true);
             }
-            // It was removed before its components could be asked: the name may be another file's.
+            // The file was removed before its objects could be queried. The name may now be another
+            // file's.
             if self.sys().stat(fd.as_fd())?.st_nlink > 0 {
                 return Ok(replaced);
             }
@@ -73,7 +76,8 @@ impl Runtime {
         Ok(FileKey::of(&self.sys().stat(fd.as_fd())?) == FileKey::of(stat))
     }
 
-    /// What stat(2) should say of the managed file behind `fd`; `None`: it is damaged, or was removed.
+    /// The corrected stat(2) result of the managed file behind `fd`; `None` if it is damaged or was
+    /// removed.
     fn stat_of(&self, dir: Dir<'_>, path: &Path, fd: &Fd, anchored: Anchored) -> Result<Option<Stat>> {
         let mut stat = self.sys().stat(fd.as_fd())?;
         if let Some(attributes) = self.attributes_by_name(&stat, &anchored) {
@@ -87,13 +91,13 @@ impl Runtime {
         let path = paths::absolute(self.sys(), dir, path).unwrap_or_else(|_| path.to_owned());
         match self.load(FileKey::of(&stat), path, anchored, anchor, false) {
             Ok(file) => file.correct_stat(&mut stat).map(|()| Some(stat)),
-            // Not worth a word if it was removed meanwhile.
+            // No report if the file was removed meanwhile.
             Err(_) if self.sys().stat(fd.as_fd())?.st_nlink == 0 => Ok(None),
             Err(trouble) => unless_damaged(trouble).map(|()| None),
         }
     }
 
-    /// Without opening a component; `None` where that is not enough.
+    /// Computes the attributes without opening an object; `None` if that is not enough.
     fn attributes_by_name(&self, anchor: &Stat, anchored: &Anchored) -> Option<Attributes> {
         let manifest = &anchored.manifest;
         let first = self.targets_of(manifest.targets.get(..1)?).ok()?;
@@ -113,7 +117,8 @@ impl Runtime {
     }
 }
 
-/// What is wrong with a file that is not as it should be is said, and no error; whatever keeps this process from looking is one.
+/// Reports a damaged file on stderr and returns Ok. Returns an error if the file could not be
+/// examined.
 fn unless_damaged(trouble: Trouble) -> Result<()> {
     let damaged = match &trouble {
         Trouble::Map(MapError::Io { .. } | MapError::Index { .. } | MapError::Caller { .. })

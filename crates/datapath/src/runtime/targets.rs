@@ -1,4 +1,4 @@
-//! The targets that this process has opened, and the emulated servers among them.
+//! The targets that this process has opened, and their emulated servers.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -15,16 +15,16 @@ use crate::trouble::Trouble;
 struct Planned {
     name: String,
     path: PathBuf,
-    /// What to pace it by, if it is emulated.
+    /// The class whose speed is emulated; `None` if the target is not emulated.
     emulated: Option<ClassParams>,
 }
 
 pub(super) struct TargetTable {
     sys: SysRef,
     planned: Vec<Planned>,
-    /// Opened ones of the plan, by index there.
+    /// The open targets of the plan, by their index in the plan.
     prepared: ForkSafe<Vec<Option<Arc<Target>>>>,
-    /// Those of manifests.
+    /// The open targets named by manifests.
     opened: Targets,
     emulation: OnceLock<Arc<Emulation>>,
 }
@@ -49,7 +49,7 @@ impl TargetTable {
         }
     }
 
-    /// The plan's target `index`; its marker is written if this is the first use.
+    /// Opens the plan's target `index`. Writes its marker if this is its first use.
     pub fn planned(&self, index: u32) -> Result<Arc<Target>, TargetError> {
         let index = index as usize;
         if let Some(target) = self.prepared.lock().get(index).and_then(Clone::clone) {
@@ -62,7 +62,7 @@ impl TargetTable {
         let target = Arc::new(Target::prepare(&self.sys, path, name)?);
         let mut prepared = self.prepared.lock();
         prepared.resize(self.planned.len(), None);
-        // Where another thread was first, its one stays.
+        // If another thread was first, its target stays.
         Ok(prepared[index].get_or_insert(target).clone())
     }
 
@@ -71,17 +71,18 @@ impl TargetTable {
         self.planned.get(index as usize).map(|planned| planned.path.as_path())
     }
 
-    /// The targets that a manifest names.
+    /// Opens the targets that a manifest names.
     pub fn of_manifest(&self, references: &[TargetRef]) -> Result<Vec<Arc<Target>>, TargetError> {
         references.iter().map(|reference| self.opened.get(reference)).collect()
     }
 
-    /// The number in the plan of the target in this directory, if the plan has it.
+    /// The number of the plan's target in this directory, if there is one.
     pub fn planned_at(&self, path: &Path) -> Option<u32> {
         self.planned.iter().position(|planned| planned.path == path).map(|index| index as u32)
     }
 
-    /// The emulated server of each target: a target is emulated when the plan has one in the same directory that is.
+    /// The emulated server of each target. A target is emulated if the plan has an emulated target
+    /// in the same directory.
     pub fn servers(&self, targets: &[Arc<Target>]) -> Result<Vec<Option<Server>>, Trouble> {
         targets.iter().map(|target| self.server(target)).collect()
     }

@@ -1,4 +1,4 @@
-//! What fsck finds, what it sets right, and that it takes nobody's bytes away.
+//! Tests of fsck: what it finds, what it repairs, and that it never destroys data.
 
 use std::fs::Permissions;
 use std::io::Write;
@@ -36,7 +36,7 @@ fn stage_with(names: &[&str]) -> Stage {
 fn run(stage: &Stage, options: Options) -> Report {
     let runtime = stage.real_runtime();
     let targets: Vec<PathBuf> = stage.plan.cluster.targets().into_iter().map(|target| target.path).collect();
-    // The whole root: components of targets are no files of their own.
+    // Walk the whole root: the objects of targets must not be listed as files.
     let listing = walk(&runtime, &[stage.root.path().to_owned()]);
     check(&runtime, &listing, &targets, options, &mut |_| {})
 }
@@ -53,7 +53,7 @@ fn finds(stage: &Stage, options: Options, kinds: &[Kind]) {
     assert!(report.findings.iter().all(|finding| !finding.text.contains('\n')));
 }
 
-/// The file of component `name`'s id on target `target`.
+/// The path of the object on target `target` whose name ends in `suffix`.
 fn component(stage: &Stage, target: usize, suffix: &str) -> PathBuf {
     let found = stage.components().into_iter().find(|name| name.ends_with(suffix)).unwrap();
     stage.root.path().join(format!("t{target}/stripewise/{}/{found}", home()))
@@ -77,12 +77,12 @@ fn a_hard_link_is_another_name_and_no_copy() {
     let stage = stage_with(&["a"]);
     std::fs::hard_link(stage.path("a"), stage.path("b")).unwrap();
     finds(&stage, LOOK, &[]);
-    // What is wrong with the file is said once.
+    // A problem of the file is reported once.
     let mode = |mode| Permissions::from_mode(mode);
     std::fs::set_permissions(stage.path("a"), mode(0o644)).unwrap();
     finds(&stage, LOOK, &[Kind::Unprotected]);
     finds(&stage, REPAIR, &[Kind::Unprotected]);
-    // A copy made without stripewise is one.
+    // A copy made without stripewise is a duplicate.
     std::fs::copy(stage.path("a"), stage.path("c")).unwrap();
     finds(&stage, LOOK, &[Kind::Duplicate]);
     stage.real_runtime().unlink(None, &stage.path("a")).unwrap();
@@ -100,7 +100,8 @@ fn an_interrupted_truncate_is_finished() {
     assert_eq!(bytes(&stage, "a"), pattern(0, 10));
 }
 
-/// Their owner could write to them, they were as long as the file, and an intent stood in them.
+/// In earlier versions, anchors were writable by their owner, as long as the file, and held the
+/// intent.
 #[test]
 fn an_anchor_of_an_earlier_version_is_protected_and_its_truncate_finished() {
     let stage = stage_with(&["a"]);
@@ -172,7 +173,7 @@ fn what_an_interrupted_creation_left() {
     std::fs::remove_file(stage.path("b")).unwrap();
     finds(&stage, LOOK, &[Kind::Unborn]);
     finds(&stage, REMOVE, &[Kind::Unborn]);
-    // Killed before its anchor was written, and before it got its name.
+    // The creation was killed before the anchor was written, then before it got its name.
     open(&stage.real_runtime(), &stage.path("c"), CREATE).unwrap();
     let id = id_of(&stage, "c");
     std::fs::remove_file(stage.path("c")).unwrap();
@@ -194,7 +195,7 @@ fn id_of(stage: &Stage, name: &str) -> String {
     open(&stage.real_runtime(), &stage.path(name), OFlags::RDONLY).unwrap().file.manifest().id.to_string()
 }
 
-/// The components of a damaged anchor whose copy is not to be had are no orphans.
+/// The objects of a damaged anchor are no orphans, even if `ID.manifest` cannot be found.
 #[test]
 fn nothing_is_removed_while_an_anchor_cannot_be_read() {
     let stage = stage_with(&["a"]);
@@ -216,7 +217,7 @@ fn lost_and_odd_components() {
     std::fs::remove_file(component(&stage, 1, ".1")).unwrap();
     finds(&stage, LOOK, &[Kind::Component]);
     std::fs::rename(stage.root.path().join("t2"), stage.root.path().join("gone")).unwrap();
-    // Once as a target of the plan, once as one of the file.
+    // Reported once as a target of the plan and once as a target of the file.
     finds(&stage, LOOK, &[Kind::Target, Kind::Target]);
 }
 
@@ -235,7 +236,7 @@ fn a_file_in_use_goes_on_without_the_copy_of_its_manifest() {
     assert_eq!(bytes(&stage, "a").len(), 13);
 }
 
-/// A power cut leaves it empty, and programs that use the file hold locks on it.
+/// A power cut leaves the copy empty, and programs that use the file hold locks on it.
 #[test]
 fn a_copy_without_its_text_is_written_anew() {
     let stage = stage_with(&["a"]);
@@ -248,12 +249,12 @@ fn a_copy_without_its_text_is_written_anew() {
         finds(&stage, REPAIR, &[Kind::Copy]);
         finds(&stage, LOOK, &[]);
     }
-    // Who had it open takes the lock that all others take.
+    // A process that had the file open takes the same lock as all others.
     let lock = in_use.file.lock_size().unwrap();
     let other = std::fs::File::options().read(true).write(true).open(&copy).unwrap();
     assert!(!stage.runtime().sys().try_lock(other.as_fd(), 0, 1, LockKind::Shared).unwrap());
     drop(lock);
-    // Whole, and of another file: left alone.
+    // An intact copy that belongs to another file is left alone.
     let other = std::fs::read_to_string(&copy).unwrap();
     std::fs::remove_file(&copy).unwrap();
     let opened = open(&stage.real_runtime(), &stage.path("b"), CREATE).unwrap();
@@ -264,7 +265,7 @@ fn a_copy_without_its_text_is_written_anew() {
     assert!(run(&stage, LOOK).is_clean());
 }
 
-/// What is there now is nobody's to take away, and the managed file that was there cannot be brought back.
+/// The file that is there now must be kept, and the managed file that was there cannot be restored.
 #[test]
 fn an_overwritten_file_with_lost_components() {
     let stage = stage_with(&["a", "b"]);
@@ -301,7 +302,8 @@ fn kinds(report: &Report) -> Vec<Kind> {
     report.findings.iter().map(|finding| finding.kind).collect()
 }
 
-/// What `cp a b` without the library leaves: removing one of them must not destroy the other.
+/// The state after `cp a b` without the library: removing one of the files must not destroy the
+/// other.
 #[test]
 fn a_copied_anchor_is_no_file_and_can_be_removed() {
     let stage = stage_with(&["a"]);
@@ -327,8 +329,8 @@ fn a_copied_anchor_is_no_file_and_can_be_removed() {
     finds(&stage, LOOK, &[]);
 }
 
-/// A backup that was put back: the copy is the file, once the original is certainly gone, or
-/// somebody says so.
+/// A backup is restored: the copy becomes the file once the original is certainly gone, or on
+/// request (`adopt`).
 #[test]
 fn a_restored_anchor_becomes_the_file_where_the_original_is_gone() {
     let stage = stage_with(&["a", "b"]);
@@ -336,7 +338,7 @@ fn a_restored_anchor_becomes_the_file_where_the_original_is_gone() {
         let text = std::fs::read(stage.path(name)).unwrap();
         let size = std::fs::metadata(stage.path(name)).unwrap().len();
         if name == "b" {
-            // It is somewhere where nobody looks.
+            // The original is in a directory that is not checked.
             std::fs::rename(stage.path(name), stage.root.path().join("t0/elsewhere")).unwrap();
             finds_nothing_repaired(&stage);
         } else {
@@ -356,8 +358,8 @@ fn a_restored_anchor_becomes_the_file_where_the_original_is_gone() {
         let seed = u64::from(name == "b");
         assert_eq!(bytes(&stage, name), pattern(seed, 300));
     }
-    // The original of b still says that it is the file; removing it leaves the objects to the one
-    // that is.
+    // The original of b still claims to be the file. Removing it must leave the objects to the
+    // adopted copy.
     stage.real_runtime().unlink(None, &stage.root.path().join("t0/elsewhere")).unwrap();
     assert_eq!(bytes(&stage, "b"), pattern(1, 300));
 }
@@ -367,7 +369,7 @@ fn finds_nothing_repaired(stage: &Stage) {
     assert!(report.findings.iter().all(|finding| !finding.repaired), "{report:#?}");
 }
 
-/// A file that was renamed to where fsck does not look keeps its components.
+/// A file that was renamed into a directory that fsck does not check keeps its objects.
 #[test]
 fn a_file_that_was_moved_out_of_sight_is_no_orphan() {
     let stage = stage_with(&["a"]);

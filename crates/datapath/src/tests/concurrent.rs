@@ -1,4 +1,4 @@
-//! Threads, processes and forked children on one file at a time.
+//! Concurrent use of a file by threads, processes and forked children.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -14,13 +14,14 @@ use crate::Runtime;
 const RECORD: usize = 37;
 const RECORDS: usize = 150;
 
-/// A record of which every byte says whose it is; never 0.
+/// A record in which every byte depends on the writer and the record number; never 0.
 fn record(writer: usize, number: usize) -> Vec<u8> {
     let text = format!("[{writer:04} {number:06}]");
     text.bytes().cycle().take(RECORD).collect()
 }
 
-/// What one writer does: appends its records to `log`, and writes its bytes of `shared` between those of all others.
+/// The work of one writer: appends its records to `log`, and writes its bytes of `shared`
+/// interleaved with those of all other writers.
 fn work(runtime: &Runtime, stage: &std::path::Path, writer: usize, writers: usize) {
     let log = open(runtime, &stage.join("log"), OFlags::RDWR).unwrap();
     let shared = open(runtime, &stage.join("shared"), OFlags::RDWR).unwrap();
@@ -53,7 +54,8 @@ fn stage_with_files() -> (Stage, Arc<Runtime>) {
     (stage, runtime)
 }
 
-/// A writer in a process of its own: this test binary again, for the test [`writer_process`] alone.
+/// Starts a writer in a process of its own: this test binary, running only the test
+/// [`writer_process`].
 fn spawn(stage: &Stage, writer: usize, writers: usize) -> Child {
     let job = format!("{writer} {writers} {}", stage.path("").display());
     this_binary("writer_process").env("STRIPEWISE_TEST_WRITER", job).spawn().unwrap()
@@ -91,7 +93,8 @@ fn threads_and_processes_write_side_by_side() {
     check(&stage.runtime(), &stage.path(""), writers);
 }
 
-/// Whoever follows a growing log never sees a byte that was not written: no zeros of pieces that are on their way.
+/// A reader that follows a growing log never sees a byte that was not written, such as zeros in
+/// place of pieces that have not arrived.
 #[test]
 fn a_follower_sees_only_what_was_appended() {
     let (stage, runtime) = stage_with_files();
@@ -117,7 +120,8 @@ fn a_follower_sees_only_what_was_appended() {
     });
 }
 
-/// The same without luck: what an append puts on one target has arrived, the rest is on its way.
+/// The same without depending on timing: the pieces of an append have arrived on one target and not
+/// on the others.
 #[test]
 fn a_follower_waits_for_an_append_to_be_whole() {
     let (stage, runtime) = stage_with_files();
@@ -145,7 +149,7 @@ fn a_follower_waits_for_an_append_to_be_whole() {
     });
 }
 
-/// Where the end of the file is, is found out in one step with writing there.
+/// Finding the end of the file and writing there are one atomic step.
 #[test]
 fn an_append_waits_for_another_one() {
     let (stage, runtime) = stage_with_files();
@@ -166,8 +170,8 @@ fn an_append_waits_for_another_one() {
     assert!(log == [first, second].concat());
 }
 
-/// Whoever asks for the size by name, without having the file open, gets all that was written before, and no more than was
-/// begun.
+/// A size queried by name, without opening the file, includes everything written before and nothing
+/// not yet begun.
 #[test]
 fn a_size_by_name_is_never_behind() {
     let (stage, runtime) = stage_with_files();
@@ -194,7 +198,8 @@ fn a_size_by_name_is_never_behind() {
     });
 }
 
-/// A file whose name another takes again and again, as programs save their work: it has the size of one or of the other.
+/// A file is replaced by another one again and again, as programs do that save their work: its size
+/// is always that of one of the two.
 #[test]
 fn a_size_by_name_is_of_one_file_or_of_the_one_that_replaced_it() {
     let (stage, runtime) = stage_with_files();
@@ -219,7 +224,7 @@ fn a_size_by_name_is_of_one_file_or_of_the_one_that_replaced_it() {
     });
 }
 
-/// A process is killed while it holds the size lock, but a child of its lives on.
+/// A process is killed while it holds the size lock, and its child lives on.
 #[test]
 fn a_lock_goes_with_its_holder_though_a_child_inherited_it() {
     let (stage, runtime) = stage_with_files();
@@ -229,7 +234,7 @@ fn a_lock_goes_with_its_holder_though_a_child_inherited_it() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    // The child lives until this is closed.
+    // The child lives until this end of the pipe is closed.
     let lives = holder.stdin.take();
     let mut ready = [0; 1];
     holder.stderr.take().unwrap().read_exact(&mut ready).unwrap();
@@ -262,12 +267,12 @@ fn lock_holder_process() {
     drop(lock);
 }
 
-/// Children that are forked while threads of the parent are in the middle of anything.
+/// Children are forked at arbitrary moments of the parent's threads.
 #[test]
 fn forked_children_write_on() {
     let (stage, runtime) = stage_with_files();
     let (writers, forks) = (8, 6);
-    // Held open, so that the children inherit them.
+    // Keep the files open, so that the children inherit them.
     let held = ["log", "shared"].map(|name| open(&runtime, &stage.path(name), OFlags::RDWR).unwrap());
     std::thread::scope(|scope| {
         for writer in forks..writers {
@@ -277,13 +282,14 @@ fn forked_children_write_on() {
         let children: Vec<i32> = (0..forks)
             .map(|writer| {
                 std::thread::sleep(std::time::Duration::from_millis(2));
-                // SAFETY: the child uses no lock but malloc's, which glibc makes usable, and leaves by _exit.
+                // SAFETY: the child uses no lock but malloc's, which glibc makes usable, and exits
+                // with _exit.
                 match unsafe { libc::fork() } {
                     0 => {
                         runtime.after_fork_child();
                         let work = || work(&runtime, &stage.path(""), writer, writers);
                         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-                        // SAFETY: ends the process.
+                        // SAFETY: terminates the process.
                         unsafe { libc::_exit(i32::from(result.is_err())) }
                     }
                     child => child,
@@ -292,7 +298,7 @@ fn forked_children_write_on() {
             .collect();
         for child in children {
             let mut status = 0;
-            // SAFETY: a child of this process.
+            // SAFETY: `child` is a child of this process.
             assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
             assert_eq!(status, 0);
         }

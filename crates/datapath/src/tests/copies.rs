@@ -18,7 +18,7 @@ fn setups() -> Vec<Setup> {
     setups
 }
 
-/// What is left in memory of files that nobody has open, but for what is of the servers.
+/// Number of entries left in memory for files that are not open, without the words of the servers.
 fn left_in(memory: &Path) -> usize {
     let of_servers = ["space", "activity"].map(|name| usize::from(memory.join(name).exists()));
     std::fs::read_dir(memory).unwrap().count() - of_servers.iter().sum::<usize>()
@@ -60,7 +60,7 @@ fn a_file_that_is_removed_takes_its_copies_and_its_map_along() {
         assert!(components.iter().any(|name| name.ends_with(".extents")), "{components:?}");
         runtime.unlink(None, &stage.path("f")).unwrap();
         assert_eq!(stage.components(), Vec::<String>::new());
-        // It goes on working.
+        // The open file keeps working.
         opened.file.write(&pattern(2, 300), 200, 1).unwrap();
         assert_eq!(opened.file.read(300, 200, 1).unwrap(), pattern(2, 300));
         opened.file.sync(false).unwrap();
@@ -89,7 +89,7 @@ fn truncates_cut_every_copy() {
     }
 }
 
-/// Critical data go to the cache until it is full, and never more.
+/// Critical data goes to the cache until the cache is full, and the limit is never exceeded.
 #[test]
 fn a_cache_takes_what_gains_and_no_more_than_it_holds() {
     let stage = Stage::of(&Setup::cache(CacheMode::Sca, 1000));
@@ -120,7 +120,7 @@ fn nonzero(path: &Path) -> usize {
     std::fs::read(path).unwrap().iter().filter(|&&byte| byte != 0).count()
 }
 
-/// Bytes that only a lost copy has are an error, never zeros; all others are read and written.
+/// Bytes that only a lost copy holds are an error, never zeros; all others can be read and written.
 #[test]
 fn a_lost_cache_target() {
     let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 1000));
@@ -146,7 +146,7 @@ fn a_lost_cache_target() {
     assert_eq!(opened.file.all().unwrap(), expected);
 }
 
-/// From then on everything goes to the mapped copy, whoever writes it and however.
+/// While a mapping exists, all writes of all processes go to the mapped copy.
 #[test]
 fn mapped_ranges_are_in_the_original() {
     for mut setup in setups() {
@@ -163,7 +163,7 @@ fn mapped_ranges_are_in_the_original() {
                 .iter()
                 .find(|extent| (extent.file_offset..extent.file_offset + extent.len).contains(&at))
                 .unwrap();
-            // SAFETY: its file is open.
+            // SAFETY: the file of the descriptor is open.
             let fd = unsafe { stripewise_sys::fd::borrow(extent.fd) };
             let sys: stripewise_sys::SysRef = std::sync::Arc::new(stripewise_sys::Real);
             sys.read_at(fd, bytes, extent.component_offset + (at - extent.file_offset)).unwrap()
@@ -171,7 +171,7 @@ fn mapped_ranges_are_in_the_original() {
         let mut bytes = [0; 1000];
         assert_eq!(read(&mut bytes, 5000), 1000);
         assert_eq!(bytes, expected[5000..6000]);
-        // Written as any process does, seen by who has it mapped.
+        // A write of any process is visible through the mapping.
         let new = pattern(2, 1000);
         other.file.write(&new, 5000, 1).unwrap();
         expected[5000..6000].copy_from_slice(&new);
@@ -181,8 +181,8 @@ fn mapped_ranges_are_in_the_original() {
     }
 }
 
-/// What a truncate cut off is still valid in another copy alone, as zeros, when the file grows over
-/// it again.
+/// Bytes cut off by a truncate may still be valid, as zeros, in another copy alone when the file
+/// grows over them again.
 #[test]
 fn a_mapped_file_that_grows_again_can_be_mapped_further() {
     for mut setup in setups() {
@@ -192,7 +192,7 @@ fn a_mapped_file_that_grows_again_can_be_mapped_further() {
         let file = &opened.file;
         file.write(&pattern(1, 30_000), 0, 1).unwrap();
         let other = open(&stage.runtime(), &stage.path("f"), OFlags::RDWR).unwrap();
-        // Another process copies just then, so the map does not forget what is cut off.
+        // Another process copies at this moment, so the map does not forget the bytes cut off.
         let map = other.file.overlay().unwrap().map().unwrap();
         let copier = map.copier().unwrap().unwrap();
         file.truncate(4096).unwrap();
@@ -208,8 +208,8 @@ fn a_mapped_file_that_grows_again_can_be_mapped_further() {
     }
 }
 
-/// A file is mapped while another process does not stop writing: those writes go to the original
-/// from some point on.
+/// A file is mapped while another process keeps writing: from some point on, those writes go to the
+/// original.
 #[test]
 fn a_file_is_mapped_beside_a_writer_that_does_not_stop() {
     for mut setup in setups() {
@@ -236,7 +236,7 @@ fn a_file_is_mapped_beside_a_writer_that_does_not_stop() {
     }
 }
 
-/// A copy that failed once is avoided where others can do; where none can, it is used.
+/// A copy that failed once is avoided where another copy can be used, and used where none can.
 #[test]
 fn a_write_that_only_a_copy_that_failed_can_take() {
     let stage = Stage::of(&Setup::cache(CacheMode::Sla, 1));
@@ -247,7 +247,8 @@ fn a_write_that_only_a_copy_that_failed_can_take() {
     assert_eq!(file.all().unwrap(), pattern(1, 300));
 }
 
-/// A process that is killed leaves space taken that nobody uses: the next one that is alone counts what there is.
+/// A killed process leaves space reserved: the next process that is alone counts the used space
+/// again.
 #[test]
 fn the_used_space_is_counted_anew_when_nobody_goes_by_it() {
     let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 1 << 20));
@@ -273,7 +274,8 @@ fn the_used_space_is_counted_anew_when_nobody_goes_by_it() {
     assert_eq!(again.file.read(300, 1000, 1).unwrap(), pattern(3, 300));
 }
 
-/// Where stat(2) takes holes for space, as on CephFS, a cache is not full because a component of it has large ones.
+/// On a file system that counts holes as allocated, such as CephFS, large holes in an object must
+/// not make a cache full.
 #[test]
 fn what_was_noted_of_the_used_space_counts_where_holes_do() {
     let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 1 << 20));
@@ -290,7 +292,7 @@ fn what_was_noted_of_the_used_space_counts_where_holes_do() {
     again.file.write(&pattern(2, 300), 2 << 20, 1).unwrap();
     assert_eq!(in_cache(), 600);
     drop(again);
-    // And it is not full for ever: what no component takes any more is free.
+    // The cache is not full for ever: the space of a removed object becomes free.
     without_holes().unlink(None, &stage.path("f")).unwrap();
     let next = open(&without_holes(), &stage.path("g"), CREATE).unwrap();
     next.file.write(&pattern(3, 100), 0, 1).unwrap();

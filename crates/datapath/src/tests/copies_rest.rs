@@ -1,4 +1,5 @@
-//! Files with several copies: their options, and servers that fail, fill up, or come back with what they had once.
+//! Files with several copies: their settings, and servers that fail, fill up, or are restored to
+//! old contents.
 
 use std::cell::Cell;
 use std::fs::{File, FileTimes};
@@ -20,7 +21,7 @@ fn drain(file: &LogicalFile) -> Drained {
     file.drain(&mut |_, _| ControlFlow::Continue(())).unwrap()
 }
 
-/// Component files of a target, and what is in them.
+/// The objects of a target and their contents.
 fn contents(stage: &Stage, target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for directory in std::fs::read_dir(stage.root.path().join(target).join("stripewise")).unwrap().flatten() {
@@ -34,7 +35,7 @@ fn contents(stage: &Stage, target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// As backups do: with the time of then.
+/// Restores objects with an old modification time, as backup programs do.
 fn put_back(backup: &[(PathBuf, Vec<u8>)]) {
     for (path, bytes) in backup {
         std::fs::write(path, bytes).unwrap();
@@ -43,7 +44,7 @@ fn put_back(backup: &[(PathBuf, Vec<u8>)]) {
     }
 }
 
-/// A file of which `write` was written twice, and a backup of these targets from in between put back.
+/// A file written twice, with the given targets restored from a backup taken in between.
 fn with_old_content(setup: &Setup, targets: &[&str], rest: bool) -> Stage {
     let stage = Stage::of(setup);
     let write = |seed| {
@@ -68,7 +69,7 @@ fn a_cache_put_back_from_a_backup_is_not_believed() {
     let opened = open(&stage.runtime(), &stage.path("f"), OFlags::RDWR).unwrap();
     assert_eq!(opened.file.read(300, 0, 1), Err(Errno::IO), "the newest bytes are gone");
     assert_eq!(drain(&opened.file).left_bytes, 300);
-    // What is in the original, too, is right.
+    // Bytes that are also in the original are intact.
     let stage = with_old_content(&setup, &["t2", "t3"], true);
     let opened = open(&stage.runtime(), &stage.path("f"), OFlags::RDWR).unwrap();
     assert_eq!(opened.file.all().unwrap(), pattern(2, 300));
@@ -82,7 +83,7 @@ fn a_cache_put_back_from_a_backup_is_not_believed() {
 fn a_replica_put_back_from_a_backup_is_not_believed() {
     let mut setup = Setup::replicas();
     setup.overlay.as_mut().unwrap().copies.truncate(1);
-    // The second copy alone on targets of its own.
+    // Put the second copy on targets of its own.
     setup.overlay.as_mut().unwrap().copies[0].layouts =
         vec![stripewise_layout::constructors::striped(&[3, 4], 16).unwrap()];
     let stage = with_old_content(&setup, &["t3", "t4"], true);
@@ -112,7 +113,7 @@ fn a_file_whose_times_are_set_is_not_taken_for_a_backup() {
     assert_eq!(opened.file.all().unwrap(), pattern(1, 300));
 }
 
-/// One process notes the times when it closes the file while another removes it, or sets them.
+/// A process records the times at close while another process removes the file or sets its times.
 #[test]
 fn times_that_are_noted_late_are_forgotten() {
     let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 10_000));
@@ -195,7 +196,8 @@ fn a_signal_ends_the_wait_of_a_mapping_for_a_copier() {
     assert_eq!(opened.file.all().unwrap(), pattern(1, 300));
 }
 
-/// What the paper's stricter rule promises: a write that made another copy the valid one is durable when it returns.
+/// The paper's stricter rule: a write that makes another copy the valid one is durable when it
+/// returns.
 #[test]
 fn each_write_that_moves_bytes_survives_a_power_cut() {
     for seed in 0..20 {
@@ -217,7 +219,7 @@ fn each_write_that_moves_bytes_survives_a_power_cut() {
     }
 }
 
-/// Bytes that some copy has not.
+/// Bytes missing in the usable copies, summed over them.
 fn missing(file: &LogicalFile) -> u64 {
     let map = file.overlay().unwrap().map().unwrap();
     file.present().map(|copy| file.missing_bytes(&map, copy.number()).unwrap()).sum()
@@ -242,10 +244,10 @@ fn a_lazy_close_leaves_the_rest_to_others() {
 }
 
 const SHORT: Duration = Duration::from_millis(200);
-/// On a busy machine requests are slow, and work waits for longer.
+/// On a busy machine requests are slow, and background work waits longer.
 const LONG: Duration = Duration::from_secs(1800);
 
-/// Whether there is background work on a file within this time.
+/// Whether background work on a file starts within this time.
 fn works_within(file: &LogicalFile, time: Duration) -> bool {
     let began = Instant::now();
     while file.work(file.overlay().unwrap()).unwrap() == 0 {
@@ -267,12 +269,12 @@ fn background_work_keeps_to_its_limit() {
         opened.file.write(&pattern(1, 300), 0, 1).unwrap();
         assert!(works_within(&opened.file, LONG), "{limit:?}");
         opened.file.write(&pattern(2, 300), 0, 1).unwrap();
-        // 300 bytes at one a second take a while.
+        // Copying 300 bytes at one byte per second takes longer than `SHORT`.
         assert_eq!(works_within(&opened.file, if works { LONG } else { SHORT }), works, "{limit:?}");
     }
 }
 
-/// However much there is to do, and however many do it.
+/// The limit holds for any amount of work and any number of processes.
 #[test]
 fn the_limit_of_background_work_is_that_of_all_processes() {
     const LIMIT: u64 = 100_000;
@@ -283,7 +285,7 @@ fn the_limit_of_background_work_is_that_of_all_processes() {
     let files = runtimes.each_ref().map(|runtime| open(runtime, &stage.path("f"), CREATE).unwrap());
     files[0].file.write(&pattern(1, 1_000_000), 0, 1).unwrap();
     let (mut copied, mut pieces) = (0, 0);
-    // Requests have been slow before, perhaps.
+    // Wait: earlier requests may have been slow.
     assert!(works_within(&files[1].file, LONG));
     let began = Instant::now();
     while began.elapsed() < Duration::from_millis(500) || (pieces < 3 && began.elapsed() < LONG) {
@@ -294,12 +296,12 @@ fn the_limit_of_background_work_is_that_of_all_processes() {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    // And the pieces that are paid for afterwards.
+    // One second more, because the pause follows the copy.
     let most = LIMIT as f64 * (began.elapsed().as_secs_f64() + 1.0);
     assert!(pieces >= 3 && copied as f64 <= most, "{copied} bytes in {pieces} pieces, {most} at most");
 }
 
-/// Of a small cache not all that it holds.
+/// Eviction leaves a small cache mostly filled.
 #[test]
 fn some_space_is_kept_free_and_the_rest_is_used() {
     let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 1000));
@@ -318,7 +320,7 @@ fn some_space_is_kept_free_and_the_rest_is_used() {
     assert!((31..=500).contains(&given_up), "{given_up} of {before}");
 }
 
-/// Of one file that rests while another one on the same servers does not.
+/// Background work on one file waits while another file on the same servers is in use.
 #[test]
 fn background_work_waits_until_the_servers_are_not_used() {
     let stage = Stage::of(&Setup::replicas());
@@ -333,7 +335,7 @@ fn background_work_waits_until_the_servers_are_not_used() {
         let began = Instant::now();
         other.file.write(&pattern(round, 300), 0, 1).unwrap();
         let worked = work();
-        // On a busy machine the thread may rest itself, and the servers with it.
+        // On a busy machine this thread itself may be delayed until the servers count as idle.
         waited += u64::from(worked == 0 || began.elapsed() > Duration::from_millis(20));
     }
     assert_eq!(waited, 10);
@@ -341,27 +343,28 @@ fn background_work_waits_until_the_servers_are_not_used() {
     assert!(works_within(&resting.file, LONG));
 }
 
-/// New dirty data needs space soon; who only reads does not, and is not held up by it.
+/// New dirty data will need space, so it is written back while others write. A process that only
+/// reads needs no space and is not slowed down.
 #[test]
 fn a_cache_full_of_dirty_data_is_written_back_while_others_write() {
     let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 1000));
     let (one, other) = (stage.runtime(), stage.runtime());
     let one = open(&one, &stage.path("f"), CREATE).unwrap();
     let other = open(&other, &stage.path("f"), OFlags::RDWR).unwrap();
-    // One piece of work, while the servers are in use, however slow this machine is.
+    // One unit of background work while the servers are in use, however slow this machine is.
     let work = || {
         other.file.overlay().unwrap().took(Duration::from_secs(5));
         assert_eq!(other.file.read(10, 0, 1).unwrap().len(), 10);
         std::thread::sleep(Duration::from_millis(5));
         one.file.work(one.file.overlay().unwrap()).unwrap()
     };
-    // With gaps, so that one piece of work is one of them.
+    // Leave gaps, so that one unit of work is one of these ranges.
     for number in 0..18 {
         other.file.write(&pattern(number, 100), 200 * number, 1).unwrap();
     }
     assert_eq!(work(), 100, "more than half of the cache is dirty");
     assert_eq!((0..200).map(|_| work()).sum::<u64>(), 0, "nothing has come since");
     other.file.write(&pattern(2, 100), 0, 1).unwrap();
-    // It may have to make way for a while.
+    // The work may have to pause first.
     assert_eq!((0..4000).map(|_| work()).find(|&bytes| bytes > 0), Some(100));
 }

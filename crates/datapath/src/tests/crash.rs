@@ -1,7 +1,8 @@
-//! Whatever moment a process dies or the power fails at, a file is what it was or what it was to become.
+//! After a kill or a power cut at any moment, a file is in its old or its new state.
 //!
-//! Fault model: `stripewise_sys::faulty`. Every call of every protocol is a moment to die at; after a power cut, several
-//! choices of what the disk kept, for a journal that orders names and for one that promises only what POSIX does.
+//! Fault model: `stripewise_sys::faulty`. Every call of every protocol is a moment to die. After a
+//! power cut, several choices of what the disk kept are tried, for a journal that orders names and
+//! for one that guarantees only what POSIX does.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -14,16 +15,16 @@ use super::setup::Setup;
 use super::support::*;
 use crate::{Errno, Opened, Result, Runtime};
 
-/// How it ended.
+/// How a run ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
-    /// The act was over and had succeeded before.
+    /// The operation had completed successfully before.
     pub finished: bool,
-    /// By a power cut; else the process was killed.
+    /// The run ended in a power cut; otherwise the process was killed.
     pub cut: bool,
 }
 
-/// The first few do for every day.
+/// Power cuts to try. Without STRIPEWISE_LONG only the first three are used.
 const CUTS: [(Journal, u64); 9] = [
     (Journal::Posix, 1),
     (Journal::Posix, 2),
@@ -36,7 +37,8 @@ const CUTS: [(Journal, u64); 9] = [
     (Journal::Ordered, 9),
 ];
 
-/// Kills `act` before each of its calls, and cuts the power there; `check` gets what is left.
+/// Kills `act` before each of its calls, with and without a power cut at that point. `check`
+/// examines the result.
 pub fn at_every_point(
     prepare: impl Fn(&Stage),
     act: impl Fn(&Runtime, &Path) -> Result<()>,
@@ -45,14 +47,14 @@ pub fn at_every_point(
     at_every_point_of(&Setup::single(small()), prepare, act, check);
 }
 
-/// The same with other files.
+/// The same for files of any setup.
 pub fn at_every_point_of(
     setup: &Setup,
     prepare: impl Fn(&Stage),
     act: impl Fn(&Runtime, &Path) -> Result<()>,
     check: impl Fn(&Stage, Ended),
 ) {
-    // Files with copies make many calls: not at every one for every day.
+    // Files with copies make many calls: without STRIPEWISE_LONG, test every fifth one.
     let stride = if setup.overlay.is_none() || is_long() { 1 } else { 5 };
     for call in 0.. {
         let mut alive = false;
@@ -83,7 +85,7 @@ pub fn at_every_point_of(
     }
 }
 
-/// Says where it was when a check fails.
+/// Prints where the process was killed if a check fails.
 struct Told(String);
 
 impl Drop for Told {
@@ -92,7 +94,7 @@ impl Drop for Told {
     }
 }
 
-/// A file with 300 bytes that are synced.
+/// Creates a file with 300 bytes, synced.
 fn with_file(name: &'static str) -> impl Fn(&Stage) {
     move |stage| {
         let opened = open(&stage.runtime(), &stage.path(name), CREATE).unwrap();
@@ -108,7 +110,7 @@ fn new() -> Vec<u8> {
     pattern(2, 300)
 }
 
-/// The bytes of a managed file that must be whole; `None` where there is no file.
+/// The bytes of a managed file that must be complete; `None` if there is no file.
 fn whole(stage: &Stage, name: &str) -> Option<Vec<u8>> {
     match open(&stage.runtime(), &stage.path(name), OFlags::RDWR) {
         Ok(opened) => Some(opened.file.all().unwrap()),
@@ -117,7 +119,7 @@ fn whole(stage: &Stage, name: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// A test of each protocol, for files of every kind.
+/// Generates a test of each protocol for every kind of file.
 macro_rules! of_every_kind {
     ($($name:ident)*) => {
         mod single {
@@ -153,7 +155,8 @@ fn create(setup: &Setup) {
                 let bytes = whole(stage, "f");
                 assert!(bytes == Some(Vec::new()) || (bytes.is_none() && !ended.finished));
             }
-            // Whatever a power cut left of a file that was never synced, a program that starts anew gets one.
+            // Whatever a power cut left of a file that was never synced, another program can create
+            // it again.
             let runtime = stage.runtime();
             match runtime.open(None, &stage.path("f"), CREATE | OFlags::TRUNC, MODE).unwrap() {
                 Opened::Managed(raw, file) => {
@@ -161,7 +164,7 @@ fn create(setup: &Setup) {
                     assert_eq!(file.all().unwrap(), new());
                     stripewise_sys::fd::close_public(raw);
                 }
-                // The name was kept, but nothing in it.
+                // The name was kept without its contents.
                 Opened::Plain(raw) => {
                     assert!(ended.cut);
                     stripewise_sys::fd::close_public(raw);
@@ -207,7 +210,8 @@ fn overwrite_and_sync(setup: &Setup) {
     });
 }
 
-/// What is written twice, copied, given up and drained in between is there, as it was synced last or as it is.
+/// A file is overwritten, copied, evicted and drained in turn: each byte is as of the last sync or
+/// newer.
 fn copies_at_work(setup: &Setup) {
     let act = |runtime: &Runtime, path: &Path| {
         let opened = open(runtime, path, OFlags::RDWR)?;
@@ -260,7 +264,7 @@ fn truncate_to_more(setup: &Setup) {
     });
 }
 
-/// The process that finishes a dead one's truncate dies, too.
+/// The process that finishes a dead process's truncate dies too.
 fn finishing_a_truncate(setup: &Setup) {
     let first = |stage: &Stage| {
         with_file("f")(stage);
@@ -275,11 +279,11 @@ fn finishing_a_truncate(setup: &Setup) {
     at_every_point_of(setup, first, act, |stage, _| assert_eq!(whole(stage, "f").unwrap(), old()[..10]));
 }
 
-/// An error leaves a truncate undone, half done, or done. What the same process writes afterwards
-/// is newer.
+/// An error leaves a truncate undone, half done, or done. Later writes of the same process must
+/// survive in every case.
 fn write_after_a_failed_truncate(setup: &Setup) {
     for call in ["pwrite", "ftruncate", "fsync", "fdatasync"] {
-        // To write to a component is no part of a truncate.
+        // A truncate makes no pwrite to an object.
         for path in [".manifest", ".0", ".1"].into_iter().take(if call == "pwrite" { 1 } else { 3 }) {
             let stage = Stage::of(setup);
             with_file("f")(&stage);
@@ -335,7 +339,7 @@ fn unlink(setup: &Setup) {
     });
 }
 
-/// As programs do that save their files: the new one is complete and synced, then it takes the old one's place.
+/// The way programs save files: the new file is complete and synced, then replaces the old one.
 fn replace(setup: &Setup) {
     let prepare = |stage: &Stage| {
         with_file("g")(stage);

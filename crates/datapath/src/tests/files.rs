@@ -1,4 +1,4 @@
-//! One process, one file at a time: what every call does.
+//! The calls on one file by one process.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -105,7 +105,7 @@ fn exclusive_creation_and_what_is_there_already() {
     let opened = runtime.open(None, &plain, CREATE | OFlags::TRUNC, MODE).unwrap();
     assert!(matches!(opened, Opened::Plain(raw) if { stripewise_sys::fd::close_public(raw); true }));
     assert_eq!(std::fs::metadata(&plain).unwrap().len(), 0);
-    // What no rule wants stays plain, too.
+    // A file that matches no rule stays plain too.
     let other = stage.root.path().join("other");
     assert!(matches!(runtime.open(None, &other, CREATE, MODE).unwrap(), Opened::Plain(_)));
     assert_eq!(runtime.open(None, &stage.path("no/f"), CREATE, MODE).map(drop), Err(Errno::NOENT));
@@ -156,7 +156,7 @@ fn removing_and_replacing_takes_the_components_along() {
     assert_eq!(stage.components().len(), 4);
     assert_eq!(held.file.read(5, 0, 1).unwrap(), b"hello", "an open file goes on working");
     assert_eq!(held.file.write(b"HE", 0, 1), Ok(2));
-    // These take the size lock, and the file that it lies on is gone.
+    // These take the size lock, whose file is gone.
     assert_eq!(held.file.append_bytes(b"!!"), Ok((5, 2)));
     held.file.truncate(6).unwrap();
     held.file.sync(false).unwrap();
@@ -188,7 +188,7 @@ fn modes_are_as_asked_and_changed_everywhere() {
     assert_eq!(stat.st_mode & 0o7777, 0o640);
 }
 
-/// Metadata of anchors, components and manifest copies.
+/// The metadata of anchors, objects and `ID.manifest`.
 fn walk(root: &std::path::Path) -> Vec<std::fs::Metadata> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(root).unwrap().flatten() {
@@ -220,7 +220,7 @@ fn stat_tells_of_the_logical_file() {
     assert!(!runtime.correct_stat(None, &plain, true, &mut stat).unwrap());
 }
 
-/// A process that has read a manifest reads it again: the file may be another's by then, in the same inode.
+/// A process that has read a manifest reads it again: the inode may by then belong to another file.
 #[test]
 fn stat_reads_the_manifest_each_time() {
     let stage = Stage::new(small());
@@ -238,7 +238,7 @@ fn stat_reads_the_manifest_each_time() {
     assert_eq!(size(), 200);
 }
 
-/// A component that is not there is not a size of 0.
+/// A missing object must not count as an object of size 0.
 #[test]
 fn stat_of_a_file_without_a_component_is_left_alone() {
     let stage = Stage::new(small());
@@ -351,7 +351,7 @@ fn direct_io_where_it_is_possible() {
     let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
     let bytes = pattern(3, 5 * 8192);
     let layout = std::alloc::Layout::from_size_align(bytes.len() + 4096, 4096).unwrap();
-    // SAFETY: of a size; freed below.
+    // SAFETY: the size is not 0; freed below.
     let memory = unsafe { std::alloc::alloc_zeroed(layout) };
     for shift in [0, 1, 512] {
         // SAFETY: within the allocation.

@@ -1,4 +1,4 @@
-//! Holes of a file are the holes of its components, to the byte.
+//! The holes of a file are the holes of its objects, byte by byte.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
@@ -12,7 +12,7 @@ use stripewise_sys::{Real, SeekFrom, Sys};
 use super::support::*;
 use crate::{Errno, LogicalFile, Whence};
 
-/// Beyond this no test writes.
+/// Upper limit of the offsets of all operations.
 const END: u64 = 150_000;
 
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ fn apply(file: &LogicalFile, ops: &[Op]) {
     }
 }
 
-/// Which bytes below `size` are data, from where `seek` says that data and holes begin.
+/// Which bytes below `size` are data according to `seek`.
 fn map(size: u64, seek: impl Fn(Whence, u64) -> Result<u64, Errno>) -> Vec<bool> {
     let mut map = vec![false; size as usize];
     let mut at = 0;
@@ -90,7 +90,7 @@ proptest! {
             components[target as usize].get(at as usize).copied().unwrap_or(false)
         }).collect();
         prop_assert!(map(size, |whence, at| opened.file.seek(whence, at)) == expected);
-        // From anywhere, too.
+        // Also search from arbitrary offsets.
         for at in (0..size).step_by(777) {
             let next = |data| expected[at as usize..].iter().position(|&is| is == data).map(|more| at + more as u64);
             prop_assert_eq!(opened.file.seek(Whence::Data, at), next(true).ok_or(Errno::NXIO));
@@ -100,7 +100,7 @@ proptest! {
         prop_assert!(bytes.iter().zip(&expected).all(|(&byte, &data)| data || byte == 0));
     }
 
-    /// Where stripes and writes are whole pages, the holes are those of a plain file.
+    /// If stripes and writes are whole pages, the holes are those of a plain file.
     #[test]
     fn as_a_plain_file_has_them(ops in ops(4096)) {
         let stage = Stage::new(striped(&[0, 1, 2], 8192).unwrap());
@@ -115,7 +115,8 @@ proptest! {
                 Op::Allocate(..) => {}
             }
         }
-        // A growing truncate gives a component its last byte, so a page more than the plain file may be data.
+        // A growing truncate writes an object's last byte, so one page more than in the plain file
+        // may be data.
         let grown = ops.iter().any(|op| matches!(op, Op::Truncate(_)));
         let (ours, theirs) =
             (map(opened.file.size().unwrap(), |whence, at| opened.file.seek(whence, at)), of_kernel(plain.as_fd()));

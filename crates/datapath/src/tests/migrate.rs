@@ -1,4 +1,4 @@
-//! Migrations end well wherever they are interrupted.
+//! Migrations leave a complete file wherever they are interrupted.
 
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
@@ -23,7 +23,7 @@ fn bytes() -> Vec<u8> {
     pattern(5, 250)
 }
 
-/// The bytes of the file at `path`, of either kind.
+/// The bytes of the plain or managed file at `path`, and the layout of a managed one.
 fn read(runtime: &Runtime, path: &Path) -> (Vec<u8>, Option<Layout>) {
     let file = Contents::open(runtime, path).unwrap();
     let mut all = vec![0; file.stat().unwrap().st_size as usize];
@@ -46,14 +46,15 @@ fn managed(stage: &Stage) {
     run(&stage.runtime(), &stage.path("f"), Goal::Managed(Shape::from(&small()))).unwrap();
 }
 
-/// Small chunks, and every system call in the same order each time.
+/// Small chunks, and a fixed order of system calls.
 const PACE: Pace = Pace { chunk_bytes: 100, streams: 1 };
 
 fn run(runtime: &Runtime, path: &Path, goal: Goal<'_>) -> Result<Migration, MigrateError> {
     migrate_in_chunks(runtime, path, goal, PACE, &mut |_| {})
 }
 
-/// Wherever it is interrupted, the file is whole; and the next run ends with nothing left over.
+/// Wherever the migration is interrupted, the file is complete, and the next run leaves nothing
+/// behind.
 fn survives(prepare: fn(&Stage), goal: Goal<'_>) {
     let act = |runtime: &Runtime, path: &Path| run(runtime, path, goal).map(drop).map_err(|_| Errno::IO);
     at_every_point(prepare, act, |stage, ended| {
@@ -75,7 +76,7 @@ fn survives(prepare: fn(&Stage), goal: Goal<'_>) {
             layout.is_none()
         });
         assert_eq!(names(stage), ["f"]);
-        // After a kill every component belongs to something; after a power cut what was made last may not.
+        // After a kill every object belongs to a file; after a power cut the newest ones may not.
         if !ended.cut {
             assert_eq!(stage.components().len(), layout.map_or(0, |layout| layout.target_count() + 1));
         }
@@ -152,7 +153,7 @@ fn mode_times_and_holes_stay() {
     }
 }
 
-/// A file that is not open here but in another process, as far as the kernel is concerned.
+/// The file is open elsewhere: in another process, as far as the kernel can tell.
 #[test]
 fn a_file_that_is_open_elsewhere_stays_where_it_is() {
     let stage = Stage::new(small());
@@ -170,7 +171,7 @@ fn a_file_that_is_open_elsewhere_stays_where_it_is() {
     assert_eq!(export(), in_use);
     opened.file.write(b"not lost", 0, 1).unwrap();
     drop(opened);
-    // A program without stripewise counts, too.
+    // A program without stripewise counts too.
     let anchor = std::fs::File::open(&path).unwrap();
     assert_eq!(export(), in_use);
     drop(anchor);

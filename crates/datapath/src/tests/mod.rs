@@ -1,4 +1,4 @@
-//! Tests of the whole crate, on the kernel's file system and on one that fails.
+//! Tests of the whole crate, on the kernel's file system and on a failing one.
 
 mod check;
 mod concurrent;

@@ -1,7 +1,7 @@
-//! Any sequence of calls on a managed file gives what a plain file would.
+//! Any sequence of calls on a managed file has the same results as on a plain file.
 //!
-//! Fault model: two processes (three openings) use one file in turn; reads and writes of components are short at any
-//! point, and in the second test fail with any errno.
+//! Fault model: two processes (three openings) use one file in turn. Reads and writes of objects
+//! may be short, and in the second test any call may fail with any errno.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -89,7 +89,7 @@ fn setups() -> impl Strategy<Value = Setup> {
     ]
 }
 
-/// Targets that come and go from region to region.
+/// A layout in which the set of targets differs between regions.
 fn several_regions() -> Layout {
     let region = |start, end, cycle: &[(u32, u64)]| Region {
         start,
@@ -102,7 +102,7 @@ fn several_regions() -> Layout {
     Layout::new(vec![first, second, third, region(300, None, &[(3, 100), (1, 7)])]).unwrap()
 }
 
-/// A byte of the file: what it is, or after a failed call, also what it may be.
+/// A byte of the file: its value and, after a failed call, another possible value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cell(u8, Option<u8>);
 
@@ -130,14 +130,14 @@ impl Model {
         }
     }
 
-    /// Bytes that may or may not have been written.
+    /// Records bytes that may or may not have been written.
     fn maybe(&mut self, at: usize, bytes: &[u8]) {
         for (cell, &byte) in self.cells.iter_mut().skip(at).zip(bytes) {
             *cell = Cell(cell.0, Some(byte));
         }
     }
 
-    /// From now on these are the bytes.
+    /// Checks that `all` is possible and makes it the only possible state.
     fn settle(&mut self, all: &[u8]) -> Result<(), TestCaseError> {
         self.check(0, all)?;
         self.cells = all.iter().map(|&byte| Cell(byte, None)).collect();
@@ -155,7 +155,7 @@ impl Model {
 }
 
 struct World {
-    // Dropped first: closing needs the files.
+    // Dropped first, because closing needs the files.
     openings: Vec<Opener>,
     processes: Vec<Arc<Faulty>>,
     stage: Stage,
@@ -173,7 +173,7 @@ impl World {
         Self { openings: openings.into(), processes, stage }
     }
 
-    /// As a process sees it that does not have the file open.
+    /// The size as seen by a process that does not have the file open.
     fn size_by_name(&self, which: usize) -> i64 {
         let (runtime, path) = (self.stage.runtime_on(self.processes[which % 2].clone()), self.stage.path("f"));
         let mut stat = runtime.sys().stat_at(None, &path, true).unwrap();
@@ -240,7 +240,7 @@ fn exact(world: &mut World, model: &mut Model, which: usize, op: &Op) -> Result<
     Ok(())
 }
 
-/// As [`exact`], but any call may fail; then what it was to do may have been done in part.
+/// Same as [`exact`], but any call may fail and may then have been partly done.
 fn failing(world: &mut World, model: &mut Model, which: usize, op: &Op) -> Result<(), TestCaseError> {
     let file = world.openings[which].file.clone();
     let before = model.cells.len();
@@ -299,7 +299,7 @@ fn failing(world: &mut World, model: &mut Model, which: usize, op: &Op) -> Resul
     }
 }
 
-/// What the components of the original have, and zeros behind them.
+/// The contents of the original's objects, with zeros after their ends.
 fn original(world: &World, size: usize) -> Vec<u8> {
     let file = &world.openings[0].file;
     let mut bytes = vec![0; size];
@@ -316,7 +316,7 @@ fn bytes_of(model: &Model) -> Vec<u8> {
     model.cells.iter().map(|cell| cell.0).collect()
 }
 
-/// What a process that comes new to the file reads.
+/// The contents as read by a process that newly opens the file.
 fn found(world: &World, sizes: std::ops::RangeInclusive<usize>) -> Result<Vec<u8>, TestCaseError> {
     let opened = open(&world.stage.runtime(), &world.stage.path("f"), OFlags::RDWR).unwrap();
     let all = opened.file.all().unwrap();

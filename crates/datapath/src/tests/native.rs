@@ -1,7 +1,9 @@
-//! Migrations into layouts of the file system's own end well wherever they are interrupted.
+//! Migrations into native layouts of a file system leave a complete file wherever they are
+//! interrupted.
 //!
-//! The file system is played by [`Layouts`], which remembers the inodes that it made. The fault model is that of
-//! `stripewise_sys::faulty`; after a power cut inodes are new, so there the names tell what was done.
+//! [`Layouts`] simulates the file system and remembers the inodes that it created. The fault model
+//! is that of `stripewise_sys::faulty`. Inodes are new after a power cut, so the names then show
+//! what was done.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,7 +19,7 @@ use super::support::*;
 use crate::migrate::{Goal, Maker, MigrateError, Migration, Pace, migrate_in_chunks};
 use crate::{Errno, Runtime, Shape};
 
-/// A file system with one native layout.
+/// A simulated file system with one native layout.
 struct Layouts<'a> {
     sys: SysRef,
     made: &'a Mutex<BTreeSet<u64>>,
@@ -50,7 +52,7 @@ impl Maker for Layouts<'_> {
 }
 
 const LEN: usize = 250;
-/// In one chunk, and in three.
+/// Copies the file in one chunk, or in three.
 const PACES: [Pace; 2] = [Pace { chunk_bytes: 1000, streams: 1 }, Pace { chunk_bytes: 100, streams: 1 }];
 
 fn bytes() -> Vec<u8> {
@@ -77,11 +79,12 @@ fn run(
     migrate_in_chunks(runtime, path, Goal::Native(&maker), pace, &mut |_| {})
 }
 
-/// Wherever it is interrupted, the file is whole; and the next run ends with nothing left over.
+/// Wherever the migration is interrupted, the file is complete, and the next run leaves nothing
+/// behind.
 fn survives(prepare: impl Fn(&Stage), pace: Pace) {
     let made = Mutex::new(BTreeSet::new());
     let act = |runtime: &Runtime, path: &Path| {
-        // Inode numbers come again from stage to stage; what an earlier one made is forgotten.
+        // Inode numbers are reused between stages, so forget those of earlier ones.
         made.lock().unwrap().clear();
         run(runtime, path, &made, pace).map(drop).map_err(|_| Errno::IO)
     };
@@ -93,7 +96,7 @@ fn survives(prepare: impl Fn(&Stage), pace: Pace) {
             assert_eq!(std::fs::read(&path).unwrap(), bytes());
         }
         assert!(there || !ended.finished || ended.cut);
-        // A rename that a power cut undid would have left the temporary's name.
+        // A power cut that undid the rename would have left the temporary's name.
         let undone = names(stage).iter().any(|name| name.ends_with(".new"));
         assert!(!ended.finished || !undone, "{:?}", names(stage));
         let done = run(&stage.runtime(), &path, &made, pace).unwrap();
@@ -166,8 +169,8 @@ fn a_run_with_another_layout_begins_anew() {
     }
 }
 
-/// Returns when a change of the file would give it a later time: times of files advance in steps of
-/// the kernel's clock.
+/// Returns once a change of the file would give it a later time: file times advance in steps of the
+/// kernel's clock.
 fn wait_for_a_later_time(path: &Path) {
     let time = |path: &Path| path.metadata().map(|of| (of.ctime(), of.ctime_nsec())).unwrap();
     let other = tempfile::NamedTempFile::new_in(path.parent().unwrap()).unwrap();
@@ -183,7 +186,7 @@ fn changes_meanwhile_are_noticed() {
         use std::io::Write;
         std::fs::OpenOptions::new().append(true).open(path).unwrap().write_all(b"more").unwrap();
     };
-    // Written over with its former times: ctime tells.
+    // Overwritten with the old mtime restored: only ctime shows the change.
     let hidden = |path: &Path| {
         let before = path.metadata().unwrap();
         std::fs::write(path, pattern(6, LEN)).unwrap();
@@ -234,7 +237,7 @@ fn failures_leave_the_old_file_and_nothing_else() {
         plain(&stage);
         let disk = Disk::new(stage.root.path(), Journal::Posix).unwrap();
         let process = Faulty::new(&disk, 0);
-        // Looking for what an earlier run left may fail first.
+        // The first such call may look for a temporary of an earlier run.
         process.fail(call, path, Errno::NOSPC, if call == "open" { 2 } else { 1 });
         let made = Mutex::new(BTreeSet::new());
         let result = run(&stage.runtime_on(process), &stage.path("f"), &made, pace);

@@ -1,5 +1,5 @@
-//! What a power cut leaves of a file that was created and never synced: perhaps nothing, perhaps an empty file, perhaps one that
-//! cannot be read. `fsck` names whatever is left and says what to do, and doing it helps.
+//! A power cut may leave nothing, an empty file or an unreadable file of one that was created and
+//! never synced. `fsck` reports whatever is left with a remedy that works.
 
 use std::path::{Path, PathBuf};
 
@@ -25,18 +25,18 @@ const LOOK: Options = Options {
 const REPAIR: Options = Options { repair: true, ..LOOK };
 const REMOVE: Options = Options { remove_orphans: true, ..LOOK };
 
-/// As `stripewise fsck -p PLAN DIRECTORY` finds it.
+/// The findings of `stripewise fsck -p PLAN DIRECTORY`.
 fn fsck(stage: &Stage, options: Options) -> Vec<Finding> {
     let runtime = stage.runtime();
     let targets: Vec<PathBuf> = stage.plan.cluster.targets().into_iter().map(|target| target.path).collect();
     let mut listing = walk(&runtime, &[stage.root.path().join("files")]);
-    // As if the whole file system had been named: no other way tells that these files, without
-    // identities, are gone.
+    // Pretend that the whole file system was checked: without identities there is no other proof
+    // that these files are gone.
     listing.roots.push("/".into());
     check(&runtime, &listing, &targets, options, &mut |_| {}).findings
 }
 
-/// Three targets, and a manifest of three pages: any of them may be lost.
+/// Three targets, and a manifest of three pages, any of which may be lost.
 fn long() -> Layout {
     let region = |n: u64| Region {
         start: n * 10,
@@ -56,7 +56,7 @@ fn create_and_write(runtime: &Runtime, path: &Path) -> Result<()> {
     open(runtime, path, CREATE)?.file.write(&pattern(2, 300), 0, 1).map(drop)
 }
 
-/// What a program meets; whether it is EIO.
+/// Whether opening the file fails with EIO.
 fn is_unreadable(stage: &Stage) -> bool {
     match stage.runtime().open(None, &stage.path("f"), OFlags::RDONLY, MODE) {
         Ok(Opened::Managed(raw, file)) => {
@@ -102,7 +102,7 @@ fn fsck_helps(stage: &Stage) {
     assert!(!is_unreadable(stage));
     let other = open(&stage.runtime(), &stage.path("other"), OFlags::RDONLY).unwrap();
     assert_eq!(other.file.all().unwrap(), pattern(1, 300));
-    // And the name can be used again.
+    // The name can be used again.
     let _ = runtime.unlink(None, &path);
     let again = open(&stage.runtime(), &path, CREATE | OFlags::EXCL).unwrap();
     again.file.write(&pattern(3, 300), 0, 1).unwrap();

@@ -1,4 +1,4 @@
-//! Caches and replicas whose copies are in a pool that the file system stripes over.
+//! Caches and replicas with copies in a pool, over whose servers the file system stripes.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +11,8 @@ use super::support::*;
 
 const KIB: usize = 1024;
 
-/// `f...` is cached on one server at a time, `g...` on both, of two with 1 MiB each for the cache; everything is admitted.
+/// Files `f...` are cached on one server at a time, `g...` on both of two servers with 1 MiB of
+/// cache each. Everything is admitted.
 fn stage() -> Stage {
     let setup = Setup::cache(CacheMode::Nsca, 1 << 20);
     let mut stage = Stage::of(&setup);
@@ -38,7 +39,7 @@ fn sorted(mut words: Vec<u64>) -> Vec<u64> {
 /// `stripewise_sim` has a test with the same writes.
 #[test]
 fn a_pool_is_filled_up_to_all_that_its_servers_may_hold() {
-    // As what is said of servers one by one.
+    // First with accounts per server, then with one account for the pool.
     for (stage, expected) in [(stage(), vec![300, 1000]), (stage().in_pool(), vec![1800])] {
         let [f, g] = ["f", "g"].map(|name| open(&stage.runtime(), &stage.path(name), CREATE).unwrap());
         let mut contents = [Vec::new(), Vec::new()];
@@ -56,7 +57,8 @@ fn a_pool_is_filled_up_to_all_that_its_servers_may_hold() {
     }
 }
 
-/// By whoever comes first, for all directories of the pool, those of other files too.
+/// The first process to use the pool counts all directories of the pool, including those of other
+/// files.
 #[test]
 fn what_a_pool_holds_is_counted_in_all_its_directories() {
     let stage = stage().in_pool();
@@ -67,11 +69,11 @@ fn what_a_pool_holds_is_counted_in_all_its_directories() {
     write("f", 700);
     write("g", 600);
     assert_eq!(stage.used_words(), [1300 * KIB as u64]);
-    // The machine is started anew: nobody knows.
+    // After a reboot the count is unknown.
     stage.reboot();
     write("f2", 8);
     assert_eq!(stage.used_words(), [1308 * KIB as u64]);
-    // Whoever was killed has taken it all.
+    // A killed process may leave any count.
     let word = std::fs::read_dir(stage.memory().join("space")).unwrap().next().unwrap().unwrap();
     let word = std::fs::OpenOptions::new().write(true).open(word.path()).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&word, &u64::MAX.to_ne_bytes(), 8).unwrap();
@@ -82,7 +84,7 @@ fn what_a_pool_holds_is_counted_in_all_its_directories() {
     assert_eq!(stage.used_words(), [616 * KIB as u64]);
 }
 
-/// Everything that a process must know stands in the manifest: here without a plan.
+/// The manifest contains everything a process must know; this one has no plan.
 #[test]
 fn a_manifest_says_how_many_servers_a_pool_has() {
     let stage = stage().in_pool();

@@ -1,5 +1,5 @@
-//! The kernel, for disks whose power fails: what a cut leaves is written anew, into other inodes,
-//! so that nothing may tell a file from a copy of it.
+//! The kernel as seen after simulated power cuts. A cut rewrites what is left into new inodes, so
+//! file identities must not distinguish a file from a copy of it.
 
 use std::ffi::OsString;
 use std::os::fd::BorrowedFd;
@@ -17,7 +17,7 @@ struct Rebuilt {
     sys: SysRef,
 }
 
-/// Without identities of files.
+/// A system interface without file identities.
 pub fn rebuilt() -> SysRef {
     Arc::new(Rebuilt { sys: Arc::new(Real) })
 }

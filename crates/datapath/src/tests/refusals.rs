@@ -1,4 +1,4 @@
-//! What the kernel refuses: a missing permission, or a server's error that has the same name.
+//! Refusals of the kernel: a missing permission, or a server error with the same errno.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use stripewise_sys::faulty::{Disk, Faulty, Journal};
 use super::support::*;
 use crate::{Errno, Runtime};
 
-/// A file with some bytes, and a process that may be made to fail.
+/// Creates a file with some bytes, and a process whose calls can be made to fail.
 fn prepared() -> (Stage, Arc<Faulty>, Arc<Runtime>) {
     let stage = Stage::new(small());
     let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();

@@ -1,4 +1,4 @@
-//! Files with several copies.
+//! Setups of test files with one or several copies.
 
 use stripewise_cluster::plan::Spread;
 use stripewise_cluster::{CacheAdmission, CacheMode, CopySpec, Durability, Overlay, OverlayKind};
@@ -8,7 +8,8 @@ use stripewise_model::{ByAccess, ClassParams, Service};
 
 use super::support::*;
 
-/// What files are made of. Targets are counted over all copies; those from `slow` on are fast.
+/// The layouts and copies of test files. Targets are numbered over all copies; those from `slow` on
+/// are fast.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub original: Layout,
@@ -22,13 +23,15 @@ impl Setup {
         Self { original, slow, overlay: None }
     }
 
-    /// Three replicas on three targets, in layouts of which small, middle and large requests prefer different ones.
+    /// Three replicas on three targets, with layouts such that small, medium and large requests
+    /// each prefer a different one.
     pub fn replicas() -> Self {
         let copies = vec![("thirds", striped(&[0, 1, 2], 16).unwrap(), 1), ("one", on_one(1).unwrap(), 1)];
         Self { original: small(), slow: 3, overlay: Some(overlay(OverlayKind::Replicas, copies)) }
     }
 
-    /// Two slow targets, and three cache copies on two fast ones that hold `capacity` bytes each.
+    /// Two slow targets, and three cache copies on two fast targets that hold `capacity` bytes
+    /// each.
     pub fn cache(mode: CacheMode, capacity: u64) -> Self {
         let copies = vec![
             ("1-DH", striped(&[2, 3], 8).unwrap(), 1),
@@ -70,7 +73,8 @@ fn overlay(kind: OverlayKind, copies: Vec<(&str, Layout, u32)>) -> Overlay {
     }
 }
 
-/// The slow and the fast class. Their figures are small, so that requests of some 100 bytes differ.
+/// The parameters of the slow and the fast class, chosen so that requests of about 100 bytes differ
+/// in cost.
 pub fn classes() -> [(String, ClassParams); 2] {
     let class = |startup_s: f64, per_byte_s: f64| {
         let service = |startup_s| Service { startup_s, per_byte_s };

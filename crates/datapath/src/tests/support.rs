@@ -1,4 +1,4 @@
-//! A directory with targets, a plan over them, and reading and writing with ordinary slices.
+//! A directory with targets, a plan over them, and reads and writes of ordinary slices.
 
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
@@ -18,22 +18,22 @@ use crate::{IoOptions, LogicalFile, Opened, Result, Runtime, Settings};
 
 pub const MODE: Mode = Mode::from_raw_mode(0o644);
 
-/// `root/t0`, `root/t1`, ... are targets, files are in `root/files`.
+/// A test directory: `root/t0`, `root/t1`, ... are targets, and files are in `root/files`.
 pub struct Stage {
     pub root: tempfile::TempDir,
     pub plan: Plan,
-    /// Where extent maps are; a power cut leaves nothing there.
+    /// The parent of the extent maps' run directories; a power cut clears it.
     memory: tempfile::TempDir,
     boot: AtomicU8,
 }
 
 impl Stage {
-    /// Everything in `root/files` gets `layout`.
+    /// All files in `root/files` get `layout`.
     pub fn new(layout: Layout) -> Self {
         Self::of(&Setup::single(layout))
     }
 
-    /// Everything in `root/files` is made of this.
+    /// All files in `root/files` get this setup.
     pub fn of(setup: &Setup) -> Self {
         let root = tempfile::tempdir_in(memory()).unwrap();
         std::fs::create_dir(root.path().join("files")).unwrap();
@@ -44,8 +44,8 @@ impl Stage {
         Self { root, plan, memory, boot: AtomicU8::new(1) }
     }
 
-    /// The same with the fast servers in a pool that the file system stripes over: instead of them there are the directories that the
-    /// plan's layouts need.
+    /// Replaces the fast servers by a pool over which the file system stripes, with the directories
+    /// that the plan's layouts need.
     pub fn in_pool(mut self) -> Self {
         let tier = self.plan.cluster.tiers.last_mut().unwrap();
         let members = Members::Pool { name: "fast".into(), count: tier.driver.servers() as u32 };
@@ -62,12 +62,12 @@ impl Stage {
         self.root.path().join("files").join(name)
     }
 
-    /// As a process of its own would have, on a disk whose power may fail.
+    /// The runtime of a new process, on a disk with simulated power cuts.
     pub fn runtime(&self) -> Arc<Runtime> {
         self.runtime_on(super::rebuilt::rebuilt())
     }
 
-    /// As a process of its own has, on a disk that stays as it is.
+    /// The runtime of a new process, on the real disk.
     pub fn real_runtime(&self) -> Arc<Runtime> {
         self.runtime_on(Arc::new(Real))
     }
@@ -88,25 +88,25 @@ impl Stage {
         }
     }
 
-    /// The directory of extent maps.
+    /// The parent of the extent maps' run directories.
     pub fn memory(&self) -> &Path {
         self.memory.path()
     }
 
-    /// What the cache servers hold, as the processes believe.
+    /// The used space recorded for each cache server.
     pub fn used_words(&self) -> Vec<u64> {
         let words = std::fs::read_dir(self.memory().join("space")).unwrap().flatten();
         let used = |bytes: Vec<u8>| u64::from_ne_bytes(bytes[8..16].try_into().unwrap());
         words.map(|word| used(std::fs::read(word.path()).unwrap())).collect()
     }
 
-    /// The power fails and comes back.
+    /// Simulates a power cut and a reboot.
     pub fn power_cut(&self, disk: &Disk, seed: u64) {
         disk.power_cut(seed).unwrap();
         self.reboot();
     }
 
-    /// What was in memory is gone.
+    /// Simulates a reboot: memory is lost.
     pub fn reboot(&self) {
         self.boot.fetch_add(1, Ordering::Relaxed);
         for entry in std::fs::read_dir(self.memory.path()).unwrap().flatten() {
@@ -114,7 +114,7 @@ impl Stage {
         }
     }
 
-    /// Names of all components and manifest copies on all targets.
+    /// The names of all objects and `ID.manifest` files on all targets.
     pub fn components(&self) -> Vec<String> {
         let mut found = Vec::new();
         for target in self.plan.cluster.targets() {
@@ -153,7 +153,7 @@ fn plan_over(mut servers: Vec<PathBuf>, pattern: String, setup: &Setup) -> Plan 
     Plan { scheme: "test".into(), cluster, rules: vec![rule] }
 }
 
-/// A managed file that was opened as an application does; its descriptor is closed on drop.
+/// A managed file opened like an application does; its descriptor is closed on drop.
 pub struct Opener {
     pub raw: RawFd,
     pub file: Arc<LogicalFile>,
@@ -184,7 +184,7 @@ impl LogicalFile {
     pub fn read(&self, len: usize, offset: u64, parts: usize) -> Result<Vec<u8>> {
         let mut memory = vec![0xee; len];
         let vectors = vectors(&mut memory, parts);
-        // SAFETY: memory of this frame.
+        // SAFETY: the memory belongs to this frame.
         let done = unsafe { self.read_at(&vectors, offset, IoOptions::default())? };
         memory.truncate(done);
         Ok(memory)
@@ -193,17 +193,17 @@ impl LogicalFile {
     pub fn write(&self, bytes: &[u8], offset: u64, parts: usize) -> Result<usize> {
         let mut memory = bytes.to_vec();
         let vectors = vectors(&mut memory, parts);
-        // SAFETY: memory of this frame.
+        // SAFETY: the memory belongs to this frame.
         unsafe { self.write_at(&vectors, offset, IoOptions::default()) }
     }
 
     pub fn append_bytes(&self, bytes: &[u8]) -> Result<(u64, usize)> {
         let mut memory = bytes.to_vec();
-        // SAFETY: memory of this frame.
+        // SAFETY: the memory belongs to this frame.
         unsafe { self.append(&vectors(&mut memory, 2), IoOptions::default()) }
     }
 
-    /// A piece of background work on a file with several copies.
+    /// Does one unit of background work on a file with several copies.
     pub fn work_a_little(&self) -> Result<u64> {
         let Some(overlay) = self.overlay() else { return Ok(0) };
         let map = overlay.map()?;
@@ -215,23 +215,23 @@ impl LogicalFile {
     }
 }
 
-/// A layout of small widths over three targets, in two parts.
+/// A layout with small stripe widths over three targets, in two regions.
 pub fn small() -> Layout {
     stripewise_layout::constructors::two_part(&[(0, 3), (2, 7), (0, 5)], 100, &[(1, 4), (2, 6)]).unwrap()
 }
 
-/// `len` bytes that differ from place to place.
+/// `len` bytes that depend on position and seed.
 pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| ((i + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8 | 1).collect()
 }
 
-/// A file system in memory, where there is one: syncs cost nothing there.
+/// A directory on a file system in memory, if there is one: syncs are free there.
 fn memory() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     if memory.is_dir() { memory } else { std::env::temp_dir() }
 }
 
-/// Cases of a property test that uses real files; more with STRIPEWISE_LONG=1.
+/// Number of cases of a property test on real files; more with STRIPEWISE_LONG=1.
 pub fn cases() -> u32 {
     if is_long() { 3000 } else { 60 }
 }
@@ -240,7 +240,7 @@ pub fn is_long() -> bool {
     std::env::var_os("STRIPEWISE_LONG").is_some()
 }
 
-/// The directory of the objects that tests make, in a target's.
+/// The name of the directory for the test user's objects in a target.
 pub fn home() -> String {
     format!("u{}", Real.user())
 }

@@ -1,13 +1,15 @@
-//! `kill -9` of writers at random moments.
+//! Kills writers with `kill -9` at random moments.
 //!
-//! Fault model: processes die between any two instructions; the kernel and the disks go on. So every byte that a call
-//! acknowledged must be there afterwards, synced or not, and of the one call that was in flight any part.
+//! Fault model: processes die between any two instructions, while the kernel and the disks
+//! continue. Every byte acknowledged by a call must survive, synced or not. Of the one call in
+//! flight, any part may be present.
 //!
-//! Each round starts writer processes (this binary again) that do random things to a file of their own, to the slots of a
-//! shared file, and to a shared log, and note in a plain file what they are about to do and what was acknowledged.
-//! After a random time all are killed. Then fsck must find nothing that it cannot repair, and after the repair nothing at
-//! all, and every byte must be what the notes say. 710 rounds with STRIPEWISE_LONG=1: 200 of files with one copy, 510 of files with several,
-//! which are drained then, after which the original alone must have everything.
+//! Each round starts writer processes (this binary again). They do random operations on a file of
+//! their own, on the slots of a shared file and on a shared log, and record in a plain file each
+//! operation they start and each one acknowledged. After a random time all are killed. Then fsck
+//! must find only problems that it can repair, none after the repair, and every byte must match the
+//! notes. With STRIPEWISE_LONG=1 there are 710 rounds: 200 of files with one copy, and 510 of files
+//! with several, which are then drained, after which the original alone must hold everything.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -33,10 +35,11 @@ use stripewise_target::Target;
 
 const WRITERS: usize = 3;
 
-/// The test's directories: `t0` to `t4` are targets, `files` is managed, `notes` are the writers' notes, `memory` has the extent maps.
+/// The directories of a test: `t0` to `t4` are targets, `files` holds managed files, `notes` the
+/// writers' notes, and `memory` the extent maps.
 pub struct Stage {
     pub root: PathBuf,
-    /// Files with copies have them on all targets, the last two of which are fast.
+    /// The kind of copies. Files with copies use all targets, the last two of which are fast.
     kind: String,
 }
 
@@ -49,7 +52,7 @@ impl Stage {
         directories.for_each(|name| std::fs::create_dir(root.join(name)).unwrap());
         let sys: SysRef = Arc::new(Real);
         let stage = Self { root: root.to_owned(), kind: kind.to_owned() };
-        // As `place` does.
+        // Prepare the targets as `place` does.
         for target in stage.plan().cluster.targets() {
             Target::prepare(&sys, &target.path, &target.name).unwrap();
         }
@@ -68,7 +71,7 @@ impl Stage {
         TARGETS.iter().map(|name| self.root.join(name)).collect()
     }
 
-    /// Shared files are striped, own files are in two parts.
+    /// Shared files are striped; the writers' own files have two regions.
     fn plan(&self) -> Plan {
         let rule = |pattern: &str, layout| Rule {
             pattern: format!("{}/files/{pattern}", self.root.display()),
@@ -108,7 +111,7 @@ impl Stage {
         self.runtime_with(None)
     }
 
-    /// With the background work going on in a thread of its own.
+    /// A runtime with a background thread.
     pub fn working_runtime(&self) -> Arc<Runtime> {
         self.runtime_with(Some(|work| work()))
     }
@@ -128,7 +131,7 @@ impl Stage {
     }
 }
 
-/// The copies beside the original; `capacity` bytes on each server of a cache.
+/// The extra copies for a kind of file.
 fn overlay(kind: &str) -> Option<Overlay> {
     let copy = |name: &str, layout| CopySpec {
         name: name.to_owned(),
@@ -202,7 +205,8 @@ fn campaign(kind: &str, rounds: u64) {
         let stage = Stage::make(root.path(), kind);
         let mut children: Vec<Child> =
             (0..WRITERS).map(|writer| spawn(&stage, writer, first_seed() + round * 100, 0)).collect();
-        // Some are killed while they create their files, some much later, and some when they have certainly done something.
+        // Some writers are killed while they create their files, some much later, and some only
+        // after they have noted operations.
         if round % 2 == 1 {
             wait_for_notes(&stage, &mut children);
         }
@@ -224,10 +228,11 @@ fn campaign(kind: &str, rounds: u64) {
     assert!(operations > rounds as usize * 5, "the writers did almost nothing");
 }
 
-/// Until the writers have noted some operations each. One that has ended by itself is found later.
+/// Waits until each writer has noted some operations. The caller detects a writer that has ended by
+/// itself.
 fn wait_for_notes(stage: &Stage, children: &mut [Child]) {
     const ENOUGH_BYTES: u64 = 1000;
-    /// Nothing takes that long, also where the machine has other things to do.
+    /// Limit that no operation reaches, even on a busy machine.
     const HANGS: Duration = Duration::from_secs(1800);
     let began = Instant::now();
     for (writer, child) in children.iter_mut().enumerate() {
@@ -239,7 +244,8 @@ fn wait_for_notes(stage: &Stage, children: &mut [Child]) {
     }
 }
 
-/// Nobody is killed: writers of neighbouring ranges, appenders, truncates, renames and forks, while copiers work at full speed.
+/// Without kills: writers of adjacent ranges, appends, truncates, renames and forks, while copiers
+/// run at full speed.
 #[test]
 fn processes_and_their_copiers_side_by_side() {
     for (round, kind) in (0..if is_long() { 60 } else { 3 }).zip(["replicas", "sla", "nsca"].iter().cycle()) {
@@ -261,18 +267,19 @@ fn fsck_is_clean_after_repair(stage: &Stage, round: u64) {
     let report = stage.fsck(repair);
     assert!(report.is_clean(), "round {round}: {report:#?}");
     let allowed = |kind| {
-        // Nothing else can come of a kill: an unlink between its two halves leaves an orphan, a creation what was not born.
+        // Only these can follow from a kill: an interrupted unlink leaves an orphan, and an
+        // interrupted creation leaves unborn objects or a temporary.
         let of_single = matches!(kind, Kind::Truncate | Kind::Orphan | Kind::Unborn | Kind::Temporary);
         of_single || (stage.kind != "single" && matches!(kind, Kind::Interrupted | Kind::Space))
     };
     assert!(report.findings.iter().all(|finding| allowed(finding.kind)), "round {round}: {report:#?}");
     let report = stage.fsck(Options::default());
-    // Where somebody still looked at the file, space is given back another time; it holds nothing.
+    // Unused space is freed later if another process was still examining the file.
     let rest = report.findings.iter().filter(|finding| finding.kind != Kind::Space || stage.kind == "single");
     assert_eq!(rest.count(), 0, "round {round}: {report:#?}");
 }
 
-/// A writer that does so many operations; 0: until it is killed.
+/// Starts a writer that does `operations` operations, or with 0 runs until it is killed.
 fn spawn(stage: &Stage, writer: usize, seed: u64, operations: u64) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "writer_process", "--nocapture"])

@@ -1,33 +1,34 @@
-//! What a writer notes: a line before each operation and one after it, each by one write(2).
+//! The notes of a writer: one line before and one after each operation, each written with one
+//! write(2).
 
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// What is done.
+/// An operation of a writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// The own file is created anew (it does not exist).
+    /// Creates the own file, which does not exist.
     Create,
-    /// The own file is removed.
+    /// Removes the own file.
     Remove,
-    /// The own file is opened with O_TRUNC.
+    /// Opens the own file with O_TRUNC.
     Empty,
-    /// The own file: bytes `seed` at `offset`.
+    /// Writes the bytes of `seed` at `offset` of the own file.
     Write { offset: usize, len: usize, seed: u64 },
-    /// The own file: bytes `seed` at its end.
+    /// Appends the bytes of `seed` to the own file.
     Append { len: usize, seed: u64 },
-    /// The own file.
+    /// Truncates the own file.
     Truncate { size: usize },
-    /// The own file: fsync.
+    /// Syncs the own file with fsync.
     Sync,
-    /// A slot of the shared file.
+    /// Writes a slot of the shared file.
     Slot { slot: usize, seed: u64 },
-    /// A record in the shared log.
+    /// Appends a record to the shared log.
     Log { seed: u64 },
 }
 
-/// The notes of a writer, for writing.
+/// The notes file of a writer, open for writing.
 pub struct Notes(File);
 
 impl Notes {
@@ -35,7 +36,7 @@ impl Notes {
         Self(File::create(path).unwrap())
     }
 
-    /// Does an operation, and notes it before and after.
+    /// Does an operation and writes a note before and after it.
     pub fn around(&mut self, operation: Operation, act: impl FnOnce()) {
         self.line(&format!("begin {}", words(operation)));
         act();
@@ -47,7 +48,7 @@ impl Notes {
     }
 }
 
-/// The operations that were acknowledged, and the one in flight, if there was one.
+/// The acknowledged operations, and the one in flight, if any.
 pub fn read(path: &Path) -> (Vec<Operation>, Option<Operation>) {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let (mut done, mut flying) = (Vec::new(), None);
@@ -92,7 +93,7 @@ fn parse(text: &str) -> Operation {
     }
 }
 
-/// `len` bytes of which none is 0.
+/// `len` bytes, none of which is 0.
 pub fn bytes(seed: u64, len: usize) -> Vec<u8> {
     let byte = |index: u64| {
         ((index + seed.wrapping_mul(0x2545_f491_4f6c_dd1d)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8 | 1
@@ -100,10 +101,10 @@ pub fn bytes(seed: u64, len: usize) -> Vec<u8> {
     (0..len as u64).map(byte).collect()
 }
 
-/// Bytes of a slot of the shared file: parts of three stripes.
+/// Bytes of a slot of the shared file; a slot overlaps up to three stripes.
 pub const SLOT_BYTES: usize = 7000;
 
-/// A record of the shared log; it says whose it is and ends as it begins.
+/// A record of the shared log: a text with its seed, repeated to the full length.
 pub fn record(seed: u64) -> Vec<u8> {
     let text = format!("<{seed:016x}>");
     text.bytes().cycle().take(RECORD_BYTES).collect()

@@ -1,4 +1,4 @@
-//! Is everything there that the notes say?
+//! Verifies the files against the notes.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use stripewise_sys::{Real, SysRef};
 use crate::Stage;
 use crate::notes::{self, Operation, RECORD_BYTES, SLOT_BYTES, bytes, record};
 
-/// Checks all files; returns the number of operations that were acknowledged.
+/// Checks all files. Returns the number of acknowledged operations.
 pub fn all(stage: &Stage, writers: usize, round: u64) -> usize {
     let runtime = stage.runtime();
     let notes: Vec<_> = (0..writers).map(|writer| notes::read(&stage.notes(writer))).collect();
@@ -36,7 +36,7 @@ pub fn all(stage: &Stage, writers: usize, round: u64) -> usize {
     done.len()
 }
 
-/// Drains all files: then the original has everything, and the copies say the same.
+/// Drains all files, then checks that the original is complete and that all copies agree.
 pub fn drained(stage: &Stage, writers: usize, round: u64) {
     let runtime = stage.runtime();
     let names = (0..writers).map(|writer| format!("own{writer}")).chain(["shared".into(), "log".into()]);
@@ -52,7 +52,7 @@ pub fn drained(stage: &Stage, writers: usize, round: u64) {
     }
 }
 
-/// What the components of the original have, and zeros where they end.
+/// The contents of the original's objects, with zeros after their ends.
 fn original(file: &LogicalFile, size: usize) -> Vec<u8> {
     let (mut bytes, sys): (_, SysRef) = (vec![0; size], Arc::new(Real));
     for piece in file.manifest().layout.pieces(0, size as u64) {
@@ -74,7 +74,8 @@ fn read(runtime: &Runtime, path: &Path) -> Option<Vec<u8>> {
     Some(all)
 }
 
-/// What the own file is after an operation; `None`: it does not exist.
+/// Applies an operation to the expected contents of the own file; `None` means that it does not
+/// exist.
 fn apply(file: &mut Option<Vec<u8>>, operation: Operation) {
     match operation {
         Operation::Create | Operation::Empty => *file = Some(Vec::new()),
@@ -104,7 +105,7 @@ fn own(runtime: &Runtime, path: &Path, done: &[Operation], flying: Option<Operat
     if found == before || found == after {
         return;
     }
-    // Only a write may be there in part.
+    // Only a write may be present in part.
     assert!(partly, "{told}: after {flying:?} the file is neither what it was nor what it was to be");
     let (before, after, found) = (before.unwrap(), after.unwrap(), found.unwrap());
     assert!((before.len()..=after.len()).contains(&found.len()), "{told}: {} bytes", found.len());
@@ -115,7 +116,7 @@ fn own(runtime: &Runtime, path: &Path, done: &[Operation], flying: Option<Operat
 }
 
 fn slots(shared: &[u8], done: &[Operation], flying: &[Operation], round: u64) {
-    // A slot has one writer, so the last one noted is the last one written.
+    // A slot has one writer, so the last write in its notes is the last one made.
     let mut last = HashMap::new();
     for operation in done {
         if let Operation::Slot { slot, seed } = *operation {
@@ -143,7 +144,7 @@ fn slots(shared: &[u8], done: &[Operation], flying: &[Operation], round: u64) {
     assert!(shared.len() >= highest, "round {round}: the shared file has {} of {highest} bytes", shared.len());
 }
 
-/// Every record that was acknowledged is there, whole. Those in flight leave gaps.
+/// Every acknowledged record is in the log, complete. Records in flight may leave gaps.
 fn log(appended: &[u8], done: &[Operation], flying: &[Operation], round: u64) {
     let seeds = |operations: &[Operation]| -> Vec<u64> {
         let seed = |operation: &Operation| match operation {

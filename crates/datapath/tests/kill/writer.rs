@@ -1,4 +1,4 @@
-//! A process that does random things until it is killed.
+//! A process that does random operations until it is killed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use stripewise_sys::{IoVec, Mode, OFlags};
 use crate::Stage;
 use crate::notes::{Notes, Operation, SLOT_BYTES, bytes, record};
 
-/// Slots of the shared file.
+/// Number of slots per writer in the shared file.
 const SLOTS: usize = 60;
 const OWN_BYTES_MAX: usize = 60_000;
 const MODE: Mode = Mode::from_raw_mode(0o644);
@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-/// An application's descriptor and the file behind it.
+/// An application's descriptor and its file.
 struct Open(i32, Arc<LogicalFile>);
 
 impl Drop for Open {
@@ -42,18 +42,18 @@ fn open(runtime: &Runtime, path: &Path, flags: OFlags) -> Open {
     }
 }
 
-/// Does so many operations; with 0, it never returns but by a failure.
+/// Does `operations` operations. With 0, returns only by a panic.
 pub fn run(stage: &Stage, (writer, writers): (usize, usize), seed: u64, operations: u64) {
     let runtime = stage.working_runtime();
     let mut notes = Notes::create(&stage.notes(writer));
     let mut random = Random(seed.wrapping_add(writer as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    // All writers create the shared files at once.
+    // All writers create the shared files at the same time.
     let shared = open(&runtime, &stage.file("shared"), CREATE);
     let log = open(&runtime, &stage.file("log"), CREATE);
     let path = stage.file(&format!("own{writer}"));
     let mut own: Option<Open> = None;
     for number in 0..if operations > 0 { operations } else { u64::MAX } {
-        // Unique among the writers and rounds.
+        // Unique among the writers of a round, and different between rounds.
         let seed = (number * writers as u64 + writer as u64) << 8 | (seed & 0xff);
         let operation = match (random.below(20), &own) {
             (0..=3, _) => Operation::Slot { slot: random.below(SLOTS) * writers + writer, seed },
@@ -80,7 +80,8 @@ pub fn run(stage: &Stage, (writer, writers): (usize, usize), seed: u64, operatio
             Operation::Log { seed } => append(&log.1, &record(seed)),
             own_operation => on_own(&own.as_ref().unwrap().1, own_operation),
         });
-        // These have moments at which a kill leaves more than the notes can say.
+        // Only without kills: a kill in these operations could leave states that the notes do not
+        // describe.
         if operations > 0 && number % 40 == 39 {
             let slot = random.below(SLOTS) * writers + writer;
             let seed = seed | 0x80;
@@ -96,9 +97,10 @@ pub fn run(stage: &Stage, (writer, writers): (usize, usize), seed: u64, operatio
     }
 }
 
-/// In a forked child, which ends without ceremony.
+/// Runs `act` in a forked child, which exits with _exit.
 fn in_a_child(runtime: &Runtime, act: impl FnOnce()) {
-    // SAFETY: the child uses nothing that other threads of the parent may hold but what is made for that.
+    // SAFETY: the child uses no state that other threads of the parent may hold, except state made
+    // for forks.
     unsafe {
         match libc::fork() {
             0 => {
@@ -125,14 +127,14 @@ fn on_own(file: &LogicalFile, operation: Operation) {
 
 fn write(file: &LogicalFile, bytes: &[u8], offset: usize) {
     let vector = [IoVec { base: bytes.as_ptr().cast_mut(), len: bytes.len() }];
-    // SAFETY: it is only read from.
+    // SAFETY: the buffer is only read.
     let done = unsafe { file.write_at(&vector, offset as u64, IoOptions::default()) };
     assert_eq!(done, Ok(bytes.len()));
 }
 
 fn append(file: &LogicalFile, bytes: &[u8]) {
     let vector = [IoVec { base: bytes.as_ptr().cast_mut(), len: bytes.len() }];
-    // SAFETY: it is only read from.
+    // SAFETY: the buffer is only read.
     let done = unsafe { file.append(&vector, IoOptions::default()) };
     assert_eq!(done.map(|(_, done)| done), Ok(bytes.len()));
 }

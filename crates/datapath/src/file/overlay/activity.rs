@@ -1,8 +1,12 @@
-//! Which servers applications are using: background work waits until those that it needs are not.
+//! Tracks which servers applications are using: background work waits until the servers it needs
+//! are idle.
 //!
-//! `activity/servers` beside the run directories of the extent maps holds a word per server, shared by all processes of the node that use the files of a
-//! user: until when the server counts as used (CLOCK_MONOTONIC, ns). Every request moves it on, when it begins and when it ends. Nothing is to be given
-//! back, so processes that are killed leave nothing behind. Requests to files without several copies, and those of other nodes, are not seen.
+//! `activity/servers`, next to the run directories of the extent maps, holds one word per server:
+//! the time until which the server counts as in use (CLOCK_MONOTONIC, ns). All processes of the
+//! node that use the files of one user share the words. Every request advances the words of its
+//! servers when it begins and when it ends. Nothing has to be released, so killed processes leave
+//! nothing behind. Requests to files without extra copies and requests of other nodes are not
+//! tracked.
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
@@ -19,20 +23,22 @@ use crate::forked::ForkSafe;
 use crate::manifest::Manifest;
 use crate::pool::pool_of;
 
-/// Servers with words of their own; more share them, and are used when one of those is.
+/// Number of words. With more servers, several share a word, and all of them count as in use while
+/// one of them is.
 const SLOTS: usize = 512;
-/// A cache line, so that servers do not slow each other down.
+/// Each word has a cache line of its own, so that updates for different servers do not contend.
 const SLOT_WORDS: usize = 8;
-/// A server is used until no request has begun or ended there for so long;
+/// A server counts as in use until no request has begun or ended there for this time ...
 const REST_NS: u64 = 20_000_000;
-/// or for so many times as long as requests took lately, as what waits in a queue does neither.
+/// ... or for this multiple of the recent request duration, if that is longer: a queued request
+/// neither begins nor ends.
 const REST_REQUESTS: u64 = 2;
-/// A word that is further ahead is not believed.
+/// A word further ahead than this is ignored as invalid.
 const REST_NS_MAX: u64 = 10_000_000_000;
-/// A word is not moved by less.
+/// A word is not advanced by less than this, to save writes.
 const STEP_NS: u64 = 1_000_000;
 
-/// The words that this process has mapped.
+/// The words that this process has mapped, by directory.
 #[derive(Default)]
 pub(crate) struct Activities {
     words: ForkSafe<HashMap<PathBuf, Arc<SharedMap>>>,
@@ -51,13 +57,13 @@ impl Activities {
     }
 }
 
-/// The servers of a file.
+/// The activity words of one file's servers.
 pub(super) struct Activity {
-    /// `None`: they cannot be had. All are used then.
+    /// `None` if the words are unavailable; all servers then count as in use.
     words: Option<Arc<SharedMap>>,
-    /// Per copy and component, the word.
+    /// Per copy and object, the index of the word.
     slots: Vec<Box<[usize]>>,
-    /// How long requests took lately: at least nearly as long as the longest.
+    /// Recent request duration: follows the longest request and decays by at most 1/8 per request.
     took_ns: AtomicU64,
 }
 
@@ -73,7 +79,7 @@ impl Activity {
         Self { words: activities.words(sys, base).ok(), slots: slots.collect(), took_ns: AtomicU64::new(0) }
     }
 
-    /// A request of an application uses these components of a copy.
+    /// Records that a request of an application uses these objects of a copy.
     pub fn mark(&self, copy: usize, components: impl Iterator<Item = u32>, now_ns: u64) {
         let (Some(words), Some(slots)) = (&self.words, self.slots.get(copy)) else { return };
         let until = now_ns + self.rest_ns();
@@ -91,7 +97,7 @@ impl Activity {
         }
     }
 
-    /// A request has ended.
+    /// Records the duration of a request that has ended.
     pub fn took(&self, ns: u64) {
         let known = self.took_ns.load(Ordering::Relaxed);
         self.took_ns.store(ns.max(known - known / 8), Ordering::Relaxed);
@@ -102,7 +108,7 @@ impl Activity {
         took_ns.saturating_mul(REST_REQUESTS).clamp(REST_NS, REST_NS_MAX)
     }
 
-    /// Whether an application uses a server of these copies.
+    /// Returns whether an application uses a server of these copies.
     pub fn is_used(&self, mut copies: impl Iterator<Item = usize>, now_ns: u64) -> bool {
         let Some(words) = &self.words else { return true };
         let is_used = |&slot: &usize| {
@@ -121,7 +127,7 @@ mod tests {
     use super::*;
 
     impl Overlay {
-        /// As if a request of this process had taken so long.
+        /// Acts as if a request of this process had taken this time.
         pub(crate) fn took(&self, time: std::time::Duration) {
             self.activity.took(time.as_nanos() as u64);
         }
@@ -129,7 +135,7 @@ mod tests {
 
     const NOW: u64 = 1_000_000_000_000;
 
-    /// Of a process of its own, a file whose copies lie on these words.
+    /// The activity of a file whose copies use these words, as a process of its own would see it.
     fn activity(base: &Path, slots: &[&[usize]]) -> Activity {
         let sys: SysRef = Arc::new(stripewise_sys::Real);
         let words = Activities::default().words(&sys, Base { path: base, owner: None }).ok();

@@ -1,4 +1,4 @@
-//! The thread that does the background work of a process: one for all its files, while it has any with several copies.
+//! The background thread: one per process, for all its files with several copies.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -9,22 +9,22 @@ use super::super::LogicalFile;
 use super::Turn;
 use crate::forked::ForkSafe;
 
-/// Called around every piece of work.
+/// A function called around every unit of background work.
 pub type Around = fn(&mut dyn FnMut());
 
-/// Between looks at files that have nothing to do: at first, and at most.
+/// Pause between polls while no file has anything to do: the first, and the maximum.
 const REST_NS: u64 = 1_000_000;
 const REST_NS_MAX: u64 = 32_000_000;
-/// Rests without a file before the thread ends.
+/// Number of pauses without any file before the thread ends.
 const RESTS_MAX: u32 = 32;
-/// A file on which the work failed rests so long.
+/// Pause of a file after its background work failed.
 const AFTER_ERROR_NS: u64 = 1_000_000_000;
 
-/// The files that are worked on.
+/// The files with background work, and the thread.
 pub(crate) struct Background {
     sys: SysRef,
     files: ForkSafe<Vec<(Weak<LogicalFile>, Arc<Turn>)>>,
-    /// This process has the thread.
+    /// The thread is running in this process.
     running: AtomicBool,
     around: Around,
 }
@@ -34,14 +34,15 @@ impl Background {
         Arc::new(Self { sys, files: ForkSafe::default(), running: AtomicBool::new(false), around })
     }
 
-    /// From now on the file is worked on, until nobody has it any more.
+    /// Adds a file to the background work, until its last `Arc` is dropped.
     pub fn add(self: &Arc<Self>, file: &Arc<LogicalFile>) {
         let Some(overlay) = file.overlay() else { return };
         self.files.lock().push((Arc::downgrade(file), overlay.turn().clone()));
         self.start();
     }
 
-    /// Sees to it that there is a thread. Without one everything goes on, but for the background work.
+    /// Starts the thread if it is not running. If the thread cannot be started, only background
+    /// work is missing.
     pub fn start(self: &Arc<Self>) {
         if self.running.load(Ordering::Relaxed) || self.running.swap(true, Ordering::AcqRel) {
             return;
@@ -52,7 +53,7 @@ impl Background {
         }
     }
 
-    /// In a forked child: it has no thread, and starts one when it uses a file.
+    /// For a forked child: it has no thread, and starts one when it uses a file.
     pub fn after_fork_child(&self) {
         self.running.store(false, Ordering::Release);
     }
@@ -85,15 +86,15 @@ impl Background {
         files.clone()
     }
 
-    /// Whether the thread may end: nothing has come since it looked.
+    /// Returns whether the thread may end, that is, no file was added since it last looked.
     fn ends(&self) -> bool {
         self.running.store(false, Ordering::SeqCst);
-        // A file that was added before is seen here; one that comes later starts a thread.
+        // A file added earlier is seen here; one added later starts a new thread.
         self.files.lock().is_empty() || self.running.swap(true, Ordering::SeqCst)
     }
 }
 
-/// One piece of work on a file. Bytes done.
+/// Does one unit of background work on a file. Returns the bytes done.
 fn work(file: &Weak<LogicalFile>, turn: &Turn) -> u64 {
     let Some(_turn) = turn.begin() else { return 0 };
     let Some(file) = file.upgrade() else { return 0 };

@@ -1,4 +1,5 @@
-//! Which copy serves which part of a request: what the policy says, or the simplest where it cannot be asked.
+//! Decides which copy serves which range of a request: by the policy, or by a fixed rule if the
+//! costs of the copies are unknown.
 
 use std::sync::Arc;
 
@@ -17,10 +18,10 @@ use crate::forked::ForkSafe;
 use crate::manifest::{Copies, Manifest};
 use crate::runtime::compact;
 
-/// Entries of the table of critical data: of all files of a process, some 100 bytes each.
+/// Maximum entries of the table of critical data of a process, about 100 bytes each.
 const CRITICAL_MAX: usize = 1 << 16;
 
-/// What was seen of critical data lately, of all files of a process.
+/// The recently seen critical data of all files of a process.
 #[derive(Default)]
 pub(crate) struct CriticalData(ForkSafe<Table>);
 
@@ -32,15 +33,15 @@ impl Default for Table {
     }
 }
 
-/// What requests cost on the servers of the copies: from the plan's cluster.
+/// The cost data of the copies' servers, taken from the plan's cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct Rates {
     pub plan: Arc<Plan>,
-    /// Per copy, of each target: its number in the plan.
+    /// Per copy and target of the copy, the target's number in the plan.
     pub targets: Vec<Vec<u32>>,
 }
 
-/// Who decides, for one concurrency (p, c).
+/// The decision rule for one concurrency (p, c).
 pub(crate) struct Choice {
     procs: (u32, u32),
     by: By,
@@ -48,13 +49,14 @@ pub(crate) struct Choice {
 
 enum By {
     Replicas(Costs),
-    /// And what this process has sent to the file.
+    /// The second field is what this process has sent to the file.
     Cache(Identifier, Sent),
-    /// No plan says what the servers can do: the lowest copy that is valid, and nothing new in a cache.
+    /// The plan has no costs for these servers: use the lowest valid copy, and put nothing new into
+    /// a cache.
     Number,
 }
 
-/// A part of a request, and the copy that serves it.
+/// A range of a request, and the copy that serves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub start: u64,
@@ -83,13 +85,13 @@ impl Overlay {
     }
 }
 
-/// `None`: the plan's figures are of no use.
+/// Builds the decision rule; `None` if the plan's figures cannot be used.
 fn decide(manifest: &Manifest, copies: &Copies, rates: &Rates, procs: (u32, u32)) -> Option<By> {
     let Rates { plan, targets } = rates;
     let Modelled { layouts, classes } = Modelled::of(manifest, &plan.cluster, targets)?;
     let network = plan.cluster.network;
     let servers = std::iter::once(copies.servers).chain(copies.list.iter().map(|copy| copy.servers));
-    // Manifests of older versions count the target where the file system stripes over several servers.
+    // Older manifests count a target that is striped over several servers as one server.
     let spread = layouts.iter().zip(servers);
     let spread = spread.map(|(layout, servers)| (layout, layout.targets().count().max(servers as usize)));
     match copies.kind {
@@ -111,21 +113,24 @@ fn decide(manifest: &Manifest, copies: &Copies, rates: &Rates, procs: (u32, u32)
     }
 }
 
-/// The copies as the models want them: over servers, those of pools each for itself, and those of all copies counted together.
+/// The copies as the models expect them: laid out over individual servers, with the servers of a
+/// pool listed one by one and numbered consecutively across all copies.
 struct Modelled {
-    /// Per copy.
+    /// The layout of each copy.
     layouts: Vec<Layout>,
-    /// Per server.
+    /// The class of each server.
     classes: Vec<ClassParams>,
 }
 
 impl Modelled {
-    /// `targets`: per copy, the number in the cluster of each target. `None`: the cluster does not know what a server can do.
+    /// `targets` holds, per copy, the number in the cluster of each target. Returns `None` if the
+    /// cluster has no class for a server.
     fn of(manifest: &Manifest, cluster: &Cluster, targets: &[Vec<u32>]) -> Option<Self> {
         let mut modelled = Self { layouts: Vec::new(), classes: Vec::new() };
         for (copy, targets) in manifest.all_copies().zip(targets) {
             let planned = renumbered(copy.layout, |target| targets[target as usize]);
-            // Which of the files of its rule it is makes no difference: the servers of a pool are all alike.
+            // The index of the file within its rule makes no difference: all servers of a pool are
+            // alike.
             let (layout, servers) = compact(&cluster.unfold(&planned, 0));
             let base = modelled.classes.len() as u32;
             modelled.layouts.push(renumbered(&layout, |server| base + server));
@@ -137,7 +142,7 @@ impl Modelled {
     }
 }
 
-/// The same layout over targets with other numbers.
+/// The same layout with its targets renumbered.
 fn renumbered(layout: &Layout, number: impl Fn(u32) -> u32) -> Layout {
     let stripe = |stripe: &Stripe| Stripe { target: number(stripe.target), width: stripe.width };
     let regions = layout.regions().iter().map(|region| Region {
@@ -149,7 +154,8 @@ fn renumbered(layout: &Layout, number: impl Fn(u32) -> u32) -> Layout {
 }
 
 impl Choice {
-    /// The copies that a read is served from; `spans` cover it, and their masks are of copies that can be used.
+    /// Chooses the copies from which a read is served. `spans` cover the request, and their masks
+    /// contain only usable copies.
     pub fn read(
         &self,
         data: &CriticalData,
@@ -175,7 +181,7 @@ impl Choice {
         }
     }
 
-    /// The one of `copies` that a range is best copied from in the background.
+    /// The best copy among `copies` from which to copy a range in the background.
     pub fn source(&self, start: u64, len: u64, copies: u8) -> Option<usize> {
         const KIND: Kind = Kind { op: Op::Read, access: Access::Sequential };
         let cheapest = match &self.by {
@@ -185,7 +191,7 @@ impl Choice {
         (copies != 0).then(|| usize::from(cheapest.unwrap_or(lowest(copies))))
     }
 
-    /// The copies that a write goes to, as far as they are not forbidden.
+    /// Chooses the copies to which a write goes, among those in `allowed`.
     pub fn write(
         &self,
         data: &CriticalData,
@@ -226,7 +232,7 @@ fn redirect(
     redirected
 }
 
-/// Neighbours on the same copy as one part.
+/// Joins adjacent ranges on the same copy.
 fn joined(parts: impl IntoIterator<Item = (u64, u64, u8)>) -> impl Iterator<Item = Part> {
     let part = |(start, end, copy)| Part { start, end, copy: usize::from(copy) };
     stripewise_policy::runs(parts).map(part)
@@ -236,7 +242,7 @@ fn lowest(mask: u8) -> u8 {
     if mask == 0 { 0 } else { mask.trailing_zeros() as u8 }
 }
 
-/// What the map says, as the policy wants it, with only the copies in `usable`.
+/// Converts the map's spans for the policy, with the mask of each limited by `usable`.
 pub(super) fn spans_of(known: &[Known], usable: impl Fn(&Known) -> u8) -> Few<Span> {
     known.iter().map(|span| Span { start: span.start, end: span.end, mask: usable(span) }).collect()
 }

@@ -1,5 +1,5 @@
-//! Are copies the same where the map says so? Only not if somebody has changed their servers' files past this library, or a disk
-//! does not keep what it was given.
+//! Verifies that copies are identical where the map says so. They differ only if a program that
+//! bypasses this library has changed objects, or if a disk does not keep what was written.
 
 use std::ops::{ControlFlow, Range};
 
@@ -12,25 +12,26 @@ use super::drain::Tell;
 use super::request::{Ended, Request, Transfer};
 use crate::{Errno, Result, trouble};
 
-/// Bytes of each copy that are compared at once.
+/// Bytes of each copy compared at a time.
 const CHUNK_BYTES: u64 = 4 << 20;
-/// Differences that are told apart.
+/// Maximum number of reported differences.
 const DIFFERENCES_MAX: usize = 1000;
 
-/// Bytes that should be the same in two copies.
+/// A range that should be identical in two copies but is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// From the first byte that differs to the last one, of the piece that was compared.
+    /// From the first differing byte to the last one within the range compared.
     pub range: Range<u64>,
-    /// The two copies.
+    /// The numbers of the two copies.
     pub copies: (usize, usize),
 }
 
 impl LogicalFile {
-    /// Compares what several copies have. Others may use the file meanwhile. `tell` gets the bytes done and those to do.
+    /// Compares all ranges that are valid in several copies. Other processes may use the file
+    /// meanwhile. `tell` gets the bytes done and the bytes to do.
     ///
     /// # Errors
-    /// As pread(2).
+    /// Same as pread(2).
     pub fn compare(&self, tell: Tell<'_>) -> Result<Vec<Difference>> {
         let Some(overlay) = self.overlay() else { return Ok(Vec::new()) };
         let (map, size) = (overlay.map()?, self.size()?);
@@ -43,7 +44,7 @@ impl LogicalFile {
             for span in guard.spans() {
                 self.compare_span(span, size, &mut memory, &mut found)?;
             }
-            // What was being written meanwhile says nothing.
+            // Differences in ranges that were written meanwhile mean nothing.
             let mut valid = true;
             for copy in guard.spans().iter().flat_map(|span| span.mask.iter()) {
                 let chosen =
@@ -92,13 +93,13 @@ impl LogicalFile {
         Ok(())
     }
 
-    /// The bytes of a range below `size` as one copy has them.
+    /// Reads a range of one copy; `size` is the size of the file.
     fn read_copy(&self, span: &Span, copy: usize, size: u64, into: &mut [u8]) -> Result<()> {
         let buffers = [IoVec { base: into.as_mut_ptr(), len: into.len() }];
         let request =
             Request { buffers: &buffers, offset: span.start, len: span.len(), options: IoOptions::default() };
         let part = [Part { start: span.start, end: span.end, copy }];
-        // SAFETY: memory that is borrowed alone.
+        // SAFETY: `into` is borrowed exclusively.
         let ended = unsafe { self.transfer_unmarked(Transfer::ReadBelow(size), &request, &part) };
         match ended.first() {
             Some(Ended { done, .. }) if *done == span.len() => Ok(()),

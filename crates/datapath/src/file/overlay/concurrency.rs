@@ -1,32 +1,34 @@
-//! p and c: how many processes use the file at once, and how many of them on this node.
+//! The concurrency: p, the number of processes that use the file at once, and c, the number of them
+//! on this node.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use stripewise_extents::Map;
 
-/// What is known from outside, for all files of a process: from the MPI library, or its launcher.
+/// p and c as given by the MPI library or its launcher, for all files of a process.
 #[derive(Debug, Default)]
 pub(crate) struct Concurrency(AtomicU64);
 
 impl Concurrency {
-    /// From now on p is `procs` and c is `procs_per_node` (both at least 1, c at most p).
+    /// Sets p to `procs` and c to `procs_per_node`, adjusted so that both are at least 1 and c is
+    /// at most p.
     pub fn set(&self, procs: u32, procs_per_node: u32) {
         let procs = procs.max(1);
         let per_node = procs_per_node.clamp(1, procs);
         self.0.store(u64::from(procs) << 32 | u64::from(per_node), Ordering::Relaxed);
     }
 
-    /// (p, c), if they are known.
+    /// (p, c), if known.
     pub fn get(&self) -> Option<(u32, u32)> {
         let both = self.0.load(Ordering::Relaxed);
         (both != 0).then_some(((both >> 32) as u32, both as u32))
     }
 }
 
-/// Requests between two looks at who has the file open.
+/// Number of requests between two counts of the processes that have the file open.
 const REQUESTS: u32 = 1024;
 
-/// The processes that have the file open.
+/// The measured number of processes that have the file open.
 #[derive(Debug, Default)]
 pub(crate) struct Measured {
     processes: AtomicU32,
@@ -34,7 +36,7 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// How many there are, or were a little while ago.
+    /// The number of processes that have the file open, recounted every [`REQUESTS`] calls.
     pub fn processes(&self, map: &Map) -> u32 {
         if self.requests.fetch_add(1, Ordering::Relaxed).is_multiple_of(REQUESTS) {
             let now = map.processes().unwrap_or(1).max(1);

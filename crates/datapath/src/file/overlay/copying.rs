@@ -1,4 +1,5 @@
-//! Copying what is valid in one copy to another, whoever writes meanwhile.
+//! Copies ranges from one copy, where they are valid, to another while other processes may write
+//! (the copy protocol in `docs/formats/extents.md`).
 
 use std::ops::Range;
 
@@ -10,19 +11,22 @@ use super::choice::Part;
 use super::request::{Ended, Request, Transfer, whole};
 use crate::{Errno, Result, trouble};
 
-/// Bytes copied at once at most: who writes there meanwhile writes elsewhere, or waits.
+/// Maximum bytes copied at once. A process that writes there meanwhile writes to another copy or
+/// waits.
 pub(super) const CHUNK_BYTES: u64 = 4 << 20;
-/// Ranges copied at once at most, while others use the file: each may be a request of its own to a server.
+/// Maximum ranges copied at once while applications use the file: each may be a separate request to
+/// a server.
 pub(super) const PIECES_MAX: usize = 16;
-/// The same while nobody does.
+/// Maximum ranges copied at once while no application uses the file's servers.
 pub(super) const PIECES_MAX_IDLE: usize = 4096;
 
 impl LogicalFile {
-    /// Copies the parts of `range` (at most [`CHUNK_BYTES`]) that are valid in copy `from` and not in copy `to`. Returns the bytes that are valid there
-    /// now; 0 if somebody writes there, if nothing is to be copied, or behind the end of the file.
+    /// Copies the pieces of `range` (at most [`CHUNK_BYTES`]) that are valid in copy `from` and
+    /// invalid in copy `to`. Returns the bytes that became valid; 0 if another process writes
+    /// there, if there is nothing to copy, or if a piece lies past the end of the file.
     ///
     /// # Errors
-    /// As pread(2) and pwrite(2), EIO.
+    /// Same as pread(2) and pwrite(2); EIO.
     pub(super) fn copy_between(
         &self,
         copier: &mut Copier<'_>,
@@ -32,7 +36,7 @@ impl LogicalFile {
     ) -> Result<u64> {
         let begun = copier.begin(range, CopyId::new(from), CopyId::new(to));
         let Some(guard) = begun.map_err(|error| trouble::map_told(&error))? else { return Ok(0) };
-        // Now, as a truncate waits for the guard.
+        // Get the size now: a truncate waits for the guard.
         let size = self.size()?;
         if guard.parts().iter().any(|part| part.end > size) {
             return Ok(0);
@@ -43,7 +47,8 @@ impl LogicalFile {
         Ok(if valid { bytes } else { 0 })
     }
 
-    /// Copies the bytes of ranges below `size`, in order, from one copy to another: all of them, zeros, too. All ranges at once.
+    /// Copies ranges, in order and all at once, from one copy to another. Every byte below `size`
+    /// is copied, including zeros.
     fn copy_parts(&self, ranges: &[Range<u64>], from: usize, to: usize, size: u64) -> Result<()> {
         let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else { return Ok(()) };
         let (offset, len) = (first.start, last.end - first.start);
@@ -54,7 +59,7 @@ impl LogicalFile {
             ranges.iter().map(|range| Part { start: range.start, end: range.end, copy }).collect()
         };
         let (from, to) = (parts(from), parts(to));
-        // SAFETY: memory of this frame.
+        // SAFETY: `memory` belongs to this frame.
         unsafe {
             complete(&from, &self.transfer_unmarked(Transfer::ReadBelow(size), &request, &from))?;
             complete(&to, &self.transfer_unmarked(Transfer::Write, &request, &to))

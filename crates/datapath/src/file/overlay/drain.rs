@@ -1,4 +1,5 @@
-//! Bringing a file to rest: everything where it is to be, as far as nobody goes on writing.
+//! Drain and warm: copies everything to where it belongs, unless other processes keep writing
+//! there.
 
 use std::ops::{ControlFlow, Range};
 
@@ -10,48 +11,51 @@ use super::copying::{CHUNK_BYTES, PIECES_MAX};
 use super::work::chunk;
 use crate::{Errno, Result, trouble};
 
-/// How long one waits for a copier at work in another process before looking again.
+/// Pause between polls for a copier of another process to finish, ns.
 const LOOK_NS: u64 = 1_000_000;
-/// Looks before one who closes the file leaves the rest to that copier.
+/// Number of polls before a closing process leaves the rest to that copier.
 const LOOKS: u32 = 10_000;
-/// Passes that copy nothing because of others at work there, before that is said: a range is also taken for theirs for a moment while a
-/// process that died is being buried.
+/// Maximum passes that copy nothing because other processes work on the ranges, before the rest is
+/// reported as left. (A range also looks busy briefly while the state of a dead process is
+/// cleared.)
 const TRIES: u32 = 50;
+/// Pause between such passes, ns.
 const TRY_NS: u64 = 10_000_000;
-/// The same of one who closes the file.
+/// The same maximum for a process that closes the file.
 const CLOSING_TRIES: u32 = 5;
-/// Ranges looked at once.
+/// Maximum ranges listed at a time.
 const RANGES: usize = 4096;
 
-/// What [`LogicalFile::drain`] or [`LogicalFile::warm`] did.
+/// The result of [`LogicalFile::drain`] or [`LogicalFile::warm`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drained {
-    /// Bytes that were copied.
+    /// Bytes copied.
     pub bytes: u64,
-    /// Bytes that were not: others are writing there, copies are lost, or (when warming) there is no space.
+    /// Bytes not copied: other processes are writing there, copies are lost, or (when warming)
+    /// there is no space.
     pub left_bytes: u64,
 }
 
-/// Gets the bytes done and those to do, and holds no lock of the file meanwhile: it may stop this
-/// process. Breaks off what is being done, if it says so.
+/// Progress callback: gets the bytes done and the bytes to do. It is called without any lock of the
+/// file, because it may stop this process. `Break` ends the operation.
 pub type Tell<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
 
-/// How one pass over a file ended.
+/// The result of one pass over a file.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pass {
     bytes: u64,
     left: u64,
-    /// Of that, others are at work there.
+    /// Bytes of `left` where other processes are at work.
     busy: u64,
     stopped: bool,
 }
 
 impl LogicalFile {
-    /// Makes the original complete; of a file with replicas, all copies. What is done stays done when it is interrupted. A file with one
-    /// copy is complete.
+    /// Makes the original complete and, for a file with replicas, all copies. An interrupted drain
+    /// keeps what it has copied. A file with one copy needs no drain.
     ///
     /// # Errors
-    /// EBADF: this process may not write. As pread(2), pwrite(2), EIO.
+    /// EBADF: this process may not write. Otherwise the errors of pread(2) and pwrite(2); EIO.
     pub fn drain(&self, tell: Tell<'_>) -> Result<Drained> {
         let Some(overlay) = self.overlay() else { return Ok(Drained::default()) };
         if !self.is_writable() {
@@ -89,10 +93,10 @@ impl LogicalFile {
         }
     }
 
-    /// Fetches what is wanted into the cache, as far as there is space.
+    /// Fetches the prefetch queue into the cache, as far as there is space.
     ///
     /// # Errors
-    /// As [`LogicalFile::drain`].
+    /// Same as [`LogicalFile::drain`].
     pub fn warm(&self, tell: Tell<'_>) -> Result<Drained> {
         let Some(overlay) = self.overlay().filter(|overlay| overlay.copies.is_cache()) else {
             return Ok(Drained::default());
@@ -120,7 +124,8 @@ impl LogicalFile {
         Ok(drained)
     }
 
-    /// When the application closes the file, or ends: replicas are brought in sync, but for what others are writing to just now.
+    /// Called when the application closes the file or ends: brings replicas in sync, except for
+    /// ranges that other processes are writing right now.
     pub(in super::super) fn bring_in_sync(&self, overlay: &Overlay) -> Result<()> {
         let Some(map) = overlay.slot.known() else { return Ok(()) };
         if overlay.copies.is_cache()
@@ -142,13 +147,14 @@ impl LogicalFile {
         Ok(())
     }
 
-    /// The copies that are to have everything.
+    /// The copies that must become complete.
     fn destinations(&self, overlay: &Overlay) -> Vec<usize> {
         let whole = self.present().filter(|copy| copy.number() == 0 || !overlay.copies.is_cache());
         whole.map(super::super::OpenCopy::number).collect()
     }
 
-    /// Copies what `to` has not, once from the start of the file to its end. Waits for other copiers at most `looks` times.
+    /// Copies the ranges missing in copy `to`, in one pass from the start of the file to its end.
+    /// Polls at most `looks` times for other copiers.
     fn pass(
         &self,
         overlay: &Overlay,
@@ -194,8 +200,8 @@ impl LogicalFile {
         Ok(pass)
     }
 
-    /// Copies one chunk. `None`: somebody else is the copier. Nothing is held afterwards: whoever
-    /// is told of it may stop this process.
+    /// Copies one chunk; `None` if another process is the copier. Returns without holding any lock,
+    /// because the progress callback may stop this process.
     fn copy_chunk(&self, map: &Map, chunk: Range<u64>, from: usize, to: usize) -> Result<Option<u64>> {
         match map.copier().map_err(|error| trouble::map_told(&error))? {
             Some(mut copier) => self.copy_between(&mut copier, chunk, from, to).map(Some),
@@ -203,7 +209,7 @@ impl LogicalFile {
         }
     }
 
-    /// How many bytes a copy has not.
+    /// The number of bytes that are not valid in a copy.
     pub(crate) fn missing_bytes(&self, map: &Map, copy: usize) -> Result<u64> {
         let (size, mut at, mut bytes) = (self.size()?, 0, 0);
         while at < size {
@@ -216,7 +222,7 @@ impl LogicalFile {
         Ok(bytes)
     }
 
-    /// Everything that is wanted, and where.
+    /// All ranges of the prefetch queue below the file size, with their destination copies.
     pub(super) fn wanted(&self, map: &Map) -> Result<Vec<(usize, Range<u64>)>> {
         let size = self.size()?;
         let mut wanted = Vec::new();

@@ -1,4 +1,4 @@
-//! Giving up clean data of a cache copy, least recently used first.
+//! Evicts clean data from a cache copy, least recently used first.
 
 use std::ops::Range;
 
@@ -9,18 +9,19 @@ use super::super::{LogicalFile, OpenCopy};
 use super::Overlay;
 use crate::{Errno, Result, trouble};
 
-/// Bytes given up at once at least: giving up syncs the journal. But of a small cache only this part: the rest is of use.
+/// Minimum bytes evicted at once, because each eviction syncs the journal. In a small cache the
+/// minimum is 1/`BATCH_PART` of the cache, so that most of the data stays.
 const BATCH_BYTES: u64 = 1 << 20;
 const BATCH_PART: u64 = 8;
-/// Ranges of one call that are told apart.
+/// Maximum clean ranges listed in one call.
 const RANGES_MAX: usize = 4096;
 
 impl LogicalFile {
-    /// Gives up clean data of a copy, at least `bytes` if there are so many. Whether anything was given up: not while somebody else copies or
-    /// writes there.
+    /// Evicts at least `bytes` of clean data from a copy, if there is that much. Returns whether
+    /// anything was evicted: nothing is while another process copies or writes there.
     pub(super) fn make_room(&self, overlay: &Overlay, map: &Map, number: usize, bytes: u64) -> bool {
         let Some(copy) = self.usable(overlay, number) else { return false };
-        // Most requests that miss come here when everything is dirty.
+        // Most requests that miss end here while all cached data is dirty.
         if map.clean_bytes(CopyId::new(number)) == Ok(0) {
             return false;
         }
@@ -39,10 +40,11 @@ impl LogicalFile {
         given > 0
     }
 
-    /// Gives up what is clean in `range` of a copy. Returns the bytes; 0 if somebody else copies or writes there.
+    /// Evicts the clean data in `range` of a copy. Returns the bytes; 0 if another process copies
+    /// or writes there.
     ///
     /// # Errors
-    /// As fsync(2), EIO.
+    /// Same as fsync(2); EIO.
     pub(super) fn evict(
         &self,
         map: &Map,
@@ -64,7 +66,7 @@ impl LogicalFile {
         Ok(evicted)
     }
 
-    /// Gives back the blocks of a range of a copy.
+    /// Punches a range out of the objects of a copy, which frees its blocks.
     pub(super) fn punch(&self, copy: &OpenCopy, range: &Range<u64>) -> Result<()> {
         let (layout, components) = (copy.layout(), copy.components());
         for index in 0..components.len() {
@@ -73,7 +75,8 @@ impl LogicalFile {
             if start < end {
                 let fd = components.fd(index).map_err(|error| trouble::told(&error))?;
                 match self.sys().punch_hole(fd, start, end - start) {
-                    // The file system cannot: the space stays taken until the file goes.
+                    // The file system cannot punch holes: the space stays allocated until the file
+                    // is removed.
                     Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
                     Err(error) => return Err(error),
                 }
@@ -83,14 +86,15 @@ impl LogicalFile {
     }
 }
 
-/// What is given up at once of a copy at least.
+/// Minimum bytes evicted at once from a copy.
 fn batch_bytes(overlay: &Overlay, copy: &OpenCopy) -> u64 {
     let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return BATCH_BYTES };
     let all = capacity_per_server.saturating_mul(overlay.servers_of_space(copy));
     (all / BATCH_PART).clamp(1, BATCH_BYTES)
 }
 
-/// Ranges that follow closely upon one another, in the order given, as one: each costs a sync. None longer than `most` bytes.
+/// Merges ranges that follow each other in the given order, with their gaps, into batches of at
+/// most `most` bytes: each batch costs a sync. Splits longer ranges.
 fn batches(spans: &[Span], most: u64) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for span in spans {
@@ -105,7 +109,7 @@ fn batches(spans: &[Span], most: u64) -> Vec<Range<u64>> {
     ranges
 }
 
-/// What of the first is not in the second; both in order.
+/// The ranges of `spans` that are not in `rest`. Both must be sorted.
 fn without(spans: &[Span], rest: &[Span]) -> Vec<Range<u64>> {
     let mut ranges = Vec::new();
     for span in spans {

@@ -1,4 +1,5 @@
-//! Data and holes of a file with several copies: each byte's are those of a copy that is valid there.
+//! SEEK_DATA and SEEK_HOLE in a file with several copies: each byte is searched in a copy that is
+//! valid there.
 
 use stripewise_extents::{CopyId, Span};
 
@@ -6,11 +7,12 @@ use super::super::{LogicalFile, Whence};
 use super::Overlay;
 use crate::{Result, trouble};
 
-/// The map is looked at so many bytes at a time.
+/// Bytes of the file for which the map is read at a time.
 const WINDOW_BYTES: u64 = 1 << 30;
 
 impl LogicalFile {
-    /// The first data or hole at or after `offset` and below the size; a hole may also be found behind that.
+    /// The first data or hole at or after `offset`, searched up to the file size; a hole that is
+    /// found may start past the size.
     pub(in super::super) fn first_in_copies(
         &self,
         overlay: &Overlay,
@@ -51,7 +53,7 @@ impl LogicalFile {
         }
     }
 
-    /// What only a lost copy has counts as data.
+    /// A range that only lost copies hold counts as data.
     fn first_of(&self, span: &Span, whence: Whence) -> Result<Option<u64>> {
         match self.copy_of(span).and_then(|number| self.copy(number)) {
             Some(copy) => self.first_in(copy, whence, span.start),
@@ -59,7 +61,7 @@ impl LogicalFile {
         }
     }
 
-    /// The lowest copy that is there and valid.
+    /// The lowest copy that is usable and valid.
     fn copy_of(&self, span: &Span) -> Option<usize> {
         let usable = span.mask.bits() & self.present_mask();
         (usable != 0).then(|| usable.trailing_zeros() as usize)

@@ -1,4 +1,5 @@
-//! Mapping a file with several copies: stores cannot be seen, so everything is in the original from then on.
+//! mmap of a file with several copies: stores through a mapping are invisible to the library, so
+//! the original holds everything while a mapping exists.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -11,15 +12,15 @@ use super::Overlay;
 use super::copying::CHUNK_BYTES;
 use crate::{Errno, Result, trouble};
 
-/// Ranges looked at once.
+/// Maximum ranges listed at a time.
 const RANGES: usize = 64;
-/// How long others may stand in the way without anything being done, ns; and how long between two
-/// tries.
+/// Maximum wait for other processes without any progress, and the pause between two attempts, ns.
 const PATIENCE_NS: u64 = 30_000_000_000;
 const PAUSE_NS: u64 = 100_000;
 
-/// Waits while others are at work, but not for ever: one of them may be stopped. This process's own
-/// background thread is not as long as this one runs, however long it takes on a busy machine.
+/// Limits the wait for other processes, which may be stopped. The limit does not apply while this
+/// process's own background thread is at work: that thread is not stopped as long as this one runs,
+/// however slow the machine is.
 struct Patience<'f> {
     file: &'f LogicalFile,
     overlay: &'f Overlay,
@@ -31,12 +32,13 @@ impl<'f> Patience<'f> {
         Self { file, overlay, until_ns: file.sys().now_ns() + PATIENCE_NS }
     }
 
-    /// Something was done.
+    /// Restarts the limit after progress.
     fn renew(&mut self) {
         *self = Self::new(self.file, self.overlay);
     }
 
-    /// EAGAIN: nothing was done for too long. EINTR: a signal came.
+    /// Pauses before the next attempt. EAGAIN: no progress within the limit. EINTR: a signal
+    /// arrived.
     fn pause(&self) -> Result<()> {
         if asking::is_interrupted() {
             return Err(Errno::INTR);
@@ -51,12 +53,13 @@ impl<'f> Patience<'f> {
 }
 
 impl LogicalFile {
-    /// Everything is brought to the original, and until this process leaves the file everybody writes there and nobody copies;
-    /// `range` is valid in the original alone.
+    /// Makes the original complete, and `range` valid in the original alone. From then on, until
+    /// this process leaves the file, all processes write to the original, and no process copies or
+    /// evicts.
     ///
     /// # Errors
-    /// ENODEV: this process may not write, and the original has not everything. EINTR: as the
-    /// process waits. EAGAIN: a process that copies has been stopped. As pwrite(2).
+    /// ENODEV: this process may not write, and the original is incomplete. EINTR: a signal ended a
+    /// wait. EAGAIN: a process that copies seems to be stopped. Otherwise the errors of pwrite(2).
     pub(in super::super) fn bring_to_original(&self, overlay: &Overlay, range: Range<u64>) -> Result<()> {
         let map = overlay.map()?;
         let map = &*map;
@@ -85,7 +88,8 @@ impl LogicalFile {
         if !overlay.has_mapped() {
             self.write_back_once(overlay, map)?;
         }
-        // Whoever else begins a mapping waits for this: two would stop each other from copying.
+        // Another process that begins a mapping waits here: two of them would keep each other from
+        // copying.
         let patience = Patience::new(self, overlay);
         let mut copier = loop {
             match map.copier().map_err(|error| trouble::map_told(&error))? {
@@ -94,19 +98,19 @@ impl LogicalFile {
             }
         };
         map.set_mapped(true).map_err(|error| trouble::map_told(&error))?;
-        // Nothing new comes elsewhere from here on.
+        // All writes go to the original from here on.
         copier.copies_for_own_mapping();
         let brought = self.bring_rest(overlay, map, &mut copier);
         match brought {
             Ok(()) => overlay.mapped.store(true, Ordering::Release),
-            // Mappings that there are already need it.
+            // Earlier mappings of this process still need the flag.
             Err(_) if overlay.has_mapped() => {}
             Err(_) => map.set_mapped(false).map_err(|error| trouble::map_told(&error))?,
         }
         brought
     }
 
-    /// The first ranges below the size that the original has not.
+    /// The first `max` ranges below the file size that are not valid in the original.
     fn dirty(&self, map: &Map, max: usize) -> Result<Vec<Span>> {
         let size = self.size()?;
         self.dirty_in(map, 0..size, max)
@@ -119,8 +123,8 @@ impl LogicalFile {
         map.list(Select::Dirty, range, max).map_err(|error| trouble::map_told(&error))
     }
 
-    /// Copies what the original has not, from the start of the file to its end, so that little is
-    /// left while nobody else may copy. What others write meanwhile is left.
+    /// Copies the dirty ranges to the original in one pass over the file, so that little remains
+    /// for the time when no other process may copy. Skips ranges that other processes are writing.
     fn write_back_once(&self, overlay: &Overlay, map: &Map) -> Result<()> {
         let (mut at, size) = (0, self.size()?);
         loop {
@@ -133,7 +137,8 @@ impl LogicalFile {
         }
     }
 
-    /// Copies ranges to the original, where nobody writes just now. Returns bytes.
+    /// Copies dirty ranges to the original, except where other processes are writing. Returns
+    /// bytes.
     fn copy_dirty(&self, overlay: &Overlay, copier: &mut Copier<'_>, dirty: &[Span]) -> Result<u64> {
         let mut bytes = 0;
         for span in dirty {
@@ -151,8 +156,8 @@ impl LogicalFile {
         Ok(bytes)
     }
 
-    /// Brings everything to the original while everybody writes there: what is elsewhere becomes
-    /// less only.
+    /// Makes the original complete while all processes write to it: the dirty ranges only become
+    /// fewer.
     fn bring_rest(&self, overlay: &Overlay, map: &Map, copier: &mut Copier<'_>) -> Result<()> {
         let mut patience = Patience::new(self, overlay);
         loop {
@@ -162,16 +167,17 @@ impl LogicalFile {
                 return self.bring_what_is_cut_off(map, size);
             }
             match self.copy_dirty(overlay, copier, &dirty)? {
-                // Others write there, which brings it to the original, too.
+                // Other processes are writing there, which makes the original valid too.
                 0 => patience.pause()?,
                 _ => patience.renew(),
             }
         }
     }
 
-    /// What a truncate has cut off is zeros in every copy, but as long as nobody has made the map
-    /// forget it, it may be valid in another one alone; and nobody does while the file is mapped.
-    /// When the file grows again it is below the size.
+    /// Makes ranges past the file size valid in the original. They were cut off by a truncate and
+    /// are zeros in every copy, but until they are forgotten the map may list them as valid in
+    /// another copy alone, and no process forgets them while the file is mapped. The file may grow
+    /// over them again.
     fn bring_what_is_cut_off(&self, map: &Map, size: u64) -> Result<()> {
         loop {
             let dirty = self.dirty_in(map, size..u64::MAX, RANGES)?;
@@ -182,7 +188,8 @@ impl LogicalFile {
         }
     }
 
-    /// Also where the original is valid beside others: what is stored there counts. Behind the size all copies are the same.
+    /// Makes `range` valid in the original alone, also where other copies are valid too: stores
+    /// through the mapping change only the original. Past the file size all copies are identical.
     fn make_alone(&self, map: &Map, range: Range<u64>) -> Result<()> {
         let mut guard = map.begin_write(range.clone()).map_err(|error| trouble::map_told(&error))?;
         guard.wrote(range, CopyId::ORIGINAL).map_err(|error| trouble::map_told(&error))

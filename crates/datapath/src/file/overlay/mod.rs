@@ -1,6 +1,17 @@
-//! What a file with several copies has beside their components: the extent map, and who decides which copy serves what.
+//! Files with several copies: the extent map of the file, and the decision which copy serves which
+//! request.
 //!
-//! `docs/decisions/0006-copies.md`; the order of data and map is that of `docs/formats/extents.md`.
+//! `docs/decisions/0006-copies.md` specifies this module. The order of data and map updates is that
+//! of `docs/formats/extents.md`.
+//!
+//! - Requests: `read` and `write` follow the protocols of the map. `choice` selects the copy for
+//!   each range, `request` transfers the ranges, and `space` reserves space in caches.
+//! - Background work: `background` runs the thread, `work` does one unit of work on a file, and
+//!   `copying` and `evict` move data. `activity` and `turn` make the work yield to requests and to
+//!   close.
+//! - Commands: `drain` (also `warm`), `compare` and `tidy`.
+//! - Special cases: `mapping` for mmap, `size` and `times` for lost and restored copies, `holes`
+//!   for lseek.
 
 mod activity;
 mod background;
@@ -61,47 +72,47 @@ use slot::MapSlot;
 use streams::Streams;
 use words::Base;
 
-/// Of one open file.
+/// The state of one open file with several copies.
 pub(crate) struct Overlay {
     manifest: Arc<Manifest>,
     copies: Copies,
     surroundings: Arc<Surroundings>,
     spec: MapSpec,
-    /// The same since this process has given the file to another user.
+    /// Replaces `spec` once this process has given the file to another user.
     given: OnceLock<MapSpec>,
     slot: MapSlot,
-    /// Without a plan that knows the servers nobody can say what costs what.
+    /// `None` without a plan that knows the servers: the costs of the copies are then unknown.
     rates: Option<Rates>,
     choice: ForkSafe<Option<Arc<Choice>>>,
     measured: concurrency::Measured,
     streams: Streams,
-    /// Copies that failed this process: not used where others can be.
+    /// Copies that failed in this process, as a bit mask: used only where no other copy can be.
     failing: AtomicU8,
     /// This process has the file mapped.
     mapped: AtomicBool,
-    /// What was told of what this process has counted.
+    /// The counts at the time of the last report, see [`LogicalFile::take_statistics`].
     told: ForkSafe<Statistics>,
     turn: Arc<Turn>,
     progress: work::Progress,
     activity: activity::Activity,
-    /// Requests of this process that have begun and not ended.
+    /// Number of requests of this process in progress.
     under_way: AtomicU32,
-    /// Where the used space of each copy's targets is counted.
+    /// Per copy, the words that count the used space of its targets.
     accounts: [OnceLock<space::Accounts>; 8],
 }
 
-/// What the overlays of a process share.
+/// State that the overlays of a process share.
 pub(crate) struct Surroundings {
     pub sys: SysRef,
-    /// Instead of this machine.
+    /// The node to act as, instead of this machine.
     pub node: Option<Node>,
-    /// Where the run directories are, instead of [`default_run_dir`].
+    /// The parent of the run directories, instead of [`default_run_dir`].
     pub run_base: Option<PathBuf>,
     pub concurrency: Concurrency,
     pub data: CriticalData,
     pub spaces: Spaces,
     pub activities: Activities,
-    /// `None`: this process does no background work.
+    /// `None` if this process does no background work.
     pub background: Option<Arc<Background>>,
 }
 
@@ -113,10 +124,11 @@ impl Surroundings {
         Self { sys, node, run_base, concurrency, data, spaces, activities: Activities::default(), background }
     }
 
-    /// The map of a file with copies, whose manifest copy lies on `target` and whose owner is `owner`.
+    /// The extent map of a file with several copies whose `ID.manifest` lies on `target` and whose
+    /// owner is `owner`.
     ///
     /// # Errors
-    /// This machine cannot be told from others.
+    /// This machine cannot be distinguished from others.
     pub fn spec(
         &self,
         manifest: &Manifest,
@@ -154,7 +166,8 @@ impl Surroundings {
 }
 
 impl Overlay {
-    /// Of a file with copies; `None` of any other. The map is joined when it is first needed, or by [`Overlay::map`].
+    /// Creates the overlay of a file with several copies; `None` for other files. The map is joined
+    /// at its first use or by [`Overlay::map`].
     pub fn new(
         surroundings: &Arc<Surroundings>,
         manifest: &Arc<Manifest>,
@@ -190,7 +203,7 @@ impl Overlay {
         self.given.get().unwrap_or(&self.spec)
     }
 
-    /// Whether other processes have the file open, or were killed with it.
+    /// Whether other processes have the file open, or were killed while they had it open.
     pub fn is_used_by_others(&self) -> Result<bool> {
         let sys = &self.surroundings.sys;
         let told = |error| trouble::map_told(&error);
@@ -200,22 +213,23 @@ impl Overlay {
         Ok(Journal::read(sys, self.spec()).map_err(told)?.opened.is_some())
     }
 
-    /// The file, whose map this process has left, is being given to another user.
+    /// Switches to the map of the new owner `user`. This process must have left the old map.
     ///
     /// # Errors
-    /// EBUSY: it was given away before.
+    /// EBUSY: this process gave the file away before.
     pub fn now_owned_by(&self, user: u32, original: &OpenCopy) -> Result<()> {
         let target = original.components().targets().first().ok_or(Errno::IO)?;
         let spec = self.surroundings.spec(&self.manifest, target, user).map_err(|trouble| trouble.told())?;
         self.given.set(spec).map_err(|_| Errno::BUSY)
     }
 
-    /// Whether this process has given the file to another user, whose processes alone join its map.
+    /// Whether this process has given the file to another user. Only processes of the owner join
+    /// the map.
     pub fn is_given_away(&self) -> bool {
         self.given.get().is_some()
     }
 
-    /// The map; joined now if it was not.
+    /// The map; joins it if necessary.
     ///
     /// # Errors
     /// Every [`stripewise_extents::MapError`].
@@ -227,19 +241,20 @@ impl Overlay {
         self.join().map_err(|trouble| trouble.told())
     }
 
-    /// Removes it, with the file.
+    /// Removes the map of a file that is removed.
     pub(super) fn remove(&self) -> std::result::Result<(), Trouble> {
         Ok(stripewise_extents::repair::remove(&self.surroundings.sys, self.spec())?)
     }
 
-    /// For leaving it.
+    /// Takes the map out of its slot, so that the caller can leave it.
     pub(super) fn take_map(&self) -> Option<Map> {
         let map = self.slot.take(&self.surroundings.sys);
         self.forget_told();
         map
     }
 
-    /// A request begins: the background work goes on, and makes way.
+    /// Starts a request: resumes paused background work, and counts the request so that background
+    /// work yields to it.
     fn begin(&self, map: &Map) -> UnderWay<'_> {
         self.turn.resume();
         if let Some(background) = &self.surroundings.background {
@@ -250,7 +265,7 @@ impl Overlay {
         UnderWay(&self.under_way)
     }
 
-    /// Whose turn it is to work on the file.
+    /// The turn that excludes background work while the file is closed.
     pub fn turn(&self) -> &Arc<Turn> {
         &self.turn
     }
@@ -259,7 +274,7 @@ impl Overlay {
         base(self.spec())
     }
 
-    /// The application's request, for the policy.
+    /// Describes an application's request for the policy.
     fn request(&self, kind: Kind, offset: u64, len: u64) -> stripewise_policy::Request {
         let [first, ..] = self.manifest.id.0.as_chunks::<8>().0 else {
             return stripewise_policy::Request { file: 0, kind, offset, len };
@@ -267,7 +282,7 @@ impl Overlay {
         stripewise_policy::Request { file: u64::from_ne_bytes(*first), kind, offset, len }
     }
 
-    /// Of these copies, those that have not failed; all if all have.
+    /// The copies of `copies` that have not failed; all of them if all have failed.
     fn preferred(&self, copies: u8) -> u8 {
         match copies & !self.failing.load(Ordering::Relaxed) {
             0 => copies,
@@ -275,7 +290,8 @@ impl Overlay {
         }
     }
 
-    /// From now on a copy is used only where no other can be. False: it was so before.
+    /// From now on uses a copy only where no other copy can be used. Returns false if that was so
+    /// before.
     pub(crate) fn avoid(&self, file: &LogicalFile, copy: usize, error: Errno) -> bool {
         let newly = self.failing.fetch_or(1 << copy, Ordering::Relaxed) & 1 << copy == 0;
         if newly {
@@ -292,12 +308,12 @@ impl Overlay {
         self.mapped.load(Ordering::Acquire)
     }
 
-    /// Whether a process has the file mapped: then everybody writes to the original.
+    /// Whether any process has the file mapped: all processes then write to the original.
     fn is_mapped(&self, map: &Map) -> bool {
         map.is_mapped().unwrap_or(true)
     }
 
-    /// In a forked child, before anything else is done with the file.
+    /// For a forked child: must be called before any other use of the file.
     pub fn after_fork_child(&self) {
         self.turn.after_fork_child();
         self.under_way.store(0, Ordering::Relaxed);
@@ -305,7 +321,8 @@ impl Overlay {
         self.forget_told();
         let Some(map) = self.slot.known() else { return };
         if self.mapped.load(Ordering::Acquire) {
-            // It has inherited the mappings. Who cannot say so now is told by the next call.
+            // The child has inherited the mappings. If this fails, the next call on the map reports
+            // the error.
             let _ = map.set_mapped(true);
         }
     }
@@ -315,7 +332,7 @@ fn base(spec: &MapSpec) -> Base<'_> {
     Base { path: spec.run_dir.parent().unwrap_or(&spec.run_dir), owner: spec.owner }
 }
 
-/// A request, until it is dropped.
+/// Counts a request as in progress until dropped.
 struct UnderWay<'a>(&'a AtomicU32);
 
 impl Drop for UnderWay<'_> {
@@ -325,14 +342,14 @@ impl Drop for UnderWay<'_> {
 }
 
 impl LogicalFile {
-    /// Whether other processes of this node have a file with several copies open. (Of other files
-    /// the map, which they have not, cannot tell.)
+    /// Whether other processes of this node have a file with several copies open. (Always false for
+    /// a file with one copy, which has no map to show it.)
     pub(crate) fn has_other_members(&self) -> bool {
         let Some(overlay) = self.overlay() else { return false };
         overlay.map().is_ok_and(|map| map.processes().is_ok_and(|processes| processes > 1))
     }
 
-    /// Copy `number`, if it can be used.
+    /// Copy `number`, if it is usable.
     fn copy(&self, number: usize) -> Option<&OpenCopy> {
         match number.checked_sub(1) {
             None => Some(self.original()),
@@ -340,12 +357,12 @@ impl LogicalFile {
         }
     }
 
-    /// The copies that can be used: bit n is copy n.
+    /// The usable copies as a bit mask: bit n is copy n.
     fn present_mask(&self) -> u8 {
         self.present().fold(0, |mask, copy| mask | 1 << copy.number())
     }
 
-    /// Copy `number`, if it can be used and has not failed.
+    /// Copy `number`, if it is usable and has not failed in this process.
     fn usable(&self, overlay: &Overlay, number: usize) -> Option<&OpenCopy> {
         let failing = overlay.failing.load(Ordering::Relaxed) & 1 << number != 0;
         self.copy(number).filter(|_| !failing)
@@ -358,9 +375,10 @@ impl Request<'_> {
     }
 }
 
-/// Counts a request that caches have a part in.
+/// Counts a request that was served by caches, in full or in part.
 fn count_hits(map: &Map, parts: &[Part]) {
-    // What nobody has changed is in the original alone: of replicas, in all copies.
+    // In a cached file, the default mask is the original alone; in a replicated file it is all
+    // copies.
     if map.spec().default != Mask::ORIGINAL {
         return;
     }

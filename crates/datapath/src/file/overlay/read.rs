@@ -1,4 +1,4 @@
-//! Reading from several copies.
+//! Reads from several copies.
 
 use stripewise_extents::{CopyId, Counter, Map, ReadGuard, Span};
 use stripewise_model::Op;
@@ -12,10 +12,11 @@ use super::request::{Ended, Request, Transfer, whole};
 use crate::{Errno, Result, trouble};
 
 impl LogicalFile {
-    /// A read below what may be the size.
+    /// Reads a range that does not reach past the last known size. Reads again if the map changed
+    /// meanwhile in a way that matters (the read protocol in `docs/formats/extents.md`).
     ///
     /// # Safety
-    /// As [`LogicalFile::read_at`].
+    /// Same as [`LogicalFile::read_at`].
     pub(in super::super) unsafe fn read_copies(
         &self,
         overlay: &Overlay,
@@ -43,7 +44,8 @@ impl LogicalFile {
                     }
                     return if done > 0 { Ok(done as usize) } else { Err(error) };
                 }
-                // A hole, the end of the file, or somebody is just writing there.
+                // The gap is a hole, the end of the file, or data that another process is writing
+                // right now.
                 Some(_) if lock.is_none() => {
                     lock = Some(self.lock_size_shared()?);
                     what = Transfer::ReadBelow(self.size()?);
@@ -57,7 +59,8 @@ impl LogicalFile {
         }
     }
 
-    /// Where each part is read from; and why that is not all of the request, if it is not.
+    /// Chooses the copy from which each range is read. Also returns the error that ends the request
+    /// early, if a range has no usable copy.
     fn choose_read(
         &self,
         overlay: &Overlay,
@@ -82,13 +85,13 @@ impl LogicalFile {
             map.count(Counter::Critical, 1);
         }
         if let (true, Some(copy)) = (redirected.newly_wanted, redirected.critical) {
-            // What cannot be noted is not fetched.
+            // A range that cannot be queued is not prefetched.
             let _ = map.want(request.offset..end, CopyId::new(usize::from(copy)));
         }
         (parts, lost.map(|first| self.say_lost(known, first)))
     }
 
-    /// A part whose only valid copy is lost.
+    /// Logs that a range is valid only in a lost copy, and returns the errno.
     pub(super) fn say_lost(&self, known: &[Span], first: usize) -> Errno {
         let Some(span) = known.get(first) else { return Errno::IO };
         let lost = (0..8usize).filter(|&number| span.mask.bits() & 1 << number != 0);
@@ -102,7 +105,8 @@ impl LogicalFile {
         lost.map(super::super::Lost::told).last().unwrap_or(Errno::IO)
     }
 
-    /// After a copy failed: whether others can do what it should have done. It is avoided from now on then.
+    /// After a copy failed: if other copies can serve the range, avoids the failed copy from now on
+    /// and returns true.
     fn may_avoid(
         &self,
         overlay: &Overlay,
@@ -123,7 +127,7 @@ impl LogicalFile {
 fn still_valid(guard: &ReadGuard<'_>, parts: &[Part]) -> Result<bool> {
     let from = |span: &Span| {
         let part = parts.iter().find(|part| part.start <= span.start && span.start < part.end);
-        // What was not read is not asked for.
+        // A range that was not read needs no check: any valid copy will do.
         part.map_or_else(|| span.mask.lowest().unwrap_or(CopyId::ORIGINAL), |part| CopyId::new(part.copy))
     };
     guard.still_valid(from).map_err(|error| trouble::map_told(&error))
@@ -136,7 +140,8 @@ fn count(map: &Map, parts: &[Part], ended: &[Ended]) {
     super::count_hits(map, parts);
 }
 
-/// Whether an error tells of the device or the file system, not of the call.
+/// Whether an error comes from the device or the file system, not from the arguments of the call or
+/// the limits of the process.
 pub(super) fn is_of_device(error: Errno) -> bool {
     !matches!(
         error,

@@ -1,4 +1,4 @@
-//! One request, done on several copies.
+//! Transfers one request from or to several copies at once.
 
 use smallvec::smallvec;
 use stripewise_sys::{IoVec, raw};
@@ -10,7 +10,7 @@ use super::Overlay;
 use super::choice::Part;
 use crate::Errno;
 
-/// What the application asks for; the memory is that of the buffers' first `len` bytes.
+/// An application's request. Its memory is the first `len` bytes of the buffers.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Request<'a> {
     pub buffers: &'a [IoVec],
@@ -19,37 +19,40 @@ pub(in super::super) struct Request<'a> {
     pub options: IoOptions,
 }
 
-/// What became of a part: bytes from its start on, and why not all. Without an error a read found the end of a component.
+/// The result of one range: the bytes done from its start, and the error that ended it early. A
+/// short read without an error met the end of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ended {
     pub done: u64,
     pub error: Option<Errno>,
 }
 
-/// What to do with the parts of a request.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transfer {
     Read,
-    /// A read whose size is known to be this: what components do not have below it is zeros.
+    /// A read with a known file size, bytes: below the size, zeros are filled in where an object
+    /// has ended.
     ReadBelow(u64),
     Write,
 }
 
-/// What one copy has to do of a request.
+/// The share of a request that one copy serves.
 struct Share<'f> {
     copy: &'f OpenCopy,
-    /// Its parts, by number.
+    /// Indexes of its ranges.
     parts: Few<usize>,
     pieces: Few<Piece>,
-    /// Where the pieces of each part end.
+    /// Per range, the end index of its pieces.
     ends: Few<usize>,
 }
 
 impl LogicalFile {
-    /// Does the parts, each on its copy, all at once; how each ended. A copy that is not there gives EIO. Background work makes way for it.
+    /// Transfers all ranges at once, each from or to its copy, and returns the result of each. A
+    /// lost copy gives EIO. Marks the servers as in use, so that background work yields.
     ///
     /// # Safety
-    /// As [`LogicalFile::read_at`] or [`LogicalFile::write_at`].
+    /// Same as [`LogicalFile::read_at`] or [`LogicalFile::write_at`].
     pub(super) unsafe fn transfer(
         &self,
         overlay: &Overlay,
@@ -74,10 +77,11 @@ impl LogicalFile {
         ended
     }
 
-    /// The same for background work.
+    /// Same as [`LogicalFile::transfer`] for background work, which does not mark the servers as in
+    /// use.
     ///
     /// # Safety
-    /// As [`LogicalFile::transfer`].
+    /// Same as [`LogicalFile::transfer`].
     pub(super) unsafe fn transfer_unmarked(
         &self,
         what: Transfer,
@@ -88,7 +92,7 @@ impl LogicalFile {
         unsafe { self.transfer_shares(what, request.options, &self.shares(request, parts), parts) }
     }
 
-    /// What each of the copies has to do.
+    /// Splits the ranges of a request by copy.
     fn shares(&self, request: &Request<'_>, parts: &[Part]) -> Few<Share<'_>> {
         let used = parts.iter().fold(0u8, |used, part| used | 1 << part.copy);
         let used = (0..8).filter(|number| used & 1 << number != 0);
@@ -96,7 +100,7 @@ impl LogicalFile {
     }
 
     /// # Safety
-    /// As [`LogicalFile::transfer`].
+    /// Same as [`LogicalFile::transfer`].
     unsafe fn transfer_shares(
         &self,
         what: Transfer,
@@ -123,7 +127,7 @@ impl LogicalFile {
         ended
     }
 
-    /// What copy `number` has to do; `None`: it is not there.
+    /// The share of copy `number`; `None` if the copy is lost.
     fn share(&self, number: usize, request: &Request<'_>, parts: &[Part]) -> Option<Share<'_>> {
         let copy = self.copy(number)?;
         let of_copy: Few<usize> = (0..parts.len()).filter(|&index| parts[index].copy == number).collect();
@@ -138,7 +142,7 @@ impl LogicalFile {
     }
 
     /// # Safety
-    /// As [`LogicalFile::transfer`].
+    /// Same as [`LogicalFile::transfer`].
     unsafe fn run(&self, what: Transfer, shares: &[Share<'_>], options: IoOptions) -> Few<Few<Outcome>> {
         let grouped: Few<Grouped<'_>> = shares.iter().map(|share| Grouped::of(&share.pieces)).collect();
         let requests: Few<_> = shares
@@ -158,10 +162,11 @@ impl LogicalFile {
     }
 }
 
-/// Zeros where a component ended below the size; and nothing counts that lies behind it.
+/// Fills in zeros where an object ended below the file size, and does not count bytes past the
+/// size.
 ///
 /// # Safety
-/// As [`LogicalFile::transfer`].
+/// Same as [`LogicalFile::transfer`].
 unsafe fn fill(pieces: &[Piece], outcomes: &mut [Outcome], mut start: u64, size: u64) {
     for (piece, outcome) in pieces.iter().zip(outcomes) {
         let below = size.saturating_sub(start).min(piece.len as u64) as usize;
@@ -190,7 +195,8 @@ fn cut(buffers: &[IoVec], mut skip: u64) -> Few<IoVec> {
     rest
 }
 
-/// How the request as a whole ended: bytes from its start on, and the part that ended it.
+/// The result of the whole request: the leading bytes done, and the index of the range that ended
+/// it early.
 pub(super) fn whole(parts: &[Part], ended: &[Ended]) -> (u64, Option<usize>) {
     let mut done = 0;
     for (index, (part, ended)) in parts.iter().zip(ended).enumerate() {

@@ -1,4 +1,4 @@
-//! The size of a file of which copies are lost: what only they have counts, too.
+//! The size of a file with several copies: bytes that only lost copies hold count too.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use super::super::{LogicalFile, OpenCopy};
 use super::Overlay;
 use crate::{Result, trouble};
 
-/// Ranges looked at once.
+/// Maximum ranges listed at a time.
 const RANGES: usize = 4096;
 
-/// A cache copy, and ranges of it.
+/// A cache copy and ranges that are valid in it.
 type Cached<'f> = (&'f OpenCopy, Vec<Range<u64>>);
 
 impl LogicalFile {
-    /// The end of the last range that only copies have which are not there.
+    /// The end of the last range that is valid only in lost copies.
     pub(in super::super) fn end_of_lost(&self, overlay: &Overlay) -> Result<u64> {
         let (map, present) = (overlay.map()?, self.present_mask());
         let mut end = 0;
@@ -37,7 +37,8 @@ impl LogicalFile {
         }
     }
 
-    /// Cuts the components by `cut`, under the size lock. The masks behind the new size may stay: every copy has zeros there.
+    /// Cuts the objects to file size `to` by calling `cut`. The caller holds the size lock. The
+    /// masks past the new size may stay in the map: every copy has zeros there.
     pub(in super::super) fn cut_map(
         &self,
         overlay: &Overlay,
@@ -51,13 +52,13 @@ impl LogicalFile {
         let freed = self.cached_behind(overlay, to)?;
         let forgotten = map.truncated(to, || self.largest());
         if forgotten.map_err(|error| trouble::map_told(&error))? {
-            // Ranges that are not forgotten count until they are evicted.
+            // Ranges that were not forgotten count as used until they are evicted.
             freed.iter().for_each(|(copy, ranges)| self.give_space(overlay, copy, ranges));
         }
         Ok(())
     }
 
-    /// What each cache copy has behind `to`.
+    /// The ranges past `to` that are valid in each cache copy.
     fn cached_behind(&self, overlay: &Overlay, to: u64) -> Result<Vec<Cached<'_>>> {
         let mut behind: Vec<_> =
             self.present().filter(|copy| copy.is_cache()).map(|copy| (copy, Vec::new())).collect();

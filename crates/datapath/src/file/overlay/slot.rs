@@ -1,4 +1,5 @@
-//! A file's extent map in this process: joined when it is first needed, left when nobody uses it.
+//! The slot for a file's extent map in this process: joined at first use, left when no call uses
+//! it.
 
 use std::ops::Deref;
 use std::ptr;
@@ -7,22 +8,26 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use stripewise_extents::Map;
 use stripewise_sys::SysRef;
 
-/// How often one who leaves looks whether the others are done, and how long apart.
+/// Number of polls before giving up on remaining users when leaving, and the pause between polls,
+/// ns.
 const LOOKS: u32 = 5000;
 const LOOK_NS: u64 = 1_000_000;
 
-/// The map, or the lack of it.
+/// The map, if it is joined, with a count of its users.
+///
+/// A call increments `users` before it reads `leaving` and `map`; a thread that takes the map out
+/// sets `leaving` before it reads `users`. So a map in use is never taken out.
 #[derive(Default)]
 pub(super) struct MapSlot {
-    /// From `Box::into_raw`.
+    /// Null, or from `Box::into_raw`.
     map: AtomicPtr<Map>,
-    /// Calls that use it, or are about to.
+    /// Number of calls that use the map or are about to.
     users: AtomicU32,
-    /// Somebody is taking it away.
+    /// A thread is taking the map out.
     leaving: AtomicBool,
 }
 
-/// A map in use; it stays joined meanwhile.
+/// A map in use. It stays joined until this is dropped.
 pub(crate) struct MapRef<'a> {
     slot: &'a MapSlot,
     map: &'a Map,
@@ -43,14 +48,14 @@ impl Drop for MapRef<'_> {
 }
 
 impl MapSlot {
-    /// The map; joined by `join` if it was not.
+    /// The map; joined with `join` if necessary.
     ///
     /// # Errors
-    /// Of `join`.
+    /// The errors of `join`.
     pub fn get<E>(&self, join: impl FnOnce() -> Result<Map, E>) -> Result<MapRef<'_>, E> {
         let map = self.enter();
         if !map.is_null() {
-            // SAFETY: from `Box::into_raw`, and nobody takes it while there are users.
+            // SAFETY: from `Box::into_raw`, and not taken out while there are users.
             return Ok(MapRef { slot: self, map: unsafe { &*map } });
         }
         let joined = join().inspect_err(|_| {
@@ -61,7 +66,7 @@ impl MapSlot {
             Ok(_) => new,
             Err(earlier) => {
                 // Another thread was faster.
-                // SAFETY: just made by `into_raw`, and seen by nobody.
+                // SAFETY: just made by `into_raw`, and not shared with other threads.
                 drop(unsafe { Box::from_raw(new) });
                 earlier
             }
@@ -83,7 +88,7 @@ impl MapSlot {
         }
     }
 
-    /// Counts a user, while nobody takes the map away.
+    /// Counts a user; waits while another thread is taking the map out.
     fn enter(&self) -> *mut Map {
         loop {
             self.users.fetch_add(1, Ordering::SeqCst);
@@ -95,8 +100,8 @@ impl MapSlot {
         }
     }
 
-    /// Takes the map away when nobody uses it any more; `None`: there is none, or it is in use for ever. The next one who needs it
-    /// joins anew.
+    /// Takes the map out once it has no users. `None`: there is none, or it still has users after
+    /// [`LOOKS`] polls. The next use joins again.
     pub fn take(&self, sys: &SysRef) -> Option<Map> {
         if self.leaving.swap(true, Ordering::SeqCst) {
             return None;
@@ -113,7 +118,7 @@ impl MapSlot {
         (!map.is_null()).then(|| *unsafe { Box::from_raw(map) })
     }
 
-    /// In a forked child, by its only thread: the parent's threads do not use it here.
+    /// For a forked child, called by its only thread: drops the uses of the parent's other threads.
     pub fn after_fork_child(&self) {
         self.users.store(0, Ordering::SeqCst);
         self.leaving.store(false, Ordering::SeqCst);
@@ -127,7 +132,7 @@ impl Drop for MapSlot {
     fn drop(&mut self) {
         let map = *self.map.get_mut();
         if !map.is_null() {
-            // SAFETY: from `Box::into_raw`, and nobody else can reach it.
+            // SAFETY: from `Box::into_raw`, and no longer reachable from elsewhere.
             drop(unsafe { Box::from_raw(map) });
         }
     }

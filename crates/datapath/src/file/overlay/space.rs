@@ -1,7 +1,9 @@
-//! The space that cache copies take on their servers: one word per server, shared by all files and processes of the node.
+//! Accounting of the space that cache copies use on their servers: one word per server, shared by
+//! all files and processes of the node.
 //!
-//! The targets of a pool share its servers, and on which of them a file's bytes are the file system decides: they have one word together,
-//! which may count up to what all servers of the pool may hold.
+//! The targets of a pool share its servers, and the file system decides which server holds which
+//! bytes. All targets of a pool therefore share one word, whose limit is the sum over all servers
+//! of the pool.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,14 +27,18 @@ use crate::forked::ForkSafe;
 use crate::pool::{pool_of, servers_of};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"swspace1");
+/// Words of a file: one page.
 const WORDS: usize = 512;
+/// Index of the word that is `MAGIC` once the count is valid.
 const READY: usize = 0;
+/// Index of the word that counts the used bytes.
 const USED: usize = 1;
-/// Bytes that are locked: while counting, and as long as the words are used.
+/// Bytes of the file that are locked: `COUNTING` while the space is counted, `USING` as long as a
+/// process has the words mapped.
 const COUNTING: u64 = 0;
 const USING: u64 = 1;
 
-/// The words that this process has mapped.
+/// The words that this process has mapped, by path.
 pub(crate) struct Spaces {
     sys: SysRef,
     words: ForkSafe<HashMap<PathBuf, Arc<SharedMap>>>,
@@ -43,7 +49,8 @@ impl Spaces {
         Self { sys, words: ForkSafe::default() }
     }
 
-    /// The word of a target; counted now if nobody on the node has it.
+    /// The word of a target. Counts its used space first if no process of the node has the word
+    /// mapped.
     fn word(&self, base: Base<'_>, target: &Target) -> Result<Arc<SharedMap>> {
         let pool = pool_of(target.name(), target.path());
         let path = base.path.join("space").join(pool.map_or(target.id().to_owned(), |(pool, _)| pool.key()));
@@ -52,18 +59,20 @@ impl Spaces {
             return Ok(known);
         }
         let map = Arc::new(self.map(&path, base.owner, target)?);
-        // Where another thread was first, its one stays.
+        // If another thread was first, its mapping stays.
         Ok(self.words.lock().entry(path).or_insert(map).clone())
     }
 
     fn map(&self, path: &Path, owner: Option<u32>, target: &Target) -> Result<SharedMap> {
         let file = open_words(&self.sys, path, owner)?;
         self.sys.lock(file.as_fd(), COUNTING, 1, LockKind::Exclusive)?;
-        // What processes that were killed had taken and not used, or used and not counted, is put right when nobody goes by it.
+        // Without other users, correct the errors that killed processes left: space reserved but
+        // not used, or used but not counted.
         let first = self.sys.try_lock(file.as_fd(), USING, 1, LockKind::Exclusive)?;
         let map = self.map_counted(file.as_fd(), target, first);
         self.sys.lock(file.as_fd(), USING, 1, LockKind::Shared)?;
-        // Explicitly: the mapping keeps the open file, and its locks: the other one for as long as it lasts.
+        // Unlock explicitly: the mapping keeps the open file description and its locks. The `USING`
+        // lock stays as long as the mapping.
         let _ = self.sys.unlock(file.as_fd(), COUNTING, 1);
         map
     }
@@ -80,7 +89,8 @@ impl Spaces {
         Ok(map)
     }
 
-    /// Puts right what was noted. Where holes are taken for space, what is counted is the most that it can be.
+    /// Corrects the count. On file systems that count holes as allocated, the new count is only an
+    /// upper bound.
     fn count_again(&self, word: &SharedMap, target: &Target) {
         let (used, counted) = (&word.words()[USED], self.count(target));
         if anchor::counts_holes(&self.sys, target.dir()) {
@@ -90,8 +100,8 @@ impl Spaces {
         }
     }
 
-    /// What the components of cache copies take on a target, or on all targets of its pool; too much where their holes are taken for
-    /// space.
+    /// The bytes that the objects of cache copies use on a target, or on all targets of its pool.
+    /// Too large where the file system counts holes as allocated.
     fn count(&self, target: &Target) -> u64 {
         let cached = |target: &Target| -> u64 {
             let found = list_components(&self.sys, target).unwrap_or_default();
@@ -103,10 +113,12 @@ impl Spaces {
         cached(target) + others.map(cached).sum::<u64>()
     }
 
-    /// Where the space of a copy's targets is counted; `None`: a word cannot be had. `pool_servers`: as in its manifest.
+    /// The accounts of a copy's targets; `None` if a word is unavailable. `pool_servers` comes from
+    /// the manifest.
     fn accounts(&self, base: Base<'_>, targets: &[Arc<Target>], pool_servers: &[u32]) -> Option<Accounts> {
         let account = |(index, target): (usize, &Arc<Target>)| {
-            // Manifests of older versions do not say how many servers there are beside those of a turn.
+            // Older manifests record only the servers of one stripe cycle, not all servers of the
+            // pool.
             let turn = servers_of(target.name(), target.path());
             let servers = pool_servers.get(index).map_or(turn, |&servers| servers.max(turn));
             Some(Account { word: self.word(base, target).ok()?, servers: u64::from(servers) })
@@ -114,25 +126,26 @@ impl Spaces {
         targets.iter().enumerate().map(account).collect()
     }
 
-    /// Counts what cache copies take on a target anew. What others take or give just then may be
-    /// counted wrong by as much.
+    /// Counts the space that cache copies use on a target again. Space reserved or released during
+    /// the count may be counted wrong.
     ///
     /// # Errors
-    /// As open(2).
+    /// Same as open(2).
     pub(super) fn recount(&self, base: Base<'_>, target: &Target) -> Result<()> {
         self.count_again(&*self.word(base, target)?, target);
         Ok(())
     }
 }
 
-/// Where the space of a target is counted.
+/// The space account of a target.
 pub(super) struct Account {
     word: Arc<SharedMap>,
-    /// Servers that the word is of, at least 1: those of the target's pool, or the target.
+    /// Number of servers that the word covers, at least 1: those of the target's pool, or the
+    /// target itself.
     servers: u64,
 }
 
-/// Of a copy's targets.
+/// The accounts of a copy's targets.
 pub(super) type Accounts = Box<[Account]>;
 
 impl Account {
@@ -140,19 +153,19 @@ impl Account {
         &self.word.words()[USED]
     }
 
-    /// Bytes per server, if they are spread evenly.
+    /// Bytes used per server if spread evenly.
     fn used_per_server(&self) -> u64 {
         self.used().load(Ordering::Acquire) / self.servers
     }
 }
 
-/// Takes so many bytes on each of the targets, or nothing: false, a server would hold more than `limit`, or those of a pool more than
-/// that on average.
+/// Reserves `bytes` on each of the targets, or nothing. Returns false if a server would hold more
+/// than `limit`, or the servers of a pool more than that on average.
 fn take(accounts: &Accounts, bytes: &[u64], limit: u64) -> bool {
     let wanted = || accounts.iter().zip(bytes.iter().copied()).filter(|&(_, bytes)| bytes > 0);
     let is_within =
         |account: &Account, used: u64, more| used.saturating_add(more) <= limit.saturating_mul(account.servers);
-    // Most find it full: they change nothing.
+    // Usually the space is full: check first, without changing the words.
     if !wanted().all(|(account, bytes)| is_within(account, account.used().load(Ordering::Acquire), bytes)) {
         return false;
     }
@@ -167,13 +180,13 @@ fn take(accounts: &Accounts, bytes: &[u64], limit: u64) -> bool {
     all
 }
 
-/// Never below 0: after a crash the count may be too small.
+/// Subtracts without going below 0: after a crash the count may be too small.
 fn sub(word: &AtomicU64, bytes: u64) {
     let _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| Some(used.saturating_sub(bytes)));
 }
 
 impl Overlay {
-    /// Where the space of a copy's targets is counted; looked for until it can be had.
+    /// The accounts of a copy's targets; tried again at each call until all words are available.
     fn accounts(&self, copy: &OpenCopy) -> Option<&Accounts> {
         let known = self.accounts.get(copy.number())?;
         if known.get().is_none() {
@@ -185,7 +198,8 @@ impl Overlay {
         known.get()
     }
 
-    /// Servers that what a cache copy holds is counted on, at least 1: its targets, and of a pool all.
+    /// Number of servers on which a cache copy's space is counted, at least 1: its targets, and all
+    /// servers of a pool.
     pub(crate) fn servers_of_space(&self, copy: &OpenCopy) -> u64 {
         let accounts = self.accounts(copy).map_or(&[][..], |accounts| accounts);
         let is_new = |&(index, account): &(usize, &Account)| {
@@ -196,7 +210,8 @@ impl Overlay {
 }
 
 impl LogicalFile {
-    /// Takes space for a range of a cache copy; false: one of its servers has too little.
+    /// Reserves space for a range of a cache copy. Returns false if one of its servers has too
+    /// little.
     pub(super) fn take_space(&self, overlay: &Overlay, copy: &OpenCopy, range: &Range<u64>) -> bool {
         let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return false };
         let mut bytes = vec![0; copy.components().len()];
@@ -204,12 +219,13 @@ impl LogicalFile {
         overlay.accounts(copy).is_some_and(|accounts| take(accounts, &bytes, capacity_per_server))
     }
 
-    /// What the fullest server of a cache copy holds, of all files, bytes; of a pool, the mean of its servers.
+    /// Bytes that the fullest server of a cache copy holds, of all files; for a pool, the mean of
+    /// its servers.
     pub(crate) fn used_space(&self, overlay: &Overlay, copy: &OpenCopy) -> Option<u64> {
         overlay.accounts(copy)?.iter().map(Account::used_per_server).max()
     }
 
-    /// Gives back the space of these ranges of a copy.
+    /// Releases the space of these ranges of a copy.
     pub(super) fn give_space(&self, overlay: &Overlay, copy: &OpenCopy, ranges: &[Range<u64>]) {
         let mut bytes = vec![0; copy.components().len()];
         let mut of_range = bytes.clone();
@@ -225,10 +241,10 @@ impl LogicalFile {
     }
 }
 
-/// The space of a file's cache copies, as one request takes it.
+/// The space of a file's cache copies as seen by one request, and what the request has reserved.
 pub(super) struct Room<'a> {
     of: Option<(&'a LogicalFile, &'a Overlay, &'a Map)>,
-    /// What was taken: the copy, and of what range.
+    /// The reservations: copy and range.
     pub taken: Vec<(usize, Range<u64>)>,
 }
 
@@ -237,7 +253,7 @@ impl<'a> Room<'a> {
         Self { of: Some((file, overlay, map)), taken: Vec::new() }
     }
 
-    /// For those who ask for none.
+    /// For a request that may not reserve space.
     pub fn none() -> Self {
         Self { of: None, taken: Vec::new() }
     }
@@ -246,7 +262,8 @@ impl<'a> Room<'a> {
         let Some((file, overlay, _)) = self.of else { return false };
         let (number, range) = (usize::from(want.copy), want.start..want.end);
         let Some(copy) = file.usable(overlay, number) else { return false };
-        // What the policy says of the bytes is per server of the models: here targets count.
+        // The policy gives bytes per server of the models; space is counted per target, so use the
+        // range.
         let taken = file.take_space(overlay, copy, &range);
         if taken {
             self.taken.push((number, range));
@@ -266,7 +283,7 @@ impl Space for Room<'_> {
         if file.usable(overlay, number).is_none() {
             return false;
         }
-        // All cache copies may lie on the servers that are full.
+        // Other cache copies may occupy the full servers too.
         let others = (1..overlay.manifest.all_copies().count()).filter(|&other| other != number);
         for copy in std::iter::once(number).chain(others) {
             if file.make_room(overlay, map, copy, want.end - want.start) && self.take(want) {

@@ -1,4 +1,4 @@
-//! What this process has done with a file with several copies, for those who want to know.
+//! Counts of what this process has done with a file with several copies.
 
 use stripewise_extents::{CopyId, Counter, Map};
 
@@ -21,15 +21,16 @@ type OfCopy = fn(CopyId) -> Counter;
 const BY_COPY: [(&str, OfCopy); 3] =
     [("read_bytes", Counter::Read), ("written_bytes", Counter::Written), ("copied_bytes", Counter::Copied)];
 
-/// Name and value.
+/// Names and values.
 pub type Counts = Vec<(&'static str, u64)>;
 
-/// Counts, by name; names and meaning are those of `docs/formats/statistics.md`. Those of several processes may be added up.
+/// Counts by name; `docs/formats/statistics.md` defines names and meaning. The counts of several
+/// processes can be added up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Of the file.
+    /// The counts of the file.
     pub counts: Counts,
-    /// Of each copy, the original first: its name, and its counts.
+    /// Name and counts of each copy, the original first.
     pub copies: Vec<(String, Counts)>,
 }
 
@@ -55,12 +56,12 @@ impl Statistics {
 }
 
 impl Overlay {
-    /// From now on the counts start from 0.
+    /// Resets the last report: the counts start from 0 again.
     pub(super) fn forget_told(&self) {
         *self.told.lock() = Statistics::default();
     }
 
-    /// Everything that this process has counted since it joined the map.
+    /// All counts of this process since it joined the map.
     fn counted(&self, map: &Map) -> Statistics {
         let names = std::iter::once("original").chain(self.copies.list.iter().map(|copy| copy.name.as_str()));
         let of_copy = |(number, name): (usize, &str)| {
@@ -75,7 +76,7 @@ impl Overlay {
 }
 
 impl LogicalFile {
-    /// What this process has done with the file and its copies since this was last asked for; `None`: nothing, or the file has one copy.
+    /// The counts since the last call; `None` if they are all 0 or the file has one copy.
     pub fn take_statistics(&self) -> Option<Statistics> {
         let overlay = self.overlay()?;
         let now = overlay.counted(&*overlay.slot.known()?);

@@ -1,13 +1,14 @@
-//! Whether a request goes on where an earlier one ended.
+//! Detects whether a request continues an earlier one.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use stripewise_model::Access;
 
-/// Streams that are told apart: threads of one process that read or write side by side.
+/// Maximum number of concurrent sequential streams, for example threads of one process, that are
+/// told apart.
 const STREAMS: usize = 16;
 
-/// Where the last requests of a file ended. Races only make a request count as random.
+/// The end offsets of the latest requests to a file. A race only makes a request count as random.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     ends: [AtomicU64; STREAMS],
@@ -15,7 +16,7 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// The order of a request of `len` bytes at `offset`, which is noted.
+    /// Classifies a request of `len` bytes at `offset`, and records where it ends.
     pub fn access(&self, offset: u64, len: u64) -> Access {
         let end = offset.saturating_add(len);
         for known in &self.ends {

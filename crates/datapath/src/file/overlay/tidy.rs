@@ -1,4 +1,5 @@
-//! Space of cache copies that holds nothing: what killed processes and failed writes have left there.
+//! Frees space of cache copies that holds no valid data, left by killed processes and failed
+//! writes.
 
 use stripewise_extents::{CopyId, Select};
 
@@ -6,14 +7,15 @@ use super::super::LogicalFile;
 use super::Overlay;
 use crate::{Errno, Result, trouble};
 
-/// More ranges are left alone: each costs a sync.
+/// With more invalid ranges than this a copy is skipped: each range costs a sync.
 const RANGES_MAX: usize = 4096;
 
 impl LogicalFile {
-    /// Gives back what cache copies take for bytes that are not valid in them, and counts the space of their servers anew.
+    /// Frees the space of bytes that are not valid in the cache copies that hold them, and counts
+    /// the used space of their servers again.
     ///
     /// # Errors
-    /// EBADF: this process may not write. As fsync(2), EIO.
+    /// EBADF: this process may not write. Otherwise the errors of fsync(2); EIO.
     pub fn tidy(&self) -> Result<()> {
         let Some(overlay) = self.overlay().filter(|overlay| overlay.copies.is_cache()) else { return Ok(()) };
         if !self.is_writable() {
@@ -37,7 +39,7 @@ impl LogicalFile {
         let invalid = invalid.map_err(|error| trouble::map_told(&error))?;
         if invalid.len() <= RANGES_MAX {
             for span in invalid {
-                // Nothing of it is valid there: it is only punched.
+                // Nothing in the range is valid, so the eviction only punches it out.
                 self.evict(&map, overlay, copy, span.range())?;
             }
         }

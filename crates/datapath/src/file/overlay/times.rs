@@ -1,8 +1,9 @@
-//! When the components of a file's copies were changed last, as of when it was closed last: one that is older now is not what the
-//! map believes it to be, but was put back from a backup.
+//! Modification times of the objects of a file's copies, recorded at the last close. An object that
+//! is older now was restored from a backup, so its contents do not match the map.
 //!
-//! `ID.extents.times` beside the journal. What it says are lower bounds, so it need not be as new as the file, nor be synced: every
-//! write of ours makes components newer. Only who sets a time removes it.
+//! The record is `ID.extents.times`, next to the journal. Its times are lower bounds, so it needs
+//! neither to be up to date nor to be synced: every write makes objects newer. A call that sets
+//! times removes the record, as does the removal of the file.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -19,10 +20,10 @@ const MAGIC: &str = "stripewise times 1";
 const BYTES_MAX: usize = 1 << 20;
 const SUFFIX: &str = ".times";
 
-/// (copy, component): seconds since 1970, whole, as some backups keep no more.
+/// Seconds since 1970 per (copy, object). Whole seconds, because some backups keep no more.
 pub(crate) type Times = BTreeMap<(usize, usize), i64>;
 
-/// The text, with its checksum as the last line.
+/// The text of the record, with its checksum as the last line.
 fn text_of(times: &Times) -> String {
     let mut text = format!("{MAGIC}\n");
     for ((copy, component), seconds) in times {
@@ -32,7 +33,7 @@ fn text_of(times: &Times) -> String {
     text + &format!("{sum:08x}\n")
 }
 
-/// `None`: damaged, or of another version.
+/// Parses the text; `None` if it is damaged or of another version.
 fn parse(text: &str) -> Option<Times> {
     let (body, sum) = text.strip_suffix('\n')?.rsplit_once('\n')?;
     let body = &text[..body.len() + 1];
@@ -52,7 +53,7 @@ fn parse(text: &str) -> Option<Times> {
 }
 
 impl Overlay {
-    /// What is known of the components; nothing, if that cannot be read.
+    /// The recorded times; empty if the record cannot be read.
     pub(crate) fn known_times(&self) -> Times {
         let sys = &self.surroundings.sys;
         let file = self.spec().open_beside(sys, SUFFIX);
@@ -61,33 +62,33 @@ impl Overlay {
         text.and_then(|text| parse(&text)).unwrap_or_default()
     }
 
-    /// What cannot be written is not known then.
+    /// Writes the record. If that fails, the times are unknown later.
     fn write_times(&self, now: &Times) {
         let sys = &self.surroundings.sys;
-        // Of copies that are lost just now, what was known.
+        // Keeps the earlier times of copies that are lost now.
         let times: Times = self.known_times().into_iter().chain(now.clone()).collect();
         if let Ok(file) = self.spec().create_beside(sys, SUFFIX) {
             let _ = sys.write_all_at(file.as_fd(), text_of(&times).as_bytes(), 0);
         }
     }
 
-    /// Before and after times are set, and when the file is removed.
+    /// Removes the record: before and after times are set, and when the file is removed.
     pub(in super::super) fn forget_times(&self) {
         forget_times(&self.surroundings.sys, self.spec());
     }
 }
 
-/// Of a file that is removed.
+/// Removes the record of a file that is removed.
 pub(crate) fn forget_times(sys: &SysRef, spec: &MapSpec) {
     let _ = spec.remove_beside(sys, SUFFIX);
 }
 
-/// Says which component of a copy is older than it was.
+/// Checks that no object of a copy is older than its recorded time.
 ///
 /// # Errors
-/// One is.
+/// An object is older; the error names it.
 pub(crate) fn check_times(times: &Times, copy: &OpenCopy) -> std::result::Result<(), Trouble> {
-    // Most files have none, and are not looked at.
+    // Most files have no record, and their objects need not be queried.
     if times.is_empty() {
         return Ok(());
     }
@@ -104,8 +105,9 @@ pub(crate) fn check_times(times: &Times, copy: &OpenCopy) -> std::result::Result
 }
 
 impl LogicalFile {
-    /// Notes the times as they were when the file was closed. Whoever removes the file or sets its times forgets them after that: what
-    /// is noted later than that is seen here.
+    /// Records the times as of the close. A process that removes the file or sets its times removes
+    /// the record afterwards. If this record is written after that, the check below notices the
+    /// removal or the older times and removes it again.
     pub(crate) fn note_times(&self, overlay: &Overlay, times: Times) {
         overlay.write_times(&times);
         let removed = self.sys().stat(self.anchor()).is_ok_and(|stat| stat.st_nlink == 0);
@@ -117,7 +119,7 @@ impl LogicalFile {
         }
     }
 
-    /// The times of the components that can be asked.
+    /// The current times of the objects that can be queried.
     pub(crate) fn times_now(&self) -> Times {
         let of_copy = |copy: &OpenCopy| {
             let stats = copy.components().stats().unwrap_or_default();

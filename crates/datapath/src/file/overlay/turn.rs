@@ -1,36 +1,40 @@
-//! Whose turn it is: the background work's, or that of the end of a file.
+//! Mutual exclusion between background work on a file and its closing.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use stripewise_sys::SysRef;
 
+/// Pause between polls for background work to end, ns.
 const LOOK_NS: u64 = 100_000;
 
-/// Shared by a file and the background thread, which knows the file only while it has its turn: so it is never the last
-/// one that has the file.
+/// Shared by a file and the background thread. The thread holds a reference to the file only during
+/// its turn, so its reference is never the last one.
+///
+/// `begin` sets `working` before it reads `paused`, and `pause` sets `paused` before it reads
+/// `working`. All four accesses are sequentially consistent, so at least one side sees the other.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     working: AtomicBool,
     paused: AtomicBool,
 }
 
-/// The background thread's turn, until it is dropped.
+/// The background thread's turn, until dropped.
 pub(crate) struct Working<'a>(&'a Turn);
 
 impl Turn {
-    /// Begins a piece of background work; `None`: not now.
+    /// Begins a unit of background work; `None` while the file is paused.
     pub fn begin(&self) -> Option<Working<'_>> {
         self.working.store(true, Ordering::SeqCst);
         let working = Working(self);
         (!self.paused.load(Ordering::SeqCst)).then_some(working)
     }
 
-    /// Whether the background thread is at work just now.
+    /// Whether the background thread is at work right now.
     pub fn is_working(&self) -> bool {
         self.working.load(Ordering::SeqCst)
     }
 
-    /// Waits until the background work pauses.
+    /// Pauses background work and waits for the current unit to end.
     pub fn pause(&self, sys: &SysRef) {
         self.paused.store(true, Ordering::SeqCst);
         while self.working.load(Ordering::SeqCst) {
@@ -38,14 +42,14 @@ impl Turn {
         }
     }
 
-    /// The file is used (again).
+    /// Resumes background work because the file is used again.
     pub fn resume(&self) {
         if self.paused.load(Ordering::Relaxed) {
             self.paused.store(false, Ordering::SeqCst);
         }
     }
 
-    /// In a forked child, which has no background thread.
+    /// For a forked child, which has no background thread.
     pub fn after_fork_child(&self) {
         self.working.store(false, Ordering::SeqCst);
     }

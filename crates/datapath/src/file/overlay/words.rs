@@ -1,4 +1,4 @@
-//! Words about servers that the processes of a node share, for all files of a user.
+//! Files of shared words about servers, used by all processes of a user on the node.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -8,15 +8,15 @@ use stripewise_sys::{Errno, Fd, Mode, OFlags, SharedMap, SysRef};
 
 use crate::Result;
 
-/// Where the run directories of a user's extent maps are, and these words beside them.
+/// The directory with the run directories of a user's extent maps and these files.
 #[derive(Clone, Copy)]
 pub(super) struct Base<'a> {
     pub path: &'a Path,
-    /// Whose it is, if root makes it for somebody.
+    /// The owner of the files, if root creates them for another user.
     pub owner: Option<u32>,
 }
 
-/// A file of words in a directory below the base.
+/// Opens or creates a file of words in a directory below the base.
 pub(super) fn open_words(sys: &SysRef, path: &Path, owner: Option<u32>) -> Result<Fd> {
     let _acting = act_as(owner);
     let parents: Vec<&Path> = path.ancestors().skip(1).take(2).collect();
@@ -30,7 +30,8 @@ pub(super) fn open_words(sys: &SysRef, path: &Path, owner: Option<u32>) -> Resul
     sys.open(None, path, flags, Mode::RUSR | Mode::WUSR)
 }
 
-/// Its words, 0 at first. There is memory for all of them: want of it is an error now, not SIGBUS later.
+/// Maps the words, which are 0 in a new file. Allocates memory for all of them, so that a shortage
+/// is an error here and not a SIGBUS later.
 pub(super) fn map_words(sys: &SysRef, file: BorrowedFd<'_>, words: usize) -> Result<SharedMap> {
     let bytes = (words * size_of::<u64>()) as u64;
     if (sys.stat(file)?.st_size as u64) < bytes {

@@ -1,5 +1,5 @@
-//! The background work on a file: replicas are brought in sync; of caches dirty parts are written back, wanted ones fetched, and
-//! some space kept free.
+//! Background work on a file. Replicas: synchronization. Caches: write-back of dirty data, the
+//! prefetch queue, and evicting to the watermark.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,41 +12,45 @@ use super::Overlay;
 use super::copying::{CHUNK_BYTES, PIECES_MAX_IDLE};
 use crate::{Result, trouble};
 
-/// While others use the file, the processes write back one after the other, and rest so many times as long as it takes. It costs the slow servers as much as it saves them, when
-/// they are what is slow: 5 to 13 % of their time, measured, if it goes on all the time.
+/// While applications use the file's servers, the processes take turns at write-back: after each
+/// range, a process pauses for this multiple of the time it took, times the number of processes.
+/// Continuous write-back costs the slow servers 5 to 13 % of their time (measured), as much as it
+/// saves them when they are the bottleneck.
 const MAKE_WAY: u64 = 16;
-/// Of a cache server, this part is kept free; and this much is given up when less is.
+/// The watermark: if less than 1/`FREE_PART` of a cache server is free, that much is evicted.
 const FREE_PART: u64 = 32;
-/// Wanted ranges that one step looks at.
+/// Maximum queued prefetch hints considered in one step.
 const WANTED: usize = 16;
-/// Under a limit, a piece is at least so long: shorter ones would be requests alone.
+/// Minimum bytes copied at once under a bandwidth limit: smaller copies would be little but request
+/// overhead.
 const PIECE_BYTES_MIN: u64 = 4096;
 
-/// What the background work remembers of a file.
+/// The progress of a file's background work in this process.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Bytes that had been written to caches when it looked last.
+    /// Bytes that had been written to caches at the last check.
     written: AtomicU64,
-    /// When the next bytes may be copied.
+    /// Earliest time of the next copy, ns.
     next_ns: AtomicU64,
-    /// The same while others use the file.
+    /// Earliest time of the next copy while applications use the file's servers, ns.
     next_under_load_ns: AtomicU64,
-    /// Per copy, where to go on.
+    /// Per copy, the offset at which the next search for missing ranges starts.
     at: [AtomicU64; 8],
 }
 
 impl Progress {
-    /// Nothing is to be done before this time.
+    /// Allows no background work before this time.
     pub fn rest(&self, until_ns: u64) {
         self.next_ns.store(until_ns, Ordering::Relaxed);
     }
 }
 
 impl LogicalFile {
-    /// One piece of background work. Bytes that were copied or given up: 0, there is nothing to do just now.
+    /// Does one unit of background work. Returns the bytes copied or evicted; 0 if there is nothing
+    /// to do now.
     ///
     /// # Errors
-    /// As pread(2), pwrite(2), fsync(2).
+    /// Same as pread(2), pwrite(2) and fsync(2).
     pub(crate) fn work(&self, overlay: &Overlay) -> Result<u64> {
         let Some(map) = overlay.slot.known().filter(|_| self.is_writable()) else { return Ok(0) };
         let now_ns = self.sys().now_ns();
@@ -60,7 +64,8 @@ impl LogicalFile {
         }
         let done = match idle {
             true => self.work_once(overlay, &map, PIECES_MAX_IDLE)?,
-            // Nobody waits for what is wanted. One range, not the load of many processes.
+            // No request waits for a prefetch, so write back only; one range, to stay below the
+            // load of the applications.
             false => self.make_clean(overlay, &map, 1)?,
         };
         let took_ns = self.sys().now_ns().saturating_sub(now_ns);
@@ -71,10 +76,10 @@ impl LogicalFile {
         Ok(done)
     }
 
-    /// One piece of background work, whatever else is going on; of so many ranges at most.
+    /// Does one unit of background work on at most `pieces` ranges, regardless of other activity.
     ///
     /// # Errors
-    /// As [`LogicalFile::work`].
+    /// Same as [`LogicalFile::work`].
     pub(crate) fn work_once(&self, overlay: &Overlay, map: &Map, pieces: usize) -> Result<u64> {
         match overlay.copies.kind {
             OverlayKind::Replicas => self.work_on_replicas(overlay, map, pieces),
@@ -85,14 +90,15 @@ impl LogicalFile {
         }
     }
 
-    /// Nobody uses the servers of the file: what is copied now is in nobody's way.
+    /// Whether no application uses the servers of the file, so that copying disturbs nothing.
     fn is_idle(&self, overlay: &Overlay, now_ns: u64) -> bool {
         let copies = self.present().map(super::super::OpenCopy::number);
         overlay.under_way.load(Ordering::Relaxed) == 0 && !overlay.activity.is_used(copies, now_ns)
     }
 
-    /// More than half of a cache's space may hold dirty data, and more has come since it looked last: who only reads needs no space. Of replicas
-    /// any part may be out of sync; close brings it in.
+    /// Whether more than half of a cache's space may hold dirty data and more has been written
+    /// since the last check: a process that only reads needs no space. Always false for replicas:
+    /// any range may be out of sync, and close brings it in sync.
     fn is_pressed(&self, overlay: &Overlay, map: &Map) -> Result<bool> {
         let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return Ok(false) };
         let mut written = 0;
@@ -123,7 +129,7 @@ impl LogicalFile {
         Ok(0)
     }
 
-    /// Of a cache: gives up clean data where space is short, else writes dirty data back.
+    /// Evicts clean data from a cache if space is short, else writes dirty data back.
     fn make_clean(&self, overlay: &Overlay, map: &Map, pieces: usize) -> Result<u64> {
         let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return Ok(0) };
         let given_up = self.keep_some_free(overlay, map, capacity_per_server);
@@ -137,7 +143,7 @@ impl LogicalFile {
         Ok(bytes)
     }
 
-    /// Copies something to a copy that it has not; from where the last piece ended.
+    /// Copies ranges missing in copy `to`, starting where the last unit ended.
     fn work_on_copy(&self, overlay: &Overlay, map: &Map, to: usize, pieces: usize) -> Result<u64> {
         let size = self.size()?;
         let Some(place) = overlay.progress.at.get(to) else { return Ok(0) };
@@ -160,7 +166,8 @@ impl LogicalFile {
         Ok(bytes)
     }
 
-    /// What is copied along with a range that a copy has not: what else is missing in `whole`, which begins where that does, up to so many pieces.
+    /// Extends the copy of `span` to other ranges missing in `whole`, which starts where `span`
+    /// does: up to `pieces` ranges in all.
     pub(super) fn chunk(
         &self,
         map: &Map,
@@ -177,7 +184,7 @@ impl LogicalFile {
         Ok(whole.start..spans.last().map_or(whole.end, |last| last.end))
     }
 
-    /// The first range that a copy has not.
+    /// The first range that is not valid in copy `to`.
     pub(super) fn first_missing(&self, map: &Map, to: usize, range: Range<u64>) -> Result<Option<Span>> {
         if range.is_empty() {
             return Ok(None);
@@ -186,7 +193,7 @@ impl LogicalFile {
         Ok(spans.map_err(|error| trouble::map_told(&error))?.first().copied())
     }
 
-    /// The copy that a range is best copied from.
+    /// The best copy to copy a range from.
     pub(super) fn source(&self, overlay: &Overlay, map: &Map, span: &Span) -> Option<usize> {
         let usable = overlay.preferred(span.mask.bits() & self.present_mask());
         overlay.choice(map).source(span.start, span.len(), usable)
@@ -204,7 +211,7 @@ impl LogicalFile {
         given_up
     }
 
-    /// Fetches what is wanted, as far as there is space.
+    /// Fetches one queued prefetch hint, if there is space.
     fn fetch_some(&self, overlay: &Overlay, map: &Map) -> Result<u64> {
         let (size, pace) = (self.size()?, Pace::of(overlay, map));
         for copy in self.present().filter(|copy| copy.is_cache()) {
@@ -224,7 +231,8 @@ impl LogicalFile {
         Ok(0)
     }
 
-    /// Fetches a range into a cache copy. 0: there is no space, or somebody writes there.
+    /// Fetches a range into a cache copy. Returns 0 if there is no space or another process writes
+    /// there.
     pub(super) fn fetch(&self, overlay: &Overlay, map: &Map, to: usize, range: &Range<u64>) -> Result<u64> {
         let Some(span) = self.first_missing(map, to, range.clone())? else { return Ok(0) };
         let range = span.start..span.end.min(range.end);
@@ -246,9 +254,10 @@ impl LogicalFile {
     }
 }
 
-/// How fast one of the processes that have a file open copies in the background, so that all of them keep to the limit.
+/// Limits the background copying of one process, so that all processes that have the file open
+/// together keep to the file's limit.
 struct Pace {
-    /// Bytes per second; `None`: as fast as it can.
+    /// Bytes per second; `None` for no limit.
     limit: Option<u64>,
 }
 
@@ -258,15 +267,15 @@ impl Pace {
         Self { limit: overlay.copies.background.map(|all| each(all).max(1)) }
     }
 
-    /// What is copied at once of a range: to the end of the chunk that it begins in, what else is missing there is copied along;
-    /// but not more than the limit allows in a second.
+    /// The range to copy together with `span`: to the end of the chunk in which `span` starts, but
+    /// at most what the limit allows in a second.
     fn piece(&self, span: &Span, size: u64) -> Range<u64> {
         let most = self.limit.map_or(CHUNK_BYTES, |limit| limit.clamp(PIECE_BYTES_MIN, CHUNK_BYTES));
         let whole = chunk(span, size);
         whole.start..whole.end.min(whole.start.saturating_add(most))
     }
 
-    /// After so many bytes.
+    /// Schedules the next copy after `bytes` were copied.
     fn rest(&self, progress: &Progress, begun_ns: u64, bytes: u64) {
         let Some(limit) = self.limit else { return };
         let pause_ns = u128::from(bytes) * 1_000_000_000 / u128::from(limit);
@@ -274,7 +283,7 @@ impl Pace {
     }
 }
 
-/// A range, to the end of the chunk that it begins in.
+/// The range from the start of `span` to the end of the chunk in which it starts.
 pub(super) fn chunk(span: &Span, size: u64) -> Range<u64> {
     let end = (span.start + 1).checked_next_multiple_of(CHUNK_BYTES).unwrap_or(u64::MAX);
     span.start..end.min(size)

@@ -1,4 +1,4 @@
-//! Writing to several copies.
+//! Writes to several copies.
 
 use std::ops::Range;
 
@@ -19,17 +19,18 @@ use crate::{Errno, Result, notice, trouble};
 
 /// The number of the original.
 const ORIGINAL: usize = 0;
-/// What the map says of a copy that must not be written to just now.
+/// The errno with which the map refuses a write to a copy that is the destination of a running
+/// copier.
 const BEING_MADE: Errno = Errno::BUSY;
-/// Between looks whether a copier is done: at first, and at most.
+/// Pause between polls for a copier to finish, ns: the first, and the maximum.
 const LOOK_NS: u64 = 50_000;
 const LOOK_NS_MAX: u64 = 1_600_000;
 
 impl LogicalFile {
-    /// A write of at least one byte.
+    /// Writes at least one byte.
     ///
     /// # Safety
-    /// As [`LogicalFile::write_at`].
+    /// Same as [`LogicalFile::write_at`].
     pub(in super::super) unsafe fn write_copies(
         &self,
         overlay: &Overlay,
@@ -47,10 +48,10 @@ impl LogicalFile {
         Ok(done)
     }
 
-    /// Bytes written, and whether the map was changed.
+    /// Returns the bytes written, and whether the map was changed.
     ///
     /// # Safety
-    /// As [`LogicalFile::write_at`].
+    /// Same as [`LogicalFile::write_at`].
     unsafe fn write_guarded(
         &self,
         overlay: &Overlay,
@@ -81,8 +82,8 @@ impl LogicalFile {
                     return Ok((done as usize, changed));
                 }
             }
-            // A copier is at work on the only copy that could be written to, or that could when
-            // another one was full; it does not take long.
+            // A copier is working on the only copy that could be written to, or on the only one
+            // left after another copy was full. Copies are short: wait and try again.
             drop(guard);
             self.give_back(overlay, &mut room, &written);
             self.sys().sleep_until_ns(self.sys().now_ns() + look_ns);
@@ -90,7 +91,7 @@ impl LogicalFile {
         }
     }
 
-    /// Where each part goes; `None`: it must be tried again.
+    /// Chooses the copy to which each range goes; `None` if the write must be tried again.
     fn choose_write(
         &self,
         overlay: &Overlay,
@@ -107,7 +108,8 @@ impl LogicalFile {
             let whole = Part { start: request.offset, end: request.offset + request.len, copy: ORIGINAL };
             return known.iter().all(|span| forbidden(span) & 1 == 0).then(|| smallvec![whole]);
         }
-        // What is valid only where it cannot be written goes anywhere else: it is overwritten.
+        // A range that is valid only where it cannot be written may go to any copy, because it is
+        // overwritten.
         let spans = spans_of(known, |span| match span.mask.bits() & present & !forbidden(span) {
             0 => 1,
             mask => mask,
@@ -126,7 +128,7 @@ impl LogicalFile {
                 let range = part.start.max(span.start)..part.end.min(span.end);
                 let valid = span.mask.bits();
                 let copy = possible_copy(part.copy, present & !forbidden(span), valid);
-                // One that has failed is better than none.
+                // A copy that has failed is better than none.
                 let copy = copy.or_else(|| possible_copy(part.copy, all & !forbidden(span), valid))?;
                 push(&mut possible, Part { start: range.start, end: range.end, copy });
             }
@@ -134,7 +136,7 @@ impl LogicalFile {
         Some(possible)
     }
 
-    /// Gives back the space that was taken for what was then not written there.
+    /// Releases the reserved space of ranges that were then not written there.
     fn give_back(&self, overlay: &Overlay, room: &mut Room<'_>, written: &[Part]) {
         for (number, range) in room.taken.drain(..) {
             let Some(copy) = self.copy(number) else { continue };
@@ -146,14 +148,14 @@ impl LogicalFile {
         }
     }
 
-    /// fsync of everything, the map included.
+    /// Syncs everything, including the map.
     pub(in super::super) fn sync_map(&self, overlay: &Overlay, data_only: bool) -> Result<()> {
         let map = overlay.map()?;
         map.sync(|| self.sync_components(data_only)).map_err(|error| trouble::map_told(&error))
     }
 }
 
-/// The copy chosen, or another one where it must not be written to.
+/// The chosen copy, or a different one where the chosen copy must not be written to.
 fn possible_copy(chosen: usize, possible: u8, valid: u8) -> Option<usize> {
     if possible & 1 << chosen != 0 {
         return Some(chosen);
@@ -161,7 +163,7 @@ fn possible_copy(chosen: usize, possible: u8, valid: u8) -> Option<usize> {
     if possible & 1 != 0 {
         return Some(ORIGINAL);
     }
-    // The original is just being made: from a copy that is valid.
+    // A copier is writing the original from a valid copy: write to a valid copy.
     let other = possible & valid;
     (other != 0).then(|| other.trailing_zeros() as usize)
 }
@@ -173,7 +175,7 @@ fn push(parts: &mut Few<Part>, part: Part) {
     }
 }
 
-/// What of `range` is not in `other`.
+/// The pieces of `range` outside `other`.
 fn outside(range: &Range<u64>, other: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
     let before = range.start..range.end.min(other.start);
     let after = range.start.max(other.end)..range.end;
@@ -181,22 +183,24 @@ fn outside(range: &Range<u64>, other: &Range<u64>) -> impl Iterator<Item = Range
     both.into_iter().filter(|range| !range.is_empty())
 }
 
-/// The steps of a write, with the map.
+/// One attempt at a write. The guard has pinned the range (steps 1 to 3 of the write protocol in
+/// `docs/formats/extents.md`); `prepare` and `wrote` of the guard are steps 4 and 6.
 struct Writer<'a, 'm> {
     file: &'a LogicalFile,
     overlay: &'a Overlay,
     guard: &'a mut WriteGuard<'m>,
     request: &'a Request<'a>,
     map: &'a Map,
-    /// What is where now.
+    /// The ranges written so far, with their copies.
     written: Few<Part>,
 }
 
 impl Writer<'_, '_> {
-    /// Writes the parts, and tells the map; what a copy does not take goes to the original.
+    /// Writes the ranges and updates the map. A range that a copy does not accept goes to the
+    /// original.
     ///
     /// # Safety
-    /// As [`LogicalFile::write_at`].
+    /// Same as [`LogicalFile::write_at`].
     unsafe fn write(&mut self, parts: &[Part]) -> Few<Ended> {
         // SAFETY: the caller's promise.
         let mut ended = unsafe { self.once(parts) };
@@ -218,7 +222,7 @@ impl Writer<'_, '_> {
     }
 
     /// # Safety
-    /// As [`LogicalFile::write_at`].
+    /// Same as [`LogicalFile::write_at`].
     unsafe fn once(&mut self, parts: &[Part]) -> Few<Ended> {
         for part in parts {
             let prepared = self.guard.prepare(part.start..part.end, CopyId::new(part.copy));
@@ -239,7 +243,7 @@ impl Writer<'_, '_> {
                     self.map.count(Counter::Written(copy), ended.done);
                     self.written.push(Part { end, ..*part });
                 }
-                // As if it had not been written.
+                // The range counts as not written.
                 Err(error) => *ended = Ended { done: 0, error: Some(trouble::map_told(&error)) },
             }
         }

@@ -1,4 +1,5 @@
-//! Copies where the file system stripes over a pool cost what they cost on its servers one by one.
+//! Copies on a pool, over which the file system stripes, cost the same as if their servers were
+//! modeled one by one.
 
 use proptest::prelude::*;
 use stripewise_cluster::{CacheMode, Driver, Durability, FileSystem, Members, Tier};
@@ -9,10 +10,11 @@ use stripewise_target::{FileId, TargetRef};
 use super::*;
 use crate::manifest::{FurtherCopy, copy_id};
 
-/// Servers of the pool.
+/// Number of servers in the pool.
 const COUNT: u32 = 4;
 
-/// hdd/0-1 are targets 0 and 1, the servers of the pool ssd are 2 to 5; OrangeFS, which has all widths.
+/// Targets 0 and 1 are hdd/0-1; targets 2 to 5 are the servers of the pool ssd, on OrangeFS, which
+/// supports all stripe widths.
 fn cluster() -> Cluster {
     let class = |startup_s: f64, per_byte_s: f64| {
         let service = |startup_s| Service { startup_s, per_byte_s };
@@ -37,8 +39,9 @@ fn cluster() -> Cluster {
     }
 }
 
-/// A layout over servers: so many of the pool from `first` on, in order or the other way round, perhaps with disks before them; and
-/// perhaps on disks alone behind some turns.
+/// Generates layouts over servers: a run of pool servers starting at `first`, in order or reversed,
+/// perhaps with disks before it, and perhaps with a second region on one disk after some stripe
+/// cycles.
 fn layouts() -> impl Strategy<Value = Layout> {
     let pool = (0..COUNT, 1..=COUNT, 1u64..200_000, any::<bool>());
     (pool, 0u32..3, 1u64..100_000, 0u64..5).prop_map(
@@ -55,7 +58,8 @@ fn layouts() -> impl Strategy<Value = Layout> {
     )
 }
 
-/// The manifest of a file whose copies have these layouts over servers, as it is placed, and where.
+/// The manifest of a file whose copies have these layouts, as placed, and per copy the targets'
+/// numbers in the cluster.
 fn placed(cluster: &mut Cluster, layouts: &[Layout], kind: OverlayKind) -> (Manifest, Vec<Vec<u32>>) {
     let id = FileId([7; 16]);
     let mut planned = Vec::new();
@@ -164,7 +168,8 @@ proptest! {
     }
 }
 
-/// As one server, all four would do the work of one: the copy would not be worth it.
+/// Modeled as one server, the four servers would have the throughput of one, and the striped copy
+/// would not be worth it.
 #[test]
 fn a_wide_copy_in_a_pool_is_chosen_for_what_its_servers_do_together() {
     let striped = stripewise_layout::constructors::striped(&[2, 3, 4, 5], 1 << 20).unwrap();
