@@ -14,20 +14,20 @@ static SAID: OnceLock<Mutex<HashSet<u64>>> = OnceLock::new();
 /// before or has logged 20 lines. Never blocks on its own lock, which after a fork may stay held
 /// for ever; the line is then dropped.
 pub fn say(message: &str) {
+    let Ok(mut said) = SAID.get_or_init(Mutex::default).try_lock() else { return };
     // Tests cause failures by the thousand.
-    if let Some(line) = line_to_say(message).filter(|_| !cfg!(test)) {
+    if let Some(line) = line_to_say(&mut said, message).filter(|_| !cfg!(test)) {
         stripewise_sys::raw::say(line.as_bytes());
     }
 }
 
-fn line_to_say(message: &str) -> Option<String> {
+fn line_to_say(said: &mut HashSet<u64>, message: &str) -> Option<String> {
     let mut hasher = DefaultHasher::new();
     message.hash(&mut hasher);
-    let mut said = SAID.get_or_init(Mutex::default).try_lock().ok()?;
-    if said.len() > LINES_MAX || !said.insert(hasher.finish()) {
+    if said.len() >= LINES_MAX || !said.insert(hasher.finish()) {
         return None;
     }
-    let more = if said.len() > LINES_MAX { " (further messages are left out)" } else { "" };
+    let more = if said.len() == LINES_MAX { " (further messages are left out)" } else { "" };
     Some(format!("stripewise: {message}{more}\n"))
 }
 
@@ -37,11 +37,12 @@ mod tests {
 
     #[test]
     fn every_line_once_and_not_too_many() {
-        assert_eq!(line_to_say("a disk is missing").as_deref(), Some("stripewise: a disk is missing\n"));
-        assert_eq!(line_to_say("a disk is missing"), None);
-        let lines = (0..100).filter_map(|n| line_to_say(&format!("trouble {n}")));
-        let lines: Vec<String> = lines.collect();
-        assert!(lines.len() <= LINES_MAX, "{lines:?}");
+        let mut said = HashSet::new();
+        let mut line = |message: &str| line_to_say(&mut said, message);
+        assert_eq!(line("a disk is missing").as_deref(), Some("stripewise: a disk is missing\n"));
+        assert_eq!(line("a disk is missing"), None);
+        let lines: Vec<String> = (0..100).filter_map(|n| line(&format!("trouble {n}"))).collect();
+        assert_eq!(lines.len() + 1, LINES_MAX, "{lines:?}");
         assert!(lines.last().unwrap().contains("further messages are left out"), "{lines:?}");
     }
 }

@@ -9,6 +9,7 @@ use stripewise_sys::{Dir, LockKind, Mode, OFlags, Stat};
 use stripewise_target::{ComponentSet, Objects};
 
 use super::build::NewFile;
+use super::open::Public;
 use super::{FileKey, Opened, Runtime, Shape, access, paths};
 use crate::file::LogicalFile;
 use crate::manifest::Manifest;
@@ -70,12 +71,12 @@ impl Runtime {
         let trouble = |what| Trouble::io(new.temporary(), what);
         let file = new.file().ok_or(Errno::IO).map_err(trouble("open the new anchor"))?;
         let flags = access::public(flags);
-        let open = || self.sys().open_public(new.dir(), new.temporary(), flags, Mode::empty());
+        let open = || self.sys().open_public(new.dir(), new.temporary(), flags, Mode::empty()).map(Public);
         let opened = match open() {
             Err(Errno::ACCESS) => access::with_lifted_mode(self.sys(), file.anchor(), Mode::RUSR, open),
             opened => opened,
         };
-        opened.map_err(trouble("open the new anchor"))
+        opened.map(Public::give).map_err(trouble("open the new anchor"))
     }
 
     /// O_TRUNC of a managed file whose objects are lost, for example because it was never synced

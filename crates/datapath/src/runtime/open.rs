@@ -67,10 +67,12 @@ impl Runtime {
             // The library must know whether the file is an anchor before the kernel truncates it or
             // opens it for writing.
             let follow = !flags.contains(OFlags::NOFOLLOW);
-            let Some(found) = self.look(dir, path, follow)? else {
-                return self.sys().open_public(dir, path, flags, mode).map(Opened::Plain);
-            };
-            return self.open_found(dir, path, flags, mode, found);
+            while let Some(found) = self.look(dir, path, follow)? {
+                if let Some(opened) = self.open_found(dir, path, flags, found)? {
+                    return Ok(opened);
+                }
+            }
+            return self.sys().open_public(dir, path, flags, mode).map(Opened::Plain);
         }
         let raw = Public(self.sys().open_public(dir, path, flags, mode)?);
         if exclusive {
@@ -82,15 +84,8 @@ impl Runtime {
         }
     }
 
-    /// Opens a file that is known to be managed.
-    fn open_found(
-        &self,
-        dir: Dir<'_>,
-        path: &Path,
-        flags: OFlags,
-        mode: Mode,
-        found: Anchored,
-    ) -> Result<Opened> {
+    /// Opens a file that is known to be managed. `None`: another process has replaced it meanwhile.
+    fn open_found(&self, dir: Dir<'_>, path: &Path, flags: OFlags, found: Anchored) -> Result<Option<Opened>> {
         let truncates = flags.contains(OFlags::TRUNC);
         let kept = flags - (OFlags::TRUNC | OFlags::CREATE);
         let raw = self.open_reading(dir, path, kept)?;
@@ -99,20 +94,18 @@ impl Runtime {
         let manifest = truncates.then(|| found.manifest.clone());
         let file = match (self.attach_public(&raw, (dir, path), Some(found), flags), manifest) {
             (Err(error), Some(lost)) if is_lost(&error) => {
-                let anew = self.create_anew(dir, path, kept, &lost).map_err(|trouble| trouble.told())?;
-                return anew.map_or_else(|| self.open_any(dir, path, flags, mode), Ok);
+                return self.create_anew(dir, path, kept, &lost).map_err(|trouble| trouble.told());
             }
             (attached, _) => attached.map_err(|trouble| trouble.told())?,
         };
-        // Another process has put another file there.
-        let Some(file) = file else { return Err(Errno::AGAIN) };
+        let Some(file) = file else { return Ok(None) };
         if access::writes(flags) || truncates {
             self.check_permission(known, &file)?;
         }
         if truncates {
             file.truncate(0)?;
         }
-        Ok(Opened::Managed(raw.give(), file))
+        Ok(Some(Opened::Managed(raw.give(), file)))
     }
 
     /// Opens the application's descriptor of a file that is known to be managed: read-only
@@ -136,11 +129,12 @@ impl Runtime {
     pub fn open_again(&self, file: &LogicalFile, flags: OFlags) -> Result<RawFd> {
         let link = paths::link_of(file.anchor().as_raw_fd());
         let flags = access::public(flags) - OFlags::NOFOLLOW;
-        let open = || self.sys().open_public(None, &link, flags, Mode::empty());
+        let open = || self.sys().open_public(None, &link, flags, Mode::empty()).map(Public);
         match open() {
             Err(Errno::ACCESS) => access::with_lifted_mode(self.sys(), file.anchor(), Mode::RUSR, open),
             opened => opened,
         }
+        .map(Public::give)
     }
 
     /// Checks that this process may open the file for writing now.
@@ -480,10 +474,10 @@ fn is_ours(errno: Errno) -> bool {
 }
 
 /// A descriptor for the application; closed on drop unless it was handed over with `give`.
-struct Public(RawFd);
+pub(super) struct Public(pub RawFd);
 
 impl Public {
-    fn give(self) -> RawFd {
+    pub fn give(self) -> RawFd {
         let raw = self.0;
         std::mem::forget(self);
         raw

@@ -16,5 +16,6 @@ mod never_synced;
 mod pools;
 mod rebuilt;
 mod refusals;
+mod replaced;
 pub(crate) mod setup;
 pub(crate) mod support;
