@@ -23,8 +23,8 @@ A CephFS on one machine (`testbed/cephfs`). The monitor, the manager, the metada
 {servers} + {servers} OSDs and the mount (ceph-fuse) are real ones of Ceph 16.2, with one copy of everything,
 no checksums, and the OSDs' databases and logs in memory.
 
-Only the OSDs' disks are emulated. bluestore is on images that take the time of a disk
-(`T = startup + bytes / rate`, one arm each, FIFO; `testbed/disks`). HDDs: {hdd}, SSDs: {ssd}
+Only the OSDs' disks are emulated. bluestore is on images that take the time of a disk: one
+arm each, FIFO, `T = startup + bytes / rate` (`testbed/disks`). HDDs: {hdd}, SSDs: {ssd}
 (us random : us sequential : MiB/s). These disks are slow enough that the two cores, which run everything and the
 programs, do not limit the measurement.
 

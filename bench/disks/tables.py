@@ -8,8 +8,8 @@ from records import command_line, machine, now
 
 HEAD = """# C1 and PSA's rows on throttled real disks
 
-The disks are loop devices with {file_system} on images that take the time of a disk
-(`T = startup + bytes / rate`, one arm each, FIFO; `testbed/disks`). HDDs: {hdd}, SSDs: {ssd}
+The disks are loop devices with {file_system} on images that take the time of a disk: one
+arm each, FIFO, `T = startup + bytes / rate` (`testbed/disks`). HDDs: {hdd}, SSDs: {ssd}
 (us random : us sequential : MiB/s). So the time of a request is given here, too. Everything between the program
 and the disk is real: the file system and its placement of data, the kernel's splitting and
 queueing, and a disk arm that is never in the right place when several processes share it.
