@@ -17,14 +17,26 @@ MODELS = {"elapsed_s": "planner", "simulated_s": "simulator", "cost_s": "general
 
 HEAD = """# Layouts, PSA, the cache and replicas on CephFS
 
-A CephFS on one machine (`testbed/cephfs`): the monitor, the manager, the metadata server, {servers} + {servers} OSDs and the mount (ceph-fuse) are real
-ones of Ceph 16.2, with one copy of everything, no checksums, and the OSDs' databases and logs in memory. What is emulated are the OSDs' disks: bluestore is on
-images that take the time of a disk, T = startup + bytes / rate, one arm each, first come, first served (`testbed/disks`). HDDs: {hdd} (us at random : us in order
-: MiB/s), SSDs: {ssd}: so slow that two cores, which run all of it and the programs, are not what is measured. The client takes requests of
-1 MiB (`testbed/cephfs/widefuse.c`) and has no cache; the kernel's is passed by (`--api direct`), so every request of a program is one of each disk that its layout touches.
+## Testbed
 
-Programs: `ior` of workloads/, MPICH, {processes} processes, through the preload library; requests at random places; files are overwritten in place, and read in full.
-Every byte that is read is checked. The models know the disks by `stripewise calibrate --quick` alone.
+A CephFS on one machine (`testbed/cephfs`). The monitor, the manager, the metadata server,
+{servers} + {servers} OSDs and the mount (ceph-fuse) are real ones of Ceph 16.2, with one copy of everything,
+no checksums, and the OSDs' databases and logs in memory.
+
+Only the OSDs' disks are emulated. bluestore is on images that take the time of a disk: one
+arm each, FIFO, `T = startup + bytes / rate` (`testbed/disks`). HDDs: {hdd}, SSDs: {ssd}
+(us random : us sequential : MiB/s). These disks are slow enough that the two cores, which run everything and the
+programs, do not limit the measurement.
+
+The client takes requests of 1 MiB (`testbed/cephfs/widefuse.c`) and has no cache, and the programs
+bypass the kernel's (`--api direct`). So every request of a program is one request to each disk that
+its layout touches.
+
+## Conditions
+
+Programs: `ior` of workloads/, MPICH, {processes} processes, through the preload library. Requests are at
+random places. Files are overwritten in place and read in full; every byte read is checked. The
+models know the disks by `stripewise calibrate --quick` alone.
 
 {date}, {machine}. Commit {commit}. Command: `{command}`. {runs}. {note}
 """
@@ -45,7 +57,7 @@ def runs(records):
     found = records.by_key.values()
     dates = sorted(date for record in found for date in record["dates"])
     wrong = sum(not record["verified"] for record in found)
-    checked = f"{wrong} of them not checked in full" if wrong else "all bytes right"
+    checked = f"{wrong} of them not checked in full" if wrong else "all bytes correct"
     return f"{sum(len(record['seconds']) for record in found)} phases, {dates[0]} to {dates[-1]}, {checked}" if dates else "No dates"
 
 
@@ -66,7 +78,7 @@ def calibration(args):
                 of = kinds[op][access]
                 rate = 1 / of["per_byte_s"] / grid.MIB
                 rows.append([f"{class_}, {op}, {access}", f"{of['startup_s'] * 1e3:.2f}", f"{rate:.2f}", f"{of['residual_relative']:.1%}"])
-    return "## Calibration: one OSD of each class, past all caches\n\n" + table(["", "startup, ms", "MiB/s", "off the line"], rows)
+    return "## Calibration: one OSD of each class, no caches\n\n" + table(["", "startup, ms", "MiB/s", "residual"], rows)
 
 
 def layouts(records):
@@ -77,9 +89,9 @@ def layouts(records):
     parts = ["## Each OSD a server: does the planner choose the best of 1-DH, 2-D and 1-DV?"]
     parts += [f"On the HDDs, MiB/s written / read, medians; repeats: {repeats(found)}{widest(found)}."]
     parts += [throughput(found)]
-    parts += [f"A choice counts as good if it is the best measured or not slower than it by more than {NEAR:.0%}."]
+    parts += [f"A choice counts as good if it is the best measured, or at most {NEAR:.0%} slower."]
     parts += [table(["model", "cells", "good", "mean regret", "worst regret"], list(judgements(found)))]
-    parts += [f"Predicted elapsed time less measured: {errors(found)}."]
+    parts += [f"Predicted minus measured elapsed time: {errors(found)}."]
     parts += [table(["cell", "best", "planner's choice", "regret", "expected s", "measured s", "spread"], list(each(found)), numbers=3)]
     parts += [free(records, found)]
     return "\n\n".join(parts)
@@ -158,7 +170,7 @@ def free(records, found):
             rows.append([title(labels), record["layout"], f"{mib_per_s(record):.2f}", f"{best}: {mib_per_s(case[best]):.2f}", f"{gain:+.1%}"])
     if not rows:
         return ""
-    text = "Where the planner, free to choose any layout, takes none of the three:\n\n"
+    text = "Cells where the planner, free to choose any layout, takes none of the three:\n\n"
     return text + table(["cell", "layout", "MiB/s", "best of the three", "faster by"], rows, numbers=2)
 
 
@@ -192,8 +204,8 @@ def schemes(records):
         return ""
     text = """## A shared file on HDDs and SSDs that hold a quarter of it
 
-MiB on the HDDs + on the SSDs, as the plan has them and as `rados df` counts them (a pool for each OSD); off: of the OSD where that is most, of its class's
-average.\n\n"""
+Bytes are MiB on the HDDs + MiB on the SSDs, as planned and as `rados df` counts them (one pool per
+OSD). *Off* is the largest deviation of an OSD, relative to its class's average.\n\n"""
     header = ["requests", "scheme", "layout", "MiB/s", "spread", "simulated", "MiB expected", "MiB counted", "off"]
     return text + table(header, rows, numbers=3)
 
@@ -217,9 +229,16 @@ def cache(records):
         return ""
     text = """## A shared file striped over the HDDs, with a cache for 30 % of it on the SSDs
 
-The file is written through the cache, then read. MiB written and read on the HDDs + on the SSDs, with what is copied in the background: expected by the
-simulator, and counted by `rados df`; and what the library itself counts (STRIPEWISE_STATISTICS). Off: of the class where that is most, as a part of all
-bytes; of the OSD where that is most, of its class's average. In its direction: without what copying reads while the program writes, and writes while it reads. What is copied meanwhile depends on when, and is limited to 4 KiB per second (`plan --background`).\n\n"""
+The file is written through the cache, then read. Bytes are MiB written and read on the HDDs + on the
+SSDs, including background copying: expected by the simulator, counted by `rados df`, and counted by
+the library itself (STRIPEWISE_STATISTICS).
+
+- *Off*: the largest deviation of a class, relative to all bytes.
+- *Off, OSD*: the largest deviation of an OSD, relative to its class's average.
+- *Of these in its direction*: without what copying reads while the program writes, and writes while
+  the program reads.
+
+The amount copied during a phase depends on timing. It is limited to 4 KiB per second (`plan --background`).\n\n"""
     header = ["requests", "cache", "MiB/s", "spread", "gain", "simulated", "MiB expected", "MiB counted", "off", "off, OSD"]
     header += ["of these in its direction", "the library's count", "off"]
     return text + table(header, rows, numbers=2)
@@ -275,8 +294,9 @@ def replicas(records):
         return ""
     text = """## A shared file with two replicas of different layouts on the HDDs
 
-Requests of 8 processes or of one, in a file of 32 MiB; beside each of the layouts alone. What is written to one replica is copied to the other in the background (lazy close), by `drain` at the latest; the
-bytes of writing are those of both.\n\n"""
+Requests of 8 processes or of one, in a file of 32 MiB, compared with each of the layouts alone. Bytes
+written to one replica are copied to the other in the background (lazy close), by `drain` at the
+latest; the bytes counted for a write are those of both.\n\n"""
     return text + table(["requests", "layout", "MiB/s", "spread", "simulated", "MiB expected", "MiB counted"], rows, numbers=2)
 
 
@@ -294,8 +314,10 @@ def pools(records):
         return ""
     text = """## One pool over all HDDs: the file system stripes
 
-CephFS puts the objects of a file on OSDs by the hash of their names: a stripe over four "servers" may have two parts on one OSD, and files of one OSD each meet
-there. The plan counts as if they were apart; what that is worth is the difference. Every run makes files of its own, and so is one draw of several that are
-possible: the more objects of 4M a file has, the less it matters.\n\n"""
-    header = ["cell", "layout", "expected MiB/s", "MiB/s", "spread", "expected time off by", "each OSD a server, MiB/s"]
+CephFS places the RADOS objects of a file on OSDs by the hash of their names. A stripe cycle over four
+"servers" may therefore have two stripes on one OSD, and files on one OSD each may meet there. The
+plan assumes that they do not; the table shows the cost of that assumption. Every run creates new
+files, and so is one draw of several possible placements. The more 4M objects a file has, the less
+the placement matters.\n\n"""
+    header = ["cell", "layout", "expected MiB/s", "MiB/s", "spread", "error of the expected time", "each OSD a server, MiB/s"]
     return text + table(header, rows, numbers=2)

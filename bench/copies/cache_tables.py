@@ -118,7 +118,7 @@ def because(mode, run, busy):
     both = sum(busy.values())
     if max(busy.values()) > 0.8:
         slow = "HServers" if busy["hdd"] > busy["ssd"] else "SServers"
-        return f"{100 * share:.0f} % of the bytes on SServers, beside the HServers; the {slow} are the bottleneck"
+        return f"{100 * share:.0f} % of the bytes on SServers, in parallel with the HServers; the {slow} are the bottleneck"
     if both < 1.2:
         return f"{100 * share:.0f} % of the bytes on SServers, one tier after the other"
     return f"{100 * share:.0f} % of the bytes on SServers; neither tier works all the time"

@@ -6,15 +6,17 @@ from choices import MODELS, cases, errors, fastest, judged, repeats
 from markdown import table
 from records import command_line, machine, now
 
-HEAD = """# C1 and PSA's rows on slowed real disks
+HEAD = """# C1 and PSA's rows on throttled real disks
 
-Disks are loop devices with {file_system} on images that take the time of a disk: T = startup + bytes / rate, one arm each, first
-come, first served (`testbed/disks`). HDDs: {hdd} (us at random : us in order : MiB/s), SSDs: {ssd}. So the time of a request is
-given here, too; what is not is everything between the program and the disk: the file system and where it puts the data, the kernel's cutting and queueing,
-and that an arm which several processes share is at the right place for none of them.
+The disks are loop devices with {file_system} on images that take the time of a disk: one
+arm each, FIFO, `T = startup + bytes / rate` (`testbed/disks`). HDDs: {hdd}, SSDs: {ssd}
+(us random : us sequential : MiB/s). So the time of a request is given here, too. Everything between the program
+and the disk is real: the file system and its placement of data, the kernel's splitting and
+queueing, and a disk arm that is never in the right place when several processes share it.
 
-The programs are real ones (`ior`, Open MPI, through the preload library), past the page cache, on files that are overwritten in place; every
-byte is checked. The models know the disks by `stripewise calibrate --quick` alone.
+The programs are real (`ior`, Open MPI, through the preload library). They bypass the page cache and
+overwrite files in place; every byte is checked. The models know the disks by
+`stripewise calibrate --quick` alone.
 
 {date}, {machine}. Command: `{command}`
 """
@@ -35,11 +37,11 @@ def page(records, args):
 def c1(records):
     """The choices of each model, and where they were worst."""
     found = cases(records, "C1")
-    parts = [f"{len(found)} cases, {sum(len(case) for case in found.values())} runs with {repeats(found)} repeats", ""]
-    parts += ["Alike: the fastest repeat under what was picked is not slower than the slowest one under what is best.", ""]
+    parts = [f"{len(found)} cases, {sum(len(case) for case in found.values())} runs with {repeats(found)} repeats.", ""]
+    parts += ["A pick is *alike* if its fastest repeat is not slower than the slowest repeat of the best layout.", ""]
     parts += [table(["model", "cases", "best or alike", "mean regret", "worst regret"], rows(found)), ""]
-    parts += [f"Requests that the disks counted, beside those that the layouts explain: {unexpected(found)}."]
-    parts += [f"Predicted elapsed time less measured: {errors(found)}.", "", "Worst choices:", ""]
+    parts += [f"Requests counted by the disks, compared with those that the layouts explain: {unexpected(found)}."]
+    parts += [f"Predicted minus measured elapsed time: {errors(found)}.", "", "Worst choices:", ""]
     return "\n".join([*parts, table(["model", "case", "picked", "best", "regret"], worst(found))])
 
 
