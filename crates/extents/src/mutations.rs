@@ -1,88 +1,90 @@
-//! Mechanisms of the protocol that tests can take out, to show which test then fails (`tests::mutations`).
+//! Mechanisms of the protocol that tests can disable, to show which test then fails
+//! (`tests::mutations`).
 //!
-//! Outside tests every mechanism is in, and the questions are compiled away.
+//! Outside tests every mechanism is enabled, and the checks compile to nothing.
 
-/// A mechanism taken out.
+/// A disabled mechanism, described by what happens without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(test), allow(dead_code))]
 pub(crate) enum Mutation {
-    /// A writer looks at the copier's slot before it pins.
+    /// A writer looks at the copier slot before it pins its range.
     LookBeforePin,
-    /// A writer that meets an active copier does not taint it.
+    /// A writer that meets an active copier operation does not taint it.
     NoTaint,
-    /// A copier does not look at pins.
+    /// A copier does not check pins.
     NoPinCheck,
-    /// A writer does not wait for a copier that changes the map.
+    /// A writer does not wait while a copier changes the map.
     NoWaitForFinishing,
-    /// A writer may write to the destination of a copy that is on its way.
+    /// A writer may write to the destination of a copy operation in progress.
     DestinationNotForbidden,
     /// Other copies become invalid after the write instead of before it.
     ShrinkAfter,
-    /// The copies that were valid when the write began are shrunk to, not those that are valid now.
+    /// Shrinking uses the masks from when the write began instead of the current ones.
     ShrinkBlindly,
     /// A copy becomes valid before it is written instead of after it.
     ExtendBefore,
-    /// A copier copies what is not valid in the destination after it has set its slot, whatever was before.
+    /// A copier copies everything that is not valid in the destination after it has set its slot,
+    /// whether or not it was due before.
     NoteOnce,
-    /// A copier marks what it copied valid whatever has changed.
+    /// A copier marks the copied ranges valid even if they have changed.
     CopyIgnoresSequence,
-    /// An eviction punches before the journal is committed.
+    /// An eviction punches holes before the journal is committed.
     PunchBeforeCommit,
-    /// An eviction does not sync what is pending in its range.
+    /// An eviction does not sync pending changes in its range.
     EvictPending,
-    /// An eviction lets go of the commit lock between its transaction and its commit.
+    /// An eviction releases the commit lock between its transaction and its journal commit.
     EvictWithoutCommitLock,
     /// The journal is written before the data is synced.
     JournalBeforeData,
     /// The list of pending ranges is taken after the data was synced.
     ListAfterData,
-    /// Generations change after the commit only, and by 2.
+    /// Seqlocks change only after the commit, by 2.
     NoOddGeneration,
-    /// Whoever finishes a change makes the generation even, also when another is on its way.
+    /// The end of a change makes the seqlock even although another change is in progress.
     EvenWhateverElse,
-    /// No write intent.
+    /// No write intent is recorded.
     NoIntent,
-    /// A power cut leaves ranges with several valid copies as they are.
+    /// After a power cut, ranges with several valid copies are left as they are.
     NoCollapse,
-    /// A collapse forgets what is as by default.
+    /// After a power cut, ranges that have several valid copies by default are left as they are.
     CollapseListedOnly,
-    /// The journal is not checked.
+    /// Checksums of the journal are not verified.
     NoChecksum,
-    /// A read is not looked at again.
+    /// A read does not check the map again after reading the data.
     NoSecondLookOfReads,
     /// A truncate does not keep copiers away.
     TruncateWithoutPin,
     /// A new journal is renamed before it is synced.
     RenameBeforeSync,
-    /// `clean` is noted without syncing the data.
+    /// `clean` is recorded without syncing the data.
     CleanWithoutSync,
-    /// A sync that was begun earlier counts as one's own.
+    /// A sync that began before the call satisfies it.
     JoinEarlierSync,
-    /// What a new journal does not carry over: that the file is open.
+    /// A new journal does not record that the file is open.
     RewriteForgetsIntent,
-    /// While the journal is being closed, others believe that it is open.
+    /// While the journal is being closed, other processes see it as open.
     CloseUnannounced,
-    /// A sync of the journal that succeeds makes up for one that failed.
+    /// A successful sync of the journal makes up for an earlier failed one.
     BelieveFailedSync,
-    /// The inode of a new journal is not noted before it has the name.
+    /// The inode of a new journal is not recorded before the rename.
     RenameUnannounced,
-    /// No full fences between pins and slot.
+    /// There are no full fences between pins and slot.
     NoFences,
-    /// A writer waits for a copier also when that is dead.
+    /// A writer waits for a copier even if the copier is dead.
     WaitForDeadCopiers,
     /// Pins of dead processes count.
     DeadPinsCount,
-    /// A read is not done again because something was evicted.
+    /// An eviction does not make reads start over.
     EvictionsUncounted,
-    /// A map that was lost on this boot is rebuilt from the journal as after a power cut.
+    /// A map that was lost during this boot is rebuilt from the journal as after a power cut.
     IgnoreLostMap,
-    /// A file that another node writes is taken over.
+    /// A file that another node is writing is taken over.
     IgnoreOtherNode,
-    /// A journal that is not there is made.
+    /// A missing journal is created.
     IgnoreMissingJournal,
-    /// A journal that another node, or somebody with a backup, has changed is appended to.
+    /// A journal that another node or a restored backup has changed is appended to.
     IgnoreChangedJournal,
-    /// A process that has a board without a name begins to write.
+    /// A process whose shared state has lost its name begins to write.
     AnyBoard,
 }
 
@@ -102,7 +104,7 @@ mod active {
         static ACTIVE: Cell<Option<Mutation>> = const { Cell::new(None) };
     }
 
-    /// In this thread, from now on.
+    /// Sets the disabled mechanism of the calling thread.
     pub(crate) fn activate(mutation: Option<Mutation>) {
         ACTIVE.set(mutation);
     }
