@@ -88,7 +88,6 @@ impl<'m> Copier<'m> {
         self.for_own_mapping = true;
     }
 
-
     /// Begins to copy the bytes of `range` (below the file's size) that are valid in `from` and not
     /// in `to`. `None` if there are no such bytes, or if a process writes to them or has the file
     /// mapped.
