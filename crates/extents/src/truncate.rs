@@ -101,8 +101,8 @@ impl Joined {
         txn.commit().map_err(failed)
     }
 
-    /// The next range with entries that `which` selects, or with as many of them as one transaction
-    /// may change.
+    /// The range from the first to the last of the next [`AT_ONCE`] entries in `range` that `which`
+    /// selects; `None` if there are none.
     fn listed(&self, range: Range<u64>, which: impl Fn(&Entry) -> bool) -> Result<Option<Range<u64>>> {
         let txn = self.read()?;
         let (mut part, mut count) = (None::<Range<u64>>, 0);

@@ -1,10 +1,11 @@
-//! Each mechanism of the protocol, and the test that fails without it.
+//! For each mechanism of the protocol, a test that fails without it.
 //!
-//! The mechanisms can be taken out, in tests, by [`crate::mutations`]. Each test here does so and shows that what checks the whole map then finds
-//! something wrong. What is listed is therefore needed, and is looked at.
+//! [`crate::mutations`] disables a mechanism. Each test here does so and shows that a check of the
+//! whole map then finds an error. So every mechanism listed is necessary, and is tested.
 //!
-//! Which invariant each belongs to, and what is seen to go wrong: the table of `docs/formats/extents.md`. [`the_table_is_complete`] compares it with this
-//! file and with the mutations that there are.
+//! The table in `docs/formats/extents.md` names the invariant that each mechanism keeps and the
+//! error seen without it. [`the_table_is_complete`] compares the table with this file and with the
+//! list of mutations.
 
 use std::collections::BTreeSet;
 use std::panic::catch_unwind;
@@ -15,10 +16,10 @@ use crate::board::tests as board;
 use crate::journal::tests as journal;
 use crate::mutations::{Mutation, activate, active};
 
-/// The mutation is found in far fewer.
+/// Maximum number of runs; every mutation is found in far fewer.
 const RUNS_MAX: u64 = 3000;
 
-/// A scenario finds that something is wrong.
+/// Asserts that exploring a scenario finds an error.
 fn found(mutation: Mutation, scenario: &Scenario, preemptions: usize, kills: usize) {
     let outcome = explore(scenario, Budget { preemptions, kills }, Some(mutation), RUNS_MAX);
     let failure =
@@ -26,14 +27,14 @@ fn found(mutation: Mutation, scenario: &Scenario, preemptions: usize, kills: usi
     println!("{mutation:?}: after {} runs: {}", outcome.runs, failure.lines().next().unwrap_or_default());
 }
 
-/// Random schedules of a scenario, where those with so many preemptions are too many to go through.
+/// Runs random schedules of a scenario that has too many schedules with this number of preemptions.
 fn wandered(scenario: &Scenario) {
     const RUNS: u64 = 20_000;
     let outcome = wander(scenario, Budget { preemptions: 5, kills: 0 }, active(), 1, RUNS);
     assert!(outcome.failure.is_none(), "{}", outcome.failure.unwrap_or_default());
 }
 
-/// A test fails.
+/// Asserts that a test fails.
 fn fails(mutation: Mutation, test: fn()) {
     activate(Some(mutation));
     let failed = catch_unwind(test);
@@ -119,19 +120,19 @@ needed_by! {
     the_simulator_sees_a_rename_before_the_sync: RenameBeforeSync in || simulate(SEEDS_MAX);
 }
 
-/// Seeds are many, so that another order of its random numbers does not matter.
+/// Upper bound of the seeds, large enough to be independent of the order of random numbers.
 const SEEDS_MAX: u64 = 400;
 
 fn simulate(seeds: u64) {
     (1..seeds).for_each(super::power_cut::run);
 }
 
-/// The names in backquotes of a cell.
+/// The names in backquotes in a table cell.
 fn names(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// (test, mutation) of the rows of the table in the documentation.
+/// The (test, mutation) pairs in the table of the documentation.
 fn documented() -> BTreeSet<(String, String)> {
     let text = include_str!("../../../../docs/formats/extents.md");
     let mut pairs = BTreeSet::new();
