@@ -253,8 +253,8 @@ fn failed(errno: Errno) -> Failure {
 /// Creates the lock file at its full size with all its space allocated. LMDB writes to it through a
 /// mapping, and without space a full file system would kill the process with SIGBUS.
 fn allocate_lock(sys: &SysRef, path: &Path, readers: u32) -> stripewise_sys::Result<()> {
-    /// Bytes allocated for a reader slot, which takes a cache line, and for LMDB's header, which takes
-    /// two.
+    /// Bytes allocated for a reader slot, which takes a cache line, and for LMDB's header, which
+    /// takes two.
     const LINE: u64 = 64;
     const HEADER: u64 = 4096;
     let file = sys.open(None, &path.join(LOCK), OFlags::RDWR | OFlags::CREATE, Mode::RUSR | Mode::WUSR)?;
