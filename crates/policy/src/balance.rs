@@ -32,8 +32,8 @@ use crate::span::ORIGINAL;
 
 /// Maximum number of targets of a copy whose bytes fit on the stack.
 const TARGETS_ON_STACK: usize = 64;
-/// With every request, one part in this number of the lead is forgotten. An hour with nothing to
-/// balance must not determine what happens in the next one.
+/// The process forgets the fraction 1/`REMEMBERED` of its lead with every request. A long time with
+/// nothing to balance must not determine what happens afterwards.
 const REMEMBERED: f64 = 64.0;
 
 /// A process's lead of the cache's servers of one file: the seconds of work sent to them, minus

@@ -192,7 +192,7 @@ impl Slot {
 }
 
 /// A fast hash for a few numbers (multiply and fold). It does not resist numbers chosen by an
-/// adversary, who could only slow down his own requests.
+/// adversary, who could only slow down their own requests.
 #[derive(Clone, Default)]
 struct Mixer(u64);
 
