@@ -4,7 +4,7 @@
 //! How a scheme relates to the request size: in a *shared* file, the stripe size determines the
 //! number of servers that a request of `S` bytes touches, so 1-DH is a stripe of `S/n`, 1-DV of
 //! `S`, and 2-D of `S/(n/g)` (CIL §4). A file that belongs to *one process* is striped over all
-//! servers (1-DH), over a group (2-D), or placed on one server (1-DV).
+//! servers (1-DH) or over the file's own group (2-D), or is placed on the file's own server (1-DV).
 
 use crate::layout::{Layout, LayoutError, MAX_OFFSET, Region, Stripe};
 
@@ -42,8 +42,8 @@ pub fn varied(cycle: &[(u32, u64)]) -> Result<Layout, LayoutError> {
 /// is divided over its group as evenly as whole multiples of `align` bytes allow, with the larger
 /// stripes first; what the block lacks to a multiple is missing from the last stripe. If a server
 /// of the group would get no bytes, `align` is halved until each one gets some. So a block always
-/// has `block` bytes, on all servers of its group unless it has fewer bytes than servers. `groups =
-/// 1` is 1-DH, and `groups = n` is 1-DV with `S = block`.
+/// has `block` bytes, on all servers of its group unless it has fewer bytes than servers.
+/// `groups = 1` is 1-DH, and `groups = n` is 1-DV with `S = block`.
 ///
 /// # Errors
 /// No groups, more groups than targets, or a block of 0 bytes.

@@ -18,9 +18,10 @@
 //! A few processes cannot keep both tiers busy; then the time of each single request matters. Let t
 //! be the time of one request, and `m = t/h` or `t/s` the number of requests that a tier serves at
 //! once. With everything in the cache, requests are served at a rate of `min(p/t_s, 1/s)`.
-//! Balanced, with a share `y = h/(h+s)` in the cache, the rate is `min(p/(y·t_s + (1-y)·t_h),
-//! 1/(y·s))`. The second rate is larger exactly when `p > y·(m_s + m_h)`. Otherwise, and with a
-//! single process, everything is admitted, as in Algorithm 1.
+//! Balanced, with a share `y = h/(h+s)` in the cache, the rate is
+//! `min(p/(y·t_s + (1-y)·t_h), 1/(y·s))`. The second rate is larger exactly when
+//! `p > y·(m_s + m_h)`. Otherwise, and with a single process, everything is admitted, as in
+//! Algorithm 1.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
