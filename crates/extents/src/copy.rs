@@ -88,8 +88,8 @@ impl<'m> Copier<'m> {
         self.for_own_mapping = true;
     }
 
-    /// Begins to copy the bytes of `range` (below the file's size) that are valid in `from` and not
-    /// in `to`. `None` if there are no such bytes, or if a process writes to them or has the file
+    /// Begins to copy the bytes of `range` (below the file's size) that are valid in `from` but
+    /// not in `to`. `None` if there are no such bytes, or if a process writes to them or has the file
     /// mapped.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl<'m> Copier<'m> {
         let txn = joined.write()?;
         let visited = joined.index.map.parts(&txn, range.clone(), |part| {
             // A writer that has seen the slot, and has seen the destination as valid, writes to the
-            // destination. Only ranges that were due before the slot was set are copied.
+            // destination, so only ranges that were due before the slot was set may be copied.
             let same = is_as_noted(&before, &part) || mutations::on(Mutation::NoteOnce);
             noted.extend(Some(part).filter(|part| is_due(part) && same));
             true

@@ -241,7 +241,7 @@ impl<'a> Joining<'a> {
         board.set_node_name(&self.spec.node.name);
         let stat = self.sys.stat(journal.as_fd()).map_err(io(path, "stat"))?;
         Position { end: read.valid_bytes, next: read.next }.store(&board);
-        // The needed length and not the actual one: otherwise a journal that is never rewritten
+        // The needed length instead of the actual one: otherwise a journal that is never rewritten
         // could double in length with every session.
         board.set(Word::JournalBase, read.needed_bytes());
         board.set(Word::JournalInode, stat.st_ino);

@@ -156,8 +156,9 @@ impl Map {
         Ok(())
     }
 
-    /// Whether any process has called [`Map::set_mapped`]; writes must then go to the mapped copy.
-    /// The caller must hold a [`crate::WriteGuard`] from before this call until the write is done.
+    /// Whether a live process has mappings ([`Map::set_mapped`]); writes must then go to the mapped
+    /// copy. The caller must hold a [`crate::WriteGuard`] from before this call until the write is
+    /// done.
     ///
     /// # Errors
     /// Only in a forked child that cannot join.

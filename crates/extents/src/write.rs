@@ -11,11 +11,12 @@ use crate::mutations::{self, Mutation};
 use crate::{CopyId, Map, Mask, Result, Span};
 
 /// A write of a range in progress, from before its first byte is written until the guard is
+/// A write of a range in progress, from before its first byte is written until the guard is
 /// dropped.
 ///
 /// For each span the caller chooses a copy, calls [`WriteGuard::prepare`], writes the data, and
-/// calls [`WriteGuard::wrote`]. While the guard exists, no operation that copies, evicts or fetches
-/// in its range changes the map.
+/// calls [`WriteGuard::wrote`]. While the guard exists, no copy, fetch or eviction changes the map
+/// in its range.
 pub struct WriteGuard<'m> {
     joined: &'m Joined,
     range: Range<u64>,

@@ -99,9 +99,9 @@ impl Intervals {
         Ok(())
     }
 
-    /// Gives each range that `to` is called with the mask that it returns, and the number of this
-    /// transaction; `None` leaves the range as it is. A range that already has the mask keeps its
-    /// number. Returns the changed ranges.
+    /// Sets the mask of every entry in `range`, cut to it and gaps included, to the one that `to`
+    /// returns, with the number of this transaction. `None` leaves the entry unchanged, and an
+    /// entry that already has the mask keeps its number. Returns the changed ranges.
     pub fn change(
         &self,
         txn: &mut WriteTxn<'_>,

@@ -46,7 +46,7 @@ impl Position {
     }
 }
 
-/// A holder of the commit lock, with the journal that it may change.
+/// The commit lock, and the journal that its holder may change.
 pub(crate) struct Commit<'a, 'b> {
     place: &'a Place,
     board: &'b Board,
@@ -88,7 +88,7 @@ impl<'a, 'b> Commit<'a, 'b> {
         // A process that removes the file sets `Unlinked` first, and then waits for the commit
         // lock.
         if board.is(Word::Unlinked) && commit.file.is_some() {
-            // `lock` has just created this journal.
+            // `Place::lock` has just created this journal.
             let _ = place.sys.unlink(Some(place.dir.as_fd()), Path::new(&place.name));
             commit.file = None;
         }
@@ -110,7 +110,7 @@ impl<'a, 'b> Commit<'a, 'b> {
                 self.catch_up_with_tail(position)?;
             }
         } else if size == 0 {
-            // The journal was removed and `lock` created it; the next sync rewrites it.
+            // The journal was removed and `Place::lock` created it; the next sync rewrites it.
             board.set(Word::JournalBroken, 1);
         } else if stat.st_ino == board.get(Word::JournalNewInode) {
             let journal = Journal::read_from(&self.place.sys, file.file().as_fd(), &self.place.path)?;

@@ -196,9 +196,8 @@ impl Drop for ReadTxn<'_> {
 }
 
 impl WriteTxn<'_> {
-    /// Ensures that space is allocated for `pages` more pages, an upper bound of what the caller
-    /// will write. A full file system is then an error here, and not a SIGBUS when the mapping is
-    /// written.
+    /// Allocates space for `pages` more pages, an upper bound of what the caller will write. On a
+    /// full file system this call fails; without it, writing to the mapping would raise SIGBUS.
     pub fn room(&mut self, pages: u64) -> Outcome<()> {
         self.pages += pages;
         let (last, page) = self.env.extent()?;

@@ -138,7 +138,7 @@ impl Simulator {
     }
 
     /// Updates the map for a write that has begun: the copies written to become the only valid
-    /// ones. Frees the space of data that became stale, and space that was taken and not used.
+    /// ones. Frees the space of data that became stale, and space that was taken but not used.
     fn wrote(&mut self, file: u32, parts: &[Part], taken: Vec<(usize, Range<u64>)>) {
         let of_file = &mut self.files.files[file as usize];
         let overlay = of_file.overlay.as_mut().expect("it has copies");
