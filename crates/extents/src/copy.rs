@@ -88,8 +88,8 @@ impl<'m> Copier<'m> {
         self.for_own_mapping = true;
     }
 
-    /// Begins to copy the bytes of `range` (below the file's size) that are valid in `from` but
-    /// not in `to`. `None` if there are no such bytes, or if a process writes to them or has the file
+    /// Begins to copy the bytes of `range` (below the file's size) that are valid in `from` but not
+    /// in `to`. `None` if there are no such bytes, or if a process writes to them or has the file
     /// mapped.
     ///
     /// # Errors

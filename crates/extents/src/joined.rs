@@ -79,8 +79,8 @@ impl Joined {
         Ok(())
     }
 
-    /// Sets the mask of every entry in `range` to the one that `to` returns for it; `None` leaves it
-    /// unchanged. Returns the masks that `range` then has, and whether anything changed.
+    /// Sets the mask of every entry in `range` to the one that `to` returns for it; `None` leaves
+    /// it unchanged. Returns the masks that `range` then has, and whether anything changed.
     pub fn change(
         &self,
         range: Range<u64>,

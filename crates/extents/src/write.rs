@@ -11,7 +11,6 @@ use crate::mutations::{self, Mutation};
 use crate::{CopyId, Map, Mask, Result, Span};
 
 /// A write of a range in progress, from before its first byte is written until the guard is
-/// A write of a range in progress, from before its first byte is written until the guard is
 /// dropped.
 ///
 /// For each span the caller chooses a copy, calls [`WriteGuard::prepare`], writes the data, and

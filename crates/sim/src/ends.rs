@@ -37,7 +37,7 @@ pub(crate) enum Order {
     Runs(usize),
 }
 
-/// The end of an access to an object that was never accessed.
+/// Table entry of an object that was never accessed.
 const NOWHERE: u64 = u64::MAX;
 
 impl Ends {

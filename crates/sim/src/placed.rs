@@ -9,12 +9,13 @@ pub(crate) struct Placed {
     pub layout: Layout,
     /// The server of each object.
     pub servers: Box<[u32]>,
-    /// Longer extents touch targets several times, and are divided by arithmetic, bytes.
+    /// Length in bytes from which on an extent may touch a target many times. Longer extents are
+    /// divided by arithmetic instead of piece by piece.
     long: u64,
 }
 
-/// The part of a request on one server. Because objects are dense, a file extent is one range of
-/// the object on each server.
+/// A sub-request: the bytes of a request on one server. Because objects are dense, a file extent is
+/// one range of the object on each server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sub {
     pub component: u32,

@@ -27,8 +27,8 @@ const REST_NS_MAX: u64 = 32_000_000;
 const USED_NS: u64 = 20_000_000;
 const USED_REQUESTS: u64 = 2;
 const USED_NS_MAX: u64 = 10_000_000_000;
-/// While applications use the servers, write-back yields to them: it pauses for this many times its
-/// own duration, multiplied by the number of processes.
+/// While applications use the servers, an operation begins only after this many times the duration
+/// of the last one, multiplied by the number of processes, has passed since that one began.
 const MAKE_WAY: u64 = 16;
 /// The fraction 1/`FREE_PART` of a cache server is kept free.
 const FREE_PART: u64 = 32;
@@ -122,8 +122,8 @@ impl Simulator {
         }
     }
 
-    /// Whether dirty data may fill more than half of a cache's space, and has grown since the last
-    /// check, after the pause.
+    /// Whether more than half of a cache's space may hold dirty data, data was written to it since
+    /// the last check, and the pause after the last operation is over.
     fn is_pressed(&mut self, file: u32) -> bool {
         let now_ns = self.now_ns;
         let overlay = self.overlay(file);
@@ -192,7 +192,8 @@ impl Simulator {
         true
     }
 
-    /// Begins to fetch one of the first prefetch hints of a copy that finds space.
+    /// Begins to fetch the first prefetch hint that finds space, among the first [`WANTED`] of each
+    /// copy.
     fn fetch_some(&mut self, file: u32) -> bool {
         let (caches, limit) = (self.overlay(file).caches(), self.overlay(file).limit);
         for copy in caches {
@@ -205,8 +206,8 @@ impl Simulator {
         false
     }
 
-    /// Begins to fetch any hint that finds space, from where the last call with this `at` ended. No
-    /// space is freed meanwhile.
+    /// Begins to fetch the next prefetch hint that finds space, from where the last call with this
+    /// `at` ended. No space is freed meanwhile.
     pub(super) fn fetch_next(&mut self, file: u32, at: &mut [u64; MAX_COPIES]) -> bool {
         let caches = self.overlay(file).caches();
         for copy in caches {
