@@ -40,9 +40,9 @@ impl ReadGuard<'_> {
         &self.spans
     }
 
-    /// Called after the data was read. Returns whether the copy that each span was read from, given
-    /// by `chosen`, was valid all the time. If not, the caller reads everything again with a new
-    /// guard, because the data may come from an unfinished write or from a hole.
+    /// Must be called after the data was read. Returns whether the copy that each span was read
+    /// from, given by `chosen`, was valid all the time. If not, the caller reads everything again
+    /// with a new guard, because the data may come from an unfinished write or from a hole.
     ///
     /// # Errors
     /// If the index is gone.

@@ -112,9 +112,9 @@ impl<'m> WriteGuard<'m> {
         &self.spans
     }
 
-    /// Called before `part` is written to `copy`, which must not be forbidden there. Where other
-    /// copies are valid as well, this makes them invalid first. Also called before `part` is mapped
-    /// shared and writable.
+    /// Must be called before `part` is written to `copy`, which must not be forbidden there. Where
+    /// other copies are valid as well, this call first makes them invalid. Also required before
+    /// `part` is mapped shared and writable.
     ///
     /// # Errors
     /// ENOSPC if the index cannot grow, EIO if it is gone, EBUSY where `copy` is forbidden. `part`
@@ -141,9 +141,9 @@ impl<'m> WriteGuard<'m> {
         self.make_only_where(part, copy, |span| span.mask.contains(copy))
     }
 
-    /// Called after `part` was written to `copy`, which becomes the only valid copy. After a short
-    /// write the caller passes the range that was written; after a failed one it does not call
-    /// this.
+    /// Must be called after `part` was written to `copy`, which becomes the only valid copy. After
+    /// a short write the caller passes the range that was written; after a failed one it does not
+    /// call this.
     ///
     /// # Errors
     /// As [`WriteGuard::prepare`]. The map then ignores the write, as if it had failed.

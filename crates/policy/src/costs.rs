@@ -45,16 +45,16 @@ pub struct CopyView<'a> {
 /// stripes are unequal, every process would choose for each request the copy that has it on servers
 /// that few others use, until all processes do.
 ///
-/// Ties are resolved as follows. The first choice is among the copies whose files lie on only some
-/// of the servers and that cost at most [`NEARLY`] more than the cheapest copy: the one with the
+/// Ties are resolved as follows. The first choice is among the copies whose files use only some of
+/// the servers and that cost at most [`NEARLY`] more than the cheapest copy: the one with the
 /// fewest servers per file (fewer connections, and fewer requests that one slow server delays),
 /// then the cheapest, then the lowest number. If there is none, the cheapest copy is chosen, and
 /// among equal ones the lowest number.
 #[derive(Debug)]
 pub struct Costs {
     copies: Vec<MeanCosts>,
-    /// Per copy, the number of servers that its file lies on; `None` if the processes' files lie on
-    /// no others.
+    /// Per copy, the number of servers that its file uses; `None` if the processes' files use no
+    /// others.
     part_of_servers: Vec<Option<usize>>,
 }
 

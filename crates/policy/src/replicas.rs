@@ -1,5 +1,5 @@
-//! Hybrid replication (CIL §5): of the copies that may serve a request, the one with the lowest
-//! cost does.
+//! Hybrid replication (CIL §5): of the copies that may serve a request, the cheapest one serves
+//! it.
 
 use crate::costs::{Costs, Kind};
 use crate::span::{Span, cover, runs};
