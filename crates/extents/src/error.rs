@@ -12,7 +12,7 @@ pub enum MapError {
     /// A system call failed.
     #[error("{path}: {what}: {errno}", path = path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The operation that was attempted.
         what: &'static str,

@@ -84,7 +84,7 @@ impl PreparedRegion {
     /// One past the last byte of a stripe in a turn of the cycle.
     fn stripe_end(&self, turn: u64, stripe: &PreparedStripe) -> u64 {
         match self.stripes.len() {
-            1 => self.end, // every turn goes on where the last one ended
+            1 => self.end, // every turn continues where the last one ended
             _ => (self.stripe_start(turn, stripe) + stripe.width).min(self.end),
         }
     }

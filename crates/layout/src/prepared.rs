@@ -116,7 +116,7 @@ impl Prepared {
     /// The file offset of byte `offset` of the object; `None` if no file is long enough.
     pub fn file_offset(&self, target: u32, offset: u64) -> Option<u64> {
         let parts = self.parts_of(target);
-        // Bases ascend, so only the last part that begins at or before the offset can contain it.
+        // Bases ascend, so only the last region that begins at or before the offset can contain it.
         let part = &parts[parts.partition_point(|part| part.base <= offset).checked_sub(1)?];
         let region = &self.regions[part.region];
         let (turn, in_turn) = div_rem(offset - part.base, part.per_turn);
@@ -164,7 +164,7 @@ impl PreparedRegion {
         self.stripes.partition_point(|stripe| stripe.in_cycle + stripe.width <= in_cycle)
     }
 
-    /// Bytes that the first `within` bytes of the region put on the part's target.
+    /// Bytes that the first `within` bytes of the region put on the target of `part`.
     fn bytes_before(&self, part: &Part, within: u64) -> u64 {
         let (turns, rest) = div_rem(within, self.cycle_len);
         let of_target = &self.by_target[part.from..part.to];

@@ -45,9 +45,9 @@ pub struct Outcome {
     pub bytes: u64,
     /// Number of sub-requests on the servers that these requests became.
     pub sub_requests: u64,
-    /// Per server.
+    /// The work of each server.
     pub servers: Vec<ServerUse>,
-    /// Per process, the time of its end, seconds from the start of the run.
+    /// The time when each process ended, seconds from the start of the run.
     pub ends_s: Vec<f64>,
     /// Counters of files with several copies.
     pub counters: Counters,

@@ -42,7 +42,7 @@ pub struct Simulator {
     /// Number of processes that have not ended, and those of them that wait at a barrier.
     pub(crate) alive: u32,
     pub(crate) waiting: Vec<u32>,
-    /// All transfers of files with several copies.
+    /// Log of all transfers of files with several copies.
     #[cfg(test)]
     pub(crate) log: Vec<(u32, stripewise_model::Op, crate::run::Sender, Vec<crate::overlay::Part>)>,
     /// Results of the current run.

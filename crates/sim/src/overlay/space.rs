@@ -162,7 +162,7 @@ fn pieces(range: &Range<u64>, most: u64) -> impl Iterator<Item = Range<u64>> {
 pub(super) struct Room<'a> {
     pub spaces: &'a mut Spaces,
     pub map: &'a mut Map,
-    /// Per copy.
+    /// The placement of each copy.
     pub placed: Vec<&'a Placed>,
     pub first_target: &'a [usize],
     pub limit: u64,

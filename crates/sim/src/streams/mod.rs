@@ -47,7 +47,7 @@ pub trait Streams {
 /// Steps given as a list per process, for tests and short runs.
 #[derive(Clone, Debug, Default)]
 pub struct Lists {
-    /// Per process, in order.
+    /// The steps of each process, in order.
     pub steps: Vec<Vec<Step>>,
     /// Processes per node; 0 counts as 1.
     pub per_node: u32,

@@ -13,7 +13,6 @@ use super::{Step, Streams};
 /// Reads and writes that moved bytes become requests for these bytes. Collective calls (marks)
 /// become barriers if all processes take part. With `compute`, the time between two requests of a
 /// process becomes computing.
-/// `compute`, the time between two requests of a process counts as computing.
 pub struct Queued<I> {
     requests: I,
     nodes: Vec<u32>,

@@ -108,7 +108,7 @@ struct State {
 /// Checks the state at every step, while no thread runs.
 pub type Check = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// One run.
+/// A run of one schedule.
 pub struct Run {
     state: Mutex<State>,
     /// One per thread, notified when it may continue.
