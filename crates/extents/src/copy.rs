@@ -166,7 +166,7 @@ impl<'m> Copier<'m> {
     /// longer are; 0 if a process writes to the range or has the file mapped.
     ///
     /// # Errors
-    /// Errors of the two callbacks ([`MapError::Caller`]), and errors as of [`Map::sync`]. If the
+    /// Errors of the two callbacks ([`MapError::Caller`]), and those of [`Map::sync`]. If the
     /// journal cannot be written, no hole is punched.
     pub fn evict(
         &mut self,

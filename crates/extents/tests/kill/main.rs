@@ -1,9 +1,9 @@
 //! `kill -9` of processes that share a map, at random moments.
 //!
 //! Fault model: processes die between any two instructions, also inside an LMDB transaction; the
-//! kernel survives. Therefore every acknowledged write must be present afterwards, synced or not,
-//! and any part of a write that was in flight. All valid copies must have the same content. The
-//! surviving processes must continue, whatever the dead ones left incomplete.
+//! kernel survives. Therefore every acknowledged write must be present afterwards, synced or not; a
+//! write that was in flight may be present in part. All valid copies must have the same content.
+//! The surviving processes must continue, whatever the dead ones left incomplete.
 //!
 //! A round starts writers and one process that copies, evicts and syncs (this binary again). They
 //! share one map with plain files as copies. Each writer has its own slots, which it also reads
