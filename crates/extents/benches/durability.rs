@@ -1,8 +1,11 @@
-//! Where the truth of the map lies: a checksummed journal beside an index in memory, or LMDB on the disk.
+//! Compares two places for the durable map: a checksummed journal next to an index in memory, and
+//! LMDB on disk.
 //!
-//! `cargo bench -p stripewise-extents --bench durability [-- DIRECTORY]` prints the tables of `docs/decisions/0005-extent-map.md`: what a commit of N changes of a map
-//! of a million extents costs on the disk of DIRECTORY (default: the temporary directory), and what power cuts leave of LMDB (emulated: each page of
-//! its file has any of the contents that it had since the last sync).
+//! `cargo bench -p stripewise-extents --bench durability [-- DIRECTORY]` prints the tables of
+//! `docs/decisions/0005-extent-map.md`: the cost of a commit of N changes of a map with a million
+//! extents on the disk of DIRECTORY (default: the temporary directory), and what power cuts leave
+//! of LMDB. Power cuts are emulated: each page of LMDB's file has any of the contents that it had
+//! since the last sync.
 
 #![allow(missing_docs, reason = "a benchmark")]
 
@@ -55,8 +58,9 @@ fn main() {
     cuts("LMDB, WRITEMAP NOSYNC", ffi::MDB_NOSYNC | ffi::MDB_WRITEMAP);
 }
 
-/// Median milliseconds of some changes and their commit, of the commit alone, and what was written. `commit` returns when it began; `None`:
-/// that would take too long.
+/// Prints the median milliseconds of N changes and their commit, those of the commit alone, and the
+/// bytes written. `commit` returns when the commit began, or `None` if the measurement would take
+/// too long.
 fn row(name: &str, mut commit: impl FnMut(u64) -> Option<Instant>) {
     let cell = |changes: u64, commit: &mut dyn FnMut(u64) -> Option<Instant>| {
         let mut measured = Vec::new();
@@ -76,7 +80,7 @@ fn row(name: &str, mut commit: impl FnMut(u64) -> Option<Instant>) {
     println!("| {name} | {} |", cells.join(" | "));
 }
 
-/// What this process has sent to disks.
+/// Bytes that this process has sent to disks.
 fn written_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/io").expect("/proc/self/io");
     let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: ")).expect("write_bytes");
@@ -162,7 +166,7 @@ impl Store {
         let check = |code: i32| if code == 0 { Ok(()) } else { Err(code) };
         let name = CString::new(path.as_os_str().as_bytes()).unwrap();
         let (mut env, mut txn, mut table) = (ptr::null_mut(), ptr::null_mut(), 0);
-        // SAFETY: out pointers of this frame; nothing is used after it has ended.
+        // SAFETY: out pointers of this frame; no handle is used after it was closed.
         unsafe {
             check(ffi::mdb_env_create(&raw mut env))?;
             check(ffi::mdb_env_set_mapsize(env, map_bytes))?;
@@ -181,7 +185,7 @@ impl Store {
         txn
     }
 
-    /// An entry as large as the index's.
+    /// Stores an entry as large as the index's.
     fn put(&self, txn: *mut ffi::MDB_txn, key: u64, value: u64) {
         let (key, mut bytes) = (key.to_ne_bytes(), [0u8; 12]);
         bytes[..8].copy_from_slice(&value.to_ne_bytes());
@@ -203,7 +207,7 @@ impl Store {
 
     fn all(&self) -> Result<BTreeMap<u64, u64>, i32> {
         let (txn, mut cursor, mut all) = (self.begin(), ptr::null_mut(), BTreeMap::new());
-        // SAFETY: a live transaction; what is found is read at once.
+        // SAFETY: a live transaction; the data is read at once.
         unsafe {
             let code = ffi::mdb_cursor_open(txn, self.table, &raw mut cursor);
             if code != 0 {
@@ -237,7 +241,7 @@ impl Drop for Store {
 
 type State = BTreeMap<u64, u64>;
 
-/// What there was since the last sync: the map after each transaction, and the file after each step.
+/// The states since the last sync: the map after each transaction, and the file after each step.
 struct History {
     states: Vec<State>,
     images: Vec<Vec<u8>>,
@@ -262,7 +266,7 @@ fn history(dir: &Path, flags: u32, random: &mut Random) -> History {
     store.sync();
     let image = || std::fs::read(dir.join("data.mdb")).unwrap();
     let mut images = vec![image()];
-    // With safe syncs, one commit at most is not on the disk.
+    // With safe syncs, at most one commit is not on disk.
     let transactions = if flags & ffi::MDB_NOSYNC == 0 { 1 } else { 1 + random.below(20) };
     for _ in 0..transactions {
         states.push(change(1 + random.below(30), random));
@@ -271,7 +275,8 @@ fn history(dir: &Path, flags: u32, random: &mut Random) -> History {
     History { states, images }
 }
 
-/// Any page may be what it was at any of the times. Safe syncs: the pages with the roots (0 and 1) only change when all others have.
+/// A possible image of the file after a power cut: any page may have its content of any time. With
+/// safe syncs, the pages with the roots (0 and 1) change only after all others have.
 fn cut(history: &History, safe: bool, random: &mut Random) -> Vec<u8> {
     let mut image = history.images[0].clone();
     image.resize(history.images.iter().map(Vec::len).max().unwrap_or(0), 0);
@@ -313,7 +318,7 @@ fn cuts(name: &str, flags: u32) {
     println!("| {name} | {} |", found.map(|count| count.to_string()).join(" | "));
 }
 
-/// In a process of its own: LMDB may crash.
+/// Reads the image in a process of its own, because LMDB may crash.
 fn look(dir: &Path, flags: u32, history: &History) -> Found {
     let judge = || match Store::open(dir, flags, 8 << 20).and_then(|store| store.all()) {
         Ok(all) if history.states.contains(&all) => Found::Right,
@@ -321,7 +326,7 @@ fn look(dir: &Path, flags: u32, history: &History) -> Found {
         Ok(_) => Found::Wrong,
         Err(_) => Found::Refused,
     };
-    // SAFETY: one thread; the child ends without returning.
+    // SAFETY: single-threaded; the child exits without returning.
     unsafe {
         match libc::fork() {
             0 => {

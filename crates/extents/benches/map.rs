@@ -1,7 +1,9 @@
-//! What the map costs: per request, per join, per sync, and in space, with a million cached extents.
+//! The costs of the map with a million cached extents: per request, per join, per sync, and in
+//! space.
 //!
-//! `cargo bench -p stripewise-extents --bench map [-- DIRECTORY]` prints the tables of `bench/results.d/extents.md`. The journal lies in DIRECTORY
-//! (default: the temporary directory), index and board in /dev/shm.
+//! `cargo bench -p stripewise-extents --bench map [-- DIRECTORY]` prints the tables of
+//! `bench/results.d/extents.md`. The journal is in DIRECTORY (default: the temporary directory),
+//! the index and the shared state are in /dev/shm.
 
 #![allow(missing_docs, reason = "a benchmark")]
 
@@ -17,7 +19,7 @@ use stripewise_sys::{Real, SysRef};
 const BLOCK: u64 = 4096;
 const GIB: u64 = 1 << 30;
 const EXTENTS: u64 = 1_000_000;
-/// Requests, and how often they are measured: fastest and median are told.
+/// Number of requests, and of measurements, of which the fastest and the median are printed.
 const REQUESTS: usize = 100_000;
 const TIMES: usize = 15;
 const SYNCS: usize = 5;
@@ -72,14 +74,14 @@ fn block(number: u64) -> Range<u64> {
     number * BLOCK..(number + 1) * BLOCK
 }
 
-/// Blocks of a file, half of which may be cached: the even ones, so that none are joined.
+/// Blocks of a file. Only even ones may be cached, so that no two extents are joined.
 struct Blocks {
     cached: Vec<u64>,
     other: Vec<u64>,
 }
 
 impl Blocks {
-    /// In random order.
+    /// Chooses the cached blocks, in random order.
     fn of(file_bytes: u64, extents: u64) -> Self {
         let mut random = Random(1);
         let mut even: Vec<u64> = (0..file_bytes / BLOCK / 2).map(|half| 2 * half).collect();
@@ -93,7 +95,7 @@ impl Blocks {
     }
 }
 
-/// The time of one of the requests, in the fastest and in the median measurement, ns.
+/// CPU time of one request in ns, from the fastest and from the median measurement.
 fn each(blocks: &[u64], mut request: impl FnMut(Range<u64>)) -> [f64; 2] {
     let mut times: Vec<f64> = (0..TIMES)
         .map(|_| {
@@ -106,7 +108,7 @@ fn each(blocks: &[u64], mut request: impl FnMut(Range<u64>)) -> [f64; 2] {
     [times[0], times[TIMES / 2]]
 }
 
-/// CPU time of this thread: others may be running.
+/// CPU time of this thread in ns; other processes may be running.
 fn cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: an out pointer of this frame.
@@ -141,7 +143,7 @@ fn requests(map: &Map, blocks: &Blocks, file_bytes: u64) {
     rows.iter().for_each(|(name, [fastest, median])| println!("| {name} | {fastest:.0} | {median:.0} |"));
 }
 
-/// A map with so many cached extents; how long it took per extent.
+/// Fills a map with the cached extents. Returns the CPU time per extent, ns.
 fn fill(map: &Map, blocks: &Blocks) -> f64 {
     let started = cpu_ns();
     blocks.cached.iter().for_each(|&number| write(map, block(number), cache()));
@@ -197,7 +199,7 @@ fn one_file(base: &Path, file_bytes: u64, extents: u64) {
     syncs(&map, &blocks);
 }
 
-/// What a sync costs by the number of changes since the last one.
+/// Prints the cost of a sync by the number of changes since the last one.
 fn syncs(map: &Map, blocks: &Blocks) {
     println!("\n| changes since the last sync | sync, ms | journal bytes written |\n|---|---|---|");
     let mut random = Random(9);

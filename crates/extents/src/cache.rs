@@ -1,7 +1,9 @@
-//! What this process knows of the map, by segment: valid as long as the segment's generation is what it was.
+//! This process's cache of the map, by segment. An entry is valid as long as the segment's seqlock
+//! is unchanged.
 //!
-//! A segment is loaded when it is asked for a second time with the same generation: one that others change all the
-//! time is not worth it, the index is asked for the range alone.
+//! A segment is loaded when it is requested a second time with the same seqlock value. Loading a
+//! segment that other processes keep changing would not pay off; for such a segment only the
+//! requested range is read from the index.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,10 +13,12 @@ use crate::board::Stamp;
 use crate::index::SEGMENT;
 use crate::{Mask, Span};
 
-/// Of 64 MiB of the file each: 128 GiB until two segments take turns in one slot.
+/// Number of pages. A page covers 64 MiB of the file, so up to 128 GiB no two segments compete for
+/// a slot.
 const PAGES: usize = 2048;
 const SLOTS_OF_PAGE: usize = 64;
-/// 4 bytes each: 32 MiB in all, and no segment alone takes more than 64 KiB.
+/// Maximum number of cached runs, in all and of one segment. A run takes 4 bytes: 32 MiB in all, 64
+/// KiB for a segment.
 const RUNS_MAX: usize = 8 << 20;
 const RUNS_OF_SEGMENT_MAX: usize = 16 << 10;
 
@@ -27,7 +31,7 @@ struct Line(RwLock<Slot>);
 
 const _: () = assert!(size_of::<Line>() == 64);
 
-/// The segments that this process knows.
+/// The segments that this process has cached.
 #[derive(Debug)]
 pub(crate) struct Cache {
     pages: Box<[OnceLock<Box<Page>>]>,
@@ -37,22 +41,24 @@ pub(crate) struct Cache {
 #[derive(Debug)]
 struct Slot {
     segment: u64,
-    /// When it was last asked for, and when it was loaded.
+    /// The seqlock value of the last lookup, and of the load.
     stamp: Stamp,
-    /// Where a mask begins: offset in the segment << 8 | mask. Empty: not loaded.
+    /// The runs of equal masks, each as (offset in the segment of its first byte) << 8 | mask.
+    /// Empty if the segment is not loaded.
     runs: Box<[u32]>,
 }
 
-/// What the cache says.
+/// Result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// The spans were added.
+    /// The segment is cached; its spans were added.
     Yes,
-    /// No, and the range is to be looked up.
+    /// The segment is not cached; look up the range in the index.
     No,
-    /// No, and the segment is to be loaded.
+    /// The segment is not cached; load all of it.
     Load,
-    /// As last time somebody is in the middle of changing it, the same one: perhaps it died.
+    /// The seqlock is odd, with the same value as at the last lookup: the process that made it odd
+    /// may have died.
     Stuck,
 }
 
@@ -70,7 +76,8 @@ impl Cache {
         &page[index % SLOTS_OF_PAGE].0
     }
 
-    /// Adds the spans of `range`, which lies in `segment`, if it is known as of `stamp`.
+    /// Adds the spans of `range`, which lies in `segment`, if the segment is cached with the value
+    /// `stamp`.
     pub fn look(&self, segment: u64, range: &Range<u64>, stamp: Stamp, spans: &mut Vec<Span>) -> Known {
         let lock = self.slot(segment);
         let same = {
@@ -89,7 +96,8 @@ impl Cache {
         Known::No
     }
 
-    /// Keeps what a segment is, as of `stamp`: the spans of all of it, in order.
+    /// Caches a segment with the value `stamp`; `spans` are the spans of the whole segment, in
+    /// order.
     pub fn keep(&self, segment: u64, stamp: Stamp, spans: &[Span]) {
         if spans.len() > RUNS_OF_SEGMENT_MAX {
             return;
@@ -121,8 +129,8 @@ impl Cache {
 }
 
 impl Slot {
-    /// The run that an offset in the segment lies in. Runs are mostly about as long as one another: what the search begins with is
-    /// near, in the same line of memory.
+    /// The run that contains an offset in the segment. Runs mostly have similar lengths, so the
+    /// search starts at an interpolated guess, which is usually in the right cache line.
     fn run_at(&self, offset: u32) -> usize {
         let begins_before = |index: usize| self.runs[index] >> 8 <= offset;
         let guess = (u64::from(offset) * self.runs.len() as u64 / SEGMENT) as usize;
@@ -154,7 +162,7 @@ impl Slot {
     }
 }
 
-/// Adds a span behind the last one, as part of it if it is the same.
+/// Appends a span, or extends the last one if it is adjacent and has the same mask.
 pub(crate) fn add(spans: &mut Vec<Span>, span: Span) {
     match spans.last_mut() {
         Some(last) if last.end == span.start && last.mask == span.mask => last.end = span.end,
@@ -179,7 +187,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_run_of_an_offset_is_found(mut starts in prop::collection::vec(0u32..1 << 20, 0..200), bits in 1u32..21, at: u32) {
-            // Also where they crowd at the beginning.
+            // Also with starts that crowd at the beginning.
             starts.iter_mut().for_each(|start| *start &= (1 << bits) - 1);
             starts.push(0);
             starts.sort_unstable();

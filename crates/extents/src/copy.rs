@@ -1,4 +1,4 @@
-//! Copying in the background, and taking copies away.
+//! The copier: copies ranges between copies in the background, and evicts ranges from a copy.
 
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -14,25 +14,27 @@ use crate::joined::Joined;
 use crate::journal::Locked;
 use crate::{CopyId, Map, MapError, Mask, Result};
 
-/// The right to copy: one process of the node has it for a file. Given back on drop, or with the process.
+/// The right to copy and evict. One process of the node holds it per file, until it is dropped or
+/// the process ends.
 pub struct Copier<'m> {
     joined: &'m Joined,
     for_own_mapping: bool,
     _lock: Locked<'m>,
 }
 
-/// A copy on its way; dropped, it is given up. Writers of its range write elsewhere or wait: make it short, and do not sleep with it.
+/// A copy operation in progress; dropping it gives the operation up. Meanwhile, writers of its
+/// range write to another copy or wait, so the operation should be short and must not sleep.
 pub struct CopyGuard<'c> {
     joined: &'c Joined,
     work: Work<'c>,
     range: Range<u64>,
     to: CopyId,
-    /// As they were when the copy began.
+    /// The ranges to copy, with the masks and numbers that they had when the operation began.
     noted: Vec<Entry>,
     parts: Vec<Range<u64>>,
 }
 
-/// The slot is idle again when this is dropped.
+/// An operation in the copier slot. Dropping it sets the slot to idle.
 pub(crate) struct Work<'c>(&'c Joined);
 
 impl Drop for Work<'_> {
@@ -44,15 +46,15 @@ impl Drop for Work<'_> {
 }
 
 impl Map {
-    /// Becomes the one copier of the file on this node; `None`: somebody else is.
+    /// Becomes the copier of the file on this node; `None` if another process or thread already is.
     ///
     /// # Errors
-    /// As [`Map::begin_write`]: whoever copies has the file open for writing.
+    /// As [`Map::begin_write`], because copying declares the write intent.
     pub fn copier(&self) -> Result<Option<Copier<'_>>> {
         let joined = self.joined()?;
         joined.ensure_opened()?;
         let path = joined.spec.run_dir.join(board::LOCK);
-        // A description of its own: the block's is shared by all threads.
+        // A description of its own: all threads share the description that holds the block.
         let file = joined.sys.open(None, &path, OFlags::RDWR, Mode::empty()).map_err(io(&path, "open"))?;
         let same = joined.is_lock(&file).map_err(io(&path, "stat"))?;
         if !same {
@@ -66,7 +68,7 @@ impl Map {
             return Ok(None);
         }
         let lock = Locked::new(&joined.sys, &joined.held, file);
-        // The last one may have died at work.
+        // The previous copier may have died during an operation.
         joined.board.slot().clear();
         Ok(Some(Copier { joined, for_own_mapping: false, _lock: lock }))
     }
@@ -77,19 +79,20 @@ impl<'m> Copier<'m> {
         self.joined
     }
 
-    /// This process is about to map the file: it has called [`Map::set_mapped`], by which all that
-    /// is written goes to one copy, has no mapping yet, and brings what is elsewhere to that copy.
-    /// Its own call does not stop this copier from here on; those of other processes, and pins of
-    /// writers, do.
+    /// Lets this copier work although this process has called [`Map::set_mapped`]. The process is
+    /// about to map the file: all writes already go to one copy, no mapping exists yet, and the
+    /// copier brings data that is valid elsewhere to that copy. Pins of other processes' mappings,
+    /// and pins of writers, still stop the copier.
     pub fn copies_for_own_mapping(&mut self) {
         self.for_own_mapping = true;
     }
 
-    /// Begins to copy `range` (below the file's size) from one copy to another: the parts where the one is valid and the
-    /// other is not. `None`: there are none, or somebody writes to those or has the file mapped.
+    /// Begins to copy the bytes of `range` (below the file's size) that are valid in `from` but not
+    /// in `to`. `None` if there are no such bytes, or if a process writes to them or has the file
+    /// mapped.
     ///
     /// # Errors
-    /// When the index is gone.
+    /// If the index is gone.
     pub fn begin(&mut self, range: Range<u64>, from: CopyId, to: CopyId) -> Result<Option<CopyGuard<'_>>> {
         let joined = self.joined;
         let is_due = |part: &Entry| part.mask.contains(from) && !part.mask.contains(to);
@@ -105,11 +108,12 @@ impl<'m> Copier<'m> {
         let Some(work) = self.work(&range, &parts, Some(to), Extent::WhereInvalid) else { return Ok(None) };
         reach("note map again");
         let mut noted = Vec::new();
-        // With the writer's lock: what a process left that died beside its commit has come into the map by then.
+        // The writer lock ensures that the map includes the transactions of processes that died
+        // around their commit.
         let txn = joined.write()?;
         let visited = joined.index.map.parts(&txn, range.clone(), |part| {
-            // A writer that has seen the slot, and the destination as valid, writes to it: only what was to be copied before the
-            // slot was set.
+            // A writer that has seen the slot, and has seen the destination as valid, writes to the
+            // destination, so only ranges that were due before the slot was set may be copied.
             noted.extend(Some(part).filter(|part| is_due(part) && is_as_noted(&before, part)));
             true
         });
@@ -122,7 +126,8 @@ impl<'m> Copier<'m> {
         Ok(Some(CopyGuard { joined, work, range, to, noted, parts }))
     }
 
-    /// Sets the slot, unless somebody has pinned some of the `parts` of `range`.
+    /// Sets the slot, unless a live process has pinned bytes of `parts`, which are the ranges of
+    /// `range` that are due.
     pub(crate) fn work(
         &self,
         range: &Range<u64>,
@@ -152,13 +157,15 @@ impl<'m> Copier<'m> {
         Some(work)
     }
 
-    /// Takes `range` out of `copy` where another copy is valid, and gives its space back, also that of bytes which are not
-    /// valid there any more. `sync_data` as in [`Map::sync`]; it is called if something of the range is not in the
-    /// journal yet. `punch` gives the space of these parts back. Returns the number of bytes that were valid and are not any more; 0
-    /// if somebody writes there or has the file mapped.
+    /// Removes `copy` from the mask of `range` where another copy is valid, and frees the space of
+    /// those bytes and of bytes that are no longer valid in `copy`. `sync_data`, as in
+    /// [`Map::sync`], is called if a change in the range is not in the journal yet. `punch` frees
+    /// the space of the given ranges. Returns the number of bytes that were valid in `copy` and no
+    /// longer are; 0 if a process writes to the range or has the file mapped.
     ///
     /// # Errors
-    /// Of the two ([`MapError::Caller`]), or as [`Map::sync`]. When the journal fails nothing is punched.
+    /// Errors of the two callbacks ([`MapError::Caller`]), and those of [`Map::sync`]. If the
+    /// journal cannot be written, no hole is punched.
     pub fn evict(
         &mut self,
         range: Range<u64>,
@@ -174,7 +181,7 @@ impl<'m> Copier<'m> {
         let all = std::slice::from_ref(&range);
         let Some(_work) = self.work(&range, all, Some(copy), Extent::Everywhere) else { return Ok(0) };
         let Some(evicted) = joined.take_out(&range, copy)? else { return Ok(0) };
-        // From here on writers need not wait, only keep away from the copy.
+        // From here on writers need not wait; they only avoid the copy.
         joined.board.slot().set(SlotState::Tainted);
         let mut writer = commit.writer(false);
         evicted.changed.iter().for_each(|(range, mask)| writer.change(range.clone(), *mask));
@@ -190,12 +197,12 @@ impl<'m> Copier<'m> {
     }
 }
 
-/// What an eviction takes.
+/// The result of an eviction's transaction.
 #[derive(Debug, Default)]
 struct Evicted {
-    /// What was valid, and the copies that still are.
+    /// Ranges removed from the copy, with the copies where they are still valid.
     changed: Vec<(Range<u64>, Mask)>,
-    /// What no mask names, neither the journal's.
+    /// Ranges to punch: neither the map nor the journal names the copy there.
     punched: Vec<Range<u64>>,
 }
 
@@ -224,8 +231,8 @@ impl Joined {
         Ok(pending)
     }
 
-    /// The transaction of an eviction. What was changed since the last sync is left out: the journal may count on the copy there.
-    /// `None`: a writer came.
+    /// The transaction of an eviction. It leaves out changes since the last sync, because the
+    /// journal may still name the copy there. `None` if a writer has tainted the operation.
     fn take_out(&self, range: &Range<u64>, copy: CopyId) -> Result<Option<Evicted>> {
         reach("finish");
         if !self.board.slot().finish() {
@@ -259,7 +266,7 @@ impl Joined {
     }
 }
 
-/// The bytes of entries in order.
+/// The byte ranges of entries in order, with adjacent ones joined.
 fn ranges(entries: &[Entry]) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for entry in entries {
@@ -271,7 +278,7 @@ fn ranges(entries: &[Entry]) -> Vec<Range<u64>> {
     ranges
 }
 
-/// Whether nobody has changed a part since it was noted.
+/// Whether a range still has the mask and the number that were noted for it.
 fn is_as_noted(noted: &[Entry], part: &Entry) -> bool {
     let behind = noted.partition_point(|noted| noted.start <= part.start);
     let Some(noted) = behind.checked_sub(1).map(|index| &noted[index]) else { return false };
@@ -279,16 +286,17 @@ fn is_as_noted(noted: &[Entry], part: &Entry) -> bool {
 }
 
 impl CopyGuard<'_> {
-    /// What is to be copied.
+    /// The ranges to copy.
     pub fn parts(&self) -> &[Range<u64>] {
         &self.parts
     }
 
-    /// The parts were copied, all of their bytes (zeros, too). Whether all of them are valid in the destination now: not if somebody
-    /// wrote there meanwhile.
+    /// Marks the ranges valid in the destination. The caller has copied all of their bytes, zeros
+    /// included. Returns whether all of the ranges are now valid there: false if a process wrote to
+    /// them meanwhile.
     ///
     /// # Errors
-    /// When the index cannot be changed.
+    /// If the index cannot be changed.
     pub fn finish(self) -> Result<bool> {
         let joined = self.joined;
         reach("finish");

@@ -1,4 +1,4 @@
-//! Why a map cannot be joined, read or changed.
+//! Errors of joining, reading and changing a map.
 
 use std::path::PathBuf;
 
@@ -6,139 +6,143 @@ use stripewise_sys::Errno;
 
 use crate::lmdb::Failure;
 
-/// What went wrong: one line that names the file and the remedy.
+/// An error of this crate. Its message is one line that names the file and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
     /// A system call failed.
     #[error("{path}: {what}: {errno}", path = path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that was attempted.
         what: &'static str,
-        /// What the kernel said.
+        /// The errno of the system call.
         errno: Errno,
     },
-    /// The index failed: LMDB's own words.
+    /// An LMDB operation on the index failed.
     #[error("{path}: {what}: {problem}", path = path.display())]
     Index {
-        /// The index.
+        /// The run directory that holds the index.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that was attempted.
         what: &'static str,
-        /// What LMDB said.
+        /// LMDB's error message.
         problem: String,
-        /// What an application is told.
+        /// The errno that the application gets.
         errno: Errno,
     },
-    /// The journal is not there.
+    /// The journal does not exist.
     #[error(
         "{path}: the journal of the extent map is missing; put it back, or let `stripewise fsck --repair` fall back on the original",
         path = path.display()
     )]
     Missing {
-        /// The journal.
+        /// Path of the journal.
         path: PathBuf,
     },
-    /// The journal cannot be what was written.
+    /// The content of the journal is invalid.
     #[error(
         "{path}: damaged ({problem}); `stripewise fsck --repair` falls back on the original",
         path = path.display()
     )]
     Damaged {
-        /// The journal.
+        /// Path of the journal.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the damage.
         problem: String,
     },
-    /// The journal, or the board of processes that are running, is of another version.
+    /// The journal, or the shared state of running processes, has another format version.
     #[error(
         "{path}: has version {found}, this program reads version {known}; use one version of stripewise for a file",
         path = path.display()
     )]
     Version {
-        /// The journal or the board.
+        /// Path of the journal or the shared state.
         path: PathBuf,
-        /// Its version.
+        /// The version found.
         found: u64,
-        /// Ours.
+        /// The version of this program.
         known: u64,
     },
-    /// The journal, or the board, belongs to another file, or to the same with other copies.
+    /// The journal or the shared state belongs to another file, or to this file with a different
+    /// set of copies.
     #[error(
         "{path}: belongs to another file or plan ({problem}); use one plan for a file at a time",
         path = path.display()
     )]
     Foreign {
-        /// The journal or the board.
+        /// Path of the journal or the shared state.
         path: PathBuf,
-        /// In what it differs.
+        /// What differs.
         problem: String,
     },
-    /// The file is another user's: the index is what that user's processes have made of it, and
-    /// nobody else, root least of all, believes that or maps it.
+    /// The file belongs to another user. Only that user's processes join its map: the index is
+    /// memory that they write, and no process of another user, least of all root's, trusts or maps
+    /// it.
     #[error(
         "{path}: belongs to user {owner}, and only that user's processes use a file with several copies; \
          run this as user {owner} (`setpriv --reuid {owner} --clear-groups -- ...`)",
         path = path.display()
     )]
     NotOwner {
-        /// The journal.
+        /// Path of the journal.
         path: PathBuf,
-        /// Whose it is.
+        /// User id of the owner.
         owner: u32,
     },
-    /// The file was being written on this node since it booted, and the index is gone.
+    /// The file was being written on this node during the current boot, and the index is gone.
     #[error(
         "{path}: the extent map in {run_dir} was lost while the file was in use; `stripewise fsck --repair` goes on with its last synced state",
         path = path.display(), run_dir = run_dir.display()
     )]
     Lost {
-        /// The journal.
+        /// Path of the journal.
         path: PathBuf,
-        /// Where the index should be.
+        /// The directory where the index should be.
         run_dir: PathBuf,
     },
-    /// The file is being written by another node, or was when that died.
+    /// Another node is writing the file, or was writing it when that node died.
     #[error(
         "{path}: in use by node {node}; close it there, or if that node is gone run `stripewise fsck --take-over`",
         path = path.display()
     )]
     OtherNode {
-        /// The journal.
+        /// Path of the journal.
         path: PathBuf,
-        /// That node's name.
+        /// Name of the other node.
         node: String,
     },
-    /// The journal was changed by somebody who does not share the index: another node, or a backup put back.
+    /// The journal was changed by a process that does not share the index: another node wrote it,
+    /// or a backup was restored.
     #[error(
         "{path}: changed by another node or restored while in use; close the file everywhere and run `stripewise fsck`",
         path = path.display()
     )]
     Changed {
-        /// The journal.
+        /// Path of the journal.
         path: PathBuf,
     },
-    /// More processes than a board has room for.
+    /// All blocks of the shared state are in use.
     #[error("{path}: {limit} processes have the file open already", path = path.display())]
     Full {
-        /// The board.
+        /// Path of the shared state.
         path: PathBuf,
-        /// How many there can be.
+        /// Maximum number of processes.
         limit: usize,
     },
-    /// What the caller was to do failed: syncing the data, punching a hole.
+    /// A callback of the caller failed (syncing the data, punching a hole, reading the size), or
+    /// the caller was about to write to a forbidden copy.
     #[error("{what}: {errno}")]
     Caller {
-        /// What was to be done.
+        /// The operation.
         what: &'static str,
-        /// With what it failed.
+        /// The errno that it failed with.
         errno: Errno,
     },
 }
 
 impl MapError {
-    /// What an application is told.
+    /// The errno that the application gets.
     pub fn errno(&self) -> Errno {
         match self {
             Self::Io { errno, .. } | Self::Index { errno, .. } | Self::Caller { errno, .. } => *errno,
@@ -154,18 +158,18 @@ impl MapError {
     }
 }
 
-/// For `map_err`: a system call on `path` failed.
+/// For `map_err`: the error of a system call on `path`.
 pub(crate) fn io(path: &std::path::Path, what: &'static str) -> impl FnOnce(Errno) -> MapError {
     move |errno| MapError::Io { path: path.to_owned(), what, errno }
 }
 
-/// The index in `run_dir` failed.
+/// The error of an index operation in `run_dir`.
 pub(crate) fn index_error(run_dir: &std::path::Path, what: &'static str, failure: Failure) -> MapError {
     let (path, problem) = (run_dir.to_owned(), failure.text());
     MapError::Index { path, what, problem, errno: failure.errno() }
 }
 
-/// For `map_err`: what the caller was to do failed.
+/// For `map_err`: the error of a callback of the caller.
 pub(crate) fn caller(what: &'static str) -> impl FnOnce(Errno) -> MapError {
     move |errno| MapError::Caller { what, errno }
 }

@@ -1,23 +1,24 @@
-//! A lock that a forked child never finds held by a thread that it does not have.
+//! A lock that survives fork: a child takes it over from a thread that exists only in the parent.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A value behind a lock for rare and short critical sections: waiting is yielding.
+/// A value behind a lock for rare and short critical sections; waiting threads yield the processor.
 ///
-/// The lock holds the process id of its owner. A forked child that finds it taken in its parent's name takes it over; the value
-/// may have been half changed at the fork, so the child leaks it and starts with an empty one.
+/// The lock word holds the process id of the owner. A forked child that finds the parent's id takes
+/// the lock over. The fork may have happened in the middle of a change of the value, so the child
+/// leaks the value and starts with a default one.
 #[derive(Debug, Default)]
 pub(crate) struct PidLock<T> {
     owner: AtomicU32,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: only the holder of the lock reaches the value.
+// SAFETY: only the holder of the lock accesses the value.
 unsafe impl<T: Send> Sync for PidLock<T> {}
 
-/// The lock is given back on drop.
+/// Proof that the lock is held; dropping it releases the lock.
 pub(crate) struct Guard<'a, T>(&'a PidLock<T>);
 
 impl<T> PidLock<T> {
@@ -56,7 +57,7 @@ impl<T> Deref for Guard<'_, T> {
 
 impl<T> DerefMut for Guard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the lock is held, and the guard is borrowed alone.
+        // SAFETY: the lock is held, and the guard is borrowed mutably.
         unsafe { &mut *self.0.value.get() }
     }
 }

@@ -1,27 +1,27 @@
-//! Where tests take hold of the protocol. Outside tests everything here is nothing.
+//! Points where tests control the protocol. Outside tests these functions do nothing.
 //!
-//! In tests a thread may have an [`Actor`] (`tests::explore`): a scheduler that lets one thread go on at a time, chooses which
-//! at every point that is reached, and kills threads there.
+//! In tests a thread may have an [`Actor`] (`tests::explore`): a scheduler that runs one thread at
+//! a time, selects the next thread at every point reached, and kills threads there.
 
 #[cfg(not(test))]
 mod off {
-    /// A step of the protocol begins.
+    /// Marks the begin of a step of the protocol.
     #[inline(always)]
     pub(crate) fn reach(_point: &'static str) {}
 
-    /// This thread waits for something that another one does.
+    /// Marks that this thread waits for another one. Returns whether a scheduler is in control.
     #[inline(always)]
     pub(crate) fn blocked() -> bool {
         false
     }
 
-    /// Whether this thread is being killed, so that what a guard does on drop must not happen.
+    /// Whether this thread is being killed, so that guards must not act on drop.
     #[inline(always)]
     pub(crate) fn dead() -> bool {
         false
     }
 
-    /// The writer's lock of the index.
+    /// A thread's hold on the index writer lock, as the scheduler sees it.
     #[derive(Debug)]
     pub(crate) struct Turn;
 
@@ -44,14 +44,14 @@ mod on {
     use std::cell::RefCell;
     use std::sync::Arc;
 
-    /// A scheduler's hold on one thread.
+    /// A scheduler's control of one thread.
     pub(crate) trait Actor: Send + Sync {
-        /// May unwind: the thread is killed.
+        /// Marks a point of the protocol. May unwind to kill the thread.
         fn reach(&self, point: &'static str);
-        /// Lets others go on until something has happened.
+        /// Runs other threads until one of them has made progress.
         fn blocked(&self);
         fn is_dead(&self) -> bool;
-        /// Waits for the writer's lock of the index, as the scheduler knows it.
+        /// Waits for the index writer lock, as the scheduler models it.
         fn take_turn(&self);
         fn end_turn(&self);
     }
@@ -60,13 +60,13 @@ mod on {
         static ACTOR: RefCell<Option<Arc<dyn Actor>>> = const { RefCell::new(None) };
     }
 
-    /// This thread's actor from now on.
+    /// Sets the actor of the calling thread.
     pub(crate) fn act(actor: Option<Arc<dyn Actor>>) {
         ACTOR.with_borrow_mut(|own| *own = actor);
     }
 
     fn actor() -> Option<Arc<dyn Actor>> {
-        // A thread's last guards may be dropped when its locals are gone.
+        // The last guards of a thread may be dropped after its thread-local values.
         ACTOR.try_with(|own| own.borrow().clone()).ok().flatten()
     }
 

@@ -1,4 +1,5 @@
-//! Joining: what is there is used, what is not is rebuilt from the journal.
+//! Joining a map: an existing index and shared state are used, and missing ones are rebuilt from
+//! the journal.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -17,7 +18,7 @@ use crate::lmdb::{self, Env, Limits, Space};
 use crate::spec::is_private;
 use crate::{CopyId, MapError, MapSpec, Mask, Node, Result, Span};
 
-/// How large index and board are made.
+/// Sizes of a new index and shared state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tuning {
     pub geometry: Geometry,
@@ -25,8 +26,8 @@ pub(crate) struct Tuning {
 }
 
 impl Default for Tuning {
-    /// 128 KiB of generations and last uses: 8 GiB of file until two segments share one. 4 GiB of address space for the index: 100 million
-    /// extents.
+    /// 8192 seqlocks and last-use times take 128 KiB; up to 8 GiB no two segments share one. 4 GiB
+    /// of address space hold an index of 100 million extents.
     fn default() -> Self {
         Self {
             geometry: Geometry { generations: 8192, blocks: 1024 },
@@ -35,12 +36,12 @@ impl Default for Tuning {
     }
 }
 
-/// Bytes; of no use with less.
+/// The index is not created with less address space than this, bytes.
 const SMALLEST_MAP: usize = 4 << 20;
 const PRIVATE_DIR: Mode = Mode::RWXU;
 const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// What is needed to join.
+/// The parameters of a join.
 struct Joining<'a> {
     sys: &'a SysRef,
     spec: &'a MapSpec,
@@ -68,14 +69,14 @@ pub(crate) fn join(sys: &SysRef, spec: &Arc<MapSpec>, tuning: &Tuning) -> Result
         reach("joined");
         (lock, board, block, env, header)
     };
-    // Readers that died keep pages from being used again.
+    // Dead readers would keep pages from being reused.
     let _ = env.clear_dead_readers();
     let index = Index::new(env, header.default);
     let (sys, spec) = (sys.clone(), named_as(&board, spec));
     Ok(Box::new(Joined { sys, spec, header, place, held, lock, board, block, index, cache: Cache::new() }))
 }
 
-/// With the node's name as the other processes of this boot have it, and the journal.
+/// The parameters with the node's name as the journal and the other processes of this boot have it.
 fn named_as(board: &Board, spec: &Arc<MapSpec>) -> Arc<MapSpec> {
     match board.node_name() {
         Some(name) if name != spec.node.name => {
@@ -96,7 +97,7 @@ fn checked(spec: &MapSpec) -> Result<Header> {
 }
 
 impl<'a> Joining<'a> {
-    /// The join lock; `None` for a file without a name, which has no journal either.
+    /// Takes the join lock; `None` for a file that has lost its last name, and its journal with it.
     fn lock_journal(&self) -> Result<Option<Locked<'a>>> {
         match self.place.lock(self.held, JOIN_BYTE, self.spec.create) {
             Err(MapError::Missing { .. }) if self.is_unlinked() => Ok(None),
@@ -113,7 +114,7 @@ impl<'a> Joining<'a> {
         Whose { id: self.spec.id, boot: self.spec.node.boot }
     }
 
-    /// The journal's header, which is checked; written if the journal is being created.
+    /// Reads and checks the journal's header. Writes the header if the journal is being created.
     fn header_of(&self, file: &Fd) -> Result<Header> {
         let path = &self.place.path;
         let bytes = self.sys.read_start(file.as_fd(), HEADER_BYTES).map_err(io(path, "read"))?;
@@ -126,7 +127,7 @@ impl<'a> Joining<'a> {
                 Err(MapError::Foreign { path: path.clone(), problem })
             }
             Ok(found) => Ok(found),
-            // Never finished: nothing was ever written to the file.
+            // The creation of the journal never completed, so nothing was ever written to the file.
             Err(_) if self.spec.create && bytes.len() <= HEADER_BYTES => {
                 let made = (|| {
                     self.sys.write_all_at(file.as_fd(), &self.header.encode(), 0)?;
@@ -140,7 +141,7 @@ impl<'a> Joining<'a> {
         }
     }
 
-    /// Index and board; rebuilt if need be.
+    /// Opens the index and the shared state, or rebuilds them from the journal.
     fn attach(&self, locked: Option<&Locked<'_>>) -> Result<(Fd, Board, Arc<Env>, Option<Locked<'a>>)> {
         let run_dir = &self.spec.run_dir;
         let lock = self.open_lock(&run_dir.join(board::LOCK))?;
@@ -165,7 +166,7 @@ impl<'a> Joining<'a> {
         }
     }
 
-    /// `board.lock`; with the run directory, if they are not there.
+    /// Opens `board.lock`. Creates it and the run directory if they are missing.
     fn open_lock(&self, path: &Path) -> Result<Fd> {
         self.make_run_dir()?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
@@ -180,12 +181,12 @@ impl<'a> Joining<'a> {
         [lmdb::DATA, lmdb::LOCK].iter().all(|name| exists(self.sys, &self.spec.run_dir.join(name)))
     }
 
-    /// Whether a process holds a block.
+    /// Whether a live process owns a block.
     fn is_used(&self, lock: &Fd) -> Result<bool> {
         is_used(self.sys, lock.as_fd()).map_err(io(&self.spec.run_dir, "lock"))
     }
 
-    /// The directory and its parents, which must be the user's own.
+    /// Creates the run directory and its parents, and checks that no other user can write to it.
     fn make_run_dir(&self) -> Result<()> {
         let run_dir = &self.spec.run_dir;
         let missing: Vec<&Path> = run_dir.ancestors().take_while(|path| !exists(self.sys, path)).collect();
@@ -197,7 +198,7 @@ impl<'a> Joining<'a> {
         }
         let stat = self.sys.stat_at(None, run_dir, false).map_err(io(run_dir, "stat"))?;
         let user = self.sys.user();
-        // Whoever else may make names there could have the owner use other files.
+        // A user who can create names in the parent directory could replace the files.
         let above = run_dir.parent().map(|base| self.sys.stat_at(None, base, false));
         let above = above.transpose().map_err(io(run_dir, "stat"))?;
         let exchangeable = |above: &Stat| above.st_mode & 0o022 != 0 && above.st_mode & 0o1000 == 0;
@@ -207,7 +208,8 @@ impl<'a> Joining<'a> {
         Ok(())
     }
 
-    /// The new journal's lock, if there is a new one, comes last.
+    /// Rebuilds the index and the shared state from the journal. Returns the new journal's lock as
+    /// well if the journal had to be rewritten.
     fn rebuild(&self, journal: &Fd) -> Result<(Board, Arc<Env>, Option<Locked<'a>>)> {
         let path = &self.place.path;
         let read = Journal::read_from(self.sys, journal.as_fd(), path)?;
@@ -227,8 +229,8 @@ impl<'a> Joining<'a> {
         board.set_node_name(&self.spec.node.name);
         let stat = self.sys.stat(journal.as_fd()).map_err(io(path, "stat"))?;
         Position { end: read.valid_bytes, next: read.next }.store(&board);
-        // Not its length: a journal that is never written anew would be allowed twice as much after
-        // every session.
+        // The needed length instead of the actual one: otherwise a journal that is never rewritten
+        // could double in length with every session.
         board.set(Word::JournalBase, read.needed_bytes());
         board.set(Word::JournalInode, stat.st_ino);
         let mut new_lock = None;
@@ -245,7 +247,8 @@ impl<'a> Joining<'a> {
         Ok((board, env, new_lock))
     }
 
-    /// Removes what an earlier boot, another version or a half-made rebuild has left. Nobody uses it.
+    /// Removes what an earlier boot, another version or an incomplete rebuild has left. No process
+    /// uses these files.
     fn wipe(&self) -> Result<()> {
         for name in [board::BOARD, lmdb::DATA, lmdb::LOCK] {
             let path = self.spec.run_dir.join(name);
@@ -278,7 +281,7 @@ impl<'a> Joining<'a> {
     }
 }
 
-/// Whether a process holds a block of this `board.lock`.
+/// Whether a live process owns a block, as the locks of this `board.lock` show.
 pub(crate) fn is_used(sys: &SysRef, lock: BorrowedFd<'_>) -> stripewise_sys::Result<bool> {
     let free = sys.try_lock(lock, board::FIRST_BLOCK_BYTE, 0, LockKind::Exclusive)?;
     if free {
@@ -287,7 +290,8 @@ pub(crate) fn is_used(sys: &SysRef, lock: BorrowedFd<'_>) -> stripewise_sys::Res
     Ok(!free)
 }
 
-/// The map after a power cut: copies may differ, by writes that were never synced, so only one of several counts.
+/// The map after a power cut. Valid copies may differ by writes that were never synced, so one of
+/// them, the lowest, is kept.
 pub(crate) fn collapsed(journal: &Journal) -> Vec<Span> {
     let one = |span: &Span| match span.mask.lowest() {
         Some(copy) => Span { mask: Mask::only(copy), ..*span },

@@ -1,4 +1,4 @@
-//! What a process has of a map that it has joined.
+//! The state that a process keeps for a map that it has joined.
 
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
@@ -17,9 +17,9 @@ use crate::lmdb::{Failure, ReadTxn, Space, WriteTxn};
 use crate::wait::Wait;
 use crate::{MapError, MapSpec, Mask, Result, Span};
 
-/// Requests that touch more segments ask the index for all of it at once.
+/// A request that touches more segments than this bypasses the cache and reads the index once.
 const SEGMENTS_MAX: u64 = 256;
-/// Work that is begun anew because of what others did is put off a little after so many times.
+/// Maximum number of entries that [`Joined::each_part`] visits in one read transaction.
 const LISTED_AT_ONCE: usize = 4096;
 
 pub(crate) struct Joined {
@@ -28,7 +28,7 @@ pub(crate) struct Joined {
     pub header: Header,
     pub place: Place,
     pub held: Held,
-    /// The description of `board.lock` that holds the block.
+    /// The open file description of `board.lock` whose lock owns the block.
     pub lock: Fd,
     pub board: Board,
     pub block: Block,
@@ -37,7 +37,8 @@ pub(crate) struct Joined {
 }
 
 impl Joined {
-    /// In a forked child: closes what it inherited. What is left is leaked: it is the parent's.
+    /// Closes inherited descriptors in a forked child. The rest belongs to the parent and is
+    /// leaked.
     pub fn abandon(&self) {
         self.held.close_inherited();
         let own = [self.lock.as_raw_fd(), self.place.dir.as_raw_fd(), self.board.raw_fd()];
@@ -45,7 +46,7 @@ impl Joined {
         self.index.env.abandon();
     }
 
-    /// For `map_err`: the index failed.
+    /// For `map_err`: the error of an index operation.
     pub fn failed(&self, what: &'static str) -> impl Fn(Failure) -> MapError {
         move |failure| index_error(&self.spec.run_dir, what, failure)
     }
@@ -59,14 +60,14 @@ impl Joined {
         self.index.env.write(space).map_err(self.failed("change the index"))
     }
 
-    /// Tells the board what could be evicted after this change.
+    /// Stores in the shared state what could be evicted after this change.
     pub fn tell_clean(&self, txn: &WriteTxn<'_>) -> Result<()> {
         let state = self.index.state(txn).map_err(self.failed("read the index"))?;
         self.board.set_clean(&state.clean);
         Ok(())
     }
 
-    /// Commits a change of the map in `ranges`.
+    /// Commits a transaction that changes the map in `ranges`.
     pub fn commit_change(&self, txn: WriteTxn<'_>, ranges: &[Range<u64>]) -> Result<()> {
         self.tell_clean(&txn)?;
         let marks = self.board.mark(ranges);
@@ -77,7 +78,8 @@ impl Joined {
         Ok(())
     }
 
-    /// Gives the parts of `range` the masks that `to` says, and returns the masks that `range` then has. Whether anything was changed comes second.
+    /// Sets the mask of every entry in `range` to the one that `to` returns for it; `None` leaves
+    /// it unchanged. Returns the masks that `range` then has, and whether anything changed.
     pub fn change(
         &self,
         range: Range<u64>,
@@ -95,8 +97,9 @@ impl Joined {
         Ok((spans, !changed.is_empty()))
     }
 
-    /// The masks of `range`, and what stands for nothing having changed since. A writer must know what a process that died
-    /// beside its commit has left: it may become part of the map with the next commit.
+    /// The masks of `range`, and the seqlock stamp that they were read under. With `for_write`,
+    /// changes of processes that died around their commit are taken into account, since they may
+    /// become part of the map with the next commit.
     pub fn spans(&self, range: &Range<u64>, for_write: bool) -> Result<(Vec<Span>, Stamp)> {
         reach("read map");
         let mut stamp = self.board.stamp(range);
@@ -130,7 +133,8 @@ impl Joined {
             Known::Load => {
                 let (mut all, whole) = (Vec::new(), of_segment(segment));
                 self.ask(&whole, &mut all)?;
-                // What was read is what the generation stands for only if that is still the same.
+                // The entries read may be cached under this seqlock value only if it has not
+                // changed since.
                 if self.board.stamp(part).equals(stamp) {
                     self.cache.keep(segment, stamp, &all);
                 }
@@ -145,14 +149,14 @@ impl Joined {
         }
     }
 
-    /// Adds what the index says.
+    /// Adds the spans of `range` as the index has them.
     fn ask(&self, range: &Range<u64>, spans: &mut Vec<Span>) -> Result<()> {
         let txn = self.read()?;
         let parts = self.index.map.parts(&txn, range.clone(), |part| collect(spans, part));
         parts.map_err(self.failed("read the index"))
     }
 
-    /// Waits until nobody is in the middle of a commit, and makes odd generations even.
+    /// Waits until no commit is in progress, and makes odd seqlocks even.
     fn heal(&self, range: &Range<u64>) -> Result<()> {
         let txn = self.write()?;
         self.board.heal(range);
@@ -160,7 +164,7 @@ impl Joined {
         Ok(())
     }
 
-    /// Pins a range that is not empty.
+    /// Pins a non-empty range.
     pub fn pin(&self, range: &Range<u64>) -> Pin {
         let mut wait = Wait::new(&self.sys);
         loop {
@@ -177,12 +181,13 @@ impl Joined {
         }
     }
 
-    /// The commit lock.
+    /// Takes the commit lock.
     pub fn commit(&self, has_join_lock: bool) -> Result<Commit<'_, '_>> {
         Commit::begin(&self.place, &self.board, &self.held, self.header, &self.spec.node, has_join_lock)
     }
 
-    /// The commit lock for a sync, which may have to write the journal anew, and so waits until nobody joins or leaves.
+    /// Takes the commit lock for a sync. A broken journal has to be rewritten; then this waits
+    /// until no process is joining or leaving.
     pub fn commit_to_sync(&self) -> Result<Commit<'_, '_>> {
         let mut wait = Wait::new(&self.sys);
         reach("commit lock");
@@ -191,13 +196,14 @@ impl Joined {
             if !commit.is_broken() || commit.may_rewrite()? {
                 return Ok(commit);
             }
-            // Who leaves has the join lock and waits for this one.
+            // A leaving process holds the join lock and waits for the commit lock.
             drop(commit);
             wait.pause();
         }
     }
 
-    /// The write intent: the journal says that this node writes the file before it does.
+    /// Declares the write intent: the journal records that this node writes the file before it
+    /// does.
     pub fn ensure_opened(&self) -> Result<()> {
         let is_opened = || self.board.get(Word::Opened) == OPENED;
         if is_opened() {
@@ -216,7 +222,8 @@ impl Joined {
         commit.put(writer, false)
     }
 
-    /// Others could not find a board that was removed, and would make one of their own: then nobody may begin to write here.
+    /// Checks that the shared state still has its name. If it was removed, other processes cannot
+    /// find it and would create their own, so no process may begin to write under this one.
     fn board_has_its_name(&self) -> Result<()> {
         let lost = || MapError::Lost { path: self.place.path.clone(), run_dir: self.spec.run_dir.clone() };
         let path = self.spec.run_dir.join(board::BOARD);
@@ -225,12 +232,13 @@ impl Joined {
         if (named.st_dev, named.st_ino) == own { Ok(()) } else { Err(lost()) }
     }
 
-    /// The entries of the map from `from` on, some at a time, until `visit` returns false.
+    /// Calls `visit` with entries that cover all of `range`, gaps included, until it returns false.
+    /// Reads them in batches, each from a snapshot of its own.
     pub fn each_part(&self, range: Range<u64>, mut visit: impl FnMut(Entry) -> bool) -> Result<()> {
         let mut at = range.start;
         let mut more = true;
         while more && at < range.end {
-            // Snapshots are kept short: the pages of older ones cannot be used again.
+            // Snapshots are short because the pages of old snapshots cannot be reused.
             let txn = self.read()?;
             let mut count = 0;
             let parts = self.index.map.parts(&txn, at..range.end, |part| {
@@ -245,20 +253,20 @@ impl Joined {
     }
 }
 
-/// For `visit` and `parts`: collects masks.
+/// For `visit` and `parts`: collects spans.
 pub(crate) fn collect(spans: &mut Vec<Span>, part: Entry) -> bool {
     cache::add(spans, Span::new(part.start..part.end, part.mask));
     true
 }
 
-/// Everything that a new journal needs to say.
+/// Adds everything that a new journal has to list.
 pub(crate) fn put_all(writer: &mut Writer, spans: &[Span], default: Mask) {
     for span in spans.iter().filter(|span| span.mask != default) {
         writer.change(span.range(), span.mask);
     }
 }
 
-/// Whether there is something at `path`.
+/// Whether `path` exists.
 pub(crate) fn exists(sys: &SysRef, path: &Path) -> bool {
     sys.stat_at(None, path, false).is_ok()
 }

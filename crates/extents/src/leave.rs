@@ -1,4 +1,4 @@
-//! Leaving.
+//! Leaving a map.
 
 use std::path::Path;
 
@@ -14,14 +14,15 @@ use crate::{MapError, Result};
 pub(crate) fn leave(joined: Box<Joined>, sync_data: impl FnOnce() -> stripewise_sys::Result<()>) -> Result<()> {
     reach("leave");
     let _join = match joined.place.lock(&joined.held, JOIN_BYTE, false) {
-        // The file was removed, or its journal was.
+        // The file or its journal was removed.
         Err(MapError::Missing { .. }) => None,
         lock => Some(lock?),
     };
     if joined.living() > 1 {
         return Ok(());
     }
-    // With its lock, in case that it writes the journal anew: nobody joins before all is gone.
+    // Held until the end: if the journal is rewritten, `commit` also holds the new journal's locks,
+    // so that no process joins before everything is removed.
     reach("commit lock");
     let mut commit = joined.commit(true)?;
     let pending = {
@@ -39,7 +40,8 @@ pub(crate) fn leave(joined: Box<Joined>, sync_data: impl FnOnce() -> stripewise_
     Ok(())
 }
 
-/// Removes index and board. What cannot be removed is of no use without the rest.
+/// Removes the index and the shared state. Errors are ignored: files that remain are useless
+/// without the others.
 pub(crate) fn remove_run_dir(sys: &SysRef, run_dir: &Path) {
     for name in [board::BOARD, lmdb::DATA, lmdb::LOCK, board::LOCK] {
         let _ = sys.unlink(None, &run_dir.join(name));

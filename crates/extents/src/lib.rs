@@ -1,11 +1,13 @@
-//! The extent map of a file with several copies: which copies of which bytes are valid, for all processes of a node, and
-//! after any of them was killed and after a power cut.
+//! The extent map of a file with several copies. It records which copies of which bytes are valid,
+//! for all processes of a node, and stays correct after any of them is killed and after a power
+//! cut.
 //!
-//! The protocol, and why it loses nothing, is `docs/formats/extents.md`.
+//! `docs/formats/extents.md` specifies the protocol and argues why it loses no data.
 //!
-//! [`Map`] is what the data path calls around every request, and the background work around every copy;
-//! [`Journal`] and [`repair`] are for tools. Everything may be called by several threads at once. The map says where data is and never touches it: that
-//! is the caller's, between two calls.
+//! The data path calls [`Map`] around every request, and background copying calls it around every
+//! copy; [`Journal`] and [`repair`] are for tools. All functions may be called from several threads
+//! at once. The map records where data is and never touches the data: the caller moves the bytes
+//! between two calls.
 
 #![cfg_attr(
     test,
@@ -13,7 +15,7 @@
         clippy::single_range_in_vec_init,
         clippy::items_after_test_module,
         clippy::new_ret_no_self,
-        reason = "lists of one range are meant, mutations are modules of tests, and stand-ins come as the interface"
+        reason = "lists of one range are meant, tests have helpers below them, and stand-ins come as the interface"
     )
 )]
 
@@ -55,5 +57,5 @@ pub use truncate::TruncateGuard;
 pub use types::{CopyId, Mask, Span};
 pub use write::WriteGuard;
 
-/// What every call here returns.
+/// The result of every fallible function of this crate.
 pub type Result<T> = std::result::Result<T, MapError>;

@@ -1,4 +1,4 @@
-//! What the background work asks for.
+//! Queries and prefetch hints for the background work.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,29 +8,31 @@ use crate::index::{Entry, SEGMENT_BITS};
 use crate::joined::Joined;
 use crate::{CopyId, Map, Result, Span};
 
-/// Which ranges a list has.
+/// The ranges that [`Map::list`] selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Select {
-    /// Where this copy is not valid, also what is so by default.
+    /// Ranges where this copy is not valid, including those by default.
     NotValidIn(CopyId),
-    /// Where copy 0 is not valid.
+    /// Ranges where copy 0 is not valid.
     Dirty,
-    /// Where this copy and another are valid: what could be evicted from it.
+    /// Ranges where this copy and another one are valid, so that they could be evicted from this
+    /// copy.
     CleanIn(CopyId),
-    /// Where this copy is wanted.
+    /// Ranges in the prefetch queue of this copy.
     Wanted(CopyId),
-    /// Everything that is not as by default.
+    /// Ranges with another mask than the default one.
     Listed,
 }
 
-/// Pieces by which [`Map::least_recent`] counts ranges that are longer than a segment.
+/// [`Map::least_recent`] divides longer ranges into segments only up to this number of segments.
 const PIECE_SEGMENTS_MAX: u64 = 4096;
 
 impl Map {
-    /// Notes that `range` is wanted in `copy` (the paper's C_flag), until it is valid there. What is valid already is not.
+    /// Adds `range` to the prefetch queue of `copy` (the paper's C_flag), where it stays until it
+    /// is valid in `copy`. Bytes that are already valid there are left out.
     ///
     /// # Errors
-    /// ENOSPC when the index cannot grow, EIO when it is gone.
+    /// ENOSPC if the index cannot grow, EIO if it is gone.
     pub fn want(&self, range: Range<u64>, copy: CopyId) -> Result<()> {
         let joined = self.joined()?;
         let failed = joined.failed("change the index");
@@ -51,7 +53,7 @@ impl Map {
         txn.commit().map_err(failed)
     }
 
-    /// Nothing of `range` is wanted in `copy` any more.
+    /// Removes `range` from the prefetch queue of `copy`.
     ///
     /// # Errors
     /// As [`Map::want`].
@@ -63,11 +65,12 @@ impl Map {
         txn.commit().map_err(failed)
     }
 
-    /// The first ranges of `range` that are of this kind, in order, at most `max`, cut to it. To go on, ask from the end of the last
-    /// one on. Others change the map meanwhile.
+    /// The first `max` ranges of the selected kind within `range`, in order and cut to it. To
+    /// continue, call this with a range from the end of the last one on. Other processes may change
+    /// the map meanwhile.
     ///
     /// # Errors
-    /// When the index is gone.
+    /// If the index is gone.
     pub fn list(&self, select: Select, range: Range<u64>, max: usize) -> Result<Vec<Span>> {
         let joined = self.joined()?;
         if let Select::Wanted(copy) = select {
@@ -92,7 +95,8 @@ impl Map {
         Ok(spans)
     }
 
-    /// How many bytes could be evicted from `copy`, about: a word of the board, as cheap as that. 0: there is nothing to look for.
+    /// Approximate number of bytes that could be evicted from `copy`, 0 if there are none. This
+    /// only reads a word of the shared state.
     ///
     /// # Errors
     /// Only in a forked child that cannot join.
@@ -100,11 +104,12 @@ impl Map {
         Ok(self.joined()?.board.clean(copy))
     }
 
-    /// Ranges that could be evicted from `copy`, those of the segments first that were used least recently, together at least `bytes`
-    /// if there are so many. Looks through one segment after the other, where that is less work than reading the whole map.
+    /// Ranges that could be evicted from `copy`, together at least `bytes` long if there are that
+    /// many. Ranges of the least recently used segments come first. The segments are examined one
+    /// by one where that is less work than reading the whole map.
     ///
     /// # Errors
-    /// When the index is gone.
+    /// If the index is gone.
     pub fn least_recent(&self, copy: CopyId, bytes: u64) -> Result<Vec<Span>> {
         let joined = self.joined()?;
         let mut found = Found { spans: Vec::new(), bytes: 0, wanted: bytes };
@@ -138,10 +143,11 @@ impl Map {
         Ok(found.spans)
     }
 
-    /// How many bytes `copy` is valid for, of those that are not as by default: what a cache copy holds.
+    /// Number of bytes valid in `copy`, excluding bytes with the default mask: what a cache copy
+    /// holds.
     ///
     /// # Errors
-    /// When the index is gone.
+    /// If the index is gone.
     pub fn valid_bytes(&self, copy: CopyId) -> Result<u64> {
         let joined = self.joined()?;
         let txn = joined.read()?;
@@ -149,7 +155,7 @@ impl Map {
         Ok(state.listed[copy.index()])
     }
 
-    /// Whether a copy or an eviction is under way just now, or was when its process died.
+    /// Whether a copier operation is in progress, or was when its process died.
     ///
     /// # Errors
     /// Only in a forked child that cannot join.
@@ -159,10 +165,10 @@ impl Map {
         Ok(AT_WORK.iter().any(|&state| slot.work_in(state).is_some()))
     }
 
-    /// What the map takes: entries, bytes of the pages that hold them, bytes of the whole index, free pages included, bytes of the journal.
+    /// The space that the map takes.
     ///
     /// # Errors
-    /// When the index is gone.
+    /// If the index is gone.
     pub fn space(&self) -> Result<Space> {
         let joined = self.joined()?;
         let failed = joined.failed("read the index");
@@ -174,20 +180,20 @@ impl Map {
     }
 }
 
-/// See [`Map::space`].
+/// The space that a map takes; see [`Map::space`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// Ranges listed.
+    /// Number of ranges listed.
     pub entries: u64,
-    /// Bytes of the pages that hold them.
+    /// Bytes of the pages that hold the ranges.
     pub entry_bytes: u64,
     /// Bytes of the index in use, free pages included.
     pub index_bytes: u64,
-    /// Bytes of the journal.
+    /// Length of the journal, bytes.
     pub journal_bytes: u64,
 }
 
-/// Ranges to be evicted.
+/// Ranges found for eviction.
 struct Found {
     spans: Vec<Span>,
     bytes: u64,
@@ -199,7 +205,7 @@ impl Found {
         self.bytes >= self.wanted
     }
 
-    /// Whether more are needed.
+    /// Adds a span while more bytes are needed. Returns whether more are needed.
     fn add(&mut self, span: Span) -> bool {
         if !self.is_enough() {
             self.bytes = self.bytes.saturating_add(span.len());
@@ -217,7 +223,7 @@ const fn part_of(part: &Entry) -> Span {
     Span::new(part.start..part.end, part.mask)
 }
 
-/// An entry by segments; one that is very long stays whole.
+/// The spans of an entry, one per segment; a very long entry is returned whole.
 fn pieces(part: &Entry) -> Vec<Span> {
     let span = Span::new(part.start..part.end, part.mask);
     let segments = segments(&span.range());
@@ -232,7 +238,7 @@ fn pieces(part: &Entry) -> Vec<Span> {
 }
 
 impl Joined {
-    /// Number of entries, and of segments up to the end of the last one.
+    /// Number of entries, and number of segments up to the end of the last entry.
     fn extent(&self) -> Result<(u64, u64)> {
         let failed = self.failed("read the index");
         let txn = self.read()?;
@@ -241,7 +247,7 @@ impl Joined {
         Ok((entries, segments(&(0..end)).end))
     }
 
-    /// The least recently used one first.
+    /// Segments sorted by last use, the least recently used one first.
     fn by_last_use(&self, segments: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
         let mut sorted: Vec<(u64, u64)> =
             segments.map(|segment| (self.board.last_use(segment), segment)).collect();

@@ -1,4 +1,4 @@
-//! The map of one file, as a process has it.
+//! [`Map`]: one process's view of the extent map of one file.
 
 use std::ops::Range;
 use std::ptr;
@@ -15,12 +15,13 @@ use crate::joined::Joined;
 use crate::wait::Wait;
 use crate::{CopyId, MapSpec, Result, wishes};
 
-/// The extent map of a file, joined by this process. One per file and process is enough, for all threads; two of the
-/// same file share what they can.
+/// The extent map of a file, joined by this process. All threads of a process can share one map;
+/// two maps of the same file in a process share the index environment.
 ///
-/// Dropping it is what a kill is: nothing is synced, and the next process goes on with it. See [`Map::leave`].
+/// Dropping the map has the effect of a kill: nothing is synced, and the next process continues
+/// with the index and the shared state as they are. [`Map::leave`] closes the map properly.
 ///
-/// Ranges are of bytes of the file; the last byte that there can be is `u64::MAX - 1`.
+/// Ranges are byte ranges of the file; the largest possible byte offset is `u64::MAX - 1`.
 pub struct Map {
     sys: SysRef,
     spec: Arc<MapSpec>,
@@ -37,10 +38,12 @@ impl std::fmt::Debug for Map {
 }
 
 impl Map {
-    /// Joins the map: makes or rebuilds index and board where they are not there.
+    /// Joins the map. Creates the index and the shared state, or rebuilds them from the journal,
+    /// where they do not exist.
     ///
     /// # Errors
-    /// Every [`MapError`](crate::MapError). Nothing that was there is changed then, but for files of the run directory.
+    /// Any [`MapError`](crate::MapError). After an error, existing files outside the run directory
+    /// are unchanged.
     pub fn join(sys: SysRef, spec: MapSpec) -> Result<Self> {
         Self::join_tuned(sys, spec, Tuning::default())
     }
@@ -56,19 +59,21 @@ impl Map {
         Ok(Self { sys, spec, tuning, joined, joining: PidLock::new(()) })
     }
 
-    /// In a forked child, before anything else is done with the map, by its only thread: closes what belongs to the
-    /// parent. Cheap, and all that a child needs that never uses the file; the next call joins anew. A child that goes on using shared
-    /// mappings calls [`Map::set_mapped`] again.
+    /// Closes what belongs to the parent. A forked child's only thread calls this before anything
+    /// else is done with the map. The call is cheap, and sufficient for a child that never uses the
+    /// file; the next use of the map joins anew. A child that keeps using shared mappings calls
+    /// [`Map::set_mapped`] again.
     pub fn after_fork_child(&self) {
         let joined = self.joined.swap(ptr::null_mut(), Ordering::AcqRel);
-        // SAFETY: made by `join`, and leaked from here on: its memory, mappings and environment are the parent's.
+        // SAFETY: made by `join`, and leaked from here on: its memory, mappings and environment
+        // belong to the parent.
         if let Some(joined) = unsafe { joined.as_ref() } {
             joined.abandon();
         }
     }
 
     pub(crate) fn joined(&self) -> Result<&Joined> {
-        // SAFETY: made by `join`; given up only by `leave` and drop, which own the map, or leaked.
+        // SAFETY: made by `join`; freed only by `leave` and drop, which own the map, or leaked.
         match unsafe { self.joined.load(Ordering::Acquire).as_ref() } {
             Some(joined) => Ok(joined),
             None => self.join_again(),
@@ -83,15 +88,16 @@ impl Map {
             joined = Box::into_raw(join::join(&self.sys, &self.spec, &self.tuning)?);
             self.joined.store(joined, Ordering::Release);
         }
-        // SAFETY: as above.
+        // SAFETY: as in `joined`.
         Ok(unsafe { &*joined })
     }
 
-    /// The process has closed the file. The last one of the node syncs what is pending (`sync_data` as in
-    /// [`Map::sync`]), notes in the journal that the file is closed, and removes index and board.
+    /// Leaves the map, because the process has closed the file. The last process of the node syncs
+    /// what is pending (`sync_data` as in [`Map::sync`]), records in the journal that the file is
+    /// closed, and removes the index and the shared state.
     ///
     /// # Errors
-    /// When the sync fails: then index and board stay, for the next process to join.
+    /// If the sync fails. The index and the shared state then stay for the next process to join.
     pub fn leave(self, sync_data: impl FnOnce() -> stripewise_sys::Result<()>) -> Result<()> {
         match self.take() {
             Some(joined) => {
@@ -106,16 +112,17 @@ impl Map {
 
     fn take(&self) -> Option<Box<Joined>> {
         let joined = self.joined.swap(ptr::null_mut(), Ordering::AcqRel);
-        // SAFETY: made by `join`; whoever calls this owns the map, so nobody has a reference.
+        // SAFETY: made by `join`; the caller owns the map, so no reference to it exists.
         (!joined.is_null()).then(|| unsafe { Box::from_raw(joined) })
     }
 
-    /// What the map was joined by.
+    /// The parameters that the map was joined with.
     pub fn spec(&self) -> &MapSpec {
         &self.spec
     }
 
-    /// Number of processes that have joined and live: the measured concurrency. A system call for each of them.
+    /// Number of live processes that have joined the map: the measured concurrency. Costs one
+    /// system call per process.
     ///
     /// # Errors
     /// Only in a forked child that cannot join.
@@ -124,9 +131,11 @@ impl Map {
         Ok(joined.living())
     }
 
-    /// This process has shared, writable mappings of the file from now on, or no longer: meanwhile nobody copies, evicts or fetches.
-    /// Returns when a copier that was at work, and the writes that were, are done. The mapped ranges must be valid in the mapped copy
-    /// alone: see [`crate::WriteGuard::prepare`]; and every write asks [`Map::is_mapped`].
+    /// Declares that this process has shared, writable mappings of the file from now on, or has
+    /// none any more. While any process has mappings, no data is copied, evicted or fetched. With
+    /// `mapped`, the call returns when the copier operation and the writes that were in progress
+    /// have finished. The mapped ranges must be valid in the mapped copy alone (see
+    /// [`crate::WriteGuard::prepare`]), and every write must check [`Map::is_mapped`].
     ///
     /// # Errors
     /// As [`Map::begin_write`].
@@ -146,8 +155,9 @@ impl Map {
         Ok(())
     }
 
-    /// Whether a process has called [`Map::set_mapped`]: then what is written must go to the mapped copy. To be asked while a
-    /// [`crate::WriteGuard`] lives.
+    /// Whether a live process has mappings ([`Map::set_mapped`]); writes must then go to the mapped
+    /// copy. The caller must hold a [`crate::WriteGuard`] from before this call until the write is
+    /// done.
     ///
     /// # Errors
     /// Only in a forked child that cannot join.
@@ -156,14 +166,14 @@ impl Map {
         Ok(joined.is_mapped())
     }
 
-    /// Adds to a counter of this process.
+    /// Adds `by` to a counter of this process.
     pub fn count(&self, counter: Counter, by: u64) {
         if let Ok(joined) = self.joined() {
             joined.board.count(&joined.block, counter, by);
         }
     }
 
-    /// A counter's sum over all processes since index and board were made.
+    /// The sum of a counter over all processes since the shared state was created.
     ///
     /// # Errors
     /// Only in a forked child that cannot join.
@@ -171,14 +181,16 @@ impl Map {
         Ok(self.joined()?.board.counted(counter))
     }
 
-    /// What this process has counted since it joined: 0 in a forked child that has not used the map.
+    /// The value that this process has added to a counter since it joined; 0 in a forked child that
+    /// has not used the map.
     pub fn counted_here(&self, counter: Counter) -> u64 {
         // SAFETY: as in `joined`.
         let joined = unsafe { self.joined.load(Ordering::Acquire).as_ref() };
         joined.map_or(0, |joined| joined.board.counted_by(&joined.block, counter))
     }
 
-    /// All counters by name; those of a copy end in its number: `read_bytes.1`.
+    /// The sums of all counters by name. Names of per-copy counters end in the copy number:
+    /// `read_bytes.1`.
     ///
     /// # Errors
     /// As [`Map::counted`].
@@ -193,13 +205,13 @@ impl Drop for Map {
     }
 }
 
-/// A copier at work.
+/// A copier operation that overlaps a pinned range.
 #[derive(Clone, Debug)]
 pub(crate) struct Working {
-    /// The copy that it writes to; `None`: every one is to be left alone.
+    /// The copy that the operation writes to or evicts from; `None` if no copy may be changed.
     pub copy: Option<CopyId>,
     pub part: Range<u64>,
-    /// Number of the work.
+    /// Number of the operation.
     pub work: u64,
     pub extent: Extent,
 }
@@ -215,7 +227,7 @@ impl Joined {
         self.board.is_everything_pinned(&self.sys, self.lock.as_fd(), &self.block)
     }
 
-    /// Waits until whoever has pinned something now has done its work.
+    /// Waits until every pin that is set now has been released, or its process has died.
     fn wait_for_pins(&self) {
         use std::os::fd::AsFd;
         let mut wait = Wait::new(&self.sys);
@@ -226,7 +238,8 @@ impl Joined {
         }
     }
 
-    /// For who has pinned `range`: which copy must not be written to where. Waits while a copier changes the map there.
+    /// Returns the copier operation that overlaps `range`, if any: its copy must not be written to
+    /// there. The caller holds a pin on `range`. Waits while the copier changes the map there.
     pub fn meet_copier(&self, range: &Range<u64>) -> Result<Option<Working>> {
         let mut wait = Wait::new(&self.sys);
         reach("look at slot");
@@ -245,11 +258,12 @@ impl Joined {
         }
     }
 
-    /// For who has pinned `range`: waits until no copier works there.
+    /// Waits until no copier operation overlaps `range`. The caller holds a pin on `range`.
     pub fn wait_for_copier(&self, range: &Range<u64>) -> Result<()> {
         let mut wait = Wait::new(&self.sys);
         while let Some(Working { work, .. }) = self.meet_copier(range)? {
-            // It changes the map no more then, and can be buried in any case.
+            // A tainted operation does not change the map any more, so the slot can be reset
+            // whenever its owner turns out to be dead.
             if !self.board.slot().taint(work) {
                 continue;
             }
@@ -262,7 +276,7 @@ impl Joined {
         Ok(())
     }
 
-    /// Sets the slot idle if it is in `state` and its owner is dead.
+    /// Sets the slot to idle if it is in `state` and its owner is dead.
     fn bury_copier(&self, state: SlotState) {
         use std::os::fd::AsFd;
         let slot = self.board.slot();

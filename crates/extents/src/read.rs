@@ -1,4 +1,4 @@
-//! Reading.
+//! Read requests.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::hooks::reach;
 use crate::joined::Joined;
 use crate::{CopyId, Map, Result, Span};
 
-/// A read of a range.
+/// A read of a range in progress.
 pub struct ReadGuard<'m> {
     joined: &'m Joined,
     range: Range<u64>,
@@ -17,11 +17,11 @@ pub struct ReadGuard<'m> {
 }
 
 impl Map {
-    /// Begins a read of `range`: the caller reads each part from one of its copies, and then asks
+    /// Begins a read of `range`. The caller reads each span from one of its copies and then calls
     /// [`ReadGuard::still_valid`].
     ///
     /// # Errors
-    /// When the index is gone.
+    /// If the index is gone.
     pub fn begin_read(&self, range: Range<u64>) -> Result<ReadGuard<'_>> {
         let joined = self.joined()?;
         let evictions = joined.board.get(Word::Evictions);
@@ -34,16 +34,17 @@ impl Map {
 }
 
 impl ReadGuard<'_> {
-    /// The range in parts, in order, without gaps: which copies are valid.
+    /// Spans with their valid copies that cover the range in order without gaps.
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// To be asked when the data has been read: whether the copy that each span was read from, as `chosen` says, was valid all the time.
-    /// If not, everything is to be read again, with a new guard: what was read may be of a write that is not finished, or a hole.
+    /// Must be called after the data was read. Returns whether the copy that each span was read
+    /// from, given by `chosen`, was valid all the time. If not, the caller reads everything again
+    /// with a new guard, because the data may come from an unfinished write or from a hole.
     ///
     /// # Errors
-    /// When the index is gone.
+    /// If the index is gone.
     pub fn still_valid(&self, chosen: impl Fn(&Span) -> CopyId) -> Result<bool> {
         reach("read");
         if self.joined.board.stamp(&self.range).equals(self.stamp) {

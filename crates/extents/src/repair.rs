@@ -1,6 +1,8 @@
-//! What only a person may decide: to go on although something is gone. And removing a map with its file.
+//! Repairs that a person has to decide on, because something was lost, and the removal of a map
+//! together with its file.
 //!
-//! All of it holds the join lock, and is refused while a process of this node has the file open.
+//! All functions hold the join lock. The repairs are refused while a process of this node has the
+//! file open.
 
 use std::os::fd::AsFd;
 
@@ -16,19 +18,21 @@ use crate::leave::remove_run_dir;
 use crate::lmdb::Env;
 use crate::{CopyId, MapError, MapSpec, Mask, Node, Result, Span};
 
-/// What a repair did.
+/// Result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Whether anything was to be done.
+    /// Whether anything had to be done.
     pub repaired: bool,
-    /// The ranges that had several valid copies, and now have the one named: writes to them that were acknowledged but never
-    /// synced may be lost. Ranges as by default, in a replicated file, too.
+    /// Ranges that had several valid copies, and now have only the named one. Writes to them that
+    /// were acknowledged but never synced may be lost. In a replicated file this includes ranges
+    /// with the default mask.
     pub fell_back: Vec<Span>,
-    /// The ranges that are not valid in copy 0, with the copy that is.
+    /// Ranges that are not valid in copy 0, with the copies that are.
     pub dirty: Vec<Span>,
 }
 
-/// Goes on with the last synced state of a file whose index was lost on this node ([`MapError::Lost`]).
+/// Continues with the last synced state of a file whose index was lost on this node
+/// ([`MapError::Lost`]).
 ///
 /// # Errors
 /// As [`crate::Map::join`]; EBUSY while a process has the file open.
@@ -40,8 +44,9 @@ pub fn collapse(sys: &SysRef, spec: &MapSpec) -> Result<Report> {
     if lost { repair.collapse(&locked, &journal) } else { Ok(Report::default()) }
 }
 
-/// Goes on with the last synced state of a file that another node was writing when it died
-/// ([`MapError::OtherNode`]). If it lives, data will be lost: nobody else can know.
+/// Continues with the last synced state of a file that another node was writing when it died
+/// ([`MapError::OtherNode`]). Data is lost if that node is alive, which this function cannot find
+/// out.
 ///
 /// # Errors
 /// As [`collapse`].
@@ -52,11 +57,13 @@ pub fn take_over(sys: &SysRef, spec: &MapSpec) -> Result<Report> {
     if others { repair.collapse(&locked, &journal) } else { Ok(Report::default()) }
 }
 
-/// Makes a journal where it is missing or damaged ([`MapError::Missing`], [`MapError::Damaged`]): from the index if that is still there
-/// (`sync_data` as in [`crate::Map::sync`]), else with copy 0 valid everywhere, whatever the others hold.
+/// Creates a journal in place of a missing or damaged one ([`MapError::Missing`],
+/// [`MapError::Damaged`]). It is made from the index if that still exists (`sync_data` as in
+/// [`crate::Map::sync`]); otherwise copy 0 becomes valid everywhere, whatever the other copies
+/// contain.
 ///
 /// # Errors
-/// As [`collapse`], and of `sync_data`.
+/// As [`collapse`], and errors of `sync_data`.
 pub fn reset(
     sys: &SysRef,
     spec: &MapSpec,
@@ -78,13 +85,14 @@ pub fn reset(
         }
         None => vec![Span::new(0..u64::MAX, Mask::ORIGINAL)],
     };
-    // The index, if there is one, does not know the new journal.
+    // An existing index does not know the new journal.
     remove_run_dir(sys, &spec.run_dir);
     let fell_back = spans.iter().filter(|span| span.end == u64::MAX).copied().collect();
     repair.write(&locked, &journal, &spans).map(|report| Report { fell_back, ..report })
 }
 
-/// Cuts off a torn batch at the end of the journal of a file that is closed. What it was to say was never acknowledged.
+/// Cuts off an incomplete batch at the end of the journal of a closed file. The changes in that
+/// batch were never acknowledged as synced.
 ///
 /// # Errors
 /// As [`collapse`].
@@ -99,11 +107,13 @@ pub fn trim(sys: &SysRef, spec: &MapSpec) -> Result<Report> {
     }
 }
 
-/// Takes a copy that is lost out of the map, for the `size` bytes of the file. Where it alone is valid, copy 0 counts from then on if
-/// `drop_dirty`, and `fell_back` names what is given up; otherwise nothing is changed when there is any of that, and `dirty` names it.
+/// Removes a lost copy from the map, below `size`, the size of the file. With `drop_dirty`, copy 0
+/// becomes valid where only the lost copy was, and `fell_back` names these ranges. Without it,
+/// nothing is changed if there are such ranges, and `dirty` names them.
 ///
 /// # Errors
-/// As [`collapse`]; EBUSY, too, while the map is not at rest: let somebody join and leave it before.
+/// As [`collapse`], and EBUSY if the file was not closed properly: let a process join and leave the
+/// map first.
 pub fn forget(sys: &SysRef, spec: &MapSpec, copy: CopyId, size: u64, drop_dirty: bool) -> Result<Report> {
     let repair = Repair::begin(sys, spec)?;
     let (locked, journal) = repair.journal()?;
@@ -132,8 +142,9 @@ pub fn forget(sys: &SysRef, spec: &MapSpec, copy: CopyId, size: u64, drop_dirty:
     repair.write(&locked, &journal, &spans).map(|report| Report { fell_back: only, ..report })
 }
 
-/// Removes the journal of a file that is being removed. Processes that have it open go on without one: nothing that they write
-/// has to be durable. Index and board go with the last of them, or now.
+/// Removes the journal of a file that is being removed. Processes that have the file open continue
+/// without a journal, since nothing that they write has to be durable. The index and the shared
+/// state are removed now, or by the last of these processes.
 ///
 /// # Errors
 /// As unlink(2).
@@ -143,12 +154,12 @@ pub fn remove(sys: &SysRef, spec: &MapSpec) -> Result<()> {
         Err(MapError::Missing { .. }) => None,
         lock => Some(lock?),
     };
-    // Root removes the files of others, too: their processes will miss the journal.
+    // Root may also remove other users' files; their processes will find the journal missing.
     let board = spec.is_owners(sys).then(|| open_board(sys, spec));
     if let Some(Ok(Opened::Ready(board))) = &board {
         board.set(Word::Unlinked, 1);
     }
-    // Whoever commits now does so to the end, and the next one knows.
+    // A commit that is in progress finishes first, and the next one sees `Unlinked`.
     let _commit = match place.lock(&held, crate::journal::COMMIT_BYTE, false) {
         Err(MapError::Missing { .. }) => None,
         lock => Some(lock?),
@@ -171,7 +182,7 @@ fn open_board(sys: &SysRef, spec: &MapSpec) -> Result<Opened> {
     Board::open(sys, &spec.run_dir, whose).map_err(io(&spec.run_dir.join(board::BOARD), "open"))
 }
 
-/// Whether a process of this node has the map joined.
+/// Whether a process of this node has joined the map.
 fn used(sys: &SysRef, spec: &MapSpec) -> Result<bool> {
     let path = spec.run_dir.join(board::LOCK);
     match sys.open(None, &path, OFlags::RDWR, Mode::empty()) {
@@ -198,7 +209,7 @@ impl<'a> Repair<'a> {
         Ok(repair)
     }
 
-    /// The journal, with the join lock.
+    /// Takes the join lock and reads the journal.
     fn journal(&self) -> Result<(Locked<'_>, Journal)> {
         let locked = self.place.lock(&self.held, JOIN_BYTE, false)?;
         let journal = Journal::read_from(self.sys, locked.file().as_fd(), &self.place.path)?;
@@ -209,7 +220,7 @@ impl<'a> Repair<'a> {
         Ok((locked, journal))
     }
 
-    /// What a new journal says before anything is known.
+    /// The journal of a file about which nothing is known yet.
     fn empty(&self) -> Journal {
         Journal {
             id: self.spec.id,
@@ -223,7 +234,7 @@ impl<'a> Repair<'a> {
         }
     }
 
-    /// The board, if there is one whose index can be read.
+    /// The shared state, if it exists and its index can be opened.
     fn live(&self) -> Result<Option<Board>> {
         match open_board(self.sys, self.spec)? {
             Opened::Ready(board) if Env::open(self.sys, &self.spec.run_dir, None).is_ok() => Ok(Some(board)),
@@ -246,12 +257,12 @@ impl<'a> Repair<'a> {
         let fell_back = journal.parts().into_iter().filter(|span| span.mask.len() > 1);
         let one = |span: Span| Span { mask: span.mask.lowest().map_or(span.mask, Mask::only), ..span };
         let fell_back = fell_back.map(one).collect();
-        // Of another boot, or half made.
+        // Left by another boot or an incomplete rebuild.
         remove_run_dir(self.sys, &self.spec.run_dir);
         self.write(locked, journal, &spans).map(|report| Report { fell_back, ..report })
     }
 
-    /// A journal that is closed, with these ranges.
+    /// Writes a closed journal that lists `spans`.
     fn write(&self, locked: &Locked<'_>, journal: &Journal, spans: &[Span]) -> Result<Report> {
         let mut writer = Writer::new(1);
         put_all(&mut writer, spans, journal.default);

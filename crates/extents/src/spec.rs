@@ -1,4 +1,4 @@
-//! What a map is joined by.
+//! The parameters that a map is joined with.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use crate::error::io;
 use crate::journal::Place;
 use crate::{MapError, Mask, Result};
 
-/// A machine, and one of its boots.
+/// A machine during one boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// `MACHINE/HOST/HARDWARE`: `/etc/machine-id` (the host name where there is none), the host
-    /// name, and the hardware addresses of up to four network devices, joined by `+`. Earlier
-    /// versions wrote `MACHINE` alone.
+    /// `MACHINE/HOST/HARDWARE`: `/etc/machine-id` (the host name if there is none), the host name,
+    /// and the hardware addresses of up to four network devices, joined by `+`. Earlier versions
+    /// wrote `MACHINE` alone.
     pub name: String,
     /// `/proc/sys/kernel/random/boot_id`.
     pub boot: [u8; 16],
@@ -25,15 +25,15 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const MACHINE_ID: &str = "/etc/machine-id";
 const HOST: &str = "/proc/sys/kernel/hostname";
 const DEVICES: &str = "/sys/class/net";
-/// Of each of the first two parts of the name, bytes.
+/// Maximum length of each of the three fields of the name, bytes.
 const PART_BYTES_MAX: usize = 64;
 const DEVICES_MAX: usize = 4;
 
 impl Node {
-    /// This machine.
+    /// Reads the name and the boot id of this machine.
     ///
     /// # Errors
-    /// When /proc is not there.
+    /// If the boot id cannot be read from /proc.
     pub fn this(sys: &SysRef) -> Result<Self> {
         let boot = text(sys, Path::new(BOOT_ID)).and_then(|text| parse_uuid(&text).ok_or(Errno::IO));
         let boot = boot.map_err(io(Path::new(BOOT_ID), "read"))?;
@@ -43,9 +43,9 @@ impl Node {
         Ok(Self { name: format!("{machine}/{host}/{}", hardware(sys).join("+")), boot })
     }
 
-    /// Whether a journal that names `other` was written by this machine, on this boot or an earlier
-    /// one. Machines made from one image have one machine id, and perhaps one host name; so one of
-    /// the network devices must be the same, too.
+    /// Whether a journal that names `other` was written by this machine, in this boot or an earlier
+    /// one. Machines made from one image share the machine id and perhaps the host name, so one of
+    /// the network devices must also match.
     pub fn is_same_machine(&self, other: &Self) -> bool {
         let parts = |node: &Self| -> Option<(String, String, String)> {
             let mut parts = node.name.splitn(3, '/').map(str::to_owned);
@@ -58,7 +58,7 @@ impl Node {
                 let is_others = |device: &str| !device.is_empty() && others.split('+').any(|it| it == device);
                 machine == other_machine && host == other_host && mine.split('+').any(is_others)
             }
-            // One was named by an earlier version.
+            // An earlier version wrote one of the names.
             _ => machine(self) == machine(other),
         }
     }
@@ -70,8 +70,8 @@ fn text(sys: &SysRef, path: &Path) -> std::result::Result<String, Errno> {
     Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
 }
 
-/// The addresses of the network devices that are hardware, or a virtual machine's; none in a
-/// network namespace that has none of them.
+/// The addresses of network devices that are backed by a device, real or virtual. Empty in a
+/// network namespace without such a device.
 fn hardware(sys: &SysRef) -> Vec<String> {
     let devices = Path::new(DEVICES);
     let Ok(dir) = sys.open(None, devices, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) else {
@@ -86,7 +86,7 @@ fn hardware(sys: &SysRef) -> Vec<String> {
     addresses.sort_unstable();
     addresses.dedup();
     addresses.truncate(DEVICES_MAX);
-    // InfiniBand's are longer.
+    // InfiniBand addresses are longer than Ethernet addresses.
     while addresses.join("+").len() > PART_BYTES_MAX {
         addresses.pop();
     }
@@ -101,53 +101,54 @@ fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     u128::from_str_radix(&digits, 16).ok().map(u128::to_be_bytes)
 }
 
-/// Which map to join, and how.
+/// The map to join, and how to join it.
 #[derive(Clone, Debug)]
 pub struct MapSpec {
-    /// The directory of this file's index and board, of this file alone; it is made (mode 0700, with its parents) and removed
-    /// again. In memory: see [`default_run_dir`].
+    /// Directory of the index and the shared state of this file alone. It is created with its
+    /// parents (mode 0700) and removed again. It should be in memory: see [`default_run_dir`].
     pub run_dir: PathBuf,
-    /// The directory that `journal_below` starts from. Absolute.
+    /// The directory that `journal_below` starts from, an absolute path.
     pub journal_base: PathBuf,
-    /// The directory that holds the journal, as long as the map is joined, relative to
-    /// `journal_base`; empty for that itself. Other users may make names there, so that no link is
-    /// followed.
+    /// The directory that holds the journal as long as the map is joined, relative to
+    /// `journal_base`; empty for `journal_base` itself. Other users may create names there, so no
+    /// symbolic link is followed.
     pub journal_below: PathBuf,
-    /// The journal's name there: `ID.extents`.
+    /// File name of the journal in that directory: `ID.extents`.
     pub journal_name: OsString,
     /// The file's id.
     pub id: [u8; 16],
-    /// How many copies it has, the original included: 1 to [`crate::CopyId::LIMIT`].
+    /// Number of copies, the original included: 1 to [`crate::CopyId::LIMIT`].
     pub copies: usize,
-    /// The copies valid for a byte that the map does not list: [`Mask::all`] in a replicated file, [`Mask::ORIGINAL`] in a
-    /// cached one. Only counts when the journal is created.
+    /// The copies that are valid for a byte that the map does not list: [`Mask::all`] in a
+    /// replicated file, [`Mask::ORIGINAL`] in a cached one. Used only when the journal is created.
     pub default: Mask,
-    /// Whose the journal is, and the run directory: the file's owner, whose processes alone may
-    /// join the map. `None`: the calling user's.
+    /// User id of the file's owner, who also owns the journal and the run directory. Only the
+    /// owner's processes may join the map. `None` means the calling user.
     pub owner: Option<u32>,
     /// This machine.
     pub node: Node,
-    /// The file is being created: the journal is made if it is not there (and synced with its directory, so that
-    /// one that is missing later was removed). Otherwise a missing journal is [`crate::MapError::Missing`].
+    /// The file is being created: a missing journal is created, and synced with its directory, so
+    /// that a journal that is missing later must have been removed. Without this flag a missing
+    /// journal is [`crate::MapError::Missing`].
     pub create: bool,
 }
 
 impl MapSpec {
-    /// The journal's path.
+    /// Path of the journal.
     pub fn journal(&self) -> PathBuf {
         self.journal_base.join(&self.journal_below).join(&self.journal_name)
     }
 
-    /// Opens the file that lies beside the journal with `suffix` behind its name.
+    /// Opens the file next to the journal whose name is the journal's with `suffix` appended.
     ///
     /// # Errors
-    /// As open(2); EPERM: it is another user's.
+    /// As open(2); EPERM if the file belongs to another user.
     pub fn open_beside(&self, sys: &SysRef, suffix: &str) -> std::result::Result<Fd, Errno> {
         let place = Place::new(sys, self).map_err(|error| error.errno())?;
         place.open(&place.beside(suffix), OFlags::RDONLY)
     }
 
-    /// Makes such a file, in place of the one that is there.
+    /// Creates such a file and replaces an existing one.
     ///
     /// # Errors
     /// As open(2).
@@ -165,7 +166,8 @@ impl MapSpec {
         place.sys.unlink(Some(place.dir.as_fd()), &place.beside(suffix))
     }
 
-    /// The map is for its owner's processes alone.
+    /// Checks that the calling user owns the file, because only the owner's processes may join the
+    /// map.
     ///
     /// # Errors
     /// [`MapError::NotOwner`].
@@ -181,10 +183,11 @@ impl MapSpec {
         self.check_owner(sys).is_ok()
     }
 
-    /// Whether the run directory has a board: processes of this node have the file open, or were killed with it.
+    /// Whether the run directory has a shared state. If so, processes of this node have the file
+    /// open, or were killed while they had it open.
     ///
     /// # Errors
-    /// As stat(2): EACCES, it is another user's.
+    /// As stat(2); EACCES if the directory belongs to another user.
     pub fn has_board(&self, sys: &SysRef) -> Result<bool> {
         let path = self.run_dir.join(crate::board::BOARD);
         match sys.stat_at(None, &path, false) {
@@ -195,20 +198,20 @@ impl MapSpec {
     }
 }
 
-/// Where the run directories of a user's maps may be: the first that is nobody else's.
+/// Candidates for the directory that holds the run directories of a user, in order of preference.
 fn run_bases(user: u32) -> impl Iterator<Item = PathBuf> {
     const PLACES: u32 = 8;
     let numbered = (1..PLACES).map(move |number| format!("/dev/shm/stripewise-{user}.{number}"));
     std::iter::once(format!("/dev/shm/stripewise-{user}")).chain(numbered).map(PathBuf::from)
 }
 
-/// `/dev/shm/stripewise-UID/ID`: the place of a map's index and board unless said otherwise. `uid`
-/// is the owner of the file, so that all who may write it meet there. Anybody may make that
-/// directory first: one that is not the user's alone is passed over, and
-/// `/dev/shm/stripewise-UID.1` or one of the next few is used, by all processes the same.
+/// `/dev/shm/stripewise-UID/ID`: the default run directory. `uid` is the owner of the file, so that
+/// all processes that may write it share one directory. Any user may create
+/// `/dev/shm/stripewise-UID` first: a directory that is not private to `uid` is skipped, and all
+/// processes use the same one of `/dev/shm/stripewise-UID.1` to `.7`.
 ///
 /// # Errors
-/// EPERM: other users have taken all of these names.
+/// EPERM if other users have taken all of these names.
 pub fn default_run_dir(sys: &SysRef, uid: u32, id: [u8; 16]) -> Result<PathBuf> {
     run_base(sys, run_bases(uid), uid).map(|base| base.join(format!("{:032x}", u128::from_be_bytes(id))))
 }
@@ -217,7 +220,8 @@ fn run_base(sys: &SysRef, places: impl Iterator<Item = PathBuf>, uid: u32) -> Re
     let (mut free, mut taken) = (None, PathBuf::new());
     for place in places {
         match sys.stat_at(None, &place, false) {
-            // A valid one counts before a free one: others are there.
+            // An existing private directory takes precedence over a free name: other processes use
+            // it.
             Ok(stat) if is_private(&stat, uid) => return Ok(place),
             Err(Errno::NOENT) => free = free.or(Some(place)),
             _ => taken = place,
@@ -230,7 +234,7 @@ fn run_base(sys: &SysRef, places: impl Iterator<Item = PathBuf>, uid: u32) -> Re
     })
 }
 
-/// Whether a directory is a user's own, in which nobody else can make names.
+/// Whether a directory belongs to `user` and no other user can create names in it.
 pub(crate) fn is_private(stat: &Stat, user: u32) -> bool {
     let directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
     directory && stat.st_uid == user && stat.st_mode & 0o022 == 0

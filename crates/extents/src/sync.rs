@@ -9,7 +9,8 @@ use crate::journal::{Commit, Writer};
 use crate::lmdb::Txn;
 use crate::{Map, Result};
 
-/// What the journal is to be told: the number of the last transaction in it, and the segments that it is of.
+/// A list of pending changes: the number of the last transaction that it includes, the segments
+/// that it was taken from, and the journal batches.
 struct List {
     synced: u64,
     segments: Vec<u64>,
@@ -17,12 +18,14 @@ struct List {
 }
 
 impl Map {
-    /// Everything written before, by any process, survives a power cut after this. `sync_data` syncs the components of all
-    /// copies; it must not take locks that somebody holds who calls the map. It is not called when a sync of another process or thread that was begun
-    /// after this call has done it already.
+    /// After this returns, everything that any process wrote before the call survives a power cut.
+    /// `sync_data` syncs the objects of all copies; it must not take a lock that a thread may hold
+    /// while it calls the map. `sync_data` is not called if another sync that began after this call
+    /// has already succeeded.
     ///
     /// # Errors
-    /// Of `sync_data` ([`crate::MapError::Caller`]), or as fsync(2) of the journal. What was pending still is.
+    /// Errors of `sync_data` ([`crate::MapError::Caller`]), or as fsync(2) of the journal. Pending
+    /// changes then stay pending.
     pub fn sync(&self, sync_data: impl FnOnce() -> stripewise_sys::Result<()>) -> Result<()> {
         let joined = self.joined()?;
         let begun = joined.board.get(Word::SyncsStarted);
@@ -37,7 +40,8 @@ impl Map {
 }
 
 impl Joined {
-    /// A sync, with the commit lock. `closing`: nobody else has the file open on this node, and the journal is told so.
+    /// Performs a sync; the caller holds the commit lock. With `closing`, no other process of this
+    /// node has the file open, and the journal records that the file is closed.
     pub fn sync_with(
         &self,
         commit: &mut Commit<'_, '_>,
@@ -91,7 +95,7 @@ impl Joined {
         Ok(List { synced: txn.id(), segments, writer })
     }
 
-    /// What was pending in `segments` up to the transaction `synced` is so no more.
+    /// Marks the changes in `segments` up to transaction `synced` as no longer pending.
     fn forget_pending(&self, synced: u64, segments: &[u64]) -> Result<()> {
         let failed = self.failed("change the index");
         for segments in segments.chunks(SEGMENTS_AT_ONCE) {

@@ -1,7 +1,8 @@
-//! Cutting the file.
+//! Truncating the file.
 //!
-//! Masks stay as they are: once the components are cut all copies are the same behind the new size, zeros, and whatever is valid there
-//! is right. They are forgotten later, when nobody writes there.
+//! Masks stay as they are. Once the objects are cut, all copies have the same content after the new
+//! size, zeros, so every valid copy there is right. The masks are forgotten later, when no process
+//! writes there.
 
 use std::ops::Range;
 
@@ -11,21 +12,22 @@ use crate::index::Entry;
 use crate::joined::Joined;
 use crate::{Copier, Map, Result};
 
-/// Entries that one transaction changes.
+/// Maximum number of entries that one transaction changes.
 const AT_ONCE: usize = 4096;
 
-/// A truncate, until it is dropped: copiers keep away from what lies behind the new size.
+/// A truncate in progress. Until it is dropped, no copier works after the new size.
 pub struct TruncateGuard<'m> {
     joined: &'m Joined,
     pin: Option<Pin>,
 }
 
 impl Map {
-    /// To be called under the size lock before the components are cut to `to` bytes, and held until they are, of every copy: waits for a copier that
-    /// works behind `to` (it would make its copy longer again), and keeps others away.
+    /// Begins a truncate. The caller holds the size lock, calls this before it cuts the objects to
+    /// `to` bytes, and keeps the guard until the objects of every copy are cut. This waits for a
+    /// copier that works after `to`, which would extend its copy again, and keeps others away.
     ///
     /// # Errors
-    /// As [`Map::begin_write`]; the components must not be cut then.
+    /// As [`Map::begin_write`]; the objects must then not be cut.
     pub fn begin_truncate(&self, to: u64) -> Result<TruncateGuard<'_>> {
         let joined = self.joined()?;
         joined.ensure_opened()?;
@@ -39,10 +41,11 @@ impl Map {
         Ok(guard)
     }
 
-    /// [`Copier::forget_behind`] if nobody is the copier just now; whether it was done.
+    /// Calls [`Copier::forget_behind`] unless another process or thread is the copier. Returns
+    /// whether the masks were forgotten.
     ///
     /// # Errors
-    /// As both.
+    /// As [`Map::copier`] and [`Copier::forget_behind`].
     pub fn truncated(&self, to: u64, size: impl FnOnce() -> stripewise_sys::Result<u64>) -> Result<bool> {
         match self.copier()? {
             Some(mut copier) => copier.forget_behind(to, size),
@@ -52,12 +55,13 @@ impl Map {
 }
 
 impl Copier<'_> {
-    /// Forgets masks and wishes behind `to`, the file's size. To be called under the size lock. `size` asks all components of all
-    /// copies for the file's size, which must not be more: so all copies are the same there. Whether it was done: not if somebody
-    /// writes there.
+    /// Forgets the masks and the prefetch hints after `to`, the size of the file. The caller holds
+    /// the size lock. `size` determines the file's size from all objects of all copies; it must not
+    /// exceed `to`, so that all copies have the same content there. Returns whether the masks were
+    /// forgotten: false if a process writes there.
     ///
     /// # Errors
-    /// Of `size` ([`crate::MapError::Caller`]), or when the index cannot be changed.
+    /// Errors of `size` ([`crate::MapError::Caller`]), or if the index cannot be changed.
     pub fn forget_behind(
         &mut self,
         to: u64,
@@ -67,7 +71,7 @@ impl Copier<'_> {
         let joined = self.joined();
         let all = std::slice::from_ref(&range);
         let Some(work) = self.work(&range, all, None, Extent::Everywhere) else { return Ok(false) };
-        // After the slot is set: who makes the file longer from now on taints it.
+        // After the slot is set: a process that extends the file from now on taints the operation.
         if size().map_err(crate::error::caller("ask for the size"))? > to {
             return Ok(false);
         }
@@ -96,7 +100,8 @@ impl Joined {
         txn.commit().map_err(failed)
     }
 
-    /// The next part of `range` with some of the entries that `which` names.
+    /// The range from the first to the last of the next [`AT_ONCE`] entries in `range` that `which`
+    /// selects; `None` if there are none.
     fn listed(&self, range: Range<u64>, which: impl Fn(&Entry) -> bool) -> Result<Option<Range<u64>>> {
         let txn = self.read()?;
         let (mut part, mut count) = (None::<Range<u64>>, 0);

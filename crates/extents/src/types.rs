@@ -1,28 +1,28 @@
-//! Copies, sets of copies, ranges.
+//! Copy numbers, sets of copies and ranges with their valid copies.
 
 use std::fmt;
 use std::ops::Range;
 
-/// Number of a copy of the file: 0 is the original.
+/// The number of a copy of the file; 0 is the original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CopyId(u8);
 
 impl CopyId {
-    /// The original.
+    /// Copy 0, the original.
     pub const ORIGINAL: Self = Self(0);
-    /// A file has at most this many copies.
+    /// The maximum number of copies of a file, the original included.
     pub const LIMIT: usize = 8;
 
-    /// Copy `number`, less than [`CopyId::LIMIT`].
+    /// Returns copy `number`.
     ///
     /// # Panics
-    /// When it is not.
+    /// If `number` is [`CopyId::LIMIT`] or more.
     pub const fn new(number: usize) -> Self {
         assert!(number < Self::LIMIT, "a file has at most 8 copies");
         Self(number as u8)
     }
 
-    /// Its number.
+    /// The copy's number, 0 to [`CopyId::LIMIT`] - 1.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -34,78 +34,78 @@ impl fmt::Display for CopyId {
     }
 }
 
-/// A set of copies: those that are valid for some bytes. Bit n is copy n.
+/// A set of copies, usually those that are valid for some bytes. Bit n is copy n.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Mask(u8);
 
 impl Mask {
-    /// No copy.
+    /// The empty set.
     pub const NONE: Self = Self(0);
-    /// The original alone: what a byte of a cached file has that was never cached.
+    /// The original alone: the mask of a byte of a cached file that was never cached.
     pub const ORIGINAL: Self = Self(1);
 
-    /// The copies of these bits.
+    /// The set with the given bits.
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
 
-    /// Copies 0 to `copies` - 1: what a byte of a replicated file has that was never written.
+    /// Copies 0 to `copies` - 1: the mask of a byte of a replicated file that was never written.
     ///
     /// # Panics
-    /// When there are more than [`CopyId::LIMIT`].
+    /// If `copies` is more than [`CopyId::LIMIT`].
     pub const fn all(copies: usize) -> Self {
         assert!(copies <= CopyId::LIMIT, "a file has at most 8 copies");
         Self(((1u16 << copies) - 1) as u8)
     }
 
-    /// One copy.
+    /// The set of one copy.
     pub const fn only(copy: CopyId) -> Self {
         Self(1 << copy.0)
     }
 
-    /// Bit n is copy n.
+    /// The set as bits; bit n is copy n.
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Whether it has no copy.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether `copy` is in it.
+    /// Whether `copy` is in the set.
     pub const fn contains(self, copy: CopyId) -> bool {
         self.0 & (1 << copy.0) != 0
     }
 
-    /// Whether `copy` and nothing else is in it.
+    /// Whether `copy` is the only copy in the set.
     pub const fn is_only(self, copy: CopyId) -> bool {
         self.0 == 1 << copy.0
     }
 
-    /// With `copy`.
+    /// The set with `copy` added.
     #[must_use]
     pub const fn with(self, copy: CopyId) -> Self {
         Self(self.0 | (1 << copy.0))
     }
 
-    /// Without `copy`.
+    /// The set with `copy` removed.
     #[must_use]
     pub const fn without(self, copy: CopyId) -> Self {
         Self(self.0 & !(1 << copy.0))
     }
 
-    /// Number of copies.
+    /// Number of copies in the set.
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// The copy with the lowest number; `None` of the empty set.
+    /// The copy with the lowest number; `None` if the set is empty.
     pub const fn lowest(self) -> Option<CopyId> {
         if self.0 == 0 { None } else { Some(CopyId(self.0.trailing_zeros() as u8)) }
     }
 
-    /// The copies, lowest first.
+    /// The copies in the set, lowest number first.
     pub fn iter(self) -> impl Iterator<Item = CopyId> {
         (0..CopyId::LIMIT as u8).map(CopyId).filter(move |&copy| self.contains(copy))
     }
@@ -117,18 +117,18 @@ impl fmt::Debug for Mask {
     }
 }
 
-/// A range of bytes and the copies that are valid for all of it.
+/// A range of bytes whose valid copies are the same throughout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u64,
-    /// One past the last byte.
+    /// Offset one past the last byte.
     pub end: u64,
     /// The valid copies; never empty.
     pub mask: Mask,
-    /// A copy that this guard's holder must not write these bytes to: somebody is copying them to it, or takes them
-    /// out of it, just now. It may be the only valid one: then write to another, which [`crate::WriteGuard::wrote`] makes
-    /// the valid one.
+    /// A copy that the holder of this guard must not write these bytes to, because the copier is
+    /// writing them to that copy or evicting them from it. It may be the only valid copy: the
+    /// caller then writes to another copy, which [`crate::WriteGuard::wrote`] makes the valid one.
     pub forbidden: Option<CopyId>,
 }
 
@@ -138,17 +138,17 @@ impl Span {
         Self { start: range.start, end: range.end, mask, forbidden: None }
     }
 
-    /// Its bytes.
+    /// The byte range of the span.
     pub const fn range(&self) -> Range<u64> {
         self.start..self.end
     }
 
-    /// Number of bytes.
+    /// Length, bytes.
     pub const fn len(&self) -> u64 {
         self.end - self.start
     }
 
-    /// Whether there are none.
+    /// Whether the span has no bytes.
     pub const fn is_empty(&self) -> bool {
         self.start >= self.end
     }

@@ -1,4 +1,4 @@
-//! Waiting for other processes, which nobody wakes us for.
+//! Waiting for other processes without a wakeup.
 
 use stripewise_sys::SysRef;
 
@@ -9,7 +9,7 @@ const YIELDS: u32 = 128;
 const NAP_NS: u64 = 50_000;
 const NAP_NS_MAX: u64 = 1_000_000;
 
-/// Waits a little longer each time.
+/// Pauses that become longer each time.
 pub(crate) struct Wait<'a> {
     sys: &'a SysRef,
     times: u32,
@@ -20,7 +20,8 @@ impl<'a> Wait<'a> {
         Self { sys, times: 0 }
     }
 
-    /// Returns whether it was long enough to ask whether the other one still lives.
+    /// Pauses. Returns whether the pause was long enough to justify checking that the other process
+    /// is alive.
     pub fn pause(&mut self) -> bool {
         if hooks::blocked() {
             return true;

@@ -1,7 +1,9 @@
-//! What is wanted in which copy (the paper's C_flag), from the last process that leaves to the next one that joins.
+//! Prefetch hints (the paper's C_flag), which the last process that leaves the map passes to the
+//! next one that joins it.
 //!
-//! Hints only: a file beside the journal, never synced, ignored when anything is wrong with it, gone when it was read. While
-//! processes have the file open, the index has them.
+//! The hints are stored in a file next to the journal. It is never synced, ignored if anything is
+//! wrong with it, and removed once it has been read. While processes have the file open, the hints
+//! are in the index.
 
 use std::fmt::Write;
 use std::os::fd::AsFd;
@@ -15,18 +17,18 @@ use crate::journal::Place;
 use crate::{CopyId, Mask, Result, Span};
 
 const MAGIC: &str = "stripewise wanted, format 1";
-/// More are not kept.
+/// Maximum number of ranges, and of bytes, that are kept.
 const RANGES_MAX: usize = 1 << 16;
 const BYTES_MAX: usize = 4 << 20;
-/// Ranges that one transaction takes.
+/// Number of ranges that one transaction adds.
 const AT_ONCE: usize = 128;
 
-/// The file's name: `ID.extents.wanted`.
+/// Name of the file: `ID.extents.wanted`.
 pub(crate) fn name(place: &Place) -> PathBuf {
     place.beside(".wanted")
 }
 
-/// Writes down what is wanted, unless the file is gone. Nothing is said when that fails.
+/// Stores the hints, unless the file has lost its last name. Errors are ignored.
 pub(crate) fn keep(joined: &Joined) {
     if joined.board.is(Word::Unlinked) {
         return;
@@ -40,7 +42,7 @@ pub(crate) fn keep(joined: &Joined) {
     }
 }
 
-/// Reads what an earlier process has written down, and removes it.
+/// Reads the hints that an earlier process stored, and removes them.
 pub(crate) fn recall(joined: &Joined) {
     let (sys, dir) = (&joined.sys, Some(joined.place.dir.as_fd()));
     let name = name(&joined.place);
@@ -52,7 +54,7 @@ pub(crate) fn recall(joined: &Joined) {
     }
 }
 
-/// The file's, with the file.
+/// Removes the stored hints.
 pub(crate) fn remove(place: &Place) {
     let _ = place.sys.unlink(Some(place.dir.as_fd()), Path::new(&name(place)));
 }

@@ -1,4 +1,4 @@
-//! Writing.
+//! Write requests.
 
 use std::ops::Range;
 
@@ -9,10 +9,12 @@ use crate::joined::Joined;
 use crate::map::Working;
 use crate::{CopyId, Map, Mask, Result, Span};
 
-/// A write of a range, from before its first byte is written until it is dropped.
+/// A write of a range in progress, from before its first byte is written until the guard is
+/// dropped.
 ///
-/// For each part the caller chooses a copy, calls [`WriteGuard::prepare`], writes, and calls [`WriteGuard::wrote`]. While
-/// the guard lives nobody copies, evicts or fetches in its range.
+/// For each span the caller chooses a copy, calls [`WriteGuard::prepare`], writes the data, and
+/// calls [`WriteGuard::wrote`]. While the guard exists, no copy, fetch or eviction changes the map
+/// in its range.
 pub struct WriteGuard<'m> {
     joined: &'m Joined,
     range: Range<u64>,
@@ -27,8 +29,8 @@ impl Map {
     /// Begins a write of `range`.
     ///
     /// # Errors
-    /// EIO, ENOSPC, ... when the journal cannot take the write intent; EBUSY when another node has the file; EIO when the
-    /// index is gone.
+    /// EIO, ENOSPC or another errno if the journal cannot take the write intent; EBUSY if another
+    /// node has the file open; EIO if the index is gone.
     pub fn begin_write(&self, range: Range<u64>) -> Result<WriteGuard<'_>> {
         let joined = self.joined()?;
         joined.ensure_opened()?;
@@ -53,7 +55,8 @@ impl<'m> WriteGuard<'m> {
         Ok(guard)
     }
 
-    /// Looks at the copier's slot, and then at the map. False: to be done again, what is copied has become valid meanwhile.
+    /// Looks at the copier slot, and then at the map. Returns false if both must be looked at
+    /// again, because the copied range has become valid meanwhile.
     fn look(&mut self) -> Result<bool> {
         let joined = self.joined;
         let met = joined.meet_copier(&self.range)?;
@@ -61,7 +64,7 @@ impl<'m> WriteGuard<'m> {
         let Some(Working { copy, part, work, extent }) = met else { return Ok(true) };
         let parts = match (extent, copy) {
             (Extent::WhereInvalid, Some(copy)) => {
-                // Where the destination is valid nothing is copied to it.
+                // Nothing is copied to the destination where it is already valid.
                 let invalid = self.overlapping(&part).filter(|span| !span.mask.contains(copy));
                 let cut = |span: &Span| span.start.max(part.start)..span.end.min(part.end);
                 let parts: Vec<Range<u64>> = invalid.map(cut).collect();
@@ -78,7 +81,7 @@ impl<'m> WriteGuard<'m> {
         Ok(true)
     }
 
-    /// Notes in the spans what must not be written to; they are cut where that begins and ends.
+    /// Splits the spans where a forbidden range begins and ends, and marks the forbidden ones.
     fn mark_forbidden(&mut self) {
         let Some((copy, parts)) = &self.forbidden else { return };
         for part in parts {
@@ -93,18 +96,19 @@ impl<'m> WriteGuard<'m> {
         }
     }
 
-    /// The range in parts, in order, without gaps: which copies are valid, as known when the guard was made or what was last
-    /// prepared or written there.
+    /// Spans that cover the range in order without gaps. Their masks are those from the creation of
+    /// the guard, or from the last `prepare` or `wrote` there.
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// To be called before `part` is written to `copy`, which must not be forbidden there: where others are valid with it they become
-    /// invalid first. Also before `part` is mapped, shared and writable.
+    /// Must be called before `part` is written to `copy`, which must not be forbidden there. Where
+    /// other copies are valid as well, this call first makes them invalid. Also required before
+    /// `part` is mapped shared and writable.
     ///
     /// # Errors
-    /// ENOSPC when the index cannot grow, EIO when it is gone, EBUSY where `copy` is forbidden. Then `part` must not be
-    /// written.
+    /// ENOSPC if the index cannot grow, EIO if it is gone, EBUSY where `copy` is forbidden. `part`
+    /// must then not be written.
     pub fn prepare(&mut self, part: Range<u64>, copy: CopyId) -> Result<()> {
         let part = self.clip(part);
         if self.overlapping(&part).any(|span| span.forbidden == Some(copy)) {
@@ -117,25 +121,28 @@ impl<'m> WriteGuard<'m> {
         self.make_only(part, copy, |span| span.mask.contains(copy))
     }
 
-    /// To be called after `part` was written to `copy`: that becomes the valid one. After a short write, with what was
-    /// written; after a failed one, not at all.
+    /// Must be called after `part` was written to `copy`, which becomes the only valid copy. After
+    /// a short write the caller passes the range that was written; after a failed one it does not
+    /// call this.
     ///
     /// # Errors
-    /// As [`WriteGuard::prepare`]: then the map does not know of the write, as if it had failed.
+    /// As [`WriteGuard::prepare`]. The map then ignores the write, as if it had failed.
     pub fn wrote(&mut self, part: Range<u64>, copy: CopyId) -> Result<()> {
         let part = self.clip(part);
         if part.is_empty() {
             return Ok(());
         }
         reach("wrote");
-        // If the mask has changed meanwhile it was by somebody who writes at the same time: the two may count in either order.
+        // If a mask has changed since, a concurrent writer changed it, and the two writes may take
+        // effect in either order.
         if self.overlapping(&part).all(|span| span.mask.is_only(copy)) {
             return Ok(());
         }
         self.make_only(part, copy, |_| true)
     }
 
-    /// Whether this guard has changed the map: with `durability = "each-write"`, [`Map::sync`] comes next.
+    /// Whether this guard has changed the map. If so, a file with `durability = "each-write"` needs
+    /// a [`Map::sync`] next.
     pub fn changed_map(&self) -> bool {
         self.changed
     }
@@ -154,7 +161,8 @@ impl<'m> WriteGuard<'m> {
         self.spans.iter().filter(move |span| span.start < part.end && part.start < span.end)
     }
 
-    /// One transaction: where `which` says so of what is valid then, `copy` alone is valid.
+    /// In one transaction, makes `copy` the only valid copy where `which` accepts the current
+    /// masks.
     fn make_only(&mut self, part: Range<u64>, copy: CopyId, which: impl Fn(&Span) -> bool) -> Result<()> {
         let (now, changed) = self.joined.change(part.clone(), |entry| {
             which(&Span::new(entry.start..entry.end, entry.mask)).then_some(Mask::only(copy))
@@ -184,7 +192,7 @@ impl Drop for WriteGuard<'_> {
 }
 
 impl Joined {
-    /// Notes that a range is used, in ms.
+    /// Records the time of use of a range, in ms.
     pub fn touch(&self, range: &Range<u64>) {
         const NS_OF_MS: u64 = 1_000_000;
         self.board.touch(range, self.sys.now_ns() / NS_OF_MS);

@@ -1,4 +1,4 @@
-//! A forked child joins by itself, and leaves its parent's map alone.
+//! A forked child joins the map by itself and leaves its parent's map alone.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use stripewise_extents::{CopyId, Map, MapSpec, Mask, Node};
 use stripewise_sys::{Real, SysRef};
 
-/// What has not come by then hangs.
+/// A wait that takes longer than this is considered hung.
 const HANGS: Duration = Duration::from_secs(1800);
 
 fn join(root: &Path) -> Map {
@@ -44,9 +44,9 @@ fn is_cached(map: &Map, start: u64) -> bool {
         .all(|span| span.mask == Mask::only(CopyId::new(1)))
 }
 
-/// Runs `child` in a forked process; its exit status.
+/// Runs `child` in a forked process and returns its wait status.
 fn forked(child: impl FnOnce() -> bool) -> i32 {
-    // SAFETY: the child only uses the map and ends without returning.
+    // SAFETY: the child only uses the map and exits without returning.
     unsafe {
         match libc::fork() {
             0 => {
@@ -63,7 +63,7 @@ fn forked(child: impl FnOnce() -> bool) -> i32 {
     }
 }
 
-/// Descriptors of this process that are open on something below `root`.
+/// Number of descriptors of this process that are open on files below `root`.
 fn open_below(root: &Path) -> usize {
     let links = std::fs::read_dir("/proc/self/fd").unwrap();
     links
@@ -82,7 +82,7 @@ fn children_join_by_themselves_and_parents_go_on() {
     for round in 1..=20u64 {
         let status = forked(|| {
             map.after_fork_child();
-            // Nothing of the parent's is open any more, and nothing is joined before it is used.
+            // The child has closed the parent's descriptors and has not joined yet.
             let closed = open_below(root) == 0 && is_cached(&map, 0);
             write(&map, round * 100);
             closed && map.processes().unwrap() == 2
@@ -93,7 +93,7 @@ fn children_join_by_themselves_and_parents_go_on() {
         assert_eq!(map.processes().unwrap(), 1);
     }
     assert_eq!(open_below(root), before);
-    // A child that never uses the map, and one of its own that does.
+    // A child that never uses the map, and a grandchild that does.
     let status = forked(|| {
         map.after_fork_child();
         forked(|| {
@@ -108,14 +108,14 @@ fn children_join_by_themselves_and_parents_go_on() {
     assert!(!root.join("run/file").exists());
 }
 
-/// A child that lives on must not keep its dead parent's locks.
+/// A child that lives on must not keep the locks of its dead parent.
 #[test]
 fn a_child_does_not_hold_its_parents_block() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let root = dir.path();
     let map = join(root);
     let mut pipe = [0; 2];
-    // SAFETY: a pipe of this frame.
+    // SAFETY: an out pointer of this frame.
     assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
     let status = forked(|| {
         let own = join(root);
@@ -136,6 +136,6 @@ fn a_child_does_not_hold_its_parents_block() {
         assert!(began.elapsed() < HANGS, "the grandchild has not closed what it inherited");
         std::thread::sleep(Duration::from_millis(1));
     }
-    // SAFETY: open.
+    // SAFETY: an open descriptor.
     unsafe { libc::close(pipe[1]) };
 }

@@ -1,5 +1,5 @@
-//! What a mapping costs: one offset, the pieces of a request, its bytes per target. Random offsets, so that no
-//! branch can be learned.
+//! The cost of a mapping: one offset, the pieces of a request, and its bytes per target. Offsets
+//! are random, so that the branch predictor cannot learn them.
 
 use std::hint::black_box;
 
@@ -10,7 +10,7 @@ use stripewise_layout::constructors::{striped, two_d, until_full};
 const MIB: u64 = 1 << 20;
 const TARGETS: [u32; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 
-/// Fixed stripes, groups, and PSA's two parts, all on eight targets.
+/// Fixed stripes, groups, and PSA's two regions, all on eight targets.
 fn layouts() -> [(&'static str, Layout); 3] {
     let first = TARGETS.map(|target| (target, if target < 4 { 240 << 10 } else { 16 << 10 }));
     let space = [4, 5, 6, 7].map(|target| (target, 256 * MIB));
@@ -22,7 +22,7 @@ fn layouts() -> [(&'static str, Layout); 3] {
     ]
 }
 
-/// 4096 offsets anywhere in 64 GiB (splitmix64).
+/// 4096 offsets in the range of 64 GiB (splitmix64).
 fn offsets() -> Vec<u64> {
     let mut state = 0u64;
     let mut next = || {

@@ -1,12 +1,15 @@
-//! The layouts of the papers. All take target indices; widths and sizes are bytes.
+//! Constructors for the layouts of the papers. All take target indices; widths and sizes are in
+//! bytes.
 //!
-//! How a scheme meets a request size: a *shared* file shows a request of `S` bytes as many servers as the stripe
-//! size makes it, so 1-DH is a stripe of `S/n`, 1-DV of `S`, and 2-D of `S/(n/g)` (CIL §4). A file that belongs to
-//! *one process* is striped over all servers (1-DH), a group (2-D) or one server (1-DV) that is its own.
+//! How a scheme relates to the request size: in a *shared* file, the stripe size determines the
+//! number of servers that a request of `S` bytes touches, so 1-DH is a stripe of `S/n`, 1-DV of
+//! `S`, and 2-D of `S/(n/g)` (CIL §4). A file that belongs to *one process* is striped over all
+//! servers (1-DH) or over the file's own group (2-D), or is placed on the file's own server (1-DV).
 
 use crate::layout::{Layout, LayoutError, MAX_OFFSET, Region, Stripe};
 
-/// Fixed stripes of `stripe` bytes round-robin over `targets`: 1-DH, and DEF's layout (64 KiB over all servers).
+/// Fixed stripes of `stripe` bytes, round-robin over `targets`: 1-DH, and DEF's layout (64 KiB over
+/// all servers).
 ///
 /// # Errors
 /// No targets, or a stripe of 0 bytes.
@@ -19,11 +22,12 @@ pub fn striped(targets: &[u32], stripe: u64) -> Result<Layout, LayoutError> {
 /// # Errors
 /// None occur.
 pub fn on_one(target: u32) -> Result<Layout, LayoutError> {
-    // Any width says the same; a page-aligned one keeps every mapping of the file possible.
+    // All widths are equivalent here; a page-aligned one allows every mapping of the file.
     Layout::single(vec![Stripe { target, width: 1 << 30 }])
 }
 
-/// Varied stripes, one turn of the cycle given in full; targets with 0 bytes are left out (they hold nothing).
+/// Varied stripes, with one turn of the cycle given explicitly. Targets with 0 bytes are left out,
+/// as they hold nothing.
 ///
 /// # Errors
 /// No target with more than 0 bytes.
@@ -31,14 +35,15 @@ pub fn varied(cycle: &[(u32, u64)]) -> Result<Layout, LayoutError> {
     Layout::single(varied_cycle(cycle))
 }
 
-/// 2-D of a shared file (CIL Fig. 1; OrangeFS `twod_stripe`): consecutive blocks of `block` bytes go to
-/// consecutive groups, and a block is striped over the servers of its group.
+/// 2-D of a shared file (CIL Fig. 1; OrangeFS `twod_stripe`): consecutive blocks of `block` bytes
+/// go to consecutive groups, and a block is striped over the servers of its group.
 ///
-/// The `targets` are split into `groups` groups of neighbours ([`group_members`]). A block is divided over its group
-/// as evenly as whole multiples of `align` bytes allow, the larger parts first and what is short of a multiple taken
-/// from the last; where that would leave a server of the group without bytes, `align` is halved until it does not.
-/// So a block always is `block` bytes and, unless it has fewer bytes than servers, on all servers of its group.
-/// `groups = 1` is 1-DH and `groups = n` is 1-DV with `S = block`.
+/// The `targets` are divided into `groups` groups of adjacent targets ([`group_members`]). A block
+/// is divided over its group as evenly as whole multiples of `align` bytes allow, with the larger
+/// stripes first; what the block lacks to a multiple is missing from the last stripe. If a server
+/// of the group would get no bytes, `align` is halved until each one gets some. So a block always
+/// has `block` bytes, on all servers of its group unless it has fewer bytes than servers.
+/// `groups = 1` is 1-DH, and `groups = n` is 1-DV with `S = block`.
 ///
 /// # Errors
 /// No groups, more groups than targets, or a block of 0 bytes.
@@ -54,8 +59,9 @@ pub fn two_d(targets: &[u32], groups: usize, block: u64, align: u64) -> Result<L
     varied(&cycle)
 }
 
-/// `block` bytes in `parts` parts as even as multiples of `align` allow; the parts differ by at most one multiple,
-/// but for the last, which is also short of what the block is short of one.
+/// Divides `block` bytes into `parts` widths, as evenly as multiples of `align` allow. The widths
+/// differ by at most one multiple, except for the last, which also lacks what the block lacks to a
+/// multiple.
 fn divide(block: u64, parts: u64, align: u64) -> impl Iterator<Item = u64> {
     let mut align = align.max(1);
     while align > 1 && block.div_ceil(align) < parts {
@@ -71,23 +77,26 @@ fn divide(block: u64, parts: u64, align: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The targets of group `group` of `groups`: neighbours, sizes differing by at most one, the larger groups first.
+/// The targets of group `group` of `groups`. Groups consist of adjacent targets, their sizes differ
+/// by at most one, and larger groups come first.
 pub fn group_members(targets: &[u32], groups: usize, group: usize) -> &[u32] {
     let (small, larger) = (targets.len() / groups, targets.len() % groups);
     let start = group * small + group.min(larger);
     &targets[start..start + small + usize::from(group < larger)]
 }
 
-/// A file whose first part is striped as `first` until one of the targets in `space` holds as many bytes as are given
-/// for it there, and whose rest is striped as `second`: DEF (fixed stripes on all servers until the SSDs are full, then
-/// on the HServers), PA and PSA (varied stripes, then S/M on the HServers).
+/// A file whose first region is striped as `first` until one of the targets in `space` holds the
+/// number of bytes given for it there, and whose rest is striped as `second`. DEF uses it for fixed
+/// stripes on all servers until the SSDs are full and then on the HServers; PA and PSA for varied
+/// stripes, then S/M on the HServers.
 ///
-/// The first part has only whole turns of its cycle: in PA and PSA a turn is one request, and Algorithm 1's number of
-/// heterogeneous requests is `j = ⌊C_s/s_s⌋`. Targets that are not in `space`, or in it but not in `first`, set no
-/// bound; without any bound the whole file is striped as `first`. With no room for a turn it is all `second`.
+/// The first region has only whole turns of its cycle: in PA and PSA a turn is one request, and
+/// Algorithm 1's number of heterogeneous requests is `j = ⌊C_s/s_s⌋`. Targets that are not in
+/// `space`, or in `space` but not in `first`, set no bound; without any bound the whole file is
+/// striped as `first`. Without space for one turn all of it is striped as `second`.
 ///
 /// # Errors
-/// A part that is used and has no stripe of more than 0 bytes.
+/// A region that is used and has no stripe of more than 0 bytes.
 pub fn until_full(
     first: &[(u32, u64)],
     space: &[(u32, u64)],
@@ -108,12 +117,13 @@ pub fn until_full(
     }
 }
 
-/// A file in two parts (DEF when the SSDs are full, PA, PSA): `first` up to byte `boundary`, `second` from there.
+/// A file of two regions (DEF when the SSDs are full, PA, PSA): `first` up to byte `boundary`,
+/// `second` from there on.
 ///
-/// A boundary of 0 gives `second` alone. Stripes of 0 bytes are left out.
+/// With a boundary of 0 the file is striped as `second` alone. Stripes of 0 bytes are left out.
 ///
 /// # Errors
-/// A part without any stripe of more than 0 bytes, or a boundary past 2^63.
+/// A region without a stripe of more than 0 bytes, or a boundary past 2^63.
 pub fn two_part(first: &[(u32, u64)], boundary: u64, second: &[(u32, u64)]) -> Result<Layout, LayoutError> {
     if boundary == 0 {
         return varied(second);

@@ -1,50 +1,50 @@
-//! The representation, and what a valid layout is.
+//! The representation of a layout, and the conditions of a valid one.
 
 use crate::prepared::Prepared;
 
-/// Largest file offset that a layout maps: 2^63 - 1, the largest `off_t`.
+/// The largest file offset that a layout maps: 2^63 - 1, the largest `off_t`.
 pub const MAX_OFFSET: u64 = i64::MAX as u64;
 
-/// Number of targets that a layout can name: indices are below it.
+/// Number of targets that a layout can name; indices are below it.
 ///
-/// Far more servers than file systems stripe over; a bound, so that a target number in a damaged file cannot make
-/// per-target tables eat the memory.
+/// File systems stripe over far fewer servers. The bound keeps a target number in a damaged file
+/// from making per-target tables exhaust the memory.
 pub const MAX_TARGETS: u32 = 1 << 16;
 
-/// One step of a stripe cycle: the next `width` bytes of the file lie on `target`.
+/// One step of a stripe cycle: the next `width` bytes of the file are on `target`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stripe {
     /// Index into the list of targets that the layout is used with, below [`MAX_TARGETS`].
     pub target: u32,
-    /// Bytes, more than 0.
+    /// Width in bytes, more than 0.
     pub width: u64,
 }
 
-/// A byte range of the file and the stripe cycle that is repeated over it, beginning at `start`.
+/// A byte range of the file, and the stripe cycle that repeats over it from `start`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Region {
     /// First byte, a file offset.
     pub start: u64,
-    /// One past the last byte; `None` in the last region, and only there: it has no end.
+    /// One past the last byte; `None` in the last region, which has no end, and only there.
     pub end: Option<u64>,
-    /// The cycle; a target may occur several times.
+    /// The stripe cycle; a target may occur several times.
     pub cycle: Vec<Stripe>,
 }
 
-/// Why a list of regions is not a layout.
+/// The reason why a list of regions is not a valid layout.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// There is no region at all.
+    /// The list is empty.
     #[error("a layout needs at least one region")]
     NoRegion,
-    /// The region begins elsewhere than where the one before it ends (the first: at 0).
+    /// The region does not start where the previous one ends, or the first one not at 0.
     #[error("region {region} starts at byte {start}, but byte {expected} comes next")]
     Gap {
         /// Index of the region.
         region: usize,
-        /// Where it starts.
+        /// The start given.
         start: u64,
-        /// Where it must start.
+        /// The required start.
         expected: u64,
     },
     /// The region ends at or before its start, or past [`MAX_OFFSET`].
@@ -55,13 +55,13 @@ pub enum LayoutError {
         /// The end given.
         end: u64,
     },
-    /// A region other than the last has no end, or the last has one.
+    /// A region other than the last has no end, or the last one has an end.
     #[error("region {region}: every region but the last has an end, and the last has none")]
     OpenEnd {
         /// Index of the region.
         region: usize,
     },
-    /// A region has an empty cycle.
+    /// The region has an empty cycle.
     #[error("region {region} has no stripes; it needs at least one (target, width)")]
     EmptyCycle {
         /// Index of the region.
@@ -72,7 +72,7 @@ pub enum LayoutError {
     ZeroWidth {
         /// Index of the region.
         region: usize,
-        /// The target.
+        /// Target of the stripe.
         target: u32,
     },
     /// A target index of [`MAX_TARGETS`] or more.
@@ -80,15 +80,15 @@ pub enum LayoutError {
     TargetTooLarge {
         /// Index of the region.
         region: usize,
-        /// The target.
+        /// The target index.
         target: u32,
     },
-    /// 2-D with no groups, or more groups than targets.
+    /// A 2-D layout with no groups, or with more groups than targets.
     #[error("{groups} groups of {targets} targets; 2-D needs 1 to {targets} groups")]
     Groups {
-        /// The number of groups asked for.
+        /// Number of groups requested.
         groups: usize,
-        /// The number of targets.
+        /// Number of targets.
         targets: usize,
     },
     /// The widths of one cycle add up to more than [`MAX_OFFSET`].
@@ -99,7 +99,7 @@ pub enum LayoutError {
     },
 }
 
-/// Where the bytes of a file lie. See the [crate] for the model.
+/// The placement of a file's bytes on targets; the [crate] documentation describes the model.
 ///
 /// Equality compares the regions.
 #[derive(Clone, Debug)]
@@ -109,17 +109,18 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Makes a layout of regions that follow one another from byte 0 on; the last has no end.
+    /// Creates a layout from regions that follow one another from byte 0; the last one has no end.
     ///
     /// # Errors
-    /// Any [`LayoutError`]; nothing else is checked (that targets exist is for those who know the targets).
+    /// Any [`LayoutError`]. The layout does not know which targets exist, so the caller has to
+    /// check that.
     pub fn new(regions: Vec<Region>) -> Result<Self, LayoutError> {
         check(&regions)?;
         let prepared = Prepared::new(&regions);
         Ok(Self { regions, prepared })
     }
 
-    /// One region over the whole file.
+    /// Creates a layout of one region that covers the whole file.
     ///
     /// # Errors
     /// As [`Layout::new`].
@@ -132,12 +133,12 @@ impl Layout {
         &self.regions
     }
 
-    /// One more than the largest target index used: the length that per-target slices need.
+    /// One more than the largest target index used; per-target slices need this length.
     pub fn target_count(&self) -> usize {
         self.prepared.target_count()
     }
 
-    /// The targets used, ascending, each once.
+    /// The targets used, in ascending order, each once.
     pub fn targets(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.target_count() as u32).filter(|&target| self.prepared.uses(target))
     }

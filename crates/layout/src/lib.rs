@@ -1,16 +1,18 @@
-//! Regions of stripe cycles: where the bytes of a file lie.
+//! Layouts: where the bytes of a file are stored, as regions of stripe cycles.
 //!
-//! A [`Layout`] is a list of [`Region`]s that together cover the file from byte 0 on; a region is a byte range
-//! and a *stripe cycle*, a sequence of ([target](Stripe::target), [width](Stripe::width)) repeated round-robin.
-//! The layouts of the papers are constructors of it ([`constructors`]); mapping a file extent to target extents
-//! and back ([`Layout::pieces`], [`Layout::file_offset`]) is integer arithmetic.
+//! A [`Layout`] is a list of [`Region`]s that together cover the file from byte 0. A region is a
+//! byte range with a *stripe cycle*: a sequence of ([target](Stripe::target),
+//! [width](Stripe::width)) that repeats round-robin. The layouts of the papers are constructed by
+//! [`constructors`]. Mapping a file extent to target extents and back ([`Layout::pieces`],
+//! [`Layout::file_offset`]) is integer arithmetic.
 //!
-//! On every target the bytes of a file lie densely, in file order, in one component: the byte with component
-//! offset `o` is the `o`-th byte of the file (counted from 0) that the layout puts on that target. So the
-//! mapping is monotone per target, and the size of the file follows from the sizes of its components.
+//! On each target the bytes of a file are stored densely, in file order, in one object. The byte at
+//! object offset `o` is the `o`-th byte of the file, counted from 0, that the layout puts on that
+//! target. So the mapping is monotone per target, and the size of the file follows from the sizes
+//! of its objects.
 //!
-//! Everything here is pure: no I/O, no clock, no globals. All types are immutable after construction and can be
-//! shared between threads.
+//! The crate is pure: no I/O, no clock, no globals. All types are immutable after construction and
+//! may be shared by threads.
 
 pub mod constructors;
 mod layout;

@@ -1,40 +1,43 @@
-//! A file extent, cut into the pieces that lie on one target each, and back.
+//! Cuts a file extent into pieces that are on one target each, and maps target offsets back to the
+//! file.
 
 use crate::layout::{Layout, MAX_OFFSET};
 use crate::prepared::{PreparedRegion, PreparedStripe, div_rem};
 
-/// A run of file bytes that lies contiguously in one component.
+/// A run of file bytes that is contiguous in one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Target index.
+    /// Index of the target.
     pub target: u32,
-    /// Offset in the component on that target, bytes.
+    /// Offset in the object on that target, bytes.
     pub target_offset: u64,
     /// Offset in the file, bytes.
     pub file_offset: u64,
-    /// Length, bytes, more than 0.
+    /// Length in bytes, more than 0.
     pub len: u64,
 }
 
-/// Iterator of [`Layout::pieces`].
+/// The iterator that [`Layout::pieces`] returns.
 #[derive(Clone, Debug)]
 pub struct Pieces<'a> {
     layout: &'a Layout,
-    /// The next piece begins here.
+    /// File offset where the next piece begins.
     next: u64,
     /// One past the last byte.
     end: u64,
-    /// Index of the region, the turn of its cycle and the index of the stripe that `next` lies in.
+    /// Index of the region that `next` is in, the turn of its cycle, and the index of the stripe.
     region: usize,
     turn: u64,
     stripe: usize,
 }
 
 impl Layout {
-    /// Cuts the file extent of `len` bytes at `offset` into pieces, ascending in the file, each on one target.
+    /// Cuts the file extent of `len` bytes at `offset` into pieces, each on one target, in
+    /// ascending file order.
     ///
-    /// Neighbouring pieces lie on different targets: a cycle with a single target gives one piece.
-    /// The first costs O(log regions + log stripes), every other O(1). Bytes past [`MAX_OFFSET`] are left out.
+    /// Adjacent pieces are on different targets, so a cycle with a single target gives one piece.
+    /// The first piece costs O(log regions + log stripes), every other one O(1). Bytes past
+    /// [`MAX_OFFSET`] are left out.
     pub fn pieces(&self, offset: u64, len: u64) -> Pieces<'_> {
         let end = offset.saturating_add(len).min(MAX_OFFSET);
         let mut pieces = Pieces { layout: self, next: offset, end, region: 0, turn: 0, stripe: 0 };
@@ -45,9 +48,9 @@ impl Layout {
         pieces
     }
 
-    /// Where the byte at `offset` of the file lies: (target, offset in its component).
+    /// The location of the byte at `offset` of the file: (target, offset in the object).
     ///
-    /// `offset` is less than [`MAX_OFFSET`].
+    /// `offset` must be below [`MAX_OFFSET`].
     pub fn locate(&self, offset: u64) -> (u32, u64) {
         let region = &self.prepared.regions[self.prepared.region_at(offset)];
         let (turn, stripe, in_stripe) = region.position(offset);
@@ -55,23 +58,25 @@ impl Layout {
         (stripe.target, stripe.in_component + turn * stripe.per_turn + in_stripe)
     }
 
-    /// The inverse of [`Layout::locate`]: the file offset of byte `target_offset` of the component on `target`.
+    /// The inverse of [`Layout::locate`]: the file offset of byte `target_offset` of the object on
+    /// `target`.
     ///
-    /// `None` where no file offset below [`MAX_OFFSET`] maps to it.
+    /// `None` if no file offset below [`MAX_OFFSET`] maps to it.
     pub fn file_offset(&self, target: u32, target_offset: u64) -> Option<u64> {
         self.prepared.file_offset(target, target_offset).filter(|&offset| offset < MAX_OFFSET)
     }
 }
 
 impl PreparedRegion {
-    /// (turn of the cycle, index of the stripe, offset in the stripe) of a file offset in this region.
+    /// (turn of the cycle, index of the stripe, offset in the stripe) of a file offset in this
+    /// region.
     fn position(&self, offset: u64) -> (u64, usize, u64) {
         let (turn, in_cycle) = div_rem(offset - self.start, self.cycle_len);
         let stripe = self.stripe_at(in_cycle);
         (turn, stripe, in_cycle - self.stripes[stripe].in_cycle)
     }
 
-    /// File offset where a stripe begins in a turn of the cycle.
+    /// The file offset where a stripe begins in a turn of the cycle.
     fn stripe_start(&self, turn: u64, stripe: &PreparedStripe) -> u64 {
         self.start + turn * self.cycle_len + stripe.in_cycle
     }
@@ -79,7 +84,7 @@ impl PreparedRegion {
     /// One past the last byte of a stripe in a turn of the cycle.
     fn stripe_end(&self, turn: u64, stripe: &PreparedStripe) -> u64 {
         match self.stripes.len() {
-            1 => self.end, // every turn goes on where the last one ended
+            1 => self.end, // every turn continues where the last one ended
             _ => (self.stripe_start(turn, stripe) + stripe.width).min(self.end),
         }
     }
@@ -91,7 +96,7 @@ impl Pieces<'_> {
         (region, &region.stripes[self.stripe])
     }
 
-    /// Moves on to the stripe that begins at `next`, where the present one ended.
+    /// Moves to the stripe that begins at `next`, where the current one ended.
     fn enter_next_stripe(&mut self) {
         let region = &self.layout.prepared.regions[self.region];
         if self.next == region.end {
@@ -116,7 +121,8 @@ impl Iterator for Pieces<'_> {
         let in_stripe = file_offset - region.stripe_start(self.turn, stripe);
         let target = stripe.target;
         let target_offset = stripe.in_component + self.turn * stripe.per_turn + in_stripe;
-        // Components are dense, so what follows in the file on the same target follows in its component.
+        // Objects are dense: bytes that follow on the same target in the file also follow in its
+        // object.
         loop {
             let (region, stripe) = self.here();
             self.next = region.stripe_end(self.turn, stripe).min(self.end);

@@ -1,57 +1,58 @@
-//! Sums over the regions, computed once, that make every mapping a few divisions.
+//! Prefix sums over the regions, computed once, that reduce every mapping to a few divisions.
 
 use crate::layout::{Region, Stripe};
 
-/// The regions with their prefix sums, and the same by target. Memory is linear in the stripes and in the
-/// largest target index.
+/// The regions with their prefix sums, and the same by target. Memory is linear in the number of
+/// stripes and in the largest target index.
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
     pub regions: Vec<PreparedRegion>,
-    /// Per target index: the regions whose cycle names it, ascending.
+    /// Per target index, the regions whose cycle names the target, in ascending order.
     parts: Vec<Vec<Part>>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct PreparedRegion {
     pub start: u64,
-    /// One past the last byte; `u64::MAX` where the region has no end.
+    /// One past the last byte; `u64::MAX` if the region has no end.
     pub end: u64,
     /// Bytes of one turn of the cycle.
     pub cycle_len: u64,
-    /// In cycle order; neighbours lie on different targets, so a cycle on one target is one stripe.
+    /// Stripes in cycle order. Adjacent stripes on one target are joined, so a cycle on one target
+    /// is one stripe.
     pub stripes: Vec<PreparedStripe>,
-    /// Indices into `stripes`, by target, then in cycle order.
+    /// Indices into `stripes`, ordered by target and then by position in the cycle.
     by_target: Vec<u32>,
 }
 
-/// One stripe with its place in the cycle and in its target's component.
+/// A stripe with its position in the cycle and in its target's object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PreparedStripe {
     pub target: u32,
     pub width: u64,
     /// Bytes of the cycle before this stripe.
     pub in_cycle: u64,
-    /// Where this stripe's first turn begins in the component.
+    /// Offset in the object where the first turn of this stripe begins.
     pub in_component: u64,
-    /// Bytes of the same target in one turn.
+    /// Bytes that one turn puts on the same target.
     pub per_turn: u64,
 }
 
-/// What one region holds of one target's component.
+/// The bytes of one region in one target's object.
 #[derive(Clone, Debug)]
 struct Part {
     region: usize,
-    /// Where the region begins in the component.
+    /// Offset in the object where the region begins.
     base: u64,
-    /// Bytes of the target in one turn.
+    /// Bytes that one turn puts on the target.
     per_turn: u64,
-    /// Its stripes: a range of the region's `by_target`.
+    /// The target's stripes: a range of the region's `by_target`.
     from: usize,
     to: usize,
 }
 
 impl Prepared {
-    /// `regions` must be a valid layout.
+    /// Prepares `regions`, which must be a valid layout.
     pub fn new(regions: &[Region]) -> Self {
         let stripes = regions.iter().flat_map(|region| &region.cycle);
         let targets = stripes.map(|stripe| stripe.target as usize + 1).max().unwrap_or(0);
@@ -63,7 +64,8 @@ impl Prepared {
         prepared
     }
 
-    /// Appends the next region: its stripes' places depend on what the earlier regions put on their targets.
+    /// Appends the next region. The positions of its stripes depend on what earlier regions put on
+    /// their targets.
     fn push(&mut self, region: &Region) {
         let mut next = PreparedRegion::new(region);
         let mut order: Vec<(u32, u32)> = next.stripes.iter().map(|stripe| stripe.target).zip(0..).collect();
@@ -97,12 +99,12 @@ impl Prepared {
         !self.parts_of(target).is_empty()
     }
 
-    /// Index of the region that holds `offset`.
+    /// Index of the region that contains `offset`.
     pub fn region_at(&self, offset: u64) -> usize {
         self.regions.partition_point(|region| region.end <= offset)
     }
 
-    /// Bytes on `target` of the first `file_size` bytes of the file.
+    /// Bytes that the first `file_size` bytes of the file put on `target`.
     pub fn component_size(&self, target: u32, file_size: u64) -> u64 {
         let parts = self.parts_of(target);
         let began = parts.partition_point(|part| self.regions[part.region].start < file_size);
@@ -111,10 +113,10 @@ impl Prepared {
         part.base + region.bytes_before(part, file_size.min(region.end) - region.start)
     }
 
-    /// Where byte `offset` of the component lies in the file. `None` where no file is long enough.
+    /// The file offset of byte `offset` of the object; `None` if no file is long enough.
     pub fn file_offset(&self, target: u32, offset: u64) -> Option<u64> {
         let parts = self.parts_of(target);
-        // Bases ascend: the last part that begins at or before the offset holds it, if any does.
+        // Bases ascend, so only the last region that begins at or before the offset can contain it.
         let part = &parts[parts.partition_point(|part| part.base <= offset).checked_sub(1)?];
         let region = &self.regions[part.region];
         let (turn, in_turn) = div_rem(offset - part.base, part.per_turn);
@@ -133,7 +135,7 @@ impl Prepared {
 }
 
 impl PreparedRegion {
-    /// With what follows from the region alone; [`Prepared::push`] fills in the rest.
+    /// Computes what depends on the region alone; [`Prepared::push`] fills in the rest.
     fn new(region: &Region) -> Self {
         let mut stripes: Vec<PreparedStripe> = Vec::with_capacity(region.cycle.len());
         let mut cycle_len = 0;
@@ -157,12 +159,12 @@ impl PreparedRegion {
         Self { start: region.start, end, cycle_len, stripes, by_target }
     }
 
-    /// Index of the stripe that holds byte `in_cycle` of the cycle.
+    /// Index of the stripe that contains byte `in_cycle` of the cycle.
     pub fn stripe_at(&self, in_cycle: u64) -> usize {
         self.stripes.partition_point(|stripe| stripe.in_cycle + stripe.width <= in_cycle)
     }
 
-    /// Bytes that the first `within` bytes of the region put on the part's target.
+    /// Bytes that the first `within` bytes of the region put on the target of `part`.
     fn bytes_before(&self, part: &Part, within: u64) -> u64 {
         let (turns, rest) = div_rem(within, self.cycle_len);
         let of_target = &self.by_target[part.from..part.to];
@@ -174,7 +176,7 @@ impl PreparedRegion {
         turns * part.per_turn + in_turn
     }
 
-    /// Adds to `out[t]` what the bytes `from..to` of the region put on every target t.
+    /// Adds to `out[t]` the bytes that the range `from..to` of the region puts on each target t.
     pub fn add_bytes(&self, from: u64, to: u64, out: &mut [u64]) {
         let (from_turn, from_rest) = div_rem(from, self.cycle_len);
         let (to_turn, to_rest) = div_rem(to, self.cycle_len);

@@ -1,10 +1,11 @@
-//! Bytes per target without walking the file's stripes, and file size against component sizes.
+//! Bytes per target, computed without visiting the file's stripes, and conversions between file
+//! size and object sizes.
 
 use crate::layout::{Layout, MAX_OFFSET};
 
 impl Layout {
-    /// Bytes on `target` of the first `file_size` bytes of the file: the size that its component has when the
-    /// file is full. O(log regions + log stripes of a cycle).
+    /// Bytes that the first `file_size` bytes of the file put on `target`: the size of its object
+    /// when the file is full. O(log regions + log stripes of a cycle).
     pub fn component_size(&self, target: u32, file_size: u64) -> u64 {
         self.prepared.component_size(target, file_size.min(MAX_OFFSET))
     }
@@ -14,8 +15,9 @@ impl Layout {
         self.component_size(target, offset.saturating_add(len)) - self.component_size(target, offset)
     }
 
-    /// Writes into `out[t]` the bytes of the extent on every target `t`; those past [`Layout::target_count`] are
-    /// set to 0. O(targets + stripes of a cycle) per region that the extent touches; nothing is allocated.
+    /// Writes to `out[t]` the bytes of the extent on each target `t`; elements past
+    /// [`Layout::target_count`] are set to 0. O(targets + stripes of a cycle) per region that the
+    /// extent touches, without allocation.
     ///
     /// # Panics
     /// If `out` has fewer than [`Layout::target_count`] elements.
@@ -34,16 +36,17 @@ impl Layout {
         }
     }
 
-    /// How many targets an extent touches. O(targets · log stripes of a cycle).
+    /// Number of targets that an extent touches. O(targets · log stripes of a cycle).
     pub fn targets_touched(&self, offset: u64, len: u64) -> usize {
         (0..self.target_count() as u32).filter(|&target| self.bytes_on(target, offset, len) > 0).count()
     }
 
-    /// The size of a file whose component on target `t` has `component_sizes[t]` bytes: one past the file offset
-    /// of the last byte of any component.
+    /// The size of a file whose object on target `t` has `component_sizes[t]` bytes: one past the
+    /// file offset of the last byte of any object.
     ///
-    /// A component that is longer than the layout allows (its target is used only in a region that ends) counts
-    /// as far as it can: up to its last byte in the file. Sizes past the layout's targets do not count.
+    /// An object may be longer than the layout allows if its target is used only in a region that
+    /// ends. It then counts up to the last byte that it can have in the file. Sizes past the
+    /// layout's targets do not count.
     pub fn file_size(&self, component_sizes: &[u64]) -> u64 {
         let reaches = |(target, &size): (u32, &u64)| {
             let last = size.min(self.component_size(target, MAX_OFFSET)).checked_sub(1)?;

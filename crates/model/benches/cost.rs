@@ -1,4 +1,5 @@
-//! Request costs per second on a prepared layout: random offsets and sizes, on eight servers of two classes.
+//! Evaluations per second of the request cost on a prepared layout, with random offsets and sizes,
+//! on eight servers of two classes.
 
 use std::hint::black_box;
 
@@ -10,7 +11,7 @@ use stripewise_model::{Network, PreparedCost, Server, Service, Startup};
 const KIB: u64 = 1 << 10;
 const TARGETS: [u32; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 
-/// Fixed stripes, groups, and PSA's two parts.
+/// Fixed stripes, groups, and PSA's two regions.
 fn layouts() -> [(&'static str, Layout); 3] {
     let first = TARGETS.map(|target| (target, if target < 4 { 120 * KIB } else { 8 * KIB }));
     let space = [4, 5, 6, 7].map(|target| (target, 256 << 20));
@@ -28,7 +29,7 @@ fn servers() -> Vec<Server> {
     TARGETS.map(|target| Server::new(if target < 4 { hdd } else { ssd }, 16).expect("valid")).to_vec()
 }
 
-/// Anywhere in 64 GiB, of any size from 4 KiB to 4 MiB in steps of 4 KiB (splitmix64).
+/// Random requests within 64 GiB, with sizes from 4 KiB to 4 MiB in steps of 4 KiB (splitmix64).
 fn requests() -> Vec<(u64, u64)> {
     let mut state = 0u64;
     let mut next = || {

@@ -1,7 +1,8 @@
 //! CIL (Table 2): one request on `n` equal servers under 1-DV, 1-DH or 2-D.
 //!
-//! A request sees a layout as (k, q): it touches `k` servers, each shared by `q` processes. Where g does not divide
-//! n, 2-D has ⌈n/g⌉ connections and ⌊n/g⌋ servers' worth of bytes, as the paper says.
+//! A request sees a layout as (k, q): it touches `k` servers, each shared by `q` processes. Where g
+//! does not divide n, 2-D has ⌈n/g⌉ connections but divides the bytes by ⌊n/g⌋ servers, as in the
+//! paper.
 
 use crate::cost::Cost;
 use crate::error::{self, ModelError};
@@ -9,7 +10,7 @@ use crate::general::{self, Server, Share, Startup};
 use crate::params::{Network, Service};
 use crate::striping::Striping;
 
-/// The parameters that all requests share; checked when made.
+/// The parameters that all requests share, checked on construction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cil {
     network: Network,
@@ -19,22 +20,22 @@ pub struct Cil {
     procs_per_node: u32,
 }
 
-/// How a request sees a layout.
+/// A layout as a request sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
-    /// k: servers that the request connects to.
+    /// k: the number of servers that the request connects to.
     pub connections: u32,
-    /// The servers that its bytes are divided by: k, or ⌊n/g⌋ in 2-D.
+    /// The number of servers that its bytes are divided by: k, or ⌊n/g⌋ in 2-D.
     pub divided_by: u32,
-    /// q: processes that share each of them.
+    /// q: the number of processes that share each server.
     pub sharing: u32,
 }
 
 impl Cil {
-    /// `n` = `servers`, `p` = `procs`, the paper's m = `procs_per_node`.
+    /// `n` is `servers`, `p` is `procs`, and the paper's m is `procs_per_node`.
     ///
     /// # Errors
-    /// A count of 0, more processes per node than processes, or times that are not.
+    /// A count of 0, more processes per node than processes, or invalid times.
     pub fn new(
         network: Network,
         service: Service,
@@ -49,10 +50,10 @@ impl Cil {
         Ok(Self { network, service, servers, procs, procs_per_node })
     }
 
-    /// (k, q) of a layout.
+    /// The (k, q) of a layout.
     ///
     /// # Errors
-    /// 2-D with no groups, or more than servers.
+    /// 2-D with no groups, or with more groups than servers.
     pub fn view(&self, striping: Striping) -> Result<View, ModelError> {
         striping.check(self.servers)?;
         let (n, p) = (self.servers, self.procs);

@@ -5,14 +5,15 @@ use std::ops::{Add, AddAssign, Mul};
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-/// What one request costs, term by term, in seconds. Sums and multiples of it are the costs of many requests.
+/// The cost of one request, term by term, in seconds. Sums and multiples of it are the costs of
+/// many requests.
 ///
-/// Serialised with the sum as a fifth key, `total_s`.
+/// It is serialized with the sum as a fifth key, `total_s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// `T_e`: establishing network connections.
     pub establish_s: f64,
-    /// `T_x`: the bytes on the network.
+    /// `T_x`: transferring the bytes over the network.
     pub transfer_s: f64,
     /// `T_s`: startup of the I/O on the slowest server.
     pub startup_s: f64,
@@ -21,7 +22,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// The sum of the terms, seconds.
+    /// The sum of the terms, in seconds.
     pub fn total_s(&self) -> f64 {
         self.establish_s + self.transfer_s + self.startup_s + self.io_s
     }

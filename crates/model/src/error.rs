@@ -1,12 +1,13 @@
-//! Why a model refuses its parameters.
+//! Errors of the models' parameters.
 
-/// A parameter that no model can be evaluated with. The message names the parameter, its value and what it must be.
+/// A parameter that no model can be evaluated with. The message names the parameter, its value and
+/// the valid values.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {
     /// A time that is negative, infinite or not a number.
     #[error("{name} is {value}; it must be a finite number of seconds, 0 or more")]
     BadTime {
-        /// The parameter.
+        /// Name of the parameter.
         name: &'static str,
         /// Its value.
         value: f64,
@@ -14,64 +15,64 @@ pub enum ModelError {
     /// A count or size of 0 where at least 1 is needed.
     #[error("{name} is 0; it must be at least 1")]
     Zero {
-        /// The parameter.
+        /// Name of the parameter.
         name: &'static str,
     },
     /// A size in bytes that is negative, infinite, not a number or, for a request, 0.
     #[error("{name} is {value} bytes; it must be a finite number {least}")]
     BadSize {
-        /// The parameter.
+        /// Name of the parameter.
         name: &'static str,
         /// Its value.
         value: f64,
-        /// `of 0 or more` or `above 0`.
+        /// The valid values: `of 0 or more` or `above 0`.
         least: &'static str,
     },
-    /// More processes on one node than there are.
+    /// More processes on one node than there are in total.
     #[error("{procs_per_node} processes per node, but only {procs} processes; give at most as many per node")]
     ProcsPerNode {
-        /// c.
+        /// c, the number of processes per node.
         procs_per_node: u32,
-        /// p.
+        /// p, the number of processes.
         procs: u32,
     },
-    /// 2-D needs 1 to n groups.
+    /// 2-D with no groups, or with more groups than servers.
     #[error("{groups} groups of {servers} servers; 2-D needs 1 to {servers} groups")]
     Groups {
-        /// g.
+        /// g, the number of groups.
         groups: u32,
-        /// n.
+        /// n, the number of servers.
         servers: u32,
     },
     /// The extent ends past the largest file offset.
     #[error("a request of {size} bytes at offset {offset} ends past 2^63")]
     PastEnd {
-        /// Of the request, bytes.
+        /// Offset of the request, bytes.
         offset: u64,
-        /// Of the request, bytes.
+        /// Size of the request, bytes.
         size: u64,
     },
-    /// A layout uses a target that no parameters were given for.
+    /// A layout uses a target without parameters.
     #[error("the layout uses target {target}, but parameters were given for {known} targets only")]
     UnknownTarget {
-        /// The target's index.
+        /// Index of the target.
         target: u32,
-        /// How many are known.
+        /// Number of targets with parameters.
         known: usize,
     },
 }
 
-/// `value` if it is a finite time of 0 or more.
+/// Returns `value` if it is a finite time of 0 or more.
 pub(crate) fn time(name: &'static str, value: f64) -> Result<f64, ModelError> {
     if value.is_finite() && value >= 0.0 { Ok(value) } else { Err(ModelError::BadTime { name, value }) }
 }
 
-/// `value` if it is at least 1.
+/// Returns `value` if it is at least 1.
 pub(crate) fn count(name: &'static str, value: u32) -> Result<u32, ModelError> {
     if value > 0 { Ok(value) } else { Err(ModelError::Zero { name }) }
 }
 
-/// `value` if it is a finite size of more than 0 bytes.
+/// Returns `value` if it is a finite size of more than 0 bytes.
 pub(crate) fn request_size(value: f64) -> Result<f64, ModelError> {
     let name = "the request size";
     if value.is_finite() && value > 0.0 {
@@ -81,7 +82,7 @@ pub(crate) fn request_size(value: f64) -> Result<f64, ModelError> {
     }
 }
 
-/// p and c: at least one process, and at most all of them on one node.
+/// Checks p and c: at least one process, and at most all of them on one node.
 pub(crate) fn processes(procs: u32, procs_per_node: u32) -> Result<(), ModelError> {
     count("the number of processes", procs)?;
     count("the number of processes per node", procs_per_node)?;

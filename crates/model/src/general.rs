@@ -1,4 +1,4 @@
-//! The one cost formula: every model of the papers is a case of it.
+//! The general cost formula, of which every model of the papers is a case.
 //!
 //! A request of `S` bytes that puts `b_i` bytes on server i, which `q_i` processes share, costs
 //!
@@ -6,8 +6,8 @@
 //! T = max(c·k, max q_i)·e + max(c·S, max q_i·b_i)·t + max_i q_i·(α_i + b_i·β_i)
 //! ```
 //!
-//! with `k` the number of servers that get any bytes; the others are not touched: no connection, no startup.
-//! Servers may be of any number of classes.
+//! where `k` is the number of servers that get any bytes. The other servers are not touched: they
+//! cost no connection and no startup. The servers may belong to any number of classes.
 
 use crate::cost::Cost;
 use crate::error::ModelError;
@@ -16,17 +16,19 @@ use crate::params::{Network, Service};
 /// How the startup times of the processes that share a server add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Startup {
-    /// Every one of the `q` processes pays its own before mine is done: storage is `max_i q_i (α_i + b_i β_i)`,
-    /// split into the two parts of the slowest server, the earliest in a tie (CIL, PSA).
+    /// All `q` processes pay their own startup before the request is done. The storage time is
+    /// `max_i q_i (α_i + b_i β_i)`, split into the two terms of the slowest server, the first one
+    /// in a tie (CIL, PSA).
     #[default]
     EverySharer,
-    /// My turn comes at a uniformly distributed time between `α_i` and `q_i·α_i`, independently on each of the `w`
-    /// servers touched, and I wait for the last: `max_i α_i + w/(w+1)·(q_i - 1)·α_i`, then `max_i b_i β_i`
-    /// (SLA Eq. 1-12, which has servers of one class only).
+    /// The request's turn comes at a uniformly distributed time between `α_i` and `q_i·α_i`,
+    /// independently on each of the `w` servers touched, and the request waits for the last one:
+    /// `max_i α_i + w/(w+1)·(q_i - 1)·α_i`, then `max_i b_i β_i` (SLA Eq. 1-12, which has servers
+    /// of one class only).
     Expected,
 }
 
-/// A server as requests of one group see it.
+/// A server as the requests of one group see it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Server {
     sharing: f64,
@@ -35,8 +37,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server with α and β that `sharing` processes (q, see [`sharing`]) use at a time; 0 counts as 1, as the
-    /// request itself is always there.
+    /// A server with α and β that `sharing` processes (q, see [`sharing`]) use at a time. 0 counts
+    /// as 1, because the request itself is always present.
     ///
     /// # Errors
     /// α or β negative, infinite or not a number.
@@ -53,15 +55,15 @@ impl Server {
     }
 }
 
-/// `count` like servers that a request touches, the one with the most of it getting `bytes` (the others' bytes do not
-/// matter). Bytes are real numbers, as `S/n` is in the papers.
+/// `count` equal servers that a request touches, of which the one with the most bytes gets `bytes`;
+/// the bytes of the others do not matter. Bytes are real numbers, as `S/n` is in the papers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
     /// The server.
     pub server: Server,
-    /// b.
+    /// b, the bytes on that server.
     pub bytes: f64,
-    /// How many of them.
+    /// Number of such servers.
     pub count: u32,
 }
 
@@ -73,7 +75,8 @@ impl Share {
 
 /// The cost of a request of `size` bytes that is divided into `shares`; `procs_per_node` is c.
 ///
-/// `shares` are walked once, or twice with [`Startup::Expected`]. Those with 0 bytes or count 0 do not matter.
+/// `shares` is iterated once, or twice with [`Startup::Expected`]. Shares with 0 bytes or count 0
+/// are ignored.
 #[inline]
 pub fn cost(
     startup: Startup,
@@ -106,7 +109,7 @@ pub fn cost(
     }
 }
 
-/// How long a server keeps a request waiting.
+/// The time that a server keeps a request waiting.
 #[derive(Clone, Copy, Default)]
 struct Busy {
     startup_s: f64,
@@ -132,15 +135,16 @@ fn expected(touched: f64, shares: impl Iterator<Item = Share>) -> Busy {
     most
 }
 
-/// Of two numbers that are not NaN: cheaper than `f64::max`, which looks.
+/// The larger of two numbers that are not NaN; cheaper than `f64::max`, which handles NaN.
 pub(crate) fn larger(a: f64, b: f64) -> f64 {
     if a > b { a } else { b }
 }
 
-/// How many processes share a server: `⌈p · touching / requests⌉`, where `touching` of a group's `requests` touch
-/// it and `procs` processes issue them. CIL's ⌈p/n⌉ and ⌈p/g⌉ are the cases of equal stripes.
+/// The number of processes that share a server: `⌈p · touching / requests⌉`, where `touching` of a
+/// group's `requests` touch the server and `procs` processes issue them. CIL's ⌈p/n⌉ and ⌈p/g⌉ are
+/// the cases of equal stripes.
 ///
-/// 0 for a server that none touches.
+/// 0 for a server that no request touches.
 pub fn sharing(procs: u32, touching: u64, requests: u64) -> u32 {
     if requests == 0 {
         return 0;

@@ -1,12 +1,16 @@
-//! Cost of one request on a layout, in seconds: the general formula, and the papers' models as cases of it.
+//! The cost of one request on a layout, in seconds: the general formula, and the papers' models as
+//! cases of it.
 //!
-//! - [`general`]: the formula, for servers of any number of classes; [`PreparedCost`] evaluates it on a layout.
-//! - [`cil`]: three layouts on equal servers. [`psa`]: HServers and SServers. [`sla`]: expected startup under
-//!   contention, and the benefit of caching.
+//! - [`general`]: the formula, for servers of any number of classes; [`PreparedCost`] evaluates it
+//!   on a layout.
+//! - [`cil`]: three layouts on equal servers. [`psa`]: HServers and SServers. [`sla`]: expected
+//!   startup under contention, and the benefit of caching.
 //!
-//! `docs/papers.md` maps the papers' tables and equations, and their errata, to this code and its tests.
+//! `docs/papers.md` maps the papers' tables and equations, and their errata, to this code and its
+//! tests.
 //!
-//! Pure: no I/O, no clock, no constants of any machine. All types are plain values, shareable between threads.
+//! The crate is pure: no I/O, no clock, no constants of any machine. All types are plain values and
+//! may be shared by threads.
 
 pub mod cil;
 mod cost;

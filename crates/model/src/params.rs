@@ -1,4 +1,5 @@
-//! What calibration measures and every model reads: e, t and, per server class, α and β.
+//! The parameters that calibration measures and all models read: e, t and, per server class, α and
+//! β.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,14 +9,14 @@ use crate::error::{self, ModelError};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// `e`: establishing one connection, seconds.
+    /// `e`: the time to establish a connection, seconds.
     pub establish_s: f64,
-    /// `t`: seconds per byte.
+    /// `t`: the transfer time, seconds per byte.
     pub per_byte_s: f64,
 }
 
 impl Network {
-    /// Whether both are times.
+    /// Checks that both values are times.
     ///
     /// # Errors
     /// A value that is negative, infinite or not a number.
@@ -26,18 +27,18 @@ impl Network {
     }
 }
 
-/// How long one server is busy with one sub-request of `b` bytes: `startup_s + b * per_byte_s`.
+/// The time that a sub-request of `b` bytes keeps a server busy: `startup_s + b * per_byte_s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Service {
-    /// `α`: startup of one I/O, seconds.
+    /// `α`: the startup of one I/O, seconds.
     pub startup_s: f64,
-    /// `β`: seconds per byte.
+    /// `β`: the I/O time, seconds per byte.
     pub per_byte_s: f64,
 }
 
 impl Service {
-    /// Whether both are times.
+    /// Checks that both values are times.
     ///
     /// # Errors
     /// A value that is negative, infinite or not a number.
@@ -47,33 +48,34 @@ impl Service {
         Ok(())
     }
 
-    /// Seconds that a sub-request of `bytes` keeps the server busy; 0 for 0 bytes: it is not touched.
+    /// The seconds that a sub-request of `bytes` keeps the server busy; 0 for 0 bytes, which do not
+    /// touch it.
     pub fn busy_s(&self, bytes: u64) -> f64 {
         if bytes == 0 { 0.0 } else { self.startup_s + bytes as f64 * self.per_byte_s }
     }
 }
 
-/// The two directions of an I/O request.
+/// The direction of an I/O request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Op {
-    /// Data from the servers.
+    /// From the servers.
     Read,
-    /// Data to the servers.
+    /// To the servers.
     Write,
 }
 
-/// Whether a request goes on where the stream's last one ended.
+/// Whether a request continues where the stream's last one ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// Anywhere.
+    /// The request begins anywhere.
     Random,
-    /// Where the last one ended.
+    /// The request begins where the last one ended.
     Sequential,
 }
 
-/// One direction's parameters.
+/// The parameters of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByAccess {
@@ -94,7 +96,7 @@ pub struct ClassParams {
 }
 
 impl ClassParams {
-    /// The parameters for one kind of request.
+    /// The parameters of one kind of request.
     pub fn service(&self, op: Op, access: Access) -> Service {
         let by_access = match op {
             Op::Read => self.read,

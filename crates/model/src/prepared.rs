@@ -1,4 +1,5 @@
-//! The general formula on a layout, with all that does not depend on the request computed beforehand.
+//! The general formula on a layout, with everything that does not depend on the request
+//! precomputed.
 
 use std::ops::Range;
 
@@ -10,17 +11,19 @@ use crate::general::{self, Server, Share, Startup, larger};
 use crate::params::{Network, Service};
 use crate::reach::Reach;
 
-/// The cost of any request on one layout. Made once per layout and group of requests, evaluated per request.
+/// The cost of any request on one layout. It is prepared once per layout and group of requests, and
+/// evaluated per request.
 #[derive(Clone, Debug)]
 pub struct PreparedCost {
-    /// With targets renumbered so that like servers are neighbours.
+    /// The layout, with targets renumbered so that equal servers are adjacent.
     layout: Layout,
-    /// Like servers: of these only the number touched and the most bytes matter.
+    /// Ranges of equal servers. Of each range, only the number of servers touched and the most
+    /// bytes on one of them matter.
     kinds: Vec<(Range<usize>, Server)>,
     network: Network,
     procs_per_node: u32,
     startup: Startup,
-    /// How many processes share a server, where that depends on the request.
+    /// The number of processes that share a server, where that depends on the request.
     reach: Option<Reach>,
 }
 
@@ -28,7 +31,7 @@ impl PreparedCost {
     /// For requests that see target `t` of the layout as `servers[t]`; `procs_per_node` is c.
     ///
     /// # Errors
-    /// A target of the layout without a server; times that are not; no process per node.
+    /// A target of the layout without a server; invalid times; 0 processes per node.
     pub fn new(
         layout: &Layout,
         servers: &[Server],
@@ -46,13 +49,14 @@ impl PreparedCost {
         Ok(Self { layout, kinds, network, procs_per_node, startup, reach: None })
     }
 
-    /// For requests of any size by `procs` processes (p), where nothing is known but the request: a server is shared by
-    /// as many of them as requests of this size reach it. CIL's layouts have its q: p in 1-DH, ⌈p/n⌉ in 1-DV, ⌈p/g⌉ in
-    /// 2-D.
+    /// For requests of any size by `procs` processes (p), when nothing but the request is known: a
+    /// server is shared by as many of the processes as requests of this size reach it. CIL's
+    /// layouts get the paper's q: p in 1-DH, ⌈p/n⌉ in 1-DV, ⌈p/g⌉ in 2-D.
     ///
-    /// Of a region with a cycle of C bytes, w of which are on server i, aligned requests of r bytes reach it with
-    /// probability `min(1, max(r, w)/C)`. The processes' files are spread evenly over `spread_over` servers, of which
-    /// this layout has k: those of a process reach it with k/n of that probability.
+    /// In a region with a cycle of C bytes, w of which are on server i, aligned requests of r bytes
+    /// reach the server with probability `min(1, max(r, w)/C)`. The processes' files are spread
+    /// evenly over `spread_over` servers (n), of which this layout uses k: a process's requests
+    /// reach them with k/n of that probability.
     ///
     /// # Errors
     /// As [`PreparedCost::new`]; no process, or more per node than processes.
@@ -73,8 +77,8 @@ impl PreparedCost {
         Ok(prepared)
     }
 
-    /// The cost of the request of `size` bytes at `offset`. Nothing for 0 bytes; bytes past [`MAX_OFFSET`] do
-    /// not count.
+    /// The cost of the request of `size` bytes at `offset`. A request of 0 bytes costs nothing;
+    /// bytes past [`MAX_OFFSET`] do not count.
     pub fn cost(&self, offset: u64, size: u64) -> Cost {
         match self.layout.target_count() {
             0..=8 => self.cost_with(offset, size, &mut [0; 8]),
@@ -108,8 +112,9 @@ impl PreparedCost {
         let shares = self.kinds.iter().enumerate().map(|(kind, (range, server))| {
             let (mut most, mut count) = (0.0, 0);
             for &bytes in &bytes[range.clone()] {
-                // Signed: one instruction. As floating point: the largest of integers would be looked for several
-                // at a time, which has to wait for the single stores that filled `bytes`.
+                // The signed conversion is one instruction. The maximum is taken of floating-point
+                // numbers because that of integers would be vectorized, and then has to wait for
+                // the single stores that filled `bytes`.
                 most = larger(most, bytes as i64 as f64);
                 count += u32::from(bytes > 0);
             }
@@ -120,7 +125,8 @@ impl PreparedCost {
     }
 }
 
-/// The used targets in an order that has like servers together: the groups, and each target's place in the order.
+/// Orders the used targets so that equal servers are adjacent. Returns the groups, and each
+/// target's place in the order.
 fn group(layout: &Layout, servers: &[Server]) -> (Vec<(Range<usize>, Server)>, Vec<u32>) {
     let mut kinds: Vec<(Server, Vec<u32>)> = Vec::new();
     for target in layout.targets() {

@@ -5,7 +5,7 @@ use crate::error::{self, ModelError};
 use crate::general::{self, Server, Share, Startup};
 use crate::params::{Network, Service};
 
-/// The parameters that all requests share; checked when made.
+/// The parameters that all requests share, checked on construction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Psa {
     network: Network,
@@ -17,10 +17,11 @@ pub struct Psa {
 }
 
 impl Psa {
-    /// M = `hservers` of `h_service`, N = `sservers` of `s_service`, p = `procs`, c = `procs_per_node`.
+    /// M is `hservers` with `h_service`, N is `sservers` with `s_service`, p is `procs`, c is
+    /// `procs_per_node`.
     ///
     /// # Errors
-    /// No server at all, no process, more processes per node than processes, or times that are not.
+    /// No server at all, no process, more processes per node than processes, or invalid times.
     pub fn new(
         network: Network,
         (hservers, h_service): (u32, Service),
@@ -35,7 +36,8 @@ impl Psa {
         Ok(Self { network, h_server, s_server, hservers, sservers, procs_per_node })
     }
 
-    /// A request of `M·h + N·s` bytes (Table 3). A stripe of 0 bytes leaves its servers out.
+    /// The cost of a request of `M·h + N·s` bytes (Table 3). A stripe of 0 bytes leaves its servers
+    /// out.
     ///
     /// # Errors
     /// A stripe that is negative, infinite or not a number; a request of 0 bytes.
@@ -55,7 +57,7 @@ impl Psa {
         Ok(general::cost(Startup::EverySharer, &self.network, self.procs_per_node, size, shares))
     }
 
-    /// A request of `size` bytes on the HServers alone, S/M each (Table 4).
+    /// The cost of a request of `size` bytes on the HServers alone, S/M on each (Table 4).
     ///
     /// # Errors
     /// No HServers; a size that is not above 0.

@@ -1,4 +1,4 @@
-//! How many processes share a server, seen from one request.
+//! The number of processes that share a server, as one request sees it.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use stripewise_layout::Layout;
 
 use crate::general::larger;
 
-/// Per region of a layout, and kind of server: the sharing of requests of any size.
+/// The sharing of requests of any size, per region of a layout and kind of server.
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
     regions: Vec<ReachOfRegion>,
@@ -14,9 +14,9 @@ pub(crate) struct Reach {
 
 #[derive(Clone, Debug)]
 pub(crate) struct ReachOfRegion {
-    /// One past the last byte; `u64::MAX` where the region has no end.
+    /// One past the last byte; `u64::MAX` if the region has no end.
     end: u64,
-    /// C.
+    /// C, the bytes of the cycle.
     cycle: f64,
     /// p·k and C·n: products of whole numbers, so that their quotient is exact where it is whole.
     procs: f64,
@@ -26,8 +26,8 @@ pub(crate) struct ReachOfRegion {
 }
 
 impl Reach {
-    /// For `procs` processes (p) whose files are spread over `servers` (n), of which `layout` uses all that its targets
-    /// count (k); `kinds` are ranges of them.
+    /// For `procs` processes (p) whose files are spread over `servers` servers (n); k is the target
+    /// count of `layout`, and `kinds` are ranges of its targets.
     pub fn new(layout: &Layout, kinds: &[Range<usize>], procs: u32, servers: usize) -> Self {
         let used = layout.target_count();
         let servers = servers.max(used) as f64;

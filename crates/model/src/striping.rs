@@ -4,25 +4,25 @@ use std::fmt;
 
 use crate::error::ModelError;
 
-/// How many of a file system's equal servers one request is spread over.
+/// How one request is spread over a file system's equal servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Striping {
-    /// 1-DH: all servers.
+    /// 1-DH: over all servers.
     OneDh,
-    /// 1-DV: one server.
+    /// 1-DV: on one server.
     OneDv,
-    /// 2-D: the servers of one of `groups` groups.
+    /// 2-D: over the servers of one of `groups` groups.
     TwoD {
-        /// g.
+        /// g, the number of groups.
         groups: u32,
     },
 }
 
 impl Striping {
-    /// Whether there are as many groups as `servers` allow.
+    /// Checks that the number of groups is possible with `servers` servers.
     ///
     /// # Errors
-    /// 2-D with no groups, or more than servers.
+    /// 2-D with no groups, or with more groups than servers.
     pub(crate) fn check(self, servers: u32) -> Result<(), ModelError> {
         match self {
             Self::TwoD { groups } if groups == 0 || groups > servers => {

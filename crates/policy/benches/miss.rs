@@ -1,6 +1,8 @@
-//! What a request that misses costs beside its I/O: the extent map of a million cached extents, identify, redirect.
+//! The cost of a request that misses, in addition to its I/O: the extent map with a million cached
+//! extents, the Identifier and the Redirector.
 //!
-//! `cargo bench -p stripewise-policy --bench miss` prints the table of `bench/results.d/policy.md`. Map and journal lie in /dev/shm.
+//! `cargo bench -p stripewise-policy --bench miss` prints the table of `bench/results.d/policy.md`.
+//! The map and the journal are in /dev/shm.
 
 #![allow(missing_docs, reason = "a benchmark")]
 
@@ -18,7 +20,7 @@ use stripewise_sys::{Real, SysRef};
 
 const BLOCK: u64 = 4096;
 const EXTENTS: u64 = 1_000_000;
-/// Blocks of the file, so many for each that is cached.
+/// Number of blocks of the file per cached block.
 const SPARSE: u64 = 4;
 const REQUESTS: usize = 100_000;
 const TIMES: usize = 15;
@@ -96,7 +98,7 @@ fn identifier(balanced: bool) -> Identifier {
     identifier.balanced(Balance::new(&layouts.collect::<Vec<_>>(), &classes, 32).expect("valid"))
 }
 
-/// CPU time of this thread, ns: others may be running.
+/// CPU time of this thread in ns; other processes may be running.
 fn cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: an out pointer of this frame.
@@ -104,7 +106,8 @@ fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// One row: the time of one of the requests, in the fastest and in the median measurement, ns.
+/// Prints one row: the CPU time of one request in ns, from the fastest and from the median
+/// measurement.
 fn row(name: &str, places: &[u64], mut request: impl FnMut(Range<u64>)) {
     let mut times: Vec<f64> = (0..TIMES)
         .map(|_| {
@@ -117,7 +120,7 @@ fn row(name: &str, places: &[u64], mut request: impl FnMut(Range<u64>)) {
     println!("| {name} | {:.0} | {:.0} |", times[0], times[TIMES / 2]);
 }
 
-/// Asks the policy where a request goes.
+/// Asks the policy for the destination of a request.
 struct Decider<'a> {
     identifier: &'a Identifier,
     cdt: Cdt,

@@ -1,4 +1,5 @@
-//! What a decision costs per request: identify and redirect on a cached file, and the cheapest of three replicas.
+//! The cost of a decision per request: the Identifier and the Redirector on a cached file, and the
+//! cheapest of three replicas.
 
 use std::hint::black_box;
 
@@ -12,7 +13,7 @@ use stripewise_policy::{
 };
 
 const KIB: u64 = 1 << 10;
-/// More than the table holds: every one evicts.
+/// More requests than the table holds, so that each one replaces an entry.
 const REQUESTS: u64 = 1 << 17;
 const HSERVERS: [u32; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 const SSERVERS: [u32; 4] = [8, 9, 10, 11];
@@ -20,7 +21,7 @@ const SSERVERS: [u32; 4] = [8, 9, 10, 11];
 /// Entries of the critical data table.
 const CDT: usize = 1 << 16;
 
-/// No space at all: every write that misses goes to the original.
+/// No space: every write that misses goes to the original.
 struct Full;
 
 impl Space for Full {
@@ -57,7 +58,7 @@ fn identifier(balanced: bool) -> Identifier {
     if balanced { identifier.balanced(balance) } else { identifier }
 }
 
-/// Offsets of `len` bytes in 4 GiB, a million places of 4 KiB (splitmix64).
+/// Random offsets in 4 GiB, multiples of `len` (splitmix64).
 fn offsets(len: u64) -> Vec<u64> {
     let mut state = 0u64;
     let mut next = || {

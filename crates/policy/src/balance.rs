@@ -1,20 +1,27 @@
-//! Which critical writes a cache takes while it has space, so that both tiers are busy at once. Ours, not SLA's: Algorithm 1 is what
-//! it does without a balance.
+//! Decides which critical writes a cache admits while it has space, so that both tiers are busy at
+//! the same time. This goes beyond SLA: without a balance the Redirector follows Algorithm 1.
 //!
-//! Algorithm 1 takes every critical write until the space is full. Many processes that write random data thus keep first the
-//! cache's servers busy and then those of the original: with h and s, the seconds that a request keeps either tier busy,
-//! and a share x of the data in the cache, the run takes `x·s + (1-x)·h` a request. No order of the same requests takes
-//! less than `max(x·s, (1-x)·h)`, and it is reached by one in which both tiers have work until the end. Which requests
-//! come, and how many, is not known; but if, while there is space, the two tiers get their work at the same pace, then the
-//! original's servers are never idle, and have (1-x)·h a request to do in all: the bound, whenever they are what is slow in it.
+//! Algorithm 1 admits every critical write until the space is full. Many processes that write
+//! random data thus keep first the cache's servers busy, and then those of the original. Let h and
+//! s be the seconds that a request keeps the original's and the cache's tier busy, and x the share
+//! of the data in the cache. The run then takes `x·s + (1-x)·h` per request. No order of the same
+//! requests takes less than `max(x·s, (1-x)·h)`, and an order in which both tiers have work until
+//! the end reaches this bound. The requests to come, and their number, are unknown. However, if
+//! both tiers receive work at the same pace while there is space, the original's servers are never
+//! idle, and their total work is (1-x)·h per request. That is the bound whenever they are the
+//! slower tier in it.
 //!
-//! So a process takes a write into the cache only if that leaves the work that it has sent to either tier for the file ([`Sent`]) closer
-//! together than sending it to the original would: `lead + s <= h - lead`.
+//! Therefore a process admits a write into the cache only if that leaves the work that it has sent
+//! to the two tiers for the file ([`Sent`]) closer together than sending it to the original would:
+//! `lead + s <= h - lead`.
 //!
-//! Few processes cannot keep both tiers busy, and what counts is how long each request takes. All in the cache they are served
-//! at a rate of `min(p/t_s, 1/s)`, where t is the time of one request and `m = t/h` or `t/s` says how many of them a
-//! tier serves at once; balanced (a share `y = h/(h+s)` in the cache) at `min(p/(y·t_s + (1-y)·t_h), 1/(y·s))`. The second is
-//! larger exactly when `p > y·(m_s + m_h)`: else, and by one process, everything is taken, as by Algorithm 1.
+//! A few processes cannot keep both tiers busy; then the time of each single request matters. Let t
+//! be the time of one request, and `m = t/h` or `t/s` the number of requests that a tier serves at
+//! once. With everything in the cache, requests are served at a rate of `min(p/t_s, 1/s)`.
+//! Balanced, with a share `y = h/(h+s)` in the cache, the rate is
+//! `min(p/(y·t_s + (1-y)·t_h), 1/(y·s))`. The second rate is larger exactly when
+//! `p > y·(m_s + m_h)`. Otherwise, and with a single process, everything is admitted, as in
+//! Algorithm 1.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,19 +31,20 @@ use stripewise_model::{ClassParams, ModelError, Network, Service};
 use crate::costs::{Kind, try_all_kinds};
 use crate::span::ORIGINAL;
 
-/// Targets of a copy whose bytes fit on the stack.
+/// Maximum number of targets of a copy whose bytes fit on the stack.
 const TARGETS_ON_STACK: usize = 64;
-/// Of what was sent, one part of so many is forgotten with every request: an hour with nothing to balance must not decide what
-/// becomes of the next.
+/// The process forgets the fraction 1/`REMEMBERED` of its lead with every request. A long time with
+/// nothing to balance must not determine what happens afterwards.
 const REMEMBERED: f64 = 64.0;
 
-/// How far a process has got ahead with the cache's servers of one file: seconds of work sent to them, less those sent to
-/// the original's; what was long ago counts less. May be shared by threads: an update that is lost is one request.
+/// A process's lead of the cache's servers of one file: the seconds of work sent to them, minus
+/// those sent to the original's servers, where older work counts less. Threads may share it; a lost
+/// update loses one request.
 #[derive(Debug, Default)]
 pub struct Sent(AtomicU64);
 
 impl Sent {
-    /// Seconds; negative: the original's servers have got more.
+    /// The lead in seconds; negative if the original's servers have received more work.
     pub fn lead_s(&self) -> f64 {
         f64::from_bits(self.0.load(Ordering::Relaxed))
     }
@@ -46,7 +54,7 @@ impl Sent {
     }
 }
 
-/// What requests on a file keep the tiers busy with.
+/// The work that requests on a file cause on the two tiers.
 #[derive(Clone, Debug)]
 pub struct Balance {
     /// Copy 0 is the original.
@@ -55,28 +63,29 @@ pub struct Balance {
     network: Network,
 }
 
-/// Of one copy.
+/// The work that requests cause on one copy.
 #[derive(Clone, Debug)]
 struct Work {
     layout: Layout,
     /// Per target, by [`Kind::index`].
     services: [Vec<Service>; 4],
-    /// Of the tier.
+    /// Number of servers of the tier.
     servers: f64,
 }
 
-/// What one request does to a tier.
+/// The load that one request puts on a tier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Load {
-    /// Seconds that it keeps the tier's servers busy, all of them taken together.
+    /// Seconds that the request keeps the tier busy, with the work divided over all of its servers.
     tier_s: f64,
-    /// Requests like it that the tier serves at once.
+    /// Number of such requests that the tier serves at once.
     at_once: f64,
 }
 
 impl Balance {
-    /// For a file whose original and cache copies have these layouts, on targets that `classes` describes by index, each
-    /// with the servers over which this copy of the processes' files is spread (its own targets at least); `procs` is p.
+    /// For a file whose original and cache copies have these layouts, on targets whose parameters
+    /// are in `classes` by index. Each layout comes with the number of servers over which this copy
+    /// of the processes' files is spread, at least its own targets; `procs` is p.
     ///
     /// # Errors
     /// A target without a class; p of 0.
@@ -97,44 +106,45 @@ impl Balance {
         Ok(Self { copies, procs: f64::from(procs), network: Network::default() })
     }
 
-    /// The same with servers that are reached over a network: a link and the device behind it work on different requests at the
-    /// same time, so what keeps a server busy is the slower of them.
+    /// Puts the servers behind a network. A link and the device behind it work on different
+    /// requests at the same time, so the slower of the two determines how long a server is busy.
     #[must_use]
     pub fn over(self, network: Network) -> Self {
         Self { network, ..self }
     }
 
-    /// Seconds that a request keeps the servers of a copy busy, all of those of its tier taken together.
+    /// Seconds that a request keeps the tier of a copy busy, with the work divided over all of its
+    /// servers.
     ///
     /// # Panics
-    /// There is no such copy.
+    /// If there is no such copy.
     pub fn tier_s(&self, copy: u8, kind: Kind, offset: u64, len: u64) -> f64 {
         self.load(copy, kind, offset, len).tier_s
     }
 
-    /// Whether a critical write is to be taken into a cache copy, after what was `sent`.
+    /// Whether to admit a critical write to a cache copy, given the work that was `sent`.
     ///
     /// # Panics
-    /// There is no such copy.
+    /// If there is no such copy.
     pub fn takes(&self, sent: &Sent, copy: u8, kind: Kind, offset: u64, len: u64) -> bool {
         let (fast, slow) = (self.load(copy, kind, offset, len), self.load(ORIGINAL, kind, offset, len));
         self.is_too_few(fast, slow) || sent.lead_s() + fast.tier_s <= slow.tier_s - sent.lead_s()
     }
 
-    /// Counts what was sent to a copy.
+    /// Records a request sent to a copy.
     ///
     /// # Panics
-    /// There is no such copy.
+    /// If there is no such copy.
     pub fn send(&self, sent: &Sent, copy: u8, kind: Kind, offset: u64, len: u64) {
         let tier_s = self.tier_s(copy, kind, offset, len);
         let more_s = if copy == ORIGINAL { -tier_s } else { tier_s };
         sent.set((sent.lead_s() + more_s) * (1.0 - 1.0 / REMEMBERED));
     }
 
-    /// Whether the processes are too few to keep both tiers busy with such requests.
+    /// Whether there are too few processes to keep both tiers busy with such requests.
     fn is_too_few(&self, fast: Load, slow: Load) -> bool {
         let share = slow.tier_s / (slow.tier_s + fast.tier_s);
-        // Not a number where nothing takes time: nothing to balance then.
+        // NaN if nothing takes time: there is nothing to balance then.
         !(self.procs > 1.0 && self.procs > share * (fast.at_once + slow.at_once))
     }
 

@@ -1,43 +1,45 @@
-//! The critical data table (SLA §3.3): performance-critical requests that were seen lately, bounded, least recently used
-//! out first.
+//! The critical data table (SLA §3.3): recent performance-critical requests. Its size is bounded,
+//! and the least recently used entry is replaced first.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// One entry: what the paper calls D_file, D_offset, Length, Layout and C_flag.
+/// An entry, with the paper's D_file, D_offset, Length, Layout and C_flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Critical {
     /// The caller's number of the file.
     pub file: u64,
-    /// First byte.
+    /// First byte, a file offset.
     pub offset: u64,
-    /// Bytes.
+    /// Length, bytes.
     pub len: u64,
-    /// The copy that the data should be cached in: it has the layout that gains most.
+    /// The copy that should cache the data: the one whose layout has the largest benefit.
     pub copy: u8,
-    /// C_flag: the Rebuilder shall fetch the data.
+    /// C_flag: the Rebuilder should fetch the data.
     pub wanted: bool,
 }
 
-/// The table. Entries are known by file and offset; another request at the same place replaces the entry there.
+/// The table. The key of an entry is its file and offset; another request at the same place
+/// replaces the entry.
 #[derive(Clone, Debug)]
 pub struct Cdt {
     slots: Vec<Slot>,
     index: HashMap<(u64, u64), u32, BuildHasherDefault<Mixer>>,
-    /// Most and least recently used.
+    /// The most and the least recently used slots.
     newest: u32,
     oldest: u32,
     capacity: usize,
-    /// Slots that were flagged and when, oldest first; those that are not wanted since then any more are skipped.
+    /// Slots whose C_flag was set, with the time of that, oldest first. Pairs whose flag has been
+    /// cleared or set again since are skipped.
     wanted: VecDeque<(u32, u64)>,
-    /// Counts flags.
+    /// Number of times that a flag was set.
     clock: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     entry: Critical,
-    /// When it was flagged last.
+    /// Time when the flag was last set.
     flagged: u64,
     newer: u32,
     older: u32,
@@ -46,7 +48,8 @@ struct Slot {
 const NONE: u32 = u32::MAX;
 
 impl Cdt {
-    /// An empty table of at most `capacity` entries (1 to 2^31); some 100 bytes each, taken as they come.
+    /// An empty table of at most `capacity` entries (1 to 2^31). An entry takes some 100 bytes,
+    /// allocated when it is added.
     pub fn new(capacity: usize) -> Self {
         let capacity = capacity.clamp(1, 1 << 31);
         let (slots, index, wanted) = (Vec::new(), HashMap::default(), VecDeque::new());
@@ -58,23 +61,25 @@ impl Cdt {
         self.index.len()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
 
-    /// The entry at a place. Does not count as a use.
+    /// The entry at a place. This does not count as a use.
     pub fn get(&self, file: u64, offset: u64) -> Option<&Critical> {
         self.index.get(&(file, offset)).map(|&slot| &self.slots[slot as usize].entry)
     }
 
-    /// Notes a critical request: its entry is the most recently used from now on. An entry for another length or copy is
-    /// replaced, and loses its flag; in a full table the least recently used entry goes.
+    /// Records a critical request, whose entry becomes the most recently used one. An entry with
+    /// another length or copy is replaced and loses its flag. If the table is full, the least
+    /// recently used entry is removed.
     pub fn note(&mut self, file: u64, offset: u64, len: u64, copy: u8) {
         self.entry(file, offset, len, copy);
     }
 
-    /// The same, and sets the C_flag (Algorithm 1, line 22); whether it was not set before.
+    /// Records a critical request and sets its C_flag (Algorithm 1, line 22). Returns whether the
+    /// flag was not set before.
     pub fn want(&mut self, file: u64, offset: u64, len: u64, copy: u8) -> bool {
         let slot = self.entry(file, offset, len, copy);
         let newly = !self.slots[slot as usize].entry.wanted;
@@ -84,7 +89,8 @@ impl Cdt {
         newly
     }
 
-    /// Takes the longest wanted entry for fetching: its flag is cleared, it stays in the table.
+    /// Returns the entry whose C_flag has been set for the longest time, for fetching. Its flag is
+    /// cleared, and the entry stays in the table.
     pub fn next_wanted(&mut self) -> Option<Critical> {
         while let Some((slot, flagged)) = self.wanted.pop_front() {
             if self.slots[slot as usize].is_wanted_since(flagged) {
@@ -96,7 +102,7 @@ impl Cdt {
         None
     }
 
-    /// Forgets all entries of a file, as when it is deleted. O(capacity).
+    /// Removes all entries of a file, for example when it is deleted. O(capacity).
     pub fn forget(&mut self, file: u64) {
         let mut rest = Self::new(self.capacity);
         for entry in self.oldest_first().filter(|entry| entry.file != file) {
@@ -116,7 +122,7 @@ impl Cdt {
         std::iter::successors(slot(self.oldest), move |last| slot(last.newer)).map(|slot| &slot.entry)
     }
 
-    /// The slot of the entry for this request, most recently used.
+    /// The slot of the entry for this request, which becomes the most recently used one.
     fn entry(&mut self, file: u64, offset: u64, len: u64, copy: u8) -> u32 {
         let entry = Critical { file, offset, len, copy, wanted: false };
         if let Some(&slot) = self.index.get(&(file, offset)) {
@@ -185,8 +191,8 @@ impl Slot {
     }
 }
 
-/// A fast hash for few numbers (multiply and fold); not for numbers that an adversary chooses, who could make his own
-/// requests slow.
+/// A fast hash for a few numbers (multiply and fold). It does not resist numbers chosen by an
+/// adversary, who could only slow down their own requests.
 #[derive(Clone, Default)]
 struct Mixer(u64);
 

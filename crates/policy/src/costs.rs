@@ -1,20 +1,21 @@
-//! What a request costs on every copy of a file (CIL §5.1).
+//! The cost of a request on every copy of a file (CIL §5.1).
 
 use crate::mean::MeanCosts;
 use stripewise_layout::Layout;
 use stripewise_model::{Access, ClassParams, ModelError, Network, Op, PreparedCost, Startup};
 
-/// Direction and order of a request: what decides which α and β count.
+/// Direction and order of a request, which determine its α and β.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
     /// Read or write.
     pub op: Op,
-    /// Whether it goes on where its stream's last request ended, as far as the caller knows.
+    /// Whether the request continues where its stream's last request ended, as far as the caller
+    /// knows.
     pub access: Access,
 }
 
 impl Kind {
-    /// All of them, each at its [`Kind::index`].
+    /// All kinds, each at its [`Kind::index`].
     pub const ALL: [Self; 4] = [
         Self { op: Op::Read, access: Access::Random },
         Self { op: Op::Read, access: Access::Sequential },
@@ -27,45 +28,51 @@ impl Kind {
     }
 }
 
-/// One copy of a file, as costs see it.
+/// A copy of a file, as the costs need it.
 #[derive(Clone, Copy, Debug)]
 pub struct CopyView<'a> {
     /// The copy's layout.
     pub layout: &'a Layout,
-    /// Servers over which this copy of the processes' files is spread: the targets of all layouts of the plan's rule
-    /// for the copy; those of `layout` at least.
+    /// Number of servers over which the processes' files are spread in this copy: the targets of
+    /// all layouts of the plan's rule for the copy, which are at least those of `layout`.
     pub spread_over: usize,
 }
 
-/// The costs of a file's copies. To be made anew when the concurrency changes.
+/// The costs of a file's copies. Must be created again when the concurrency changes.
 ///
-/// What a request costs on a copy is the mean over all places, in the region of the layout that it begins in, that aligned
-/// requests of its size may have. Its own place must not count: where groups or stripes are unequal, every process would choose
-/// for each request the copy that has it on servers that few others use, until all do.
+/// The cost of a request on a copy is the mean over all aligned places that a request of its size
+/// may have in the layout's region where it begins. Its own place must not matter: where groups or
+/// stripes are unequal, every process would choose for each request the copy that has it on servers
+/// that few others use, until all processes do.
 ///
-/// Ties: of all copies that cost [`NEARLY`] as little as the cheapest, those in which files lie on a part of the servers come
-/// first, the fewest servers per file before others (connections, and what one slow server delays), then the cheapest, then the lowest
-/// number; where there is none, the cheapest copy counts, of equal ones the lowest number.
+/// Ties are resolved as follows. The first choice is among the copies whose files use only some of
+/// the servers and that cost at most [`NEARLY`] more than the cheapest copy: the one with the
+/// fewest servers per file (fewer connections, and fewer requests that one slow server delays),
+/// then the cheapest, then the lowest number. If there is none, the cheapest copy is chosen, and
+/// among equal ones the lowest number.
 #[derive(Debug)]
 pub struct Costs {
     copies: Vec<MeanCosts>,
-    /// Per copy: the servers that its file lies on, if the processes' files are on others, too.
+    /// Per copy, the number of servers that its file uses; `None` if the processes' files use no
+    /// others.
     part_of_servers: Vec<Option<usize>>,
 }
 
-/// Costs that differ by less than this part are equal.
+/// Costs whose difference is below this fraction are equal.
 const TIE: f64 = 1e-12;
-/// And by less than this part nearly equal: service times are not known better.
+/// Costs whose difference is below this fraction are nearly equal, because service times are not
+/// known more precisely.
 pub const NEARLY: f64 = 0.03;
 
 impl Costs {
-    /// Of at most 8 copies whose layouts use targets that `classes` describes by index; `procs` is p and c.
+    /// Prepares the costs of at most 8 copies. Their layouts use targets whose parameters are in
+    /// `classes` by index; `procs` is (p, c).
     ///
-    /// A server is shared by as many of the p processes as requests of the size reach it ([`PreparedCost::by_reach`]), and by
-    /// more where requests meet at random (`mean`).
+    /// A server is shared by as many of the p processes as requests of this size reach it
+    /// ([`PreparedCost::by_reach`]), and by more where requests meet at random (`mean`).
     ///
     /// # Errors
-    /// A target without a class; times that are not; p or c of 0, or c above p.
+    /// A target without a class; invalid times; p or c of 0, or c above p.
     pub fn new(
         copies: &[CopyView<'_>],
         classes: &[ClassParams],
@@ -96,17 +103,17 @@ impl Costs {
         self.copies.len()
     }
 
-    /// Seconds that a request of `len` bytes that begins in the region of `offset` costs on a copy. Interpolated between
-    /// eight sizes per power of two, and exact at these.
+    /// The cost in seconds, on a copy, of a request of `len` bytes that begins in the region of
+    /// `offset`. Exact at eight sizes per power of two, and interpolated between them.
     ///
     /// # Panics
-    /// There is no such copy.
+    /// If there is no such copy.
     pub fn cost_s(&self, copy: u8, kind: Kind, offset: u64, len: u64) -> f64 {
         self.copies[usize::from(copy)].cost_s(kind, offset, len)
     }
 
-    /// The copy of `mask` on which the request costs least, and what it costs there; for ties see [`Costs`]. `None` if `mask`
-    /// has no copy of the file.
+    /// The copy of `mask` with the lowest cost for the request, and that cost in seconds; [`Costs`]
+    /// describes ties. `None` if `mask` has no copy of the file.
     pub fn cheapest_with_cost(&self, kind: Kind, offset: u64, len: u64, mask: u8) -> Option<(u8, f64)> {
         let mut costs_s = [0.0; 8];
         let mut best: Option<(u8, f64)> = None;
@@ -128,7 +135,8 @@ impl Costs {
         fewest.map(|(_, cost_s, copy)| (copy, cost_s)).or(best)
     }
 
-    /// As [`Costs::cheapest_with_cost`]; costs nothing where there is no choice.
+    /// The copy that [`Costs::cheapest_with_cost`] returns. Computes no cost if there is only one
+    /// candidate.
     pub fn cheapest(&self, kind: Kind, offset: u64, len: u64, mask: u8) -> Option<u8> {
         let mut copies = in_mask(mask, self.copies.len());
         match (copies.next(), copies.next()) {
@@ -138,12 +146,12 @@ impl Costs {
     }
 }
 
-/// The copies in a mask, of the first `count`.
+/// The copies in a mask, limited to the first `count`.
 pub(crate) fn in_mask(mask: u8, count: usize) -> impl Iterator<Item = u8> {
     (0..count.min(8) as u8).filter(move |copy| mask & (1 << copy) != 0)
 }
 
-/// Something for every kind of request.
+/// Makes a value for every kind of request.
 pub(crate) fn try_all_kinds<T>(make: impl Fn(Kind) -> Result<T, ModelError>) -> Result<[T; 4], ModelError> {
     let [a, b, c, d] = Kind::ALL.map(make);
     Ok([a?, b?, c?, d?])

@@ -1,4 +1,5 @@
-//! The Data Identifier (SLA §3.3): whether a request is performance-critical, and where its data should be cached.
+//! The Data Identifier (SLA §3.3): decides whether a request is performance-critical, and which
+//! copy should cache its data.
 
 use stripewise_cluster::CacheMode;
 use stripewise_layout::Layout;
@@ -8,21 +9,23 @@ use crate::balance::Balance;
 use crate::costs::{Kind, try_all_kinds};
 use crate::span::ORIGINAL;
 
-/// One cache copy of a file, as the Identifier sees it.
+/// A cache copy of a file, as the Identifier needs it.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheView<'a> {
     /// The copy's layout.
     pub layout: &'a Layout,
-    /// g: 1 is 1-DH, the number of the copy's servers is 1-DV, between them 2-D.
+    /// g, the number of groups: 1 is 1-DH, the number of the copy's servers is 1-DV, anything in
+    /// between is 2-D.
     pub groups: u32,
 }
 
-/// The costs of requests on the original and on every cache copy by SLA's model: expected startup under contention
-/// and the largest sub-request, without the network. To be made anew when the concurrency changes.
+/// The costs of requests on the original and on every cache copy by SLA's model: the expected
+/// startup under contention and the largest sub-request, without the network. Must be created again
+/// when the concurrency changes.
 #[derive(Clone, Debug)]
 pub struct Identifier {
     mode: CacheMode,
-    /// Copy 0 is the original. Per copy, by [`Kind::index`].
+    /// Per copy, by [`Kind::index`]; copy 0 is the original.
     costs: Vec<[PreparedCost; 4]>,
     layouts: Vec<Layout>,
     /// The first cache copy in 1-DH.
@@ -31,14 +34,14 @@ pub struct Identifier {
 }
 
 impl Identifier {
-    /// For a file with the layout `original` and at most 7 cache copies (1, 2, ...), whose targets `classes` describes by
-    /// index; `procs` is p.
+    /// Prepares the costs of a file with the layout `original` and at most 7 cache copies (1, 2,
+    /// ...). Their targets have the parameters in `classes` by index; `procs` is p.
     ///
-    /// Startups are uniform on [α, p·α] on the original, which is taken for 1-DH, and on [α, max(1, ⌊p/g⌋)·α] on a
-    /// cache copy with g groups (Eq. 7-12).
+    /// Startups are uniform on [α, p·α] on the original, which is assumed to be 1-DH, and on [α,
+    /// max(1, ⌊p/g⌋)·α] on a cache copy with g groups (Eq. 7-12).
     ///
     /// # Errors
-    /// A target without a class; times that are not; p of 0.
+    /// A target without a class; invalid times; p of 0.
     pub fn new(
         mode: CacheMode,
         original: &Layout,
@@ -64,13 +67,14 @@ impl Identifier {
         Ok(Self { mode, costs, layouts: layouts.cloned().collect(), one_dh, balance: None })
     }
 
-    /// The same, which takes critical writes only while that keeps the tiers equally busy; without this, whenever there is space,
-    /// as Algorithm 1 says. For `sla` and `sca`: `nsca` takes everything, `off` nothing.
+    /// Adds a balance: critical writes are admitted only while that keeps the tiers equally busy.
+    /// Without it they are admitted whenever there is space, as in Algorithm 1. The balance affects
+    /// the modes `sla` and `sca`; `nsca` admits everything, `off` nothing.
     pub fn balanced(self, balance: Balance) -> Self {
         Self { balance: Some(balance), ..self }
     }
 
-    /// What is admitted.
+    /// The admission mode.
     pub fn mode(&self) -> CacheMode {
         self.mode
     }
@@ -80,26 +84,27 @@ impl Identifier {
         self.costs.len()
     }
 
-    /// T: seconds that the request of `len` bytes at `offset` costs on a copy.
+    /// T: the cost in seconds of the request of `len` bytes at `offset` on a copy.
     ///
     /// # Panics
-    /// There is no such copy.
+    /// If there is no such copy.
     pub fn cost_s(&self, copy: u8, kind: Kind, offset: u64, len: u64) -> f64 {
         self.costs[usize::from(copy)][kind.index()].cost(offset, len).total_s()
     }
 
-    /// `B_l = T_H - T_S(l)`: seconds that a request saves on a cache copy (Eq. 13-15).
+    /// `B_l = T_H - T_S(l)`: the seconds that a request saves on a cache copy (Eq. 13-15).
     ///
     /// # Panics
-    /// There is no such copy.
+    /// If there is no such copy.
     pub fn benefit_s(&self, copy: u8, kind: Kind, offset: u64, len: u64) -> f64 {
         self.cost_s(ORIGINAL, kind, offset, len) - self.cost_s(copy, kind, offset, len)
     }
 
-    /// The copy that the request's data should be cached in, if they should be cached at all.
+    /// The copy that should cache the request's data; `None` if they should not be cached.
     ///
-    /// `sla`: the copy with the largest benefit, if that is above 0 (Eq. 16), of equal ones the first; `sca`: the 1-DH
-    /// copy, if its benefit is above 0; `nsca`: the 1-DH copy; `off`: none. A request of 0 bytes is never cached.
+    /// In mode `sla` it is the copy with the largest benefit, if that is above 0 (Eq. 16), and
+    /// among equal ones the first; in `sca` the 1-DH copy if its benefit is above 0; in `nsca` the
+    /// 1-DH copy; in `off` there is none. A request of 0 bytes is never cached.
     pub fn critical(&self, kind: Kind, offset: u64, len: u64) -> Option<u8> {
         if len == 0 {
             return None;
@@ -124,7 +129,7 @@ impl Identifier {
         best
     }
 
-    /// What decides whether critical writes are taken, if anything does but space.
+    /// The balance that limits the admission of critical writes, if the mode has one.
     pub(crate) fn balance(&self) -> Option<&Balance> {
         self.balance.as_ref().filter(|_| matches!(self.mode, CacheMode::Sla | CacheMode::Sca))
     }

@@ -1,9 +1,11 @@
-//! Which copy of a file serves a request: replicas (CIL §5) and the selective, layout-aware cache (SLA §3); and whether an MPI
-//! library should sieve ([`sieving`]).
+//! Decides which copy of a file serves a request, for replicas (CIL §5) and for the selective,
+//! layout-aware cache (SLA §3). Also decides whether an MPI library should use data sieving
+//! ([`sieving`]).
 //!
-//! Decisions only: no I/O, no clock, no globals. The caller says which copies hold the newest bytes ([`Span`]s, from the
-//! extent map) and gives out space ([`Space`]); it does what is decided. [`Costs`] and [`Identifier`] are immutable and
-//! shareable between threads; a [`Cdt`] belongs to whoever holds it.
+//! The crate only decides: it has no I/O, no clock and no globals. The caller supplies the copies
+//! that hold the newest bytes ([`Span`]s, from the extent map) and the space of the cache
+//! ([`Space`]), and carries out the decisions. [`Costs`] and [`Identifier`] are immutable and may
+//! be shared by threads; a [`Cdt`] has a single owner.
 
 pub mod balance;
 pub mod cdt;

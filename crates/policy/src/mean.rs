@@ -1,10 +1,13 @@
-//! The mean cost of requests of a size, found when it is first asked for; with the chance that requests meet.
+//! The mean cost of requests by size, computed at the first use, with a correction for requests
+//! that meet at random.
 //!
-//! The cost formula has a server shared by q processes, as many as reach it on average. Requests at random places that touch
-//! only k of a file's t servers meet on some servers while others are idle: a closed queueing network of P processes and
-//! m = t/k stations, of which P of P+m-1 work on average (service times at random; with constant ones they work somewhat more). So a
-//! request takes as if `(P+m-1)/m` processes shared its servers, of which the formula has `⌈P/m⌉`. In CIL's layouts, where
-//! every request touches all servers that its file has, m is 1: nothing changes. Measured in `bench/results.d/copies.md`.
+//! The cost formula assumes that a server is shared by q processes, the number that reach it on
+//! average. Requests at random places that touch only k of a file's t servers meet on some servers
+//! while others are idle. This is a closed queueing network of P processes and m = t/k stations, of
+//! which the fraction P/(P+m-1) is busy on average (for random service times; with constant ones
+//! somewhat more). So a request takes as long as if `(P+m-1)/m` processes shared its servers, where
+//! the formula has `⌈P/m⌉`. In CIL's layouts, where every request touches all servers that its file
+//! has, m is 1 and nothing changes. Measurements: `bench/results.d/copies.md`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,41 +16,43 @@ use stripewise_model::PreparedCost;
 
 use crate::costs::Kind;
 
-/// Places of a region that the mean is taken over at most.
+/// Maximum number of places in a region that the mean is taken over.
 const PLACES: u64 = 64;
 /// Sizes per power of two.
 const STEPS: u64 = 8;
-/// Larger requests cost in proportion to this one.
+/// The cost of larger requests is proportional to that of this size, bytes.
 const LARGEST: u64 = 1 << 40;
 const SIZES: usize = (40 * STEPS + 1) as usize;
 
-/// Not computed yet: the bits of no cost.
+/// A mean that has not been computed; no cost has these bits.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Of one copy.
+/// The mean costs of one copy.
 #[derive(Debug)]
 pub(crate) struct MeanCosts {
-    /// By [`Kind::index`].
+    /// Costs by [`Kind::index`].
     prepared: [PreparedCost; 4],
     layout: Layout,
     regions: Vec<Region>,
-    /// P: processes that have their files on servers of this one.
+    /// P: the number of processes whose files share the servers of this file.
     crowd: f64,
-    /// By region, kind and size, as bits. Every thread that computes one gets the same.
+    /// Means in seconds by region, kind and size, as bits. All threads that compute a mean get the
+    /// same value.
     means: Box<[AtomicU64]>,
 }
 
 #[derive(Debug)]
 struct Region {
     start: u64,
-    /// One past the last byte; `u64::MAX` where it has no end.
+    /// One past the last byte; `u64::MAX` if the region has no end.
     end: u64,
     /// Bytes of a cycle.
     cycle: u64,
 }
 
 impl MeanCosts {
-    /// Of a copy with `layout`, whose costs are `prepared`, for `procs` processes whose files are spread over so many servers.
+    /// For a copy with `layout` and the costs `prepared`, used by `procs` processes whose files are
+    /// spread over `spread_over` servers.
     pub fn new(layout: &Layout, prepared: [PreparedCost; 4], procs: u32, spread_over: usize) -> Self {
         let region = |region: &stripewise_layout::Region| Region {
             start: region.start,
@@ -61,7 +66,8 @@ impl MeanCosts {
         Self { prepared, layout: layout.clone(), regions, crowd, means }
     }
 
-    /// Seconds that a request of `len` bytes costs that begins in the region of `offset`; 0 for 0 bytes.
+    /// The cost in seconds of a request of `len` bytes that begins in the region of `offset`; 0 for
+    /// 0 bytes.
     pub fn cost_s(&self, kind: Kind, offset: u64, len: u64) -> f64 {
         if len == 0 {
             return 0.0;
@@ -91,7 +97,8 @@ impl MeanCosts {
         found_s
     }
 
-    /// Aligned places, evenly spread over a cycle; of a region that is shorter, over the region.
+    /// The mean over aligned places, evenly spread over a cycle, or over the region if that is
+    /// shorter.
     fn mean_over_places(&self, region: &Region, kind: Kind, size: u64) -> f64 {
         let long = region.cycle.min(region.end - region.start);
         let places = long.div_ceil(size).clamp(1, PLACES);
@@ -106,7 +113,7 @@ impl MeanCosts {
         (0..places).map(|index| cost_s(place(index))).sum::<f64>() / places as f64
     }
 
-    /// How many times longer a request takes than the cost formula has it.
+    /// The factor by which a request takes longer than the cost formula says.
     fn meetings(&self, offset: u64, size: u64) -> f64 {
         let touched = self.layout.targets_touched(offset, size).max(1) as f64;
         let stations = self.layout.targets().count() as f64 / touched;
@@ -114,14 +121,14 @@ impl MeanCosts {
     }
 }
 
-/// The largest step whose size is at most `len`, which is at least 1.
+/// The largest step whose size is at most `len`; `len` is at least 1.
 fn step_of(len: u64) -> usize {
     let power = u64::from(len.ilog2());
     let eighths = if power >= 3 { len >> (power - 3) } else { len << (3 - power) };
     (power * STEPS + eighths % STEPS) as usize
 }
 
-/// Bytes of a step.
+/// Size of a step, bytes.
 fn size_of(step: usize) -> u64 {
     let step = step as u64;
     ((STEPS + step % STEPS) << (step / STEPS)) >> 3

@@ -1,4 +1,4 @@
-//! The Redirector (SLA §3.5, Algorithm 1), for requests of which any part may be cached.
+//! The Redirector (SLA §3.5, Algorithm 1), for requests that may be cached in part.
 
 use crate::balance::Sent;
 use crate::cdt::Cdt;
@@ -7,23 +7,23 @@ use crate::identify::Identifier;
 use crate::span::{ORIGINAL, Span, cover, runs};
 use stripewise_model::Op;
 
-/// Targets of a copy whose needs fit on the stack.
+/// Maximum number of targets of a copy whose needs fit on the stack.
 const TARGETS_ON_STACK: usize = 64;
 
-/// One request on a file with cache copies.
+/// A request on a file with cache copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The caller's number of the file.
     pub file: u64,
     /// Direction and order.
     pub kind: Kind,
-    /// First byte.
+    /// First byte, a file offset.
     pub offset: u64,
-    /// Bytes.
+    /// Length, bytes.
     pub len: u64,
 }
 
-/// Space that a part of a write needs in a cache copy.
+/// The space that a range of a write needs in a cache copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want<'a> {
     /// The file.
@@ -34,69 +34,75 @@ pub struct Want<'a> {
     pub start: u64,
     /// One past the last byte.
     pub end: u64,
-    /// Bytes of it on every target of the copy's layout, by target index.
+    /// Bytes of the range on each target of the copy's layout, by target index.
     pub bytes: &'a [u64],
 }
 
-/// The space of the cache. Both calls take all of what is wanted, or nothing.
+/// The space of the cache. Each call takes all of the space that `want` describes, or none of it.
 pub trait Space {
     /// Takes free space (Algorithm 1, lines 4-6); false if a server has too little.
     fn take_free(&mut self, want: &Want<'_>) -> bool;
 
-    /// Makes room by giving up clean data, the least recently used first, and takes it (lines 11-13); false if a server
-    /// would have too little even so. Data of the request itself must not be given up.
+    /// Evicts clean data, the least recently used first, and takes their space (lines 11-13); false
+    /// if a server would still have too little. Data of the request itself must not be evicted.
     fn take_clean(&mut self, want: &Want<'_>) -> bool;
 }
 
-/// Why a part goes where it goes.
+/// The reason for the choice of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It is cached (line 26).
+    /// The range is cached (line 26).
     Hit,
-    /// A critical write that misses: free space was taken for it (lines 5-9).
+    /// A critical write that misses; free space was taken for it (lines 5-9).
     Free,
-    /// The same: space of clean data was taken (lines 12-16).
+    /// A critical write that misses; space of clean data was taken for it (lines 12-16).
     Clean,
-    /// The same, but there was no space (line 17): the original.
+    /// A critical write that misses, but there is no space (line 17); it goes to the original.
     Full,
-    /// The same, but the cache's servers have more to do already ([`crate::balance`]): the original.
+    /// A critical write that misses, but the cache's servers already have more to do
+    /// ([`crate::balance`]); it goes to the original.
     Busy,
-    /// A miss that is not critical, or a read (lines 20-24): the original.
+    /// A miss that is not critical, or a read (lines 20-24); it goes to the original.
     Miss,
-    /// A read of which a part is cached, but all of it is valid in the original, and cheaper there in one go.
+    /// A read that is partly cached. All of it is valid in the original, where a single request is
+    /// cheaper.
     Whole,
 }
 
-/// Bytes of a request that one copy serves.
+/// A range of a request that one copy serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// First byte, a file offset.
     pub start: u64,
     /// One past the last byte.
     pub end: u64,
-    /// The copy: 0 is the original.
+    /// The copy; 0 is the original.
     pub copy: u8,
-    /// Why there.
+    /// The reason for the choice.
     pub why: Why,
 }
 
-/// What was found out about a request besides where it goes.
+/// What the Redirector finds out about a request in addition to its destinations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Redirected {
-    /// The copy that its data should be cached in, if it is critical; not asked where everything is cached.
+    /// The copy that should cache the request's data, if it is critical. Not determined if
+    /// everything is cached already.
     pub critical: Option<u8>,
-    /// The data are to be fetched (the C_flag was set), and were not known to be before this request.
+    /// Whether this request has set the C_flag of its data, which should be fetched and were not
+    /// marked before.
     pub newly_wanted: bool,
 }
 
 impl Identifier {
-    /// Decides where every part of a request goes: appended to `parts` in file order. `spans` cover the request. With mode
-    /// `off` only what is cached goes to the cache.
+    /// Decides where each range of a request goes, and appends the ranges to `parts` in file order.
+    /// `spans` cover the request. In mode `off` only ranges that are cached go to the cache.
     ///
-    /// Whether it is critical is asked of the request as a whole, as the application makes it, and only where a part of
-    /// it misses; that part alone is admitted. A part that is cached in several copies goes to the cheapest of them,
-    /// the first of equal ones. Space that was taken for a part must be given back if the write fails. `sent` is what this
-    /// process has sent to the file; it is asked, and grows, only where there is a [`crate::Balance`].
+    /// Whether the request is critical is determined for the request as a whole, as the application
+    /// makes it, and only if a range of it misses; only the missing ranges are admitted. A range
+    /// that is cached in several copies goes to the cheapest of them, and among equal ones to the
+    /// first. Space taken for a range must be given back if the write fails. `sent` is the work
+    /// that this process has sent for the file; it is used and updated only with a
+    /// [`crate::Balance`].
     pub fn redirect(
         &self,
         cdt: &mut Cdt,
@@ -162,7 +168,7 @@ impl Identifier {
         best
     }
 
-    /// Lines 4 to 18: space for a part of a critical write.
+    /// Lines 4 to 18: takes space for a range of a critical write.
     fn admit(&self, copy: u8, file: u64, span: &Span, space: &mut impl Space) -> (u8, Why) {
         let layout = self.layout(copy);
         let (mut on_stack, mut on_heap) = ([0; TARGETS_ON_STACK], Vec::new());
@@ -185,7 +191,8 @@ impl Identifier {
         }
     }
 
-    /// Whether a read in several parts had better be one read of the original, which must be valid throughout.
+    /// Whether one read of the original, which must be valid throughout, is cheaper than a read in
+    /// several ranges.
     fn whole_is_cheaper(&self, request: &Request, spans: &[Span], parts: &[Part]) -> bool {
         let &Request { kind, offset, len, .. } = request;
         let cost_s = |(start, end, copy): (u64, u64, u8)| self.cost_s(copy, kind, start, end - start);
@@ -195,7 +202,7 @@ impl Identifier {
     }
 }
 
-/// Appends a part, joined with the one before it (from index `from` on) where both go to the same place for the same
+/// Appends a range, or extends the last one (from index `from` on) if it has the same copy and
 /// reason.
 fn push(parts: &mut Vec<Part>, from: usize, part: Part) {
     match parts[from..].last_mut() {

@@ -1,9 +1,10 @@
-//! Hybrid replication (CIL §5): every request is served by the copy on which it costs least, of those that may serve it.
+//! Hybrid replication (CIL §5): of the copies that may serve a request, the cheapest one serves
+//! it.
 
 use crate::costs::{Costs, Kind};
 use crate::span::{Span, cover, runs};
 
-/// Bytes of a request that one copy serves.
+/// A range of a request that one copy serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadPart {
     /// First byte, a file offset.
@@ -15,10 +16,12 @@ pub struct ReadPart {
 }
 
 impl Costs {
-    /// The copies that a read is served from, appended to `parts` in file order; `spans` cover the request.
+    /// Chooses the copies that serve a read. Appends the ranges to `parts` in file order; `spans`
+    /// cover the request.
     ///
-    /// Every span goes to the cheapest of its valid copies, neighbours on the same copy as one part; or the whole request
-    /// to the cheapest copy that is valid throughout, if that costs no more than the parts do one after the other.
+    /// Each span goes to the cheapest of its valid copies, and adjacent spans on the same copy are
+    /// joined. The whole request instead goes to the cheapest copy that is valid throughout if that
+    /// costs no more than the sum of the ranges' costs.
     pub fn read(&self, kind: Kind, spans: &[Span], parts: &mut Vec<ReadPart>) {
         let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return };
         let (start, end) = (first.start, last.end);
@@ -45,8 +48,9 @@ impl Costs {
         }
     }
 
-    /// The copy that a write of `len` bytes at `offset` goes to: the cheapest of those in `allowed` (not, say, where a
-    /// background copy is just going to). The others become stale there. `None` if `allowed` has no copy of the file.
+    /// Chooses the copy for a write of `len` bytes at `offset`: the cheapest one in `allowed`,
+    /// which excludes, for example, the destination of a background copy. The other copies become
+    /// stale there. `None` if `allowed` has no copy of the file.
     pub fn write(&self, kind: Kind, offset: u64, len: u64, allowed: u8) -> Option<u8> {
         self.cheapest(kind, offset, len, allowed)
     }

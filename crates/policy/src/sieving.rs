@@ -1,34 +1,38 @@
-//! Data sieving on a managed file: whether an MPI library should read (and write back) everything between the pieces that a process wants,
-//! in large requests, or only the pieces.
+//! Data sieving on a managed file: decides whether an MPI library should read (and write back)
+//! everything between the pieces that a process needs, in large requests, or only the pieces.
 //!
-//! The first moves more bytes, the second needs more startups; which costs less depends on the layout, on the servers and on how
-//! many processes do it at once. The general cost formula tells, for the file's layout in the plan.
+//! Sieving moves more bytes, the pieces need more startups. Which costs less depends on the layout,
+//! on the servers, and on the number of processes that do it at the same time. The decision uses
+//! the general cost formula and the file's layout in the plan.
 
 use stripewise_cluster::Plan;
 use stripewise_layout::Layout;
 use stripewise_model::{Access, ModelError, Op, PreparedCost, Service, Startup};
 
-/// Strided requests of one process of several.
+/// Strided requests of one of several processes.
 #[derive(Clone, Copy, Debug)]
 pub struct Strided {
-    /// Whether they write.
+    /// Whether the requests write.
     pub writes: bool,
-    /// Processes that do the like at once, and the most of them on one node.
+    /// Number of processes that make such requests at the same time, and the largest number of them
+    /// on one node.
     pub procs: (u32, u32),
-    /// Bytes of a piece.
+    /// Length of a piece, bytes.
     pub piece_bytes: u64,
-    /// From the start of one piece to that of the next.
+    /// Distance from the start of one piece to the start of the next, bytes.
     pub stride_bytes: u64,
-    /// Bytes of a sieving request.
+    /// Length of a sieving request, bytes.
     pub buffer_bytes: u64,
 }
 
-/// So many pieces are looked at: the slowest of them counts, since all processes wait for the busiest server in the end.
+/// Maximum number of pieces examined. The slowest of them counts, because all processes wait for
+/// the busiest server in the end.
 const PIECES: u64 = 64;
 
-/// Whether sieving costs less than the pieces do; `None` where the plan does not know all the servers.
+/// Whether sieving costs less than separate pieces; `None` if the plan does not know all of the
+/// servers.
 pub fn pays(plan: &Plan, layout: &Layout, strided: &Strided) -> Option<bool> {
-    // What the file system stripes over a pool is on all its servers.
+    // A file that the file system stripes over a pool is on all of the pool's servers.
     let layout = &plan.cluster.unfold(layout, 0);
     let pieces = (strided.buffer_bytes / strided.stride_bytes.max(1)).max(1);
     let op = if strided.writes { Op::Write } else { Op::Read };
@@ -38,7 +42,8 @@ pub fn pays(plan: &Plan, layout: &Layout, strided: &Strided) -> Option<bool> {
     Some(sieve_s(plan, layout, strided)? < slowest_s * pieces as f64)
 }
 
-/// Seconds of one sieving request. A write locks its range, which overlaps those of the other processes: they take turns.
+/// The cost of one sieving request in seconds. A write locks its range, which overlaps those of the
+/// other processes, so they take turns.
 fn sieve_s(plan: &Plan, layout: &Layout, strided: &Strided) -> Option<f64> {
     let cost_s = |op, procs| Some(prepared(plan, layout, op, procs)?.cost(0, strided.buffer_bytes).total_s());
     if !strided.writes {
@@ -68,7 +73,7 @@ fn prepared(plan: &Plan, layout: &Layout, op: Op, procs: (u32, u32)) -> Option<P
 mod tests {
     use super::*;
 
-    /// 4 HDDs and 4 SSDs of which the former are slow, as in `bench/results.d/mpi.md`.
+    /// 4 HDDs and 4 SSDs; the HDDs are slow. As in `bench/results.d/mpi.md`.
     fn plan(cycle: &str) -> Plan {
         let class = |name: &str, startup_s: f64, per_byte_s: f64| {
             let service = format!("{{ startup_s = {startup_s:e}, per_byte_s = {per_byte_s:e} }}");
@@ -98,7 +103,8 @@ mod tests {
         pays(&plan, &plan.rules[0].layouts[0], &strided).unwrap()
     }
 
-    /// (processes, bytes of a piece, whether sieving was the faster for reads, for writes), as measured.
+    /// Measured results: (processes, bytes of a piece, whether sieving was faster for reads, and
+    /// for writes).
     #[test]
     fn it_decides_as_measured() {
         let measured = [

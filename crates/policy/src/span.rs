@@ -1,9 +1,9 @@
-//! Byte ranges, and the copies that hold their newest value.
+//! Byte ranges and the copies that hold their newest value.
 
 /// The number of the original among the copies of a file.
 pub const ORIGINAL: u8 = 0;
 
-/// A byte range with the same valid copies throughout.
+/// A byte range whose valid copies are the same throughout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// First byte, a file offset.
@@ -21,7 +21,8 @@ impl Span {
     }
 }
 
-/// Joins neighbouring ranges on the same copy: what is one request to that copy. Takes and gives (start, end, copy).
+/// Joins adjacent ranges on the same copy, which are one request to that copy. Input and output are
+/// (start, end, copy).
 pub fn runs(parts: impl IntoIterator<Item = (u64, u64, u8)>) -> impl Iterator<Item = (u64, u64, u8)> {
     let mut parts = parts.into_iter().peekable();
     std::iter::from_fn(move || {
@@ -33,7 +34,8 @@ pub fn runs(parts: impl IntoIterator<Item = (u64, u64, u8)>) -> impl Iterator<It
     })
 }
 
-/// That spans are what the extent map gives for a request: in order, without gaps, none empty, all valid somewhere.
+/// Whether spans are what the extent map returns for a request: in order, without gaps, none of
+/// them empty, each valid in some copy.
 pub(crate) fn cover(spans: &[Span], start: u64, end: u64) -> bool {
     let mut at = start;
     let follows = |span: &Span| {

@@ -1,6 +1,8 @@
-//! Sub-requests per second of one core, and what a large run takes: `cargo bench -p stripewise-sim --bench sim`.
+//! Sub-requests per second on one core, and the cost of a large run:
+//! `cargo bench -p stripewise-sim --bench sim`.
 //!
-//! Every case is run three times; the best counts, as others on the machine only make it slower.
+//! Every case is run three times and the best time counts, because other programs on the machine
+//! only slow it down.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -13,7 +15,7 @@ use stripewise_sim::{Options, Outcome, Simulator, Step, Streams};
 
 const KIB: u64 = 1 << 10;
 
-/// Processes that each go through their own part of a file, or jump about in it.
+/// Processes that each read their own section of a file, sequentially or in random order.
 struct Load {
     processes: u32,
     per_process: u64,
@@ -108,7 +110,7 @@ fn run(case: &Case) -> (f64, Outcome) {
     (began.elapsed().as_secs_f64(), outcome)
 }
 
-/// Memory that the process has had at most, bytes.
+/// Peak memory of the process, bytes.
 fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

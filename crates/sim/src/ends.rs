@@ -1,4 +1,5 @@
-//! Which accesses are sequential: those that go on, in a component, where the last access of the same process ended.
+//! Tracks which accesses are sequential: those that continue, in an object, where the last access
+//! of the same process ended.
 
 use std::ops::Range;
 
@@ -6,16 +7,17 @@ use stripewise_layout::Layout;
 
 use crate::placed::Sub;
 
-/// Where the last accesses of all handles (a process's use of a file) ended.
+/// The ends of the last accesses of all handles. A handle is a process's use of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
-    /// Of handles that are told exactly: per component of all copies.
+    /// For handles that are tracked exactly: the end of the last access to each object of all
+    /// copies.
     table: Vec<u64>,
-    /// Of the others: the last run of requests that followed one another, per copy.
+    /// For the other handles: the last run of consecutive requests, per copy.
     runs: Vec<Run>,
 }
 
-/// A run of file bytes that one process went through, and where the last access began.
+/// A run of file bytes that one process accessed consecutively, and the start of the last access.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
     start: u64,
@@ -23,22 +25,24 @@ struct Run {
     end: u64,
 }
 
-/// How the order of one handle's accesses is told.
+/// How the order of one handle's accesses is tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// No server asks.
+    /// Not at all: no server distinguishes sequential access.
     Ignored,
-    /// From this place of the table on.
+    /// Exactly, in the table from this index on.
     Table(usize),
-    /// From this place of the runs on, one for each copy. Exact for requests that follow one another; others count as random.
+    /// In the runs from this index on, one per copy. This is exact for consecutive requests; all
+    /// others count as random.
     Runs(usize),
 }
 
-/// No access ended here yet.
+/// Table entry of an object that was never accessed.
 const NOWHERE: u64 = u64::MAX;
 
 impl Ends {
-    /// For a new handle of a file with so many components and copies; `memory` bytes may be used in all.
+    /// Adds a handle of a file with these numbers of objects and copies; at most `memory` bytes are
+    /// used in all.
     pub fn add(&mut self, components: usize, copies: usize, memory: usize) -> Order {
         let first = self.table.len();
         if (first + components).saturating_mul(size_of::<u64>()) <= memory {
@@ -50,13 +54,14 @@ impl Ends {
         }
     }
 
-    /// Forgets everything: all handles are closed.
+    /// Forgets all handles.
     pub fn clear(&mut self) {
         self.table.clear();
         self.runs.clear();
     }
 
-    /// An access to a range of a copy begins: its sub-requests are asked for next.
+    /// Begins an access to a range of a copy. [`Ends::is_sequential`] is called for its
+    /// sub-requests next.
     #[inline]
     pub fn go_on(&mut self, order: Order, copy: usize, range: Range<u64>) {
         let Order::Runs(first) = order else { return };
@@ -65,7 +70,8 @@ impl Ends {
         *run = Run { start, last: range.start, end: range.end };
     }
 
-    /// Whether a sub-request is sequential; it is noted. `base`: components of the copies before.
+    /// Whether a sub-request is sequential; also records it. `base` is the number of objects of the
+    /// copies before this one.
     #[inline]
     pub fn is_sequential(
         &mut self,
@@ -83,7 +89,7 @@ impl Ends {
             }
             Order::Runs(first) => {
                 let run = &self.runs[first + copy];
-                // What was gone through before has bytes of this component.
+                // The bytes accessed before in this run include bytes of this object.
                 run.start < run.last && layout.component_size(sub.component, run.start) < sub.offset
             }
         }

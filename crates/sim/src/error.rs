@@ -1,16 +1,16 @@
-//! What cannot be simulated.
+//! Errors of setting up a simulation.
 
 use stripewise_model::ModelError;
 
-/// Why a simulation cannot begin; one line with the remedy.
+/// The reason why a simulation cannot begin, as one line with the remedy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SimError {
-    /// A tier's class has no parameters.
+    /// The class of a tier has no parameters.
     #[error("tier {tier}: class {class} has no parameters: add [class.{class}] to the cluster, or calibrate")]
     NoClass {
-        /// The tier's name.
+        /// Name of the tier.
         tier: String,
-        /// Its class.
+        /// Name of its class.
         class: String,
     },
     /// The plan was made for another number of servers.
@@ -18,31 +18,31 @@ pub enum SimError {
         "the plan has {plan} servers and the simulated cluster {cluster}: simulate the cluster that the plan was made for"
     )]
     OtherCluster {
-        /// Servers of the plan.
+        /// Number of servers in the plan.
         plan: usize,
-        /// Servers that are simulated.
+        /// Number of servers simulated.
         cluster: usize,
     },
     /// No rule of the plan places the file.
     #[error("{path}: no rule of the plan places it: plan for a trace with this file, or leave it out")]
     NotPlaced {
-        /// The file.
+        /// Path of the file.
         path: String,
     },
-    /// A layout names a server that is not there.
+    /// A layout names a server that does not exist.
     #[error("{path}: its layout uses server {target} of {servers}: make the plan anew")]
     UnknownTarget {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// The server.
+        /// Number of the server.
         target: u32,
-        /// How many there are.
+        /// Number of servers.
         servers: usize,
     },
-    /// Parameters of the models.
+    /// Invalid parameters of the models.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// An option that is none.
+    /// An invalid option.
     #[error("{0}")]
     Option(&'static str),
 }

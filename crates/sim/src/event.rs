@@ -1,17 +1,17 @@
-//! What happens, as a number: events at the same time happen in the order of these.
+//! Events, encoded as numbers. Events at the same time are processed in the order of these numbers.
 
-/// Something that happens.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A process goes on.
+    /// A process continues.
     Ready(u32),
     /// A process has closed a file.
     Closed(u32),
     /// A step of a file's background copying is done.
     Copied(u32),
-    /// It is time to look whether there is something to copy.
+    /// Time to check whether a file has data to copy.
     Look(u32),
-    /// A sub-request on its way goes on.
+    /// A sub-request in the network reaches its next step.
     Moves(u32),
 }
 

@@ -1,4 +1,4 @@
-//! The files: where each lies, as its plan says.
+//! The files, placed as their plan says.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,16 +12,16 @@ use crate::overlay::{Decider, Overlay};
 use crate::placed::Placed;
 use crate::process::Handle;
 
-/// One file.
+/// A file.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// Per copy, the number of its [`Placed`]: the original first.
+    /// Per copy, the number of its [`Placed`], the original first.
     pub copies: Box<[u32]>,
-    /// Per copy, the components of the copies before.
+    /// Per copy, the number of objects of the copies before it.
     pub base: Box<[u32]>,
-    /// Components of all copies.
+    /// Number of objects of all copies.
     pub components: u32,
-    /// Of files with several copies.
+    /// `None` if the file has a single copy.
     pub overlay: Option<Box<Overlay>>,
 }
 
@@ -32,7 +32,8 @@ pub(crate) struct Files {
     pub placed: Vec<Placed>,
 }
 
-/// What the files of one plan share: layouts, known by where they are, and who decides for those that lie alike.
+/// What the files of one plan share: layouts, identified by their address, and the deciders of
+/// files with the same layouts.
 #[derive(Default)]
 struct Known {
     layouts: HashMap<*const Layout, u32>,
@@ -40,20 +41,20 @@ struct Known {
 }
 
 impl Files {
-    /// How a copy lies of a file that is in use.
+    /// The placement of a copy of a file.
     #[inline]
     pub fn placed_of(&self, handle: Handle, copy: usize) -> &Placed {
         let placed = handle.single.unwrap_or_else(|| self.files[handle.file as usize].copies[copy]);
         &self.placed[placed as usize]
     }
 
-    /// The components of the copies before.
+    /// The number of objects of the copies before this one.
     #[inline]
     pub fn base_of(&self, handle: Handle, copy: usize) -> usize {
         if handle.single.is_some() { 0 } else { self.files[handle.file as usize].base[copy] as usize }
     }
 
-    /// Adds the files at these paths; `procs`: p and c.
+    /// Adds the files at these paths; `procs` is (p, c).
     pub fn open(
         &mut self,
         plan: &Plan,
@@ -132,7 +133,7 @@ impl Files {
     }
 }
 
-/// How many servers the originals of a rule's files are spread over.
+/// Number of servers over which the originals of a rule's files are spread.
 fn spread_over(rule: &Rule) -> usize {
     let mut targets: Vec<u32> = rule.layouts.iter().flat_map(Layout::targets).collect();
     targets.sort_unstable();

@@ -1,21 +1,24 @@
-//! A deterministic simulator of applications on files that lie on many servers: discrete events, virtual time.
+//! A deterministic discrete-event simulator of applications whose files are distributed over many
+//! servers, in virtual time.
 //!
-//! Processes issue their requests one after the other ([`Streams`]); a request is cut by its file's layout into one sub-request per server;
-//! every server works on one at a time, in order of arrival, for as long as the parameters of its class say; the request is done when the
-//! slowest is. Which copy serves a request of a file with several is decided by the code that the data path asks, too:
-//! `stripewise_policy`.
+//! Processes issue their requests one after the other ([`Streams`]). The layout of a file divides a
+//! request into one sub-request per server. Every server works on one sub-request at a time, in
+//! order of arrival, for the time that the parameters of its class give. The request is done when
+//! its slowest sub-request is. For a file with several copies, `stripewise_policy` decides which
+//! copy serves a request, as it does for the data path.
 //!
 //! ```
 //! # use stripewise_cluster::{Cluster, Plan};
 //! # use stripewise_sim::{Options, SimError, Simulator, Streams};
-//! # fn example(cluster: &Cluster, plan: &Plan, streams: &mut dyn Streams) -> Result<f64, SimError> {
+//! # fn example(cluster: &Cluster, plan: &Plan, streams: &mut dyn Streams)
+//! # -> Result<f64, SimError> {
 //! let mut simulator = Simulator::new(cluster, Options::default())?;
 //! simulator.open(plan, &["/data/file"], 16, 2)?;
 //! Ok(simulator.run(streams).elapsed_s)
 //! # }
 //! ```
 //!
-//! Pure: no I/O, no clock; the same input gives the same bits.
+//! The crate is pure: no I/O, no clock. The same input gives the same bits.
 
 mod ends;
 mod error;

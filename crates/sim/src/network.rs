@@ -1,22 +1,26 @@
-//! The way of sub-requests through the network.
+//! The path of sub-requests through the network.
 //!
-//! The paper's model has, for a request over k servers of which each is shared by q processes, c of them on one node,
-//! `T_e = max(c·k, q)·e` and `T_x = max(c·S, q·b)·t`. So here:
+//! For a request over k servers, each of which q processes share, c of them on one node, the
+//! paper's model has `T_e = max(c·k, q)·e` and `T_x = max(c·S, q·b)·t`. The simulator models these
+//! terms as follows:
 //!
-//! - A connection is established for every sub-request: it keeps the client's node busy for e, and the server for e. Both
-//!   are FIFO; the server's part begins with the node's at the earliest, so a connection that nothing delays takes e.
-//! - The bytes then keep the NIC of the node and that of the server busy for t each, FIFO, *cut-through*: the receiver begins with the sender at
-//!   the earliest, so a transfer that nothing delays takes b·t. The sender's NIC is free again after b·t, whether the receiver has begun or not
-//!   (its queue holds what was sent).
-//! - A write is sent, then served; a read is served, then sent. Requests themselves and replies without data take no time.
+//! - A connection is established for every sub-request. It keeps the client's node busy for e, and
+//!   the server for e, both FIFO. The server's part begins with the node's at the earliest, so a
+//!   connection that nothing delays takes e.
+//! - The bytes then keep the NIC of the node and that of the server busy for t per byte, FIFO and
+//!   *cut-through*: the receiver begins with the sender at the earliest, so a transfer of b bytes
+//!   that nothing delays takes b·t. The sender's NIC is free again after b·t, whether or not the
+//!   receiver has begun (its queue holds what was sent).
+//! - A write is sent, then served; a read is served, then sent. Requests themselves and replies
+//!   without data take no time.
 //!
-//! Sub-requests of one request go all at once, so connections, transfers and service of different ones overlap: a request over
-//! several servers takes at most what the model says, and one over a single server exactly that. Copying in the background
-//! does not use the network.
+//! All sub-requests of one request start at once, so their connections, transfers and service
+//! overlap. A request over several servers takes at most the time of the model, one over a single
+//! server exactly that. Background copying does not use the network.
 
 use stripewise_model::{Network, Op};
 
-/// A sub-request on its way.
+/// A sub-request in the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moving {
     pub process: u32,
@@ -27,28 +31,28 @@ pub(crate) struct Moving {
     pub at: Place,
 }
 
-/// What comes next for a sub-request.
+/// The next step of a sub-request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The server takes up the connection.
+    /// The server accepts the connection.
     Connects,
-    /// The sender's NIC, that of the node for writes and that of the server for reads.
+    /// The sender's NIC transfers the bytes: the node's for writes, the server's for reads.
     Sends,
-    /// The receiver's.
+    /// The receiver's NIC takes the bytes.
     Arrives,
-    /// The server does it.
+    /// The server works on the sub-request.
     Serves,
 }
 
-/// One end of the network.
+/// The network end of a node or server.
 #[derive(Clone, Copy, Debug, Default)]
 struct End {
-    /// Until when it establishes connections, and transfers bytes, ns.
+    /// Times until which the end establishes connections and transfers bytes, ns.
     connects_until_ns: u64,
     transfers_until_ns: u64,
 }
 
-/// All nodes and servers.
+/// The network of all nodes and servers.
 #[derive(Debug, Default)]
 pub(crate) struct Net {
     establish_ns: u64,
@@ -69,7 +73,7 @@ impl Net {
         }
     }
 
-    /// A run begins, with nodes below this number.
+    /// Begins a run with nodes 0 to `nodes` - 1.
     pub fn begin(&mut self, nodes: usize) {
         self.nodes.clear();
         self.nodes.resize(nodes, End::default());
@@ -77,7 +81,7 @@ impl Net {
         self.free.clear();
     }
 
-    /// A sub-request begins: its number, and when what comes next happens, ns.
+    /// Begins a sub-request. Returns its number, and the time of its next step, ns.
     pub fn start(&mut self, node: u32, now_ns: u64, mut moving: Moving) -> (u32, u64) {
         let mut next_ns = now_ns;
         moving.at = after_connecting(moving.op);
@@ -97,23 +101,23 @@ impl Net {
         self.moving[number as usize]
     }
 
-    /// Where it is next.
+    /// Sets the next step of a sub-request.
     pub fn set(&mut self, number: u32, at: Place) {
         self.moving[number as usize].at = at;
     }
 
-    /// It has arrived.
+    /// Ends a sub-request.
     pub fn end(&mut self, number: u32) {
         self.free.push(number);
     }
 
-    /// The server takes up its end of a connection: when it is established, ns.
+    /// The server accepts a connection. Returns when the connection is established, ns.
     pub fn connect(&mut self, server: u32, now_ns: u64) -> u64 {
         reserve(&mut self.servers[server as usize].connects_until_ns, now_ns, self.establish_ns)
             + self.establish_ns
     }
 
-    /// Bytes at one end: when they begin to pass, ns.
+    /// Moves the bytes through the NIC at one end. Returns when the transfer begins, ns.
     pub fn pass(&mut self, node: u32, moving: &Moving, at_node: bool, now_ns: u64) -> u64 {
         let took_ns = self.transfer_ns(moving.bytes);
         let end = match at_node {
@@ -123,13 +127,13 @@ impl Net {
         reserve(&mut end.transfers_until_ns, now_ns, took_ns)
     }
 
-    /// How long bytes take to pass, ns.
+    /// The time that bytes take to pass a NIC, ns.
     pub fn transfer_ns(&self, bytes: u64) -> u64 {
         (bytes as f64 * self.per_byte_ns + 0.5) as u64
     }
 }
 
-/// What comes after the connection.
+/// The step after the connection is established.
 pub(crate) fn after_connecting(op: Op) -> Place {
     match op {
         Op::Write => Place::Sends,
@@ -137,7 +141,7 @@ pub(crate) fn after_connecting(op: Op) -> Place {
     }
 }
 
-/// Takes a FIFO resource for so long: when that begins, ns.
+/// Reserves a FIFO resource for `took_ns`. Returns when the reservation begins, ns.
 fn reserve(until_ns: &mut u64, now_ns: u64, took_ns: u64) -> u64 {
     let begin_ns = now_ns.max(*until_ns);
     *until_ns = begin_ns + took_ns;

@@ -1,19 +1,23 @@
-//! What is simulated, and how.
+//! Options of the simulation.
 
 use crate::SimError;
 
 /// How a cluster is simulated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Whether the network is simulated: e and t of the cluster, at the nodes of the processes and at the servers. Without it connections and
-    /// transfers take no time, as on emulated servers.
+    /// Whether the network is simulated, with the cluster's e and t, at the nodes of the processes
+    /// and at the servers. Without it connections and transfers take no time, as on emulated
+    /// servers.
     pub network: bool,
-    /// Service times vary by this part up and down (uniformly, with the right mean); below 1. Without it equal times make processes arrive at the
-    /// same instant again and again, and the result hangs on who is let in first; no device is that regular.
+    /// Service times vary uniformly by up to this fraction in both directions, with the right mean;
+    /// it is below 1. Without jitter, equal times make processes arrive at the same instant again
+    /// and again, and the result depends on which of them is served first. No device is that
+    /// regular.
     pub jitter: f64,
-    /// For the jitter.
+    /// Seed of the jitter.
     pub seed: u64,
-    /// Bytes of memory at most for telling sequential access exactly; streams beyond it are told apart by their last request alone.
+    /// Maximum memory for exact tracking of sequential access, bytes. Handles beyond that are
+    /// tracked by their last request alone.
     pub order_memory: usize,
 }
 

@@ -1,30 +1,34 @@
-//! One copy of a file on its servers: a layout over only those targets that it uses, and which servers these are.
+//! The placement of one copy of a file: a layout over only the targets that it uses, and the
+//! servers of these targets.
 
 use stripewise_layout::{Layout, Region, Stripe};
 
-/// A layout whose targets are components 0, 1, ...
+/// A layout whose targets are objects 0, 1, ...
 #[derive(Clone, Debug)]
 pub(crate) struct Placed {
     pub layout: Layout,
-    /// Per component, the server.
+    /// The server of each object.
     pub servers: Box<[u32]>,
-    /// Extents that are longer touch targets several times: they are cut by arithmetic.
+    /// Length in bytes from which on an extent may touch a target many times. Longer extents are
+    /// divided by arithmetic instead of piece by piece.
     long: u64,
 }
 
-/// The part of a request that one server gets. As components are dense, what a file extent has on one server is one range of its component.
+/// A sub-request: the bytes of a request on one server. Because objects are dense, a file extent is
+/// one range of the object on each server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sub {
     pub component: u32,
-    /// In the component, bytes.
+    /// Offset in the object, bytes.
     pub offset: u64,
     pub bytes: u64,
 }
 
-/// Memory for cutting, kept from one request to the next.
+/// Memory for dividing requests, kept from one request to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    /// Per component: the cut that it was met in last, and its place in it.
+    /// Per object, the number of the last request that touched it, and the index of the
+    /// sub-request.
     seen: Vec<(u32, u32)>,
     cut: u32,
 }
@@ -37,8 +41,10 @@ impl Placed {
         Self { layout, servers: servers.into(), long }
     }
 
-    /// The sub-requests of an extent, added to `subs`: one per server, as they are sent: where the extent begins first. After [`Scratch::begin`]; further extents of the same request
-    /// join the sub-requests of those before, where they go on in their components.
+    /// Appends the sub-requests of an extent to `subs`: one per server, in the order in which they
+    /// are sent, which starts where the extent begins. [`Scratch::begin`] must have been called for
+    /// the request. Further extents of the same request extend the existing sub-requests where they
+    /// continue in the object.
     pub fn cut(&self, offset: u64, len: u64, scratch: &mut Scratch, subs: &mut Vec<Sub>) {
         if len > self.long {
             return self.cut_long(offset, len, scratch, subs);
@@ -60,7 +66,7 @@ impl Placed {
 }
 
 impl Scratch {
-    /// A request on a copy begins.
+    /// Begins a request on a copy.
     #[inline]
     pub fn begin(&mut self, placed: &Placed) {
         if self.seen.len() < placed.servers.len() {
@@ -88,7 +94,7 @@ impl Scratch {
     }
 }
 
-/// The same layout over targets 0, 1, ..., and which ones these were.
+/// The same layout over targets 0, 1, ..., and the original numbers of these targets.
 fn compact(layout: &Layout) -> (Layout, Vec<u32>) {
     let used: Vec<u32> = layout.targets().collect();
     let renumber = |stripe: &Stripe| Stripe {
@@ -119,7 +125,7 @@ mod tests {
     }
 
     proptest! {
-        /// One range per server, with the bytes and the places that the layout says.
+        /// One range per server, with the bytes and the position that the layout gives.
         #[test]
         fn cuts_are_those_of_the_layout(which in 0..3usize, offset in 0..600u64, len in 0..800u64) {
             let layout = &layouts()[which];

@@ -11,38 +11,39 @@ use crate::overlay::{Memory, Ordered};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handle {
     pub file: u32,
-    /// How the file lies if it has one copy.
+    /// Number of the file's [`Placed`](crate::placed::Placed), if it has a single copy.
     pub single: Option<u32>,
     pub order: Order,
 }
 
-/// One process.
+/// A process.
 #[derive(Debug, Default)]
 pub(crate) struct Process {
     pub node: u32,
-    /// The file that it used last, and the others.
+    /// The file used last, and the others.
     pub last: Option<Handle>,
     pub others: Vec<Handle>,
-    /// When it ended, ns.
+    /// Time when the process ended, ns.
     pub ended_ns: u64,
-    /// Sub-requests of its request that are not done, or files that it closes.
+    /// Number of unfinished sub-requests of its request, or of files that it is closing.
     pub waits_for: u32,
-    /// When the last of those that are was done, ns.
+    /// Time when the last finished sub-request was done, ns.
     pub done_ns: u64,
-    /// Its request on a file with several copies that is on its way through the network: the file, and when it began, ns.
+    /// The request on a file with several copies that is in the network: the file, and the start of
+    /// the request, ns.
     pub under_way: Option<(u32, u64)>,
-    /// Of files with several copies.
+    /// State of the policy, for files with several copies.
     pub memory: Option<Box<Memory>>,
 }
 
 impl Process {
-    /// What the policy remembers: of all files, and of this one.
+    /// The policy's state for all files, and for this one.
     pub fn policy(&mut self, file: u32) -> (&mut Cdt, &Sent) {
         let memory = self.memory.get_or_insert_default();
         (&mut memory.cdt, memory.sent.entry(file).or_default())
     }
 
-    /// Where its requests on a file ended.
+    /// The ends of the process's requests on a file.
     pub fn ordered(&mut self, file: u32) -> &mut Ordered {
         let ordered: &mut HashMap<u32, Ordered> = &mut self.memory.get_or_insert_default().ordered;
         ordered.entry(file).or_default()

@@ -1,19 +1,21 @@
-//! What happens next: a heap of events.
+//! The event queue, a heap.
 
-/// Events by time; of those at the same time the one with the lowest number comes first, so that nothing hangs on the order of calls.
+/// Events ordered by time. Of events at the same time the one with the lowest number comes first,
+/// so that the result does not depend on the order of calls.
 ///
-/// The event that was taken last leaves its place open: mostly the next event of the same process takes it, which is half the work.
+/// The last event taken leaves its place open. Usually the next event of the same process takes
+/// that place, which halves the work.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     heap: Vec<(u64, u64)>,
     open: bool,
 }
 
-/// Children of a node: fewer levels than two, and side by side in memory.
+/// Children per node. This gives fewer levels than a binary heap, with siblings adjacent in memory.
 const WIDE: usize = 4;
 
 impl Queue {
-    /// Adds an event at a time (ns).
+    /// Adds an event at a time, ns.
     pub fn push(&mut self, at_ns: u64, event: u64) {
         if self.open {
             self.open = false;
@@ -47,13 +49,13 @@ impl Queue {
         first
     }
 
-    /// Forgets everything.
+    /// Removes all events.
     pub fn clear(&mut self) {
         self.heap.clear();
         self.open = false;
     }
 
-    /// Puts an event in the first place and lets it sink to where it belongs.
+    /// Puts an event in the first place and sinks it to its position.
     fn sink(&mut self, event: (u64, u64)) {
         let heap = &mut self.heap[..];
         let mut place = 0;

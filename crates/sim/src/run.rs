@@ -1,4 +1,4 @@
-//! One run: events in order of time.
+//! One run: the events in order of time.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::network::{Moving, Place, after_connecting};
 use crate::process::{Handle, Process};
 use crate::{Outcome, Simulator, Step, Streams};
 
-/// Who waits for a request.
+/// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     Process(u32),
@@ -27,7 +27,7 @@ impl Sender {
 }
 
 impl Simulator {
-    /// All processes start.
+    /// Starts all processes.
     pub(crate) fn begin(&mut self, streams: &dyn Streams) {
         let count = streams.processes();
         let process = |process| Process { node: streams.node_of(process), ..Process::default() };
@@ -42,7 +42,7 @@ impl Simulator {
         }
     }
 
-    /// Everything that processes had is closed, and nothing is counted yet.
+    /// Closes everything that processes had open, and resets the counters.
     pub(crate) fn begin_counting(&mut self) {
         self.ends.clear();
         self.servers.begin();
@@ -57,7 +57,7 @@ impl Simulator {
         self.queue.push(at_ns, event.bits());
     }
 
-    /// Until the last process has ended.
+    /// Runs until the last process has ended.
     pub(crate) fn go(&mut self, streams: &mut dyn Streams) {
         while self.alive > 0 {
             let Some((now_ns, event)) = self.queue.pop() else { return };
@@ -72,7 +72,7 @@ impl Simulator {
         }
     }
 
-    /// What happened since `began_ns`.
+    /// The results since `began_ns`.
     pub(crate) fn end(&mut self, began_ns: u64) -> Outcome {
         let mut outcome = std::mem::take(&mut self.outcome);
         self.servers.count(&mut outcome);
@@ -80,12 +80,12 @@ impl Simulator {
         outcome
     }
 
-    /// When every process ended.
+    /// The time when each process ended, seconds since `began_ns`.
     pub(crate) fn ends(&self, began_ns: u64) -> Vec<f64> {
         self.processes.iter().map(|process| seconds(process.ended_ns - began_ns)).collect()
     }
 
-    /// A process goes on, up to its next request.
+    /// Continues a process up to its next request.
     fn step(&mut self, process: u32, streams: &mut dyn Streams) {
         loop {
             match streams.next(process) {
@@ -110,7 +110,7 @@ impl Simulator {
         }
     }
 
-    /// A process has nothing more to do: it closes its files, and ends when that is done.
+    /// Closes the files of a process that has no more steps. The process ends when that is done.
     fn close_all(&mut self, process: u32) {
         let of_process = &mut self.processes[process as usize];
         let others = std::mem::take(&mut of_process.others);
@@ -138,7 +138,7 @@ impl Simulator {
         self.meet();
     }
 
-    /// Those who wait go on, if everybody does.
+    /// Continues the waiting processes if all processes wait.
     fn meet(&mut self) {
         if self.waiting.len() as u32 == self.alive {
             for process in std::mem::take(&mut self.waiting) {
@@ -147,7 +147,7 @@ impl Simulator {
         }
     }
 
-    /// A request: when it is done, ns; `None`: that is not known yet.
+    /// Issues a request. Returns when it is done, ns; `None` if that is not known yet.
     #[inline]
     fn request(&mut self, process: u32, file: u32, op: Op, range: Range<u64>) -> Option<u64> {
         let handle = self.handle(process, file);
@@ -158,7 +158,7 @@ impl Simulator {
         self.send(handle, 0, op, Sender::Process(process))
     }
 
-    /// Cuts ranges of a copy into sub-requests, with their order: in `self.subs`.
+    /// Divides ranges of a copy into sub-requests, in `self.subs`, and tracks their order.
     #[inline]
     pub(crate) fn cut(&mut self, handle: Handle, copy: usize, ranges: impl Iterator<Item = Range<u64>>) {
         let placed = self.files.placed_of(handle, copy);
@@ -170,7 +170,7 @@ impl Simulator {
         }
     }
 
-    /// Sends `self.subs` to the servers of a copy: when all are done, ns, if that is known.
+    /// Sends `self.subs` to the servers of a copy. Returns when all are done, ns, if that is known.
     #[inline]
     pub(crate) fn send(&mut self, handle: Handle, copy: usize, op: Op, sender: Sender) -> Option<u64> {
         if let (Some(_), Sender::Process(process)) = (&self.net, sender) {
@@ -196,7 +196,8 @@ impl Simulator {
         let Some(net) = &mut self.net else { return };
         let placed = self.files.placed_of(handle, copy);
         let base = self.files.base_of(handle, copy);
-        // As the runtime sends them: what begins first in the file goes first.
+        // In the order of the data path: the sub-request that begins first in the file is sent
+        // first.
         self.subs.sort_by_cached_key(|sub| placed.layout.file_offset(sub.component, sub.offset));
         self.outcome.sub_requests += self.subs.len() as u64;
         self.processes[process as usize].waits_for += self.subs.len() as u32;
@@ -211,7 +212,7 @@ impl Simulator {
         }
     }
 
-    /// A sub-request on its way through the network goes on.
+    /// Performs the next step of a sub-request in the network.
     fn moves(&mut self, number: u32) {
         let (Some(net), now_ns) = (&mut self.net, self.now_ns) else { return };
         let moving = net.get(number);
@@ -241,7 +242,7 @@ impl Simulator {
         }
     }
 
-    /// A sub-request of a process will be done then.
+    /// Records that a sub-request of a process will be done at `done_ns`.
     fn arrived(&mut self, process: u32, done_ns: u64) {
         let of_process = &mut self.processes[process as usize];
         of_process.done_ns = of_process.done_ns.max(done_ns);
@@ -253,7 +254,7 @@ impl Simulator {
         }
     }
 
-    /// The process's use of the file.
+    /// The process's handle of a file.
     #[inline]
     fn handle(&mut self, process: u32, file: u32) -> Handle {
         let of_process = &mut self.processes[process as usize];
@@ -271,7 +272,7 @@ impl Simulator {
         handle
     }
 
-    /// For one more user of a file.
+    /// A handle for a new user of a file.
     pub(crate) fn new_handle(&mut self, file: u32) -> Handle {
         let of_file = &self.files.files[file as usize];
         let single = of_file.overlay.is_none().then(|| of_file.copies[0]);

@@ -1,11 +1,11 @@
-//! The servers: FIFO queues, each a word that says until when it is busy.
+//! The servers: FIFO queues, each represented by the time until which the server is busy.
 
 use stripewise_cluster::Cluster;
 use stripewise_model::{Access, ClassParams, Op, Service};
 
 use crate::{Outcome, SimError, outcome::ServerUse};
 
-/// The number of no process.
+/// A process number that no process has.
 const NOBODY: u32 = u32::MAX - 1;
 
 /// Service times of a class, ns.
@@ -15,33 +15,34 @@ struct Times {
     per_byte_ns: f64,
 }
 
-/// One server.
+/// A server.
 #[derive(Clone, Copy, Debug, Default)]
 struct Server {
-    /// When it has done all that has arrived, ns.
+    /// Time when everything that has arrived is done, ns.
     busy_until_ns: u64,
     busy_ns: u64,
     requests: u64,
     bytes: u64,
     class: u32,
-    /// The process that used it last.
+    /// The process that used the server last.
     used_by: u32,
 }
 
 /// All servers of a cluster, by target index.
 ///
-/// A request that arrives adds its time to the word: so requests must be told in the order of their arrival, which is what the
-/// simulator's order of events is.
+/// An arriving request adds its service time to the server's busy time. Requests must therefore be
+/// served in the order of their arrival, which is the simulator's order of events.
 #[derive(Debug)]
 pub(crate) struct Servers {
     servers: Vec<Server>,
-    /// Per class: whether an access of another process in between makes the next one random, as for the arm of a real disk.
+    /// Per class, whether an access of another process in between makes the next one random, as
+    /// with the arm of a real disk.
     one_arm: Vec<bool>,
     /// Per class: read random, read sequential, write random, write sequential.
     classes: Vec<[Times; 4]>,
     jitter: f64,
     noise: Noise,
-    /// Whether any server asks for the order of requests.
+    /// Whether any server distinguishes random and sequential access.
     pub order_matters: bool,
 }
 
@@ -65,7 +66,8 @@ impl Servers {
                 params.read.random != params.read.sequential || params.write.random != params.write.sequential;
             let class = classes.len() as u32;
             classes.push(times);
-            // What was measured is one stream on a device; emulated servers tell the streams of processes apart.
+            // Measured parameters describe one stream on a device; emulated servers distinguish the
+            // streams of processes.
             one_arm.push(!tier.emulate && cluster.measured.contains_key(&tier.class));
             servers.extend((0..tier.driver.servers()).map(|_| Server {
                 class,
@@ -80,7 +82,7 @@ impl Servers {
         self.servers.len()
     }
 
-    /// How long a server is busy with a sub-request of a process, ns.
+    /// The time that a sub-request of a process keeps a server busy, ns.
     #[inline]
     pub fn service_ns(&mut self, server: u32, process: u32, op: Op, sequential: bool, bytes: u64) -> u64 {
         let server = &mut self.servers[server as usize];
@@ -92,7 +94,7 @@ impl Servers {
         (mean_ns * (1.0 + self.jitter * self.noise.next()) + 0.5) as u64
     }
 
-    /// A sub-request arrives: when it is done, ns.
+    /// Adds an arriving sub-request. Returns when it is done, ns.
     #[inline]
     pub fn serve(&mut self, server: u32, now_ns: u64, service_ns: u64, bytes: u64) -> u64 {
         let server = &mut self.servers[server as usize];
@@ -103,7 +105,7 @@ impl Servers {
         server.busy_until_ns
     }
 
-    /// Counts from now on.
+    /// Resets the counters.
     pub fn begin(&mut self) {
         for server in &mut self.servers {
             (server.busy_ns, server.requests, server.bytes) = (0, 0, 0);
@@ -111,7 +113,7 @@ impl Servers {
         }
     }
 
-    /// What they did since [`Servers::begin`].
+    /// Stores the work done since [`Servers::begin`].
     pub fn count(&self, outcome: &mut Outcome) {
         let used = |server: &Server| ServerUse {
             busy_s: server.busy_ns as f64 / 1e9,
@@ -122,7 +124,7 @@ impl Servers {
     }
 }
 
-/// Emulated servers are as fast as their class says; of others what was measured counts.
+/// The parameters of a tier: those of the class for emulated servers, the measured ones for others.
 fn params(cluster: &Cluster, tier: usize) -> Option<&ClassParams> {
     let spec = &cluster.tiers[tier];
     let by_hand = if spec.emulate { cluster.classes.get(&spec.class) } else { None };
@@ -134,13 +136,13 @@ fn kind(op: Op, sequential: bool) -> usize {
     2 * usize::from(op == Op::Write) + usize::from(sequential)
 }
 
-/// Numbers between -1 and 1, always the same ones (xorshift64*).
+/// A fixed sequence of numbers between -1 and 1 (xorshift64*).
 #[derive(Clone, Debug)]
 struct Noise(u64);
 
 impl Noise {
     fn new(seed: u64) -> Self {
-        // Spread over all bits, and never 0.
+        // Spreads the seed over all bits; never 0.
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 

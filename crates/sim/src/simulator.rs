@@ -1,4 +1,4 @@
-//! The simulator as its users see it.
+//! The simulator's public interface.
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::queue::Queue;
 use crate::server::Servers;
 use crate::{Options, Outcome, SimError, Streams};
 
-/// A cluster and the files on it, in virtual time: the same input gives the same bits.
+/// A cluster and its files in virtual time. The same input gives the same bits.
 ///
-/// What is in caches, and which copies hold the newest bytes, stays from one run to the next. Not shareable between threads; independent
-/// simulators are.
+/// The contents of caches, and the copies that hold the newest bytes, persist from one run to the
+/// next. A simulator cannot be shared by threads; independent simulators can run in parallel.
 #[derive(Debug)]
 pub struct Simulator {
     pub(crate) options: Options,
@@ -30,29 +30,31 @@ pub struct Simulator {
     pub(crate) scratch: Scratch,
     pub(crate) subs: Vec<Sub>,
     pub(crate) marks: Vec<Sub>,
-    /// If it is simulated.
+    /// `None` if the network is not simulated.
     pub(crate) net: Option<Net>,
-    /// What caches hold.
+    /// Space used by cached data.
     pub(crate) spaces: Spaces,
-    /// Per [`Spaces::account_of`] a server, until when it counts as used by applications, ns.
+    /// Per [`Spaces::account_of`] a server, the time until which the server counts as used by
+    /// applications, ns.
     pub(crate) used_until_ns: Vec<u64>,
     /// Virtual time, ns.
     pub(crate) now_ns: u64,
-    /// Processes that have not ended, and of these those that wait for the others.
+    /// Number of processes that have not ended, and those of them that wait at a barrier.
     pub(crate) alive: u32,
     pub(crate) waiting: Vec<u32>,
-    /// All transfers of files with several copies.
+    /// Log of all transfers of files with several copies.
     #[cfg(test)]
     pub(crate) log: Vec<(u32, stripewise_model::Op, crate::run::Sender, Vec<crate::overlay::Part>)>,
-    /// Of the present run.
+    /// Results of the current run.
     pub(crate) outcome: Outcome,
 }
 
 impl Simulator {
-    /// Of a cluster without files. Emulated servers are as fast as their class says, others as measured.
+    /// Creates a simulator of a cluster without files. Emulated servers have the parameters of
+    /// their class, others the measured ones.
     ///
     /// # Errors
-    /// A tier without parameters, or with such as are no times; an option that is none.
+    /// A tier without parameters or with invalid times; an invalid option.
     pub fn new(cluster: &Cluster, options: Options) -> Result<Self, SimError> {
         options.check()?;
         cluster.network.check()?;
@@ -79,9 +81,10 @@ impl Simulator {
         })
     }
 
-    /// Places files as a plan says, as the data path does when they are made: returns the numbers that requests know them by, in the order
-    /// of `paths`. They are full: what was never written reads from any copy. `procs` (p) and `procs_per_node` (c) are what the policy goes by;
-    /// an MPI library tells them at run time.
+    /// Places files as a plan says, as the data path does when it creates them. Returns the numbers
+    /// that requests use for them, in the order of `paths`. The files are full: bytes that were
+    /// never written can be read from any copy. The policy uses `procs` (p) and `procs_per_node`
+    /// (c); at run time an MPI library supplies these.
     ///
     /// # Errors
     /// A file that no rule places; a plan for other servers.
@@ -106,7 +109,8 @@ impl Simulator {
         self.servers.len()
     }
 
-    /// Runs an application: each of its processes does one thing after the other, all of them at once. Returns when the last has ended.
+    /// Runs an application. All processes run concurrently, and each performs its steps in order.
+    /// Returns when the last one has ended.
     ///
     /// # Panics
     /// A request on a file that was not opened, or that ends past 2^63.

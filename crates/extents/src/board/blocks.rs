@@ -1,4 +1,4 @@
-//! Blocks: what one process has on the board. Its pins, and its counters.
+//! Blocks: the pins and counters of one process in the shared state.
 
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,29 +9,30 @@ use stripewise_sys::{LockKind, SysRef};
 use super::counters::COUNTERS;
 use super::{Board, FIRST_BLOCK_BYTE, Word};
 
-/// Pins of a process. The last one is for [`Block::pin_everything`].
+/// Number of pins of a process. The last one is reserved for [`Board::pin_everything`].
 const PINS: usize = 64;
 const EVERYTHING: usize = PINS - 1;
-/// Owner, then the pins (start, end; end 0: free), then counters.
+/// Words of a block: the owner's process id, then the pins (start, end; an end of 0 means free),
+/// then the counters.
 const FIRST_PIN: usize = 8;
 const FIRST_COUNTER: usize = FIRST_PIN + 2 * PINS;
 pub(super) const WORDS: usize = 192;
 
-/// A process's block, held by an OFD lock of the description `lock`.
+/// The block of a process, owned by the OFD lock of the open file description `lock`.
 #[derive(Debug)]
 pub(crate) struct Block {
     number: usize,
-    /// Pins that threads of this process hold or are about to: bit n is pin n.
+    /// Pins that threads of this process have reserved: bit n is pin n.
     taken: AtomicU64,
-    /// What earlier owners had counted.
+    /// Counter values left by earlier owners of the block.
     before: [u64; COUNTERS],
 }
 
-/// A pin of a thread.
+/// A pin that a thread has reserved and set.
 #[derive(Debug)]
 pub(crate) struct Pin(usize);
 
-/// A pin that was set.
+/// A set pin, as [`Board::pins`] found it.
 #[derive(Debug)]
 pub(crate) struct Seen {
     block: usize,
@@ -48,8 +49,8 @@ impl Board {
         (self.get(Word::BlocksUsed) as usize).min(self.geometry.blocks)
     }
 
-    /// Takes a free block for the process whose description of `board.lock` this is; `None`: there is none. By one
-    /// process at a time.
+    /// Claims a free block for the process that owns the open file description `lock` of
+    /// `board.lock`; `None` if no block is free. Only one process at a time may call this.
     pub fn claim(&self, sys: &SysRef, lock: BorrowedFd<'_>) -> stripewise_sys::Result<Option<Block>> {
         for number in 0..self.geometry.blocks {
             if !sys.try_lock(lock, FIRST_BLOCK_BYTE + number as u64, 1, LockKind::Exclusive)? {
@@ -58,7 +59,8 @@ impl Board {
             let first = (self.geometry.words_before_blocks() + number * WORDS) * size_of::<u64>();
             let bytes = (WORDS * size_of::<u64>()) as u64;
             sys.allocate(self.file.as_fd(), first as u64, bytes, true)?;
-            // What the last owner left: pins. Its counters stay, they are part of the sum.
+            // The last owner may have left pins set. Its counters stay, because they are part of
+            // the sums.
             self.clear_block(number);
             self.block_word(number, 0).store(u64::from(stripewise_sys::process::id()), Ordering::Release);
             self.word(Word::BlocksUsed).fetch_max(number as u64 + 1, Ordering::AcqRel);
@@ -74,13 +76,14 @@ impl Board {
         self.block_word(number, 0).store(0, Ordering::Release);
     }
 
-    /// Gives the block back.
+    /// Releases the block.
     pub fn release(&self, sys: &SysRef, lock: BorrowedFd<'_>, block: &Block) {
         self.clear_block(block.number);
         let _ = sys.unlock(lock, FIRST_BLOCK_BYTE + block.number as u64, 1);
     }
 
-    /// Whether the process of a block lives; if not, the block is cleared. `own`: the asking process's.
+    /// Whether the owner of a block is alive; a dead owner's block is cleared. `own` is the block
+    /// of the calling process.
     fn is_alive(&self, sys: &SysRef, lock: BorrowedFd<'_>, own: usize, number: usize) -> bool {
         if number == own {
             return true;
@@ -92,20 +95,20 @@ impl Board {
                 let _ = sys.unlock(lock, byte, 1);
                 false
             }
-            // An error says nothing: then nobody is taken for dead.
+            // An error proves nothing, so the process counts as alive.
             Ok(false) | Err(_) => true,
         }
     }
 
-    /// Numbers of the blocks of processes that live.
+    /// Number of live processes that own a block.
     pub fn living(&self, sys: &SysRef, lock: BorrowedFd<'_>, own: &Block) -> usize {
         let claimed = |&number: &usize| self.block_word(number, 0).load(Ordering::Acquire) != 0;
         let alive = |&number: &usize| self.is_alive(sys, lock, own.number, number);
         (0..self.blocks_used()).filter(claimed).filter(alive).count()
     }
 
-    /// Whether a process that lives has pinned some of these ranges, which are in order.
-    /// `but_own_everything`: its own pin of everything does not count.
+    /// Whether a live process has pinned a byte of `ranges`, which are sorted.
+    /// `but_own_everything`: ignore this process's own pin of everything.
     pub fn is_pinned(
         &self,
         sys: &SysRef,
@@ -141,11 +144,12 @@ impl Board {
         let (start, end) = self.pin_words(block.number, pin);
         start.store(range.start, Ordering::Relaxed);
         end.store(range.end, Ordering::SeqCst);
-        // A copier that does not see the pin has set its slot, which this thread sees from here on.
+        // A copier that does not see this pin has already set its slot, which this thread sees
+        // after the fence.
         fence(Ordering::SeqCst);
     }
 
-    /// Pins a range that is not empty; `None`: all pins are taken.
+    /// Pins a non-empty range; `None` if all pins of the process are taken.
     pub fn pin(&self, block: &Block, range: &Range<u64>) -> Option<Pin> {
         let mut taken = block.taken.load(Ordering::Relaxed);
         let pin = loop {
@@ -168,7 +172,8 @@ impl Board {
         block.taken.fetch_and(!(1 << pin.0), Ordering::Release);
     }
 
-    /// The process's pin of everything: nobody copies while it is set.
+    /// Sets or releases the process's pin of everything. No copier operation begins while it is
+    /// set.
     pub fn pin_everything(&self, block: &Block, set: bool) {
         if set {
             self.set_pin(block, EVERYTHING, &(0..u64::MAX));
@@ -177,7 +182,7 @@ impl Board {
         }
     }
 
-    /// Whether a process that lives has pinned everything. To be asked by who has pinned something.
+    /// Whether a live process has pinned everything. The caller must hold a pin itself.
     pub fn is_everything_pinned(&self, sys: &SysRef, lock: BorrowedFd<'_>, own: &Block) -> bool {
         if self.get(Word::Mapped) == 0 {
             return false;
@@ -186,14 +191,14 @@ impl Board {
         (0..self.blocks_used()).filter(set).any(|number| self.is_alive(sys, lock, own.number, number))
     }
 
-    /// The pins of threads that are set.
+    /// All pins of threads that are set, in all blocks.
     pub fn pins(&self) -> Vec<Seen> {
         let all = (0..self.blocks_used()).flat_map(|block| (0..EVERYTHING).map(move |pin| (block, pin)));
         let seen = all.map(|(block, pin)| Seen { block, pin, range: self.pinned(block, pin) });
         seen.filter(|seen| seen.range.end != 0).collect()
     }
 
-    /// Whether a pin is still set for what it was, and its process lives.
+    /// Whether a pin is still set to the same range, and its process is alive.
     pub fn is_still_set(&self, sys: &SysRef, lock: BorrowedFd<'_>, own: &Block, seen: &Seen) -> bool {
         self.pinned(seen.block, seen.pin) == seen.range && self.is_alive(sys, lock, own.number, seen.block)
     }
@@ -212,7 +217,7 @@ impl Board {
         self.counter_word(block.number, counter)
     }
 
-    /// What the owner of a block has counted.
+    /// The value that the current owner of a block has added to a counter.
     pub(super) fn counter_of(&self, block: &Block, counter: usize) -> u64 {
         self.counter(block, counter).load(Ordering::Relaxed).wrapping_sub(block.before[counter])
     }

@@ -1,24 +1,24 @@
-//! Statistics of all processes since the board was made.
+//! Statistics: counters summed over all processes since the shared state was created.
 
 use std::sync::atomic::Ordering;
 
 use super::{Block, Board};
 use crate::CopyId;
 
-/// What is counted.
+/// A counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {
     /// Reads and writes of the application.
     Requests,
-    /// Those that the model calls critical.
+    /// Requests that the model classifies as performance-critical.
     Critical,
-    /// Those served by a cache copy entirely.
+    /// Requests served entirely by a cache copy.
     Hits,
-    /// Those served by a cache copy in part.
+    /// Requests served partly by a cache copy.
     PartialHits,
-    /// Ranges taken out of a cache copy.
+    /// Ranges evicted from a cache copy.
     Evictions,
-    /// Their bytes.
+    /// Bytes evicted from a cache copy.
     EvictedBytes,
     /// Ranges copied to copy 0 in the background.
     WriteBacks,
@@ -26,7 +26,7 @@ pub enum Counter {
     Fetches,
     /// Ranges copied from one replica to another in the background.
     Synchronisations,
-    /// Copies given up because somebody wrote there.
+    /// Copier operations given up because a process writes there.
     GivenUp,
     /// Bytes read from a copy.
     Read(CopyId),
@@ -73,7 +73,7 @@ impl Counter {
 }
 
 impl Board {
-    /// Adds to a process's counter: nobody else writes to that word.
+    /// Adds to a counter of the process that owns `block`; no other process writes that word.
     pub fn count(&self, block: &Block, counter: Counter, by: u64) {
         self.counter(block, counter.index()).fetch_add(by, Ordering::Relaxed);
     }
@@ -82,12 +82,13 @@ impl Board {
         self.counter_sum(counter.index())
     }
 
-    /// The part of it that the process of a block counted.
+    /// The value that the owner of `block` has added to a counter.
     pub fn counted_by(&self, block: &Block, counter: Counter) -> u64 {
         self.counter_of(block, counter.index())
     }
 
-    /// All counters by name; those of copies end in the copy's number, for `copies` copies.
+    /// The sums of all counters by name. Names of per-copy counters, for `copies` copies, end in
+    /// the copy number.
     pub fn all_counted(&self, copies: usize) -> Vec<(String, u64)> {
         let plain = NAMES.iter().enumerate().map(|(index, name)| ((*name).to_owned(), self.counter_sum(index)));
         let by_copy = BY_COPY.iter().enumerate().flat_map(|(kind, name)| {

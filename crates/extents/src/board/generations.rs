@@ -1,10 +1,14 @@
-//! Generations: whether what a process knows of a segment is still so. And when segments were last used.
+//! Seqlocks of the segments, which tell whether cached entries of a segment are still current, and
+//! the times when segments were last used.
 //!
-//! Whoever changes the map in a segment makes its generation odd and unlike any before, inside the writer's lock of the index
-//! and before the commit, and even after it, if nobody has begun another change meanwhile. So
-//! - an even generation that stays the same while the index is read stands for what was read, as long as it is the same;
-//! - one that stays odd, because its process died beside its commit, stands for nothing: the index is asked. Whoever holds the
-//!   writer's lock knows that nobody is in the middle of anything, and may make it even ([`Board::heal`]).
+//! A transaction that changes the map in a segment makes the segment's seqlock odd and different
+//! from any earlier value, while it holds the index writer lock and before it commits. After the
+//! commit it makes the seqlock even, unless another change has begun meanwhile. It follows:
+//! - An even value that is the same before and after the index is read stands for the entries read,
+//!   as long as it does not change.
+//! - A value that stays odd because its process died around its commit stands for nothing, so the
+//!   index is read instead. The holder of the index writer lock knows that no transaction is in
+//!   progress and may make the value even ([`Board::heal`]).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,27 +17,27 @@ use super::{Board, Word};
 use crate::hooks::reach;
 use crate::index::{SEGMENT, SEGMENT_BITS};
 
-/// A change that touches more segments counts as one of everything.
+/// A change of more segments than this marks the global seqlock instead.
 const NAMED_MAX: u64 = 64;
 
-/// The generations of a range at some time.
+/// The seqlock values of a range at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// Of counters that only rise: equal only if all are.
+    /// The sum of the values, which only increase: two sums are equal only if all values are.
     sum: u64,
-    /// All were even.
+    /// Whether all values were even.
     certain: bool,
 }
 
 impl Stamp {
-    /// What stands for nothing.
+    /// A stamp that never [`equals`](Stamp::equals) another.
     pub const UNKNOWN: Self = Self { sum: 0, certain: false };
 
     pub fn is_certain(self) -> bool {
         self.certain
     }
 
-    /// Whether nothing has changed between the two.
+    /// Whether nothing changed between the two stamps.
     pub fn equals(self, other: Self) -> bool {
         self.certain && other.certain && self.sum == other.sum
     }
@@ -43,19 +47,19 @@ impl Stamp {
     }
 }
 
-/// Generations that were made odd for a change: (word, its value).
+/// Seqlocks made odd for a change: (index, odd value).
 #[derive(Debug, Default)]
 pub(crate) struct Marks(Vec<(usize, u64)>);
 
-/// In [`Marks`], the global generation.
+/// Index of the global seqlock in [`Marks`].
 const GLOBAL: usize = usize::MAX;
 
-/// The segments that overlap a range.
+/// Numbers of the segments that overlap a range.
 pub(crate) fn segments(range: &Range<u64>) -> Range<u64> {
     if range.is_empty() { 0..0 } else { range.start >> SEGMENT_BITS..((range.end - 1) >> SEGMENT_BITS) + 1 }
 }
 
-/// The bytes of a segment.
+/// The byte range of a segment.
 pub(crate) fn of_segment(segment: u64) -> Range<u64> {
     let start = segment << SEGMENT_BITS;
     start..start.saturating_add(SEGMENT)
@@ -70,7 +74,7 @@ impl Board {
         if index == GLOBAL { self.word(Word::GlobalGeneration) } else { &self.generation_words()[index] }
     }
 
-    /// The generations of `range`, now.
+    /// The current seqlock values of `range`.
     pub fn stamp(&self, range: &Range<u64>) -> Stamp {
         let load = |stamp: Stamp, index| stamp.add(self.generation(index).load(Ordering::SeqCst));
         let stamp = load(Stamp { sum: 0, certain: true }, GLOBAL);
@@ -81,7 +85,8 @@ impl Board {
         segments.map(|segment| self.generation_index(segment)).fold(stamp, load)
     }
 
-    /// Before the commit of a change of `ranges`, by who holds the writer's lock of the index.
+    /// Makes the seqlocks of `ranges` odd. The caller holds the index writer lock and has not
+    /// committed yet.
     pub fn mark(&self, ranges: &[Range<u64>]) -> Marks {
         let mut marks = Marks::default();
         let count: u64 = ranges.iter().map(segments).map(|segments| segments.end - segments.start).sum();
@@ -102,7 +107,7 @@ impl Board {
         marks
     }
 
-    /// After the commit.
+    /// Makes the marked seqlocks even. The caller has committed.
     pub fn settle(&self, marks: Marks) {
         for (index, odd) in marks.0 {
             let word = self.generation(index);
@@ -111,7 +116,7 @@ impl Board {
         }
     }
 
-    /// Makes odd generations of `range` even and new, by who holds the writer's lock of the index.
+    /// Makes odd seqlocks of `range` even, with new values. The caller holds the index writer lock.
     pub fn heal(&self, range: &Range<u64>) {
         let heal = |index| {
             let word = self.generation(index);
@@ -126,7 +131,8 @@ impl Board {
         (segments.start..segments.start + count).for_each(|segment| heal(self.generation_index(segment)));
     }
 
-    /// Notes that the segments of `range` are used at `now` (any clock that all processes share).
+    /// Records that the segments of `range` were used at `now`, in units of any clock that all
+    /// processes share.
     pub fn touch(&self, range: &Range<u64>, now: u64) {
         for segment in segments(range).take(self.geometry.generations) {
             let word = &self.last_use_words()[self.generation_index(segment)];
@@ -136,7 +142,7 @@ impl Board {
         }
     }
 
-    /// When a segment, or another with the same word, was last used.
+    /// When a segment was last used; segments that share a word are not distinguished.
     pub fn last_use(&self, segment: u64) -> u64 {
         self.last_use_words()[self.generation_index(segment)].load(Ordering::Relaxed)
     }

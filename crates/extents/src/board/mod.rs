@@ -1,8 +1,12 @@
-//! The board: words in memory that all processes of the node share, beside the index.
+//! The shared state: words in a memory-mapped file next to the index, shared by all processes of
+//! the node that have joined the map.
 //!
-//! Header, generations, last uses, blocks. A block belongs to a process, by an OFD lock on its byte of `board.lock`.
-//! The whole file has its space from the beginning, each block from when it is first used: a mapping of a file system that is full is
-//! written to only where there is space.
+//! Its parts are the header, the seqlocks of the segments, the last-use times of the segments, and
+//! one block per process. A process owns its block by an OFD lock on a byte of `board.lock`.
+//!
+//! Header, seqlocks and last-use times have their space allocated when the file is created, each
+//! block when it is first claimed. Writing to the mapping of a full file system would be a SIGBUS;
+//! so the mapping is written only where space is allocated.
 
 mod blocks;
 mod counters;
@@ -24,23 +28,23 @@ pub use counters::Counter;
 pub(crate) use generations::{Stamp, of_segment, segments};
 pub(crate) use slot::{Extent, Met, Slot, SlotState};
 
-/// Changes with the layout of the board or of the index, or with the meaning of a word.
+/// Version of the layout of the shared state and of the index, and of the meaning of their words.
 pub(crate) const VERSION: u64 = 4;
 const MAGIC: u64 = u64::from_le_bytes(*b"swboard\0");
 
-/// Names in the run directory.
+/// File names in the run directory.
 pub(crate) const BOARD: &str = "board";
 pub(crate) const LOCK: &str = "board.lock";
 
-/// Bytes of `board.lock` that are locked.
+/// Bytes of `board.lock` that are locked: the copier's, and the first of the blocks'.
 pub(crate) const COPIER_BYTE: u64 = 0;
 pub(crate) const FIRST_BLOCK_BYTE: u64 = 64;
 
 const HEADER_WORDS: usize = 64;
 
-/// See [`Word::Opened`].
+/// Value of [`Word::Opened`].
 pub(crate) const OPENED: u64 = 1;
-/// A change of that is on its way, or one has failed.
+/// Value of [`Word::Opened`] while a change of it is in progress, and after one that failed.
 pub(crate) const PERHAPS_OPENED: u64 = 2;
 
 /// Words of the header.
@@ -48,69 +52,73 @@ pub(crate) const PERHAPS_OPENED: u64 = 2;
 pub(crate) enum Word {
     Magic,
     Version,
-    /// 1 once index and board are complete.
+    /// 1 once the index and the shared state are complete.
     Ready,
     Id,
     IdRest,
     Boot,
     BootRest,
-    /// How many generations and last uses there are.
+    /// Number of seqlocks, which is also the number of last-use times.
     Generations,
     Blocks,
-    /// [`OPENED`]: the journal says that this node writes the file. [`PERHAPS_OPENED`]: it may. 0: it does not.
+    /// [`OPENED`]: the journal contains this node's write intent. [`PERHAPS_OPENED`]: it may
+    /// contain it. 0: it does not.
     Opened,
-    /// 1: the file has no name any more, and the journal is gone with it.
+    /// 1 once the file has lost its last name; the journal is then removed too.
     Unlinked,
-    /// Of a change that touches more segments than it would name.
+    /// The seqlock for changes of more segments than are marked one by one.
     GlobalGeneration,
-    /// Of evictions, counted before they punch.
+    /// Number of evictions, counted before each one punches holes.
     Evictions,
-    /// Bytes of the journal that are valid, and the sequence number of its next batch.
+    /// Length of the valid journal in bytes, and the sequence number of its next batch.
     JournalPosition,
-    /// Bytes of a journal that says the same and nothing else, as of the rebuild or its last
-    /// rewriting.
+    /// Length in bytes of a journal that contains only the current map, as of the rebuild of the
+    /// index or the last rewrite of the journal.
     JournalBase,
     JournalInode,
-    /// Inode of a new journal that is about to be renamed over it.
+    /// Inode of a new journal that is about to be renamed over the current one.
     JournalNewInode,
-    /// 1: a write to it failed, so that what the disk has is not known.
+    /// 1 after a failed write to the journal: its content on disk is unknown.
     JournalBroken,
     SyncsStarted,
-    /// The last one that was successful.
+    /// Number of the last successful sync.
     SyncsDone,
-    /// Bytes of the index's file that have their space.
+    /// Bytes of the index file that have space allocated.
     Allocated,
-    /// Blocks that were ever used, so that the rest need not be looked at.
+    /// Number of blocks from the first one to the last that was ever claimed; the rest need not be
+    /// examined.
     BlocksUsed,
-    /// 1: a process has had the file mapped.
+    /// 1 once a process has mapped the file.
     Mapped,
     SlotState,
     SlotStart,
     SlotEnd,
-    /// The destination plus 1; 0: there is none. [`slot::EVERYWHERE`] is added where all of the range is to be left alone.
+    /// Number of the destination copy plus 1; 0 if there is none. [`slot::EVERYWHERE`] is added if
+    /// the operation covers all bytes of its range.
     SlotCopy,
-    /// The first of [`CopyId::LIMIT`]: bytes of each copy that could be evicted, as of the last change of the index.
+    /// The first of [`CopyId::LIMIT`] words: bytes of each copy that could be evicted, as of the
+    /// last change of the index.
     Clean,
 }
 
-/// Where the node's name lies: the process that made the board saw it, others of this boot may see
-/// other devices or another host name, in namespaces of their own. Its length in bytes, then the
-/// bytes. 0: made by an earlier version.
+/// First word of the node's name: its length in bytes (0 if an earlier version created the shared
+/// state), followed by the bytes. It is the name that the creating process computed; other
+/// processes of this boot may see other devices or another host name in namespaces of their own.
 const NODE_NAME: usize = Word::Clean as usize + CopyId::LIMIT;
 const NODE_NAME_WORDS: usize = 25;
 
 const _: () = assert!(NODE_NAME + 1 + NODE_NAME_WORDS <= HEADER_WORDS);
 
-/// How large a board is.
+/// Size of the shared state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
-    /// Power of 2.
+    /// Number of seqlocks, a power of 2.
     pub generations: usize,
-    /// Processes.
+    /// Number of blocks: the maximum number of processes.
     pub blocks: usize,
 }
 
-/// A mapped board.
+/// The memory-mapped shared state.
 #[derive(Debug)]
 pub(crate) struct Board {
     words: SharedMap,
@@ -118,20 +126,20 @@ pub(crate) struct Board {
     geometry: Geometry,
 }
 
-/// Which file, on which boot of the node.
+/// The file and the boot that a shared state belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Whose {
     pub id: [u8; 16],
     pub boot: [u8; 16],
 }
 
-/// What there was in place of a board.
+/// Result of [`Board::open`].
 #[derive(Debug)]
 pub(crate) enum Opened {
     Ready(Board),
-    /// None, or one of another boot, or half made.
+    /// No shared state exists, or it belongs to another boot, or its creation did not complete.
     None,
-    /// Of another file, or another version.
+    /// The shared state belongs to another file, or has another version.
     Other {
         version: u64,
     },
@@ -157,7 +165,8 @@ impl Geometry {
 }
 
 impl Board {
-    /// Makes one that is not ready yet. The directory's old one must be gone.
+    /// Creates a shared state that is not yet ready. An old one in the directory must have been
+    /// removed.
     pub fn create(
         sys: &SysRef,
         run_dir: &Path,
@@ -187,7 +196,7 @@ impl Board {
         Ok(board)
     }
 
-    /// Maps the one that is there.
+    /// Maps the existing shared state.
     pub fn open(sys: &SysRef, run_dir: &Path, whose: Whose) -> stripewise_sys::Result<Opened> {
         let file = match sys.open(None, &run_dir.join(BOARD), OFlags::RDWR, Mode::empty()) {
             Ok(file) => file,
@@ -195,7 +204,7 @@ impl Board {
             Err(error) => return Err(error),
         };
         let header_bytes = HEADER_WORDS * size_of::<u64>();
-        // One read may give a part of it.
+        // A single read may return fewer bytes than the header.
         let header = sys.read_start(file.as_fd(), header_bytes)?;
         if header.len() < header_bytes {
             return Ok(Opened::None);
@@ -222,12 +231,12 @@ impl Board {
         Ok(Opened::Ready(Self { words, file, geometry }))
     }
 
-    /// The descriptor of its file.
+    /// The descriptor of the shared state's file.
     pub fn raw_fd(&self) -> RawFd {
         self.file.as_raw_fd()
     }
 
-    /// (device, inode).
+    /// The (device, inode) of the shared state's file.
     pub fn identity(&self, sys: &SysRef) -> stripewise_sys::Result<(u64, u64)> {
         sys.stat(self.file.as_fd()).map(|stat| (stat.st_dev, stat.st_ino))
     }
@@ -248,7 +257,8 @@ impl Board {
         self.get(word) != 0
     }
 
-    /// Before the board is ready. A name that is too long is left out.
+    /// Stores the node's name, before the shared state is ready. A name that is too long is left
+    /// out.
     pub fn set_node_name(&self, name: &str) {
         if name.len() > NODE_NAME_WORDS * size_of::<u64>() {
             return;
@@ -262,7 +272,7 @@ impl Board {
         words[0].store(name.len() as u64, Ordering::Release);
     }
 
-    /// The node's name as the process that made the board saw it.
+    /// The node's name as computed by the process that created the shared state.
     pub fn node_name(&self) -> Option<String> {
         let words = &self.words.words()[NODE_NAME..];
         let len = words[0].load(Ordering::Acquire) as usize;
@@ -272,13 +282,14 @@ impl Board {
         String::from_utf8(name.to_vec()).ok()
     }
 
-    /// Bytes of a copy that could be evicted: a hint.
+    /// Bytes of a copy that could be evicted; a hint.
     pub fn clean(&self, copy: CopyId) -> u64 {
         self.words.words()[Word::Clean as usize + copy.index()].load(Ordering::Relaxed)
     }
 
-    /// By who holds the writer's lock of the index, before the commit. Who dies in between leaves a number that is a little wrong until
-    /// the next change.
+    /// Sets the evictable bytes of all copies. The caller holds the index writer lock and has not
+    /// committed yet. A process that dies in between leaves slightly wrong numbers until the next
+    /// change.
     pub fn set_clean(&self, clean: &[u64; CopyId::LIMIT]) {
         let words = &self.words.words()[Word::Clean as usize..];
         words.iter().zip(clean).for_each(|(word, &clean)| word.store(clean, Ordering::Relaxed));

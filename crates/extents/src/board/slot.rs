@@ -1,7 +1,7 @@
-//! The copier's slot: what the one copier of the file is doing.
+//! The copier slot: the operation that the one copier of the file is performing.
 //!
-//! Only the owner of the copier's lock makes it active; writers taint it. The state has the number of the work in it, so that nobody
-//! mistakes one for the next.
+//! Only the owner of the copier lock makes the slot active; writers taint it. The state word
+//! contains the operation's number, so that no process mistakes one operation for the next.
 
 use std::ops::Range;
 use std::sync::atomic::{Ordering, fence};
@@ -9,48 +9,49 @@ use std::sync::atomic::{Ordering, fence};
 use super::{Board, Word};
 use crate::CopyId;
 
-/// What the copier is doing.
+/// State of the copier's operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlotState {
     Idle,
-    /// Its destination must not be written to.
+    /// The destination must not be written to.
     Active,
-    /// The same, and somebody writes there: the map stays as it is. Also the state of an eviction that punches.
+    /// As [`SlotState::Active`], but a writer has met the operation, which therefore leaves the map
+    /// as it is. An eviction is also in this state while it punches holes.
     Tainted,
-    /// It changes the map: wait.
+    /// The copier is changing the map; writers wait.
     Finishing,
 }
 
 const STATES: [SlotState; 4] = [SlotState::Idle, SlotState::Active, SlotState::Tainted, SlotState::Finishing];
 
-/// Where the work is in its range.
+/// The bytes of its range that an operation covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Where the destination is not valid: a copy.
+    /// The bytes where the destination is not valid: the operation is a copy.
     WhereInvalid,
-    /// An eviction, or a truncate.
+    /// All bytes: the operation is an eviction or a truncate.
     Everywhere,
 }
 
-/// In [`Word::SlotCopy`].
+/// Flag in [`Word::SlotCopy`]: [`Extent::Everywhere`].
 pub(super) const EVERYWHERE: u64 = 1 << 8;
 
-/// What a writer meets.
+/// What a writer finds in the slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
     Nobody,
-    /// This copy, if one, must not be written to in this part of the range; work with this number is going on.
+    /// Operation `work` is in progress. `copy`, if any, must not be written to in the range `part`.
     Destination {
         copy: Option<CopyId>,
         part: Range<u64>,
         work: u64,
         extent: Extent,
     },
-    /// To be asked again.
+    /// The copier is changing the map: look again.
     Finishing,
 }
 
-/// The slot, as its owner has it.
+/// The copier slot of a shared state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot<'b>(pub &'b Board);
 
@@ -67,10 +68,11 @@ impl Slot<'_> {
         split(self.0.word(Word::SlotState).load(Ordering::SeqCst))
     }
 
-    /// By the owner: begins a work.
+    /// Begins an operation. Only the owner of the copier lock may call this.
     pub fn begin(self, range: &Range<u64>, destination: Option<CopyId>, extent: Extent) {
         let (work, _) = self.load();
-        // Idle first: who sees the new range in part sees that the state has changed.
+        // Idle first: a reader that sees a partly updated range also sees that the state has
+        // changed.
         self.0.word(Word::SlotState).store(joined(work, SlotState::Idle), Ordering::SeqCst);
         self.0.set(Word::SlotStart, range.start);
         self.0.set(Word::SlotEnd, range.end);
@@ -81,7 +83,8 @@ impl Slot<'_> {
         fence(Ordering::SeqCst);
     }
 
-    /// By the owner: from active to finishing; false when somebody tainted it.
+    /// Moves from active to finishing; false if a writer has tainted the operation. Only the owner
+    /// may call this.
     pub fn finish(self) -> bool {
         let (work, _) = self.load();
         let (from, to) = (joined(work, SlotState::Active), joined(work, SlotState::Finishing));
@@ -89,18 +92,21 @@ impl Slot<'_> {
         word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// By the owner.
+    /// Sets the state. Only the owner may call this.
     pub fn set(self, state: SlotState) {
         let (work, _) = self.load();
         self.0.word(Word::SlotState).store(joined(work, state), Ordering::SeqCst);
     }
 
-    /// By the owner, before its first work: the last owner may have died in the middle of one.
+    /// Sets the slot to idle before the new owner's first operation, because the last owner may
+    /// have died during one.
     pub fn clear(self) {
         self.set(SlotState::Idle);
     }
 
-    /// By a writer that has pinned `range`: taints the work that it overlaps, if that is everywhere. Otherwise it has to look at the map first.
+    /// Looks for an operation that overlaps `range`. The caller is a writer that has pinned
+    /// `range`. An operation that covers all of its range is tainted at once; before the writer
+    /// taints a copy it must look at the map.
     pub fn meet(self, range: &Range<u64>) -> Met {
         loop {
             let word = self.0.word(Word::SlotState).load(Ordering::SeqCst);
@@ -126,7 +132,8 @@ impl Slot<'_> {
         }
     }
 
-    /// By a writer: whether the work will leave the map as it is. Not if it is finishing, or over.
+    /// Taints an operation on behalf of a writer. Returns whether the operation will leave the map
+    /// as it is: false if it is finishing or over.
     pub fn taint(self, work: u64) -> bool {
         let (from, to) = (joined(work, SlotState::Active), joined(work, SlotState::Tainted));
         let word = self.0.word(Word::SlotState);
@@ -136,20 +143,21 @@ impl Slot<'_> {
         }
     }
 
-    /// The number of the work, if the slot is in `state`.
+    /// The number of the operation, if the slot is in `state`.
     pub fn work_in(self, state: SlotState) -> Option<u64> {
         let (work, now) = self.load();
         (now == state).then_some(work)
     }
 
-    /// By whoever holds the copier's lock because the owner died: the end of that work, if no other has begun.
+    /// Ends an operation whose owner has died, unless another one has begun. The caller holds the
+    /// copier lock.
     pub fn bury(self, work: u64, state: SlotState) {
         let (from, to) = (joined(work, state), joined(work, SlotState::Idle));
         let word = self.0.word(Word::SlotState);
         let _ = word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// Whether a work is still going on.
+    /// Whether the operation is still in progress.
     pub fn is_at(self, work: u64) -> bool {
         let (now, state) = self.load();
         now == work && state != SlotState::Idle

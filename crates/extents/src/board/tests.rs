@@ -1,4 +1,4 @@
-//! The board, by itself.
+//! Tests of the shared state alone.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ fn generations_tell_changes_of_their_segment_only() {
     board.settle(marks);
     assert!(board.stamp(&one).is_certain() && !board.stamp(&one).equals(before.0));
     assert!(board.stamp(&other).equals(before.1));
-    // Of many segments: everything.
+    // A change of many segments marks the global seqlock.
     let marks = board.mark(&[0..SEGMENT * 1000]);
     board.settle(marks);
     assert!(!board.stamp(&other).equals(before.1));
@@ -114,7 +114,7 @@ fn of_two_changes_the_last_one_makes_the_generation_even() {
     assert!(!board.stamp(&range).is_certain());
     board.settle(second);
     assert!(board.stamp(&range).is_certain());
-    // One whose process died is healed, and does no harm afterwards.
+    // A change whose process died is healed, and its late end does no harm.
     let dead = board.mark(std::slice::from_ref(&range));
     board.heal(&range);
     let healed = board.stamp(&range);
@@ -154,7 +154,7 @@ fn writers_taint_what_they_meet_and_wait_for_what_finishes() {
     assert!(slot.finish() && !slot.taint(4));
 }
 
-/// Where two threads meet, at the same moment if both run.
+/// A point where two threads wait for each other, so that both continue at the same moment.
 #[derive(Default)]
 struct Meeting(AtomicU64);
 
@@ -170,8 +170,8 @@ impl Meeting {
     }
 }
 
-/// Two threads at the same time, each on a processor of its own, before all other programs if that
-/// is permitted (to root): else the two hardly ever run at the same moment on a busy machine.
+/// Runs two functions in two threads, each on a processor of its own and, if permitted (to root),
+/// with real-time priority. Otherwise the two rarely run at the same moment on a busy machine.
 fn at_once<A: Send, B: Send>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B + Send) -> (A, B) {
     let processors = processors();
     let (first, last) = (processors[0], processors[processors.len() - 1]);
@@ -190,7 +190,7 @@ fn at_once<A: Send, B: Send>(one: impl FnOnce() -> A + Send, other: impl FnOnce(
 
 /// The processors that this thread may run on.
 fn processors() -> Vec<usize> {
-    // SAFETY: zeros are an empty set, which the call fills in.
+    // SAFETY: a zeroed set is empty, and the call fills it in.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         assert_eq!(libc::sched_getaffinity(0, size_of_val(&set), &raw mut set), 0);
@@ -198,9 +198,9 @@ fn processors() -> Vec<usize> {
     }
 }
 
-/// This thread runs there from now on.
+/// Binds the calling thread to a processor, with real-time priority if permitted.
 fn run_first_on(processor: usize) {
-    // SAFETY: a set of one, and a priority.
+    // SAFETY: a set with one processor, and a valid priority.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(processor, &mut set);
@@ -210,8 +210,8 @@ fn run_first_on(processor: usize) {
     }
 }
 
-/// Of a writer and a copier that overlap at least one sees the other: with threads on different
-/// processors, and without the fences it fails.
+/// Of a writer and a copier that overlap, at least one sees the other. Without the fences this
+/// fails if the threads run on different processors.
 #[test]
 fn a_pin_or_a_slot_is_always_seen() {
     let (dir, board) = made();
@@ -260,7 +260,7 @@ fn counters_are_summed_over_processes_also_dead_ones() {
     assert!(all.contains(&("written_bytes.7".to_owned(), 5)));
     let names: std::collections::HashSet<&String> = all.iter().map(|(name, _)| name).collect();
     assert_eq!(names.len(), all.len());
-    // Whoever gets the block of the dead one counts from 0.
+    // The process that gets the dead one's block counts from 0.
     let third = board.claim(&sys, lock(&dir).as_fd()).unwrap().unwrap();
     board.count(&third, Counter::Requests, 2);
     assert_eq!(board.counted_by(&third, Counter::Requests), 2);

@@ -1,29 +1,29 @@
-//! How an entry of a table is stored.
+//! The stored form of an index entry.
 
 use crate::Mask;
 
-/// Entries do not cross the boundary of a segment by being joined, so that what happens in one segment leaves the
-/// sequence numbers of others alone.
+/// Binary logarithm of the segment size. Entries are not joined across segment boundaries, so that
+/// a change in one segment leaves the sequence numbers of other segments alone.
 pub(crate) const SEGMENT_BITS: u32 = 20;
-/// Bytes of a segment: what a generation on the board stands for.
+/// Bytes of a segment, the unit that a seqlock of the shared state covers.
 pub(crate) const SEGMENT: u64 = 1 << SEGMENT_BITS;
 
-/// A range of bytes that the table says something of.
+/// A range of bytes and its mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub start: u64,
     pub end: u64,
     pub mask: Mask,
-    /// Number of the transaction that changed it.
+    /// Number of the transaction that last changed the entry.
     pub seq: u64,
 }
 
 const SHORT: usize = 12;
 const LONG: usize = 16;
-/// Numbers of transactions fit in 7 bytes for 2000 years of a million a second.
+/// Mask of a transaction number. 7 bytes last for 2000 years at a million transactions per second.
 const SEQ_MASK: u64 = (1 << 56) - 1;
 
-/// An entry's value: 12 bytes, or 16 if it is longer than 4 GiB.
+/// The stored value of an entry: 12 bytes, or 16 if the range is longer than 4 GiB.
 pub(super) struct Stored {
     bytes: [u8; LONG],
     len: usize,
@@ -54,7 +54,7 @@ impl Entry {
         Stored { bytes, len }
     }
 
-    /// `None`: not what [`Entry::store`] makes.
+    /// Decodes a stored entry; `None` if [`Entry::store`] cannot have produced the value.
     pub(super) fn load(start: u64, value: &[u8]) -> Option<Self> {
         let word = |at: usize| Some(u64::from_ne_bytes(value.get(at..at + 8)?.try_into().ok()?));
         let (end, tail) = match value.len() {
@@ -69,7 +69,7 @@ impl Entry {
         (end > start).then_some(entry)
     }
 
-    /// Whether the two, one behind the other, may be one entry.
+    /// Whether this entry and the one that follows may be joined into one.
     pub(super) fn joins(&self, next: &Self) -> bool {
         let within = self.start >> SEGMENT_BITS == (next.end - 1) >> SEGMENT_BITS;
         self.end == next.start && self.mask == next.mask && (within || self.seq == next.seq)

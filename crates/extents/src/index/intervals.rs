@@ -1,4 +1,4 @@
-//! A table of ranges: which mask each byte has.
+//! A table that maps each byte to a mask.
 
 use std::ops::Range;
 
@@ -6,22 +6,24 @@ use super::entry::Entry;
 use crate::Mask;
 use crate::lmdb::{Failure, Outcome, Table, Txn, WriteTxn};
 
-/// A table of entries that never overlap. A byte that none has, has the mask `default`, and sequence number 0.
+/// A table of entries that never overlap. A byte without an entry has the mask `default` and
+/// sequence number 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Intervals {
     pub table: Table,
     pub default: Mask,
 }
 
-/// A change of one entry, for whoever keeps accounts.
+/// A change of one entry, passed to the accounting of the caller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     Put(Entry),
     Gone(Entry),
 }
 
-/// Pages that a change of neighbouring entries takes at most: paths from root to leaf of all tables and LMDB's list of free pages,
-/// and the entries' leaves, a quarter full, copied, and split in three.
+/// Upper bound of the pages that a change of adjacent entries writes: the paths from root to leaf
+/// of all tables and of LMDB's free list, and the leaves of the entries, which may be a quarter
+/// full, copied, and split in three.
 fn pages(entries: usize) -> u64 {
     64 + entries as u64 / 8
 }
@@ -33,7 +35,8 @@ fn load(found: Option<(u64, &[u8])>) -> Outcome<Option<Entry>> {
 }
 
 impl Intervals {
-    /// The entries that overlap `range`, whole, in order, until `visit` returns false.
+    /// Calls `visit` with the entries that overlap `range`, uncut and in order, until it returns
+    /// false.
     pub fn visit(
         &self,
         txn: &impl Txn,
@@ -46,7 +49,7 @@ impl Intervals {
         let mut cursor = txn.cursor(self.table)?;
         let mut at = load(cursor.seek(range.start)?)?;
         if at.is_none_or(|entry| entry.start > range.start) {
-            // One that starts before may reach into the range.
+            // An entry that starts earlier may reach into the range.
             let before = if at.is_some() { load(cursor.previous()?)? } else { load(cursor.last()?)? };
             at = match before {
                 Some(entry) if entry.end > range.start => before,
@@ -64,13 +67,14 @@ impl Intervals {
         Ok(())
     }
 
-    /// The end of the last entry; 0: there is none.
+    /// The end of the last entry; 0 if there is none.
     pub fn end(&self, txn: &impl Txn) -> Outcome<u64> {
         let mut cursor = txn.cursor(self.table)?;
         Ok(load(cursor.last()?)?.map_or(0, |entry| entry.end))
     }
 
-    /// All of `range` in parts, cut to it, gaps included, until `visit` returns false.
+    /// Calls `visit` with entries that cover all of `range`, cut to it and in order, gaps included,
+    /// until it returns false.
     pub fn parts(
         &self,
         txn: &impl Txn,
@@ -95,8 +99,9 @@ impl Intervals {
         Ok(())
     }
 
-    /// Gives every part of `range` the mask that `to` says, with the number of this transaction; `None`: as it is. What has the mask already
-    /// keeps its number. Returns what was changed.
+    /// Sets the mask of every entry in `range`, cut to it and gaps included, to the one that `to`
+    /// returns, with the number of this transaction. `None` leaves the entry unchanged, and an
+    /// entry that already has the mask keeps its number. Returns the changed ranges.
     pub fn change(
         &self,
         txn: &mut WriteTxn<'_>,
@@ -125,7 +130,7 @@ impl Intervals {
         Ok(changes.into_iter().map(|(range, _)| range).collect())
     }
 
-    /// Removes the entries that `which` names, as whole entries: their bytes have the default mask then.
+    /// Removes the whole entries that `which` selects; their bytes then have the default mask.
     pub fn remove(
         &self,
         txn: &mut WriteTxn<'_>,
@@ -156,7 +161,7 @@ impl Intervals {
         note: &mut impl FnMut(&mut WriteTxn<'_>, Event) -> Outcome<()>,
     ) -> Outcome<()> {
         let mut new = Entry { start: range.start, end: range.end, mask, seq: txn.id() };
-        // With the neighbours, which may be joined.
+        // Includes the neighboring entries, which may be joined.
         let around = range.start.saturating_sub(1)..range.end.saturating_add(1);
         let mut old = Vec::new();
         self.visit(txn, around, |entry| {

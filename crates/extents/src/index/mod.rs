@@ -1,13 +1,16 @@
-//! The index: the map as it is now, in LMDB.
+//! The index: the current map, in LMDB.
 //!
-//! | table | key | value |
-//! |---|---|---|
-//! | `map` | start of a range | end, mask, number of the transaction that changed it |
-//! | `pending` | number of a segment | nothing: an entry that starts there was changed since the journal's last commit |
-//! | `wanted` | start of a range | end, mask of the copies that it is wanted in |
-//! | the unnamed one | `state` | number of the last transaction that the journal knows, listed bytes of each copy, those that another has, too |
+//! Its tables, with their keys and values:
 //!
-//! A range is pending when its number is larger than the journal's; so a sync does not have to touch what it has synced.
+//! - `map`: start of a range -> end, mask, number of the transaction that changed it.
+//! - `pending`: number of a segment -> empty. An entry that starts in the segment has changed since
+//!   the journal's last commit.
+//! - `wanted`: start of a range -> end, mask of the copies that should prefetch it.
+//! - the unnamed table: `state` -> number of the last transaction that the journal contains; for
+//!   each copy, the listed bytes, and those of them that another copy also has.
+//!
+//! A range is pending if its number is higher than the journal's. So a sync does not have to touch
+//! the entries that it has synced.
 
 mod entry;
 mod intervals;
@@ -25,10 +28,10 @@ use crate::lmdb::{Env, Outcome, Tables, Txn, WriteTxn};
 use crate::{CopyId, Mask, Span};
 
 const STATE: &[u8] = b"state";
-/// Segments that one transaction of [`Index::committed`] looks through.
+/// Number of segments that one transaction of [`Index::committed`] processes.
 pub(crate) const SEGMENTS_AT_ONCE: usize = 128;
 
-/// The tables and what they mean.
+/// The tables of the index.
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
     pub env: Arc<Env>,
@@ -40,11 +43,11 @@ pub(crate) struct Index {
 /// The record `state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
-    /// Number of the last transaction that the journal's last commit has seen.
+    /// Number of the last transaction that the journal contains.
     pub committed: u64,
     /// Bytes of each copy that entries list as valid.
     pub listed: [u64; CopyId::LIMIT],
-    /// Those of them where another copy is valid, too.
+    /// Listed bytes of each copy where another copy is also valid.
     pub clean: [u64; CopyId::LIMIT],
 }
 
@@ -64,7 +67,7 @@ impl Index {
         txn.put_named(self.tables.state, STATE, &state.store())
     }
 
-    /// Changes masks; see [`Intervals::change`]. Keeps `pending` and `state`.
+    /// Changes masks as [`Intervals::change`] does, and keeps `pending` and `state` up to date.
     pub fn change(
         &self,
         txn: &mut WriteTxn<'_>,
@@ -87,7 +90,8 @@ impl Index {
                 state.count(&entry, u64::wrapping_add);
                 if entry.seq > state.committed {
                     let segment = entry.start >> SEGMENT_BITS;
-                    // Mostly it is there, and looking is cheaper than writing.
+                    // The segment is usually present already, and looking it up is cheaper than
+                    // writing.
                     if txn.cursor(self.tables.pending)?.seek(segment)?.is_none_or(|(key, _)| key != segment) {
                         txn.put(self.tables.pending, segment, &[])?;
                     }
@@ -97,7 +101,7 @@ impl Index {
         Ok(())
     }
 
-    /// The segments where something is pending.
+    /// Numbers of the segments with pending entries.
     pub fn pending_segments(&self, txn: &impl Txn) -> Outcome<Vec<u64>> {
         let mut segments = Vec::new();
         let mut cursor = txn.cursor(self.tables.pending)?;
@@ -109,7 +113,7 @@ impl Index {
         Ok(segments)
     }
 
-    /// What is pending of what starts in a segment, in order.
+    /// Calls `visit` with the pending entries that start in a segment, in order.
     pub fn pending_in(
         &self,
         txn: &impl Txn,
@@ -125,8 +129,8 @@ impl Index {
         })
     }
 
-    /// The end of a commit: everything up to transaction `synced` is in the journal. To be called again with the rest of the
-    /// segments until none is left.
+    /// Records that the journal contains everything up to transaction `synced`. The caller calls
+    /// this for some of the pending segments at a time until all are done.
     pub fn committed(&self, txn: &mut WriteTxn<'_>, synced: u64, segments: &[u64]) -> Outcome<()> {
         let mut state = self.state(txn)?;
         state.committed = state.committed.max(synced);
@@ -137,7 +141,8 @@ impl Index {
                 if entry.start >> SEGMENT_BITS == segment {
                     match entry.seq > state.committed {
                         true => left = true,
-                        // What is as by default, as the journal now knows, needs no entry.
+                        // The journal contains the entry, and without the entry its bytes have the
+                        // same mask.
                         false if entry.mask == self.map.default => needless.push(entry),
                         false => {}
                     }
@@ -148,7 +153,7 @@ impl Index {
                 done.push(segment);
             }
         }
-        // A leaf of each segment, copied and joined with another.
+        // A leaf per segment, which may be copied and merged with another.
         txn.room(64 + 3 * segments.len() as u64 + needless.len() as u64 / 8)?;
         for entry in needless {
             txn.delete(self.map.table, entry.start)?;
@@ -160,7 +165,7 @@ impl Index {
         self.put_state(txn, &state)
     }
 
-    /// Adds or removes `copy` where `range` is wanted.
+    /// Adds or removes `copy` in the prefetch queue for `range`.
     pub fn want(&self, txn: &mut WriteTxn<'_>, range: Range<u64>, copy: CopyId, wanted: bool) -> Outcome<()> {
         let to = |part: Entry| Some(if wanted { part.mask.with(copy) } else { part.mask.without(copy) });
         self.wanted.change(txn, range.clone(), to, |_, _| Ok(()))?;
@@ -170,15 +175,15 @@ impl Index {
         Ok(())
     }
 
-    /// Nothing of `range` is wanted anywhere any more.
+    /// Removes `range` from the prefetch queue of all copies.
     pub fn want_nothing(&self, txn: &mut WriteTxn<'_>, range: Range<u64>) -> Outcome<()> {
         self.wanted.change(txn, range.clone(), |_| Some(Mask::NONE), |_, _| Ok(()))?;
         self.wanted.remove(txn, range, |entry| entry.mask.is_empty())
     }
 
-    /// Fills an empty index with what a journal says, `ranges` in order, all of it committed.
+    /// Fills an empty index with the ranges of a journal, in order, all of them committed.
     pub fn fill(&self, txn: &mut WriteTxn<'_>, ranges: &[Span]) -> Outcome<()> {
-        /// Of entries and their place in the page, in a page that is filled.
+        /// Entries, with their overhead, that fit in a page that is filled in key order.
         const ENTRIES_OF_PAGE: u64 = 100;
         txn.room(64 + ranges.len() as u64 / ENTRIES_OF_PAGE)?;
         let mut state = State { committed: txn.id(), ..State::default() };

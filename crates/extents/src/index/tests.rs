@@ -1,4 +1,4 @@
-//! The index against a vector of bytes.
+//! The index compared with a vector of bytes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use stripewise_sys::{Real, SysRef};
 use super::*;
 use crate::lmdb::{Limits, Space, Txn};
 
-/// Bytes around the boundary of two segments.
+/// The file is modeled around the boundary of two segments.
 const BYTES: usize = 60;
 const BASE: u64 = (1 << 20) - BYTES as u64 / 2;
 
@@ -41,7 +41,7 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Byte {
     mask: u8,
-    /// At least this.
+    /// Lower bound of the sequence number.
     seq: u64,
     wanted: u8,
 }
@@ -51,7 +51,7 @@ struct Pair {
     _dir: tempfile::TempDir,
     index: Index,
     allocated: AtomicU64,
-    /// One more than `BYTES`: the rest of the file.
+    /// `BYTES` elements, and one more for the rest of the file.
     model: Vec<Byte>,
     committed: u64,
 }
@@ -156,7 +156,8 @@ impl Pair {
         entries
     }
 
-    /// Masks are right, numbers are those of the last change or a later one of a neighbour, and never fall.
+    /// Masks are right. Numbers are those of the last change or of a later one of a neighbor, and
+    /// never decrease.
     fn check_bytes(&self, entries: &[Entry], before: &[Entry]) {
         let at = |entries: &[Entry], byte: u64| {
             let found = entries.iter().find(|entry| entry.start <= byte && byte < entry.end);

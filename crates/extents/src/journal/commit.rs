@@ -1,4 +1,5 @@
-//! Changing the journal: one at a time on the node, and nobody else on any other.
+//! Changes of the journal. The commit lock serializes the processes of the node; changes by other
+//! nodes are detected.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -13,19 +14,20 @@ use crate::error::io;
 use crate::hooks::reach;
 use crate::{MapError, Node, Result};
 
-/// A journal may have this much more than twice what its map takes, bytes. Little in tests, where
-/// it is to happen often.
+/// Bytes by which a journal may exceed twice the length that its map needs. Small in tests, where
+/// rewrites should be frequent.
 const SLACK_BYTES: u64 = if cfg!(test) { 512 } else { 64 << 10 };
-/// Its end and the sequence number of its next batch share a word on the board: they change together, whoever is killed.
+/// Bits of the next batch's sequence number in the word of the shared state that also holds the
+/// journal's end. In one word, both change together even if the process is killed.
 const NEXT_BITS: u32 = 24;
 const NEXT_MAX: u64 = (1 << NEXT_BITS) - 1;
 
-/// A journal that is longer than this is written anew, bytes; `needed` is what its map takes then.
+/// Journals longer than this are rewritten, bytes; `needed` is the length that the map needs.
 pub(crate) const fn limit_bytes(needed: u64) -> u64 {
     needed.saturating_mul(2).saturating_add(SLACK_BYTES)
 }
 
-/// Where the next batch goes.
+/// Where the next batch goes: offset and sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     pub end: u64,
@@ -43,31 +45,32 @@ impl Position {
     }
 }
 
-/// The commit lock, and the journal.
+/// The commit lock, and the journal that its holder may change.
 pub(crate) struct Commit<'a, 'b> {
     place: &'a Place,
     board: &'b Board,
     held: &'a Held,
     header: Header,
     node: &'b Node,
-    /// `None`: the file has no name any more, and no journal.
+    /// `None`: the file has lost its last name, and its journal with it.
     file: Option<Locked<'a>>,
-    /// Whoever renames keeps others from joining, who might look at the old journal.
+    /// A rewrite requires that no process joins meanwhile, because it might read the old journal.
     join: JoinLock,
 }
 
-/// Who has the join lock.
+/// The holder of the join lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum JoinLock {
+    /// Not this commit; another process may hold it.
     Perhaps,
-    /// This commit, for a while.
+    /// This commit, until the rewrite is done.
     Taken,
-    /// The caller; a new journal is locked as long as the commit lasts.
+    /// The caller. A new journal stays locked as long as the commit lasts.
     Callers,
 }
 
 impl<'a, 'b> Commit<'a, 'b> {
-    /// Waits for the commit lock. `has_join_lock`: the caller has that, too.
+    /// Waits for the commit lock. `has_join_lock`: the caller already holds the join lock.
     pub fn begin(
         place: &'a Place,
         board: &'b Board,
@@ -81,9 +84,10 @@ impl<'a, 'b> Commit<'a, 'b> {
         if !board.is(Word::Unlinked) {
             commit.file = Some(place.lock(held, COMMIT_BYTE, true)?);
         }
-        // The one who removes the file says so first, and then waits for the commit lock.
+        // A process that removes the file sets `Unlinked` first, and then waits for the commit
+        // lock.
         if board.is(Word::Unlinked) && commit.file.is_some() {
-            // Made anew by us just now.
+            // `Place::lock` has just created this journal.
             let _ = place.sys.unlink(Some(place.dir.as_fd()), Path::new(&place.name));
             commit.file = None;
         }
@@ -91,7 +95,8 @@ impl<'a, 'b> Commit<'a, 'b> {
         Ok(commit)
     }
 
-    /// Takes over what a process that died had appended or renamed; finds out whether somebody else did.
+    /// Takes over what a dead process has appended or renamed, and detects changes by processes
+    /// that do not share the index.
     fn catch_up(&self) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let stat = self.place.sys.stat(file.file().as_fd()).map_err(io(&self.place.path, "stat"))?;
@@ -104,11 +109,11 @@ impl<'a, 'b> Commit<'a, 'b> {
                 self.catch_up_with_tail(position)?;
             }
         } else if size == 0 {
-            // It was removed, and is made anew by the next sync.
+            // The journal was removed and `Place::lock` created it; the next sync rewrites it.
             board.set(Word::JournalBroken, 1);
         } else if stat.st_ino == board.get(Word::JournalNewInode) {
             let journal = Journal::read_from(&self.place.sys, file.file().as_fd(), &self.place.path)?;
-            // Its rename may not be on the disk.
+            // The rename may not be on disk yet.
             self.place.sync_dir().inspect_err(|_| self.set_broken())?;
             self.set_opened(Some(journal.opened.is_some()));
             self.adopt(Position { end: journal.valid_bytes, next: journal.next }, size, stat.st_ino);
@@ -138,7 +143,7 @@ impl<'a, 'b> Commit<'a, 'b> {
             position = Position { end: position.end + len as u64, next: position.next + 1 };
         }
         if position != before {
-            // Its writer was killed perhaps before it was synced.
+            // The process that wrote the tail may have died before it synced it.
             self.announce(opened);
             self.sync_file().inspect_err(|_| self.set_broken())?;
             self.set_opened(opened);
@@ -147,15 +152,16 @@ impl<'a, 'b> Commit<'a, 'b> {
         Ok(())
     }
 
-    /// Before the position, so that who is killed in between leaves a tail for the next one to catch up with.
+    /// Called before the position is stored, so that a process killed in between leaves a tail that
+    /// the next commit catches up with.
     fn set_opened(&self, opened: Option<bool>) {
         if let Some(opened) = opened {
             self.board.set(Word::Opened, if opened { OPENED } else { 0 });
         }
     }
 
-    /// Before the journal begins to say that the file is open, or that it is not: who is killed beside that must leave nobody
-    /// in the belief that there is an intent.
+    /// Called before a batch that opens or closes the file is written. A process killed around that
+    /// write must not leave a shared state that claims a write intent exists.
     fn announce(&self, opened: Option<bool>) {
         let is_opened = self.board.get(Word::Opened) == OPENED;
         if opened.is_some_and(|opened| opened != is_opened) {
@@ -163,7 +169,8 @@ impl<'a, 'b> Commit<'a, 'b> {
         }
     }
 
-    /// What the disk has of the journal's end is not known: a later sync that succeeds does not tell.
+    /// Marks the journal broken: its end on disk is unknown, and a later successful sync proves
+    /// nothing.
     fn set_broken(&self) {
         self.board.set(Word::JournalBroken, 1);
     }
@@ -171,7 +178,7 @@ impl<'a, 'b> Commit<'a, 'b> {
     fn adopt(&self, position: Position, base: u64, inode: u64) {
         position.store(self.board);
         self.board.set(Word::JournalBase, base);
-        // Last: until then the new inode is known as such.
+        // Last: until now the inode is recognized as that of the new journal.
         self.board.set(Word::JournalInode, inode);
     }
 
@@ -179,14 +186,15 @@ impl<'a, 'b> Commit<'a, 'b> {
         self.file.is_some() && self.board.is(Word::JournalBroken)
     }
 
-    /// Whether the journal is to be written anew, with everything instead of what is pending.
+    /// Whether the journal should be rewritten, with the whole map instead of the pending ranges.
     pub fn is_due(&self) -> bool {
         let position = Position::load(self.board);
         let is_long = position.end > limit_bytes(self.board.get(Word::JournalBase));
         self.is_broken() || (self.file.is_some() && (is_long || position.next > NEXT_MAX / 2))
     }
 
-    /// Keeps others from joining; false: somebody joins just now, or leaves and waits for this commit.
+    /// Takes the join lock if this commit needs it. False if another process is joining, or is
+    /// leaving and waits for this commit.
     pub fn may_rewrite(&mut self) -> Result<bool> {
         let Some(file) = &self.file else { return Ok(false) };
         if self.join == JoinLock::Perhaps {
@@ -198,7 +206,7 @@ impl<'a, 'b> Commit<'a, 'b> {
         Ok(self.join != JoinLock::Perhaps)
     }
 
-    /// For what is to be appended; `whole`: for everything, with which the journal is written anew.
+    /// A writer for what is to be appended, or with `whole` for the batches of a rewritten journal.
     pub fn writer(&self, whole: bool) -> Writer {
         if !whole {
             return Writer::new(Position::load(self.board).next);
@@ -210,7 +218,8 @@ impl<'a, 'b> Commit<'a, 'b> {
         writer
     }
 
-    /// After a failed change: writes the journal anew as it was before that, and open.
+    /// After a failed change, rewrites the journal as it was before the change, with a write
+    /// intent.
     pub fn reopen(&mut self) -> Result<()> {
         let failed = || io(&self.place.path, "write the intent, after an error,")(Errno::IO);
         let file = self.file.as_ref().ok_or_else(failed)?.file();
@@ -227,12 +236,13 @@ impl<'a, 'b> Commit<'a, 'b> {
         self.put(writer, true)
     }
 
-    /// Appends, or if `whole` writes anew, what a [`Commit::writer`] for it has been given, and syncs it.
+    /// Appends the batches of a [`Commit::writer`] and syncs the journal, or with `whole` rewrites
+    /// the journal with them.
     pub fn put(&mut self, writer: Writer, whole: bool) -> Result<()> {
         if whole { self.rewrite(writer) } else { self.append(writer) }
     }
 
-    /// Keeps the locks that a new journal was made with.
+    /// Returns the locks that a new journal was created with.
     pub fn into_lock(self) -> Option<Locked<'a>> {
         self.file
     }
@@ -251,7 +261,8 @@ impl<'a, 'b> Commit<'a, 'b> {
         let (sys, fd) = (&self.place.sys, file.file().as_fd());
         self.announce(opens);
         let written = (|| {
-            // What a process began that died: its rest must not stand behind what is shorter.
+            // A dead process may have written part of a longer batch, whose rest must not follow
+            // this one.
             if sys.stat(fd)?.st_size as u64 > position.end {
                 sys.truncate(fd, position.end)?;
             }
@@ -303,8 +314,9 @@ impl<'a, 'b> Commit<'a, 'b> {
     }
 }
 
-/// Writes a journal and gives it the name of the one that is there, `old`, whose mode and owner it has. Returns it with both
-/// its locks, and its inode, which `note` is told before it has the name.
+/// Writes a new journal and renames it over the current one, `old`, whose mode and group it gets.
+/// Returns it with both of its locks held, and its inode. `note` is called with the inode before
+/// the rename.
 pub(crate) fn write_new<'a>(
     place: &'a Place,
     held: &'a Held,
@@ -320,7 +332,7 @@ pub(crate) fn write_new<'a>(
     let new = Locked::new(sys, held, new);
     let fd = new.file().as_fd();
     let inode = (|| {
-        // Before it has the name: whoever opens it then waits for us.
+        // Before the rename, so that a process that opens the journal afterwards waits.
         sys.lock(fd, 0, 2, LockKind::Exclusive)?;
         if let Some(old) = old {
             let old = sys.stat(old.as_fd())?;

@@ -1,4 +1,4 @@
-//! What a journal says, for whoever rebuilds the index from it, and for tools.
+//! The contents of a journal, for rebuilding the index and for tools.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,30 +12,31 @@ use super::place::Place;
 use crate::error::io;
 use crate::{MapError, MapSpec, Mask, Node, Result, Span};
 
-/// A journal as it was read: the map as of its last commit.
+/// A journal as read: the map as of the last commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Journal {
     /// The file's id.
     pub id: [u8; 16],
-    /// How many copies it has.
+    /// Number of copies of the file.
     pub copies: usize,
-    /// The copies valid for a byte that is not listed.
+    /// The copies that are valid for a byte that is not listed.
     pub default: Mask,
-    /// The node and boot that write it, or wrote it last and never closed it; `None`: closed, and everything is synced.
+    /// The node and boot that have the file open for writing, or had it open and never closed it.
+    /// `None`: the file is closed, and everything is synced.
     pub opened: Option<Node>,
-    /// The listed ranges, in order, joined.
+    /// The listed ranges, in order, with adjacent ones of equal masks joined.
     pub spans: Vec<Span>,
-    /// Bytes of it that are valid.
+    /// Length of the valid content, bytes.
     pub valid_bytes: u64,
-    /// Bytes behind those: a batch that was never finished.
+    /// Bytes after the valid content: an incomplete batch.
     pub cut_bytes: u64,
     /// Sequence number of the next batch.
     pub(crate) next: u64,
 }
 
 impl Journal {
-    /// Reads the journal, which others may be writing. Joins nothing, locks nothing, changes
-    /// nothing.
+    /// Reads the journal, which other processes may be writing. This joins nothing, takes no lock
+    /// and changes nothing.
     ///
     /// # Errors
     /// [`MapError::Missing`], [`MapError::Damaged`], [`MapError::Version`], or as read(2).
@@ -53,10 +54,10 @@ impl Journal {
         Self::parse(&bytes, path)
     }
 
-    /// Parses the bytes of the journal at `path`. Never panics, whatever they are.
+    /// Parses the content of the journal at `path`. Never panics, whatever the bytes are.
     ///
     /// # Errors
-    /// Only for what is wrong in the header: what is wrong behind it ends the journal there.
+    /// Only for a bad header: any damage after the header ends the journal there.
     pub fn parse(bytes: &[u8], path: &Path) -> Result<Self> {
         let header = Header::decode(bytes).map_err(|bad| bad.into_error(path))?;
         let (mut masks, mut opened) = (BTreeMap::new(), None);
@@ -88,14 +89,14 @@ impl Journal {
         Header { id: self.id, copies: self.copies as u8, default: self.default }
     }
 
-    /// Bytes of a journal that says the same and nothing else.
+    /// Length in bytes of a journal that lists the same map and nothing else.
     pub(crate) fn needed_bytes(&self) -> u64 {
         let mut writer = Writer::new(1);
         self.spans.iter().for_each(|span| writer.change(span.range(), span.mask));
         (HEADER_BYTES + writer.finish().0.len()) as u64
     }
 
-    /// The whole file in parts, gaps included, without end.
+    /// Spans that cover the whole file without end, gaps included.
     pub(crate) fn parts(&self) -> Vec<Span> {
         let (mut parts, mut at) = (Vec::new(), 0);
         for span in &self.spans {
@@ -124,7 +125,7 @@ impl BadHeader {
     }
 }
 
-/// Ranges by start: (end, mask). They never overlap.
+/// Masks by start of their range: (end, mask). The ranges never overlap.
 type Masks = BTreeMap<u64, (u64, Mask)>;
 
 fn assign(masks: &mut Masks, range: Range<u64>, mask: Mask) {

@@ -4,20 +4,20 @@ use std::ops::Range;
 
 use crate::{Mask, Node};
 
-/// Changes with the format.
+/// Version of the format.
 pub(crate) const VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"swextent";
 pub(crate) const HEADER_BYTES: usize = 64;
 const BATCH_MAGIC: [u8; 4] = *b"swb\x01";
 const BATCH_HEADER_BYTES: usize = 24;
 const CHECKSUM_BYTES: usize = 4;
-/// A writer begins a new batch here ...
+/// A writer begins a new batch once the payload has reached this size, bytes.
 const PAYLOAD_BYTES: usize = 1 << 20;
-/// ... and a reader takes more for damage.
+/// A reader treats a longer payload as damage, bytes.
 const PAYLOAD_BYTES_MAX: usize = 1 << 24;
 const NODE_NAME_BYTES_MAX: usize = 255;
 
-/// The first bytes of a journal.
+/// The header of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub id: [u8; 16],
@@ -25,7 +25,7 @@ pub(crate) struct Header {
     pub default: Mask,
 }
 
-/// What is wrong with a header.
+/// Why a header is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BadHeader {
     Damaged(&'static str),
@@ -71,14 +71,14 @@ impl Header {
     }
 }
 
-/// What a batch says.
+/// A decoded batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Batch {
-    /// This node writes the file from now on.
+    /// This node has opened the file for writing.
     Opened(Node),
-    /// The masks of ranges, in order.
+    /// New masks of ranges, in order.
     Changes(Vec<(Range<u64>, Mask)>),
-    /// Nobody writes the file any more, and all that was written is synced.
+    /// The file is closed, and everything written to it is synced.
     Clean,
 }
 
@@ -92,32 +92,32 @@ impl Batch {
     }
 }
 
-/// Batches on their way to the end of a journal.
+/// Encodes batches that will be appended to a journal.
 #[derive(Clone, Debug)]
 pub(crate) struct Writer {
     bytes: Vec<u8>,
     next: u64,
-    /// The `changes` that are being written.
+    /// The batch of changes that is being written.
     open: Option<Changes>,
-    /// Whether the file is open after this, if it says.
+    /// Whether the file is open after these batches; `None` if they leave that unchanged.
     opens: Option<bool>,
 }
 
-/// A batch of changes without its end.
+/// An incomplete batch of changes.
 #[derive(Clone, Debug)]
 struct Changes {
-    /// Where the payload starts, and the last range in it.
+    /// Offsets of the payload, and of the last range in it.
     payload: usize,
     last_at: usize,
     count: u32,
-    /// Where the range before the last one ends.
+    /// The end of the range before the last one.
     before: u64,
     last: Range<u64>,
     mask: Mask,
 }
 
 impl Writer {
-    /// `next`: the sequence number of the first batch.
+    /// `next` is the sequence number of the first batch.
     pub fn new(next: u64) -> Self {
         Self { bytes: Vec::new(), next, open: None, opens: None }
     }
@@ -143,7 +143,7 @@ impl Writer {
         self.opens = Some(false);
     }
 
-    /// The next range, behind all those since the last other batch.
+    /// Adds a changed range. Ranges come in order, since the last batch of another kind.
     pub fn change(&mut self, range: Range<u64>, mask: Mask) {
         let changes = match self.open.take() {
             Some(open) if open.last.end == range.start && open.mask == mask => {
@@ -163,13 +163,13 @@ impl Writer {
         };
         let Range { start, end } = changes.last;
         put_varint(&mut self.bytes, start - changes.before);
-        // To the end of everything: 0, which no range has.
+        // Length 0, which no range has, stands for a range without end.
         put_varint(&mut self.bytes, if end == u64::MAX { 0 } else { end - start });
         self.bytes.push(mask.bits());
         self.open = Some(changes);
     }
 
-    /// Whether the file is open after this; `None`: as before.
+    /// Whether the file is open after these batches; `None` if they leave that unchanged.
     pub fn opens(&self) -> Option<bool> {
         self.opens
     }
@@ -180,7 +180,7 @@ impl Writer {
         (self.bytes, self.next)
     }
 
-    /// What comes next is a batch of its own, and may begin anywhere.
+    /// Ends the batch of changes. The next change begins a batch of its own and may lie anywhere.
     #[cfg(test)]
     pub fn end_changes(&mut self) {
         self.close();
@@ -192,7 +192,7 @@ impl Writer {
         }
     }
 
-    /// Start of the payload.
+    /// Begins a batch. Returns the offset of its payload.
     fn begin(&mut self) -> usize {
         self.bytes.extend([0; BATCH_HEADER_BYTES]);
         self.bytes.len()
@@ -213,7 +213,8 @@ impl Writer {
     }
 }
 
-/// The batch with sequence number `next` at the start of `bytes`, and how many bytes it takes; `None`: there is none that is whole.
+/// Decodes the batch with sequence number `next` at the start of `bytes`, and returns it with its
+/// length in bytes. `None` if there is no complete and valid batch.
 pub(crate) fn decode_batch(bytes: &[u8], next: u64, copies: u8) -> Option<(Batch, usize)> {
     let header = bytes.get(..BATCH_HEADER_BYTES)?;
     if header[..4] != BATCH_MAGIC || header[5..8] != [0; 3] || number(&header[8..16]) != next {
@@ -262,7 +263,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// LEB128.
+/// Appends a number in LEB128 encoding.
 fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);

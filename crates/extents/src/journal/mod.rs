@@ -1,4 +1,4 @@
-//! The journal: the map as of the last sync, which survives a power cut.
+//! The journal: the map as of the last sync. It survives a power cut.
 
 mod commit;
 mod contents;

@@ -1,4 +1,4 @@
-//! Where a journal lies, and its locks.
+//! The location of a journal and its locks.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd};
@@ -11,17 +11,19 @@ use crate::error::io;
 use crate::hooks;
 use crate::{MapError, MapSpec, Result};
 
-/// Held while joining, leaving, and renaming a new journal over the old.
+/// Locked while a process joins, leaves, or renames a new journal over the old one.
 pub(crate) const JOIN_BYTE: u64 = 0;
-/// Held while changing the journal.
+/// Locked while a process changes the journal.
 pub(crate) const COMMIT_BYTE: u64 = 1;
 
-/// Descriptors that threads hold locks with: a forked child closes its duplicates, or the locks would outlive the parent.
+/// Descriptors that threads of this process hold locks with. A forked child closes its duplicates,
+/// because they would keep the locks alive after the parent's death.
 #[derive(Debug, Default)]
 pub(crate) struct Held([AtomicI32; 16]);
 
 impl Held {
-    /// Numbers are stored plus 1: 0 is free. When there are too many, one is left out.
+    /// Adds a descriptor, stored plus 1 because 0 means free. A descriptor that does not fit is
+    /// left out.
     pub fn add(&self, raw: i32) {
         let free =
             |slot: &&AtomicI32| slot.compare_exchange(0, raw + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
@@ -34,7 +36,7 @@ impl Held {
         let _ = self.0.iter().find(own);
     }
 
-    /// In a forked child.
+    /// Closes the inherited descriptors in a forked child.
     pub fn close_inherited(&self) {
         for slot in &self.0 {
             if let Some(raw) = slot.swap(0, Ordering::AcqRel).checked_sub(1).filter(|&raw| raw >= 0) {
@@ -44,16 +46,16 @@ impl Held {
     }
 }
 
-/// A lock of a byte of a file, on a description of its own; given back on drop.
+/// A lock of bytes of a file, held by an open file description of its own and released on drop.
 pub(crate) struct Locked<'a> {
     sys: &'a SysRef,
     held: &'a Held,
-    /// `None` only while it is dropped.
+    /// `None` only during drop.
     file: Option<Fd>,
 }
 
 impl<'a> Locked<'a> {
-    /// Takes over a description that holds its locks already.
+    /// Takes over a description that already holds its locks.
     pub fn new(sys: &'a SysRef, held: &'a Held, file: Fd) -> Self {
         held.add(file.as_raw_fd());
         Self { sys, held, file: Some(file) }
@@ -71,21 +73,22 @@ impl Drop for Locked<'_> {
     fn drop(&mut self) {
         let Some(file) = self.file.take() else { return };
         if !hooks::dead() {
-            // Explicitly: a child that was forked meanwhile has a duplicate.
+            // Unlocked explicitly, because a child forked meanwhile holds a duplicate of the
+            // descriptor.
             let _ = self.sys.unlock(file.as_fd(), 0, 0);
         }
         self.held.remove(file.as_raw_fd());
     }
 }
 
-/// A journal's place.
+/// The directory and the name of a journal.
 pub(crate) struct Place {
     pub sys: SysRef,
     pub dir: Fd,
     pub name: OsString,
-    /// For messages.
+    /// The full path, for error messages.
     pub path: PathBuf,
-    /// Whose the files there are.
+    /// User id of the owner of these files.
     owner: u32,
 }
 
@@ -103,7 +106,7 @@ impl Place {
         Ok(Self { sys: sys.clone(), dir, name: spec.journal_name.clone(), path: spec.journal(), owner })
     }
 
-    /// The name of a file that lies beside the journal.
+    /// The name of a file next to the journal.
     pub fn beside(&self, suffix: &str) -> PathBuf {
         let mut name = self.name.clone();
         name.push(suffix);
@@ -114,7 +117,8 @@ impl Place {
         self.beside(".new")
     }
 
-    /// Opens a regular file of the owner's; what others may have put there is not used.
+    /// Opens a regular file of the owner. Anything else that other users may have put there is
+    /// refused.
     pub fn open(&self, name: &Path, flags: OFlags) -> std::result::Result<Fd, Errno> {
         let file = self.sys.open_beneath(self.dir.as_fd(), name, flags, Mode::empty())?;
         let stat = self.sys.stat(file.as_fd())?;
@@ -125,7 +129,8 @@ impl Place {
         }
     }
 
-    /// Makes a file that must not exist; it is the owner's, and nobody else's.
+    /// Creates a file that must not exist. It belongs to the owner, and only the owner may access
+    /// it.
     pub fn create(&self, name: &Path) -> std::result::Result<Fd, Errno> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let file = self.sys.open_beneath(self.dir.as_fd(), name, flags, Mode::RUSR | Mode::WUSR)?;
@@ -135,8 +140,8 @@ impl Place {
         Ok(file)
     }
 
-    /// As [`Place::create`], in place of what is there. Never written through: a hard link there
-    /// may be another file's.
+    /// Creates a file as [`Place::create`] does, and removes an existing one. The existing file is
+    /// never written to, because it may be a hard link to another file.
     pub fn create_anew(&self, name: &Path) -> std::result::Result<Fd, Errno> {
         match self.sys.unlink(Some(self.dir.as_fd()), name) {
             Ok(()) | Err(Errno::NOENT) => self.create(name),
@@ -144,7 +149,8 @@ impl Place {
         }
     }
 
-    /// Waits for a lock of a byte of the journal that has the name now.
+    /// Waits for the lock of `byte` of the journal, and ensures that the locked file still has the
+    /// journal's name. `create`: create the journal if it is missing.
     pub fn lock<'a>(&'a self, held: &'a Held, byte: u64, create: bool) -> Result<Locked<'a>> {
         let (sys, name) = (&self.sys, Path::new(&self.name));
         loop {
@@ -160,7 +166,7 @@ impl Place {
             let locked = Locked::new(sys, held, file);
             let fd = locked.file().as_fd();
             sys.lock(fd, byte, 1, LockKind::Exclusive).map_err(io(&self.path, "lock"))?;
-            // It may have been replaced by a new one meanwhile.
+            // The journal may have been replaced while this call waited.
             let own = sys.stat(fd).map_err(io(&self.path, "stat"))?;
             match sys.stat_at(Some(self.dir.as_fd()), name, false) {
                 Ok(named) if (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino) => return Ok(locked),

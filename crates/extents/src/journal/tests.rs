@@ -21,7 +21,7 @@ fn node() -> Node {
 enum Said {
     Opened,
     Clean,
-    /// (gap to the last one, bytes, mask).
+    /// (distance from the end of the last range, length in bytes, mask).
     Changes(Vec<(u64, u64, u8)>),
 }
 
@@ -41,7 +41,8 @@ fn write(all: &[Said]) -> Vec<u8> {
             Said::Opened => writer.opened(&node()),
             Said::Clean => writer.clean(),
             Said::Changes(changes) => {
-                // Each in a batch of its own kind: `changes` after `changes` would have to go on behind it.
+                // A batch of its own for each: otherwise a second `changes` would have to continue
+                // after the first.
                 let mut at = 0;
                 for (gap, len, mask) in changes {
                     let range = at + gap..at + gap + len;
@@ -57,7 +58,7 @@ fn write(all: &[Said]) -> Vec<u8> {
     bytes
 }
 
-/// What it says, byte by byte.
+/// The mask that the batches give to a byte.
 fn model(all: &[Said], byte: u64) -> u8 {
     let mut mask = HEADER.default.bits();
     for said in all {
@@ -94,7 +95,7 @@ proptest! {
         }
     }
 
-    /// Cut anywhere: the whole batches before the cut count, and nothing else.
+    /// In a journal cut at any byte, exactly the complete batches before the cut count.
     #[test]
     fn a_journal_cut_short_is_an_earlier_one(all in prop::collection::vec(said(), 1..8), keep in 0.0..1.0) {
         let bytes = write(&all);
@@ -107,7 +108,8 @@ proptest! {
         prop_assert_eq!((journal.spans, journal.opened), (earlier.spans, earlier.opened));
     }
 
-    /// Whatever bytes are damaged, no mask is read that was never written, but what was before the damage.
+    /// A damaged journal ends before the damage, or is refused: no mask is read that was never
+    /// written.
     #[test]
     fn damage_ends_the_journal_or_is_refused(
         all in prop::collection::vec(said(), 1..8),
@@ -137,7 +139,7 @@ proptest! {
         let _ = parse(&all);
     }
 
-    /// Damage that has a right checksum: the payload of a batch is arbitrary.
+    /// The payload of a batch with a valid checksum may be arbitrary.
     #[test]
     fn any_payload_is_parsed_or_ends_the_journal(kind: u8, count in 0u32..20, payload in prop::collection::vec(any::<u8>(), 0..60)) {
         let mut batch = b"swb\x01".to_vec();

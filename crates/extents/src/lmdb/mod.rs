@@ -1,11 +1,13 @@
-//! A thin, safe form of the part of LMDB that the index needs.
+//! A thin, safe wrapper of the part of LMDB that the index needs.
 //!
-//! Not `heed`: that keeps a process-wide register of opened environments behind a lock, so a forked child, which must
-//! leave its parent's environment alone, could not open one of its own. Here a child forgets the parent's
-//! ([`Env::abandon`]) and opens anew.
+//! The crate `heed` is not used because it keeps a process-wide registry of open environments
+//! behind a lock. A forked child must leave its parent's environment alone, so with `heed` it could
+//! not open one of its own. Here a child forgets the parent's environment ([`Env::abandon`]) and
+//! opens a new one.
 //!
-//! LMDB's rules that callers rely on this module to keep: an environment is open at most once in a process (closing a second
-//! one would drop the POSIX locks of the first); transactions of one thread do not nest; nothing is closed by a process that did not open it.
+//! This module keeps the following rules of LMDB for its callers. A process opens an environment at
+//! most once, because closing a second one would drop the POSIX locks of the first. Transactions of
+//! one thread do not nest. Only the process that opened an environment closes it.
 
 mod txn;
 
@@ -24,27 +26,27 @@ pub(crate) use txn::{ReadTxn, Space, Table, Txn, WriteTxn};
 
 use crate::fork::PidLock;
 
-/// LMDB's names in an environment's directory.
+/// File names that LMDB uses in an environment's directory.
 pub(crate) const DATA: &str = "data.mdb";
 pub(crate) const LOCK: &str = "lock.mdb";
 
-/// Read transactions kept for the next time.
+/// Maximum number of idle read transactions kept for reuse.
 const IDLE_MAX: usize = 4;
 
-/// What LMDB said: an errno, or one of its own negative codes.
+/// An error code of LMDB: an errno, or one of its own negative codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failure(pub i32);
 
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
 impl Failure {
-    /// LMDB's own words.
+    /// LMDB's error message.
     pub fn text(self) -> String {
         // SAFETY: a static string, or one of libc's.
         unsafe { CStr::from_ptr(ffi::mdb_strerror(self.0)) }.to_string_lossy().into_owned()
     }
 
-    /// What an application is told.
+    /// The errno that the application gets.
     pub fn errno(self) -> Errno {
         match self.0 {
             code if code > 0 => Errno::from_raw_os_error(code),
@@ -59,16 +61,16 @@ fn check(code: i32) -> Outcome<()> {
     if code == 0 { Ok(()) } else { Err(Failure(code)) }
 }
 
-/// How large an environment may become.
+/// Size limits of an environment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Bytes of address space.
+    /// Address space of the mapping, bytes.
     pub map_bytes: usize,
-    /// Readers at once, in all processes.
+    /// Maximum number of concurrent read transactions in all processes.
     pub readers: u32,
 }
 
-/// An open environment: WRITEMAP, NOSYNC, NOTLS.
+/// An open environment, with the flags WRITEMAP, NOSYNC and NOTLS.
 #[derive(Debug)]
 pub(crate) struct Env {
     raw: *mut ffi::MDB_env,
@@ -77,14 +79,14 @@ pub(crate) struct Env {
     data: RawFd,
     lock: Option<RawFd>,
     idle: PidLock<Idle>,
-    /// `map`, `pending`, `wanted`, and the unnamed one.
+    /// The tables `map`, `pending` and `wanted`, and the unnamed one.
     tables: Tables,
 }
 
 #[derive(Debug, Default)]
 struct Idle(Vec<*mut ffi::MDB_txn>);
 
-/// The tables of the index.
+/// Handles of the index's tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tables {
     pub state: Table,
@@ -93,22 +95,24 @@ pub(crate) struct Tables {
     pub wanted: Table,
 }
 
-// SAFETY: LMDB's environments may be used by all threads; with NOTLS its read transactions, too, by one at a time.
+// SAFETY: all threads may use an LMDB environment; with NOTLS, any thread may use a read
+// transaction, one at a time.
 unsafe impl Send for Env {}
 // SAFETY: as above.
 unsafe impl Sync for Env {}
 // SAFETY: as above.
 unsafe impl Send for Idle {}
 
-/// (device, inode) of the data file.
+/// The (device, inode) of the data file.
 type Identity = (u64, u64);
 
-/// The environments of this process: (process, file, environment).
+/// The open environments of this process: (process id, file, environment).
 static OPENED: PidLock<Vec<(u32, Identity, Weak<Env>)>> = PidLock::new(Vec::new());
 
 impl Env {
-    /// Opens the environment in the directory `path`, or the one that this process has open there. `create`: makes it, in a
-    /// directory where there is none. To be called by one process at a time.
+    /// Opens the environment in the directory `path`, or returns the one that this process already
+    /// has open there. `create`: creates it, in a directory without one. Only one process at a time
+    /// may call this with `create`.
     pub fn open(sys: &SysRef, path: &Path, create: Option<Limits>) -> Outcome<Arc<Self>> {
         let me = stripewise_sys::process::id();
         loop {
@@ -117,7 +121,7 @@ impl Env {
             let identity = identity(sys, &path.join(DATA));
             match opened.iter().find(|(_, known, _)| Some(*known) == identity).map(|(.., env)| env.upgrade()) {
                 Some(Some(env)) => return Ok(env),
-                // It is being closed, which would take our locks with it.
+                // Another thread is closing it, which would release the locks of a new one.
                 Some(None) => {}
                 None => {
                     if let Some(limits) = create {
@@ -140,7 +144,8 @@ impl Env {
         check(unsafe { ffi::mdb_env_create(&raw mut raw) })?;
         let opened = (|| {
             let flags = ffi::MDB_WRITEMAP | ffi::MDB_NOSYNC | ffi::MDB_NOTLS | ffi::MDB_NORDAHEAD;
-            // SAFETY: an environment that is not open yet, and a terminated string. The others have the size from the file.
+            // SAFETY: an environment that is not open yet, and a terminated string. Without
+            // `create`, the file determines the sizes.
             unsafe {
                 if let Some(limits) = create {
                     check(ffi::mdb_env_set_mapsize(raw, limits.map_bytes))?;
@@ -161,13 +166,13 @@ impl Env {
             Ok((data, tables)) => {
                 let identity = identity(sys, &path.join(DATA)).unwrap_or_default();
                 let lock = descriptor_of(sys, &path.join(LOCK));
-                // Last: LMDB must have taken its locks on them.
+                // Only now, because LMDB must have taken its locks on the files.
                 [Some(data), lock].into_iter().flatten().for_each(fd::own);
                 let idle = PidLock::default();
                 Ok(Self { raw, pid: stripewise_sys::process::id(), identity, data, lock, idle, tables })
             }
             Err(failure) => {
-                // SAFETY: created above, used by nobody.
+                // SAFETY: created above, and not used elsewhere.
                 unsafe { ffi::mdb_env_close(raw) };
                 Err(failure)
             }
@@ -184,13 +189,13 @@ impl Env {
         self.tables
     }
 
-    /// Frees what readers held that have died. (LMDB does it by itself only when a writer died.)
+    /// Frees the reader slots of dead processes. LMDB itself does so only after a writer died.
     pub fn clear_dead_readers(&self) -> Outcome<()> {
         // SAFETY: an open environment.
         check(unsafe { ffi::mdb_reader_check(self.raw, ptr::null_mut()) })
     }
 
-    /// Last page in use, and bytes of a page. Exact only inside a write transaction.
+    /// Number of the last page in use, and bytes of a page. Exact only inside a write transaction.
     fn extent(&self) -> Outcome<(u64, u64)> {
         let (mut info, mut stat) = (MaybeUninit::uninit(), MaybeUninit::uninit());
         // SAFETY: an open environment, out pointers of this frame, read after success.
@@ -207,7 +212,8 @@ impl Env {
         self.extent().map(|(last, page)| (last + 1) * page)
     }
 
-    /// In a forked child: closes the descriptors that it inherited. The environment itself is the parent's and must be leaked.
+    /// Closes the inherited descriptors in a forked child. The environment itself belongs to the
+    /// parent and must be leaked.
     pub fn abandon(&self) {
         [Some(self.data), self.lock].into_iter().flatten().for_each(fd::close_inherited);
     }
@@ -218,10 +224,10 @@ impl Drop for Env {
         if self.pid != stripewise_sys::process::id() {
             return;
         }
-        // Nobody opens it anew meanwhile.
+        // Locked so that no other thread opens the environment meanwhile.
         let mut opened = OPENED.lock();
         for txn in std::mem::take(&mut self.idle.lock().0) {
-            // SAFETY: idle, and of this environment.
+            // SAFETY: an idle transaction of this environment.
             unsafe { ffi::mdb_txn_abort(txn) };
         }
         [Some(self.data), self.lock].into_iter().flatten().for_each(fd::disown);
@@ -231,7 +237,7 @@ impl Drop for Env {
     }
 }
 
-/// Forgets, without touching them, the environments of a parent process.
+/// Forgets a parent process's environments without touching them.
 fn forget_parents(opened: &mut Vec<(u32, Identity, Weak<Env>)>, me: u32) {
     opened.extract_if(.., |(pid, ..)| *pid != me).for_each(|(.., env)| std::mem::forget(env));
 }
@@ -244,24 +250,27 @@ fn failed(errno: Errno) -> Failure {
     Failure(errno.raw_os_error())
 }
 
-/// Makes the lock file at its full size, with all its space: LMDB writes to it through a mapping, where a file system that is full
-/// would end the process.
+/// Creates the lock file at its full size with all its space allocated. LMDB writes to it through a
+/// mapping, and without space a full file system would kill the process with SIGBUS.
 fn allocate_lock(sys: &SysRef, path: &Path, readers: u32) -> stripewise_sys::Result<()> {
-    /// Of a reader, and of LMDB's header: one cache line each, and two for the header.
+    /// Bytes allocated for a reader slot, which takes a cache line, and for LMDB's header, which
+    /// takes two.
     const LINE: u64 = 64;
     const HEADER: u64 = 4096;
     let file = sys.open(None, &path.join(LOCK), OFlags::RDWR | OFlags::CREATE, Mode::RUSR | Mode::WUSR)?;
     sys.allocate(file.as_fd(), 0, HEADER + u64::from(readers) * LINE, false)
 }
 
-/// The descriptor of this process that is open on `path`: LMDB does not tell that of its lock file.
+/// The descriptor of this process that is open on `path`. LMDB does not report that of its lock
+/// file.
 fn descriptor_of(sys: &SysRef, path: &Path) -> Option<RawFd> {
     let wanted = identity(sys, path)?;
     let list = PathBuf::from("/proc/self/fd");
     let dir = sys.open(None, &list, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).ok()?;
     let names = sys.list(dir.as_fd()).ok()?;
     let numbers = names.iter().filter_map(|entry| entry.name.to_str()?.parse::<RawFd>().ok());
-    // By name, so that a descriptor that another thread closes meanwhile is only not found.
+    // Looked up by name, so that a descriptor that another thread closes meanwhile is merely not
+    // found.
     numbers.into_iter().find(|raw| {
         let stat = sys.stat_at(None, &list.join(raw.to_string()), true);
         stat.is_ok_and(|stat| (stat.st_dev, stat.st_ino) == wanted)

@@ -11,7 +11,7 @@ use stripewise_sys::SysRef;
 use super::{Env, Failure, IDLE_MAX, Outcome, Tables, check, failed};
 use crate::hooks;
 
-/// A table with keys of 64 bits, or the unnamed one with names.
+/// A table with 64-bit integer keys, or the unnamed table, whose keys are names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table(ffi::MDB_dbi);
 
@@ -25,13 +25,13 @@ pub(super) fn open_tables(env: *mut ffi::MDB_env) -> Outcome<Tables> {
 
 fn with_tables(env: *mut ffi::MDB_env, txn_flags: u32, table_flags: u32) -> Outcome<Tables> {
     let mut txn = ptr::null_mut();
-    // SAFETY: an open environment; a transaction that is ended below.
+    // SAFETY: an open environment; the transaction is ended below.
     check(unsafe { ffi::mdb_txn_begin(env, ptr::null_mut(), txn_flags, &raw mut txn) })?;
     let open = |name: Option<&CStr>| {
         let mut table = 0;
         let flags = if name.is_some() { table_flags | ffi::MDB_INTEGERKEY } else { 0 };
         let name = name.map_or(ptr::null(), CStr::as_ptr);
-        // SAFETY: a live transaction, a terminated string or null.
+        // SAFETY: a live transaction, and a terminated string or null.
         check(unsafe { ffi::mdb_dbi_open(txn, name, flags, &raw mut table) }).map(|()| Table(table))
     };
     let tables = (|| {
@@ -54,41 +54,43 @@ fn with_tables(env: *mut ffi::MDB_env, txn_flags: u32, table_flags: u32) -> Outc
     }
 }
 
-/// A snapshot.
+/// A read transaction: a snapshot of the tables.
 pub(crate) struct ReadTxn<'e> {
     env: &'e Env,
     raw: *mut ffi::MDB_txn,
 }
 
-/// The one writer of the environment, in all processes. Dropped: nothing happened.
+/// A write transaction, the only one of the environment in all processes. Dropping it discards the
+/// changes.
 pub(crate) struct WriteTxn<'e> {
     env: &'e Env,
-    /// Null once it has ended.
+    /// Null once the transaction has ended.
     raw: *mut ffi::MDB_txn,
     space: Space<'e>,
-    /// Pages that were made room for.
+    /// Number of pages that [`WriteTxn::room`] was called for.
     pages: u64,
-    /// In tests: the scheduler's form of the writer's lock.
+    /// The scheduler's model of the writer lock, in tests.
     turn: hooks::Turn,
 }
 
-/// Where the space for an environment comes from.
+/// Allocates the space of an environment's data file.
 #[derive(Clone, Copy)]
 pub(crate) struct Space<'e> {
     pub sys: &'e SysRef,
-    /// Bytes of the data file that have theirs; changed only inside the writer's lock.
+    /// Bytes of the data file that have space allocated; changed only under the writer lock.
     pub allocated: &'e AtomicU64,
 }
 
-/// The file grows by an eighth, and by no more than this.
+/// The file grows by an eighth of its size, at most by this, bytes.
 const GROW_BYTES_MAX: u64 = 16 << 20;
 
 impl Env {
-    /// The map as it is now.
+    /// Begins a read transaction.
     pub fn read(&self) -> Outcome<ReadTxn<'_>> {
         let idle = self.idle.lock().0.pop();
         if let Some(raw) = idle {
-            // SAFETY: idle, of this environment, and nobody else's since it was taken out.
+            // SAFETY: an idle transaction of this environment, which no other thread has since it
+            // was taken out.
             match check(unsafe { ffi::mdb_txn_renew(raw) }) {
                 Ok(()) => return Ok(ReadTxn { env: self, raw }),
                 // SAFETY: as above.
@@ -110,7 +112,7 @@ impl Env {
         }
     }
 
-    /// Waits to be the one writer.
+    /// Waits for the writer lock and begins a write transaction.
     pub fn write<'e>(&'e self, space: Space<'e>) -> Outcome<WriteTxn<'e>> {
         let mut turn = hooks::Turn::wait();
         let mut raw = ptr::null_mut();
@@ -123,11 +125,12 @@ impl Env {
     }
 }
 
-/// What both kinds of transaction can do.
+/// Operations of both kinds of transaction.
 pub(crate) trait Txn {
     fn raw(&self) -> *mut ffi::MDB_txn;
 
-    /// Of a snapshot: the number of the last change in it; of a writer: the number that its change will have.
+    /// Of a snapshot: the number of the last change in it. Of a write transaction: the number that
+    /// its change will have.
     fn id(&self) -> u64 {
         // SAFETY: live.
         unsafe { ffi::mdb_txn_id(self.raw()) as u64 }
@@ -135,7 +138,8 @@ pub(crate) trait Txn {
 
     fn cursor(&self, table: Table) -> Outcome<Cursor<'_>> {
         let mut raw = ptr::null_mut();
-        // SAFETY: live; the cursor is closed before the transaction ends, which outlives it by its lifetime.
+        // SAFETY: live; the lifetime makes the transaction outlive the cursor, which is closed on
+        // drop.
         check(unsafe { ffi::mdb_cursor_open(self.raw(), table.0, &raw mut raw) })?;
         Ok(Cursor { raw, txn: PhantomData })
     }
@@ -143,7 +147,7 @@ pub(crate) trait Txn {
     /// A value of the unnamed table.
     fn named(&self, table: Table, name: &[u8]) -> Outcome<Option<&[u8]>> {
         let (mut key, mut data) = (val(name), val(&[]));
-        // SAFETY: live; the value lives as long as the transaction, or until its next change.
+        // SAFETY: live; the value lives until the transaction ends or changes the table.
         unsafe {
             match ffi::mdb_get(self.raw(), table.0, &raw mut key, &raw mut data) {
                 ffi::MDB_NOTFOUND => Ok(None),
@@ -152,10 +156,10 @@ pub(crate) trait Txn {
         }
     }
 
-    /// Entries, and bytes of pages in use.
+    /// Number of entries, and bytes of the pages in use.
     fn size(&self, table: Table) -> Outcome<(u64, u64)> {
         let mut stat = std::mem::MaybeUninit::uninit();
-        // SAFETY: live; read after success.
+        // SAFETY: live; read only after success.
         let stat = unsafe {
             check(ffi::mdb_stat(self.raw(), table.0, stat.as_mut_ptr()))?;
             stat.assume_init()
@@ -179,7 +183,7 @@ impl Txn for WriteTxn<'_> {
 
 impl Drop for ReadTxn<'_> {
     fn drop(&mut self) {
-        // SAFETY: live, and not used again but by renewing it.
+        // SAFETY: live; after this it is only renewed or aborted.
         unsafe { ffi::mdb_txn_reset(self.raw) };
         let mut idle = self.env.idle.lock();
         if idle.0.len() < IDLE_MAX {
@@ -192,8 +196,8 @@ impl Drop for ReadTxn<'_> {
 }
 
 impl WriteTxn<'_> {
-    /// Before something is written that takes at most `pages` pages: makes sure that they have their space, so that a full file
-    /// system is an error here and not a signal when the mapping is written to.
+    /// Allocates space for `pages` more pages, an upper bound of what the caller will write. On a
+    /// full file system this call fails; without it, writing to the mapping would raise SIGBUS.
     pub fn room(&mut self, pages: u64) -> Outcome<()> {
         self.pages += pages;
         let (last, page) = self.env.extent()?;
@@ -202,7 +206,7 @@ impl WriteTxn<'_> {
         if needed <= allocated {
             return Ok(());
         }
-        // What dead readers keep from being used again would make it grow for ever.
+        // Pages that dead readers keep from being reused would make the file grow forever.
         self.env.clear_dead_readers()?;
         let ahead = needed + ((last + 1) * page / 8).min(GROW_BYTES_MAX);
         let fd = self.env.data_fd();
@@ -222,7 +226,7 @@ impl WriteTxn<'_> {
         self.put_with(table, key, value, 0)
     }
 
-    /// Keys in rising order, behind all that are there: fills the pages.
+    /// Adds an entry whose key is higher than all others; pages are filled completely.
     pub fn append(&mut self, table: Table, key: u64, value: &[u8]) -> Outcome<()> {
         self.put_with(table, key, value, ffi::MDB_APPEND)
     }
@@ -234,7 +238,7 @@ impl WriteTxn<'_> {
         check(unsafe { ffi::mdb_put(self.raw, table.0, &raw mut key, &raw mut data, flags) })
     }
 
-    /// Whether it was there.
+    /// Removes an entry. Returns whether it existed.
     pub fn delete(&mut self, table: Table, key: u64) -> Outcome<bool> {
         let key = key.to_ne_bytes();
         let mut key = val(&key);
@@ -245,10 +249,10 @@ impl WriteTxn<'_> {
         }
     }
 
-    /// Everything happens, for everybody, at once.
+    /// Commits the transaction: all of its changes become visible at once to all processes.
     pub fn commit(mut self) -> Outcome<()> {
         let raw = std::mem::replace(&mut self.raw, ptr::null_mut());
-        // SAFETY: live; freed by this call whatever it returns.
+        // SAFETY: live; this call frees it whatever it returns.
         let done = check(unsafe { ffi::mdb_txn_commit(raw) });
         self.turn.end();
         done
@@ -265,7 +269,7 @@ impl Drop for WriteTxn<'_> {
     }
 }
 
-/// A place in a table.
+/// A position in a table.
 #[derive(Debug)]
 pub(crate) struct Cursor<'t> {
     raw: *mut ffi::MDB_cursor,
@@ -273,7 +277,7 @@ pub(crate) struct Cursor<'t> {
 }
 
 impl Cursor<'_> {
-    /// The first entry with a key of at least `key`.
+    /// Moves to the first entry with a key of at least `key`.
     pub fn seek(&mut self, key: u64) -> Outcome<Option<(u64, &[u8])>> {
         self.go(key, ffi::MDB_SET_RANGE)
     }
@@ -293,7 +297,8 @@ impl Cursor<'_> {
     fn go(&mut self, key: u64, operation: ffi::MDB_cursor_op) -> Outcome<Option<(u64, &[u8])>> {
         let key = key.to_ne_bytes();
         let (mut key, mut data) = (val(&key), val(&[]));
-        // SAFETY: a live cursor; what is found lives until the transaction changes or ends, and the borrow of the cursor ends before.
+        // SAFETY: a live cursor; the data lives until the transaction changes or ends, and the
+        // borrow of the cursor ends earlier.
         unsafe {
             match ffi::mdb_cursor_get(self.raw, &raw mut key, &raw mut data, operation) {
                 ffi::MDB_NOTFOUND => Ok(None),
@@ -309,7 +314,7 @@ impl Cursor<'_> {
 
 impl Drop for Cursor<'_> {
     fn drop(&mut self) {
-        // SAFETY: the transaction is live: it is borrowed.
+        // SAFETY: the transaction is live because it is borrowed.
         unsafe { ffi::mdb_cursor_close(self.raw) };
     }
 }
@@ -319,11 +324,11 @@ fn val(bytes: &[u8]) -> ffi::MDB_val {
 }
 
 /// # Safety
-/// LMDB filled it in, and its memory stays as it is for the lifetime chosen.
+/// LMDB has filled in `val`, and the memory stays unchanged for the lifetime `'a`.
 unsafe fn bytes<'a>(val: &ffi::MDB_val) -> &'a [u8] {
     if val.mv_size == 0 {
         return &[];
     }
-    // SAFETY: as promised.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts(val.mv_data.cast(), val.mv_size) }
 }

@@ -1,4 +1,4 @@
-//! One process, no faults.
+//! One process without faults.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -69,7 +69,7 @@ fn what_is_synced_is_there_after_the_index_is_gone() {
     write(&map, 0..4096, 1);
     drop(map);
     std::fs::remove_dir_all(&stage.spec.run_dir).unwrap();
-    // Another boot: a power cut.
+    // A new boot without the index: a power cut.
     let mut stage = stage;
     stage.spec.node = node("here", 2);
     let map = stage.join();
@@ -96,7 +96,8 @@ fn writers_learn_of_mappings_and_are_waited_for() {
     assert!(!other.is_mapped().unwrap());
 }
 
-/// What a process left that died beside its commit may come into the map late, with no live pin.
+/// The change of a process that died around its commit may come into the map late, without a live
+/// pin.
 #[test]
 fn a_copy_leaves_alone_what_has_changed_without_a_pin() {
     let stage = Stage::new(3, Mask::ORIGINAL);
@@ -137,7 +138,7 @@ fn what_was_used_last_is_evicted_last() {
     }
     assert!(copy_over(&map, 0..5 * SEGMENT, 1, 0));
     in_order_of_use(&map);
-    // More segments than entries: the other way of looking.
+    // With more segments than entries, the whole map is read instead.
     write(&map, 40 * SEGMENT..40 * SEGMENT + 1, 1);
     in_order_of_use(&map);
 }
@@ -216,7 +217,7 @@ fn a_sync_that_began_later_counts_for_those_who_waited() {
     assert!((1..=2).contains(&done), "{done} syncs of 9 that began before the first had ended");
 }
 
-/// How many syncs have begun.
+/// Counts the syncs that have begun.
 #[derive(Default)]
 struct Begun(AtomicUsize);
 

@@ -1,6 +1,7 @@
-//! The operating system with something in between.
+//! Implementations of [`Sys`](stripewise_sys::Sys) that intercept the calls of another one.
 
-/// The methods of [`Sys`](stripewise_sys::Sys) for a type that has `sys: SysRef`: `self.$before("call")?` comes before each that has to do with files.
+/// Generates the methods of [`Sys`](stripewise_sys::Sys) for a type with a field `sys: SysRef`.
+/// Methods that deal with files first call `self.$before("call")?`.
 macro_rules! delegate {
     (clock) => {
         fn now_ns(&self) -> u64 {

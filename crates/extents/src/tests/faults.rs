@@ -1,4 +1,4 @@
-//! Joining what is damaged, lost, another's; and what a tool can do about it.
+//! Joining maps that are damaged, lost, or in use elsewhere, and repairing them.
 
 use stripewise_sys::Errno;
 
@@ -15,7 +15,7 @@ fn journal(stage: &Stage) -> Journal {
     Journal::read(&real(), &stage.spec).unwrap()
 }
 
-/// A file with a synced dirty range and one that is not synced, of which all processes have died.
+/// A file with a dirty range that was synced and one that was not; all of its processes have died.
 fn left_open() -> Stage {
     let mut stage = Stage::replicated(2);
     let map = stage.join();
@@ -119,7 +119,7 @@ fn machines_made_from_one_image_are_told_apart() {
         let _ = std::fs::remove_file(stage.journal());
         stage.spec.node = node(wrote, 1);
         write(&stage.join(), 0..10, 1);
-        // Another boot, which has no board of this one's.
+        // Another boot, without the shared state of this one.
         std::fs::remove_dir_all(&stage.spec.run_dir).unwrap();
         stage.spec.node = node(looks, 2);
         match stage.try_join() {
@@ -144,7 +144,7 @@ fn processes_of_one_boot_that_see_other_names_are_one_node() {
     let mut stage = Stage::cached();
     stage.spec.node = node("id/host/02fc01", 1);
     let map = stage.join();
-    // Without network devices, and with a host name of its own, in its namespaces.
+    // In namespaces of its own: no network devices, and another host name.
     stage.spec.node = node("id/inner/", 1);
     let inner = stage.join();
     write(&inner, 0..10, 1);
@@ -236,7 +236,7 @@ fn an_unlinked_file_goes_on_without_a_journal() {
     write(&map, 10..20, 1);
     map.sync(nothing).unwrap();
     assert_eq!(spans(&map, 0..20), [(0, 20, only(1))]);
-    // A forked child joins it, too.
+    // A forked child joins it as well.
     let mut spec = stage.spec.clone();
     spec.create = false;
     let child = Map::join_tuned(real(), spec, SMALL).unwrap();

@@ -1,8 +1,11 @@
-//! Power cuts over the faulty disk of `sys`: random work, and at some point everything that was not synced may be gone, in any part.
+//! Power cuts on the faulty disk of `sys`: after random work, any part of what was not synced may
+//! be lost.
 //!
-//! Fault model: that of [`stripewise_sys::faulty`]. The journal and the copies are files of the watched disk; the run directory is
-//! in memory and gone after a cut, which comes between any two system calls of a sync, or of something else, or in one. Besides, processes die at any system call, also in the middle of an append, and writes and syncs of the
-//! journal fail. (Syncs of the copies do not: after such a one nobody can promise anything.)
+//! Fault model: that of [`stripewise_sys::faulty`]. The journal and the copies are files on the
+//! faulty disk. The run directory is in memory and lost with a cut. A cut comes between any two
+//! system calls of a sync or another operation, or within one. In addition, processes die at any
+//! system call, also in the middle of an append, and writes and syncs of the journal fail. Syncs of
+//! the copies do not fail, because nothing can be guaranteed after that.
 //!
 //! A seed reproduces its run: `STRIPEWISE_SEED=n`. 10,000 seeds with STRIPEWISE_LONG=1.
 
@@ -19,7 +22,7 @@ use tempfile::TempDir;
 use super::support::{ID, SMALL, copy, node};
 use crate::{CopyId, Map, MapError, MapSpec, Mask, Span};
 
-/// Four of them share a page, which a power cut keeps or loses as a whole.
+/// Bytes of a block. Four blocks share a page, which a power cut keeps or loses as a whole.
 const BLOCK: u64 = 1024;
 const BLOCKS: u64 = 12;
 const COPIES: usize = 3;
@@ -52,12 +55,12 @@ impl Random {
     }
 }
 
-/// What a block may be.
+/// The values that a block may have.
 #[derive(Clone, Debug)]
 struct Byte {
-    /// Now: the last value that was acknowledged, or one that a dead writer had begun since.
+    /// Now: the last acknowledged value, and values of writes begun since by processes that died.
     now: BTreeSet<u8>,
-    /// After a power cut: what it was when the last sync began, and all since.
+    /// After a power cut: the values at the begin of the last sync, and all written since.
     durable: BTreeSet<u8>,
 }
 
@@ -79,7 +82,7 @@ struct Process {
     map: Map,
 }
 
-/// One that died, or found the journal broken.
+/// An error means that the process died, or that it found the journal broken.
 type Done<T> = std::result::Result<T, MapError>;
 
 impl World {
@@ -129,7 +132,7 @@ impl World {
         (range.start / BLOCK) as usize..(range.end / BLOCK) as usize
     }
 
-    /// Some of it may be there from now on.
+    /// Records a write that has begun; part of it may be visible from now on.
     fn begun(&mut self, range: &Range<u64>, value: u8) {
         for block in &mut self.blocks[Self::of(range)] {
             block.now.insert(value);
@@ -137,7 +140,7 @@ impl World {
         }
     }
 
-    /// What it was when a sync that was successful began.
+    /// Records a successful sync; `now` are the values when it began.
     fn is_durable(&mut self, now: Vec<BTreeSet<u8>>) {
         for (block, now) in self.blocks.iter_mut().zip(now) {
             block.durable = now;
@@ -227,7 +230,7 @@ fn evict(world: &mut World, process: &Process) -> Done<()> {
     copier.evict(range, copy(from), || process.sync_data(), punch).map(drop)
 }
 
-/// Something random; what is acknowledged is noted.
+/// Performs a random operation and records what was acknowledged.
 fn work(world: &mut World, process: &Process) -> Done<()> {
     match world.random.below(10) {
         0..=3 => write(world, process),
@@ -241,7 +244,7 @@ fn work(world: &mut World, process: &Process) -> Done<()> {
     }
 }
 
-/// The copies, as they are.
+/// Reads the copies directly.
 fn read_plain(world: &World) -> impl Fn(CopyId, u64) -> BTreeSet<u8> + use<> {
     let all: Vec<Vec<u8>> = (0..COPIES).map(|number| std::fs::read(world.path(number)).unwrap()).collect();
     move |copy, at| all[copy.index()][at as usize..(at + BLOCK) as usize].iter().copied().collect()
@@ -277,7 +280,7 @@ fn one_boot(world: &mut World) {
     interrupted(world, &processes[0]);
 }
 
-/// The power fails in the middle of something, mostly of a sync: between any two of its system calls, or in one.
+/// Power fails during an operation, mostly a sync: between any two of its system calls, or in one.
 fn interrupted(world: &mut World, process: &Process) {
     let faulty = &process.faulty;
     faulty.crash_at(faulty.calls() + world.random.below(30));
@@ -292,7 +295,7 @@ fn interrupted(world: &mut World, process: &Process) {
 }
 
 fn leave_and_come_back(world: &mut World, processes: &mut Vec<Process>, which: usize) {
-    // Perhaps as the last one, who closes the journal.
+    // Possibly as the last process, which closes the journal.
     let alone = world.random.one_in(2).then(|| processes.remove(1 - which.min(1)));
     drop(alone);
     let Process { faulty, sys, copies, map } = processes.remove(which.min(processes.len() - 1));
@@ -317,7 +320,7 @@ fn run(seed: u64) {
         world.boot = boot + 1;
         let process = world.start();
         world.check(&process.map, read_plain(&world), true);
-        // What it is now, it stays.
+        // The values found now must persist.
         let read = read_plain(&world);
         let spans: Vec<Span> = process.map.begin_read(0..SIZE).unwrap().spans().to_vec();
         for span in spans {

@@ -1,4 +1,4 @@
-//! A file that is opened, written and closed again and again.
+//! A file that is opened, written and closed repeatedly.
 
 use super::support::*;
 use crate::{Journal, Map};
@@ -7,7 +7,7 @@ const BLOCK: u64 = 4096;
 const BLOCKS: u64 = 1024;
 const SESSIONS: u64 = 200;
 
-/// One session of a 4 MiB file: every block may end in another copy than it began.
+/// One session of a 4 MiB file. It may move any block to another copy.
 fn session(map: &Map, number: u64) {
     let at = |i: u64| (number * 7919 + i * 104_729) % BLOCKS * BLOCK;
     for i in 0..400 {
@@ -30,7 +30,7 @@ fn the_journal_does_not_grow_with_the_number_of_sessions() {
         let bytes = std::fs::metadata(stage.journal()).unwrap().len();
         let journal = Journal::read(&real(), &stage.spec).unwrap();
         let limit = crate::journal::limit_bytes(journal.needed_bytes());
-        // What the last batch adds comes after the look at the size.
+        // The last batch is appended after the check of the size.
         assert!(bytes <= limit + 4096, "session {number}: {bytes} bytes, limit {limit}");
         assert_eq!(spans(&stage.join(), 0..BLOCK * BLOCKS), before, "session {number}");
         largest = largest.max(bytes);
@@ -46,7 +46,7 @@ fn what_is_written_in_order_is_one_range_of_the_journal() {
     map.leave(nothing).unwrap();
     let journal = Journal::read(&real(), &stage.spec).unwrap();
     assert_eq!(journal.spans.len(), 1);
-    // A header, three batches, and a name.
+    // A header, three batches, and a node name.
     let bytes = std::fs::metadata(stage.journal()).unwrap().len();
     assert!(bytes < 250, "{bytes} bytes for one range");
 }

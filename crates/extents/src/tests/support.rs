@@ -1,4 +1,4 @@
-//! A place for a map in tests, and copies to go with it.
+//! Directories for a map in tests, and operations on the map without data.
 
 use std::ffi::OsString;
 use std::os::fd::BorrowedFd;
@@ -22,7 +22,7 @@ type Result<T> = stripewise_sys::Result<T>;
 
 pub const ID: [u8; 16] = *b"0123456789abcdef";
 
-/// Small, so that making one is quick.
+/// Small sizes, so that a map is created quickly.
 pub const SMALL: Tuning = Tuning {
     geometry: Geometry { generations: 16, blocks: 8 },
     limits: Limits { map_bytes: 64 << 20, readers: 64 },
@@ -40,7 +40,7 @@ pub fn mask(copies: &[usize]) -> Mask {
     copies.iter().fold(Mask::NONE, |mask, &number| mask.with(copy(number)))
 }
 
-/// Directories: the journal's on a disk, the index's in memory.
+/// The directories of a map: the journal's on disk, the index's in memory.
 pub struct Stage {
     pub disk: TempDir,
     _memory: Option<TempDir>,
@@ -53,7 +53,7 @@ impl Stage {
         Self::at(tempfile::tempdir().unwrap(), Some(memory), copies, default)
     }
 
-    /// With the journal in memory, too.
+    /// Puts the journal in memory as well.
     pub fn in_memory(copies: usize, default: Mask) -> Self {
         Self::at(tempfile::tempdir_in("/dev/shm").unwrap(), None, copies, default)
     }
@@ -74,7 +74,7 @@ impl Stage {
         Self { disk, _memory: memory, spec }
     }
 
-    /// A file with a cache copy.
+    /// A file with one cache copy.
     pub fn cached() -> Self {
         Self::new(2, Mask::ORIGINAL)
     }
@@ -108,27 +108,27 @@ pub fn nothing() -> Result<()> {
     Ok(())
 }
 
-/// A write as the data path does it, without data.
+/// Writes as the data path does, without data.
 pub fn write(map: &Map, range: std::ops::Range<u64>, to: usize) {
     let mut guard = map.begin_write(range.clone()).unwrap();
     guard.prepare(range.clone(), copy(to)).unwrap();
     guard.wrote(range, copy(to)).unwrap();
 }
 
-/// A copy as the background work does it, without data.
+/// Copies as the background work does, without data. Returns whether the range is now valid.
 pub fn copy_over(map: &Map, range: std::ops::Range<u64>, from: usize, to: usize) -> bool {
     let mut copier = map.copier().unwrap().unwrap();
     let guard = copier.begin(range, copy(from), copy(to)).unwrap();
     guard.is_some_and(|guard| guard.finish().unwrap())
 }
 
-/// (start, end, mask) of a read.
+/// The (start, end, mask) of the spans of a read.
 pub fn spans(map: &Map, range: std::ops::Range<u64>) -> Vec<(u64, u64, Mask)> {
     let guard = map.begin_read(range).unwrap();
     guard.spans().iter().map(|span| (span.start, span.end, span.mask)).collect()
 }
 
-/// The kernel with one call that fails.
+/// A kernel where one kind of call fails.
 pub struct Failing {
     sys: SysRef,
     call: &'static str,

@@ -1,10 +1,10 @@
-//! A process that copies, evicts, syncs, and comes and goes.
+//! A process that copies, evicts, syncs, and leaves and joins again.
 
 use stripewise_extents::CopyId;
 
 use crate::stage::{COPIES, Random, SLOTS, Stage, size, slot};
 
-/// Never returns but by a failure.
+/// Runs until it is killed or finds an error.
 pub fn run(stage: &Stage, mut random: Random) {
     let copies = stage.open_copies();
     loop {

@@ -1,4 +1,5 @@
-//! A process that kills itself beside one of the map's system calls: moments that are too short to be met by chance.
+//! A process that kills itself at one of the map's system calls, at moments too short to be hit by
+//! chance.
 
 use std::ffi::OsString;
 use std::os::fd::BorrowedFd;
@@ -13,14 +14,14 @@ use stripewise_sys::{
 
 use crate::delegate::delegate;
 
-/// The kernel, for a process that has so many calls to live.
+/// A kernel that kills the process after a number of calls.
 pub struct Dying {
     sys: SysRef,
     left: AtomicI64,
 }
 
 impl Dying {
-    /// Negative: it lives on.
+    /// A negative number means never.
     pub fn after(calls: i64) -> SysRef {
         let left = if calls < 0 { i64::MAX } else { calls };
         Arc::new(Self { sys: Arc::new(Real), left: AtomicI64::new(left) })
@@ -28,7 +29,7 @@ impl Dying {
 
     fn before(&self, _call: &'static str) -> Result<()> {
         if self.left.fetch_sub(1, Ordering::Relaxed) == 0 {
-            // SAFETY: ends this process.
+            // SAFETY: kills this process only.
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
         }
         Ok(())

@@ -1,13 +1,18 @@
 //! `kill -9` of processes that share a map, at random moments.
 //!
-//! Fault model: processes die between any two instructions, also inside a transaction of LMDB; the kernel goes on. So every write that
-//! was acknowledged must be there afterwards, synced or not, and of one that was in flight any part; all copies that are called valid must be the
-//! same; and those who live must go on, also in the middle of what others died in.
+//! Fault model: processes die between any two instructions, also inside an LMDB transaction; the
+//! kernel survives. Therefore every acknowledged write must be present afterwards, synced or not; a
+//! write that was in flight may be present in part. All valid copies must have the same content.
+//! The surviving processes must continue, whatever the dead ones left incomplete.
 //!
-//! A round starts writers and one that copies, evicts and syncs (this binary again) on one map with plain files as copies. Each writer has slots of its
-//! own, which it also reads back, and all write to shared ones; each notes what it is about to do and what was acknowledged. Some kill themselves
-//! beside a system call of the map, one may be killed first, and the others go on; then all are. What the file must be is kept, from round to round, in a file of its own (`expected`).
-//! The map is never made anew but as it would be: joined as the dead left it, or closed and rebuilt from its journal. 500 rounds with STRIPEWISE_LONG=1.
+//! A round starts writers and one process that copies, evicts and syncs (this binary again). They
+//! share one map with plain files as copies. Each writer has its own slots, which it also reads
+//! back, and all write to shared ones. Each writer records what it is about to do and what was
+//! acknowledged. Some processes kill themselves at a system call of the map; one may be killed
+//! first while the others continue; then all are killed. The expected content of the file is kept
+//! from round to round in the file `expected`. The map is never created anew: it is joined as the
+//! dead processes left it, or closed and rebuilt from its journal. 500 rounds with
+//! STRIPEWISE_LONG=1.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -25,10 +30,9 @@ use std::time::{Duration, Instant};
 use dying::Dying;
 use stage::{Image, Random, Stage, WRITERS, owner};
 
-/// After so many calls a process that kills itself is dead.
+/// A process that kills itself does so within this number of calls.
 const CALLS_MAX: usize = 400;
-/// What has not come by then hangs. Nothing is that slow, also where the machine has other things
-/// to do.
+/// A wait that takes longer than this is considered hung, however busy the machine is.
 const HANGS: Duration = Duration::from_secs(1800);
 
 fn is_long() -> bool {
@@ -52,7 +56,8 @@ fn acknowledged_writes_survive_kill_9() {
 fn one_round(stage: &Stage, round: u64, random: &mut Random) {
     let mut children: Vec<Child> =
         (0..=WRITERS).map(|which| spawn(&stage.root, which, round, random)).collect();
-    // Some are killed while they join, some when they have certainly done something.
+    // In even rounds processes may be killed while they join; in odd rounds they have done some
+    // work.
     if round % 2 == 1 {
         wait_for_notes(stage, &mut children);
     }
@@ -66,7 +71,7 @@ fn one_round(stage: &Stage, round: u64, random: &mut Random) {
     children.into_iter().for_each(|child| kill(child, round));
 }
 
-/// Until each writer has noted some operations, or killed itself.
+/// Waits until each writer has recorded some operations, or has killed itself.
 fn wait_for_notes(stage: &Stage, children: &mut [Child]) {
     const ENOUGH_BYTES: u64 = 500;
     let began = Instant::now();
@@ -79,7 +84,7 @@ fn wait_for_notes(stage: &Stage, children: &mut [Child]) {
     }
 }
 
-/// Whoever has ended by itself has found something wrong.
+/// Kills a process. One that exited by itself has found an error.
 fn kill(mut child: Child, round: u64) {
     child.kill().unwrap();
     let status = child.wait().unwrap();
@@ -106,7 +111,8 @@ fn other_process() {
     if which < WRITERS { writer::run(&stage, which, round, random) } else { background::run(&stage, random) }
 }
 
-/// Compares every valid copy with the notes; returns how many writes were acknowledged. What the file is from now on is what it is.
+/// Compares every valid copy with the notes, and returns the number of acknowledged writes. The
+/// content found becomes the expected one.
 fn verify(stage: &Stage, round: u64, close: bool) -> usize {
     let map = stage.join();
     let mut expected = Image::read(&stage.expected());

@@ -1,4 +1,4 @@
-//! The files of the campaign, and what they must be.
+//! The files of the campaign and their expected content.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -15,10 +15,10 @@ use crate::writer::Note;
 
 pub const WRITERS: usize = 3;
 pub const COPIES: usize = 3;
-/// The last ones are everybody's.
+/// Number of slots; the last ones are shared by all writers.
 pub const SLOTS: usize = 48;
 const SHARED: usize = 6;
-/// Around the boundary of two segments.
+/// Near the boundary of two segments.
 const BASE: u64 = (1 << 20) - 100_000;
 const STRIDE: u64 = 5000;
 
@@ -26,13 +26,13 @@ pub fn size() -> u64 {
     BASE + SLOTS as u64 * STRIDE
 }
 
-/// Slots lie side by side, or with a gap.
+/// The byte range of a slot. Some slots are adjacent, others have a gap after them.
 pub fn slot(number: usize) -> Range<u64> {
     let start = BASE + number as u64 * STRIDE;
     start..start + if number.is_multiple_of(3) { STRIDE } else { 1 + (number as u64 * 977) % STRIDE }
 }
 
-/// The writer whose slot it is; `None`: everybody's.
+/// The writer that owns a slot; `None` if it is shared.
 pub fn owner(number: usize) -> Option<usize> {
     (number < SLOTS - SHARED).then_some(number % WRITERS)
 }
@@ -100,7 +100,7 @@ impl Stage {
     }
 }
 
-/// The copies, open.
+/// The open files of the copies.
 pub struct Copies(Vec<File>);
 
 impl Copies {
@@ -119,7 +119,7 @@ impl Copies {
     }
 }
 
-/// What each byte may be: one value, or where a write was in flight several.
+/// The possible values of each byte: one, or several where a write was in flight.
 pub struct Image {
     bytes: Vec<u8>,
     others: HashMap<u64, Vec<u8>>,
@@ -134,7 +134,7 @@ impl Image {
         std::fs::write(path, &self.bytes).unwrap();
     }
 
-    /// `shared`: others may have written there later.
+    /// Applies a note. `shared`: other writers may have written there later.
     pub fn apply(&mut self, note: Note, shared: bool) {
         for byte in slot(note.slot) {
             if note.acknowledged && !shared {

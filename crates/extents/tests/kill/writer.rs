@@ -1,4 +1,4 @@
-//! A process that writes to its slots, and to everybody's, and reads its own back.
+//! A process that writes to its own slots and to shared ones, and reads its own back.
 
 use std::fs::File;
 use std::io::Write;
@@ -7,7 +7,7 @@ use stripewise_extents::{CopyId, Map, Span};
 
 use crate::stage::{COPIES, Copies, Random, SLOTS, Stage, owner, slot};
 
-/// A write, as noted.
+/// A recorded write.
 #[derive(Clone, Copy, Debug)]
 pub struct Note {
     pub slot: usize,
@@ -15,7 +15,7 @@ pub struct Note {
     pub acknowledged: bool,
 }
 
-/// In order. One that was in flight comes last.
+/// The recorded writes in order; one that was in flight comes last.
 pub fn notes(stage: &Stage, writer: usize) -> Vec<Note> {
     let text = std::fs::read_to_string(stage.notes(writer)).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -32,7 +32,7 @@ pub fn notes(stage: &Stage, writer: usize) -> Vec<Note> {
     notes
 }
 
-/// Never returns but by a failure.
+/// Runs until it is killed or finds an error.
 pub fn run(stage: &Stage, writer: usize, round: u64, mut random: Random) {
     let (mut map, copies) = (stage.join(), stage.open_copies());
     let mut notes = File::create(stage.notes(writer)).unwrap();
@@ -72,7 +72,7 @@ fn write(map: &Map, copies: &Copies, number: usize, value: u8, random: &mut Rand
         let may = |&number: &usize| span.forbidden != Some(CopyId::new(number));
         let chosen = [prefer].into_iter().chain(0..COPIES).find(may).unwrap();
         guard.prepare(span.range(), CopyId::new(chosen)).unwrap();
-        // In two parts, so that some are killed in between.
+        // In two halves, so that some processes are killed in between.
         let (half, bytes) = (span.len() as usize / 2, vec![value; span.len() as usize]);
         copies.write(chosen, span.start, &bytes[..half]);
         copies.write(chosen, span.start + half as u64, &bytes[half..]);

@@ -1,4 +1,4 @@
-//! Every function against a map of the file made byte by byte.
+//! All functions compared with a map of the file computed byte by byte.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::{Layout, MAX_OFFSET, Piece};
 
 const FILE: u64 = 300;
 
-/// (target, offset in its component) of each of the first `FILE` bytes.
+/// The (target, offset in its object) of each of the first `FILE` bytes.
 fn map(layout: &Layout) -> Vec<(u32, u64)> {
     let mut next = vec![0; layout.target_count()];
     let place = |target: u32| {
@@ -17,7 +17,7 @@ fn map(layout: &Layout) -> Vec<(u32, u64)> {
     targets_byte_by_byte(layout, FILE).into_iter().map(place).collect()
 }
 
-/// Pieces put together from the map: a new one where the target changes.
+/// Pieces assembled from the map; a new one begins where the target changes.
 fn pieces_of(map: &[(u32, u64)], from: usize, to: usize) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     for (at, &(target, target_offset)) in map.iter().enumerate().take(to).skip(from) {
@@ -77,12 +77,13 @@ proptest! {
         prop_assert_eq!(layout.file_size(&sizes), size);
     }
 
-    /// Components as writes anywhere leave them: each as long as it happens to be.
+    /// Objects of arbitrary lengths, as writes at any offset leave them.
     #[test]
     fn file_size_of_any_components(layout in small(), sizes in prop::collection::vec(0u64..40, 9)) {
         let map = map(&layout);
-        // The last byte of the file is the last that any component has, or that its target has at all. A target
-        // with a byte past the map's end would need a larger map; then there is nothing to compare.
+        // The last byte of the file is the last one for which its object is long enough. An object
+        // whose last byte is past the end of the map would need a larger map, so such cases are
+        // skipped.
         let beyond = |target: usize| layout.component_size(target as u32, MAX_OFFSET);
         let in_map = |target: usize| layout.component_size(target as u32, FILE);
         prop_assume!((0..layout.target_count()).all(|t| sizes[t].min(beyond(t)) <= in_map(t)));

@@ -1,4 +1,4 @@
-//! The layouts of the papers: what a request, a block or a full SSD sees of them.
+//! The layouts of the papers, as seen by a request, a block or a full SSD.
 
 use proptest::prelude::*;
 
@@ -50,7 +50,7 @@ fn two_d_alternates_between_groups() {
     assert_eq!(bytes(&layout, 256 * KIB, 128 * KIB), [64 * KIB, 64 * KIB, 0, 0]);
 }
 
-/// The two ends of 2-D are the other two layouts.
+/// The two extremes of 2-D are the other two layouts.
 #[test]
 fn two_d_with_one_group_or_one_server_each() {
     let targets = [0, 1, 2, 3];
@@ -64,25 +64,27 @@ fn two_d_of_uneven_groups() {
     assert_eq!(group_members(&[0, 1, 2, 3, 4, 5, 6], 3, 1), [3, 4]);
     assert_eq!(group_members(&[0, 1, 2, 3, 4, 5, 6], 3, 2), [5, 6]);
     let layout = two_d(&[0, 1, 2, 3, 4], 2, 64 * KIB, 4 * KIB).unwrap();
-    // 16 units of 4 KiB over 3 and over 2 servers.
+    // 16 units of 4 KiB over 3 servers, and over 2.
     assert_eq!(bytes(&layout, 0, 64 * KIB), [24 * KIB, 20 * KIB, 20 * KIB, 0, 0]);
     assert_eq!(bytes(&layout, 64 * KIB, 64 * KIB), [0, 0, 0, 32 * KIB, 32 * KIB]);
 }
 
-/// Rounding to `align` must not leave servers of a group without bytes: 8 KiB in 4 KiB units are only two.
+/// Rounding to `align` must not leave servers of a group without bytes: 8 KiB are only two units of
+/// 4 KiB.
 #[test]
 fn a_small_block_reaches_its_whole_group() {
     let layout = two_d(&[0, 1, 2, 3], 1, 8 * KIB, 4 * KIB).unwrap();
     assert_eq!(bytes(&layout, 0, 8 * KIB), [2 * KIB; 4]);
-    // Five units over four servers: one of them gets two, none gets nothing.
+    // Five units over four servers: one gets two, the others one each.
     let layout = two_d(&[0, 1, 2, 3], 1, 20 * KIB, 4 * KIB).unwrap();
     assert_eq!(bytes(&layout, 0, 20 * KIB), [8 * KIB, 4 * KIB, 4 * KIB, 4 * KIB]);
-    // Fewer bytes than servers: the others are left out.
+    // Fewer bytes than servers: one server is left out.
     let layout = two_d(&[0, 1, 2, 3], 1, 3, 4 * KIB).unwrap();
     assert_eq!(bytes(&layout, 0, 3), [1, 1, 1]);
 }
 
-/// PSA's <120K, 8K> on 4 + 4 servers with 256 MiB of each SSD holds 32768 requests of 512 KiB.
+/// PSA's <120K, 8K> on 4 + 4 servers with 256 MiB of each SSD has space for 32768 requests of
+/// 512 KiB.
 #[test]
 fn psa_fills_the_ssds_and_goes_on_on_the_hservers() {
     let (hservers, sservers) = ([0, 1, 2, 3], [4, 5, 6, 7]);
@@ -130,7 +132,7 @@ proptest! {
         prop_assert!(sizes.is_sorted_by(|a, b| a >= b) && sizes[0] - sizes[groups - 1] <= 1);
     }
 
-    /// Every block lies on its group alone, on every server of it, as evenly as the alignment allows.
+    /// Every block is on its group alone, on every server of it, as evenly as the alignment allows.
     #[test]
     fn two_d_blocks(count in 1usize..12, groups in 1usize..12, block in 1u64..100_000, align in 0u64..9000) {
         prop_assume!(groups <= count);
@@ -144,7 +146,7 @@ proptest! {
             prop_assert_eq!(widths.iter().sum::<u64>(), block);
             let reached = widths.iter().filter(|&&width| width > 0).count() as u64;
             prop_assert_eq!(reached, block.min(members.len() as u64));
-            // The last may be short by less than `align`; the others differ by no more than it.
+            // The last stripe may lack up to `align` bytes; the others differ by at most that.
             prop_assert!(widths.is_sorted_by(|a, b| a >= b));
             prop_assert!(widths[0] - widths[widths.len() - 1] <= 2 * align.max(1));
         }
@@ -162,7 +164,7 @@ proptest! {
         for &(target, bytes) in &space {
             prop_assert!(per_turn(target) == 0 || layout.component_size(target, MAX_OFFSET) <= bytes);
         }
-        // One turn more would not have fitted somewhere.
+        // One more turn would not have fit on some target.
         let boundary = match layout.regions() {
             [only] if only.cycle[0].target == 9 => Some(0),
             [_] => None,

@@ -1,4 +1,4 @@
-//! Wide stripes and offsets up to 2^63, where sums overflow if they can.
+//! Wide stripes and offsets up to 2^63, where sums may overflow.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,8 @@ fn any_magnitude(bits: u32) -> impl Strategy<Value = u64> + Clone {
     })
 }
 
-/// Four regions of at most 2^60 bytes, cycles of at most 7 stripes of 2^59: a cycle is always below 2^63.
+/// Four regions of at most 2^60 bytes; cycles of at most 7 stripes of 2^59, so that a cycle is
+/// always below 2^63.
 fn large() -> impl Strategy<Value = Layout> {
     layout(any_magnitude(60), any_magnitude(59))
 }
@@ -51,7 +52,8 @@ proptest! {
         prop_assert_eq!(bytes.iter().sum::<u64>(), end - offset);
     }
 
-    /// One past the last byte that any file has on a target lies nowhere, also where a region ends there.
+    /// The byte after the longest object that a target can have is at no file offset, also if a
+    /// region ends there.
     #[test]
     fn nothing_lies_past_the_end_of_a_component(layout in large(), past in offset()) {
         for target in 0..layout.target_count() as u32 {
@@ -61,7 +63,7 @@ proptest! {
         }
     }
 
-    /// Pieces follow one another without gap or overlap, change target, and lie where `locate` says.
+    /// Pieces are adjacent without gap or overlap, change the target, and are where `locate` says.
     #[test]
     fn pieces_are_a_partition(layout in large(), offset in offset(), len in offset()) {
         let mut next = offset;
@@ -80,7 +82,7 @@ proptest! {
         prop_assert!(next == end || layout.pieces(offset, len).nth(50).is_some());
     }
 
-    /// A component of any length at all gives a file size, and one that the layout allows.
+    /// Objects of any length give a file size, which is consistent with the layout.
     #[test]
     fn file_size_never_loses_a_component(layout in large(), sizes in prop::collection::vec(any::<u64>(), 9)) {
         let size = layout.file_size(&sizes);
@@ -100,7 +102,7 @@ proptest! {
 fn the_last_byte_of_the_largest_file() {
     let layout =
         Layout::single(vec![Stripe { target: 0, width: 4096 }, Stripe { target: 1, width: 4096 }]).unwrap();
-    // 2^63 - 1 bytes are 2^50 whole turns but for the last byte of target 1.
+    // 2^63 - 1 bytes are 2^50 whole turns, except for the last byte of target 1.
     assert_eq!(layout.component_size(0, MAX_OFFSET), 1 << 62);
     assert_eq!(layout.component_size(1, MAX_OFFSET), (1 << 62) - 1);
     assert_eq!(layout.component_size(1, u64::MAX), (1 << 62) - 1);

@@ -1,4 +1,4 @@
-//! Random layouts, and a slow mapping that is obviously right, to compare with.
+//! Random layouts, and a slow reference mapping that is obviously right.
 
 mod brute_force;
 mod constructors;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::{Layout, Region, Stripe};
 
-/// How many random cases a property is tried with.
+/// Number of random cases per property.
 fn cases() -> ProptestConfig {
     let cases = if std::env::var_os("STRIPEWISE_LONG").is_some() { 200_000 } else { 2_000 };
     ProptestConfig {
@@ -19,14 +19,14 @@ fn cases() -> ProptestConfig {
     }
 }
 
-/// Cycles of up to `longest` stripes on a few of the targets 0, 2, 4.. (so that some in between are unused), with
-/// repeats.
+/// Cycles of up to `longest` stripes on a few of the targets 0, 2, 4, ..., with repeats; the
+/// targets in between are unused.
 fn cycle(longest: usize, width: impl Strategy<Value = u64>) -> impl Strategy<Value = Vec<Stripe>> {
     let stripe = (0u32..5, width).prop_map(|(target, width)| Stripe { target: target * 2, width });
     prop::collection::vec(stripe, 1..=longest)
 }
 
-/// A layout of up to four regions; `len` is the length of one that ends.
+/// A layout of up to four regions; `len` is the length of a region that ends.
 fn layout(
     len: impl Strategy<Value = u64> + Clone,
     width: impl Strategy<Value = u64> + Clone,
@@ -44,12 +44,12 @@ fn layout(
     })
 }
 
-/// Layouts that a few hundred bytes of file show everything of.
+/// Layouts that a few hundred bytes of file exercise completely.
 fn small() -> impl Strategy<Value = Layout> {
     layout(1u64..60, 1u64..9)
 }
 
-/// The target of every byte of the file's first `bytes` bytes: the stripes laid out one byte at a time.
+/// The target of each of the file's first `bytes` bytes, computed one byte at a time.
 fn targets_byte_by_byte(layout: &Layout, bytes: u64) -> Vec<u32> {
     let mut targets = Vec::new();
     for region in layout.regions() {
@@ -64,7 +64,7 @@ fn targets_byte_by_byte(layout: &Layout, bytes: u64) -> Vec<u32> {
     targets
 }
 
-/// Bytes on `target` of the file's first `bytes` bytes, stripe by stripe in 128 bits.
+/// Bytes on `target` of the file's first `bytes` bytes, computed stripe by stripe in 128 bits.
 fn component_size_slowly(layout: &Layout, target: u32, bytes: u64) -> u64 {
     let mut sum = 0u128;
     for region in layout.regions() {

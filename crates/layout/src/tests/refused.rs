@@ -1,4 +1,4 @@
-//! What is not a layout, and what the message says.
+//! Invalid layouts, and their error messages.
 
 use crate::constructors::{striped, two_d, until_full, varied};
 use crate::{Layout, LayoutError, MAX_OFFSET, MAX_TARGETS, Region, Stripe};

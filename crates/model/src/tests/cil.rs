@@ -1,4 +1,4 @@
-//! CIL Table 2 row by row, and where the cheapest layout changes.
+//! CIL Table 2 row by row, and the points where the cheapest layout changes.
 
 use proptest::prelude::*;
 
@@ -6,15 +6,15 @@ use super::{DISK, ETHERNET, KIB, MIB, assert_same, cases};
 use crate::Striping::{self, OneDh, OneDv, TwoD};
 use crate::cil::Cil;
 
-/// Which side a printed row says is the bottleneck.
+/// The side that a printed row names as the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Side {
     Client,
     Servers,
 }
 
-/// The table's terms in multiples of (e, s·v, α, s·β), its conditions as printed. Only the damaged `m⌈p/g⌉e` of the
-/// last row is read as `m⌈n/g⌉e`.
+/// The table's terms in multiples of (e, s·v, α, s·β), with its conditions as printed. The only
+/// correction: the damaged `m⌈p/g⌉e` of the last row is read as `m⌈n/g⌉e`.
 fn printed(striping: Striping, n: u32, p: u32, m: u32) -> (Side, [f64; 4]) {
     let ceil = |a: u32, b: u32| f64::from(a.div_ceil(b));
     let [nf, pf, mf] = [n, p, m].map(f64::from);
@@ -87,7 +87,7 @@ fn row_2d_client_is_the_bottleneck() {
     check(TwoD { groups: 4 }, [8, 64, 9], Side::Client, [18.0, 9.0, 16.0, 8.0]);
 }
 
-/// Where g does not divide n: ⌈7/3⌉ = 3 connections, bytes as on ⌊7/3⌋ = 2 servers.
+/// Where g does not divide n: ⌈7/3⌉ = 3 connections, but the bytes of ⌊7/3⌋ = 2 servers.
 #[test]
 fn row_2d_with_groups_of_unequal_size() {
     check(TwoD { groups: 3 }, [7, 12, 1], Side::Servers, [4.0, 2.0, 4.0, 2.0]);
@@ -116,8 +116,9 @@ fn two_d_has_the_others_at_its_ends() {
     assert_eq!(cost(TwoD { groups: 12 }), cost(OneDv));
 }
 
-/// The printed conditions round where the maxima do not, and so in a corner choose the smaller side: 5 processes on
-/// 4 servers, 2 per node: a client makes 2·4 connections (8e), but `m ≤ ⌈p/n⌉` gives `pe` = 5e.
+/// The printed conditions round where the maxima do not, and therefore select the smaller side in a
+/// corner case: with 5 processes on 4 servers, 2 per node, a client makes 2·4 connections (8e), but
+/// `m ≤ ⌈p/n⌉` gives `pe` = 5e.
 #[test]
 fn printed_conditions_are_off_where_they_round() {
     let cost = Cil::new(ETHERNET, DISK, 4, 5, 2).unwrap().cost(OneDh, MIB).unwrap();
@@ -125,8 +126,8 @@ fn printed_conditions_are_off_where_they_round() {
     assert_same(cost, [8.0 * 3e-4, 2.0 / 120.0, 5.0 * 3e-4, 1.25 / 120.0]);
 }
 
-/// Whether rounding in the printed condition matters: it decides by ⌈p/n⌉ instead of p/n, or by ⌊n/g⌋ although the
-/// connections are ⌈n/g⌉.
+/// Whether rounding in the printed condition matters: it uses ⌈p/n⌉ instead of p/n, or ⌊n/g⌋
+/// although there are ⌈n/g⌉ connections.
 fn in_a_rounded_corner(striping: Striping, n: u32, p: u32, m: u32) -> bool {
     match striping {
         OneDv => false,
@@ -153,7 +154,7 @@ proptest! {
     }
 }
 
-/// The cheapest of the three, 2-D with groups of two as in the paper's evaluation.
+/// The cheapest of the three layouts; 2-D has groups of two, as in the paper's evaluation.
 fn cheapest(procs: u32, size: f64) -> Striping {
     let cil = Cil::new(ETHERNET, DISK, 16, procs, procs.div_ceil(48)).unwrap();
     let total_s = |striping: &Striping| cil.cost(*striping, size).unwrap().total_s();

@@ -1,4 +1,4 @@
-//! The general formula against itself written out, and the two startup policies.
+//! The general formula compared with a direct evaluation, and the two startup policies.
 
 use proptest::prelude::*;
 
@@ -40,7 +40,7 @@ proptest! {
         prop_assert!(near(cost.startup_s + cost.io_s, slowest));
         let sum_s = cost.establish_s + cost.transfer_s + cost.startup_s + cost.io_s;
         prop_assert!(near(cost.total_s(), sum_s));
-        // The two parts belong to one server, the slowest.
+        // Both terms belong to one server, the slowest.
         let parts = |&&(service, q, bytes): &&(Service, u32, f64)| {
             let q = f64::from(q);
             near(cost.startup_s, q * service.startup_s) && near(cost.io_s, q * bytes * service.per_byte_s)
@@ -58,7 +58,7 @@ proptest! {
     }
 }
 
-/// Three classes at once; the middle one is the slowest and gives both storage terms.
+/// Three classes at once; the middle one is the slowest and determines both storage terms.
 #[test]
 fn any_number_of_classes() {
     let tape = Service { startup_s: 2.0, per_byte_s: 1e-6 };
@@ -67,7 +67,8 @@ fn any_number_of_classes() {
     assert_same(cost, [9.0 * 3e-4, 18e6 * ETHERNET.per_byte_s, 4.0, 0.2]);
 }
 
-/// a + w/(w+1)·(b - a) with w = 3, b = 9·α_h: the disks' startup, and the flash's longer transfer.
+/// a + w/(w+1)·(b - a) with w = 3, b = 9·α_h: the startup of the disks, and the longer transfer of
+/// the flash device.
 #[test]
 fn expected_startup_of_two_classes() {
     let shares = [share(DISK, 9, 10.0 * KIB), share(DISK, 9, 10.0 * KIB), share(FLASH, 2, 1000.0 * KIB)];
@@ -75,13 +76,13 @@ fn expected_startup_of_two_classes() {
     assert_same(cost, [0.0, 0.0, 3e-4 + 0.75 * 8.0 * 3e-4, 1000.0 / 1024.0 / 400.0]);
 }
 
-/// The request itself is one of those that share.
+/// The request itself is one of those that share the server.
 #[test]
 fn shared_by_none_is_shared_by_one() {
     assert_eq!(Server::new(DISK, 0).unwrap(), Server::new(DISK, 1).unwrap());
 }
 
-/// A share of several servers is the same as several shares.
+/// A share of several servers equals several shares.
 #[test]
 fn count_is_repetition() {
     let one = share(DISK, 4, 5000.0);
@@ -96,7 +97,7 @@ fn count_is_repetition() {
 
 #[test]
 fn sharing_of_the_papers_layouts() {
-    // 20 processes on 16 servers: 1-DH, 1-DV, 2-D with 8 groups.
+    // 20 processes on 16 servers: 1-DH, 1-DV, and 2-D with 8 groups.
     assert_eq!(sharing(20, 1600, 1600), 20);
     assert_eq!(sharing(20, 100, 1600), 2);
     assert_eq!(sharing(20, 200, 1600), 3);

@@ -1,4 +1,4 @@
-//! The papers' tables as they are printed, brute force, and numbers worked out by hand.
+//! Tests against the papers' tables as printed, brute force, and numbers computed by hand.
 
 mod cil;
 mod general;
@@ -19,7 +19,7 @@ const MIB: f64 = 1024.0 * KIB;
 /// CIL Table 4, Ethernet, random: e = 0.3 ms, v = 1/120 MB, α = 0.3 ms, β = 1/120 MB.
 const ETHERNET: Network = Network { establish_s: 3e-4, per_byte_s: 1.0 / (120.0 * MIB) };
 const DISK: Service = Service { startup_s: 3e-4, per_byte_s: 1.0 / (120.0 * MIB) };
-/// An SSD beside it (PSA prints no values): α_s = 0.05 ms, β_s = 1/400 MB.
+/// An SSD for comparison (PSA prints no values): α_s = 0.05 ms, β_s = 1/400 MB.
 const FLASH: Service = Service { startup_s: 5e-5, per_byte_s: 1.0 / (400.0 * MIB) };
 
 fn cases() -> ProptestConfig {
@@ -31,7 +31,7 @@ fn cases() -> ProptestConfig {
     }
 }
 
-/// The four terms agree to rounding.
+/// Asserts that the four terms agree up to rounding.
 #[track_caller]
 fn assert_same(cost: Cost, terms: [f64; 4]) {
     let found = [cost.establish_s, cost.transfer_s, cost.startup_s, cost.io_s];

@@ -1,4 +1,4 @@
-//! The prepared evaluation against the general formula on the layout's bytes per target.
+//! The prepared evaluation compared with the general formula on the layout's bytes per target.
 
 use proptest::prelude::*;
 use stripewise_layout::constructors::{striped, two_part};
@@ -16,7 +16,7 @@ fn directly(layout: &Layout, servers: &[Server], startup: Startup, offset: u64, 
     general::cost(startup, &ETHERNET, 3, size as f64, shares)
 }
 
-/// Up to `most` stripes on 100 targets.
+/// Fewer than `most` stripes on 100 targets.
 fn stripes(most: usize) -> impl Strategy<Value = Vec<(u32, u64)>> {
     prop::collection::vec((0u32..100, 1u64..100_000), 1..most)
 }
@@ -24,7 +24,7 @@ fn stripes(most: usize) -> impl Strategy<Value = Vec<(u32, u64)>> {
 proptest! {
     #![proptest_config(cases())]
 
-    /// Any order of classes, unused and repeated targets, few servers and many.
+    /// Any order of classes, with unused and repeated targets, and few or many servers.
     #[test]
     fn is_the_general_formula(
         first in prop_oneof![stripes(12), stripes(40), stripes(300)],
@@ -41,7 +41,8 @@ proptest! {
         let prepared = PreparedCost::new(&layout, &servers, ETHERNET, 3, startup).unwrap();
         let expected = directly(&layout, &servers, startup, offset, size);
         let cost = prepared.cost(offset, size);
-        // In a tie between unlike servers the order decides which of them gives the two storage terms.
+        // In a tie between different servers the order decides which of them gives the two storage
+        // terms.
         assert_same(
             Cost { startup_s: cost.startup_s + cost.io_s, io_s: 0.0, ..cost },
             [expected.establish_s, expected.transfer_s, expected.startup_s + expected.io_s, 0.0],

@@ -15,7 +15,7 @@ fn io_s(procs: f64, kib: f64, mib_per_s: f64) -> f64 {
 
 #[test]
 fn table_3_p_up_to_connections() {
-    // c(m+n) = 2·8 = 16; transfer: client 2·512 K, servers 16·64 K, the same.
+    // c(m+n) = 2·8 = 16; transfer: client 2·512 K and servers 16·64 K, which are equal.
     let cost = on_4_and_4(16, 2).heterogeneous(64.0 * KIB, 64.0 * KIB).unwrap();
     assert_same(cost, [16.0 * 3e-4, 1.0 / 120.0, 16.0 * 3e-4, io_s(16.0, 64.0, 120.0)]);
 }
@@ -23,12 +23,12 @@ fn table_3_p_up_to_connections() {
 #[test]
 fn table_3_p_above_connections() {
     let cost = on_4_and_4(40, 2).heterogeneous(100.0 * KIB, 28.0 * KIB).unwrap();
-    // The HServers' network links carry the most: 40·100 K.
+    // The network links of the HServers carry the most: 40·100 K.
     let transfer_s = 40.0 * 100.0 / 1024.0 / 120.0;
     assert_same(cost, [40.0 * 3e-4, transfer_s, 40.0 * 3e-4, io_s(40.0, 100.0, 120.0)]);
 }
 
-/// PA's side: a stripe on the SServers so much longer that they are the slower ones.
+/// PA's case: the stripe on the SServers is so much longer that they are the slower servers.
 #[test]
 fn table_3_sservers_are_the_slowest() {
     let cost = on_4_and_4(40, 2).heterogeneous(4.0 * KIB, 1024.0 * KIB).unwrap();
@@ -47,7 +47,8 @@ fn table_4_p_above_connections() {
     assert_same(cost, [16.0 * 3e-4, 2.0 / 120.0, 16.0 * 3e-4, io_s(16.0, 128.0, 120.0)]);
 }
 
-/// Servers without bytes are not touched: 4 connections per process, not 8, and no startup on them.
+/// Servers without bytes are not touched: 4 connections per process instead of 8, and no startup on
+/// them.
 #[test]
 fn a_stripe_of_0_leaves_its_servers_out() {
     let psa = on_4_and_4(8, 4);
@@ -59,7 +60,7 @@ fn a_stripe_of_0_leaves_its_servers_out() {
 proptest! {
     #![proptest_config(cases())]
 
-    /// Both tables as printed, case by case, for any parameters.
+    /// Both tables as printed, case by case, for arbitrary parameters.
     #[test]
     fn printed_tables(
         (net, disk, flash) in (network(), service(), service()),
@@ -89,7 +90,7 @@ proptest! {
     }
 }
 
-/// 16 GiB in requests of 512 KiB, 256 MiB of each SServer: four pairs with the same total.
+/// 16 GiB in requests of 512 KiB, 256 MiB on each SServer: four pairs with the same total.
 #[test]
 fn the_tie_of_algorithm_1() {
     let psa = on_4_and_4(16, 2);

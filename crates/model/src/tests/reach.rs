@@ -1,4 +1,5 @@
-//! Sharing as seen from one request, against the papers' layouts and against all requests of a size.
+//! The sharing that one request sees, compared with the papers' layouts and with all requests of a
+//! size.
 
 use proptest::prelude::*;
 use stripewise_layout::Layout;
@@ -22,7 +23,8 @@ fn striping(groups: u32, n: u32) -> crate::Striping {
 proptest! {
     #![proptest_config(cases())]
 
-    /// A shared file in blocks of the request size, and files of a process each: CIL's (k, q) in every layout.
+    /// A shared file in blocks of the request size, and one file per process: CIL's (k, q) in every
+    /// layout.
     #[test]
     fn is_that_of_cil(log_n in 0u32..5, log_g in 0u32..5, p in 1u32..100, c in 1u32..5, block in 0u64..1000) {
         let (n, g) = (1 << log_n, 1 << log_g.min(log_n));
@@ -41,7 +43,8 @@ proptest! {
         assert_same(prepare(&private).cost(block * BLOCK, BLOCK), expected);
     }
 
-    /// Unlike stripes and two regions: q as counted over all aligned requests of the size in a whole number of cycles.
+    /// Different stripes and two regions: q as counted over all aligned requests of the size in a
+    /// whole number of cycles.
     #[test]
     fn is_that_of_all_requests_of_the_size(
         widths in prop::collection::vec(1u64..4, 3),
@@ -51,7 +54,8 @@ proptest! {
     ) {
         let services = [DISK, FLASH, Service { startup_s: 1e-3, ..DISK }];
         let size = 1 << log_sizes.0;
-        // The widths of the first region are multiples of the size, the size one of those in the second.
+        // The widths of the first region are multiples of the size; those of the second region are
+        // the size.
         let first: Vec<(u32, u64)> = (0..3).map(|t| (t, widths[t as usize] * size)).collect();
         let second = [(0, size), (2, size)];
         let boundary = 8 * size * widths.iter().sum::<u64>();

@@ -1,4 +1,4 @@
-//! Every value that no model can be evaluated with, and what the message says.
+//! All values that no model can be evaluated with, and their error messages.
 
 use super::{DISK, ETHERNET, FLASH};
 use crate::Striping::{OneDh, TwoD};

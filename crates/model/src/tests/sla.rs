@@ -1,4 +1,4 @@
-//! SLA's costs worked out by hand, and its decision.
+//! SLA's costs computed by hand, and its decision.
 
 use super::{DISK, FLASH, KIB, assert_same};
 use crate::Service;
@@ -20,7 +20,8 @@ fn hservers_1dh() {
     // 8 KiB in one stripe: w = 1, so half of the way from α to 32α.
     let cost = sla(DISK, 8, 32).cost(OneDh, 0, 8 << 10).unwrap();
     assert_same(cost, [0.0, 0.0, 3e-4 * (1.0 + 31.0 / 2.0), io_s(8.0 * KIB, DISK)]);
-    // 256 KiB from the middle of a stripe: on five servers, the largest a whole stripe.
+    // 256 KiB from the middle of a stripe: on five servers, with a whole stripe as the largest
+    // sub-request.
     let cost = sla(DISK, 8, 32).cost(OneDh, STRIPE / 2, 4 * STRIPE).unwrap();
     assert_same(cost, [0.0, 0.0, 3e-4 * (1.0 + 31.0 * 5.0 / 6.0), io_s(64.0 * KIB, DISK)]);
 }
@@ -45,7 +46,7 @@ fn sservers_2d() {
     assert_same(cost, [0.0, 0.0, 5e-5 * (1.0 + 15.0 * 2.0 / 3.0), io_s(512.0 * KIB, FLASH)]);
 }
 
-/// b = ⌊p/N⌋·α would be 0 and below a for fewer processes than servers.
+/// With fewer processes than servers b = ⌊p/N⌋·α would be 0, which is below a.
 #[test]
 fn b_is_never_below_a() {
     for striping in [OneDv, TwoD { groups: 4 }] {
@@ -57,7 +58,8 @@ fn b_is_never_below_a() {
 
 #[test]
 fn groups_of_unequal_size() {
-    // 5 servers in 2 groups: up to ⌈5/2⌉ = 3 touched, the largest sub-request as on ⌊5/2⌋ = 2.
+    // 5 servers in 2 groups: up to ⌈5/2⌉ = 3 are touched, and the largest sub-request is as on
+    // ⌊5/2⌋ = 2.
     let view = sla(FLASH, 5, 9).view(TwoD { groups: 2 }, 0, 6 * STRIPE).unwrap();
     assert_eq!((view.touched, view.largest, view.sharing), (3, 3 * STRIPE, 4));
 }
@@ -67,7 +69,7 @@ fn small_requests_are_critical_and_large_ones_not() {
     let (hservers, sservers) = (sla(DISK, 8, 32), sla(FLASH, 2, 32));
     let small = verdict(&hservers, &sservers, 2, 0, 8 << 10).unwrap();
     let (striping, benefit_s) = small.best.unwrap();
-    // 1-DV and 2-D with two groups of one server are the same here; 1-DV comes first.
+    // 1-DV and 2-D with two groups of one server are equal here; 1-DV comes first.
     assert_eq!(striping, OneDv);
     assert_eq!(benefit_s, small.hservers.total_s() - small.sservers[1].1.total_s());
     // 8 disks against 2 SSDs of 3.3 times the speed: a long request is faster on the disks.
@@ -79,14 +81,14 @@ fn small_requests_are_critical_and_large_ones_not() {
 #[test]
 fn the_largest_benefit_wins() {
     let (hservers, sservers) = (sla(DISK, 8, 2), sla(FLASH, 4, 2));
-    // Two processes hardly wait for one another: spreading 1 MiB over all four is best.
+    // Two processes hardly wait for each other: spreading 1 MiB over all four servers is best.
     let decided = verdict(&hservers, &sservers, 2, 0, 1 << 20).unwrap();
     let totals = decided.sservers.map(|(_, cost)| cost.total_s());
     assert!(totals[0] < totals[2] && totals[2] < totals[1], "{totals:?}");
     assert_eq!(decided.best.unwrap().0, OneDh);
 }
 
-/// Same servers on both sides: 1-DH saves nothing, and with one process 1-DV saves nothing either.
+/// The same servers on both sides: 1-DH saves nothing, and with one process neither does 1-DV.
 #[test]
 fn a_tie_stays_on_the_hservers() {
     let same = sla(DISK, 4, 1);
@@ -95,7 +97,7 @@ fn a_tie_stays_on_the_hservers() {
     assert_eq!(decided.best, None);
 }
 
-/// One faster server: the three layouts are the same there, and the first of them is taken.
+/// A single faster server: the three layouts are equal there, and the first one is chosen.
 #[test]
 fn a_tie_among_layouts_goes_to_the_first() {
     let decided = verdict(&sla(DISK, 1, 9), &sla(FLASH, 1, 9), 1, 0, STRIPE).unwrap();

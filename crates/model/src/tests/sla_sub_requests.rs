@@ -1,4 +1,4 @@
-//! SLA Eq. 5 and Table 2 as printed, what is wrong with them, and the exact forms against brute force.
+//! SLA Eq. 5 and Table 2 as printed, their errors, and the exact forms compared with brute force.
 
 use proptest::prelude::*;
 use stripewise_layout::MAX_OFFSET;
@@ -26,7 +26,7 @@ fn exact(offset: u64, size: u64, stripe: u64, servers: u32) -> (u64, u64) {
     (u64::from(touched), largest_sub_request(offset, size, stripe, servers))
 }
 
-/// Byte by byte.
+/// (servers touched, largest sub-request), counted byte by byte.
 fn counted(offset: u64, size: u64, stripe: u64, servers: u64) -> (u64, u64) {
     let mut bytes = vec![0; servers as usize];
     for byte in offset..offset + size {
@@ -44,7 +44,7 @@ proptest! {
         prop_assert_eq!(exact(offset, size, stripe, servers), counted);
     }
 
-    /// Where the printed forms are right: several servers, and not ending on a stripe boundary.
+    /// The printed forms where they are right: several servers, and no end on a stripe boundary.
     #[test]
     fn printed_forms(offset in 0u64..500, size in 1u64..500, stripe in 2u64..20, servers in 2u32..12) {
         let (touched, largest) = printed(offset, size, stripe, u64::from(servers));
@@ -67,7 +67,7 @@ proptest! {
     }
 }
 
-/// Table 2's four cases (Fig. 5), 4 servers, stripes of 10.
+/// Table 2's four cases (Fig. 5), with 4 servers and stripes of 10.
 #[test]
 fn table_2_case_by_case() {
     let cases = [
@@ -84,14 +84,15 @@ fn table_2_case_by_case() {
     }
 }
 
-/// Erratum: on one server the sub-request is the request. 15 bytes from 8 on, stripes of 10: 15, not 20.
+/// Erratum: on one server the sub-request is the whole request. 15 bytes from offset 8, stripes of
+/// 10: 15, not 20.
 #[test]
 fn erratum_one_server() {
     assert_eq!(printed(8, 15, 10, 1), (1, 20));
     assert_eq!(exact(8, 15, 10, 1), (1, 15));
 }
 
-/// Erratum: a request that ends on a stripe boundary does not touch the server behind it.
+/// Erratum: a request that ends on a stripe boundary does not touch the next server.
 #[test]
 fn erratum_end_on_a_stripe_boundary() {
     assert_eq!(printed(0, 10, 10, 4), (2, 10));

@@ -1,4 +1,5 @@
-//! The balance by itself, and in Algorithm 1: never more than this, and with one process this.
+//! The balance alone and in Algorithm 1: it never admits more than Algorithm 1, and the same with
+//! one process.
 
 use proptest::prelude::*;
 use stripewise_cluster::CacheMode;
@@ -10,7 +11,7 @@ use super::identify::identifier;
 use super::{HSERVERS, KIB, MIB, READ, WRITE, cached_file, cases, class, classes, kind, spans};
 use crate::{Balance, Cdt, Identifier, Kind, Part, Request, Sent, Space, Span, Want, Why};
 
-/// Of the file of `cached_file`: 8 HServers, 4 SServers.
+/// The balance for the file of `cached_file`: 8 HServers, 4 SServers.
 fn balance(procs: u32) -> Balance {
     let (original, copies) = cached_file();
     let copies: Vec<(&Layout, usize)> =
@@ -22,7 +23,7 @@ fn balanced(mode: CacheMode, procs: u32) -> Identifier {
     identifier(mode, 32).balanced(balance(procs))
 }
 
-/// Bytes that are free on every server.
+/// Free bytes on every server.
 struct Room(u64);
 
 impl Space for Room {
@@ -46,7 +47,7 @@ fn ask(identifier: &Identifier, sent: &Sent, kind: Kind, spans: &[Span], room: &
     parts
 }
 
-/// SLA's servers with the published values, 8 KiB: worked out by hand.
+/// Loads on SLA's servers with the published values, computed by hand.
 #[test]
 fn loads_are_what_keeps_the_tiers_busy() {
     let slow = striped(&HSERVERS, 64 * KIB).unwrap();
@@ -60,7 +61,7 @@ fn loads_are_what_keeps_the_tiers_busy() {
     near(balance.tier_s(0, WRITE, 0, 4 * MIB), (8.0 * 3e-4 + 4.0 / 120.0) / 8.0);
     near(balance.tier_s(1, WRITE, 0, 4 * MIB), (5e-5 + 4.0 / 400.0) / 4.0);
     near(balance.tier_s(1, WRITE, 0, 0), 0.0);
-    // Behind links of 120 MB/s the SServers' devices wait, and the HServers' do not.
+    // Links of 120 MB/s slow the SServers down, but not the HServers.
     let network = Network { establish_s: 0.0, per_byte_s: 1.0 / (120.0 * MIB as f64) };
     let linked = balance.clone().over(network);
     near(linked.tier_s(0, WRITE, 0, 4 * MIB), balance.tier_s(0, WRITE, 0, 4 * MIB));
@@ -70,7 +71,8 @@ fn loads_are_what_keeps_the_tiers_busy() {
 
 #[test]
 fn few_processes_take_everything() {
-    // At 8 KiB a disk takes 40 times as long as an SSD, and two to one of them are too few for both tiers.
+    // At 8 KiB a request keeps the original's tier busy 36 times as long as the cache's, so
+    // `p > y·(m_s + m_h)` requires 12 processes.
     for (procs, expected) in [(1, true), (2, true), (8, true), (32, false), (1000, false)] {
         let (identifier, sent, mut room) = (balanced(CacheMode::Sla, procs), Sent::default(), Room(1 << 40));
         let all = (0..1000).all(|index| {
@@ -103,7 +105,8 @@ fn nsca_takes_everything_and_counts_nothing() {
     assert_eq!(sent.lead_s(), 0.0);
 }
 
-/// An hour of reads from the disks does not mean an hour of writes to the cache alone.
+/// A long phase of reads from the disks must not cause a long phase in which all writes go to the
+/// cache.
 #[test]
 fn what_was_long_ago_is_forgotten() {
     let (identifier, sent, mut room) = (balanced(CacheMode::Sla, 32), Sent::default(), Room(1 << 40));
@@ -126,7 +129,8 @@ fn bad_parameters_are_refused() {
 proptest! {
     #![proptest_config(cases())]
 
-    /// Algorithm 1 is the special case of one process, whatever is asked for; and a balance only ever takes less.
+    /// With one process, the balance is Algorithm 1 for any requests; with more it only ever admits
+    /// less.
     #[test]
     fn one_process_is_algorithm_1(
         requests in prop::collection::vec((kind(), (0u64..MIB).prop_flat_map(|at| spans(at, 64 * KIB, 4))), 1..30),
@@ -156,8 +160,9 @@ proptest! {
         prop_assert_eq!(room.0, room_of_one.0);
     }
 
-    /// As long as there is space, both tiers get the same work from like requests; in the end the original's servers have had no more
-    /// than the bound: the share of the data that the cache has no space for.
+    /// While there is space, both tiers get the same amount of work from equal requests. In the end
+    /// the original's servers have had no more work than the bound, the share of the data that the
+    /// cache has no space for.
     #[test]
     fn like_requests_reach_the_bound(log_size in 12u32..23, space in 0.05f64..0.4, procs in 16u32..200) {
         let (size, requests) = (1u64 << log_size, 2000u64);

@@ -32,7 +32,8 @@ fn the_flag_is_set_once_and_taken_once() {
     assert!(cdt.want(1, 0, 20, 1), "fetched, and wanted again");
 }
 
-/// The table as a list in order of use, and the wanted places in order of flagging.
+/// The table as a list in order of use, and the flagged places in the order in which they were
+/// flagged.
 struct Naive {
     entries: Vec<Critical>,
     wanted: Vec<(u64, u64)>,

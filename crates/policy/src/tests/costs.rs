@@ -8,7 +8,7 @@ use super::{ETHERNET, KIB, MIB, READ, WRITE, cases, class, classes, kind};
 use crate::costs::NEARLY;
 use crate::{CopyView, Costs, Kind};
 
-/// Files of a process each on 16 servers: 1-DH, 1-DV, 2-D with groups of two.
+/// The file of one process on 16 servers: 1-DH, 1-DV, and 2-D with groups of two.
 fn layouts() -> [Layout; 3] {
     let all: Vec<u32> = (0..16).collect();
     [striped(&all, 4 * KIB), on_one(5), striped(group_members(&all, 8, 2), 4 * KIB)].map(Result::unwrap)
@@ -20,7 +20,8 @@ fn costs(layouts: &[Layout], procs: (u32, u32)) -> Costs {
     Costs::new(&copies, &[disk; 16], ETHERNET, procs).unwrap()
 }
 
-/// What CIL's evaluation comes to (SPEC 2.1): 1-DV up to 64 KiB, 2-D, and 1-DH for few processes with large requests.
+/// The choices in CIL's evaluation: 1-DV up to 64 KiB, then 2-D, and 1-DH for few processes with
+/// large requests.
 #[test]
 fn the_crossovers_of_cil() {
     for (p, expected) in [
@@ -54,7 +55,8 @@ fn a_tie_goes_to_the_lowest_number() {
     assert_eq!(costs.cheapest(WRITE, 0, 64 * KIB, 0b1101), Some(2));
 }
 
-/// Small requests on files of processes' own: each alone on its server in 1-DV; in 1-DH p of them meet at random on 16 servers.
+/// Small requests on one file per process. In 1-DV each is alone on its server; in 1-DH p of them
+/// meet at random on 16 servers.
 #[test]
 fn small_requests_go_to_the_file_on_the_fewest_servers() {
     let all: Vec<u32> = (0..16).collect();
@@ -99,7 +101,8 @@ fn order_and_direction_choose_the_parameters() {
     }
 }
 
-/// Where groups are unequal, some requests would be cheap at other processes' cost: the place of a request does not matter.
+/// Where groups are unequal, some requests would be cheap at the expense of other processes. The
+/// place of a request must not matter.
 #[test]
 fn a_request_does_not_choose_by_its_own_place() {
     let all: Vec<u32> = (0..8).collect();
@@ -113,7 +116,8 @@ fn a_request_does_not_choose_by_its_own_place() {
 proptest! {
     #![proptest_config(cases())]
 
-    /// At powers of two, of which cycles are multiples, the mean of all places; in between, between its neighbours.
+    /// At powers of two that divide the cycle, the cost is the mean over all places; in between it
+    /// lies between those of the neighbors.
     #[test]
     fn costs_are_means_over_a_region(
         kind in kind(),
@@ -133,8 +137,8 @@ proptest! {
         let prepared =
             PreparedCost::by_reach(&layout, &services, 12, ETHERNET, (p, 1), Startup::EverySharer).unwrap();
         for (from, turn, offset) in [(0, turn, boundary - 1), (boundary, 2 * unit, boundary)] {
-            // Every aligned place of so many cycles that they are a whole number of requests, if there are few; the
-            // places looked at are among them.
+            // All aligned places in a number of cycles that is a whole number of requests, if there
+            // are few. The places that the mean is taken over are among them.
             if turn % size != 0 || turn / size > 64 {
                 continue;
             }
@@ -155,7 +159,7 @@ proptest! {
         prop_assert!(between >= below.min(above) * (1.0 - 1e-9) && between <= below.max(above) * (1.0 + 1e-9));
     }
 
-    /// No copy of the mask is cheaper, and none with a lower number as cheap.
+    /// No copy of the mask is cheaper, and none with a lower number is as cheap.
     #[test]
     fn the_cheapest_is_the_cheapest(
         kind in kind(),

@@ -14,7 +14,8 @@ pub fn identifier(mode: CacheMode, procs: u32) -> Identifier {
     Identifier::new(mode, &original, &views, &classes(), procs).unwrap()
 }
 
-/// The paper's own model of this file, whose stripes are 64 KiB on both sides: the copy and its benefit.
+/// The paper's own model of this file, whose stripes are 64 KiB on both sides: the copy and its
+/// benefit in seconds.
 fn by_the_paper(kind: Kind, procs: u32, offset: u64, len: u64) -> Option<(u8, f64)> {
     let service = |target: usize| classes()[target].service(kind.op, kind.access);
     let hservers = Sla::new(service(0), 8, procs, 64 * KIB).unwrap();
@@ -29,7 +30,7 @@ fn small_requests_are_critical_and_large_ones_not() {
     let sla = identifier(CacheMode::Sla, 32);
     assert_eq!(sla.critical(WRITE, 0, 8 * KIB), Some(2), "8 KiB on one server: 1-DV");
     assert!(sla.benefit_s(2, WRITE, 0, 8 * KIB) > 0.0);
-    // One process whose reads go on where they ended: eight disks are faster than one SSD, and than four.
+    // Sequential reads of one process: eight disks are faster than one SSD, and than four.
     let alone = identifier(CacheMode::Sla, 1);
     let stream = Kind::ALL[1];
     assert_eq!(alone.critical(stream, 0, 64 * MIB), Some(1));
@@ -71,7 +72,7 @@ fn without_a_copy_in_1dh_only_sla_admits() {
     }
 }
 
-/// B = 0 is not critical; of equal benefits the first counts.
+/// B = 0 is not critical; among equal benefits the first copy is chosen.
 #[test]
 fn ties() {
     let (layout, other) = (on_one(0).unwrap(), on_one(8).unwrap());
@@ -95,7 +96,7 @@ fn impossible_values_are_refused() {
 proptest! {
     #![proptest_config(cases())]
 
-    /// On the paper's layouts it is the paper's verdict.
+    /// On the paper's layouts the decision is the paper's verdict.
     #[test]
     fn is_the_verdict_of_sla(
         kind in kind(),
@@ -107,13 +108,14 @@ proptest! {
         match (identifier.critical(kind, offset, len), paper) {
             (None, None) => {}
             (Some(copy), Some((expected, benefit_s))) => {
-                // Where 2-D's group and one server are equally good, rounding may decide otherwise.
+                // Where a 2-D group and a single server are equally good, rounding may decide
+                // differently.
                 let found_s = identifier.benefit_s(copy, kind, offset, len);
                 prop_assert!((found_s - benefit_s).abs() <= 1e-9 * benefit_s, "{} or {}", copy, expected);
             }
             (found, paper) => prop_assert!(false, "{:?} or {:?}", found, paper),
         }
-        // Every cost, by itself.
+        // Each cost separately.
         let service = classes()[8].service(kind.op, kind.access);
         let cost = Sla::new(service, 4, procs, 64 * KIB).unwrap();
         let striping = [stripewise_model::Striping::OneDh, stripewise_model::Striping::TwoD { groups: 2 }];

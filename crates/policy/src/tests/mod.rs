@@ -1,4 +1,4 @@
-//! Every decision against the papers' models, a naive reference, and cases worked out by hand.
+//! All decisions compared with the papers' models, a naive reference, and cases computed by hand.
 
 mod balance;
 mod cdt;
@@ -17,7 +17,7 @@ use crate::{Kind, Span};
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// CIL's values of Ethernet; random reads and writes alike, as in the paper.
+/// CIL's values for Ethernet; random reads and writes have equal parameters, as in the paper.
 const ETHERNET: Network = Network { establish_s: 3e-4, per_byte_s: 1.0 / (120.0 * MIB as f64) };
 const READ: Kind = Kind { op: Op::Read, access: Access::Random };
 const WRITE: Kind = Kind { op: Op::Write, access: Access::Random };
@@ -37,7 +37,8 @@ fn classes() -> Vec<ClassParams> {
 const HSERVERS: [u32; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 const SSERVERS: [u32; 4] = [8, 9, 10, 11];
 
-/// The original in 1-DH, and its cache copies: 1-DH, 1-DV (a file of one process, on one server) and 2-D with 2 groups.
+/// The original in 1-DH and its cache copies: 1-DH, 1-DV (the file of one process, on one server),
+/// and 2-D with 2 groups.
 fn cached_file() -> (Layout, Vec<(Layout, u32)>) {
     let copies =
         vec![(striped(&SSERVERS, 64 * KIB), 1), (on_one(8), 4), (striped(&SSERVERS[..2], 64 * KIB), 2)];
@@ -50,7 +51,8 @@ fn cases() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
 }
 
-/// Spans of 1 to 6 pieces of up to `longest` bytes from `start` on, each valid in some of `copies` copies.
+/// 1 to 6 spans of up to `longest` bytes, adjacent from `start` on, each valid in some of `copies`
+/// copies.
 fn spans(start: u64, longest: u64, copies: u32) -> impl Strategy<Value = Vec<Span>> {
     prop::collection::vec((1..=longest, 1u8..1 << copies), 1..7).prop_map(move |pieces| {
         let mut at = start;

@@ -1,4 +1,5 @@
-//! Algorithm 1: every branch, by the paper's line numbers, and any request against the algorithm byte by byte.
+//! Algorithm 1: every branch, by the paper's line numbers, and arbitrary requests compared with a
+//! direct form of the algorithm.
 
 use proptest::prelude::*;
 use stripewise_cluster::CacheMode;
@@ -10,7 +11,7 @@ use crate::{
     CacheView, Cdt, Critical, Identifier, Kind, Part, Redirected, Request, Sent, Space, Span, Want, Why,
 };
 
-/// Bytes per server that are free, and that clean data have; what was asked for.
+/// Bytes per server that are free and that clean data uses, and the requests for space.
 #[derive(Clone, Default)]
 struct Room {
     free: u64,
@@ -58,7 +59,7 @@ impl Bed {
         Self { identifier, cdt: Cdt::new(64), sent: Sent::default(), room }
     }
 
-    /// Requests what the spans cover.
+    /// Issues a request for the range that the spans cover.
     fn redirect(&mut self, kind: Kind, spans: &[(u64, u64, u8)]) -> (Redirected, Vec<Part>) {
         let spans: Vec<Span> = spans.iter().map(|&(start, end, mask)| Span { start, end, mask }).collect();
         let (offset, end) = (spans[0].start, spans[spans.len() - 1].end);
@@ -196,7 +197,7 @@ fn a_read_that_is_cached_in_part_is_served_by_both() {
     assert!(found.newly_wanted, "what is missing is worth fetching");
 }
 
-/// Holes of 1 KiB in clean cached data: a seek for each, or one read of the original.
+/// Holes of 1 KiB in clean cached data: either a seek for each, or one read of the original.
 #[test]
 fn a_read_in_many_parts_is_one_of_the_original_where_that_is_cheaper() {
     let holes: Vec<_> = (0..16).map(|n| (n * KIB, (n + 1) * KIB, if n % 2 == 0 { 1 } else { 0b101 })).collect();
@@ -209,7 +210,7 @@ fn a_read_in_many_parts_is_one_of_the_original_where_that_is_cheaper() {
     assert_eq!(bed.redirect(READ, &dirty).1.len(), 16, "the original has not the newest bytes of one part");
 }
 
-/// The algorithm for one byte: copy and reason.
+/// The algorithm for one span: the copy and the reason.
 fn of_byte(
     identifier: &Identifier,
     kind: Kind,

@@ -36,8 +36,9 @@ fn a_file_in_sync_is_read_from_the_cheapest_copy() {
     assert_eq!(many.write(WRITE, 0, 64 * KIB, 0), None);
 }
 
-/// What was the fastest of three stripes on 16 servers without a network (`bench/results.d/copies.md`); at (32, 4 MiB) CIL's cost, which
-/// has two processes on each server, is least with the stripe in which requests meet.
+/// The fastest of three stripes on 16 servers without a network, as measured
+/// (`bench/results.d/copies.md`). At (32, 4 MiB), CIL's cost, which assumes two processes on each
+/// server, is lowest for the stripe with which requests meet.
 #[test]
 fn the_choice_is_the_fastest_as_measured() {
     let servers: Vec<u32> = (0..16).collect();
@@ -65,7 +66,8 @@ fn stale_parts_are_read_elsewhere() {
     assert_eq!(parts, expected.map(|(start, end, copy)| ReadPart { start, end, copy }));
 }
 
-/// The middle was written to copy 1 and not copied to the others yet: three reads cost more than one of copy 1.
+/// The middle was written to copy 1 and has not been copied to the others yet: three reads cost
+/// more than one read of copy 1.
 #[test]
 fn one_copy_serves_all_where_parts_would_cost_more() {
     let costs = costs(16);
@@ -81,8 +83,8 @@ fn nothing_is_read_for_nothing() {
 proptest! {
     #![proptest_config(cases())]
 
-    /// Every byte comes from a copy that is valid there, in order; all from one copy if that is as cheap, else each
-    /// span from its cheapest.
+    /// Every byte comes from a copy that is valid there, in order. All bytes come from one copy if
+    /// that is as cheap; otherwise each span comes from its cheapest copy.
     #[test]
     fn reads_are_right_and_cheap(
         spans in (0u64..4 * MIB).prop_flat_map(|start| spans(start, MIB, 3)),

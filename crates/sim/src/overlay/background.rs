@@ -1,5 +1,6 @@
-//! What is copied in the background: replicas are brought in sync; of caches dirty parts are written back, wanted ones fetched, and some
-//! space kept free. As the data path does it, when nobody uses the servers; one copier for each file.
+//! Background copying. Replicas are brought in sync. For caches, dirty data is written back,
+//! prefetch hints are fetched, and some space is kept free. As in the data path, this happens while
+//! no application uses the servers, with one copier per file.
 
 use stripewise_cluster::MAX_COPIES;
 use stripewise_model::{Access, Op};
@@ -13,25 +14,27 @@ use crate::event::Event;
 use crate::process::Handle;
 use crate::run::Sender;
 
-/// Bytes copied at once at most.
+/// Maximum length of a copied chunk, bytes.
 const CHUNK_BYTES: u64 = 4 << 20;
-/// Ranges copied at once at most: while others use the file, and while nobody does.
+/// Maximum number of ranges copied at once: while applications use the file, and while none does.
 pub(super) const PIECES_MAX: usize = 16;
 const PIECES_MAX_IDLE: usize = 4096;
-/// Between looks whether there is something to do: at first, and at most.
+/// Time between checks for work: initial and maximum, ns.
 pub(super) const REST_NS: u64 = 1_000_000;
 const REST_NS_MAX: u64 = 32_000_000;
-/// A server counts as used until nothing has begun or ended there for so long, or for so many times as long as requests took.
+/// A server counts as used until no request has begun or ended there for `USED_NS`, and for
+/// `USED_REQUESTS` times the duration of recent requests, at most `USED_NS_MAX`.
 const USED_NS: u64 = 20_000_000;
 const USED_REQUESTS: u64 = 2;
 const USED_NS_MAX: u64 = 10_000_000_000;
-/// While others use the servers, dirty data are written back only so often: it rests so many times as long as it takes, and for every process.
+/// While applications use the servers, an operation begins only after this many times the duration
+/// of the last one, multiplied by the number of processes, has passed since that one began.
 const MAKE_WAY: u64 = 16;
-/// Of a cache server, this part is kept free.
+/// The fraction 1/`FREE_PART` of a cache server is kept free.
 const FREE_PART: u64 = 32;
-/// Wanted ranges that one step looks at.
+/// Number of prefetch hints examined in one step.
 const WANTED: usize = 16;
-/// Under a limit, a piece is at least so long.
+/// Minimum length of a range under a rate limit, bytes.
 const PIECE_BYTES_MIN: u64 = 4096;
 
 impl Simulator {
@@ -39,7 +42,8 @@ impl Simulator {
         self.files.files[file as usize].overlay.as_mut().expect("it has copies")
     }
 
-    /// The servers of these parts are used by an application's request that is done then, as far as that is known.
+    /// Marks the servers of these ranges as used by an application's request, which ends at
+    /// `done_ns` if that is known.
     pub(crate) fn mark(&mut self, file: u32, parts: &[Part], done_ns: Option<u64>) {
         let end_ns = done_ns.unwrap_or(self.now_ns);
         let took_ns = end_ns - self.now_ns;
@@ -59,7 +63,7 @@ impl Simulator {
         }
     }
 
-    /// Sees to it that somebody looks after the file if there is something to do.
+    /// Schedules a check of the file if there is something to copy.
     pub(crate) fn look_soon(&mut self, file: u32) {
         let now_ns = self.now_ns;
         let overlay = self.overlay(file);
@@ -74,18 +78,18 @@ impl Simulator {
         self.push(at_ns, Event::Look(file));
     }
 
-    /// Until when the servers of the file's copies are used, ns.
+    /// Time until which the servers of the file's copies count as used, ns.
     fn used_until(&self, file: u32) -> u64 {
         let copies = self.files.files[file as usize].copies.iter();
         let servers = copies.flat_map(|&placed| self.files.placed[placed as usize].servers.iter());
         servers.map(|&server| self.used_until_ns[self.spaces.account_of(server)]).max().unwrap_or(0)
     }
 
-    /// Whether there is something to do for the file now; if so it is begun.
+    /// Begins the file's next background work, if there is any.
     pub(crate) fn look(&mut self, file: u32) {
         let now_ns = self.now_ns;
         if self.overlay(file).look_ns != Some(now_ns) {
-            return; // Another look was agreed upon since.
+            return; // Another check has been scheduled since.
         }
         self.overlay(file).look_ns = None;
         if self.overlay(file).job.is_some() || !self.overlay(file).has_work() {
@@ -103,22 +107,23 @@ impl Simulator {
                 job.under_load = !idle;
                 return;
             }
-            // Space was given up.
+            // Space was freed.
             return self.look_at(file, now_ns + 1);
         }
         let overlay = self.overlay(file);
         let polls = overlay.capacity.is_some();
         overlay.rest_ns = (overlay.rest_ns * 2).min(REST_NS_MAX);
         let next_ns = (now_ns + overlay.rest_ns).max(overlay.next_ns);
-        // Nothing happens to replicas before their servers are idle.
+        // Replicas are not copied before their servers are idle.
         let next_ns = if polls { next_ns } else { next_ns.max(used_until_ns) };
-        // Data that are wanted and find no space wait for the next request.
+        // Prefetch hints for which there is no space wait for the next request.
         if !idle || !rested {
             self.look_at(file, next_ns);
         }
     }
 
-    /// More than half of a cache's space may hold dirty data, and more has come since it was looked last; and it has rested.
+    /// Whether more than half of a cache's space may hold dirty data, data was written to it since
+    /// the last check, and the pause after the last operation is over.
     fn is_pressed(&mut self, file: u32) -> bool {
         let now_ns = self.now_ns;
         let overlay = self.overlay(file);
@@ -141,7 +146,7 @@ impl Simulator {
         fullest.saturating_sub(clean) > capacity / 2
     }
 
-    /// One piece of background work is begun, if there is any.
+    /// Begins one piece of background work, if there is any.
     fn work(&mut self, file: u32) -> bool {
         if self.overlay(file).capacity.is_some() {
             return self.make_clean(file, PIECES_MAX_IDLE) || self.fetch_some(file);
@@ -150,7 +155,8 @@ impl Simulator {
         whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX_IDLE, limit))
     }
 
-    /// Of a cache: gives up clean data where space is short, else writes dirty data back.
+    /// Write-back of a cache: evicts clean data where space is short, otherwise writes dirty data
+    /// back.
     fn make_clean(&mut self, file: u32, pieces: usize) -> bool {
         let limit = self.overlay(file).limit;
         self.keep_some_free(file) || self.copy_to(file, 0, pieces, limit)
@@ -171,21 +177,23 @@ impl Simulator {
         given > 0
     }
 
-    /// Begins to copy something to a copy that it has not: from where the last piece ended; not more than `limit` allows in a second.
+    /// Begins to copy missing data to a copy, from where the last operation ended, and at most the
+    /// bytes that `limit` allows in a second.
     pub(super) fn copy_to(&mut self, file: u32, to: usize, pieces: usize, limit: Option<u64>) -> bool {
         let overlay = self.overlay(file);
         let Some(first) = overlay.map.next_missing(to, overlay.at[to]) else { return false };
         let end = piece_end(&first, limit);
         let mut spans = overlay.map.missing_in(to, &(first.start..end), pieces);
         let from = overlay.by.source(&first);
-        // What is not there is copied another time.
+        // Spans that this source does not have are copied another time.
         spans.retain(|span| span.mask & 1 << from != 0);
         overlay.at[to] = spans.last().map_or(end, |last| last.end);
         self.begin_job(file, from, to, spans, false);
         true
     }
 
-    /// Begins to fetch something that is wanted and finds space: one of the first spans of a copy.
+    /// Begins to fetch the first prefetch hint that finds space, among the first [`WANTED`] of each
+    /// copy.
     fn fetch_some(&mut self, file: u32) -> bool {
         let (caches, limit) = (self.overlay(file).caches(), self.overlay(file).limit);
         for copy in caches {
@@ -198,7 +206,8 @@ impl Simulator {
         false
     }
 
-    /// The same with all spans, from where the last call with this `at` ended: nothing gives space back meanwhile.
+    /// Begins to fetch the next prefetch hint that finds space, from where the last call with this
+    /// `at` ended. No space is freed meanwhile.
     pub(super) fn fetch_next(&mut self, file: u32, at: &mut [u64; MAX_COPIES]) -> bool {
         let caches = self.overlay(file).caches();
         for copy in caches {
@@ -213,7 +222,7 @@ impl Simulator {
         false
     }
 
-    /// Begins to fetch a span, as far as its first chunk goes; false: there is no space.
+    /// Begins to fetch the first chunk of a span; false if there is no space.
     fn fetch(&mut self, file: u32, to: usize, span: Span, limit: Option<u64>) -> bool {
         let span = Span { end: span.end.min(piece_end(&span, limit)), ..span };
         let of_file = &self.files.files[file as usize];
@@ -251,7 +260,7 @@ impl Simulator {
         handle
     }
 
-    /// What was to be read is read, or what was to be written is written.
+    /// Continues a copy operation whose read or write is done.
     pub(crate) fn copied(&mut self, file: u32) {
         let Some(job) = &mut self.overlay(file).job else { return };
         if !job.is_read {
@@ -269,7 +278,8 @@ impl Simulator {
         }
     }
 
-    /// What was copied is valid there, if nobody has written to it meanwhile.
+    /// Makes the copied ranges valid in the destination, unless a process has written to them
+    /// meanwhile.
     pub(super) fn finish_job(&mut self, file: u32) {
         let now_ns = self.now_ns;
         let of_file = &mut self.files.files[file as usize];
@@ -295,7 +305,7 @@ impl Simulator {
                 }
                 continue;
             }
-            // Data may have been given up meanwhile, but not changed.
+            // Data may have been evicted meanwhile, but not changed.
             for now in overlay.map.spans(&range) {
                 overlay.map.set(&(now.start..now.end), now.mask | 1 << job.to);
             }
@@ -310,7 +320,7 @@ impl Simulator {
 }
 
 impl super::Decider {
-    /// The copy that a span is best copied from.
+    /// The best copy to copy a span from.
     fn source(&self, span: &Span) -> usize {
         const KIND: Kind = Kind { op: Op::Read, access: Access::Sequential };
         let lowest = span.mask.trailing_zeros() as u8;
@@ -322,7 +332,8 @@ impl super::Decider {
     }
 }
 
-/// Where what is copied at once of a span ends: with the chunk that it begins in, or with what the limit allows in a second.
+/// The end of the range of a span that is copied at once: the end of the chunk that it begins in,
+/// or what the limit allows in a second.
 fn piece_end(span: &Span, limit: Option<u64>) -> u64 {
     let most = limit.map_or(CHUNK_BYTES, |limit| limit.clamp(PIECE_BYTES_MIN, CHUNK_BYTES));
     (span.start + 1).next_multiple_of(CHUNK_BYTES).min(span.start + most)

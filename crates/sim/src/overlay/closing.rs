@@ -1,4 +1,5 @@
-//! Who closes a file with replicas waits until they are in sync; and what is done between runs.
+//! Processes that close a file with replicas wait until these are in sync. Also copying between
+//! runs.
 
 use stripewise_cluster::MAX_COPIES;
 
@@ -7,7 +8,7 @@ use crate::Simulator;
 use crate::event::Event;
 
 impl Simulator {
-    /// A process closes a file: whether it waits until the replicas have what they lack now.
+    /// Closes a file. Returns whether the process waits until the replicas have what they lack now.
     pub(crate) fn close(&mut self, process: u32, file: u32) -> bool {
         let Some(overlay) = &mut self.files.files[file as usize].overlay else { return false };
         let missing = overlay.map.all_missing();
@@ -21,7 +22,8 @@ impl Simulator {
         true
     }
 
-    /// Copies on for those who close the file; who has waited for what it had to goes on.
+    /// Continues copying for processes that close the file, and continues the processes whose bytes
+    /// have been copied.
     pub(super) fn go_on_closing(&mut self, file: u32) {
         let overlay = self.overlay(file);
         let all = overlay.map.all_missing() == 0;
@@ -39,7 +41,7 @@ impl Simulator {
         }
     }
 
-    /// The processes that copied have ended.
+    /// Stops background copying, because the processes that performed it have ended.
     pub(crate) fn stop_copying(&mut self) {
         for of_file in &mut self.files.files {
             let Some(overlay) = &mut of_file.overlay else { continue };
@@ -53,8 +55,9 @@ impl Simulator {
         }
     }
 
-    /// One piece of work, whatever else is going on, until it is done; false: there is none. For who brings files to rest: `wanted`
-    /// says how far the caches' fetching has come, if that is what is to be done.
+    /// Performs one copy operation to its end, regardless of the servers' use; false if there is
+    /// none. Used when files are brought to rest. `wanted` is the progress of fetching into the
+    /// caches, if that is to be done.
     pub(super) fn work_now(&mut self, file: u32, wanted: Option<&mut [u64; MAX_COPIES]>) -> bool {
         let whole = self.overlay(file).whole();
         let begun = match wanted {
@@ -65,7 +68,7 @@ impl Simulator {
             let Some((now_ns, event)) = self.queue.pop() else { break };
             self.now_ns = now_ns;
             if let Event::Copied(file) = Event::from_bits(event) {
-                self.overlay(file).look_ns = Some(u64::MAX); // Nobody else looks.
+                self.overlay(file).look_ns = Some(u64::MAX); // No other check happens.
                 self.copied_now(file);
             }
         }

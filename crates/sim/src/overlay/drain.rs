@@ -5,12 +5,12 @@ use stripewise_cluster::MAX_COPIES;
 use crate::{Outcome, Simulator};
 
 impl Simulator {
-    /// Makes all originals complete; of files with replicas, all copies. One file after the other.
+    /// Completes all originals and, of files with replicas, all copies, one file after the other.
     pub fn drain(&mut self) -> Outcome {
         self.at_rest(false)
     }
 
-    /// Fetches what is wanted into the caches, as far as there is space.
+    /// Fetches the prefetch queue into the caches, as far as there is space.
     pub fn warm(&mut self) -> Outcome {
         self.at_rest(true)
     }

@@ -1,4 +1,4 @@
-//! What a file's background copying is doing just now.
+//! The state of a file's background copying.
 
 use std::ops::Range;
 
@@ -6,31 +6,31 @@ use stripewise_policy::Span;
 
 use super::request::Part;
 
-/// Ranges that are being copied.
+/// A copy operation in progress.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(super) to: usize,
-    /// What is copied, and where it was valid when it began.
+    /// The ranges being copied, with their valid copies at the start.
     pub(super) spans: Vec<Span>,
     pub(super) began_ns: u64,
-    /// It is read; then it is written.
+    /// The data has been read and is being written.
     pub(super) is_read: bool,
-    /// Somebody wrote there meanwhile: all of it was for nothing.
+    /// A process has written to one of the ranges meanwhile, so the operation will be discarded.
     pub(super) disturbed: bool,
-    /// Space was taken for it.
+    /// Space was taken for the operation.
     pub(super) fetches: bool,
-    /// The servers were used by others.
+    /// Applications were using the servers at the start.
     pub(super) under_load: bool,
 }
 
 impl Job {
-    /// What of a range is being copied.
+    /// The ranges being copied that overlap `range`, cut to it.
     pub fn overlapping(&self, range: &Range<u64>) -> impl Iterator<Item = (u64, u64)> {
         let cut = |span: &Span| (span.start.max(range.start), span.end.min(range.end));
         self.spans.iter().map(cut).filter(|(start, end)| start < end)
     }
 
-    /// A range is written to.
+    /// Records a write to `range`.
     pub fn disturb(&mut self, range: &Range<u64>) {
         let disturbed = self.overlapping(range).next().is_some();
         self.disturbed |= disturbed;

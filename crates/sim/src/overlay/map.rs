@@ -1,31 +1,31 @@
-//! Which copies of which bytes are valid: as the extent map of the data path, in memory.
+//! The valid copies of each byte: the data path's extent map, in memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use stripewise_policy::Span;
 
-/// Use is noted by segments of so many bytes, as in the extent map.
+/// Binary logarithm of the segments by which use is recorded, as in the extent map.
 const SEGMENT_BITS: u32 = 20;
 
-/// Ranges that are not as by default, and what is to be known of them quickly.
+/// Ranges without the default mask, and indices of them.
 #[derive(Debug)]
 pub(crate) struct Map {
     default: u8,
-    /// Copies that are to have everything.
+    /// Copies that should have everything.
     whole: u8,
-    /// By start; neighbours differ in their masks.
+    /// Extents by start; adjacent ones have different masks.
     extents: BTreeMap<u64, Extent>,
-    /// Per copy in `whole`: the starts of the extents that it has not.
+    /// Per copy in `whole`, the starts of the extents that it lacks.
     missing: [BTreeSet<u64>; 8],
     missing_bytes: [u64; 8],
-    /// Per copy: bytes that are valid in another one, too.
+    /// Per copy, its bytes that are also valid in another copy.
     clean_bytes: [u64; 8],
-    /// Per segment that was used, when: a count of uses; and the same by time.
+    /// Per used segment, the number of its last use; and the same ordered by that number.
     used: HashMap<u64, u64>,
     by_use: BTreeSet<(u64, u64)>,
     uses: u64,
-    /// Per copy, ranges that are to be fetched, by start.
+    /// Per copy, the prefetch queue: ranges by start.
     wanted: [BTreeMap<u64, u64>; 8],
 }
 
@@ -36,7 +36,7 @@ struct Extent {
 }
 
 impl Map {
-    /// All bytes are valid in the copies `default`; those in `whole` are to have everything.
+    /// All bytes are valid in the copies `default`; those in `whole` should have everything.
     pub fn new(default: u8, whole: u8) -> Self {
         Self {
             default,
@@ -52,7 +52,7 @@ impl Map {
         }
     }
 
-    /// The spans of a range, which is not empty.
+    /// The spans of a non-empty range.
     pub fn spans(&self, range: &Range<u64>) -> Vec<Span> {
         let mut spans: Vec<Span> = Vec::new();
         let mut push = |start: u64, end: u64, mask: u8| match spans.last_mut() {
@@ -77,7 +77,7 @@ impl Map {
         spans
     }
 
-    /// Notes that a range is used.
+    /// Records the use of a range.
     pub fn touch(&mut self, range: &Range<u64>) {
         for segment in range.start >> SEGMENT_BITS..=(range.end - 1) >> SEGMENT_BITS {
             self.uses += 1;
@@ -88,7 +88,7 @@ impl Map {
         }
     }
 
-    /// From now on a range is valid in the copies of `mask`.
+    /// Makes a range valid in exactly the copies of `mask`.
     pub fn set(&mut self, range: &Range<u64>, mask: u8) {
         self.split(range.start);
         self.split(range.end);
@@ -99,7 +99,7 @@ impl Map {
         if mask == self.default {
             return;
         }
-        // Neighbours that are the same become one.
+        // Joins adjacent extents with the same mask.
         let (mut start, mut end) = (range.start, range.end);
         let before = self.extents.range(..start).next_back();
         if let Some((&before, _)) = before.filter(|(_, extent)| extent.end == start && extent.mask == mask) {
@@ -146,18 +146,19 @@ impl Map {
         }
     }
 
-    /// The copies that are to have everything and are not in a mask.
+    /// The copies in `whole` that are not in `mask`.
     fn lacking(&self, mask: u8) -> impl Iterator<Item = usize> + use<> {
         let lacking = self.whole & !mask;
         (0..8).filter(move |copy| lacking & 1 << copy != 0)
     }
 
-    /// Bytes that copies lack that are to have everything, of all such copies.
+    /// Bytes that the copies in `whole` lack, summed over these copies.
     pub fn all_missing(&self) -> u64 {
         self.missing_bytes.iter().sum()
     }
 
-    /// The first range at or after `at` that a copy lacks that is to have everything, from the start again if there is none; and who has it.
+    /// The first range at or after `at` that a copy in `whole` lacks, or from the start if there is
+    /// none, with the copies that have it.
     pub fn next_missing(&self, copy: usize, at: u64) -> Option<Span> {
         let set = &self.missing[copy];
         let span = |&start: &u64| {
@@ -169,19 +170,20 @@ impl Map {
         cut.or_else(|| set.range(at..).next().map(span)).or_else(|| set.first().map(span))
     }
 
-    /// The ranges that such a copy lacks in a range, at most so many.
+    /// The first `most` spans in `range` that are not valid in `copy`.
     pub fn missing_in(&self, copy: usize, range: &Range<u64>, most: usize) -> Vec<Span> {
         let spans = self.spans(range).into_iter();
         spans.filter(|span| span.mask & 1 << copy == 0).take(most).collect()
     }
 
-    /// Bytes of a copy that could be given up.
+    /// Bytes of a copy that could be evicted.
     pub fn clean_bytes(&self, copy: usize) -> u64 {
         self.clean_bytes[copy]
     }
 
-    /// Ranges that could be given up in a copy, of the segments first that were used least recently: so many bytes, if there are.
-    /// Not what lies in `but`.
+    /// Ranges that could be evicted from a copy, at least `bytes` long if there are that many.
+    /// Ranges of the least recently used segments come first; ranges that overlap `but` are left
+    /// out.
     pub fn least_recent(&self, copy: usize, bytes: u64, but: &Range<u64>) -> Vec<Range<u64>> {
         let (mut found, mut sum) = (Vec::new(), 0);
         for &(_, segment) in &self.by_use {
@@ -200,13 +202,13 @@ impl Map {
         found
     }
 
-    /// What of a range is not valid in a copy is to be fetched.
+    /// Adds `range` to the prefetch queue of `copy`, except where it is valid there.
     pub fn want(&mut self, range: &Range<u64>, copy: usize) {
         let spans = self.spans(range);
         for span in spans.into_iter().filter(|span| span.mask & 1 << copy == 0) {
             let wanted = &mut self.wanted[copy];
             let (mut start, mut end) = (span.start, span.end);
-            // What overlaps or touches becomes one.
+            // Joins overlapping and adjacent ranges.
             while let Some((&other, &until)) =
                 wanted.range(..=end).next_back().filter(|(_, until)| **until >= start)
             {
@@ -217,12 +219,13 @@ impl Map {
         }
     }
 
-    /// Whether anything is wanted.
+    /// Whether any prefetch queue has ranges.
     pub fn wants(&self) -> bool {
         self.wanted.iter().any(|wanted| !wanted.is_empty())
     }
 
-    /// The first wanted spans of a copy from a byte on, at most so many; what is there meanwhile is none.
+    /// The first `most` spans of the prefetch queue of a copy from byte `from` on. Ranges that have
+    /// become valid meanwhile are left out.
     pub fn wanted(&mut self, copy: usize, from: u64, most: usize) -> Vec<Span> {
         let mut found = Vec::new();
         let before = self.wanted[copy].range(..from).next_back().filter(|(_, end)| **end > from);
@@ -242,7 +245,7 @@ impl Map {
         found
     }
 
-    /// A range is wanted no more.
+    /// Removes a range from the prefetch queue.
     pub fn want_no_more(&mut self, range: &Range<u64>, copy: usize) {
         let wanted = &mut self.wanted[copy];
         while let Some((&start, &end)) =
@@ -259,7 +262,7 @@ impl Map {
     }
 }
 
-/// The copies of a mask that could be given up.
+/// The copies of a mask from which data could be evicted.
 fn clean_in(mask: u8) -> impl Iterator<Item = usize> {
     let clean = if mask.count_ones() > 1 { mask } else { 0 };
     (0..8).filter(move |copy| clean & 1 << copy != 0)
@@ -272,7 +275,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a mask per byte.
+        /// Compared with a mask per byte.
         #[test]
         fn the_map_is_that_of_single_bytes(
             sets in proptest::collection::vec((0..60u64, 1..30u64, 1..8u8), 0..40),
@@ -299,7 +302,7 @@ mod tests {
             prop_assert_eq!(&masks, &bytes[look.0 as usize..(look.0 + look.1) as usize]);
             prop_assert!(spans.windows(2).all(|two| two[0].end == two[1].start && two[0].mask != two[1].mask));
             let first = (look.0..128).chain(0..look.0).find(|&at| bytes[at as usize] & 1 == 0);
-            // Beyond the last one it begins anew with a whole extent.
+            // After the last one, the search starts over and finds a whole extent.
             prop_assert_eq!(map.next_missing(0, look.0).map(|span| span.start), first);
         }
 

@@ -1,4 +1,5 @@
-//! Files with several copies: which are valid where, who decides, and what is copied in the background.
+//! Files with several copies: which copies are valid where, how one is chosen, and what is copied
+//! in the background.
 
 mod background;
 mod closing;
@@ -27,48 +28,51 @@ pub(crate) use request::Part;
 pub(crate) use space::Spaces;
 pub(crate) use streams::Ordered;
 
-/// Of one file.
+/// The copies of one file.
 #[derive(Debug)]
 pub(crate) struct Overlay {
     pub map: Map,
     pub by: Rc<Decider>,
-    /// Bytes that cached data may fill on each server; `None`: replicas.
+    /// Bytes that cached data may use on each server; `None` for replicas.
     pub capacity: Option<u64>,
     pub lazy_close: bool,
-    /// Bytes per second that background copying moves at most.
+    /// Maximum rate of background copying, bytes per second.
     pub limit: Option<u64>,
     /// Number of copies.
     pub copies: usize,
-    /// Processes that have the file open.
+    /// Number of processes that have the file open.
     pub procs: u32,
-    /// Requests on their way through the network.
+    /// Number of requests in the network.
     pub under_way: u32,
-    /// How long requests took lately, ns.
+    /// Duration of recent requests, ns.
     pub took_ns: u64,
-    /// What is being copied.
+    /// The copy operation in progress.
     pub job: Option<Job>,
-    /// When it is looked next whether there is something to copy, ns.
+    /// Time of the next check whether there is something to copy, ns.
     pub look_ns: Option<u64>,
     pub rest_ns: u64,
-    /// Nothing is copied before, ns; and not while others use the servers.
+    /// Times before which nothing is copied, ns: in general, and while applications use the
+    /// servers.
     pub next_ns: u64,
     pub next_under_load_ns: u64,
-    /// Bytes written to caches in all, and when it was looked last.
+    /// Bytes written to caches in total, now and at the last check.
     pub written: u64,
     pub written_then: u64,
-    /// Per copy, where the copying goes on.
+    /// Per copy, the offset where copying continues.
     pub at: [u64; 8],
-    /// Processes that close the file and wait, with the bytes that they wait for.
+    /// Processes that wait while closing the file, each with the bytes that it waits for.
     pub closing: Vec<(u32, u64)>,
-    /// Of the background copying.
+    /// Handle of the background copying.
     pub handle: Option<Handle>,
 }
 
-/// Who decides which copy serves a request: the policy of the data path. Shared by files that lie alike.
+/// Decides which copy serves a request, with the data path's policy. Files with the same placement
+/// share it.
 #[derive(Debug)]
 pub(crate) struct Decider {
     pub by: By,
-    /// Per copy, the number of its first target when those of all copies are counted.
+    /// Per copy, the number of its first target when the targets of all copies are counted
+    /// together.
     pub first_target: Vec<usize>,
 }
 
@@ -109,22 +113,23 @@ impl Overlay {
         }
     }
 
-    /// The copies that caches are.
+    /// The cache copies.
     pub fn caches(&self) -> std::ops::Range<usize> {
         if self.capacity.is_some() { 1..self.copies } else { 0..0 }
     }
 
-    /// The copies that are to have everything.
+    /// The copies that should have everything.
     pub fn whole(&self) -> std::ops::Range<usize> {
         if self.capacity.is_some() { 0..1 } else { 0..self.copies }
     }
 }
 
 impl Decider {
-    /// For a file whose copies lie as `placed`; `original_servers`: over how many servers the originals of such files are spread.
+    /// For a file whose copies are `placed`. `original_servers` is the number of servers over which
+    /// the originals of such files are spread.
     ///
     /// # Errors
-    /// Parameters that are none.
+    /// Invalid parameters.
     pub fn new(
         plan: &Plan,
         spec: &Spec,
@@ -172,7 +177,7 @@ impl Decider {
     }
 }
 
-/// The same layout over targets with numbers that are `base` higher.
+/// The same layout with target numbers increased by `base`.
 fn shifted(layout: &Layout, base: u32) -> Layout {
     let shift = |stripe: &Stripe| Stripe { target: stripe.target + base, width: stripe.width };
     let regions = layout.regions().iter().map(|region| Region {

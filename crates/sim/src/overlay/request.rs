@@ -1,4 +1,4 @@
-//! Requests on files with several copies: the policy decides, the map is asked and told.
+//! Requests on files with several copies: the policy chooses, and the map is read and updated.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::Simulator;
 use crate::process::Handle;
 use crate::run::Sender;
 
-/// A part of a request, and the copy that serves it.
+/// A range of a request, and the copy that serves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub start: u64,
@@ -26,11 +26,11 @@ impl Part {
     }
 }
 
-/// Entries of the table of critical data of a process.
+/// Maximum number of entries in a process's table of critical data.
 pub(crate) const CRITICAL_MAX: usize = 1 << 16;
 
 impl Simulator {
-    /// A request of a process: when it is done, ns; `None`: that is not known yet.
+    /// Issues a request of a process. Returns when it is done, ns; `None` if that is not known yet.
     pub(crate) fn request_copies(
         &mut self,
         process: u32,
@@ -95,7 +95,7 @@ impl Simulator {
         parts
     }
 
-    /// Asks the Redirector.
+    /// Lets the Redirector decide.
     fn redirect(
         &mut self,
         process: u32,
@@ -137,8 +137,8 @@ impl Simulator {
         (joined(chosen.into_iter().map(|part| (part.start, part.end, part.copy))), taken)
     }
 
-    /// Tells the map of a write, which has begun: what it went to is the only valid copy. Space of what became stale, and what was taken
-    /// for nothing, is given back.
+    /// Updates the map for a write that has begun: the copies written to become the only valid
+    /// ones. Frees the space of data that became stale, and space that was taken but not used.
     fn wrote(&mut self, file: u32, parts: &[Part], taken: Vec<(usize, Range<u64>)>) {
         let of_file = &mut self.files.files[file as usize];
         let overlay = of_file.overlay.as_mut().expect("it has copies");
@@ -186,7 +186,8 @@ impl Simulator {
         }
     }
 
-    /// Sends the parts to the servers of their copies, all at once: when the last is done, ns, if that is known.
+    /// Sends the ranges to the servers of their copies, all at once. Returns when the last is done,
+    /// ns, if that is known.
     pub(crate) fn transfer(&mut self, handle: Handle, op: Op, parts: &[Part], sender: Sender) -> Option<u64> {
         #[cfg(test)]
         self.log.push((handle.file, op, sender, parts.to_vec()));
@@ -207,7 +208,7 @@ impl Simulator {
 }
 
 impl Simulator {
-    /// A request through the network is done.
+    /// Ends a request that went through the network.
     pub(crate) fn request_ended(&mut self, process: u32) {
         if let Some((file, began_ns)) = self.processes[process as usize].under_way.take() {
             let took_ns = self.processes[process as usize].done_ns - began_ns;
@@ -218,7 +219,7 @@ impl Simulator {
     }
 }
 
-/// A span, and the copies that are just being made there: they are not written to.
+/// A span, and the copies that are being written there by the copier, which must not be written to.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     span: Span,
@@ -249,7 +250,8 @@ impl Overlay {
     }
 }
 
-/// The parts of a write, where they can go: a copy that is being made has a source that can be written to.
+/// Redirects ranges of a write that would go to a forbidden copy. A copy that is being made always
+/// has a source that can be written to.
 fn possible(parts: Vec<Part>, known: &[Known], copies: u8) -> Vec<Part> {
     let mut possible: Vec<Part> = Vec::with_capacity(parts.len());
     for part in parts {
@@ -272,18 +274,18 @@ fn possible(parts: Vec<Part>, known: &[Known], copies: u8) -> Vec<Part> {
     possible
 }
 
-/// Neighbours on the same copy as one part.
+/// Joins adjacent ranges on the same copy.
 fn joined(parts: impl IntoIterator<Item = (u64, u64, u8)>) -> Vec<Part> {
     runs(parts).map(|(start, end, copy)| Part { start, end, copy: usize::from(copy) }).collect()
 }
 
-/// What the policy remembers of a process.
+/// The policy's state of one process.
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub cdt: Cdt,
-    /// Per file, what was sent to it.
+    /// Per file, the work sent.
     pub sent: HashMap<u32, Sent>,
-    /// Per file, where its requests ended.
+    /// Per file, the ends of requests.
     pub ordered: HashMap<u32, Ordered>,
 }
 

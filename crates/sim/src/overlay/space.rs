@@ -1,5 +1,5 @@
-//! The space that cached data take on their servers, of all files. That of a pool's servers is counted together, as in the data path: which of
-//! them hold a file the file system decides.
+//! The space that cached data of all files uses on their servers. As in the data path, the servers
+//! of a pool are counted together, because the file system decides which of them hold a file.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use stripewise_policy::{Space, Want};
 use super::map::Map;
 use crate::placed::Placed;
 
-/// Bytes given up at once at least, but of a small cache only this part.
+/// Minimum number of bytes evicted at once; of a small cache only the fraction 1/`BATCH_PART`.
 const BATCH_BYTES: u64 = 1 << 20;
 const BATCH_PART: u64 = 8;
 
-/// What caches hold on the servers.
+/// Space used by cached data on the servers.
 #[derive(Debug)]
 pub(crate) struct Spaces {
-    /// Per server: the number of its account; the servers of a pool have one together.
+    /// Per server, the number of its account; the servers of a pool share one.
     account_of: Vec<u32>,
     accounts: Vec<Account>,
     of_range: Vec<u64>,
@@ -25,7 +25,7 @@ pub(crate) struct Spaces {
 #[derive(Debug, Default)]
 struct Account {
     used: u64,
-    /// Servers that it is of.
+    /// Number of servers of the account.
     servers: u64,
 }
 
@@ -43,7 +43,7 @@ impl Spaces {
         spaces
     }
 
-    /// The number of what a server is counted with: the same for all servers of a pool.
+    /// The account number of a server, which is the same for all servers of a pool.
     pub fn account_of(&self, server: u32) -> usize {
         self.account_of[server as usize] as usize
     }
@@ -53,8 +53,8 @@ impl Spaces {
         &mut self.accounts[account]
     }
 
-    /// Takes so many bytes on each of these servers, or nothing: false, one would hold more than `limit`, or those of a pool more than
-    /// that on average.
+    /// Takes `bytes` on these servers, or nothing. False if a server would then hold more than
+    /// `limit`, or the servers of a pool more than that on average.
     fn take(&mut self, servers: &[u32], bytes: &[u64], limit: u64) -> bool {
         let mut taken = 0;
         let all = servers.iter().zip(bytes).all(|(&server, &bytes)| {
@@ -70,7 +70,7 @@ impl Spaces {
         all
     }
 
-    /// Takes space for a range of a copy; false: one of its servers has too little.
+    /// Takes space for a range of a copy; false if one of its servers has too little.
     pub fn take_range(&mut self, placed: &Placed, range: &Range<u64>, limit: u64) -> bool {
         let bytes = self.bytes(placed, range);
         let taken = self.take(&placed.servers, &bytes, limit);
@@ -78,7 +78,7 @@ impl Spaces {
         taken
     }
 
-    /// Gives back the space of a range of a copy.
+    /// Frees the space of a range of a copy.
     pub fn give(&mut self, placed: &Placed, range: &Range<u64>) {
         let bytes = self.bytes(placed, range);
         for (&server, &bytes) in placed.servers.iter().zip(&bytes) {
@@ -97,26 +97,27 @@ impl Spaces {
     }
 
     fn accounts_of(&self, placed: &Placed) -> impl Iterator<Item = &Account> {
-        // The servers of a tier follow one another, and so do those of a copy.
+        // The servers of a tier have consecutive numbers, and so have those of a copy.
         let mut accounts: Vec<u32> =
             placed.servers.iter().map(|&server| self.account_of[server as usize]).collect();
         accounts.dedup();
         accounts.into_iter().map(|account| &self.accounts[account as usize])
     }
 
-    /// What the fullest server of a copy holds; of a pool, the mean of its servers.
+    /// Bytes held by the fullest server of a copy; for a pool, the mean of its servers.
     pub fn fullest(&self, placed: &Placed) -> u64 {
         self.accounts_of(placed).map(|account| account.used / account.servers).max().unwrap_or(0)
     }
 
-    /// Servers that what a copy holds is counted on: its own, and of a pool all.
+    /// Number of servers over which the data of a copy is counted: its own, or all servers of a
+    /// pool.
     pub fn servers(&self, placed: &Placed) -> u64 {
         self.accounts_of(placed).map(|account| account.servers).sum()
     }
 
-    /// Gives up clean data of a copy whose servers hold `limit` each, those first that were used least recently: at least `bytes` if there are
-    /// so many, none in `but`.
-    /// How many bytes of the file.
+    /// Evicts clean data of a copy, the least recently used first: at least `bytes` if there are
+    /// that many, and nothing in `but`. The servers hold `limit` bytes each. Returns the number of
+    /// file bytes evicted.
     pub fn give_up(
         &mut self,
         map: &mut Map,
@@ -144,30 +145,30 @@ impl Spaces {
         given
     }
 
-    /// Per account.
+    /// Bytes used, per account.
     #[cfg(test)]
     pub fn used(&self) -> Vec<u64> {
         self.accounts.iter().map(|account| account.used).collect()
     }
 }
 
-/// A range in pieces of at most so many bytes.
+/// Divides a range into pieces of at most `most` bytes.
 fn pieces(range: &Range<u64>, most: u64) -> impl Iterator<Item = Range<u64>> {
     let end = range.end;
     (range.start..end).step_by(most as usize).map(move |start| start..end.min(start + most))
 }
 
-/// The space of a file's cache copies, as one request takes it.
+/// The space of a file's cache copies, as one request sees it.
 pub(super) struct Room<'a> {
     pub spaces: &'a mut Spaces,
     pub map: &'a mut Map,
-    /// Per copy.
+    /// The placement of each copy.
     pub placed: Vec<&'a Placed>,
     pub first_target: &'a [usize],
     pub limit: u64,
-    /// The request: its data are not given up.
+    /// The range of the request, whose data is not evicted.
     pub range: Range<u64>,
-    /// What was taken: the copy, and of what range.
+    /// What was taken: copies and ranges.
     pub taken: Vec<(usize, Range<u64>)>,
     pub evicted: u64,
 }
@@ -175,7 +176,7 @@ pub(super) struct Room<'a> {
 impl Room<'_> {
     fn take(&mut self, want: &Want<'_>) -> bool {
         let copy = usize::from(want.copy);
-        // The policy counts the targets of all copies.
+        // The policy counts the targets of all copies together.
         let bytes = want.bytes.get(self.first_target[copy]..).unwrap_or_default();
         let taken = self.spaces.take(&self.placed[copy].servers, bytes, self.limit);
         if taken {
@@ -192,7 +193,7 @@ impl Space for Room<'_> {
 
     fn take_clean(&mut self, want: &Want<'_>) -> bool {
         let first = usize::from(want.copy);
-        // All cache copies may lie on the servers that are full.
+        // Every cache copy may have data on the servers that are full.
         let others = (1..self.placed.len()).filter(|&other| other != first);
         for copy in std::iter::once(first).chain(others) {
             let bytes = want.end - want.start;

@@ -1,11 +1,12 @@
-//! Whether a request goes on where an earlier one of its process ended, as the policy is told.
+//! Detects sequential requests for the policy: those that continue where an earlier request of the
+//! process ended.
 
 use stripewise_model::Access;
 
-/// Streams that are told apart.
+/// Number of streams distinguished.
 const STREAMS: usize = 16;
 
-/// Where the last requests of a process on a file ended.
+/// The ends of a process's last requests on a file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ordered {
     ends: [u64; STREAMS],
@@ -13,7 +14,7 @@ pub(crate) struct Ordered {
 }
 
 impl Ordered {
-    /// The order of a request, which is noted.
+    /// Classifies a request and records its end.
     pub fn access(&mut self, start: u64, end: u64) -> Access {
         if let Some(known) = self.ends.iter_mut().find(|known| **known == start && start > 0) {
             *known = end;

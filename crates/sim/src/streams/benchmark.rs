@@ -8,10 +8,11 @@ use stripewise_trace::{Flags, Op as Traced};
 
 use super::{Step, Streams};
 
-/// One round of a benchmark (all its writes, or all its reads). Steps are made as they are asked for.
+/// One round of a benchmark: all of its writes, or all of its reads. Steps are generated on demand.
 ///
-/// A process goes on with its next request as soon as one is done, whatever the others do; but collective requests wait for all processes.
-/// Files are numbered as in [`synth::Job::files`], from `first_file` on.
+/// A process continues with its next request as soon as one is done, independently of the others,
+/// but collective requests wait for all processes. Files are numbered as in [`synth::Job::files`],
+/// starting at `first_file`.
 pub struct Rounds<'a> {
     processes: u32,
     per_node: u32,
@@ -22,7 +23,7 @@ pub struct Rounds<'a> {
 }
 
 impl<'a> Rounds<'a> {
-    /// All rounds of a benchmark, one after the other.
+    /// All rounds of a benchmark, in order.
     pub fn of(benchmark: &'a dyn Benchmark, first_file: u32) -> Vec<(Op, Self)> {
         let job = benchmark.job();
         let round = |(op, steps): (Traced, _)| {
@@ -36,13 +37,14 @@ impl<'a> Rounds<'a> {
         benchmark.rounds().into_iter().map(round).collect()
     }
 
-    /// The same, but collective requests wait for nobody: what the waiting costs is the difference.
+    /// Makes collective requests not wait for other processes. The difference in time is the cost
+    /// of waiting.
     #[must_use]
     pub fn without_waiting(self) -> Self {
         Self { waits: false, ..self }
     }
 
-    /// Hands out the next step of the benchmark; false: that was all.
+    /// Queues the next step of the benchmark; false if there are no more.
     fn advance(&mut self) -> bool {
         let Some(step) = self.steps.next() else { return false };
         let Some(op) = op_of(step.op) else { return true };

@@ -1,4 +1,4 @@
-//! What the processes of an application do.
+//! The steps of an application's processes.
 
 mod benchmark;
 mod queued;
@@ -8,10 +8,10 @@ use stripewise_model::Op;
 pub use benchmark::Rounds;
 pub use queued::Queued;
 
-/// The next thing that a process does.
+/// A step of a process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    /// A read or write; the next step follows when it is done.
+    /// A read or write. The next step follows when it is done.
     Request {
         /// Number of the file ([`crate::Simulator::open`]).
         file: u32,
@@ -19,34 +19,35 @@ pub enum Step {
         op: Op,
         /// First byte.
         offset: u64,
-        /// Bytes; nothing happens for 0.
+        /// Length in bytes; a request of 0 bytes has no effect.
         size: u64,
     },
     /// Waits until all processes that have not ended wait.
     Barrier,
     /// Computes.
     Compute {
-        /// For so long, at least 0.
+        /// Duration in seconds, at least 0.
         seconds: f64,
     },
 }
 
-/// One run of an application: what each of its processes does, one thing after the other.
+/// One run of an application: the steps of each of its processes, in order.
 pub trait Streams {
-    /// How many processes there are.
+    /// Number of processes.
     fn processes(&self) -> u32;
 
-    /// The node that a process runs on; only the network asks for it.
+    /// The node that a process runs on. Used only if the network is simulated.
     fn node_of(&self, process: u32) -> u32;
 
-    /// The next step of a process; `None`: it has ended, and is not asked again.
+    /// The next step of a process. `None` if the process has ended; it is not called again for that
+    /// process.
     fn next(&mut self, process: u32) -> Option<Step>;
 }
 
-/// The steps of each process in a list, for tests and short runs.
+/// Steps given as a list per process, for tests and short runs.
 #[derive(Clone, Debug, Default)]
 pub struct Lists {
-    /// Per process, in order.
+    /// The steps of each process, in order.
     pub steps: Vec<Vec<Step>>,
     /// Processes per node; 0 counts as 1.
     pub per_node: u32,
@@ -54,7 +55,7 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// Of these steps.
+    /// Creates streams with these steps.
     pub fn new(steps: Vec<Vec<Step>>, per_node: u32) -> Self {
         let next = vec![0; steps.len()];
         Self { steps, per_node, next }

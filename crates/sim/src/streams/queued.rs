@@ -7,37 +7,38 @@ use stripewise_trace::{Op as Traced, Request};
 use super::benchmark::op_of;
 use super::{Step, Streams};
 
-/// What the requests of a trace, which come in order of their start, say of each process. Memory: what some processes are ahead of
-/// others in the trace.
+/// The steps of each process in a trace whose requests come in order of their start. Memory grows
+/// with the distance by which some processes are ahead of others in the trace.
 ///
-/// Reads and writes that moved bytes count, with these bytes. Collective calls (marks) are barriers if they are of all processes. With
-/// `compute`, the time between two requests of a process counts as computing.
+/// Reads and writes that moved bytes become requests for these bytes. Collective calls (marks)
+/// become barriers if all processes take part. With `compute`, the time between two requests of a
+/// process becomes computing.
 pub struct Queued<I> {
     requests: I,
     nodes: Vec<u32>,
     compute: bool,
     queued: Vec<VecDeque<Step>>,
-    /// Per process, when its last request ended, ns.
+    /// Per process, the time when its last request ended, ns.
     ended_ns: Vec<Option<u64>>,
-    /// Per process, how many requests it has left.
+    /// Per process, the number of requests left.
     left: Vec<u64>,
 }
 
 impl<I: Iterator<Item = Request>> Queued<I> {
-    /// Of processes on these nodes (numbers of the caller's).
+    /// For processes on these nodes; the caller chooses the node numbers.
     pub fn new(requests: I, nodes: Vec<u32>, compute: bool) -> Self {
         let (queued, ended_ns) = (vec![VecDeque::new(); nodes.len()], vec![None; nodes.len()]);
         let left = vec![u64::MAX; nodes.len()];
         Self { requests, nodes, compute, queued, ended_ns, left }
     }
 
-    /// The same, of which every process is known to make so many requests that move bytes: one that has made them has ended, and the rest
-    /// of the trace need not be read to know that.
+    /// Sets the number of requests that move bytes for every process. A process that has made all
+    /// of them has ended, which is then known without reading the rest of the trace.
     pub fn with_counts(self, counts: Vec<u64>) -> Self {
         Self { left: counts, ..self }
     }
 
-    /// Hands out the next request; false: that was all.
+    /// Queues the next request; false if there are no more.
     fn advance(&mut self) -> bool {
         let Some(request) = self.requests.next() else { return false };
         let process = request.process as usize;

@@ -1,4 +1,4 @@
-//! Files with several copies, against a version of every block in every copy.
+//! Files with several copies, checked with a version number per block of every copy.
 
 use stripewise_cluster::{
     CacheAdmission, CacheMode, CopySpec, Driver, Durability, FileSystem, Members, Overlay, OverlayKind, Plan,
@@ -53,11 +53,12 @@ fn cache(mode: CacheMode, admission: CacheAdmission, capacity_per_server: u64) -
     with_overlay(OverlayKind::Cache { mode, admission, capacity_per_server }, copies, false)
 }
 
-/// What the copies of two files hold: the number of the write that each block is of.
+/// The content of the copies of two files: for each block, the number of the write that it comes
+/// from.
 struct Versions {
     of_copy: Vec<Vec<Vec<u64>>>,
     newest: Vec<Vec<u64>>,
-    /// What a background copier has read, per file.
+    /// The versions that the background copier has read, per file.
     copying: Vec<Vec<u64>>,
     writes: u64,
     read: usize,
@@ -65,7 +66,7 @@ struct Versions {
 
 impl Versions {
     fn new(copies: usize, cache: bool) -> Self {
-        // Caches hold nothing yet.
+        // Caches are empty at first.
         let of_copy = |copy| vec![if copy > 0 && cache { u64::MAX } else { 0 }; BLOCKS];
         let of_file = || (0..copies).map(of_copy).collect::<Vec<_>>();
         Self {
@@ -77,7 +78,7 @@ impl Versions {
         }
     }
 
-    /// Follows what has happened.
+    /// Applies the logged transfers.
     fn follow(&mut self, simulator: &mut Simulator) {
         for (file, op, sender, parts) in simulator.log.drain(..) {
             let file = file as usize;
@@ -116,7 +117,7 @@ fn steps(random: &mut Random, processes: usize, each: usize) -> Vec<Vec<Step>> {
     (0..processes).map(|_| (0..each).map(|_| step()).collect()).collect()
 }
 
-/// The servers of the last tier are those of a pool.
+/// Makes the servers of the last tier those of a pool.
 fn in_pool(mut plan: Plan) -> Plan {
     let tier = plan.cluster.tiers.last_mut().unwrap();
     let members = Members::Pool { name: "fast".into(), count: tier.driver.servers() as u32 };
@@ -125,7 +126,8 @@ fn in_pool(mut plan: Plan) -> Plan {
     plan
 }
 
-/// Space that the map says is taken is what is counted, and no more than there is.
+/// Checks that the counted space equals the space that the map implies, and does not exceed the
+/// capacity.
 fn check_space(simulator: &Simulator, capacity: u64) {
     let mut used = vec![0; simulator.spaces.used().len()];
     let mut servers = used.clone();
@@ -146,7 +148,7 @@ fn check_space(simulator: &Simulator, capacity: u64) {
     assert!(used.iter().zip(servers).all(|(&used, servers)| used <= servers * capacity), "{used:?}");
 }
 
-/// Runs the same plan with random requests over and over; what all runs together did.
+/// Runs a plan several times with random requests. Returns the sum of all runs.
 fn campaign(plan: &Plan, capacity: Option<u64>, network: bool, seed: u64) -> (Outcome, Versions) {
     let mut cluster = plan.cluster.clone();
     if network {
@@ -162,7 +164,8 @@ fn campaign(plan: &Plan, capacity: Option<u64>, network: bool, seed: u64) -> (Ou
         let outcome = simulator.run(&mut Lists::new(steps(&mut random, 4, 60), 2));
         versions.follow(&mut simulator);
         if let Some(capacity) = capacity {
-            // What a copier that ended with its process had taken is given back when the next one begins.
+            // Space taken by a copier that ended with its process is freed when the next run
+            // begins.
             simulator.begin_counting();
             check_space(&simulator, capacity);
         }
@@ -227,8 +230,8 @@ fn caches_never_hold_more_than_fits_and_lose_nothing() {
     assert!(evicted > 0 && copied > 0 && fetched > 0, "{evicted} {copied} {fetched}");
 }
 
-/// A copy on one server may fill what the pool has: which server that is the file system decides. `stripewise_datapath` has a test with
-/// the same writes.
+/// A copy on one server may fill the space of the whole pool, because the file system decides which
+/// server that is. `stripewise_datapath` has a test with the same writes.
 #[test]
 fn a_pool_is_filled_up_to_all_that_its_servers_may_hold() {
     let plan = cache(CacheMode::Nsca, CacheAdmission::AsPrinted, MIB);
@@ -298,7 +301,7 @@ fn closing_waits_for_replicas_unless_it_is_lazy() {
     assert!(eager.elapsed_s > 1.5 * lazy.elapsed_s && rest.elapsed_s > 0.0);
 }
 
-/// While everybody computes there is time to write everything back.
+/// While the process computes, there is time to write everything back.
 #[test]
 fn a_limit_of_background_copying_is_kept_to() {
     let copied = |background| {

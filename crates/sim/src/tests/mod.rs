@@ -1,4 +1,4 @@
-//! Whole runs, against brute force and against what must hold.
+//! Whole runs, compared with brute force and checked for invariants.
 
 mod copies;
 mod network;
@@ -10,7 +10,8 @@ use stripewise_cluster::{Cluster, Driver, Plan, Rule, Spread, Tier};
 use stripewise_layout::Layout;
 use stripewise_model::{ByAccess, ClassParams, Network, Service};
 
-/// So many servers for each of the classes, whose parameters are (startup in µs, ns per byte) for random and sequential access.
+/// A cluster with a number of servers per class. The parameters of a class are (startup in µs, ns
+/// per byte) for random and for sequential access.
 pub(crate) fn cluster(classes: &[(usize, [(f64, f64); 2])]) -> Cluster {
     let mut cluster = Cluster { network: Network::default(), ..Cluster::default() };
     for (index, &(servers, [random, sequential])) in classes.iter().enumerate() {

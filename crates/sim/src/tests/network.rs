@@ -12,8 +12,8 @@ const NETWORK: Network = Network { establish_s: 3e-4, per_byte_s: 8e-9 };
 const SERVICE: (f64, f64) = (300.0, 8.0);
 const SIZE: u64 = 256 << 10;
 
-/// `procs` processes, so many per node, of which each does `each` requests of [`SIZE`] bytes, on a file of its own that has the
-/// layout with its number.
+/// Runs `procs` processes, `per_node` on each node. Each makes `each` requests of [`SIZE`] bytes on
+/// its own file, which has the layout with the process's number.
 fn run(servers: usize, layouts: Vec<Layout>, procs: u32, per_node: u32, each: u64, op: Op) -> Outcome {
     let mut cluster = cluster(&[(servers, [SERVICE, SERVICE])]);
     cluster.network = NETWORK;
@@ -46,7 +46,7 @@ fn a_request_over_several_servers_costs_at_most_what_the_model_says() {
         let layout = striped(&[0, 1, 2, 3], SIZE / 4).unwrap();
         let simulated = run(4, vec![layout], 1, 1, 10, op).elapsed_s;
         let cost = model(4, Striping::OneDh, 1, 1);
-        // All bytes pass the node, behind the first connection.
+        // All bytes pass the node's NIC, after the first connection.
         let least = 10.0 * (NETWORK.establish_s + cost.transfer_s);
         assert!(simulated > least && simulated < 10.0 * cost.total_s(), "{op:?}: {simulated} {cost:?}");
     }

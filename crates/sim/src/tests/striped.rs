@@ -21,7 +21,7 @@ fn layouts() -> Vec<Layout> {
     ]
 }
 
-/// Requests of some processes on four files; and what is sequential in them is likely.
+/// Requests of several processes on four files, many of them sequential.
 fn requests(random: &mut Random, processes: usize, each: usize) -> Vec<Vec<Step>> {
     let mut stream = || {
         let mut at = 0;
@@ -38,7 +38,8 @@ fn requests(random: &mut Random, processes: usize, each: usize) -> Vec<Vec<Step>
     (0..processes).map(|_| stream()).collect()
 }
 
-/// When every process ends, ns: explicit queues, a step of time from one completion to the next.
+/// The time when every process ends, ns, computed with explicit queues, from one completion to the
+/// next.
 fn brute_force(steps: &[Vec<Step>]) -> Vec<u64> {
     let cluster = cluster(&CLASSES);
     let layouts = layouts();
@@ -155,7 +156,7 @@ fn barriers_and_computing() {
     let fast = vec![Step::Barrier, request, Step::Barrier];
     let slow = vec![Step::Compute { seconds: 1.0 }, Step::Barrier, Step::Compute { seconds: 0.5 }];
     let outcome = simulate(vec![fast, slow, vec![]], Options { jitter: 0.0, ..Options::default() });
-    // The second barrier needs nobody who has ended.
+    // The second barrier does not wait for the process that has ended.
     assert_eq!(outcome.ends_s, [1.5, 1.5, 0.0]);
 }
 

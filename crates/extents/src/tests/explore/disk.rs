@@ -1,4 +1,5 @@
-//! The kernel, with a step before each call, and what of the journal a power cut would leave.
+//! A kernel with a scheduling step before each call, and the images of the journal that a power cut
+//! could leave.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -15,7 +16,7 @@ use crate::hooks::{self, reach};
 use crate::tests::delegate::delegate;
 use crate::tests::support::real;
 
-/// What survives of the journal.
+/// Tracks what a power cut would leave of the journal.
 pub struct Images {
     path: PathBuf,
     state: Mutex<State>,
@@ -23,11 +24,11 @@ pub struct Images {
 
 #[derive(Default)]
 struct State {
-    /// By inode: its content when it was last synced.
+    /// Content of each inode when it was last synced.
     synced: HashMap<u64, Vec<u8>>,
-    /// The inode that has the name after a power cut.
+    /// Inode that has the journal's name after a power cut.
     named: Option<u64>,
-    /// Until something is done to it.
+    /// Cached result of [`Images::possible`], until the journal is changed.
     known: Option<Vec<Vec<u8>>>,
 }
 
@@ -53,7 +54,7 @@ impl Images {
         state.known = None;
     }
 
-    /// Everything that the journal may be after a power cut now.
+    /// Every content that the journal may have if power fails now.
     pub fn possible(&self) -> Vec<Vec<u8>> {
         let mut state = self.state.lock().unwrap();
         if let Some(known) = &state.known {
@@ -76,7 +77,7 @@ impl Images {
     }
 }
 
-/// A process's kernel.
+/// The kernel of one process.
 pub struct Watched {
     sys: SysRef,
     images: Arc<Images>,
@@ -91,7 +92,7 @@ impl Watched {
         if matches!(call, "pwrite" | "ftruncate" | "rename" | "unlink" | "open") {
             self.images.touched();
         }
-        // Of no interest to others, or a question that is asked again and again.
+        // Calls that do not affect other processes, and queries that are repeated, are no steps.
         if !matches!(call, "try lock" | "allocate" | "unlock" | "pread" | "fsync" | "open") {
             reach(call);
         }
@@ -121,7 +122,7 @@ impl Sys for Watched {
     }
 }
 
-/// So that a journal's directory counts as synced from the beginning.
+/// Syncs the directory, so that the journal counts as synced from the beginning.
 pub fn settle(sys: &SysRef, dir: &Path) {
     let dir = sys.open(None, dir, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
     sys.sync(dir.as_fd()).unwrap();

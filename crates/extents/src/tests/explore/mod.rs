@@ -1,25 +1,30 @@
-//! All interleavings of a few processes over the real code, with a limit on preemptions, with kills, and with the question at every step
-//! what a power cut would leave.
+//! Explores the interleavings of a few processes that run the real code, with limited preemptions
+//! and kills. At every step it also checks what a power cut would leave.
 //!
-//! # What is real and what is not
+//! # The model
 //!
-//! The map is real: its index in LMDB, its board, its journal, its locks. Each process is a thread with a map joined by its
-//! own descriptors; a scheduler lets one go on at a time and chooses at every step ([`crate::hooks::reach`]), and at every
-//! system call that matters, whether it goes on, another does, or it dies. A dead thread unwinds: its descriptors are closed, as the kernel does, and
-//! nothing that its guards do happens. A transaction of the index is one step: that LMDB's are atomic is what the campaign
-//! with real processes shows (`tests/kill`). Memory is sequentially consistent here: that the fences are there is shown by
-//! `board::tests::a_pin_or_a_slot_is_always_seen`.
+//! The map is real: its index in LMDB, its shared state, its journal and its locks. Each process is
+//! a thread with a map joined through its own descriptors. A scheduler lets one thread run at a
+//! time. At every step ([`crate::hooks::reach`]) and at every relevant system call it chooses
+//! whether the thread continues, another one runs, or the thread dies. A dead thread unwinds: its
+//! descriptors are closed, as the kernel does, and its guards do nothing. A transaction of the
+//! index is one step; the campaign with real processes shows that LMDB's transactions are atomic
+//! (`tests/kill`). Memory is sequentially consistent here;
+//! `board::tests::a_pin_or_a_slot_is_always_seen` shows that the fences are there.
 //!
-//! # What is checked, at every step
+//! # What is checked at every step
 //!
-//! - Every copy that the index names for a byte has the value of a write that may count: no other that was acknowledged, or that a read has
-//!   seen, began after it had ended. All copies that it names have the same.
-//! - Were the power to fail: whatever of the journal is left (synced, or written, or half of it) is a journal, and after it is
-//!   collapsed every copy that it names for a byte has, whatever of that copy was lost, a value that may count since the last
-//!   successful sync began.
-//! - What reads return may count from when they began.
+//! - Every copy that the index names for a byte has the value of a write that may count: no other
+//!   write that was acknowledged, or that a read has seen, began after it had ended. All copies
+//!   that the index names have the same value.
+//! - If power failed now, whatever is left of the journal (the synced content, the written content,
+//!   or half of what was written) would be a valid journal. After its collapse, every copy that it
+//!   names for a byte has a value that may count since the last successful sync began, whatever
+//!   that copy has lost.
+//! - Reads return values that may count since the read began.
 //!
-//! At the end a new process joins, and the same holds; it leaves, another joins, and again; and nobody waits for ever.
+//! At the end a new process joins and the same holds; it leaves, another one joins, and so on. No
+//! process waits forever.
 
 mod disk;
 mod programs;
@@ -44,47 +49,47 @@ use crate::lmdb::Env;
 use crate::{Map, Mask};
 use disk::{Images, Watched};
 
-/// Not every run is followed to the very end: every step was looked at.
+/// Only every n-th run is followed to the very end; every step has been checked before.
 const FULL_END_EVERY: u64 = 4;
 
-/// What one process does.
+/// The program of one process.
 pub type Work = fn(&Process);
 
-/// Processes that start from a state.
+/// An initial state, and the processes that run from it.
 pub struct Scenario {
     pub name: &'static str,
     pub copies: usize,
     pub default: Mask,
     pub size: u64,
-    /// What has happened before, with nobody else.
+    /// Program that produces the initial state, before the other processes start.
     pub before: Work,
     pub processes: &'static [(&'static str, Work)],
 }
 
 /// A process in a run.
 pub struct Process {
-    /// Taken by who leaves.
+    /// `None` after the process has left.
     pub map: Mutex<Option<Map>>,
     pub world: Arc<World>,
     pub sys: SysRef,
     pub spec: crate::MapSpec,
-    /// The write that it is in.
+    /// Number of the write that the process is performing.
     pub writing: Arc<Mutex<Option<usize>>>,
 }
 
-/// How it went.
+/// Result of several runs.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub runs: u64,
     pub steps: u64,
     pub kills: u64,
-    /// Not all schedules were gone through.
+    /// Not all schedules were run.
     pub is_cut_off: bool,
-    /// Of the first run that failed.
+    /// Error of the first run that failed.
     pub failure: Option<String>,
 }
 
-/// Goes through all schedules, until one fails, or there were `runs_max`.
+/// Runs all schedules, until one fails or `runs_max` is reached.
 pub fn explore(scenario: &Scenario, budget: Budget, runs_max: u64) -> Outcome {
     let mut outcome = Outcome::default();
     let mut choices = Choices::default();
@@ -102,7 +107,7 @@ pub fn explore(scenario: &Scenario, budget: Budget, runs_max: u64) -> Outcome {
     outcome
 }
 
-/// Random schedules, until one fails. A seed reproduces its run.
+/// Runs random schedules until one fails. A seed reproduces its run.
 pub fn wander(scenario: &Scenario, budget: Budget, runs: u64) -> Outcome {
     let mut outcome = Outcome::default();
     for seed in 1..=runs {
@@ -116,7 +121,7 @@ pub fn wander(scenario: &Scenario, budget: Budget, runs: u64) -> Outcome {
 }
 
 impl Outcome {
-    /// Returns the choices that were made.
+    /// Runs one schedule. Returns the choices that were made.
     fn add(&mut self, scenario: &Scenario, budget: Budget, choices: Choices) -> Choices {
         let end = run(scenario, budget, choices);
         self.runs += 1;
@@ -127,7 +132,7 @@ impl Outcome {
     }
 }
 
-/// Where a run takes place.
+/// The files and the model of one run.
 struct Place {
     stage: Stage,
     world: Arc<World>,
@@ -174,7 +179,7 @@ fn run(scenario: &Scenario, budget: Budget, choices: Choices) -> scheduler::End 
     end
 }
 
-/// Looks at index and journal between two steps.
+/// Checks the index and the journal between two steps.
 struct Observer {
     spec: crate::MapSpec,
     world: Arc<World>,
@@ -201,7 +206,7 @@ impl Observer {
         Ok(())
     }
 
-    /// Of every byte; `None` when there is no index just now.
+    /// The mask of every byte; `None` if there is no index at the moment.
     fn masks(&self) -> Option<Vec<Mask>> {
         if !self.spec.run_dir.join(crate::board::BOARD).exists() {
             return None;
@@ -218,7 +223,7 @@ impl Observer {
     }
 }
 
-/// The masks that a journal gives each byte on the next boot.
+/// The masks that a journal gives each byte in the next boot.
 fn after_power_cut(journal: &Journal, size: u64) -> Vec<Mask> {
     let spans = if journal.opened.is_some() { collapsed(journal) } else { journal.spans.clone() };
     let mut masks = vec![journal.default; size as usize];
@@ -228,7 +233,7 @@ fn after_power_cut(journal: &Journal, size: u64) -> Vec<Mask> {
     masks
 }
 
-/// New processes find what they should.
+/// Checks that new processes find a correct map.
 fn afterwards(place: &Place, size: u64) -> Result<(), String> {
     static RUN: AtomicU64 = AtomicU64::new(0);
     let observer = Observer::new(place, size);
@@ -254,7 +259,7 @@ fn afterwards(place: &Place, size: u64) -> Result<(), String> {
     let map = join().map_err(|error| error.to_string())?;
     read(&map)?;
     drop(map);
-    // The power fails: everything in memory is gone.
+    // A power cut: everything in memory is lost.
     place.world.lock().power_cut(|options| ((number / FULL_END_EVERY) % options as u64) as usize);
     std::fs::remove_dir_all(&place.stage.spec.run_dir).map_err(|error| error.to_string())?;
     let spec = crate::MapSpec { node: node("here", 2), ..place.stage.spec.clone() };

@@ -1,4 +1,4 @@
-//! What processes do.
+//! The operations of a process in a run.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ impl Process {
         self.spec.copies
     }
 
-    /// A write of a value that no other write has, to this copy if it may.
+    /// Writes a unique value, to the copy `prefer` unless it is forbidden.
     pub fn write(&self, range: Range<u64>, prefer: usize) {
         let (id, value) = self.world.begin_write(range.clone(), None);
         *self.writing.lock().unwrap() = Some(id);
@@ -37,7 +37,7 @@ impl Process {
         *self.writing.lock().unwrap() = None;
     }
 
-    /// A read, from this copy where it is valid.
+    /// Reads from the copy `prefer` where it is valid.
     pub fn read(&self, range: Range<u64>, prefer: usize) {
         let begun = self.world.begin();
         self.with_map(|map| {
@@ -58,7 +58,7 @@ impl Process {
         });
     }
 
-    /// One attempt.
+    /// Tries once to copy a range.
     pub fn copy(&self, range: Range<u64>, from: usize, to: usize) {
         self.with_map(|map| {
             let Some(mut copier) = map.copier().unwrap() else { return };
@@ -94,7 +94,7 @@ impl Process {
         self.world.end_sync(begun);
     }
 
-    /// The file is cut to `to` bytes; what was there is zeros when it is read again.
+    /// Truncates the file to `to` bytes; the bytes after that read as zeros.
     pub fn truncate(&self, to: u64) {
         let size = self.world.lock().size;
         let (id, _) = self.world.begin_write(to..size, Some(0));
@@ -107,7 +107,7 @@ impl Process {
         *self.writing.lock().unwrap() = None;
     }
 
-    /// Under the size lock, which nobody else wants.
+    /// Forgets the masks after `to`. No other process needs the size lock in these runs.
     pub fn forget_behind(&self, to: u64) {
         let size = || {
             reach("size");
@@ -118,7 +118,7 @@ impl Process {
         });
     }
 
-    /// As if an append had failed: the next sync writes the journal anew.
+    /// Makes the next sync rewrite the journal, as after a failed append.
     pub fn break_journal(&self) {
         self.with_map(|map| map.joined().unwrap().board.set(Word::JournalBroken, 1));
     }

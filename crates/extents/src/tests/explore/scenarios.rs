@@ -1,14 +1,15 @@
-//! Who does what.
+//! The scenarios: initial states, and the operations of each process.
 
 use super::{Budget, Outcome, Process, Scenario, explore, wander};
 use crate::Mask;
 
-/// Of one scenario and budget, in a long test; more than there are with one preemption and one kill, or two preemptions.
+/// Maximum number of runs of a scenario with one budget in a long test. It is more than there are
+/// schedules with one preemption and one kill, or with two preemptions.
 const RUNS_MAX: u64 = 30_000;
 
 fn nothing(_: &Process) {}
 
-/// Bytes 0 to 2 are dirty in the cache copy; they are written back while two others write.
+/// Bytes 0 to 2 are dirty in the cache copy and are written back while two processes write.
 pub const WRITE_BACK: Scenario = Scenario {
     name: "two writers and a write-back",
     copies: 2,
@@ -22,7 +23,8 @@ pub const WRITE_BACK: Scenario = Scenario {
     ],
 };
 
-/// The same with a write that is acknowledged before another: what was seen or acknowledged may not vanish.
+/// One writer's first write is acknowledged before its second one begins. A value that was seen or
+/// acknowledged must not vanish.
 pub const WRITES_IN_TURN: Scenario = Scenario {
     name: "writes in turn, and a reader",
     copies: 2,
@@ -42,7 +44,7 @@ pub const WRITES_IN_TURN: Scenario = Scenario {
     ],
 };
 
-/// All copies are the same at first; writers choose different ones, and one is brought up to date.
+/// All copies are valid at first. Writers choose different ones, and a copier updates one.
 pub const REPLICAS: Scenario = Scenario {
     name: "two writers of replicas and a synchronisation",
     copies: 3,
@@ -56,7 +58,7 @@ pub const REPLICAS: Scenario = Scenario {
     ],
 };
 
-/// A clean cache copy is evicted while others read and write.
+/// A clean cache copy is evicted while other processes read and write.
 pub const EVICTION: Scenario = Scenario {
     name: "an eviction, a writer and a reader",
     copies: 2,
@@ -73,7 +75,7 @@ pub const EVICTION: Scenario = Scenario {
     ],
 };
 
-/// What is clean is written to both copies, while a copier looks for what is to be written back.
+/// Clean bytes are written to both copies while a copier looks for bytes to write back.
 pub const CLEAN: Scenario = Scenario {
     name: "a write-back of what is clean, and two writers",
     copies: 2,
@@ -110,7 +112,8 @@ pub const EVICTED_AND_FETCHED: Scenario = Scenario {
     ],
 };
 
-/// A range that the journal only knows in the cache copy, synced; written back, and evicted, while another syncs.
+/// A synced range that the journal has only in the cache copy is written back and evicted while
+/// another process syncs.
 pub const EVICTION_AND_SYNC: Scenario = Scenario {
     name: "an eviction of what was written back, a writer and a sync",
     copies: 3,
@@ -128,7 +131,8 @@ pub const EVICTION_AND_SYNC: Scenario = Scenario {
     ],
 };
 
-/// The copy that a power cut would fall back on is evicted: the journal must no longer name it before it is punched.
+/// The copy that a power cut would fall back on is evicted. The journal must no longer name it
+/// before it is punched.
 pub const EVICTION_OF_THE_FIRST: Scenario = Scenario {
     name: "an eviction of the first of two valid copies, a writer and a sync",
     copies: 3,
@@ -146,7 +150,7 @@ pub const EVICTION_OF_THE_FIRST: Scenario = Scenario {
     ],
 };
 
-/// Writes that become durable while others go on.
+/// Writes are synced while another process writes and syncs.
 pub const SYNCS: Scenario = Scenario {
     name: "two syncs and a writer",
     copies: 2,
@@ -165,7 +169,7 @@ pub const SYNCS: Scenario = Scenario {
     ],
 };
 
-/// A fetch and a sync, and a write to where the fetched bytes came from.
+/// A fetch and a sync run while another process writes to the source of the fetch.
 pub const FETCH_AND_SYNC: Scenario = Scenario {
     name: "a fetch, a writer and a sync",
     copies: 2,
@@ -179,7 +183,7 @@ pub const FETCH_AND_SYNC: Scenario = Scenario {
     ],
 };
 
-/// The last ones leave, another comes.
+/// The last processes leave, and one joins again.
 pub const COMING_AND_GOING: Scenario = Scenario {
     name: "two leave, one of them comes back",
     copies: 2,
@@ -200,7 +204,7 @@ pub const COMING_AND_GOING: Scenario = Scenario {
     ],
 };
 
-/// Who closes the journal dies beside that, and another one writes.
+/// The process that closes the journal dies around that step, and another one writes.
 pub const REOPENING: Scenario = Scenario {
     name: "one closes, another comes and writes",
     copies: 2,
@@ -217,7 +221,7 @@ pub const REOPENING: Scenario = Scenario {
     ],
 };
 
-/// The journal is written anew while others commit, and come.
+/// The journal is rewritten while other processes commit and join.
 pub const REWRITE: Scenario = Scenario {
     name: "a new journal, a sync and one who comes",
     copies: 2,
@@ -243,7 +247,7 @@ pub const REWRITE: Scenario = Scenario {
     ],
 };
 
-/// What a process knows of the map must not outlive a change whose process died beside its commit.
+/// A process's cached map must not outlive a change whose process died around its commit.
 pub const CACHES: Scenario = Scenario {
     name: "one who knows the map, and one who changes it and dies",
     copies: 2,
@@ -252,7 +256,7 @@ pub const CACHES: Scenario = Scenario {
     before: nothing,
     processes: &[
         ("knower", |process| {
-            // The second time a segment is loaded, from the third on it is known.
+            // The second read of a segment loads it; the third one uses the cache.
             process.read(0..1, 0);
             process.read(0..1, 0);
             process.write(0..1, 0);
@@ -262,7 +266,7 @@ pub const CACHES: Scenario = Scenario {
     ],
 };
 
-/// The file is cut while it is copied and written.
+/// The file is truncated while it is copied and written.
 pub const TRUNCATE: Scenario = Scenario {
     name: "a truncate, a writer and a copier",
     copies: 2,
@@ -279,7 +283,7 @@ pub const TRUNCATE: Scenario = Scenario {
     ],
 };
 
-/// Two that copy: only one may.
+/// Two processes try to copy; only one may.
 pub const COPIERS: Scenario = Scenario {
     name: "two copiers and a writer",
     copies: 3,
@@ -340,7 +344,7 @@ macro_rules! explored {
     )+};
 }
 
-/// Five at once: only some of the schedules.
+/// Five processes at once, for which only some of the schedules are run.
 pub const EVERYBODY: Scenario = Scenario {
     name: "two writers, a copier, an evictor and a sync",
     copies: 3,

@@ -1,7 +1,8 @@
-//! Threads one at a time: at every point that one reaches, a choice says whether it goes on, another does, or it dies.
+//! Runs one thread at a time. At every point that a thread reaches, a choice decides whether it
+//! continues, another thread runs, or it dies.
 //!
-//! All schedules with so many preemptions and kills are gone through, depth first: a run follows the choices of the last one
-//! up to the last that has another option, and takes that.
+//! All schedules within a budget of preemptions and kills are run, depth first. A run follows the
+//! choices of the last one up to the last choice that has another option, and takes that option.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,34 +10,35 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use crate::hooks::{self, Actor};
 
-/// How much may happen in one run.
+/// Limits of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Switches from a thread that could go on.
+    /// Maximum number of switches away from a thread that could continue.
     pub preemptions: usize,
-    /// Threads that die.
+    /// Maximum number of threads that die.
     pub kills: usize,
 }
 
-/// The choices of a run: (taken, how many there were).
+/// The choices of a run: (option taken, number of options).
 #[derive(Clone, Debug, Default)]
 pub struct Choices {
     taken: Vec<(usize, usize)>,
     at: usize,
-    /// Beyond those: what a generator of random numbers says, instead of the first option.
+    /// State of the random number generator that makes further choices; `None`: take the first
+    /// option.
     random: Option<u64>,
 }
 
-/// Of so many steps a random run interrupts one.
+/// A random run interrupts one in this many steps.
 const INTERRUPT_EVERY: u64 = 8;
 
 impl Choices {
-    /// A run that chooses at random.
+    /// Choices made at random.
     pub fn random(seed: u64) -> Self {
         Self { random: Some(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1), ..Self::default() }
     }
 
-    /// `step`: the first option is to go on.
+    /// Chooses an option. `step`: the first option is to continue with the current thread.
     fn choose(&mut self, options: usize, step: bool) -> usize {
         if options < 2 {
             return 0;
@@ -66,7 +68,7 @@ impl Choices {
         chosen as usize
     }
 
-    /// The next run's, if there is one.
+    /// The choices of the next run; `None` if all have been run.
     pub fn next(mut self) -> Option<Self> {
         self.taken.truncate(self.at);
         while let Some((taken, options)) = self.taken.pop() {
@@ -82,7 +84,7 @@ impl Choices {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
     Ready,
-    /// Waits for something to happen after this step.
+    /// Waits for a step after this one.
     Blocked(u64),
     Over,
 }
@@ -94,34 +96,35 @@ struct State {
     choices: Choices,
     budget: Budget,
     steps: u64,
-    /// After which step each thread has looked again, with nobody else to wait for.
+    /// The step at which each thread last checked its condition again because no other thread could
+    /// run.
     looked: Vec<u64>,
     turn: Option<usize>,
     failure: Option<String>,
     trace: Vec<String>,
 }
 
-/// What is asked at every step; nobody else runs meanwhile.
+/// Checks the state at every step, while no thread runs.
 pub type Check = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// One run.
+/// A run of one schedule.
 pub struct Run {
     state: Mutex<State>,
-    /// Of each thread: it may go on.
+    /// One per thread, notified when it may continue.
     turns: Vec<Condvar>,
     check: Check,
 }
 
-/// How a run ended.
+/// Result of a run.
 pub struct End {
     pub choices: Choices,
     pub steps: u64,
     pub killed: usize,
-    /// What was wrong, and what had happened.
+    /// The error, and the steps that led to it.
     pub failure: Option<String>,
 }
 
-/// Why a thread unwinds.
+/// Panic payload of a thread that is killed.
 struct Killed;
 
 struct Thread {
@@ -130,11 +133,11 @@ struct Thread {
     dead: AtomicBool,
 }
 
-/// A thread's name and work.
+/// Name and work of a thread.
 pub type Program = (&'static str, Box<dyn FnOnce() + Send>);
 
 impl Run {
-    /// Runs all programs to their ends.
+    /// Runs all programs to their end.
     pub fn all(
         programs: Vec<Program>,
         choices: Choices,
@@ -208,7 +211,7 @@ impl Run {
         self.schedule(&mut state);
     }
 
-    /// Chooses who goes on.
+    /// Chooses the next thread.
     fn schedule(&self, state: &mut State) {
         let can = state.runnable();
         if can.is_empty() {
@@ -229,7 +232,7 @@ impl Run {
         self.wake(state);
     }
 
-    /// Whoever's turn it is; all of them when the run has failed.
+    /// Wakes the current thread, or all threads if the run has failed.
     fn wake(&self, state: &State) {
         match state.current {
             Some(current) if state.failure.is_none() => self.turns[current].notify_one(),
@@ -237,7 +240,8 @@ impl Run {
         }
     }
 
-    /// Until it is this thread's turn; when the run has failed, all threads end, one after the other or not.
+    /// Waits for this thread's turn. If the run has failed, all threads end, not necessarily one at
+    /// a time.
     fn wait_for_turn<'s>(&self, mut state: MutexGuard<'s, State>, me: usize) -> MutexGuard<'s, State> {
         while state.current != Some(me) && state.failure.is_none() {
             state = self.turns[me].wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -262,7 +266,7 @@ impl State {
 }
 
 impl Thread {
-    /// Unwinds: this thread is killed, or the run has failed. What guards do on drop does not happen.
+    /// Unwinds because this thread is killed or the run has failed. Guards do nothing on drop.
     fn die(&self) -> ! {
         self.dead.store(true, Ordering::Relaxed);
         resume_unwind(Box::new(Killed));
@@ -324,7 +328,7 @@ impl Actor for Thread {
         let mut state = self.run.lock();
         state.status[self.me] = Status::Blocked(state.steps);
         if state.runnable().is_empty() && state.looked[self.me] != state.steps {
-            // Nobody else will do anything: it may look once itself, whether somebody died.
+            // No other thread can run: this one may check once itself whether a process has died.
             state.looked[self.me] = state.steps;
             state.status[self.me] = Status::Ready;
             return;

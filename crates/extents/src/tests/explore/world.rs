@@ -1,7 +1,8 @@
-//! The copies, what was done to them, and which values a byte may have.
+//! A model of the copies, of the operations performed on them, and of the values that a byte may
+//! have.
 //!
-//! Copies are bytes in memory. Beside each stands what it may be after a power cut: what it was at the last sync, or anything
-//! written since.
+//! Copies are bytes in memory. Each byte also has the set of values that it may have after a power
+//! cut: its value at the last sync, and every value written since.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,9 +11,9 @@ use std::sync::{Mutex, MutexGuard};
 use crate::Mask;
 use crate::hooks::reach;
 
-/// What every byte is at the beginning.
+/// Initial value of every byte.
 pub const FIRST: u8 = 9;
-/// What a copy has where it is not valid: no read may ever see it.
+/// Value of a byte in a copy where it is not valid. No read may ever return it.
 pub const GARBAGE: u8 = 77;
 
 pub struct World(Mutex<Inner>);
@@ -22,28 +23,28 @@ pub struct Inner {
     copies: Vec<Data>,
     writes: Vec<Write>,
     clock: u64,
-    /// The file is being cut to this size: the copies are not the same behind it.
+    /// The size that the file is being truncated to. The copies differ after it.
     cutting: Option<u64>,
-    /// When the last sync that was successful began.
+    /// Time when the last successful sync began.
     synced: u64,
 }
 
 struct Data {
-    /// How long the component is.
+    /// Length of the object.
     size: u64,
     now: Vec<u8>,
-    /// For each byte.
+    /// The possible values of each byte.
     after_power_cut: Vec<BTreeSet<u8>>,
 }
 
-/// A write with a value of its own.
+/// A write, with a value that no other write has.
 struct Write {
     value: u8,
     range: Range<u64>,
     begun: u64,
-    /// Acknowledged, or its writer died.
+    /// Time when the write was acknowledged, or its writer died.
     ended: Option<u64>,
-    /// When each of its bytes was acknowledged, or seen by a read.
+    /// Time when each byte was acknowledged or seen by a read.
     effective: Vec<Option<u64>>,
 }
 
@@ -70,7 +71,7 @@ impl World {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// One byte reaches a copy.
+    /// Writes a byte to a copy.
     pub fn put(&self, copy: usize, byte: u64, value: u8) {
         reach("data");
         let data = &mut self.lock().copies[copy];
@@ -84,7 +85,7 @@ impl World {
         self.lock().copies[copy].now[byte as usize]
     }
 
-    /// fsync of all copies, one after the other.
+    /// Syncs all copies, one after the other.
     pub fn sync_all(&self) {
         let count = self.lock().copies.len();
         for copy in 0..count {
@@ -96,7 +97,7 @@ impl World {
         }
     }
 
-    /// Bytes of the file from `to` on are gone, in one copy after the other, at once and for good.
+    /// Truncates all copies to `to` bytes, one after the other; each cut is immediate and durable.
     pub fn cut(&self, to: u64) {
         let count = self.lock().copies.len();
         for copy in 0..count {
@@ -108,12 +109,12 @@ impl World {
         self.lock().cutting = None;
     }
 
-    /// The size that the components give.
+    /// The file's size, derived from the objects.
     pub fn file_size(&self) -> u64 {
         self.lock().copies.iter().map(|data| data.size).max().unwrap_or(0)
     }
 
-    /// Returns its number and its value.
+    /// Begins a write. Returns its number and its value.
     pub fn begin_write(&self, range: Range<u64>, value: Option<u8>) -> (usize, u8) {
         let mut inner = self.lock();
         let value = value.unwrap_or(100 + inner.writes.len() as u8);
@@ -132,14 +133,14 @@ impl World {
         }
     }
 
-    /// All writes of values that only a dead writer had are over.
+    /// Ends the write of a process that died.
     pub fn died(&self, write: Option<usize>) {
         let mut inner = self.lock();
         let now = inner.tick();
         if let Some(write) = write {
             inner.writes[write].ended.get_or_insert(now);
         }
-        // A truncate that was begun is finished by who opens the file next: at once, for this.
+        // The next process that opens the file finishes a truncate. The model does so at once.
         if let Some(to) = inner.cutting.take() {
             (0..inner.copies.len()).for_each(|copy| inner.cut(copy, to));
         }
@@ -154,7 +155,7 @@ impl World {
         inner.synced = inner.synced.max(begun);
     }
 
-    /// A read that began at `begun` returned these bytes.
+    /// Checks the bytes returned by a read that began at `begun`.
     pub fn end_read(&self, begun: u64, range: Range<u64>, bytes: &[u8]) -> Result<(), String> {
         let mut inner = self.lock();
         let now = inner.tick();
@@ -188,8 +189,9 @@ impl Inner {
         }
     }
 
-    /// What byte `byte` may be for who looked at `since`, or later: no write counts that ended before another began that had
-    /// taken effect by then.
+    /// The values that a byte may have for a process that looked at time `since` or later. A write
+    /// is excluded if it ended before another write began, and that one had taken effect by
+    /// `since`.
     fn allowed(&self, byte: u64, since: u64) -> BTreeSet<u8> {
         let here = || self.writes.iter().filter(move |write| write.range.contains(&byte));
         let replaced = |write: &Write| {
@@ -202,7 +204,7 @@ impl Inner {
         here().filter(|write| !replaced(write)).map(|write| write.value).collect()
     }
 
-    /// What is wrong with the map now: `masks` are those of each byte.
+    /// Checks the current state of the copies against `masks`, the mask of each byte.
     pub fn check_now(&self, masks: &[Mask]) -> Result<(), String> {
         for (byte, mask) in masks.iter().enumerate() {
             let allowed = self.allowed(byte as u64, self.clock);
@@ -218,7 +220,8 @@ impl Inner {
         Ok(())
     }
 
-    /// What would be wrong if the power failed now and this were the map. `same`: several valid copies must be the same.
+    /// Checks the state that a power cut now would leave, if `masks` were the map then. Several
+    /// valid copies must have the same content.
     pub fn check_power_cut(&self, masks: &[Mask]) -> Result<(), String> {
         for (byte, mask) in masks.iter().enumerate() {
             let allowed = self.allowed(byte as u64, self.synced);
@@ -238,7 +241,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The power fails: each byte of each copy is one of those that it may be.
+    /// Performs a power cut: each byte of each copy gets one of its possible values.
     pub fn power_cut(&mut self, mut choose: impl FnMut(usize) -> usize) {
         for data in &mut self.copies {
             for (now, may) in data.now.iter_mut().zip(&mut data.after_power_cut) {
