@@ -17,9 +17,9 @@ pub struct Chunks<T: 'static, const PER_CHUNK: usize, const CHUNKS: usize> {
 /// All-zero bytes must be a valid value of the type.
 pub unsafe trait Zeroed: Sync {}
 
-// SAFETY: atomics.
+// SAFETY: an atomic, for which zero is a valid value.
 unsafe impl Zeroed for std::sync::atomic::AtomicUsize {}
-// SAFETY: all its fields are atomics.
+// SAFETY: all fields are atomics, for which zero is a valid value.
 unsafe impl Zeroed for crate::entry::Entry {}
 
 impl<T: Zeroed, const PER_CHUNK: usize, const CHUNKS: usize> Chunks<T, PER_CHUNK, CHUNKS> {

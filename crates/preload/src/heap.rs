@@ -96,7 +96,7 @@ impl State {
             spare.count -= 1;
             return taken.cast();
         }
-        // SAFETY: a power of two.
+        // SAFETY: `align` is a power of two.
         unsafe { self.heap.c_memalign(align, bytes) }
     }
 

@@ -5,8 +5,8 @@
 //! A call that waits for another process ends with EINTR when a signal arrives
 //! ([`is_interrupted`]), and is repeated if the handler asked for that (SA_RESTART).
 //!
-//! **Cancellation** of the thread by `pthread_cancel` waits: functions of libc that our
-//! dependencies call are cancellation points.
+//! **Cancellation** of the thread by `pthread_cancel` waits: functions of libc that the
+//! library's dependencies call are cancellation points.
 //!
 //! **fork** by another thread waits. The kernel copies descriptors and memory one after the other
 //! while other threads run, so a child could have records of private descriptors that it does not
@@ -52,7 +52,7 @@ pub struct Inside {
 }
 
 /// Whether this thread is inside a call on a managed file. If so, libc functions that it calls now
-/// are called by our dependencies (LMDB), on their own descriptors.
+/// are called by the library's dependencies (LMDB), on their own descriptors.
 pub fn active() -> bool {
     DEPTH.get() > 0
 }

@@ -14,7 +14,7 @@ use crate::real::Real;
 type SyscallFn = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
 
 /// libc's `syscall`, not the one of this library.
-// SAFETY: its type, with as many arguments as any call takes.
+// SAFETY: the type of `syscall`, with the largest number of arguments of any call.
 pub static LIBC: Real<SyscallFn> = unsafe { Real::new(c"syscall") };
 
 /// Makes a system call.

@@ -76,7 +76,7 @@ impl Name<'_> {
     /// # Errors
     /// The kind of the file could not be determined.
     unsafe fn look_up(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<Self>> {
-        // SAFETY: all uses of the path are behind a call in which the kernel read it.
+        // SAFETY: the path is used only after the kernel has read it.
         let name = |certain| unsafe { Self { dir, path: CStr::from_ptr(path), certain } };
         let found = match sniff::look_up(dir, path, follows(flags)) {
             // The kernel will refuse the path with the same error.

@@ -12,7 +12,7 @@ use crate::entry::EntryRef;
 use crate::table::{self, Known};
 use crate::{process, state};
 
-/// What a descriptor refers to.
+/// The file that a descriptor refers to.
 pub enum Subject {
     /// Not managed and not recorded.
     Plain,

@@ -31,8 +31,8 @@ pub struct Identity {
     pub born: Option<(i64, u32)>,
     /// The file handle; only on file systems whose handles stay the same across mounts.
     pub handle: Option<Handle>,
-    /// `f_fsid` of statvfs(2); 0 if not known. Names the file system to look for the handle. It is
-    /// not part of the comparison, because XFS derives it from the device's number.
+    /// `f_fsid` of statvfs(2); 0 if not known. Identifies the file system of the handle. It is not
+    /// part of the comparison, because XFS derives it from the device's number.
     pub file_system: u64,
 }
 

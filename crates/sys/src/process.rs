@@ -11,9 +11,8 @@ const PAGE_BYTES: usize = 4096;
 /// known. Null until the page is made.
 static PAGE: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 
-/// The process id. A forked child never gets its parent's id, by whatever call it was forked. A
-/// child that shares its parent's memory (vfork) gets the parent's id, which that memory belongs
-/// to.
+/// The process id. A forked child never gets its parent's id, by whatever call it was forked. Only
+/// a child that shares its parent's memory (vfork) gets the parent's id.
 #[inline]
 pub fn id() -> u32 {
     let page = PAGE.load(Ordering::Acquire);

@@ -38,8 +38,8 @@ fn is_refused() -> bool {
 /// because it only makes system calls.
 ///
 /// # Errors
-/// The system cannot create another thread. [`refuse_where`] forbids it here, or did so less than
-/// [`REFUSED_NS`] ago.
+/// The system cannot create another thread. The function of [`refuse_where`] forbids it here, or
+/// did so less than 10 ms ago.
 pub fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     const STACK_BYTES: usize = 256 << 10;
     if is_refused() {

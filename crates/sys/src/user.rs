@@ -14,7 +14,7 @@ pub struct Acting {
 
 /// Makes the calling thread of a root process access file systems as `user`: files that it creates
 /// belong to that user, and it may do only what that user may do. So the user can use the files,
-/// and another user who exchanges names cannot make root change a file that is not the user's. Has
+/// and another user who swaps names cannot make root change a file that is not the user's. Has
 /// no effect for other users than root, and for `None`.
 #[must_use]
 pub fn act_as(user: Option<u32>) -> Acting {

@@ -8,8 +8,8 @@
 //!
 //! **Errors.** Any call can be made to fail with any errno ([`Faulty::fail`]); it then has no
 //! effect. A failed fsync may lose data that it should have written, and a later successful fsync
-//! does not restore it. For each unsynced change of the file a coin toss decides whether it is lost
-//! for good, although readers continue to see it.
+//! does not restore it. For each unsynced change of the file (for a write or a hole: each of its
+//! pages) a coin toss decides whether it is lost for good, although readers continue to see it.
 //!
 //! **Short transfers.** A read or write may transfer any number of leading bytes of the request, at
 //! least one ([`Faulty::shorten`]).
