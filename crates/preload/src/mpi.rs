@@ -156,7 +156,8 @@ unsafe extern "C" fn stripewise_file_sync(path: *const c_char) -> c_int {
 
 /// Whether data sieving costs less than single requests on a managed file with one copy: see
 /// [`sieving`]. `processes` do it at the same time, each with pieces of `piece` bytes whose starts
-/// are `stride` bytes apart. 1: yes, 0: no, -1: not known.
+/// are `stride` bytes apart, with sieving requests of `buffer` bytes. 1: yes, 0: no, -1: not
+/// known.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn stripewise_sieving_pays(
     path: *const c_char,

@@ -126,8 +126,9 @@ fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<
     if exclusive || !flags.contains(OFlags::TRUNC) {
         // The open keeps an existing file's bytes: only the existence of the file matters.
         return match retry_on_intr(|| kernel::stat_at(dir, path, !exclusive && follows_link(flags))) {
-            // The data path finds out whether the plan has a layout for the path. SAFETY: the
-            // kernel could read the path; it is used only during the call that it came with.
+            // The data path finds out whether the plan has a layout for the path.
+            // SAFETY: the kernel could read the path; it is used only during the call that it came
+            // with.
             Err(Errno::NOENT) => Ok(creates.then(|| unsafe { CStr::from_ptr(path) })),
             // SAFETY: as above.
             Ok(_) => Ok(None),

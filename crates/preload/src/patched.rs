@@ -64,7 +64,8 @@ thread_local! {
     static CALLED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes an unmanaged `mmap`: `call` gets the function whose patch was found, or else `real`.
+/// Calls `mmap` for a mapping that is not managed. `call` gets the function whose patch was found,
+/// or else `real`.
 pub fn forward(real: MmapFn, call: impl FnOnce(MmapFn) -> *mut c_void) -> *mut c_void {
     let found = FOUND.load(Ordering::Acquire);
     if found.is_null() || CALLED.get() {

@@ -15,7 +15,8 @@ use stripewise_sys::{Errno, Result};
 use crate::kernel;
 use crate::scratch::{self, Scratch};
 
-/// Size of a stack, bytes. Only touched pages take memory.
+/// Size of a stack, bytes: that of a small thread in other programs. Only touched pages take
+/// memory.
 const BYTES: usize = 512 << 10;
 /// Inaccessible bytes at the lower end. A stack overflow ends the process instead of overwriting
 /// other memory.
@@ -107,8 +108,8 @@ pub fn find_word(mut from: usize, words: &[usize]) -> Option<bool> {
         }
         (from, left) = (*at, *before);
     }
-    // The C library keeps its thread structure at the end of the stacks that it allocates. SAFETY:
-    // always succeeds.
+    // The C library keeps its thread structure at the end of the stacks that it allocates.
+    // SAFETY: always succeeds.
     let thread = unsafe { libc::pthread_self() } as usize;
     let end = if thread > from && thread - from < FAR_BYTES { thread } else { from + FAR_BYTES };
     find_between(from, end, words)

@@ -308,7 +308,8 @@ unsafe fn empty(state: &State, index: u32, window: *mut Window) {
     }
     // The order matters. If the process ends in between, a reader finds the window empty, or finds
     // records that are in the log already, under the same numbers. It never finds the same records
-    // under new numbers. SAFETY: fields of a window that this thread owns.
+    // under new numbers.
+    // SAFETY: fields of a window that this thread owns.
     unsafe {
         ptr::write_volatile(&mut header.len, 0);
         compiler_fence(Ordering::Release);

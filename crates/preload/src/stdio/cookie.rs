@@ -130,7 +130,8 @@ unsafe extern "C" fn write(cookie: *mut c_void, buffer: *const c_char, len: usiz
         }
     }
     // glibc advances the offset that it remembers after its own writes, but not after a cookie's
-    // write. A later seek would go wrong. SAFETY: libc is using this stream, under its lock.
+    // write. A later seek would go wrong.
+    // SAFETY: libc is using this stream, under its lock.
     let known = unsafe { &mut file::layout(cookie.stream).offset };
     if *known >= 0 {
         *known += done as i64;
