@@ -28,8 +28,8 @@ fn take(line: &[u8]) -> bool {
     let plain = match table::known(STDERR) {
         Known::Plain => true,
         Known::Entry(entry) => matches!(entry.file(), Ok(None)),
-        // It is examined when the program starts. Examining it now might need an object that is
-        // being made.
+        // It is examined when the program starts. Examining it now might need the data path, which
+        // may be under construction.
         Known::Unknown => !state::is_runtime_used(),
     };
     if plain {

@@ -20,7 +20,8 @@ const FIRST_NS: i64 = 50_000;
 const LONGEST_NS: i64 = 5_000_000;
 /// Number of pauses of one length before the next longer one.
 const SAME: u32 = 16;
-/// Time after which the wait and the holders of the lock are logged.
+/// Time after which the wait and the holders of the lock are logged. If the process has a limit,
+/// they are logged at the limit instead.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The way in which the process waits.
