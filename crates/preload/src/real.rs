@@ -2,7 +2,8 @@
 //!
 //! Each is looked up with `dlsym(RTLD_NEXT)` at its first call and kept in an atomic. So no
 //! constructor has to run first, two threads that race store the same address, and nothing is ever
-//! torn down. The library's own calls go to the kernel directly (`sys`), never through here.
+//! torn down. The library's own calls are system calls (`sys`, [`crate::kernel`]); of the functions
+//! here they use `syscall` only.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;

@@ -178,8 +178,8 @@ unsafe fn statx(
     errno::fail(Errno::STALE)
 }
 
-/// The attributes of a managed file; `None` if the file is not managed. `statx` uses it, too: the
-/// data path fills a `stat` structure, and the caller copies its fields.
+/// The attributes of a managed file for `statx`; `None` if the file is not managed. The data path
+/// fills a `stat` structure, and the caller copies its fields.
 fn stat_for(dir: c_int, name: &CStr, flags: c_int) -> Result<Option<stripewise_sys::Stat>> {
     if name.is_empty() {
         let Some(managed) = Subject::managed(dir) else { return Ok(None) };
