@@ -1,9 +1,9 @@
-//! Linking.
+//! Linker arguments of the preload library.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // Threads of ours run its code, and nothing would stop them in time if somebody unloaded it.
-    // C code in here allocates from our heaps: src/heap/c.rs.
+    // `nodelete`: threads of the library run its code, and `dlclose` would not stop them in time.
+    // `wrap`: C code that is linked in allocates from the library's own heaps (src/heap/c.rs).
     for function in ["malloc", "calloc", "realloc", "free", "strdup"] {
         println!("cargo::rustc-link-arg=-Wl,--wrap={function}");
     }

@@ -1,7 +1,7 @@
-/* Nanoseconds of CPU time (user and system, all threads) that calls take:  calls FILE
+/* Measures the CPU time (user and system, all threads) of calls, ns. Usage: calls FILE
  *
- * Answers lines "KIND COUNT" on standard input with what COUNT such calls cost. calls.py asks
- * several such processes in turn, so that disturbances hit them alike. */
+ * Answers each line "KIND COUNT" on standard input with the time of COUNT such calls. calls.py
+ * alternates between several such processes, so that disturbances affect them alike. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
     if (chdir(path)) abort();
     snprintf(path, sizeof path, "%s", argv[1]);
     while (scanf("%d %d", &kind, &count) == 2) {
-        /* The caches are another process's. */
+        /* Warms the caches, which another process has used meanwhile. */
         timed(kind, fd, 2);
         printf("%.0f\n", timed(kind, fd, count));
         fflush(stdout);

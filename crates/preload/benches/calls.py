@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What the library costs per call, in CPU time: plain, recorded and managed files, beside no
-library and beside other builds of it.
+"""Measures the library's CPU time per call on plain, recorded and managed files, and compares it with
+runs without the library and with other builds of it.
 
     nice -n -20 crates/preload/benches/calls.py [NAME=]LIBRARY [[NAME=]LIBRARY ...] [--dir /dev/shm] [--rounds 101] [--only TEXT]
 
-Every kind of file in every build has a process of its own. All of them do a few calls of one kind
-in turn, on one processor, then of the next kind: whatever changes the machine's speed meets all of
-them. The tables have the median of the rounds, nanoseconds per call, and below each build the
-median of its ratio to the first one in the same round, with its quartiles. "bare" runs twice: what
-lies between the two is noise.
+Every kind of file in every build has a process of its own. All processes take turns on one
+processor: each does a few calls of one kind, then of the next kind. So a change of the machine's
+speed affects all of them. The tables have the median of the rounds, nanoseconds per call, and below
+each build the median and the quartiles of its ratio to the first one in the same round. "bare" runs
+twice: the difference between the two is noise.
 """
 
 import argparse
@@ -19,9 +19,9 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# A round of one kind takes about so long.
+# Duration of a round of one kind of call, ns, and largest number of calls in it.
 ROUND_NS, CALLS_MAX = 200_000, 100
-# Tables of so many columns.
+# Largest number of columns of a table.
 COLUMNS = 9
 
 RULE = """[[rule]]
@@ -35,20 +35,20 @@ layouts = [[{{ cycle = "s/0-3:64K" }}]]
 COPY = '[[rule.copy]]\nkind = "{0}"\nname = "{0}"\nlayouts = [[{{ cycle = "c/0-3:64K" }}]]\n'
 
 def cache(mode, capacity):
-    """A cache copy, of so much on each server."""
+    """The lines of a rule for a cache copy; `capacity` is per server."""
     return COPY.format("cache") + f'[rule.overlay]\nmode = "{mode}"\ncapacity_per_server = "{capacity}"\n'
 
 
-# The directory of each kind of file, and what its rule has besides.
+# The directory of each kind of managed file, and additional lines of its rule.
 MANAGED = {
     "managed": "",
     "replicas": COPY.format("replica"),
     "off": cache("off", "1G"),
     "hits": cache("nsca", "1G"),
-    # The copier leaves nothing clean to be evicted: a full cache of dirty data.
+    # A cache full of dirty data: the copier is too slow to leave clean data that could be evicted.
     "misses": cache("sla", "4K") + "background = 1\n",
 }
-# Kinds of files: how the row is called, the directory, and the environment.
+# Kinds of files: name of the row, directory, and environment.
 KINDS = {
     "plain": ("plain", {}),
     "plain, with a plan": ("planned", {"STRIPEWISE_PLAN": "PLAN"}),
@@ -62,7 +62,7 @@ KINDS = {
 
 
 def plan_text(root):
-    """Rules for the directories of managed files, and eight targets."""
+    """A plan with rules for the directories of managed files, and eight targets."""
     text = 'version = 1\nscheme = "DEF"\n' + "".join(RULE.format(root, name) + rest for name, rest in MANAGED.items())
     text += "[cluster.network]\nestablish_s = 0.0\nper_byte_s = 0.0\n"
     for tier, startup in (("s", 1e-4), ("c", 1e-6)):
@@ -75,18 +75,18 @@ def plan_text(root):
 
 
 class Worker:
-    """A process that times calls on a file of its own: calls.c."""
+    """A process (calls.c) that times calls on a file of its own."""
 
     def __init__(self, program, row, build, path, env):
         self.row, self.build = row, build
         path.parent.mkdir(parents=True, exist_ok=True)
         environment = {key: value for key, value in os.environ.items() if not key.startswith("STRIPEWISE_")} | env
         self.process = subprocess.Popen([program, path], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.times = {}  # of each kind of call
+        self.times = {}  # ns per call of every round, by kind of call
         self.counts = {}
 
     def ask(self, kind, count):
-        """Nanoseconds per call."""
+        """Returns the time of one call, ns."""
         self.process.stdin.write(f"{kind} {count}\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
@@ -95,7 +95,7 @@ class Worker:
         return float(answer) / count
 
     def measure(self, kind):
-        """One round."""
+        """Runs one round."""
         if kind not in self.counts:
             self.counts[kind] = max(2, min(CALLS_MAX, int(ROUND_NS / self.ask(kind, 3))))
         self.times.setdefault(kind, []).append(self.ask(kind, self.counts[kind]))
@@ -104,13 +104,13 @@ class Worker:
         return statistics.median(self.times[kind])
 
     def ratio(self, other, kind):
-        """To another one in the same rounds: the median and the quartiles."""
+        """The quartiles of the ratio to another worker in the same rounds."""
         ratios = [mine / its for mine, its in zip(self.times[kind], other.times[kind], strict=True)]
         return statistics.quantiles(ratios, n=4)
 
 
 def start(program, root, libraries, only):
-    """All processes."""
+    """Starts all processes."""
     workers = [Worker(program, "bare", "bare", root / "bare" / "file", {})]
     for build, library in libraries.items():
         base = root / build
@@ -127,7 +127,7 @@ def start(program, root, libraries, only):
                 env |= {"LD_PRELOAD": str(library), "STRIPEWISE_TRACE_ONLY": str(path)}
                 workers.append(Worker(program, row, build, path, env))
     workers.append(Worker(program, "bare", "bare again", root / "bare-again" / "file", {}))
-    # The builds of one row follow each other within a round.
+    # Within a round the builds of one row run one after the other.
     order = ["bare", *KINDS]
     return sorted(workers, key=lambda worker: order.index(worker.row))
 

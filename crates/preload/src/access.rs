@@ -1,13 +1,13 @@
-//! What a program may do through a descriptor of a managed file.
+//! The access mode of managed files' descriptors.
 //!
-//! The kernel's descriptor is open for reading only, so that nothing that goes past this library
-//! can write to the anchor. The access mode that the program asked for travels with the open file
-//! description where the kernel keeps it for us: as the signal of `F_SETSIG`, which dup, fork, exec
-//! and SCM_RIGHTS share and which means nothing for a regular file. Processes of this library that
-//! open the file or inherit it by fork know the mode without asking.
+//! The kernel's descriptor of a managed file is open for reading only, so that no call that
+//! bypasses the library can write to the anchor. The access mode that the program asked for is kept
+//! with the open file description as the signal of `F_SETSIG`. dup, fork, exec and SCM_RIGHTS share
+//! that signal, and it has no effect on a regular file. Processes with this library that open the
+//! file, or inherit the descriptor by fork, know the mode without this mark.
 //!
-//! Any process may set that signal on a descriptor it has, so the mark counts only if it was set by
-//! a trusted user: `F_SETOWN` makes the kernel record which user that was. See [`inherited`].
+//! Any process may set that signal on a descriptor it has, so a mark counts only if a trusted user
+//! set it: `F_SETOWN` makes the kernel record that user. See [`inherited`].
 
 use std::ffi::{c_char, c_int, c_long};
 use std::os::fd::BorrowedFd;
@@ -20,10 +20,10 @@ use stripewise_sys::{Errno, Result, Stat, raw};
 use crate::paths::FdPath;
 use crate::{errno, kernel, state};
 
-/// Signals that stand for an access mode: real-time ones that no program uses for files.
+/// Signals that encode an access mode: real-time signals that no program uses for files.
 const MAY_WRITE: usize = 61;
 const MAY_BOTH: usize = 62;
-/// The process that the signal would go to: one that always exists.
+/// The process that the signal would go to: init, which always exists.
 const OWNER: usize = 1;
 
 const F_SETOWN: c_int = 8;
@@ -32,13 +32,13 @@ const F_SETSIG: c_int = 10;
 const F_GETSIG: c_int = 11;
 const F_GETOWNER_UIDS: c_int = 17;
 
-/// Whether a descriptor opened with these flags may be written through.
+/// Whether these flags open a file for writing.
 pub fn writes(flags: OFlags) -> bool {
     matches!(flags & OFlags::RWMODE, OFlags::WRONLY | OFlags::RDWR)
 }
 
-/// Notes on the description of a managed file, which is open for reading, what the program asked
-/// for.
+/// Marks the open file description of a managed file, which is open for reading, with the access
+/// mode that the program asked for.
 ///
 /// # Errors
 /// ENOMEM.
@@ -52,20 +52,20 @@ pub fn note(fd: c_int, flags: OFlags) -> Result<()> {
     control(fd, F_SETSIG, signal).map(drop)
 }
 
-/// The access mode of a managed file's description that another program made: what the kernel says,
-/// or what is noted on it.
+/// The access mode of a managed file's open file description that another program made: the
+/// kernel's, or that of the mark.
 ///
-/// A mark counts if it was set by this user, by the file's owner or by root: a user who may only
-/// read a file cannot make a process of another user write to it by marking a descriptor. A program
-/// with more rights than its caller (AT_SECURE) trusts no mark.
+/// A mark counts if this user, the file's owner or root set it. So a user who may only read a file
+/// cannot make another user's process write to it by marking a descriptor. A program with more
+/// rights than its caller (AT_SECURE) trusts no mark.
 ///
 /// # Errors
-/// It could not be found out.
+/// The error of the fcntl(2) calls.
 pub fn inherited(fd: c_int, stat: &Stat) -> Result<OFlags> {
     // SAFETY: borrowed for the call.
     let kernel = fcntl_getfl(unsafe { BorrowedFd::borrow_raw(fd) })? & OFlags::RWMODE;
     if kernel != OFlags::RDONLY {
-        // Made by an earlier version of this library, or behind its back.
+        // An earlier version of this library opened it, or a call that bypassed the library.
         return Ok(kernel);
     }
     let noted = match control(fd, F_GETSIG, 0)? {
@@ -74,7 +74,7 @@ pub fn inherited(fd: c_int, stat: &Stat) -> Result<OFlags> {
         _ => return Ok(kernel),
     };
     match marked_by_trusted_user(fd, stat) {
-        // A kernel that does not tell.
+        // EINVAL: this kernel has no F_GETOWNER_UIDS.
         Ok(false) | Err(Errno::INVAL) => Ok(kernel),
         trusted => trusted.map(|_| noted),
     }
@@ -84,7 +84,7 @@ fn marked_by_trusted_user(fd: c_int, stat: &Stat) -> Result<bool> {
     let mut users = [u32::MAX; 2];
     // SAFETY: no memory is involved.
     let elevated = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
-    // Without an owner the kernel says that it was root.
+    // A description without an owner reports root as the user who set it.
     if elevated || control(fd, F_GETOWN, 0)? != OWNER {
         return Ok(false);
     }
@@ -93,9 +93,9 @@ fn marked_by_trusted_user(fd: c_int, stat: &Stat) -> Result<bool> {
     Ok(effective == 0 || effective == rustix::process::geteuid().as_raw() || effective == stat.st_uid)
 }
 
-/// The kernel has just opened a managed file for writing, as the program may: exchanges the
-/// descriptor for one that is open for reading. Returns its number, mostly the same: the lowest one
-/// that is free.
+/// Exchanges a descriptor of a managed file, which the kernel has just opened for writing, for one
+/// that is open for reading only. Returns the number of the new descriptor: the lowest free one, so
+/// usually the same.
 ///
 /// # Errors
 /// As open(2); the descriptor is closed.
@@ -106,9 +106,9 @@ pub fn exchange(fd: c_int, file: &LogicalFile, flags: OFlags) -> Result<c_int> {
     Ok(new)
 }
 
-/// As [`exchange`], in a vfork child, which has its parent's memory and only descriptors of its
-/// own: whatever the file is. Returns the descriptor as it was where it is none of ours or cannot
-/// be exchanged.
+/// As [`exchange`], in a vfork child, which has descriptors of its own and its parent's memory. The
+/// file need not be managed. Returns the original descriptor if the file is not managed or the
+/// exchange fails.
 pub fn exchange_in_vfork_child(fd: c_int, flags: OFlags) -> c_int {
     let link = FdPath::new(fd);
     let Some(new) = open_in_vfork_child(libc::AT_FDCWD, link.as_c_str().as_ptr(), flags - OFlags::NOFOLLOW)
@@ -122,14 +122,14 @@ pub fn exchange_in_vfork_child(fd: c_int, flags: OFlags) -> c_int {
     moved.map_or(fd, |moved| moved as c_int)
 }
 
-/// Opens a managed file for reading, with a note of what the program asked for, in a vfork child:
-/// whether the program may have that, the process that uses the descriptor finds out. `None`: the
-/// file is none of ours.
+/// Opens a managed file for reading in a vfork child, and marks the description with the access
+/// mode that the program asked for. The process that uses the descriptor checks whether the program
+/// may have that mode. `None` if the file is not managed.
 pub fn open_in_vfork_child(dir: c_int, path: *const c_char, flags: OFlags) -> Option<c_int> {
     let mut start = [0; MAGIC.len()];
     let kept = flags - (OFlags::RWMODE | OFlags::CREATE | OFlags::EXCL | OFlags::TRUNC);
     let new = kernel::open_at(dir, path, kept.bits().cast_signed(), 0).ok()?;
-    // SAFETY: just opened; a buffer of our own.
+    // SAFETY: a descriptor that was just opened, and a buffer of this function.
     let read = unsafe { raw::pread(BorrowedFd::borrow_raw(new), start.as_mut_ptr(), start.len(), 0) };
     if read != Ok(start.len()) || start != *MAGIC || note(new, flags).is_err() {
         kernel::close(new);
@@ -138,8 +138,8 @@ pub fn open_in_vfork_child(dir: c_int, path: *const c_char, flags: OFlags) -> Op
     Some(new)
 }
 
-/// `fcntl` of a managed file's descriptor where the answer is ours; `None`: the kernel's will do.
-/// `asked` is the signal that the program has set, if it has.
+/// The library's answer to `fcntl` on a managed file's descriptor. `None` if the kernel's answer is
+/// right. `asked` is the signal that the program has set, or 0.
 pub fn answer(
     fd: c_int,
     command: c_int,
@@ -147,11 +147,12 @@ pub fn answer(
     asked: &std::sync::atomic::AtomicU32,
 ) -> Option<Result<c_int>> {
     use std::sync::atomic::Ordering::Relaxed;
-    // <fcntl.h>, not in the libc crate.
+    // From <fcntl.h>; the libc crate lacks them.
     const F_SETOWN_EX: c_int = 15;
     const F_GETOWN_EX: c_int = 16;
     Some(match command {
-        // Regular files send no signals: what is set has no effect, and the place is taken.
+        // Regular files send no signals, so the setting has no effect; the kernel's setting holds
+        // the mark.
         F_SETSIG if argument > 64 => Err(Errno::INVAL),
         F_SETSIG => {
             asked.store(argument as u32, Relaxed);
@@ -160,11 +161,11 @@ pub fn answer(
         F_GETSIG => Ok(asked.load(Relaxed).cast_signed()),
         F_SETOWN | F_SETOWN_EX | F_GETOWN => Ok(0),
         F_GETOWN_EX => control(fd, F_GETOWN_EX, argument).map(|_| {
-            // SAFETY: the kernel has just filled it: a kind and a number.
+            // SAFETY: the kernel has just filled the structure: a kind and a process id.
             unsafe { (argument as *mut c_int).add(1).write(0) };
             0
         }),
-        // A lease on the anchor would be broken by this library itself.
+        // This library's own opens would break a lease on the anchor.
         libc::F_SETLEASE => Err(Errno::INVAL),
         _ => return None,
     })
@@ -172,7 +173,7 @@ pub fn answer(
 
 fn control(fd: c_int, command: c_int, argument: usize) -> Result<usize> {
     let arguments = [fd as usize, command as usize, argument, 0, 0, 0];
-    // SAFETY: pointers come from the callers, for commands that fill what they point to.
+    // SAFETY: pointers come from the callers, for commands that fill the memory they point to.
     unsafe { kernel::call(libc::SYS_fcntl as c_long, arguments) }
 }
 

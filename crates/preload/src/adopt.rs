@@ -1,4 +1,4 @@
-//! Finding out what a descriptor is that the library sees for the first time.
+//! Determines the kind of a descriptor that the library sees for the first time.
 
 use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
@@ -17,14 +17,14 @@ use crate::seen::Found;
 use crate::table::{self, Known};
 use crate::{access, errno, kernel, process, record, seen, sniff, stack, state};
 
-/// Looks at a descriptor that the table does not know, and enters what it is. What could not be found out is not entered: the
-/// next call looks again.
+/// Examines a descriptor that the table does not know, and enters its kind. A kind that could not
+/// be determined is not entered, so the next call examines the descriptor again.
 pub fn on_first_use(fd: c_int) -> Option<EntryRef> {
     if process::is_vfork_child() {
         return None;
     }
     if is_private(fd) {
-        // Programs that try all numbers: what they ask for must not reach a component.
+        // Some programs try all numbers: their calls must not reach an object.
         return Some(EntryRef::failed(Errno::BADF));
     }
     let mut stat = MaybeUninit::uninit();
@@ -36,17 +36,18 @@ pub fn on_first_use(fd: c_int) -> Option<EntryRef> {
     };
     match looked.and_then(|entry| enter(fd, entry)) {
         Ok(entry) => entry,
-        // Perhaps an anchor: every call on it fails, rather than reach the manifest.
+        // It could be an anchor: every call on it fails, because it might otherwise reach the
+        // manifest.
         Err(error) => Some(EntryRef::failed(error)),
     }
 }
 
-/// Looks at a descriptor that was just opened with these flags, under this name. Returns it, or the
-/// one that it was exchanged for.
+/// Examines a descriptor that was just opened with these flags under this name. Returns that
+/// descriptor, or the one that it was exchanged for.
 ///
 /// # Errors
-/// The file is managed and cannot be served, or it could not be found out what it is; the
-/// descriptor is closed.
+/// The file is managed and cannot be served, or its kind could not be determined. The descriptor is
+/// closed.
 pub fn opened(fd: c_int, flags: OFlags, name: &CStr) -> Result<(c_int, Option<EntryRef>)> {
     let mut stat = MaybeUninit::uninit();
     let stat = kernel::stat_of(fd, &mut stat).inspect_err(|_| kernel::close(fd))?;
@@ -63,7 +64,7 @@ pub fn opened(fd: c_int, flags: OFlags, name: &CStr) -> Result<(c_int, Option<En
     Ok((fd, enter(fd, entry).inspect_err(|_| kernel::close(fd))?))
 }
 
-/// As [`opened`], of a file with these attributes that the plan has no rule for.
+/// As [`opened`], for a file with these attributes that the plan has no rule for.
 ///
 /// # Errors
 /// As [`opened`].
@@ -72,8 +73,8 @@ pub fn opened_unplanned(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int,
     Ok((fd, enter(fd, entry).inspect_err(|_| kernel::close(fd))?))
 }
 
-/// The entry for what was just opened, and the descriptor, exchanged where the file is managed and
-/// the program may write.
+/// The entry of a file that was just opened, and its descriptor. The descriptor is exchanged if the
+/// file is managed and open for writing.
 #[inline]
 fn exchanged(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int, Option<EntryRef>)> {
     let entry = if is_regular(stat) { look(fd, stat, Some(flags)) } else { Ok(None) };
@@ -88,7 +89,7 @@ fn exchanged(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int, Option<Ent
     Ok((fd, entry))
 }
 
-/// Enters a descriptor that the data path opened, as the program asked with these flags.
+/// Enters a descriptor that the data path opened. `flags` are those of the program's open.
 ///
 /// # Errors
 /// ENFILE, ENOMEM, EMFILE; the descriptor is closed.
@@ -103,26 +104,28 @@ pub fn managed(fd: c_int, file: Arc<LogicalFile>, flags: OFlags) -> Result<Optio
     entry().inspect_err(|_| kernel::close(fd))
 }
 
-/// Whether these are the attributes of a regular file: no other is ever managed.
+/// Whether these are the attributes of a regular file. Only regular files are ever managed.
 pub fn is_regular(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 
 fn enter(fd: c_int, entry: Option<EntryRef>) -> Result<Option<EntryRef>> {
     if fd as usize >= table::LIMIT && entry.as_ref().is_some_and(|entry| !matches!(entry.file(), Ok(None))) {
-        // The table has no room for it, and without an entry it would be plain.
+        // The table has no slot for this number, and a managed file without an entry would count as
+        // plain.
         return Err(Errno::MFILE);
     }
     table::set(fd, entry.clone().map_or(Known::Plain, Known::Entry));
     Ok(entry)
 }
 
-/// The entry for a regular file; `None`: none of our business.
+/// The entry of a regular file; `None` if it is neither managed nor recorded.
 fn look(fd: c_int, stat: &Stat, flags: Option<OFlags>) -> Result<Option<EntryRef>> {
-    // SAFETY: borrowed for the calls here.
+    // SAFETY: borrowed for the calls of this function.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
     let found = match sniff::descriptor(borrowed, stat, flags) {
-        // Given to this process by one that has more rights (a job's output, say), or good for no transfer.
+        // A process with more rights passed it to this one (a job's output, for example), or it was
+        // opened with O_PATH and cannot transfer data.
         Err(Errno::ACCESS) if flags.is_none_or(|flags| flags.contains(OFlags::PATH)) => Found::Plain,
         found => found?,
     };

@@ -1,16 +1,17 @@
-//! The background work on files with several copies: a thread of the data path's, which goes on between calls of the application.
+//! The background work on files with several copies. It is done by a thread of the data path,
+//! between and during calls of the application.
 //!
-//! Signals never come to it (they are blocked when it is started), and it is never in the trace: it calls the data path, not the
-//! functions that the application calls.
+//! All signals are blocked in that thread. Its calls are not recorded: it calls the data path
+//! directly, not the functions that the application calls.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::errno;
 
-/// A piece of work is being done.
+/// A piece of work is in progress.
 static WORKING: AtomicBool = AtomicBool::new(false);
-/// The process ends.
+/// The process is ending.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
 const LOOK: Duration = Duration::from_micros(100);
@@ -23,8 +24,8 @@ impl Drop for Working {
     }
 }
 
-/// Does a piece of the work, as a call on a managed file would be done: forks wait for it, and what our own libraries call is the
-/// kernel's.
+/// Does a piece of work like a call on a managed file: forks wait for it, and calls of the
+/// library's dependencies go to the kernel.
 pub fn around(work: &mut dyn FnMut()) {
     let _ = errno::guarded(|| {
         WORKING.store(true, Ordering::SeqCst);
@@ -36,7 +37,7 @@ pub fn around(work: &mut dyn FnMut()) {
     });
 }
 
-/// At the end of the process: returns when the piece that is being done is done. No further one begins.
+/// Called at the end of the process: waits for the piece in progress. No further one begins.
 pub fn stop() {
     STOPPED.store(true, Ordering::SeqCst);
     while WORKING.load(Ordering::SeqCst) {

@@ -1,8 +1,8 @@
-//! Ways past libc's functions of the same kind: `syscall`, `clone` and `_Fork`.
+//! Calls that would bypass the interposed functions: `syscall`, `clone` and `_Fork`.
 //!
-//! Calls by number that make, close or copy descriptors are served as libc's functions of that
-//! name, and so is `copy_file_range`. The others that move bytes are the kernel's. Processes made
-//! without the handlers of `fork` are treated as forked ones.
+//! System calls by number that make, close or copy descriptors are served like the libc functions
+//! of that name, and so is `copy_file_range`. Other calls that move bytes go to the kernel. A
+//! process that is made without fork handlers is treated like a forked one.
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
@@ -21,8 +21,8 @@ type Run = extern "C" fn(*mut c_void) -> c_int;
 type ForkFn = unsafe extern "C" fn() -> pid_t;
 type CloneFn = unsafe extern "C" fn(Option<Run>, *mut c_void, c_int, *mut c_void, usize, usize, usize) -> c_int;
 
-/// `syscall`, whose variable arguments travel like fixed ones on the 64-bit calling conventions of
-/// Linux.
+/// `syscall`. Its variable arguments are passed like fixed ones in the 64-bit calling conventions
+/// of Linux.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn syscall(
     number: c_long,
@@ -38,8 +38,8 @@ unsafe extern "C" fn syscall(
         return real();
     }
     if number == libc::SYS_copy_file_range {
-        // SAFETY: the caller's arguments. Many programs call it by number, since the C library has
-        // it only from 2.27 on.
+        // SAFETY: the caller's arguments. Many programs make this call by number, because glibc has
+        // the function only since 2.27.
         let copied = unsafe {
             libc::copy_file_range(a as c_int, b as *mut off64_t, c as c_int, d as *mut off64_t, e, f as c_uint)
         };
@@ -49,11 +49,11 @@ unsafe extern "C" fn syscall(
     unsafe { by_number(number, [a, b, c, d], real) }
 }
 
-/// The functions of libc here are our own: these names resolve to this library.
+/// Serves a call by number. The `libc::` functions here resolve to this library.
 unsafe fn by_number(number: c_long, arguments: [usize; 4], real: impl FnOnce() -> c_long) -> c_long {
     let [a, b, c, d] = arguments;
     let (first, second) = (a as c_int, b as c_int);
-    // A call by number is never where a cancelled thread ends.
+    // A system call by number is never a cancellation point.
     let _held = Held::new();
     let opened = |path: usize, flags: c_int, mode: usize, dir| unsafe {
         libc::openat(dir, path as *const c_char, flags, mode as libc::mode_t)
@@ -85,7 +85,7 @@ unsafe fn by_number(number: c_long, arguments: [usize; 4], real: impl FnOnce() -
                 let fd = real() as c_int;
                 receive::forget(fd);
                 match number {
-                    // An anchor, perhaps.
+                    // Possibly an anchor.
                     libc::SYS_openat if is_refused(fd, c) => opened(b, c as c_int, d, first),
                     #[cfg(target_arch = "x86_64")]
                     libc::SYS_open if is_refused(fd, b) => opened(a, second, c, libc::AT_FDCWD),
@@ -99,19 +99,19 @@ unsafe fn by_number(number: c_long, arguments: [usize; 4], real: impl FnOnce() -
     c_long::from(result)
 }
 
-/// Whether opening with these flags makes a file, or empties it. Without them the kernel opens it,
-/// and it is looked at when it is first used: allocators open files by number while they start,
-/// since then nothing else may run.
+/// Whether an open with these flags creates or truncates a file. All other opens go to the kernel,
+/// and the descriptor is examined at its first use: allocators open files by number while they
+/// start, when no code of the library may run.
 fn changes(flags: usize) -> bool {
     flags as c_int & (libc::O_CREAT | libc::O_TRUNC) != 0
 }
 
-/// Whether the kernel refused to open a file for writing, as it does with anchors.
+/// Whether the kernel refused to open a file for writing, as it does for anchors.
 fn is_refused(fd: c_int, flags: usize) -> bool {
     fd < 0 && errno::get() == libc::EACCES && flags as c_int & libc::O_ACCMODE != libc::O_RDONLY
 }
 
-/// Whether the call makes a descriptor that may be any file's.
+/// Whether the call returns a descriptor that may refer to any file.
 fn opens(number: c_long) -> bool {
     #[cfg(target_arch = "x86_64")]
     if number == libc::SYS_open {
@@ -120,7 +120,7 @@ fn opens(number: c_long) -> bool {
     matches!(number, libc::SYS_openat | libc::SYS_openat2 | libc::SYS_open_by_handle_at | libc::SYS_pidfd_getfd)
 }
 
-/// Whether the call makes a process with memory of its own.
+/// Whether the call creates a process with memory of its own.
 fn forks(number: c_long, first: usize) -> bool {
     #[cfg(target_arch = "x86_64")]
     if number == libc::SYS_fork {
@@ -129,7 +129,7 @@ fn forks(number: c_long, first: usize) -> bool {
     let shares = |flags: usize| flags & libc::CLONE_VM as usize != 0;
     match number {
         libc::SYS_clone => !shares(first),
-        // The flags are the first field of the structure that it takes.
+        // The flags are the first field of the structure that the argument points to.
         libc::SYS_clone3 => {
             let there = kernel::is_readable(first as *const c_void, size_of::<u64>());
             there && !shares(unsafe { (first as *const u64).read_unaligned() } as usize)
@@ -138,7 +138,7 @@ fn forks(number: c_long, first: usize) -> bool {
     }
 }
 
-/// Makes a process: calls on managed files wait meanwhile.
+/// Runs a call that creates a process; calls on managed files wait meanwhile.
 fn forked<T: Copy + Default + PartialEq>(call: impl FnOnce() -> T) -> T {
     inside::before_fork();
     let result = call();
@@ -150,12 +150,12 @@ fn forked<T: Copy + Default + PartialEq>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Without the handlers that `fork` calls.
+/// `_Fork`, which does not run the fork handlers.
 unsafe fn fork_alone(real: ForkFn) -> pid_t {
     forked(|| unsafe { real() })
 }
 
-/// What a cloned process begins with: on the stack of its parent, of which it has a copy.
+/// The start of a cloned process. Lies on the stack of the parent, of which the child has a copy.
 struct Begin {
     run: Run,
     argument: *mut c_void,
@@ -163,11 +163,11 @@ struct Begin {
 
 extern "C" fn begin(with: *mut c_void) -> c_int {
     inside::after_fork_in_child();
-    // SAFETY: given by `clone_any`.
+    // SAFETY: passed by `clone_any`.
     let Begin { run, argument } = unsafe { with.cast::<Begin>().read() };
     let code = run(argument);
-    // libc would end this thread only, and one of ours may go on.
-    // SAFETY: our own.
+    // libc would end this thread only, and a thread of this library could keep the process alive.
+    // SAFETY: this library's own.
     unsafe { libc::_exit(code) }
 }
 

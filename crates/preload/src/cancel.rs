@@ -1,9 +1,9 @@
-//! `pthread_cancel`. A call that POSIX makes a cancellation point is one on a managed file, too: at
-//! its beginning, when nothing is held and nothing on the stack needs to be dropped. Further in,
-//! and in our own libraries, nothing is one.
+//! `pthread_cancel`. A call that POSIX defines as a cancellation point is one on a managed file,
+//! too: at its beginning, where no lock is held and no value on the stack needs to be dropped.
+//! Later in the call, and in the library's dependencies, cancellation is disabled.
 //!
-//! The functions between the program's call and [`point`] have no destructors: the C library
-//! unwinds them.
+//! The functions between the program's call and [`point`] have no destructors, because the C
+//! library unwinds them.
 
 use std::ffi::{c_char, c_int, c_long};
 use std::ptr;
@@ -25,41 +25,41 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 
-/// Where a thread that was cancelled ends.
+/// A cancellation point: ends the thread if it was cancelled.
 #[inline]
 pub fn point() {
     if !inside::active() {
-        // SAFETY: takes nothing.
+        // SAFETY: has no arguments.
         unsafe { pthread_testcancel() }
     }
 }
 
-/// What openat2(2) takes.
+/// The argument structure of openat2(2), `struct open_how`.
 #[repr(C)]
 pub struct OpenHow {
-    /// O_RDONLY, ...
+    /// O_ flags.
     pub flags: u64,
-    /// For O_CREAT.
+    /// The mode of a new file.
     pub mode: u64,
-    /// RESOLVE_NO_SYMLINKS, ...
+    /// RESOLVE_ flags.
     pub resolve: u64,
 }
 
 type SyscallFn = unsafe extern "C-unwind" fn(c_long, c_int, *const c_char, *const OpenHow, usize) -> c_long;
 
-/// openat2(2), past our own. A thread that waits in there (for the other end of a FIFO, the end of
-/// a lease) can be cancelled, as in libc's `open`; as there, a descriptor that it has just got
-/// stays open then.
+/// openat2(2), bypassing the library's own functions. A thread that waits in it (for the other end
+/// of a FIFO, or the end of a lease) can be cancelled, as in libc's `open`. As there, a descriptor
+/// that the kernel has just returned then stays open.
 ///
 /// # Errors
-/// What the kernel says; EFAULT for a path that cannot be read.
+/// The kernel's errno; EFAULT if the path cannot be read.
 #[inline(never)]
 pub fn openat2(dir: c_int, path: *const c_char, how: &OpenHow) -> Result<c_int> {
     // SAFETY: its type, with the arguments of this call.
     static SYSCALL: Real<SyscallFn> = unsafe { Real::new(c"syscall") };
     let (system, before, mut kind) = (SYSCALL.get(), errno::get(), 0);
-    // SAFETY: only the kernel follows the path. Where the thread may be cancelled at any
-    // instruction, nothing is held and no value has a destructor.
+    // SAFETY: only the kernel reads the path. While the thread may be cancelled at any instruction,
+    // it holds no lock and no value that needs to be dropped.
     let (fd, failed) = unsafe {
         pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &raw mut kind);
         let fd = system(libc::SYS_openat2, dir, path, how, size_of::<OpenHow>());
@@ -71,15 +71,15 @@ pub fn openat2(dir: c_int, path: *const c_char, how: &OpenHow) -> Result<c_int> 
     if fd < 0 { Err(Errno::from_raw_os_error(failed)) } else { Ok(fd as c_int) }
 }
 
-/// The thread is not cancelled, until this is dropped.
+/// Disables cancellation of the thread until it is dropped.
 pub struct Held(c_int);
 
 impl Held {
-    /// From now on.
+    /// Disables cancellation from now on.
     #[inline]
     pub fn new() -> Self {
         let mut before = 0;
-        // SAFETY: of the calling thread.
+        // SAFETY: applies to the calling thread.
         unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
         Self(before)
     }
@@ -89,7 +89,7 @@ impl Drop for Held {
     #[inline]
     fn drop(&mut self) {
         let mut now = 0;
-        // SAFETY: what `new` was given.
+        // SAFETY: the state that `new` has saved.
         unsafe { pthread_setcancelstate(self.0, &raw mut now) };
     }
 }

@@ -1,25 +1,25 @@
-//! Arrays that grow in chunks and never move or shrink: readers need no lock.
+//! Arrays that grow in chunks and never move or shrink, so readers need no lock.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// Up to `CHUNKS * PER_CHUNK` elements, all zero at first. The memory comes from the kernel, not from `malloc`, which a
-/// signal handler may have interrupted.
+/// An array of up to `CHUNKS * PER_CHUNK` elements, all zero at first. The memory comes from the
+/// kernel, not from `malloc`, which a signal may have interrupted.
 pub struct Chunks<T: 'static, const PER_CHUNK: usize, const CHUNKS: usize> {
     chunks: [AtomicPtr<T>; CHUNKS],
 }
 
-/// Types of which all bytes zero is a value, and that are shared between threads.
+/// Types for which all-zero bytes are a valid value, and that threads may share.
 ///
 /// # Safety
-/// As said.
+/// All-zero bytes must be a valid value of the type.
 pub unsafe trait Zeroed: Sync {}
 
-// SAFETY: atomics.
+// SAFETY: an atomic, for which zero is a valid value.
 unsafe impl Zeroed for std::sync::atomic::AtomicUsize {}
-// SAFETY: all its fields are atomics.
+// SAFETY: all fields are atomics, for which zero is a valid value.
 unsafe impl Zeroed for crate::entry::Entry {}
 
 impl<T: Zeroed, const PER_CHUNK: usize, const CHUNKS: usize> Chunks<T, PER_CHUNK, CHUNKS> {
@@ -27,7 +27,7 @@ impl<T: Zeroed, const PER_CHUNK: usize, const CHUNKS: usize> Chunks<T, PER_CHUNK
         Self { chunks: [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS] }
     }
 
-    /// The element; `None` past the end, or when memory is short.
+    /// The element at `index`; `None` past the end, or if there is no memory for its chunk.
     #[inline]
     pub fn get(&self, index: usize) -> Option<&T> {
         let chunk = self.chunks.get(index / PER_CHUNK)?;
@@ -35,11 +35,11 @@ impl<T: Zeroed, const PER_CHUNK: usize, const CHUNKS: usize> Chunks<T, PER_CHUNK
         if base.is_null() {
             base = Self::allocate(chunk)?;
         }
-        // SAFETY: the chunk has PER_CHUNK elements and is never given back.
+        // SAFETY: the chunk has PER_CHUNK elements and is never freed.
         Some(unsafe { &*base.add(index % PER_CHUNK) })
     }
 
-    /// Whether the element's chunk exists: all others are zero.
+    /// Whether the element's chunk exists. Elements of other chunks are still zero.
     pub fn has(&self, index: usize) -> bool {
         self.chunks.get(index / PER_CHUNK).is_some_and(|chunk| !chunk.load(Ordering::Acquire).is_null())
     }
@@ -47,7 +47,7 @@ impl<T: Zeroed, const PER_CHUNK: usize, const CHUNKS: usize> Chunks<T, PER_CHUNK
     #[cold]
     fn allocate(chunk: &AtomicPtr<T>) -> Option<*mut T> {
         let bytes = PER_CHUNK * size_of::<T>();
-        // SAFETY: a new mapping; zeros are a value of T.
+        // SAFETY: a new mapping of zeros, which are a valid value of T.
         unsafe {
             let base =
                 mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)

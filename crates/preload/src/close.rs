@@ -1,4 +1,5 @@
-//! `close` and its relatives. Descriptors of our own stay open, and look closed.
+//! `close` and related calls. The library's private descriptors stay open, and appear closed to the
+//! application.
 
 use std::ffi::{c_int, c_uint};
 
@@ -40,35 +41,35 @@ unsafe fn close(real: CloseFn, fd: c_int) -> c_int {
     }
 }
 
-/// Where libc closes the descriptor inside.
+/// libc closes the directory's descriptor internally.
 unsafe fn closedir(real: ClosedirFn, dir: *mut libc::DIR) -> c_int {
     if !inside::active() && !dir.is_null() {
-        // SAFETY: the application's, open.
+        // SAFETY: an open directory of the application.
         drop(table::forget(unsafe { libc::dirfd(dir) }));
     }
     unsafe { real(dir) }
 }
 
-/// The descriptor is forgotten, so it has to be closed, too: a thread that is cancelled from now on
-/// lives until then.
+/// The table has forgotten the descriptor, so it must be closed: from here on the thread cannot be
+/// cancelled until that is done.
 #[inline(never)]
 fn close_entry(entry: EntryRef, close: impl FnOnce() -> c_int) -> c_int {
     let _held = Held::new();
     leave(&entry, close)
 }
 
-/// Closes the descriptor of an entry that the table has forgotten, by `close`.
+/// Closes, by `close`, the descriptor of an entry that the table has forgotten.
 pub fn leave(entry: &EntryRef, close: impl FnOnce() -> c_int) -> c_int {
     if let (true, Ok(Some(file))) = (sniff::are_locks_used(), entry.file()) {
         locks::closing(file);
     }
-    // Slots that still refer to it are descriptors that share it.
+    // Other slots that refer to the entry are duplicates of the descriptor.
     if !entry.is_last() {
         return close();
     }
     let before = errno::get();
     let _ = errno::guarded(|| {
-        // A forked child has to be told before it touches a file.
+        // Prepares the data path in a forked child before the child uses a file.
         let _ = crate::state::runtime_if_used();
         if let Ok(Some(file)) = entry.file() {
             file.closing();
@@ -86,13 +87,13 @@ unsafe fn close_range(_real: CloseRangeFn, first: c_uint, last: c_uint, flags: c
     })
 }
 
-/// Not through the macro: it returns nothing.
+/// Does not use the macro, because it returns nothing.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn closefrom(low: c_int) {
     let before = errno::get();
     let low = low.max(0).cast_unsigned();
     if close_between(low, c_uint::MAX, 0) == Err(Errno::NOSYS) {
-        // Before Linux 5.9.
+        // Kernels before Linux 5.9 lack close_range(2).
         let _ = sniff::for_each_descriptor(|fd| {
             use std::os::fd::AsRawFd;
             if fd.as_raw_fd().cast_unsigned() >= low && !is_private(fd.as_raw_fd()) {
@@ -103,7 +104,7 @@ unsafe extern "C" fn closefrom(low: c_int) {
     errno::set(before);
 }
 
-/// close_range(2) of everything but our own descriptors.
+/// close_range(2) for all but the library's private descriptors.
 fn close_between(first: c_uint, last: c_uint, flags: c_int) -> Result<()> {
     if first > last {
         return Err(Errno::INVAL);

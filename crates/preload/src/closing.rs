@@ -1,15 +1,15 @@
-//! Short-lived descriptors of our own, closed past our own `close`.
+//! Short-lived descriptors of the library, closed without its interposed `close`.
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 
 use crate::kernel;
 
-/// Closes its descriptor when dropped, by the system call.
+/// A descriptor that is closed on drop, by the system call.
 pub struct Closing(ManuallyDrop<OwnedFd>);
 
 impl Closing {
-    /// Takes the descriptor over.
+    /// Takes ownership of the descriptor.
     pub fn new(fd: OwnedFd) -> Self {
         Self(ManuallyDrop::new(fd))
     }
@@ -23,7 +23,7 @@ impl AsFd for Closing {
 
 impl Drop for Closing {
     fn drop(&mut self) {
-        // SAFETY: taken out once, here.
+        // SAFETY: taken out only here.
         let fd = unsafe { ManuallyDrop::take(&mut self.0) };
         kernel::close(fd.into_raw_fd());
     }

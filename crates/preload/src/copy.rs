@@ -1,6 +1,6 @@
-//! Calls that copy or share data inside a file system. Through a managed file the kernel cannot:
-//! `copy_file_range` reads and writes here; of those that share data callers get the error on which
-//! they fall back to `read` and `write`.
+//! Calls that copy or share data inside a file system, which the kernel cannot do for managed
+//! files. `copy_file_range` reads and writes here. Calls that share data fail with the error on
+//! which callers fall back to `read` and `write`.
 
 use std::ffi::{c_int, c_uint, c_ulong};
 
@@ -23,8 +23,8 @@ interpose! {
 type CopyFn = unsafe extern "C" fn(c_int, *mut off_t, c_int, *mut off_t, size_t, c_uint) -> ssize_t;
 type IoctlFn = unsafe extern "C" fn(c_int, c_ulong, usize) -> c_int;
 
-/// Bytes that are read and written at once. As many as cp(1) does without this call, since a cache
-/// goes by the size of requests: one of 1 MiB does not fit into a small one, and would pass it by.
+/// Bytes per read and write. cp(1) uses the same size without this call. A cache decides by the
+/// size of requests: a request of 1 MiB does not fit into a small cache and would bypass it.
 const PIECE: usize = 256 << 10;
 
 unsafe fn copy_file_range(
@@ -42,10 +42,10 @@ unsafe fn copy_file_range(
     }
 }
 
-/// Reads and writes what the kernel cannot copy, piece by piece.
+/// Reads and writes, piece by piece, bytes that the kernel cannot copy.
 ///
 /// # Errors
-/// Those of copy_file_range(2), but never EXDEV.
+/// As copy_file_range(2), except EXDEV.
 unsafe fn copy_range(
     (from, from_at): (&End, *mut off_t),
     (to, to_at): (&End, *mut off_t),
@@ -60,7 +60,7 @@ unsafe fn copy_range(
         return Err(Errno::INVAL);
     }
     from.check(Op::Read)?;
-    // Here an offset that is ignored is a mistake in the descriptor.
+    // In this call, a descriptor in append mode is an invalid descriptor.
     to.check(Op::Write).map_err(|error| if error == Errno::INVAL { Errno::BADF } else { error })?;
     let len = bytes_to_copy(&source, &target, len)?;
     let begin = target.begin;
@@ -78,7 +78,7 @@ unsafe fn copy_range(
 /// How many of `len` bytes the source has.
 ///
 /// # Errors
-/// EOVERFLOW: there are no such offsets. EINVAL: the two ranges overlap in one file.
+/// EOVERFLOW: the range exceeds the largest offset. EINVAL: the two ranges overlap in one file.
 fn bytes_to_copy(source: &Cursor<'_>, target: &Cursor<'_>, len: usize) -> Result<usize> {
     for cursor in [source, target] {
         cursor.begin.cast_unsigned().checked_add(len as u64).ok_or(Errno::OVERFLOW)?;
@@ -89,7 +89,7 @@ fn bytes_to_copy(source: &Cursor<'_>, target: &Cursor<'_>, len: usize) -> Result
     if !apart && source.end.is_same_file(target.end)? { Err(Errno::INVAL) } else { Ok(len) }
 }
 
-// <linux/fs.h>
+// From <linux/fs.h>.
 const FICLONE: c_ulong = 0x4004_9409;
 const FICLONERANGE: c_ulong = 0x4020_940d;
 const FIDEDUPERANGE: c_ulong = 0xc018_9436;
@@ -98,7 +98,7 @@ const FIBMAP: c_ulong = 1;
 
 unsafe fn ioctl(real: IoctlFn, fd: c_int, request: c_ulong, argument: usize) -> c_int {
     let call = || unsafe { real(fd, request, argument) };
-    // C passes the request as an int in places: the upper half is not defined.
+    // Some C callers pass the request as an int, whose upper half is undefined.
     match request & 0xffff_ffff {
         FICLONE if Subject::managed(argument as c_int).is_some() => serve(|| Err(Errno::OPNOTSUPP)),
         FICLONE | FICLONERANGE | FIDEDUPERANGE | FS_IOC_FIEMAP | FIBMAP => match Subject::managed(fd) {
@@ -107,21 +107,21 @@ unsafe fn ioctl(real: IoctlFn, fd: c_int, request: c_ulong, argument: usize) -> 
         },
         libc::FIONREAD => match Subject::managed(fd) {
             None => call(),
-            // SAFETY: the request's argument is an int to fill.
+            // SAFETY: the request's argument points to an int to fill.
             Some(managed) => serve(|| unsafe { unread(&managed, argument as *mut c_int) }),
         },
         _ => call(),
     }
 }
 
-/// Bytes from the descriptor's offset to the end.
+/// Number of bytes from the descriptor's offset to the end of the file.
 unsafe fn unread(managed: &Managed, out: *mut c_int) -> Result<c_int> {
     managed.flags()?;
     let left = managed.file()?.size()? as i64 - managed.offset()? as i64;
     if out.is_null() {
         return Err(Errno::FAULT);
     }
-    // The kernel cuts it to an int, too.
+    // The kernel truncates the number to an int, too.
     unsafe { out.write(left as c_int) };
     Ok(0)
 }

@@ -1,4 +1,4 @@
-//! `read` and `write` with all their relatives.
+//! `read`, `write` and all their variants.
 
 use std::ffi::{c_int, c_void};
 
@@ -104,7 +104,7 @@ unsafe fn pwritev2(
     transfer(fd, request, || unsafe { real(fd, vectors, count, offset, flags) })
 }
 
-// The checked names abort in glibc when `len` does not fit in `room`: those calls go there whatever the file is.
+// glibc's checked functions abort if `len` exceeds `room`. Such calls go to glibc for every file.
 unsafe fn read_chk(real: ReadChkFn, fd: c_int, buffer: *mut c_void, len: size_t, room: size_t) -> ssize_t {
     let call = || unsafe { real(fd, buffer, len, room) };
     if len > room {
@@ -134,12 +134,12 @@ fn transfer(fd: c_int, request: impl FnOnce() -> Transfer, real: impl Fn() -> is
         return real();
     }
     cancel::point();
-    // What is not tracked is called here: it may wait for ever, and where it is cancelled nothing
-    // may have to be dropped.
+    // An untracked descriptor's call is made here. It may wait for ever, and if the thread is
+    // cancelled in it, no value may have to be dropped.
     tracked(fd, request, &real).unwrap_or_else(real)
 }
 
-/// `None`: none of our business.
+/// Serves the call on a managed or recorded file; `None` for other files.
 #[inline(never)]
 fn tracked(fd: c_int, request: impl FnOnce() -> Transfer, real: &dyn Fn() -> isize) -> Option<isize> {
     let entry = table::tracked(fd)?;

@@ -1,4 +1,4 @@
-//! `dprintf` and `vdprintf`: libc writes them in a way that cannot be interposed.
+//! `dprintf` and `vdprintf`, whose writes inside libc cannot be interposed.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -49,21 +49,22 @@ unsafe fn write_text(fd: c_int, print: impl FnOnce(*mut *mut c_char) -> c_int) -
     let len = print(&mut text);
     let mut done = 0;
     while done < len {
-        // SAFETY: `len` characters; our own write.
+        // SAFETY: `len` characters; this library's own `write`.
         match unsafe { libc::write(fd, text.add(done as usize).cast(), (len - done) as usize) } {
             ..0 => break,
             more => done += more as c_int,
         }
     }
     if len >= 0 {
-        // SAFETY: from vasprintf.
+        // SAFETY: allocated by vasprintf.
         unsafe { libc::free(text.cast()) };
     }
     if done == len { len } else { -1 }
 }
 
-/// Defines a function with a variable number of arguments, which Rust cannot: it stores the registers where C's va_list
-/// wants them, and calls `target` with the list as argument `list`, after `fixed` bytes of named ones.
+/// Defines a function with a variable number of arguments, which Rust cannot do. It stores the
+/// argument registers where C's va_list expects them, and calls `target` with the list in the
+/// register `$list`. `$fixed` is the number of bytes of the named arguments.
 #[cfg(target_arch = "x86_64")]
 macro_rules! variadic {
     ($name:ident, $target:ident, $list:literal, $fixed:literal) => {

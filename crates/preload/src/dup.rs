@@ -54,7 +54,7 @@ unsafe fn fcntl(real: FcntlFn, fd: c_int, command: c_int, argument: usize) -> c_
             }
             result
         }
-        // Before the descriptor is looked at, which may open the file.
+        // Recorded before the descriptor is examined, because that may open the file.
         _ if locks::is_about(command) => {
             sniff::locks_are_used();
             Subject::managed(fd).map_or_else(call, |managed| locks::control(&managed, command, argument))
@@ -76,7 +76,8 @@ unsafe fn fcntl(real: FcntlFn, fd: c_int, command: c_int, argument: usize) -> c_
     }
 }
 
-/// What F_GETFL says of a managed file's descriptor: the kernel's is open for reading.
+/// The result of F_GETFL for a managed file's descriptor. The kernel's own flags say that it is
+/// open for reading.
 fn with_access(flags: c_int, entry: &Entry) -> c_int {
     let unknown = flags & (libc::O_ACCMODE | libc::O_PATH) == 0;
     if unknown { flags | entry.access().bits().cast_signed() } else { flags }
@@ -90,15 +91,15 @@ unsafe fn lockf(real: LockfFn, fd: c_int, command: c_int, len: libc::off_t) -> c
     }
 }
 
-/// Our own `dup2`, for the other families.
+/// The interposed `dup2`, for other modules.
 ///
 /// # Safety
-/// That of dup2.
+/// As dup2(2).
 pub unsafe fn dup2_any(old: c_int, new: c_int) -> c_int {
     onto(old, new, || errno::answer(|| kernel::dup2(old, new)))
 }
 
-/// A duplicate on a number of the kernel's choice.
+/// Makes a duplicate with a number that the kernel chooses.
 fn duplicated(old: c_int, call: impl FnOnce() -> c_int) -> c_int {
     if is_private(old) {
         return bad_descriptor();
@@ -116,7 +117,7 @@ fn duplicated(old: c_int, call: impl FnOnce() -> c_int) -> c_int {
     new
 }
 
-/// A duplicate on a number of the application's choice, which may be in use.
+/// Makes a duplicate with a number that the application chooses, and which may be in use.
 fn onto(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
     if is_private(old) || is_private(new) || (new as usize >= table::LIMIT && is_managed(old)) {
         return bad_descriptor();
@@ -129,7 +130,7 @@ fn onto(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
         Some(entry) => {
             let result = leave(&entry, call);
             if result < 0 {
-                // Still open, unless something else happened to it meanwhile.
+                // `new` is still open, unless another thread has changed it meanwhile.
                 if let Known::Unknown = table::known(new) {
                     table::set(new, Known::Entry(entry));
                 }

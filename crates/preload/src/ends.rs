@@ -1,5 +1,5 @@
-//! The two sides of a call that moves bytes from one descriptor to another, of which one or both
-//! may be managed.
+//! The two ends of a call that moves bytes from one descriptor to another. One or both may be
+//! managed.
 
 use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
@@ -14,19 +14,19 @@ use crate::kernel;
 use crate::subject::{Managed, Subject};
 use crate::transfer::{Place, Transfer, move_bytes};
 
-/// One side.
+/// One end of such a call.
 pub enum End {
     Plain(c_int),
     Managed(c_int, Box<Managed>),
 }
 
 impl End {
-    /// Of a descriptor, which may be a bad one.
+    /// The end for a descriptor, which may be invalid.
     fn of(fd: c_int) -> Self {
         Subject::managed(fd).map_or(Self::Plain(fd), |managed| Self::Managed(fd, Box::new(managed)))
     }
 
-    /// Both sides of a call; none where no file is managed, and the kernel serves the call.
+    /// Both ends of a call. `None` if neither file is managed: the kernel serves the call.
     pub fn both(from: c_int, to: c_int) -> Option<(Self, Self)> {
         if from < 0 || to < 0 {
             return None;
@@ -41,32 +41,31 @@ impl End {
         }
     }
 
-    /// Whether the kernel cannot serve it.
     pub fn is_managed(&self) -> bool {
         matches!(self, Self::Managed(..))
     }
 
-    /// The descriptor.
     pub fn borrow(&self) -> BorrowedFd<'_> {
-        // SAFETY: the application's, for the time of the call; a bad one is EBADF.
+        // SAFETY: the application's descriptor, for the duration of the call; an invalid one gives
+        // EBADF.
         unsafe { BorrowedFd::borrow_raw(self.fd()) }
     }
 
-    /// Reads at a place of a file.
+    /// Reads at an offset of a file.
     pub fn read(&self, buffer: &mut [u8], at: off_t) -> Result<usize> {
         match self {
             Self::Managed(_, managed) => {
                 let request = Transfer::one(Op::Read, buffer.as_mut_ptr().cast(), buffer.len(), Place::At(at));
                 guarded(|| move_bytes(managed, &request)).map(|(_, done)| done)
             }
-            // SAFETY: a buffer of our own.
+            // SAFETY: the caller's buffer, borrowed for the call.
             Self::Plain(_) => unsafe {
                 raw::pread(self.borrow(), buffer.as_mut_ptr(), buffer.len(), at.cast_unsigned())
             },
         }
     }
 
-    /// Writes as `write` does, or at a place.
+    /// Writes at the descriptor's offset, or at a given one.
     pub fn write(&self, bytes: &[u8], place: Place) -> Result<usize> {
         match self {
             Self::Managed(_, managed) => {
@@ -75,7 +74,7 @@ impl End {
             }
             Self::Plain(_) => match place {
                 Place::Offset => rustix::io::write(self.borrow(), bytes),
-                // SAFETY: bytes of our own.
+                // SAFETY: the caller's bytes, borrowed for the call.
                 Place::At(at) => unsafe {
                     raw::pwrite(self.borrow(), bytes.as_ptr(), bytes.len(), at.cast_unsigned())
                 },
@@ -84,7 +83,7 @@ impl End {
     }
 
     /// # Errors
-    /// EISDIR, EINVAL: it is no regular file.
+    /// EISDIR or EINVAL if it is not a regular file.
     pub fn check_regular(&self) -> Result<()> {
         if self.is_managed() {
             return Ok(());
@@ -96,7 +95,7 @@ impl End {
         }
     }
 
-    /// Bytes of a regular file.
+    /// Size of a regular file, bytes.
     pub fn size(&self) -> Result<u64> {
         match self {
             Self::Managed(_, managed) => guarded(|| managed.file()?.size()),
@@ -104,14 +103,14 @@ impl End {
         }
     }
 
-    /// Whether both are one file.
+    /// Whether both ends are the same file.
     pub fn is_same_file(&self, other: &Self) -> Result<bool> {
         let (one, two) = (fstat(self.borrow())?, fstat(other.borrow())?);
         Ok((one.st_dev, one.st_ino) == (two.st_dev, two.st_ino))
     }
 
     /// # Errors
-    /// EBADF: it is not open for that. EINVAL: not a file that has places, or in append mode.
+    /// EBADF: not open for this operation. EINVAL: a file without offsets, or in append mode.
     pub fn check(&self, op: Op) -> Result<()> {
         let flags = match self {
             Self::Managed(_, managed) => managed.flags()?,
@@ -133,9 +132,9 @@ impl End {
     }
 }
 
-/// Moves bytes in pieces through a buffer until `len` are done, the source ends, or less is written
-/// than was read. Returns how many bytes were moved, and the error that ended it. `place` says
-/// where the piece goes that begins so many bytes after the first.
+/// Moves bytes piece by piece through a buffer until `len` bytes are moved, the source ends, or a
+/// write is short. Returns the number of bytes moved, and the error that ended the transfer.
+/// `place` maps the distance of a piece from the first byte to its place in the destination.
 pub fn pump(
     from: (&End, off_t),
     (to, place): (&End, impl Fn(off_t) -> Place),
@@ -165,23 +164,25 @@ pub fn pump(
     (done, None)
 }
 
-/// Where the application's calls begin: at its own offset, or at the descriptor's.
+/// The start offset of a call: the application's variable or, if that is null, the descriptor's
+/// offset.
 pub struct Cursor<'a> {
-    /// Of what.
+    /// The end that the offset belongs to.
     pub end: &'a End,
     own: *mut off_t,
-    /// The offset.
+    /// Offset at the start of the call, bytes.
     pub begin: off_t,
 }
 
 impl<'a> Cursor<'a> {
     /// # Safety
-    /// No Rust reference to the application's offset is in use; it need not be there (EFAULT).
+    /// No Rust reference to the application's offset is in use. Its address may be invalid
+    /// (EFAULT).
     pub unsafe fn new(end: &'a End, own: *mut off_t) -> Result<Self> {
         let begin = if own.is_null() {
             rustix::fs::seek(end.borrow(), rustix::fs::SeekFrom::Current(0))? as off_t
         } else if kernel::is_readable(own.cast(), size_of::<off_t>()) {
-            // SAFETY: just asked.
+            // SAFETY: found readable above.
             unsafe { own.read_unaligned() }
         } else {
             return Err(Errno::FAULT);
@@ -189,7 +190,7 @@ impl<'a> Cursor<'a> {
         if begin < 0 { Err(Errno::INVAL) } else { Ok(Self { end, own, begin }) }
     }
 
-    /// After so many bytes.
+    /// Stores the offset after `done` bytes.
     ///
     /// # Safety
     /// The application's offset is still there.
@@ -198,14 +199,14 @@ impl<'a> Cursor<'a> {
         if self.own.is_null() {
             rustix::fs::seek(self.end.borrow(), rustix::fs::SeekFrom::Start(at.cast_unsigned()))?;
         } else {
-            // SAFETY: the application's, which was there.
+            // SAFETY: the application's variable, which was readable before.
             unsafe { self.own.write_unaligned(at) };
         }
         Ok(())
     }
 }
 
-/// What a call returns that has moved so many bytes, and then met the error.
+/// The result of a call that moved `done` bytes and then met `error`.
 ///
 /// # Safety
 /// As [`Cursor::advance`].

@@ -1,7 +1,8 @@
-//! Open file descriptions that the library keeps an eye on: managed files, and plain ones that are recorded.
+//! Open file descriptions that the library tracks: of managed files, and of recorded plain files.
 //!
-//! Entries live in chunks that are never given back, so that a reader may look at one that another thread is just
-//! releasing: the reference count tells. Everything is atomic; no locks, so usable in signal handlers and after fork.
+//! Entries live in chunks that are never freed, so a thread may read an entry that another thread
+//! is just releasing: the reference count shows whether the entry is still in use. Everything is
+//! atomic and lock-free, and therefore usable in signal handlers and after fork.
 
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
@@ -18,12 +19,12 @@ use crate::chunks::Chunks;
 use crate::inside::Inside;
 use crate::process;
 
-/// The offset is not known: ask the kernel.
+/// The offset is unknown; only the kernel knows it.
 pub const UNKNOWN_OFFSET: u64 = u64::MAX;
 
-/// One open file description. Fields are set while only the creator knows the entry.
+/// One open file description. Its creator sets the fields before other threads can reach the entry.
 pub struct Entry {
-    /// Slots of the table and running calls that use it; 0: free.
+    /// Number of table slots and running calls that use the entry; 0 if it is free.
     references: AtomicU32,
     next_free: AtomicU32,
     index: AtomicU32,
@@ -32,63 +33,67 @@ pub struct Entry {
     device: AtomicU64,
     inode: AtomicU64,
     record_as: AtomicU32,
-    /// How often the process had forked when the entry was made: from then on others may share the descriptor.
+    /// Number of forks of this process when the entry was made. After a later fork other processes
+    /// may share the descriptor.
     forks: AtomicU32,
     appends: AtomicBool,
     access: AtomicU32,
-    /// The number of the description that holds the program's OFD locks; 0: there is none.
+    /// The private descriptor whose open file description holds the program's OFD locks; 0 if there
+    /// is none.
     locks: AtomicI32,
-    /// What the program has set with F_SETSIG, for this process.
+    /// The signal that the program has set with F_SETSIG; kept in this process only.
     pub signal: AtomicU32,
     opened_size: AtomicU64,
-    /// Where the next `read` or `write` happens, as far as this process has seen; for the recorder only.
+    /// The offset of the next `read` or `write` as far as this process knows; for the recorder
+    /// only.
     pub offset: AtomicU64,
 }
 
-/// What an entry is made of.
+/// The fields of a new entry.
 pub struct Description {
-    /// The managed file; `None` for a plain file that is only recorded; the error of one that cannot be served.
+    /// The managed file, `None` for a plain file that is only recorded, or the error of a managed
+    /// file that cannot be served.
     pub file: Result<Option<Arc<LogicalFile>>>,
-    /// Device and inode of what the descriptor refers to: of the anchor, where managed.
+    /// Device and inode of the descriptor's file; of the anchor if the file is managed.
     pub key: (u64, u64),
-    /// Its number in the trace.
+    /// The file's number in the trace.
     pub record_as: FileId,
-    /// Whether it is in append mode.
+    /// Whether the descriptor is in append mode.
     pub appends: bool,
     /// The access mode that the program asked for.
     pub access: OFlags,
-    /// What the kernel says of the file's size, bytes.
+    /// The kernel's size of the file, bytes.
     pub opened_size: u64,
 }
 
 impl Description {
-    /// Whether nothing needs to be remembered about it.
+    /// Whether the file needs no entry: it is neither managed nor recorded.
     pub fn is_of_no_interest(&self) -> bool {
         matches!(self.file, Ok(None)) && self.record_as == FileId::NOT_RECORDED
     }
 }
 
-/// Stand for descriptors of which could not be found out what they are, one for each errno. They are in no slot of the table, so
-/// that the next call looks again.
+/// Entries of descriptors whose kind could not be determined, one per errno. No slot of the table
+/// refers to them, so the next call examines the descriptor again.
 static FAILED: [Entry; ERRNO_END] = [const { Entry::new() }; ERRNO_END];
-/// Linux's go up to 133.
+/// One more than the highest errno that has an entry; Linux's go up to 133.
 const ERRNO_END: usize = 256;
 
 static ENTRIES: Chunks<Entry, 256, 4096> = Chunks::new();
-/// Entries that were ever handed out.
+/// Number of entries that were ever in use.
 static USED: AtomicU32 = AtomicU32::new(0);
-/// Index + 1 of the first free entry; in the upper half a count of changes, so that a slow thread cannot mistake a list
-/// that changed twice for one that did not.
+/// Low half: index + 1 of the first free entry. High half: a count of changes, so that a slow
+/// thread cannot mistake a list that changed twice for an unchanged one (ABA).
 static FREE: AtomicU64 = AtomicU64::new(0);
 
 /// A counted reference to an entry.
 pub struct EntryRef(&'static Entry);
 
 impl EntryRef {
-    /// A new entry with one reference.
+    /// Returns a new entry with one reference.
     ///
     /// # Errors
-    /// ENFILE when a million are in use, ENOMEM.
+    /// ENFILE when a million entries are in use, ENOMEM.
     pub fn new(description: Description) -> Result<Self> {
         #[cfg(target_arch = "x86_64")]
         crate::patched::keep_entry();
@@ -113,19 +118,19 @@ impl EntryRef {
         Ok(Self(entry))
     }
 
-    /// What stands for a descriptor of which could not be found out what it is. Needs no memory.
+    /// The entry of a descriptor whose kind could not be determined. Needs no memory.
     pub fn failed(error: Errno) -> Self {
         let number = Some(error.raw_os_error()).filter(|number| (1..ERRNO_END as i32).contains(number));
         let number = number.unwrap_or(libc::EIO);
         let entry = &FAILED[number as usize];
         entry.error.store(number, Ordering::Relaxed);
-        // The first reference is never given back.
+        // The first reference is never released.
         let _ = entry.references.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed);
         entry.references.fetch_add(1, Ordering::Relaxed);
         Self(entry)
     }
 
-    /// One more reference; `None` when the entry was released meanwhile.
+    /// Adds a reference. `None` if the entry was released meanwhile.
     pub fn try_from_static(entry: &'static Entry) -> Option<Self> {
         let mut count = entry.references.load(Ordering::Relaxed);
         while count > 0 {
@@ -138,17 +143,17 @@ impl EntryRef {
         None
     }
 
-    /// Gives the reference to a slot of the table.
+    /// Passes the reference on to a slot of the table.
     pub fn into_static(self) -> &'static Entry {
         let entry = self.0;
         std::mem::forget(self);
         entry
     }
 
-    /// Takes the reference of a slot over.
+    /// Takes over the reference of a slot.
     ///
     /// # Safety
-    /// The slot owned one and does not refer to the entry any more.
+    /// The slot owned a reference and does not refer to the entry any more.
     pub unsafe fn from_slot(entry: &'static Entry) -> Self {
         Self(entry)
     }
@@ -156,16 +161,16 @@ impl EntryRef {
     /// The managed file; `None` for a plain file that is only recorded.
     ///
     /// # Errors
-    /// The file is managed, but cannot be served.
+    /// The file is managed but cannot be served.
     pub fn file(&self) -> Result<Option<&LogicalFile>> {
         match self.error.load(Ordering::Relaxed) {
-            // SAFETY: the entry owns an Arc while it has references, and this is one.
+            // SAFETY: the entry owns an Arc while it has references, and `self` is one.
             0 => Ok(unsafe { self.file.load(Ordering::Relaxed).as_ref() }),
             error => Err(Errno::from_raw_os_error(error)),
         }
     }
 
-    /// Whether nobody else refers to it: no other descriptor, no running call.
+    /// Whether this is the only reference: no slot and no other running call has one.
     pub fn is_last(&self) -> bool {
         self.references.load(Ordering::Relaxed) == 1
     }
@@ -192,18 +197,18 @@ impl Entry {
         }
     }
 
-    /// Why it could not be found out what the descriptor is, where that is so.
+    /// The error with which the kind of the descriptor could not be determined, if so.
     pub fn failure(&self) -> Option<Errno> {
         let stands_for_an_error = FAILED.as_ptr_range().contains(&ptr::from_ref(self));
         stands_for_an_error.then(|| Errno::from_raw_os_error(self.error.load(Ordering::Relaxed)))
     }
 
-    /// Device and inode of what was opened.
+    /// Device and inode of the file that was opened.
     pub fn key(&self) -> (u64, u64) {
         (self.device.load(Ordering::Relaxed), self.inode.load(Ordering::Relaxed))
     }
 
-    /// Its number in the trace.
+    /// The file's number in the trace.
     pub fn record_as(&self) -> FileId {
         FileId(self.record_as.load(Ordering::Relaxed))
     }
@@ -213,19 +218,21 @@ impl Entry {
         self.forks.load(Ordering::Relaxed)
     }
 
-    /// Whether the descriptor is in append mode, as far as this process knows; for the recorder only.
+    /// Whether the descriptor is in append mode, as far as this process knows; for the recorder
+    /// only.
     pub fn appends(&self) -> bool {
         self.appends.load(Ordering::Relaxed)
     }
 
-    /// The access mode that the program asked for; the kernel's descriptor of a managed file is
-    /// open for reading.
+    /// The access mode that the program asked for. The kernel's descriptor of a managed file is
+    /// open for reading only.
     pub fn access(&self) -> OFlags {
         OFlags::from_bits_retain(self.access.load(Ordering::Relaxed))
     }
 
-    /// The private description that holds the program's OFD locks on a managed file, where the
-    /// kernel's own cannot: made by `open` when it is first needed, and closed with the entry.
+    /// The private descriptor that holds the program's OFD locks on a managed file, which the
+    /// read-only descriptor of the anchor cannot hold. `open` makes it on first use; it is closed
+    /// with the entry.
     ///
     /// # Errors
     /// Those of `open`.
@@ -251,7 +258,7 @@ impl Entry {
         self.opened_size.load(Ordering::Relaxed)
     }
 
-    /// Notes a change by `fcntl`.
+    /// Updates [`appends`](Self::appends) after a change by `fcntl`.
     pub fn set_appends(&self, appends: bool) {
         self.appends.store(appends, Ordering::Relaxed);
     }
@@ -276,7 +283,7 @@ impl Drop for EntryRef {
         let file = self.0.file.swap(ptr::null_mut(), Ordering::Relaxed);
         if !file.is_null() {
             let _inside = Inside::new();
-            // SAFETY: from `Arc::into_raw`, and nobody can reach it any more.
+            // SAFETY: from `Arc::into_raw`, and no other thread can reach it any more.
             drop(unsafe { Arc::from_raw(file) });
         }
         give_back(self.0);
@@ -355,11 +362,12 @@ mod tests {
         assert_eq!((second.key(), second.opened_size(), second.record_as()), ((7, 7), 7, FileId(7)));
         let entry = second.into_static();
         assert!(EntryRef::try_from_static(entry).is_some());
-        // SAFETY: the reference that was given up above.
+        // SAFETY: the reference that `into_static` gave up above.
         drop(unsafe { EntryRef::from_slot(entry) });
     }
 
-    /// Threads take and release entries at once: nobody ever sees one that two of them have, and they are used again.
+    /// Threads take and release entries at the same time. No entry is ever in use by two of them,
+    /// and released entries are reused.
     #[test]
     fn entries_are_never_shared_by_mistake() {
         let before = USED.load(Ordering::Relaxed);
@@ -372,13 +380,13 @@ mod tests {
                         assert_eq!(entry.key(), (number, number));
                         let copy = EntryRef::try_from_static(entry.into_static()).unwrap();
                         assert_eq!(copy.opened_size(), number);
-                        // SAFETY: the reference that was given up above.
+                        // SAFETY: the reference that `into_static` gave up above.
                         drop(unsafe { EntryRef::from_slot(copy.0) });
                     }
                 });
             }
         });
-        // Other tests have some, too.
+        // Tests that run at the same time use some, too.
         assert!(USED.load(Ordering::Relaxed) - before < 100);
     }
 }

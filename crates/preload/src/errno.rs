@@ -1,4 +1,5 @@
-//! Between Rust's results and C's: `-1` with `errno`, which a success leaves as it was.
+//! Converts Rust results to C's convention: `-1` with `errno` for a failure. Success leaves `errno`
+//! unchanged.
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,9 +20,9 @@ pub fn set(value: c_int) {
     unsafe { *libc::__errno_location() = value }
 }
 
-/// A C return type: what it says when the call failed.
+/// The value of a C return type that stands for a failure.
 pub trait Failure {
-    /// The value that tells the caller to look at errno.
+    /// The value after which the caller reads errno.
     const FAILED: Self;
 }
 
@@ -37,25 +38,25 @@ impl Failure for i64 {
     const FAILED: Self = -1;
 }
 
-/// A pointer as `mmap` returns it.
+/// `mmap` returns MAP_FAILED.
 impl Failure for *mut c_void {
     const FAILED: Self = libc::MAP_FAILED;
 }
 
-/// A pointer as `fopen` returns it.
+/// `fopen` returns null.
 impl Failure for *mut libc::FILE {
     const FAILED: Self = std::ptr::null_mut();
 }
 
-/// Runs one of our own versions of a call while signals wait: an error becomes errno and [`Failure::FAILED`], a panic becomes
-/// EIO (said once), and a success leaves errno alone.
+/// Runs this library's version of a call while signals wait. An error becomes errno and
+/// [`Failure::FAILED`], a panic becomes EIO (and is logged once). Success leaves errno unchanged.
 pub fn serve<T: Failure>(body: impl FnOnce() -> Result<T>) -> T {
     let _inside = Inside::new();
     answer(body)
 }
 
-/// As [`serve`], for calls that may wait for other processes, and can be made again: a signal ends
-/// the wait. Where all its handlers have SA_RESTART, the call is made again when they have run.
+/// As [`serve`], for calls that may wait for other processes and can be repeated. A signal ends the
+/// wait. If all its handlers have SA_RESTART, the call is repeated after they have run.
 pub fn serve_interruptible<T: Failure>(mut body: impl FnMut() -> Result<T>) -> T {
     let before = get();
     loop {
@@ -77,7 +78,8 @@ pub fn serve_interruptible<T: Failure>(mut body: impl FnMut() -> Result<T>) -> T
     }
 }
 
-/// As [`serve`], for calls that wait as long as the application wants, or that touch no managed file: signals come in.
+/// As [`serve`], for calls that wait as long as the application asks, or that touch no managed
+/// file: signals are not blocked.
 pub fn answer<T: Failure>(body: impl FnOnce() -> Result<T>) -> T {
     let before = get();
     match caught(body) {
@@ -89,7 +91,8 @@ pub fn answer<T: Failure>(body: impl FnOnce() -> Result<T>) -> T {
     }
 }
 
-/// As [`serve`], for calls that return the error number itself and leave errno alone (`posix_fallocate`).
+/// As [`serve`], for calls that return the error number itself and do not set errno
+/// (`posix_fallocate`).
 pub fn serve_code(body: impl FnOnce() -> Result<()>) -> c_int {
     let before = get();
     let code = guarded(body).err().map_or(0, Errno::raw_os_error);
@@ -97,21 +100,22 @@ pub fn serve_code(body: impl FnOnce() -> Result<()>) -> c_int {
     code
 }
 
-/// What a call returns that fails with this error, which becomes errno.
+/// Sets errno to this error and returns [`Failure::FAILED`].
 pub fn fail<T: Failure>(error: Errno) -> T {
     set(error.raw_os_error());
     T::FAILED
 }
 
-/// Runs `body` while signals wait; a panic in it becomes EIO (the hook says it).
+/// Runs `body` while signals wait. A panic in it becomes EIO; the panic hook logs it.
 pub fn guarded<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     let _inside = Inside::new();
     caught(body)
 }
 
-/// Runs `body`; a panic in it becomes EIO (the hook says it).
+/// Runs `body`. A panic in it becomes EIO; the panic hook logs it.
 pub fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
-    // The state that a panic may leave behind is that of one call on one file, behind locks that poison nothing.
+    // A panic can leave only the state of one call on one file inconsistent. Its locks do not
+    // propagate poisoning.
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Errno::IO))
 }
 
@@ -119,7 +123,7 @@ pub fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
 mod tests {
     use super::*;
 
-    /// What libc does on its way: LMDB's calls, malloc.
+    /// An errno that code inside a call leaves behind, as LMDB or malloc may.
     const OF_INSIDE: c_int = libc::EDOM;
     const BEFORE: c_int = libc::ERANGE;
 

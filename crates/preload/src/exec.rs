@@ -1,4 +1,4 @@
-//! The `exec` family: the end of everything that the process knows, while it lives on.
+//! The `exec` family, which ends the program but not the process.
 
 use std::ffi::{c_char, c_int};
 
@@ -47,8 +47,8 @@ unsafe fn execveat(
     unsafe { real(dir, path, argv, environment, flags) }
 }
 
-/// Defines one with a variable number of arguments, which Rust cannot: `$target` tells where the real one is, which then finds
-/// registers and stack as the caller left them.
+/// Defines a function with a variable number of arguments, which Rust cannot do. `$target` returns
+/// the address of the real function, which then finds registers and stack as the caller left them.
 #[cfg(target_arch = "x86_64")]
 macro_rules! variadic {
     ($name:ident, $target:ident, $text:literal) => {
@@ -75,7 +75,7 @@ macro_rules! variadic {
                 "add rsp, 0x38",
                 ".cfi_adjust_cfa_offset -0x38",
                 "mov r11, rax",
-                // All arguments are pointers: no vector registers.
+                // All arguments are pointers, so no vector registers are used.
                 "xor eax, eax",
                 "jmp r11",
                 ".cfi_endproc",
@@ -85,7 +85,7 @@ macro_rules! variadic {
 
         #[cfg(target_arch = "x86_64")]
         extern "C" fn $target() -> unsafe extern "C" fn() -> c_int {
-            // SAFETY: called with the arguments that the caller gave, as it is.
+            // SAFETY: called with the caller's arguments, unchanged.
             static REAL: Real<unsafe extern "C" fn() -> c_int> = unsafe { Real::new($text) };
             exit::settle_all();
             REAL.get()

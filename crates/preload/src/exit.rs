@@ -1,5 +1,6 @@
-//! The end of the process, or of what it runs (`exec`): as if it closed all files. Replicas are brought in sync, anchors get their
-//! sizes for `ls -l` without the library (inside it nobody looks at them), and statistics are told.
+//! The end of the process or of its program (`exec`): acts as if the process closed all its files.
+//! Replicas are brought in sync, anchors get their files' times for programs without the
+//! library, and statistics are written.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +9,11 @@ use stripewise_datapath::LogicalFile;
 
 use crate::{background, entry, errno, kernel, process, state, statistics};
 
-/// Set when the library's destructor has run: libc flushes its streams only after that.
+/// Set when the library's destructor has run. libc flushes its streams after that.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Whether the process ends: nobody else will call [`settle`].
+/// Whether the process is ending. After a later write the caller has to call [`settle`], because
+/// the library does not do so again.
 pub fn is_ending() -> bool {
     ENDING.load(Ordering::Relaxed)
 }
@@ -30,7 +32,8 @@ unsafe extern "C" {
     fn at_quick_exit(run: extern "C" fn()) -> c_int;
 }
 
-/// To be called when the library is loaded. `quick_exit` calls what was registered first last, and no destructors.
+/// Called when the library is loaded. `quick_exit` runs the functions in reverse order of
+/// registration, and no destructors.
 pub fn at_start() {
     // SAFETY: the library is never unloaded.
     unsafe { at_quick_exit(end_all) };
@@ -50,13 +53,13 @@ unsafe extern "C" fn _Exit(code: c_int) -> ! {
 
 extern "C" fn end_all() {
     if has_files() {
-        // A kill in the middle of its work would do no harm, but leave the next process something to tidy up.
+        // A kill during background work would be harmless, but leave recovery to the next process.
         background::stop();
         settle_all();
     }
 }
 
-/// What the last close of a file does, as far as it can be done while the file stays open: for all files.
+/// Does for all files the part of their last close that is possible while they stay open.
 pub fn settle_all() {
     if !has_files() || state::runtime_if_used().is_none() {
         return;
@@ -73,13 +76,14 @@ pub fn settle_all() {
     errno::set(before);
 }
 
-/// The same for one, inside.
+/// As [`settle_all`], for one file, by a caller inside a call on a managed file.
 pub fn settle(file: &LogicalFile) {
     file.ending();
     statistics::tell(file);
 }
 
-/// Whether anything was ever managed here; if not, the files are the parent's, or there are none.
+/// Whether this process has used the data path. If not, the files are its parent's, or there are
+/// none.
 fn has_files() -> bool {
     state::is_runtime_used() && !process::is_vfork_child() && !process::is_idle_child()
 }

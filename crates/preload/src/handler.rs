@@ -1,18 +1,18 @@
-//! Is the calling thread in a signal handler? To start a thread is to allocate by libc's `malloc`,
-//! which the signal may have interrupted, so the library's threads are not started there
+//! Determines whether the calling thread is in a signal handler. Starting a thread allocates with
+//! libc's `malloc`, which the signal may have interrupted, so no thread is started in a handler
 //! ([`stripewise_sys::thread::start`]).
 //!
-//! A handler returns to the kernel by way of a function that the program names with each handler
-//! (the C library does), its restorer: the kernel puts that address on the stack, below what it
-//! interrupted. Where no such address is between here and the stack's end there is no handler.
-//! Where one is, there may be: what an earlier handler left is still there in variables that were
-//! never written.
+//! A handler returns to the kernel through its restorer, a function that the C library registers
+//! with each handler. The kernel puts the restorer's address on the stack, below the frames of the
+//! interrupted code. If no such address is between the current frame and the end of the stack, the
+//! thread is in no handler. If there is one, the thread may be in a handler: the address may also
+//! be left over from an earlier handler, in variables that were not written since.
 
 use std::mem::MaybeUninit;
 
 use crate::{kernel, stack};
 
-/// The last signal.
+/// Number of the last signal.
 const SIGNALS: usize = 64;
 
 /// The kernel's `struct sigaction`.
@@ -29,7 +29,7 @@ fn actions() -> impl Iterator<Item = Action> {
     (1..=SIGNALS).filter_map(|signal| {
         let mut action = MaybeUninit::<Action>::uninit();
         let arguments = [signal, 0, action.as_mut_ptr() as usize, size_of::<u64>(), 0, 0];
-        // SAFETY: asks only; filled in on success.
+        // SAFETY: a query; the structure is filled on success.
         unsafe { kernel::call(libc::SYS_rt_sigaction, arguments).ok().map(|_| action.assume_init()) }
     })
 }
@@ -38,7 +38,8 @@ fn actions() -> impl Iterator<Item = Action> {
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
 pub fn may_be_inside() -> bool {
-    // What is looked for is in variables of the function below, so it is looked for above them.
+    // The called function has the addresses to look for in its own variables, so the search starts
+    // above its frame.
     let here = 0u8;
     is_called_from_one(std::hint::black_box(std::ptr::from_ref(&here) as usize))
 }
@@ -47,13 +48,13 @@ pub fn may_be_inside() -> bool {
 #[inline(never)]
 fn is_called_from_one(here: usize) -> bool {
     let mut alternate = MaybeUninit::<libc::stack_t>::uninit();
-    // SAFETY: asks only.
+    // SAFETY: a query.
     let on_alternate = unsafe {
         libc::sigaltstack(std::ptr::null(), alternate.as_mut_ptr()) == 0
             && alternate.assume_init().ss_flags & libc::SS_ONSTACK != 0
     };
-    // Usually all of them have one: libc's. It stays known when a signal's action becomes the
-    // default one.
+    // Usually all handlers have the same restorer, libc's. The kernel still reports it after a
+    // signal's action was reset to the default.
     let mut restorers = [0; 4];
     let mut count = 0;
     for Action { restorer, .. } in actions() {
@@ -68,8 +69,8 @@ fn is_called_from_one(here: usize) -> bool {
     on_alternate || (count > 0 && stack::find_word(here, &restorers[..count]).unwrap_or(true))
 }
 
-/// Whether the calling thread may be in a signal handler: the signal is blocked there, unless the
-/// program wants it otherwise.
+/// Whether the calling thread may be in a signal handler. In a handler its signal is blocked,
+/// unless the program has set SA_NODEFER.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn may_be_inside() -> bool {
     let blocked = crate::inside::blocked_by_program();
@@ -95,11 +96,11 @@ mod tests {
         FOUND.fetch_add(found.iter().filter(|found| **found).count() as u32, Ordering::Relaxed);
     }
 
-    /// In a thread of its own: no handler ran on its stack before.
+    /// Runs in a thread of its own, so that no handler ran on the stack before.
     #[test]
     fn a_handler_is_noticed_and_nothing_else() {
         let _alone = inside::TESTED.lock();
-        // SAFETY: the handler only looks.
+        // SAFETY: the handler only reads.
         unsafe { libc::signal(libc::SIGURG, handler as *const () as libc::sighandler_t) };
         let outside = || {
             assert!(!may_be_inside());
@@ -107,10 +108,10 @@ mod tests {
         };
         std::thread::spawn(move || {
             outside();
-            // SAFETY: to this thread.
+            // SAFETY: sent to this thread.
             unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGURG) };
             assert_eq!(FOUND.load(Ordering::Relaxed), 2);
-            // A handler that comes in on the other stack.
+            // A handler that interrupts work on another stack.
             let inside = stack::on_own(|| {
                 // SAFETY: as above.
                 unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGURG) };

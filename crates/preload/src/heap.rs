@@ -1,13 +1,13 @@
-//! The library's own memory, apart from the program's `malloc`.
+//! The library's own heaps, separate from the program's `malloc`.
 //!
-//! A signal handler may use a managed file while the thread that it interrupted is in the middle of
-//! `malloc`, and holds its lock. What the library allocates (Rust code as well as LMDB's C code,
-//! see [`c`]) therefore comes from heaps of its own, whose memory comes from the kernel. While a
-//! thread holds the lock of a heap, signals wait, so that no handler of that thread ever finds it
-//! held; and a fork takes all locks first, so that no child does.
+//! A signal handler may use a managed file although the thread that it interrupted is in the middle
+//! of `malloc` and holds its lock. Therefore all allocations of the library (by Rust code and by
+//! LMDB's C code, see [`c`]) come from heaps of its own, whose memory comes from the kernel.
+//! Signals wait while a thread holds the lock of a heap, so no handler of that thread finds it
+//! held. A fork takes all locks first, so no child finds one held.
 //!
-//! There are several heaps, as there are threads that want memory at once: one that is busy is
-//! passed over.
+//! There are several heaps so that threads can allocate at the same time: a thread skips heaps that
+//! are locked.
 
 mod c;
 
@@ -25,11 +25,11 @@ use crate::lock::{Lock, Locked};
 #[global_allocator]
 static OWN: Own = Own;
 
-/// Threads that allocate at once; more of them wait for each other.
+/// Number of heaps, and so of threads that can allocate at the same time; other threads wait.
 const HEAPS: usize = 8;
 static ALL: [Heap; HEAPS] = [const { Heap::new() }; HEAPS];
 
-/// The heap that the next thread begins with.
+/// The heap that the next new thread prefers.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
@@ -44,33 +44,33 @@ struct Heap {
 
 struct State {
     heap: Dlmalloc<Pages>,
-    /// Small pieces of memory that were given back, by their size: they are wanted again at once,
-    /// and need not be joined and cut.
+    /// Free blocks of small sizes, by size. They are likely to be needed again soon, so they are
+    /// not merged and split.
     spare: [Spare; SIZES],
 }
 
 #[derive(Clone, Copy)]
 struct Spare {
-    /// Each begins with the address of the next one.
+    /// The first free block. Each one begins with the address of the next one.
     first: *mut *mut u8,
     count: usize,
 }
 
-/// Bytes between two sizes.
+/// Granularity of sizes, bytes.
 const STEP: usize = 16;
-/// Sizes of which there are spare pieces: up to half a KiB.
+/// Number of sizes with a list of free blocks: up to 512 bytes.
 const SIZES: usize = 33;
-/// Pieces of a size.
+/// Largest number of free blocks in a list.
 const SPARE_MAX: usize = 32;
 
-// SAFETY: only the holder of the lock reaches the state.
+// SAFETY: only the holder of the lock accesses the state.
 unsafe impl Sync for Heap {}
 
-/// A heap in use by this thread, until it is dropped.
+/// A heap that this thread has locked, until it is dropped.
 struct Held {
     heap: &'static Heap,
     number: usize,
-    // In this order: the lock is given back before signals come in.
+    // The order matters: the lock is released before signals are unblocked.
     _locked: Locked<'static>,
     _signals: Option<Blocked>,
 }
@@ -84,29 +84,29 @@ impl Heap {
 }
 
 impl State {
-    /// Memory of so many bytes, a multiple of [`STEP`], or null.
+    /// Memory of `bytes` bytes, a multiple of [`STEP`]; null if there is none.
     fn take(&mut self, bytes: usize, align: usize) -> *mut u8 {
         if let Some(spare) = self.spare.get_mut(bytes / STEP)
             && align <= STEP
             && !spare.first.is_null()
         {
             let taken = spare.first;
-            // SAFETY: a spare piece, which begins so.
+            // SAFETY: a free block begins with the address of the next one.
             spare.first = unsafe { *taken }.cast();
             spare.count -= 1;
             return taken.cast();
         }
-        // SAFETY: a power of two.
+        // SAFETY: `align` is a power of two.
         unsafe { self.heap.c_memalign(align, bytes) }
     }
 
     /// # Safety
-    /// What [`take`](Self::take) gave, of at least so many bytes.
+    /// `memory` came from [`take`](Self::take), with at least `bytes` bytes.
     unsafe fn give_back(&mut self, memory: *mut u8, bytes: usize) {
         match self.spare.get_mut(bytes / STEP) {
             Some(spare) if spare.count < SPARE_MAX => {
                 let memory = memory.cast::<*mut u8>();
-                // SAFETY: as promised; a step or more.
+                // SAFETY: as promised; the block has at least [`STEP`] bytes.
                 unsafe { memory.write(spare.first.cast()) };
                 *spare = Spare { first: memory, count: spare.count + 1 };
             }
@@ -117,7 +117,7 @@ impl State {
 }
 
 impl Held {
-    /// The thread's heap, or one that nobody uses just now.
+    /// Locks the thread's preferred heap or, if that is locked, another one that is free.
     fn any() -> Self {
         let signals = hold_signals();
         let preferred = match PREFERRED.get() {
@@ -139,41 +139,41 @@ impl Held {
     }
 
     fn state(&mut self) -> &mut State {
-        // SAFETY: the lock is held, and this is borrowed alone.
+        // SAFETY: the lock is held, and `self` is borrowed exclusively.
         unsafe { &mut *self.heap.state.get() }
     }
 }
 
-/// Inside a call on a managed file they wait already.
+/// Blocks signals, unless a call on a managed file has already done so.
 fn hold_signals() -> Option<Blocked> {
     (!inside::active()).then(Blocked::new)
 }
 
-/// Before a fork, after which the child has only this thread: nobody else is in a heap.
+/// Before a fork: locks all heaps, so that no other thread is in one.
 pub fn before_fork() {
     ALL.iter().for_each(|heap| std::mem::forget(heap.lock.lock()));
 }
 
-/// After it, in both processes.
+/// After a fork, in parent and child: unlocks all heaps.
 pub fn after_fork() {
-    // SAFETY: locked by `before_fork`, in this thread or the one that it is a copy of.
+    // SAFETY: `before_fork` has locked it, in this thread or in the parent's thread.
     ALL.iter().for_each(|heap| unsafe { heap.lock.unlock() });
 }
 
-/// What precedes each block.
+/// The header in front of each block.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Header {
-    /// [`MARK`] xor the block's address: no block of another allocator has that.
+    /// [`MARK`] xor the block's address. Blocks of other allocators do not have this value.
     mark: usize,
-    /// Bytes that were asked for << 16, the logarithm of the bytes before the block << 8, and the
-    /// number of its heap.
+    /// Requested bytes << 16, log2 of the bytes in front of the block << 8, and the number of its
+    /// heap.
     about: usize,
 }
 
 const MARK: usize = 0x9d3f_61c8_a7b4_e25b;
 const HEADER: usize = size_of::<Header>();
-/// Of the bytes that may be asked for.
+/// Number of bits of a block's size, including the bytes in front of it.
 const SIZE_BITS: u32 = 47;
 
 impl Header {
@@ -194,8 +194,8 @@ impl Header {
     }
 }
 
-/// How a block lies in its memory, which begins at a multiple of `align` bytes: so many bytes
-/// behind that. Powers of two.
+/// The position of a block in its memory: the memory is aligned to `align` bytes, and the block
+/// begins `before` bytes after its start. Both are powers of two.
 #[derive(Clone, Copy)]
 struct Place {
     align: usize,
@@ -203,14 +203,14 @@ struct Place {
 }
 
 impl Place {
-    /// A block that begins at such a multiple.
+    /// A block that is itself aligned to `align` bytes.
     fn aligned(align: usize) -> Self {
         let before = align.max(HEADER);
         Self { align: before, before }
     }
 }
 
-/// A block of `size` bytes. Null: there is no memory.
+/// Allocates a block of `size` bytes. Null if there is no memory.
 fn allocate(size: usize, place: Place) -> *mut u8 {
     let Some(all) = size.checked_add(place.before).filter(|all| all >> SIZE_BITS == 0) else {
         return ptr::null_mut();
@@ -222,7 +222,7 @@ fn allocate(size: usize, place: Place) -> *mut u8 {
     if start.is_null() {
         return start;
     }
-    // SAFETY: all of this is in the memory that was just given out.
+    // SAFETY: all of this is in the memory that was just allocated.
     unsafe {
         let block = start.add(place.before);
         let about = size << 16 | (place.before.trailing_zeros() as usize) << 8 | number;
@@ -231,7 +231,7 @@ fn allocate(size: usize, place: Place) -> *mut u8 {
     }
 }
 
-/// The same, of zeros.
+/// As [`allocate`], filled with zeros.
 fn allocate_zeros(size: usize, place: Place) -> *mut u8 {
     let block = allocate(size, place);
     if !block.is_null() {
@@ -242,9 +242,9 @@ fn allocate_zeros(size: usize, place: Place) -> *mut u8 {
 }
 
 /// # Safety
-/// A block of [`allocate`]'s, that is not used again.
+/// `block` came from [`allocate`] and is not used again.
 unsafe fn release(block: *mut u8) {
-    // SAFETY: as promised; the mark goes, so that nobody takes what comes next for a block.
+    // SAFETY: as promised. The mark is cleared so that later memory there is not taken for a block.
     unsafe {
         let header = Header::of(block).read();
         (*Header::of(block)).mark = 0;
@@ -254,7 +254,7 @@ unsafe fn release(block: *mut u8) {
 }
 
 /// # Safety
-/// As [`release`], unless it returns null.
+/// As [`release`], unless the result is null.
 unsafe fn reallocate(block: *mut u8, size: usize, place: Place) -> *mut u8 {
     // SAFETY: as promised.
     unsafe {
@@ -267,10 +267,10 @@ unsafe fn reallocate(block: *mut u8, size: usize, place: Place) -> *mut u8 {
     }
 }
 
-/// What Rust code allocates from.
+/// The global allocator of Rust code.
 struct Own;
 
-// SAFETY: blocks of the size and alignment that was asked for, each given out once.
+// SAFETY: blocks have the requested size and alignment, and no two of them overlap.
 unsafe impl GlobalAlloc for Own {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         allocate(layout.size(), Place::aligned(layout.align()))
@@ -291,27 +291,26 @@ unsafe impl GlobalAlloc for Own {
     }
 }
 
-/// Where the heaps' memory comes from: the kernel, not a function that anybody may interpose.
+/// The source of the heaps' memory: the kernel. A function such as `mmap` could be interposed.
 struct Pages;
 
-/// What a heap grows by at least.
+/// Smallest growth of a heap, bytes.
 const FIRST_BYTES: usize = 128 << 10;
 
-/// The first memory of a process that is given out: a process that uses little makes no system call
-/// for it.
+/// The first memory of a process. A process that uses little memory makes no system call for it.
 #[repr(align(4096))]
 struct First(UnsafeCell<[u8; FIRST_BYTES]>);
 
-// SAFETY: given out once.
+// SAFETY: used for one heap only.
 unsafe impl Sync for First {}
 
 static FIRST: First = First(UnsafeCell::new([0; FIRST_BYTES]));
 static FIRST_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Of a piece of memory that the heap must not give back: dlmalloc's EXTERN_BIT.
+/// Marks memory that the heap must not return to the kernel: dlmalloc's EXTERN_BIT.
 const NOT_FROM_THE_KERNEL: u32 = 1;
 
-// SAFETY: pages that nobody else has.
+// SAFETY: new pages, used by one heap only.
 unsafe impl Allocator for Pages {
     fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
         if size <= FIRST_BYTES && !FIRST_TAKEN.swap(true, Ordering::Relaxed) {
@@ -326,17 +325,17 @@ unsafe impl Allocator for Pages {
 
     fn remap(&self, pages: *mut u8, old: usize, new: usize, can_move: bool) -> *mut u8 {
         let flags = if can_move { MremapFlags::MAYMOVE } else { MremapFlags::empty() };
-        // SAFETY: the heap's own.
+        // SAFETY: the heap's own pages.
         unsafe { mremap(pages.cast(), old, new, flags) }.map_or(ptr::null_mut(), |pages| pages.cast())
     }
 
     fn free_part(&self, pages: *mut u8, old: usize, new: usize) -> bool {
-        // SAFETY: the heap's own.
+        // SAFETY: the heap's own pages.
         unsafe { munmap(pages.wrapping_add(new).cast(), old - new) }.is_ok()
     }
 
     fn free(&self, pages: *mut u8, size: usize) -> bool {
-        // SAFETY: the heap's own.
+        // SAFETY: the heap's own pages.
         unsafe { munmap(pages.cast(), size) }.is_ok()
     }
 
@@ -363,7 +362,7 @@ mod tests {
     fn filled(size: usize, place: Place, with: u8) -> *mut u8 {
         let block = allocate(size, place);
         assert!(!block.is_null());
-        // SAFETY: so large.
+        // SAFETY: the block has this size.
         unsafe { block.write_bytes(with, size) };
         block
     }
@@ -398,7 +397,7 @@ mod tests {
         assert!(allocate(usize::MAX, Place::aligned(4096)).is_null());
     }
 
-    /// Each thread gives back what another one has allocated.
+    /// Each thread frees blocks that another one has allocated.
     #[test]
     fn threads_share_blocks() {
         let passed = std::sync::Mutex::new(Vec::new());
@@ -437,8 +436,8 @@ mod tests {
                 });
             }
             for _ in 0..100 {
-                // SAFETY: the child allocates and ends without returning; an alarm ends one that
-                // waits.
+                // SAFETY: the child allocates and exits without returning. An alarm ends it if it
+                // hangs.
                 unsafe {
                     let child = libc::fork();
                     if child == 0 {
@@ -456,14 +455,15 @@ mod tests {
         });
     }
 
-    /// The linker puts our functions where C code, and Rust's `libc`, name those of libc: tests are
-    /// linked as the library is.
+    /// The linker redirects C code, and Rust's `libc`, to the functions here. Tests are linked the
+    /// same way as the library.
     #[test]
     fn c_code_allocates_here_and_gives_libcs_blocks_back_to_libc() {
-        // SAFETY: blocks are used within their sizes, and given back once.
+        // SAFETY: blocks are used within their sizes, and freed once.
         unsafe {
             for size in (0..5000).step_by(13) {
-                // What lies before a block is no business of programs, thinks the compiler.
+                // The compiler assumes that programs do not access memory in front of a block: hide
+                // its origin.
                 let block = black_box(libc::malloc(size).cast::<u8>());
                 assert_eq!((*Header::of(block)).mark, MARK ^ block as usize);
                 assert!((block as usize).is_multiple_of(16) && !(block as usize).is_multiple_of(4096));

@@ -1,16 +1,16 @@
-//! What waits while a call on a managed file runs.
+//! The guard of a call on a managed file. While it is held, three things wait.
 //!
-//! **Signals**, as they do while the kernel reads or writes a plain file: a handler never interrupts the data path in the
-//! middle of a lock, and may itself read and write managed files.
+//! **Signals** wait, as they do while the kernel reads or writes a plain file. A handler never
+//! interrupts the data path while it holds a lock, and so may read and write managed files itself.
+//! A call that waits for another process ends with EINTR when a signal arrives
+//! ([`is_interrupted`]), and is repeated if the handler asked for that (SA_RESTART).
 //!
-//! A call that waits for another process in there ends with EINTR when a signal comes
-//! ([`is_interrupted`]), and is made again if the handler asked for that.
+//! **Cancellation** of the thread by `pthread_cancel` waits: functions of libc that the
+//! library's dependencies call are cancellation points.
 //!
-//! **The end of the thread** by `pthread_cancel`: what our own libraries call are cancellation
-//! points of libc's.
-//!
-//! **fork** of another thread: the kernel copies the descriptors and the memory one after the other while other threads go on, so
-//! a child might know private descriptors that it does not have, and locks that nobody will ever release.
+//! **fork** by another thread waits. The kernel copies descriptors and memory one after the other
+//! while other threads run, so a child could have records of private descriptors that it does not
+//! have, and locks that no thread of it will release.
 
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
@@ -24,39 +24,41 @@ use crate::heap;
 use crate::kernel;
 use crate::messages;
 
-/// Signals that a defect raises in the thread that has it: to hold them back would end the process without a word.
+/// Signals that a defect raises in the thread at fault. To block them would end the process without
+/// a message.
 const OF_DEFECTS: [i32; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT];
 
-/// How many threads are inside; and whether one forks.
+/// Number of threads inside a call on a managed file, and the bit [`FORKING`] while a thread forks.
 static GATE: AtomicU32 = AtomicU32::new(0);
 const FORKING: u32 = 1 << 31;
 
 thread_local! {
-    /// Calls within calls of this thread.
+    /// Nesting depth of such calls in this thread.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// The signals that the application blocks.
     static BLOCKED: Cell<u64> = const { Cell::new(u64::MAX) };
-    /// The call may end with EINTR.
+    /// The current call may end with EINTR.
     static MAY_END: Cell<bool> = const { Cell::new(false) };
-    /// It ended so for handlers that ask for it to be made again.
+    /// The call ended with EINTR, and all handlers involved ask for it to be repeated (SA_RESTART).
     static AGAIN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A call on a managed file, until it is dropped.
+/// A call on a managed file, from [`new`](Inside::new) until it is dropped.
 pub struct Inside {
     _signals: Blocked,
     /// Dropped last.
     _cancellation: Held,
 }
 
-/// Whether this thread is inside: what it calls now are our own libraries' calls (LMDB's), on descriptors of theirs.
+/// Whether this thread is inside a call on a managed file. If so, libc functions that it calls now
+/// are called by the library's dependencies (LMDB), on their own descriptors.
 pub fn active() -> bool {
     DEPTH.get() > 0
 }
 
 impl Inside {
-    /// Holds signals, forks and cancellation back from now on.
+    /// Holds back signals, forks and cancellation from now on.
     pub fn new() -> Self {
         let cancellation = Held::new();
         let signals = Blocked::new();
@@ -69,7 +71,7 @@ impl Inside {
 }
 
 impl Inside {
-    /// The same, for a call that waits for others no longer than until a signal comes.
+    /// As [`new`](Self::new), for a call whose waits for other processes end when a signal arrives.
     pub fn interruptible() -> Self {
         let inside = Self::new();
         MAY_END.set(DEPTH.get() == 1);
@@ -77,7 +79,8 @@ impl Inside {
         inside
     }
 
-    /// Whether the call that ended with EINTR is to be made again, when the signals have come in.
+    /// Whether the call that ended with EINTR is to be repeated after the pending signals were
+    /// handled.
     pub fn is_to_be_repeated(&self) -> bool {
         AGAIN.get()
     }
@@ -90,7 +93,7 @@ impl Drop for Inside {
         if depth == 0 {
             MAY_END.set(false);
         }
-        // The last one out lets a thread fork that waits for it.
+        // The last call to end wakes a thread that waits to fork.
         if depth == 0 && GATE.fetch_sub(1, Ordering::AcqRel) == FORKING | 1 {
             wake();
         }
@@ -100,13 +103,13 @@ impl Drop for Inside {
     }
 }
 
-/// Signals wait, until this is dropped; forks do not. For what is called in the middle of one, too.
-/// Holds the kernel's mask of those that were blocked before: libc's is sixteen times as large, and
-/// callers have little stack.
+/// Blocks signals until it is dropped, but no forks; it may also be used during a fork. Holds the
+/// kernel's mask of the signals that were blocked before: libc's mask is sixteen times as large,
+/// and callers have little stack.
 pub struct Blocked(u64);
 
 impl Blocked {
-    /// From now on.
+    /// Blocks signals from now on.
     pub fn new() -> Self {
         Self(change_mask(libc::SIG_BLOCK, MASK))
     }
@@ -118,7 +121,7 @@ impl Drop for Blocked {
     }
 }
 
-/// All signals but those of defects, and the two that libc needs for itself.
+/// All signals except [`OF_DEFECTS`] and the two that libc uses internally.
 const MASK: u64 = {
     let (mut mask, mut at) = (!(1 << 31 | 1 << 32), 0);
     while at < OF_DEFECTS.len() {
@@ -128,19 +131,19 @@ const MASK: u64 = {
     mask
 };
 
-/// The mask as it was.
+/// Changes the thread's signal mask and returns the previous one.
 fn change_mask(how: i32, mask: u64) -> u64 {
     let mut before = 0u64;
     let masks = (&raw const mask as usize, &raw mut before as usize);
     let arguments = [how as usize, masks.0, masks.1, size_of::<u64>(), 0, 0];
-    // SAFETY: reads one mask and fills in the other.
+    // SAFETY: reads one mask and writes the other.
     let _ = unsafe { kernel::call(libc::SYS_rt_sigprocmask, arguments) };
     before
 }
 
-/// Whether a call that waits for another process is to end, because a signal waits for it: one that
-/// ends this process, or, if the call [may](Inside::interruptible), one with a handler, or one that
-/// stops the process.
+/// Whether a call that waits for another process has to end because of a pending signal. A signal
+/// that ends this process always ends the call. One that has a handler or stops the process ends
+/// only an [interruptible](Inside::interruptible) call.
 pub fn is_interrupted() -> bool {
     let (mut ends, mut again) = (false, true);
     let waiting = pending() & !BLOCKED.get();
@@ -157,7 +160,7 @@ pub fn is_interrupted() -> bool {
     ends
 }
 
-/// What a signal does.
+/// The effect of a signal's delivery.
 enum Effect {
     None,
     Kill,
@@ -167,10 +170,10 @@ enum Effect {
 
 fn effect(signal: i32) -> Effect {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: asks only; filled in on success.
+    // SAFETY: a query; the structure is filled on success.
     let action = unsafe {
         if libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) != 0 {
-            // Those that libc keeps for itself.
+            // One of the signals that libc uses internally.
             return Effect::None;
         }
         action.assume_init()
@@ -184,28 +187,29 @@ fn effect(signal: i32) -> Effect {
     }
 }
 
-/// The signals that the application blocks in this thread, which is inside.
+/// The signals that the application blocks in this thread, which is inside a call on a managed
+/// file.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn blocked_by_program() -> u64 {
     BLOCKED.get()
 }
 
-/// The signals that wait for this thread, or for any.
+/// The pending signals of this thread and of the process.
 fn pending() -> u64 {
     let mut set = 0u64;
     let arguments = [&raw mut set as usize, size_of::<u64>(), 0, 0, 0, 0];
-    // SAFETY: fills in as many bytes.
+    // SAFETY: the kernel fills the given number of bytes.
     let _ = unsafe { kernel::call(libc::SYS_rt_sigpending, arguments) };
     set
 }
 
-/// Runs `body` while signals wait, but not forks.
+/// Runs `body` with signals blocked. Forks do not wait for it.
 pub fn undisturbed<T>(body: impl FnOnce() -> T) -> T {
     let _signals = Blocked::new();
     body()
 }
 
-/// Changes the gate as soon as `to` permits it.
+/// Sets the gate to the result of `to`; waits while that is `None`.
 fn change(to: impl Fn(u32) -> Option<u32>) {
     let mut state = GATE.load(Ordering::Relaxed);
     loop {
@@ -226,8 +230,8 @@ fn wake() {
     let _ = futex::wake(&GATE, futex::Flags::PRIVATE, i32::MAX as u32);
 }
 
-/// What the thread that forks keeps meanwhile. A handler that came in would wait for the fork,
-/// which waits for it.
+/// The signal mask that a forking thread restores after the fork. Signals wait meanwhile: a handler
+/// that used a managed file would wait for the fork, and the fork for the handler.
 struct Forking(UnsafeCell<Option<Blocked>>);
 
 // SAFETY: used only by the thread that has set FORKING.
@@ -235,7 +239,8 @@ unsafe impl Sync for Forking {}
 
 static SIGNALS: Forking = Forking(UnsafeCell::new(None));
 
-/// Before a fork: keeps others from coming in, and waits for those who are.
+/// Before a fork: keeps other threads from entering calls on managed files, and waits for those
+/// that run.
 pub extern "C" fn before_fork() {
     let signals = Blocked::new();
     shut();
@@ -244,7 +249,7 @@ pub extern "C" fn before_fork() {
     unsafe { *SIGNALS.0.get() = Some(signals) };
 }
 
-/// After it, in the parent.
+/// After a fork, in the parent.
 pub extern "C" fn after_fork_in_parent() {
     // SAFETY: this thread has set FORKING.
     let _signals = unsafe { (*SIGNALS.0.get()).take() };
@@ -262,7 +267,7 @@ fn open() {
     wake();
 }
 
-/// After it, in the child, which has only the thread that forked.
+/// After a fork, in the child, which has only the forking thread.
 pub extern "C" fn after_fork_in_child() {
     // SAFETY: this thread is a copy of the one that has set FORKING.
     let _signals = unsafe { (*SIGNALS.0.get()).take() };
@@ -270,7 +275,7 @@ pub extern "C" fn after_fork_in_child() {
     GATE.store(0, Ordering::Release);
 }
 
-/// Tests that look at the gate, or are seen there, run one after the other.
+/// Serializes tests that check the gate or that the gate affects.
 #[cfg(test)]
 pub static TESTED: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
@@ -321,7 +326,7 @@ mod tests {
         // SAFETY: the handler only stores.
         unsafe { libc::signal(libc::SIGUSR2, handler as *const () as libc::sighandler_t) };
         let call = Inside::new();
-        // SAFETY: to this thread.
+        // SAFETY: sent to this thread.
         unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGUSR2) };
         assert!(!HANDLED.load(Ordering::Relaxed));
         drop(call);

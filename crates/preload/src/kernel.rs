@@ -1,6 +1,7 @@
-//! System calls on memory of the application that may not exist, where `sys` has no form of them.
+//! System calls on application memory that may not exist, where `sys` has no wrapper for them.
 //!
-//! They go through libc's `syscall`, past our own; `errno` is put back.
+//! They go through libc's `syscall`, which bypasses the library's own functions, and leave `errno`
+//! as it was.
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::mem::MaybeUninit;
@@ -12,17 +13,17 @@ use crate::real::Real;
 
 type SyscallFn = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
 
-/// libc's `syscall`, past our own.
-// SAFETY: its type, with as many arguments as any call takes.
+/// libc's `syscall`, not the one of this library.
+// SAFETY: the type of `syscall`, with the largest number of arguments of any call.
 pub static LIBC: Real<SyscallFn> = unsafe { Real::new(c"syscall") };
 
 /// Makes a system call.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's errno.
 ///
 /// # Safety
-/// That of the call.
+/// As the system call requires.
 pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> Result<usize> {
     let before = errno::get();
     let [a, b, c, d, e, f] = arguments;
@@ -33,7 +34,7 @@ pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> Result<usize> {
     if result == -1 { Err(Errno::from_raw_os_error(failed)) } else { Ok(result as usize) }
 }
 
-/// fstatat(2). EFAULT for a path that cannot be read.
+/// fstatat(2). EFAULT if the path cannot be read.
 ///
 /// # Errors
 /// As fstatat(2).
@@ -41,15 +42,15 @@ pub fn stat_at(dir: c_int, path: *const c_char, follow: bool) -> Result<Stat> {
     let mut stat = MaybeUninit::<Stat>::uninit();
     let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
     let arguments = [dir as usize, path as usize, stat.as_mut_ptr() as usize, flags as usize, 0, 0];
-    // SAFETY: only the kernel follows the path; on success it has filled the structure.
+    // SAFETY: only the kernel reads the path; on success it has filled the structure.
     unsafe {
         call(libc::SYS_newfstatat, arguments)?;
         Ok(stat.assume_init())
     }
 }
 
-/// Whether the application's memory can be read, by a call that copies 8 bytes from there and then
-/// refuses its first argument: one such call for each page.
+/// Whether the application's memory can be read. Makes one rt_sigprocmask(2) per page, which copies
+/// 8 bytes from there and then fails because its first argument is invalid.
 pub fn is_readable(memory: *const c_void, len: usize) -> bool {
     const WORD: usize = size_of::<u64>();
     const NO_SUCH_WAY: usize = c_int::MAX as usize;
@@ -57,13 +58,14 @@ pub fn is_readable(memory: *const c_void, len: usize) -> bool {
     let Some(last) = len.checked_sub(WORD).and_then(|rest| start.checked_add(rest)) else { return len == 0 };
     let mut at = last;
     loop {
-        // SAFETY: changes nothing: there is no such way to change the mask.
+        // SAFETY: changes nothing, as the first argument is no valid operation.
         let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NO_SUCH_WAY, at, 0, WORD, 0, 0]) };
-        // At 0 there is no mask to copy, and never memory.
+        // A null address means "no mask", so the kernel would copy nothing. It is never valid
+        // memory.
         if at == 0 || answer == Err(Errno::FAULT) {
             return false;
         }
-        // All of a page is there or nothing.
+        // Either all of a page is mapped or none of it.
         let page_start = at / page * page;
         if page_start <= start {
             return true;
@@ -72,7 +74,7 @@ pub fn is_readable(memory: *const c_void, len: usize) -> bool {
     }
 }
 
-/// Reads a value at an address of the application's.
+/// Reads a value at an address of the application.
 ///
 /// # Errors
 /// EFAULT.
@@ -80,7 +82,7 @@ pub fn copy_from<T>(address: usize, value: &mut MaybeUninit<T>) -> Result<()> {
     copy(libc::SYS_process_vm_readv, value.as_mut_ptr() as usize, address, size_of::<T>())
 }
 
-/// Reads bytes at an address that may not be there.
+/// Reads bytes at an address that may not be mapped.
 ///
 /// # Errors
 /// EFAULT.
@@ -91,7 +93,7 @@ pub fn copy_bytes_from(address: usize, bytes: &mut [u8]) -> Result<()> {
     copy(libc::SYS_process_vm_readv, bytes.as_mut_ptr() as usize, address, bytes.len())
 }
 
-/// Writes a value to an address of the application's.
+/// Writes a value to an address of the application.
 ///
 /// # Errors
 /// EFAULT.
@@ -102,15 +104,15 @@ pub fn copy_to<T>(address: usize, value: &T) -> Result<()> {
 fn copy(number: c_long, own: usize, other: usize, len: usize) -> Result<()> {
     let (own, other) = ([own, len], [other, len]);
     let process = std::process::id() as usize;
-    // SAFETY: `own` is the callers'; only the kernel follows `other`.
+    // SAFETY: the callers own `own`; only the kernel accesses `other`.
     let copied = unsafe { call(number, [process, own.as_ptr() as usize, 1, other.as_ptr() as usize, 1, 0]) };
     match copied {
         Ok(copied) if copied == len => Ok(()),
-        // A container that forbids it to its programs: the address is believed.
+        // Some containers forbid these calls to their programs: the address is trusted.
         Err(Errno::PERM | Errno::NOSYS) => {
             let reads = number == libc::SYS_process_vm_readv;
             let (from, to) = if reads { (other[0], own[0]) } else { (own[0], other[0]) };
-            // SAFETY: the application's promise, and the callers'.
+            // SAFETY: as the application and the callers promise.
             unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, len) };
             Ok(())
         }
@@ -118,7 +120,7 @@ fn copy(number: c_long, own: usize, other: usize, len: usize) -> Result<()> {
     }
 }
 
-/// fstat(2) into memory of the caller, without copies on its stack; EINTR is retried.
+/// fstat(2) into the caller's memory, without copies on the stack. Retries EINTR.
 ///
 /// # Errors
 /// As fstat(2).
@@ -135,7 +137,7 @@ pub fn stat_of(fd: c_int, stat: &mut MaybeUninit<Stat>) -> Result<&Stat> {
     }
 }
 
-/// ftruncate(2) to nothing, past our own; EINTR is retried.
+/// ftruncate(2) to size 0, bypassing the library's own. Retries EINTR.
 ///
 /// # Errors
 /// As ftruncate(2).
@@ -149,7 +151,7 @@ pub fn empty(fd: c_int) -> Result<()> {
     Ok(())
 }
 
-/// close(2), past our own.
+/// close(2), bypassing the library's own.
 pub fn close(fd: c_int) {
     // SAFETY: the caller owns the descriptor.
     let _ = unsafe { call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
@@ -164,7 +166,7 @@ pub fn close_range(first: u32, last: u32, flags: c_int) -> Result<()> {
     unsafe { call(libc::SYS_close_range, [first as usize, last as usize, flags as usize, 0, 0, 0]) }.map(|_| ())
 }
 
-/// open(2), past our own. EFAULT for a path that cannot be read.
+/// openat(2), bypassing the library's own. EFAULT if the path cannot be read.
 ///
 /// # Errors
 /// As open(2).
@@ -174,7 +176,7 @@ pub fn open_at(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t
     unsafe { call(libc::SYS_openat, arguments) }.map(|fd| fd as c_int)
 }
 
-/// dup2(2), past our own; the two are different.
+/// dup2(2) of two different numbers, bypassing the library's own.
 ///
 /// # Errors
 /// As dup2(2).
@@ -193,7 +195,7 @@ mod tests {
     fn memory_is_readable_up_to_a_hole() {
         let page = rustix::param::page_size();
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a mapping of this function's, of which the last page is given back.
+        // SAFETY: a mapping of this function, of which the last page is unmapped.
         let pages = unsafe {
             let pages = mmap_anonymous(std::ptr::null_mut(), 3 * page, protection, MapFlags::PRIVATE).unwrap();
             munmap(pages.byte_add(2 * page), page).unwrap();

@@ -1,11 +1,13 @@
-//! How many processes the job has, as its launcher says in the environment.
+//! The number of processes in the job, from the launcher's environment variables.
 
 use std::ffi::CStr;
 
 use crate::state::variable;
 
-/// Where launchers say how many processes there are, and how many of them on this node; the first that says the former counts. Slurm's
-/// last: under `mpirun` inside a Slurm job it is that of the daemons. Those of the whole Slurm job do not count, as its script is one process.
+/// Variables with the number of processes, and with those per node or the number of nodes. The
+/// first pair whose number of processes is set counts. Slurm's comes last: under `mpirun` inside a
+/// Slurm job it is that of the daemons. The variables of the whole Slurm job are not used, since
+/// its script is one process.
 const SIZES: [(&CStr, PerNode); 4] = [
     (c"PMI_SIZE", PerNode::Processes(c"MPI_LOCALNRANKS")),
     (c"OMPI_COMM_WORLD_SIZE", PerNode::Processes(c"OMPI_COMM_WORLD_LOCAL_SIZE")),
@@ -13,20 +15,21 @@ const SIZES: [(&CStr, PerNode); 4] = [
     (c"SLURM_STEP_NUM_TASKS", PerNode::Nodes(c"SLURM_STEP_NUM_NODES")),
 ];
 
-/// What a variable says of nodes.
+/// The meaning of the second variable.
 enum PerNode {
-    /// How many processes this one has.
+    /// Number of processes on this node.
     Processes(&'static CStr),
-    /// How many there are.
+    /// Number of nodes.
     Nodes(&'static CStr),
 }
 
-/// Processes of the job, and those of them on this node (all, where nothing is said); `None`: there is no launcher.
+/// Number of processes of the job, and of those on this node (all of them if that is not set).
+/// `None` without a launcher.
 pub fn processes() -> Option<(u32, u32)> {
     read(&|name| number(variable(name)?))
 }
 
-/// How many of so many processes are on this node, as far as the launcher says.
+/// How many of `procs` processes are on this node, according to the launcher.
 pub fn on_node(procs: u32) -> u32 {
     processes().map_or(procs, |(_, on_node)| on_node.min(procs))
 }
@@ -40,7 +43,7 @@ fn read(number: &dyn Fn(&CStr) -> Option<u32>) -> Option<(u32, u32)> {
     Some((procs, on_node.map_or(procs, |on_node| on_node.min(procs))))
 }
 
-/// A decimal number above 0.
+/// Parses a decimal number above 0.
 fn number(text: &CStr) -> Option<u32> {
     text.to_str().ok()?.parse().ok().filter(|&number| number > 0)
 }

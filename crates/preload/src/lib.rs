@@ -1,12 +1,13 @@
-//! POSIX interposition: the C names that programs call, in front of libc's.
+//! POSIX interposition: definitions of the C functions that programs call, in front of libc's.
 //!
-//! One file per family of calls. All have the same form: a descriptor or name that is none of our business goes to the
-//! real function ([`real`]) at once; a managed file is served by the data path; a plain file of a traced job is timed
-//! around the real call ([`record`]). What a descriptor is, the table says ([`table`]).
+//! One file per family of calls. All calls have the same form. A descriptor or name that is not
+//! managed goes to the real function ([`real`]) at once. A managed file is served by the data path.
+//! A plain file of a traced job is timed around the real call ([`record`]). The descriptor table
+//! ([`table`]) records the kind of each descriptor.
 //!
-//! Everything here may run before constructors and after destructors, in signal handlers, in forked and vforked
-//! children; what is not ours allocates nothing and takes no lock. While a call on a managed file runs, signals and forks
-//! wait ([`inside`]).
+//! Everything here may run before constructors and after destructors, in signal handlers, and in
+//! forked and vforked children. A call on an unmanaged file allocates nothing and takes no lock.
+//! While a call on a managed file runs, signals and forks wait ([`inside`]).
 
 mod access;
 mod adopt;

@@ -1,4 +1,4 @@
-//! A lock for a few instructions, which needs neither memory nor libc.
+//! A lock for short critical sections, which needs neither memory nor libc.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,26 +8,26 @@ const FREE: u32 = 0;
 const TAKEN: u32 = 1;
 const WAITED_FOR: u32 = 2;
 
-/// The holder must not be interrupted by a signal whose handler takes it, too.
+/// A mutual-exclusion lock. Signals whose handlers could take the same lock must be blocked while a
+/// thread holds it.
 pub struct Lock(AtomicU32);
 
-/// The lock is given back on drop.
+/// Holds the lock until it is dropped.
 pub struct Locked<'a>(&'a Lock);
 
 impl Lock {
-    /// One that is free.
     pub const fn new() -> Self {
         Self(AtomicU32::new(FREE))
     }
 
-    /// `None`: another thread has it.
+    /// Takes the lock, or returns `None` if another thread holds it.
     #[inline]
     pub fn try_lock(&self) -> Option<Locked<'_>> {
         let taken = self.0.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
         taken.is_ok().then(|| Locked(self))
     }
 
-    /// Waits for it.
+    /// Takes the lock; waits while another thread holds it.
     #[inline]
     pub fn lock(&self) -> Locked<'_> {
         self.try_lock().unwrap_or_else(|| self.wait())
@@ -50,10 +50,10 @@ impl Lock {
         Locked(self)
     }
 
-    /// Gives it back.
+    /// Releases the lock.
     ///
     /// # Safety
-    /// The [`Locked`] that was handed out last was forgotten.
+    /// The caller holds the lock and has forgotten its [`Locked`].
     pub unsafe fn unlock(&self) {
         drop(Locked(self));
     }

@@ -1,10 +1,11 @@
 //! Record locks of managed files.
 //!
-//! The kernel gives a write lock only through a descriptor that is open for writing, and nobody has
-//! one of an anchor. So record locks are those of the first component. POSIX locks belong to the
-//! process and the inode: they are taken through the private descriptor that every process has with
-//! the file, and given back when the program closes one of its own. OFD locks belong to an open
-//! file description: a private one stands for the program's, from the first such lock on.
+//! The kernel grants a write lock only through a descriptor that is open for writing, and no anchor
+//! has such a descriptor. So record locks are taken on the first object. POSIX locks belong to
+//! process and inode: they are taken through the private descriptor of that object, which every
+//! process with the file open has, and released when the program closes one of its own descriptors.
+//! OFD locks belong to an open file description: a private one stands in for the program's, from
+//! the first such lock on.
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -20,7 +21,7 @@ use crate::paths::FdPath;
 use crate::state;
 use crate::subject::Managed;
 
-/// Whether this command of `fcntl` is about record locks.
+/// Whether this command of `fcntl` concerns record locks.
 pub fn is_about(command: c_int) -> bool {
     matches!(command, libc::F_SETLK | libc::F_SETLKW | libc::F_GETLK) || is_of_description(command)
 }
@@ -29,12 +30,12 @@ fn is_of_description(command: c_int) -> bool {
     matches!(command, libc::F_OFD_SETLK | libc::F_OFD_SETLKW | libc::F_OFD_GETLK)
 }
 
-/// `fcntl` with one of these commands; `argument` is the address of the program's `struct flock`.
+/// `fcntl` with such a command; `argument` is the address of the program's `struct flock`.
 pub fn control(managed: &Managed, command: c_int, argument: usize) -> c_int {
     answer(|| {
         let mut lock = MaybeUninit::<flock>::uninit();
         kernel::copy_from(argument, &mut lock)?;
-        // SAFETY: numbers, all of them read.
+        // SAFETY: consists of numbers, all of which were read.
         let mut lock = unsafe { lock.assume_init() };
         make(managed, command, &mut lock)?;
         if matches!(command, libc::F_GETLK | libc::F_OFD_GETLK) {
@@ -54,11 +55,11 @@ pub fn lockf(managed: &Managed, command: c_int, len: libc::off_t) -> c_int {
             libc::F_TEST => (libc::F_RDLCK, libc::F_GETLK),
             _ => return Err(Errno::INVAL),
         };
-        // SAFETY: numbers, for which zero is a value.
+        // SAFETY: consists of numbers, for which zero is a valid value.
         let mut lock: flock = unsafe { std::mem::zeroed() };
         (lock.l_type, lock.l_whence, lock.l_len) = (kind as i16, libc::SEEK_CUR as i16, len);
         make(managed, command, &mut lock)?;
-        // F_GETLK changes the lock to one that is in the way.
+        // F_GETLK overwrites the lock with a conflicting one.
         let free = lock.l_type == libc::F_UNLCK as i16 || lock.l_pid == std::process::id().cast_signed();
         if command == libc::F_GETLK && !free { Err(Errno::ACCESS) } else { Ok(0) }
     })
@@ -75,12 +76,12 @@ fn make(managed: &Managed, command: c_int, lock: &mut flock) -> Result<()> {
     place(managed, lock)?;
     let fd = holder(managed, command)?;
     let arguments = [fd as usize, command as usize, std::ptr::from_mut(lock) as usize, 0, 0, 0];
-    // SAFETY: a lock of this call's. A wait may last: signals come in.
+    // SAFETY: a lock of this call. Signals are not blocked, because the wait may be long.
     unsafe { kernel::call(libc::SYS_fcntl, arguments) }.map(drop)
 }
 
-/// Counts the lock's start from the beginning of the file: other descriptors have other offsets,
-/// and the anchor another size.
+/// Converts the lock's start to an absolute offset: the private descriptor has another offset, and
+/// the first object another size.
 fn place(managed: &Managed, lock: &mut flock) -> Result<()> {
     let base = match c_int::from(lock.l_whence) {
         libc::SEEK_CUR => managed.offset()?,
@@ -92,7 +93,7 @@ fn place(managed: &Managed, lock: &mut flock) -> Result<()> {
     Ok(())
 }
 
-/// The descriptor that the kernel is asked with.
+/// The descriptor to take the lock with.
 fn holder(managed: &Managed, command: c_int) -> Result<c_int> {
     let file = managed.file()?;
     let first = first_component(file)?;
@@ -112,16 +113,16 @@ fn first_component(file: &LogicalFile) -> Result<c_int> {
     Ok(file.components().fd(0).map_err(|error| error.errno())?.as_raw_fd())
 }
 
-/// To be called before a descriptor of the file is closed: as close(2) does with the locks of its
-/// inode, the process's POSIX locks on the file are given back.
+/// Releases the process's POSIX locks on the file, as close(2) does for its inode. Called before a
+/// descriptor of the file is closed.
 pub fn closing(file: &LogicalFile) {
-    // SAFETY: numbers, for which zero is a value: the whole file.
+    // SAFETY: consists of numbers, for which zero is a valid value: the whole file.
     let mut lock: flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_UNLCK as i16;
     if let Ok(first) = first_component(file) {
         let lock = std::ptr::from_mut(&mut lock) as usize;
         let arguments = [first as usize, libc::F_SETLK as usize, lock, 0, 0, 0];
-        // SAFETY: a lock of this call's.
+        // SAFETY: a lock of this call.
         let _ = unsafe { kernel::call(libc::SYS_fcntl, arguments) };
     }
 }

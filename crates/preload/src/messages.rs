@@ -1,8 +1,8 @@
 //! The library's own messages where descriptor 2 is a managed file: `program 2> managed`.
 //!
-//! Written to the kernel's descriptor they would be lost. They go through the data path like
-//! everything else that is written there, once the call is over in which they were said: nothing of
-//! the data path is locked then.
+//! Written to the kernel's descriptor they would be lost. They go through the data path like every
+//! other write to that file, after the call that logged them has ended: the data path holds no
+//! locks then.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,14 +12,14 @@ use crate::{inside, state};
 
 const STDERR: i32 = libc::STDERR_FILENO;
 
-/// Bytes that wait at most.
+/// Upper bound of the waiting messages, bytes.
 const ROOM: usize = 8192;
 
 static WAITING: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-/// Whether any do.
+/// Whether messages wait.
 static ARE_WAITING: AtomicBool = AtomicBool::new(false);
 
-/// To be called when the library is loaded.
+/// Called when the library is loaded.
 pub fn at_start() {
     stripewise_sys::raw::say_through(take);
 }
@@ -28,13 +28,14 @@ fn take(line: &[u8]) -> bool {
     let plain = match table::known(STDERR) {
         Known::Plain => true,
         Known::Entry(entry) => matches!(entry.file(), Ok(None)),
-        // It was looked at when the program started; to look now may need what is just being made.
+        // It is examined when the program starts. Examining it now might need the data path, which
+        // may be under construction.
         Known::Unknown => !state::is_runtime_used(),
     };
     if plain {
         return false;
     }
-    // Held by a thread that a fork left behind: the line is lost.
+    // If a thread that a fork left behind holds the lock, the message is lost.
     if let Ok(mut waiting) = WAITING.try_lock() {
         if waiting.len() + line.len() <= ROOM {
             waiting.extend_from_slice(line);
@@ -47,7 +48,7 @@ fn take(line: &[u8]) -> bool {
     true
 }
 
-/// Writes what waits. To be called when a call on a managed file is over.
+/// Writes the waiting messages. Called at the end of a call on a managed file.
 #[inline]
 pub fn flush() {
     if ARE_WAITING.load(Ordering::Relaxed) {
@@ -62,7 +63,7 @@ fn write_all() {
     }
     let Ok(lines) = WAITING.try_lock().map(|mut waiting| std::mem::take(&mut *waiting)) else { return };
     let before = crate::errno::get();
-    // SAFETY: our own `write`, of memory that is there.
+    // SAFETY: this library's own `write`, from valid memory.
     unsafe { libc::write(STDERR, lines.as_ptr().cast(), lines.len()) };
     crate::errno::set(before);
 }

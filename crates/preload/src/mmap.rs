@@ -1,4 +1,4 @@
-//! `mmap` of a managed file: its parts, mapped side by side.
+//! `mmap` of a managed file: extents of its objects, mapped next to each other.
 
 use std::ffi::{c_int, c_void};
 use std::os::fd::BorrowedFd;
@@ -21,13 +21,12 @@ interpose! {
         (address: *mut c_void, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void;
 }
 
-/// C's type of it.
 pub type MmapFn = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, off_t) -> *mut c_void;
 
-/// What the name `mmap` leads to: on x86-64 by the entry that `patched` keeps.
+/// The function that the name `mmap` resolves to; on x86-64 through the entry in `patched`.
 ///
 /// # Safety
-/// That of mmap(2).
+/// As mmap(2).
 #[cfg_attr(not(target_arch = "x86_64"), unsafe(export_name = "mmap"))]
 pub unsafe extern "C" fn mmap(
     address: *mut c_void,
@@ -39,11 +38,12 @@ pub unsafe extern "C" fn mmap(
 ) -> *mut c_void {
     // SAFETY: the type is that of the function.
     static REAL: Real<MmapFn> = unsafe { Real::new(c"mmap") };
-    // SAFETY: the caller's promises.
+    // SAFETY: as the caller promises.
     unsafe { mmap_any(REAL.get(), address, len, protection, flags, fd, offset) }
 }
 
-/// Maps what is managed, and the rest by `real`, or by what another library has put before it.
+/// Maps managed files. Other mappings go to `real`, or to the function of another library that has
+/// patched the entry.
 unsafe fn mmap_any(
     real: MmapFn,
     address: *mut c_void,
@@ -99,12 +99,12 @@ impl Request<'_> {
             Ok(extents) => {
                 let base = self.reserve(len, MapFlags::NORESERVE)?;
                 let mapped = extents.iter().try_for_each(|extent| {
-                    // SAFETY: inside what was just reserved.
+                    // SAFETY: within the range that was just reserved.
                     unsafe { self.map_extent(base, extent) }
                 });
                 self.finish(base, len, mapped)
             }
-            // A private mapping is a copy anyway, and may be made at once.
+            // A private mapping is a copy anyway, so the bytes can be read into memory at once.
             Err(Errno::NODEV | Errno::OVERFLOW) if self.is_private() => {
                 let base = self.reserve(len, MapFlags::empty())?;
                 self.finish(base, len, unsafe { self.fill(base) })
@@ -130,11 +130,11 @@ impl Request<'_> {
         if access == OFlags::WRONLY || (stores && access != OFlags::RDWR) { Err(Errno::ACCESS) } else { Ok(()) }
     }
 
-    /// Address space without access, where the application wants it.
+    /// Reserves inaccessible address space at the place that the application asks for.
     fn reserve(&self, len: usize, how: MapFlags) -> Result<*mut c_void> {
         let place = MapFlags::FIXED | MapFlags::FIXED_NOREPLACE;
         let flags = MapFlags::PRIVATE | how | (self.map_flags() & place);
-        // SAFETY: with MAP_FIXED the application gives up what was there.
+        // SAFETY: with MAP_FIXED the application gives up the previous mapping.
         unsafe { mmap_anonymous(self.address, len, ProtFlags::empty(), flags) }
     }
 
@@ -142,7 +142,7 @@ impl Request<'_> {
         let at = base.wrapping_byte_add((extent.file_offset - self.offset as u64) as usize);
         let flags = self.map_flags().difference(MapFlags::FIXED_NOREPLACE) | MapFlags::FIXED;
         let protection = ProtFlags::from_bits_retain(self.protection.cast_unsigned());
-        // SAFETY: the caller reserved the range; the file keeps the descriptor open.
+        // SAFETY: the caller has reserved the range; the file keeps the descriptor open.
         unsafe {
             let fd = BorrowedFd::borrow_raw(extent.fd);
             map(at, extent.len as usize, protection, flags, fd, extent.component_offset)?;
@@ -150,7 +150,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// What the application asked for, in rustix's type.
+    /// The application's flags in rustix's type.
     fn map_flags(&self) -> MapFlags {
         MapFlags::from_bits_retain(self.flags.cast_unsigned())
     }
@@ -159,7 +159,7 @@ impl Request<'_> {
         let file = self.managed.file()?;
         let below_end = file.size()?.saturating_sub(self.offset as u64).min(self.len as u64) as usize;
         let mut done = 0;
-        // SAFETY: ours until it is returned.
+        // SAFETY: only this function uses the memory until it is returned.
         unsafe {
             mprotect(base, self.len, rustix::mm::MprotectFlags::READ | rustix::mm::MprotectFlags::WRITE)?;
             while done < below_end {

@@ -1,7 +1,8 @@
-//! What an MPI library tells: which rank of which job this process is, and when it is in a collective call.
+//! Information from an MPI library: rank and job of this process, and its collective calls.
 //!
-//! These are no functions of libc: the PMPI library in `mpi/` looks them up (`dlsym`) and calls them; `mpi/stripewise.h` declares
-//! them. All may be called at any time, leave errno alone, and do nothing where there is nothing to do.
+//! These functions are not libc's. The PMPI library in `mpi/` looks them up with `dlsym` and calls
+//! them; `mpi/stripewise.h` declares them. All may be called at any time, and leave errno
+//! unchanged. They do nothing where there is nothing to record or set.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::os::fd::{AsFd, AsRawFd};
@@ -21,24 +22,24 @@ use crate::{kernel, launcher};
 /// A process's place in an MPI job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Processes of the job.
+    /// Number of processes of the job.
     pub ranks: u32,
-    /// Which of them this one is.
+    /// The rank of this process.
     pub rank: u32,
-    /// How many of them are on this node; 0: not known.
+    /// Number of the job's processes on this node; 0 if not known.
     pub ranks_on_node: u32,
-    /// The number of this node in the job, if known.
+    /// The index of this node in the job, if known.
     pub node: Option<u32>,
 }
 
-/// 0: no MPI library has said anything.
+/// Number of ranks; 0 until an MPI library calls [`stripewise_note_mpi`].
 static RANKS: AtomicU32 = AtomicU32::new(0);
 static RANK: AtomicU32 = AtomicU32::new(0);
 static RANKS_ON_NODE: AtomicU32 = AtomicU32::new(0);
-/// 1 + the node's number.
+/// 1 + the index of the node; 0 if not known.
 static NODE: AtomicU32 = AtomicU32::new(0);
 
-/// What the MPI library said, if it did.
+/// The job that the MPI library has reported, if it has.
 pub fn job() -> Option<Job> {
     let ranks = RANKS.load(Ordering::Acquire);
     (ranks > 0).then(|| Job {
@@ -49,15 +50,17 @@ pub fn job() -> Option<Job> {
     })
 }
 
-/// How many processes use the files at once, and how many of them on this node: as MPI says, else the launcher.
+/// Number of processes that use the files at the same time, and of those on this node: from MPI, or
+/// else from the launcher.
 pub fn processes() -> Option<(u32, u32)> {
     let Some(job) = job() else { return launcher::processes() };
     let on_node = if job.ranks_on_node == 0 { launcher::on_node(job.ranks) } else { job.ranks_on_node };
     Some((job.ranks, on_node))
 }
 
-/// Called once MPI is initialised: this process is `rank` of `ranks`; `ranks_on_node` of them are on its node, which is number
-/// `node` of the job (0 and -1: not known).
+/// Called when MPI is initialized: this process is `rank` of `ranks`, and `ranks_on_node` of them
+/// are on its node, which has the index `node` in the job (`ranks_on_node` 0, `node` -1: not
+/// known).
 #[unsafe(no_mangle)]
 extern "C" fn stripewise_note_mpi(ranks: c_int, rank: c_int, ranks_on_node: c_int, node: c_int) {
     let (Ok(ranks), Ok(rank)) = (u32::try_from(ranks), u32::try_from(rank)) else { return };
@@ -78,13 +81,14 @@ extern "C" fn stripewise_note_mpi(ranks: c_int, rank: c_int, ranks_on_node: c_in
     });
 }
 
-/// The number of a file for marks; 0 where it is not recorded, or not there. To be called after it was opened.
+/// The number of a file for marks; 0 if it is not recorded or does not exist. Called after the file
+/// was opened.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn stripewise_mark_file(path: *const c_char) -> u32 {
     let number = |recorder: Recorder| {
         // SAFETY: the caller's string.
         let path = unsafe { CStr::from_ptr(path) };
-        // O_PATH: closing it drops no locks.
+        // O_PATH: closing such a descriptor drops no record locks.
         let fd = Closing::new(openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?);
         let path = Absolute::of(fd.as_fd().as_raw_fd()).ok()?;
         Some(recorder.file_id(path.as_bytes()))
@@ -102,8 +106,9 @@ extern "C" fn stripewise_mark_begin() -> u64 {
     })
 }
 
-/// The calling thread has ended the collective call `MPI_File_NAME` on a file, which `processes` processes have open together; this
-/// one asked for so many bytes (or the call failed: minus an errno).
+/// The calling thread has ended the collective call `MPI_File_NAME` on a file that `processes`
+/// processes have open together. `bytes` is the size of this process's request, or minus an errno
+/// if the call failed.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn stripewise_mark_end(
     file: u32,
@@ -131,14 +136,15 @@ unsafe extern "C" fn stripewise_mark_end(
     });
 }
 
-/// `MPI_File_close` is about to close a file that this process may have written: makes it durable, data and map, if it has several
-/// copies. MPI promises that of every file, and no MPI library does it; files with one copy are left to the kernel as
-/// plain ones are. Returns 0 or an errno.
+/// `MPI_File_close` is about to close a file that this process may have written. If the file has
+/// several copies, data and map are made durable. MPI promises that of every file, and no MPI
+/// library does it; files with one copy are left to the kernel, as plain files are. Returns 0 or an
+/// errno.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn stripewise_file_sync(path: *const c_char) -> c_int {
     let sync = || {
         let Some(runtime) = state::runtime_if_used() else { return Ok(()) };
-        // One that was deleted meanwhile need not survive anything.
+        // A file that was removed meanwhile need not survive a crash.
         let Ok(stat) = kernel::stat_at(libc::AT_FDCWD, path, true) else { return Ok(()) };
         match runtime.find(FileKey::of(&stat)).filter(|file| file.manifest().copies.is_some()) {
             Some(file) => file.sync(false),
@@ -148,8 +154,10 @@ unsafe extern "C" fn stripewise_file_sync(path: *const c_char) -> c_int {
     errno::serve_code(sync)
 }
 
-/// Whether data sieving costs less than single requests on a managed file with one copy: see [`sieving`]. `processes` do it at
-/// once, each with pieces of `piece` bytes that start `stride` bytes apart. 1: yes, 0: no, -1: not known.
+/// Whether data sieving costs less than single requests on a managed file with one copy: see
+/// [`sieving`]. `processes` do it at the same time, each with pieces of `piece` bytes whose starts
+/// are `stride` bytes apart, with sieving requests of `buffer` bytes. 1: yes, 0: no, -1: not
+/// known.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn stripewise_sieving_pays(
     path: *const c_char,
@@ -183,7 +191,7 @@ unsafe extern "C" fn stripewise_sieving_pays(
     quietly(pays).map_or(-1, c_int::from)
 }
 
-/// Leaves errno as it was; a panic becomes the value for nothing.
+/// Runs `body` and leaves errno unchanged. A panic becomes the default value.
 fn quietly<T: Default>(body: impl FnOnce() -> T) -> T {
     let before = errno::get();
     let result = errno::caught(|| Ok(body())).unwrap_or_default();

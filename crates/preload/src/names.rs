@@ -1,4 +1,4 @@
-//! Removing, renaming, and changing files by name or descriptor.
+//! Calls that remove or rename files, or change their attributes by name or descriptor.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
@@ -59,25 +59,27 @@ type UtimensatFn = unsafe extern "C" fn(c_int, *const c_char, *const timespec, c
 
 const CWD: c_int = libc::AT_FDCWD;
 
-/// A name that the kernel could read.
+/// A name of the application that the kernel could read.
 #[derive(Clone, Copy)]
 struct Name<'a> {
     dir: c_int,
     path: &'a CStr,
-    /// Whether it is known to stand for a managed file: one that may not be read may be another's.
+    /// Whether the name is known to be a managed file's. If the process may not read the file, it
+    /// may be a plain one.
     certain: bool,
 }
 
 impl Name<'_> {
-    /// The name, if it stands for a managed file that this process may deal with, or for one that may not be read.
+    /// The name, if it belongs to a managed file that this process may use, or to a file that this
+    /// process may not read.
     ///
     /// # Errors
-    /// It could not be found out.
+    /// The kind of the file could not be determined.
     unsafe fn look_up(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<Self>> {
-        // SAFETY: whoever uses the path knows that the kernel could read it.
+        // SAFETY: the path is used only after the kernel has read it.
         let name = |certain| unsafe { Self { dir, path: CStr::from_ptr(path), certain } };
         let found = match sniff::look_up(dir, path, follows(flags)) {
-            // The kernel is going to refuse the path.
+            // The kernel will refuse the path with the same error.
             Err(Errno::FAULT | Errno::BADF | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => None,
             Err(Errno::ACCESS) => Some(name(false)),
             Err(error) => return Err(error),
@@ -86,11 +88,11 @@ impl Name<'_> {
         Ok(found.filter(|_| !process::is_vfork_child()))
     }
 
-    /// As [`Name::look_up`], of managed files alone. A file that may not be read is taken for a plain one: what becomes of the
-    /// name is the same, and components that are left behind are found by `fsck`.
+    /// As [`Name::look_up`], for managed files only. A file that may not be read counts as plain:
+    /// the kernel does the same with the name, and `fsck` finds objects that are left behind.
     ///
     /// # Errors
-    /// It could not be found out.
+    /// The kind of the file could not be determined.
     unsafe fn managed(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<Self>> {
         unsafe { Self::look_up(dir, path, flags) }.map(|name| name.filter(|name| name.certain))
     }
@@ -148,7 +150,8 @@ unsafe fn renameat2(
     unsafe { rename_any(old_dir, old, new_dir, new, flags, || real(old_dir, old, new_dir, new, flags)) }
 }
 
-/// A managed file moves with its anchor; only what it replaces is our business.
+/// A managed file moves with its anchor. The data path is needed only where the rename replaces a
+/// managed file.
 unsafe fn rename_any(
     old_dir: c_int,
     old: *const c_char,
@@ -166,11 +169,11 @@ unsafe fn rename_any(
         Err(error) => return fail(error),
     };
     if let Err(error) = kernel::stat_at(old_dir, old, false) {
-        // There is nothing that could take its place.
+        // The source does not exist, so the rename fails.
         return fail(error);
     }
     serve(|| {
-        // SAFETY: the kernel could read it.
+        // SAFETY: the kernel could read the path.
         let old = to_path(unsafe { CStr::from_ptr(old) }.to_bytes());
         let new_path = to_path(new.path.to_bytes());
         state::runtime()?.rename(borrow_dir(&old_dir), old, borrow_dir(&new.dir), new_path, flags)?;
@@ -178,7 +181,7 @@ unsafe fn rename_any(
     })
 }
 
-/// Changes the attributes of a name: of anchor and components where it is a managed file.
+/// Changes attributes by name; those of anchor and objects if the file is managed.
 unsafe fn change_named(
     dir: c_int,
     path: *const c_char,
@@ -192,7 +195,8 @@ unsafe fn change_named(
         Err(error) => return fail(error),
     };
     let Some(change) = change() else { return real() };
-    // The data path looks again when a file that its owner may not read gets another mode.
+    // For a file that this process may not read, the data path is needed only to change the mode:
+    // the new mode may make the file readable to its owner, and the data path then examines it.
     if !name.certain && !matches!(change, Change::Mode(_)) {
         return real();
     }
@@ -205,7 +209,7 @@ unsafe fn change_named(
     if result == 0 && !done { real() } else { result }
 }
 
-/// As [`change_named`], of a descriptor.
+/// As [`change_named`], by descriptor.
 fn change_opened(fd: c_int, change: impl FnOnce() -> Option<Change>, real: impl FnOnce() -> c_int) -> c_int {
     let Some(managed) = Subject::managed(fd) else { return real() };
     let Some(change) = change() else { return real() };
@@ -318,11 +322,12 @@ unsafe fn utimensat(
     unsafe { change_named(dir, path, flags, || of_timespecs(times), || real(dir, path, times, flags)) }
 }
 
-/// Whether a path is empty and stands for its directory's descriptor. An invalid pointer is left to the kernel: a stat of it
-/// tells without following it ourselves.
+/// Whether a path is empty and so stands for the descriptor `dir`. A stat by the kernel detects an
+/// invalid pointer before this function reads the path; the kernel then refuses it in the real
+/// call, too.
 ///
 /// # Errors
-/// ENOMEM: that could not be found out.
+/// ENOMEM from that stat.
 fn stands_for_descriptor(path: *const c_char, flags: c_int) -> Result<bool> {
     if flags & libc::AT_EMPTY_PATH == 0 {
         return Ok(false);
@@ -330,7 +335,7 @@ fn stands_for_descriptor(path: *const c_char, flags: c_int) -> Result<bool> {
     match kernel::stat_at(CWD, path, true) {
         Ok(_) | Err(Errno::FAULT) => Ok(false),
         Err(Errno::NOMEM) => Err(Errno::NOMEM),
-        // SAFETY: the kernel could read it.
+        // SAFETY: the kernel could read the path.
         Err(_) => Ok(unsafe { *path } == 0),
     }
 }
@@ -352,9 +357,9 @@ unsafe fn of_timevals(times: *const timeval) -> Option<Change> {
     if times.is_null() {
         return Some(now());
     }
-    // SAFETY: the application promises two.
+    // SAFETY: the application passes two.
     let [access, modification] = unsafe { *times.cast::<[timeval; 2]>() };
-    // What is out of range the kernel refuses.
+    // The kernel refuses times that are out of range.
     let valid = |time: timeval| (0..1_000_000).contains(&time.tv_usec);
     let to = |time: timeval| seconds(time.tv_sec, time.tv_usec * 1000);
     (valid(access) && valid(modification)).then(|| to_times(to(access), to(modification)))
@@ -364,7 +369,7 @@ unsafe fn of_timespecs(times: *const timespec) -> Option<Change> {
     if times.is_null() {
         return Some(now());
     }
-    // SAFETY: the application promises two.
+    // SAFETY: the application passes two.
     let [access, modification] = unsafe { *times.cast::<[timespec; 2]>() };
     let to = |time: timespec| seconds(time.tv_sec, time.tv_nsec);
     Some(to_times(to(access), to(modification)))

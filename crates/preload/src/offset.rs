@@ -29,7 +29,7 @@ unsafe fn lseek(real: LseekFn, fd: c_int, offset: off_t, whence: c_int) -> off_t
         }
         Subject::Managed(managed) => {
             let result = match whence {
-                // The kernel's business alone.
+                // The kernel keeps the offset and needs no help for these.
                 libc::SEEK_SET | libc::SEEK_CUR => unsafe { real(fd, offset, whence) },
                 _ => serve(|| reposition(&managed, offset, whence).map(|at| at as off_t)),
             };
@@ -44,7 +44,8 @@ unsafe fn lseek(real: LseekFn, fd: c_int, offset: off_t, whence: c_int) -> off_t
     result
 }
 
-/// Moves the descriptor's offset, which the kernel keeps, to a place that depends on the size or on the data.
+/// Moves the descriptor's offset, which the kernel keeps, to a position that depends on the file's
+/// size or holes.
 fn reposition(managed: &Managed, offset: off_t, whence: c_int) -> Result<u64> {
     managed.flags()?;
     let file = managed.file()?;

@@ -1,4 +1,4 @@
-//! `open` and its many names.
+//! The `open` family.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::os::fd::BorrowedFd;
@@ -22,7 +22,8 @@ use crate::seen::Found;
 use crate::table::{self, Known};
 use crate::{access, adopt, process, sniff, stack, state, unplanned};
 
-// The variable argument of C's `open` travels like a third fixed one on the 64-bit calling conventions of Linux.
+// The variable argument of C's `open` is passed like a third fixed one in the 64-bit calling
+// conventions of Linux.
 interpose! {
     open | open64 | __open | __open64 => open, (path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
     openat | openat64 => openat, (dir: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
@@ -50,7 +51,7 @@ unsafe fn creat(real: CreatFn, path: *const c_char, mode: mode_t) -> c_int {
     open_any(libc::AT_FDCWD, path, flags, mode, || unsafe { real(path, mode) })
 }
 
-// glibc aborts a program that creates a file through these, which have no mode.
+// These functions take no mode: glibc aborts a program that passes O_CREAT to them.
 unsafe fn open_2(real: Open2Fn, path: *const c_char, flags: c_int) -> c_int {
     open_any(libc::AT_FDCWD, path, flags & !libc::O_CREAT, 0, || unsafe { real(path, flags) })
 }
@@ -59,8 +60,8 @@ unsafe fn openat_2(real: Openat2Fn, dir: c_int, path: *const c_char, flags: c_in
     open_any(dir, path, flags & !libc::O_CREAT, 0, || unsafe { real(dir, path, flags) })
 }
 
-/// Opens for the application: by `real`, or by the data path where that would create or empty a managed file. Returns
-/// the descriptor, or -1 with errno.
+/// Opens a file for the application: through the data path where the open would create or truncate
+/// a managed file, else through `real`. Returns the descriptor, or -1 with errno.
 pub fn open_any(
     dir: c_int,
     path: *const c_char,
@@ -69,7 +70,7 @@ pub fn open_any(
     real: impl FnOnce() -> c_int,
 ) -> c_int {
     if inside::active() {
-        // The application gets the lowest free numbers.
+        // A private descriptor: the lowest free numbers are the application's.
         let fd = real();
         return if fd >= 0 { stripewise_sys::fd::raise(fd) } else { fd };
     }
@@ -94,7 +95,7 @@ pub fn open_any(
         }),
         Ok(None) if opened < 0 => return opened,
         Ok(None) => answer(|| {
-            // SAFETY: the kernel could read it.
+            // SAFETY: the kernel could read the path.
             let (fd, found) = settle(opened, flags, unsafe { CStr::from_ptr(path) })?;
             entry = found;
             Ok(fd)
@@ -103,7 +104,7 @@ pub fn open_any(
     opened_at(start, fd, entry, flags)
 }
 
-/// Records what was opened.
+/// Records an open.
 fn opened_at(start: Option<Ticks>, fd: c_int, entry: Option<EntryRef>, flags: c_int) -> c_int {
     if let (Some(start), Some(entry)) = (start, &entry) {
         record_open(entry, start, flags & libc::O_TRUNC != 0);
@@ -111,10 +112,10 @@ fn opened_at(start: Option<Ticks>, fd: c_int, entry: Option<EntryRef>, flags: c_
     fd
 }
 
-/// The name, if opening it is for the data path: it would empty a managed file, or create one.
+/// The name, if the data path has to open it: the open would truncate a managed file or create one.
 ///
 /// # Errors
-/// It could not be found out, or there is no such path.
+/// The kind of the file could not be determined, or the path does not exist.
 fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<&'static CStr>> {
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     let creates = flags.contains(OFlags::CREATE) && state::has_plan() && !process::is_vfork_child();
@@ -123,10 +124,11 @@ fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<
     }
     let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
     if exclusive || !flags.contains(OFlags::TRUNC) {
-        // Whatever is there keeps its bytes: only whether something is there counts.
+        // The open keeps an existing file's bytes: only the existence of the file matters.
         return match retry_on_intr(|| kernel::stat_at(dir, path, !exclusive && follows_link(flags))) {
-            // Whether the plan has a place for it, the data path knows.
-            // SAFETY: the kernel could read it; used only during the call that it came with.
+            // The data path finds out whether the plan has a layout for the path.
+            // SAFETY: the kernel could read the path; it is used only during the call that it came
+            // with.
             Err(Errno::NOENT) => Ok(creates.then(|| unsafe { CStr::from_ptr(path) })),
             // SAFETY: as above.
             Ok(_) => Ok(None),
@@ -140,12 +142,12 @@ fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<
     }
 }
 
-/// The name, if the kernel refused to open it for writing because it leads to an anchor: nobody may
-/// write to those, and who may write to the file is for the data path to find out. A vfork child,
-/// which must not use that, gets `opened` at once.
+/// The name, if the kernel refused to open it for writing because it is an anchor: no user may
+/// write to an anchor, and the data path decides who may write to the file. A vfork child must not
+/// use the data path; for it, `opened` is set here.
 ///
 /// # Errors
-/// It could not be found out. Else errno stays.
+/// The kind of the file could not be determined. Otherwise errno is unchanged.
 fn refused_name(
     dir: c_int,
     path: *const c_char,
@@ -173,7 +175,7 @@ fn follows_link(flags: OFlags) -> bool {
 /// Whether opening the path gives a managed file.
 ///
 /// # Errors
-/// It could not be found out, or there is no such path.
+/// The kind of the file could not be determined, or the path does not exist.
 pub fn is_managed_name(path: *const c_char, flags: c_int) -> Result<bool> {
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     let follow = follows_link(flags) && !flags.contains(OFlags::CREATE | OFlags::EXCL);
@@ -183,7 +185,8 @@ pub fn is_managed_name(path: *const c_char, flags: c_int) -> Result<bool> {
     })
 }
 
-/// Whether a stream on the path has to go through us: on a managed file, or in a traced job on any regular one.
+/// Whether a stream on the path has to go through the library: for a managed file and, in a traced
+/// job, for any regular file.
 ///
 /// # Errors
 /// As [`is_managed_name`].
@@ -203,12 +206,12 @@ pub fn wants_stream(path: *const c_char, flags: c_int) -> Result<bool> {
 
 fn open_managed(dir: c_int, name: &CStr, flags: c_int, mode: mode_t) -> Result<(c_int, Option<EntryRef>)> {
     if process::is_vfork_child() {
-        // Its memory is its parent's: nothing may be opened there.
+        // A vfork child uses its parent's memory: it must not open files in there.
         return Err(Errno::IO);
     }
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     let (path, mode) = (to_path(name.to_bytes()), Mode::from_raw_mode(mode));
-    // An absolute path says it alone: the other may be no descriptor at all.
+    // With an absolute path the kernel ignores `dir`, which may be no descriptor at all.
     let dir = if path.is_absolute() { libc::AT_FDCWD } else { dir };
     let end = end_of_links(dir, name, flags)?;
     let path = end.as_deref().unwrap_or(path);
@@ -218,7 +221,8 @@ fn open_managed(dir: c_int, name: &CStr, flags: c_int, mode: mode_t) -> Result<(
     }
 }
 
-/// Where a link that leads nowhere leads: O_CREAT creates that. `None` where there is no such link.
+/// The end of a chain of symbolic links, for O_CREAT, which creates the file there. `None` if the
+/// name is no link.
 fn end_of_links(dir: c_int, name: &CStr, flags: OFlags) -> Result<Option<PathBuf>> {
     const LINKS_MAX: usize = 40;
     if !flags.contains(OFlags::CREATE) || flags.intersects(OFlags::EXCL | OFlags::NOFOLLOW) {
@@ -232,7 +236,7 @@ fn end_of_links(dir: c_int, name: &CStr, flags: OFlags) -> Result<Option<PathBuf
                 let beside = path.parent().unwrap_or(Path::new(""));
                 end = Some(beside.join(to_path(link.as_bytes())));
             }
-            // No link, or nothing.
+            // The path is no link, or does not exist.
             Err(Errno::INVAL | Errno::NOENT | Errno::NOTDIR) => return Ok(end),
             Err(error) => return Err(error),
         }
@@ -240,8 +244,8 @@ fn end_of_links(dir: c_int, name: &CStr, flags: OFlags) -> Result<Option<PathBuf
     Err(Errno::LOOP)
 }
 
-/// Finds out what was opened, and returns the program's descriptor of it; an anchor whose file
-/// cannot be served is closed again.
+/// Determines the kind of an opened file, and returns the program's descriptor of it. An anchor
+/// whose file cannot be served is closed again.
 fn settle(fd: c_int, flags: c_int, name: &CStr) -> Result<(c_int, Option<EntryRef>)> {
     if flags & libc::O_DIRECTORY != 0 {
         if !process::is_vfork_child() {
@@ -264,16 +268,17 @@ fn record_open(entry: &EntryRef, start: Ticks, empties: bool) {
     }
 }
 
-/// A directory descriptor as the data path takes it.
+/// A directory descriptor in the form that the data path takes.
 pub fn borrow_dir(dir: &c_int) -> Dir<'_> {
-    // With an absolute path it may be any number, but no BorrowedFd is below 0.
+    // With an absolute path `dir` may be any number, but a BorrowedFd must not be negative.
     const NEVER_OPEN: c_int = c_int::MAX;
     let fd = if *dir < 0 { NEVER_OPEN } else { *dir };
-    // SAFETY: the application's, for the time of the call; a bad one is EBADF.
+    // SAFETY: the application's descriptor, for the duration of the call; the kernel answers EBADF
+    // if it is not open.
     (*dir != libc::AT_FDCWD).then(|| unsafe { BorrowedFd::borrow_raw(fd) })
 }
 
-/// Where flags for a path say whether a link at its end is followed.
+/// Whether the AT_ flags of a call ask to follow a symbolic link at the end of the path.
 pub fn follows(flags: c_int) -> bool {
     !AtFlags::from_bits_retain(flags.cast_unsigned()).contains(AtFlags::SYMLINK_NOFOLLOW)
 }

@@ -1,10 +1,11 @@
 //! The entry of `mmap`, which other libraries overwrite.
 //!
-//! UCX (Debian's MPICH loads it, and so do most MPIs over InfiniBand) wants to see all mappings,
-//! and writes a jump to its own function over the first bytes of whatever the name `mmap` leads to:
-//! our function, which is then never called, and the kernel would map the anchor. So the entry is a
-//! jump and nothing else; when it is found changed, it is put back, and what had been put there is
-//! called with everything that is not ours, as if it had changed libc's function.
+//! UCX (loaded by Debian's MPICH and most MPIs over InfiniBand) intercepts all mappings: it writes
+//! a jump to its own function over the first bytes of the function that the name `mmap` resolves
+//! to. That is this library's `mmap`, which would then never be called, so the kernel would map the
+//! anchor. Therefore the entry consists of a jump only. When it is found changed, it is restored,
+//! and UCX's function is called for every mapping that is not managed, as if it had replaced libc's
+//! function.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -25,12 +26,13 @@ interpose! {
 type MprotectFn = unsafe extern "C" fn(*mut c_void, usize, c_int) -> c_int;
 
 unsafe extern "C" {
-    /// The first byte of `mmap`; the name itself may lead elsewhere.
+    /// The first byte of this library's `mmap`. The name `mmap` itself may resolve to another
+    /// library.
     #[link_name = "stripewise_mmap_entry"]
     static ENTRY: u8;
 }
 
-// Arguments and result are those of the function that it jumps to.
+// Arguments and result are those of the function that the jump leads to.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 unsafe extern "C" fn mmap() {
@@ -38,44 +40,46 @@ unsafe extern "C" fn mmap() {
         ".globl stripewise_mmap_entry",
         ".hidden stripewise_mmap_entry",
         "stripewise_mmap_entry:",
-        // A near jump, in the form that is known byte for byte.
+        // A near jump, in an encoding that is known byte for byte.
         ".byte 0xe9",
         ".long {target} - . - 4",
-        // What is put over the entry is up to 13 bytes long.
+        // Padding: patches of the entry are up to 13 bytes long.
         ".fill 27, 1, 0xcc",
-        // The function is the first thing in its section, which thereby begins at such an address.
+        // The function is the first in its section, so this alignment of the section also aligns
+        // the function.
         ".p2align 4",
         target = sym mmap::mmap,
     )
 }
 
-/// What was found over the entry; null: nothing.
+/// The function that another library's patch jumps to; null if there was no patch.
 static FOUND: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-/// Something that is not understood was.
+/// A patch was found that is not understood.
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
-/// The entry is being put back.
+/// A thread is restoring the entry.
 static AT_WORK: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// In what was found: if that calls `mmap`, it means libc's.
+    /// This thread is in the other library's function. If that calls `mmap`, it means libc's.
     static CALLED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// `mmap` of what is none of ours: `call` gets what was found over our entry, or `real`.
+/// Calls `mmap` for a mapping that is not managed. `call` gets the function whose patch was found,
+/// or else `real`.
 pub fn forward(real: MmapFn, call: impl FnOnce(MmapFn) -> *mut c_void) -> *mut c_void {
     let found = FOUND.load(Ordering::Acquire);
     if found.is_null() || CALLED.get() {
         return call(real);
     }
     CALLED.set(true);
-    // SAFETY: it was put in place of a function of this type.
+    // SAFETY: the patch put this function in place of one of this type.
     let result = call(unsafe { std::mem::transmute::<*mut c_void, MmapFn>(found) });
     CALLED.set(false);
     result
 }
 
-/// Puts the entry back if it was changed. To be called when a file is opened that has to do with
-/// us, and on its calls.
+/// Restores the entry if it was changed. Called when a managed or recorded file is opened, and at
+/// calls on managed files.
 #[inline]
 pub fn keep_entry() {
     if entry().load(Ordering::Relaxed) != original() {
@@ -83,9 +87,9 @@ pub fn keep_entry() {
     }
 }
 
-/// The bytes of the entry, of which five are the jump.
+/// The first eight bytes of the entry, of which five are the jump.
 fn entry() -> &'static AtomicU64 {
-    // SAFETY: code, which nobody frees, at a multiple of 16 bytes.
+    // SAFETY: code that is never freed, aligned to 16 bytes.
     unsafe { &*(&raw const ENTRY).cast::<AtomicU64>() }
 }
 
@@ -118,10 +122,10 @@ fn restore() {
     AT_WORK.store(false, Ordering::Release);
 }
 
-/// Has the library stay that the function is in: it may be called at any time from now on.
+/// Keeps the library loaded that contains `function`, which may be called at any time from now on.
 fn keep_loaded(function: *mut c_void) {
     let mut library = MaybeUninit::<libc::Dl_info>::uninit();
-    // SAFETY: filled in where the result is not 0; the name is the loader's.
+    // SAFETY: the structure is filled if the result is not 0; the name is the loader's.
     unsafe {
         if libc::dladdr(function, library.as_mut_ptr()) != 0 {
             let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
@@ -130,15 +134,15 @@ fn keep_loaded(function: *mut c_void) {
     }
 }
 
-/// A jump to itself: another thread is about to write.
+/// A jump to itself: another thread is about to write a patch.
 fn is_being_changed() -> bool {
     entry().load(Ordering::Relaxed) as u16 == 0xfeeb
 }
 
-/// Where the jump leads that was put over the entry.
+/// The target of the jump that was written over the entry.
 fn target() -> Option<*mut c_void> {
     let at = entry().as_ptr().cast::<u8>();
-    // SAFETY: the entry's own bytes.
+    // SAFETY: the bytes of the entry.
     let bytes: [u8; 16] = unsafe { at.cast::<[u8; 16]>().read_volatile() };
     let number = |from: usize| u64::from_le_bytes(bytes[from..from + 8].try_into().unwrap_or_default());
     match bytes {
@@ -155,13 +159,13 @@ fn target() -> Option<*mut c_void> {
     }
 }
 
-/// One store, so that a thread that comes in finds one or the other; what follows the jump is never
-/// reached.
+/// Restores the entry with one store, so that a thread that enters it executes either the old or
+/// the new jump. The bytes after the jump are never executed.
 fn write_entry() -> bool {
     let page = rustix::param::page_size();
     let start = entry().as_ptr() as usize & !(page - 1);
     let set = |flags| {
-        // SAFETY: the page of this function, which goes on being executable.
+        // SAFETY: the page of this function, which stays executable.
         unsafe { mprotect(start as *mut c_void, page, flags) }.is_ok()
     };
     let runs = MprotectFlags::READ | MprotectFlags::EXEC;
@@ -172,9 +176,9 @@ fn write_entry() -> bool {
     set(runs)
 }
 
-/// A library that has written to the entry makes it executable again: the moment to put it back.
+/// Restores the entry when the library that has patched it makes its page executable again.
 unsafe fn mprotect_any(real: MprotectFn, address: *mut c_void, len: usize, protection: c_int) -> c_int {
-    // SAFETY: the caller's promises.
+    // SAFETY: as the caller promises.
     let result = unsafe { real(address, len, protection) };
     let start = (entry().as_ptr() as usize).wrapping_sub(address as usize);
     if start < len && protection & libc::PROT_WRITE == 0 {

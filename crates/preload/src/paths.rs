@@ -10,16 +10,16 @@ use stripewise_sys::{Errno, Result};
 use crate::kernel;
 use crate::scratch::Scratch;
 
-/// `/proc/self/fd/N`.
+/// The path `/proc/self/fd/N`, terminated.
 pub struct FdPath([u8; 32]);
 
 impl FdPath {
-    /// The name of a descriptor.
+    /// The path of a descriptor.
     pub fn new(fd: c_int) -> Self {
         const DIRECTORY: &[u8] = b"/proc/self/fd/";
         let mut text = [0; 32];
         text[..DIRECTORY.len()].copy_from_slice(DIRECTORY);
-        // By hand: the standard library's way takes a lot of stack.
+        // The standard library's formatting uses much stack.
         let mut rest = fd.unsigned_abs();
         let digits = rest.checked_ilog10().unwrap_or(0) as usize + 1;
         for digit in text[DIRECTORY.len()..][..digits].iter_mut().rev() {
@@ -29,7 +29,6 @@ impl FdPath {
         Self(text)
     }
 
-    /// As the kernel takes it.
     pub fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.0).unwrap_or_default()
     }
@@ -42,10 +41,10 @@ pub struct Absolute {
 }
 
 impl Absolute {
-    /// Of an open file: where it is now, or was when it lost its name.
+    /// The current path of an open file, or its last one if the file was removed.
     ///
     /// # Errors
-    /// ENAMETOOLONG, ENOENT where it has no path (a socket), or whatever readlink says.
+    /// ENAMETOOLONG, ENOENT if the file has no path (a socket), or the error of readlink(2).
     pub fn of(fd: c_int) -> Result<Self> {
         let mut page = Scratch::new()?;
         let (link, rest) = fs::readlinkat_raw(fs::CWD, FdPath::new(fd).as_c_str(), page.as_uninit())?;
@@ -64,21 +63,22 @@ impl Absolute {
         Ok(Self { page: Scratch::new()?, len: 0 })
     }
 
-    /// Of the working directory, as the kernel has it: it may have been moved or changed behind our
-    /// back.
+    /// The kernel's path of the working directory, which may have been moved or changed without the
+    /// library's knowledge.
     ///
     /// # Errors
-    /// ENOENT where it has no path, ENAMETOOLONG.
+    /// ENOENT if it has no path, ENAMETOOLONG.
     pub fn of_working_directory() -> Result<Self> {
         let mut page = Scratch::new()?;
         let memory = page.as_uninit();
         let arguments = [memory.as_mut_ptr() as usize, memory.len(), 0, 0, 0, 0];
-        // SAFETY: fills in as many bytes at most; the last is a zero.
+        // SAFETY: the kernel fills at most the given number of bytes and terminates the path.
         let len = unsafe { kernel::call(libc::SYS_getcwd, arguments)? } - 1;
         if page.first() == Some(&b'/') { Ok(Self { page, len }) } else { Err(Errno::NOENT) }
     }
 
-    /// A path from here, if there are no symbolic links in it; an absolute one from the root.
+    /// Appends a relative path, or replaces the whole by an absolute one. `.` and `..` are resolved
+    /// as if there were no symbolic links.
     ///
     /// # Errors
     /// ENAMETOOLONG.
@@ -102,18 +102,15 @@ impl Absolute {
         Ok(self)
     }
 
-    /// Its bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.page[..self.len]
     }
 
-    /// As a path.
     pub fn as_path(&self) -> &Path {
         to_path(self.as_bytes())
     }
 }
 
-/// Bytes as a path.
 pub fn to_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }

@@ -1,5 +1,5 @@
-//! `access` and its relatives. Nobody may write to an anchor; whether a program may write to the
-//! file, the components tell.
+//! `access` and related calls. No user may write to an anchor; the objects decide whether a program
+//! may write to the file.
 
 use std::ffi::{c_char, c_int};
 
@@ -33,7 +33,7 @@ unsafe fn faccessat(real: FaccessatFn, dir: c_int, path: *const c_char, mode: c_
     asked(dir, path, mode, flags, |mode| unsafe { real(dir, path, mode, flags) })
 }
 
-/// What the kernel says, and of an anchor that nobody may write to, what its file says.
+/// The kernel's answer. For an anchor that refuses writing, the answer of the data path.
 fn asked(dir: c_int, path: *const c_char, mode: c_int, flags: c_int, real: impl Fn(c_int) -> c_int) -> c_int {
     let answer = real(mode);
     if answer == 0 || mode & libc::W_OK == 0 || errno::get() != libc::EACCES || process::is_vfork_child() {
@@ -47,10 +47,10 @@ fn asked(dir: c_int, path: *const c_char, mode: c_int, flags: c_int, real: impl 
         }
         Err(error) => return fail(error),
     }
-    // Everything but permission to write the anchor has as the file has it.
+    // The anchor has the permissions of the file, except to write.
     match real(mode & !libc::W_OK) {
         0 => serve(|| {
-            // SAFETY: the kernel could read it.
+            // SAFETY: the kernel could read the path.
             let path = to_path(unsafe { std::ffi::CStr::from_ptr(path) }.to_bytes());
             let effective = flags & libc::AT_EACCESS != 0;
             state::runtime()?.may_write_named(borrow_dir(&dir), path, follows(flags), effective)?;

@@ -1,5 +1,5 @@
-//! Descriptors that come by other ways than `open`: what was known of their numbers is about
-//! descriptors that are gone.
+//! Calls other than `open` that create descriptors. The table may still have entries for their
+//! numbers, from descriptors that are closed by now.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -25,7 +25,7 @@ type OfProcessFn = unsafe extern "C" fn(c_int, c_int, c_uint) -> c_int;
 unsafe fn recvmsg(real: RecvmsgFn, socket: c_int, message: *mut msghdr, flags: c_int) -> isize {
     let result = unsafe { real(socket, message, flags) };
     if result >= 0 {
-        // SAFETY: filled in by the call.
+        // SAFETY: filled by the call.
         unsafe { forget_received(&*message) };
     }
     result
@@ -58,19 +58,19 @@ unsafe fn of_process(real: OfProcessFn, process: c_int, fd: c_int, flags: c_uint
     fd
 }
 
-/// After a call that returned how many messages it filled in.
+/// Forgets the descriptors in the messages of a call that returned `count`.
 ///
 /// # Safety
-/// As many messages as said, or a negative number.
+/// `count` is negative, or the call has filled as many messages.
 pub unsafe fn forget_all(messages: *const mmsghdr, count: c_int) {
     for at in 0..usize::try_from(count).unwrap_or(0) {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller promises.
         unsafe { forget_received(&(*messages.add(at)).msg_hdr) };
     }
 }
 
-/// Forgets what was known of a number that is a new descriptor's, unless the call failed that made
-/// it.
+/// Forgets the table's entry for a new descriptor. Does nothing if the call failed and `fd` is
+/// negative.
 pub fn forget(fd: c_int) {
     if fd >= 0 && !process::is_vfork_child() {
         drop(table::set(fd, Known::Unknown));

@@ -1,4 +1,4 @@
-//! Telling the recorder what was called.
+//! Passes calls on to the recorder.
 
 use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
@@ -10,34 +10,33 @@ use stripewise_recorder::{Event, FileId, Flags, Op, Recorder};
 use crate::entry::{Entry, UNKNOWN_OFFSET};
 use crate::{errno, process, state};
 
-/// A call that is about to be made.
+/// The parameters of a call for its record.
 #[derive(Clone, Copy)]
 pub struct Call {
-    /// What it does.
     pub op: Op,
-    /// How.
+    /// Positional, vector, append and so on.
     pub flags: Flags,
-    /// Where.
+    /// Offset in the file, bytes.
     pub offset: u64,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub size: u64,
 }
 
 impl Call {
-    /// One without a place in the file.
+    /// A call without offset and size.
     pub fn plain(op: Op) -> Self {
         Self { op, flags: Flags::NONE, offset: 0, size: 0 }
     }
 
-    /// One that is about a size.
+    /// A call with a size, but no offset.
     pub fn sized(op: Op, size: u64) -> Self {
         Self { size, ..Self::plain(op) }
     }
 }
 
-/// What a C function returns: a number, below 0 when it failed.
+/// The result of a C function: a number that is negative if the call failed.
 pub trait Outcome: Copy {
-    /// As the trace has it: minus errno when it failed.
+    /// The value for the trace: the result, or minus errno if the call failed.
     fn for_trace(self) -> i64;
 }
 
@@ -70,7 +69,7 @@ pub fn wanted(entry: &Entry) -> Option<(Recorder, FileId)> {
     if file == FileId::NOT_RECORDED { None } else { Some((state::recorder()?, file)) }
 }
 
-/// Makes the call and records it.
+/// Makes a call and records it.
 #[inline]
 pub fn timed<T: Outcome>(entry: &Entry, call: Call, run: impl FnOnce() -> T) -> T {
     let Some((recorder, file)) = wanted(entry) else { return run() };
@@ -90,7 +89,8 @@ pub fn timed<T: Outcome>(entry: &Entry, call: Call, run: impl FnOnce() -> T) -> 
     result
 }
 
-/// Makes a plain `read` or `write` at the descriptor's offset, and records it with that offset.
+/// Makes a `read` or `write` of a plain file at the descriptor's offset, and records it with that
+/// offset.
 #[inline]
 pub fn timed_at_offset(fd: c_int, entry: &Entry, mut call: Call, run: impl FnOnce() -> isize) -> isize {
     let Some((recorder, file)) = wanted(entry) else { return run() };
@@ -113,13 +113,14 @@ pub fn timed_at_offset(fd: c_int, entry: &Entry, mut call: Call, run: impl FnOnc
     result
 }
 
-/// Whether the descriptor is in append mode, for [`Entry`].
+/// Whether the descriptor is in append mode, for a new [`Entry`].
 pub fn appends(fd: c_int) -> bool {
     // SAFETY: borrowed for the call.
     fcntl_getfl(unsafe { BorrowedFd::borrow_raw(fd) }).is_ok_and(|flags| flags.contains(OFlags::APPEND))
 }
 
-/// Where the next read or write happens: remembered, unless another process may have moved it.
+/// The offset of the next read or write: the remembered one, unless another process may have moved
+/// it.
 fn known_offset(fd: c_int, entry: &Entry) -> u64 {
     match entry.offset.load(Ordering::Relaxed) {
         UNKNOWN_OFFSET => kernel_offset(fd),

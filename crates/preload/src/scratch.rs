@@ -1,5 +1,5 @@
-//! Pages for what is too big for the stack of the caller, which may be a signal handler's or that of a small thread. They do not
-//! come from `malloc`, which a signal may have interrupted.
+//! Pages for data that is too large for the caller's stack, which may be that of a signal handler
+//! or of a small thread. They do not come from `malloc`, which a signal may have interrupted.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
@@ -10,26 +10,27 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use stripewise_sys::Result;
 
-/// Bytes of one: room for any path, and for a directory's entries.
+/// Size of a page, bytes: enough for any path, and for a buffer of directory entries.
 pub const BYTES: usize = 4096;
 
 #[repr(align(4096))]
 struct Page(UnsafeCell<[u8; BYTES]>);
 
-// SAFETY: a page is used by the holder of its bit in TAKEN alone.
+// SAFETY: only the holder of its bit in TAKEN uses a page.
 unsafe impl Sync for Page {}
 
 const PAGES: usize = 16;
 static POOL: [Page; PAGES] = [const { Page(UnsafeCell::new([0; BYTES])) }; PAGES];
-/// A bit for each page in use. A thread that ends in the middle (by `longjmp`, by a fork of another) keeps its page: when all are
-/// gone, new ones come from the kernel.
+/// A bit per page in use. A thread that abandons its call (by `longjmp`, or by a fork in another
+/// thread) keeps its page. When no page is left, new ones come from the kernel.
 static TAKEN: AtomicU32 = AtomicU32::new(0);
 
-/// A page of memory, aligned to its size, until it is dropped. Its bytes are those that the last user left.
+/// A page of memory, aligned to its size, until it is dropped. It contains the bytes that its last
+/// user left there.
 pub struct Scratch(*mut [u8; BYTES]);
 
 impl Scratch {
-    /// A page of the pool, or when all are in use a new one.
+    /// Takes a page of the pool, or maps a new one if all are in use.
     ///
     /// # Errors
     /// ENOMEM.
@@ -52,9 +53,9 @@ impl Scratch {
         Ok(Self(page.cast()))
     }
 
-    /// As memory that a system call fills.
+    /// The page as memory for a system call to fill.
     pub fn as_uninit(&mut self) -> &mut [MaybeUninit<u8>] {
-        // SAFETY: ours alone; only initialized bytes are ever put there.
+        // SAFETY: not shared; only initialized bytes are ever stored there.
         unsafe { std::slice::from_raw_parts_mut(self.0.cast(), BYTES) }
     }
 }
@@ -63,7 +64,7 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         match POOL.iter().position(|page| ptr::eq(page.0.get(), self.0)) {
             Some(number) => drop(TAKEN.fetch_and(!(1 << number), Ordering::Release)),
-            // SAFETY: mapped by `map`, and used by nobody any more.
+            // SAFETY: mapped by `map`, and not used any more.
             None => drop(unsafe { munmap(self.0.cast(), BYTES) }),
         }
     }
@@ -73,14 +74,14 @@ impl Deref for Scratch {
     type Target = [u8; BYTES];
 
     fn deref(&self) -> &Self::Target {
-        // SAFETY: ours alone.
+        // SAFETY: not shared.
         unsafe { &*self.0 }
     }
 }
 
 impl DerefMut for Scratch {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        // SAFETY: ours alone.
+        // SAFETY: not shared.
         unsafe { &mut *self.0 }
     }
 }

@@ -1,7 +1,8 @@
-//! Files that were looked into, so that they need not be looked into again: whether they are anchors.
+//! Remembers which files are anchors and which are not, so that they need not be read again.
 //!
-//! A file is remembered by 64 bits of its device, inode, size and time of change: an anchor is complete when it first is a
-//! file of its size, and whatever changes a file changes these. The table is small, lossy and lock-free.
+//! A file is remembered by a 64-bit hash of its device, inode, size and time of change. An anchor
+//! is complete when it first has its size, and every change of a file changes this hash. The table
+//! is small, lossy and lock-free.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,22 +11,24 @@ use stripewise_sys::Stat;
 
 const SLOTS: usize = 1024;
 
-/// A mark of each file; its lowest bit says [`Found`].
+/// A mark per file; its lowest bit is the [`Found`].
 static SEEN: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
 
-/// What a file was found to be.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// None of ours.
+    /// Not managed.
     Plain = 0,
-    /// An anchor.
+    /// The anchor of a managed file.
     Anchor = 1,
 }
 
-/// Names under which plain files were opened for writing, and of which was decided what there is to say.
+/// Marks of plain files and names for which the check "exists and is not in the planned layout" was
+/// made.
 static DECIDED: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
 
-/// Whether the same was asked before of this file under this name. From now on it was.
+/// Whether this check was already made for this file under this name. It counts as made from now
+/// on.
 pub fn is_decided(stat: &Stat, name: &CStr) -> bool {
     // FNV-1a.
     let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
@@ -38,13 +41,13 @@ pub fn is_decided(stat: &Stat, name: &CStr) -> bool {
     }
 }
 
-/// Remembers what the file with these attributes is.
+/// Remembers the kind of the file with these attributes.
 pub fn note(stat: &Stat, found: Found) {
     let mark = mark(stat);
     slot(mark).store(mark | found as u64, Ordering::Relaxed);
 }
 
-/// Whether that was noted.
+/// Whether the file with these attributes is remembered as of this kind.
 pub fn is(stat: &Stat, found: Found) -> bool {
     let mark = mark(stat);
     slot(mark).load(Ordering::Relaxed) == mark | found as u64
@@ -54,14 +57,14 @@ fn slot(mark: u64) -> &'static AtomicU64 {
     &SEEN[(mark >> 1) as usize % SLOTS]
 }
 
-/// Even, and not 0.
+/// The mark of a file: even, and not 0.
 fn mark(stat: &Stat) -> u64 {
     mix([stat.st_dev, stat.st_ino, stat.st_size as u64, stat.st_ctime as u64, stat.st_ctime_nsec])
 }
 
-/// Even, and not 0.
+/// Hashes `parts` into an even number that is not 0.
 fn mix<const N: usize>(parts: [u64; N]) -> u64 {
-    // The finalizer of splitmix64 after each.
+    // The finalizer of splitmix64 after each part.
     let mark = parts.into_iter().fold(0x9e37_79b9_7f4a_7c15, |mark: u64, part| {
         let x = (mark ^ part).wrapping_add(0x9e37_79b9_7f4a_7c15);
         let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

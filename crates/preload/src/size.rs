@@ -1,4 +1,4 @@
-//! Setting the size and the space of a file, and syncing it.
+//! Calls that set the size or allocate space of a file, or sync it.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -39,7 +39,7 @@ type SyncRangeFn = unsafe extern "C" fn(c_int, off_t, off_t, c_uint) -> c_int;
 type AdviseFn = unsafe extern "C" fn(c_int, off_t, off_t, c_int) -> c_int;
 type ReadaheadFn = unsafe extern "C" fn(c_int, off_t, usize) -> isize;
 
-/// Runs one call: `real` on a plain file, `ours` on a managed one.
+/// Serves one call: by `real` on a plain file, by `ours` on a managed one.
 fn on_descriptor<T: Outcome>(
     fd: c_int,
     call: impl FnOnce() -> Call,
@@ -76,8 +76,8 @@ unsafe fn truncate(real: TruncateFn, path: *const c_char, size: off_t) -> c_int 
     };
     serve_interruptible(|| {
         let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
-        // Of a file that is open its size may be more; who cuts it to more than may be written is
-        // refused then.
+        // The anchor's size stands in for the file's size here, which may be larger if the file is
+        // open. Then a truncate to a size above the limit is refused even if it shortens the file.
         check_limit(size, || {
             kernel::stat_at(libc::AT_FDCWD, path.as_ptr(), true).map(|anchor| anchor.st_size as u64)
         })?;
@@ -107,7 +107,8 @@ fn allocate(managed: &Managed, mode: c_int, offset: off_t, len: off_t) -> Result
         return Err(Errno::FBIG);
     }
     if mode & !libc::FALLOC_FL_KEEP_SIZE != 0 {
-        // Holes cannot be punched through stripes of many files in one step; callers fall back to zeros.
+        // A hole cannot be punched in the stripes of several objects in one step. Callers fall back
+        // to writing zeros.
         return Err(Errno::OPNOTSUPP);
     }
     let file = managed.writable(Errno::BADF)?;
@@ -153,7 +154,7 @@ fn sync(managed: &Managed, data_only: bool) -> c_int {
 unsafe fn posix_fadvise(real: AdviseFn, fd: c_int, offset: off_t, len: off_t, advice: c_int) -> c_int {
     match Subject::managed(fd) {
         None => unsafe { real(fd, offset, len, advice) },
-        // Advice may be ignored; only nonsense is refused.
+        // Advice may be ignored; only invalid arguments are refused.
         Some(managed) => serve_code(|| {
             managed.flags()?;
             if len < 0 || !(0..=5).contains(&advice) { Err(Errno::INVAL) } else { Ok(()) }

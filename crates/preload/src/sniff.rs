@@ -1,10 +1,12 @@
-//! Is this file the anchor of a managed one? Its first bytes tell.
+//! Determines whether a file is the anchor of a managed file, from its first bytes.
 //!
-//! There are three answers: an anchor, certainly none, and an error. A file of which it is not known is never used as a plain
-//! one: what is written to an anchor destroys the manifest, and what is removed as a plain file leaves its data behind.
+//! There are three results: an anchor, certainly not an anchor, and an error. A file whose kind
+//! could not be determined is never used as a plain one. A write to an anchor would destroy the
+//! manifest, and removing an anchor as a plain file would leave its objects behind.
 //!
-//! Care is taken that looking leaves no trace: closing *any* descriptor of an inode drops the POSIX record locks that the
-//! process holds on it, so a program that locks files gets its own descriptors looked through instead.
+//! Closing *any* descriptor of an inode drops the POSIX record locks that the process holds on it.
+//! In a program that uses such locks, a file is therefore examined through the program's own
+//! descriptors where that is possible.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::MaybeUninit;
@@ -28,13 +30,14 @@ use crate::{errno, kernel, seen, state};
 /// Set by the first record lock of the process.
 static LOCKS: AtomicBool = AtomicBool::new(false);
 
-/// Blocks that a manifest may occupy, with room for a file system's own; the rest of an anchor is a hole.
+/// Upper bound of the blocks (of 512 bytes) of an anchor: twice those of the longest manifest, to
+/// allow for the file system's own blocks. The rest of an anchor is a hole.
 const BLOCKS_MAX: i64 = 2 * (TEXT_BYTES_MAX / 512) as i64;
 
-/// How often a name may become another file's while it is looked at.
+/// Number of attempts for a name that becomes another file's while it is examined.
 pub const TRIES: usize = 8;
 
-/// Says that the process uses POSIX record locks from now on.
+/// Records that the process uses POSIX record locks from now on.
 pub fn locks_are_used() {
     LOCKS.store(true, Ordering::Relaxed);
 }
@@ -44,16 +47,18 @@ pub fn are_locks_used() -> bool {
     LOCKS.load(Ordering::Relaxed)
 }
 
-/// Whether a file with these attributes can be an anchor at all, and was not found to be none.
+/// Whether a file with these attributes can be an anchor and is not known to be plain.
 pub fn possible(stat: &Stat) -> bool {
     let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     regular && stat.st_size >= TEXT_BYTES_MIN as i64 && !seen::is(stat, Found::Plain)
 }
 
-/// What the open file is; `flags` are its status flags, where they are known. Nothing about the descriptor changes.
+/// The kind of an open file; `flags` are its status flags, if known. The descriptor is left
+/// unchanged.
 ///
 /// # Errors
-/// It could not be found out: then the file must not be taken for a plain one. EACCES: it may not be read.
+/// The kind could not be determined: the caller must not take the file for a plain one. EACCES if
+/// the process may not read the file.
 pub fn descriptor(fd: BorrowedFd<'_>, stat: &Stat, flags: Option<OFlags>) -> Result<Found> {
     if !possible(stat) {
         return Ok(Found::Plain);
@@ -70,11 +75,11 @@ pub fn descriptor(fd: BorrowedFd<'_>, stat: &Stat, flags: Option<OFlags>) -> Res
     named(None, FdPath::new(fd.as_raw_fd()).as_c_str(), true, stat, Some(fd.as_raw_fd()))
 }
 
-/// What the file of this name is; `stat` is what the kernel says of it, `follow` whether a symbolic link stands for what
-/// it points to.
+/// The kind of the file of this name. `stat` are its attributes; `follow` says whether a symbolic
+/// link stands for its target.
 ///
 /// # Errors
-/// As [`descriptor`]; ESTALE where the name has become another file's.
+/// As [`descriptor`]; ESTALE if the name has become another file's.
 pub fn name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> Result<Found> {
     if !possible(stat) {
         return Ok(Found::Plain);
@@ -85,10 +90,10 @@ pub fn name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> Result<Found>
     named(borrow_dir(&dir), path, follow, stat, None)
 }
 
-/// As [`name`] for calls that only ask and are frequent: files with more blocks than a manifest are
-/// not looked into. (That misses an anchor of an earlier version, which was as long as the file,
-/// where the file system counts holes as blocks.) One that was found to be an anchor before is not
-/// looked into again: the data path does that, and takes its own view.
+/// As [`name`], for frequent calls that only query. A file with more blocks than a manifest counts
+/// as plain without being read. (On file systems that count holes as blocks this misses an anchor
+/// of an earlier version, which was as long as the file.) A file that is already known as an anchor
+/// is not read again either: the data path reads it and checks for itself.
 ///
 /// # Errors
 /// As [`name`].
@@ -99,26 +104,26 @@ pub fn likely_name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> Result
     if seen::is(stat, Found::Anchor) { Ok(Found::Anchor) } else { name(dir, path, follow, stat) }
 }
 
-/// What a name stands for.
+/// A name of the application, and the kind of its file.
 pub struct Named<'a> {
     /// The name, which the kernel could read.
     pub path: &'a CStr,
-    /// What it is.
+    /// The kind of the file.
     pub found: Found,
 }
 
-/// Finds out what the application's path stands for; `None`: nothing has this name. The result must not outlive the call that the path
-/// came with.
+/// Determines the kind of the file that the application's path leads to; `None` if there is no such
+/// file. The result must not outlive the call that the path came with.
 ///
 /// # Errors
-/// What fstatat(2) says of the path, and as [`descriptor`].
+/// The error of fstatat(2) for the path, and as [`descriptor`].
 pub fn look_up(dir: c_int, path: *const c_char, follow: bool) -> Result<Option<Named<'static>>> {
     for _ in 0..TRIES {
         let stat = match retry_on_intr(|| kernel::stat_at(dir, path, follow)) {
             Err(Errno::NOENT) => return Ok(None),
             stat => stat?,
         };
-        // SAFETY: the kernel could read it.
+        // SAFETY: the kernel could read the path.
         let path = unsafe { CStr::from_ptr(path) };
         match name(dir, path, follow, &stat) {
             Err(error) if is_replaced(error) => {}
@@ -128,29 +133,31 @@ pub fn look_up(dir: c_int, path: *const c_char, follow: bool) -> Result<Option<N
     Err(Errno::STALE)
 }
 
-/// Whether looking at a name failed because it has become another file's, or nobody's, since it was asked for.
+/// Whether examining a name failed because the name was removed or became another file's meanwhile.
 pub fn is_replaced(error: Errno) -> bool {
     matches!(error, Errno::STALE | Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO)
 }
 
-/// Programs ask for thousands of files below these while they start; no plan puts files there.
+/// Programs look up thousands of files below these directories while they start; no plan puts files
+/// there.
 fn is_of_the_system(path: &CStr) -> bool {
     const PLACES: [&[u8]; 7] =
         [b"/usr/lib/", b"/usr/share/", b"/usr/include/", b"/lib", b"/etc/", b"/proc/", b"/sys/"];
     PLACES.iter().any(|place| path.to_bytes().starts_with(place))
 }
 
-/// Whether the process has this managed file open.
+/// Whether the process has this file open as a managed one.
 ///
 /// # Errors
-/// The data path is being made just now.
+/// EIO after an internal error.
 #[inline(never)]
 pub fn is_open(stat: &Stat) -> Result<bool> {
     let Some(runtime) = state::runtime_if_used() else { return Ok(false) };
     errno::guarded(|| Ok(runtime.find(FileKey::of(stat)).is_some()))
 }
 
-/// Looks into the file of this name; `new` is a descriptor of it that was just opened, if there is one.
+/// Reads the start of the file of this name. `new` is a descriptor of the file that was just
+/// opened, if there is one.
 #[inline(never)]
 fn named(
     dir: Option<BorrowedFd<'_>>,
@@ -165,7 +172,7 @@ fn named(
         return Ok(found);
     }
     let fd = match open_for_look(dir, path, follow) {
-        // Attributes of the kernel that can only be written.
+        // Some kernel attributes can only be written.
         Err(Errno::ACCESS | Errno::INVAL) if is_name_of_the_kernel(dir, path, follow)? => {
             return Ok(Found::Plain);
         }
@@ -174,14 +181,14 @@ fn named(
     if !is_same(fd.as_fd(), stat).map_err(of_open_file)? {
         return Err(Errno::STALE);
     }
-    // What cannot be read by anybody cannot be an anchor.
+    // A file that no process can read cannot be an anchor.
     let looked = starts_like_anchor(fd.as_fd(), stat, OFlags::empty()).map_err(of_open_file)?;
     Ok(looked.unwrap_or(Found::Plain))
 }
 
-/// The error of a call on a file that could be opened. EACCES of such a call is a server's error:
-/// callers take EACCES for a file that this process may not read, and some of them that for a plain
-/// one.
+/// Converts the error of a call on a file that could be opened. EACCES of such a call is a server's
+/// error and becomes EIO, because callers take EACCES for a file that this process may not read,
+/// and some of them treat such a file as plain.
 fn of_open_file(error: Errno) -> Errno {
     if error == Errno::ACCESS { Errno::IO } else { error }
 }
@@ -189,7 +196,7 @@ fn of_open_file(error: Errno) -> Errno {
 #[inline(never)]
 fn open_for_look(dir: Option<BorrowedFd<'_>>, path: &CStr, follow: bool) -> Result<Closing> {
     let reading = OFlags::NONBLOCK | OFlags::NOCTTY;
-    // Only the owner may ask that the access time stays.
+    // Only the owner may open a file with O_NOATIME.
     match open_at(dir, path, follow, reading | OFlags::NOATIME) {
         Err(Errno::PERM) => open_at(dir, path, follow, reading).map_err(|error| match error {
             Errno::PERM => Errno::ACCESS,
@@ -211,34 +218,36 @@ fn is_name_of_the_kernel(dir: Option<BorrowedFd<'_>>, path: &CStr, follow: bool)
     is_of_the_kernel(open_at(dir, path, follow, OFlags::PATH)?.as_fd())
 }
 
-// Those that have a structure of the kernel's on their stack are functions of their own, so that it is there for a moment only.
+// Functions with a large kernel structure on their stack are separate and not inlined, so that the
+// structure occupies the stack for a moment only.
 #[inline(never)]
 fn is_same(fd: BorrowedFd<'_>, stat: &Stat) -> Result<bool> {
     let mut now = MaybeUninit::uninit();
     Ok(FileKey::of(kernel::stat_of(fd.as_raw_fd(), &mut now)?) == FileKey::of(stat))
 }
 
-/// The answer, if the process has the file open and may hold locks on it.
+/// The kind of the file, determined through descriptors that the process already has; `None` if
+/// that is not possible.
 #[inline(never)]
 fn through_own_descriptors(stat: &Stat, new: Option<c_int>) -> Result<Option<Found>> {
     let mut answer = Ok(None);
     let looked = for_each_descriptor(|fd| {
         if new != Some(fd.as_raw_fd()) && !matches!(answer, Ok(Some(Found::Anchor))) {
             match through_own(fd, stat) {
-                // Closed a moment ago.
+                // Another thread closed it a moment ago.
                 Ok(None) | Err(Errno::BADF) => {}
                 looked => answer = looked,
             }
         }
     });
     match looked {
-        // Without /proc the file is opened, as if it were not locked.
+        // Without /proc the file is opened as if the process held no locks on it.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => answer,
         looked => looked.and(answer).map_err(of_open_file),
     }
 }
 
-/// What one descriptor tells of the file; `None`: nothing.
+/// The kind of the file as seen through one descriptor; `None` if this descriptor does not tell.
 fn through_own(fd: BorrowedFd<'_>, stat: &Stat) -> Result<Option<Found>> {
     if !is_same(fd, stat)? {
         return Ok(None);
@@ -247,7 +256,7 @@ fn through_own(fd: BorrowedFd<'_>, stat: &Stat) -> Result<Option<Found>> {
     if readable(flags) {
         return starts_like_anchor(fd, stat, flags);
     }
-    // One that cannot be read says what it was found to be before.
+    // For a descriptor that cannot be read, the table may know the kind.
     Ok(match table::known(fd.as_raw_fd()) {
         Known::Unknown => None,
         Known::Plain => Some(Found::Plain),
@@ -264,7 +273,7 @@ pub fn for_each_descriptor(mut look: impl FnMut(BorrowedFd<'_>)) -> Result<()> {
     while let Some(entry) = entries.next() {
         let number = entry?.file_name().to_str().ok().and_then(|name| name.parse().ok());
         if let Some(number) = number.filter(|&number: &c_int| number != dir.as_fd().as_raw_fd()) {
-            // SAFETY: open a moment ago; if not any more, the calls on it say so.
+            // SAFETY: open a moment ago. If it is closed now, calls on it fail with EBADF.
             look(unsafe { BorrowedFd::borrow_raw(number) });
         }
     }
@@ -275,8 +284,8 @@ fn readable(flags: OFlags) -> bool {
     !flags.contains(OFlags::PATH) && flags & OFlags::RWMODE != OFlags::WRONLY
 }
 
-/// Reads the first bytes; `None` where this descriptor cannot: it has O_DIRECT and the file wants another alignment, or nobody
-/// can read such a file.
+/// Compares the first bytes with the magic of a manifest. `None` if they cannot be read: the file
+/// requires another alignment for O_DIRECT, or is of a kind that cannot be read.
 fn starts_like_anchor(fd: BorrowedFd<'_>, stat: &Stat, flags: OFlags) -> Result<Option<Found>> {
     if stat.st_blocks == 0 && is_of_the_kernel(fd)? {
         return Ok(Some(Found::Plain));
@@ -297,16 +306,17 @@ fn starts_like_anchor(fd: BorrowedFd<'_>, stat: &Stat, flags: OFlags) -> Result<
     Ok(Some(found))
 }
 
-/// Bytes read; `None` for EINVAL.
+/// Reads into `buffer` from offset 0. Returns the number of bytes, or `None` for EINVAL.
 fn read_start(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Option<usize>> {
-    // SAFETY: a buffer of our own.
+    // SAFETY: a buffer of the caller, borrowed for the call.
     match retry_on_intr(|| unsafe { raw::pread(fd, buffer.as_mut_ptr(), buffer.len(), 0) }) {
         Err(Errno::INVAL) => Ok(None),
         done => done.map(Some),
     }
 }
 
-/// Whether the file is one of a file system in which reading a file may do something, or fail: an attribute of a device.
+/// Whether the file is an attribute in sysfs or configfs. Reading such an attribute may fail, or
+/// trigger an action of a device.
 #[inline(never)]
 fn is_of_the_kernel(fd: BorrowedFd<'_>) -> Result<bool> {
     const SYSFS: i64 = 0x6265_6572;

@@ -1,4 +1,5 @@
-//! `posix_spawn_file_actions_addopen`: libc opens the file in the child, where it cannot be interposed.
+//! `posix_spawn_file_actions_addopen`: libc opens the file in the child, where the library cannot
+//! intercept the open.
 
 use std::ffi::{c_char, c_int};
 use std::os::fd::AsRawFd;
@@ -22,12 +23,12 @@ type AddOpenFn =
     unsafe extern "C" fn(*mut posix_spawn_file_actions_t, c_int, *const c_char, c_int, mode_t) -> c_int;
 type DestroyFn = unsafe extern "C" fn(*mut posix_spawn_file_actions_t) -> c_int;
 
-/// Descriptors that wait for children, and whose actions they belong to.
+/// Descriptors that wait for children, each with the address of its file actions.
 static OPEN: Mutex<Vec<(usize, Fd)>> = Mutex::new(Vec::new());
 
-/// What would change a managed file is opened at once, and the child gets that descriptor. (A
-/// program that prepares actions and never spawns sees the difference, and so do two children that
-/// are spawned with the same actions: they share the offset.)
+/// Opens the file at once if the child's open would change a managed file, and has the child
+/// duplicate that descriptor. Two differences are visible: the file is opened even if the program
+/// never spawns, and two children with the same actions share the offset.
 unsafe fn add_open(
     real: AddOpenFn,
     actions: *mut posix_spawn_file_actions_t,
@@ -42,7 +43,7 @@ unsafe fn add_open(
     let managed = if changes || writes { is_managed_name(path, flags) } else { Ok(false) };
     match managed {
         Ok(true) => {}
-        // Where the path is wrong, the child says so.
+        // An invalid path fails in the child.
         Ok(false) | Err(Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG | Errno::FAULT) => return call(),
         Err(error) => return error.raw_os_error(),
     }
@@ -54,15 +55,15 @@ unsafe fn add_open(
         let failed = errno::get();
         errno::set(before);
         let fails_there_too = match failed {
-            // A server's refusal that passes, or that is one of the components only: to root's child
-            // the kernel would give the anchor, and empty it.
+            // EACCES may be a temporary error of a server, or concern an object only. The kernel
+            // would then open the anchor for a child of root, and truncate it.
             libc::EACCES => !may_write(path),
             failed => matches!(failed, libc::EEXIST | libc::EISDIR | libc::EROFS),
         };
-        // Otherwise it might succeed in the child, past the library.
+        // Otherwise the open might succeed in the child, bypassing the library.
         return if fails_there_too { call() } else { failed };
     }
-    // SAFETY: just opened; closed by our own close.
+    // SAFETY: just opened; closed by the library's own `close`.
     let kept = unsafe {
         let kept = Fd::duplicate(borrow(opened));
         libc::close(opened);
@@ -81,11 +82,11 @@ unsafe fn add_open(
     result
 }
 
-/// Whether the kernel would open this name for writing: an anchor for root alone.
+/// Whether the kernel would open this name for writing. For an anchor it does so only for root.
 fn may_write(path: *const c_char) -> bool {
     let (mode, flags) = (libc::W_OK as usize, libc::AT_EACCESS as usize);
     let arguments = [libc::AT_FDCWD as usize, path as usize, mode, flags, 0, 0];
-    // SAFETY: only the kernel follows the path.
+    // SAFETY: only the kernel reads the path.
     unsafe { kernel::call(libc::SYS_faccessat2, arguments) }.is_ok()
 }
 

@@ -1,8 +1,8 @@
-//! `sendfile` and `splice` from and to managed files: what the kernel moves without buffers is read
-//! and written here.
+//! `sendfile` and `splice` from and to managed files. The kernel would move such bytes without a
+//! buffer; here they are read and written.
 //!
-//! Files are read and written while signals wait; pipes and sockets, which may block for as long as
-//! others like, are not.
+//! Signals wait while managed files are read and written. They do not wait during calls on pipes
+//! and sockets, which may block for an unlimited time.
 
 use std::ffi::{c_int, c_uint};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -29,9 +29,9 @@ interpose! {
 type SendfileFn = unsafe extern "C" fn(c_int, c_int, *mut off_t, size_t) -> ssize_t;
 type SpliceFn = unsafe extern "C" fn(c_int, *mut off_t, c_int, *mut off_t, size_t, c_uint) -> ssize_t;
 
-/// Bytes that are read at once; as many as a pipe takes by default.
+/// Bytes per read: the default capacity of a pipe.
 const PIECE: usize = 64 << 10;
-/// A pipe that can be written to takes as many at once.
+/// Bytes that a writable pipe accepts without blocking (PIPE_BUF).
 const PIPE_PIECE: usize = 4096;
 
 unsafe fn sendfile(real: SendfileFn, to: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t {
@@ -75,7 +75,7 @@ unsafe fn send(from: &End, offset: *mut off_t, to: &End, len: usize) -> Result<s
     unsafe { finish(cursor, done, error) }
 }
 
-/// The other side of a managed file, which must be a pipe without an offset.
+/// The other end of a splice with a managed file: it must be a pipe without an offset.
 fn pipe_end(fd: c_int, offset: *const off_t) -> Result<BorrowedFd<'static>> {
     // SAFETY: as in `End::borrow`.
     let pipe = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -87,7 +87,7 @@ fn pipe_end(fd: c_int, offset: *const off_t) -> Result<BorrowedFd<'static>> {
     }
 }
 
-/// Writes as much as there is room for, and waits if there is none.
+/// Writes as many bytes as the pipe has space for; waits while it is full.
 unsafe fn fill_pipe(
     from: &End,
     from_at: *mut off_t,
@@ -113,16 +113,17 @@ unsafe fn fill_pipe(
     unsafe { finish(cursor, done, error) }
 }
 
-/// Waits for room for some bytes.
+/// Waits until the pipe has space for a write.
 fn has_room(pipe: BorrowedFd<'_>, waits: bool) -> Result<()> {
     let waits = waits && !fcntl_getfl(pipe)?.contains(OFlags::NONBLOCK);
     let mut asked = [PollFd::new(&pipe, PollFlags::OUT)];
     let timeout = if waits { None } else { Some(&Timespec { tv_sec: 0, tv_nsec: 0 }) };
-    // A pipe without readers has room, and says EPIPE.
+    // A pipe without readers is writable; the write fails with EPIPE.
     if poll(&mut asked, timeout)? == 0 { Err(Errno::AGAIN) } else { Ok(()) }
 }
 
-/// What cannot be written stays in the pipe: a copy of it is written, and as much is taken out.
+/// Writes a copy of the pipe's content, made with tee(2), and then takes the written bytes out of
+/// the pipe. Bytes that cannot be written stay in the pipe.
 unsafe fn drain_pipe(
     pipe: BorrowedFd<'_>,
     to: &End,

@@ -1,5 +1,6 @@
-//! Work on a stack of our own. A caller may have very little of it: a signal handler on its own stack, a thread of 16 KiB. What may
-//! need much (reading the plan, creating a managed file) does not run there.
+//! Runs code on a stack of the library. A caller may have very little stack: a signal handler on
+//! its own stack, or a thread with 16 KiB. Code that may need much (reading the plan, creating a
+//! managed file) therefore runs elsewhere.
 
 use std::arch::asm;
 use std::cell::Cell;
@@ -14,16 +15,18 @@ use stripewise_sys::{Errno, Result};
 use crate::kernel;
 use crate::scratch::{self, Scratch};
 
-/// Bytes of a stack: what a small thread of any other program has. Only what is touched takes memory.
+/// Size of a stack, bytes: that of a small thread in other programs. Only touched pages take
+/// memory.
 const BYTES: usize = 512 << 10;
-/// Below it: what runs into this ends the process, instead of writing to somebody's memory.
+/// Inaccessible bytes at the lower end. A stack overflow ends the process instead of overwriting
+/// other memory.
 const GUARD_BYTES: usize = 64 << 10;
 
-/// Above its first frame: where a backtrace looks for the caller of that, and ends. What lies above
-/// the stack is somebody else's.
+/// Bytes of zeros above the first frame. A backtrace looks there for the caller of that frame, and
+/// ends. Memory above the stack belongs to other owners.
 const ZERO_BYTES: usize = 256;
 
-/// Stacks that are not in use. More than these are given back.
+/// Idle stacks. Further ones are unmapped.
 static IDLE: [AtomicPtr<c_void>; 4] = [const { AtomicPtr::new(ptr::null_mut()) }; 4];
 
 /// A stack, until it is dropped.
@@ -32,7 +35,7 @@ struct Stack(*mut c_void);
 impl Stack {
     fn new() -> Result<Self> {
         let mut idle = IDLE.iter().map(|slot| slot.swap(ptr::null_mut(), Ordering::Acquire));
-        // Lazily: what was taken is used.
+        // The iterator is lazy, so only one stack is taken out.
         match idle.find(|idle| !idle.is_null()) {
             Some(idle) => Ok(Self(idle)),
             None => Self::map(),
@@ -41,7 +44,7 @@ impl Stack {
 
     fn map() -> Result<Self> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::STACK;
-        // SAFETY: a new mapping, of which the lower end is taken out again.
+        // SAFETY: a new mapping, whose lower end is made inaccessible.
         unsafe {
             let stack =
                 Self(mmap_anonymous(ptr::null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, flags)?);
@@ -57,33 +60,35 @@ impl Drop for Stack {
             slot.compare_exchange(ptr::null_mut(), self.0, Ordering::Release, Ordering::Relaxed).is_ok()
         };
         if !IDLE.iter().any(put) {
-            // SAFETY: mapped by `map`, and nobody runs on it.
+            // SAFETY: mapped by `map`, and no thread runs on it.
             let _ = unsafe { munmap(self.0, BYTES) };
         }
     }
 }
 
-/// Runs `body` on a stack of our own; a panic in it becomes EIO. A signal handler that comes in runs there, too, and must return: work
-/// that may not be left in the middle is done while signals wait.
+/// Runs `body` on a stack of the library; a panic in it becomes EIO. A signal handler that
+/// interrupts `body` may run on this stack, too, and must return (no `longjmp`): code that must not
+/// be abandoned has to block signals.
 ///
 /// # Errors
-/// Those of `body`; ENOMEM.
+/// The error of `body`; ENOMEM.
 pub fn on_own<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     let stack = Stack::new()?;
     let mut job = Job { body: Some(body), result: Err(Errno::IO) };
     let top = stack.0.wrapping_byte_add(BYTES - ZERO_BYTES);
     let left = Left { at: ptr::from_ref(&job) as usize, top: top as usize, before: LEFT.get() };
     LEFT.set(&raw const left);
-    // SAFETY: the stack is ours alone, and `run` gets the job that it is made for, which lives until it returns.
+    // SAFETY: only this call uses the stack. `run` gets the job of its type, which lives until it
+    // returns.
     unsafe { call_on(top, run_of(&job), ptr::from_mut(&mut job).cast()) };
     LEFT.set(left.before);
     job.result
 }
 
-/// Where a thread left one stack for another.
+/// The place where a thread left one stack for another.
 struct Left {
     at: usize,
-    /// Of the stack that it went to.
+    /// Upper end of the stack that the thread went to.
     top: usize,
     before: *const Self,
 }
@@ -92,8 +97,8 @@ thread_local! {
     static LEFT: Cell<*const Left> = const { Cell::new(ptr::null()) };
 }
 
-/// Whether one of the words is anywhere between this address on the stack and the end of the
-/// thread's stack. `None`: that is too far.
+/// Whether one of the words is on the stack between this address and the end of the thread's stack.
+/// `None` if the stack is too long to search.
 pub fn find_word(mut from: usize, words: &[usize]) -> Option<bool> {
     let mut left = LEFT.get();
     // SAFETY: frames of this thread that have not returned.
@@ -103,17 +108,17 @@ pub fn find_word(mut from: usize, words: &[usize]) -> Option<bool> {
         }
         (from, left) = (*at, *before);
     }
-    // The C library keeps what it knows of a thread at the end of the stack that it made for it.
+    // The C library keeps its thread structure at the end of the stacks that it allocates.
     // SAFETY: always succeeds.
     let thread = unsafe { libc::pthread_self() } as usize;
     let end = if thread > from && thread - from < FAR_BYTES { thread } else { from + FAR_BYTES };
     find_between(from, end, words)
 }
 
-/// A stack that is longer is not looked through.
+/// Length of the stack, bytes, up to which it is searched.
 const FAR_BYTES: usize = 8 << 20;
 
-/// Up to memory that cannot be read.
+/// As [`find_word`], for a range of addresses; the search ends at memory that cannot be read.
 fn find_between(from: usize, to: usize, words: &[usize]) -> Option<bool> {
     const WORD: usize = size_of::<usize>();
     let mut copy = Scratch::new().ok()?;
@@ -146,7 +151,7 @@ fn run_of<F: FnOnce() -> Result<T>, T>(_: &Job<F, T>) -> unsafe extern "C" fn(*m
 }
 
 unsafe extern "C" fn run<F: FnOnce() -> Result<T>, T>(job: *mut c_void) {
-    // SAFETY: of this type, says the caller.
+    // SAFETY: the caller passes a job of this type.
     let job = unsafe { &mut *job.cast::<Job<F, T>>() };
     if let Some(body) = job.body.take() {
         job.result = catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Errno::IO));
@@ -157,7 +162,7 @@ unsafe extern "C" fn run<F: FnOnce() -> Result<T>, T>(job: *mut c_void) {
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
 unsafe fn call_on(top: *mut c_void, function: unsafe extern "C" fn(*mut c_void), argument: *mut c_void) {
-    // SAFETY: the callee keeps r12, where the stack pointer waits.
+    // SAFETY: the callee preserves r12, which holds the old stack pointer.
     unsafe {
         asm!(
             "xchg rsp, r12",
@@ -175,7 +180,7 @@ unsafe fn call_on(top: *mut c_void, function: unsafe extern "C" fn(*mut c_void),
 #[cfg(target_arch = "aarch64")]
 #[inline(never)]
 unsafe fn call_on(top: *mut c_void, function: unsafe extern "C" fn(*mut c_void), argument: *mut c_void) {
-    // SAFETY: the callee keeps x20, where the stack pointer waits.
+    // SAFETY: the callee preserves x20, which holds the old stack pointer.
     unsafe {
         asm!(
             "mov x21, sp",
@@ -208,7 +213,7 @@ mod tests {
         assert!(outside.abs_diff(inside) > BYTES);
         assert_eq!(on_own(|| -> Result<()> { Err(Errno::NOSPC) }), Err(Errno::NOSPC));
         assert_eq!(on_own(|| -> Result<()> { panic!("a defect") }), Err(Errno::IO));
-        // Within each other, and more than are kept.
+        // Nested calls, more of them than there are idle stacks.
         fn deep(levels: usize) -> Result<usize> {
             if levels == 0 { Ok(0) } else { on_own(|| deep(levels - 1)).map(|below| below + 1) }
         }

@@ -1,5 +1,5 @@
-//! The `stat` family: what the kernel says of an anchor, with permissions, size, blocks and times
-//! of the file.
+//! The `stat` family: the kernel's attributes of an anchor, with the permissions, size, blocks and
+//! times of the file.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
@@ -22,7 +22,7 @@ interpose! {
     fstat | fstat64 => fstat, (fd: c_int, out: *mut Stat) -> c_int;
     fstatat | fstatat64 => fstatat, (dir: c_int, path: *const c_char, out: *mut Stat, flags: c_int) -> c_int;
     statx => statx, (dir: c_int, path: *const c_char, flags: c_int, mask: c_uint, out: *mut Statx) -> c_int;
-    // What programs built before glibc 2.33 call.
+    // Programs built before glibc 2.33 call these.
     __xstat | __xstat64 => xstat, (version: c_int, path: *const c_char, out: *mut Stat) -> c_int;
     __lxstat | __lxstat64 => lxstat, (version: c_int, path: *const c_char, out: *mut Stat) -> c_int;
     __fxstat | __fxstat64 => fxstat, (version: c_int, fd: c_int, out: *mut Stat) -> c_int;
@@ -77,7 +77,7 @@ unsafe fn fxstatat(
     unsafe { named(dir, path, flags, out, || real(version, dir, path, out, flags)) }
 }
 
-/// Of an open file.
+/// Serves a call on a descriptor.
 unsafe fn opened(fd: c_int, out: *mut Stat, real: impl FnOnce() -> c_int) -> c_int {
     let Some(entry) = table::tracked(fd) else { return real() };
     match Subject::of_entry(fd, entry) {
@@ -88,13 +88,13 @@ unsafe fn opened(fd: c_int, out: *mut Stat, real: impl FnOnce() -> c_int) -> c_i
             if result != 0 {
                 return result;
             }
-            // SAFETY: the call filled it; the kernel's structure is C's on 64-bit Linux.
+            // SAFETY: the call filled it; on 64-bit Linux the kernel's structure is C's.
             errno::serve(|| managed.file()?.correct_stat(unsafe { &mut *out.cast() }).map(|()| 0))
         }),
     }
 }
 
-/// Corrects what `real`, a call on a path, fills in.
+/// Serves a call on a path: corrects the attributes that `real` has filled in.
 unsafe fn named(
     dir: c_int,
     path: *const c_char,
@@ -124,13 +124,13 @@ unsafe fn named(
     errno::fail(Errno::STALE)
 }
 
-/// Whether the file is managed; then `stat` is what it should be. Files that may not be read keep what the kernel says, whatever
-/// they are: `ls -l` shows those of other users.
+/// Corrects `stat` if the file is managed, and returns whether it is. A file that may not be read
+/// keeps the kernel's attributes, whatever its kind: `ls -l` lists files of other users.
 fn correct_named(dir: c_int, name: &CStr, flags: c_int, stat: &mut stripewise_sys::Stat) -> Result<bool> {
     let follow = follows(flags);
     match sniff::likely_name(dir, name, follow, stat) {
         Ok(Found::Anchor) => {}
-        // EAGAIN: another process has a lease on it.
+        // EAGAIN: another process has a lease on the file.
         Ok(Found::Plain) | Err(Errno::ACCESS | Errno::AGAIN) => return Ok(false),
         Err(error) => return Err(error),
     }
@@ -142,7 +142,7 @@ fn correct_named(dir: c_int, name: &CStr, flags: c_int, stat: &mut stripewise_sy
     corrected
 }
 
-/// With AT_EMPTY_PATH the kernel also takes a null pointer.
+/// The path, which may be a null pointer with AT_EMPTY_PATH.
 unsafe fn path_of<'a>(path: *const c_char) -> &'a CStr {
     if path.is_null() { c"" } else { unsafe { CStr::from_ptr(path) } }
 }
@@ -178,8 +178,8 @@ unsafe fn statx(
     errno::fail(Errno::STALE)
 }
 
-/// What `stat` says of a managed file; `None`: it is none. Which of the two structures is asked for does not matter to the data
-/// path: it gets an own one.
+/// The attributes of a managed file for `statx`; `None` if the file is not managed. The data path
+/// fills a `stat` structure, and the caller copies its fields.
 fn stat_for(dir: c_int, name: &CStr, flags: c_int) -> Result<Option<stripewise_sys::Stat>> {
     if name.is_empty() {
         let Some(managed) = Subject::managed(dir) else { return Ok(None) };
@@ -194,7 +194,7 @@ fn stat_for(dir: c_int, name: &CStr, flags: c_int) -> Result<Option<stripewise_s
 }
 
 fn may_be_anchor(statx: &Statx) -> bool {
-    // A field that was not asked for may be missing: then it cannot be judged by it.
+    // A field that was not asked for may be missing, and then says nothing.
     let typed = statx.stx_mask & libc::STATX_TYPE != 0;
     let regular = libc::mode_t::from(statx.stx_mode) & libc::S_IFMT == libc::S_IFREG;
     (regular || !typed)

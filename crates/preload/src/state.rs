@@ -1,4 +1,5 @@
-//! What the library keeps per process: the data path and the recorder. Made on first use, never destroyed.
+//! The library's state per process: the data path and the recorder. Both are created on first use
+//! and never destroyed.
 
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::fd::AsFd;
@@ -17,17 +18,19 @@ use stripewise_target::Engine;
 use crate::inside::{self, Inside};
 use crate::{background, mpi, process, stack, statistics};
 
-/// The plan file; without it no file becomes managed, but those that are stay so.
+/// The plan file. Without it no new file becomes managed; existing managed files are still served.
 const ENV_PLAN: &CStr = c"STRIPEWISE_PLAN";
-/// How the pieces of a request are done at once: `auto`, `uring`, `threads` or `serial`.
+/// How the pieces of a request run in parallel: `auto`, `uring`, `threads` or `serial`.
 const ENV_FANOUT: &CStr = c"STRIPEWISE_FANOUT";
-/// `1`: see [`denies_io_uring`].
+/// `1` denies io_uring to the application: see [`denies_io_uring`].
 const ENV_DENY_IO_URING: &CStr = c"STRIPEWISE_DENY_IO_URING";
-/// A plan is text for people; more than this is something else.
+/// Upper bound of the size of a plan file, bytes. A plan is written by hand or by a planner; a
+/// larger file is something else.
 const PLAN_BYTES_MAX: usize = 1 << 30;
 
-/// A value that is made by whoever asks first. A thread that asks again while it makes it (its allocator opens a file, a
-/// signal handler runs) gets nothing instead of waiting for itself.
+/// A value that the first caller of [`get`](Self::get) makes. If the thread that is making it asks
+/// again (its allocator opens a file, or a signal handler runs), it gets an error instead of
+/// waiting for itself.
 struct Lazily<T> {
     value: OnceLock<T>,
     maker: AtomicU32,
@@ -38,10 +41,11 @@ impl<T> Lazily<T> {
         Self { value: OnceLock::new(), maker: AtomicU32::new(0) }
     }
 
-    /// The value; who asks while it is being made waits.
+    /// Returns the value. Other threads wait while one makes it.
     ///
     /// # Errors
-    /// EBUSY where the calling thread is just making it; what `make` says: then whoever asks next tries again.
+    /// EBUSY where the calling thread is making the value at this moment. The error of `make`; the
+    /// next caller then tries again.
     fn get(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
         let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
         loop {
@@ -51,7 +55,7 @@ impl<T> Lazily<T> {
             match self.maker.compare_exchange(0, thread, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => {
                     let _maker = Maker(&self.maker);
-                    // Another thread may have made it since it was looked for.
+                    // Another thread may have made the value between the check and the exchange.
                     return match self.value.get() {
                         Some(value) => Ok(value),
                         None => make().map(|value| self.value.get_or_init(|| value)),
@@ -71,10 +75,10 @@ impl<T> Lazily<T> {
     }
 }
 
-/// In a maker's thread id: others wait for it.
+/// Set in the thread id of `maker` while other threads wait for it.
 const WAITED_FOR: u32 = 1 << 31;
 
-/// Lets others try when it is dropped.
+/// On drop, lets other threads make the value.
 struct Maker<'a>(&'a AtomicU32);
 
 impl Drop for Maker<'_> {
@@ -91,11 +95,11 @@ static RECORDER: Lazily<Option<Recorder>> = Lazily::new();
 /// The data path.
 ///
 /// # Errors
-/// EBUSY where the calling thread is just making it; the plan could not be read now.
+/// EBUSY where the calling thread is making it at this moment, or the error of reading the plan.
 pub fn runtime() -> Result<&'static Runtime> {
     let runtime = match RUNTIME.value.get() {
         Some(runtime) => runtime,
-        // A handler that comes in while it is made would get EBUSY.
+        // Signals wait: a handler that ran during the construction would get EBUSY.
         None => inside::undisturbed(|| RUNTIME.get(|| stack::on_own(make_runtime)))?,
     };
     if process::is_new_process() {
@@ -105,23 +109,24 @@ pub fn runtime() -> Result<&'static Runtime> {
     Ok(runtime)
 }
 
-/// Whether anything needed the data path yet, in this process or before the fork that made it.
+/// Whether any call needed the data path yet, in this process or in a parent before the fork.
 pub fn is_runtime_used() -> bool {
     RUNTIME.value.get().is_some()
 }
 
-/// The data path for what is the same in parent and child: its plan. `None`: nothing needed it yet.
+/// The data path, for state that parent and child have in common: the plan. `None` if no call
+/// needed it yet. A forked child is not prepared for requests by this call.
 pub fn runtime_if_made() -> Option<&'static Runtime> {
     RUNTIME.value.get().map(|runtime| &**runtime)
 }
 
-/// The data path, if anything needed it yet.
+/// The data path, prepared for this process, if any call needed it yet.
 pub fn runtime_if_used() -> Option<&'static Runtime> {
     RUNTIME.value.get()?;
     runtime().ok()
 }
 
-/// The recorder, if this process is to be recorded.
+/// The recorder, if this process is recorded.
 #[inline]
 pub fn recorder() -> Option<Recorder> {
     match RECORDER.value.get() {
@@ -140,7 +145,7 @@ fn start_recorder() -> Option<Recorder> {
     inside::undisturbed(|| RECORDER.get(make).ok().copied().flatten())
 }
 
-/// In a forked child, before its first record.
+/// Prepares the recorder in a forked child, before its first record.
 #[cold]
 fn prepare(recorder: Recorder) -> Option<Recorder> {
     let prepared = inside::undisturbed(|| {
@@ -149,20 +154,20 @@ fn prepare(recorder: Recorder) -> Option<Recorder> {
             Ok(())
         })
     });
-    // Without memory the first record does it.
+    // If there is no memory for it, the first record prepares the recorder.
     let _ = prepared;
     Some(recorder)
 }
 
-/// Whether there is a plan: only then may a new file become managed.
+/// Whether a plan is set. Only then may a new file become managed.
 pub fn has_plan() -> bool {
-    /// Later changes of the environment count for programs that are started then.
+    /// Later changes of the environment apply to programs that are started after them.
     static FOUND: AtomicU32 = AtomicU32::new(0);
     found_once(&FOUND, || plan_path().is_some())
 }
 
-/// What `find` said when it was asked first. `found` keeps it, and begins as 0. Threads that are
-/// first at the same time all ask; none waits for another.
+/// Returns the first result of `find`, which `found` (initially 0) keeps. Threads that call at the
+/// same time all run `find`; none waits for another.
 pub fn found_once(found: &AtomicU32, find: impl FnOnce() -> bool) -> bool {
     const NO: u32 = 1;
     const YES: u32 = 2;
@@ -177,22 +182,22 @@ fn plan_path() -> Option<&'static Path> {
 }
 
 unsafe extern "C" {
-    /// Nothing in a program that has more rights than its caller: what the caller wants must not
-    /// direct it.
+    /// As getenv(3), but null in a program with more rights than its caller (AT_SECURE): the
+    /// caller's environment must not direct such a program.
     fn secure_getenv(name: *const c_char) -> *mut c_char;
 }
 
-/// An environment variable that is not empty. Read before the program changes its environment, or from its strings, which
-/// stay where they are.
+/// The value of an environment variable, unless it is empty. It is read before the program changes
+/// its environment, or from the original strings, which stay in place.
 pub fn variable(name: &CStr) -> Option<&'static CStr> {
-    // SAFETY: a terminated name; the value, if there is one, is terminated, too.
+    // SAFETY: a terminated name; a value is terminated, too.
     unsafe {
         let value = secure_getenv(name.as_ptr());
         (!value.is_null()).then(|| CStr::from_ptr(value)).filter(|value| !value.is_empty())
     }
 }
 
-/// Whether io_uring is to be denied to the application.
+/// Whether io_uring is denied to the application.
 pub fn denies_io_uring() -> bool {
     variable(ENV_DENY_IO_URING) == Some(c"1")
 }
@@ -210,7 +215,7 @@ fn make_runtime() -> Result<Arc<Runtime>> {
     std::panic::set_hook(Box::new(|panic| {
         notice::say(&format!("a defect in the library makes a call fail with EIO: {panic}").replace('\n', " "));
     }));
-    // It is new to nobody in this process.
+    // The new runtime belongs to this process, which therefore needs no preparation after a fork.
     process::is_new_process();
     let sys: SysRef = Arc::new(Real);
     let plan = match plan_path() {
@@ -230,10 +235,10 @@ fn make_runtime() -> Result<Arc<Runtime>> {
     Ok(runtime)
 }
 
-/// The plan; `None`, and a line on stderr, where there is none that can be used.
+/// Reads the plan. Returns `None`, and logs a line to stderr, where there is no usable plan.
 ///
 /// # Errors
-/// It could not be read now: without it files would become plain.
+/// A temporary failure to read the plan. Going on without the plan would create plain files.
 fn find_plan(sys: &SysRef, path: &Path) -> Result<Option<Plan>> {
     let name = format!("STRIPEWISE_PLAN={}", path.display());
     let never = [
@@ -247,7 +252,7 @@ fn find_plan(sys: &SysRef, path: &Path) -> Result<Option<Plan>> {
     ];
     let opened = sys.open(None, path, OFlags::RDONLY, Mode::empty());
     let bytes = opened.and_then(|file| match sys.read_start(file.as_fd(), PLAN_BYTES_MAX) {
-        // Once it is open, whatever else goes wrong is an error of the moment.
+        // Once the file is open, any other error is temporary.
         Err(error) if error != Errno::ISDIR && never.contains(&error) => Err(Errno::IO),
         read => read,
     });

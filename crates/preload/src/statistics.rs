@@ -1,4 +1,5 @@
-//! What this process did with files with several copies, for `STRIPEWISE_STATISTICS`: `docs/formats/statistics.md`.
+//! Statistics of this process's requests to files with several copies, for `STRIPEWISE_STATISTICS`:
+//! `docs/formats/statistics.md`.
 
 use std::ffi::{CStr, OsStr};
 use std::fmt::Write;
@@ -16,7 +17,7 @@ use crate::{kernel, mpi, state};
 
 const ENV_STATISTICS: &CStr = c"STRIPEWISE_STATISTICS";
 
-/// Adds what this process has done with the file since it was last asked to the file of statistics, if there is one.
+/// Appends the statistics of a file since the last call to the statistics file, if there is one.
 pub fn tell(file: &LogicalFile) {
     let Some(to) = state::variable(ENV_STATISTICS) else { return };
     let Some(statistics) = file.take_statistics() else { return };
@@ -29,7 +30,7 @@ pub fn tell(file: &LogicalFile) {
     }
 }
 
-/// In one write, so that lines of several processes never mix.
+/// Appends a line in one write, so that lines of several processes never mix.
 fn append(to: &Path, line: &[u8]) -> Result<()> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = Real.open(None, to, flags, Mode::from_raw_mode(0o666))?;
@@ -70,7 +71,7 @@ fn line(file: &LogicalFile, statistics: &Statistics) -> String {
     line
 }
 
-/// A JSON string.
+/// Quotes a JSON string.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

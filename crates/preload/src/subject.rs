@@ -1,4 +1,4 @@
-//! What a call on a descriptor has to do with.
+//! The file that a call on a descriptor is about.
 
 use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
@@ -12,13 +12,13 @@ use crate::entry::EntryRef;
 use crate::table::{self, Known};
 use crate::{process, state};
 
-/// What a descriptor refers to.
+/// The file that a descriptor refers to.
 pub enum Subject {
-    /// None of our business.
+    /// Not managed and not recorded.
     Plain,
     /// A plain file whose calls are recorded.
     Recorded(EntryRef),
-    /// The anchor of a managed file, or what may be one: then its file is an error.
+    /// The anchor of a managed file, or a descriptor that could be one: then its file is an error.
     Managed(Managed),
 }
 
@@ -30,8 +30,9 @@ pub struct Managed {
 }
 
 impl Subject {
-    /// Of a descriptor. Costs two loads for plain ones, and one fstat for managed ones: a descriptor that was closed
-    /// behind our back and now is another file's is noticed here.
+    /// Looks up a descriptor. Costs two loads for a plain one, and one fstat for a managed one. The
+    /// fstat detects a descriptor that was closed without the library's knowledge and now refers to
+    /// another file.
     #[inline]
     pub fn of(fd: c_int) -> Self {
         match table::tracked(fd) {
@@ -46,7 +47,8 @@ impl Subject {
         table::tracked(fd).and_then(|entry| Self::managed_of(fd, entry))
     }
 
-    // Out of line: what is seen for the first time needs the stack before.
+    // Not inlined: the first use of a descriptor needs the stack that an inlined caller would
+    // occupy.
     #[inline(never)]
     fn managed_of(fd: c_int, entry: EntryRef) -> Option<Managed> {
         match Self::of_entry(fd, entry) {
@@ -55,7 +57,7 @@ impl Subject {
         }
     }
 
-    /// Of a descriptor that has this entry.
+    /// As [`of`](Self::of), for a descriptor that has this entry.
     #[inline(never)]
     pub fn of_entry(fd: c_int, mut entry: EntryRef) -> Self {
         loop {
@@ -67,11 +69,12 @@ impl Subject {
             if let Some(error) = entry.failure() {
                 return Self::unknown(fd, error);
             }
-            // A forked child has to be told before it touches a file.
+            // Prepares the data path in a forked child before the child uses a file.
             let _ = state::runtime_if_used();
-            // SAFETY: borrowed for the call.
+            // SAFETY: borrowed for the duration of the call.
             let anchor = match retry_on_intr(|| fstat(unsafe { BorrowedFd::borrow_raw(fd) })) {
-                // Closed behind our back: the kernel says so, too.
+                // Closed without the library's knowledge. The kernel reports EBADF for the real
+                // call, too.
                 Err(Errno::BADF) => return Self::Plain,
                 Err(error) => return Self::unknown(fd, error),
                 Ok(anchor) => anchor,
@@ -90,46 +93,47 @@ impl Subject {
         }
     }
 
-    /// What this descriptor is could not be found out: every call on it fails, rather than reach a manifest.
+    /// The kind of this descriptor could not be determined. Every call on it fails: it might
+    /// otherwise reach a manifest.
     fn unknown(fd: c_int, error: Errno) -> Self {
         Self::Managed(Managed { fd, entry: EntryRef::failed(error), anchor: Err(error) })
     }
 }
 
 impl Managed {
-    /// The descriptor.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: it was open a moment ago; a program that closes it meanwhile gets EBADF, or what it deserves.
+        // SAFETY: the descriptor was open a moment ago. If the program closes it during the call,
+        // the call fails with EBADF or reaches the file that took the number, as without the
+        // library.
         unsafe { BorrowedFd::borrow_raw(self.fd) }
     }
 
-    /// The file.
+    /// The managed file.
     ///
     /// # Errors
-    /// It cannot be served: EIO.
+    /// EIO if the file cannot be served.
     pub fn file(&self) -> Result<&LogicalFile> {
         self.entry.file()?.ok_or(Errno::IO)
     }
 
-    /// The entry.
     pub fn entry(&self) -> &EntryRef {
         &self.entry
     }
 
-    /// What the kernel says of the anchor.
+    /// Result of fstat(2) on the anchor.
     ///
     /// # Errors
-    /// It did not.
+    /// The error of that fstat(2).
     pub fn anchor(&self) -> Result<&Stat> {
         self.anchor.as_ref().map_err(|error| *error)
     }
 
-    /// The status flags; the kernel keeps them, also for other processes that share the descriptor.
-    /// The access mode is the one that the program asked for.
+    /// The status flags with the access mode that the program asked for. The kernel keeps the other
+    /// flags, also for other processes that share the open file description.
     ///
     /// # Errors
-    /// EBADF for a descriptor with O_PATH. Why it could not be found out what the descriptor is:
-    /// then nothing is known of what the program asked for either.
+    /// EBADF for a descriptor with O_PATH. The error with which the kind of the descriptor could
+    /// not be determined: the access mode is unknown then, too.
     pub fn flags(&self) -> Result<OFlags> {
         if let Some(error) = self.entry.failure() {
             return Err(error);
@@ -141,7 +145,7 @@ impl Managed {
         if flags & OFlags::RWMODE == OFlags::RDONLY { Ok(flags | self.entry.access()) } else { Ok(flags) }
     }
 
-    /// The file, for a call that changes it.
+    /// The managed file, for a call that changes it.
     ///
     /// # Errors
     /// `refusal` when the descriptor is not open for writing.

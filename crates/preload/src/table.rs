@@ -1,8 +1,8 @@
-//! Descriptor number -> what the library knows about it. Lock-free.
+//! Maps a descriptor number to the library's knowledge of it. Lock-free.
 //!
-//! A slot is *unknown* (never seen, or closed), *plain* (none of our business) or refers to an [`Entry`]. Unknown
-//! descriptors are looked at when they are first used, which also finds those that were inherited through exec or came
-//! by a way that the library does not see.
+//! A slot is *unknown* (never used, or closed), *plain* (not managed and not recorded) or refers to
+//! an [`Entry`]. An unknown descriptor is examined at its first use. This also covers descriptors
+//! that were inherited through exec or created in a way that the library does not intercept.
 
 use std::ffi::{c_int, c_uint};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,28 +17,30 @@ use crate::process;
 const UNKNOWN: usize = 0;
 const PLAIN: usize = 1;
 
-/// Descriptors from 2^20 on are plain for ever: managed ones are never put there.
+/// Number of slots. Descriptors from 2^20 on always count as plain; managed files never get such
+/// numbers.
 pub const LIMIT: usize = 1 << 20;
 
 static SLOTS: Chunks<AtomicUsize, 1024, { LIMIT / 1024 }> = Chunks::new();
 
-/// What a slot held.
+/// The content of a slot.
 pub enum Known {
-    /// Nothing.
+    /// Never examined, or closed.
     Unknown,
-    /// None of our business.
+    /// Not managed and not recorded.
     Plain,
-    /// This.
+    /// Managed or recorded.
     Entry(EntryRef),
 }
 
-/// Whether a descriptor is known to be none of our business.
+/// Whether a descriptor is known to be plain.
 #[inline]
 pub fn is_plain(fd: c_int) -> bool {
     slot(fd).is_none_or(|slot| slot.load(Ordering::Acquire) == PLAIN)
 }
 
-/// The entry of a descriptor that is managed or recorded; `None` for all others, at the cost of two loads.
+/// The entry of a descriptor that is managed or recorded. `None` for all others, at the cost of two
+/// loads.
 #[inline]
 pub fn tracked(fd: c_int) -> Option<EntryRef> {
     let Some(slot) = slot(fd) else { return outside(fd) };
@@ -46,7 +48,7 @@ pub fn tracked(fd: c_int) -> Option<EntryRef> {
     if value == PLAIN { None } else { look(fd, slot, value) }
 }
 
-/// A descriptor without a slot: a number out of range, or no memory.
+/// A descriptor without a slot: its number is out of range, or there is no memory for the slot.
 #[cold]
 fn outside(fd: c_int) -> Option<EntryRef> {
     is_in_range(fd).then(|| EntryRef::failed(Errno::NOMEM))
@@ -74,7 +76,7 @@ fn look(fd: c_int, slot: &AtomicUsize, mut value: usize) -> Option<EntryRef> {
     }
 }
 
-/// What is known of a descriptor, without looking at the descriptor itself.
+/// The content of a descriptor's slot, without examining the descriptor itself.
 pub fn known(fd: c_int) -> Known {
     let Some(slot) = slot(fd) else { return if is_in_range(fd) { Known::Unknown } else { Known::Plain } };
     loop {
@@ -92,7 +94,7 @@ pub fn known(fd: c_int) -> Known {
     }
 }
 
-/// Says what a descriptor is from now on, and returns what it was. Not to be called in a vfork child.
+/// Sets a descriptor's slot and returns its previous content. Must not be called in a vfork child.
 pub fn set(fd: c_int, known: Known) -> Known {
     let Some(slot) = slot(fd) else { return Known::Plain };
     let value = match known {
@@ -103,20 +105,21 @@ pub fn set(fd: c_int, known: Known) -> Known {
     match slot.swap(value, Ordering::AcqRel) {
         UNKNOWN => Known::Unknown,
         PLAIN => Known::Plain,
-        // SAFETY: the slot's reference, which the swap took out.
+        // SAFETY: the swap took the slot's reference out.
         old => Known::Entry(unsafe { EntryRef::from_slot(entry_of(old)) }),
     }
 }
 
-/// Forgets a descriptor that is about to be closed. A vfork child's descriptors are its own, but the
-/// table is its parent's: no entry is taken out there.
+/// Forgets a descriptor that is about to be closed. A vfork child has descriptors of its own, but
+/// its table is its parent's: no entry is removed there.
 #[inline]
 pub fn forget(fd: c_int) -> Option<EntryRef> {
     let slot = slot(fd)?;
     match slot.load(Ordering::Relaxed) {
         UNKNOWN => None,
-        // Not worth asking who this is: a parent looks at its descriptor once more, and finds the
-        // same. A thread that has just entered something else here is not disturbed.
+        // The cheap store is also right in a vfork child: the parent examines its descriptor once
+        // more, with the same result. The compare-exchange leaves an entry alone that another
+        // thread has just stored.
         PLAIN => {
             let _ = slot.compare_exchange(PLAIN, UNKNOWN, Ordering::AcqRel, Ordering::Relaxed);
             None
@@ -135,7 +138,7 @@ fn forget_entry(fd: c_int) -> Option<EntryRef> {
     }
 }
 
-/// [`forget`]s all descriptors from `first` to `last`, and hands over those that had an entry.
+/// Calls [`forget`] for all descriptors from `first` to `last`, and `gone` with each removed entry.
 pub fn forget_range(first: c_uint, last: c_uint, mut gone: impl FnMut(EntryRef)) {
     let last = (last as usize).min(LIMIT - 1);
     for fd in (first as usize..=last).filter(|&fd| SLOTS.has(fd)) {
@@ -192,7 +195,8 @@ mod tests {
         }
     }
 
-    /// A reader gets the entry that a slot has, or had a moment ago: never one of another descriptor.
+    /// A reader gets the entry that a slot has, or had a moment ago: never one of another
+    /// descriptor.
     #[test]
     fn readers_race_with_those_who_close() {
         let done = AtomicBool::new(false);

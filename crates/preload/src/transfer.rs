@@ -1,4 +1,4 @@
-//! What a read or a write means for a managed file.
+//! Reads and writes of managed files.
 
 use std::ffi::{c_int, c_void};
 
@@ -13,23 +13,23 @@ use crate::record::Call;
 use crate::subject::Managed;
 use crate::{exit, kernel};
 
-/// Where a transfer takes place.
+/// The offset of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// At the descriptor's offset, which it moves.
+    /// At the descriptor's offset, which the transfer moves.
     Offset,
-    /// There.
+    /// At this offset, bytes.
     At(off_t),
 }
 
 impl Place {
-    /// Of the calls that take -1 for the descriptor's offset.
+    /// The place for calls in which an offset of -1 means the descriptor's offset (preadv2).
     pub fn of_v2(offset: off_t) -> Self {
         if offset == -1 { Self::Offset } else { Self::At(offset) }
     }
 }
 
-/// A read or write as the application asked for it.
+/// A read or write as the application requested it.
 pub struct Transfer {
     op: Op,
     buffers: Buffers,
@@ -41,40 +41,40 @@ enum Buffers {
     One(IoVec),
     /// The application's array.
     Many(*const iovec, c_int),
-    /// A copy of it, for a call that returns before the transfer.
+    /// A copy of the array, for a call that returns before the transfer.
     Copied(Vec<IoVec>),
-    /// An array that is not there.
+    /// An array at an address that cannot be read.
     Nowhere,
 }
 
-// SAFETY: the pointers are the application's, which promises that they stay valid; only the kernel follows those to the
-// data, and an array that is used in another thread is a copy.
+// SAFETY: the application promises that the pointers stay valid. Only the kernel accesses the data,
+// and an array that another thread uses is a copy.
 unsafe impl Send for Transfer {}
 
-/// The kernel moves no more than this in one call.
+/// Largest number of bytes that the kernel moves in one call (MAX_RW_COUNT).
 pub const MOST: usize = 0x7fff_f000;
-/// Vectors of one call.
+/// Largest number of vectors in one call (UIO_MAXIOV).
 const VECTORS_MAX: c_int = 1024;
 
 impl Transfer {
-    /// With one buffer.
+    /// A transfer with one buffer.
     pub fn one(op: Op, buffer: *mut c_void, len: usize, place: Place) -> Self {
         Self { op, buffers: Buffers::One(IoVec { base: buffer.cast(), len }), place, rwf: 0 }
     }
 
-    /// With several buffers; `rwf` are the `RWF_` flags.
+    /// A transfer with several buffers; `rwf` are the `RWF_` flags.
     pub fn many(op: Op, vectors: *const iovec, count: c_int, place: Place, rwf: c_int) -> Self {
-        // Of more than the kernel takes, it does not look at any.
+        // The kernel does not read an array that is too long, so neither does this check.
         let bytes = if (1..=VECTORS_MAX).contains(&count) { count as usize * size_of::<iovec>() } else { 0 };
         let there = kernel::is_readable(vectors.cast(), bytes);
         let buffers = if there { Buffers::Many(vectors, count) } else { Buffers::Nowhere };
         Self { op, buffers, place, rwf }
     }
 
-    /// The same without the application's array.
+    /// The same transfer with these flags and without the application's array.
     ///
     /// # Errors
-    /// EINVAL: too many buffers. EFAULT: the array is not there.
+    /// EINVAL: too many buffers. EFAULT: the array cannot be read.
     pub fn detached(mut self, rwf: c_int) -> Result<Self> {
         if !matches!(self.buffers, Buffers::One(_)) {
             self.buffers = Buffers::Copied(self.vectors()?.to_vec());
@@ -83,7 +83,6 @@ impl Transfer {
         Ok(self)
     }
 
-    /// Where it takes place.
     pub fn place(&self) -> Place {
         self.place
     }
@@ -93,7 +92,7 @@ impl Transfer {
             Buffers::One(one) => Ok(std::slice::from_ref(one)),
             Buffers::Copied(vectors) => Ok(vectors),
             Buffers::Many(_, 0) => Ok(&[]),
-            // SAFETY: the application promises that many; both types are C's `struct iovec`.
+            // SAFETY: the application passes this many; both types are C's `struct iovec`.
             Buffers::Many(many, count @ 1..=VECTORS_MAX) => {
                 Ok(unsafe { std::slice::from_raw_parts(many.cast(), *count as usize) })
             }
@@ -102,7 +101,7 @@ impl Transfer {
         }
     }
 
-    /// For the recorder.
+    /// The record of this transfer, for the recorder.
     pub fn call(&self) -> Call {
         let (offset, positional) = match self.place {
             Place::At(offset) => (offset.max(0) as u64, Flags::POSITIONAL),
@@ -114,20 +113,20 @@ impl Transfer {
     }
 }
 
-/// Serves a transfer on a managed file. Returns where it took place, and how many bytes were moved.
+/// Serves a transfer on a managed file. Returns its offset and the number of bytes moved.
 ///
 /// # Errors
 /// As preadv2(2) and pwritev2(2).
 pub fn move_bytes(managed: &Managed, request: &Transfer) -> Result<(u64, usize)> {
-    // In the kernel's order, so that of several mistakes the same one is reported.
+    // The checks have the kernel's order, so that of several errors the same one is reported.
     if matches!(request.place, Place::At(..0)) {
         return Err(Errno::INVAL);
     }
     move_with_flags(managed, request, managed.flags()?)
 }
 
-/// As [`move_bytes`], with the descriptor's status flags as they were. A transfer at a place of its own does not touch
-/// the descriptor, which may be closed by now.
+/// As [`move_bytes`], with the status flags that the descriptor had. A transfer at [`Place::At`]
+/// does not touch the descriptor, which may be closed by now.
 ///
 /// # Errors
 /// As [`move_bytes`].
@@ -182,7 +181,7 @@ const RWF_NOAPPEND: c_int = 0x20;
 
 fn known_flags(request: &Transfer) -> Result<c_int> {
     let known = libc::RWF_HIPRI | libc::RWF_DSYNC | libc::RWF_SYNC | libc::RWF_APPEND | RWF_NOAPPEND;
-    // RWF_NOWAIT, RWF_ATOMIC and what is to come: a caller may not get less than it asked for.
+    // RWF_NOWAIT, RWF_ATOMIC and future flags are refused: ignoring them would break a guarantee.
     if request.rwf & !known == 0 { Ok(request.rwf) } else { Err(Errno::OPNOTSUPP) }
 }
 
@@ -208,7 +207,7 @@ impl Job<'_> {
         let room = room_below_limit(offset)?;
         let shortened = (room < self.total as u64).then(|| shorten(self.vectors, room as usize));
         let vectors = shortened.as_deref().unwrap_or(self.vectors);
-        // SAFETY: the application's buffers, which only the kernel follows.
+        // SAFETY: the application's buffers, which only the kernel accesses.
         unsafe { self.managed.file()?.write_at(vectors, offset, self.options) }
     }
 
@@ -223,15 +222,16 @@ impl Job<'_> {
         Ok((offset, moved))
     }
 
-    /// At the descriptor's offset the range is reserved first, in one step for all threads and processes that share the
-    /// descriptor, and what was not moved is given back.
+    /// Runs a transfer at its offset. At the descriptor's offset it first reserves the range, in
+    /// one step for all threads and processes that share the descriptor. After a short transfer it
+    /// moves the offset back.
     fn at_place(&self, place: Place, run: impl Fn(&Self, u64) -> Result<usize>) -> Result<(u64, usize)> {
         if let Place::At(offset) = place {
             return Ok((offset as u64, run(self, offset as u64)?));
         }
         let fd = self.managed.fd();
         let Ok(end) = seek(fd, SeekFrom::Current(self.total as i64)) else {
-            // Near the largest offset of the anchor's file system.
+            // The range exceeds the largest offset of the anchor's file system.
             let offset = self.managed.offset()?;
             let moved = run(self, offset)?;
             self.managed.set_offset(offset + moved as u64)?;
@@ -247,16 +247,18 @@ impl Job<'_> {
     }
 }
 
-/// Bytes that RLIMIT_FSIZE leaves at the offset; at the limit the signal is sent, as the kernel does.
+/// Number of bytes that RLIMIT_FSIZE leaves at the offset. At the limit it sends SIGXFSZ and fails,
+/// as the kernel does.
 fn room_below_limit(offset: u64) -> Result<u64> {
     let Some(limit) = getrlimit(Resource::Fsize).current else { return Ok(u64::MAX) };
     if offset < limit { Ok(limit - offset) } else { Err(exceeded()) }
 }
 
-/// Refuses to make a file of `now` bytes longer than RLIMIT_FSIZE permits, as the kernel does.
+/// Refuses, as the kernel does, to extend a file of `now()` bytes beyond RLIMIT_FSIZE. `now` is
+/// called only if `size` is above the limit.
 ///
 /// # Errors
-/// EFBIG, with the signal. Of `now`, which is asked only where it matters.
+/// EFBIG, with SIGXFSZ. The error of `now`.
 pub fn check_limit(size: u64, now: impl FnOnce() -> Result<u64>) -> Result<()> {
     let Some(limit) = getrlimit(Resource::Fsize).current else { return Ok(()) };
     if size > limit && size > now()? { Err(exceeded()) } else { Ok(()) }

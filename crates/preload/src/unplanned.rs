@@ -1,12 +1,12 @@
 //! Opens with O_CREAT of files that the plan has no rule for: one call to the kernel.
 //!
-//! Whether a rule is for a file, its path says only where no link in the path leads elsewhere. The
-//! kernel finds that out while it opens the file (RESOLVE_NO_SYMLINKS); to ask before would cost as
-//! much as the open itself. Whatever is not certain here is left to [`crate::open`], which looks
-//! first: a path with links, a path for which there may be a rule, a kernel before Linux 5.6.
+//! A path alone shows whether a rule matches only if no symbolic link in it leads elsewhere. The
+//! kernel checks that during the open (RESOLVE_NO_SYMLINKS); a check before would cost as much as
+//! the open itself. Every uncertain case is left to [`crate::open`], which examines the path first:
+//! a path with links, a path that a rule may match, a kernel before Linux 5.6.
 //!
-//! O_TRUNC is not for the kernel: what the file is must be known before. It is opened as it is,
-//! looked at, and then emptied.
+//! O_TRUNC is not passed to the kernel, since the kind of the file must be known before it is
+//! truncated. The file is opened without it, examined, and then truncated.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::MaybeUninit;
@@ -28,11 +28,11 @@ use crate::{access, adopt, errno, process, sniff, stack, state};
 const RESOLVE_NO_SYMLINKS: u64 = 4;
 const MODE_BITS: mode_t = 0o7777;
 
-/// Opens the file, if the plan certainly has no rule for it, and enters what it is. `None`: nothing
-/// has happened.
+/// Opens the file if the plan certainly has no rule for it, and enters its descriptor. `None` if
+/// the case is uncertain; nothing has happened then.
 ///
-/// No value here has a destructor while the kernel opens the file: there the thread may be
-/// cancelled.
+/// No value here has a destructor while the kernel opens the file, because the thread may be
+/// cancelled in that call.
 pub fn open(
     dir: c_int,
     path: *const c_char,
@@ -56,15 +56,16 @@ fn applies(flags: OFlags) -> bool {
     flags.contains(OFlags::CREATE)
         && !flags.intersects(OFlags::PATH | OFlags::DIRECTORY)
         && (access::writes(flags) || !flags.contains(OFlags::TRUNC))
-        // What turns out to be managed is closed again, which would drop its locks.
+        // A file that turns out to be managed is closed again, which would drop the process's locks
+        // on it.
         && !sniff::are_locks_used()
         && state::has_plan()
         && !process::is_vfork_child()
         && is_libc_next()
 }
 
-/// Whether openat2(2) may fail like this where open(2) does not, or where it is for [`crate::open`]
-/// to say what it means.
+/// Whether openat2(2) may fail with this error where open(2) succeeds, or where [`crate::open`] has
+/// to interpret the error.
 fn is_inconclusive(error: Errno) -> bool {
     matches!(
         error,
@@ -79,13 +80,13 @@ fn is_inconclusive(error: Errno) -> bool {
     )
 }
 
-/// Empties what is to be emptied, and enters the descriptor. `None`: the file is managed and to be
-/// emptied, or it could not be found out; the descriptor is closed.
+/// Truncates the file if asked to, and enters the descriptor. `None` if the file has to be
+/// truncated and is managed or of unknown kind; the descriptor is closed then.
 #[inline(never)]
 fn settle(fd: c_int, flags: OFlags) -> Result<Option<(c_int, Option<EntryRef>)>> {
     let mut stat = MaybeUninit::uninit();
     kernel::stat_of(fd, &mut stat).inspect_err(|_| kernel::close(fd))?;
-    // SAFETY: filled in.
+    // SAFETY: filled by the call above.
     let stat = unsafe { stat.assume_init_mut() };
     if flags.contains(OFlags::TRUNC) && adopt::is_regular(stat) {
         // SAFETY: borrowed for the call.
@@ -94,7 +95,7 @@ fn settle(fd: c_int, flags: OFlags) -> Result<Option<(c_int, Option<EntryRef>)>>
             kernel::close(fd);
             return Ok(None);
         }
-        // An empty one gets new times, too.
+        // A file that is already empty gets new times, too.
         kernel::empty(fd).inspect_err(|_| kernel::close(fd))?;
         stat.st_size = 0;
     }
@@ -104,7 +105,8 @@ fn settle(fd: c_int, flags: OFlags) -> Result<Option<(c_int, Option<EntryRef>)>>
     entered.map(Some)
 }
 
-/// Whether the plan certainly has no rule for the file, provided that there is no link in its path.
+/// Whether the plan certainly has no rule for the file, provided that its path contains no symbolic
+/// link.
 #[inline(never)]
 fn is_unplanned(runtime: &Runtime, dir: c_int, path: *const c_char) -> bool {
     let Some(path) = readable(path) else { return false };
@@ -116,8 +118,8 @@ fn is_unplanned(runtime: &Runtime, dir: c_int, path: *const c_char) -> bool {
     base.and_then(|base| base.join(path)).is_ok_and(|whole| !runtime.is_planned(whole.as_path()))
 }
 
-/// The bytes of the application's path; `None` where it cannot be read, or has no end within as
-/// many as a path may have.
+/// The bytes of the application's path. `None` if they cannot be read, or do not end within the
+/// maximum length of a path.
 fn readable(path: *const c_char) -> Option<&'static [u8]> {
     let page = rustix::param::page_size();
     let mut len = 0;
@@ -127,7 +129,8 @@ fn readable(path: *const c_char) -> Option<&'static [u8]> {
         if !kernel::is_readable(at.wrapping_sub(before).cast(), size_of::<u64>()) {
             return None;
         }
-        // SAFETY: the page could be read; used only during the call that the path came with.
+        // SAFETY: the page is readable; the bytes are used only during the call that the path came
+        // with.
         let found = unsafe { libc::strnlen(at, page - before) };
         len += found;
         if found < page - before {
@@ -138,11 +141,11 @@ fn readable(path: *const c_char) -> Option<&'static [u8]> {
     None
 }
 
-/// Whether libc's functions are what the program's opens would reach: a library between that sees
-/// them is not passed by.
+/// Whether the program's opens would reach libc next. If another library in between intercepts
+/// them, it must not be bypassed.
 fn is_libc_next() -> bool {
     static FOUND: AtomicU32 = AtomicU32::new(0);
-    // The loader takes more stack than we do.
+    // The loader needs more stack than callers may have.
     state::found_once(&FOUND, || stack::on_own(|| Ok(find_out_what_is_next())).unwrap_or(false))
 }
 
@@ -153,10 +156,10 @@ fn find_out_what_is_next() -> bool {
     libc.is_some() && OPENS.iter().all(|name| library_of(name) == libc)
 }
 
-/// Where the library is loaded that has the next function of this name.
+/// The base address of the library with the next function of this name.
 fn library_of(name: &CStr) -> Option<usize> {
     let mut library = MaybeUninit::<libc::Dl_info>::uninit();
-    // SAFETY: a terminated name; filled in where the result is not 0.
+    // SAFETY: a terminated name; the structure is filled if the result is not 0.
     unsafe {
         let function = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
         let found = !function.is_null() && libc::dladdr(function, library.as_mut_ptr()) != 0;

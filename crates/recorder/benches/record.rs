@@ -1,8 +1,11 @@
-//! What recording a call costs: the two times, the record, and its share of moving full windows to the log.
+//! The cost of recording a call: reading the clock twice, storing the record, and its share of
+//! moving full windows to the log.
 //!
-//! Plain harness, since a window's way to the log comes only once in 1364 calls, and since other programs on the machine
-//! must not count: processor time of the thread, a million calls per run, the compared calls by turns, medians.
-//! `cargo bench -p stripewise-recorder --bench record`; `STRIPEWISE_BENCH_DIR` chooses the file system of the spool.
+//! Uses a plain harness, for two reasons. A window is moved to the log only once in 1364 calls. And
+//! other programs on the machine must not affect the result, so it takes the processor time of the
+//! thread, a million calls per run, alternates between the compared calls, and reports medians.
+//! `cargo bench -p stripewise-recorder --bench record`; `STRIPEWISE_BENCH_DIR` chooses the file
+//! system of the spool.
 
 use std::hint::black_box;
 use std::os::fd::AsRawFd;
@@ -26,7 +29,7 @@ fn run(call: &mut dyn FnMut(u64)) -> f64 {
     (cpu_ns() - start_ns) / CALLS as f64
 }
 
-/// Runs the calls by turns and prints a row for each.
+/// Runs the calls alternately and prints a row for each.
 fn compare(calls: &mut [(&str, &mut dyn FnMut(u64))]) {
     let mut times = vec![Vec::new(); calls.len()];
     for _ in 0..RUNS {
@@ -54,7 +57,7 @@ fn main() {
     let pointer = buffer.as_mut_ptr();
     let pread = |i: u64| {
         let offset = (i % 256 * 4096) as libc::off_t;
-        // SAFETY: the buffer is that long.
+        // SAFETY: the buffer has this length.
         unsafe { libc::pread(data.as_raw_fd(), pointer.cast(), 4096, offset) as i64 }
     };
     let recorded = |i: u64, file: FileId, call: &dyn Fn(u64) -> i64| {

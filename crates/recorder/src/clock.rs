@@ -7,7 +7,7 @@ use stripewise_trace::spool::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticks(pub u64);
 
-/// Where [`Ticks`] come from.
+/// The source of [`Ticks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
     /// `CLOCK_MONOTONIC`, through the vDSO: ticks are nanoseconds.
@@ -17,14 +17,15 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// The time stamp counter where the processor says that it is invariant, else the kernel's clock.
+    /// The time stamp counter if the processor reports it as invariant, else the kernel's clock.
     pub fn detect() -> Clock {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::x86_64::__cpuid;
             const POWER_LEAF: u32 = 0x8000_0007;
             const INVARIANT_TSC: u32 = 1 << 8;
-            // SAFETY: every x86-64 processor has the instruction (older compilers call it unsafe all the same).
+            // SAFETY: every x86-64 processor has the instruction. (Older compilers require the
+            // unsafe block.)
             #[allow(unused_unsafe)]
             let invariant = unsafe {
                 __cpuid(0x8000_0000).eax >= POWER_LEAF && __cpuid(POWER_LEAF).edx & INVARIANT_TSC != 0
@@ -36,7 +37,7 @@ impl Clock {
         Clock::Monotonic
     }
 
-    /// The present time.
+    /// The current time.
     #[inline]
     pub fn now(self) -> Ticks {
         #[cfg(target_arch = "x86_64")]
@@ -47,7 +48,7 @@ impl Clock {
         Ticks(ns(ClockId::Monotonic))
     }
 
-    /// The present time on this clock and on `CLOCK_MONOTONIC`.
+    /// The current time on this clock and on `CLOCK_MONOTONIC`.
     pub fn moment(self) -> Instant {
         let before = self.now().0;
         let monotonic_ns = ns(ClockId::Monotonic);

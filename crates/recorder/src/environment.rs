@@ -1,4 +1,4 @@
-//! What the recorder learns from its process's environment.
+//! Values that the recorder takes from its process's environment.
 
 use std::ffi::{CStr, c_char};
 
@@ -7,32 +7,32 @@ use stripewise_trace::spool::{HOST_BYTES, PROGRAM_BYTES};
 
 use crate::memory::Bytes;
 
-/// Where launchers say which rank a process is; the first that is set counts. Slurm's last: under `mpirun` inside a
-/// Slurm job it is that of the batch script, 0 in all processes.
+/// Launchers' variables with the rank of a process; the first one that is set counts. Slurm's comes
+/// last: under `mpirun` inside a Slurm job it is that of the batch script, 0 in all processes.
 const RANK_VARIABLES: [&CStr; 5] =
     [c"PMIX_RANK", c"PMI_RANK", c"OMPI_COMM_WORLD_RANK", c"MV2_COMM_WORLD_RANK", c"SLURM_PROCID"];
 
 unsafe extern "C" {
-    /// Nothing in a program that has more rights than its caller: what the caller wants must not
-    /// direct it.
+    /// As getenv(3), but null in a program with more rights than its caller (AT_SECURE): the
+    /// caller's environment must not direct such a program.
     fn secure_getenv(name: *const c_char) -> *mut c_char;
 }
 
-/// A variable of the environment, not copied. (The standard library's way would allocate.)
+/// An environment variable, not copied. (The standard library's function would allocate.)
 pub fn variable(name: &CStr) -> Option<&'static [u8]> {
-    // SAFETY: the string stays until somebody changes the environment; the callers copy it at once.
+    // SAFETY: the string stays valid until the environment is changed; the callers copy it at once.
     unsafe {
         let value: *const c_char = secure_getenv(name.as_ptr());
         (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes())
     }
 }
 
-/// A decimal number, with a sign or without.
+/// Parses a decimal number with an optional sign.
 fn number(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Bytes: a number, then optionally K, M, G or T (binary).
+/// Parses a number of bytes with an optional binary suffix K, M, G or T.
 pub fn size(text: &[u8]) -> Option<u64> {
     let (digits, shift) = match text.split_last()? {
         (b'K' | b'k', digits) => (digits, 10),
@@ -44,7 +44,7 @@ pub fn size(text: &[u8]) -> Option<u64> {
     u64::try_from(number(digits)?).ok()?.checked_mul(1 << shift)
 }
 
-/// This process's rank in its job as far as the launcher says, or -1.
+/// This process's rank in its job according to the launcher, or -1.
 pub fn rank() -> i32 {
     RANK_VARIABLES
         .iter()
@@ -53,7 +53,7 @@ pub fn rank() -> i32 {
         .unwrap_or(-1)
 }
 
-/// The host's name, without characters that would not do in a file name.
+/// The host name up to a `/`, which a file name cannot contain.
 pub fn host() -> Bytes<HOST_BYTES> {
     let uname = rustix::system::uname();
     let name = uname.nodename().to_bytes();

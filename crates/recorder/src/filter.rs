@@ -1,31 +1,33 @@
-//! Which files are recorded: decided once per open, by the path.
+//! Decides at open, by the path, whether a file is recorded.
 
-/// Directories that hold the system and its libraries, not data.
+/// Directories of the system and its libraries, which contain no data.
 const EXCLUDED_DIRS: [&[u8]; 13] = [
     b"/proc/", b"/sys/", b"/dev/", b"/etc/", b"/run/", b"/usr/", b"/lib/", b"/lib32/", b"/lib64/", b"/bin/",
     b"/sbin/", b"/boot/", b"/snap/",
 ];
 
-/// Parts of paths of installed software.
+/// Substrings of the paths of installed software.
 const EXCLUDED_PARTS: [&[u8]; 4] = [b"/__pycache__/", b"/site-packages/", b"/dist-packages/", b"/lib/python"];
 
-/// Ends of paths of software.
+/// Suffixes of the paths of installed software.
 const EXCLUDED_ENDS: [&[u8]; 3] = [b".so", b".pyc", b".pyo"];
 
-/// The patterns of a trace, `:` between them.
+/// The patterns of a trace, separated by `:`.
 #[derive(Clone, Copy)]
 pub struct Filter<'a> {
     pub only: &'a [u8],
     pub exclude: &'a [u8],
-    /// The spool itself.
+    /// The directory of the spool itself.
     pub spool: &'a [u8],
-    /// The directory for temporary files, besides `/tmp`: there MPI libraries keep what belongs to a running job.
+    /// The directory for temporary files in addition to `/tmp`. MPI libraries keep the files of a
+    /// running job there.
     pub temporary: &'a [u8],
 }
 
 impl Filter<'_> {
-    /// Whether calls on the file are recorded: if there are `only` patterns, when one matches; else unless it is software
-    /// or the system's; and in both cases unless an `exclude` pattern matches.
+    /// Whether calls on the file are recorded. If there are `only` patterns, one of them must
+    /// match; else the file must not belong to software or the system. In both cases no `exclude`
+    /// pattern may match.
     pub fn wants(&self, path: &[u8]) -> bool {
         let inside_spool = path.strip_prefix(self.spool).is_some_and(|rest| rest.first() == Some(&b'/'));
         let ours = || !is_software(path) && !self.is_of_mpi(path);
@@ -35,8 +37,9 @@ impl Filter<'_> {
 }
 
 impl Filter<'_> {
-    /// Whether the file is in a session directory of Open MPI, which lies directly below that for temporary files:
-    /// `ompi.HOST.UID/pid.PID/...` of version 4 (`jf.JOB` under a resource manager), `openmpi-sessions-UID@HOST_0/...` of older ones.
+    /// Whether the file is in a session directory of Open MPI, directly below the directory for
+    /// temporary files: `ompi.HOST.UID/pid.PID/...` of version 4 (`jf.JOB` under a resource
+    /// manager), or `openmpi-sessions-UID@HOST_0/...` of older versions.
     fn is_of_mpi(&self, path: &[u8]) -> bool {
         let base = self.temporary.strip_suffix(b"/").unwrap_or(self.temporary);
         let below = |base: &[u8]| path.strip_prefix(base)?.strip_prefix(b"/");
@@ -71,7 +74,8 @@ fn any_matches(patterns: &[u8], path: &[u8]) -> bool {
     patterns.split(|byte| *byte == b':').any(|pattern| !pattern.is_empty() && matches(pattern, path))
 }
 
-/// A pattern without `/` is matched against the last part of the path, others against the whole path.
+/// Matches a pattern without `/` against the last component of the path, others against the whole
+/// path.
 fn matches(pattern: &[u8], path: &[u8]) -> bool {
     if pattern.contains(&b'/') {
         return glob(pattern, path);
@@ -80,9 +84,11 @@ fn matches(pattern: &[u8], path: &[u8]) -> bool {
     glob(pattern, name)
 }
 
-/// `?` is any character but `/`, `*` any number of these, `**` any number of any characters.
+/// `?` matches any character except `/`, `*` any number of these, and `**` any number of any
+/// characters.
 ///
-/// Two places to go back to, one per kind of star, keep the time at O(pattern * text) and the memory at O(1).
+/// Two positions for backtracking, one per kind of star, keep the time at O(pattern * text) and the
+/// memory at O(1).
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -208,7 +214,7 @@ mod tests {
         }
     }
 
-    /// The same language, by plain recursion.
+    /// The same language, implemented by plain recursion.
     fn reference(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern, text) {
             ([], []) => true,
@@ -225,7 +231,7 @@ mod tests {
 
     #[test]
     fn globs_are_what_recursion_says() {
-        // All patterns and texts of up to 5 characters from a small alphabet, by counting.
+        // All patterns and texts of up to 5 characters from a small alphabet.
         let word = |mut n: usize, alphabet: &[u8]| {
             let mut word = Vec::new();
             while n > 0 {

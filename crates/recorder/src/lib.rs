@@ -1,25 +1,27 @@
-//! In-process trace buffers: records the calls of the process that this library is loaded into.
+//! In-process trace buffers: records the calls of the process that the library is loaded into.
 //!
 //! ```text
 //! let recorder = Recorder::start(&Settings::from_env()?)?;
-//! let file = recorder.file_id(b"/data/out.h5");              // at open; NOT_RECORDED if a filter says so
+//! // At open. NOT_RECORDED if the filters exclude the file.
+//! let file = recorder.file_id(b"/data/out.h5");
 //! let start = recorder.now();
 //! let result = pwrite(..);
 //! recorder.record(&Event { file, op: Op::Write, flags: Flags::POSITIONAL, offset, size, start,
 //!                          end: recorder.now(), result });
 //! ```
 //!
-//! - **Nothing is lost** when the process ends, however it ends: records lie in memory shared with a file.
-//! - **Signals**: every function may be called in a signal handler, also in one that interrupted another of
-//!   them on the same thread.
-//! - **Fork**: a child notices by itself that it is one (a page that the kernel wipes) and opens a spool of its
-//!   own at its first record; [`Recorder::after_fork_child`] only does it earlier. File ids stay valid in
-//!   the child. A **vfork** child shares its parent's memory and is recorded as its parent; do not call
-//!   `after_fork_child` there.
-//! - **Exec**: the new image starts a recorder, hence a spool, of its own.
-//! - **Descriptors**: none is held open between calls, so there is none to protect.
-//! - **Errors** never reach the caller: what cannot be recorded is counted, and the merged trace says that it is
-//!   incomplete. `errno` is left as it was.
+//! - **Crash safety**: no record is lost when the process ends, however it ends, because records
+//!   are stored in memory shared with a file.
+//! - **Signals**: every function may be called in a signal handler, even in one that interrupted
+//!   another of these functions on the same thread.
+//! - **Fork**: a child detects by itself that it is new (by a page that the kernel clears), and
+//!   opens a spool of its own at its first record; [`Recorder::after_fork_child`] only does it
+//!   earlier. File ids stay valid in the child. A **vfork** child shares its parent's memory and is
+//!   recorded as its parent; do not call `after_fork_child` there.
+//! - **Exec**: the new program starts a recorder, and hence a spool, of its own.
+//! - **Descriptors**: none is held open between calls, so none has to be protected.
+//! - **Errors** never reach the caller. Calls that cannot be recorded are counted, and the merged
+//!   trace is marked as incomplete. `errno` is left unchanged.
 //! - No allocation with `malloc`, no locks; thread-local data has no destructor.
 
 mod clock;
@@ -41,16 +43,17 @@ pub use state::TEXT_BYTES;
 pub use stripewise_trace::mark::MpiCall;
 pub use stripewise_trace::record::{Flags, Op};
 
-/// The environment variable with the spool's directory: `stripewise trace` sets it; without it nothing is recorded.
+/// The environment variable with the spool's directory, set by `stripewise trace`. Without it
+/// nothing is recorded.
 pub const ENV_DIR: &str = "STRIPEWISE_TRACE_DIR";
-/// The environment variable with the patterns of the files to record (`:` between them).
+/// The environment variable with the patterns of files to record, separated by `:`.
 pub const ENV_ONLY: &str = "STRIPEWISE_TRACE_ONLY";
-/// The environment variable with the patterns of the files not to record (`:` between them).
+/// The environment variable with the patterns of files not to record, separated by `:`.
 pub const ENV_EXCLUDE: &str = "STRIPEWISE_TRACE_EXCLUDE";
-/// The environment variable with the most bytes that one process may spool, such as `1G`; what is no size counts as the
-/// default.
+/// The environment variable with the limit of bytes that one process may spool, such as `1G`. An
+/// invalid size counts as [`DEFAULT_LIMIT_BYTES`].
 pub const ENV_LIMIT: &str = "STRIPEWISE_TRACE_LIMIT";
-/// The most bytes that one process may spool if nothing else is said: some 20 million calls.
+/// Default limit of bytes that one process may spool: some 20 million calls.
 pub const DEFAULT_LIMIT_BYTES: u64 = 1 << 30;
 
 /// A file's number in the spool of this process.
@@ -58,25 +61,27 @@ pub const DEFAULT_LIMIT_BYTES: u64 = 1 << 30;
 pub struct FileId(pub u32);
 
 impl FileId {
-    /// A file that the filters leave out: [`Recorder::record`] ignores it; callers may skip even asking the time.
+    /// A file that the filters exclude. [`Recorder::record`] ignores it; callers need not even read
+    /// the clock.
     pub const NOT_RECORDED: FileId = FileId(0);
 }
 
-/// What to record, where.
+/// The settings of a recorder.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
-    /// The spool's directory, absolute; it must exist.
+    /// The spool's directory, absolute. It must exist.
     pub dir: &'a [u8],
-    /// Patterns of the files to record, `:` between them; empty: all but the default excludes.
+    /// Patterns of files to record, separated by `:`. Empty: all files except the default excludes.
     pub only: &'a [u8],
-    /// Patterns of further files not to record, `:` between them.
+    /// Patterns of additional files not to record, separated by `:`.
     pub exclude: &'a [u8],
-    /// The most bytes that one process may spool.
+    /// Limit of bytes that one process may spool.
     pub limit_bytes: u64,
 }
 
 impl Settings<'static> {
-    /// From the environment; `None` when [`ENV_DIR`] is not set: nothing is to be recorded.
+    /// Reads the settings from the environment. `None` if [`ENV_DIR`] is not set: nothing is
+    /// recorded.
     pub fn from_env() -> Option<Self> {
         let dir = environment::variable(c"STRIPEWISE_TRACE_DIR").filter(|dir| !dir.is_empty())?;
         let limit = environment::variable(c"STRIPEWISE_TRACE_LIMIT").and_then(environment::size);
@@ -92,33 +97,34 @@ impl Settings<'static> {
 /// One call to record.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
-    /// Which file, from [`Recorder::file_id`].
+    /// The file, from [`Recorder::file_id`].
     pub file: FileId,
-    /// What was done.
+    /// The operation.
     pub op: Op,
-    /// How.
+    /// Positional, vector, append and so on.
     pub flags: Flags,
-    /// Where, bytes.
+    /// Offset in the file, bytes.
     pub offset: u64,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub size: u64,
-    /// Before the call.
+    /// Time before the call.
     pub start: Ticks,
-    /// After the call.
+    /// Time after the call.
     pub end: Ticks,
-    /// Bytes moved, 0, or minus an errno.
+    /// Number of bytes moved, or 0, or the negated errno.
     pub result: i64,
 }
 
-/// The recorder of this process; a handle, free to copy, valid until the process ends. Thread-safe.
+/// A handle of this process's recorder: copyable, thread-safe, and valid until the process ends.
 #[derive(Clone, Copy)]
 pub struct Recorder {
     state: &'static state::State,
 }
 
 impl Recorder {
-    /// Opens this process's spool. `None` when that is not possible (no such directory, disk full): then nothing is
-    /// recorded, and the merged trace cannot know it; say it on stderr.
+    /// Opens this process's spool. `None` if that is not possible (no such directory, disk full).
+    /// Nothing is recorded then, and the merged trace does not show it, so the caller should log it
+    /// to stderr.
     pub fn start(settings: &Settings) -> Option<Recorder> {
         let clock = clock::Clock::detect();
         let fixed = state::Fixed {
@@ -128,7 +134,7 @@ impl Recorder {
             dir: memory::Bytes::new(settings.dir)?,
             only: memory::Bytes::new(settings.only)?,
             exclude: memory::Bytes::new(settings.exclude)?,
-            // Longer ones than a path can be are none.
+            // A longer value cannot be a path and is ignored.
             temporary: memory::Bytes::new(environment::variable(c"TMPDIR").unwrap_or_default())
                 .unwrap_or(memory::Bytes::EMPTY),
             host: environment::host(),
@@ -137,27 +143,29 @@ impl Recorder {
         state::State::start(fixed, environment::rank()).ok().map(|state| Recorder { state })
     }
 
-    /// The present time, in the unit of the spool's clock.
+    /// The current time in the unit of the spool's clock.
     #[inline]
     pub fn now(&self) -> Ticks {
         self.state.fixed.clock.now()
     }
 
-    /// Whether this process still needs a spool: a forked child. [`Recorder::prepare`] makes it, else the first record does.
+    /// Whether this is a forked child without a spool. [`Recorder::prepare`] makes one, or else the
+    /// first record does.
     #[inline]
     pub fn is_new(&self) -> bool {
         self.state.is_new()
     }
 
-    /// Makes the spool of a forked child. Takes some 30 KB of stack, which a first record may not have.
+    /// Makes the spool of a forked child. Needs some 30 KB of stack, which the caller of a first
+    /// record may not have.
     pub fn prepare(&self) {
         thread::busy(|reentrant| {
             let _ = self.state.spool(reentrant);
         });
     }
 
-    /// The number of the file with this absolute path (resolved by the caller; not necessarily free of symbolic
-    /// links). To be called at open: it may write to the spool.
+    /// The number of the file with this absolute path, which the caller has resolved (it may
+    /// contain symbolic links). Called at open, because it may write to the spool.
     pub fn file_id(&self, path: &[u8]) -> FileId {
         let fixed = &self.state.fixed;
         let filter = filter::Filter {
@@ -195,14 +203,15 @@ impl Recorder {
                 FileId(id)
             }
             Err(refused) => {
-                // How many calls on the file will be missing nobody knows; that some are is what counts.
+                // The number of missing calls on this file is unknown; a count above 0 marks the
+                // trace as incomplete.
                 spool.count_dropped(1, refused);
                 FileId::NOT_RECORDED
             }
         }
     }
 
-    /// Records one call. Costs some 10 ns.
+    /// Records one call. Takes some 10 ns.
     #[inline]
     pub fn record(&self, event: &Event) {
         if event.file != FileId::NOT_RECORDED {
@@ -210,27 +219,29 @@ impl Recorder {
         }
     }
 
-    /// What the process's MPI library says of its place in the job: its rank, the number of ranks, and the number of its
-    /// node, if that is known. Until then the rank is what the launcher's environment says.
+    /// Sets the process's place in its job, from its MPI library: its rank, the number of ranks,
+    /// and the index of its node, if known. Until then the rank is that of the launcher's
+    /// environment.
     pub fn set_job(&self, rank: u32, ranks: u32, node: Option<u32>) {
         let rank = i32::try_from(rank).unwrap_or(-1);
         let node = node.map_or(0, |node| node.saturating_add(1));
         self.state.set_job(state::Job { rank, ranks, node });
     }
 
-    /// Whether the calling thread is inside a collective call of MPI-IO from now on: what it records gets
-    /// [`Flags::COLLECTIVE`], but for asynchronous calls, which count by where they were submitted ([`Recorder::collective`]).
+    /// Sets whether the calling thread is inside a collective call of MPI-IO. If so, its records
+    /// get [`Flags::COLLECTIVE`]. Asynchronous calls get the flag of their submission instead
+    /// ([`Recorder::collective`]).
     pub fn set_collective(&self, inside: bool) {
         thread::set_collective(inside);
     }
 
-    /// [`Flags::COLLECTIVE`] if the calling thread is inside a collective call, else nothing.
+    /// [`Flags::COLLECTIVE`] if the calling thread is inside a collective call, else no flag.
     pub fn collective(&self) -> Flags {
         thread::collective()
     }
 
-    /// To be called in the child after `fork` (optional: the recorder notices by itself on kernels from 4.14 on). Never in a
-    /// `vfork` child.
+    /// Called in the child after `fork`; never in a `vfork` child. Optional: on kernels from 4.14
+    /// on the recorder detects a fork by itself.
     pub fn after_fork_child(&self) {
         self.state.after_fork_child();
     }

@@ -1,4 +1,4 @@
-//! Memory from the kernel, never from `malloc`: the recorder may be called from within an allocator's start-up.
+//! Memory from the kernel, never from `malloc`: an allocator may call the recorder while it starts.
 
 use std::os::fd::BorrowedFd;
 use std::ptr::{NonNull, null_mut};
@@ -10,13 +10,13 @@ const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
 /// Zeroed private memory for a `T`, for the rest of the process's life.
 pub fn private<T>() -> Result<NonNull<T>> {
-    // SAFETY: a new mapping disturbs nobody.
+    // SAFETY: a new mapping.
     let memory = unsafe { mmap_anonymous(null_mut(), size_of::<T>(), READ_WRITE, MapFlags::PRIVATE)? };
     NonNull::new(memory.cast()).ok_or(rustix::io::Errno::NOMEM)
 }
 
-/// Like [`private`], but all zeros again in a forked child. On kernels before 4.14 it is not, and only
-/// `after_fork_child` helps.
+/// Like [`private`], but cleared in a forked child. Kernels before 4.14 do not clear it; there,
+/// only `after_fork_child` helps.
 pub fn wiped_on_fork<T>() -> Result<NonNull<T>> {
     let memory = private::<T>()?;
     // SAFETY: the range is the mapping that was just made.
@@ -24,9 +24,10 @@ pub fn wiped_on_fork<T>() -> Result<NonNull<T>> {
     Ok(memory)
 }
 
-/// `T`, shared with the file at `offset`, for the rest of the process's life; also in forked children.
+/// Maps a `T` shared with the file at `offset`, for the rest of the process's life; also in forked
+/// children.
 pub fn shared<T>(fd: BorrowedFd<'_>, offset: u64) -> Result<NonNull<T>> {
-    // SAFETY: a new mapping disturbs nobody.
+    // SAFETY: a new mapping.
     let memory = unsafe { mmap(null_mut(), size_of::<T>(), READ_WRITE, MapFlags::SHARED, fd, offset)? };
     NonNull::new(memory.cast()).ok_or(rustix::io::Errno::NOMEM)
 }
@@ -41,13 +42,13 @@ pub struct Bytes<const N: usize> {
 impl<const N: usize> Bytes<N> {
     pub const EMPTY: Bytes<N> = Bytes { len: 0, bytes: [0; N] };
 
-    /// `None` if it is too long.
+    /// `None` if the text is too long.
     pub fn new(text: &[u8]) -> Option<Bytes<N>> {
         let mut bytes = Bytes::EMPTY;
         bytes.push(text).then_some(bytes)
     }
 
-    /// As much of it as fits.
+    /// The first `N` bytes of the text.
     pub fn cut(text: &[u8]) -> Bytes<N> {
         let mut bytes = Bytes::EMPTY;
         bytes.push(&text[..text.len().min(N)]);

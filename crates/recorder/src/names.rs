@@ -1,25 +1,25 @@
-//! Numbers of file names, remembered in a table of fixed size: a name that falls out of it gets another number.
+//! Numbers of file names, in a table of fixed size. A name that was displaced gets another number.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const SLOTS: usize = 1 << 14;
-/// A name may stand in so many slots from its own on.
+/// Associativity: an entry may be in its own slot or in one of the next `WAYS - 1`.
 const WAYS: usize = 4;
 
-/// Lock-free. All zeros is an empty table.
+/// A lock-free table. All-zero bytes are an empty table.
 pub struct Names {
     slots: [Slot; SLOTS],
 }
 
-/// Two words that are written one after the other; a reader that sees halves of two entries notices, since
-/// then `check ^ id` is not the hash that it looks for.
+/// Two words that are written one after the other. A reader that sees halves of two entries detects
+/// it, because `check ^ id` then differs from the hash that it looks for.
 struct Slot {
     id: AtomicU64,
     check: AtomicU64,
 }
 
 impl Names {
-    /// The number that was set for this hash, if it is still known.
+    /// The number that was set for this hash, if the table still has it.
     pub fn get(&self, hash: u64) -> Option<u32> {
         let ids = self.ways(hash).filter_map(|slot| {
             let id = slot.id.load(Relaxed);
@@ -28,11 +28,12 @@ impl Names {
         ids.last()
     }
 
-    /// Remembers a number other than 0.
+    /// Sets the number of a hash; it must not be 0.
     pub fn set(&self, hash: u64, id: u32) {
         let id = u64::from(id);
         let slot = self.ways(hash).find(|slot| slot.id.load(Relaxed) == 0);
-        // All taken: the low bits of the number say, as good as chance, which one goes.
+        // All slots are in use: the low bits of the number choose the entry to displace, as well as
+        // chance would.
         let slot = slot.unwrap_or_else(|| self.ways(hash).nth(id as usize % WAYS).expect("within the ways"));
         slot.id.store(id, Relaxed);
         slot.check.store(hash ^ id, Relaxed);
@@ -43,7 +44,7 @@ impl Names {
     }
 }
 
-/// 64 bits of a name (FNV-1a, then mixed, so that all bits depend on all others).
+/// Hashes a name to 64 bits (FNV-1a, then mixed so that each bit depends on all others).
 pub fn hash(name: &[u8]) -> u64 {
     let fnv = name
         .iter()

@@ -1,4 +1,4 @@
-//! The spool's files. They are open only while they are grown or appended to.
+//! The spool's files. They are open only while they are extended or appended to.
 
 use std::ffi::CStr;
 use std::io::IoSlice;
@@ -22,8 +22,8 @@ use crate::state::{Fixed, Job, Paths, Refused, Spool};
 
 const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// Makes the spool of the calling process. `paths` are those of its parent, if it has one that is recorded, and
-/// become its own.
+/// Makes the spool of the calling process. On entry `paths` has the names of the parent's spool, if
+/// the parent is recorded; they are replaced by those of the new one.
 pub fn create(fixed: &Fixed, job: Job, paths: &mut Paths) -> Result<NonNull<Header>> {
     let pid = getpid().as_raw_nonzero().get() as u32;
     let start = fixed.clock.moment();
@@ -63,7 +63,7 @@ pub fn create(fixed: &Fixed, job: Job, paths: &mut Paths) -> Result<NonNull<Head
     header.parent[..parent.get().len()].copy_from_slice(parent.get());
 
     let mut page = [0; HEADER_BYTES];
-    // SAFETY: the struct has no padding, and a page is longer.
+    // SAFETY: the struct has no padding, and is shorter than a page.
     let bytes = unsafe { slice::from_raw_parts((&raw const header).cast::<u8>(), size_of::<Header>()) };
     page[..bytes.len()].copy_from_slice(bytes);
     let fd = open(&paths.live, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
@@ -71,7 +71,7 @@ pub fn create(fixed: &Fixed, job: Job, paths: &mut Paths) -> Result<NonNull<Head
     memory::shared(fd.as_fd(), 0)
 }
 
-/// The path of one of the files of a spool, with a 0 at the end.
+/// The path of one of a spool's files, terminated by a 0 byte.
 fn path<const N: usize>(fixed: &Fixed, stem: &Bytes<STEM_BYTES>, extension: &str) -> Result<Bytes<N>> {
     let mut path = Bytes::EMPTY;
     let parts = [fixed.dir.get(), b"/", stem.get(), b".", extension.as_bytes(), b"\0"];
@@ -83,13 +83,14 @@ fn open<const N: usize>(path: &Bytes<N>, flags: OFlags) -> Result<Fd> {
     Fd::adopt(retry_on_intr(|| fs::open(path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, OWNER_ONLY))?)
 }
 
-/// Whether the process may make a file so long. (Beyond it the kernel would send a signal that kills.)
+/// Whether RLIMIT_FSIZE permits a file of this size. (Beyond it the kernel would send a fatal
+/// signal.)
 fn may_grow_to(bytes: u64) -> bool {
     getrlimit(Resource::Fsize).current.is_none_or(|limit| bytes <= limit)
 }
 
-/// Writes all of `bytes`, so that the memory mapped there later has its place on the disk: without it a full
-/// disk would show as a fatal signal.
+/// Writes all of `bytes`, so that memory that is mapped there later has space on the disk.
+/// Otherwise a full disk would cause a fatal signal.
 fn grow(fd: &Fd, offset: u64, bytes: &[u8]) -> Result<()> {
     if !may_grow_to(offset + bytes.len() as u64) {
         return Err(Errno::FBIG);
@@ -118,7 +119,7 @@ impl Spool<'_> {
         window().map_err(Refused::Failed)
     }
 
-    /// Appends a block to the log, in one piece, whatever other threads append meanwhile.
+    /// Appends a block to the log in one piece, even if other threads append at the same time.
     pub fn append(self, header: &BlockHeader, payload: &[u8]) -> core::result::Result<(), Refused> {
         let bytes = size_of::<BlockHeader>() + payload.len();
         if self.state.log_broken.load(Ordering::Relaxed) != 0 {

@@ -1,4 +1,4 @@
-//! What the recorder knows of its process: private memory, copied by fork.
+//! The recorder's state of its process: private memory, which fork copies.
 
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
@@ -13,70 +13,74 @@ use crate::memory::{self, Bytes};
 use crate::names::Names;
 use crate::spool_file;
 
-/// Threads that can have a window at the same time; the records of further ones go to the log one by one.
+/// Largest number of threads with a window at the same time. Records of further threads go to the
+/// log one by one.
 pub const MAX_WINDOWS: usize = 4096;
 
-/// The most bytes that the directory's path and each of the pattern lists may have.
+/// Largest length of the directory's path and of each list of patterns, bytes.
 pub const TEXT_BYTES: usize = 4096;
 
-/// Bytes of a path in the directory.
+/// Largest length of a path in the directory, bytes.
 const PATH_BYTES: usize = TEXT_BYTES + STEM_BYTES + 16;
 
-/// A slot of the table of windows. The owner's thread id; 0: none. A window is written by its owner only.
+/// A slot of the table of windows, with the thread id of its owner (0: none). Only the owner writes
+/// to the window.
 pub struct Slot {
     pub owner: AtomicU32,
     pub window: AtomicPtr<Window>,
 }
 
-/// Names of a spool, made once, so that appending needs little stack (it may run on a signal's small one).
+/// The names of a spool, made in advance so that an append needs little stack: it may run on the
+/// small stack of a signal handler.
 pub struct Paths {
     pub stem: Bytes<STEM_BYTES>,
-    /// With a 0 at the end.
+    /// Terminated by a 0 byte.
     pub live: Bytes<PATH_BYTES>,
-    /// With a 0 at the end.
+    /// Terminated by a 0 byte.
     pub log: Bytes<PATH_BYTES>,
 }
 
-/// What stays the same in forked children.
+/// Values that forked children share.
 pub struct Fixed {
     pub clock: Clock,
-    /// When the recorder started.
+    /// Start of the recorder.
     pub started: Ticks,
     pub limit_bytes: u64,
     pub dir: Bytes<TEXT_BYTES>,
     pub only: Bytes<TEXT_BYTES>,
     pub exclude: Bytes<TEXT_BYTES>,
-    /// Where temporary files go, besides `/tmp`.
+    /// The directory for temporary files in addition to `/tmp`.
     pub temporary: Bytes<TEXT_BYTES>,
     pub host: Bytes<HOST_BYTES>,
     pub program: Bytes<PROGRAM_BYTES>,
 }
 
-/// What is known of the process's place in its job, as the spool's header has it.
+/// The process's place in its job, as the spool's header stores it.
 #[derive(Clone, Copy)]
 pub struct Job {
-    /// -1: not known.
+    /// -1 if not known.
     pub rank: i32,
-    /// 0: not known.
+    /// 0 if not known.
     pub ranks: u32,
-    /// 1 + the node's number; 0: not known.
+    /// 1 + the index of the node; 0 if not known.
     pub node: u32,
 }
 
-/// The recorder's memory. All zeros but for `fixed` and `alive` is a valid start.
+/// The recorder's memory. Except for `fixed` and `alive`, all-zero bytes are a valid initial state.
 pub struct State {
     pub fixed: Fixed,
     rank: AtomicI32,
     ranks: AtomicU32,
     node: AtomicU32,
-    /// One of the constants below, or the generation of the spool. The kernel zeroes it in a forked child.
+    /// One of the constants below, or the generation of the spool. The kernel clears it in a forked
+    /// child.
     alive: NonNull<AtomicU64>,
     /// The process that the spool belongs to.
     pid: AtomicU32,
     /// The spool's names. Written only while `alive` is `OPENING`.
     paths: UnsafeCell<Paths>,
     header: AtomicPtr<Header>,
-    /// The log ends in a torn block: nothing can be appended any more.
+    /// Nonzero if the log ends in a torn block, so that nothing can be appended any more.
     pub log_broken: AtomicU32,
     pub last_file: AtomicU32,
     pub names: Names,
@@ -85,8 +89,8 @@ pub struct State {
     pub windows: [Slot; MAX_WINDOWS],
 }
 
-// SAFETY: everything is atomic but for `fixed`, which nobody writes after the start, and `paths`, which
-// are guarded by `alive`.
+// SAFETY: everything is atomic, except `fixed`, which is not written after the start, and `paths`,
+// which `alive` guards.
 unsafe impl Sync for State {}
 unsafe impl Send for State {}
 
@@ -97,15 +101,16 @@ const OPENING: u64 = 1;
 /// `alive` when the spool could not be opened.
 const DEAD: u64 = 2;
 
-/// Generations of spools, unique in the process and its forked children together.
+/// Generations of spools, unique among the process and its forked children.
 static NEXT_GENERATION: AtomicU64 = AtomicU64::new(3);
 
 impl State {
-    /// A new one, with its spool.
+    /// Makes the state, and opens its spool.
     pub fn start(fixed: Fixed, rank: i32) -> Result<&'static State> {
         let memory = memory::private::<State>()?;
         let alive = memory::wiped_on_fork::<AtomicU64>()?;
-        // SAFETY: the mapping is as large as `State`, and nobody else knows it yet; zeros are valid in the other fields.
+        // SAFETY: the mapping has the size of `State`, and is not yet visible to other threads.
+        // Zeros are valid in the other fields.
         let state: &'static State = unsafe {
             let state = memory.as_ptr();
             (&raw mut (*state).fixed).write(fixed);
@@ -117,7 +122,7 @@ impl State {
         Ok(state)
     }
 
-    /// The generation of this process's spool, if it has one already.
+    /// The generation of this process's spool, or one of the constants above.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.alive().load(Ordering::Acquire)
@@ -129,8 +134,8 @@ impl State {
         self.generation() == NONE
     }
 
-    /// The spool, opened now if this is a forked child; `None` if that fails, or if this thread is just about it
-    /// (`reentrant`: called from a signal handler in the middle of another call).
+    /// The spool; a forked child opens it now. `None` if that fails, or if this thread is opening
+    /// it at this moment (`reentrant`: called from a signal handler that interrupted another call).
     pub fn spool(&self, reentrant: bool) -> Option<Spool<'_>> {
         loop {
             match self.generation() {
@@ -142,7 +147,7 @@ impl State {
                     }
                 }
                 OPENING if reentrant => {
-                    // A signal handler, just while its thread opens the spool.
+                    // A signal handler that interrupted its own thread while that opens the spool.
                     self.count_lost_child();
                     return None;
                 }
@@ -153,14 +158,13 @@ impl State {
         }
     }
 
-    /// Forgets the spool: it is the parent's. For kernels that do not wipe `alive`.
+    /// Forgets the spool if it is the parent's. For kernels that do not clear `alive`.
     pub fn after_fork_child(&self) {
         if getpid().as_raw_nonzero().get() as u32 != self.pid.load(Ordering::Relaxed) {
             self.alive().store(NONE, Ordering::Release);
         }
     }
 
-    /// What is known of the job.
     fn job(&self) -> Job {
         Job {
             rank: self.rank.load(Ordering::Relaxed),
@@ -169,14 +173,15 @@ impl State {
         }
     }
 
-    /// Sets it for this process's spool, and for those of children that it forks from now on.
+    /// Sets the job for this process's spool, and for the spools of children that it forks later.
     pub fn set_job(&self, job: Job) {
         self.rank.store(job.rank, Ordering::Relaxed);
         self.ranks.store(job.ranks, Ordering::Relaxed);
         self.node.store(job.node, Ordering::Relaxed);
         let Some(spool) = self.spool(false) else { return };
         let header = spool.state.header.load(Ordering::Relaxed);
-        // SAFETY: mapped as long as the spool is open; nobody else writes these fields.
+        // SAFETY: mapped as long as the spool is open; only this function writes these fields,
+        // atomically.
         unsafe {
             AtomicI32::from_ptr(&raw mut (*header).rank).store(job.rank, Ordering::Relaxed);
             AtomicU32::from_ptr(&raw mut (*header).ranks).store(job.ranks, Ordering::Relaxed);
@@ -189,9 +194,10 @@ impl State {
         unsafe { self.alive.as_ref() }
     }
 
-    /// Opens this process's spool and makes it known. A forked child names its parent's as its parent.
+    /// Opens this process's spool and publishes it. A forked child names its parent's spool in its
+    /// own.
     fn open_spool(&self) -> Result<()> {
-        // SAFETY: nobody else reads or writes the paths: see `alive`.
+        // SAFETY: no other thread reads or writes the paths: see `alive`.
         let paths = unsafe { &mut *self.paths.get() };
         let header = match spool_file::create(&self.fixed, self.job(), paths) {
             Ok(header) => header,
@@ -212,7 +218,8 @@ impl State {
         Ok(())
     }
 
-    /// In a child without a spool: says in the parent's, whose header is still mapped, that calls are missing.
+    /// Counts, in the parent's header, which is still mapped, a child without a spool. So the
+    /// merged trace is marked as incomplete.
     fn count_lost_child(&self) {
         let header = self.header.load(Ordering::Relaxed);
         if !header.is_null() {
@@ -228,11 +235,11 @@ pub struct Spool<'a> {
     pub state: &'a State,
 }
 
-/// Why something is not in the trace.
+/// The reason why a record or name is not in the trace.
 pub enum Refused {
     /// The spool has reached its limit.
     Limit,
-    /// The kernel said no.
+    /// A system call failed.
     Failed(Errno),
 }
 
@@ -242,7 +249,8 @@ impl<'a> Spool<'a> {
         unsafe { &*self.state.paths.get() }
     }
 
-    /// Whether this process is the spool's: a vfork child that shares its parent's memory is not.
+    /// Whether the spool belongs to this process. It does not in a vfork child, which shares its
+    /// parent's memory.
     pub fn is_ours(self) -> bool {
         getpid().as_raw_nonzero().get() as u32 == self.state.pid.load(Ordering::Relaxed)
     }
@@ -265,7 +273,7 @@ impl<'a> Spool<'a> {
         }
     }
 
-    /// Takes bytes out of the spool's limit.
+    /// Counts `bytes` against the spool's limit, or refuses them.
     pub fn reserve(self, bytes: u64) -> core::result::Result<(), Refused> {
         let header = self.state.header.load(Ordering::Relaxed);
         // SAFETY: as above.

@@ -1,4 +1,4 @@
-//! The calling thread's part: its window, and how records get into it.
+//! The calling thread's state: its window, and how records get into it.
 
 use std::cell::Cell;
 use std::ptr::{self, NonNull, null_mut};
@@ -13,28 +13,31 @@ use stripewise_trace::spool::{
 use crate::state::{MAX_WINDOWS, Slot, Spool, State};
 use crate::{Event, Flags, Ticks};
 
-/// So many other threads' windows are looked at before a new one is made.
+/// Number of other threads' windows that are checked before a new one is made.
 const PROBES: u32 = 16;
 
-/// The clocks are compared at least this often, in ticks: some 0.1 s.
+/// Longest interval between two comparisons of the clocks, ticks: some 0.1 s.
 const COMPARE_TICKS: u64 = 1 << 28;
 
-/// The generation of no spool. (Not 0: that is what a forked child finds in place of its parent's.)
+/// The generation of a thread without a window. (Not 0, which a forked child finds in place of its
+/// parent's generation.)
 const NO_GENERATION: u64 = u64::MAX;
 
-/// What a thread keeps. No destructor: nothing is to be done when the thread ends.
+/// The state of a thread. It has no destructor: the end of the thread requires no action.
 struct Local {
-    /// Set while the thread is in here; a signal handler that finds it set keeps its hands off the rest.
+    /// Set while the thread is in this module. A signal handler that finds it set does not touch
+    /// the rest.
     busy: Cell<bool>,
-    /// Of the spool that `window` belongs to.
+    /// The generation of the spool that `window` belongs to.
     generation: Cell<u64>,
     window: Cell<*mut Window>,
     index: Cell<u32>,
-    /// Records in the window. The file's own count is only written: a file can be changed by others.
+    /// Number of records in the window. The count in the file is only written, never read, because
+    /// others can change a file.
     len: Cell<usize>,
-    /// When the clocks are compared next.
+    /// Time of the next comparison of the clocks.
     compare_at: Cell<u64>,
-    /// Flags of whatever the thread records now.
+    /// Flags of all records that the thread makes now.
     flags: Cell<u8>,
 }
 
@@ -52,7 +55,7 @@ thread_local! {
     };
 }
 
-/// Runs `run` with the thread's busy flag set; tells it whether it was set already.
+/// Runs `run` with the thread's busy flag set, and passes it whether the flag was set before.
 pub fn busy<T>(run: impl FnOnce(bool) -> T) -> T {
     LOCAL.with(|local| {
         let was_busy = local.busy.replace(true);
@@ -64,7 +67,7 @@ pub fn busy<T>(run: impl FnOnce(bool) -> T) -> T {
     })
 }
 
-/// Whether what the thread records from now on is part of a collective call.
+/// Sets whether later records of the thread are part of a collective call.
 pub fn set_collective(inside: bool) {
     LOCAL.with(|local| local.flags.set(if inside { Flags::COLLECTIVE.0 } else { 0 }));
 }
@@ -94,7 +97,7 @@ pub fn record(state: &State, event: &Event) {
 
 #[inline]
 fn raw(event: &Event, of_thread: u8) -> Record {
-    // What was submitted elsewhere is no part of the call that happens to see it end.
+    // An asynchronous request does not belong to the call during which it happens to end.
     let flags = if event.flags.has(Flags::ASYNC) { event.flags.0 } else { event.flags.0 | of_thread };
     Record {
         start: event.start.0,
@@ -109,7 +112,7 @@ fn raw(event: &Event, of_thread: u8) -> Record {
     }
 }
 
-/// Appends one record to the log, past all windows. Slow, but needs nothing of the thread.
+/// Appends one record directly to the log. Slow, but uses no state of the thread.
 #[cold]
 fn record_aside(state: &State, record: Record, reentrant: bool) {
     let Some(spool) = state.spool(reentrant) else { return };
@@ -134,13 +137,15 @@ fn as_bytes(records: &[Record]) -> &[u8] {
 }
 
 impl Local {
-    /// Writes the record into the thread's window; into the log with it when it is full.
+    /// Writes the record into the thread's window, and moves the window's records to the log when
+    /// it is full.
     #[inline]
     fn put(&self, state: &State, event: &Event) {
         let window = self.window.get();
         let len = self.len.get();
-        // SAFETY: the window is mapped for the life of the process, and this thread is the only one that writes it
-        // (its slot says so). The length is below the number of records: else it would have been emptied.
+        // SAFETY: the window is mapped for the life of the process, and only this thread writes to
+        // it (its slot says so). The length is below the number of records, because a full window
+        // is emptied.
         unsafe {
             (&raw mut (*window).records).cast::<Record>().add(len).write(raw(event, self.flags.get()));
             // If the process ends here, the record does not count yet; after the next line it does.
@@ -158,8 +163,8 @@ impl Local {
         }
     }
 
-    /// Notes a moment on both clocks: soon after the start, and then less and less often, so that the whole of the
-    /// process's life can be converted from what is known whenever it ends.
+    /// Notes the time on both clocks: first soon after the start, and then at growing intervals. So
+    /// all times of the process can be converted, whenever it ends.
     #[cold]
     fn compare_clocks(&self, state: &State, window: *mut Window, now: Ticks) {
         let moment = state.fixed.clock.moment();
@@ -175,11 +180,12 @@ impl Local {
         self.compare_at.set(now.0.saturating_add(age));
     }
 
-    /// Gets the thread a window of the present spool; `false` if there is none for it.
+    /// Gives the thread a window of the current spool; `false` if there is none for it.
     #[cold]
     fn attach(&self, state: &State) -> bool {
         let Some(spool) = state.spool(false) else { return false };
-        // A vfork child borrows its parent's thread: it must not leave it a window under the child's thread id.
+        // A vfork child borrows its parent's thread: it must not leave the parent a window under
+        // the child's thread id.
         if !spool.is_ours() {
             return false;
         }
@@ -194,8 +200,8 @@ impl Local {
     }
 }
 
-/// A window for the thread: the one it has already (its number may have been another thread's before), one of a
-/// thread that ended, or a new one.
+/// A window for the thread: the one it owns already (its id may have been another thread's before),
+/// one of a thread that has ended, or a new one.
 fn find_window(spool: Spool, tid: u32) -> Option<(u32, NonNull<Window>)> {
     let state = spool.state;
     let made = state.windows_made.load(Ordering::Acquire).min(MAX_WINDOWS as u32);
@@ -203,7 +209,7 @@ fn find_window(spool: Spool, tid: u32) -> Option<(u32, NonNull<Window>)> {
     let index = mine.or_else(|| claim_abandoned(state, made, tid)).or_else(|| claim_new(state, tid))?;
     let slot = &state.windows[index as usize];
     if let Some(window) = NonNull::new(slot.window.load(Ordering::Acquire)) {
-        // SAFETY: the slot is ours.
+        // SAFETY: this thread owns the slot.
         unsafe {
             empty(state, index, window.as_ptr());
             (*window.as_ptr()).header.tid = tid;
@@ -212,23 +218,24 @@ fn find_window(spool: Spool, tid: u32) -> Option<(u32, NonNull<Window>)> {
     }
     match spool.make_window(index as usize) {
         Ok(window) => {
-            // SAFETY: nobody else knows it yet.
+            // SAFETY: not yet visible to other threads.
             unsafe { (*window.as_ptr()).header.tid = tid };
             slot.window.store(window.as_ptr(), Ordering::Release);
             Some((index, window))
         }
         Err(_) => {
-            // The record goes to the log by itself, or is counted there as dropped.
+            // The caller appends the record to the log directly, or counts it as dropped.
             slot.owner.store(ABANDONED, Ordering::Release);
             None
         }
     }
 }
 
-/// The owner of a window that nobody owns: no thread has this id.
+/// The owner of an abandoned window: no thread has this id.
 const ABANDONED: u32 = u32::MAX;
 
-/// Takes over the window of a thread that ended. Looks at a few only: the next thread looks further.
+/// Takes over the window of a thread that has ended. Checks only a few; the next call checks the
+/// following ones.
 fn claim_abandoned(state: &State, made: u32, tid: u32) -> Option<u32> {
     let probes = PROBES.min(made);
     let from = state.probe.fetch_add(probes, Ordering::Relaxed);
@@ -260,7 +267,7 @@ fn is_alive(tid: u32) -> bool {
     if tid == ABANDONED {
         return false;
     }
-    // SAFETY: signal 0 is none; errno is put back, since this may be in the middle of somebody's call.
+    // SAFETY: signal 0 only checks. errno is restored, because this may run inside another call.
     unsafe {
         let errno = libc::__errno_location();
         let before = *errno;
@@ -276,13 +283,13 @@ fn is_alive(tid: u32) -> bool {
 /// The calling thread owns the window.
 #[cold]
 unsafe fn empty(state: &State, index: u32, window: *mut Window) {
-    // SAFETY: nobody else writes the window.
+    // SAFETY: only this thread writes to the window.
     let header = unsafe { &mut (*window).header };
     let len = (header.len as usize).min(WINDOW_RECORDS);
     if len == 0 {
         return;
     }
-    // SAFETY: so many records were written.
+    // SAFETY: `len` records were written.
     let records = unsafe { slice::from_raw_parts((&raw const (*window).records).cast::<Record>(), len) };
     let block = BlockHeader {
         magic: BLOCK_MAGIC,
@@ -299,8 +306,9 @@ unsafe fn empty(state: &State, index: u32, window: *mut Window) {
     {
         spool.count_dropped(len as u64, refused);
     }
-    // In this order: if the process ends in between, the reader sees the window empty, or what is in the log already
-    // under the same numbers; never the same records under new numbers.
+    // The order matters. If the process ends in between, a reader finds the window empty, or finds
+    // records that are in the log already, under the same numbers. It never finds the same records
+    // under new numbers.
     // SAFETY: fields of a window that this thread owns.
     unsafe {
         ptr::write_volatile(&mut header.len, 0);

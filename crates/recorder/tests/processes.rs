@@ -1,9 +1,10 @@
-//! What real processes leave behind, however they end.
+//! Traces that real processes leave behind, however they end.
 //!
-//! Every scenario runs in a process of its own: this test program again, told by the environment what to play.
+//! Every scenario runs in a process of its own: this test program again, with the scenario's name
+//! in the environment.
 //!
-//! Fault model: the process may end between any two instructions; the file system may refuse to grow; signal handlers
-//! run anywhere. The kernel itself goes on.
+//! Fault model: the process may end between any two instructions, the file system may refuse to
+//! extend a file, and signal handlers run anywhere. The kernel itself does not fail.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -21,7 +22,7 @@ use stripewise_trace::{Merged, Meta, Request, Trace, merge};
 const ENV_SCENARIO: &str = "STRIPEWISE_TEST_SCENARIO";
 const ENV_COUNTER: &str = "STRIPEWISE_TEST_COUNTER";
 
-/// Not a test of its own: the scenarios' processes start here.
+/// Not a test of its own: the entry point of the scenarios' processes.
 #[test]
 fn scenario() {
     let Ok(name) = std::env::var(ENV_SCENARIO) else { return };
@@ -70,7 +71,7 @@ fn call(recorder: Recorder, file: FileId, i: u64) {
     recorder.record(&event);
 }
 
-/// A call that was submitted with these flags and is seen to end now.
+/// Records an asynchronous call that was submitted with these flags and ends now.
 fn asynchronous(recorder: Recorder, file: &[u8], flags: Flags) {
     let (file, now) = (recorder.file_id(file), recorder.now());
     let flags = Flags::ASYNC.with(flags);
@@ -81,7 +82,7 @@ fn calls(recorder: Recorder, file: FileId, range: std::ops::Range<u64>) {
     range.for_each(|i| call(recorder, file, i));
 }
 
-/// Records for ever, and counts in a file what it has recorded.
+/// Records for ever, and counts its records in a file.
 fn endless(recorder: Recorder) {
     let counter = std::fs::File::options().write(true).open(std::env::var(ENV_COUNTER).unwrap()).unwrap();
     let file = recorder.file_id(b"/data/a");
@@ -97,7 +98,8 @@ fn wait(pid: i32) {
     assert_eq!(status, 0);
 }
 
-/// A child, and a child of the child, go on with a file that the parent opened, without telling the recorder.
+/// A child and a grandchild use a file that the parent opened, without informing the recorder of
+/// the forks.
 fn fork(recorder: Recorder) {
     let inherited = recorder.file_id(b"/data/inherited");
     calls(recorder, inherited, 0..2000);
@@ -120,7 +122,7 @@ fn fork(recorder: Recorder) {
     calls(recorder, inherited, 4000..4005);
 }
 
-/// The parent has opened a file, but not recorded anything, when it forks.
+/// The parent has opened a file but not recorded any call when it forks.
 fn fork_first(recorder: Recorder) {
     let file = recorder.file_id(b"/data/a");
     let child = unsafe { libc::fork() };
@@ -148,7 +150,7 @@ fn fork_without_dir(recorder: Recorder) {
     calls(recorder, file, 20..30);
 }
 
-/// A child that shares the memory, as vfork's does, while the thread that made it waits.
+/// A child that shares the memory, as after vfork, while the thread that made it waits.
 fn shared_memory_child(recorder: Recorder) {
     static RECORDER: std::sync::OnceLock<Recorder> = std::sync::OnceLock::new();
     extern "C" fn child(_: *mut libc::c_void) -> libc::c_int {
@@ -157,7 +159,7 @@ fn shared_memory_child(recorder: Recorder) {
         0
     }
     let _ = RECORDER.set(recorder);
-    // On a thread without a window yet, and on one that has one.
+    // First on a thread without a window, then on one with a window.
     for _ in 0..2 {
         let mut stack = vec![0u8; 256 * 1024];
         let top = unsafe { stack.as_mut_ptr().add(stack.len() - 64) };
@@ -170,7 +172,8 @@ fn shared_memory_child(recorder: Recorder) {
     }
 }
 
-/// What an MPI library says counts more than the environment, for the children, too; collective calls are of one thread.
+/// The MPI library's information takes precedence over the environment, also for children. The
+/// collective flag is per thread.
 fn job(recorder: Recorder) {
     recorder.set_job(3, 8, Some(1));
     recorder.set_collective(true);
@@ -189,7 +192,8 @@ fn job(recorder: Recorder) {
 }
 
 fn threads(recorder: Recorder) {
-    // Who opens a file when the spool is full already cannot say how many calls on it are left out.
+    // A file that is opened when the spool is full gets no number, so its calls could not be
+    // counted: all threads open their files first.
     let opened = &std::sync::Barrier::new(8);
     std::thread::scope(|scope| {
         for thread in 0..8 {
@@ -220,7 +224,7 @@ fn short_threads(recorder: Recorder) {
 static SIGNALS: AtomicU64 = AtomicU64::new(0);
 static SIGNAL_FILE: std::sync::OnceLock<(Recorder, FileId)> = std::sync::OnceLock::new();
 
-/// A timer's handler records while the thread does.
+/// The handler of a timer records while its thread does.
 fn signals(recorder: Recorder) {
     extern "C" fn handler(_: libc::c_int) {
         let (recorder, file) = *SIGNAL_FILE.get().unwrap();
@@ -243,7 +247,7 @@ fn signals(recorder: Recorder) {
         call(recorder, file, i);
         i += 1;
         if i.is_multiple_of(100) {
-            // A name now and then: it goes to the log, too.
+            // A name from time to time, since names go to the log, too.
             recorder.file_id(format!("/data/name/{i}").as_bytes());
         }
     }
@@ -260,7 +264,7 @@ fn file_size_limit(recorder: Recorder) {
     calls(recorder, file, 10..10_000);
 }
 
-// What the tests share.
+// Functions that the tests share.
 
 fn command(scenario: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -347,7 +351,7 @@ fn kill_loses_nothing_that_was_recorded() {
     for round in 0..rounds {
         let spool = Spool::new();
         let mut child = spool.start("endless");
-        // Different moments in every round, from the first window to some later ones.
+        // A different moment in every round, from the first window to some later ones.
         while spool.counters()[0] < 1 + round * 391 {
             std::thread::yield_now();
         }
@@ -385,7 +389,7 @@ fn times_are_those_of_the_clock() {
     let after_ns = now_ns();
     let (_, rows, trace) = spool.merge();
     let start_ns = trace.meta().start_unix_ns;
-    // Both clocks are the kernel's; what it takes to compare them is allowed for.
+    // Both clocks are the kernel's; the slack allows for the time that their comparison takes.
     let slack_ns = 1_000_000;
     assert!(before_ns < start_ns + slack_ns && start_ns < after_ns, "{before_ns} {start_ns} {after_ns}");
     let (_, last) = rows.last().unwrap();
@@ -400,7 +404,7 @@ fn exec_starts_a_new_spool_and_keeps_the_old_one() {
     let (merged, rows, _) = spool.merge();
     assert_eq!(merged.processes, 2);
     let numbers = numbers(&rows);
-    // The same process before and after: same pid, same program here.
+    // The process before and after exec has the same pid and, here, the same program.
     assert_eq!(numbers[&("/data/before".into(), 0)], range(0..2000));
     assert_eq!(numbers[&("/data/a".into(), 0)], range(0..3000));
 }
@@ -499,7 +503,7 @@ fn many_short_threads_share_few_windows() {
         .unwrap()
         .map(|entry| entry.unwrap())
         .find(|entry| entry.path().extension().unwrap() == "live");
-    // A thread that was joined may not be gone from the kernel yet when the next one looks.
+    // The kernel may still list a thread that was joined when the next thread checks.
     let bytes = live.unwrap().metadata().unwrap().len();
     assert!(bytes < 50 * 64 * 1024, "{bytes}");
 }

@@ -1,8 +1,9 @@
-//! Waiting for a lock of another process: asking again and again, as nobody waits in the kernel.
+//! Waits for locks of other processes by polling, because a wait in the kernel has two
+//! disadvantages.
 //!
-//! A process that waits in the kernel hears no signal while signals are blocked, and one that is
-//! killed there may leave the lock behind for ever on FUSE (`ceph-fuse` 16.2 gave it to the dead
-//! process in one of 60 kills of three that waited for each other).
+//! A process that waits in the kernel while it blocks signals cannot be interrupted. And a process
+//! that is killed there may leave the lock behind for ever on FUSE (`ceph-fuse` 16.2 gave it to the
+//! dead process in one of 60 kills of three processes that waited for each other).
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::OnceLock;
@@ -13,37 +14,39 @@ use rustix::time::Timespec;
 
 use crate::{Errno, Result, holders, raw};
 
-/// Turns given to others before the first pause: a lock is usually held for some microseconds.
+/// Number of yields before the first pause: a lock is usually held for some microseconds.
 const YIELDS: u32 = 20;
 const FIRST_NS: i64 = 50_000;
 const LONGEST_NS: i64 = 5_000_000;
-/// Pauses of one length, before the next longer one.
+/// Number of pauses of one length before the next longer one.
 const SAME: u32 = 16;
-/// When it is said what is waited for.
+/// Time after which the wait and the holders of the lock are logged. If the process has a limit,
+/// they are logged at the limit instead.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How the process waits.
+/// The way in which the process waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Whether the call that waits is to end with EINTR.
+    /// Whether the call that waits has to end with EINTR.
     pub interrupted: fn() -> bool,
-    /// After that time it ends with ETIMEDOUT; `None`: it goes on.
+    /// Time after which the call ends with ETIMEDOUT; `None` for no limit.
     pub limit: Option<Duration>,
 }
 
 static OF_PROCESS: OnceLock<Patience> = OnceLock::new();
 
-/// Says how the process waits for locks. The first call counts; without one it waits for ever.
+/// Sets the way in which the process waits for locks. Only the first call has an effect; without
+/// one, waits have no limit.
 pub fn wait_so(patience: Patience) {
     let _ = OF_PROCESS.set(patience);
 }
 
-/// Whether a wait of the calling thread's for another process is to end with EINTR.
+/// Whether the calling thread's wait for another process has to end with EINTR.
 pub fn is_interrupted() -> bool {
     OF_PROCESS.get().is_some_and(|patience| (patience.interrupted)())
 }
 
-/// One wait.
+/// The state of one wait.
 pub(crate) struct Waiting<'a> {
     fd: BorrowedFd<'a>,
     byte: u64,
@@ -53,15 +56,15 @@ pub(crate) struct Waiting<'a> {
 }
 
 impl<'a> Waiting<'a> {
-    /// For a lock of this byte.
+    /// A wait for a lock of this byte.
     pub fn new(fd: BorrowedFd<'a>, byte: u64) -> Self {
         Self { fd, byte, asked: 0, since: None, said: false }
     }
 
-    /// Waits a little longer each time.
+    /// Pauses before the next attempt. The pauses get longer.
     ///
     /// # Errors
-    /// EINTR, ETIMEDOUT: as the process waits.
+    /// EINTR and ETIMEDOUT, as the process's [`Patience`] determines.
     pub fn pause(&mut self) -> Result<()> {
         self.asked += 1;
         if self.asked <= YIELDS {
@@ -82,7 +85,7 @@ impl<'a> Waiting<'a> {
         }
         let longer = (self.asked - YIELDS) / SAME;
         let pause_ns = FIRST_NS.checked_shl(longer.min(16)).unwrap_or(LONGEST_NS).min(LONGEST_NS);
-        // A signal only makes it ask earlier.
+        // A signal ends the pause early; the next attempt then follows at once.
         let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: pause_ns });
         Ok(())
     }

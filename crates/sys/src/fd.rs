@@ -1,13 +1,14 @@
-//! Descriptors of our own inside somebody else's process.
+//! Private descriptors inside an application's process.
 //!
-//! They are placed high, where programs that count on small numbers or close "everything from 3 on" seldom look, are
-//! closed on exec, and stand in a process-wide register, so that the interposed `close`, `dup2`, `close_range` and
-//! `closefrom` can leave them alone ([`is_private`]).
+//! They have high numbers, which programs that rely on small numbers or close "everything from 3
+//! on" seldom touch. They are close-on-exec and entered in a process-wide register, so that the
+//! interposed `close`, `dup2`, `close_range` and `closefrom` can leave them alone ([`is_private`]).
 //!
-//! In a process of our own ([`alone`]) there is nobody to get out of the way of, and they stay where the kernel put them.
+//! In a process without an application ([`alone`]) they need not avoid any numbers, and keep those
+//! that the kernel chose.
 //!
-//! The register is a bitmap of atomics: no locks, usable after fork (the child has the same descriptors) and in
-//! signal handlers.
+//! The register is a bitmap of atomics. It takes no locks, and is usable in signal handlers and
+//! after fork (the child has the same descriptors).
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -21,36 +22,39 @@ use crate::Result;
 /// Private descriptors are below this number; the register has one bit for each.
 pub const LIMIT: RawFd = 65536;
 
-/// Highest number from which on private descriptors are placed: the kernel's table of descriptors is as long
-/// as the highest one used, and fork copies it.
+/// Largest minimum for the numbers of private descriptors. The kernel's table of descriptors is as
+/// long as the highest number in use, and fork copies it.
 const PLACE_MAX: u64 = 4096;
 
 static REGISTER: [AtomicU64; LIMIT as usize / 64] = [const { AtomicU64::new(0) }; LIMIT as usize / 64];
 
-/// Nobody else's code runs in this process.
+/// Set if no application runs in this process.
 static ALONE: AtomicBool = AtomicBool::new(false);
 
-/// Says that no application lives in this process: from now on new private descriptors are not moved. Moving one costs closing the
-/// first number, and that is a request of its own to a file system behind FUSE.
+/// Declares that no application runs in this process: new private descriptors keep their numbers
+/// from now on. A move closes the original number, and a file system behind FUSE gets a request for
+/// each close.
 pub fn alone() {
     ALONE.store(true, Ordering::Relaxed);
 }
 
-/// An owned private descriptor. Dropping closes it by the raw system call, ignoring errors (what was written is
-/// checked by fsync).
+/// An owned private descriptor. Dropping it closes it with the raw system call and ignores errors
+/// (fsync reports those of writes).
 ///
-/// Beware: closing any descriptor of an inode drops the POSIX record locks that the process holds on it. Hold private
-/// descriptors only of files that the application does not lock itself, or never close them while it does.
+/// Closing any descriptor of an inode drops the POSIX record locks that the process holds on it. So
+/// hold private descriptors only of files that the application does not lock, or do not close them
+/// while it holds locks.
 #[derive(Debug)]
 pub struct Fd(RawFd);
 
 impl Fd {
-    /// Takes over a descriptor that was just made: moves it high (but where we are [`alone`]), sets close-on-exec, registers it.
+    /// Takes over a descriptor that was just made: moves it to a high number (unless the process is
+    /// [`alone`]), sets close-on-exec, and registers it.
     ///
     /// # Errors
-    /// EMFILE when no number below [`LIMIT`] is left. The descriptor is closed then.
+    /// EMFILE if no number below [`LIMIT`] is free. The descriptor is closed then.
     pub fn adopt(fd: OwnedFd) -> Result<Self> {
-        // Not to be dropped by std, which would call libc's close.
+        // `std` must not drop it: that would call libc's `close`.
         let fd = ManuallyDrop::new(fd);
         let raw = fd.as_raw_fd();
         let placed = if ALONE.load(Ordering::Relaxed) { Err(Errno::MFILE) } else { place_high(fd.as_fd()) };
@@ -59,7 +63,8 @@ impl Fd {
                 close_raw(raw);
                 Ok(Self::register(high))
             }
-            // Nobody minds, or the table is full: the descriptor may stay where it is.
+            // Moving is unnecessary, or there is no free high number: the descriptor keeps its
+            // number.
             Err(_) if raw < LIMIT => {
                 let _ = rustix::io::fcntl_setfd(fd.as_fd(), rustix::io::FdFlags::CLOEXEC);
                 Ok(Self::register(raw))
@@ -71,7 +76,8 @@ impl Fd {
         }
     }
 
-    /// A private duplicate of `fd`: same open file description, so same offset, status flags and OFD locks.
+    /// A private duplicate of `fd`. Both refer to the same open file description, so they share
+    /// offset, status flags and OFD locks.
     ///
     /// # Errors
     /// EMFILE, EBADF.
@@ -79,7 +85,7 @@ impl Fd {
         place_high(fd).map(Self::register)
     }
 
-    /// Gives the descriptor away, no longer private: the caller closes it.
+    /// Releases the descriptor: it is no longer private, and the caller closes it.
     pub fn into_public(self) -> RawFd {
         let fd = ManuallyDrop::new(self);
         unregister(fd.0);
@@ -94,7 +100,7 @@ impl Fd {
 
 impl Drop for Fd {
     fn drop(&mut self) {
-        // First: another thread may get the number the moment it is closed, and register it.
+        // Unregistered first: once it is closed, another thread may get the number and register it.
         unregister(self.0);
         close_raw(self.0);
     }
@@ -113,7 +119,7 @@ impl AsRawFd for Fd {
     }
 }
 
-/// A duplicate at the lowest free number, for the application; it closes it.
+/// A duplicate with the lowest free number for the application, which closes it.
 ///
 /// # Errors
 /// EMFILE, EBADF.
@@ -126,15 +132,15 @@ pub fn duplicate_public(fd: BorrowedFd<'_>, close_on_exec: bool) -> Result<RawFd
     Ok(public)
 }
 
-/// Closes a descriptor made by [`duplicate_public`] that the application never saw.
+/// Closes a descriptor made by [`duplicate_public`] that was not passed to the application.
 pub fn close_public(raw: RawFd) {
     close_raw(raw);
 }
 
-/// In a forked child: closes a private descriptor whose owner is a thread that only the parent has.
+/// In a forked child: closes a private descriptor whose owner is a thread of the parent.
 ///
-/// The kernel copies the descriptors before the memory: one that another thread opened in between stands in the child's
-/// register, and the child does not have it.
+/// The kernel copies the descriptors before the memory. A descriptor that another thread opened in
+/// between is in the child's register, although the child does not have it.
 pub fn close_inherited(raw: RawFd) {
     if is_private(raw) {
         unregister(raw);
@@ -142,10 +148,10 @@ pub fn close_inherited(raw: RawFd) {
     }
 }
 
-/// Moves a descriptor that a C library has just opened for us to where private ones are, and returns its number there; where there is no
-/// room it stays.
+/// Moves a descriptor that a C library has just opened for the runtime to a high number, and
+/// returns that number. If none is free, the descriptor keeps its number.
 pub fn raise(raw: RawFd) -> RawFd {
-    // SAFETY: the caller's, just made.
+    // SAFETY: the caller's descriptor, which was just made.
     match place_high(unsafe { borrow(raw) }) {
         Ok(high) => {
             close_raw(raw);
@@ -155,28 +161,28 @@ pub fn raise(raw: RawFd) -> RawFd {
     }
 }
 
-/// Notes that `raw`, which a C library opened for us, is private from now on. It stays where it is, and its owner closes
-/// it after [`disown`].
+/// Registers `raw`, which a C library opened for the runtime, as private. The descriptor keeps its
+/// number. Its owner closes it after [`disown`].
 pub fn own(raw: RawFd) {
     if (0..LIMIT).contains(&raw) {
         REGISTER[raw as usize / 64].fetch_or(1 << (raw % 64), Ordering::Relaxed);
     }
 }
 
-/// The contrary of [`own`].
+/// Undoes [`own`].
 pub fn disown(raw: RawFd) {
     if (0..LIMIT).contains(&raw) {
         unregister(raw);
     }
 }
 
-/// Whether `raw` is a private descriptor of this library (of any copy of it in this process image and its parents by
-/// fork). Lock-free, a few ns.
+/// Whether `raw` is a private descriptor of this library (of any copy of it in this process image
+/// and in its parents by fork). Lock-free; takes a few ns.
 pub fn is_private(raw: RawFd) -> bool {
     (0..LIMIT).contains(&raw) && REGISTER[raw as usize / 64].load(Ordering::Relaxed) & (1 << (raw % 64)) != 0
 }
 
-/// The smallest private descriptor that is at least `from`: for splitting a `close_range`.
+/// The smallest private descriptor not below `from`, for splitting a `close_range`.
 pub fn next_private(from: RawFd) -> Option<RawFd> {
     let from = from.max(0);
     if from >= LIMIT {
@@ -198,10 +204,11 @@ fn unregister(raw: RawFd) {
     REGISTER[raw as usize / 64].fetch_and(!(1 << (raw % 64)), Ordering::Relaxed);
 }
 
-/// Duplicates `fd` to the highest third of the numbers that the process may use; lower if that is full.
+/// Duplicates `fd` to a number in the highest third of those that the process may use, or from
+/// [`PLACE_MAX`] on if that is lower. If no number there is free, tries lower ones.
 fn place_high(fd: BorrowedFd<'_>) -> Result<RawFd> {
-    /// Where the last ones went: the limit seldom changes, and to ask for it is a call of its own.
-    /// 0: nowhere yet.
+    /// The minimum that was used last; 0 if there is none yet. The resource limit seldom changes,
+    /// and reading it takes a system call.
     static PLACE: AtomicI32 = AtomicI32::new(0);
     let mut minimum = PLACE.load(Ordering::Relaxed);
     if minimum == 0 {
@@ -216,7 +223,8 @@ fn place_high(fd: BorrowedFd<'_>) -> Result<RawFd> {
                 close_raw(raw);
                 return Err(Errno::MFILE);
             }
-            // MFILE: no free number from the minimum on; INVAL: the limit was lowered below it.
+            // MFILE: no number from the minimum on is free. INVAL: the resource limit was lowered
+            // below it.
             Err(Errno::MFILE | Errno::INVAL) if minimum > 3 => {
                 PLACE.store(0, Ordering::Relaxed);
                 minimum = (minimum / 2).max(3);
@@ -226,13 +234,14 @@ fn place_high(fd: BorrowedFd<'_>) -> Result<RawFd> {
     }
 }
 
-/// Closes by the raw system call. A file system that fails on close (FUSE whose server is gone) has closed it, too.
+/// Closes with the raw system call. When a file system fails on close (FUSE without its server),
+/// the descriptor is closed nevertheless.
 pub(crate) fn close_raw(raw: RawFd) {
-    // SAFETY: the callers own the descriptor and forget it after this.
+    // SAFETY: the callers own the descriptor and do not use it afterwards.
     let _ = unsafe { rustix::io::try_close(raw) };
 }
 
-/// Reads an inherited number back as a borrowed descriptor.
+/// Borrows the descriptor of this number.
 ///
 /// # Safety
 /// `raw` is open for the lifetime chosen.
@@ -243,7 +252,7 @@ pub unsafe fn borrow<'a>(raw: RawFd) -> BorrowedFd<'a> {
 /// Makes an owned descriptor of a number, for [`Fd::adopt`].
 ///
 /// # Safety
-/// `raw` is open, and nobody else closes it.
+/// `raw` is open, and no other code closes it.
 pub unsafe fn owned(raw: RawFd) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(raw) }
 }
@@ -274,7 +283,7 @@ mod tests {
         let (one, two) = (Fd::adopt(dev_null()).unwrap(), Fd::adopt(dev_null()).unwrap());
         let (low, high) = (one.as_raw_fd().min(two.as_raw_fd()), one.as_raw_fd().max(two.as_raw_fd()));
         assert_eq!(next_private(low), Some(low));
-        // Other tests of this process may have some in between.
+        // Other tests of this process may have private descriptors in between.
         let next = next_private(low + 1).unwrap();
         assert!(next > low && next <= high);
         assert_eq!(next_private(LIMIT), None);

@@ -1,5 +1,5 @@
-//! Which processes hold a lock on a file, as far as /proc tells: only for messages, as it looks at
-//! every descriptor there is.
+//! Finds the processes that hold a lock on a file, as far as /proc shows them. It reads the
+//! information on every descriptor of every process, so it is used for messages only.
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
@@ -9,10 +9,10 @@ use rustix::fs::{self, CWD, Mode, OFlags, RawDir};
 
 use crate::raw;
 
-/// More are not named.
+/// Largest number of processes in the result.
 const NAMED_MAX: usize = 3;
 
-/// The processes that hold a lock of this byte of the file, with their names, and whether they are
+/// The processes that hold a lock on this byte of the file, with their names, and whether they are
 /// stopped.
 pub(crate) fn of(fd: BorrowedFd<'_>, byte: u64) -> Vec<String> {
     let Ok(stat) = fs::fstat(fd) else { return Vec::new() };
@@ -31,7 +31,8 @@ pub(crate) fn of(fd: BorrowedFd<'_>, byte: u64) -> Vec<String> {
     found
 }
 
-/// `lock: 1: OFDLCK  ADVISORY  WRITE -1 08:01:1234 0 0`, where the last one may be `EOF`.
+/// Whether a line of `fdinfo` is a lock of the byte: `lock: 1: OFDLCK  ADVISORY  WRITE -1
+/// 08:01:1234 0 0`, where the last word may be `EOF`.
 fn is_of(line: &str, inode: u64, byte: u64) -> bool {
     let Some(lock) = line.strip_prefix("lock:") else { return false };
     let words: Vec<_> = lock.split_whitespace().collect();
@@ -53,7 +54,7 @@ fn directory(pid: u32, name: &str) -> CString {
     CString::new(format!("/proc/{pid}/{name}")).unwrap_or_default()
 }
 
-/// Calls `look` for every entry of a directory that is a number.
+/// Calls `look` for every entry of a directory whose name is a number.
 fn each(path: &CStr, mut look: impl FnMut(u32)) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(dir) = fs::openat(CWD, path, flags, Mode::empty()).and_then(crate::Fd::adopt) else { return };
@@ -66,14 +67,14 @@ fn each(path: &CStr, mut look: impl FnMut(u32)) {
     }
 }
 
-/// The start of a small file; empty if it cannot be read.
+/// The first bytes of a file; empty if it cannot be read.
 fn text(path: &CStr) -> String {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let Ok(file) = fs::openat(CWD, path, flags, Mode::empty()).and_then(crate::Fd::adopt) else {
         return String::new();
     };
     let mut bytes = [0; 1024];
-    // SAFETY: a buffer of our own.
+    // SAFETY: a buffer of this function.
     let done = unsafe { raw::pread(file.as_fd(), bytes.as_mut_ptr(), bytes.len(), 0) }.unwrap_or(0);
     String::from_utf8_lossy(&bytes[..done]).into_owned()
 }

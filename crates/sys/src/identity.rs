@@ -1,4 +1,4 @@
-//! What tells a file from every other one, and from copies of it.
+//! The identity of a file, which distinguishes it from every other file and from its copies.
 
 use std::fmt::{self, Write};
 use std::os::fd::BorrowedFd;
@@ -12,32 +12,32 @@ use crate::{Errno, Result};
 /// A kernel file handle (name_to_handle_at(2)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handle {
-    /// Its type, as the file system numbers them.
+    /// The handle's type, as the file system numbers them.
     pub kind: i32,
-    /// Its bytes, at most 128: inode and generation, say.
+    /// The handle's bytes, at most 128; usually inode and generation number.
     pub bytes: Vec<u8>,
 }
 
-/// What is known of which file it is. A copy of a file, by whatever program, has another identity;
-/// renaming a file does not change it.
+/// Known properties that identify a file. A copy of a file, made by any program, has another
+/// identity; renaming a file does not change it.
 ///
-/// As text: `inode=12 born=1700000000.000000005 handle=1:0c000000 fs=00ff`, without the parts that
+/// As text: `inode=12 born=1700000000.000000005 handle=1:0c000000 fs=00ff`, without the fields that
 /// are not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Inode number.
     pub inode: Option<u64>,
-    /// When the inode was made: seconds since 1970, and nanoseconds.
+    /// Creation time of the inode: seconds since 1970, and nanoseconds.
     pub born: Option<(i64, u32)>,
-    /// Only of file systems whose handles stay the same across mounts.
+    /// The file handle; only on file systems whose handles stay the same across mounts.
     pub handle: Option<Handle>,
-    /// `f_fsid` of statvfs(2); 0: not known. Tells where to look for the handle, and is no part of
-    /// the comparison: XFS derives it from the device's number.
+    /// `f_fsid` of statvfs(2); 0 if not known. Identifies the file system of the handle. It is not
+    /// part of the comparison, because XFS derives it from the device's number.
     pub file_system: u64,
 }
 
-/// Magic numbers of file systems whose handles name a file as long as it exists: ext4, XFS, btrfs,
-/// tmpfs, Ceph, Lustre.
+/// Magic numbers of file systems whose handles stay valid as long as the file exists: ext4, XFS,
+/// btrfs, tmpfs, Ceph, Lustre.
 const LASTING: [u64; 6] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x00c3_6400, 0x0bd0_0bd0];
 
 impl Identity {
@@ -59,12 +59,12 @@ impl Identity {
         })
     }
 
-    /// Whether both may be the same file: what both know is equal.
+    /// Whether both may be the same file: all fields that both know are equal.
     pub fn matches(&self, other: &Self) -> bool {
         agree(&self.inode, &other.inode) && agree(&self.born, &other.born) && agree(&self.handle, &other.handle)
     }
 
-    /// Whether nothing is known.
+    /// Whether no field is known.
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
@@ -111,7 +111,7 @@ impl fmt::Display for Identity {
     }
 }
 
-/// Says which part of the text cannot be read.
+/// The error names the part of the text that cannot be parsed.
 impl FromStr for Identity {
     type Err = String;
 

@@ -1,4 +1,4 @@
-//! The interface of everything that the runtime asks of the operating system.
+//! The interface of the runtime to the operating system.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
@@ -9,23 +9,23 @@ use rustix::fs::{FileType, Mode, OFlags, SeekFrom, Stat, StatVfs, Timestamps};
 
 use crate::{Errno, Fd, Identity, Result, SharedMap};
 
-/// The directory that a relative path starts from; `None`: the process's working directory.
+/// The directory that a relative path starts from; `None` for the process's working directory.
 pub type Dir<'a> = Option<BorrowedFd<'a>>;
 
-/// How everybody holds the interface.
+/// A shared reference to the interface.
 pub type SysRef = Arc<dyn Sys>;
 
-/// A buffer as the kernel takes it (`struct iovec`). Nobody but the kernel follows the pointer.
+/// A buffer in the kernel's form (`struct iovec`). Only the kernel dereferences the pointer.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct IoVec {
-    /// First byte.
+    /// Address of the first byte.
     pub base: *mut u8,
-    /// Bytes.
+    /// Length, bytes.
     pub len: usize,
 }
 
-// SAFETY: a pointer without the right to follow it.
+// SAFETY: safe code cannot dereference the pointer.
 unsafe impl Send for IoVec {}
 // SAFETY: as above.
 unsafe impl Sync for IoVec {}
@@ -33,72 +33,74 @@ unsafe impl Sync for IoVec {}
 /// Kind of an OFD lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
-    /// With others of its kind; the descriptor is open for reading.
+    /// Can be held together with other shared locks. The descriptor must be open for reading.
     Shared,
-    /// Alone; the descriptor is open for writing.
+    /// Excludes all other locks. The descriptor must be open for writing.
     Exclusive,
 }
 
-/// Which file a call about times, mode, owner or extended attributes is for.
+/// The file of a call that concerns times, mode, owner or extended attributes.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind<'a> {
     /// An open file.
     Open(BorrowedFd<'a>),
-    /// A name (links are followed).
+    /// A name; symbolic links are followed.
     Named(Dir<'a>, &'a Path),
 }
 
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name.
+    /// The name in the directory.
     pub name: OsString,
-    /// What it is; `Unknown` where the file system does not tell.
+    /// The file's type; `Unknown` if the file system does not report it.
     pub kind: FileType,
 }
 
-/// Direct I/O aligned to this many bytes is aligned enough for all devices in use.
+/// An alignment in bytes that is sufficient for direct I/O on all devices in use.
 pub const DIRECT_ALIGNMENT_MOST: u64 = 4096;
 
-/// The operating system. Object safe; every method may be called from several threads at once, and after fork.
+/// The operating system. Object safe. Every method may be called from several threads at the same
+/// time, and after fork.
 ///
-/// Paths are relative to `dir` unless absolute. All calls but the blocking [`Sys::lock`] fail or finish; EINTR is
-/// retried inside. `open` adds O_CLOEXEC.
+/// A path is relative to `dir` unless it is absolute. Except for the blocking [`Sys::lock`], every
+/// call completes or fails; EINTR is retried inside. `open` adds O_CLOEXEC.
 pub trait Sys: Send + Sync {
-    /// Whether descriptors are plain kernel descriptors that may also be used past this interface (io_uring, mmap).
-    /// False for a model that watches what is done.
+    /// Whether descriptors are plain kernel descriptors that may also be used without this
+    /// interface (io_uring, mmap). False for a model that observes all operations.
     fn is_real(&self) -> bool;
 
-    /// openat(2), as a private descriptor.
+    /// openat(2); the descriptor is private.
     fn open(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd>;
 
-    /// openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS: a file below `dir` that no link
-    /// leads to. For names that other users may have made: ELOOP or ENOTDIR for a link anywhere in
-    /// `path`, EXDEV for a path that leaves `dir`. A FIFO does not make it wait. Kernels before 5.6
-    /// walk `path` step by step.
+    /// openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS: opens a file below `dir`, and
+    /// follows no link. For names that other users may have made. Fails with ELOOP or ENOTDIR for a
+    /// link anywhere in `path`, and with EXDEV for a path that leaves `dir`. Does not wait when it
+    /// opens a FIFO. On kernels before 5.6 it walks `path` component by component.
     fn open_beneath(&self, dir: BorrowedFd<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
         beneath(self, dir, path, flags, mode)
     }
 
-    /// fstatat(2) of what [`Sys::open_beneath`] would open.
+    /// fstatat(2) of the file that [`Sys::open_beneath`] would open.
     fn stat_beneath(&self, dir: BorrowedFd<'_>, path: &Path) -> Result<Stat> {
         self.stat(self.open_beneath(dir, path, OFlags::PATH, Mode::empty())?.as_fd())
     }
 
-    /// What tells the open file from every other one, and from its copies; parts that the file
-    /// system cannot tell are missing.
+    /// The identity of the open file, which distinguishes it from every other file, and from its
+    /// copies. Fields that the file system does not provide are missing.
     fn identity(&self, _fd: BorrowedFd<'_>) -> Result<Identity> {
         Ok(Identity::default())
     }
 
-    /// Whether the file with this identity still exists, in the file system of the open directory
-    /// `dir`; `None`: cannot be told (it is another file system, it has no handles, or the process
-    /// lacks CAP_DAC_READ_SEARCH).
+    /// Whether the file with this identity still exists in the file system of the open directory
+    /// `dir`. `None` if that cannot be determined: it is another file system, the file system has
+    /// no handles, or the process lacks CAP_DAC_READ_SEARCH.
     fn exists(&self, _dir: BorrowedFd<'_>, _identity: &Identity) -> Result<Option<bool>> {
         Ok(None)
     }
 
-    /// openat(2) for the application: the lowest free number, not private, close-on-exec only if `flags` say so.
+    /// openat(2) for the application. The descriptor has the lowest free number, is not private,
+    /// and is close-on-exec only if `flags` contain that.
     fn open_public(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<RawFd> {
         let fd = self.open(dir, path, flags, mode)?;
         crate::fd::duplicate_public(fd.as_fd(), flags.contains(OFlags::CLOEXEC))
@@ -107,23 +109,24 @@ pub trait Sys: Send + Sync {
     /// pread(2); EFAULT for an invalid buffer.
     ///
     /// # Safety
-    /// No Rust reference to the `len` bytes at `buffer` is alive; they need not be valid memory.
+    /// No Rust reference to the `len` bytes at `buffer` is alive. They need not be valid memory.
     unsafe fn pread(&self, fd: BorrowedFd<'_>, buffer: *mut u8, len: usize, offset: u64) -> Result<usize>;
 
     /// pwrite(2); EFAULT for an invalid buffer.
     ///
     /// # Safety
-    /// No mutable Rust reference to the `len` bytes at `buffer` is in use; they need not be valid memory.
+    /// No mutable Rust reference to the `len` bytes at `buffer` is in use. They need not be valid
+    /// memory.
     unsafe fn pwrite(&self, fd: BorrowedFd<'_>, buffer: *const u8, len: usize, offset: u64) -> Result<usize>;
 
-    /// preadv(2), at most [`crate::raw::IOV_MAX`] vectors.
+    /// preadv(2) with at most [`crate::raw::IOV_MAX`] vectors.
     ///
     /// # Safety
     /// As [`Sys::pread`] for every vector.
     unsafe fn preadv(&self, fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64) -> Result<usize>;
 
-    /// preadv2(2) with RWF_NOWAIT: reads what is in the page cache. EAGAIN when the first byte is not; EOPNOTSUPP where the
-    /// file system cannot tell.
+    /// preadv2(2) with RWF_NOWAIT: reads bytes that are in the page cache. EAGAIN if the first byte
+    /// is not in there; EOPNOTSUPP if the file system does not support this.
     ///
     /// # Safety
     /// As [`Sys::preadv`].
@@ -131,7 +134,7 @@ pub trait Sys: Send + Sync {
         Err(crate::Errno::OPNOTSUPP)
     }
 
-    /// pwritev(2), at most [`crate::raw::IOV_MAX`] vectors.
+    /// pwritev(2) with at most [`crate::raw::IOV_MAX`] vectors.
     ///
     /// # Safety
     /// As [`Sys::pwrite`] for every vector.
@@ -140,24 +143,26 @@ pub trait Sys: Send + Sync {
     /// lseek(2).
     fn seek(&self, fd: BorrowedFd<'_>, to: SeekFrom) -> Result<u64>;
 
-    /// posix_fadvise(2) with POSIX_FADV_DONTNEED: clean pages of the file leave the page cache.
+    /// posix_fadvise(2) with POSIX_FADV_DONTNEED: removes clean pages of the file from the page
+    /// cache.
     fn drop_cached(&self, _fd: BorrowedFd<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Whether the file is open or mapped on this node by way of another open file description, of
-    /// any process. The kernel knows, as it grants a write lease to none else (fcntl(2),
-    /// F_SETLEASE); the lease is given back at once.
+    /// Whether the file is open or mapped on this node through another open file description, of
+    /// any process. The kernel reveals this because it grants a write lease only if there is no
+    /// other (fcntl(2), F_SETLEASE). The lease is released at once.
     ///
     /// # Errors
-    /// It cannot be known: EINVAL, EOPNOTSUPP where the file system has no leases, EACCES where the
-    /// file is another user's.
+    /// The state cannot be determined: EINVAL or EOPNOTSUPP if the file system has no leases,
+    /// EACCES if the file is another user's.
     fn is_open_elsewhere(&self, _fd: BorrowedFd<'_>) -> Result<bool> {
         Err(crate::Errno::OPNOTSUPP)
     }
 
-    /// What memory, offsets and lengths of direct I/O on this descriptor must be multiples of, bytes: statx(2) with
-    /// STATX_DIOALIGN; where the file system does not say, the largest block size of devices in use.
+    /// The alignment in bytes that memory, offsets and lengths of direct I/O on this descriptor
+    /// must have: statx(2) with STATX_DIOALIGN. If the file system does not report it, the largest
+    /// block size of devices in use.
     fn direct_alignment(&self, _fd: BorrowedFd<'_>) -> u64 {
         DIRECT_ALIGNMENT_MOST
     }
@@ -165,26 +170,28 @@ pub trait Sys: Send + Sync {
     /// ftruncate(2).
     fn truncate(&self, fd: BorrowedFd<'_>, size: u64) -> Result<()>;
 
-    /// Makes the file at least `size` bytes long by fallocate(2) of the last byte: under any race with writers and
-    /// other growers it never shortens the file and never changes a byte. EOPNOTSUPP where the file system cannot.
+    /// Makes the file at least `size` bytes long by fallocate(2) of the last byte. In any race with
+    /// writers and other calls that extend the file, this never shortens the file or changes a
+    /// byte. EOPNOTSUPP if the file system does not support it.
     fn grow(&self, fd: BorrowedFd<'_>, size: u64) -> Result<()>;
 
-    /// fallocate(2): `len` bytes at `offset` get their space now, and the file grows to their end unless `keep_size`.
+    /// fallocate(2): allocates space for `len` bytes at `offset`, and extends the file to their end
+    /// unless `keep_size` is set.
     fn allocate(&self, fd: BorrowedFd<'_>, offset: u64, len: u64, keep_size: bool) -> Result<()> {
         let _ = len;
         if keep_size { Ok(()) } else { self.grow(fd, offset.saturating_add(len)) }
     }
 
-    /// fallocate(2) with PUNCH_HOLE: the bytes read as zeros, and their whole blocks are given back; the size stays. EOPNOTSUPP
-    /// where the file system cannot.
+    /// fallocate(2) with PUNCH_HOLE: makes the bytes read as zeros and frees whole blocks of them;
+    /// the size of the file stays. EOPNOTSUPP if the file system does not support it.
     fn punch_hole(&self, _fd: BorrowedFd<'_>, _offset: u64, _len: u64) -> Result<()> {
         Err(crate::Errno::OPNOTSUPP)
     }
 
-    /// fsync(2); of a directory: its entries.
+    /// fsync(2). For a directory, syncs its entries.
     fn sync(&self, fd: BorrowedFd<'_>) -> Result<()>;
 
-    /// syncfs(2): everything in the file system of the open file.
+    /// syncfs(2): syncs the whole file system of the open file.
     fn sync_file_system(&self, fd: BorrowedFd<'_>) -> Result<()> {
         self.sync(fd)
     }
@@ -195,11 +202,11 @@ pub trait Sys: Send + Sync {
     /// fstat(2).
     fn stat(&self, fd: BorrowedFd<'_>) -> Result<Stat>;
 
-    /// stat(2), or with `follow` false lstat(2).
+    /// stat(2), or lstat(2) if `follow` is false.
     fn stat_at(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Stat>;
 
-    /// Whether this process may open the file for writing: as its effective user (faccessat2(2)
-    /// with AT_EACCESS), or as its real one. Opens nothing, so that no record lock is dropped.
+    /// Whether this process may open the file for writing, as its effective user (faccessat2(2)
+    /// with AT_EACCESS) or as its real user. Opens nothing, so that no record lock is dropped.
     fn may_write(&self, _fd: BorrowedFd<'_>, _effective: bool) -> Result<()> {
         Ok(())
     }
@@ -207,7 +214,7 @@ pub trait Sys: Send + Sync {
     /// fstatvfs(2).
     fn stat_fs(&self, fd: BorrowedFd<'_>) -> Result<StatVfs>;
 
-    /// The file system's magic number (fstatfs(2)); ENOSYS where there is none.
+    /// The file system's magic number (fstatfs(2)); ENOSYS in implementations without one.
     fn file_system(&self, _fd: BorrowedFd<'_>) -> Result<u64> {
         Err(crate::Errno::NOSYS)
     }
@@ -218,7 +225,8 @@ pub trait Sys: Send + Sync {
     /// renameat(2): replaces `new`.
     fn rename(&self, old_dir: Dir<'_>, old: &Path, new_dir: Dir<'_>, new: &Path) -> Result<()>;
 
-    /// renameat2(2) with RENAME_NOREPLACE; EEXIST if `new` exists, EINVAL where the file system cannot.
+    /// renameat2(2) with RENAME_NOREPLACE. EEXIST if `new` exists; EINVAL if the file system does
+    /// not support it.
     fn rename_noreplace(&self, old_dir: Dir<'_>, old: &Path, new_dir: Dir<'_>, new: &Path) -> Result<()>;
 
     /// unlinkat(2) of a file.
@@ -233,18 +241,20 @@ pub trait Sys: Send + Sync {
     /// readlinkat(2).
     fn read_link(&self, dir: Dir<'_>, path: &Path) -> Result<OsString>;
 
-    /// The entries of an open directory but `.` and `..`, in no order. Uses the descriptor's offset.
+    /// The entries of an open directory except `.` and `..`, in no particular order. Uses the
+    /// descriptor's offset.
     fn list(&self, dir: BorrowedFd<'_>) -> Result<Vec<Listed>>;
 
-    /// Waits for an OFD lock of `len` bytes at `start` (`len` 0: to the end). It belongs to the
-    /// open file description, so to all its duplicates, and goes with the last of them. EINTR,
-    /// ETIMEDOUT: as the process waits ([`crate::asking`]).
+    /// Waits for an OFD lock of `len` bytes at `start` (`len` 0: to the end of the file). The lock
+    /// belongs to the open file description, and so to all duplicates of the descriptor; it ends
+    /// when the last of them is closed. The process's [`Patience`](crate::asking::Patience)
+    /// determines whether the wait ends with EINTR or ETIMEDOUT.
     fn lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<()>;
 
-    /// As [`Sys::lock`], but does not wait: false when somebody else has it.
+    /// As [`Sys::lock`], without waiting: false if there is a conflicting lock.
     fn try_lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<bool>;
 
-    /// Gives the lock back.
+    /// Releases the lock.
     fn unlock(&self, fd: BorrowedFd<'_>, start: u64, len: u64) -> Result<()>;
 
     /// utimensat(2).
@@ -253,25 +263,27 @@ pub trait Sys: Send + Sync {
     /// chmod(2).
     fn set_mode(&self, of: Kind<'_>, mode: Mode) -> Result<()>;
 
-    /// chown(2); `None` leaves that one.
+    /// chown(2); `None` leaves that id unchanged.
     fn set_owner(&self, of: Kind<'_>, user: Option<u32>, group: Option<u32>) -> Result<()>;
 
-    /// getxattr(2): the value of an extended attribute. ENODATA: there is none of that name; EOPNOTSUPP: the file system has no such.
+    /// getxattr(2): the value of an extended attribute. ENODATA if there is none of that name;
+    /// EOPNOTSUPP if the file system does not support it.
     fn xattr(&self, _of: Kind<'_>, _name: &OsStr) -> Result<Vec<u8>> {
         Err(crate::Errno::OPNOTSUPP)
     }
 
-    /// listxattr(2): their names, in no order. File systems need not list those that they make up (`ceph.*`, `lustre.*`).
+    /// listxattr(2): the names of the extended attributes, in no particular order. File systems
+    /// need not list virtual ones (`ceph.*`, `lustre.*`).
     fn list_xattr(&self, _of: Kind<'_>) -> Result<Vec<OsString>> {
         Err(crate::Errno::OPNOTSUPP)
     }
 
-    /// setxattr(2): makes or replaces one.
+    /// setxattr(2): creates or replaces an extended attribute.
     fn set_xattr(&self, _of: Kind<'_>, _name: &OsStr, _value: &[u8]) -> Result<()> {
         Err(crate::Errno::OPNOTSUPP)
     }
 
-    /// removexattr(2); ENODATA if there is none of that name.
+    /// removexattr(2); ENODATA if there is no attribute of that name.
     fn remove_xattr(&self, _of: Kind<'_>, _name: &OsStr) -> Result<()> {
         Err(crate::Errno::OPNOTSUPP)
     }
@@ -282,20 +294,21 @@ pub trait Sys: Send + Sync {
     /// CLOCK_REALTIME, ns since 1970.
     fn wall_ns(&self) -> u64;
 
-    /// Returns at CLOCK_MONOTONIC `until_ns`, as exactly as the kernel can (the thread's timer slack is 1 ns
-    /// meanwhile); at once when that is past.
+    /// Sleeps until CLOCK_MONOTONIC is `until_ns`, as exactly as the kernel can (meanwhile the
+    /// thread's timer slack is 1 ns). Returns at once if that time has passed.
     fn sleep_until_ns(&self, until_ns: u64);
 
-    /// The effective user, who owns what `open` creates.
+    /// The effective user, who owns files that `open` creates.
     fn user(&self) -> u32;
 
-    /// Writes a line to descriptor 2, ignoring failure.
+    /// Writes a line to descriptor 2, and ignores failure.
     fn say(&self, line: &[u8]);
 
-    /// Fills the buffer with random bytes fit for identifiers.
+    /// Fills the buffer with random bytes that are suitable for identifiers.
     fn random(&self, buffer: &mut [u8]) -> Result<()>;
 
-    /// Maps the first `words` 64-bit words of a file shared between processes. The file must be that long.
+    /// Maps the first `words` 64-bit words of a file, shared between processes. The file must be
+    /// that long.
     fn map_shared(&self, fd: BorrowedFd<'_>, words: usize) -> Result<SharedMap>;
 }
 
@@ -322,28 +335,28 @@ pub(crate) fn beneath<S: Sys + ?Sized>(
 }
 
 impl dyn Sys {
-    /// [`Sys::pread`] into memory that is there.
+    /// [`Sys::pread`] into valid memory.
     ///
     /// # Errors
     /// As pread(2).
     pub fn read_at(&self, fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        // SAFETY: exclusive, valid.
+        // SAFETY: an exclusive reference to valid memory.
         unsafe { self.pread(fd, buffer.as_mut_ptr(), buffer.len(), offset) }
     }
 
-    /// [`Sys::pwrite`] from memory that is there.
+    /// [`Sys::pwrite`] from valid memory.
     ///
     /// # Errors
     /// As pwrite(2).
     pub fn write_at(&self, fd: BorrowedFd<'_>, buffer: &[u8], offset: u64) -> Result<usize> {
-        // SAFETY: valid, and not changed meanwhile.
+        // SAFETY: valid memory, which the reference keeps unchanged.
         unsafe { self.pwrite(fd, buffer.as_ptr(), buffer.len(), offset) }
     }
 
     /// Writes all of `buffer`.
     ///
     /// # Errors
-    /// As pwrite(2); ENOSPC when the file takes no more. A part may have been written.
+    /// As pwrite(2); ENOSPC if a write transfers no bytes. Leading bytes may have been written.
     pub fn write_all_at(&self, fd: BorrowedFd<'_>, mut buffer: &[u8], mut offset: u64) -> Result<()> {
         while !buffer.is_empty() {
             let done = self.write_at(fd, buffer, offset)?;
@@ -356,7 +369,7 @@ impl dyn Sys {
         Ok(())
     }
 
-    /// The first bytes of a file, at most `max`.
+    /// Reads the first bytes of a file, at most `max`.
     ///
     /// # Errors
     /// As pread(2).

@@ -1,9 +1,10 @@
-//! The only room of the runtime that makes system calls: an interface ([`Sys`]), the kernel behind it ([`Real`]),
-//! and a file system that fails on demand ([`faulty`]).
+//! The system-call layer of the runtime: an interface ([`Sys`]), its implementation by the kernel
+//! ([`Real`]), and a file system that fails on demand ([`faulty`]).
 //!
-//! The runtime lives inside other people's processes, below a library that interposes `open`, `close`, `read` and
-//! their like. So nothing here calls a libc symbol of that list: the calls go to the kernel through `rustix` (raw
-//! system calls) or through [`raw`], descriptors are closed by [`Fd`] and never by `std`, and `errno` stays as it was.
+//! The runtime runs inside the processes of applications, below a library that interposes `open`,
+//! `close`, `read` and similar functions. So nothing here calls a libc symbol of that list. Calls
+//! go to the kernel through `rustix` (raw system calls) or through [`raw`], descriptors are closed
+//! by [`Fd`] and never by `std`, and `errno` is left unchanged.
 //!
 //! Errors are [`Errno`]s. Nothing here panics, prints, or reads the environment.
 
@@ -34,7 +35,7 @@ pub use rustix::fs::{
 };
 pub use rustix::io::Errno;
 
-/// What every call here returns.
+/// The result of the calls of this crate.
 pub type Result<T> = std::result::Result<T, Errno>;
 
 /// The name of an open file, for messages.

@@ -8,26 +8,27 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::Result;
 
-/// A shared, writable mapping of the beginning of a file; unmapped on drop. Inherited by fork, with the same memory.
+/// A shared, writable mapping of the beginning of a file; unmapped on drop. A forked child inherits
+/// it with the same memory.
 #[derive(Debug)]
 pub struct SharedMap {
     base: NonNull<AtomicU64>,
     words: usize,
 }
 
-// SAFETY: the memory is only reached as atomics.
+// SAFETY: the memory is accessed as atomics only.
 unsafe impl Send for SharedMap {}
 // SAFETY: as above.
 unsafe impl Sync for SharedMap {}
 
 impl SharedMap {
-    /// Maps the first `words` 64-bit words of a file that is at least that long (access past its end would be
-    /// SIGBUS, so whoever may shorten the file must not map it).
+    /// Maps the first `words` 64-bit words of a file that is at least that long. An access beyond
+    /// the end of the file would raise SIGBUS, so a file that may be shortened must not be mapped.
     ///
     /// # Errors
     /// As mmap(2).
     pub(crate) fn new(fd: BorrowedFd<'_>, words: usize) -> Result<Self> {
-        // SAFETY: a new mapping at an address of the kernel's choice.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let base = unsafe {
             mmap(
                 std::ptr::null_mut(),
@@ -42,9 +43,9 @@ impl SharedMap {
         Ok(Self { base, words })
     }
 
-    /// The words. Other processes change them at any time.
+    /// The words. Other processes may change them at any time.
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: mapped, page aligned, `words` long, until drop.
+        // SAFETY: mapped, page-aligned and `words` long, until drop.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.words) }
     }
 }

@@ -1,4 +1,4 @@
-//! Which process this is, asked without a system call.
+//! The id of this process, without a system call.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -7,11 +7,12 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 const PAGE_BYTES: usize = 4096;
 
-/// A page that the kernel clears in a forked child; the first word is the process id. Null until it is made.
+/// A page that the kernel clears in a forked child. Its first word is the process id, or 0 if not
+/// known. Null until the page is made.
 static PAGE: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 
-/// The process id. A forked child, by whatever call it was forked, never sees its parent's; only a child that shares its parent's memory
-/// (vfork) does, and what it finds there is indeed its parent's.
+/// The process id. A forked child never gets its parent's id, by whatever call it was forked. Only
+/// a child that shares its parent's memory (vfork) gets the parent's id.
 #[inline]
 pub fn id() -> u32 {
     let page = PAGE.load(Ordering::Acquire);
@@ -33,9 +34,10 @@ fn ask(page: *mut AtomicU32) -> u32 {
     id
 }
 
-/// Null where the kernel has no such pages (before Linux 4.14): then it is asked each time.
+/// Makes the page. Null if the kernel cannot clear pages (before Linux 4.14): then every call asks
+/// the kernel.
 fn make() -> *mut AtomicU32 {
-    // SAFETY: a new mapping, which is given back unless all threads use it from now on.
+    // SAFETY: a new mapping, which is unmapped again unless all threads use it from now on.
     unsafe {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let Ok(page) = mmap_anonymous(ptr::null_mut(), PAGE_BYTES, protection, MapFlags::PRIVATE) else {
@@ -59,7 +61,7 @@ mod tests {
         let right = || id() == std::process::id() && id() == std::process::id();
         assert!(right());
         assert!(!PAGE.load(Ordering::Relaxed).is_null(), "the kernel is not asked each time");
-        // SAFETY: the children only ask, and end without returning.
+        // SAFETY: the children only read their ids, and exit without returning.
         unsafe {
             let child = libc::fork();
             if child == 0 {

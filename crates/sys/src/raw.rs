@@ -1,9 +1,10 @@
-//! System calls on memory that may not exist, and others that rustix has no safe form of.
+//! System calls on memory that may not exist, and others that have no safe form in rustix.
 //!
-//! A buffer of the application may be an invalid pointer: the kernel answers EFAULT, and so must we. So buffers travel
-//! as raw pointers that only the kernel follows.
+//! A buffer of the application may be an invalid pointer. The kernel then answers EFAULT, and the
+//! library has to do the same. So buffers are passed as raw pointers, which only the kernel
+//! dereferences.
 //!
-//! They go through libc's `syscall`, which nobody interposes; it sets `errno`, which is put back.
+//! The calls go through libc's `syscall`, and restore the `errno` that it sets.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::OnceLock;
@@ -12,12 +13,13 @@ use rustix::io::Errno;
 
 use crate::{IoVec, Result};
 
-/// Largest number of vectors of one call.
+/// Largest number of vectors in one call.
 pub const IOV_MAX: usize = 1024;
 
 macro_rules! syscall {
     ($($argument:expr),+ $(,)?) => {{
-        // SAFETY: errno is thread-local and always mapped; what the call itself needs is for its function to state.
+        // SAFETY: errno is thread-local and always mapped. The function that makes a call states
+        // the requirements of that call.
         unsafe {
             let errno = libc::__errno_location();
             let saved = *errno;
@@ -63,13 +65,13 @@ pub unsafe fn pwritev(fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64, flags:
     syscall!(libc::SYS_pwritev2, fd.as_raw_fd(), vectors.as_ptr(), vectors.len(), low, high, flags)
 }
 
-/// Whether another open file description of this node has the file:
+/// Whether another open file description of this node refers to the file:
 /// [`crate::Sys::is_open_elsewhere`].
 pub fn is_open_elsewhere(fd: BorrowedFd<'_>) -> Result<bool> {
     const F_SETSIG: libc::c_int = 10;
     let fd = fd.as_raw_fd();
-    // Who opens the file in between makes the kernel signal this process: one that is ignored
-    // unless it asks for it.
+    // If a process opens the file in between, the kernel signals this process. SIGURG is ignored
+    // unless a program handles it.
     syscall!(libc::SYS_fcntl, fd, F_SETSIG, libc::SIGURG)?;
     match syscall!(libc::SYS_fcntl, fd, libc::F_SETLEASE, libc::F_WRLCK) {
         Ok(_) => syscall!(libc::SYS_fcntl, fd, libc::F_SETLEASE, libc::F_UNLCK).map(|_| false),
@@ -78,15 +80,16 @@ pub fn is_open_elsewhere(fd: BorrowedFd<'_>) -> Result<bool> {
     }
 }
 
-/// What takes lines that are not for descriptor 2 as it is.
+/// The function that may take lines in place of descriptor 2.
 static TAKER: OnceLock<fn(&[u8]) -> bool> = OnceLock::new();
 
-/// From now on [`say`] asks `take` first: whether it has taken the line.
+/// Makes [`say`] pass lines to `take` first, which returns whether it has taken the line.
 pub fn say_through(take: fn(&[u8]) -> bool) {
     let _ = TAKER.set(take);
 }
 
-/// Writes a line to descriptor 2, past stdio, in one call; what cannot be written is lost.
+/// Writes a line to descriptor 2 in one call, bypassing stdio. A line that cannot be written is
+/// lost.
 pub fn say(line: &[u8]) {
     if TAKER.get().is_some_and(|take| take(line)) {
         return;
@@ -94,13 +97,14 @@ pub fn say(line: &[u8]) {
     let _ = syscall!(libc::SYS_write, 2, line.as_ptr(), line.len());
 }
 
-/// How large files may become that this process writes (RLIMIT_FSIZE: beyond it SIGXFSZ comes); `None`: as large as they like.
+/// Largest size of files that this process may write, bytes (RLIMIT_FSIZE; a longer write raises
+/// SIGXFSZ). `None` if there is no limit.
 pub fn file_size_limit() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::Fsize).current
 }
 
-/// Fills memory with zeros as read(2) would: by the kernel, so that invalid memory gives EFAULT. Where there is no
-/// /dev/zero the memory is written to directly.
+/// Fills memory with zeros like a read(2): the kernel writes, so invalid memory gives EFAULT.
+/// Without /dev/zero this function writes to the memory itself.
 ///
 /// # Safety
 /// No Rust reference to the buffer is alive.
@@ -110,7 +114,7 @@ pub unsafe fn zero(buffer: *mut u8, len: usize) -> Result<()> {
     }
     let flags = libc::O_RDONLY | libc::O_CLOEXEC;
     let Ok(source) = syscall!(libc::SYS_openat, libc::AT_FDCWD, c"/dev/zero".as_ptr(), flags, 0) else {
-        // SAFETY: the caller's promise; invalid memory is a fault of the caller here.
+        // SAFETY: as the caller promises; in this case invalid memory is a fault of the caller.
         unsafe { buffer.write_bytes(0, len) };
         return Ok(());
     };
@@ -127,7 +131,7 @@ pub unsafe fn zero(buffer: *mut u8, len: usize) -> Result<()> {
     result
 }
 
-/// `struct file_handle` with room for the largest.
+/// `struct file_handle` with space for the largest handle.
 #[repr(C)]
 pub(crate) struct FileHandle {
     pub len: u32,
@@ -150,7 +154,7 @@ pub(crate) fn handle_of(fd: BorrowedFd<'_>) -> Result<FileHandle> {
     Ok(handle)
 }
 
-/// open_by_handle_at(2) with O_PATH, in the file system of `mount`; the descriptor is closed again.
+/// open_by_handle_at(2) with O_PATH in the file system of `mount`. The descriptor is closed again.
 pub(crate) fn find_by_handle(mount: BorrowedFd<'_>, handle: &FileHandle) -> Result<()> {
     let flags = libc::O_PATH | libc::O_CLOEXEC;
     let from = std::ptr::from_ref(handle);
@@ -159,12 +163,13 @@ pub(crate) fn find_by_handle(mount: BorrowedFd<'_>, handle: &FileHandle) -> Resu
     Ok(())
 }
 
-/// fcntl with a `struct flock`: the OFD lock commands.
+/// The commands of fcntl(2) with a `struct flock`: those for OFD locks.
 pub(crate) fn fcntl_lock(fd: BorrowedFd<'_>, command: i32, lock: &libc::flock) -> Result<()> {
     syscall!(libc::SYS_fcntl, fd.as_raw_fd(), command, std::ptr::from_ref(lock)).map(|_| ())
 }
 
-/// The two words in which the kernel takes the offset of a vectored call; on 64 bits the first has all of it.
+/// The two words in which the kernel takes the offset of a vectored call. On 64-bit systems the
+/// first one holds all of it.
 fn halves(offset: u64) -> (u64, u64) {
     (offset, 0)
 }
@@ -180,7 +185,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let fd = file.as_fd();
         let bad = 8 as *mut u8;
-        // SAFETY: only the kernel follows the pointer.
+        // SAFETY: only the kernel dereferences the pointer.
         unsafe {
             *libc::__errno_location() = 77;
             assert_eq!(pwrite(fd, bad, 10, 0), Err(Errno::FAULT));
@@ -194,7 +199,7 @@ mod tests {
     #[test]
     fn zeros_come_from_the_kernel() {
         let mut memory = vec![7u8; 100_000];
-        // SAFETY: memory of this frame, and an address that only the kernel follows.
+        // SAFETY: memory of this frame, and an address that only the kernel dereferences.
         unsafe {
             assert_eq!(zero(memory.as_mut_ptr(), 99_999), Ok(()));
             assert_eq!(zero(8 as *mut u8, 10), Err(Errno::FAULT));

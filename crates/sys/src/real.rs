@@ -22,7 +22,7 @@ use crate::{
     asking::Waiting, interface, raw, xattr,
 };
 
-/// The kernel, by raw system calls. Has no state.
+/// The kernel, through raw system calls. Has no state.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Real;
 
@@ -30,7 +30,7 @@ fn at<'a>(dir: Dir<'a>) -> BorrowedFd<'a> {
     dir.unwrap_or(CWD)
 }
 
-/// How names that other users may have made are walked.
+/// Resolution flags for paths that other users may have made.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
 
 impl Sys for Real {
@@ -49,12 +49,13 @@ impl Sys for Real {
         opening.set(OFlags::NONBLOCK, waits || flags.contains(OFlags::NONBLOCK));
         let opened = match retry_on_intr(|| fs::openat2(dir, path, opening, mode, BENEATH)) {
             Ok(fd) => Fd::adopt(fd)?,
-            // Kernels and sandboxes that do not know the call.
+            // Some kernels and sandboxes do not know the call.
             Err(Errno::NOSYS | Errno::PERM) => interface::beneath(self, dir, path, opening, mode)?,
             Err(error) => return Err(error),
         };
         if waits {
-            // Left set, requests of an io_uring on it would fail instead of waiting for the disk.
+            // With O_NONBLOCK, io_uring requests on the descriptor would fail instead of waiting
+            // for the disk.
             fs::fcntl_setfl(&opened, opening - OFlags::NONBLOCK)?;
         }
         Ok(opened)
@@ -64,7 +65,7 @@ impl Sys for Real {
         let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         match retry_on_intr(|| fs::openat2(dir, path, flags, Mode::empty(), BENEATH)) {
             Ok(fd) => {
-                // For a moment only: it stays where the kernel put it.
+                // Not moved to a high number, because it is closed at once.
                 let fd = fd.into_raw_fd();
                 // SAFETY: just opened.
                 let stat = retry_on_intr(|| fs::fstat(unsafe { borrow(fd) }));
@@ -91,27 +92,27 @@ impl Sys for Real {
     }
 
     unsafe fn pread(&self, fd: BorrowedFd<'_>, buffer: *mut u8, len: usize, offset: u64) -> Result<usize> {
-        // SAFETY: as promised by the caller.
+        // SAFETY: as the caller promises.
         retry_on_intr(|| unsafe { raw::pread(fd, buffer, len, offset) })
     }
 
     unsafe fn pwrite(&self, fd: BorrowedFd<'_>, buffer: *const u8, len: usize, offset: u64) -> Result<usize> {
-        // SAFETY: as promised by the caller.
+        // SAFETY: as the caller promises.
         retry_on_intr(|| unsafe { raw::pwrite(fd, buffer, len, offset) })
     }
 
     unsafe fn preadv(&self, fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64) -> Result<usize> {
-        // SAFETY: as promised by the caller.
+        // SAFETY: as the caller promises.
         retry_on_intr(|| unsafe { raw::preadv(fd, vectors, offset, 0) })
     }
 
     unsafe fn preadv_cached(&self, fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64) -> Result<usize> {
-        // SAFETY: as promised by the caller.
+        // SAFETY: as the caller promises.
         unsafe { raw::preadv(fd, vectors, offset, libc::RWF_NOWAIT as u32) }
     }
 
     unsafe fn pwritev(&self, fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64) -> Result<usize> {
-        // SAFETY: as promised by the caller.
+        // SAFETY: as the caller promises.
         retry_on_intr(|| unsafe { raw::pwritev(fd, vectors, offset, 0) })
     }
 
@@ -132,7 +133,7 @@ impl Sys for Real {
         let told = fs::statx(fd, c"", AtFlags::EMPTY_PATH, wanted).ok();
         let told = told.filter(|stat| stat.stx_mask & wanted.bits() != 0);
         let alignment = told.map_or(0, |stat| stat.stx_dio_mem_align.max(stat.stx_dio_offset_align));
-        // 0: no direct I/O, or the kernel does not say.
+        // 0 means that there is no direct I/O, or that the kernel does not report the alignment.
         if alignment.is_power_of_two() { u64::from(alignment) } else { DIRECT_ALIGNMENT_MOST }
     }
 
@@ -321,7 +322,7 @@ impl Sys for Real {
     }
 
     fn say(&self, line: &[u8]) {
-        // SAFETY: if 2 is closed the call fails.
+        // SAFETY: if descriptor 2 is closed, the call fails.
         let _ = rustix::io::write(unsafe { crate::fd::borrow(2) }, line);
     }
 
@@ -367,7 +368,7 @@ mod tests {
 
     use super::*;
 
-    /// Both ways of walking a path give the same answers.
+    /// Both ways to walk a path give the same results.
     #[test]
     fn no_link_is_followed_below_a_directory_and_no_fifo_waited_for() {
         let root = tempfile::tempdir().unwrap();

@@ -1,7 +1,9 @@
-//! A small io_uring: a batch of vectored transfers or syncs, submitted together and waited for together.
+//! A small io_uring: runs a batch of vectored transfers or syncs, which are submitted together and
+//! awaited together.
 //!
-//! A ring belongs to the process that made it. In a forked child it must not be used (its memory is shared with the
-//! parent), only dropped: that unmaps and closes the child's copies and leaves the parent's ring alone.
+//! A ring belongs to the process that made it. A forked child must not use it, because its memory
+//! is shared with the parent. Dropping it in the child is allowed: that unmaps and closes the
+//! child's copies, and does not affect the parent's ring.
 
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::ptr::NonNull;
@@ -17,33 +19,33 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::{Fd, IoVec, Result};
 
-/// What one entry of a batch does.
+/// The operation of a batch entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// preadv
+    /// preadv(2)
     Read,
-    /// pwritev
+    /// pwritev(2)
     Write,
-    /// fsync
+    /// fsync(2)
     Sync,
-    /// fdatasync
+    /// fdatasync(2)
     SyncData,
 }
 
 /// One entry of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
-    /// What to do.
+    /// The operation.
     pub action: Action,
-    /// With which file.
+    /// The descriptor of the file.
     pub fd: RawFd,
-    /// From or into where; at most [`crate::raw::IOV_MAX`]; none for the syncs.
+    /// The buffers, at most [`crate::raw::IOV_MAX`]; none for syncs.
     pub vectors: &'a [IoVec],
-    /// Where in the file, bytes.
+    /// Offset in the file, bytes.
     pub offset: u64,
 }
 
-/// What became of an entry.
+/// The result of an entry: the number of bytes transferred, or 0 for a sync.
 pub type Completion = Result<usize>;
 
 /// A mapping of the ring's memory.
@@ -56,19 +58,19 @@ struct Mapping {
 impl Mapping {
     fn new(fd: BorrowedFd<'_>, len: usize, offset: u64) -> Result<Self> {
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
-        // SAFETY: a new mapping at an address of the kernel's choice.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let base = unsafe { mmap(std::ptr::null_mut(), len, protection, flags, fd, offset)? };
         Ok(Self { base: NonNull::new(base.cast()).ok_or(Errno::NOMEM)?, len })
     }
 
-    /// A pointer `offset` bytes in.
+    /// A pointer to the position `offset` bytes after the start.
     fn at<T>(&self, offset: u32) -> *mut T {
-        // SAFETY: offsets are those that the kernel gave for this mapping.
+        // SAFETY: the kernel has returned these offsets for this mapping.
         unsafe { self.base.as_ptr().add(offset as usize).cast() }
     }
 
     fn word(&self, offset: u32) -> &AtomicU32 {
-        // SAFETY: an aligned word of the mapping, which lives as long as self.
+        // SAFETY: an aligned word of the mapping, which lives as long as `self`.
         unsafe { &*self.at::<AtomicU32>(offset) }
     }
 }
@@ -80,7 +82,7 @@ impl Drop for Mapping {
     }
 }
 
-/// A ring for one thread at a time.
+/// A ring that one thread at a time can use.
 #[derive(Debug)]
 pub struct Ring {
     fd: Fd,
@@ -89,19 +91,21 @@ pub struct Ring {
     params: io_uring_params,
 }
 
-// SAFETY: the mappings belong to this value alone.
+// SAFETY: no other value refers to the mappings.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// A ring for batches of up to `capacity` entries (rounded up to a power of two by the kernel).
+    /// A ring for batches of up to `capacity` entries (the kernel rounds up to a power of two).
     ///
     /// # Errors
-    /// ENOSYS, EPERM, EACCES where io_uring is absent, too old (before Linux 5.12) or not permitted; ENOMEM under a small limit of locked memory.
+    /// ENOSYS, EPERM or EACCES if io_uring is missing, too old (before Linux 5.12) or not
+    /// permitted. ENOMEM if the limit of locked memory is too small.
     pub fn new(capacity: u32) -> Result<Self> {
         let mut params = io_uring_params::default();
         // SAFETY: sets up a new ring.
         let fd = Fd::adopt(unsafe { io_uring_setup(capacity, &mut params)? })?;
-        // Before Linux 5.12 the workers were no threads of the process, with the troubles that brought.
+        // Before Linux 5.12 the kernel's workers were not threads of the process, which causes
+        // problems.
         if !params.features.contains(IoringFeatureFlags::SINGLE_MMAP | IoringFeatureFlags::NATIVE_WORKERS) {
             return Err(Errno::NOSYS);
         }
@@ -113,21 +117,23 @@ impl Ring {
         Ok(Self { fd, rings, entries, params })
     }
 
-    /// Entries of the largest batch.
+    /// Number of entries of the largest batch.
     pub fn capacity(&self) -> usize {
         self.params.sq_entries as usize
     }
 
-    /// Does all entries at once and waits for all; `completions[i]` becomes the result of `batch[i]`.
+    /// Runs all entries in parallel and waits for all of them. `completions[i]` becomes the result
+    /// of `batch[i]`.
     ///
-    /// Returns how many entries were begun: all, or a leading part when the kernel refuses more (a seccomp filter, no
-    /// memory); the others were not touched and their completions are as before. No entry is still running after
-    /// the call.
+    /// Returns the number of entries that were started: all of them, or leading ones if the kernel
+    /// refuses more (a seccomp filter, no memory). The others had no effect, and their completions
+    /// are unchanged. No entry is still running after the call.
     ///
-    /// `batch` is not longer than [`Ring::capacity`], and `completions` not shorter than `batch`.
+    /// `batch` must not be longer than [`Ring::capacity`], nor `completions` shorter than `batch`.
     ///
     /// # Safety
-    /// The descriptors stay open; no Rust reference to the buffers is alive. They need not be valid memory.
+    /// The descriptors stay open, and no Rust reference to the buffers is alive. The buffers need
+    /// not be valid memory.
     pub unsafe fn run(&mut self, batch: &[Entry<'_>], completions: &mut [Completion]) -> usize {
         assert!(batch.len() <= self.capacity() && batch.len() <= completions.len());
         let head = self.rings.word(self.params.sq_off.head);
@@ -143,13 +149,14 @@ impl Ring {
                 return begun;
             }
             let wait = begun + rest - ended;
-            // SAFETY: the entries describe what the caller vouches for.
+            // SAFETY: the entries describe files and buffers as the caller has promised.
             match unsafe { io_uring_enter(&self.fd, rest as u32, wait as u32, IoringEnterFlags::GETEVENTS) } {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(Errno::AGAIN | Errno::BUSY) if tries_left > 1 => tries_left -= 1,
                 Err(_) => {
                     tries_left = 0;
-                    // The kernel may not let us wait either, but the buffers are its until it is done with them.
+                    // The kernel may refuse to wait, too. The buffers are in use until it has
+                    // finished with them.
                     let pause = rustix::time::Timespec { tv_sec: 0, tv_nsec: 50_000 };
                     let _ = rustix::thread::nanosleep(&pause);
                 }
@@ -157,14 +164,15 @@ impl Ring {
         }
     }
 
-    /// Writes the entries into the submission queue, whose next place is `start`.
+    /// Writes the entries into the submission queue, whose next position is `start`.
     fn push(&self, start: u32, batch: &[Entry<'_>]) {
         let mask = self.params.sq_entries - 1;
         let array = self.rings.at::<u32>(self.params.sq_off.array);
         let entries = self.entries.at::<io_uring_sqe>(0);
         for (index, entry) in (0u32..).zip(batch) {
             let place = start.wrapping_add(index) & mask;
-            // SAFETY: `place` is less than the number of entries; the queue is empty, the kernel does not read it.
+            // SAFETY: `place` is less than the number of entries. The queue is empty, so the kernel
+            // does not read it.
             unsafe {
                 entries.add(place as usize).write(submission(entry, index));
                 array.add(place as usize).write(place);
@@ -174,13 +182,13 @@ impl Ring {
         self.rings.word(self.params.sq_off.tail).store(tail, Ordering::Release);
     }
 
-    /// Takes entries that the kernel has not begun back out of the submission queue.
+    /// Removes entries that the kernel has not started from the submission queue.
     fn withdraw(&self) {
         let head = self.rings.word(self.params.sq_off.head).load(Ordering::Acquire);
         self.rings.word(self.params.sq_off.tail).store(head, Ordering::Release);
     }
 
-    /// Takes the completions that are there; how many.
+    /// Takes the available completions, and returns their number.
     fn reap(&self, completions: &mut [Completion]) -> usize {
         let offsets = &self.params.cq_off;
         let head = self.rings.word(offsets.head);
@@ -190,7 +198,8 @@ impl Ring {
         let count = last.wrapping_sub(first);
         for index in 0..count {
             let place = first.wrapping_add(index) & (self.params.cq_entries - 1);
-            // SAFETY: between head and tail the kernel has filled the entries, and does not touch them.
+            // SAFETY: the kernel has filled the entries between head and tail, and does not change
+            // them.
             let entry = unsafe { &*entries.add(place as usize) };
             let result = match usize::try_from(entry.res) {
                 Ok(done) => Ok(done),
@@ -238,7 +247,7 @@ mod tests {
         IoVec { base: bytes.as_mut_ptr(), len: bytes.len() }
     }
 
-    /// `None` where io_uring is not permitted.
+    /// `None` if io_uring is not permitted.
     fn ring(capacity: u32) -> Option<Ring> {
         match Ring::new(capacity) {
             Ok(ring) => Some(ring),

@@ -1,4 +1,4 @@
-//! Threads of our own inside somebody else's process.
+//! The library's threads inside an application's process.
 
 use std::io;
 use std::sync::OnceLock;
@@ -10,14 +10,13 @@ use rustix::time::{ClockId, clock_gettime};
 
 static REFUSED: OnceLock<fn() -> bool> = OnceLock::new();
 
-/// Says where no thread may be started: where the C library's `malloc`, which it takes to make one,
-/// must not be called. The first call counts.
+/// Sets the function that decides where no thread may be started: where libc's `malloc`, which
+/// thread creation calls, must not be called. Only the first call has an effect.
 pub fn refuse_where(refused: fn() -> bool) {
     let _ = REFUSED.set(refused);
 }
 
-/// To find out takes as long as to make some requests: after a refusal it is not asked again for so
-/// long.
+/// Time in ns during which a refusal stays valid. The check takes as long as several requests.
 const REFUSED_NS: u64 = 10_000_000;
 static REFUSED_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
@@ -35,11 +34,12 @@ fn is_refused() -> bool {
     is_refused
 }
 
-/// Starts a thread that no signal of the application ever runs in, with a small stack: it only makes system calls.
+/// Starts a thread in which no signal of the application is ever delivered. Its stack is small,
+/// because it only makes system calls.
 ///
 /// # Errors
-/// The system has no room for another thread; the caller is [where](refuse_where) none may be
-/// started, or one was a moment ago.
+/// The system cannot create another thread. The function of [`refuse_where`] forbids it here, or
+/// did so less than 10 ms ago.
 pub fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     const STACK_BYTES: usize = 256 << 10;
     if is_refused() {
@@ -49,27 +49,27 @@ pub fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> 
     with_signals_blocked(start).map(drop)
 }
 
-/// Counts what others do, for a thread that waits until all is done. Needs no memory: `std`'s
-/// handle of the calling thread, which `park` takes, is allocated by the C library.
+/// Counts finished pieces of work, for a thread that waits until all are done. It needs no memory,
+/// unlike `park`, which needs `std`'s handle of the calling thread, allocated by the C library.
 #[derive(Debug)]
 pub struct Countdown(AtomicU32);
 
 impl Countdown {
-    /// From this number.
+    /// Starts the count at `left`.
     pub fn new(left: u32) -> Self {
         Self(AtomicU32::new(left))
     }
 
-    /// Counts one down. The last one wakes the thread that waits, which may be gone with the
-    /// countdown before this returns.
+    /// Decrements the count. The last decrement wakes the waiting thread, which may free the
+    /// countdown before this function returns.
     ///
     /// # Safety
-    /// `countdown` is alive, and is so until it was counted down as often as it was
+    /// `countdown` is alive, and stays so until it was decremented as often as it was
     /// [`new`](Self::new) for.
     pub unsafe fn count(countdown: *const Self) {
-        // SAFETY: alive until the count below.
+        // SAFETY: alive until the decrement below.
         let left = unsafe { &raw const (*countdown).0 };
-        // SAFETY: as above. To wake up is to name an address: nothing there is looked at.
+        // SAFETY: as above. The wake-up only names the address; it does not access the memory.
         unsafe {
             if (*left).fetch_sub(1, Ordering::AcqRel) == 1 {
                 let _ = futex::wake(&*left, futex::Flags::PRIVATE, 1);
@@ -77,7 +77,7 @@ impl Countdown {
         }
     }
 
-    /// Waits until nothing is left.
+    /// Waits until the count is 0.
     pub fn wait(&self) {
         loop {
             match self.0.load(Ordering::Acquire) {
@@ -88,24 +88,24 @@ impl Countdown {
     }
 }
 
-/// Levels of priority below the rest of the process; a thread gets a third of what the others get,
-/// where all want to run.
+/// Nice levels below the rest of the process. If all threads of a busy core want to run, this
+/// thread gets a third of the time of the others.
 const LEVELS_BELOW: libc::c_int = 5;
 
-/// Gives the calling thread a lower priority than it has, for good.
+/// Lowers the priority of the calling thread permanently.
 ///
-/// Not the lowest: threads of the program wait for what this one has begun and holds locks for, and
-/// an ordinary user cannot raise a priority again. At the lowest one, beside twenty busy programs
-/// per core, 10 ms of work take half a minute.
+/// It does not use the lowest priority. Threads of the program wait for work that this thread has
+/// begun and for locks that it holds, and an ordinary user cannot raise a priority again. At the
+/// lowest priority, next to twenty busy programs per core, 10 ms of work take half a minute.
 pub fn lower_priority() {
-    // SAFETY: no memory is involved. Linux has a priority for each thread. What is refused changes
+    // SAFETY: no memory is involved. On Linux the priority is per thread. A refusal changes
     // nothing.
     unsafe {
         libc::nice(LEVELS_BELOW);
     }
 }
 
-/// Runs `start` with all signals blocked in the calling thread; threads inherit that.
+/// Runs `start` with all signals blocked in the calling thread; new threads inherit that.
 fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
     // SAFETY: valid signal sets of this frame.
     unsafe {
@@ -144,7 +144,8 @@ mod tests {
         let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:\t")).unwrap();
         let blocked = u64::from_str_radix(blocked, 16).unwrap();
         assert_ne!(blocked & 1 << (libc::SIGTERM - 1), 0, "{blocked:x}");
-        // Not so low that it never runs on a busy machine: others wait for it.
+        // The priority must not be so low that the thread never runs on a busy machine: others wait
+        // for it.
         assert_eq!(after, (before + LEVELS_BELOW).min(19));
     }
 }

@@ -1,35 +1,37 @@
-//! Acting as another user.
+//! Acts as another user.
 
 use std::marker::PhantomData;
 
 use crate::{Errno, Result};
 
-/// The calling thread acts as another user towards file systems, until this is dropped.
+/// While it exists, the calling thread accesses file systems as another user.
 #[derive(Debug)]
 pub struct Acting {
     acts: bool,
-    /// It is the thread's.
+    /// The setting belongs to the thread, so this value must not be sent to another one.
     _thread: PhantomData<*const ()>,
 }
 
-/// What root makes in the calling thread from now on belongs to `user`, and root may do there what the user may: so a user can go on with it, and
-/// nobody who swaps names can have root change what is not the user's. Of no effect for anybody but root, and for `None`.
+/// Makes the calling thread of a root process access file systems as `user`: files that it creates
+/// belong to that user, and it may do only what that user may do. So the user can use the files,
+/// and another user who swaps names cannot make root change a file that is not the user's. Has
+/// no effect for other users than root, and for `None`.
 #[must_use]
 pub fn act_as(user: Option<u32>) -> Acting {
     let other = user.filter(|&user| user != 0 && rustix::process::geteuid().is_root());
     if let Some(user) = other {
-        // SAFETY: no memory; changes this thread's fsuid alone.
+        // SAFETY: no memory is involved; changes only this thread's fsuid.
         unsafe { libc::setfsuid(user) };
     }
     Acting { acts: other.is_some(), _thread: PhantomData }
 }
 
-/// Makes root's whole process that of another user, for good, with that user's groups: of what a
-/// command does for the files of a user, nothing is done with rights that the user has not. Before
-/// other threads are started.
+/// Turns root's whole process into one of another user permanently, with that user's groups. A
+/// command that serves the files of a user then does nothing with rights that the user lacks. Must
+/// be called before other threads are started.
 ///
 /// # Errors
-/// As setresuid(2): EPERM, the process is not root's.
+/// As setresuid(2): EPERM if the process is not root's.
 pub fn become_user(user: u32, group: u32) -> Result<()> {
     let done = |result: i32| {
         if result == 0 {
@@ -38,8 +40,8 @@ pub fn become_user(user: u32, group: u32) -> Result<()> {
             Err(Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(0)))
         }
     };
-    // SAFETY: the entry is used before another call may change it; nobody else runs yet. A user
-    // without one has the file's group.
+    // SAFETY: the entry is used before another call may change it, and no other thread runs yet. A
+    // user without an entry gets the file's group.
     unsafe {
         match libc::getpwuid(user).as_ref() {
             Some(entry) => {

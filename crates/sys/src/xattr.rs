@@ -1,4 +1,4 @@
-//! Extended attributes as the kernel has them.
+//! The kernel's extended attributes.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsRawFd;
@@ -10,9 +10,9 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::{Dir, Kind, Result};
 
-/// Most values fit.
+/// First buffer size, bytes: sufficient for most values.
 const USUAL_BYTES: usize = 1 << 10;
-/// No value and no list of names is longer (XATTR_SIZE_MAX, XATTR_LIST_MAX).
+/// Largest size of a value or list of names, bytes (XATTR_SIZE_MAX, XATTR_LIST_MAX).
 const MOST_BYTES: usize = 64 << 10;
 
 pub fn get(of: Kind<'_>, name: &OsStr) -> Result<Vec<u8>> {
@@ -45,7 +45,8 @@ pub fn remove(of: Kind<'_>, name: &OsStr) -> Result<()> {
     })
 }
 
-/// The path from the process's working directory: these calls have no forms that take a directory.
+/// The path as seen from the process's working directory: these calls have no variants that take a
+/// directory.
 fn named(dir: Dir<'_>, path: &Path) -> PathBuf {
     match dir {
         Some(dir) if path.is_relative() => {
@@ -55,7 +56,7 @@ fn named(dir: Dir<'_>, path: &Path) -> PathBuf {
     }
 }
 
-/// What `read` puts into a buffer that is large enough.
+/// Calls `read` with a buffer that is large enough, and returns its content.
 fn growing(read: impl Fn(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
     let attempt = |bytes| {
         let mut buffer = vec![0; bytes];
@@ -91,7 +92,7 @@ mod tests {
             Kind::Open(file.as_fd()),
             Kind::Named(None, &path),
             Kind::Named(Some(directory.as_fd()), Path::new("f")),
-            // An absolute path does not start from the directory.
+            // An absolute path does not start at the directory.
             Kind::Named(Some(directory.as_fd()), &path),
         ];
         for (number, writes) in ways.into_iter().enumerate() {
@@ -115,7 +116,7 @@ mod tests {
     fn values_of_any_length() {
         let folder = tempfile::tempdir().unwrap();
         let of = Kind::Named(None, folder.path());
-        // ext4 keeps less than a block.
+        // ext4 stores less than a block.
         for len in [0, 1, USUAL_BYTES - 1, USUAL_BYTES, USUAL_BYTES + 1, 3000] {
             let value: Vec<u8> = (0..len).map(|byte| byte as u8).collect();
             Real.set_xattr(of, name("user.a"), &value).unwrap();

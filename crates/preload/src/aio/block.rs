@@ -9,7 +9,7 @@ use stripewise_recorder::{Event, FileId, Flags, Op, Recorder, Ticks};
 use super::{PUBLISH, notify};
 use crate::state;
 
-/// `struct aiocb`.
+/// `struct aiocb`, with the fields that this library uses.
 #[repr(C)]
 pub struct Block {
     fd: c_int,
@@ -27,15 +27,16 @@ pub struct Block {
     mark: Mark,
 }
 
-/// In the bytes that glibc reserves and never looks at: what to record when the result is fetched.
+/// Data for the record that is made when the result is fetched, in bytes that glibc reserves and
+/// never reads.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Mark {
-    /// [`MARKED`] with the block's address: a copy of a block is not marked.
+    /// [`MARKED`] xor the block's address, so that a copy of a block is not marked.
     check: u64,
     start: u64,
     file: u32,
-    /// The operation, and above its byte the flags that hold where it was submitted.
+    /// Low byte: the operation. Above: the recorder's flags at submission.
     how: u32,
 }
 
@@ -49,13 +50,14 @@ const _: () = assert!(std::mem::offset_of!(Block, offset) == std::mem::offset_of
 #[derive(Clone, Copy)]
 pub struct BlockRef(*mut Block);
 
-// SAFETY: between submission and completion the block is ours to write; status and result are atomics.
+// SAFETY: between submission and completion only this library writes to the block; status and
+// result are atomics.
 unsafe impl Send for BlockRef {}
 
-/// The blocks of a list; null pointers are left out.
+/// The blocks of a list, without null pointers.
 ///
 /// # Safety
-/// As many pointers as said, null or to blocks.
+/// `list` has `count` pointers, each null or to a block.
 pub unsafe fn list(list: *const *mut Block, count: c_int) -> Vec<BlockRef> {
     let count = if list.is_null() { 0 } else { usize::try_from(count).unwrap_or(0) };
     (0..count).map(|at| unsafe { *list.add(at) }).filter(|block| !block.is_null()).map(BlockRef).collect()
@@ -63,7 +65,7 @@ pub unsafe fn list(list: *const *mut Block, count: c_int) -> Vec<BlockRef> {
 
 impl BlockRef {
     /// # Safety
-    /// A block that lives until its request has ended.
+    /// `block` lives until its request has ended.
     pub unsafe fn new(block: *mut Block) -> Self {
         Self(block)
     }
@@ -76,7 +78,7 @@ impl BlockRef {
         self.0
     }
 
-    // Fields are read one by one: other threads, glibc's or ours, write others meanwhile.
+    // Fields are read one by one, because other threads write other fields at the same time.
 
     pub fn fd(self) -> c_int {
         unsafe { addr_of!((*self.0).fd).read() }
@@ -106,33 +108,33 @@ impl BlockRef {
         unsafe { &*addr_of!((*self.0).error) }
     }
 
-    /// Whether it is in progress.
+    /// Whether the request is in progress.
     pub fn is_running(self) -> bool {
         self.error().load(Ordering::Acquire) == libc::EINPROGRESS
     }
 
-    /// Whether it ended with an error.
+    /// Whether the request ended with an error.
     pub fn has_failed(self) -> bool {
         !matches!(self.error().load(Ordering::Acquire), 0 | libc::EINPROGRESS)
     }
 
-    /// In progress from now on.
+    /// Sets the status to "in progress".
     pub fn begin(self) {
         self.finish(0, libc::EINPROGRESS);
     }
 
-    /// As glibc leaves it behind.
+    /// Stores result and status as glibc does for a finished request.
     pub fn finish(self, result: isize, error: c_int) {
         unsafe { &*addr_of!((*self.0).result) }.store(result as i64, Ordering::Relaxed);
         self.error().store(error, PUBLISH);
     }
 
-    /// Tells the application as it asked to be told.
+    /// Notifies the application as its `sigevent` asks.
     pub fn notify(self) {
         notify::notify(&unsafe { addr_of!((*self.0).event).read() });
     }
 
-    /// Notes when it was submitted.
+    /// Notes the time of submission for the record.
     pub fn mark(self, op: Op, wanted: Option<(Recorder, FileId)>) {
         let Some((recorder, file)) = wanted else { return };
         let how = u32::from(recorder.collective().0) << 8 | op as u32;
@@ -140,7 +142,7 @@ impl BlockRef {
         unsafe { addr_of_mut!((*self.0).mark).write(mark) };
     }
 
-    /// Forgets [`BlockRef::mark`].
+    /// Undoes [`BlockRef::mark`].
     pub fn unmark(self) {
         if state::recorder().is_some() {
             unsafe { addr_of_mut!((*self.0).mark.check).write(0) };
@@ -151,7 +153,7 @@ impl BlockRef {
         MARKED ^ self.0 as u64
     }
 
-    /// Its result was fetched: records it, if it was marked.
+    /// Records the request after its result was fetched, if it was marked.
     pub fn record(self, result: isize) {
         let Some(recorder) = state::recorder() else { return };
         let mark = unsafe { addr_of!((*self.0).mark).read() };

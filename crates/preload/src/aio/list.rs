@@ -20,7 +20,7 @@ interpose! {
 type ListFn = unsafe extern "C" fn(c_int, *const *mut Block, c_int, *mut sigevent) -> c_int;
 
 unsafe extern "C" {
-    /// Our own: these names resolve to this library.
+    /// These names resolve to this library.
     fn aio_read(block: *mut Block) -> c_int;
     fn aio_write(block: *mut Block) -> c_int;
 }
@@ -72,11 +72,11 @@ fn finish(requests: &[BlockRef]) -> Result<()> {
     wait_for(requests, None, |requests| !requests.iter().any(|it| it.is_running()))
 }
 
-/// When all have ended; a thread waits for it.
+/// Starts a thread that waits until all requests have ended and then notifies the application.
 fn notify_after(requests: Vec<BlockRef>, event: sigevent) -> Result<()> {
-    /// The application's value in it is a pointer, which only the application follows.
+    /// The value in it is a pointer of the application, which this library does not dereference.
     struct Event(sigevent);
-    // SAFETY: as said.
+    // SAFETY: see above.
     unsafe impl Send for Event {}
     let event = Event(event);
     let wait = move || {

@@ -1,8 +1,8 @@
 //! POSIX asynchronous I/O: `aio_read` and its family, `lio_listio`.
 //!
-//! glibc serves it with threads that write in ways that cannot be interposed. Requests on managed files are run by our
-//! own threads, which leave status and result where glibc does, in the control block: `aio_error` and `aio_return` are
-//! glibc's own.
+//! glibc's implementation uses threads whose reads and writes cannot be interposed. Threads of this
+//! library run the requests on managed files. They store status and result in the control block
+//! where glibc does, so `aio_error` and `aio_return` are glibc's.
 
 mod block;
 mod list;
@@ -53,14 +53,14 @@ unsafe fn aio_write(real: AioFn, block: *mut Block) -> c_int {
     unsafe { transfer(Op::Write, block, || real(block)) }
 }
 
-/// Starts one request: ours, or glibc's.
+/// Starts one request, with this library's threads or with glibc's.
 unsafe fn transfer(op: Op, block: *mut Block, real: impl FnOnce() -> c_int) -> c_int {
-    // SAFETY: a control block, says the application.
+    // SAFETY: the application passes a control block.
     let it = unsafe { BlockRef::new(block) };
     match Subject::of(it.fd()) {
         Subject::Plain => real(),
         Subject::Recorded(entry) => {
-            // Before the call: another thread may reap it at once.
+            // Marked before the call, because another thread may fetch the result at once.
             it.mark(op, record::wanted(&entry));
             let result = real();
             if result != 0 {
@@ -92,7 +92,7 @@ fn submit(op: Op, it: BlockRef, managed: Managed) -> Result<()> {
         it.notify();
     };
     if appends {
-        // Appends happen in the order of the calls.
+        // Appends are run here, so that they happen in the order of the calls.
         run();
         return Ok(());
     }
@@ -188,17 +188,18 @@ unsafe fn aio_suspend(
     answer(|| wait_for(&blocks, deadline, |blocks| blocks.iter().any(|it| !it.is_running())).map(|()| 0))
 }
 
-/// Waits for our own requests, and looks at glibc's from time to time.
+/// Waits until `done`. The end of a request of this library wakes the wait; glibc's requests are
+/// polled every millisecond.
 fn wait_for(blocks: &[BlockRef], deadline: Option<Instant>, done: impl Fn(&[BlockRef]) -> bool) -> Result<()> {
     let foreign = blocks.iter().any(|it| it.is_running() && !pool::is_under_way(it.address()));
     let most = foreign.then_some(Duration::from_millis(1));
     pool::wait(deadline, most, || done(blocks))
 }
 
-/// Of a timeout as C has it.
+/// Converts a timeout of C; out-of-range fields are clamped.
 pub fn duration(timeout: &timespec) -> Duration {
     Duration::new(timeout.tv_sec.max(0) as u64, timeout.tv_nsec.clamp(0, 999_999_999) as u32)
 }
 
-/// The order in which a finished request's fields are written.
+/// Memory order of the store that publishes a finished request.
 const PUBLISH: Ordering = Ordering::Release;

@@ -1,4 +1,4 @@
-//! Telling the application that a request has ended: `struct sigevent`.
+//! Notifies the application of the end of a request, as its `struct sigevent` asks.
 
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -6,7 +6,7 @@ use std::ptr;
 
 use libc::{pthread_attr_t, sigevent, sigval};
 
-/// The part of `struct sigevent` that the libc crate keeps to itself.
+/// The members of `struct sigevent` for SIGEV_THREAD, which the libc crate does not expose.
 #[repr(C)]
 struct ThreadEvent {
     value: sigval,
@@ -21,12 +21,11 @@ struct Call {
     value: sigval,
 }
 
-/// Does what the event says.
 pub fn notify(event: &sigevent) {
     match event.sigev_notify {
         libc::SIGEV_SIGNAL => send(event.sigev_signo, event.sigev_value),
         libc::SIGEV_THREAD => {
-            // SAFETY: the same structure, with this notification's members.
+            // SAFETY: the same structure, with the members of this kind of notification.
             let event = unsafe { &*ptr::from_ref(event).cast::<ThreadEvent>() };
             if let Some(function) = event.function {
                 start(Call { function, value: event.value }, event.attributes);
@@ -37,7 +36,7 @@ pub fn notify(event: &sigevent) {
 }
 
 fn send(signal: c_int, value: sigval) {
-    /// `siginfo_t`, for a signal that comes with a value.
+    /// `siginfo_t`, for a signal with a value.
     #[repr(C)]
     struct Info {
         signal: c_int,
@@ -50,7 +49,7 @@ fn send(signal: c_int, value: sigval) {
         rest: [u64; 12],
     }
     const _: () = assert!(size_of::<Info>() == 128);
-    // SAFETY: no pointers but the application's own value.
+    // SAFETY: contains no pointers except the application's value.
     let _ = unsafe {
         let pid = libc::getpid();
         let code = libc::SI_ASYNCIO;
@@ -60,12 +59,12 @@ fn send(signal: c_int, value: sigval) {
     };
 }
 
-/// In a thread of its own, with the attributes that the application gave.
+/// Calls the function in a new thread with the attributes of the application.
 fn start(call: Call, attributes: *const pthread_attr_t) {
     extern "C" fn main(call: *mut c_void) -> *mut c_void {
-        // SAFETY: given to this thread alone.
+        // SAFETY: passed to this thread alone.
         let call = unsafe { Box::from_raw(call.cast::<Call>()) };
-        // Ours were blocked when it was started.
+        // The signals that were blocked when the thread was started are unblocked.
         unsafe {
             let mut none = MaybeUninit::uninit();
             libc::sigemptyset(none.as_mut_ptr());
@@ -76,7 +75,7 @@ fn start(call: Call, attributes: *const pthread_attr_t) {
         ptr::null_mut()
     }
     let call = Box::into_raw(Box::new(call));
-    // SAFETY: the attributes are the application's or ours; the thread owns the call.
+    // SAFETY: the attributes are valid; the thread owns the call.
     unsafe {
         let mut own = MaybeUninit::uninit();
         libc::pthread_attr_init(own.as_mut_ptr());

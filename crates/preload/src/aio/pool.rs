@@ -1,7 +1,8 @@
-//! Threads that run asynchronous requests on managed files.
+//! The threads that run asynchronous requests on managed files.
 //!
-//! A request that was taken up is finished; one that waits can be cancelled. Threads come when there is work and go when
-//! there was none for a second. A forked child starts with a pool of its own: asynchronous requests are not inherited.
+//! A request that a thread has taken runs to its end; a waiting one can be cancelled. Threads are
+//! started on demand, and end when there was no request for a second. A forked child starts with a
+//! pool of its own: asynchronous requests are not inherited.
 
 use std::collections::VecDeque;
 use std::ptr;
@@ -16,30 +17,30 @@ use stripewise_sys::{Errno, Result, Timespec};
 use crate::inside::Inside;
 use crate::{errno, process};
 
-/// As many requests of a process run at once.
+/// Largest number of requests of a process that run at the same time.
 const THREADS_MAX: usize = 16;
 const IDLE: Duration = Duration::from_secs(1);
 
-/// One request.
+/// A request of the application.
 pub struct Task {
     /// The address of the application's control block.
     pub id: usize,
-    /// Its descriptor.
+    /// The descriptor of the request.
     pub fd: i32,
-    /// Whose file it is for.
+    /// The file of the request.
     pub key: FileKey,
-    /// It waits for all requests on the same file that came before it (`aio_fsync`).
+    /// The request waits for all earlier requests on the same file (`aio_fsync`).
     pub after_all: bool,
-    /// Does it, and says so to the application.
+    /// Runs the request and reports its end to the application.
     pub run: Box<dyn FnOnce() + Send>,
-    /// Says to the application that it was cancelled.
+    /// Reports to the application that the request was cancelled.
     pub cancel: Box<dyn FnOnce() + Send>,
 }
 
 #[derive(Default)]
 struct State {
     waiting: VecDeque<(u64, Task)>,
-    /// (number, file, id) of those taken up.
+    /// Sequence number, file, id and descriptor of the requests that run.
     running: Vec<(u64, FileKey, usize, i32)>,
     next: u64,
     threads: usize,
@@ -54,7 +55,7 @@ struct Pool {
 
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
 
-/// Counts everything that ended, for those who wait.
+/// Count of finished and cancelled requests, for threads that wait.
 static ENDED: AtomicU32 = AtomicU32::new(0);
 
 impl Pool {
@@ -64,7 +65,7 @@ impl Pool {
             // SAFETY: never freed.
             return unsafe { &*known };
         }
-        // The first in this process; a parent's, of which a lock may be held for ever, is left behind.
+        // The first call in this process. A parent's pool is leaked: its lock may be held for ever.
         let new = Box::into_raw(Box::<Self>::default());
         match POOL.compare_exchange(known, new, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: as above.
@@ -77,15 +78,15 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic in a task is caught; the state is never left in between.
+        // A panic in a task is caught, so the state is always consistent.
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
-/// Puts a request in line.
+/// Queues a request.
 ///
 /// # Errors
-/// EAGAIN: no thread can be started.
+/// EAGAIN if no thread can be started and none runs.
 pub fn submit(task: Task) -> Result<()> {
     let _inside = Inside::new();
     let pool = Pool::of_process();
@@ -105,12 +106,12 @@ pub fn submit(task: Task) -> Result<()> {
     Ok(())
 }
 
-/// Starts a thread that gets none of the application's signals.
+/// Starts a thread with all signals blocked.
 ///
 /// # Errors
 /// EAGAIN.
 pub fn start_thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
-    // SAFETY: sets of this function's.
+    // SAFETY: signal sets of this function.
     unsafe {
         let mut all = std::mem::zeroed();
         let mut before = std::mem::zeroed();
@@ -160,16 +161,16 @@ impl State {
     }
 }
 
-/// Whether the request waits or runs.
+/// Whether the request is waiting or running.
 pub fn is_under_way(id: usize) -> bool {
-    // aio_suspend may be called in a signal handler.
+    // aio_suspend may be called in a signal handler, so signals wait while the lock is held.
     let _inside = Inside::new();
     let state = Pool::of_process().lock();
     state.running.iter().any(|running| running.2 == id) || state.waiting.iter().any(|(_, task)| task.id == id)
 }
 
-/// Takes out those that `which` likes (by id and descriptor) and that wait, and cancels them. Returns how many, and
-/// whether one that it likes runs.
+/// Removes and cancels the waiting requests for which `which(id, descriptor)` is true. Returns
+/// their number, and whether a running request matches.
 pub fn cancel(which: impl Fn(usize, i32) -> bool) -> (usize, bool) {
     let _inside = Inside::new();
     let mut state = Pool::of_process().lock();
@@ -187,16 +188,17 @@ pub fn cancel(which: impl Fn(usize, i32) -> bool) -> (usize, bool) {
     (count, runs)
 }
 
-/// Says that something ended.
+/// Wakes threads that [`wait`] for the end of a request.
 fn announce() {
     ENDED.fetch_add(1, Ordering::AcqRel);
     let _ = futex::wake(&ENDED, futex::Flags::PRIVATE, i32::MAX as u32);
 }
 
-/// Waits until `done` or the deadline; `done` is asked again after everything that ended, and every `most`.
+/// Waits until `done` or the deadline. `done` is called again after each request that ended, and at
+/// least every `most`.
 ///
 /// # Errors
-/// EAGAIN: the deadline is past. EINTR: a signal handler ran.
+/// EAGAIN: the deadline has passed. EINTR: a signal handler ran.
 pub fn wait(deadline: Option<Instant>, most: Option<Duration>, mut done: impl FnMut() -> bool) -> Result<()> {
     loop {
         let seen = ENDED.load(Ordering::Acquire);

@@ -1,9 +1,9 @@
-//! C code's memory: where the C code that is linked into the library calls `malloc` and its like,
-//! the linker puts these (`--wrap`, see build.rs). Their names are known in the library only; the
-//! program's own `malloc` is another.
+//! Memory of C code. Where C code that is linked into the library calls `malloc` and related
+//! functions, the linker redirects the call here (`--wrap`, see build.rs). These names are not
+//! visible outside the library; the program's own `malloc` is not affected.
 //!
-//! A block that comes from libc itself (`vasprintf`) goes back to libc: those of the heaps are
-//! marked.
+//! A block that comes from libc itself (`vasprintf`) is returned to libc. The headers of the heaps'
+//! blocks tell the two apart.
 
 use std::arch::global_asm;
 use std::ffi::{CStr, c_char, c_void};
@@ -11,13 +11,13 @@ use std::ptr;
 
 use super::{HEADER, Header, MARK, Place, allocate, allocate_zeros, reallocate, release};
 
-/// A block never begins a page: so one that does is another's, whatever lies before it (or
-/// nothing).
+/// A block never begins at a page boundary. So a block that does is libc's, and the memory in front
+/// of it need not be read: it may not be mapped.
 const PLACE: Place = Place { align: 32, before: 16 };
 const _: () = assert!(PLACE.before >= HEADER && PLACE.align > PLACE.before);
 
 unsafe extern "C" {
-    // libc's.
+    // libc's functions.
     fn __real_free(block: *mut c_void);
     fn __real_realloc(block: *mut c_void, size: usize) -> *mut c_void;
 }
@@ -53,7 +53,7 @@ unsafe extern "C" fn free(block: *mut c_void) {
 }
 
 unsafe extern "C" fn strdup(text: *const c_char) -> *mut c_char {
-    // SAFETY: a terminated string, which is copied with its end.
+    // SAFETY: a terminated string, which is copied with its terminator.
     unsafe {
         let bytes = CStr::from_ptr(text).to_bytes_with_nul();
         let copy = malloc(bytes.len()).cast::<c_char>();
@@ -64,15 +64,15 @@ unsafe extern "C" fn strdup(text: *const c_char) -> *mut c_char {
     }
 }
 
-/// Whether the block is of a heap of ours.
+/// Whether the block came from a heap of this library.
 unsafe fn is_own(block: *mut c_void) -> bool {
-    // SAFETY: the header is in the page in which the block begins.
+    // SAFETY: a block that is not at a page boundary has its header in the same page.
     (block as usize).is_multiple_of(HEADER)
         && !(block as usize).is_multiple_of(PLACE.align)
         && unsafe { (*Header::of(block.cast())).mark } == MARK ^ block as usize
 }
 
-/// A name for the linker that is in no symbol table of the finished library.
+/// Defines a symbol for the linker that is not exported by the finished library.
 macro_rules! wrap {
     ($($name:literal => $function:path;)+) => {
         $(global_asm!(

@@ -1,4 +1,5 @@
-//! What a context (`io_context_t`) has of ours: completions to hand out, requests under way.
+//! State per context (`io_context_t`): this library's unfinished requests, and completions to
+//! return.
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_long;
@@ -7,17 +8,17 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::Event;
 
-/// One context. Contexts are not inherited by fork.
+/// A context. Contexts are not inherited by fork.
 #[derive(Default)]
 pub struct Context {
     done: Mutex<VecDeque<Event>>,
     under_way: AtomicI64,
     completed: AtomicI64,
-    /// Requests that the kernel has, as far as they were submitted since this context is known.
+    /// Number of requests in the kernel that were submitted since this context is known.
     kernel: AtomicI64,
 }
 
-/// Whether any context is known: most programs that use libaio have none.
+/// Whether any context is known. Most programs that use libaio have none with managed files.
 static ANY: AtomicBool = AtomicBool::new(false);
 static CONTEXTS: Mutex<Option<HashMap<usize, Arc<Context>>>> = Mutex::new(None);
 
@@ -33,13 +34,13 @@ pub fn find(context: usize) -> Option<Arc<Context>> {
     contexts().as_ref()?.get(&context).cloned()
 }
 
-/// The context, known from now on.
+/// The context; it is known from now on.
 pub fn find_or_make(context: usize) -> Arc<Context> {
     ANY.store(true, Ordering::Release);
     contexts().get_or_insert_default().entry(context).or_default().clone()
 }
 
-/// It was destroyed.
+/// Forgets a context that was destroyed.
 pub fn forget(context: usize) {
     if let Some(contexts) = contexts().as_mut() {
         contexts.remove(&context);
@@ -51,47 +52,47 @@ impl Context {
         self.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// One more request of ours.
+    /// Counts a new request of this library.
     pub fn start(&self) {
         self.under_way.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// It could not be started after all.
+    /// Uncounts a request that could not be started.
     pub fn withdraw(&self) {
         self.under_way.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// It has ended.
+    /// Stores the completion of a request.
     pub fn complete(&self, event: Event) {
         self.done().push_back(event);
         self.under_way.fetch_sub(1, Ordering::AcqRel);
         self.completed.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Requests of ours that have not ended.
+    /// Number of this library's requests that have not ended.
     pub fn under_way(&self) -> i64 {
         self.under_way.load(Ordering::Acquire)
     }
 
-    /// How many have ended so far.
+    /// Number of this library's requests that have ended so far.
     pub fn completed(&self) -> i64 {
         self.completed.load(Ordering::Acquire)
     }
 
-    /// Requests went to the kernel, or came back.
+    /// Adds to the number of requests in the kernel; `count` is negative for completions.
     pub fn note_kernel(&self, count: i64) {
         self.kernel.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// How many the kernel has; an estimate.
+    /// Estimated number of requests in the kernel.
     pub fn kernel_under_way(&self) -> i64 {
         self.kernel.load(Ordering::Relaxed)
     }
 
-    /// Hands out up to `most` completions.
+    /// Moves up to `most` completions to `events`, and returns their number.
     ///
     /// # Safety
-    /// There is room for them.
+    /// `events` has space for `most` completions.
     pub unsafe fn take(&self, events: *mut Event, most: c_long) -> c_long {
         let mut done = self.done();
         let count = done.len().min(most.max(0) as usize);

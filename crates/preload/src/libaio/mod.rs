@@ -1,7 +1,7 @@
-//! libaio: `io_submit` and its family. Requests on managed files are run by our own threads, and their completions are
-//! handed out together with the kernel's.
+//! libaio: `io_submit` and its family. Threads of this library run the requests on managed files,
+//! and their completions are returned together with the kernel's.
 //!
-//! All calls return minus the errno, as libaio does, and go to the kernel by system call, as libaio does.
+//! As in libaio, all calls return the negated errno, and use system calls.
 
 mod contexts;
 mod trace;
@@ -21,7 +21,7 @@ use crate::{errno, kernel};
 
 use contexts::Context;
 
-/// `struct iocb`, little-endian.
+/// `struct iocb` of a little-endian machine.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Iocb {
@@ -56,7 +56,7 @@ const IOCB_CMD_FDSYNC: u16 = 3;
 const IOCB_CMD_PREADV: u16 = 7;
 const IOCB_CMD_PWRITEV: u16 = 8;
 const IOCB_FLAG_RESFD: u32 = 1;
-/// Missing in the libc crate.
+/// The libc crate lacks it.
 const SYS_IO_PGETEVENTS: c_long = if cfg!(target_arch = "x86_64") { 333 } else { 292 };
 
 #[unsafe(no_mangle)]
@@ -91,7 +91,7 @@ unsafe extern "C" fn io_pgetevents(
 unsafe extern "C" fn io_cancel(context: *mut c_void, iocb: *mut Iocb, event: *mut Event) -> c_int {
     negative(|| {
         if pool::is_under_way(iocb as usize) {
-            // The kernel, too, cancels next to nothing of files.
+            // The kernel can hardly cancel requests on files either.
             return Err(Errno::AGAIN);
         }
         let arguments = [context as usize, iocb as usize, event as usize, 0, 0, 0];
@@ -127,12 +127,13 @@ unsafe fn kernel_submit(context: usize, count: usize, iocbs: *mut *mut Iocb) -> 
     unsafe { kernel::call(libc::SYS_io_submit, [context, count, iocbs as usize, 0, 0, 0]) }
 }
 
-/// The descriptor of a request; one that does not exist is left to the kernel.
+/// The file of a request; a null request is left to the kernel.
 unsafe fn subject(iocb: *mut Iocb) -> Subject {
     if iocb.is_null() { Subject::Plain } else { Subject::of(unsafe { (*iocb).fd }.cast_signed()) }
 }
 
-/// Submits in order, runs of the kernel's requests together, up to the first that fails.
+/// Submits requests in order until one fails. Consecutive requests for the kernel are submitted
+/// together.
 unsafe fn submit(context: usize, count: c_long, iocbs: *mut *mut Iocb) -> Result<c_int> {
     let Ok(count) = usize::try_from(count) else { return Err(Errno::INVAL) };
     let managed_at = |at: usize| match unsafe { subject(*iocbs.add(at)) } {
@@ -152,7 +153,7 @@ unsafe fn submit(context: usize, count: c_long, iocbs: *mut *mut Iocb) -> Result
                 if let (Ok(submitted), Some(ours)) = (&submitted, contexts::find(context)) {
                     ours.note_kernel(*submitted as i64);
                 }
-                // Fewer than asked for: the next one is in error.
+                // If the kernel took fewer than that, the next request is invalid.
                 match submitted {
                     Ok(submitted) if submitted < run => return Ok((done + submitted) as c_int),
                     other => other,
@@ -168,7 +169,7 @@ unsafe fn submit(context: usize, count: c_long, iocbs: *mut *mut Iocb) -> Result
     if count == 0 { unsafe { kernel_submit(context, 0, iocbs) }.map(|_| 0) } else { Ok(done as c_int) }
 }
 
-/// Notes a request on a plain file that is recorded.
+/// Notes a request on a recorded plain file.
 unsafe fn note(iocb: *mut Iocb) {
     if let Subject::Recorded(entry) = unsafe { subject(iocb) } {
         trace::submitted(&entry, iocb as u64, unsafe { &*iocb });
@@ -178,7 +179,7 @@ unsafe fn note(iocb: *mut Iocb) {
 unsafe fn submit_managed(context: usize, address: *mut Iocb, managed: Managed) -> Result<()> {
     // SAFETY: the kernel would copy it here, too.
     let iocb = unsafe { *address };
-    // Whether the context exists, only the kernel knows.
+    // Only the kernel knows whether the context exists.
     unsafe { kernel_submit(context, 0, std::ptr::null_mut()) }?;
     let flags = managed.flags()?;
     let work = work_of(&iocb, flags)?;
@@ -253,7 +254,7 @@ unsafe fn reap(
 ) -> Result<c_int> {
     let count = unsafe { get_events(context, least, most, events, timeout, signals) }?;
     if count > 0 {
-        // SAFETY: just filled in.
+        // SAFETY: filled by the call above.
         trace::completed(unsafe { std::slice::from_raw_parts(events, count as usize) });
     }
     Ok(count)
@@ -293,7 +294,7 @@ unsafe fn get_events(
         if got >= least {
             return Ok(got as c_int);
         }
-        // Both sources cannot be waited for at once: the kernel's is looked at again and again.
+        // There is no wait for both sources at once, so the kernel is polled.
         let pause = (ours.kernel_under_way() > 0 || ours.under_way() == 0).then_some(Duration::from_millis(1));
         let before = ours.completed();
         let mut asked = false;
@@ -320,7 +321,7 @@ unsafe fn kernel_events(
     let result = match signals {
         None => unsafe { kernel::call(libc::SYS_io_getevents, arguments(0)) },
         Some(signals) => {
-            // `struct __aio_sigset`: the set and its size, as the kernel has it.
+            // `struct __aio_sigset`: the set and its size in the kernel.
             let set = [std::ptr::from_ref(signals) as usize, 8];
             unsafe { kernel::call(SYS_IO_PGETEVENTS, arguments(set.as_ptr() as usize)) }
         }

@@ -1,4 +1,5 @@
-//! Recording: a request is known when it is submitted, and its result when it is reaped.
+//! Records asynchronous requests: their parameters when they are submitted, their results when the
+//! application fetches them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +18,7 @@ struct Pending {
     start: Ticks,
 }
 
-/// By the address of the request, which is the application's until it has ended.
+/// By the address of the request, which stays in use until the request has ended.
 static PENDING: Mutex<Option<HashMap<u64, Pending>>> = Mutex::new(None);
 
 pub fn submitted(entry: &EntryRef, address: u64, iocb: &Iocb) {

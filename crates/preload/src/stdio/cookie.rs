@@ -1,4 +1,4 @@
-//! Streams whose bytes go through us.
+//! Streams whose bytes go through this library.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::os::fd::BorrowedFd;
@@ -11,11 +11,12 @@ use stripewise_sys::{Errno, Result};
 use super::Access;
 use super::file::{self, APPENDING, EOF_SEEN, ERROR_SEEN, Functions, NO_READS, NO_WRITES, fopencookie};
 
-/// What a stream of ours knows.
+/// The state of such a stream.
 struct Cookie {
     fd: c_int,
     stream: *mut FILE,
-    /// libc would give a stream a buffer of the size of a block; one with a cookie gets another size.
+    /// A buffer of the size of a file system block, as libc gives to its own streams. A stream with
+    /// a cookie would get another size.
     buffer: Vec<u8>,
 }
 
@@ -23,16 +24,17 @@ const FUNCTIONS: Functions = Functions { read, write, seek, close };
 
 /// The table of methods that libc gives to streams with cookies.
 static METHODS: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-/// The address of [`close`] as libc keeps it: mangled, the same way in all streams of a process.
+/// The address of [`close`] as libc stores it: mangled, in the same way for all streams of a
+/// process.
 static CLOSE: AtomicUsize = AtomicUsize::new(0);
 
-/// glibc marks streams with cookies by this descriptor number.
+/// The descriptor number that glibc stores in streams with cookies.
 const NO_DESCRIPTOR: c_int = -2;
 
-/// A stream on a descriptor, which it closes in the end.
+/// Makes a stream on a descriptor. Closing the stream closes the descriptor.
 ///
 /// # Errors
-/// ENOMEM; ENOTSUP where libc's streams look otherwise than known.
+/// ENOMEM; ENOTSUP if libc's streams have an unknown layout.
 pub fn open(fd: c_int, access: Access) -> Result<*mut FILE> {
     // SAFETY: borrowed for the calls.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -45,11 +47,11 @@ pub fn open(fd: c_int, access: Access) -> Result<*mut FILE> {
         drop(unsafe { Box::from_raw(cookie) });
         return Err(Errno::NOMEM);
     }
-    // SAFETY: just made, and nobody else's yet.
+    // SAFETY: just made, and not yet visible to other threads.
     unsafe {
         let layout = file::layout(stream);
         if layout.fileno != NO_DESCRIPTOR {
-            // Its own close function frees the cookie, and the descriptor stays.
+            // Closing the stream frees the cookie, but not the descriptor.
             (*cookie).fd = -1;
             libc::fclose(stream);
             return Err(Errno::NOTSUP);
@@ -64,13 +66,14 @@ pub fn open(fd: c_int, access: Access) -> Result<*mut FILE> {
     Ok(stream)
 }
 
-/// Whether the stream is one of ours.
+/// Whether the stream is one of this library.
 ///
 /// # Safety
-/// It is open.
+/// The stream is open.
 pub unsafe fn is_ours(stream: *mut FILE) -> bool {
     let methods = METHODS.load(Ordering::Acquire);
-    // SAFETY: every stream has methods; only those with a cookie have functions, which are read only then.
+    // SAFETY: every stream has methods. The functions are read only if the methods are those of
+    // streams with a cookie.
     unsafe {
         let stream = stream.cast::<file::Layout>();
         !methods.is_null()
@@ -79,10 +82,10 @@ pub unsafe fn is_ours(stream: *mut FILE) -> bool {
     }
 }
 
-/// After its descriptor has become another file's: as just opened.
+/// Resets a stream whose descriptor has become another file's, as if it was just opened.
 ///
 /// # Safety
-/// The stream is open, and one of ours.
+/// The stream is open, and one of this library.
 pub unsafe fn reopen(stream: *mut FILE, access: Access) {
     let layout = unsafe { file::layout(stream) };
     layout.flags &= !(NO_READS | NO_WRITES | EOF_SEEN | ERROR_SEEN | APPENDING);
@@ -98,16 +101,16 @@ pub unsafe fn reopen(stream: *mut FILE, access: Access) {
 }
 
 impl Access {
-    /// Puts the descriptor where libc puts it: at the end if the stream only appends.
+    /// Moves the descriptor's offset as libc does: to the end if the stream only appends.
     fn place(&self, fd: c_int) {
         if self.letter == b'a' && !self.plus {
-            // SAFETY: our own lseek.
+            // SAFETY: this library's own `lseek`.
             unsafe { libc::lseek(fd, 0, libc::SEEK_END) };
         }
     }
 }
 
-// The calls below are to our own functions: libc's names resolve to this library.
+// In the functions below, libc's names resolve to this library.
 
 unsafe extern "C" fn read(cookie: *mut c_void, buffer: *mut c_char, len: usize) -> isize {
     // SAFETY: libc passes the cookie that `open` gave it, and a buffer.
@@ -121,14 +124,14 @@ unsafe extern "C" fn write(cookie: *mut c_void, buffer: *const c_char, len: usiz
     while done < len {
         // SAFETY: as above.
         match unsafe { libc::write(cookie.fd, buffer.add(done).cast(), len - done) } {
-            // libc takes fewer bytes than asked for an error, with the errno of now.
+            // libc treats fewer bytes than requested as an error, with the current errno.
             ..=0 => break,
             more => done += more as usize,
         }
     }
-    // glibc moves the offset that it remembers when it writes by itself, but not when it asks a cookie; a seek after that
-    // write would go wrong.
-    // SAFETY: libc is busy with this stream, under its lock.
+    // glibc advances the offset that it remembers after its own writes, but not after a cookie's
+    // write. A later seek would go wrong.
+    // SAFETY: libc is using this stream, under its lock.
     let known = unsafe { &mut file::layout(cookie.stream).offset };
     if *known >= 0 {
         *known += done as i64;

@@ -1,11 +1,12 @@
-//! The parts of glibc's `FILE` that are needed, all part of its ABI: programs have had them compiled in (as `getc`
-//! macros) for decades.
+//! The members of glibc's `FILE` that are needed. All are part of glibc's ABI: programs have had
+//! them compiled in (by `getc` macros) for decades.
 
 use std::ffi::{c_char, c_int, c_void};
 
 use libc::FILE;
 
-/// `struct _IO_FILE` and the pointer behind it.
+/// `struct _IO_FILE` with the table of methods and the members of a stream with a cookie that
+/// follow it.
 #[repr(C)]
 pub struct Layout {
     pub flags: c_int,
@@ -25,13 +26,13 @@ pub struct Layout {
     old_offset: i64,
     column: [u8; 8],
     lock: *mut c_void,
-    /// The descriptor's offset as far as libc knows it; negative: unknown.
+    /// The descriptor's offset as far as libc knows it; negative if unknown.
     pub offset: i64,
     rest: [u8; 64],
     pub vtable: *const c_void,
-    /// In a stream made by `fopencookie`.
+    /// Only in streams made by `fopencookie`.
     pub cookie: *mut c_void,
-    /// In a stream made by `fopencookie`: [`Functions`], as libc keeps pointers to functions.
+    /// [`Functions`] as libc stores function pointers; only in streams made by `fopencookie`.
     pub mangled: [usize; 4],
 }
 
@@ -60,16 +61,17 @@ unsafe extern "C" {
     fn __fpurge(stream: *mut FILE);
 }
 
-/// The structure.
+/// The structure of a stream.
 ///
 /// # Safety
 /// The stream is open.
 pub unsafe fn layout<'a>(stream: *mut FILE) -> &'a mut Layout {
-    // SAFETY: the caller's promise; what lies behind the plain part is only looked at in streams with a cookie.
+    // SAFETY: as the caller promises. Members behind the plain structure are read only in streams
+    // with a cookie.
     unsafe { &mut *stream.cast() }
 }
 
-/// The descriptor; negative where there is none.
+/// The stream's descriptor; negative if it has none.
 ///
 /// # Safety
 /// The stream is open.
@@ -77,7 +79,7 @@ pub unsafe fn descriptor(stream: *mut FILE) -> c_int {
     unsafe { (*stream.cast::<Layout>()).fileno }
 }
 
-/// Writes out what is buffered, and forgets what was read ahead.
+/// Writes buffered output, and discards read-ahead.
 ///
 /// # Safety
 /// The stream is open.

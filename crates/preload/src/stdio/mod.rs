@@ -1,8 +1,9 @@
 //! `FILE` streams on managed and recorded files.
 //!
-//! libc reads and writes its streams with calls that cannot be interposed. So a stream that we have to see is made with
-//! `fopencookie`: libc keeps the buffering, and asks us for the bytes. Its descriptor is patched into the
-//! structure, because programs take `fileno` and go on with that (libstdc++ does).
+//! libc reads and writes its streams with internal calls that cannot be interposed. So a stream on
+//! such a file is made with `fopencookie`: libc does the buffering, and gets the bytes from this
+//! library. The descriptor is stored in the stream's structure, because programs (libstdc++, for
+//! example) take `fileno` and use it directly.
 
 mod cookie;
 mod file;
@@ -36,24 +37,24 @@ type FdopenFn = unsafe extern "C" fn(c_int, *const c_char) -> *mut FILE;
 type FreopenFn = unsafe extern "C" fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
 type FcloseFn = unsafe extern "C" fn(*mut FILE) -> c_int;
 
-/// What `fopen` creates files with, before the umask.
+/// The mode of files that `fopen` creates, before the umask.
 const MODE: libc::mode_t = 0o666;
 
-/// How a stream is opened: the text of `fopen`'s second argument, understood.
+/// The parsed second argument of `fopen`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// For `open`.
+    /// The flags for `open`.
     pub flags: c_int,
-    /// The same for `fopencookie`: the letter, and whether there is a plus.
+    /// The mode for `fopencookie`: its letter, and whether it has a plus.
     letter: u8,
     plus: bool,
 }
 
 impl Access {
-    /// `None`: glibc refuses it with EINVAL.
+    /// Parses the mode; `None` if glibc refuses it with EINVAL.
     fn parse(mode: &CStr) -> Option<Self> {
         let (&letter, options) = mode.to_bytes().split_first()?;
-        // glibc looks at the next six letters, up to a comma.
+        // glibc reads the next six letters, up to a comma.
         let options = options.split(|&byte| byte == b',').next().unwrap_or_default();
         let options = &options[..options.len().min(6)];
         let plus = options.contains(&b'+');
@@ -77,7 +78,7 @@ impl Access {
 }
 
 unsafe fn access_of(mode: *const c_char) -> Option<Access> {
-    // SAFETY: a terminated string, says the application.
+    // SAFETY: the application passes a terminated string.
     Access::parse(unsafe { CStr::from_ptr(mode) })
 }
 
@@ -92,7 +93,7 @@ unsafe fn fopen(real: FopenFn, path: *const c_char, mode: *const c_char) -> *mut
     let Some(access) = ours else {
         let stream = unsafe { real(path, mode) };
         if !stream.is_null() && !process::is_vfork_child() {
-            // Opened inside libc: what the number was before is past.
+            // Opened inside libc: an older entry of this number is stale.
             table::set(unsafe { file::descriptor(stream) }, Known::Unknown);
         }
         return stream;
@@ -119,7 +120,8 @@ unsafe fn fdopen(real: FdopenFn, fd: c_int, mode: *const c_char) -> *mut FILE {
     }
 }
 
-/// Checks that the descriptor's access permits the stream's, and makes it append if the stream does.
+/// Checks that the descriptor's access mode permits the stream's, and sets append mode if the
+/// stream has it.
 fn permit(fd: c_int, access: Access) -> Result<()> {
     let managed = Subject::managed(fd);
     // SAFETY: borrowed for the call.
@@ -137,7 +139,8 @@ fn permit(fd: c_int, access: Access) -> Result<()> {
 
 unsafe fn fclose(real: FcloseFn, stream: *mut FILE) -> c_int {
     let call = || unsafe { real(stream) };
-    // One of ours closes its descriptor through us; the others inside libc.
+    // A stream of this library closes its descriptor through `cookie`; libc closes others
+    // internally.
     if stream.is_null() || unsafe { cookie::is_ours(stream) } {
         return call();
     }
@@ -160,7 +163,7 @@ unsafe fn freopen(real: FreopenFn, path: *const c_char, mode: *const c_char, str
     }
     unsafe { file::flush(stream) };
     if let Err(error) = managed {
-        // As where the file cannot be opened.
+        // The stream is closed, as when the file cannot be opened.
         unsafe { fclose_any(stream) };
         return fail(error);
     }
@@ -175,7 +178,7 @@ unsafe fn freopen(real: FreopenFn, path: *const c_char, mode: *const c_char, str
         errno::set(error);
         return std::ptr::null_mut();
     }
-    // The stream keeps its descriptor, which then is the new file's.
+    // The stream keeps its descriptor number, which then refers to the new file.
     let moved = unsafe { dup::dup2_any(new, fd) };
     unsafe { close_any(new) };
     if moved < 0 {
@@ -185,12 +188,12 @@ unsafe fn freopen(real: FreopenFn, path: *const c_char, mode: *const c_char, str
         unsafe { cookie::reopen(stream, access) };
         return stream;
     }
-    // dup2 has put a stream of ours into the variable.
+    // dup2 has stored a stream of this library in the variable.
     standard::of_descriptor(fd)
 }
 
 unsafe extern "C" {
-    /// Our own: these names resolve to this library.
+    /// These names resolve to this library.
     #[link_name = "close"]
     fn close_any(fd: c_int) -> c_int;
     #[link_name = "fclose"]

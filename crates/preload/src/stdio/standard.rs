@@ -1,6 +1,7 @@
-//! `stdin`, `stdout` and `stderr` on managed files: `program > managed`, and the shells' dup2 before it.
+//! `stdin`, `stdout` and `stderr` on managed files: `program > managed`, and a shell's dup2 before
+//! that.
 //!
-//! The three are variables; a program that has its own copy of one is not helped.
+//! The three are variables. A program's own copy of such a variable keeps the old stream.
 
 use std::ffi::c_int;
 use std::ptr::{addr_of, addr_of_mut};
@@ -18,7 +19,7 @@ unsafe extern "C" {
 }
 
 fn variable(fd: c_int) -> Option<*mut *mut FILE> {
-    // Only addresses.
+    // Only addresses are taken.
     match fd {
         0 => Some(addr_of_mut!(stdin)),
         1 => Some(addr_of_mut!(stdout)),
@@ -39,12 +40,13 @@ pub fn is_standard(stream: *mut FILE) -> bool {
     unsafe { [*addr_of!(stdin), *addr_of!(stdout), *addr_of!(stderr)].contains(&stream) }
 }
 
-/// What a program was started with.
+/// Checks the descriptors that the program was started with.
 pub fn at_start() {
     (0..=2).for_each(descriptor_replaced);
 }
 
-/// A descriptor has become another file's: where that is a managed one, its standard stream becomes one of ours.
+/// Called when a descriptor has become another file's. If that file is managed, a stream of this
+/// library replaces the standard stream.
 pub fn descriptor_replaced(fd: c_int) {
     let Some(variable) = variable(fd) else { return };
     if Subject::managed(fd).is_none() {
@@ -52,10 +54,11 @@ pub fn descriptor_replaced(fd: c_int) {
     }
     let before = errno::get();
     let _ = errno::guarded(|| {
-        // SAFETY: libc's variables; a program that uses one in another thread during dup2 gets one of the two.
+        // SAFETY: libc's variables. A program that uses one in another thread during dup2 gets the
+        // old or the new stream.
         unsafe {
             let old = *variable;
-            // A program may have put another stream there.
+            // The program may have stored another stream there.
             if !old.is_null() && file::descriptor(old) == fd && !cookie::is_ours(old) {
                 *variable = take_over(fd, old)?;
             }
@@ -73,7 +76,8 @@ unsafe fn take_over(fd: c_int, old: *mut FILE) -> stripewise_sys::Result<*mut FI
         if fd == 2 {
             libc::setvbuf(new, std::ptr::null_mut(), libc::_IONBF, 0);
         }
-        // What the program has written and not flushed would go to the new file in libc, too.
+        // Output that the program has written but not flushed would also go to the new file with
+        // libc.
         let old = file::layout(old);
         let pending = old.write_ptr.offset_from_unsigned(old.write_base);
         if pending > 0 {

@@ -1,4 +1,4 @@
-//! The content of a file: sparse, with what was synced apart from what was not.
+//! The content of a file: sparse, with synced and unsynced data kept apart.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use super::random::{Kept, Random};
 
 pub(super) const PAGE: u64 = 4096;
 
-/// Bytes with holes.
+/// Sparse bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bytes {
     pub size: u64,
-    /// By page number; an absent page is zeros.
+    /// Pages by number. A missing page is all zeros.
     pub pages: BTreeMap<u64, Vec<u8>>,
 }
 
@@ -38,7 +38,7 @@ impl Bytes {
         self.size = size;
     }
 
-    /// Of pages that are there; the size stays.
+    /// Clears a range in the existing pages; the size stays.
     fn zero(&mut self, offset: u64, len: u64) {
         let end = offset.saturating_add(len);
         for (page, data) in self.pages.range_mut(offset / PAGE..end.div_ceil(PAGE)) {
@@ -57,25 +57,25 @@ impl Bytes {
     }
 }
 
-/// Something done to a file's content.
+/// A change of a file's content.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Write {
         offset: u64,
         data: Vec<u8>,
     },
-    /// A hole was punched.
+    /// A punched hole.
     Zero {
         offset: u64,
         len: u64,
     },
     Size(u64),
-    /// To at least this size.
+    /// Extends the file to at least this size.
     Grow(u64),
 }
 
 impl Change {
-    /// The pages of a write or a hole one by one; anything else as it is.
+    /// The pages of a write or a hole as single changes; any other change as it is.
     fn parts(&self) -> Vec<Change> {
         let (offset, data) = match self {
             Change::Write { offset, data } => (offset, data),
@@ -102,11 +102,11 @@ impl Change {
     }
 }
 
-/// A file's content as the disk has it, and what it may or may not have.
+/// The durable content of a file, and the changes that may or may not be on the disk.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Content {
     durable: Bytes,
-    /// In order; never an empty write.
+    /// In order. Writes in it are never empty.
     unsynced: Vec<Change>,
 }
 
@@ -125,12 +125,12 @@ impl Content {
         }
     }
 
-    /// A failed fsync: what it was to write may never get there.
+    /// A failed fsync: any part of the unsynced changes may be lost for good.
     pub fn sync_failed(&mut self, random: &mut Random) {
         self.unsynced = self.unsynced.iter().flat_map(Change::parts).filter(|_| random.coin()).collect();
     }
 
-    /// What is left after a power cut.
+    /// The content after a power cut.
     pub fn after_power_cut(&self, random: &mut Random) -> Bytes {
         let mut left = self.durable.clone();
         let kept = Kept::choose(random);
@@ -195,7 +195,8 @@ mod tests {
             prop_assert_eq!(flat(&content.durable), model);
         }
 
-        /// Every page is one that some state of the file had there, and synced bytes that nothing touched stay.
+        /// Every byte has a value that the file had there at some time, and synced bytes that no
+        /// later write touched survive.
         #[test]
         fn a_power_cut_keeps_the_synced_and_invents_nothing(seed: u64, writes in 0usize..10) {
             let mut content = Content::default();

@@ -1,4 +1,4 @@
-//! What a disk has after a power cut.
+//! The content of a disk after a power cut.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -10,17 +10,17 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::bytes::{Bytes, Change, Content, PAGE};
 use super::random::{Kept, Random};
 
-/// Which names survive a power cut. See the [module](super).
+/// The rule for names that survive a power cut. See the [module](super).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Journal {
-    /// Only what POSIX promises.
+    /// Only those that POSIX guarantees.
     #[default]
     Posix,
-    /// As ext4 with ordered data.
+    /// Those of ext4 with ordered data.
     Ordered,
 }
 
-/// A directory tree that is watched. See the [module](super).
+/// A directory tree under observation. See the [module](super).
 #[derive(Debug)]
 pub struct Disk {
     root: PathBuf,
@@ -37,7 +37,7 @@ pub(super) type Inode = (u64, u64);
 pub(super) struct State {
     nodes: Vec<Node>,
     by_inode: HashMap<Inode, NodeNumber>,
-    /// Names that were changed and not yet synced, in order.
+    /// Unsynced changes of names, in order.
     unsynced: Vec<Names>,
 }
 
@@ -50,29 +50,29 @@ struct Node {
 #[derive(Debug)]
 enum NodeKind {
     File(Content),
-    /// The names that are synced.
+    /// The synced names.
     Directory(BTreeMap<OsString, NodeNumber>),
     Link(PathBuf),
 }
 
-/// Changes of names that happen together: (directory, name, what it is now).
+/// Changes of names that happen atomically: (directory, name, its new node or none).
 type Names = Vec<(NodeNumber, OsString, Option<NodeNumber>)>;
 
 const ROOT: NodeNumber = 0;
 
 impl Disk {
-    /// Watches the directory `root`; what is in it now counts as synced. From now on only [`super::Faulty`] processes of
-    /// this disk may change it.
+    /// Observes the directory `root`, whose present content counts as synced. From now on only
+    /// [`super::Faulty`] processes of this disk may change it.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// The directory cannot be read.
     pub fn new(root: &Path, journal: Journal) -> std::io::Result<Arc<Self>> {
         let mut state = State::default();
         state.scan(root)?;
         Ok(Arc::new(Self { root: root.to_owned(), journal, state: Mutex::new(state) }))
     }
 
-    /// The directory.
+    /// The observed directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -85,11 +85,11 @@ impl Disk {
         self.journal
     }
 
-    /// The power fails and comes back: replaces what is in the directory by what survived. Descriptors opened before are
-    /// dead: drop them, and use new processes.
+    /// Cuts and restores the power: replaces the content of the directory by what survived.
+    /// Descriptors that were opened before are dead: drop them, and use new processes.
     ///
     /// # Errors
-    /// When the directory cannot be rewritten.
+    /// The directory cannot be rewritten.
     pub fn power_cut(&self, seed: u64) -> std::io::Result<()> {
         let mut random = Random(seed);
         let mut state = self.state();
@@ -106,12 +106,12 @@ impl Disk {
 }
 
 impl State {
-    /// The node of a real file, if it is on this disk.
+    /// The node of a real file, if the file is on this disk.
     pub fn node(&self, inode: Inode) -> Option<NodeNumber> {
         self.by_inode.get(&inode).copied()
     }
 
-    /// A new file or directory `name` in `directory`.
+    /// Adds a new file or directory `name` in `directory`.
     pub fn created(
         &mut self,
         directory: NodeNumber,
@@ -129,7 +129,8 @@ impl State {
         self.names_changed(vec![(directory, name.to_owned(), Some(node))]);
     }
 
-    /// Numbers of inodes that are gone are given to new files, so the last one counts.
+    /// Adds a node. A new file may get the inode number of a removed one, so the last node with a
+    /// number counts.
     fn add(&mut self, inode: Inode, mode: u32, kind: NodeKind) -> NodeNumber {
         self.nodes.push(Node { mode, kind });
         self.by_inode.insert(inode, self.nodes.len() - 1);
@@ -194,7 +195,7 @@ impl State {
         self.apply_names(unsynced);
     }
 
-    /// Takes everything below the directory `root` as synced.
+    /// Adds everything below the directory `root` as synced.
     fn scan(&mut self, root: &Path) -> std::io::Result<()> {
         let metadata = fs::metadata(root)?;
         self.add((metadata.dev(), metadata.ino()), metadata.mode(), NodeKind::Directory(BTreeMap::new()));
@@ -242,7 +243,7 @@ impl State {
         for (name, &number) in entries {
             let (path, node) = (path.join(name), &self.nodes[number]);
             if let Some(other) = written.get(&number) {
-                // A directory that was renamed may be left under both names: then the second is lost.
+                // A renamed directory may survive under both names. The second one is lost then.
                 if !matches!(node.kind, NodeKind::Directory(_)) {
                     fs::hard_link(other, &path)?;
                 }
@@ -266,7 +267,7 @@ impl State {
     }
 }
 
-/// The data of a file; its holes are not read.
+/// The data of a file; holes are not read.
 fn read(path: &Path) -> std::io::Result<Bytes> {
     let mut bytes = Bytes::default();
     let file = fs::File::open(path)?;

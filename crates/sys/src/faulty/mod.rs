@@ -1,35 +1,43 @@
-//! A file system that fails on demand, for tests of everything above [`Sys`](crate::Sys).
+//! A file system that fails on demand, for tests of the layers above [`Sys`](crate::Sys).
 //!
 //! # Fault model
 //!
-//! [`Disk`] watches a directory tree on a real file system. [`Faulty`] is one process that uses it. The
-//! kernel does the work, so offsets, locks and sizes behave as they do; the disk keeps beside it what would survive.
+//! [`Disk`] observes a directory tree on a real file system, and [`Faulty`] is one process that
+//! uses it. The kernel does the work, so offsets, locks and sizes behave as they do in production.
+//! In addition, the disk tracks the state that would survive a power cut.
 //!
-//! **Errors.** Any call can be made to fail with any errno ([`Faulty::fail`]): it then does nothing. A failed fsync may have
-//! thrown away what it should have written, and a later fsync that succeeds does not bring it back: each unsynced
-//! change of the file is lost for good by the toss of a coin, though readers go on seeing it.
+//! **Errors.** Any call can be made to fail with any errno ([`Faulty::fail`]); it then has no
+//! effect. A failed fsync may lose data that it should have written, and a later successful fsync
+//! does not restore it. For each unsynced change of the file (for a write or a hole: each of its
+//! pages) a coin toss decides whether it is lost for good, although readers continue to see it.
 //!
-//! **Short transfers.** Reads and writes may do any leading part of what was asked, at least one byte
-//! ([`Faulty::shorten`]).
+//! **Short transfers.** A read or write may transfer any number of leading bytes of the request, at
+//! least one ([`Faulty::shorten`]).
 //!
-//! **A process dies** (kill -9) before its `n`-th call ([`Faulty::crash_at`]); if that is a write, a leading part may have
-//! been written. All later calls of that process fail with [`DEAD`]. What the kernel has, it keeps: other processes see
-//! every call that returned. The test drops the dead process's descriptors, which frees its locks.
+//! **Process death** (kill -9). A process dies before its `n`-th call ([`Faulty::crash_at`]). If
+//! that call is a write, leading bytes of it may have been written. All later calls of that process
+//! fail with [`DEAD`]. The kernel's state is kept: other processes see the effect of every call
+//! that returned. The test drops the dead process's descriptors, which releases its locks.
 //!
-//! **Power cut** ([`Disk::power_cut`]): all processes die, and of what was not synced any part may be left.
-//! - *File content*: what was there at the last successful fsync or fdatasync of the file stays. Of each write since, any of
-//!   its 4 KiB pages may have reached the disk; each truncate, fallocate and page of a punched hole since
-//!   may have or not.
-//! - *Names*: creating, linking, renaming, removing a name are atomic each. Those that were synced stay. With
-//!   [`Journal::Posix`], fsync of a directory syncs what was done to its names, fsync of a file syncs no name (not even the
-//!   file's own), and of the rest any subset may be left, in any combination. With [`Journal::Ordered`] (ext4),
-//!   every fsync syncs all names of the file system, and of the rest a leading part is left.
-//! - Mode, owner and times are not modelled: they stay as they are. Nor are extended attributes: all are lost.
+//! **Power cut** ([`Disk::power_cut`]). All processes die, and any subset of the unsynced changes
+//! may survive.
+//! - *File content*: the content at the last successful fsync or fdatasync of the file survives. Of
+//!   each later write, any of its 4 KiB pages may have reached the disk. Each later truncate and
+//!   fallocate, and each page of a hole punched later, may or may not have.
+//! - *Names*: creating, linking, renaming and removing a name are atomic operations. Synced ones
+//!   survive. With [`Journal::Posix`], fsync of a directory syncs the operations on its names,
+//!   fsync of a file syncs no name (not even the file's own), and of the other operations any
+//!   subset may survive. With [`Journal::Ordered`] (ext4), every fsync syncs all names of the file
+//!   system, and of the other operations a leading sequence survives.
+//! - Mode, owner and times are not modeled; they stay as they are. Extended attributes are not
+//!   modeled either; all of them are lost.
 //!
-//! Everything random comes from the seeds given: the same calls with the same seeds end the same.
+//! All randomness comes from the given seeds: the same calls with the same seeds have the same
+//! outcome.
 //!
-//! **Not modelled**: memory mappings, symbolic links made while watching, O_TMPFILE, direct use of descriptors past the
-//! interface, several file systems, damaged sectors, wrong bytes.
+//! **Not modeled**: memory mappings, symbolic links that are made while the disk is observed,
+//! O_TMPFILE, use of descriptors that bypasses the interface, several file systems, damaged
+//! sectors, wrong bytes.
 
 mod bytes;
 mod disk;

@@ -1,4 +1,4 @@
-//! One process that uses a watched disk.
+//! A process that uses an observed disk.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,10 +13,10 @@ use crate::{
     StatVfs, Sys, Timestamps,
 };
 
-/// What the calls of a process that died return.
+/// The error of all calls of a process that has died.
 pub const DEAD: Errno = Errno::OWNERDEAD;
 
-/// A process. See the [module](super).
+/// A process with faults. See the [module](super).
 #[derive(Debug)]
 pub struct Faulty {
     disk: Arc<Disk>,
@@ -29,7 +29,7 @@ struct Plan {
     calls: u64,
     crash_at: Option<u64>,
     faults: Vec<Fault>,
-    /// Of 1000 transfers.
+    /// Number of short transfers per 1000.
     short: u64,
     /// The calls so far, for messages of tests.
     log: Vec<String>,
@@ -43,18 +43,19 @@ struct Fault {
     times: u64,
 }
 
-/// What a call is to do.
+/// The decision about a call.
 enum Verdict {
     Go,
-    /// A transfer: only this many bytes.
+    /// A transfer of only this number of bytes.
     Cut(usize),
-    /// The process dies in a write: this many bytes, then no more.
+    /// The process dies in a write, after this number of bytes.
     DieAfter(usize),
     Fail(Errno),
 }
 
 impl Faulty {
-    /// A process without faults. The seed decides lengths of short transfers and what a failed fsync loses.
+    /// A process without faults. The seed determines the lengths of short transfers and the loss of
+    /// a failed fsync.
     pub fn new(disk: &Arc<Disk>, seed: u64) -> Arc<Self> {
         let plan = Plan {
             random: Random(seed),
@@ -67,7 +68,7 @@ impl Faulty {
         Arc::new(Self { disk: disk.clone(), plan: Mutex::new(plan) })
     }
 
-    /// Calls so far (times, random bytes and messages do not count).
+    /// Number of calls so far (without clocks, random bytes and messages).
     pub fn calls(&self) -> u64 {
         self.plan().calls
     }
@@ -77,25 +78,26 @@ impl Faulty {
         self.plan().log.clone()
     }
 
-    /// The process dies instead of making its call number `call` (counted from 0).
+    /// Makes the process die in place of its call number `call`, counted from 0.
     pub fn crash_at(&self, call: u64) {
         self.plan().crash_at = Some(call);
     }
 
-    /// Whether it has died.
+    /// Whether the process has died.
     pub fn is_dead(&self) -> bool {
         let plan = self.plan();
         plan.crash_at.is_some_and(|crash_at| plan.calls > crash_at)
     }
 
-    /// The next `times` calls named `call` (`open`, `pread`, `pwrite`, `ftruncate`, `fallocate`, `fsync`, `stat`, `link`,
-    /// `rename`, `unlink`, `mkdir`, `rmdir`, `list`, `lock`, `utimens`, `chmod`, `chown`, `getxattr`, `setxattr`, ...; `*`: any) on a path that
-    /// contains `path` fail.
+    /// Makes the next `times` calls named `call` fail if their path contains `path`. Names are
+    /// `open`, `pread`, `pwrite`, `ftruncate`, `fallocate`, `fsync`, `stat`, `link`, `rename`,
+    /// `unlink`, `mkdir`, `rmdir`, `list`, `lock`, `utimens`, `chmod`, `chown`, `getxattr`,
+    /// `setxattr`, and so on; `*` matches any call.
     pub fn fail(&self, call: &'static str, path: &str, errno: Errno, times: u64) {
         self.plan().faults.push(Fault { call, path: path.to_owned(), errno, times });
     }
 
-    /// `per_1000` of the reads and writes are short.
+    /// Makes `per_1000` of 1000 reads and writes short.
     pub fn shorten(&self, per_1000: u64) {
         self.plan().short = per_1000;
     }
@@ -104,7 +106,7 @@ impl Faulty {
         self.plan.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Counts a call and decides its fate.
+    /// Counts a call and decides its outcome.
     fn begin(&self, call: &'static str, path: &Path, len: Option<usize>) -> Verdict {
         let mut plan = self.plan();
         let number = plan.calls;
@@ -134,7 +136,7 @@ impl Faulty {
         }
     }
 
-    /// [`Faulty::begin`] of a call that is no transfer.
+    /// As [`Faulty::begin`], for a call that is not a transfer.
     fn allow(&self, call: &'static str, path: &Path) -> Result<()> {
         match self.begin(call, path, None) {
             Verdict::Fail(errno) => Err(errno),
@@ -153,7 +155,7 @@ impl Faulty {
         }
     }
 
-    /// A transfer of `vectors`, all or the part that is allowed.
+    /// Transfers `vectors`, or as many of their leading bytes as allowed.
     ///
     /// # Safety
     /// As [`Sys::preadv`] or [`Sys::pwritev`].
@@ -174,7 +176,7 @@ impl Faulty {
         };
         let vectors = leading(vectors, part);
         let mut state = self.disk.state();
-        // SAFETY: as promised by the caller.
+        // SAFETY: as the caller promises.
         let done = unsafe {
             if write { Real.pwritev(fd, &vectors, offset)? } else { Real.preadv(fd, &vectors, offset)? }
         };
@@ -188,7 +190,7 @@ impl Faulty {
         if dies { Err(DEAD) } else { Ok(done) }
     }
 
-    /// An open(2) by `open`, of which the disk is told.
+    /// Opens a file with `open`, and informs the disk.
     fn opened(
         &self,
         dir: Dir<'_>,
@@ -225,7 +227,7 @@ impl Faulty {
     }
 }
 
-/// What /proc calls a descriptor, for messages and faults.
+/// The path of a descriptor in /proc, for messages and faults.
 fn path_of(fd: BorrowedFd<'_>) -> PathBuf {
     use std::os::fd::AsRawFd;
     std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap_or_default()
@@ -239,7 +241,7 @@ fn node_of(state: &State, fd: BorrowedFd<'_>) -> Option<NodeNumber> {
     state.node(inode(&Real.stat(fd).ok()?))
 }
 
-/// The directory on the disk, and the name in it, that a path means.
+/// The directory on the disk, and the name in it, that a path refers to.
 fn place(state: &State, dir: Dir<'_>, path: &Path) -> Option<(NodeNumber, OsString)> {
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -249,7 +251,7 @@ fn place(state: &State, dir: Dir<'_>, path: &Path) -> Option<(NodeNumber, OsStri
     Some((directory, path.file_name()?.to_owned()))
 }
 
-/// A name went, another came, or both.
+/// Records that the name `old` was removed, the name `new` was added, or both.
 fn renamed(
     state: &mut State,
     old: Option<(NodeNumber, OsString)>,
@@ -262,7 +264,7 @@ fn renamed(
 }
 
 fn record_rename(state: &mut State, old: (Dir<'_>, &Path), new: (Dir<'_>, &Path)) -> Result<()> {
-    // Two names of one file stay as they are.
+    // If both names are links of one file, rename(2) changes nothing.
     if Real.stat_at(old.0, old.1, false).is_err() {
         let node = state.node(inode(&Real.stat_at(new.0, new.1, false)?));
         let (old, new) = (place(state, old.0, old.1), place(state, new.0, new.1));
@@ -285,7 +287,7 @@ fn leading(vectors: &[IoVec], mut len: usize) -> Vec<IoVec> {
 unsafe fn copy(vectors: &[IoVec]) -> Vec<u8> {
     let mut data = Vec::new();
     for vector in vectors.iter().filter(|vector| vector.len > 0) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: as the caller promises.
         data.extend_from_slice(unsafe { std::slice::from_raw_parts(vector.base, vector.len) });
     }
     data
@@ -305,22 +307,22 @@ impl Sys for Faulty {
     }
 
     unsafe fn pread(&self, fd: BorrowedFd<'_>, buffer: *mut u8, len: usize, offset: u64) -> Result<usize> {
-        // SAFETY: as promised by the caller.
+        // SAFETY: as the caller promises.
         unsafe { self.transfer(false, fd, &[IoVec { base: buffer, len }], offset) }
     }
 
     unsafe fn pwrite(&self, fd: BorrowedFd<'_>, buffer: *const u8, len: usize, offset: u64) -> Result<usize> {
-        // SAFETY: as promised by the caller.
+        // SAFETY: as the caller promises.
         unsafe { self.transfer(true, fd, &[IoVec { base: buffer.cast_mut(), len }], offset) }
     }
 
     unsafe fn preadv(&self, fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64) -> Result<usize> {
-        // SAFETY: as promised by the caller.
+        // SAFETY: as the caller promises.
         unsafe { self.transfer(false, fd, vectors, offset) }
     }
 
     unsafe fn pwritev(&self, fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64) -> Result<usize> {
-        // SAFETY: as promised by the caller.
+        // SAFETY: as the caller promises.
         unsafe { self.transfer(true, fd, vectors, offset) }
     }
 

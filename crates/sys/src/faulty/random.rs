@@ -1,4 +1,4 @@
-//! Reproducible randomness.
+//! Reproducible random numbers.
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Less than `limit`, which is not 0.
+    /// A number below `limit`, which must not be 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
@@ -22,7 +22,7 @@ impl Random {
     }
 }
 
-/// How much of the unsynced survives: tests should see the extremes often.
+/// How many unsynced changes survive a power cut. Chosen so that tests often see the extremes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kept {
     Nothing,

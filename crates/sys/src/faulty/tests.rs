@@ -36,7 +36,7 @@ fn text(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-/// What is left of each run of `work` after power cuts with many seeds.
+/// The states that are left by runs of `work` after power cuts with different seeds.
 fn cuts<T: std::hash::Hash + Eq>(
     journal: Journal,
     work: impl Fn(&SysRef, &Path),
@@ -225,7 +225,7 @@ fn attributes_are_the_kernels_until_a_fault() {
     assert_eq!(sys.remove_xattr(of, name), Err(Errno::ACCESS));
     assert_eq!(sys.xattr(of, name), Err(Errno::ACCESS));
     assert_eq!(sys.list_xattr(of), Err(Errno::ACCESS));
-    // What failed did nothing.
+    // The failed calls had no effect.
     assert_eq!(sys.xattr(of, name), Ok(b"1".to_vec()));
     sys.remove_xattr(of, name).unwrap();
     assert_eq!(sys.list_xattr(of), Ok(Vec::new()));
