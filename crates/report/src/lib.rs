@@ -11,7 +11,8 @@
 //! while let Some(batch) = requests.next_batch()? { collector.add(batch.requests); }
 //! let activities = [collector.finish()];
 //! let plans = [PlanView::new("plan.toml", plan, &activities)];
-//! let html = render(&Report { activities: &activities, plans: &plans, results: Some(&results), .. });
+//! let report = Report { activities: &activities, plans: &plans, results: Some(&results), .. };
+//! let html = render(&report);
 //! ```
 
 pub mod activity;
