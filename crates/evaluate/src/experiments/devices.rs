@@ -76,8 +76,8 @@ pub fn ssd_beside(hdd: &ClassParams) -> ClassParams {
     ClassParams { read: both(read), write: both(write) }
 }
 
-/// Returns an SSD with equal times of reads and writes: a startup of 0.05 ms and 400 MB/s. SPEC's
-/// worked example and its comparison of PSA and PA use it.
+/// Returns an SSD with equal times of reads and writes: a startup of 0.05 ms and 400 MB/s. The
+/// worked example in `docs/papers.md` and the comparison in `docs/psa-and-pa.md` use it.
 pub fn ssd_of_the_worked_example() -> ClassParams {
     let service = Service { startup_s: 5e-5, per_byte_s: 1.0 / (400.0 * MB) };
     let both = ByAccess { random: service, sequential: service };

@@ -3,7 +3,8 @@
 //!
 //! The workload is IOR with random requests to a shared file of 4 GiB (a quarter of P1's). The
 //! SServers hold a quarter of it. There is no network time: the model has FIFO servers only. The
-//! SSD is that of SPEC's worked example, and in the series `ssd` that of the P experiments.
+//! SSD is that of the worked example in `docs/papers.md`, and in the series `ssd` that of the P
+//! experiments.
 //!
 //! `PSA <120K,8K>` is the result that PSA prints for P1: a stripe so small that 1 GB of an SServer
 //! is not used up.
