@@ -37,10 +37,10 @@ pub struct Args {
     files: Vec<PathBuf>,
     #[command(flatten)]
     targets: TargetsOf,
-    /// Repair what can be repaired without losing data: finish interrupted truncates, restore
-    /// damaged or overwritten anchors (the overwriting content is set aside), update outdated
-    /// anchors, rebuild lost extent maps from the last sync, drop lost copies from the map if their
-    /// bytes are elsewhere, too, and release cache space that holds no valid data
+    /// Finish interrupted truncates, restore damaged or overwritten anchors (the overwriting
+    /// content is set aside), bring anchors up to date, rebuild lost extent maps from what was
+    /// synced, remove lost copies from the map if their bytes are also elsewhere, and release cache
+    /// space that holds no valid data
     #[arg(long)]
     repair: bool,
     /// With --repair: give up bytes that only a lost copy holds, or that only a lost journal
@@ -63,7 +63,7 @@ pub struct Args {
     /// Remove objects that belong to no file, and leftovers of interrupted migrations and creations
     #[arg(long)]
     remove_orphans: bool,
-    /// Seconds for which an object must have been unchanged before it counts as left over
+    /// Seconds without changes after which an object or a temporary file counts as left behind
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     orphan_age: u64,
     /// Print what was found as JSON

@@ -22,8 +22,8 @@ use replay::Recorded;
 /// Every traced process issues its requests one after the other, as fast as the plan's servers
 /// serve them. A server serves requests in order of arrival, and each takes the time that the
 /// parameters of the server's class give. Files with several copies are served by the same
-/// decisions as at run time. Only the trace is read, and no file is written; the servers need not
-/// exist.
+/// decisions as at run time. None of the application's files is read or written, and the servers
+/// need not exist.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
