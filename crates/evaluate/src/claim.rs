@@ -67,7 +67,7 @@ pub enum Measure {
     GainOverBest {
         /// The scheme whose gain it is.
         scheme: String,
-        /// The schemes to compare with.
+        /// The schemes to compare with, each used for the whole cell.
         over: Vec<String>,
     },
     /// Fraction of the cells in which the scheme that a prediction ranks first is the fastest, or

@@ -24,9 +24,9 @@ impl Work {
 /// Returns a lower bound on the seconds until both kinds of servers are done, with at most `space`
 /// bytes on the SServers.
 ///
-/// The bound is exact for requests of one size: a fraction x of them on SServers takes `max((1 -
-/// x)·slow, x·fast)`, and x is limited by space. For several sizes it is the larger of two bounds:
-/// one that considers only the space, and one that considers only the SServers' time.
+/// The bound is exact for requests of one size: a fraction x of them on SServers takes
+/// `max((1 - x)·slow, x·fast)`, and x is limited by space. For several sizes it is the larger of
+/// two bounds: one that considers only the space, and one that considers only the SServers' time.
 pub(super) fn work_s(work: &[Work], space: f64) -> f64 {
     limited_by_space_s(work, space).max(balanced_s(work))
 }
@@ -110,9 +110,9 @@ pub(super) fn latency_s(requests: &[Latency], space: f64) -> f64 {
 
 /// Returns the least mean latency if a request has `space` bytes on SServers on average.
 ///
-/// With y bytes there it takes `max(α_h + (S - y)·β_h, α_s + y·β_s)`, which is convex for 0 < y <
-/// S. A request without bytes on one kind of servers saves that kind's startup. The best mixture is
-/// on the lower hull of these points, so the corners of the hull are enough.
+/// With y bytes there it takes `max(α_h + (S - y)·β_h, α_s + y·β_s)`, which is convex for
+/// 0 < y < S. A request without bytes on one kind of servers saves that kind's startup. The best
+/// mixture is on the lower hull of these points, so the corners of the hull are enough.
 fn mean_latency_s(like: &Latency, space: f64) -> f64 {
     let size = like.size as f64;
     let slow_s = |y: f64| like.slow.0 + (size - y) * like.slow.1;

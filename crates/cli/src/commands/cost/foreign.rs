@@ -28,7 +28,7 @@ pub fn refuse(args: &Args) -> anyhow::Result<()> {
     bail!("{name} {value} is no flag of --model {model}, only of {}: leave it out", models.join(", "))
 }
 
-/// Returns the model-specific flags with their values.
+/// Returns the model-specific flags that were given.
 fn flags(args: &Args) -> Vec<Flag> {
     use Model::{Cil, General, Psa, Sla};
     let text = |value: &Option<String>| value.clone();

@@ -36,11 +36,12 @@ fn key_of(record: &Record) -> Key {
 
 impl Store {
     /// Opens the records in `dir`, and creates the file if there is none. The last of several
-    /// records of the same run counts. The file is locked for this process until it ends.
+    /// records of the same run counts, and a torn last line is cut off. The file is locked for this
+    /// process until it ends.
     ///
     /// # Errors
-    /// The file cannot be read or written, another process uses it, or a line other than the last
-    /// is not a record of this place.
+    /// The file cannot be read or written, another process uses it, or a complete line is not a
+    /// record of this place.
     pub fn open(dir: &Path, place: Place) -> anyhow::Result<Self> {
         let path = dir.join(format!("{}.jsonl", place.name()));
         let file = OpenOptions::new().create(true).append(true).open(&path);

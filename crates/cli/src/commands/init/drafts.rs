@@ -100,8 +100,9 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Returns tiers of individually named servers, if there are any, and tiers of pools. A pool
-    /// with the same servers as such a tier becomes an alternative.
+    /// Returns tiers of individually named servers, if there are any, and tiers of pools. In the
+    /// presence of the former, pools are drafted as alternatives, because they consist of the same
+    /// servers.
     fn drafts(&self) -> Vec<Draft> {
         let mut drafts = self.servers();
         let exact = !drafts.is_empty();

@@ -14,8 +14,7 @@ use crate::{Report, units};
 const FILES_LISTED: usize = 100;
 /// Maximum number of cards, those with the most bytes.
 const CARDS: usize = 20;
-/// A remark is written if the hits are below the first or above the second multiple of those
-/// expected.
+/// Multiples of the expected hits. A remark explains hits below [`FEW`] or above [`MANY`].
 const FEW: f64 = 0.5;
 const MANY: f64 = 1.5;
 
