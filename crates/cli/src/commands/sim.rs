@@ -29,8 +29,8 @@ use replay::Recorded;
 pub struct Args {
     /// The trace, from `stripewise trace` or `stripewise synth`
     pub trace: PathBuf,
-    /// A plan to simulate; may be given several times [default: the best candidates of `stripewise
-    /// plan`]
+    /// A plan to simulate; may be given several times [default: the best candidates of
+    /// `stripewise plan`]
     #[arg(short, long = "plan", value_name = "PLAN.TOML", env = "STRIPEWISE_PLAN", value_delimiter = ':')]
     pub plans: Vec<PathBuf>,
     /// The cluster file, used without plans; a plan contains its own cluster

@@ -2,7 +2,7 @@
 //! one parameter at a time, starting from P1.
 //!
 //! The workload is IOR with random requests to a shared file of 4 GiB (a quarter of P1's). The
-//! SServers hold a quarter of it. There is no network time: the model has FIFO servers only. The
+//! SServers hold a quarter of it. There is no network time: only FIFO servers are simulated. The
 //! SSD is that of the worked example in `docs/papers.md`, and in the series `ssd` that of the P
 //! experiments.
 //!

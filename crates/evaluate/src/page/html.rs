@@ -39,8 +39,8 @@ fn head(h: &mut Html) {
 }
 
 fn body(h: &mut Html, view: &View<'_>) {
-    // Every drawing refers to the patterns by name, and `display: none` would disable them, so the
-    // definitions are in an empty drawing.
+    // Every drawing refers to the patterns by name. A hidden drawing would hide them, so their
+    // definitions are in a drawing of size 0.
     let out_of_sight = [("class", "definitions"), ("width", "0"), ("height", "0"), ("aria-hidden", "true")];
     h.element("svg", &out_of_sight, look::definitions);
     h.element("header", &[("class", "top")], |h| {

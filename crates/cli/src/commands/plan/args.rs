@@ -48,8 +48,8 @@ pub struct Args {
     /// one:hdd/0, 1-DH:64K, 1-DH:64K@hdd, or cycle:"hdd/0-3:64K ssd/0-3:8K"
     #[arg(long, env = "STRIPEWISE_PRESENT", default_value = "plain", value_name = "LAYOUT")]
     pub present: String,
-    /// Consider only native layouts of the cluster's file system, one per directory, so that `place
-    /// --native` can place the whole plan and programs run without stripewise
+    /// Consider only native layouts of the cluster's file system, one per directory, so that
+    /// `place --native` can place the whole plan and programs run without stripewise
     #[arg(long, env = "STRIPEWISE_NATIVE", conflicts_with = "with")]
     pub native: bool,
     /// Let auto consider these schemes, too: replicas, cache. They copy in the background and keep
