@@ -1,4 +1,4 @@
-//! Copying files between layouts, and telling how far it is.
+//! Migrates files between layouts and reports progress.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,33 +14,35 @@ use stripewise_datapath::parallel::{in_parallel, jobs_usual};
 use crate::managed::human;
 use crate::progress;
 
-/// More files than this are not told of one by one.
+/// Above this number of files, progress is reported for all files together instead of per file.
 const NAMED_MAX: usize = 100;
-/// Between two lines about many files.
+/// Interval between two progress lines when files are not listed individually.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// One file to migrate.
 pub struct Move<'a> {
     pub path: &'a Path,
-    /// How long it was when it was found: tells short from long ones.
+    /// Size when the file was found. Decides whether the file counts as short or long.
     pub size_bytes: u64,
     pub goal: Goal<'a>,
-    /// The chosen scheme, if it has one.
+    /// Name of the chosen scheme, if the move has one.
     pub scheme: Option<&'a str>,
 }
 
-/// How files are migrated.
+/// How [`migrate_all`] works and reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner {
-    /// "placed" or "exported".
+    /// Past participle for progress lines and the JSON key of each result: `placed` or `exported`.
     pub verb: &'static str,
-    /// Short files at once; by default [`jobs_usual`].
+    /// Number of short files migrated concurrently; [`jobs_usual`] by default.
     pub jobs: Option<u16>,
     pub quiet: bool,
 }
 
-/// Migrates files, `total_bytes` in all, short ones several at once and then long ones one by one; goes on after one that
-/// fails. What was done to each, as JSON in the order of `moves`, and the exit code.
+/// Migrates files of `total_bytes` in all: short files concurrently, then long files one at a time.
+/// A file that fails does not stop the rest.
+///
+/// Returns one JSON object per file, in the order of `moves`, and the exit code.
 pub fn migrate_all(
     runtime: &Arc<Runtime>,
     moves: &[Move<'_>],
@@ -75,7 +77,7 @@ fn migrate_one(runtime: &Runtime, file: &Move<'_>, verb: &str, told: &CopyProgre
         Ok(Migration::AlreadyThere) => entry[verb] = false.into(),
         Err(error) => {
             let error = error.to_string();
-            // Some name a target only.
+            // Some errors name only a target.
             let error = if error.starts_with(&path) { error } else { format!("{path}: {error}") };
             told.say(&format!("stripewise: {error}"));
             entry["error"] = error.into();
@@ -84,7 +86,8 @@ fn migrate_one(runtime: &Runtime, file: &Move<'_>, verb: &str, told: &CopyProgre
     entry
 }
 
-/// Tells how far a copy is: a bar on a terminal, lines elsewhere, nothing if quiet. Threads share it.
+/// Reports the progress of copying: a bar on a terminal, lines elsewhere, nothing if quiet. Threads
+/// share it.
 pub struct CopyProgress {
     bar: ProgressBar,
     lines: bool,
@@ -94,18 +97,19 @@ pub struct CopyProgress {
     counts: Mutex<Counts>,
 }
 
-/// What was done, and when something was said.
+/// Amounts done so far, and the time of the last progress line.
 struct Counts {
     files: usize,
     bytes: u64,
-    /// Of an earlier run.
+    /// Bytes that an earlier, interrupted run had already copied. They do not count in the rate.
     found_bytes: u64,
     started: Instant,
     said: Instant,
 }
 
 impl CopyProgress {
-    /// For copies of `files` files, `total_bytes` in all; every byte is copied and verified.
+    /// Starts reporting for `files` files of `total_bytes` in all. Every byte counts twice: once
+    /// when it is copied and once when it is verified.
     pub fn new(total_bytes: u64, files: usize, quiet: bool) -> Self {
         let template = "{bar:30} {percent:>3} % {binary_bytes_per_sec:>12} {eta:>4} left  {wide_msg}";
         let bar = progress::bar(Some(total_bytes * 2), template, quiet);
@@ -119,7 +123,7 @@ impl CopyProgress {
         self.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// A function that takes a file's progress to the bar.
+    /// Returns a callback that adds one file's progress to the bar.
     pub fn file(&self, path: &Path) -> impl FnMut(Progress) + use<'_> {
         let (bar, path, mut before) = (&self.bar, path.display().to_string(), 0);
         move |progress| {
@@ -139,7 +143,8 @@ impl CopyProgress {
         }
     }
 
-    /// An earlier run has copied a part of a file: it counts as done, but not as done in this run's time.
+    /// Accounts for what an earlier run copied of a file: it counts as done, but does not count in
+    /// the rate of this run.
     fn found(&self, path: &str, progress: Progress) {
         self.counts().found_bytes += progress.done;
         self.bar.inc(progress.done);
@@ -150,7 +155,8 @@ impl CopyProgress {
         }
     }
 
-    /// A file is done. Of few files each is told, of many how far they are.
+    /// Records that a file is done. Up to [`NAMED_MAX`] files get a line each; larger sets get a
+    /// summary line every [`LINE_EVERY`].
     pub fn done(&self, line: &str, bytes: u64) {
         let mut counts = self.counts();
         counts.files += 1;
@@ -174,7 +180,7 @@ impl CopyProgress {
         }
     }
 
-    /// Says a line between.
+    /// Prints a line to stderr without disturbing the bar.
     pub fn say(&self, line: &str) {
         self.bar.suspend(|| eprintln!("{line}"));
     }

@@ -1,4 +1,4 @@
-//! Reading and writing the files that several commands take.
+//! Input and output files that several commands share.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use stripewise_cluster::{Cluster, Profile};
 
-/// The cluster file with a profile applied, and the profile's path.
+/// Reads the cluster file, applies a profile, and returns the cluster and the profile's path.
 ///
-/// `profile` is the file given by the user, or the word `none` for none; by default it is `profile.toml` beside the
-/// cluster file if there is one.
+/// `profile` is a file given by the user, or the word `none` for no profile. By default it is
+/// `profile.toml` next to the cluster file, if that exists.
 pub fn cluster(path: &Path, profile: Option<&Path>) -> anyhow::Result<(Cluster, Option<PathBuf>)> {
     let profile_path = match profile {
         Some(given) if given.as_os_str() == "none" => None,
@@ -24,18 +24,19 @@ pub fn cluster(path: &Path, profile: Option<&Path>) -> anyhow::Result<(Cluster, 
     Ok((cluster, profile_path))
 }
 
-/// A text file.
+/// Reads a text file.
 ///
 /// # Errors
-/// Names the file.
+/// The error names the file.
 pub fn read(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
 }
 
-/// Writes a text beside `path` and renames it there: whole or not at all.
+/// Writes `text` to a temporary file in the directory of `path` and renames it to `path`, so that
+/// the file is replaced whole or not at all.
 ///
 /// # Errors
-/// The file system's, naming the file; then nothing is at `path` but what was there before.
+/// The file system's error, with the file named. `path` is then unchanged.
 pub fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
     let written = || -> std::io::Result<()> {
         let mut file = tempfile::Builder::new().prefix(".stripewise").tempfile_in(directory(path))?;
@@ -48,7 +49,7 @@ pub fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
     written().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Temporary files are private; a result is for everybody the umask lets read.
+/// Sets the mode that the umask gives a new file, because temporary files are created private.
 fn set_mode(file: &std::fs::File) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let umask = rustix::process::umask(rustix::fs::Mode::empty());
@@ -56,7 +57,7 @@ fn set_mode(file: &std::fs::File) -> std::io::Result<()> {
     file.set_permissions(std::fs::Permissions::from_mode(0o666 & !umask.as_raw_mode()))
 }
 
-/// The directory that `path` is in.
+/// Returns the directory that contains `path`.
 pub fn directory(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

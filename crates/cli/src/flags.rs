@@ -1,4 +1,4 @@
-//! Flags that several commands have.
+//! Flags that several commands share.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use stripewise_cluster::{Cluster, CopySpec, OverlayKind, Rule, TargetKind, Targe
 
 use crate::{files, managed};
 
-/// Whose targets.
+/// Selects targets by cluster file or plan.
 #[derive(clap::Args)]
 pub struct TargetsOf {
     /// The targets of this cluster
@@ -17,20 +17,21 @@ pub struct TargetsOf {
     plan: Option<PathBuf>,
 }
 
-/// A target's directory.
+/// Directory of a target.
 pub struct TargetDirectory {
     pub path: PathBuf,
     pub emulated: bool,
-    /// Bytes that caches may fill there, or in all targets of its pool together: what the plan says of those that it has there, else the
-    /// tier's capacity.
+    /// Limit on cache bytes in this target, or in all targets of its pool together. The largest
+    /// limit of the plan's rules that put a cache there; without one, the tier's capacity per
+    /// server.
     pub cache_limit_bytes: u64,
 }
 
 impl TargetsOf {
-    /// The targets of the cluster or the plan, whichever is given.
+    /// Returns the targets of the cluster file if one is given, else those of the plan.
     ///
     /// # Errors
-    /// The file cannot be read, or is wrong.
+    /// The file cannot be read or is invalid.
     pub fn directories(&self) -> anyhow::Result<Vec<TargetDirectory>> {
         let (mut cluster, rules) = match (&self.cluster, &self.plan) {
             (Some(path), _) => {
@@ -45,7 +46,7 @@ impl TargetsOf {
         find_native_targets(&mut cluster);
         let directory = |(number, target): (u32, TargetSpec)| {
             let tier = &cluster.tiers[target.tier];
-            // What caches hold is counted for all targets of a pool together.
+            // Cached bytes are counted for all targets of a pool together.
             let servers = match target.kind {
                 TargetKind::Native(native) => cluster.targets_of(native.tier).len() as u64,
                 _ => 1,
@@ -61,8 +62,8 @@ impl TargetsOf {
     }
 }
 
-/// The native targets that were prepared in the roots of pool tiers, also those of other plans. A root that cannot be read is
-/// as one without any.
+/// Adds the native targets that were prepared in the roots of pool tiers, including those of other
+/// plans. A root that cannot be read adds none.
 fn find_native_targets(cluster: &mut Cluster) {
     for tier in cluster.tiers.clone() {
         let root = tier.driver.native().filter(|_| tier.driver.is_pool()).map(|(_, root)| root);
@@ -75,7 +76,7 @@ fn find_native_targets(cluster: &mut Cluster) {
     }
 }
 
-/// What a rule's caches may fill on a target, if they lie there.
+/// Cache limit per server that `rule` sets, if one of its caches uses `target`.
 fn capacity_on(rule: &Rule, target: u32) -> Option<u64> {
     let overlay = rule.overlay.as_ref()?;
     let OverlayKind::Cache { capacity_per_server, .. } = overlay.kind else { return None };
@@ -83,10 +84,10 @@ fn capacity_on(rule: &Rule, target: u32) -> Option<u64> {
     there.then_some(capacity_per_server)
 }
 
-/// A size that is not 0.
+/// Parses a size of at least 1 byte.
 ///
 /// # Errors
-/// Says what is wrong with the text.
+/// A description of the problem.
 pub fn positive_size(text: &str) -> Result<u64, String> {
     match size::parse(text) {
         Ok(0) => Err("must be at least 1 byte".to_owned()),

@@ -1,5 +1,8 @@
-//! Ctrl-C in commands that can end at any moment and leave nothing behind, and say so, and in those that come to an orderly
-//! end; and Ctrl-Z in those that hold what other processes wait for.
+//! Signal handling of long-running commands.
+//!
+//! Some commands can end at any moment without leaving anything behind and only print a line first;
+//! others finish the current step and end in order. Commands that hold resources other processes
+//! wait for also handle Ctrl-Z.
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
@@ -8,42 +11,42 @@ use std::time::Duration;
 
 use stripewise_sys::asking::{self, Patience};
 
-/// Signals that people and job systems end a command with.
+/// Signals with which users and job systems end a command.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 static LINE: OnceLock<String> = OnceLock::new();
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// From now on a signal asks for an orderly end ([`asked`]); the next one ends this process.
+/// From now on, a signal requests an orderly end ([`asked`]). The next signal ends the process.
 pub fn ask() {
     set_handlers(note as *const () as libc::sighandler_t);
 }
 
-/// Whether a signal has come.
+/// Returns whether a signal has arrived.
 pub fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }
 
-/// From now on a signal that ends this process says `line` before. The first call counts.
+/// From now on, a signal that ends this process first prints `line`. Only the first call's line is
+/// used.
 pub fn say(line: &str) {
-    // A progress bar stands there.
+    // The cursor may be on a line with a progress bar.
     let start = if std::io::stderr().is_terminal() { "\n" } else { "" };
     let _ = LINE.set(format!("{start}stripewise: {line}\n"));
     set_handlers(say_and_end as *const () as libc::sighandler_t);
 }
 
-/// From now on signals wait for the end, which is near: a file is being written.
+/// From now on, signals are ignored: the command is writing its output file and is about to end.
 pub fn too_late() {
     set_handlers(libc::SIG_IGN);
 }
 
-/// How long a command waits for a lock that another process holds, unless [`WAIT_VARIABLE`] says so
-/// (seconds).
+/// Maximum wait for a lock that another process holds, unless [`WAIT_VARIABLE`] sets it (seconds).
 const WAIT: Duration = Duration::from_secs(30);
 const WAIT_VARIABLE: &str = "STRIPEWISE_LOCK_WAIT";
 
-/// From now on no wait for another process's lock lasts for ever: a user may hold one on what is
-/// his own as long as he likes.
+/// Limits every wait for another process's lock from now on. A user may hold a lock on a file of
+/// their own indefinitely, and must not block the commands of others.
 pub fn limit_waits() {
     let seconds = std::env::var(WAIT_VARIABLE).ok().and_then(|text| text.parse().ok());
     let limit = seconds.map_or(WAIT, Duration::from_secs);
@@ -52,18 +55,18 @@ pub fn limit_waits() {
 
 static STOP_ASKED: AtomicBool = AtomicBool::new(false);
 
-/// From now on Ctrl-Z stops this process in [`stop_if_asked`] only.
+/// From now on, Ctrl-Z takes effect only in [`stop_if_asked`].
 pub fn stop_when_told() {
     set_handler(libc::SIGTSTP, note_stop as *const () as libc::sighandler_t);
 }
 
-/// Stops, if Ctrl-Z asked for it: to be called often, and where nothing is held that others wait
-/// for. Returns when the process goes on.
+/// Stops the process if Ctrl-Z has requested it, and returns when the process is continued. Call it
+/// often, and only while holding nothing that other processes wait for.
 pub fn stop_if_asked() {
     if !STOP_ASKED.swap(false, Ordering::Relaxed) {
         return;
     }
-    // SAFETY: the signal does what it does by default, and the handler comes back.
+    // SAFETY: The signal gets its default action, and the previous handler is restored afterwards.
     unsafe {
         let handler = libc::signal(libc::SIGTSTP, libc::SIG_DFL);
         libc::raise(libc::SIGTSTP);
@@ -76,8 +79,8 @@ fn set_handlers(handler: libc::sighandler_t) {
 }
 
 fn set_handler(signal: libc::c_int, handler: libc::sighandler_t) {
-    // SAFETY: the handler only makes calls that are allowed in one. What was ignored (nohup) stays
-    // so.
+    // SAFETY: The handlers make only async-signal-safe calls. A signal that was ignored (nohup)
+    // stays ignored.
     unsafe {
         if libc::signal(signal, libc::SIG_IGN) != libc::SIG_IGN {
             libc::signal(signal, handler);
@@ -91,10 +94,10 @@ extern "C" fn note_stop(_signal: libc::c_int) {
 
 extern "C" fn say_and_end(signal: libc::c_int) {
     if let Some(line) = LINE.get() {
-        // SAFETY: of a string that stays; then the signal does what it does by default.
+        // SAFETY: `line` is in a static and never freed. The default action follows below.
         unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
     }
-    // SAFETY: the signal is blocked until this handler returns.
+    // SAFETY: The signal is blocked until this handler returns.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);

@@ -1,11 +1,11 @@
-//! Where and when the measurements were made.
+//! Describes the machine and the time of a measurement.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use stripewise_report::Machine;
 
-/// This machine, as far as it tells; unknown things are empty or 0.
+/// Describes this machine. Fields that cannot be determined are empty or 0.
 pub fn describe() -> Machine {
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let (cpuinfo, meminfo) = (text("/proc/cpuinfo"), text("/proc/meminfo"));
@@ -18,7 +18,7 @@ pub fn describe() -> Machine {
     }
 }
 
-/// The value of the first `name : value` line.
+/// Returns the value of the first `name : value` line.
 fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let line = text.lines().find(|line| line.starts_with(name))?;
     line.split_once(':').map(|(_, value)| value.trim())
@@ -28,13 +28,14 @@ fn kib(value: &str) -> Option<u64> {
     value.strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// Now, RFC 3339, UTC, whole seconds.
+/// Current time as RFC 3339 in UTC, in whole seconds.
 pub fn utc_now() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     utc(seconds)
 }
 
-/// Civil date of a count of seconds since 1970 (Howard Hinnant's days-to-civil algorithm).
+/// Formats a number of seconds since 1970 as a civil date and time (Howard Hinnant's days-to-civil
+/// algorithm).
 fn utc(seconds: u64) -> String {
     let (days, rest) = (seconds / 86400 + 719_468, seconds % 86400);
     let (era, day_of_era) = (days / 146_097, days % 146_097);

@@ -1,4 +1,4 @@
-//! `stripewise`: parses, calls, prints; nothing else.
+//! The `stripewise` program: parses the command line, calls the library crates, and prints results.
 
 mod commands;
 mod copying;
@@ -21,8 +21,8 @@ use clap::{Parser, Subcommand};
 
 use commands::*;
 
-/// Finds the data layout that makes an application's I/O fast on the storage it runs on, puts the data in that
-/// layout, and runs the application over it unchanged.
+/// Finds the data layout that makes an application's I/O fast on the storage it runs on, puts the
+/// data in that layout, and runs the application over it unchanged.
 #[derive(Parser)]
 #[command(name = "stripewise", version, max_term_width = 100)]
 struct Cli {

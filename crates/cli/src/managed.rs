@@ -1,4 +1,4 @@
-//! What the commands that look after managed files share.
+//! Helpers shared by the commands that inspect and change managed files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -15,15 +15,16 @@ use stripewise_sys::Real;
 use stripewise_sys::user::become_user;
 use stripewise_target::TargetRef;
 
-/// A plan file.
+/// Reads a plan file.
 ///
 /// # Errors
-/// It cannot be read, or is wrong; names the file.
+/// The file cannot be read or is invalid. The error names it.
 pub fn plan(path: &Path) -> anyhow::Result<Plan> {
     Ok(Plan::parse(&crate::files::read(path)?, &path.display().to_string())?)
 }
 
-/// The data path of a command. Emulated servers are not waited for: they stand for an application's run.
+/// Creates the data path of a command. Requests to emulated servers are not delayed, because
+/// emulation stands for an application's run.
 pub fn runtime(plan: Option<&Plan>) -> Arc<Runtime> {
     let unpaced = plan.cloned().map(|mut plan| {
         plan.cluster.tiers.iter_mut().for_each(|tier| tier.emulate = false);
@@ -32,7 +33,8 @@ pub fn runtime(plan: Option<&Plan>) -> Arc<Runtime> {
     Runtime::new(Arc::new(Real), unpaced.as_ref())
 }
 
-/// The targets that a plan puts files on, their copies included, with their indices.
+/// Returns the targets on which a plan puts files, including those of extra copies, with their
+/// indices.
 pub fn used_targets(plan: &Plan) -> Vec<(u32, TargetSpec)> {
     let copies = |rule: &Rule| -> Vec<u32> {
         let copies = rule.overlay.iter().flat_map(|overlay| &overlay.copies);
@@ -43,18 +45,18 @@ pub fn used_targets(plan: &Plan) -> Vec<(u32, TargetSpec)> {
     (0..).zip(plan.cluster.targets()).filter(|(index, _)| used.contains(index)).collect()
 }
 
-/// The absolute path of a file that exists, with the links in its directory followed, and those at its end.
+/// Returns the absolute path of an existing file, with all symbolic links resolved.
 ///
 /// # Errors
-/// It does not exist, or a directory on the way may not be searched.
+/// The file does not exist, or a directory on the path may not be searched.
 pub fn existing(path: &Path) -> anyhow::Result<PathBuf> {
     path.canonicalize().with_context(|| format!("{} cannot be used", path.display()))
 }
 
-/// An existing file that is to be read or moved: no directory.
+/// Returns the absolute path of an existing file that is to be read or moved.
 ///
 /// # Errors
-/// As [`existing`].
+/// As [`existing`]; also if the path is a directory.
 pub fn existing_file(path: &Path) -> anyhow::Result<PathBuf> {
     let found = existing(path)?;
     if found.is_dir() {
@@ -63,11 +65,12 @@ pub fn existing_file(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(found)
 }
 
-/// Files with several copies have maps that only their owner's processes use: where root looks
-/// after those of a user, this process goes on as that user. Before it starts threads.
+/// Switches to the owner of `files` if this process is root's and some of the files have several
+/// copies. Only processes of the owner use the extent map of such a file. Call this before starting
+/// threads.
 ///
 /// # Errors
-/// Files of several users; the system refuses.
+/// The files with several copies belong to several users, or the system refuses the switch.
 pub fn act_for_owner(runtime: &Runtime, files: &[PathBuf]) -> anyhow::Result<()> {
     const ROOT: u32 = 0;
     if runtime.sys().user() != ROOT {
@@ -90,12 +93,12 @@ pub fn act_for_owner(runtime: &Runtime, files: &[PathBuf]) -> anyhow::Result<()>
     }
 }
 
-/// Bytes for people.
+/// Formats a number of bytes for people.
 pub fn human(bytes: u64) -> String {
     BinaryBytes(bytes).to_string()
 }
 
-/// A region's cycle over a copy's targets as a plan writes it: `hdd/0-3:64K ssd/0:8K`.
+/// Formats a region's stripe cycle over a copy's targets in plan notation: `hdd/0-3:64K ssd/0:8K`.
 pub fn cycle(stripes: &[Stripe], targets: &[TargetRef]) -> String {
     let name = |stripe: &Stripe| targets[stripe.target as usize].name.as_str();
     let mut words: Vec<String> = Vec::new();

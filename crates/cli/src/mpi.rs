@@ -1,31 +1,34 @@
-//! The libraries that stand in front of an MPI (`mpi/`): where they are, and which of them a command gets.
+//! Locates the PMPI libraries (`mpi/`) and selects those that a command loads.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-/// File name of the library, in a directory per MPI.
+/// File name of the library. Each MPI has a directory with one.
 const LIBRARY: &str = "libstripewise_mpi.so";
 
-/// Which of them.
+/// Selects which PMPI libraries are loaded.
 #[derive(clap::Args)]
 pub struct Flags {
-    /// For MPI programs: load the library for this MPI (mpich, openmpi), for all that there are (auto), or none (off)
+    /// For MPI programs: load the library for this MPI (mpich, openmpi), for every MPI it was built
+    /// for (auto), or for none (off)
     ///
-    /// It says which ranks and nodes there are, and marks collective calls in the trace. Those that do not fit the program's MPI
-    /// do nothing. All ranks of a job need it, or none.
+    /// The library reports ranks and nodes to stripewise and marks collective calls in the trace. A
+    /// library that does not match the program's MPI does nothing. Either all ranks of a job load
+    /// it, or none.
     #[arg(long, value_name = "MPI", env = "STRIPEWISE_MPI", default_value = "auto")]
     mpi: String,
-    /// Where it is: DIR/mpich/libstripewise_mpi.so, ... [default: beside the preload library, or build/ of the checkout]
+    /// Directory of the library: DIR/mpich/libstripewise_mpi.so, ... [default: next to the preload
+    /// library, or build/ of the checkout]
     #[arg(long, value_name = "DIR", env = "STRIPEWISE_MPI_LIB")]
     mpi_lib: Option<PathBuf>,
 }
 
 impl Flags {
-    /// The libraries to load behind the preload library.
+    /// Returns the libraries to load after the preload library.
     ///
     /// # Errors
-    /// The one that the user names is not there.
+    /// The library that the user names does not exist.
     pub fn libraries(&self, preload: &Path) -> anyhow::Result<Vec<PathBuf>> {
         if self.mpi == "off" {
             return Ok(Vec::new());
@@ -53,13 +56,14 @@ impl Flags {
     }
 }
 
-/// The directories where there may be some: that of the preload library, and `build` in one of those above it.
+/// Directories to search: that of the preload library, and `build` in it and in the three
+/// directories above it.
 fn places(preload: &Path) -> Vec<PathBuf> {
     let above = preload.ancestors().skip(1).take(4);
     above.clone().take(1).map(Path::to_path_buf).chain(above.map(|dir| dir.join("build"))).collect()
 }
 
-/// All libraries in the directory, in the order of their MPIs' names.
+/// Returns all libraries below the directory, ordered by the name of their MPI.
 fn all_in(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
     let mut all: Vec<_> =
@@ -94,7 +98,8 @@ mod tests {
         assert!(flags("off", None).libraries(&preload).unwrap().is_empty());
         let error = flags("cray", None).libraries(&preload).unwrap_err().to_string();
         assert!(error.contains("cray/libstripewise_mpi.so"), "{error}");
-        // Those beside the preload library come first, and those that the user names before these.
+        // Libraries next to the preload library come first, and a directory named by the user comes
+        // before those.
         let beside = library("target/release/mpich");
         assert_eq!(flags("auto", None).libraries(&preload).unwrap(), [beside]);
         assert_eq!(flags("mpich", Some(&root.join("build"))).libraries(&preload).unwrap(), [mpich]);

@@ -1,4 +1,5 @@
-//! A plan's targets, made ready to hold bytes: on parallel file systems with the layout that the plan wants of them.
+//! Prepares a plan's targets. On parallel file systems, a target's directory gets the native layout
+//! that the plan assigns to it.
 
 use std::fs;
 use std::path::Path;
@@ -13,11 +14,12 @@ use stripewise_target::{COMPONENTS, Target};
 
 use crate::managed;
 
-/// Makes the targets that a plan puts files on, or finds that they are there. May be repeated.
+/// Creates the targets on which a plan puts files, or verifies those that exist. Calling it again
+/// is harmless.
 ///
 /// # Errors
-/// A directory that is missing, is another target, or did not get its layout: names it, what was asked for, what it has
-/// and the remedy.
+/// A directory is missing, belongs to another target, or did not get its layout. The error names
+/// the directory, the requested layout, the actual layout and the remedy.
 pub fn prepare(plan: &Plan) -> anyhow::Result<()> {
     for (index, target) in managed::used_targets(plan) {
         prepare_target(&plan.cluster, index, &target)
@@ -26,10 +28,10 @@ pub fn prepare(plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// As [`prepare`], one of a cluster's targets.
+/// Prepares one target of a cluster, as [`prepare`] does for all.
 ///
 /// # Errors
-/// As there.
+/// As [`prepare`].
 pub fn prepare_target(cluster: &Cluster, index: u32, target: &TargetSpec) -> anyhow::Result<()> {
     if target.kind == TargetKind::PoolMember {
         bail!("the file system picks the servers of a pool; make the plan again with `stripewise plan`");
@@ -51,8 +53,8 @@ pub fn prepare_target(cluster: &Cluster, index: u32, target: &TargetSpec) -> any
     native.map_or(Ok(()), |(system, layout)| check_new_file(system, &target.path, &layout))
 }
 
-/// Whether a new component really gets the layout: one is made, looked at and removed. Directories that an earlier plan left
-/// may hand down another than the target's own.
+/// Verifies that a new object really gets the layout, by creating, inspecting and removing one.
+/// Directories left by an earlier plan may hand down a layout different from the target's.
 fn check_new_file(system: FileSystem, target: &Path, layout: &NativeLayout) -> anyhow::Result<()> {
     let components = target.join(COMPONENTS);
     let probe = components.join(format!(".layout-{}", std::process::id()));

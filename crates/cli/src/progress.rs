@@ -1,12 +1,12 @@
-//! How far long work is, shown only when somebody watches.
+//! Progress display for long operations, shown only on a terminal.
 
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar on stderr for work of this length, or a spinner if that is not known; hidden if `quiet`, and unless stderr is a
-/// terminal.
+/// Creates a bar on stderr for work of `length`, or a spinner if the length is unknown. It is
+/// hidden if `quiet` or if stderr is not a terminal.
 pub fn bar(length: Option<u64>, template: &str, quiet: bool) -> ProgressBar {
     if quiet || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -17,16 +17,16 @@ pub fn bar(length: Option<u64>, template: &str, quiet: bool) -> ProgressBar {
     bar
 }
 
-/// A spinner while existing files are looked at, which for many on a slow file system takes its time.
+/// Creates a spinner for the scan of existing files, which can take long on a slow file system.
 pub fn looking(quiet: bool) -> ProgressBar {
     bar(None, "{spinner} looking at the files ({elapsed})", quiet)
 }
 
-/// Work that is counted, or whose share is known.
+/// Progress of work that is counted, or whose completed fraction is known.
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// Steps of a share.
+    /// Number of bar steps for a fraction of 1.
     const WHOLE: u64 = 1000;
 
     /// For work of unknown size.
@@ -34,23 +34,23 @@ impl Progress {
         Progress(bar(None, &format!("{{spinner}} {{human_pos}} {what} ({{elapsed}})"), quiet))
     }
 
-    /// For work whose done share is known.
+    /// For work whose completed fraction is known.
     pub fn sharing(what: &str, quiet: bool) -> Progress {
         let template = format!("{what} {{bar:40}} {{percent:>3}} % ({{eta}} left)  {{msg}}");
         Progress(bar(Some(Self::WHOLE), &template, quiet))
     }
 
-    /// So many are done.
+    /// Reports `done` items as completed.
     pub fn count(&self, done: u64) {
         self.0.set_position(done);
     }
 
-    /// This share, 0 to 1, is done.
+    /// Reports the completed fraction, 0 to 1.
     pub fn share(&self, done: f64) {
         self.0.set_position((done * Self::WHOLE as f64) as u64);
     }
 
-    /// What is being done.
+    /// Shows which step is running.
     pub fn now(&self, what: &str) {
         self.0.set_message(what.to_owned());
     }

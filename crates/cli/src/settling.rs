@@ -1,4 +1,5 @@
-//! What `drain` and `warm` have in common: going through files with several copies, telling how far it is.
+//! The shared implementation of `drain` and `warm`: walks files with several copies and reports
+//! progress.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -15,25 +16,25 @@ use stripewise_datapath::{Drained, LogicalFile, Runtime};
 use crate::managed::{self, human};
 use crate::{interrupt, progress};
 
-/// The flags of both.
+/// Flags of both commands.
 #[derive(clap::Args)]
 pub struct Flags {
     /// Files, and directories with managed files
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The plan that says what the servers cost: copies are read where that is cheapest. Emulated servers take their time, as
-    /// with `run`; without a plan they do not
+    /// The plan with the costs of the servers, which decide from which copy each range is read.
+    /// Requests to emulated servers are delayed as with `run`; without a plan they are not
     #[arg(short, long, value_name = "PLAN")]
     plan: Option<PathBuf>,
     /// Print what was done as JSON
     #[arg(long)]
     json: bool,
-    /// Say nothing while it works
+    /// Print only errors
     #[arg(short, long)]
     quiet: bool,
 }
 
-/// What is to be done.
+/// The command to perform.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     Drain,
@@ -49,20 +50,20 @@ impl Work {
     }
 }
 
-/// What became of one file.
+/// Result for one file.
 struct Outcome {
     path: PathBuf,
     copied: Drained,
-    /// Why something is left.
+    /// Why bytes are left over, or why the file could not be processed.
     problem: Option<String>,
-    /// It has one copy: nothing was to be done.
+    /// The file has a single copy, so there was nothing to do.
     single: bool,
 }
 
-/// Does it to all of them; goes on after one that fails.
+/// Performs `work` on all files. A file that fails does not stop the rest.
 ///
 /// # Errors
-/// A plan that cannot be read; a file that does not exist.
+/// The plan cannot be read, or a file does not exist.
 pub fn run(flags: &Flags, work: Work) -> anyhow::Result<ExitCode> {
     let plan = flags.plan.as_deref().map(managed::plan).transpose()?;
     let runtime = Runtime::new(Arc::new(stripewise_sys::Real), plan.as_ref());
@@ -116,7 +117,7 @@ fn settle(runtime: &Arc<Runtime>, path: &Path, work: Work, teller: &Teller) -> O
             return Err("you may not write to it".to_owned());
         }
         outcome.copied = teller.watch(path, &file, work).map_err(|errno| errno.to_string())?;
-        // Brings the size that `ls` shows up to date, too.
+        // This also brings the size that `ls` shows up to date.
         file.closing();
         drop(file);
         if interrupt::asked() { Ok(()) } else { left(runtime, path, work, outcome.copied.left_bytes) }
@@ -128,7 +129,7 @@ fn settle(runtime: &Arc<Runtime>, path: &Path, work: Work, teller: &Teller) -> O
     outcome
 }
 
-/// An error if something is left: how much of what, and why.
+/// Returns an error if `work` left something undone: how much, and why.
 fn left(runtime: &Runtime, path: &Path, work: Work, left_bytes: u64) -> Result<(), String> {
     let found = manifest_of(runtime, path).map_err(|error| error.to_string())?;
     let Some(found) = found else { return Ok(()) };
@@ -149,7 +150,7 @@ fn left(runtime: &Runtime, path: &Path, work: Work, left_bytes: u64) -> Result<(
         };
         return Err(format!("{what}, which is lost: {why}; bring it back, or see `stripewise fsck`"));
     }
-    // A cache that is full is as warm as it gets.
+    // A full cache is as warm as it can get.
     if left_bytes == 0 || work == Work::Warm {
         return Ok(());
     }
@@ -178,7 +179,7 @@ impl Outcome {
     }
 }
 
-/// Tells how far it is: a bar on a terminal, a line per file elsewhere, nothing but problems if quiet.
+/// Reports progress: a bar on a terminal, a line per file elsewhere, only problems if quiet.
 struct Teller {
     bar: ProgressBar,
     quiet: bool,

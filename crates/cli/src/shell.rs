@@ -1,4 +1,4 @@
-//! Runs commands for the user, and shows them as a person would type them.
+//! Runs commands for the user and formats them as a person would type them.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -18,7 +18,8 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// The command line as text, quoted where a shell needs it; paths below `dir` are shown relative to it.
+/// Formats a command line as text, quoted where a shell needs it. Paths below `dir` are shown
+/// relative to it.
 pub fn shown(words: &[OsString], dir: &Path) -> String {
     let prefix = format!("{}/", dir.display());
     let word = |word: &OsString| {
@@ -33,20 +34,22 @@ pub fn shown(words: &[OsString], dir: &Path) -> String {
     words.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Runs a command to its end in `dir` and returns its standard output.
+/// Runs a command to completion in `dir` and returns its standard output.
 ///
 /// # Errors
-/// It cannot be started, or fails: then with the last lines that it said.
+/// The command cannot be started, or it fails; the error then contains the last lines of its
+/// output.
 pub fn output(words: &[OsString], dir: &Path) -> anyhow::Result<String> {
     let line = shown(words, dir);
     let result = command(words, dir).output().with_context(|| format!("cannot start `{line}`"))?;
     printed(result, &line)
 }
 
-/// As [`output`], with more variables; ended, with all that it started, after `limit` and when the user interrupts.
+/// Runs a command as [`output`] does, with additional environment variables. The command and all
+/// processes that it started are ended after `limit`, or when the user interrupts.
 ///
 /// # Errors
-/// As [`output`]; it had to be ended.
+/// As [`output`]; also if the command had to be ended.
 pub fn output_within(
     words: &[OsString],
     dir: &Path,
@@ -55,7 +58,7 @@ pub fn output_within(
 ) -> anyhow::Result<String> {
     let line = shown(words, dir);
     let mut command = command(words, dir);
-    // A group of its own, so that all of it can be ended at once.
+    // The command gets its own process group, so that all its processes can be ended together.
     command.envs(variables.iter().copied()).process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().with_context(|| format!("cannot start `{line}`"))?;
     let group = libc::pid_t::try_from(child.id()).context("a process id that is none")?;
@@ -81,12 +84,14 @@ fn command(words: &[OsString], dir: &Path) -> Command {
     command
 }
 
-/// Between asking a group to end and ending it: an mpirun ends its ranks meanwhile.
+/// Time between the request to a group to end (the first signal) and the forced end. An mpirun ends
+/// its ranks in this time.
 const GRACE: Duration = Duration::from_secs(2);
-/// How soon an interrupt is noticed.
+/// Interval at which the watcher checks for an interrupt.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Ends the group at the deadline or an interrupt; whether it did. Returns when `done` is dropped.
+/// Ends the group at the deadline or on an interrupt, and returns whether it did. Also returns when
+/// `done` is dropped.
 fn watch(group: libc::pid_t, done: &Receiver<()>, deadline: Instant) -> bool {
     let runs = |time| done.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
     while runs(LOOK) {
@@ -94,7 +99,8 @@ fn watch(group: libc::pid_t, done: &Receiver<()>, deadline: Instant) -> bool {
             continue;
         }
         for signal in [libc::SIGTERM, libc::SIGKILL] {
-            // SAFETY: of a group whose first process has not been waited for, so the number is still its own.
+            // SAFETY: The first process of the group has not been waited for, so the group id is
+            // still in use by it.
             unsafe { libc::kill(-group, signal) };
             if !runs(GRACE) {
                 break;
@@ -112,7 +118,8 @@ fn printed(result: Output, line: &str) -> anyhow::Result<String> {
     String::from_utf8(result.stdout).with_context(|| format!("`{line}` printed bytes that are no text"))
 }
 
-/// What a failed command said last, as one line; without the advice that mpirun frames with lines of dashes.
+/// Returns the last lines that a failed command printed, as one line, without the advice that
+/// mpirun frames with lines of dashes.
 fn last_lines(stderr: &[u8], stdout: &[u8]) -> String {
     let said = if stderr.trim_ascii().is_empty() { stdout } else { stderr };
     let text = String::from_utf8_lossy(said);
@@ -129,7 +136,7 @@ fn last_lines(stderr: &[u8], stdout: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// What has not ended by then hangs.
+    /// A script that has not ended by then hangs.
     const HANGS_MS: u64 = 1_800_000;
 
     fn within(script: &str, limit_ms: u64) -> Result<String, String> {
@@ -155,8 +162,8 @@ mod tests {
 
     #[test]
     fn what_does_not_end_is_ended_with_all_that_it_started() {
-        // The pipe stays open as long as a child of the shell has it. On a busy machine a shell
-        // begins late.
+        // The pipe stays open as long as a child of the shell holds it. On a busy machine a shell
+        // may start late.
         let said = [1, 10, 100, 1000].into_iter().find_map(|limit_s| {
             let error = within("echo begun; sleep 3000 & sleep 3000; echo never", limit_s * 1000).unwrap_err();
             let (_, said) = error.split_once(&format!("did not end within {limit_s} s: ")).unwrap();

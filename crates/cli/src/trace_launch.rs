@@ -1,4 +1,4 @@
-//! Running a command with the preload library.
+//! Runs a command with the preload library.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -13,10 +13,11 @@ use crate::mpi;
 /// File name of the preload library.
 const LIBRARY: &str = "libstripewise_posix.so";
 
-/// The preload library: the one that the user names, or the one beside the executable, or in `../lib` of it.
+/// Returns the preload library: the one that the user names, else the one next to the executable,
+/// else the one in `../lib` relative to the executable's directory.
 ///
 /// # Errors
-/// It is not there.
+/// The library does not exist.
 fn library(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     if let Some(path) = given {
         return path.canonicalize().with_context(|| format!("preload library {}", path.display()));
@@ -31,18 +32,18 @@ fn library(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// All libraries that a command gets: the preload library first.
+/// Returns all libraries that a command loads, the preload library first.
 ///
 /// # Errors
-/// One that the user names is not there, or no preload library.
+/// A library that the user names does not exist, or no preload library was found.
 pub fn libraries(given: Option<&Path>, mpi: &mpi::Flags) -> anyhow::Result<Vec<PathBuf>> {
     let mut libraries = vec![library(given)?];
     libraries.extend(mpi.libraries(&libraries[0])?);
     Ok(libraries)
 }
 
-/// The value of LD_PRELOAD with the libraries in front of what is there already; those that are (this process may run under
-/// them) stay where they are.
+/// Returns the value of LD_PRELOAD with `libraries` in front of the current entries. Libraries that
+/// are listed already (this process may run under them) keep their position.
 pub fn ld_preload(libraries: &[PathBuf]) -> OsString {
     let present = std::env::var_os("LD_PRELOAD").unwrap_or_default();
     let is_present = |library: &&PathBuf| {
@@ -59,18 +60,18 @@ static CHILD: AtomicI32 = AtomicI32::new(0);
 extern "C" fn forward(signal: libc::c_int) {
     let child = CHILD.load(Ordering::Relaxed);
     if child > 0 {
-        // SAFETY: kill may be called in a handler.
+        // SAFETY: `kill` is async-signal-safe.
         unsafe { libc::kill(child, signal) };
     }
 }
 
 extern "C" fn ignore(_: libc::c_int) {}
 
-/// Runs the command to its end, which this process outlives: signals of the terminal reach the command anyway, and
-/// others are passed on to it.
+/// Runs the command to completion. This process outlives it: signals of the terminal reach the
+/// command anyway, and other signals are forwarded to it.
 ///
 /// # Errors
-/// It cannot be started.
+/// The command cannot be started.
 pub fn run(command: &mut Command) -> anyhow::Result<ExitStatus> {
     let program = command.get_program().to_os_string();
     let mut child = command.spawn().with_context(|| format!("{} cannot be run", program.display()))?;
@@ -78,7 +79,7 @@ pub fn run(command: &mut Command) -> anyhow::Result<ExitStatus> {
     let handlers: [(libc::c_int, extern "C" fn(libc::c_int)); 4] =
         [(libc::SIGINT, ignore), (libc::SIGQUIT, ignore), (libc::SIGTERM, forward), (libc::SIGHUP, forward)];
     for (signal, handler) in handlers {
-        // SAFETY: the handlers only make calls that are allowed in one.
+        // SAFETY: The handlers make only async-signal-safe calls.
         unsafe { libc::signal(signal, handler as *const () as libc::sighandler_t) };
     }
     let status = child.wait().with_context(|| format!("waiting for {}", program.display()))?;
@@ -86,7 +87,7 @@ pub fn run(command: &mut Command) -> anyhow::Result<ExitStatus> {
     Ok(status)
 }
 
-/// The command's exit code; as in a shell 128 + n if signal n ended it.
+/// Returns the command's exit code, or, as in a shell, 128 + n if signal n ended it.
 pub fn exit_code(status: ExitStatus) -> u8 {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1) as u8
 }

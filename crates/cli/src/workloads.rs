@@ -1,27 +1,29 @@
-//! Finds the built workloads, and an MPI that runs them.
+//! Locates the built workloads and an MPI that can run them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail, ensure};
 
-/// Programs to run, and what runs them; all paths exist.
+/// The workload programs and their launcher. All paths exist.
 #[derive(Clone, Debug)]
 pub struct Workloads {
-    /// This program.
+    /// The executable of this process.
     pub stripewise: PathBuf,
-    /// `mpirun` of the MPI that the programs were built with.
+    /// `mpirun` of the MPI with which the programs were built.
     pub mpirun: String,
-    /// Where everything is that was built for all MPIs.
+    /// Directory with everything built, for all MPIs.
     pub build: PathBuf,
     mpi: &'static str,
 }
 
-/// In order of preference: with more ranks than cores Open MPI's waiting ranks yield, MPICH's spin and take the time of
-/// those that work (16 ranks on 2 cores open a file in 0.9 s, against 0.1 s).
+/// Supported MPIs in order of preference. With more ranks than cores, Open MPI's waiting ranks
+/// yield, while MPICH's spin and take time from the ranks that work (16 ranks on 2 cores open a
+/// file in 0.9 s with MPICH and in 0.1 s with Open MPI).
 const MPIS: [&str; 2] = ["openmpi", "mpich"];
 
-/// What Open MPI needs to be told to start 16 ranks as root on few cores, in a container, too. MPICH needs nothing.
+/// Variables that let Open MPI start 16 ranks as root on few cores, also in a container. MPICH
+/// needs none.
 pub const MPI_ENVIRONMENT: [(&str, &str); 5] = [
     ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
     ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
@@ -31,11 +33,11 @@ pub const MPI_ENVIRONMENT: [(&str, &str); 5] = [
 ];
 
 impl Workloads {
-    /// Looks for the workloads in `given` or, if not given, in `build/` beside the binary, above it, and in the current
-    /// directory.
+    /// Searches for the workloads in `given`, or by default in `build/` next to the executable, in
+    /// the directories above it, and in the current directory.
     ///
     /// # Errors
-    /// What is missing and the command that makes it.
+    /// The error names what is missing and the command that builds it.
     pub fn find(given: Option<&Path>) -> anyhow::Result<Self> {
         let stripewise = std::env::current_exe().context("cannot find the path of this program")?;
         let build = find_build(given, &stripewise)?;
@@ -49,10 +51,10 @@ impl Workloads {
         Ok(Self { stripewise, mpirun: mpirun_of(mpi), build, mpi })
     }
 
-    /// An MPI program, `ior` say.
+    /// Returns the path of an MPI program such as `ior`.
     ///
     /// # Errors
-    /// It was not built.
+    /// The program was not built.
     pub fn program(&self, name: &str) -> anyhow::Result<PathBuf> {
         let path = self.build.join(self.mpi).join(name);
         ensure!(path.exists(), "'{}' is not there; remedy: `make build`", path.display());
@@ -74,7 +76,7 @@ fn find_build(given: Option<&Path>, stripewise: &Path) -> anyhow::Result<PathBuf
             false => bail!("--workloads '{}' has no built workloads; remedy: `make build`", given.display()),
         };
     }
-    // In a checkout the binary is in target/release and the workloads in build.
+    // In a checkout the executable is in `target/release` and the workloads are in `build`.
     let beside = stripewise.ancestors().skip(1).take(4).map(Path::to_path_buf);
     let here = std::env::current_dir().ok();
     beside
@@ -88,7 +90,7 @@ fn starts(program: &str) -> bool {
     works(Command::new(program).arg("--version").envs(MPI_ENVIRONMENT))
 }
 
-/// Whether the command can be started and succeeds; what it says is not shown.
+/// Returns whether the command can be started and succeeds. Its output is discarded.
 pub fn works(command: &mut Command) -> bool {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())

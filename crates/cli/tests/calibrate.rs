@@ -1,5 +1,6 @@
-//! `stripewise calibrate` on emulated servers, and on a network. That it finds the parameters is
-//! tested with a clock that other programs do not disturb: `crates/calibrate/tests/emulated.rs`.
+//! `stripewise calibrate` on emulated servers and on a network. Whether it finds the right
+//! parameters is tested in `crates/calibrate/tests/emulated.rs`, with a clock that other programs
+//! do not disturb.
 
 mod support;
 
@@ -14,7 +15,7 @@ use support::{Place, tier};
 const HDD: [(f64, f64); 4] = [(3e-4, 7.95e-9), (1e-4, 8.5e-9), (4e-4, 9e-9), (1.5e-4, 7e-9)];
 const SSD: [(f64, f64); 4] = [(5e-5, 2.38e-9), (3e-5, 2e-9), (7e-5, 3e-9), (4e-5, 2.5e-9)];
 
-/// Two emulated servers of each class.
+/// Creates two emulated servers of each class.
 fn emulated() -> Place {
     let place = Place::new();
     let tiers = [("hdd", HDD), ("ssd", SSD)].map(|(name, services)| {
@@ -26,7 +27,8 @@ fn emulated() -> Place {
     place
 }
 
-/// The profile has what the report says, and no server was faster than it is emulated.
+/// Checks that the profile matches the report, and that no server was faster than its emulation
+/// permits.
 fn check(report: &Value, place: &Place) {
     let cluster = Cluster::parse(&place.read("cluster.toml"), "").unwrap();
     let profile = Profile::parse(&place.read("profile.toml"), "").unwrap();
@@ -102,7 +104,7 @@ fn what_cannot_be_done_is_said_in_one_line_and_writes_nothing() {
     assert!(place.error("calibrate --quick -q").contains("hdd0: cannot open the server's directory"));
 }
 
-/// Ends the server however the test ends.
+/// Ends the server, whether the test passes or fails.
 struct Server(Child);
 
 impl Drop for Server {
@@ -126,7 +128,8 @@ fn measures_a_network_between_two_processes() {
         ));
         Profile::parse(&place.read("profile.toml"), "").unwrap()
     };
-    // Whatever else the machine does may be longer than a few bytes more take: then once more.
+    // Other load on the machine may take longer than the transfer of a few more bytes, so the
+    // measurement is repeated, up to five times.
     let plausible = |profile: &Profile| {
         let network = profile.network.as_ref().unwrap();
         assert!(network.samples > 20, "{network:?}");

@@ -1,4 +1,4 @@
-//! `stripewise cost`, run as a user runs it; the expected numbers are worked out by hand.
+//! `stripewise cost`, run as a user runs it. The expected numbers are computed by hand.
 
 mod support;
 
@@ -9,7 +9,7 @@ fn json(arguments: &str) -> Value {
     Place::new().json(&format!("cost {arguments} --json"))
 }
 
-/// establish, transfer, startup, io, and their sum.
+/// Checks the terms establish, transfer, startup and io, and their sum.
 #[track_caller]
 fn assert_terms(arguments: &str, terms: [f64; 4]) {
     let found = json(arguments);
@@ -29,7 +29,7 @@ fn assert_refused(arguments: &str, message: &str) {
 const CIL: &str = "--model cil --groups 8 --servers 16 --procs 8 --procs-per-node 1 --size 1M \
     --establish 3e-4 --per-byte 7.95e-9 --alpha 3e-4 --beta 7.95e-9";
 
-/// One mebibyte on the network or one disk.
+/// Seconds for one mebibyte on the network or on one disk.
 const MIB_S: f64 = 0.0083361792;
 
 #[test]
@@ -57,7 +57,7 @@ fn psa_works_the_other_stripe_out() {
     let both = json(&format!("{PSA} --h-stripe 120K --s-stripe 8K"));
     assert_eq!(json(&format!("{PSA} --h-stripe 120K")), both);
     assert_eq!(json(&format!("{PSA} --s-stripe 8K")), both);
-    // 512 KiB on three servers are no whole number of bytes each.
+    // 512 KiB on three servers give a fractional number of bytes on each.
     let thirds = json(&format!("{PSA} --hservers 3 --s-stripe 0").replace("--hservers 4", ""));
     assert!((thirds["io_s"].as_f64().unwrap() - 16.0 * 524_288.0 / 3.0 * 7.95e-9).abs() < 1e-12);
 }
@@ -76,7 +76,7 @@ fn sla() {
 
 #[test]
 fn sla_counts_the_servers_from_the_offset() {
-    // 64 KiB from the middle of a stripe are on two servers, half each.
+    // 64 KiB from the middle of a stripe lie on two servers, half on each.
     let args = SLA.replace("--offset 0", "--offset 32K").replace("--size 8K", "--size 64K");
     let io_s = 32_768.0 * 7.95e-9;
     assert_terms(&format!("{args} --layout 1-DH"), [0.0, 0.0, 3e-4 * (1.0 + 31.0 * 2.0 / 3.0), io_s]);
@@ -99,7 +99,7 @@ e = 3e-4, t = 7.95e-9, alpha = 3e-4, beta = 7.95e-9
     assert_eq!(Place::new().text(&format!("cost {CIL} --layout 2-D")), expected);
 }
 
-/// A cluster file, and its path in quotes.
+/// Writes a cluster file, and returns its path in quotes.
 fn cluster() -> (Place, String) {
     let place = Place::new();
     let hdd = [(3e-4, 7.95e-9), (1e-4, 7.95e-9), (4e-4, 7.95e-9), (2e-4, 7.95e-9)];
@@ -119,7 +119,7 @@ fn parameters_of_a_cluster_file() {
     let from_file = format!("--model psa {file} --procs 16 --procs-per-node 2 --size 512K --h-stripe 64K");
     assert_eq!(json(&from_file), json(&format!("{PSA} --h-stripe 64K")));
     assert_terms(&format!("{from_file} --op write --access sequential"), [0.0048, MIB_S, 0.0032, MIB_S]);
-    // A flag beats the file.
+    // A flag overrides the file.
     assert_terms(&format!("{from_file} --alpha-h 1e-3 --establish 0"), [0.0, MIB_S, 0.016, MIB_S]);
     // ⌈6/4⌉ = 2 processes on each SSD.
     let cil = format!("--model cil --layout 1-DV --class ssd {file} --procs 6 --size 1M");
@@ -127,7 +127,7 @@ fn parameters_of_a_cluster_file() {
     assert_terms(&format!("{SLA} --layout 1-DV {file}"), [0.0, 0.0, 3e-4 * 2.5, 8192.0 * 7.95e-9]);
 }
 
-/// Measured parameters beside the cluster file are used, unless they are declined.
+/// Measured parameters next to the cluster file are used, unless the user declines them.
 #[test]
 fn a_profile_overrides_the_cluster_file() {
     let (place, path) = cluster();
@@ -152,7 +152,8 @@ fn general_on_any_cycle() {
     let general = format!("--model general -c {path} --procs 16 --procs-per-node 2");
     let psa_shaped = format!("{general} --cycle 'hdd/0-3:64K ssd/0-3:64K' --size 512K");
     assert_terms(&psa_shaped, [0.0048, MIB_S, 0.0048, MIB_S]);
-    // 96 KiB from 32 KiB on: 32 KiB on hdd/0, then 64 KiB on ssd/2; 4 processes share a server.
+    // 96 KiB from offset 32 KiB lie as 32 KiB on hdd/0 and 64 KiB on ssd/2; 4 processes share a
+    // server.
     let two = format!("{general} --cycle 'hdd/0:64K ssd/2:64K' --offset 32K --size 96K --sharing 4");
     let (kib_32, kib_64) = (32_768.0, 65_536.0);
     let hdd = [4.0 * 3e-4, 4.0 * kib_32 * 7.95e-9];
@@ -212,7 +213,8 @@ fn impossible_values() {
     );
 }
 
-/// A flag that the model would ignore answers another question than was asked.
+/// A flag that the model would ignore is rejected, because the result would answer a different
+/// question.
 #[test]
 fn flags_of_other_models() {
     let is_refused = |arguments: &str, flag: &str, models: &str, model: &str| {

@@ -1,4 +1,5 @@
-//! `stripewise evaluate`: what there is, simulated runs, going on where it was.
+//! `stripewise evaluate`: the list of experiments, simulated runs, and continuing after an
+//! interruption.
 
 mod support;
 
@@ -25,7 +26,7 @@ fn all_experiments_are_listed_with_their_sizes() {
     ];
     assert_eq!(ids[..papers.len()], papers);
     for experiment in listed.as_array().unwrap() {
-        // What is ours may be simulated only.
+        // Experiments that are not from the papers may be simulated only.
         let measured = papers.contains(&experiment["id"].as_str().unwrap());
         for place in ["simulated", "emulated"].into_iter().take(if measured { 2 } else { 1 }) {
             let sizes = experiment["places"].as_array().unwrap();
@@ -51,7 +52,8 @@ fn simulated_runs_are_kept_and_not_made_again() {
         assert!(record["details"]["elapsed_s"].as_f64().unwrap() > 0.0, "{record}");
     }
 
-    // Interrupted in the middle of a line, and one of another version of the experiment.
+    // The store was interrupted in the middle of a line, and has a record of another version of the
+    // experiment.
     let lines = place.read("found/simulated.jsonl");
     let mut kept: Vec<String> = lines.lines().take(4).map(str::to_owned).collect();
     kept[0] = kept[0].replace("\"parameters\":\"", "\"parameters\":\"other ");

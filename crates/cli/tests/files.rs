@@ -1,4 +1,4 @@
-//! The commands that look after files, as a user runs them.
+//! The commands that manage files, run as a user runs them.
 
 mod support;
 
@@ -9,7 +9,8 @@ use std::process::Stdio;
 use serde_json::Value;
 use support::{Place, directories, tier};
 
-/// What these tests need beside: two plans over three targets, and a directory `data` that they are for.
+/// Additions for these tests: two plans over three targets, and a directory `data` to which the
+/// plans apply.
 impl Place {
     fn with_targets() -> Self {
         let place = Self::new();
@@ -37,7 +38,7 @@ impl Place {
         self.write(name, &(rule + &cluster));
     }
 
-    /// A plain file in `data`.
+    /// Creates a plain file in `data`.
     fn file(&self, name: &str, bytes: usize) -> Vec<u8> {
         let bytes: Vec<u8> =
             (0..bytes as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
@@ -45,7 +46,7 @@ impl Place {
         bytes
     }
 
-    /// One line on stderr, with all the texts in it, and exit code 1.
+    /// The command prints one line on stderr that contains all the texts, and exits with 1.
     #[track_caller]
     fn refused(&self, words: &[&str], texts: &[&str]) {
         let output = self.output(words);
@@ -62,7 +63,7 @@ impl Place {
         std::fs::read(self.path("data").join(name)).unwrap().starts_with(b"stripewise file, format 1\n")
     }
 
-    /// Names of all files on the targets but their markers.
+    /// Number of files on the targets, without markers.
     fn components(&self) -> usize {
         ["t0", "t1", "t2"].iter().map(|name| count(&self.path(name).join("stripewise"))).sum()
     }
@@ -117,7 +118,8 @@ fn place_and_export_and_what_lies_where() {
     assert_eq!(place.components(), 0);
 }
 
-/// The kernel could not run a manifest; but an executable file that is named is moved.
+/// The kernel cannot run a manifest, so executable files stay plain; an executable file that is
+/// named is moved.
 #[test]
 fn programs_stay_plain() {
     let place = Place::with_targets();
@@ -178,7 +180,7 @@ fn fsck_finds_repairs_and_says_so() {
     let bytes = place.file("a.dat", 20_000);
     place.file("b.dat", 20_000);
     place.run(&["place", "plan.toml", "-q"]);
-    // An editor without the library; a removal without the library.
+    // An editor overwrites an anchor and `rm` removes one, both without the library.
     std::fs::write(place.path("data/a.dat"), "oops").unwrap();
     std::fs::remove_file(place.path("data/b.dat")).unwrap();
     let fsck = ["fsck", "-p", "plan.toml", "--orphan-age", "0", "--json"];
@@ -259,7 +261,8 @@ fn missing_targets_are_named() {
     assert!(!place.path("data/a.dat").exists());
 }
 
-/// `place` and `export` of the same file, killed at random moments: it is whole, and the last run ends well.
+/// A file that `place` and `export` convert while being killed at random moments stays whole, and
+/// the last run succeeds.
 #[test]
 fn killed_migrations_go_on() {
     let place = Place::with_targets();

@@ -11,8 +11,8 @@ use support::{Place, directories, tier};
 
 const MIB: f64 = 1_048_576.0;
 
-/// What these tests need beside: the cluster of the worked example of `docs/papers.md` (published parameters, 256 MiB on each
-/// SServer), and traces.
+/// Additions for these tests: the cluster of the worked example of `docs/papers.md` (published
+/// parameters, 256 MiB on each SServer), and traces.
 impl Place {
     fn with_cluster() -> Self {
         let place = Self::new();
@@ -20,7 +20,8 @@ impl Place {
         place
     }
 
-    /// Writes a trace: per request (process, file name, op, offset, size), each starting 1 us after the one before.
+    /// Writes a trace of requests (process, file name, op, offset, size). Each starts 1 us after
+    /// the previous one.
     fn trace(&self, name: &str, requests: &[(u32, &str, Op, u64, u64)], incomplete: &[&str]) {
         let mut writer = TraceWriter::create(&self.path(name)).unwrap();
         for (index, &(rank, file, op, offset, size)) in requests.iter().enumerate() {
@@ -48,7 +49,7 @@ impl Place {
         writer.finish(&Meta { origin: "synthetic".into(), incomplete, ..Meta::default() }).unwrap();
     }
 
-    /// 16 processes that read `count` blocks of 512 KiB of one file, in an order that jumps.
+    /// Trace of 16 processes that read `count` blocks of 512 KiB of one file, in scattered order.
     fn shared_trace(&self, name: &str, count: u64) {
         let block = |i: u64| (i * 7919) % count;
         let request = |i: u64| ((i % 16) as u32, "/data/shared", Op::Read, block(i) * (512 << 10), 512 << 10);
@@ -56,7 +57,7 @@ impl Place {
     }
 }
 
-/// The text; `per_byte_s` is that of the network and the HServers.
+/// Text of a cluster file; `per_byte_s` applies to the network and the HServers.
 fn cluster(per_byte_s: f64) -> String {
     let hdd = [3e-4, 1e-4, 3e-4, 1e-4].map(|startup_s| (startup_s, per_byte_s));
     format!("[network]\nestablish_s = 3e-4\nper_byte_s = {per_byte_s:?}\n")
@@ -69,7 +70,7 @@ fn candidate<'a>(json: &'a Value, name: &str) -> &'a Value {
     all.iter().find(|candidate| candidate["name"] == name).unwrap_or_else(|| panic!("{name} is a candidate"))
 }
 
-/// The worked example in the JSON of `plan --scheme psa --candidates`.
+/// Checks the worked example in the JSON of `plan --scheme psa --candidates`.
 fn assert_spec_5_2(json: &Value) {
     let file = &json["files"][0];
     assert_eq!(file["scheme"], "psa");
@@ -199,7 +200,7 @@ fn an_incomplete_trace_is_refused_unless_accepted() {
     assert_eq!(json["incomplete"], "rank 3 was killed");
 }
 
-/// The trace at `name` of one write, of a command that ended with `exit_code`.
+/// Writes a trace at `name` of one write, by a command that ended with `exit_code`.
 fn ended_with(place: &Place, name: &str, exit_code: Option<u8>) {
     place.trace(name, &[(0, "/data/x", Op::Write, 0, 4096)], &[]);
     let trace = stripewise_trace::Trace::open(&place.path(name)).unwrap();
@@ -254,7 +255,7 @@ fn only_plans_are_overwritten() {
     assert!(error.contains("plan.toml exists and is no plan"), "{error}");
     assert_eq!(place.read("plan.toml"), "my notes\n");
     place.run("plan t --force");
-    place.run("plan t"); // a plan may be written over
+    place.run("plan t"); // a plan may be overwritten
     let error = place.error("plan t -o nowhere/plan.toml");
     assert!(error.contains("nowhere is no directory"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! `stripewise plan` of files with several copies: replicas and the cache.
+//! `stripewise plan` for files with several copies: replicas and caches.
 
 mod support;
 
@@ -9,7 +9,7 @@ use support::{Place, directories, tier};
 
 const MIB: u64 = 1 << 20;
 
-/// Eight disks and four SSDs, reached over a network.
+/// Cluster of eight disks and four SSDs, reached over a network.
 fn place() -> Place {
     place_over("establish_s = 1e-4\nper_byte_s = 1e-9")
 }
@@ -24,7 +24,8 @@ fn place_over(network: &str) -> Place {
     place
 }
 
-/// 64 processes read a file together, then one of them reads it alone; 1 MiB at a time, in an order that jumps.
+/// Trace of 64 processes that read a file together, followed by one of them reading it alone; 1 MiB
+/// at a time, in scattered order.
 fn mixed_trace(place: &Place) {
     let mut writer = TraceWriter::create(&place.path("t")).unwrap();
     let file = writer.file_id("/data/shared");
@@ -60,7 +61,8 @@ fn seconds(json: &Value) -> f64 {
 
 #[test]
 fn replicas_for_requests_that_want_different_layouts() {
-    // Over a network the best single layout is within 4 % of the best pair: too little for a copy.
+    // Over a network the best single layout is within 4 % of the best pair, which is too little to
+    // justify a copy.
     let place = place_over("establish_s = 0.0\nper_byte_s = 0.0");
     mixed_trace(&place);
     let plan =
@@ -87,7 +89,7 @@ fn replicas_for_requests_that_want_different_layouts() {
     let serves = |of: &str| {
         text.lines().find(|line| line.trim().starts_with("read of 1M") && line.contains(of)).unwrap()
     };
-    // The copy that serves the 64 processes is not the one that serves the one, and each costs least there.
+    // Different copies serve the 64 processes and the single process, each where it costs least.
     let (many, one) = (serves(" 64 "), serves("  1 "));
     assert_ne!(many.split_whitespace().last(), one.split_whitespace().last(), "{text}");
     let expected = &file["expected"];

@@ -21,7 +21,7 @@ const RESULTS: &str = r#"{
   }]
 }"#;
 
-/// No page, and no temporary file.
+/// The command fails and leaves neither a page nor a temporary file.
 #[track_caller]
 fn refused(place: &Place, arguments: &str, message: &str) {
     let said = place.error(arguments);
@@ -33,7 +33,7 @@ fn refused(place: &Place, arguments: &str, message: &str) {
     assert_eq!(left.count(), 0, "a temporary file is left");
 }
 
-/// A directory with a trace, a plan, predictions and results.
+/// Directory with a trace, a plan, predictions and results.
 fn inputs() -> Place {
     let place = Place::new();
     let services = [(3e-4, 8e-9), (1e-4, 8e-9), (3e-4, 8e-9), (1e-4, 8e-9)];
@@ -60,7 +60,7 @@ fn everything_on_one_page() {
         "64 reads",
         "hdd/0-3:64K",             // the layout
         "lfs setstripe",           // native commands
-        "2×",                      // the speed-up
+        "2×",                      // the speedup
         "--predictions plan.json", // how the page was made
         "plain files on hdd/0",    // a candidate of the predictions
     ] {
@@ -130,7 +130,7 @@ fn bad_input_is_refused_in_one_line() {
     );
 }
 
-/// Two processes that read the file of [`inputs`], one of them from the cache.
+/// Statistics of two processes that read the file of [`inputs`], one of them from the cache.
 const STATISTICS: &str = r#"
 {"path": "/synthetic/data", "file": "f", "pid": 1, "rank": 0, "kind": "cache", "mode": "sla", "requests": 8, "critical": 8, "hits": 3, "partial_hits": 1, "evictions": 0, "evicted_bytes": 0, "write_backs": 0, "fetches": 2, "copies": [{"name": "original", "read_bytes": 1310720, "written_bytes": 0, "copied_bytes": 0}, {"name": "1-DH", "read_bytes": 786432, "written_bytes": 0, "copied_bytes": 524288}]}
 {"path": "/synthetic/data", "file": "f", "pid": 2, "rank": 1, "kind": "cache", "mode": "sla", "requests": 8, "critical": 8, "hits": 0, "partial_hits": 0, "evictions": 0, "evicted_bytes": 0, "write_backs": 0, "fetches": 0, "copies": [{"name": "original", "read_bytes": 2097152, "written_bytes": 0, "copied_bytes": 0}, {"name": "1-DH", "read_bytes": 0, "written_bytes": 0, "copied_bytes": 0}]}

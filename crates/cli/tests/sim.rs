@@ -57,7 +57,7 @@ fn the_best_candidates_are_simulated() {
         assert_eq!((&run["requests"], &run["bytes"]), (&256.into(), &(16u64 << 20).into()));
         let servers = run["servers"].as_array().unwrap();
         assert_eq!(servers.iter().map(|server| server["bytes"].as_u64().unwrap()).sum::<u64>(), 16 << 20);
-        // The planner replays a sample of the same requests: it expects about the same.
+        // The planner replays a sample of the same requests and expects about the same time.
         let ratio = number(&run["elapsed_s"]) / number(&plan["expected_s"]);
         assert!((0.8..1.25).contains(&ratio), "{ratio} {}", plan["plan"]);
     }
@@ -73,7 +73,7 @@ fn a_plan_the_network_and_a_second_run() {
     let elapsed_s = |words: &str| {
         number(&place.json(&format!("sim t -p one.toml --json {words}"))["plans"][0]["runs"][0]["elapsed_s"])
     };
-    // At least every byte has to pass the node, and at most all connections do so one after the other.
+    // At least, every byte passes the node; at most, all connections are made one after the other.
     let (without, with) = (elapsed_s(""), elapsed_s("--network"));
     assert!(with > without && with < without + 256.0 * 1e-4 + (16 << 20) as f64 * 1e-8, "{without} {with}");
     place.run("plan t --scheme cache --min-gain none -o cache.toml");

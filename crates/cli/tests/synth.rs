@@ -5,7 +5,7 @@ mod support;
 use serde_json::Value;
 use support::Place;
 
-/// Synthesises a trace and returns what its summary says of the only group of files.
+/// Writes a synthetic trace and returns the summary of its only file group.
 fn group(arguments: &str) -> Value {
     let place = Place::new();
     place.json(&format!("synth {arguments} -o t --json"));
@@ -16,7 +16,7 @@ fn group(arguments: &str) -> Value {
     summary["groups"][0].clone()
 }
 
-/// The message contains the words; nothing is written.
+/// The error message contains the words, and nothing is written.
 #[track_caller]
 fn assert_refused(arguments: &str, words: &str) {
     let place = Place::new();

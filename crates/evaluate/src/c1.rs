@@ -1,71 +1,74 @@
-//! C1: how often each model picks the layout that turns out best, and what is lost where it does not.
+//! C1: how often each model picks the layout that turns out best, and the loss where it does not.
 //!
-//! *Regret* is the part of the best layout's time by which the picked one takes longer. A layout is *not to be told from* the best
-//! if its fastest repeat takes no longer than the best one's slowest; simulated times have no repeats, and count as alike if they are
-//! within [`ALIKE`].
+//! *Regret* is the additional time of the picked layout as a fraction of the best layout's time. A
+//! layout is *indistinguishable* from the best if its fastest repeat takes no longer than the
+//! slowest repeat of the best. Simulated times have no repeats, and are indistinguishable within
+//! [`ALIKE`].
 
 use std::collections::BTreeMap;
 
 use crate::record::{Labels, Place, Record};
 
-/// Simulated times that differ by less than this part are alike: service times vary by one per cent up and down in the simulator,
-/// and with another seed the order is another one.
+/// Simulated times that differ by less than this fraction are indistinguishable: simulated service
+/// times vary by ±1 %, so another seed gives another order.
 pub const ALIKE: f64 = 0.005;
 
-/// What was found at one place.
+/// Results of C1 at one place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Where.
+    /// Place of the measurements.
     pub place: Place,
-    /// Per model, and for all and each kind of cells.
+    /// One row per model and group of cells, including the group of all cells.
     pub rows: Vec<Row>,
-    /// Every cell with two layouts or more.
+    /// Every cell with at least two layouts.
     pub cells: Vec<Choice>,
 }
 
-/// How well a model chose in cells of one kind.
+/// How well a model chose in a group of cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Which.
+    /// Name of the model.
     pub model: String,
-    /// Of which cells: `random reads, Ethernet`, or `all`.
+    /// The group: `random reads, Ethernet`, or `all`.
     pub group: String,
-    /// How many there are.
+    /// Number of cells.
     pub cases: usize,
-    /// The part of them in which it picked the best layout, or one that is not to be told from it.
+    /// Fraction of cells in which the model picked the best layout, or one that is
+    /// indistinguishable from it.
     pub best: f64,
-    /// Mean regret over all of them.
+    /// Mean regret over all cells.
     pub mean_regret: f64,
-    /// The largest.
+    /// Largest regret.
     pub worst_regret: f64,
 }
 
-/// A cell.
+/// The best layout and the models' choices in one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// Which.
+    /// Labels of the cell.
     pub labels: Labels,
-    /// The layout that was fastest.
+    /// Name of the fastest layout.
     pub best: String,
-    /// What each model picked.
+    /// Choice of each model.
     pub picked: Vec<Pick>,
 }
 
 /// A model's choice in one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pick {
-    /// Which model.
+    /// Name of the model.
     pub model: String,
-    /// The layout that it has fastest.
+    /// The layout that the model predicts to be fastest.
     pub scheme: String,
-    /// That is the best one, or not to be told from it.
+    /// Whether this is the best layout, or indistinguishable from it.
     pub is_best: bool,
-    /// The part of the best one's time that it takes longer.
+    /// Additional time as a fraction of the best layout's time.
     pub regret: f64,
 }
 
-/// A model: its name, the detail of a record that it is judged by, and how near to each other its values are the same to it; of
-/// these the one with the least second detail is picked.
+/// A model: its name, the record detail with its prediction, and the relative difference up to
+/// which it considers predictions equal. Among equal predictions, the layout with the least second
+/// detail is picked.
 struct Model {
     name: &'static str,
     by: &'static str,
@@ -75,12 +78,12 @@ struct Model {
 
 const MODELS: [Model; 3] = [
     Model { name: "CIL's formula", by: "cil_s", equal: 1e-9, then: "elapsed_s" },
-    // As the planner has it: predictions of times are no more exact.
+    // As in the planner: predictions of times are no more exact than this.
     Model { name: "the planner", by: "elapsed_s", equal: 0.005, then: "cil_s" },
     Model { name: "the simulator", by: "simulated_s", equal: 1e-9, then: "elapsed_s" },
 ];
 
-/// The tables of C1, one for each place with records of it.
+/// Returns the tables of C1, one for each place with records.
 pub fn tables(records: &[Record]) -> Vec<Table> {
     let of_place = |place| {
         let choices = choices(records.iter().filter(|record| record.place == place));
@@ -106,7 +109,7 @@ fn choice(labels: &Labels, cell: &[&Record]) -> Choice {
     let time_s = |record: &Record| record.median_s().unwrap_or(f64::INFINITY);
     let best = cell.iter().min_by(|a, b| time_s(a).total_cmp(&time_s(b))).expect("two or more");
     let pick = |model: &Model| {
-        // The simulator is not judged by what it has computed itself.
+        // The simulator is not judged on the times that it computed.
         let judged_by_itself = best.place == Place::Simulated && model.by == "simulated_s";
         let picked = pick(model, cell).filter(|_| !judged_by_itself)?;
         Some(Pick {
@@ -123,7 +126,7 @@ fn choice(labels: &Labels, cell: &[&Record]) -> Choice {
     }
 }
 
-/// The one that a model has fastest; none if it says nothing about one of them.
+/// Returns the record that the model predicts to be fastest; `None` if a prediction is missing.
 fn pick<'r>(model: &Model, cell: &[&'r Record]) -> Option<&'r Record> {
     let of = |record: &Record, detail: &str| record.details.get(detail).copied();
     let values: Option<Vec<f64>> = cell.iter().map(|record| of(record, model.by)).collect();
@@ -134,7 +137,7 @@ fn pick<'r>(model: &Model, cell: &[&'r Record]) -> Option<&'r Record> {
     equal.min_by(|a, b| then(a).total_cmp(&then(b)).then_with(|| a.scheme.cmp(&b.scheme))).copied()
 }
 
-/// Whether a record is not to be told from the best.
+/// Returns whether a record is indistinguishable from the best.
 fn is_alike(record: &Record, best: &Record) -> bool {
     let least_s = record.seconds.iter().copied().fold(f64::INFINITY, f64::min);
     let most_s = best.seconds.iter().copied().fold(0.0, f64::max);
@@ -164,7 +167,7 @@ fn rows(model: &str, choices: &[Choice]) -> Vec<Row> {
     groups.into_iter().map(row).collect()
 }
 
-/// `random reads, Ethernet`.
+/// Returns the group of a cell, such as `random reads, Ethernet`.
 fn group(labels: &Labels) -> String {
     let of = |key: &str| labels.get(key).map_or("", String::as_str);
     let ops = if of("op").is_empty() { String::new() } else { format!(" {}s", of("op")) };
@@ -178,7 +181,8 @@ fn group(labels: &Labels) -> String {
 mod tests {
     use super::*;
 
-    /// Times of a repeat or more, and what CIL's formula and the planner say.
+    /// Returns a record with the times of its repeats and the predictions of CIL's formula and the
+    /// planner.
     fn record(place: Place, size: &str, scheme: &str, seconds: &[f64], cil_s: f64, elapsed_s: f64) -> Record {
         Record {
             experiment: "C1".into(),
@@ -214,7 +218,7 @@ mod tests {
         assert_eq!((tables.len(), tables[0].place, tables[0].cells.len()), (1, at, 2));
         let cil = row(&tables[0], "CIL's formula");
         assert_eq!((cil.cases, cil.best, cil.mean_regret, cil.worst_regret), (2, 1.0, 0.0, 0.0));
-        // The planner takes 1-DH for 4K, too, which takes twice as long.
+        // The planner picks 1-DH for 4K, too, which takes twice as long.
         let planner = row(&tables[0], "the planner");
         assert_eq!(
             (planner.cases, planner.best, planner.mean_regret, planner.worst_regret),

@@ -1,4 +1,4 @@
-//! What is run: a workload on a storage, under several schemes.
+//! Definition of a run: a workload on a storage configuration, under several schemes.
 
 use std::path::PathBuf;
 
@@ -11,27 +11,28 @@ use crate::record::Labels;
 /// Servers of one class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Servers {
-    /// `hdd` or `ssd`: the tier's and the class's name.
+    /// Name of the tier and of the class: `hdd` or `ssd`.
     pub name: &'static str,
-    /// How many.
+    /// Number of servers.
     pub count: u32,
-    /// α and β.
+    /// α and β of the class.
     pub class: ClassParams,
-    /// Bytes of each server that files may fill.
+    /// Bytes on each server that files may occupy.
     pub capacity_per_server: u64,
 }
 
-/// What a cell's files lie on.
+/// The storage of a cell's files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Storage {
-    /// HServers first (targets are numbered through the tiers).
+    /// Tiers with the HServers first. Targets are numbered across the tiers.
     pub tiers: Vec<Servers>,
-    /// e and t; of emulated servers and disks on one machine: 0.
+    /// e and t; 0 for emulated servers and for disks on one machine.
     pub network: Network,
 }
 
 impl Storage {
-    /// The storage as a cluster; `directory` says where server `index` of a tier lies, `emulate` whether it is paced.
+    /// Returns the storage as a cluster. `directory` gives the path of server `index` of a tier;
+    /// `emulate` is whether servers are paced.
     pub fn cluster(&self, directory: &dyn Fn(&str, u32) -> PathBuf, emulate: bool) -> Cluster {
         let tier = |servers: &Servers| Tier {
             name: servers.name.to_owned(),
@@ -51,21 +52,21 @@ impl Storage {
     }
 }
 
-/// A program with its parameters.
+/// A program and its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Program {
-    /// IOR-like.
+    /// An IOR-like program.
     Ior(Ior),
-    /// HPIO-like.
+    /// An HPIO-like program.
     Hpio(Hpio),
-    /// tile-IO-like.
+    /// An mpi-tile-io-like program.
     Tile(Tile),
-    /// BTIO-like.
+    /// A BT-IO-like program.
     Btio(Btio),
 }
 
 impl Program {
-    /// Its requests.
+    /// Returns the program's requests.
     pub fn benchmark(&self) -> &dyn Benchmark {
         match self {
             Self::Ior(ior) => ior,
@@ -76,47 +77,48 @@ impl Program {
     }
 }
 
-/// One run of a program, in one direction (its [`stripewise_trace::synth::Direction`] is the same).
+/// One run of a program in one direction, which equals its [`stripewise_trace::synth::Direction`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// Its paths are relative to the place where it is run.
+    /// The program. Its paths are relative to the directory in which it runs.
     pub program: Program,
-    /// Direction.
+    /// Direction of the run.
     pub op: Op,
 }
 
-/// A workload on a storage.
+/// A workload on a storage configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// The experiment that it belongs to.
+    /// Id of the experiment to which the cell belongs.
     pub experiment: &'static str,
-    /// What tells it from the others of the experiment.
+    /// Labels that distinguish the cell from others of the experiment.
     pub labels: Labels,
-    /// What its files lie on.
+    /// The storage of its files.
     pub storage: Storage,
-    /// What is timed, one after the other. Files that are read hold data before, written by untimed runs.
+    /// The timed runs, one after the other. Files that are read contain data, written by untimed
+    /// runs before.
     pub parts: Vec<Part>,
-    /// Whether collective calls wait for all their processes, as they do. Without, which only the simulator can, it is seen what the
-    /// waiting costs.
+    /// Whether collective calls wait for all their processes, as real ones do. Only the simulator
+    /// can run without waiting, which shows the cost of the waiting.
     pub waits: bool,
-    /// Under which schemes.
+    /// The schemes to run.
     pub schemes: Vec<Scheme>,
 }
 
 impl Cell {
-    /// A fingerprint of everything that decides how long a scheme takes: what was found for it is worth nothing once this has
-    /// changed.
+    /// Returns a fingerprint of everything that decides how long a scheme takes. A record with
+    /// another fingerprint is obsolete.
     pub fn parameters(&self, scheme: &Scheme) -> String {
         let mut text = format!("{:?} {:?} {scheme:?}", self.storage, self.parts);
         if !self.waits {
             text.push_str(" without waiting");
         }
-        // FNV-1a: the same in every version.
+        // FNV-1a, which is the same in every version.
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
     }
 
-    /// Its labels for people: `access=random procs=16 size=64K`.
+    /// Returns the labels as text: `access=random procs=16 size=64K`.
     pub fn title(&self) -> String {
         let labels = self.labels.iter().map(|(key, value)| format!("{key}={value}"));
         labels.collect::<Vec<_>>().join(" ")
@@ -126,53 +128,60 @@ impl Cell {
 /// How the files are laid out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scheme {
-    /// The planner's candidate of this name (`1-DH`, `2-D g=8`, `1-DV`); `2-D` alone: in groups of two servers, as CIL has it.
+    /// The planner's candidate of this name (`1-DH`, `2-D g=8`, `1-DV`). `2-D` alone means groups
+    /// of two servers, as in CIL.
     Candidate(String),
-    /// Of these, the one whose overall cost by CIL's formula is least: one for all files of the cell (CIL §4).
+    /// The scheme among these with the least overall cost by CIL's formula, one for all files of
+    /// the cell (CIL §4).
     LeastCost(Vec<Scheme>),
-    /// What a planner picks: `def`, `pa`, `psa`, `overall`, `replicas`, or `auto`: the best of all.
+    /// The choice of a planner: `def`, `pa`, `psa`, `overall`, `replicas`, or `auto`, the best of
+    /// all.
     Planner(&'static str),
-    /// Stripes of this many bytes over all servers of a tier: a shared file on HServers, as without any of the papers' systems.
+    /// Stripes of this many bytes over all servers of a tier: a shared file on HServers, as without
+    /// any of the papers' systems.
     Striped {
         /// Name of the tier.
         tier: &'static str,
-        /// Bytes.
+        /// Stripe size in bytes.
         stripe: u64,
     },
-    /// Files of processes of their own, each on a group of so many servers of a tier, in turn: 1-DV is 1 server, 1-DH all.
+    /// One file per process, each on a group of servers of a tier, in turn. Groups of 1 server give
+    /// 1-DV, and one group of all servers gives 1-DH.
     Grouped {
         /// Name of the tier.
         tier: &'static str,
-        /// Servers of a group.
+        /// Number of servers in a group.
         servers: u32,
-        /// Bytes.
+        /// Stripe size in bytes.
         stripe: u64,
     },
-    /// One copy of each of these ([`Scheme::Candidate`], [`Scheme::Striped`] or [`Scheme::Grouped`]), each request to the cheapest
-    /// (CIL §5).
+    /// One copy for each of these schemes ([`Scheme::Candidate`], [`Scheme::Striped`] or
+    /// [`Scheme::Grouped`]). Each request is served by the cheapest copy (CIL §5).
     Replicas(Vec<Scheme>),
-    /// The file on all HServers in stripes, with a cache on the SServers (SLA).
+    /// The file in stripes on all HServers, with a cache on the SServers (SLA).
     Cache {
-        /// What is admitted.
+        /// Which requests are admitted.
         mode: CacheMode,
-        /// While there is space.
+        /// Which critical writes are admitted while there is space.
         admission: CacheAdmission,
-        /// The original's stripe, bytes.
+        /// Stripe size of the original in bytes.
         stripe: u64,
-        /// Bytes that cached data may fill on each SServer.
+        /// Maximum bytes of cached data on each SServer.
         capacity_per_server: u64,
-        /// What is timed is a second run, after a first one and what that left to be fetched.
+        /// Whether the timed run is a second one, after a first run whose prefetch queue has been
+        /// worked off.
         second_run: bool,
     },
-    /// As many whole requests as fit on the SServers only, each on one of them; the rest on the HServers only.
+    /// As many whole requests as fit on the SServers only, each on one of them; the rest on the
+    /// HServers only.
     WholeRequests {
-        /// Bytes of a request.
+        /// Bytes per request.
         request: u64,
     },
 }
 
 impl Scheme {
-    /// What records call it.
+    /// Returns the name of the scheme in records.
     pub fn name(&self) -> String {
         use stripewise_cluster::size;
         match self {
@@ -186,7 +195,7 @@ impl Scheme {
             Self::Grouped { servers, .. } => format!("groups of {servers}"),
             Self::Replicas(_) => "replicas".to_owned(),
             Self::Cache { mode, admission, .. } => {
-                // SLA with its three layouts is what the paper calls LCP, layout-aware cache placement.
+                // The paper calls SLA with its three layouts LCP, layout-aware cache placement.
                 let name = if *mode == CacheMode::Sla { "LCP".to_owned() } else { mode.name().to_uppercase() };
                 let printed = *admission == CacheAdmission::AsPrinted || *mode == CacheMode::Nsca;
                 if printed { name } else { format!("{name} balanced") }

@@ -1,4 +1,4 @@
-//! What the papers claim, and how it is shown.
+//! The papers' claims, and how they are presented.
 
 use crate::cell::Cell;
 use crate::record::{Labels, Place};
@@ -6,112 +6,114 @@ use crate::record::{Labels, Place};
 /// The papers (`docs/papers.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paper {
-    /// Cost-intelligent layouts, 2012.
+    /// CIL: cost-intelligent layouts, 2012.
     Cil,
-    /// Performance- and space-aware layouts, 2014 and 2016.
+    /// PSA: performance- and space-aware layouts, 2014 and 2016.
     Psa,
-    /// Selective, layout-aware SSD cache, 2016.
+    /// SLA: selective, layout-aware SSD cache, 2016.
     Sla,
 }
 
-/// How large the cells are.
+/// Size of the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// Where they are run: simulated ones have the published size, the others sizes that a machine with two cores manages
-    /// in a minute, with the published ratios.
+    /// Where they are run. Simulated cells have the published size. The others have sizes that a
+    /// machine with two cores manages in a minute, with the published ratios.
     pub place: Place,
-    /// Fewer cells and repeats.
+    /// Whether to run fewer cells and repeats.
     pub quick: bool,
 }
 
-/// One row of the published experiments.
+/// One experiment of the papers.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     /// `C1` to `S7`.
     pub id: &'static str,
-    /// Whose.
+    /// The paper that describes it.
     pub paper: Paper,
-    /// A heading.
+    /// Title for headings.
     pub title: &'static str,
-    /// What was run there: servers, sizes, processes.
+    /// Published setting: servers, sizes, processes.
     pub setting: &'static str,
-    /// What was claimed, in the paper's figures.
+    /// The paper's claim with its figures.
     pub claimed: &'static str,
-    /// The same, one by one, to be compared.
+    /// The individual claims that are compared with results.
     pub claims: Vec<Claim>,
-    /// How it is drawn.
+    /// Figures to draw.
     pub figures: Vec<Figure>,
-    /// What is run at a scale; none where it is not run there.
+    /// Returns the cells at a scale; empty if the experiment is not run there.
     pub cells: fn(Scale) -> Vec<Cell>,
 }
 
-/// What is compared.
+/// The quantity that a claim is about.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measure {
-    /// Time under `over` divided by time under `scheme`, less 1: 0.5 is 50 % faster. Of all cells that have the claim's
-    /// labels, the total of their times.
+    /// Time under `over` divided by time under `scheme`, less 1: 0.5 is 50 % faster. Times are
+    /// summed over all cells with the claim's labels.
     Gain {
         /// The scheme whose gain it is.
         scheme: String,
-        /// Over which.
+        /// The scheme to compare with.
         over: String,
     },
     /// The largest such gain of a single cell ("up to").
     LargestGain {
         /// The scheme whose gain it is.
         scheme: String,
-        /// Over which.
+        /// The scheme to compare with.
         over: String,
     },
-    /// The same over the best of all these schemes, cell by cell.
+    /// The gain over the best of several schemes, cell by cell.
     GainOverBest {
         /// The scheme whose gain it is.
         scheme: String,
-        /// Over which, each as if it were used throughout.
+        /// The schemes to compare with, each used for the whole cell.
         over: Vec<String>,
     },
-    /// Share of the cells in which the scheme that a prediction has fastest is the fastest, or not to be told from it.
+    /// Fraction of the cells in which the scheme that a prediction ranks first is the fastest, or
+    /// indistinguishable from it.
     BestPicked {
-        /// Key of [`crate::Record::details`] with the prediction, seconds.
+        /// Key of [`crate::Record::details`] with the prediction in seconds.
         by: String,
     },
 }
 
-/// One figure that a paper gives.
+/// One figure from a paper.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// For people: `random writes of 8K`.
+    /// Description, such as `random writes of 8K`.
     pub what: String,
-    /// The cells that it is about: those that have all of these labels.
+    /// The claim applies to the cells that have all of these labels.
     pub labels: Labels,
-    /// What is compared.
+    /// The quantity that is compared.
     pub measure: Measure,
-    /// What the paper has, from and to (the same where it is one figure); a share: 0.5 is +50 %, or 50 % of all cases.
+    /// The paper's range (both ends are equal for a single figure), as a fraction: 0.5 is +50 %, or
+    /// 50 % of all cases.
     pub claimed: (f64, f64),
 }
 
 /// A plot like the paper's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// Title.
+    /// Title of the plot.
     pub title: String,
-    /// The cells that are in it.
+    /// The plot shows the cells that have all of these labels.
     pub labels: Labels,
-    /// The label along x, and what the axis is called.
+    /// The label along x, and the title of the axis.
     pub x: (String, String),
     /// The schemes, in order.
     pub schemes: Vec<String>,
 }
 
 impl Claim {
-    /// Whether a cell with these labels is one that the claim is about.
+    /// Returns whether the claim applies to a cell with these labels.
     pub fn is_about(&self, labels: &Labels) -> bool {
         has(labels, &self.labels)
     }
 }
 
 impl Figure {
-    /// Whether a cell with these labels is in the figure.
+    /// Returns whether the figure shows a cell with these labels.
     pub fn shows(&self, labels: &Labels) -> bool {
         has(labels, &self.labels)
     }

@@ -1,24 +1,25 @@
-//! `docs/evaluation/{simulated,emulated,disks}.json`: all records of one place, with when, how and where they were made.
+//! `docs/evaluation/{simulated,emulated,disks}.json`: all records of one place, with date, command
+//! and machine.
 
 use std::fmt::Write;
 
 use crate::record::{DOCUMENT_VERSION, Document, Place};
 
-/// Why a text is not a file of records. One line: file, what is wrong, remedy.
+/// Why a text is not a file of records, in one line: file, problem, remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {problem}")]
 pub struct DocumentError {
     /// The name given to [`Document::parse`].
     pub file: String,
-    /// What is wrong where, and what to do.
+    /// Location of the problem, the problem, and the remedy.
     pub problem: String,
 }
 
 impl Document {
-    /// Reads a file of records of `place`; `file` is its name, for errors.
+    /// Parses a file of records of `place`; `file` is its name for errors.
     ///
     /// # Errors
-    /// It is no JSON of this format and version, or holds records of another place.
+    /// The text is not JSON of this format and version, or it holds records of another place.
     pub fn parse(text: &str, file: &str, place: Place) -> Result<Self, DocumentError> {
         let error = |problem: String| DocumentError { file: file.to_owned(), problem };
         let remedy = "make it anew with stripewise evaluate";
@@ -35,7 +36,8 @@ impl Document {
         Ok(found)
     }
 
-    /// The file's text: one line for each record, so that two versions can be compared line by line.
+    /// Returns the file's text, with one line per record, so that two versions can be compared line
+    /// by line.
     pub fn to_text(&self) -> String {
         let head = Self { records: Vec::new(), ..self.clone() };
         let head = serde_json::to_string_pretty(&head).expect("plain data is JSON");
@@ -105,7 +107,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// A damaged file is an error of one line, or still a document; never a panic.
+        /// A damaged file gives an error of one line, or still parses as a document; it never
+        /// causes a panic.
         #[test]
         fn damaged_files(at in 0usize..600, byte in proptest::prelude::any::<u8>(), cut in 0usize..900) {
             let mut bytes = document(2).to_text().into_bytes();

@@ -1,12 +1,14 @@
-//! Why an experiment's results differ from what was claimed: one short text each, shown under its table.
+//! Explanations of why an experiment's results differ from the claims: one short text each, shown
+//! below its table.
 //!
-//! In Markdown: paragraphs, lists (`- `), tables, `code`, **bold** and [links](…) relative to `docs/`; the page in HTML
-//! understands no more than that.
+//! The texts are Markdown with paragraphs, lists (`- `), tables, `code`, **bold** and [links](…)
+//! relative to `docs/`. The HTML page supports nothing else.
 
 /// (experiment, text) of each file in `explanations/`.
 const TEXTS: &[(&str, &str)] = &texts();
 
-/// The text of an experiment; empty if it is explained by the table alone, or unknown.
+/// Returns the text of an experiment; empty for an unknown experiment, or if the table needs no
+/// explanation.
 pub fn of(experiment: &str) -> &'static str {
     TEXTS.iter().find(|(id, _)| *id == experiment).map_or("", |(_, text)| text.trim_ascii())
 }

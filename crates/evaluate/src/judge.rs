@@ -1,4 +1,4 @@
-//! Claims against records: what was found for each claim at each place, and whether that agrees.
+//! Compares claims with records: the result for each claim at each place, and whether it agrees.
 
 mod cells;
 mod measure;
@@ -13,37 +13,39 @@ pub use verdict::{RULE, Verdict};
 use crate::claim::{Claim, Experiment};
 use crate::record::{Place, Record};
 
-/// A claim, and what was found of it.
+/// A claim and its results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement<'a> {
     /// The claim.
     pub claim: &'a Claim,
-    /// In the order of [`Place::ALL`].
+    /// The results, in the order of [`Place::ALL`].
     pub outcomes: [Outcome; 3],
 }
 
-/// What was found of a claim at a place.
+/// Result for a claim at one place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Where.
+    /// Place of the runs.
     pub place: Place,
-    /// What is compared with the claim; none where no cell of the claim was run with all schemes that it needs.
+    /// The value to compare with the claim; `None` if no cell of the claim was run with all schemes
+    /// that the claim needs.
     pub found: Option<Found>,
-    /// Cells of which a scheme that the claim needs failed, gave wrong bytes, or was not run.
+    /// Number of cells in which a scheme that the claim needs failed, gave wrong bytes, or was not
+    /// run.
     pub missing: usize,
-    /// Whether it agrees.
+    /// Whether the value agrees with the claim.
     pub verdict: Verdict,
 }
 
 impl Judgement<'_> {
-    /// What was found at a place.
+    /// Returns the result at a place.
     pub fn at(&self, place: Place) -> &Outcome {
         self.outcomes.iter().find(|outcome| outcome.place == place).expect("there is one for every place")
     }
 }
 
-/// Judges all claims of an experiment by its records among `records`; of several records of a scheme of a cell at a place
-/// the last one counts.
+/// Judges all claims of an experiment by its records among `records`. If a scheme of a cell has
+/// several records at a place, the last one counts.
 pub fn judge<'a>(experiment: &'a Experiment, records: &[Record]) -> Vec<Judgement<'a>> {
     let own: Vec<&Record> = records.iter().filter(|record| record.experiment == experiment.id).collect();
     let outcome = |claim: &Claim, place: Place| {

@@ -1,9 +1,10 @@
-//! The papers' experiments, reproduced: what they claim, what is run for them, what was found.
+//! Reproduction of the papers' experiments: their claims, their runs, and the results.
 //!
-//! An [`Experiment`] has [`Claim`]s and, at every [`Scale`], [`Cell`]s; a cell is a workload on a storage, run under several
-//! [`Scheme`]s. Whatever runs it (a simulator, programs on emulated servers or on disks) leaves a [`Record`] for each scheme.
+//! An [`Experiment`] has [`Claim`]s and, at every [`Scale`], [`Cell`]s. A cell is a workload on a
+//! storage configuration, run under several [`Scheme`]s. Every way to run a cell (the simulator,
+//! programs on emulated servers or on disks) produces one [`Record`] per scheme.
 //!
-//! Pure: data in, data out. No I/O, no clock; all types are plain values.
+//! Pure: no I/O and no clock. All types are plain values.
 
 pub mod bound;
 pub mod c1;

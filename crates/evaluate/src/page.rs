@@ -1,4 +1,4 @@
-//! The pages about what was found: Markdown with drawings beside it, and one self-contained HTML page.
+//! Pages on the results: Markdown with separate drawings, and one self-contained HTML page.
 //!
 //! Deterministic: the same records give the same bytes.
 
@@ -19,21 +19,22 @@ mod tests;
 use crate::claim::Experiment;
 use crate::record::Document;
 
-/// The pages of the experiments.
+/// The pages on the experiments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pages {
-    /// `evaluation.md`.
+    /// Text of `evaluation.md`.
     pub markdown: String,
-    /// `evaluation.html`.
+    /// Text of `evaluation.html`.
     pub html: String,
-    /// (name, text) of the drawings that the Markdown shows, in [`DRAWINGS`].
+    /// (name, text) of the drawings that the Markdown page shows, in [`DRAWINGS`].
     pub drawings: Vec<(String, String)>,
 }
 
-/// The directory of the drawings, beside the pages.
+/// Directory of the drawings, next to the pages.
 pub const DRAWINGS: &str = "evaluation";
 
-/// Whether a file has the name of a drawing that [`render`] may have made: `C1-2.svg`.
+/// Returns whether a file name is that of a drawing that [`render`] may have made, such as
+/// `C1-2.svg`.
 pub fn is_drawing(name: &str) -> bool {
     let parts = name.strip_suffix(".svg").and_then(|stem| stem.split_once('-'));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -42,7 +43,8 @@ pub fn is_drawing(name: &str) -> bool {
     })
 }
 
-/// The pages about `experiments`, by what `documents` have of them: at most one for each place, in any order.
+/// Renders the pages on `experiments` from `documents`, which hold at most one document per place,
+/// in any order.
 pub fn render(experiments: &[Experiment], documents: &[Document]) -> Pages {
     let view = view::View::of(experiments, documents);
     Pages {

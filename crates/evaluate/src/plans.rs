@@ -1,4 +1,4 @@
-//! A scheme, and the files and requests of a cell, as a plan.
+//! Turns a scheme and the files and requests of a cell into a plan.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,15 +13,16 @@ use stripewise_plan::{
 use crate::cell::{Cell, Scheme};
 use crate::workload;
 
-/// A plan, and what is expected of it.
+/// A plan and its predictions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
-    /// For the data path or the simulator.
+    /// The plan, for the data path or the simulator.
     pub plan: Plan,
-    /// The layouts, for people, one for every file-name pattern.
+    /// Display text of the layouts, one for every file-name pattern.
     pub layout: String,
-    /// For the record: `cil_s`, the overall cost by CIL's formula, which is the sum over all requests, process-seconds; `elapsed_s`,
-    /// the planner's expectation of the time that the parts take, seconds.
+    /// Numbers for the record: `cil_s`, the overall cost by CIL's formula, summed over all
+    /// requests, in process-seconds; `elapsed_s`, the planner's expected time of the parts in
+    /// seconds.
     pub details: BTreeMap<String, f64>,
 }
 
@@ -31,10 +32,10 @@ impl Planned {
     }
 }
 
-/// Plans all files of a cell, whose paths are under `root`.
+/// Plans all files of a cell, whose paths are below `root`.
 ///
 /// # Errors
-/// The scheme cannot be had on this cluster, or for these files.
+/// The scheme is impossible on this cluster or for these files.
 pub fn plan(cell: &Cell, scheme: &Scheme, cluster: &Cluster, root: &Path) -> Result<Planned, PlanError> {
     of_workload(scheme, &workload::of(&cell.parts, root), cluster)
 }
@@ -81,7 +82,8 @@ fn rule(pattern: &str, judged: Judged) -> Rule {
     }
 }
 
-/// Whatever is asked for is done: no change is too small.
+/// Returns the planner's options. Any gain is accepted, so that the requested scheme is always
+/// planned.
 fn options(scheme: &Scheme, cluster: &Cluster) -> Result<Options, PlanError> {
     let mut options = Options { min_gain: f64::NEG_INFINITY, ..Options::default() };
     match scheme {
@@ -104,7 +106,7 @@ fn options(scheme: &Scheme, cluster: &Cluster) -> Result<Options, PlanError> {
     Ok(options)
 }
 
-/// The scheme's layout of a file set, judged.
+/// Returns the scheme's layout of a file set with its predictions.
 fn judged(scheme: &Scheme, problem: &Problem<'_>) -> Result<Judged, PlanError> {
     if let Scheme::Planner(_) = scheme {
         return Ok(decide(problem)?.best().clone());
@@ -118,7 +120,7 @@ fn candidate(scheme: &Scheme, problem: &Problem<'_>) -> Result<Candidate, PlanEr
     let single = |layout: Layout| Candidate::single("given", scheme.name(), layout);
     match scheme {
         Scheme::Candidate(name) => proposed(problem, planner_of(name), |candidate| {
-            // In groups of two, as CIL has it.
+            // Groups of two servers, as in CIL.
             let pairs = format!("2-D g={}", cluster.target_count() / 2);
             let name = if name == "2-D" { &pairs } else { name };
             let rest = candidate.name.strip_prefix(name.as_str());
@@ -141,7 +143,7 @@ fn candidate(scheme: &Scheme, problem: &Problem<'_>) -> Result<Candidate, PlanEr
     }
 }
 
-/// Whose candidate has such a name.
+/// Returns the planner that proposes candidates with such a name.
 fn planner_of(name: &str) -> &'static str {
     match name.split_once(' ') {
         Some(("PSA", _)) => "psa",
@@ -150,7 +152,7 @@ fn planner_of(name: &str) -> &'static str {
     }
 }
 
-/// The first candidate of a planner that is meant.
+/// Returns a planner's first candidate that `is_meant` accepts.
 fn proposed(
     problem: &Problem<'_>,
     planner: &str,
@@ -174,7 +176,8 @@ fn striped(cluster: &Cluster, tier: usize, stripe: u64) -> Result<Layout, PlanEr
     constructors::striped(&targets, stripe).map_err(wrong)
 }
 
-/// A layout for every group of so many servers; files take them in turn, by the last number in their names.
+/// Returns a layout for every group of `servers` servers. Files use them in turn, by the last
+/// number in their names.
 fn grouped(
     problem: &Problem<'_>,
     tier: &str,
@@ -189,8 +192,9 @@ fn grouped(
     Ok((layouts.map_err(wrong)?, Spread { field, stride: 1 }))
 }
 
-/// The first is the original, the others are its copies. Close does not wait: a file is written to the copy that is cheapest
-/// and the others follow (CIL §5).
+/// Returns a candidate whose original has the layout of the first scheme and whose replicas have
+/// those of the others. Close does not wait: a file is written to the cheapest copy, and the others
+/// follow (CIL §5).
 fn replicas(problem: &Problem<'_>, schemes: &[Scheme]) -> Result<Candidate, PlanError> {
     let mut copies = schemes.iter().map(|scheme| candidate(scheme, problem)).collect::<Result<Vec<_>, _>>()?;
     if copies.len() < 2 {
@@ -214,7 +218,8 @@ fn replicas(problem: &Problem<'_>, schemes: &[Scheme]) -> Result<Candidate, Plan
     Ok(Candidate { name: format!("replicas {}", names.join(" + ")), overlay: Some(overlay), ..original })
 }
 
-/// Requests one after the other on one SServer each, in turn, until these are full; what follows in even parts on the HServers.
+/// Returns a layout with whole requests on one SServer each, in turn, until the SServers are full;
+/// the rest of the file is striped evenly over the HServers.
 fn whole_requests(problem: &Problem<'_>, request: u64) -> Result<Layout, PlanError> {
     let cluster = problem.cluster;
     let pairs = |tier: usize, width: u64| -> Vec<(u32, u64)> {

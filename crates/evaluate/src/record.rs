@@ -1,4 +1,4 @@
-//! What was found: one record for a scheme of a cell, at one place.
+//! Results: one record per scheme of a cell and place.
 
 use std::collections::BTreeMap;
 
@@ -8,27 +8,28 @@ use stripewise_report::Machine;
 use crate::bound;
 use crate::cell::{Cell, Scheme};
 
-/// What tells the cells of an experiment apart: `size` is `64K`, `procs` is `16`, `op` is `read` or `write`, `access` is
-/// `sequential` or `random`, ...
+/// Labels that distinguish the cells of an experiment: `size` is `64K`, `procs` is `16`, `op` is
+/// `read` or `write`, `access` is `sequential` or `random`, ...
 pub type Labels = BTreeMap<String, String>;
 
-/// Where something was run.
+/// Where a cell was run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
     /// In the simulator, at the published size.
     Simulated,
-    /// Real programs and real I/O, on servers that take the time that the model's formula says: agreement flatters.
+    /// Real programs and real I/O on servers that take the time that the model's formula gives.
+    /// Agreement with the model is therefore flattering.
     Emulated,
-    /// Real programs on slowed disks under a real file system.
+    /// Real programs on throttled disks under a real file system.
     Disks,
 }
 
 impl Place {
-    /// All of them.
+    /// All places.
     pub const ALL: [Self; 3] = [Self::Simulated, Self::Emulated, Self::Disks];
 
-    /// As written in records and on the command line.
+    /// Returns the name in records and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Simulated => "simulated",
@@ -38,51 +39,53 @@ impl Place {
     }
 }
 
-/// One scheme of one cell.
+/// Result of one scheme of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// `C1` to `S7`.
     pub experiment: String,
-    /// Where.
+    /// Where the cell was run.
     #[serde(rename = "where")]
     pub place: Place,
-    /// Which cell.
+    /// Labels of the cell.
     pub labels: Labels,
-    /// Which scheme ([`crate::Scheme::name`]).
+    /// Name of the scheme ([`crate::Scheme::name`]).
     pub scheme: String,
-    /// What tells whether the cell is still the same ([`Cell::parameters`]).
+    /// Fingerprint that detects a changed cell ([`Cell::parameters`]).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub parameters: String,
-    /// Wall-clock seconds of the timed part, of every repeat; simulated ones are exact, so there is one.
+    /// Wall-clock seconds of the timed runs, one value per repeat. Simulated times are exact, so
+    /// there is one.
     pub seconds: Vec<f64>,
-    /// Bytes that were transferred in the timed part.
+    /// Bytes transferred in the timed runs.
     pub bytes: u64,
-    /// Whether every byte was checked and right; none where there are no bytes.
+    /// Whether every byte was checked and right; `None` if there are no bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<bool>,
-    /// What went wrong instead.
+    /// Error, if the run failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
-    /// The layout, for people: `<120K,8K>`.
+    /// Display text of the layout, such as `<120K,8K>`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub layout: String,
-    /// Other numbers: `cil_s` (the overall cost by CIL's formula), `elapsed_s` (what the planner expects), `hits`, ...
+    /// Other numbers: `cil_s` (the overall cost by CIL's formula), `elapsed_s` (the planner's
+    /// expected time), `hits`, ...
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub details: BTreeMap<String, f64>,
 }
 
-/// Everything that was found at one place, as it is committed.
+/// All results of one place, as committed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Document {
-    /// [`DOCUMENT_VERSION`].
+    /// Format version: [`DOCUMENT_VERSION`].
     pub version: u32,
-    /// When it was written, RFC 3339, UTC.
+    /// When the document was written, RFC 3339 in UTC.
     pub date: String,
-    /// The command that found it, without its directories.
+    /// The command that produced the results, without its directories.
     pub command: String,
-    /// On which machine.
+    /// The machine on which the results were produced.
     pub machine: Machine,
-    /// One for every scheme of every cell.
+    /// One record for every scheme of every cell.
     pub records: Vec<Record>,
 }
 
@@ -90,7 +93,7 @@ pub struct Document {
 pub const DOCUMENT_VERSION: u32 = 1;
 
 impl Record {
-    /// Nothing found yet; what bounds it is in the details.
+    /// Creates a record without results. Its details contain the cell's bound.
     pub fn of(place: Place, cell: &Cell, scheme: &Scheme) -> Self {
         Self {
             experiment: cell.experiment.to_owned(),
@@ -107,7 +110,7 @@ impl Record {
         }
     }
 
-    /// The median of the repeats, seconds; none if it failed.
+    /// Returns the median of the repeats in seconds; `None` if the run failed.
     pub fn median_s(&self) -> Option<f64> {
         let mut sorted = self.seconds.clone();
         sorted.sort_by(f64::total_cmp);
@@ -119,7 +122,7 @@ impl Record {
         }
     }
 
-    /// How far the repeats lie apart: the largest less the least, as a part of the median; none with one repeat.
+    /// Returns the spread of the repeats: (largest - smallest) / median; `None` with one repeat.
     pub fn spread(&self) -> Option<f64> {
         let median_s = self.median_s().filter(|median_s| *median_s > 0.0 && self.seconds.len() > 1)?;
         let most_s = self.seconds.iter().copied().fold(0.0, f64::max);
@@ -127,7 +130,7 @@ impl Record {
         Some((most_s - least_s) / median_s)
     }
 
-    /// Whether it is for the same scheme of the same cell at the same place.
+    /// Returns whether both records are of the same scheme, cell and place.
     pub fn is_same_as(&self, other: &Self) -> bool {
         (&self.experiment, self.place, &self.labels, &self.scheme)
             == (&other.experiment, other.place, &other.labels, &other.scheme)

@@ -1,4 +1,4 @@
-//! A scheme of a cell in the simulator.
+//! Runs a scheme of a cell in the simulator.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,10 +11,11 @@ use crate::plans::{self, Planned};
 use crate::record::{Place, Record};
 use crate::workload;
 
-/// Where the files are that are never made.
+/// Directory of the simulated files. It is never created.
 const BASE: &str = "/data";
 
-/// Runs the parts one after the other and says what they took, or why they could not be run.
+/// Simulates the parts one after the other, and returns a record of their times, or of the reason
+/// for a failure.
 pub fn simulate(cell: &Cell, scheme: &Scheme) -> Record {
     let mut record = Record::of(Place::Simulated, cell, scheme);
     let cluster = cell.storage.cluster(&|tier, index| format!("/servers/{tier}{index}").into(), false);
@@ -30,7 +31,7 @@ pub fn simulate(cell: &Cell, scheme: &Scheme) -> Record {
     record
 }
 
-/// Of every part, in the run that is timed.
+/// Returns the outcome of every part in the timed run.
 fn outcomes(cell: &Cell, scheme: &Scheme, plan: &Plan, cluster: &Cluster) -> Result<Vec<Outcome>, SimError> {
     let network = cell.storage.network.establish_s > 0.0 || cell.storage.network.per_byte_s > 0.0;
     let mut simulator = Simulator::new(cluster, Options { network, ..Options::default() })?;
@@ -43,7 +44,7 @@ fn outcomes(cell: &Cell, scheme: &Scheme, plan: &Plan, cluster: &Cluster) -> Res
     if !matches!(scheme, Scheme::Cache { second_run: true, .. }) {
         return Ok(first);
     }
-    // What the first run left to be written back and to be fetched is done before the second.
+    // The write-backs and fetches that the first run left over are completed before the second run.
     simulator.drain();
     simulator.warm();
     run(&mut simulator)

@@ -1,16 +1,17 @@
-//! The tables of `docs/psa-and-pa.md`, from the records of X1: so that the statement and the data cannot drift apart.
+//! Fills the tables of `docs/psa-and-pa.md` from the records of X1, so that text and data cannot
+//! diverge.
 
 use std::collections::BTreeMap;
 
 use crate::record::{Labels, Place, Record};
 
-/// The columns after the first one.
+/// The schemes in the columns after the first one.
 const SCHEMES: [&str; 5] = ["PA", "PSA", "PSA <120K,8K>", "whole requests", "auto"];
 
 /// Labels that a table's cells have.
 type Of = &'static [(&'static str, &'static str)];
 
-/// (name in the page, heading of the first column, labels of its rows' cells)
+/// (name in the page, heading of the first column, labels of the rows' cells)
 const TABLES: [(&str, &str, Of); 6] = [
     ("procs-0.3", "processes, startup 0.3 ms", &[("series", "procs"), ("startup_ms", "0.3")]),
     ("procs-8", "processes, startup 8 ms", &[("series", "procs"), ("startup_ms", "8")]),
@@ -20,7 +21,8 @@ const TABLES: [(&str, &str, Of); 6] = [
     ("ssd", "SSD", &[("series", "ssd"), ("op", "write")]),
 ];
 
-/// The page with its tables as the records have them: what is between `<!-- table NAME -->` and `<!-- end -->`.
+/// Returns the page with its tables, which are between `<!-- table NAME -->` and `<!-- end -->`,
+/// filled from the records.
 pub fn filled(page: &str, records: &[Record]) -> String {
     let mut filled = page.to_owned();
     for (name, heading, labels) in TABLES {
@@ -32,7 +34,8 @@ pub fn filled(page: &str, records: &[Record]) -> String {
     filled
 }
 
-/// Per value: DEF's seconds, and by how much the others are faster.
+/// Returns a table with a row per value: DEF's seconds, and the gains of the other schemes over
+/// DEF.
 fn table(heading: &str, labels: Of, records: &[Record]) -> String {
     let is_in =
         |of: &Labels| labels.iter().all(|(key, value)| of.get(*key).is_some_and(|found| found == value));
@@ -65,7 +68,7 @@ fn table(heading: &str, labels: Of, records: &[Record]) -> String {
     text
 }
 
-/// Numbers, sizes and ratios in order; other texts as they come.
+/// Returns a sort key for numbers, sizes and ratios; other texts keep their order of appearance.
 fn rank(value: &str) -> u64 {
     let parse = |text: &str| text.parse::<u64>().ok().or_else(|| stripewise_cluster::size::parse(text).ok());
     match value.split_once(['/', ':']) {

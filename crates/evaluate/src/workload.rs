@@ -1,4 +1,4 @@
-//! What a planner sees of a cell: its parts as one trace, without the file.
+//! A cell as a planner sees it: its parts as one trace, without a trace file.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -11,12 +11,13 @@ use stripewise_trace::{ProcessInfo, Request};
 
 use crate::cell::Part;
 
-/// The absolute paths of a part's files, in the order of [`Job::files`], where the cell is run in the directory `base`.
+/// Returns the absolute paths of a part's files, in the order of [`Job::files`], if the cell runs
+/// in the directory `base`.
 pub fn paths(part: &Part, base: &Path) -> Vec<String> {
     part.program.benchmark().job().files.iter().map(|file| base.join(file).display().to_string()).collect()
 }
 
-/// The requests of all parts, one part after the other, each of processes of its own.
+/// Returns the requests of all parts, one part after the other. Each part has processes of its own.
 pub fn of(parts: &[Part], base: &Path) -> Workload {
     let trace = Numbered::of(parts, base);
     let mut summary = Builder::new(&trace.processes);
@@ -28,11 +29,11 @@ pub fn of(parts: &[Part], base: &Path) -> Workload {
     collector.finish()
 }
 
-/// Processes and files of all parts, numbered through.
+/// Processes and files of all parts, with consecutive numbers.
 struct Numbered {
     processes: Vec<ProcessInfo>,
     files: Vec<String>,
-    /// By part.
+    /// Numbers of the processes and of the files, by part.
     numbers: Vec<(Vec<u32>, Vec<u32>)>,
 }
 

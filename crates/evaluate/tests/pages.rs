@@ -1,4 +1,4 @@
-//! The committed pages are those of the committed records, and every experiment is explained.
+//! The committed pages match the committed records, and every experiment has an explanation.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ fn documents() -> Vec<Document> {
     there.map(|place| Document::parse(&read(&path(place)), place.name(), place).unwrap()).collect()
 }
 
-/// The first line that differs says more than two pages do.
+/// Shows the first line that differs, which is clearer than two whole pages.
 fn assert_same(name: &str, committed: &str, rendered: &str) {
     let differing = committed.lines().zip(rendered.lines()).find(|(a, b)| a != b);
     let remedy = "`make evaluation-pages` writes it anew";
@@ -48,7 +48,7 @@ fn every_experiment_is_explained() {
     assert!(without.is_empty(), "nothing in explanations/ for {without:?}");
 }
 
-/// The papers have 18 experiments; none may be missing, and each claims something that is compared.
+/// The papers have 18 experiments. None may be missing, and each has a claim that is compared.
 #[test]
 fn no_published_experiment_is_missing() {
     let all = experiments::all();

@@ -1,6 +1,7 @@
 //! The statement on PSA and PA has the numbers of the committed records.
 //!
-//! `STRIPEWISE_WRITE_DOCS=1 cargo test -p stripewise-evaluate --test statement` writes them into it.
+//! `STRIPEWISE_WRITE_DOCS=1 cargo test -p stripewise-evaluate --test statement` updates the
+//! numbers.
 
 use std::path::Path;
 

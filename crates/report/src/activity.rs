@@ -1,4 +1,5 @@
-//! What a trace shows, gathered for drawing: one pass over the requests, memory that does not grow with them.
+//! Gathers the contents of a trace for drawing, in one pass over the requests. Memory use does not
+//! grow with the number of requests.
 
 use std::ops::Range;
 
@@ -6,39 +7,39 @@ use stripewise_trace::{Meta, Op, ProcessInfo, Request, Summary};
 
 use crate::density::{self, COLUMNS, Density};
 
-/// So many groups of files are drawn, those with the most bytes; all of them are in the table.
+/// Number of file groups drawn, those with the most bytes. The table lists all groups.
 pub const GROUPS_DRAWN: usize = 6;
 
-/// Rows of a picture by offset.
+/// Rows of a density plot by offset.
 const OFFSET_ROWS: usize = 96;
 
-/// Rows of the picture by rank; more ranks share rows.
+/// Rows of the density plot by rank. More ranks than this share rows.
 const LANE_ROWS: usize = 128;
 
-/// A trace, ready to be drawn.
+/// The contents of a trace, ready to be drawn.
 #[derive(Clone, Debug)]
 pub struct Activity {
-    /// What to call it: the trace file's name.
+    /// Display name: the trace file's name.
     pub name: String,
-    /// Command, times, what is missing.
+    /// Command, times, and what is missing from the trace.
     pub meta: Meta,
-    /// Groups, phases, sizes.
+    /// Groups, phases and sizes.
     pub summary: Summary,
-    /// The ranks, or processes where there are none, that moved data, in order.
+    /// The ranks that moved data, in order, followed by processes without a rank.
     pub lanes: Vec<Lane>,
-    /// Where time begins and ends, nanoseconds since the start of the trace.
+    /// Start and end of the time axis, nanoseconds since the start of the trace.
     pub span_ns: Range<u64>,
-    /// Bytes (read, written) in equal slots of the span.
+    /// Bytes (read, written) in equal time slots of the span.
     pub moved: Vec<[f64; 2]>,
-    /// Requests over time and lanes. Rows are lanes, or as many lanes as [`Activity::lanes_per_row`] says.
+    /// Requests over time and lanes. Each row holds [`Activity::lanes_per_row`] lanes.
     pub by_lane: Density,
     /// Lanes in one row of `by_lane`; the last row may have fewer.
     pub lanes_per_row: usize,
-    /// The largest groups, most bytes first.
+    /// The largest groups, those with the most bytes first.
     pub pictures: Vec<GroupPicture>,
 }
 
-/// A rank, or a process that has none.
+/// A rank, or a process without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
     /// `rank 3`, or `node pid program`.
@@ -52,25 +53,25 @@ pub struct Lane {
 pub struct GroupPicture {
     /// Index into [`Summary::groups`].
     pub group: usize,
-    /// The times it shows, nanoseconds since the start of the trace.
+    /// The times shown, nanoseconds since the start of the trace.
     pub span_ns: Range<u64>,
-    /// The offsets it shows: 0 to here.
+    /// End of the offsets shown, which start at 0.
     pub extent: u64,
-    /// The picture.
+    /// The density plot.
     pub by_offset: Density,
 }
 
-/// Gathers an [`Activity`]: made from the summary, then fed with all requests.
+/// Gathers an [`Activity`]. Create it from the summary, then feed it all requests.
 pub struct Collector {
     activity: Activity,
-    /// Process to index into the lanes.
+    /// Index into the lanes, by process.
     lane_of: Vec<usize>,
-    /// File to index into the pictures, if its group is drawn.
+    /// Index into the pictures, by file; `None` if the file's group is not drawn.
     picture_of: Vec<Option<usize>>,
 }
 
 impl Collector {
-    /// For the trace that `summary` was made from; `name` is what to call it.
+    /// Creates a collector for the trace from which `summary` was made; `name` is its display name.
     pub fn new(name: &str, meta: &Meta, processes: &[ProcessInfo], summary: Summary) -> Self {
         let (lanes, lane_of) = lanes(processes);
         let lanes_per_row = lanes.len().div_ceil(LANE_ROWS).max(1);
@@ -98,14 +99,15 @@ impl Collector {
         Self { activity, lane_of, picture_of }
     }
 
-    /// Adds requests of the trace, in any order; each once.
+    /// Adds requests of the trace, in any order. Each request must be added once.
     pub fn add(&mut self, requests: &[Request]) {
         for request in requests.iter().filter(|request| request.bytes() > 0) {
             self.add_data(request);
         }
     }
 
-    /// The activity. Lanes that moved nothing (launchers) are gone, unless lanes share rows.
+    /// Returns the activity. Lanes that moved nothing (launchers) are removed, unless lanes share
+    /// rows.
     pub fn finish(self) -> Activity {
         let mut activity = self.activity;
         if activity.lanes_per_row == 1 {
@@ -132,12 +134,12 @@ impl Collector {
     }
 }
 
-/// The request's time, from the beginning of `span_ns`.
+/// Returns the request's time relative to the start of `span_ns`.
 fn since(request: &Request, span_ns: &Range<u64>) -> Range<u64> {
     request.start_ns.saturating_sub(span_ns.start)..request.end_ns.saturating_sub(span_ns.start)
 }
 
-/// Adds `bytes` to the slots that `time` covers, each by its part of the time.
+/// Distributes `bytes` over the slots that `time` covers, in proportion to the time in each slot.
 fn spread(slots: &mut [[f64; 2]], op: usize, bytes: u64, time: Range<u64>, span_ns: &Range<u64>) {
     let span = (span_ns.end - span_ns.start).max(1);
     let (first, end) = density::cells(time.clone(), span, slots.len());
@@ -154,8 +156,8 @@ fn spread(slots: &mut [[f64; 2]], op: usize, bytes: u64, time: Range<u64>, span_
     }
 }
 
-/// The lanes, and the lane of every process: ranks in order, then the processes without one. Processes of one
-/// rank (a program and those it starts) share a lane.
+/// Returns the lanes, and the lane of every process: ranks in order, then processes without a rank.
+/// Processes of one rank (a program and its children) share a lane.
 fn lanes(processes: &[ProcessInfo]) -> (Vec<Lane>, Vec<usize>) {
     let mut order: Vec<usize> = (0..processes.len()).collect();
     order.sort_by_key(|&index| (processes[index].rank < 0, processes[index].rank, index));
@@ -177,7 +179,7 @@ fn lanes(processes: &[ProcessInfo]) -> (Vec<Lane>, Vec<usize>) {
     (lanes, lane_of)
 }
 
-/// Empty pictures of the groups with the most bytes.
+/// Creates empty density plots for the groups with the most bytes.
 fn pictures(summary: &Summary) -> Vec<GroupPicture> {
     let mut order: Vec<usize> = (0..summary.groups.len()).collect();
     let bytes = |index: usize| summary.groups[index].read.bytes + summary.groups[index].write.bytes;

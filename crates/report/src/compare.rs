@@ -1,4 +1,4 @@
-//! A run before and one after something was changed, phase by phase.
+//! Compares a run before a change with one after it, phase by phase.
 
 use serde::Serialize;
 use stripewise_trace::Op;
@@ -6,52 +6,54 @@ use stripewise_trace::summary::{Group, Phase};
 
 use crate::Activity;
 
-/// More phases of a file group than this are compared as one per operation.
+/// File groups with more phases than this are compared as one phase per operation.
 const PHASES_MAX: usize = 8;
 
-/// What one phase (or all of one operation) of one file group did in both runs.
+/// I/O of one phase (or of all phases of one operation) of one file group, in both runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
     /// The files, by the pattern of their names.
     pub pattern: String,
     /// `write`, or with its number among the group's phases `write 2`.
     pub phase: String,
-    /// In the run before, if it was there.
+    /// I/O in the run before, if it had the phase.
     pub before: Option<Moved>,
-    /// In the run after.
+    /// I/O in the run after, if it had the phase.
     pub after: Option<Moved>,
 }
 
-/// What was moved, and how long that took.
+/// Bytes moved, and the time that took.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Moved {
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u64,
-    /// From the start of the first request to the end of the last, seconds; of several phases, their sum.
+    /// Seconds from the start of the first request to the end of the last; for several phases, the
+    /// sum.
     pub seconds: f64,
 }
 
 impl Moved {
-    /// Bytes per second; `None`: it took no time.
+    /// Bytes per second; `None` if the time is 0.
     pub fn rate(&self) -> Option<f64> {
         (self.seconds > 0.0).then(|| self.bytes as f64 / self.seconds)
     }
 }
 
 impl Compared {
-    /// How many times the throughput of before; `None` where one of them has none.
+    /// Throughput after divided by throughput before; `None` if either is missing.
     pub fn speed_up(&self) -> Option<f64> {
         let rate = |moved: Option<Moved>| moved.and_then(|moved| moved.rate()).filter(|rate| *rate > 0.0);
         Some(rate(self.after)? / rate(self.before)?)
     }
 }
 
-/// How long a run took: what the command took where that was recorded, else from its first call to its last; seconds.
+/// Duration of a run in seconds: that of the command if it was recorded, else from the first call
+/// to the last.
 pub fn elapsed_s(activity: &Activity) -> f64 {
     activity.meta.wall_s.unwrap_or(activity.summary.span_s)
 }
 
-/// All phases of files of either run, those of the run after first.
+/// Compares all phases of files of either run. Those of the run after the change come first.
 pub fn compare(before: &Activity, after: &Activity) -> Vec<Compared> {
     let moving = |activity: &Activity| -> Vec<Group> {
         let groups = activity.summary.groups.iter().filter(|group| group.read.bytes + group.write.bytes > 0);
@@ -79,7 +81,7 @@ fn of_group(pattern: &str, before: Option<&Group>, after: Option<&Group>) -> Vec
         after,
     };
     let (one, other) = (ops(before), ops(after));
-    // The program did the same both times: phase by phase.
+    // The program did the same in both runs, so the comparison is phase by phase.
     if one == other && (2..=PHASES_MAX).contains(&one.len()) {
         let pairs = phases(before).iter().zip(phases(after)).enumerate();
         let number = |(index, (before, after)): (usize, (&Phase, &Phase))| {

@@ -1,75 +1,77 @@
-//! A picture of many requests in bounded memory: how many were under way in each cell of a (time, place) grid.
+//! Density plot of many requests in bounded memory: the number of requests active in each cell of a
+//! (time, place) grid.
 
 use std::ops::Range;
 
-/// Columns of the grid: along the time.
+/// Columns of the grid, along the time axis.
 pub const COLUMNS: usize = 240;
 
-/// Shades of a picture.
+/// Number of shades in a plot.
 pub const SHADES: usize = 5;
 
-/// From this peak on a picture has all shades.
+/// Peak from which a plot uses all shades.
 const PEAK_OF_ALL_SHADES: u64 = 32;
 
-/// What a cell shows.
+/// Operations that a cell shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// Only reads were under way.
+    /// Only reads were active.
     Read,
-    /// Only writes.
+    /// Only writes were active.
     Write,
-    /// Reads and writes.
+    /// Both reads and writes were active.
     Both,
 }
 
 impl Kind {
-    /// In the order of their codes in class names.
+    /// All kinds, in the order of their codes in class names.
     pub const ALL: [Kind; 3] = [Kind::Read, Kind::Write, Kind::Both];
 }
 
 /// A horizontal run of cells of the same kind and shade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// What the cells show.
+    /// The operations that the cells show.
     pub kind: Kind,
-    /// 0 to [`SHADES`] - 1, which is that of the fullest cell.
+    /// From 0 to [`SHADES`] - 1, the shade of the fullest cell.
     pub shade: usize,
-    /// First cell from the left.
+    /// First column, from the left.
     pub column: usize,
-    /// Cell from the top; row 0 is the smallest place.
+    /// Row from the top; row 0 holds the lowest places.
     pub row: usize,
-    /// Cells.
+    /// Number of cells.
     pub len: usize,
 }
 
 /// Counts of requests over a grid of [`COLUMNS`] time slots and some rows.
 ///
-/// Adding a request is O(1) whatever it covers: the four corners of its rectangle are noted, and [`Density::counts`]
-/// sums them up. So nothing is sampled and nothing left out: each cell counts every request that touched it.
+/// Adding a request is O(1) regardless of its extent: only the four corners of its rectangle are
+/// stored, and [`Density::counts`] sums them up. Nothing is sampled or left out: each cell counts
+/// every request that touched it.
 #[derive(Clone, Debug)]
 pub struct Density {
     rows: usize,
     span_ns: u64,
     extent: u64,
-    /// Per corner of a cell: how the number of requests changes there, reads and writes apart.
+    /// By corner of a cell: change of the number of requests there (reads, writes).
     corners: Vec<[i64; 2]>,
 }
 
 impl Density {
-    /// A grid for times in `0..span_ns` and places in `0..extent`, in `rows` rows.
+    /// Creates a grid for times in `0..span_ns` and places in `0..extent`, with `rows` rows.
     pub fn new(span_ns: u64, extent: u64, rows: usize) -> Self {
         let rows = rows.max(1);
         let corners = vec![[0; 2]; (COLUMNS + 1) * (rows + 1)];
         Self { rows, span_ns: span_ns.max(1), extent: extent.max(1), corners }
     }
 
-    /// Rows of the grid.
+    /// Number of rows of the grid.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// A request over the times `time_ns` and the places `places` (ends excluded; an empty range counts as its
-    /// first element; what lies past the grid is cut off).
+    /// Adds a request over the times `time_ns` and the places `places`. Ends are exclusive, an
+    /// empty range counts as its first element, and ranges are clipped to the grid.
     pub fn add(&mut self, write: bool, time_ns: Range<u64>, places: Range<u64>) {
         let (left, right) = cells(time_ns, self.span_ns, COLUMNS);
         let (top, bottom) = cells(places, self.extent, self.rows);
@@ -79,7 +81,7 @@ impl Density {
         }
     }
 
-    /// The grid with only those rows that `keep` names, for places that were rows: one each.
+    /// Returns the grid with only the rows that `keep` selects. Each row must stand for one place.
     #[must_use]
     pub fn keep_rows(&self, keep: &[bool]) -> Self {
         let counts = self.counts();
@@ -92,7 +94,7 @@ impl Density {
         kept
     }
 
-    /// Makes a row of an empty grid show these counts.
+    /// Sets a row of an empty grid to these counts.
     fn set_row(&mut self, row: usize, counts: &[[u64; 2]]) {
         let mut left = [0i64; 2];
         for (column, count) in counts.iter().enumerate() {
@@ -105,7 +107,7 @@ impl Density {
         }
     }
 
-    /// Per cell (row by row): reads and writes that touched it.
+    /// Returns the number of reads and writes that touched each cell, row by row.
     pub fn counts(&self) -> Vec<[u64; 2]> {
         let mut counts = vec![[0u64; 2]; COLUMNS * self.rows];
         let mut above = vec![[0i64; 2]; COLUMNS];
@@ -122,12 +124,12 @@ impl Density {
         counts
     }
 
-    /// Largest number of requests in one cell.
+    /// Returns the largest number of requests in one cell.
     pub fn peak(&self) -> u64 {
         self.counts().iter().map(|[reads, writes]| reads + writes).max().unwrap_or(0)
     }
 
-    /// The picture: every cell with a request lies in exactly one run.
+    /// Returns the plot as runs. Every cell with a request is in exactly one run.
     pub fn runs(&self) -> Vec<Run> {
         let counts = self.counts();
         let peak = counts.iter().map(|[reads, writes]| reads + writes).max().unwrap_or(0);
@@ -156,17 +158,21 @@ impl Density {
     }
 }
 
-/// The shade of a cell with `count` requests where the fullest has `peak`: logarithmic, because counts span decades.
+/// Returns the shade of a cell with `count` requests if the fullest has `peak`. The scale is
+/// logarithmic because counts span decades.
 fn shade(count: u64, peak: u64) -> usize {
-    // Small peaks do not get all shades: whether a cell has two requests or three is chance.
+    // Small peaks do not use all shades, because chance decides whether a cell has two requests or
+    // three.
     let decades = (peak.max(PEAK_OF_ALL_SHADES) as f64).ln();
     let below = (peak as f64 / count as f64).ln() / decades;
     (SHADES - 1) - ((below * (SHADES - 1) as f64).round() as usize).min(SHADES - 1)
 }
 
-/// The cells (first, one past the last; at least one) that `range` covers of `cells` equal parts of `0..extent`.
+/// Returns the cells (first, one past the last; at least one) that `range` covers if `0..extent` is
+/// divided into `cells` equal cells.
 pub(crate) fn cells(range: Range<u64>, extent: u64, cells: usize) -> (usize, usize) {
-    // A place x lies in cell floor(x * cells / extent); 128 bits, because x may be near 2^64.
+    // A place x lies in cell floor(x * cells / extent). The product needs 128 bits because x may be
+    // near 2^64.
     let cell = |x: u64| (u128::from(x) * cells as u128 / u128::from(extent)).min(cells as u128 - 1) as usize;
     let first = cell(range.start);
     let last = cell(range.end.saturating_sub(1).max(range.start));

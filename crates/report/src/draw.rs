@@ -1,7 +1,8 @@
-//! Inline SVG: plots, bars and strips that keep their text readable at any width.
+//! Inline SVG plots, bars and strips whose text stays readable at any width.
 //!
-//! Horizontal places are per cents of the drawing's width, vertical ones and text are in pixels: a drawing
-//! stretches with the page, its letters do not. Colours are classes of the page's style sheet.
+//! Horizontal positions are percentages of the drawing's width; vertical positions and text sizes
+//! are in pixels. A drawing stretches with the page, but its letters do not. Colors are classes of
+//! the page's style sheet.
 
 use std::fmt::Write;
 
@@ -10,7 +11,8 @@ use crate::html::Html;
 use crate::ticks::Tick;
 use crate::units;
 
-/// A share (0 to 1) as per cent for an attribute; two decimals are a tenth of a pixel on a wide page.
+/// Formats a fraction (0 to 1) as a percentage for an attribute. Two decimals are a tenth of a
+/// pixel on a wide page.
 pub fn share(share: f64) -> String {
     let mut text = format!("{:.2}", share.clamp(0.0, 1.0) * 100.0);
     while text.ends_with('0') {
@@ -22,7 +24,7 @@ pub fn share(share: f64) -> String {
     text + "%"
 }
 
-/// A drawing of a fixed height and the full width, with a name for those who do not see it.
+/// Draws at full width and fixed height; `name` is the accessible name.
 pub fn drawing(h: &mut Html, class: &str, height: u32, name: &str, inside: impl FnOnce(&mut Html)) {
     let height = height.to_string();
     let attributes =
@@ -30,7 +32,7 @@ pub fn drawing(h: &mut Html, class: &str, height: u32, name: &str, inside: impl 
     h.element("svg", &attributes, inside);
 }
 
-/// A rectangle from `left` to `right` (shares of the width), with a text that appears when one points at it.
+/// Draws a rectangle from `left` to `right` (fractions of the width) with a tooltip.
 pub fn rect(h: &mut Html, class: &str, (left, right): (f64, f64), (top, height): (f64, f64), title: &str) {
     let (x, width) = (share(left), share(right - left));
     let (y, height) = (format!("{top:.1}"), format!("{height:.1}"));
@@ -42,23 +44,24 @@ pub fn rect(h: &mut Html, class: &str, (left, right): (f64, f64), (top, height):
     }
 }
 
-/// A line between two points, (share of the width, pixels) each.
+/// Draws a line between two points, each given as (fraction of the width, pixels).
 pub fn line(h: &mut Html, class: &str, from: (f64, f64), to: (f64, f64)) {
     let (x1, y1, x2, y2) = (share(from.0), format!("{:.1}", from.1), share(to.0), format!("{:.1}", to.1));
     h.empty("line", &[("class", class), ("x1", &x1), ("y1", &y1), ("x2", &x2), ("y2", &y2)]);
 }
 
-/// A text at (share of the width, pixels); `anchor` is `start`, `middle` or `end`, `dx` pixels to the right.
+/// Draws a text at (fraction of the width, pixels). `anchor` is `start`, `middle` or `end`; `dx`
+/// shifts it to the right by pixels.
 pub fn label(h: &mut Html, class: &str, (x, y): (f64, f64), anchor: &str, dx: i32, text: &str) {
     let (x, y, dx) = (share(x), format!("{y:.1}"), dx.to_string());
     let attributes = [("class", class), ("x", x.as_str()), ("y", &y), ("text-anchor", anchor), ("dx", &dx)];
     h.leaf("text", &attributes, text);
 }
 
-/// Height of a bar, pixels.
+/// Height of a bar in pixels.
 pub const BAR_HEIGHT: f64 = 14.0;
 
-/// A bar over `range` (shares of the width) with its value in words behind `text_at`.
+/// Draws a bar over `range` (fractions of the width), and its value as text at `text_at`.
 pub fn bar(h: &mut Html, class: &str, range: (f64, f64), top: f64, text_at: f64, text: &str) {
     if range.1 > range.0 {
         rect(h, class, range, (top, BAR_HEIGHT), text);
@@ -66,21 +69,21 @@ pub fn bar(h: &mut Html, class: &str, range: (f64, f64), top: f64, text_at: f64,
     label(h, "value", (text_at, top + BAR_HEIGHT - 3.0), "start", 8, text);
 }
 
-/// What a plot is made of, apart from its content.
+/// Frame of a plot: everything except its content.
 pub struct Plot<'a> {
-    /// Pixels of the plot's area.
+    /// Height of the plot area in pixels.
     pub height: u32,
-    /// What it shows, in a sentence.
+    /// Description of the plot in one sentence.
     pub name: &'a str,
-    /// Marks along the bottom.
+    /// Ticks along the bottom.
     pub x: Vec<Tick>,
-    /// Marks along the left side, upwards or downwards.
+    /// Ticks along the left side.
     pub y: Vec<Tick>,
     /// Whether y grows downwards.
     pub downwards: bool,
 }
 
-/// Draws the frame with `content` on it, in the units of [`drawing`].
+/// Draws the frame with `content` in it, in the units of [`drawing`].
 pub fn frame(h: &mut Html, plot: &Plot<'_>, content: impl FnOnce(&mut Html)) {
     let height = f64::from(plot.height);
     drawing(h, "plot", plot.height, plot.name, |h| {
@@ -93,7 +96,7 @@ pub fn frame(h: &mut Html, plot: &Plot<'_>, content: impl FnOnce(&mut Html)) {
         for (index, tick) in plot.x.iter().enumerate() {
             line(h, "grid", (tick.at, 0.0), (tick.at, height));
             let anchor = if tick.at > 0.93 { "end" } else { "middle" };
-            // On a narrow screen there is room for every other label only.
+            // A narrow screen has space only for every other label.
             let class = if plot.x.len() > 4 && index % 2 == 1 { "tick wide" } else { "tick" };
             label(h, class, (tick.at, height + 16.0), anchor, 0, &tick.label);
         }
@@ -101,7 +104,8 @@ pub fn frame(h: &mut Html, plot: &Plot<'_>, content: impl FnOnce(&mut Html)) {
     });
 }
 
-/// Draws the frame with `content` on it, in a box of `cells` (columns, rows) that is stretched over the area.
+/// Draws the frame with `content` in it. The content uses a box of `cells` (columns, rows) that is
+/// stretched over the plot area.
 pub fn stretched(h: &mut Html, plot: &Plot<'_>, cells: (usize, usize), content: impl FnOnce(&mut Html)) {
     let view = format!("0 0 {} {}", cells.0, cells.1);
     let attributes =
@@ -109,7 +113,7 @@ pub fn stretched(h: &mut Html, plot: &Plot<'_>, cells: (usize, usize), content: 
     frame(h, plot, |h| h.element("svg", &attributes, content));
 }
 
-/// The cells of a picture of requests, one path per kind and shade; for a box of
+/// Draws the cells of a density plot, one path per kind and shade, in a box of
 /// [`COLUMNS`](crate::density::COLUMNS) by its rows.
 pub fn density(h: &mut Html, density: &Density) {
     let runs = density.runs();
@@ -127,7 +131,7 @@ pub fn density(h: &mut Html, density: &Density) {
     }
 }
 
-/// The class of a kind's colour.
+/// Returns the class that colors a kind.
 fn kind_class(kind: Kind) -> &'static str {
     match kind {
         Kind::Read => "read",
@@ -136,8 +140,8 @@ fn kind_class(kind: Kind) -> &'static str {
     }
 }
 
-/// Columns of heights 0 to 1, stacked: `parts` are (class, height of each column), the first at the bottom.
-/// For a box of as many columns as given and 100 rows.
+/// Draws stacked columns of heights 0 to 1. `parts` are (class, height of each column), the bottom
+/// part first. The box has one column per height and 100 rows.
 pub fn columns(h: &mut Html, parts: &[(&str, Vec<f64>)]) {
     let count = parts.first().map_or(0, |(_, heights)| heights.len());
     let mut base = vec![0.0; count];
@@ -156,7 +160,7 @@ pub fn columns(h: &mut Html, parts: &[(&str, Vec<f64>)]) {
     }
 }
 
-/// A legend: swatches of classes with their meaning.
+/// Draws a legend: swatches of classes with their meaning.
 pub fn legend(h: &mut Html, entries: &[(&str, &str)]) {
     h.element("div", &[("class", "legend")], |h| {
         for (class, meaning) in entries {
@@ -165,7 +169,7 @@ pub fn legend(h: &mut Html, entries: &[(&str, &str)]) {
     });
 }
 
-/// The legend of a picture of requests: its kinds, and what the shades mean.
+/// Draws the legend of a density plot: its kinds, and the meaning of the shades.
 pub fn density_legend(h: &mut Html, density: &Density) {
     let runs = density.runs();
     let kinds = Kind::ALL.into_iter().filter(|kind| runs.iter().any(|run| run.kind == *kind));

@@ -1,9 +1,9 @@
-//! A writer of HTML that is well-formed and escaped by construction: elements nest as closures do, and every
-//! text and attribute goes through [`escape`]. The result is also well-formed XML.
+//! Writes HTML that is well-formed and escaped by construction: elements nest as closures do, and
+//! every text and attribute goes through [`escape`]. The result is also well-formed XML.
 
 use std::fmt::Write;
 
-/// Attributes: (name, value). An empty class is none.
+/// Attributes as (name, value). An empty class is omitted.
 pub type Attributes<'a> = &'a [(&'a str, &'a str)];
 
 /// The page under construction.
@@ -13,13 +13,14 @@ pub struct Html {
 }
 
 impl Html {
-    /// An element with what `inside` writes.
+    /// Writes an element with the content that `inside` writes.
     pub fn element(&mut self, tag: &'static str, attributes: Attributes<'_>, inside: impl FnOnce(&mut Self)) {
         self.start(tag, attributes);
         self.out.push('>');
         inside(self);
         let _ = write!(self.out, "</{tag}>");
-        // Line ends keep the source readable; only behind blocks, where they cannot become visible spaces.
+        // Line ends keep the source readable. They follow only block elements, where they cannot
+        // become visible spaces.
         if matches!(
             tag,
             "section" | "div" | "p" | "tr" | "table" | "figure" | "svg" | "li" | "h2" | "h3" | "h4"
@@ -28,28 +29,28 @@ impl Html {
         }
     }
 
-    /// An element with text.
+    /// Writes an element with text.
     pub fn leaf(&mut self, tag: &'static str, attributes: Attributes<'_>, text: &str) {
         self.element(tag, attributes, |h| h.text(text));
     }
 
-    /// An element that never has content: `meta`, `br`, `rect`.
+    /// Writes an element that never has content, such as `meta`, `br` or `rect`.
     pub fn empty(&mut self, tag: &'static str, attributes: Attributes<'_>) {
         self.start(tag, attributes);
         self.out.push_str("/>");
     }
 
-    /// Text, escaped.
+    /// Writes text, escaped.
     pub fn text(&mut self, text: &str) {
         escape(&mut self.out, text);
     }
 
-    /// Markup as it stands: for constants of this crate only.
+    /// Writes markup verbatim. Only for constants of this crate.
     pub fn raw(&mut self, markup: &'static str) {
         self.out.push_str(markup);
     }
 
-    /// The page.
+    /// Returns the page.
     pub fn finish(self) -> String {
         self.out
     }
@@ -68,10 +69,10 @@ impl Html {
     }
 }
 
-/// Appends `text` so that it can stand between tags and in quoted attributes.
+/// Appends `text`, escaped for use between tags and in quoted attributes.
 ///
-/// Characters that no page may contain, or that would change the direction of the text around them (a file name
-/// can hold them), are written as `\u{..}`.
+/// Characters that a page must not contain, or that would change the direction of the text around
+/// them, are written as `\u{..}`; a file name can contain such characters.
 fn escape(out: &mut String, text: &str) {
     for c in text.chars() {
         match c {

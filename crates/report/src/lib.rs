@@ -1,9 +1,9 @@
-//! Results of measurements ([`Results`]), and one self-contained HTML page ([`render`]) of what an application does,
-//! how its files are laid out, and what was predicted and measured.
+//! Results of measurements ([`Results`]), and one self-contained HTML page ([`render`]) on what an
+//! application does, how its files are laid out, and what was predicted and measured.
 //!
-//! Other pages are made of the same: [`html`], [`draw`], [`ticks`], [`table`], [`STYLE`].
+//! Other pages use the same building blocks: [`html`], [`draw`], [`ticks`], [`table`], [`STYLE`].
 //!
-//! Pure: data in, text out. No I/O, no clock; the same input gives the same bytes. All types are plain values.
+//! Pure: no I/O and no clock, and the same input gives the same bytes. All types are plain values.
 //!
 //! ```text
 //! let summary = Summary::of(&trace)?;
@@ -11,7 +11,8 @@
 //! while let Some(batch) = requests.next_batch()? { collector.add(batch.requests); }
 //! let activities = [collector.finish()];
 //! let plans = [PlanView::new("plan.toml", plan, &activities)];
-//! let html = render(&Report { activities: &activities, plans: &plans, results: Some(&results), .. });
+//! let report = Report { activities: &activities, plans: &plans, results: Some(&results), .. };
+//! let html = render(&report);
 //! ```
 
 pub mod activity;

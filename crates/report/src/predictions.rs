@@ -1,4 +1,5 @@
-//! What `stripewise plan --json --candidates` prints, as far as the page shows it: every candidate of every pattern.
+//! The part of the output of `stripewise plan --json --candidates` that the page shows: every
+//! candidate of every pattern.
 
 use serde::Deserialize;
 use stripewise_cluster::{Cluster, format_cycle, size};
@@ -7,35 +8,35 @@ use stripewise_layout::Stripe;
 use crate::expected::{Background, Expected};
 use crate::results::{Candidate, ResultsError};
 
-/// The output of `plan --json`. Keys that the page has no use for are skipped.
+/// The output of `plan --json`. Unused keys are skipped.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Predictions {
-    /// The plan file that was written with it.
+    /// The plan file written by the same command.
     pub plan: String,
-    /// One per pattern of file names.
+    /// One entry per file-name pattern.
     pub files: Vec<FilesPrediction>,
 }
 
 /// The files of one pattern.
 #[derive(Clone, Debug, Deserialize)]
 pub struct FilesPrediction {
-    /// As in the plan file.
+    /// The pattern, as in the plan file.
     pub pattern: String,
-    /// Name of the candidate that was chosen.
+    /// Name of the chosen candidate.
     pub name: String,
     present: PredictedLayout,
-    /// Of files with several copies.
+    /// Expected work of the copies, if the files have several.
     #[serde(default)]
     pub expected: Option<Expected>,
-    /// What is copied between the copies.
+    /// Background copying between the copies.
     #[serde(default)]
     pub background: Option<Background>,
-    /// Only with `--candidates`.
+    /// All candidates; only with `--candidates`.
     #[serde(default)]
     candidates: Option<Vec<PredictedLayout>>,
 }
 
-/// A candidate and what it is predicted to cost.
+/// A candidate and its predicted cost.
 #[derive(Clone, Debug, Deserialize)]
 struct PredictedLayout {
     name: String,
@@ -60,7 +61,7 @@ impl Predictions {
     /// Parses the output of `plan --json`; `file_name` is only used in messages.
     ///
     /// # Errors
-    /// It is not that.
+    /// The text is not such an output.
     pub fn parse(text: &str, file_name: &str) -> Result<Self, ResultsError> {
         let wrong = |problem: String| ResultsError {
             file: file_name.to_owned(),
@@ -76,19 +77,20 @@ impl Predictions {
         }
     }
 
-    /// What is predicted for the files of this pattern.
+    /// Returns the prediction for the files of this pattern.
     pub fn of(&self, pattern: &str) -> Option<&FilesPrediction> {
         self.files.iter().find(|files| files.pattern == pattern)
     }
 }
 
 impl FilesPrediction {
-    /// Name of the layout that the files have now.
+    /// Returns the name of the present layout of the files.
     pub fn present_name(&self) -> &str {
         &self.present.name
     }
 
-    /// The present layout and all others, as candidates of which nothing was measured; the fastest first.
+    /// Returns the present layout and all others as candidates without measurements, the fastest
+    /// first.
     pub fn candidates(&self, cluster: &Cluster) -> Vec<Candidate> {
         let others = self.candidates.iter().flatten().filter(|layout| layout.name != self.present.name);
         let mut all: Vec<Candidate> =
@@ -115,7 +117,7 @@ impl PredictedLayout {
     }
 }
 
-/// In the words of a plan file where the cluster knows all targets, else stripe by stripe.
+/// Formats a cycle in plan-file notation if the cluster has all its targets, else stripe by stripe.
 fn cycle_text(cycle: &[PredictedStripe], cluster: &Cluster) -> String {
     let stripe =
         |s: &PredictedStripe| Some(Stripe { target: cluster.target_index(&s.target)?, width: s.bytes });

@@ -1,27 +1,27 @@
-//! `results.json`: what was predicted and measured. Format: `docs/formats/results.md`.
+//! `results.json`: predictions and measurements. Format: `docs/formats/results.md`.
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-/// The format that this version reads and writes.
+/// The format version that this crate reads and writes.
 pub const RESULTS_VERSION: u32 = 1;
 
 /// Measurements of one or more workloads on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Results {
-    /// [`RESULTS_VERSION`].
+    /// Format version: [`RESULTS_VERSION`].
     pub version: u32,
-    /// When the measurements began: RFC 3339, UTC.
+    /// Start of the measurements, RFC 3339 in UTC.
     pub date: String,
-    /// The command line that made these results.
+    /// The command line that produced these results.
     pub command: String,
-    /// Where they were made.
+    /// The machine on which the results were produced.
     pub machine: Machine,
-    /// The storage that was measured, one entry per tier of the cluster file.
+    /// The measured storage, one entry per tier of the cluster file.
     pub servers: Vec<Servers>,
-    /// What was run.
+    /// The workloads that were run.
     pub workloads: Vec<Workload>,
 }
 
@@ -31,11 +31,11 @@ pub struct Results {
 pub struct Machine {
     /// Host name.
     pub host: String,
-    /// Model of the processor, as the system names it.
+    /// Processor model as the system names it.
     pub cpu: String,
-    /// Processors that the workloads could use.
+    /// Number of processors available to the workloads.
     pub cores: u32,
-    /// Main memory, bytes.
+    /// Main memory in bytes.
     pub memory_bytes: u64,
     /// Operating system and version.
     pub system: String,
@@ -49,7 +49,7 @@ pub struct Servers {
     pub tier: String,
     /// Class of device.
     pub class: String,
-    /// How many.
+    /// Number of servers.
     pub count: u32,
     /// Whether every access was paced by parameters instead of by a device.
     pub emulated: bool,
@@ -59,32 +59,32 @@ pub struct Servers {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// Short and unique in the results: `ior read 64K`.
+    /// Short name, unique in the results, such as `ior read 64K`.
     pub name: String,
-    /// One sentence: what it does.
+    /// Description in one sentence.
     pub description: String,
-    /// Its command line.
+    /// The workload's command line.
     pub command: String,
-    /// Processes that do I/O.
+    /// Number of processes that do I/O.
     pub processes: u32,
-    /// Bytes that the measured part of one run moves.
+    /// Bytes that the measured phase of one run moves.
     pub bytes: u64,
-    /// Why the trace that the plan was made from is incomplete; `None`: it is complete.
+    /// Why the trace behind the plan is incomplete; `None` if it is complete.
     #[serde(default)]
     pub trace_incomplete: Option<String>,
-    /// The trace, relative to the results file, for those who want to look closer.
+    /// Path of the trace, relative to the results file.
     #[serde(default)]
     pub trace: Option<String>,
-    /// The plan of the planner's choice, relative to the results file.
+    /// Path of the plan with the planner's choice, relative to the results file.
     #[serde(default)]
     pub plan: Option<String>,
-    /// Name of the candidate that is the layout without a plan: what speed-ups refer to.
+    /// Name of the candidate that is the layout without a plan, the baseline of speedups.
     pub present: String,
-    /// Name of the candidate that the planner chose (the present one where it says keep).
+    /// Name of the candidate that the planner chose (the present one if it decided to keep that).
     pub choice: String,
-    /// Why, in one sentence.
+    /// Reason for the choice, in one sentence.
     pub reason: String,
-    /// Everything that was predicted or measured.
+    /// Every layout that was predicted or measured.
     pub candidates: Vec<Candidate>,
 }
 
@@ -92,31 +92,32 @@ pub struct Workload {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Candidate {
-    /// Unique in the workload: `1-DH`, `2-D g=4`, `PSA`.
+    /// Name, unique in the workload, such as `1-DH`, `2-D g=4` or `PSA`.
     pub name: String,
-    /// The layout in the words of `plan.toml`: `hdd/0-3:64K`; for people only.
+    /// The layout in `plan.toml` notation, such as `hdd/0-3:64K`; for display only.
     pub layout: String,
-    /// The papers' overall cost, process-seconds; `None`: not predicted.
+    /// The papers' overall cost in process-seconds; `None` if not predicted.
     #[serde(default)]
     pub predicted_s: Option<f64>,
-    /// Expected wall-clock seconds of one run: what `measured_s` is compared with.
+    /// Expected wall-clock seconds of one run, to which `measured_s` is compared.
     #[serde(default)]
     pub elapsed_s: Option<f64>,
-    /// Wall-clock seconds of each run, in order; empty: not measured.
+    /// Wall-clock seconds of each run, in order; empty if not measured.
     #[serde(default)]
     pub measured_s: Vec<f64>,
-    /// Whether every byte was compared with what must be there, and was right; `None`: not compared.
+    /// Whether a comparison of every byte with its expected value succeeded; `None` if bytes were
+    /// not compared.
     #[serde(default)]
     pub verified: Option<bool>,
 }
 
-/// Why a text is not a results file. One line: file, what is wrong, remedy.
+/// Why a text is not a results file, in one line: file, problem, remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {problem}")]
 pub struct ResultsError {
     /// The name given to [`Results::parse`].
     pub file: String,
-    /// What is wrong where, and what to do.
+    /// Location of the problem, the problem, and the remedy.
     pub problem: String,
 }
 
@@ -124,10 +125,11 @@ impl Results {
     /// Parses `results.json`; `file_name` is only used in messages.
     ///
     /// # Errors
-    /// Anything that is not exactly the documented format.
+    /// The text deviates from the documented format.
     pub fn parse(text: &str, file_name: &str) -> Result<Self, ResultsError> {
         let error = |problem: String| ResultsError { file: file_name.to_owned(), problem };
-        // Read first and alone: a file of another version has other keys, and must not fail over those.
+        // The version is parsed first and alone: a file of another version has other keys and must
+        // not fail because of those.
         let version: Version = serde_json::from_str(text)
             .map_err(|e| error(format!("no results file ({e}); write one with `stripewise demo`")))?;
         if version.version != RESULTS_VERSION {
@@ -143,17 +145,17 @@ impl Results {
         Ok(results)
     }
 
-    /// The text of a `results.json`, which [`Results::parse`] reads back.
+    /// Returns the text of a `results.json` that [`Results::parse`] reads back.
     ///
     /// # Errors
-    /// What [`Results::check`] finds.
+    /// As [`Results::check`].
     pub fn to_json(&self) -> Result<String, ResultsError> {
         let error = |problem| ResultsError { file: "results".to_owned(), problem };
         self.check().map_err(error)?;
         serde_json::to_string_pretty(self).map_err(|e| error(e.to_string()))
     }
 
-    /// Checks what the types cannot say: unique names, references to candidates, finite times.
+    /// Checks what the types do not ensure: unique names, references to candidates, finite times.
     ///
     /// # Errors
     /// Key, value and what is wrong with it.
@@ -164,20 +166,21 @@ impl Results {
 }
 
 impl Workload {
-    /// The candidate with this name.
+    /// Returns the candidate with this name.
     pub fn candidate(&self, name: &str) -> Option<&Candidate> {
         self.candidates.iter().find(|candidate| candidate.name == name)
     }
 
-    /// How much faster the choice ran than the present layout: the ratio of their measured times; `None` where one of
-    /// them was not measured.
+    /// Returns the measured time of the present layout divided by that of the choice; `None` if
+    /// either was not measured.
     pub fn speed_up(&self) -> Option<f64> {
         let measured = |name: &str| self.candidate(name).and_then(Candidate::median_s);
         let choice = measured(&self.choice).filter(|&seconds| seconds > 0.0)?;
         Some(measured(&self.present)? / choice)
     }
 
-    /// The fastest measured candidate, and how much longer the choice took (0.05: 5 %).
+    /// Returns the fastest measured candidate, and how much longer the choice took as a fraction
+    /// (0.05: 5 %).
     pub fn behind_best(&self) -> Option<(&Candidate, f64)> {
         let measured = self.candidates.iter().filter_map(|c| Some((c, c.median_s()?)));
         let (best, best_s) = measured.min_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -197,7 +200,7 @@ impl Workload {
 }
 
 impl Candidate {
-    /// Median of the measured runs, seconds; `None` where there are none.
+    /// Median of the measured runs in seconds; `None` if there are none.
     pub fn median_s(&self) -> Option<f64> {
         let mut sorted = self.measured_s.clone();
         sorted.sort_by(f64::total_cmp);
@@ -209,7 +212,8 @@ impl Candidate {
         }
     }
 
-    /// (expected - measured) / measured, of wall-clock seconds; `None` where one is missing or nothing was measured.
+    /// (expected - measured) / measured, in wall-clock seconds; `None` if either is missing or the
+    /// measured time is 0.
     pub fn relative_error(&self) -> Option<f64> {
         let measured = self.median_s().filter(|&seconds| seconds > 0.0)?;
         Some((self.elapsed_s? - measured) / measured)

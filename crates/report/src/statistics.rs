@@ -1,94 +1,95 @@
-//! Statistics files: what processes counted while they used files with several copies. Format: `docs/formats/statistics.md`.
+//! Statistics files: counters of processes that used files with several copies. Format:
+//! `docs/formats/statistics.md`.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// What was counted of one file, by one process or by several in sum.
+/// Counters of one file, from one process or summed over several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileStatistics {
-    /// Its path; where processes opened it by several names, the first of them.
+    /// Path of the file; if processes opened it by several names, the first of them.
     pub path: String,
-    /// The file's id: a file that is created anew, or placed, has another one.
+    /// The file's id. A file that is recreated or placed gets another id.
     pub file: String,
-    /// Who counted.
+    /// The processes whose counters these are.
     pub processes: BTreeSet<Process>,
-    /// Replicas or cache.
+    /// Kind of the copies.
     pub kind: CopiesKind,
-    /// What the cache admitted: `sla`, `sca`, `nsca`, `off`.
+    /// The cache's admission mode: `sla`, `sca`, `nsca` or `off`.
     pub mode: Option<String>,
-    /// The sums.
+    /// The summed counters.
     pub counts: Counts,
-    /// Copy 0 is the original.
+    /// Counters by copy; copy 0 is the original.
     pub copies: Vec<CopyStatistics>,
 }
 
-/// A process, as far as one can be told from another: nodes have statistics files of their own.
+/// A process, as far as it can be distinguished: each node has a statistics file of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Process {
-    /// Which of the statistics files has its lines, from 0 on.
+    /// Index of the statistics file with its lines, from 0.
     pub source: usize,
-    /// Its number on its node.
+    /// Process id on its node.
     pub pid: u64,
-    /// Its rank, if it has one.
+    /// Rank, if it has one.
     pub rank: Option<i64>,
 }
 
-/// What the copies of a file are.
+/// Kind of the copies of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopiesKind {
     /// Whole copies with different layouts.
     #[default]
     Replicas,
-    /// Parts of the file on faster servers.
+    /// Ranges of the file on faster servers.
     Cache,
 }
 
-/// Numbers of one file.
+/// Counters of one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Reads and writes.
+    /// Number of reads and writes.
     pub requests: u64,
-    /// Of these performance-critical.
+    /// Number of requests that the model considers performance-critical.
     pub critical: u64,
-    /// Of these served by a cache copy entirely.
+    /// Number of requests served entirely by cache copies.
     pub hits: u64,
-    /// And in part.
+    /// Number of requests served partly by cache copies.
     pub partial_hits: u64,
-    /// Ranges taken out of a cache copy.
+    /// Number of ranges evicted from a cache copy.
     pub evictions: u64,
-    /// Their bytes.
+    /// Bytes of these ranges.
     pub evicted_bytes: u64,
-    /// Ranges copied to the original in the background.
+    /// Number of ranges copied to the original in the background.
     pub write_backs: u64,
-    /// Ranges copied to a cache copy in the background.
+    /// Number of ranges copied to a cache copy in the background.
     pub fetches: u64,
 }
 
-/// Bytes of one copy.
+/// Counters of one copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopyStatistics {
-    /// `original`, or the plan's name for it.
+    /// `original`, or the copy's name in the plan.
     pub name: String,
-    /// Read from it for requests.
+    /// Bytes read from it for requests.
     pub read_bytes: u64,
-    /// Written to it for requests.
+    /// Bytes written to it for requests.
     pub written_bytes: u64,
-    /// Copied to it in the background.
+    /// Bytes copied to it in the background.
     pub copied_bytes: u64,
 }
 
-/// A statistics file cannot be used.
+/// Error in a statistics file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}, line {line}{}: {problem}; a statistics file is what `stripewise run --statistics` writes", in_key(.key))]
 pub struct StatisticsError {
-    /// The file, as the caller called it.
+    /// The file, as the caller named it.
     pub file: String,
-    /// From 1 on.
+    /// Line number, from 1.
     pub line: usize,
-    /// The key, `copies[1].read_bytes`; empty: the whole line.
+    /// The key, such as `copies[1].read_bytes`; empty if the whole line is meant.
     pub key: String,
-    /// What is wrong with it.
+    /// Description of the problem.
     pub problem: String,
 }
 
@@ -96,21 +97,21 @@ fn in_key(key: &str) -> String {
     if key.is_empty() { String::new() } else { format!(", {key:?}") }
 }
 
-/// What was counted, by file: the lines of statistics files, added up.
+/// Counters by file: the sums over the lines of statistics files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// In the order in which they first appear.
+    /// The files, in the order in which they first appear.
     pub files: Vec<FileStatistics>,
-    /// Statistics files read.
+    /// Number of statistics files read.
     sources: usize,
 }
 
 impl Statistics {
-    /// Adds the lines of a statistics file; `file_name` is only used in messages. Keys that are not known are skipped, empty
-    /// lines too.
+    /// Adds the lines of a statistics file; `file_name` is only used in messages. Unknown keys and
+    /// empty lines are skipped.
     ///
     /// # Errors
-    /// The first line that is none, or that contradicts an earlier one of its file.
+    /// The first line that is invalid or contradicts an earlier line of its file.
     pub fn read(&mut self, text: &str, file_name: &str) -> Result<(), StatisticsError> {
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let wrong = |(key, problem): Wrong| StatisticsError {
@@ -143,7 +144,8 @@ impl Statistics {
 }
 
 impl FileStatistics {
-    /// Adds what others counted of the file, or of another file with as many copies.
+    /// Adds the counters of other processes for the file, or those of another file with as many
+    /// copies.
     pub fn add(&mut self, more: &Self) {
         self.processes.extend(&more.processes);
         for (sum, number) in self.counts.all_mut().into_iter().zip(more.counts.all()) {
@@ -156,26 +158,26 @@ impl FileStatistics {
         }
     }
 
-    /// The copies' names, the original's first.
+    /// Returns the copies' names, the original's first.
     pub fn copy_names(&self) -> impl Iterator<Item = &str> {
         self.copies.iter().map(|copy| copy.name.as_str())
     }
 
-    /// Bytes that requests moved.
+    /// Returns the bytes that requests moved.
     pub fn bytes(&self) -> u64 {
         self.copies.iter().fold(0, |sum, copy| sum.saturating_add(copy.bytes()))
     }
 }
 
 impl CopyStatistics {
-    /// Read and written for requests.
+    /// Returns the bytes read and written for requests.
     pub fn bytes(&self) -> u64 {
         self.read_bytes.saturating_add(self.written_bytes)
     }
 }
 
 impl Counts {
-    /// Names in a line.
+    /// Keys of the counters in a line.
     const KEYS: [&str; 8] = [
         "requests",
         "critical",
@@ -187,7 +189,7 @@ impl Counts {
         "fetches",
     ];
 
-    /// In the order of the keys.
+    /// Returns the counters in the order of the keys.
     fn all_mut(&mut self) -> [&mut u64; 8] {
         [
             &mut self.requests,
@@ -206,7 +208,7 @@ impl Counts {
     }
 }
 
-/// A key, and what is wrong with it.
+/// A key, and the problem with its value.
 type Wrong = (String, String);
 
 fn parse_line(line: &str, source: usize) -> Result<FileStatistics, Wrong> {
@@ -248,7 +250,7 @@ fn process(file: &Fields<'_>, source: usize) -> Result<Process, Wrong> {
 fn copies(file: &Fields<'_>) -> Result<Vec<CopyStatistics>, Wrong> {
     let value = file.get("copies")?;
     let Value::Array(copies) = value else { return Err(file.wrong("copies", value, "a list of the copies")) };
-    // As many as a byte has bits: which copies are valid is a mask.
+    // At most 8 copies, because the valid copies of a range are a mask of one byte.
     if !(1..=8).contains(&copies.len()) {
         return Err(("copies".to_owned(), format!("has {} copies, must be 1 to 8", copies.len())));
     }
@@ -267,10 +269,10 @@ fn copies(file: &Fields<'_>) -> Result<Vec<CopyStatistics>, Wrong> {
     copies.iter().enumerate().map(copy).collect()
 }
 
-/// An object's keys, with errors that name them.
+/// Reads the keys of a JSON object, with errors that name the key.
 struct Fields<'a> {
     object: &'a Map<String, Value>,
-    /// What stands before a key in errors.
+    /// Prefix of keys in errors.
     within: &'a str,
 }
 
@@ -301,7 +303,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A value in a message.
+/// Formats a value for a message.
 fn shown(value: &Value) -> String {
     shortened(&value.to_string())
 }

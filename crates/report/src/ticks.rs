@@ -1,19 +1,20 @@
-//! Round numbers along an axis.
+//! Axis ticks at round numbers.
 
 use std::ops::Range;
 
 use crate::units;
 
-/// One mark: its share of the axis (0 to 1) and its label.
+/// One tick: its position and its label.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
-    /// Where, as a share of the axis.
+    /// Position as a fraction of the axis (0 to 1).
     pub at: f64,
-    /// What to print there.
+    /// Text of the label.
     pub label: String,
 }
 
-/// Some three to seven marks at round times over `range` (seconds), all in the unit that suits the axis.
+/// Returns about three to seven ticks at round times over `range` (seconds), all in the unit that
+/// suits the axis.
 pub fn seconds(range: Range<f64>) -> Vec<Tick> {
     let units = [("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)];
     let (unit, per_s) = units.into_iter().find(|(_, per_s)| range.end * per_s >= 1.0).unwrap_or(("s", 1.0));
@@ -22,22 +23,23 @@ pub fn seconds(range: Range<f64>) -> Vec<Tick> {
     })
 }
 
-/// Some three to seven marks at powers of two bytes over `0..=end`.
+/// Returns about three to seven ticks at powers of two of bytes over `0..=end`.
 pub fn bytes(end: u64) -> Vec<Tick> {
     let step = (end / 4).max(1).checked_next_power_of_two().unwrap_or(1 << 63);
-    // Rounding up can leave three marks only; half the step then fits better.
+    // Rounding up may leave only three ticks; half the step then fits better.
     let step = if end / step < 3 { (step / 2).max(1) } else { step };
     (0..=end / step)
         .map(|index| Tick { at: (index * step) as f64 / end.max(1) as f64, label: units::bytes(index * step) })
         .collect()
 }
 
-/// Some three to seven marks at round numbers over `0..=end`.
+/// Returns about three to seven ticks at round numbers over `0..=end`.
 pub fn numbers(end: f64) -> Vec<Tick> {
     decimal(0.0..end, |value, decimals| format!("{value:.decimals$}"))
 }
 
-/// Marks at powers of ten, and at 2 and 5 times those where there are few, over `range` on a logarithmic axis.
+/// Returns ticks at powers of ten over `range` on a logarithmic axis, and also at 2 and 5 times
+/// those if there are few.
 pub fn logarithmic(range: Range<f64>) -> Vec<Tick> {
     let (start, end) = (range.start.log10(), range.end.log10());
     if !(start.is_finite() && end > start) {
@@ -48,7 +50,7 @@ pub fn logarithmic(range: Range<f64>) -> Vec<Tick> {
         below if below < 2.0 => &[1.0, 2.0, 5.0],
         _ => &[1.0],
     };
-    // Few enough to be read, however long the axis.
+    // Keeps the number of ticks readable on long axes.
     let every = ((end - start) / 7.0).ceil().max(1.0) as i32;
     let powers = (start.floor() as i32..=end.ceil() as i32).filter(|power| power % every == 0);
     let values = powers.flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)));
@@ -56,8 +58,8 @@ pub fn logarithmic(range: Range<f64>) -> Vec<Tick> {
     values.map(tick).filter(|tick| (0.0..=1.0).contains(&tick.at)).collect()
 }
 
-/// Marks at multiples of 1, 2 or 5 times a power of ten; `label` gets a mark's value and the decimals that tell it
-/// from its neighbours.
+/// Returns ticks at multiples of 1, 2 or 5 times a power of ten. `label` gets a tick's value and
+/// the number of decimals that distinguishes it from its neighbors.
 fn decimal(range: Range<f64>, label: impl Fn(f64, usize) -> String) -> Vec<Tick> {
     let length = range.end - range.start;
     if !(length > 0.0 && length.is_finite()) {
@@ -67,7 +69,7 @@ fn decimal(range: Range<f64>, label: impl Fn(f64, usize) -> String) -> Vec<Tick>
     let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|step| length / step <= 6.2);
     let step = step.unwrap_or(10.0 * power);
     let decimals = (-(step * 1.001).log10().floor()).max(0.0) as usize;
-    // A thousandth of a step forgives what division leaves of a mark at either end.
+    // A thousandth of a step compensates for rounding errors at either end.
     let first = (range.start / step - 1e-3).ceil() as i64;
     let last = (range.end / step + 1e-3).floor() as i64;
     let at = |index: i64| ((index as f64 * step - range.start) / length).clamp(0.0, 1.0);

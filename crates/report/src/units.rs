@@ -1,14 +1,15 @@
-//! Numbers for people: at most four digits that count, with a unit behind a space that no line breaks at.
+//! Formats numbers for people: at most four significant digits, with a no-break space before the
+//! unit.
 
-/// No-break.
+/// No-break space.
 const SPACE: char = '\u{a0}';
 
-/// Bytes with a binary unit: `64 KiB`, `1.5 GiB`.
+/// Formats bytes with a binary unit: `64 KiB`, `1.5 GiB`.
 pub fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut unit = 0;
     let mut value = bytes as f64;
-    // 1023.96 of a unit would be printed as 1024: that is 1 of the next.
+    // 1023.96 of a unit would be printed as 1024, so it becomes 1 of the next unit.
     while value >= 1023.95 && unit + 1 < UNITS.len() {
         value /= 1024.0;
         unit += 1;
@@ -16,30 +17,31 @@ pub fn bytes(bytes: u64) -> String {
     format!("{}{SPACE}{}", digits(value, 4), UNITS[unit])
 }
 
-/// Bytes per second: `85 MiB/s`.
+/// Formats bytes per second: `85 MiB/s`.
 pub fn bytes_per_s(rate: f64) -> String {
     format!("{}/s", bytes(rate.round() as u64))
 }
 
-/// Seconds with a decimal unit: `12.3 µs`, `850 ms`, `1.523 s`; hours and more stay seconds.
+/// Formats seconds with a decimal unit: `12.3 µs`, `850 ms`, `1.523 s`. Hours and more stay in
+/// seconds.
 pub fn seconds(seconds: f64) -> String {
     seconds_in(seconds, 4)
 }
 
-/// [`seconds`] with three digits, for narrow places: `1.52 s`.
+/// As [`seconds`] with three digits, for narrow places: `1.52 s`.
 pub fn short_seconds(seconds: f64) -> String {
     seconds_in(seconds, 3)
 }
 
 fn seconds_in(seconds: f64, count: usize) -> String {
     let units = [("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)];
-    // What rounds up to 1 of a unit is printed in it.
+    // Values that round up to 1 of a unit are printed in that unit.
     let fits = units.into_iter().find(|(_, per_s)| seconds.abs() * per_s >= 0.99995);
     let (unit, per_s) = fits.unwrap_or(if seconds == 0.0 { units[0] } else { units[3] });
     format!("{}{SPACE}{unit}", digits(seconds * per_s, count))
 }
 
-/// How to print times that stand beside one another: all in one unit, with as many decimals.
+/// Formats times that are shown together: all in one unit, with the same number of decimals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clock {
     unit: &'static str,
@@ -58,13 +60,13 @@ impl Clock {
         Self { unit, per_s, decimals: 4usize.saturating_sub(before_point) }
     }
 
-    /// A time.
+    /// Formats a time given in seconds.
     pub fn print(&self, seconds: f64) -> String {
         format!("{:.*}{SPACE}{}", self.decimals, seconds * self.per_s, self.unit)
     }
 }
 
-/// A whole number, thousands set apart: `10 000 000` (with narrow no-break spaces).
+/// Formats a whole number with groups of thousands: `10 000 000` (with narrow no-break spaces).
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() * 2);
@@ -77,12 +79,12 @@ pub fn count(number: u64) -> String {
     out
 }
 
-/// A share or an error as per cent, without sign: `12.5 %`.
+/// Formats a fraction or an error as a percentage without sign: `12.5 %`.
 pub fn percent(share: f64) -> String {
     format!("{}{SPACE}%", fixed(share * 100.0))
 }
 
-/// A deviation as per cent, with sign: `+12.5 %`, `−3 %`.
+/// Formats a deviation as a percentage with sign: `+12.5 %`, `−3 %`.
 pub fn signed_percent(share: f64) -> String {
     let text = percent(share.abs());
     match share < 0.0 {
@@ -92,25 +94,26 @@ pub fn signed_percent(share: f64) -> String {
     }
 }
 
-/// A plain number.
+/// Formats a number without a unit.
 pub fn number(value: f64) -> String {
     digits(value, 4)
 }
 
-/// A factor: `1.73×`.
+/// Formats a factor: `1.73×`.
 pub fn factor(factor: f64) -> String {
     format!("{}×", digits(factor, 3))
 }
 
-/// `one`, or `N many`, by number: `1 file`, `20 files`.
+/// Formats a count with its noun: `1 file`, `20 files`.
 pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{}{SPACE}{}", count(number), if number == 1 { one } else { many })
 }
 
-/// Seconds since 1970 as RFC 3339, UTC: `2026-11-21T01:00:00Z`.
+/// Formats seconds since 1970 as RFC 3339 in UTC: `2026-11-21T01:00:00Z`.
 pub fn utc(unix_s: u64) -> String {
     let (days, second) = (unix_s / 86400, unix_s % 86400);
-    // Days since 0000-03-01, so that the leap day is the last of its year; eras of 400 years are all alike.
+    // Days are counted since 0000-03-01, so that the leap day is the last of its year. All eras of
+    // 400 years are alike.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -123,13 +126,14 @@ pub fn utc(unix_s: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// One decimal below 100, none from there on; no trailing zero.
+/// One decimal below 100, none from there on, no trailing zero.
 fn fixed(value: f64) -> String {
     let text = if value.abs() < 99.95 { format!("{value:.1}") } else { format!("{value:.0}") };
     trimmed(text)
 }
 
-/// `value` with at most `digits` significant digits (more where they stand before the point), no trailing zeros.
+/// Formats `value` with at most `digits` significant digits (more if they are before the point),
+/// without trailing zeros.
 fn digits(value: f64, digits: usize) -> String {
     let before_point = if value.abs() < 1.0 { 1 } else { value.abs().log10().floor() as usize + 1 };
     let decimals = digits.saturating_sub(before_point);

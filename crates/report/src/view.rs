@@ -1,4 +1,4 @@
-//! What a page is made from.
+//! Input of a page.
 
 use std::path::Path;
 
@@ -7,83 +7,84 @@ use stripewise_cluster::{OverlayKind, Plan, Rule};
 use crate::expected::{Background, Expected};
 use crate::{Activity, Candidate, FileStatistics, Predictions, Results};
 
-/// Everything that a page shows. Parts that are empty are replaced by a sentence that says how to get them.
+/// Everything that a page shows. A section without input is replaced by a sentence that says how to
+/// get the input.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
-    /// When the page is made: RFC 3339, UTC.
+    /// Date of the page, RFC 3339 in UTC.
     pub date: &'a str,
-    /// The command line that makes it.
+    /// The command line that makes the page.
     pub command: &'a str,
     /// The version of stripewise.
     pub version: &'a str,
-    /// Traces.
+    /// Traces to show.
     pub activities: &'a [Activity],
-    /// A trace of the same before something was changed, to compare the first of `activities` with.
+    /// A trace of the same program from before a change, to compare with the first of `activities`.
     pub before: Option<&'a Activity>,
-    /// Plans.
+    /// Plans to show.
     pub plans: &'a [PlanView],
-    /// Measurements.
+    /// Predictions and measurements.
     pub results: Option<&'a Results>,
-    /// What was counted of files with several copies.
+    /// Statistics of files with several copies.
     pub statistics: &'a [FileStatistics],
 }
 
-/// A part of the page whose input was not given.
+/// A section of the page whose input was not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingPart {
-    /// Its title.
+    /// Title of the section.
     pub title: &'static str,
-    /// What is missing: `No trace was given: record one with`.
+    /// Statement of what is missing: `No trace was given: record one with`.
     pub what: &'static str,
-    /// The command that makes it.
+    /// The command that produces the input.
     pub command: &'static str,
-    /// The flags that then give it to the report.
+    /// The flags that pass the input to the report.
     pub flag: &'static str,
 }
 
-/// A plan, and what else is known of its rules.
+/// A plan, and additional information on its rules.
 #[derive(Clone, Debug)]
 pub struct PlanView {
-    /// What to call it: the plan file's name.
+    /// Display name: the plan file's name.
     pub name: String,
     /// The plan.
     pub plan: Plan,
-    /// Per rule, in the plan's order.
+    /// One entry per rule, in the plan's order.
     pub details: Vec<RuleDetails>,
 }
 
-/// What is known of a rule besides the plan file.
+/// Information on a rule that is not in the plan file.
 #[derive(Clone, Debug, Default)]
 pub struct RuleDetails {
-    /// Size of the largest file that the rule is for, as far as traces tell.
+    /// Size in bytes of the largest file that matches the rule, if traces show it.
     pub file_bytes: Option<u64>,
     /// Every layout that the planner compared, the fastest first.
     pub candidates: Vec<Candidate>,
-    /// Name of the candidate that was chosen.
+    /// Name of the chosen candidate.
     pub choice: String,
     /// Name of the candidate that is the files' present layout.
     pub present: String,
-    /// What its copies are expected to do, if it has several.
+    /// Expected work of the rule's copies, if it has several.
     pub expected: Option<Expected>,
-    /// What is copied between them.
+    /// Background copying between the copies.
     pub background: Option<Background>,
-    /// How file systems would be told the same.
+    /// Equivalent commands of file systems with their own layouts.
     pub native: Vec<NativeCommands>,
 }
 
 /// The commands of one file system for a layout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NativeCommands {
-    /// The file system.
+    /// Name of the file system.
     pub system: String,
-    /// In order; empty where the layout cannot be expressed.
+    /// The commands in order; empty if the file system cannot express the layout.
     pub commands: Vec<String>,
-    /// Why there are none, or what to know about them.
+    /// Why there are no commands, or a remark on them.
     pub note: Option<String>,
 }
 
 impl PlanView {
-    /// A plan with the file sizes that the traces tell.
+    /// Creates the view, with the file sizes that the traces show.
     pub fn new(name: &str, plan: Plan, activities: &[Activity]) -> Self {
         let mut details = vec![RuleDetails::default(); plan.rules.len()];
         for file in activities.iter().flat_map(|activity| &activity.summary.files) {
@@ -96,14 +97,14 @@ impl PlanView {
         Self { name: name.to_owned(), plan, details }
     }
 
-    /// Adds what the planner predicted, for the patterns that the plan has too.
+    /// Adds the planner's predictions for the patterns that the plan has, too.
     pub fn add_predictions(&mut self, predictions: &Predictions) {
         for (rule, details) in self.plan.rules.iter().zip(&mut self.details) {
             if let Some(files) = predictions.of(&rule.pattern) {
                 details.candidates = files.candidates(&self.plan.cluster);
                 details.choice = files.name.clone();
                 details.present = files.present_name().to_owned();
-                // Of the plan's copies, and not those of another plan.
+                // Expectations for copies of another plan are ignored.
                 details.expected = files.expected.clone().filter(|expected| is_of(expected, rule));
                 details.background = files.background.filter(|_| details.expected.is_some());
             }
@@ -111,7 +112,7 @@ impl PlanView {
     }
 }
 
-/// Whether the copies are those of the rule.
+/// Returns whether the expectations are for the copies of the rule.
 fn is_of(expected: &Expected, rule: &Rule) -> bool {
     let Some(overlay) = &rule.overlay else { return false };
     let names = expected.copies.iter().skip(1).map(|copy| &copy.name);

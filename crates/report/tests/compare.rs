@@ -1,4 +1,4 @@
-//! A run before a change and one after it: every number is that of the traces.
+//! Comparison of a run before a change with one after it: every number is that of the traces.
 
 mod common;
 
@@ -11,7 +11,7 @@ use stripewise_trace::{Meta, Op, Request};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// One process writes 4 KiB ten times in `write_s`, and after a pause reads them in `read_s`.
+/// One process writes 4 KiB ten times in `write_s`, pauses, and reads them in `read_s`.
 fn run(directory: &Path, name: &str, (write_s, read_s): (u64, u64), command: &str) -> Activity {
     let sample = common::Sample::default();
     let (write_ns, read_ns) = (write_s * SECOND_NS / 10, read_s * SECOND_NS / 10);

@@ -1,4 +1,4 @@
-//! Pages of plans whose files have several copies, and of what was counted of them.
+//! Pages on plans with several copies per file, and on the statistics of such files.
 
 mod common;
 
@@ -36,7 +36,7 @@ fn report<'a>(plans: &'a [PlanView], statistics: &'a Statistics) -> Report<'a> {
     }
 }
 
-/// The page's text, without markup and with plain spaces; and names of drawings.
+/// The page's text without markup and with plain spaces, including the names of drawings.
 fn page(plans: &[PlanView], statistics: &Statistics) -> String {
     let html = render(&report(plans, statistics));
     let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
@@ -79,7 +79,8 @@ fn replicas_show_who_serves_what_and_what_it_costs() {
             "of a file of 1 GiB with all its copies",
         ],
     );
-    // 1 GiB: with 4 x 120K and 4 x 8K on each turn of the first layout, and a quarter on each SSD of the second.
+    // A file of 1 GiB has 4 x 120K and 4 x 8K in each turn of the first layout, and a quarter on
+    // each SSD in the second.
     assert!(!page.contains("what is cached") && !page.contains("by SLA's model"));
 }
 

@@ -1,4 +1,4 @@
-//! The page as a whole: well-formed, self-contained, escaped, complete, and the same every time.
+//! The page as a whole is well-formed, self-contained, escaped, complete, and deterministic.
 
 mod common;
 
@@ -22,7 +22,7 @@ fn report<'a>(activities: &'a [Activity], plans: &'a [PlanView], results: Option
     }
 }
 
-/// A page with everything on it.
+/// A page with all sections.
 fn full_page(sample: &Sample) -> String {
     let directory = TempDir::new().unwrap();
     let activities = [sample.activity(directory.path())];
@@ -30,7 +30,7 @@ fn full_page(sample: &Sample) -> String {
     render(&report(&activities, &plans, Some(&results())))
 }
 
-/// Parsing fails where a tag is not closed, an attribute not quoted or a character not escaped.
+/// Parsing fails if a tag is not closed, an attribute is not quoted or a character is not escaped.
 fn parse(html: &str) -> Document<'_> {
     let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
     Document::parse_with_options(html, options).unwrap_or_else(|error| panic!("{error}"))
@@ -182,11 +182,12 @@ fn names_are_text_whatever_is_in_them() {
     assert!(!html.contains("<script>alert") && !html.contains("<b></b>"));
     let visible = NAME.replace('\u{1}', "\\u{1}").replace('\u{202e}', "\\u{202e}");
     let occurrences = text(document.root()).matches(&visible).count();
-    // Both cards of the file, plan, reason, scheme, three of the native commands, and six of the results.
+    // The text occurs in both cards of the file, the plan, the reason, the scheme, three native
+    // commands, and six times in the results.
     assert!(occurrences >= 12, "{occurrences}");
 }
 
-/// The rows of the table of a workload: cells by column.
+/// The rows of a workload's table, as cells by column.
 fn candidate_rows<'a>(document: &'a Document<'a>, workload: &str) -> Vec<Vec<Node<'a, 'a>>> {
     let card = elements(document, "div").find(|node| {
         has_class(node, "card")
@@ -264,7 +265,7 @@ fn what_nobody_may_miss_is_said_on_top() {
     results.servers.iter_mut().for_each(|servers| servers.emulated = false);
     let html = render(&report(&[], &[], Some(&results)));
     assert!(!html.contains("Emulated devices"));
-    // A plan alone says it too.
+    // A page with only a plan has the notice, too.
     let plans = [PlanView::new("plan.toml", plan(), &[])];
     assert!(render(&report(&[], &plans, None)).contains("Emulated devices"));
 }
@@ -341,7 +342,8 @@ fn requests_are_drawn_where_and_when_they_were() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("t");
     let sample = Sample { ranks: 2, ..Sample::default() };
-    // Rank 0 writes the first half during the first half of the time, rank 1 reads the last quarter after it.
+    // Rank 0 writes the first half of the file during the first half of the time; rank 1 then reads
+    // the last quarter.
     let requests = [request(1, 0, Op::Write, 0, 512, 0, 500), request(2, 0, Op::Read, 768, 256, 500, 500)];
     write_trace(&path, Meta::default(), &sample.processes(), &sample.files(), &requests);
     let activity = common::gather(&path);
@@ -354,7 +356,7 @@ fn requests_are_drawn_where_and_when_they_were() {
         let read = row >= rows * 3 / 4 && column >= columns / 2;
         assert_eq!(count, [u64::from(read), u64::from(written)], "row {row}, column {column}");
     }
-    // By rank: the launcher, whose row would be the third, is gone.
+    // By rank: the launcher, which would be the third row, is absent.
     let (by_lane, half) = (activity.by_lane.counts(), columns / 2);
     assert_eq!(activity.by_lane.rows(), 2);
     assert_eq!(
@@ -375,7 +377,7 @@ fn many_ranks_and_requests_stay_a_small_page() {
     let count = if std::env::var_os("STRIPEWISE_LONG").is_some() { 10_000_000 } else { 300_000u64 };
     let span = sample.requests().last().unwrap().end_ns;
     for number in 0..count {
-        // Scattered over time, place and rank: the worst that a picture can be.
+        // Requests scattered over time, place and rank are the worst case of a plot.
         let mix = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (rank, block) = ((mix >> 20) as u32 % 1000 + 1, (mix >> 30) % 2000);
         let op = if mix & 1 == 0 { Op::Read } else { Op::Write };

@@ -1,4 +1,4 @@
-//! `results.json`: what is written is read back, and what is not right is refused with one clear line.
+//! `results.json`: a written file is read back, and an invalid one is rejected with one clear line.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn optional_keys_may_be_missing() {
     assert_eq!((candidate.predicted_s, candidate.median_s(), candidate.verified), (None, None, None));
 }
 
-/// Changes the JSON of good results, and returns what parsing says.
+/// Changes the JSON of valid results, and returns the parser's error.
 #[track_caller]
 fn refused(change: impl FnOnce(&mut serde_json::Value)) -> String {
     let mut json: serde_json::Value = serde_json::from_str(&results().to_json().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Statistics files: lines are added up, and what is not right is refused with one clear line.
+//! Statistics files: lines are added up, and invalid ones are rejected with one clear line.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ fn the_example_of_the_documentation_is_read() {
     assert_eq!(statistics.files[0].counts.requests, 4096);
 }
 
-/// What is said about a file whose second line is changed.
+/// Changes the second line of a file, and returns the error.
 #[track_caller]
 fn refused(change: impl FnOnce(&mut Value)) -> String {
     let mut second = line("f", 2);
@@ -123,7 +123,7 @@ fn errors_name_file_line_and_key() {
     assert!(error.starts_with("s.jsonl, line 1: not JSON: "), "{error}");
 }
 
-/// One line that names the file, or what was read.
+/// Either an error line names the file, or the text is read.
 fn try_read(text: &str) {
     let mut statistics = Statistics::default();
     if let Err(error) = statistics.read(text, "s.jsonl") {
@@ -138,7 +138,7 @@ proptest! {
         try_read(&text);
     }
 
-    /// Valid lines with some characters changed, left out or put in.
+    /// Valid lines with some characters changed, removed or inserted.
     #[test]
     fn damaged_lines_are_read_or_refused(
         damages in prop::collection::vec((any::<prop::sample::Index>(), 0..3u8, any::<char>()), 1..6),
@@ -156,7 +156,7 @@ proptest! {
         try_read(&text.into_iter().collect::<String>());
     }
 
-    /// A valid line with one value replaced by any other.
+    /// A valid line with one value replaced by an arbitrary one.
     #[test]
     fn other_values_are_read_or_refused(key in 0..15usize, number in any::<f64>(), text in ".{0,60}", kind in 0..5u8) {
         let mut changed = line("f", 1);

@@ -1,4 +1,4 @@
-//! `stripewise calibrate`: measures servers and network, and writes profile.toml.
+//! `stripewise calibrate` measures servers and the network, and writes profile.toml.
 
 mod args;
 mod json;
@@ -21,21 +21,22 @@ use crate::files;
 use crate::interrupt;
 use crate::progress::Progress;
 
-/// Everything that is printed.
+/// Everything the command prints.
 struct Calibrated {
     servers: Vec<ServerReport>,
     network: Option<NetworkReport>,
     profile: Profile,
-    /// What was measured together and cannot be told apart.
+    /// Notes on targets that were measured together because they cannot be distinguished.
     notes: Vec<String>,
-    /// Where the profile went.
+    /// Path of the written profile.
     output: PathBuf,
 }
 
-/// Measures, writes the profile, and prints what was found.
+/// Runs `stripewise calibrate`.
 ///
 /// # Errors
-/// Files that cannot be read or are wrong, a server or host that cannot be measured, an output that is no profile.
+/// A file cannot be read or is invalid, a server or host cannot be measured, or the output path
+/// holds a file that is not a profile.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(address) = &args.serve {
         return serve(address);
@@ -95,7 +96,8 @@ fn calibrate(args: &Args) -> anyhow::Result<Calibrated> {
     Ok(Calibrated { servers, network, profile, notes, output })
 }
 
-/// What stays of the profile that is there: all of it when only a part is measured.
+/// Returns the contents of the existing profile that the new one keeps: everything if only some
+/// tiers or only the network are measured, else the network alone.
 fn profile_before(output: &Path, args: &Args) -> anyhow::Result<Profile> {
     ensure!(output.as_os_str() != "none", "the profile has to go somewhere; name a file with -o");
     let directory = files::directory(output);
@@ -141,7 +143,7 @@ fn measure_network(server: &str, options: &Options, quiet: bool) -> anyhow::Resu
     Ok(report?)
 }
 
-/// A bar on a terminal, a line elsewhere, nothing when quiet.
+/// Shows a bar on a terminal, a line elsewhere, and nothing if quiet.
 fn progress(what: &str, quiet: bool) -> Progress {
     if !quiet && !std::io::stderr().is_terminal() {
         eprintln!("measuring {what}");

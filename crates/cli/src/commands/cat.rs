@@ -1,4 +1,4 @@
-//! `stripewise cat`.
+//! `stripewise cat` writes the bytes of files to stdout.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use stripewise_datapath::migrate::Contents;
 
 use crate::managed;
 
-/// Bytes read at once: enough to keep every server busy.
+/// Bytes per read: enough to keep all servers busy.
 const TRANSFER_BYTES: usize = 4 << 20;
 
 /// Writes the bytes of managed or plain files to stdout
@@ -19,21 +19,21 @@ const TRANSFER_BYTES: usize = 4 << 20;
   stripewise cat out.dat | sha256sum
   stripewise cat --offset 1G --length 4K out.dat | od -c")]
 pub struct Args {
-    /// The files
+    /// The files to write, in this order
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// First byte of each file
+    /// Offset of the first byte to write, in each file
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "0")]
     offset: u64,
-    /// Bytes of each file, at most [default: all]
+    /// Maximum number of bytes to write of each file [default: all]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     length: Option<u64>,
 }
 
-/// Writes them, one after the other.
+/// Runs `stripewise cat`.
 ///
 /// # Errors
-/// A file that cannot be read; what comes before it has been written.
+/// A file cannot be read. The bytes before the failure have been written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(None);
     let files =
@@ -48,7 +48,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// False: nobody reads any more.
+/// Writes one file. Returns false if the reader of stdout has closed the pipe.
 fn copy(contents: &Contents, path: &Path, args: &Args) -> anyhow::Result<bool> {
     let mut buffer = vec![0; TRANSFER_BYTES];
     let mut out = std::io::stdout().lock();

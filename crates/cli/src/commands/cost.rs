@@ -1,4 +1,4 @@
-//! `stripewise cost`: one request under one layout, each term of the formula.
+//! `stripewise cost` prints the modeled cost of one request under one layout, term by term.
 
 mod args;
 mod foreign;
@@ -16,29 +16,29 @@ use stripewise_model::Cost;
 pub use args::Args;
 use args::Model;
 
-/// A cost with what is needed to understand it.
+/// A cost and the values needed to understand it.
 #[derive(Serialize)]
 struct Evaluation {
     model: Model,
-    /// One line for people: what was evaluated.
+    /// One line that describes the evaluated request.
     request: String,
-    /// e, t, alpha, beta as used, by symbol.
+    /// The parameters used (e, t, alpha, beta), by symbol.
     #[serde(serialize_with = "as_map")]
     parameters: Vec<(String, f64)>,
-    /// k or w: servers that the request touches.
+    /// Number of servers that the request touches: k or w in the papers.
     servers_touched: u32,
-    /// q: processes that share each of them.
+    /// q: number of processes that share each server.
     sharing: u32,
     #[serde(flatten)]
     cost: Cost,
-    /// Of the four terms, in the symbols of the papers, with the values.
+    /// Formulas of the four terms in the papers' symbols, with the values filled in.
     formulas: [String; 4],
 }
 
-/// Evaluates and prints.
+/// Runs `stripewise cost`.
 ///
 /// # Errors
-/// Parameters that are missing or impossible; a cluster file that cannot be read.
+/// A parameter is missing or impossible, or the cluster file cannot be read.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let evaluation = models::evaluate(args)?;
     if args.json {

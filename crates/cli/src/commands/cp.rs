@@ -1,4 +1,4 @@
-//! `stripewise cp`.
+//! `stripewise cp` copies a file into or out of a layout.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,10 +10,10 @@ use stripewise_datapath::migrate::copy_file;
 use crate::copying::CopyProgress;
 use crate::managed;
 
-/// Copies a file between plain and managed, checking every byte
+/// Copies a file between plain and managed layouts, verifying every byte
 ///
-/// The copy appears at DST whole or not at all. Without --layout it is plain, or has the layout of the managed file that
-/// it replaces. Holes stay holes.
+/// The copy appears at DST whole or not at all. Without --layout the copy is plain, unless it
+/// replaces a managed file: then it gets that file's layout. Holes are preserved.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise cp out.dat copy.dat                                  a managed file to a plain one
@@ -22,21 +22,21 @@ pub struct Args {
     /// The file to copy
     #[arg(value_name = "SRC")]
     source: PathBuf,
-    /// The copy, or a directory to put it in
+    /// The copy's path, or a directory to create it in
     #[arg(value_name = "DST")]
     destination: PathBuf,
-    /// The layout that this plan gives files of DST's path
+    /// Use the layout that this plan gives files at DST's path
     #[arg(short = 'p', long, value_name = "PLAN")]
     layout: Option<PathBuf>,
-    /// Say nothing while it works
+    /// Print only errors
     #[arg(short, long)]
     quiet: bool,
 }
 
-/// Copies it.
+/// Runs `stripewise cp`.
 ///
 /// # Errors
-/// Whatever the error, DST is as it was.
+/// DST is unchanged after any error.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let source = managed::existing_file(&args.source)?;
     let destination = destination(&args.destination, &args.source)?;
@@ -58,13 +58,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Absolute; in the directory where one is named.
+/// Returns the absolute path of the copy. If `given` is a directory, the copy keeps the source's
+/// name.
 fn destination(given: &Path, source: &Path) -> anyhow::Result<PathBuf> {
     if given.is_dir() {
         let name = source.file_name().with_context(|| format!("{} has no name", source.display()))?;
         return Ok(managed::existing(given)?.join(name));
     }
-    // A link is not replaced: what it leads to is.
+    // A symbolic link is kept, and the file that it leads to is replaced.
     if given.is_symlink() {
         return managed::existing(given);
     }

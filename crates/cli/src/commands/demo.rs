@@ -1,4 +1,4 @@
-//! `stripewise demo`: the whole chain on emulated servers, with real programs.
+//! `stripewise demo` runs the whole chain on emulated servers with real programs.
 
 mod candidates;
 mod experiment;
@@ -20,12 +20,15 @@ use workspace::Workspace;
 
 use crate::{machine, shell};
 
-/// Shows the whole chain on this machine: real programs get faster because their files are laid out better.
+/// Demonstrates the whole chain on this machine: real programs run faster because of the layouts of
+/// their files
 ///
-/// Makes 4 HDD and 4 SSD servers out of directories (emulated: every access takes the time that a server of its class would
-/// take), calibrates them, traces an MPI program (16 ranks, random access to a shared file) and an h5py program, plans,
-/// places, runs the programs again under every candidate layout, checks every byte, and prints predicted and measured
-/// times. The chosen layout's plan, the traces, results.json and the report stay in the directory.
+/// Creates 4 HDD and 4 SSD servers from directories. The servers are emulated: every access takes
+/// the time that a server of its class would take. Calibrates them, traces an MPI program (16
+/// ranks, random access to a shared file) and an h5py program, plans and places their files, runs
+/// the programs again under every candidate layout, checks every byte, and prints predicted and
+/// measured times. The traces, the plan of the chosen layout, results.json and the report stay in
+/// the directory.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     stripewise demo\n  \
@@ -33,10 +36,10 @@ use crate::{machine, shell};
     stripewise demo --quick\n\n\
     Needs the workloads: `make build` puts them in build/, where the demo finds them.")]
 pub struct Args {
-    /// Where everything goes: a new or empty directory, or one of an earlier demo
+    /// Directory for everything the demo writes: new, empty, or of an earlier demo
     #[arg(long, value_name = "DIR", default_value = "stripewise-demo", env = "STRIPEWISE_DEMO_DIR")]
     dir: PathBuf,
-    /// A short version: smaller files, one request size, every layout measured once
+    /// Run a short version: smaller files, one request size, one measurement per layout
     #[arg(long)]
     quick: bool,
     /// Keep the servers' directories
@@ -45,13 +48,14 @@ pub struct Args {
     /// Print results.json instead of tables
     #[arg(long)]
     json: bool,
-    /// Say nothing while it works
+    /// Suppress progress output
     #[arg(long, short)]
     quiet: bool,
-    /// Where the built workloads are [default: build/ beside or above this program, or here]
+    /// Directory of the built workloads [default: build/ next to this program, in a directory above
+    /// it, or in the current directory]
     #[arg(long, value_name = "DIR", env = "STRIPEWISE_WORKLOADS")]
     workloads: Option<PathBuf>,
-    /// A Python with h5py and NumPy [default: .venv beside the workloads, or python3]
+    /// A Python with h5py and NumPy [default: the one in .venv next to the workloads, or python3]
     #[arg(long, value_name = "PROGRAM", env = "STRIPEWISE_PYTHON")]
     python: Option<PathBuf>,
 }

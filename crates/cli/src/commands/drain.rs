@@ -1,15 +1,16 @@
-//! `stripewise drain`.
+//! `stripewise drain` writes caches back and synchronizes replicas.
 
 use std::process::ExitCode;
 
 use crate::settling::{self, Flags, Work};
 
-/// Brings the bytes of files with several copies where they belong
+/// Writes cached data back to the originals and brings replicas in sync
 ///
-/// Of a file with a cache, what only the cache has is written back: the original is complete then. Of a file with replicas,
-/// all copies become the same. What is cached stays cached. Programs may go on using the files meanwhile; what they are
-/// writing just then is left, and said. Can be interrupted at any moment: what was done stays done, and the next run goes
-/// on.
+/// For a file with caches, data that only a cache holds is written back, so that the original
+/// becomes complete. For a file with replicas, all copies become equal. Cached data stays cached.
+/// Programs may keep using the files meanwhile; ranges they are writing at that moment are left
+/// over and reported. The command can be interrupted at any time: the work done is kept, and the
+/// next run continues.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise drain out.dat                    what only a cache or one replica has, to where it belongs
@@ -22,10 +23,10 @@ pub struct Args {
     flags: Flags,
 }
 
-/// Drains them all; goes on after one that fails.
+/// Runs `stripewise drain`. A file that fails does not stop the rest.
 ///
 /// # Errors
-/// A plan that cannot be read; a file that does not exist.
+/// A plan cannot be read, or a file does not exist.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     settling::run(&args.flags, Work::Drain)
 }

@@ -1,4 +1,4 @@
-//! `stripewise evaluate`: the papers' experiments, simulated and measured.
+//! `stripewise evaluate` runs the papers' experiments, simulated and measured.
 
 mod args;
 mod list;
@@ -17,19 +17,20 @@ use store::{Store, Task};
 
 use crate::{interrupt, progress};
 
-/// What is to be done: the flags, and the experiments that they name.
+/// A run of the command: its flags, and the experiments that they select.
 pub struct Job<'a> {
-    /// The flags.
+    /// The command's flags.
     pub args: &'a Args,
-    /// At least one.
+    /// The selected experiments, at least one.
     pub experiments: Vec<Experiment>,
 }
 
-/// Runs what is missing, writes it down as it comes, and says what there is.
+/// Runs `stripewise evaluate`: executes the tasks that have no record yet and stores each record as
+/// it is made.
 ///
 /// # Errors
-/// Names that are no experiments, a directory that cannot be written, and whatever keeps the places from running anything. A
-/// single cell that fails is a record that says so; then the exit status is 1.
+/// An experiment name is unknown, the directory cannot be written, or a place cannot run anything.
+/// A single cell that fails is stored as a failed record and makes the exit status 1.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let job = Job { args, experiments: args.chosen(experiments::all())? };
     if args.list {
@@ -52,17 +53,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 impl Job<'_> {
-    /// All cells at a place.
+    /// Returns all cells of the experiments at a place.
     pub fn cells(&self, place: Place) -> Vec<Cell> {
         let scale = Scale { place, quick: self.args.quick };
         self.experiments.iter().flat_map(|experiment| (experiment.cells)(scale)).collect()
     }
 
-    /// Runs what the store of `place` has not yet, task by task, and writes the document. `run_some` gets the tasks and a
-    /// function that it gives every record to, from this thread; that says whether to go on. Returns how many tasks failed.
+    /// Runs the tasks that the store of `place` has no record of, and writes the document. Returns
+    /// the number of failed tasks.
+    ///
+    /// `run_some` gets the tasks and a function to which it passes every record, from this thread.
+    /// The function returns whether to continue.
     ///
     /// # Errors
-    /// The store cannot be written; whatever `run_some` gives up for.
+    /// The store cannot be written, or `run_some` fails.
     pub fn run_missing(
         &self,
         place: Place,
@@ -103,7 +107,7 @@ impl Job<'_> {
         Ok(failed)
     }
 
-    /// A line on stderr, unless the user wants none.
+    /// Prints a line on stderr unless `--quiet` is given.
     pub fn say(&self, line: &str) {
         if !self.args.quiet {
             eprintln!("stripewise: {line}");

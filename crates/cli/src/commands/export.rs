@@ -1,4 +1,4 @@
-//! `stripewise export`.
+//! `stripewise export` turns managed files into plain files.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,8 +13,9 @@ use crate::managed;
 
 /// Turns managed files back into plain ones
 ///
-/// Every byte is copied and checked before the file at the path is replaced, in one step. Can be killed, and goes on where
-/// it was when run again. No program may write to the files meanwhile.
+/// Every byte is copied and verified before the file at the path is replaced in one step. An
+/// interrupted run can be repeated and continues where it stopped. No program may write to the
+/// files meanwhile.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise export out.dat
@@ -23,21 +24,22 @@ pub struct Args {
     /// Files, and directories with managed files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Short files (up to 64 MiB) at once [default: eight per core, at most 32]
+    /// Number of short files (up to 64 MiB) to export concurrently [default: eight per core, at
+    /// most 32]
     #[arg(short, long, env = "STRIPEWISE_JOBS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     /// Print what was done as JSON
     #[arg(long)]
     json: bool,
-    /// Say nothing while it works
+    /// Print only errors
     #[arg(short, long)]
     quiet: bool,
 }
 
-/// Exports them all; goes on after a failure.
+/// Runs `stripewise export`. A file that fails does not stop the rest.
 ///
 /// # Errors
-/// A file that does not exist; then none is exported.
+/// A file does not exist; then no file is exported.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(None);
     let files = find(&runtime, &args.files)?;
@@ -54,7 +56,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// The files named, and all managed ones in the directories named.
+/// Returns the named files, and all managed files in the named directories.
 fn find(runtime: &Arc<Runtime>, given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in given {

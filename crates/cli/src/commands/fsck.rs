@@ -1,4 +1,4 @@
-//! `stripewise fsck`.
+//! `stripewise fsck` checks and repairs managed files.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,10 +13,11 @@ use crate::progress::Progress;
 
 /// Checks managed files and targets, and repairs them
 ///
-/// Looks at manifests, components and their lengths, interrupted truncates, overwritten anchors, and components that belong
-/// to no file; of files with several copies, at the extent map and its journal, at who writes the file, and for lost copies.
-/// Exits with 1 if something is wrong; a note (an anchor whose size is not up to date, what an interrupted creation left, a
-/// lost copy of which nothing is needed) is nothing wrong.
+/// Checks manifests, objects and their lengths, interrupted truncates, overwritten anchors, and
+/// objects that belong to no file. For files with several copies it also checks the extent map and
+/// its journal, finds out which node writes the file, and looks for lost copies. Exits with 1 if
+/// there is a problem. Notes are not problems: an anchor whose size is out of date, leftovers of an
+/// interrupted creation, a lost copy none of whose bytes are needed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise fsck /scratch/run7                       the managed files below a directory
@@ -30,49 +31,53 @@ use crate::progress::Progress;
 Components whose file is not below the directories named and not where it was made either are called orphans: name all
 directories that a file may have been moved to before you remove any, and move none meanwhile.")]
 pub struct Args {
-    /// Files, and directories with managed files [default: where the targets' files were made]
+    /// Files, and directories with managed files [default: the paths at which the targets' files
+    /// were created]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     targets: TargetsOf,
-    /// Finish interrupted truncates, restore damaged and overwritten anchors (what is there is set aside), bring anchors up
-    /// to date; rebuild lost extent maps from what was synced, forget lost copies whose bytes are elsewhere, too, and give
-    /// back space of caches that holds nothing
+    /// Finish interrupted truncates, restore damaged or overwritten anchors (the overwriting
+    /// content is set aside), bring anchors up to date, rebuild lost extent maps from what was
+    /// synced, remove lost copies from the map if their bytes are also elsewhere, and release cache
+    /// space that holds no valid data
     #[arg(long)]
     repair: bool,
-    /// With --repair: give up bytes that only a lost copy has, or that a lost journal knew of. They are named
+    /// With --repair: give up bytes that only a lost copy holds, or that only a lost journal
+    /// recorded. They are listed
     #[arg(long, requires = "repair")]
     drop_dirty: bool,
-    /// Read everything that several copies of a file have, and compare it
+    /// Read all valid bytes of every copy of a file, and compare the copies
     #[arg(long)]
     compare: bool,
-    /// Go on with what another node had synced that died while it was writing. If it lives and goes on writing, its data is
-    /// lost, and it may destroy yours: be sure that it is gone
+    /// Take over files that another node was writing when it died, as that node last synced them.
+    /// If the node is alive and keeps writing, its data is lost and it may destroy yours: be sure
+    /// that it is gone
     #[arg(long)]
     take_over: bool,
-    /// With --repair: make a copy of an anchor that a program without stripewise made (a restored
-    /// backup, a move to another file system) the file, where the original is not among the files
-    /// looked at. Name all directories where it may be
+    /// With --repair: if a program without stripewise copied an anchor (a restored backup, a move
+    /// to another file system), make that copy the file, provided that the original is not among
+    /// the files checked. Name all directories where the original may be
     #[arg(long, requires = "repair")]
     adopt: bool,
-    /// Remove components that belong to no file, and what interrupted migrations and creations left
+    /// Remove objects that belong to no file, and leftovers of interrupted migrations and creations
     #[arg(long)]
     remove_orphans: bool,
-    /// Seconds that something must have been unchanged for before it counts as left behind
+    /// Seconds without changes after which an object or a temporary file counts as left behind
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     orphan_age: u64,
     /// Print what was found as JSON
     #[arg(long)]
     json: bool,
-    /// Say nothing while it works
+    /// Suppress progress output
     #[arg(short, long)]
     quiet: bool,
 }
 
-/// Checks, and prints what was found.
+/// Runs `stripewise fsck`.
 ///
 /// # Errors
-/// A cluster or plan file that cannot be read; nothing to check.
+/// A cluster or plan file cannot be read, or there is nothing to check.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let targets: Vec<PathBuf> = args.targets.directories()?.into_iter().map(|target| target.path).collect();
     if args.files.is_empty() && targets.is_empty() {
@@ -81,7 +86,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(None);
     let roots = args.files.iter().map(|path| managed::existing(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let listing = if roots.is_empty() { files_of(&runtime, &targets) } else { walk(&runtime, &roots) };
-    // Below directories there are others' files, too, and orphans.
+    // Directories may also contain orphans and files of other users, so only a list of files allows
+    // the switch to their owner.
     if !roots.is_empty() && roots.iter().all(|root| root.is_file()) {
         managed::act_for_owner(&runtime, &listing.anchors)?;
     }
@@ -122,7 +128,7 @@ fn print(report: &Report) {
     println!("{} managed files and {} targets checked: {open} problems", report.files, report.targets);
 }
 
-/// The text without the path that it may begin with.
+/// Returns the finding's text without the path that it may start with.
 fn said(finding: &Finding) -> &str {
     let path = format!("{}: ", finding.path.display());
     finding.text.strip_prefix(&path).unwrap_or(&finding.text)

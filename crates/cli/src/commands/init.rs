@@ -1,4 +1,4 @@
-//! `stripewise init`: a cluster.toml of what some directories are on.
+//! `stripewise init` writes a cluster.toml for the storage behind some directories.
 
 mod drafts;
 mod look;
@@ -14,12 +14,14 @@ use crate::files;
 use drafts::Draft;
 use look::Place;
 
-/// Looks at what directories are on, and writes a cluster.toml with comments
+/// Inspects the storage behind directories, and writes a commented cluster.toml
 ///
-/// Directories on CephFS, Lustre, BeeGFS or OrangeFS become tiers of that file system, with the servers and pools that this user may
-/// put files on; its targets will be made in the directory. Any other directory becomes a server of its own: name one for
-/// each disk or mount. Looking makes and removes small files in the directories; nothing else is changed. Capacities are what is
-/// free now. What is measured is not here: `stripewise calibrate` does that next.
+/// Directories on CephFS, Lustre, BeeGFS or OrangeFS become tiers of that file system, with the
+/// servers and pools on which this user may place files; their targets will be created in the
+/// directory. Any other directory becomes a server of its own: name one directory per disk or
+/// mount. The inspection creates and removes small files in the directories and changes nothing
+/// else. Capacities are the space that is free now. Performance is not measured here; run
+/// `stripewise calibrate` next.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise init /scratch                                a server for each directory; to look at
@@ -30,10 +32,10 @@ pub struct Args {
     /// Directories to keep targets in
     #[arg(value_name = "DIR", required = true)]
     directories: Vec<PathBuf>,
-    /// Where the cluster file goes [default: printed]
+    /// Write the cluster file here [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Overwrite the output
+    /// Overwrite an existing output file
     #[arg(long)]
     force: bool,
     /// Print what was found as JSON
@@ -41,10 +43,11 @@ pub struct Args {
     json: bool,
 }
 
-/// Does what the flags say.
+/// Runs `stripewise init`.
 ///
 /// # Errors
-/// A directory that cannot be looked at or written to, a file system without servers for this user, an output that exists.
+/// A directory cannot be inspected or written to, a file system offers this user no servers, or the
+/// output exists.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(output) = &args.output {
         let there = output.try_exists().with_context(|| format!("cannot look at {}", output.display()))?;
@@ -57,7 +60,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let places = args.directories.iter().map(|dir| look::look(dir)).collect::<anyhow::Result<Vec<Place>>>()?;
     let drafts = drafts::of(&places)?;
     let text = text::cluster(&places, &drafts);
-    // What is written can be used.
+    // The written file must parse.
     let read = stripewise_cluster::Cluster::parse_uncalibrated(&text, "the new cluster file");
     read.context("the file system has names that a cluster file cannot have")?;
     if let Some(output) = &args.output {

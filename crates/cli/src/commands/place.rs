@@ -1,4 +1,4 @@
-//! `stripewise place`: a plan's targets are prepared, and existing files moved into its layouts.
+//! `stripewise place` prepares a plan's targets and moves existing files into its layouts.
 
 mod find;
 mod native;
@@ -20,14 +20,16 @@ use find::{Candidate, State};
 
 /// Prepares a plan's targets and moves existing files into its layouts
 ///
-/// Every byte is copied and checked before the file at the path is replaced, in one step. Can be killed, and goes on where it
-/// was when run again. Files that are in the planned layout already are left alone, and so are executable ones that are not
-/// named: from a managed file the kernel cannot run a program. No program may write to the files meanwhile. Mode, owner, times and
-/// attributes in user. stay; access lists do not come along.
+/// Every byte is copied and verified before the file at the path is replaced in one step. An
+/// interrupted run can be repeated and continues where it stopped. Files that are already in the
+/// planned layout are left alone. So are executable files, unless they are named: the kernel cannot
+/// run a program from a managed file. No program may write to the files meanwhile. Mode, owner,
+/// times and attributes in the user. namespace are kept; access control lists are not.
 ///
-/// With --native, programs need nothing of stripewise afterwards: directories are told the layouts of their file system that their
-/// new files are to get, and existing files are made anew in them, with all their attributes. What the directories had before is
-/// remembered in them, in .stripewise-native.toml.
+/// With --native, programs need no part of stripewise afterwards: directories get the native
+/// layouts of their file system for new files, and existing files are rewritten into them with all
+/// their attributes. The previous layouts are recorded in each directory, in
+/// .stripewise-native.toml.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise place plan.toml --dry-run        what would be moved, and how much
@@ -40,33 +42,36 @@ pub struct Args {
     /// The plan
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
-    /// Only these files, and files in these directories
+    /// Move only these files, and files in these directories
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Give directories and files layouts of their file system's own, for programs that run without stripewise
+    /// Use native layouts of the file system for directories and files, so that programs run
+    /// without stripewise
     #[arg(long)]
     native: bool,
-    /// With --native: give directories back what they had before, and files what their directories give
+    /// With --native: restore the previous layouts of directories, and rewrite files into their
+    /// directories' layouts
     #[arg(long, requires = "native")]
     undo: bool,
-    /// Short files (up to 64 MiB) at once [default: eight per core, at most 32]
+    /// Number of short files (up to 64 MiB) to move concurrently [default: eight per core, at most
+    /// 32]
     #[arg(short, long, env = "STRIPEWISE_JOBS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Show what would be done; change nothing
+    /// Show what would be done, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Print what was done, or would be, as JSON
+    /// Print what was done or would be done as JSON
     #[arg(long)]
     json: bool,
-    /// Say nothing while it works
+    /// Print only errors
     #[arg(short, long)]
     quiet: bool,
 }
 
-/// Does what the flags say; goes on after a file that fails.
+/// Runs `stripewise place`. A file that fails does not stop the rest.
 ///
 /// # Errors
-/// A plan that cannot be read, targets that are missing, files that do not exist: then no file is moved.
+/// The plan cannot be read, a target is missing, or a file does not exist; then no file is moved.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let plan = managed::plan(&args.plan)?;
     if args.native {
@@ -96,7 +101,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn place_all(runtime: &Arc<Runtime>, found: &[Candidate<'_>], args: &Args) -> (Vec<Value>, ExitCode) {
     let to_move = found.iter().filter(|file| file.state != State::Placed);
     let total_bytes = to_move.map(|file| file.size_bytes).sum();
-    // Also those that are there: an earlier run may have been killed at its very end.
+    // Files that are in place are included: a run that was killed at its very end may have left
+    // something to finish.
     let moves = found.iter().map(|file| Move {
         path: &file.path,
         size_bytes: file.size_bytes,
@@ -108,7 +114,7 @@ fn place_all(runtime: &Arc<Runtime>, found: &[Candidate<'_>], args: &Args) -> (V
     migrate_all(runtime, &moves, total_bytes, manner)
 }
 
-/// What would be done.
+/// Prints what would be done.
 fn show(plan: &Plan, found: &[Candidate<'_>], as_json: bool) -> anyhow::Result<ExitCode> {
     let targets = plan.cluster.targets();
     let mut bytes = vec![0; targets.len()];

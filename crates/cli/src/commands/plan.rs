@@ -1,4 +1,4 @@
-//! `stripewise plan`: which layout each file should have, and why.
+//! `stripewise plan` decides which layout each file gets, and explains why.
 
 mod args;
 mod copies;
@@ -20,7 +20,7 @@ pub use args::Args;
 
 use crate::{files, progress};
 
-/// Everything that is printed.
+/// Everything the command prints.
 struct Planned {
     trace: Trace,
     cluster: Cluster,
@@ -28,15 +28,17 @@ struct Planned {
     options: Options,
     workload: Workload,
     decisions: Vec<Decision>,
-    /// What is to be said of files that cannot be run any more, by the pattern of their set.
+    /// Warnings about executables that could no longer be run from a managed file, by the pattern
+    /// of their set.
     executables: HashMap<String, String>,
 }
 
-/// Plans, writes the plan file, and prints what was considered.
+/// Runs `stripewise plan`: plans, writes the plan file, and prints the candidates considered.
 ///
 /// # Errors
-/// Files that cannot be read or are wrong, an incomplete trace or one of a failed program that was
-/// not accepted, a planner that cannot plan for the cluster, or an output file that is no plan.
+/// A file cannot be read or is invalid, the trace is incomplete or of a failed program and this was
+/// not accepted, the planner cannot plan for the cluster, or the output path holds a file that is
+/// not a plan.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     output::check(&args.output, args.force)?;
     let planned = make(&args)?;
@@ -76,7 +78,7 @@ fn make(args: &Args) -> anyhow::Result<Planned> {
     Ok(Planned { trace, cluster, profile, options, workload, decisions, executables })
 }
 
-/// Two passes over the trace: what there is, and then the requests by kind.
+/// Reads the trace twice: first for its summary, then to group the requests by kind.
 fn read_workload(trace: &Trace, quiet: bool) -> anyhow::Result<Workload> {
     let bar = progress::bar(Some(trace.len()), "{msg} [{bar:40}] {human_pos}/{human_len} {eta}", quiet);
     bar.set_message("summarising");
@@ -92,7 +94,7 @@ fn read_workload(trace: &Trace, quiet: bool) -> anyhow::Result<Workload> {
     Ok(collector.finish())
 }
 
-/// Leaves only the files that match one of the patterns, where there are patterns.
+/// If there are patterns, keeps only the files that match one of them.
 fn keep_only(workload: &mut Workload, patterns: &[String]) -> anyhow::Result<()> {
     if patterns.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `stripewise report`.
+//! `stripewise report` writes an HTML page about traces, plans and measurements.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,34 +20,38 @@ use stripewise_trace::{Summary, Trace};
 use crate::files;
 use crate::progress::Progress;
 
-/// Write one HTML page: what an application does, how its files are laid out, what was predicted and measured
+/// Writes one HTML page: what an application does, how its files are laid out, what was predicted
+/// and measured
 ///
-/// The page opens in any browser without a network. Parts whose input is not given are left out, with a sentence
-/// that says how to get them.
+/// The page opens in any browser without a network. A section whose input is not given is left out
+/// and replaced by a sentence that says how to get the input.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A trace of `stripewise trace` or `stripewise synth`; may be given several times
+    /// A trace from `stripewise trace` or `stripewise synth`; may be given several times
     #[arg(short, long = "trace", value_name = "TRACE", env = "STRIPEWISE_TRACE")]
     traces: Vec<PathBuf>,
 
-    /// A trace of the same program before something was changed, to compare the first -t with
+    /// A trace of the same program from before a change, to compare with the first -t
     #[arg(long, value_name = "TRACE", env = "STRIPEWISE_BEFORE")]
     before: Option<PathBuf>,
 
-    /// A plan of `stripewise plan`; may be given several times
+    /// A plan from `stripewise plan`; may be given several times
     #[arg(short, long = "plan", value_name = "PLAN.TOML", env = "STRIPEWISE_PLAN")]
     plans: Vec<PathBuf>,
 
-    /// The output of `stripewise plan --json --candidates`: all that the planner compared; may be given several times
+    /// The output of `stripewise plan --json --candidates`: everything the planner compared; may be
+    /// given several times
     #[arg(long, value_name = "PLAN.JSON")]
     predictions: Vec<PathBuf>,
 
-    /// Measurements of `stripewise demo`; traces and plans that they name are taken where -t or -p is not given
+    /// Measurements from `stripewise demo`; the traces and plans that they name are used where -t
+    /// or -p is not given
     #[arg(short, long, value_name = "RESULTS.JSON", env = "STRIPEWISE_RESULTS")]
     results: Option<PathBuf>,
 
-    /// What `stripewise run --statistics` counted of files with several copies; may be given several times
+    /// Statistics from `stripewise run --statistics` on files with several copies; may be given
+    /// several times
     #[arg(short, long, value_name = "FILE", env = "STRIPEWISE_STATISTICS")]
     statistics: Vec<PathBuf>,
 
@@ -55,7 +59,7 @@ pub struct Args {
     #[arg(short, long, value_name = "REPORT.HTML", default_value = "report.html")]
     output: PathBuf,
 
-    /// Say as JSON what was written
+    /// Print a summary of what was written as JSON
     #[arg(long)]
     json: bool,
 }
@@ -73,14 +77,14 @@ Examples:
   stripewise report -p plan.toml --predictions plan.json -s job.stat
                                                              which copy served what, expected and measured";
 
-/// What was written, for `--json`.
+/// Summary of the written page for `--json`.
 #[derive(Serialize)]
 struct Written<'a> {
     report: String,
     size_bytes: u64,
     traces: usize,
     plans: usize,
-    /// Files with several copies that something was counted of.
+    /// Number of files with several copies that have statistics.
     counted_files: usize,
     workloads: Vec<Outcome<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,16 +92,16 @@ struct Written<'a> {
     left_out: Vec<LeftOut>,
 }
 
-/// Two runs.
+/// Comparison of the traces before and after a change.
 #[derive(Serialize)]
 struct Comparison {
-    /// How long they took.
+    /// Durations of the two runs in seconds.
     before_s: f64,
     after_s: f64,
     phases: Vec<Compared>,
 }
 
-/// A workload's choice in numbers.
+/// Numbers of the layout chosen for a workload.
 #[derive(Serialize)]
 struct Outcome<'a> {
     name: &'a str,
@@ -107,17 +111,18 @@ struct Outcome<'a> {
     behind_best: Option<f64>,
 }
 
-/// A part that the page does not have.
+/// A section that the page lacks.
 #[derive(Serialize)]
 struct LeftOut {
     part: &'static str,
     remedy: String,
 }
 
-/// Reads what is given, writes the page.
+/// Runs `stripewise report`.
 ///
 /// # Errors
-/// Nothing is given; a file cannot be read, is damaged or of another version; the page cannot be written.
+/// No input is given; an input cannot be read, is damaged or has another version; the page cannot
+/// be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let nothing = args.traces.is_empty() && args.plans.is_empty() && args.statistics.is_empty();
     if nothing && args.results.is_none() {
@@ -137,7 +142,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let activities: Vec<Activity> = traces.iter().map(|path| read_trace(path)).collect::<Result<_, _>>()?;
     let predictions: Vec<Predictions> =
         args.predictions.iter().map(|path| read_predictions(path)).collect::<Result<_, _>>()?;
-    // Of one plan and one file of predictions, the plan may have been renamed.
+    // A single plan matches a single predictions file even if the plan was renamed.
     let only = plans.len() == 1 && predictions.len() == 1;
     let plans: Vec<PlanView> =
         plans.iter().map(|path| read_plan(path, &activities, &predictions, only)).collect::<Result<_, _>>()?;
@@ -162,7 +167,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Traces and plans that the results name and that are there.
+/// Traces and plans that the results name and that exist.
 #[derive(Default)]
 struct Named {
     traces: Vec<PathBuf>,
@@ -175,7 +180,8 @@ impl Named {
         let workloads = results.map_or(&[][..], |results| &results.workloads);
         let there = |pick: fn(&Workload) -> Option<&String>| {
             let mut paths: Vec<PathBuf> = Vec::new();
-            // Results may have been copied without what lies beside them; several workloads may name the same.
+            // Results may have been copied without the files next to them, and several workloads
+            // may name the same file.
             for path in workloads.iter().filter_map(pick).map(|name| directory.join(name)) {
                 if path.exists() && !paths.contains(&path) {
                     paths.push(path);
@@ -195,7 +201,8 @@ fn read_predictions(path: &Path) -> anyhow::Result<Predictions> {
     Ok(Predictions::parse(&files::read(path)?, &path.to_string_lossy())?)
 }
 
-/// The plan with file sizes, the predictions that were made with it (the `only` ones there are, or those that name it), and the commands of other file systems.
+/// Reads the plan and adds file sizes, the predictions made with it (those that name it; if `only`,
+/// the first), and the equivalent commands of other file systems.
 fn read_plan(
     path: &Path,
     activities: &[Activity],
@@ -217,8 +224,8 @@ fn read_plan(
     Ok(view)
 }
 
-/// Of a rule alone: which files there are is not known, so the commands are for the path of a pattern without wildcards,
-/// else for the directory.
+/// Returns the native commands for a rule. The files behind the rule are unknown, so the commands
+/// are for the path if the pattern has no wildcards, else for the directory.
 fn native_commands(rule: &Rule, file_bytes: Option<u64>, cluster: &Cluster) -> Vec<NativeCommands> {
     let file = File { name: rule.pattern.clone(), size: file_bytes.unwrap_or(u64::MAX) };
     let one_file = !rule.pattern.contains(['<', '*', '\\']);
@@ -234,7 +241,8 @@ fn native_commands(rule: &Rule, file_bytes: Option<u64>, cluster: &Cluster) -> V
     commands.map(view).collect()
 }
 
-/// Reads the trace twice: its summary tells the ranges of the pictures that the second pass fills.
+/// Reads the trace twice: the first pass gives the axis ranges of the plots that the second pass
+/// fills.
 fn read_trace(path: &Path) -> anyhow::Result<Activity> {
     let trace = Trace::open(path)?;
     let progress = Progress::sharing("reading the trace", false);
@@ -255,13 +263,14 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// Arguments as one line; those that a shell would split or change stand in quotes.
+/// Formats arguments as one line, with quotes around those that a shell would split or change.
 fn command_line(arguments: impl Iterator<Item = OsString>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     let mut words = Vec::new();
     for (index, argument) in arguments.enumerate() {
         let word = argument.to_string_lossy();
-        // The program by its name only: where it is installed says nothing.
+        // The program is shown by its name only, since its installation path carries no
+        // information.
         let word = if index == 0 { file_name(Path::new(word.as_ref())) } else { word.into_owned() };
         let quoted = format!("'{}'", word.replace('\'', r"'\''"));
         words.push(if !word.is_empty() && word.chars().all(plain) { word } else { quoted });

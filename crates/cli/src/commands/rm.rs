@@ -1,4 +1,4 @@
-//! `stripewise rm`.
+//! `stripewise rm` removes files with their objects.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,26 +9,25 @@ use stripewise_datapath::{Runtime, Trouble};
 
 use crate::managed;
 
-/// Removes managed or plain files, with all their components
+/// Removes managed or plain files, with all their objects
 ///
-/// `rm` without the preload library removes only the anchor; `stripewise fsck --remove-orphans` finds what it leaves.
+/// `rm` without the preload library removes only the anchor; `stripewise fsck --remove-orphans`
+/// then removes the objects it leaves.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise rm out.dat
   stripewise rm -f /scratch/run*/*.h5")]
 pub struct Args {
-    /// The files
+    /// The files to remove
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Say nothing of files that do not exist, and remove the names of those whose components cannot be reached
+    /// Ignore files that do not exist, and remove the names of files whose objects cannot be
+    /// reached
     #[arg(short, long)]
     force: bool,
 }
 
-/// Removes them all; goes on after a failure.
-///
-/// # Errors
-/// The first failure.
+/// Runs `stripewise rm`. A file that fails does not stop the rest and makes the exit status 1.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(None);
     let mut code = ExitCode::SUCCESS;

@@ -1,4 +1,4 @@
-//! `stripewise run`: a command over the layouts of a plan.
+//! `stripewise run` runs a command over the layouts of a plan.
 
 mod program;
 
@@ -38,22 +38,24 @@ pub struct Args {
     /// The plan
     #[arg(short, long, value_name = "PLAN", env = "STRIPEWISE_PLAN")]
     plan: PathBuf,
-    /// Print the variables that do it, and run nothing
+    /// Print the environment variables that load the library and the plan, without running a
+    /// command
     #[arg(long, conflicts_with = "command")]
     print_env: bool,
-    /// With --print-env: as JSON
+    /// With --print-env: print JSON
     #[arg(long, requires = "print_env")]
     json: bool,
-    /// How the pieces of a request are done at once: auto, uring, threads or serial
+    /// How the pieces of a request are executed concurrently: auto, uring, threads or serial
     #[arg(long, value_name = "ENGINE", env = "STRIPEWISE_FANOUT")]
     fanout: Option<Engine>,
-    /// Deny io_uring to the command, whose requests by it could not be seen
+    /// Deny io_uring to the command, because the library cannot see requests made through it
     #[arg(long, env = "STRIPEWISE_DENY_IO_URING", num_args = 0, value_parser = clap::builder::BoolishValueParser::new(), default_value = "0", default_missing_value = "1")]
     deny_io_uring: bool,
-    /// Write what was done with files with several copies to this file: a line of JSON for each process and file
+    /// Write statistics about files with several copies to this file: one JSON line per process and
+    /// file
     #[arg(long, value_name = "FILE", env = "STRIPEWISE_STATISTICS")]
     statistics: Option<PathBuf>,
-    /// The preload library [default: libstripewise_posix.so beside this executable]
+    /// The preload library [default: libstripewise_posix.so next to this executable]
     #[arg(long, value_name = "FILE", env = "STRIPEWISE_LIB")]
     lib: Option<PathBuf>,
     #[command(flatten)]
@@ -63,10 +65,10 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-/// Does what the flags say; returns only if the command could not be started, or with `--print-env`.
+/// Runs `stripewise run`. Returns only if the command could not be started, or with `--print-env`.
 ///
 /// # Errors
-/// A plan that cannot be read, targets that are missing, a command that does not exist.
+/// The plan cannot be read, a target is missing, or the command does not exist.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let path =
         args.plan.canonicalize().with_context(|| format!("plan {} cannot be read", args.plan.display()))?;
@@ -92,7 +94,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Err(error).with_context(|| format!("{} cannot be run", Path::new(name).display()))
 }
 
-/// The environment of the command.
+/// Returns the environment variables that the command gets.
 fn variables(args: &Args, plan: &Path) -> anyhow::Result<BTreeMap<&'static str, OsString>> {
     let libraries = trace_launch::libraries(args.lib.as_deref(), &args.mpi)?;
     let mut variables = BTreeMap::from([
@@ -103,7 +105,7 @@ fn variables(args: &Args, plan: &Path) -> anyhow::Result<BTreeMap<&'static str, 
         variables.insert("STRIPEWISE_FANOUT", format!("{engine:?}").to_lowercase().into());
     }
     if let Some(path) = &args.statistics {
-        // The command's processes may be anywhere.
+        // The path becomes absolute because the command's processes may change their directory.
         let path = std::path::absolute(path).with_context(|| format!("--statistics {}", path.display()))?;
         variables.insert("STRIPEWISE_STATISTICS", path.into_os_string());
     }
@@ -113,7 +115,7 @@ fn variables(args: &Args, plan: &Path) -> anyhow::Result<BTreeMap<&'static str, 
     Ok(variables)
 }
 
-/// Lines that a shell takes, or JSON.
+/// Prints the variables as shell commands or as JSON.
 fn print(variables: &BTreeMap<&'static str, OsString>, json: bool) -> anyhow::Result<()> {
     let text = |value: &OsStr| match value.to_str() {
         Some(text) => Ok(text.to_owned()),
@@ -131,7 +133,7 @@ fn print(variables: &BTreeMap<&'static str, OsString>, json: bool) -> anyhow::Re
     Ok(())
 }
 
-/// For a shell: in single quotes where needed.
+/// Quotes a value for a shell, in single quotes where needed.
 fn quote(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%".contains(c);
     if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }

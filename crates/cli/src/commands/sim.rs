@@ -1,4 +1,4 @@
-//! `stripewise sim`: what a traced application would take on plans, in virtual time.
+//! `stripewise sim` simulates a traced application on plans in virtual time.
 
 mod candidates;
 mod replay;
@@ -16,41 +16,51 @@ use crate::files;
 use crate::progress::Progress;
 use replay::Recorded;
 
-/// Simulates a traced application on plans: how long it would take, and which server would be busiest
+/// Simulates a traced application on plans: how long it would take, and which server would be
+/// busiest
 ///
-/// Every traced process makes its requests one after the other, as fast as the servers of the plan serve them: first in, first out, as long as
-/// the parameters of their classes say. Files with several copies are served by the same decisions as at run time. Nothing is
-/// read or written but the trace; emulated or not, the servers need not exist.
+/// Every traced process issues its requests one after the other, as fast as the plan's servers
+/// serve them. A server serves requests in order of arrival, and each takes the time that the
+/// parameters of the server's class give. Files with several copies are served by the same
+/// decisions as at run time. None of the application's files is read or written, and the servers
+/// need not exist.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The trace, from `stripewise trace` or `stripewise synth`
     pub trace: PathBuf,
-    /// A plan to simulate; may be given several times [default: the best candidates of `stripewise plan`]
+    /// A plan to simulate; may be given several times [default: the best candidates of
+    /// `stripewise plan`]
     #[arg(short, long = "plan", value_name = "PLAN.TOML", env = "STRIPEWISE_PLAN", value_delimiter = ':')]
     pub plans: Vec<PathBuf>,
-    /// The cluster file; plans bring their own cluster
+    /// The cluster file, used without plans; a plan contains its own cluster
     #[arg(short, long, env = "STRIPEWISE_CLUSTER", default_value = "cluster.toml")]
     pub cluster: PathBuf,
-    /// The profile that `calibrate` wrote; `none` for none [default: profile.toml beside the cluster file, if there is one]
+    /// The profile from `stripewise calibrate`; `none` for no profile [default: profile.toml next
+    /// to the cluster file, if there is one]
     #[arg(long, env = "STRIPEWISE_PROFILE")]
     pub profile: Option<PathBuf>,
-    /// Without plans: how many candidates, those first that the planner expects to be fastest
+    /// Without plans: number of candidates to simulate, starting with those that the planner
+    /// expects to be fastest
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     pub top: u32,
-    /// Simulate the network, too: connections (e) and bytes (t), at the nodes of the processes and at the servers
+    /// Simulate the network, too: connections (e) and bytes (t), at the nodes of the processes and
+    /// at the servers
     #[arg(long)]
     pub network: bool,
-    /// Count the time between the requests of a process as computing, which takes as long as it did
+    /// Treat the time between a process's requests as computation, which takes as long as in the
+    /// trace
     #[arg(long)]
     pub compute: bool,
-    /// How often the application runs, one run after the other: caches keep what they have
+    /// Number of runs of the application, one after the other; caches keep their content between
+    /// runs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
-    /// Bring caches and replicas to rest between the runs, and fetch what is wanted: as `stripewise drain` and `stripewise warm`
+    /// Between runs, write back caches, synchronize replicas and fetch what the prefetch queue
+    /// holds, as `stripewise drain` and `stripewise warm` do
     #[arg(long)]
     pub settle: bool,
-    /// For the service times, which vary by 1 %
+    /// Random seed for the service times, which vary by 1 %
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Simulate a trace that is known to lack calls
@@ -59,7 +69,7 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// No progress bar
+    /// Show no progress bar
     #[arg(short, long, env = "STRIPEWISE_QUIET")]
     pub quiet: bool,
 }
@@ -71,20 +81,21 @@ Examples:
   stripewise sim app.trace -p cache.toml --runs 2 --settle       what a second run gains from a cache
   stripewise synth ior --procs 4096 --transfer 1M --total 64G --shared -o big.trace && stripewise sim big.trace -c big.toml --json";
 
-/// One plan, simulated.
+/// A simulated plan.
 pub(super) struct Simulated {
     name: String,
-    /// What the planner expects of a run, seconds; the sum over the rules that were used.
+    /// Time in seconds that the planner expects for one run: the sum over the rules that were used.
     expected_s: f64,
     runs: Vec<Outcome>,
-    /// Names of its servers.
+    /// Names of the plan's servers.
     servers: Vec<String>,
 }
 
-/// Simulates all plans and prints what came out.
+/// Runs `stripewise sim`: simulates all plans and prints the outcomes.
 ///
 /// # Errors
-/// Files that cannot be read or are wrong, an incomplete trace that was not accepted, a plan without a layout for a file.
+/// A file cannot be read or is invalid, the trace is incomplete and this was not accepted, or a
+/// plan has no layout for a file.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = Trace::open(&args.trace)?;
     if let (Some(reason), false) = (trace.incomplete(), args.accept_incomplete) {

@@ -1,4 +1,4 @@
-//! `stripewise status`.
+//! `stripewise status` shows targets and managed files.
 
 mod copies;
 mod files;
@@ -18,9 +18,10 @@ use crate::managed;
 
 /// Shows targets, and where the bytes of managed files are
 ///
-/// Of a file with several copies: what each copy holds (valid: the newest bytes; dirty: those that the original has not yet;
-/// stale: those that it has not; wanted: those that are to be fetched into a cache), who has the file open, and what was
-/// done since it was opened.
+/// For a file with several copies it shows the bytes of each copy by state, the processes that have
+/// the file open, and the operations since it was opened. The states are: valid (the copy has the
+/// newest bytes), dirty (the copy has bytes newer than the original's), stale (the copy lacks the
+/// newest bytes), and wanted (queued to be fetched into a cache).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise status out.dat               one file: its layout, and how many bytes are where
@@ -38,10 +39,11 @@ pub struct Args {
     json: bool,
 }
 
-/// Prints them. Exits with 1 if a target or a copy is missing or a file cannot be used.
+/// Runs `stripewise status`. Exits with 1 if a target or a copy is missing or a file cannot be
+/// used.
 ///
 /// # Errors
-/// A cluster or plan file that cannot be read; a file that does not exist; nothing to show.
+/// A cluster or plan file cannot be read, a file does not exist, or there is nothing to show.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let directories = args.targets.directories()?;
     if args.files.is_empty() && directories.is_empty() {
@@ -55,7 +57,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         managed::act_for_owner(&runtime, &listing.anchors)?;
     }
     let mut files: Vec<_> = listing.anchors.iter().map(|path| files::look(&runtime, path)).collect();
-    // Of plain files, those are shown that were asked for by name.
+    // Plain files are shown only if they were named.
     files.extend(listing.plain.iter().filter(|path| roots.contains(path)).map(|path| files::plain(path)));
     if args.json {
         let files: Vec<_> = files.iter().map(files::to_json).collect();
@@ -70,7 +72,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// A table whose columns from `numbers` on are numbers.
+/// Creates a table whose columns from index `numbers` on hold numbers.
 fn table(header: &[&str], numbers: usize) -> Table {
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header(header);

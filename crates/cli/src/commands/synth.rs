@@ -1,4 +1,4 @@
-//! `stripewise synth`: the trace that a benchmark would give, without running it.
+//! `stripewise synth` generates the trace of a benchmark without running it.
 
 mod args;
 
@@ -12,7 +12,7 @@ use stripewise_trace::{Meta, TraceWriter};
 use crate::progress::Progress;
 pub use args::Args;
 
-/// What was written.
+/// Summary of the written trace.
 #[derive(Serialize)]
 struct Written {
     trace: String,
@@ -23,10 +23,10 @@ struct Written {
     trace_bytes: u64,
 }
 
-/// Generates the trace and tells what is in it.
+/// Runs `stripewise synth`: writes the trace and prints a summary.
 ///
 /// # Errors
-/// Parameters that contradict each other; a file that cannot be written.
+/// Parameters contradict each other, or the file cannot be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let benchmark = args.benchmark()?;
     let output = &args.common().output;
@@ -63,7 +63,7 @@ fn print(written: &Written, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks the parameters and makes the benchmark out of them.
+/// Checks the parameters and boxes the benchmark.
 fn checked<B: Benchmark + 'static>(
     benchmark: B,
     check: impl FnOnce(&B) -> Result<(), synth::BadParameters>,

@@ -1,4 +1,4 @@
-//! `stripewise trace`: records what a command does to its files.
+//! `stripewise trace` records what a command does to its files.
 
 mod args;
 mod record;
@@ -14,10 +14,10 @@ use stripewise_trace::{Meta, Summary, Trace, merge};
 use crate::progress::Progress;
 pub use args::Args;
 
-/// Does what the flags say.
+/// Runs `stripewise trace`.
 ///
 /// # Errors
-/// A command that cannot be run or was not recorded; files that cannot be read or written.
+/// The command cannot be run or was not recorded, or a file cannot be read or written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.mode()? {
         args::Mode::Summary(path) => {
@@ -35,7 +35,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Report<'a> {
     trace: String,
@@ -50,7 +50,7 @@ struct Report<'a> {
     summary: &'a Summary,
 }
 
-/// Prints the statistics of a trace: the first `groups` groups of files.
+/// Prints the statistics of a trace, for the first `groups` groups of files.
 fn print_summary(path: &Path, json: bool, groups: usize) -> anyhow::Result<()> {
     let trace = Trace::open(path)?;
     let summary = Summary::of(&trace)?;
@@ -74,7 +74,7 @@ fn print_summary(path: &Path, json: bool, groups: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Merges a spool; says so when calls are missing.
+/// Merges a spool into a trace, and warns if calls are missing.
 fn merge_spool(
     spool: &Path,
     output: &Path,

@@ -1,14 +1,15 @@
-//! `stripewise warm`.
+//! `stripewise warm` fetches prefetch hints into caches.
 
 use std::process::ExitCode;
 
 use crate::settling::{self, Flags, Work};
 
-/// Fetches into the cache what earlier runs wanted there
+/// Fetches into the caches the data that earlier runs queued for them
 ///
-/// While programs run, reads that would gain from the cache are noted, and fetched when nothing else is going on. This
-/// does the rest between two runs, so that the next one finds it in the cache, as far as there is space. Can be interrupted
-/// at any moment; the next run goes on.
+/// While programs run, reads that would gain from a cache are added to the file's prefetch queue,
+/// which is worked off when the servers are idle. This command fetches the rest between two runs,
+/// as far as there is space, so that the next run finds the data in the cache. It can be
+/// interrupted at any time; the next run continues.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise warm out.dat                    before the run that reads it again
@@ -21,10 +22,10 @@ pub struct Args {
     flags: Flags,
 }
 
-/// Warms them all; goes on after one that fails.
+/// Runs `stripewise warm`. A file that fails does not stop the rest.
 ///
 /// # Errors
-/// A plan that cannot be read; a file that does not exist.
+/// A plan cannot be read, or a file does not exist.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     settling::run(&args.flags, Work::Warm)
 }

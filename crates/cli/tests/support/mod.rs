@@ -1,4 +1,4 @@
-//! A directory, the program run in it as a user runs it, and cluster files.
+//! A temporary directory in which tests run the program as a user does, and cluster files for it.
 
 #![allow(dead_code, reason = "every test binary uses a part")]
 
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// A directory that goes away with the test.
+/// A directory that is removed when the test ends.
 pub struct Place(tempfile::TempDir);
 
 impl Place {
@@ -31,7 +31,8 @@ impl Place {
         std::fs::write(self.path(name), text).unwrap();
     }
 
-    /// `stripewise ARGUMENTS` in the directory, with no settings from this process's environment.
+    /// Returns `stripewise ARGUMENTS` in the directory, without settings from this process's
+    /// environment.
     pub fn command(&self, arguments: impl Arguments) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stripewise"));
         command.env_clear().current_dir(self.directory()).args(arguments.words());
@@ -42,7 +43,7 @@ impl Place {
         self.command(arguments).output().expect("the binary runs")
     }
 
-    /// Standard output of a call that succeeds.
+    /// Runs the command, which must succeed, and returns its standard output.
     #[track_caller]
     pub fn run(&self, arguments: impl Arguments) -> Vec<u8> {
         let output = self.output(arguments);
@@ -50,19 +51,20 @@ impl Place {
         output.stdout
     }
 
-    /// As [`Place::run`].
+    /// As [`Place::run`], returning text.
     #[track_caller]
     pub fn text(&self, arguments: impl Arguments) -> String {
         String::from_utf8(self.run(arguments)).unwrap()
     }
 
-    /// As [`Place::run`].
+    /// As [`Place::run`], returning JSON.
     #[track_caller]
     pub fn json(&self, arguments: impl Arguments) -> Value {
         serde_json::from_slice(&self.run(arguments)).expect("JSON on standard output")
     }
 
-    /// What a call that fails says: one line on standard error and nothing else, and exit code 1.
+    /// Runs the command, which must fail with exit code 1 and print one line on standard error and
+    /// nothing else. Returns that line.
     #[track_caller]
     pub fn error(&self, arguments: impl Arguments) -> String {
         let output = self.output(arguments);
@@ -74,7 +76,7 @@ impl Place {
     }
 }
 
-/// What a program is called with.
+/// Arguments of a command line.
 pub trait Arguments {
     fn words(self) -> Vec<String>;
 }
@@ -91,7 +93,7 @@ impl<const N: usize> Arguments for &[&str; N] {
     }
 }
 
-/// Split at blanks, but not within single quotes.
+/// Splits at blanks, but not within single quotes.
 impl Arguments for &str {
     fn words(self) -> Vec<String> {
         let quoted = |(index, part): (usize, &str)| match index % 2 {
@@ -108,8 +110,9 @@ impl Arguments for &String {
     }
 }
 
-/// The part of a cluster file on one class of servers: α and β of reads at random and in order, and of writes likewise; and
-/// the only tier of that class, of the same name.
+/// Returns the tables of a cluster file for one class of servers and its only tier, which has the
+/// same name. `services` are α and β of random reads, sequential reads, random writes and
+/// sequential writes.
 pub fn tier(
     name: &str,
     services: [(f64, f64); 4],
@@ -128,7 +131,7 @@ pub fn tier(
     )
 }
 
-/// The directories `prefix0`, `prefix1`, ...; nobody makes them here.
+/// Returns the paths `prefix0`, `prefix1`, ... without creating the directories.
 pub fn directories(prefix: &str, count: usize) -> Vec<PathBuf> {
     (0..count).map(|index| format!("{prefix}{index}").into()).collect()
 }

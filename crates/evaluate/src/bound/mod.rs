@@ -1,16 +1,21 @@
-//! What nobody can beat: the least time that a cell takes, from the servers, the space and the requests alone.
+//! Lower bound on the time of a cell, derived from the servers, the space and the requests alone.
 //!
-//! - **Work.** A request that HServers alone serve keeps them busy for at least one startup and its bytes, and so on SServers. A
-//!   request that is divided keeps both kinds busy for a startup: it takes more of both than a mixture of whole requests
-//!   with as many bytes on each kind. So at best some requests are on SServers and the others on HServers, each on one
-//!   server, both kinds busy all the time, and the SServers' space says how many at most ([`split::work_s`]).
-//! - **Latency.** A process waits for its request, whose parts are on different servers at best ([`split::latency_s`]).
-//! - **Network.** What a node's processes transfer goes through the node's network, and a server's through the server's.
+//! - **Work.** A request that HServers alone serve keeps them busy for at least one startup and its
+//!   bytes, and likewise on SServers. A divided request keeps both kinds busy for a startup: it
+//!   takes more of both than a mixture of whole requests with as many bytes on each kind. The best
+//!   case therefore has some requests on SServers and the others on HServers, each on one server,
+//!   with both kinds busy all the time. The SServers' space limits the number of requests on them
+//!   ([`split::work_s`]).
+//! - **Latency.** A process waits for its request, whose pieces are on different servers at best
+//!   ([`split::latency_s`]).
+//! - **Network.** The transfers of a node's processes share the node's network, and the transfers
+//!   of a server share the server's.
 //!
-//! With a **cache** the file stays where it is, in stripes over all HServers: requests have as many startups there as stripes
-//! that they touch. Otherwise it is the same: what fits into the cache is on SServers. Writes may also be written back during
-//! the run, to make room for others; that costs the HServers as much as if they had been written there at once, unless
-//! neighbours are written back together ([`split::written_back_s`]).
+//! With a **cache** the file stays on all HServers in stripes: there, a request has as many
+//! startups as the stripes that it touches. Otherwise the bound is the same: the data that fits
+//! into the cache is on SServers. Writes may also be written back during the run to make space for
+//! others. That costs the HServers as much as writing there at once, unless neighbors are written
+//! back together ([`split::written_back_s`]).
 
 mod requests;
 mod split;
@@ -26,7 +31,7 @@ use crate::record::Record;
 use requests::Requests;
 use split::{Latency, Work};
 
-/// Key of [`Record::details`] with what [`least_s`] says of the cell.
+/// Key in [`Record::details`] of the cell's bound by [`least_s`].
 pub const LEAST_S: &str = "least_s";
 
 /// A cell's storage as the bound sees it.
@@ -36,11 +41,12 @@ struct Of<'a> {
     network_s: f64,
     /// Bytes on all SServers together.
     space: f64,
-    /// The stripe of the original that a cache is for, bytes.
+    /// Stripe size in bytes of the original, if the cell is about a cache.
     stripe: Option<u64>,
 }
 
-/// Seconds that no layout can be below; where the cell is about a cache, no cache of that size.
+/// Returns a lower bound in seconds on the time of the cell under any layout; for a cell about a
+/// cache, under any cache of that size.
 pub fn least_s(cell: &Cell) -> f64 {
     let Storage { tiers, network } = &cell.storage;
     let Some(slow) = tiers.first() else { return 0.0 };
@@ -72,7 +78,7 @@ impl Of<'_> {
         busy_s.max(waiting_s).max(clients_s)
     }
 
-    /// What requests of a size cost both kinds of servers.
+    /// Returns the time that requests of one size cost each kind of servers.
     fn work(&self, part: &Part, requests: &Requests, size: u64, count: u64) -> Work {
         let touched = self.stripe.map_or(1, |stripe| size.div_ceil(stripe).min(u64::from(self.slow.count)));
         let busy_s = |tier: &Servers, touched: u64| {
@@ -90,7 +96,7 @@ impl Of<'_> {
         }
     }
 
-    /// How long one request takes when nobody else is there.
+    /// Returns the time of one request without any concurrent request.
     fn latency(&self, part: &Part, requests: &Requests, size: u64, count: u64) -> Latency {
         let per_server = |tier: &Servers| {
             let service = requests.service(&tier.class, part.op);
@@ -100,8 +106,9 @@ impl Of<'_> {
     }
 }
 
-/// The most that a claim's gain can be by [`least_s`], over what it is over, as that was found; none where something is missing.
-/// `records`: those of the claim's experiment at one place.
+/// Returns the largest gain that [`least_s`] permits for a claim, relative to the measured time of
+/// the scheme to which the claim compares; `None` if a value is missing. `records` are those of the
+/// claim's experiment at one place.
 pub fn of(claim: &Claim, records: &[&Record]) -> Option<f64> {
     let (over, largest) = match &claim.measure {
         Measure::Gain { over, .. } => (over, false),

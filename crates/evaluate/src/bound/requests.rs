@@ -1,4 +1,4 @@
-//! The requests of a program, counted.
+//! Counts the requests of a program.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,19 @@ use stripewise_trace::synth;
 
 use crate::cell::{Part, Program};
 
-/// What a part asks for.
+/// The requests of a part.
 pub(super) struct Requests {
-    /// (bytes, how many).
+    /// (bytes, number of requests) for each size.
     pub sizes: Vec<(u64, u64)>,
-    /// Processes that have requests.
+    /// Number of processes that issue requests.
     pub chains: u32,
-    /// Nodes that they run on.
+    /// Number of nodes on which they run.
     pub nodes: u32,
-    /// Whether processes go from one place to any other.
+    /// Whether processes access random places.
     pub random: bool,
-    /// The part of the requests that may go on where their process was. Regular ones all may, whatever lies between them in the
-    /// file: under some layout what is there is on other servers.
+    /// Fraction of the requests that can continue where their process stopped. For regular patterns
+    /// this is 1, whatever lies between the requests in the file: some layout puts those bytes on
+    /// other servers.
     pub in_order: f64,
 }
 
@@ -34,7 +35,7 @@ impl Requests {
                 requests.sizes.push((ior.transfer, each * u64::from(ior.processes)));
                 requests.random = ior.access == synth::Access::Random;
                 if requests.random {
-                    // By chance.
+                    // A random request continues the previous one by chance only.
                     requests.in_order = 1.0 / each as f64;
                 }
             }
@@ -50,7 +51,7 @@ impl Requests {
         requests
     }
 
-    /// Counts them one by one.
+    /// Counts the requests one by one.
     fn count(&mut self, part: &Part) {
         let mut sizes = BTreeMap::new();
         let mut most = 1;
@@ -66,7 +67,7 @@ impl Requests {
         self.chains = most;
     }
 
-    /// What one costs a server of a class on average.
+    /// Returns the mean parameters of a request on a server of the class.
     pub fn service(&self, class: &ClassParams, op: Op) -> Service {
         let (random, in_order) = (class.service(op, Access::Random), class.service(op, Access::Sequential));
         let mean = |random: f64, in_order: f64| random + self.in_order * (in_order - random);

@@ -1,17 +1,17 @@
-//! The best that can be made of two kinds of servers and little space on one of them.
+//! Best division of requests between two kinds of servers, one of which has little space.
 
-/// Like requests.
+/// Requests of one size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
-    /// Bytes of each.
+    /// Bytes per request.
     pub size: u64,
-    /// How many.
+    /// Number of requests.
     pub count: u64,
-    /// Seconds that one keeps all HServers busy together, if they alone serve it.
+    /// Seconds for which one request keeps all HServers together busy, if they alone serve it.
     pub slow_s: f64,
-    /// The same of the SServers.
+    /// Seconds for which one request keeps all SServers together busy, if they alone serve it.
     pub fast_s: f64,
-    /// What of `slow_s` are startups.
+    /// Startup time included in `slow_s`.
     pub slow_startups_s: f64,
 }
 
@@ -21,15 +21,18 @@ impl Work {
     }
 }
 
-/// Seconds until both kinds of servers are done at best, with no more than `space` bytes on the SServers.
+/// Returns a lower bound on the seconds until both kinds of servers are done, with at most `space`
+/// bytes on the SServers.
 ///
-/// With requests of one size it is exact: x of them on SServers take `max((1 - x)·slow, x·fast)`, and x is limited by space.
-/// With several sizes it is the larger of what the space alone and what the SServers' time alone allow.
+/// The bound is exact for requests of one size: a fraction x of them on SServers takes
+/// `max((1 - x)·slow, x·fast)`, and x is limited by space. For several sizes it is the larger of
+/// two bounds: one that considers only the space, and one that considers only the SServers' time.
 pub(super) fn work_s(work: &[Work], space: f64) -> f64 {
     limited_by_space_s(work, space).max(balanced_s(work))
 }
 
-/// The HServers' time when those that save most per byte are on SServers until these are full.
+/// Returns the HServers' time if the requests that save most time per byte are on SServers until
+/// these are full.
 fn limited_by_space_s(work: &[Work], space: f64) -> f64 {
     let mut sorted = possible(work);
     sorted.sort_by(|a, b| (b.slow_s / b.size as f64).total_cmp(&(a.slow_s / a.size as f64)));
@@ -43,7 +46,8 @@ fn limited_by_space_s(work: &[Work], space: f64) -> f64 {
     slow_s.max(0.0)
 }
 
-/// Both kinds of servers' time when those that save most for the SServers' time are there until both take the same.
+/// Returns the time of both kinds of servers if the requests that save most per second of SServer
+/// time are on SServers, until both kinds take equally long.
 fn balanced_s(work: &[Work]) -> f64 {
     let mut sorted = possible(work);
     sorted.sort_by(|a, b| (b.slow_s / b.fast_s).total_cmp(&(a.slow_s / a.fast_s)));
@@ -51,7 +55,7 @@ fn balanced_s(work: &[Work]) -> f64 {
     let mut fast_s = 0.0;
     for work in sorted {
         let count = work.count as f64;
-        // The share with which slow - share·count·slow_s = fast + share·count·fast_s.
+        // Solves slow - share·count·slow_s = fast + share·count·fast_s for the share.
         let share = ((slow_s - fast_s) / (count * (work.slow_s + work.fast_s))).clamp(0.0, 1.0);
         slow_s -= share * count * work.slow_s;
         fast_s += share * count * work.fast_s;
@@ -63,17 +67,19 @@ fn possible(work: &[Work]) -> Vec<Work> {
     work.iter().copied().filter(|work| work.fast_s.is_finite() && work.count > 0 && work.size > 0).collect()
 }
 
-/// Seconds when the SServers make room during the run by writing back, `slots` neighbours as one request if they are there.
-/// At `random` places of `slots` neighbours each is in the cache with the chance of all; otherwise all of them are.
+/// Returns the seconds if the SServers make space during the run by writing back, with up to
+/// `slots` neighbors in one request. With `random` access, each of the `slots` neighbors is in the
+/// cache with the same probability as any request; otherwise all of them are in it.
 pub(super) fn written_back_s(work: &Work, space: f64, slots: u64, random: bool) -> f64 {
     let held = (space / work.bytes()).min(1.0);
     let slots = slots as f64;
-    // How many runs of neighbours there are for each request that is in the cache.
+    // Number of runs of neighbors per request in the cache.
     let runs = if random { (1.0 + (slots - 1.0) * (1.0 - held)) / slots } else { 1.0 / slots };
     let back_s = work.slow_s - work.slow_startups_s * (1.0 - runs);
     const STEPS: u32 = 1000;
     let seconds = |step: u32| {
-        // A share x is written to SServers, and what does not stay is read there again and written back.
+        // A fraction x is written to SServers. The data that does not stay is read there again and
+        // written back.
         let x = held + (1.0 - held) * f64::from(step) / f64::from(STEPS);
         let slow_s = (1.0 - x) * work.slow_s + (x - held) * back_s;
         work.count as f64 * slow_s.max((2.0 * x - held) * work.fast_s)
@@ -81,29 +87,32 @@ pub(super) fn written_back_s(work: &Work, space: f64, slots: u64, random: bool) 
     (0..=STEPS).map(seconds).fold(f64::INFINITY, f64::min)
 }
 
-/// Like requests that are alone, each divided over all servers: α and, of all servers of a kind together, β.
+/// Requests of one size without concurrency, each divided over all servers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Latency {
-    /// Bytes of each.
+    /// Bytes per request.
     pub size: u64,
-    /// How many.
+    /// Number of requests.
     pub count: u64,
-    /// HServers.
+    /// HServers: α, and β of all of them together.
     pub slow: (f64, f64),
-    /// SServers.
+    /// SServers: α, and β of all of them together.
     pub fast: Option<(f64, f64)>,
 }
 
-/// The sum of the latencies of all requests, seconds, with no more than `space` bytes on SServers.
+/// Returns a lower bound on the summed latencies of all requests, in seconds, with at most `space`
+/// bytes on SServers.
 pub(super) fn latency_s(requests: &[Latency], space: f64) -> f64 {
-    // What sizes that are alone in using the space could do is no more than what they can together.
+    // Each size is given the whole space. The result is at most the sum that all sizes can reach
+    // together.
     requests.iter().map(|like| like.count as f64 * mean_latency_s(like, space / like.count as f64)).sum()
 }
 
-/// The least mean latency when a request has `space` bytes on SServers on average.
+/// Returns the least mean latency if a request has `space` bytes on SServers on average.
 ///
-/// With y bytes there it takes `max(α_h + (S - y)·β_h, α_s + y·β_s)`, which is convex for 0 < y < S; without a part on one kind
-/// its startup is saved. The best mixture is on the lower hull of these points, of which the corners are enough.
+/// With y bytes there it takes `max(α_h + (S - y)·β_h, α_s + y·β_s)`, which is convex for
+/// 0 < y < S. A request without bytes on one kind of servers saves that kind's startup. The best
+/// mixture is on the lower hull of these points, so the corners of the hull are enough.
 fn mean_latency_s(like: &Latency, space: f64) -> f64 {
     let size = like.size as f64;
     let slow_s = |y: f64| like.slow.0 + (size - y) * like.slow.1;

@@ -7,7 +7,7 @@ use super::split::{Latency, Work, latency_s, work_s, written_back_s};
 struct Small {
     slow: (u32, f64, f64),
     fast: (u32, f64, f64),
-    /// Bytes, at most 4.
+    /// Request sizes in bytes, at most 4.
     sizes: Vec<u64>,
     space: u64,
 }
@@ -18,7 +18,7 @@ fn small() -> impl Strategy<Value = Small> {
         .prop_map(|(slow, fast, sizes, space)| Small { slow, fast, sizes, space })
 }
 
-/// All ways to put `bytes` on `servers` servers.
+/// Returns all ways to divide `bytes` over `servers` servers.
 fn ways(bytes: u64, servers: usize) -> Vec<Vec<u64>> {
     if servers == 0 {
         return if bytes == 0 { vec![vec![]] } else { vec![] };
@@ -38,7 +38,8 @@ impl Small {
         if bytes == 0 { 0.0 } else { startup_s + bytes as f64 * per_byte_s }
     }
 
-    /// The least time until the last server is done, and the least sum of latencies, over all layouts that fit.
+    /// Returns the least time until the last server is done, and the least sum of latencies, over
+    /// all layouts that fit.
     fn brute(&self) -> (f64, f64) {
         let servers = (self.slow.0 + self.fast.0) as usize;
         let mut least = (f64::INFINITY, f64::INFINITY);
@@ -104,7 +105,8 @@ proptest! {
 
     #[test]
     fn like_requests_reach_it(slow_s in 0.1..10.0f64, fast_s in 0.1..10.0f64, space in 0..1000u64) {
-        // 1000 requests of one byte: some number of them on SServers is as good as the bound, but for one request.
+        // 1000 requests of one byte: the best number of them on SServers reaches the bound within
+        // one request.
         let work = Work { size: 1, count: 1000, slow_s, fast_s, slow_startups_s: 0.0 };
         let of = |x: u64| ((1000 - x) as f64 * slow_s).max(x as f64 * fast_s);
         let best_s = (0..=space).map(of).fold(f64::INFINITY, f64::min);
@@ -119,7 +121,8 @@ fn a_cache_of_30_percent_gains_43_percent_where_hservers_are_what_is_slow() {
     let space = 0.3 * 8192.0 * 1000.0;
     let gain = 1000.0 * work.slow_s / work_s(&[work], space);
     assert!((gain - 1.0 / 0.7).abs() < 1e-9, "{gain}");
-    // As bench/copies computes it: with 8 neighbours in a stripe at random writing back pays, alone it does not.
+    // As computed by bench/copies: at random places, write-back pays with 8 neighbors in a stripe,
+    // and does not pay without neighbors.
     let back = |slots, random| 1000.0 * work.slow_s / written_back_s(&work, space, slots, random);
     assert!((back(1, true) - gain).abs() < 1e-9);
     assert!(back(8, true) > gain && back(8, false) > back(8, true), "{} {}", back(8, true), back(8, false));

@@ -1,8 +1,9 @@
-//! The experiments on layouts and replicas (CIL §6).
+//! Experiments on layouts and replicas (CIL §6).
 //!
-//! Simulated: 16 servers on Ethernet with 48 client nodes, 8 servers on InfiniBand with 8 client nodes, with the values of CIL's
-//! Table 4. Measured: 8 servers without a network, slower by a factor that is the same for all schemes of a cell, so that the servers
-//! take the time and not the programs.
+//! In the simulator: 16 servers on Ethernet with 48 client nodes, and 8 servers on InfiniBand with
+//! 8 client nodes, with the values of CIL's Table 4. Measured: 8 servers without a network. They
+//! are slowed by a factor that is the same for all schemes of a cell, so that the time is spent in
+//! the servers and not in the programs.
 
 mod accuracy;
 mod mixes;
@@ -18,15 +19,15 @@ use crate::cell::{Part, Program, Scheme, Servers, Storage};
 use crate::claim::{Experiment, Scale};
 use crate::record::{Labels, Place};
 
-/// C1 to C4.
+/// Returns C1 to C4.
 pub fn all() -> Vec<Experiment> {
     vec![accuracy::c1(), mixes::c2(), replicas::c3(), tiles::c4()]
 }
 
-/// What CIL ran on, or what is measured instead.
+/// CIL's testbed, or its replacement in measured runs.
 #[derive(Clone, Copy, Debug)]
 struct Bed {
-    /// The label `network`; none where there is none.
+    /// Value of the label `network`; `None` without a network.
     network: Option<&'static str>,
     servers: u32,
     clients: u32,
@@ -38,7 +39,7 @@ struct Bed {
 const ETHERNET: &str = "Ethernet";
 const INFINIBAND: &str = "InfiniBand";
 
-/// Both networks where it is simulated.
+/// Returns the testbeds of a place; the simulator has both networks.
 fn beds(place: Place) -> Vec<Bed> {
     match place {
         Place::Simulated => vec![
@@ -64,13 +65,13 @@ fn beds(place: Place) -> Vec<Bed> {
             parameters: Network::default(),
             procs: &[1, 2, 4, 8, 16, 32],
         }],
-        // Programs on disks are run by a tool of their own (`bench/disks`).
+        // Programs on disks are run by a separate tool (`bench/disks`).
         Place::Disks => Vec::new(),
     }
 }
 
 impl Bed {
-    /// CIL's disks, slower by this factor.
+    /// Returns CIL's disks, slowed by this factor.
     fn storage(&self, factor: f64) -> Storage {
         let hdd = Servers {
             name: "hdd",
@@ -81,19 +82,21 @@ impl Bed {
         Storage { tiers: vec![hdd], network: self.parameters }
     }
 
-    /// c.
+    /// Returns c, the number of processes per client node.
     fn per_node(&self, procs: u32) -> u32 {
         procs.div_ceil(self.clients)
     }
 
-    /// The labels that tell its cells from other beds'.
+    /// Adds the labels that distinguish the cells of this testbed.
     fn labels(&self, mut labels: Labels) -> Labels {
         labels.extend(self.network.map(|network| ("network".to_owned(), network.to_owned())));
         labels
     }
 
-    /// The factor with which the best of the three layouts takes about the first, but none more than about the second of these
-    /// times, for so many processes with so many requests of `size` bytes each; 1 where it is simulated. Two digits.
+    /// Returns the factor by which to slow the servers for `procs` processes with `each` requests
+    /// of `size` bytes. With it, the best of the three layouts takes about the first of two times,
+    /// but no layout takes more than about the second. The factor is 1 in the simulator, and
+    /// rounded to two digits elsewhere.
     fn slowing(&self, scale: Scale, (procs, each): (u32, u64), size: u64, access: Access) -> f64 {
         let (best_s, worst_s) = match (scale.place, scale.quick) {
             (Place::Simulated, _) => return 1.0,
@@ -102,7 +105,7 @@ impl Bed {
         };
         let disk = devices::hdd(devices::RANDOM_S).read;
         let service = if access == Access::Random { disk.random } else { disk.sequential };
-        // Of layouts that serve a request by k servers.
+        // Times of layouts that serve a request by k servers.
         let layout_s = [self.servers, 2, 1].map(|k| {
             let busy_s = f64::from(procs) * each as f64 * f64::from(k) * service.busy_s(size / u64::from(k));
             busy_s / f64::from(self.servers.min(procs * k))
@@ -112,7 +115,7 @@ impl Bed {
         two_digits((best_s / least).min(worst_s / most))
     }
 
-    /// IOR with a file for each process, as everywhere in CIL §6.
+    /// Returns IOR with one file per process, as everywhere in CIL §6.
     fn ior(&self, op: Op, procs: u32, transfer: u64, each: u64, access: Access, file: String) -> Part {
         let program = Program::Ior(Ior {
             processes: procs,
@@ -136,13 +139,14 @@ fn two_digits(factor: f64) -> f64 {
     (factor * digits).round() / digits
 }
 
-/// Requests of each process where real programs run: enough of them, but at most 256M in all.
+/// Returns the number of requests per process in measured runs: enough of them, but at most 256M in
+/// all.
 fn requests(procs: u32, size: u64) -> u64 {
     let procs = u64::from(procs);
     (256 * MIB / (procs * size)).clamp(2, (128 / procs).max(16))
 }
 
-/// 1-DH over all servers, 2-D in groups of two, 1-DV on one.
+/// Returns 1-DH over all servers, 2-D in groups of two, and 1-DV on one server.
 fn three_layouts() -> Vec<Scheme> {
     NAMES.iter().map(|&name| Scheme::Candidate(name.to_owned())).collect()
 }

@@ -1,57 +1,63 @@
-//! The servers and the network of the published experiments.
+//! Servers and network of the published experiments.
 //!
-//! **HServers** are CIL's disks: 0.3 ms for a random access, 0.1 ms for one in order, 120 MB/s (MB is 2^20 bytes here).
+//! **HServers** are CIL's disks: 0.3 ms for a random access, 0.1 ms for a sequential one, 120 MB/s
+//! (MB is 2^20 bytes here).
 //!
-//! **SServers.** PSA and SLA print no α and β of their SSDs (OCZ RevoDrive X2), only how much faster than the disk they are
-//! (SLA §2.2): 14.5 times for random reads of 4 KiB and 27.2 times for writes, 2.2 times for reads of 256 KiB in order and
-//! 1.9 times for writes. With an α that is the same at random and in order, these are two equations for α and β:
+//! **SServers.** PSA and SLA do not print α and β of their SSDs (OCZ RevoDrive X2), only their
+//! speed relative to the disk (SLA §2.2): random reads of 4 KiB are 14.5 times as fast and writes
+//! 27.2 times; sequential reads of 256 KiB are 2.2 times as fast and writes 1.9 times. If α is the
+//! same for random and sequential access, these are two equations for α and β:
 //!
 //! ```text
 //! α + 4 KiB · β   = (0.3 ms + 4 KiB / 120 MB/s) / 14.5   = 0.0229 ms
 //! α + 256 KiB · β = (0.1 ms + 256 KiB / 120 MB/s) / 2.2  = 0.9924 ms
 //! ```
 //!
-//! Reads: α = 0.0076 ms, 1/β = 254 MB/s. Writes: 1/β = 217 MB/s and α = -0.006 ms: a disk with a startup of 0.3 ms and such an
-//! SSD contradict each other (27.2 needs a startup of at least 0.46 ms). So writes have the startup of reads, the rate is
-//! what the large requests say (219 MB/s), and writes of 4 KiB are 13 times faster instead of 27.2 times. (Without any startup
-//! it would be 18.5 times; but then SLA's model divides small writes over as many servers as it can.)
+//! Reads: α = 0.0076 ms, 1/β = 254 MB/s. Writes: 1/β = 217 MB/s and α = -0.006 ms, so a disk with a
+//! startup of 0.3 ms contradicts such an SSD (27.2 requires a startup of at least 0.46 ms). Writes
+//! therefore get the startup of reads, the rate follows from the large requests (219 MB/s), and
+//! writes of 4 KiB are 13 times as fast instead of 27.2 times. (Without any startup they would be
+//! 18.5 times as fast; but then SLA's model divides small writes over as many servers as it can.)
 //!
-//! PSA's own results speak for these values: PA's stripes make a disk and an SSD take the same time for their parts of 512 KiB.
-//! With these parameters an HServer gets 17K (random reads), 22K (random writes), 33K (reads in order) and 38K (writes in
-//! order) of each 128K; published are 20K, 24K, 28K and 36K. With a startup of 1 ms the SServers would get everything.
+//! PSA's own results support these values: PA's stripes make a disk and an SSD take the same time
+//! for their pieces of 512 KiB. With these parameters an HServer gets 17K (random reads), 22K
+//! (random writes), 33K (sequential reads) and 38K (sequential writes) of each 128K; published are
+//! 20K, 24K, 28K and 36K. With a startup of 1 ms the SServers would get everything.
 
 use stripewise_model::{ByAccess, ClassParams, Network, Service};
 
 use crate::cell::{Servers, Storage};
 
-/// Bytes of a megabyte in the papers' rates.
+/// Bytes per megabyte in the papers' rates.
 const MB: f64 = (1u64 << 20) as f64;
 
-/// CIL's startup of a random access on a disk, seconds.
+/// CIL's startup of a random access on a disk, in seconds.
 pub const RANDOM_S: f64 = 3e-4;
 
-/// How much faster the SSD is than the disk: 4 KiB at random, 256 KiB in order; reads, and writes.
+/// Speed of the SSD relative to the disk: (4 KiB random, 256 KiB sequential) for reads and for
+/// writes.
 const FASTER: [(f64, f64); 2] = [(14.5, 2.2), (27.2, 1.9)];
 
-/// CIL's network for Ethernet.
+/// Returns CIL's Ethernet.
 pub fn ethernet() -> Network {
     Network { establish_s: 3e-4, per_byte_s: 1.0 / (120.0 * MB) }
 }
 
-/// The same when connections last, as those of parallel file systems do. SLA's model has no cost of establishing them: with 0.3 ms for
-/// every request an SSD's server would be no faster than a disk's.
+/// Returns CIL's Ethernet with persistent connections, as parallel file systems have. SLA's model
+/// has no cost of establishing connections: with 0.3 ms for every request, an SSD server would be
+/// no faster than a disk server.
 pub fn ethernet_connected() -> Network {
     Network { establish_s: 0.0, ..ethernet() }
 }
 
-/// CIL's disk, with another startup for random access, seconds.
+/// Returns CIL's disk with another startup of random accesses, in seconds.
 pub fn hdd(random_s: f64) -> ClassParams {
     let service = |startup_s| Service { startup_s, per_byte_s: 1.0 / (120.0 * MB) };
     let both = ByAccess { random: service(random_s), sequential: service(RANDOM_S / 3.0) };
     ClassParams { read: both, write: both }
 }
 
-/// An SSD that is as much faster than that disk as SLA's is.
+/// Returns an SSD whose speed relative to that disk is as in SLA.
 pub fn ssd_beside(hdd: &ClassParams) -> ClassParams {
     const SMALL: u64 = 4 << 10;
     const LARGE: u64 = 256 << 10;
@@ -70,15 +76,15 @@ pub fn ssd_beside(hdd: &ClassParams) -> ClassParams {
     ClassParams { read: both(read), write: both(write) }
 }
 
-/// An SSD with the same times for reads and writes: a startup of 0.05 ms and 400 MB/s, with which SPEC's worked example and its
-/// comparison of PSA and PA were computed.
+/// Returns an SSD with equal times of reads and writes: a startup of 0.05 ms and 400 MB/s. The
+/// worked example in `docs/papers.md` and the comparison in `docs/psa-and-pa.md` use it.
 pub fn ssd_of_the_worked_example() -> ClassParams {
     let service = Service { startup_s: 5e-5, per_byte_s: 1.0 / (400.0 * MB) };
     let both = ByAccess { random: service, sequential: service };
     ClassParams { read: both, write: both }
 }
 
-/// The same server, so many times slower.
+/// Returns the same class, slower by `factor`.
 pub fn slowed(class: &ClassParams, factor: f64) -> ClassParams {
     let slow = |service: Service| Service {
         startup_s: service.startup_s * factor,
@@ -88,7 +94,8 @@ pub fn slowed(class: &ClassParams, factor: f64) -> ClassParams {
     ClassParams { read: both(class.read), write: both(class.write) }
 }
 
-/// Disks that hold anything, and SSDs with so many bytes for files on each; both so many times slower than published.
+/// Returns disks with unlimited space and SSDs with limited space for files, both slowed by a
+/// factor relative to the published ones.
 pub fn storage(
     (hservers, sservers): (u32, u32),
     space_per_sserver: u64,
@@ -117,7 +124,7 @@ mod tests {
 
     #[test]
     fn an_ssd_is_as_much_faster_as_published() {
-        // From 1 ms on nothing contradicts.
+        // With 1 ms and more there is no contradiction.
         let disk = hdd(1e-3);
         let ssd = ssd_beside(&disk);
         let ratios = |ssd: ByAccess, hdd: ByAccess| {
@@ -144,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_published_stripes_of_pa_follow_from_these_servers() {
-        // h + s = 128K, and both take the same time: h = (α_s - α_h + 128K · β_s) / (β_h + β_s).
+        // From h + s = 128K and equal times: h = (α_s - α_h + 128K · β_s) / (β_h + β_s).
         let disk = hdd(RANDOM_S);
         let stripe = |slow: Service, fast: Service| {
             let both = slow.per_byte_s + fast.per_byte_s;

@@ -1,4 +1,4 @@
-//! What the experiments' definitions are made of.
+//! Building blocks of the experiments' definitions.
 
 use stripewise_cluster::size;
 use stripewise_model::Op;
@@ -8,22 +8,22 @@ use crate::cell::{Part, Program, Servers};
 use crate::claim::{Claim, Figure, Measure, Scale};
 use crate::record::{Labels, Place};
 
-/// Bytes.
+/// Bytes per KiB.
 pub const KIB: u64 = 1 << 10;
-/// Bytes.
+/// Bytes per MiB.
 pub const MIB: u64 = 1 << 20;
-/// Bytes.
+/// Bytes per GiB.
 pub const GIB: u64 = 1 << 30;
 
 /// Reads and writes, as in most of the papers' figures.
 pub const BOTH: [Op; 2] = [Op::Read, Op::Write];
 
-/// Labels from pairs.
+/// Returns labels from pairs.
 pub fn labels<const N: usize>(pairs: [(&str, &str); N]) -> Labels {
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-/// `read` or `write`.
+/// Returns `read` or `write`.
 pub fn name(op: Op) -> &'static str {
     match op {
         Op::Read => "read",
@@ -31,7 +31,7 @@ pub fn name(op: Op) -> &'static str {
     }
 }
 
-/// `sequential` or `random`.
+/// Returns `sequential` or `random`.
 pub fn access_name(access: Access) -> &'static str {
     match access {
         Access::Sequential => "sequential",
@@ -39,7 +39,7 @@ pub fn access_name(access: Access) -> &'static str {
     }
 }
 
-/// The direction of a benchmark that does only this.
+/// Returns the direction of a benchmark that performs only `op`.
 pub fn direction(op: Op) -> Direction {
     match op {
         Op::Read => Direction::Read,
@@ -47,7 +47,7 @@ pub fn direction(op: Op) -> Direction {
     }
 }
 
-/// IOR on a shared file, of which each process has its own part.
+/// Returns IOR on a shared file in which each process has a block of its own.
 pub fn ior(op: Op, processes: u32, per_node: u32, transfer: u64, each: u64, access: Access) -> Part {
     let program = Program::Ior(Ior {
         processes,
@@ -65,8 +65,9 @@ pub fn ior(op: Op, processes: u32, per_node: u32, transfer: u64, each: u64, acce
     Part { program, op }
 }
 
-/// By how much servers are slowed, so that requests that the disks of `tier` serve alone take about so many seconds: what takes
-/// time then is the servers, not the programs. To two digits. Simulated ones are as fast as published.
+/// Returns the factor by which to slow the servers. With it, requests that the disks of `tier`
+/// serve alone take as long as a measured run should, so that the time is spent in the servers and
+/// not in the programs. Rounded to two digits; 1 in the simulator.
 pub fn slowing(scale: Scale, tier: &Servers, op: Op, access: Access, bytes: u64, requests: u64) -> f64 {
     if scale.place == Place::Simulated {
         return 1.0;
@@ -88,10 +89,11 @@ pub fn slowing(scale: Scale, tier: &Servers, op: Op, access: Access, bytes: u64,
     (factor * digits).round() / digits
 }
 
-/// What two cores move without being busier than the emulated servers, also where processes exchange all of it first.
+/// Bytes per second that two cores move without being busier than the emulated servers, even if
+/// processes first exchange all of them.
 const MOST_BYTES_PER_S: f64 = 160.0 * MIB as f64;
 
-/// How long a measured run takes about, seconds.
+/// Returns the approximate seconds of a measured run.
 fn seconds(scale: Scale) -> f64 {
     match (scale.place, scale.quick) {
         (Place::Disks, true) => 2.0,
@@ -101,19 +103,20 @@ fn seconds(scale: Scale) -> f64 {
     }
 }
 
-/// `scheme` is faster than `over` by so much (0.5: 50 %), over all cells with these labels together.
+/// Returns the claim that `scheme` is faster than `over` by `claimed` (0.5: 50 %), summed over all
+/// cells with these labels.
 pub fn gain(what: &str, of: Labels, scheme: &str, over: &str, claimed: (f64, f64)) -> Claim {
     let measure = Measure::Gain { scheme: scheme.into(), over: over.into() };
     Claim { what: what.into(), labels: of, measure, claimed }
 }
 
-/// The same in the cell where it is most.
+/// Returns the claim on the largest gain of a single cell.
 pub fn largest(what: &str, of: Labels, scheme: &str, over: &str, claimed: f64) -> Claim {
     let measure = Measure::LargestGain { scheme: scheme.into(), over: over.into() };
     Claim { what: what.into(), labels: of, measure, claimed: (claimed, claimed) }
 }
 
-/// A plot.
+/// Returns a plot.
 pub fn figure(title: &str, of: Labels, x: (&str, &str), schemes: &[&str]) -> Figure {
     Figure {
         title: title.into(),
@@ -123,12 +126,12 @@ pub fn figure(title: &str, of: Labels, x: (&str, &str), schemes: &[&str]) -> Fig
     }
 }
 
-/// A size as labels have it: `64K`.
+/// Formats a size as in labels: `64K`.
 pub fn bytes(size: u64) -> String {
     size::format(size)
 }
 
-/// Labels and one more.
+/// Returns the labels with one more.
 pub fn and(mut labels: Labels, key: &str, value: &str) -> Labels {
     labels.insert(key.to_owned(), value.to_owned());
     labels

@@ -1,4 +1,4 @@
-//! The published experiments, one by one.
+//! Definitions of the published experiments.
 
 pub mod cil;
 mod devices;
@@ -9,7 +9,7 @@ mod sweep;
 
 use crate::claim::Experiment;
 
-/// All of them, C1 to S7, in the papers' order, and ours.
+/// Returns all experiments: C1 to S7 in the papers' order, then this project's X1 and X2.
 pub fn all() -> Vec<Experiment> {
     [cil::all(), psa::all(), sla::all(), vec![sweep::x1(), psa::x2()]].concat()
 }

@@ -1,9 +1,13 @@
-//! X1, ours: when PSA beats PA (`docs/psa-and-pa.md`). No row of the papers: one parameter at a time, around P1.
+//! X1, an addition to the papers' experiments: when PSA beats PA (`docs/psa-and-pa.md`). It varies
+//! one parameter at a time, starting from P1.
 //!
-//! IOR, random requests on a shared file of 4 GiB (a quarter of P1's), of which the SServers hold a quarter, without network
-//! time: FIFO servers alone. The SSD is that of SPEC's worked example, and in the series `ssd` that of the P rows.
+//! The workload is IOR with random requests to a shared file of 4 GiB (a quarter of P1's). The
+//! SServers hold a quarter of it. There is no network time: only FIFO servers are simulated. The
+//! SSD is that of the worked example in `docs/papers.md`, and in the series `ssd` that of the P
+//! experiments.
 //!
-//! `PSA <120K,8K>` is what PSA prints for P1: a stripe so small that 1 GB of an SServer is not used up.
+//! `PSA <120K,8K>` is the result that PSA prints for P1: a stripe so small that 1 GB of an SServer
+//! is not used up.
 
 use stripewise_model::{ClassParams, Network, Op};
 use stripewise_trace::synth::Access;
@@ -14,13 +18,13 @@ use crate::cell::{Cell, Scheme, Servers, Storage};
 use crate::claim::{Experiment, Figure, Paper, Scale};
 use crate::record::{Labels, Place};
 
-/// What PSA publishes for P1.
+/// The stripes that PSA publishes for P1.
 const PUBLISHED: &str = "PSA <120K,8K>";
 
-/// What is compared.
+/// The schemes that are compared.
 const SCHEMES: [&str; 6] = ["DEF", "PA", "PSA", PUBLISHED, "whole requests", "auto"];
 
-/// One cell: what is changed, and what everything else is.
+/// One cell: the varied parameter, and the others.
 #[derive(Clone)]
 struct Of {
     labels: Labels,
@@ -28,10 +32,10 @@ struct Of {
     request: u64,
     op: Op,
     servers: (u32, u32),
-    /// The disk's startup of a random access, seconds.
+    /// The disk's startup of a random access, in seconds.
     startup_s: f64,
     ssd: ClassParams,
-    /// The SServers' space as a share of the file.
+    /// The SServers' space as a fraction of the file.
     share: f64,
 }
 
@@ -80,7 +84,7 @@ impl Of {
             "PSA" => Scheme::Planner("psa"),
             _ => Scheme::Planner("auto"),
         };
-        // Its stripes are those of requests of 512 KiB on four servers of each kind.
+        // The published stripes are for requests of 512 KiB on four servers of each kind.
         let has_published = self.request == 512 * KIB && self.servers == (4, 4);
         let schemes = SCHEMES.iter().filter(|scheme| has_published || **scheme != PUBLISHED);
         Cell {
@@ -100,7 +104,7 @@ impl Of {
     }
 }
 
-/// What is varied, at full size.
+/// Returns all variants at full size.
 fn all() -> Vec<Of> {
     let mut all = Vec::new();
     for startup_ms in [0.3, 1.0, 3.0, 8.0] {
@@ -133,7 +137,7 @@ fn published_ssd() -> ClassParams {
 
 fn cells(scale: Scale) -> Vec<Cell> {
     let all = all();
-    // On emulated servers: what the statement rests on.
+    // On emulated servers, only the cells on which the statement rests are run.
     let measured = |of: &&Of| {
         let is = |key: &str, value: &str| of.labels.get(key).is_some_and(|found| found == value);
         let procs = is("series", "procs") && (is("value", "16") || is("value", "4"));
@@ -149,7 +153,7 @@ fn cells(scale: Scale) -> Vec<Cell> {
     }
 }
 
-/// X1.
+/// Returns X1.
 pub fn x1() -> Experiment {
     let plot = |title: &str, series: &str, x: &str| -> Figure {
         figure(title, labels([("series", series)]), ("value", x), &SCHEMES)

@@ -1,4 +1,4 @@
-//! Records, put together by cells.
+//! Groups records by cell.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use crate::record::{Labels, Record};
 /// All records of a cell, by scheme.
 pub type Cell<'a> = BTreeMap<&'a str, &'a Record>;
 
-/// A time and half of what its repeats span, seconds.
+/// The median of a time, and half the span of its repeats, both in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Time {
     pub median_s: f64,
     pub half_span_s: f64,
 }
 
-/// The cells that have `labels`; the last record of a scheme counts.
+/// Returns the cells that have `labels`. If a scheme has several records, the last one counts.
 pub fn of<'a>(records: impl Iterator<Item = &'a Record>, labels: &Labels) -> BTreeMap<&'a Labels, Cell<'a>> {
     let wanted = |of: &Labels| labels.iter().all(|(key, value)| of.get(key) == Some(value));
     let mut cells: BTreeMap<&Labels, Cell<'a>> = BTreeMap::new();
@@ -24,7 +24,7 @@ pub fn of<'a>(records: impl Iterator<Item = &'a Record>, labels: &Labels) -> BTr
     cells
 }
 
-/// The time of a record that counts: it did not fail, and no byte was wrong.
+/// Returns the time of a record, unless the run failed or a byte was wrong.
 pub fn time(record: &Record) -> Option<Time> {
     if record.failed.is_some() || record.verified == Some(false) {
         return None;
@@ -34,12 +34,12 @@ pub fn time(record: &Record) -> Option<Time> {
 }
 
 impl Time {
-    /// One after the other; what their repeats span is independent.
+    /// Adds a time that follows. The spans of the two are independent.
     pub fn then(self, next: Self) -> Self {
         Self { median_s: self.median_s + next.median_s, half_span_s: self.half_span_s.hypot(next.half_span_s) }
     }
 
-    /// Its spread as a part of it.
+    /// Returns the spread as a fraction of the median.
     pub fn relative(self) -> f64 {
         self.half_span_s / self.median_s
     }

@@ -1,4 +1,4 @@
-//! What is compared with a claim.
+//! Computes the values that are compared with claims.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,26 @@ use super::cells::{Cell, Time, time};
 use crate::claim::Measure;
 use crate::record::{Labels, Record};
 
-/// Predictions that differ by less than this part are equal: they are sums of the same terms in another order.
+/// Predictions that differ by less than this fraction are equal: they are sums of the same terms in
+/// different order.
 const EQUAL: f64 = 1e-9;
 
-/// What was found for a claim.
+/// The value found for a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// As [`crate::Claim::claimed`]: 0.5 is +50 %, or 50 % of all cases.
+    /// Same unit as [`crate::Claim::claimed`]: 0.5 is +50 %, or 50 % of all cases.
     pub value: f64,
-    /// How far the repeats let it lie from there, to either side: half of what they span, of all times that are in it, as
-    /// independent deviations; 0 where nothing was repeated.
+    /// Uncertainty of the value to either side: half the span of the repeats of all times involved,
+    /// combined as independent deviations; 0 without repeats.
     pub spread: f64,
-    /// The cells that are in it.
+    /// Number of cells involved.
     pub cells: usize,
-    /// The one cell that it was found in, where it is the largest of all.
+    /// Labels of the cell with the value, if it is the largest of all cells.
     pub at: Option<Labels>,
 }
 
-/// What was found in these cells, and how many of them could not be used because a scheme is missing or failed.
+/// Returns the value for these cells, and the number of cells that could not be used because a
+/// scheme is missing or failed.
 pub fn measure(measure: &Measure, cells: &BTreeMap<&Labels, Cell<'_>>) -> (Option<Found>, usize) {
     match measure {
         Measure::Gain { scheme, over } => total(cells, |cell| pair(cell, scheme, &[over])),
@@ -36,7 +38,7 @@ pub fn measure(measure: &Measure, cells: &BTreeMap<&Labels, Cell<'_>>) -> (Optio
     }
 }
 
-/// (a scheme's time, the least of the others' times) in a cell; none if one is missing.
+/// Returns (the scheme's time, the least of the others' times) in a cell; `None` if one is missing.
 fn pair(cell: &Cell<'_>, scheme: &str, over: &[&String]) -> Option<(Time, Time)> {
     let of = |name: &str| time(cell.get(name)?);
     let others: Option<Vec<Time>> = over.iter().map(|name| of(name)).collect();
@@ -81,7 +83,8 @@ fn largest<'a>(
     (largest.map(|(labels, found)| Found { at: Some(labels.clone()), ..found }), missing)
 }
 
-/// The share of the cells in which the scheme that `by` has fastest is the fastest, or not to be told from it.
+/// Returns the fraction of the cells in which the scheme that `by` ranks first is the fastest, or
+/// indistinguishable from it.
 fn picked(cells: &BTreeMap<&Labels, Cell<'_>>, by: &str) -> (Option<Found>, usize) {
     let mut count = [0, 0];
     let mut missing = 0;
@@ -99,8 +102,8 @@ fn picked(cells: &BTreeMap<&Labels, Cell<'_>>, by: &str) -> (Option<Found>, usiz
     ((cells > 0).then_some(Found { value, spread: 0.0, cells, at: None }), missing)
 }
 
-/// The one with the least prediction; of equal ones that with the least expected time, then the first name, as the planner
-/// has it.
+/// Returns the candidate with the least prediction. Ties go to the least expected time, then to the
+/// first name, as in the planner.
 fn predicted<'a>(candidates: &[&'a Record], by: &str) -> &'a Record {
     let cost = |record: &Record| record.details[by];
     let least = candidates.iter().map(|record| cost(record)).fold(f64::INFINITY, f64::min);
@@ -114,7 +117,8 @@ fn predicted<'a>(candidates: &[&'a Record], by: &str) -> &'a Record {
     first.copied().unwrap_or(candidates[0])
 }
 
-/// Whether a record is of the fastest scheme, or its fastest repeat is no slower than the slowest one of that.
+/// Returns whether a record is that of the fastest scheme, or its fastest repeat is no slower than
+/// the slowest repeat of that scheme.
 fn is_best(picked: &Record, candidates: &[&Record]) -> bool {
     let median_s = |record: &Record| record.median_s().unwrap_or(f64::INFINITY);
     let fastest = candidates.iter().min_by(|a, b| median_s(a).total_cmp(&median_s(b))).expect("two or more");

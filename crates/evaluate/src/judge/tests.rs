@@ -1,4 +1,4 @@
-//! Claims of all kinds against records that were made for them.
+//! Judges claims of all kinds by records made up for them.
 
 use proptest::prelude::*;
 
@@ -47,7 +47,7 @@ const A: &[(&str, &str)] = &[("op", "read"), ("size", "4K")];
 const B: &[(&str, &str)] = &[("op", "read"), ("size", "8K")];
 const C: &[(&str, &str)] = &[("op", "write"), ("size", "8K")];
 
-/// The outcome of the only claim in the simulator.
+/// Returns the outcome of the only claim in the simulator.
 fn outcome(experiment: &Experiment, records: &[Record]) -> Outcome {
     judge(experiment, records)[0].at(Place::Simulated).clone()
 }
@@ -128,7 +128,7 @@ fn the_spread_of_repeats_is_carried_through() {
     let records = [record(A, "DEF", &[1.8, 2.0, 2.2]), record(A, "PSA", &[0.9, 1.0, 1.1])];
     let found = outcome(&experiment(gain(), &[], (1.0, 1.0)), &records).found.unwrap();
     assert!((found.spread - 2.0 * 0.02f64.sqrt()).abs() < 1e-12, "{found:?}");
-    // Two cells of the same: the sum's spread is a smaller part of it.
+    // Two cells with the same times: the spread of the sum is a smaller fraction of it.
     let twice =
         [&records[..], &[record(B, "DEF", &[1.8, 2.0, 2.2]), record(B, "PSA", &[0.9, 1.0, 1.1])]].concat();
     let sum = outcome(&experiment(gain(), &[], (1.0, 1.0)), &twice).found.unwrap();
@@ -142,7 +142,7 @@ fn a_prediction_picks_the_fastest_or_not() {
         ..record(cell, scheme, seconds)
     };
     let by = || Measure::BestPicked { by: "cil_s".into() };
-    // Right; wrong; wrong but not to be told from the fastest.
+    // A right prediction, a wrong one, and a wrong one that is indistinguishable from the fastest.
     let right = [with(A, "1-DH", &[1.0], 5.0, 5.0), with(A, "1-DV", &[2.0], 6.0, 6.0)];
     let wrong = [with(B, "1-DH", &[2.0, 2.1], 5.0, 5.0), with(B, "1-DV", &[1.0, 1.9], 6.0, 6.0)];
     let unclear = [with(C, "1-DH", &[1.8, 2.1], 5.0, 5.0), with(C, "1-DV", &[1.0, 1.9], 6.0, 6.0)];
@@ -153,7 +153,7 @@ fn a_prediction_picks_the_fastest_or_not() {
     // A tie goes to the least expected time.
     assert_eq!(value(by(), &[with(A, "a", &[2.0], 5.0, 7.0), with(A, "b", &[1.0], 5.0, 6.0)]), 1.0);
     assert_eq!(value(by(), &[with(A, "a", &[2.0], 5.0, 6.0), with(A, "b", &[1.0], 5.0, 6.0)]), 0.0);
-    // Without a prediction, or with one that failed, a cell says nothing.
+    // A cell without a prediction, or with a failed record, does not count.
     let mut failed = right.to_vec();
     failed[1].failed = Some("killed".into());
     let claim = experiment(by(), &[], (0.9, 0.9));
@@ -170,7 +170,7 @@ fn the_rule() {
     use Verdict::*;
     for (claimed, value, spread, expected) in [
         ((0.67, 0.77), 0.67, 0.0, Agrees),
-        // 67 points less a fifth of it are 53.6, 77 and a fifth 92.4.
+        // 67 points less a fifth are 53.6; 77 points plus a fifth are 92.4.
         ((0.67, 0.77), 0.54, 0.0, Agrees),
         ((0.67, 0.77), 0.53, 0.0, Smaller),
         ((0.67, 0.77), 0.92, 0.0, Agrees),
@@ -178,17 +178,17 @@ fn the_rule() {
         ((0.67, 0.77), 0.019, 0.0, NoDifference),
         ((0.67, 0.77), 0.3, 0.31, NoDifference),
         ((0.67, 0.77), -0.03, 0.0, Opposite),
-        // Ten points are more than a fifth; still, something has to be there.
+        // Ten points are more than a fifth, but there must still be a difference.
         ((0.06, 0.13), 0.03, 0.0, Agrees),
         ((0.06, 0.13), 0.01, 0.0, NoDifference),
         ((0.06, 0.13), -0.03, 0.0, Opposite),
         ((0.06, 0.13), 0.24, 0.0, Larger),
-        // None was claimed.
+        // No difference was claimed.
         ((0.0, 0.0), 0.0, 0.0, Agrees),
         ((0.0, 0.0), -0.09, 0.0, Agrees),
         ((0.0, 0.0), -0.11, 0.0, Opposite),
         ((0.0, 0.0), 0.11, 0.0, Larger),
-        // A loss was claimed: as its mirror.
+        // A claimed loss is judged as the mirrored gain.
         ((-0.5, -0.3), -0.4, 0.0, Agrees),
         ((-0.3, -0.5), -0.7, 0.0, Larger),
         ((-0.5, -0.3), -0.1, 0.0, Smaller),
@@ -203,7 +203,7 @@ fn the_rule() {
 }
 
 proptest! {
-    /// More is never judged as less.
+    /// A larger value never gets a lesser verdict.
     #[test]
     fn verdicts_follow_the_value(low in 0.03f64..2.0, more in 0f64..2.0, one in -1f64..6.0, two in -1f64..6.0) {
         let order = [Verdict::Opposite, Verdict::NoDifference, Verdict::Smaller, Verdict::Agrees, Verdict::Larger];

@@ -1,48 +1,49 @@
-//! The rule by which what was found agrees with what was claimed.
+//! The rule that decides whether a result agrees with a claim.
 
 use super::Found;
 
-/// What is found may lie outside of the claimed range by so much, or by [`PART`] of the range's end, whichever is more.
+/// A result may lie outside of the claimed range by this much, or by [`PART`] of the nearer end of
+/// the range, whichever is more.
 const POINTS: f64 = 0.10;
 
-/// See [`POINTS`].
+/// Tolerance as a fraction of an end of the claimed range; see [`POINTS`].
 const PART: f64 = 0.2;
 
-/// A gain below this is none, whatever the repeats say.
+/// A gain below this counts as no difference, regardless of the spread of the repeats.
 const NOTHING: f64 = 0.02;
 
-/// The rule in words, for the page.
+/// The rule as text for the page.
 pub const RULE: &str = "Agrees: same direction, and within the claimed range, widened at each end by 10 points or a \
     fifth of that end, whichever is more. Smaller, larger: same direction, below or above that. No difference: a gain or \
     loss was claimed, and what was found is below 2 points or within the spread of the repeats. Opposite: a loss where a \
     gain (or none) was claimed, or the reverse.";
 
-/// Whether what was found agrees with what was claimed.
+/// Whether a result agrees with a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// In the claimed range, or nearly.
+    /// Within the claimed range, widened by the tolerance.
     Agrees,
-    /// The same direction, but less.
+    /// The same direction, but less than claimed.
     Smaller,
-    /// The same direction, but more.
+    /// The same direction, but more than claimed.
     Larger,
-    /// Something was claimed, and nothing was found.
+    /// A difference was claimed, and there is none.
     NoDifference,
     /// A loss where a gain was claimed, or the reverse.
     Opposite,
-    /// Nothing was found, because nothing was run.
+    /// There is no result, because nothing was run.
     NotRun,
 }
 
 impl Verdict {
-    /// All of them, the best first.
+    /// All verdicts, the best first.
     pub const ALL: [Self; 6] =
         [Self::Agrees, Self::Larger, Self::Smaller, Self::NoDifference, Self::Opposite, Self::NotRun];
 
-    /// By [`RULE`]; `claimed` is from and to, in any order.
+    /// Returns the verdict by [`RULE`]. `claimed` are the two ends of the range, in any order.
     pub fn of(claimed: (f64, f64), found: Option<&Found>) -> Self {
         let Some(found) = found else { return Self::NotRun };
-        // A claimed loss is judged as the gain that it is the mirror of.
+        // A claimed loss is judged as the mirrored gain.
         let (low, high) = (claimed.0.min(claimed.1), claimed.0.max(claimed.1));
         let is_loss = low + high < 0.0;
         let (low, high, value) = if is_loss { (-high, -low, -found.value) } else { (low, high, found.value) };
@@ -60,7 +61,7 @@ impl Verdict {
         }
     }
 
-    /// In a word or two.
+    /// Returns the verdict in one or two words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",
@@ -72,7 +73,7 @@ impl Verdict {
         }
     }
 
-    /// A sign that tells it from the others without colour.
+    /// Returns a sign that distinguishes the verdict without color.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Agrees => "✓",

@@ -1,4 +1,5 @@
-//! A panel of a figure: bars where there are few values, else lines; throughput upwards, in MiB/s.
+//! A panel of a figure: bars if there are few values, else lines. The y axis is throughput in
+//! MiB/s.
 
 use stripewise_report::draw::{self, Plot};
 use stripewise_report::html::Html;
@@ -9,27 +10,28 @@ use super::look;
 use super::series::{Chart, Panel, Point};
 use super::words;
 
-/// Pixels of the plot's area.
+/// Height of the plot area in pixels.
 pub const HEIGHT: u32 = 210;
 
-/// Up to so many bars are drawn as bars; more become lines.
+/// Maximum number of bars; a panel with more values has lines.
 const MOST_BARS: usize = 36;
 
-/// Up to so many bars have their value written over them.
+/// Maximum number of bars that have their values written above them.
 const MOST_VALUES: usize = 14;
 
-/// Values that differ by more than this are drawn as lines on a logarithmic axis: bars have to start at 0.
+/// Ratio of values above which a panel has lines on a logarithmic axis, because bars must start at
+/// 0.
 const LINEAR: f64 = 40.0;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// The y axis of a panel.
 struct Scale {
-    /// Decimal logarithm, or linear from 0.
+    /// Whether the axis is logarithmic (decimal) instead of linear from 0.
     logarithmic: bool,
-    /// MiB/s.
+    /// Lower end in MiB/s.
     low: f64,
-    /// MiB/s.
+    /// Upper end in MiB/s.
     high: f64,
 }
 
@@ -47,7 +49,7 @@ impl Scale {
         if self.logarithmic { ticks::logarithmic(self.low..self.high) } else { ticks::numbers(self.high) }
     }
 
-    /// Pixels from the top.
+    /// Returns the pixels from the top for a rate in bytes per second.
     fn y(&self, rate: f64) -> f64 {
         let value = rate / MIB;
         let share = if self.logarithmic {
@@ -59,12 +61,12 @@ impl Scale {
     }
 }
 
-/// Whether a panel is drawn as bars.
+/// Returns whether a panel is drawn as bars.
 pub fn is_bars(chart: &Chart<'_>, panel: &Panel) -> bool {
     panel.x.len() * chart.figure.schemes.len() <= MOST_BARS && !Scale::of(panel).logarithmic
 }
 
-/// What the y axis says.
+/// Returns the label of the y axis.
 pub fn unit(panel: &Panel) -> &'static str {
     if Scale::of(panel).logarithmic { "MiB/s, logarithmic" } else { "MiB/s" }
 }
@@ -80,14 +82,14 @@ pub fn panel(h: &mut Html, chart: &Chart<'_>, panel: &Panel) {
     });
 }
 
-/// The middle of the place of the value with this index, as a share of the width.
+/// Returns the middle of the slot of the value with this index, as a fraction of the width.
 fn middle(panel: &Panel, index: usize) -> f64 {
     (index as f64 + 0.5) / panel.x.len() as f64
 }
 
 fn labels(h: &mut Html, panel: &Panel) {
     let longest = panel.x.iter().map(|x| x.chars().count()).max().unwrap_or(0);
-    // On a narrow screen there is room for some thirty letters.
+    // A narrow screen has space for some thirty letters.
     let crowded = panel.x.len() * (longest + 1) > 30;
     for (index, x) in panel.x.iter().enumerate() {
         let class = if crowded && index % 2 == 1 { "tick wide" } else { "tick" };
@@ -125,7 +127,7 @@ fn bar(h: &mut Html, chart: &Chart<'_>, scheme: usize, range: (f64, f64), point:
     span(h, 0.5 * (range.0 + range.1), point, scale);
 }
 
-/// From the slowest to the fastest repeat, if one can see that.
+/// Draws the range from the slowest to the fastest repeat, if it is visible.
 fn span(h: &mut Html, x: f64, point: &Point, scale: &Scale) {
     let (from, to) = (scale.y(point.least), scale.y(point.most));
     if from - to >= 1.0 {
@@ -156,7 +158,7 @@ fn lines(h: &mut Html, chart: &Chart<'_>, panel: &Panel, scale: &Scale) {
     }
 }
 
-/// A look's mark at (share of the width, pixels).
+/// Draws a look's mark at (fraction of the width, pixels).
 fn mark(h: &mut Html, look: usize, (x, y): (f64, f64), title: &str) {
     let (x, y) = (draw::share(x), format!("{y:.1}"));
     h.element("svg", &[("x", &x), ("y", &y), ("width", "1"), ("height", "1"), ("overflow", "visible")], |h| {
@@ -165,7 +167,7 @@ fn mark(h: &mut Html, look: usize, (x, y): (f64, f64), title: &str) {
     });
 }
 
-/// A sample of a look, 26 by 14 pixels at (0, 0).
+/// Draws a sample of a look, 26 by 14 pixels at (0, 0).
 pub fn sample(h: &mut Html, look: usize, bars: bool) {
     if bars {
         let area = [("width", "26"), ("height", "14")];
@@ -189,7 +191,7 @@ pub fn sample(h: &mut Html, look: usize, bars: bool) {
     );
 }
 
-/// MiB/s with three digits.
+/// Formats a rate in MiB/s with three digits.
 pub fn rate(rate: f64) -> String {
     let value = rate / MIB;
     let decimals = if value >= 99.95 { 0 } else { usize::from(value < 9.995) + 1 };

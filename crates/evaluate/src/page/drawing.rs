@@ -1,4 +1,4 @@
-//! A figure as an SVG file of its own, for pages in Markdown.
+//! Draws a figure as a separate SVG file, for Markdown pages.
 
 use stripewise_report::html::Html;
 
@@ -7,18 +7,18 @@ use super::{chart, look, words};
 
 const WIDTH: usize = 880;
 const MARGIN: usize = 16;
-/// Left of a panel's area: the labels of its y axis.
+/// Space left of a panel's area, for the labels of its y axis.
 const LEFT: usize = 56;
-/// Above a panel's area: its title.
+/// Space above a panel's area, for its title.
 const ABOVE: usize = 34;
-/// Below a panel's area: the labels of its x axis and the axis' name.
+/// Space below a panel's area, for the labels and the title of its x axis.
 const BELOW: usize = 48;
-/// Panels side by side.
+/// Number of panels side by side.
 const COLUMNS: usize = 2;
-/// A letter's width, for texts that stand side by side; letters are no wider than that on the average.
+/// Upper bound of the mean width of a letter, for placing texts side by side.
 const LETTER: usize = 7;
 
-/// The drawing as a file.
+/// Returns the drawing as a file.
 pub fn alone(chart: &Chart<'_>) -> String {
     let legend = legend_places(chart);
     let legend_rows = legend.last().map_or(0, |(_, row)| row + 1);
@@ -56,7 +56,7 @@ pub fn alone(chart: &Chart<'_>) -> String {
     h.finish()
 }
 
-/// (x, row) of each scheme in the legend.
+/// Returns (x, row) of each scheme in the legend.
 fn legend_places(chart: &Chart<'_>) -> Vec<(usize, usize)> {
     let (mut x, mut row) = (MARGIN, 0);
     let mut place = |scheme: &String| {

@@ -1,4 +1,5 @@
-//! `evaluation.html`: one file, no script but that of the tables, which reading does not need.
+//! `evaluation.html`: one file. Its only script sorts the tables, and the page is readable without
+//! it.
 
 use stripewise_report::html::Html;
 use stripewise_report::table::{Column, table};
@@ -13,7 +14,7 @@ use crate::record::Place;
 
 const TITLE: &str = "The papers' experiments, reproduced";
 
-/// The page.
+/// Returns the page.
 pub fn page(view: &View<'_>) -> String {
     let mut h = Html::default();
     h.raw("<!DOCTYPE html>\n");
@@ -38,7 +39,8 @@ fn head(h: &mut Html) {
 }
 
 fn body(h: &mut Html, view: &View<'_>) {
-    // Patterns are found by their names from every drawing; a hidden drawing would hide them.
+    // Every drawing refers to the patterns by name. A hidden drawing would hide them, so their
+    // definitions are in a drawing of size 0.
     let out_of_sight = [("class", "definitions"), ("width", "0"), ("height", "0"), ("aria-hidden", "true")];
     h.element("svg", &out_of_sight, look::definitions);
     h.element("header", &[("class", "top")], |h| {
@@ -91,7 +93,7 @@ fn places(h: &mut Html, view: &View<'_>) {
     });
 }
 
-/// A table in a card of its own.
+/// Writes a table in a card of its own.
 fn carded(h: &mut Html, caption: &str, columns: &[Column<'_>], rows: impl FnOnce(&mut Html)) {
     h.element("div", &[("class", "card")], |h| table(h, caption, columns, rows));
 }
@@ -214,7 +216,7 @@ fn figure(h: &mut Html, chart: &Chart<'_>) {
     });
 }
 
-/// How well the models chose, and where.
+/// Writes how well the models chose, and where.
 fn choices(h: &mut Html, section: &Section<'_>) {
     if section.choices.is_empty() {
         return;
@@ -245,7 +247,7 @@ fn choices(h: &mut Html, section: &Section<'_>) {
     });
 }
 
-/// A map as a coloured table.
+/// Writes a map as a colored table.
 fn heat(h: &mut Html, section: &Section<'_>, map: &Map) {
     let title = format!("{}: {}", words::capital(words::place(map.place)), map.title);
     h.element("div", &[], |h| {
@@ -291,7 +293,7 @@ fn legend(h: &mut Html, chart: &Chart<'_>) {
     });
 }
 
-/// The numbers of a drawing, for those who do not see it.
+/// Writes the numbers of a drawing as an accessible table.
 fn numbers(h: &mut Html, chart: &Chart<'_>) {
     h.element("details", &[], |h| {
         h.leaf("summary", &[], "The numbers");

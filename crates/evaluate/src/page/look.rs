@@ -1,23 +1,23 @@
-//! How schemes look: colours that the colour-blind tell apart (Okabe and Ito), and patterns, marks and dashes, so that colour
-//! is never the only cue.
+//! Looks of schemes: colors that remain distinct for color-blind readers (Okabe and Ito), and
+//! patterns, marks and dashes, so that color is never the only cue.
 
 use stripewise_report::html::Html;
 
-/// So many schemes look different.
+/// Number of different looks.
 pub const LOOKS: usize = 8;
 
-/// Classes of the fill and of the line of a look.
+/// Returns the class of a look's fill and line.
 pub fn class(look: usize) -> String {
     format!("k{}", look % LOOKS)
 }
 
-/// The class of a pattern that is laid over the fill; none for the first look, which is plain.
+/// Returns the class of the pattern over the fill; `None` for the first look, which is plain.
 pub fn pattern(look: usize) -> Option<String> {
     let look = look % LOOKS;
     (look > 0).then(|| format!("h{look}"))
 }
 
-/// The path of a mark around (0, 0).
+/// Returns the path of a mark around (0, 0).
 pub fn mark(look: usize) -> &'static str {
     [
         "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
@@ -31,7 +31,7 @@ pub fn mark(look: usize) -> &'static str {
     ][look % LOOKS]
 }
 
-/// The patterns' definitions: once in each document that has drawings.
+/// Writes the definitions of the patterns, once in each document with drawings.
 pub fn definitions(h: &mut Html) {
     let paths = [
         "M-2 2l4 -4M0 8l8 -8M6 10l4 -4",

@@ -1,4 +1,5 @@
-//! C1's maps: over size and processes, which layout was the fastest, and where the planner picked another one.
+//! C1's maps: the fastest layout by size and number of processes, and where the planner picked
+//! another one.
 
 use std::collections::BTreeMap;
 
@@ -7,34 +8,34 @@ use super::words;
 use crate::c1::{Choice, Table};
 use crate::record::{Labels, Place};
 
-/// The model whose picks are shown.
+/// The model whose choices are shown.
 const SHOWN: &str = "the planner";
 
-/// One for each kind of access at a place.
+/// Map of one kind of access at one place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Map {
-    /// Where.
+    /// Place of the runs.
     pub place: Place,
-    /// Which cells: all labels but size and processes.
+    /// The cells, by all labels but size and processes.
     pub title: String,
-    /// Along x.
+    /// Sizes along x.
     pub sizes: Vec<String>,
-    /// Along y.
+    /// Numbers of processes along y.
     pub procs: Vec<String>,
-    /// By processes, by size.
+    /// The cells, by processes and then by size.
     pub spots: Vec<Vec<Option<Spot>>>,
 }
 
-/// One cell.
+/// One cell of a map.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spot {
     /// The fastest layout.
     pub best: String,
-    /// What was picked instead, although it can be told from the fastest, and the regret.
+    /// The layout picked instead and its regret, if it is distinguishable from the fastest.
     pub wrong: Option<(String, f64)>,
 }
 
-/// The maps of a table.
+/// Returns the maps of a table.
 pub fn of(table: &Table) -> Vec<Map> {
     let mut kinds: BTreeMap<String, Vec<&Choice>> = BTreeMap::new();
     for choice in &table.cells {
@@ -76,13 +77,13 @@ fn spot(choice: &Choice) -> Spot {
     Spot { best: choice.best.clone(), wrong: wrong.map(|pick| (pick.scheme.clone(), pick.regret)) }
 }
 
-/// A layout in one letter: H for 1-DH, V for 1-DV, 2 for 2-D.
+/// Returns a layout as one letter: H for 1-DH, V for 1-DV, 2 for 2-D.
 pub fn letter(scheme: &str) -> char {
     scheme.strip_prefix("1-D").and_then(|rest| rest.chars().next()).or(scheme.chars().next()).unwrap_or('?')
 }
 
 impl Spot {
-    /// `H`; where another layout was picked, `H ✗V +12 %`.
+    /// Returns `H`, or `H ✗V +12 %` if another layout was picked.
     pub fn text(&self) -> String {
         let Some((picked, regret)) = &self.wrong else { return letter(&self.best).to_string() };
         let regret = stripewise_report::units::signed_percent((regret * 1000.0).round() / 1000.0);

@@ -1,4 +1,4 @@
-//! `evaluation.md`.
+//! Renders `evaluation.md`.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::{DRAWINGS, chart, maps, words};
 use crate::judge::{RULE, Verdict};
 use crate::record::Place;
 
-/// The page.
+/// Returns the page.
 pub fn page(view: &View<'_>) -> String {
     let mut out = String::new();
     out += "# The papers' experiments, reproduced\n\n";
@@ -25,7 +25,7 @@ pub fn page(view: &View<'_>) -> String {
     out
 }
 
-/// Text in a table's cell.
+/// Escapes text for a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ")
 }
@@ -95,7 +95,7 @@ fn overview(out: &mut String, view: &View<'_>) {
     out.push('\n');
 }
 
-/// Signs with their numbers, and values.
+/// Formats the number of verdicts by sign, and the values.
 fn found(section: &Section<'_>, place: Place) -> String {
     let Some(verdicts) = section.verdicts(place) else { return "–".to_owned() };
     let signs: Vec<String> = words::tally(&verdicts)
@@ -130,7 +130,7 @@ fn experiment(out: &mut String, section: &Section<'_>) {
     }
 }
 
-/// Text outside of tables: stripe pairs are no tags.
+/// Escapes text outside of tables, so that stripe pairs are not read as tags.
 fn text(text: &str) -> String {
     text.replace('<', "&lt;")
 }
@@ -147,7 +147,7 @@ fn claims(out: &mut String, section: &Section<'_>) {
     out.push('\n');
 }
 
-/// How well the models chose, and where.
+/// Writes how well the models chose, and where.
 fn choices(out: &mut String, section: &Section<'_>) {
     if section.choices.is_empty() {
         return;
@@ -175,7 +175,7 @@ fn choices(out: &mut String, section: &Section<'_>) {
     }
 }
 
-/// The numbers of a drawing, for those who do not see it.
+/// Writes the numbers of a drawing as an accessible table.
 fn numbers(out: &mut String, chart: &Chart<'_>) {
     let _ = writeln!(out, "<details><summary>{}: MiB/s</summary>\n", text(&chart.figure.title));
     let mut names = vec!["where", chart.figure.x.1.as_str()];

@@ -1,4 +1,5 @@
-//! The explanations' Markdown as HTML: paragraphs, lists, tables, `code`, **bold**, [links](…).
+//! Renders the explanations' Markdown as HTML: paragraphs, lists, tables, `code`, **bold**,
+//! [links](…).
 
 use stripewise_report::html::Html;
 
@@ -23,7 +24,7 @@ fn joined(block: &str) -> String {
     block.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
-/// The items of a list, their lines joined.
+/// Returns the items of a list, with their lines joined.
 fn items(block: &str) -> Vec<String> {
     let mut items: Vec<String> = Vec::new();
     for line in block.lines() {
@@ -53,7 +54,7 @@ fn table(h: &mut Html, block: &str) {
     });
 }
 
-/// Writes a line with its marks; a mark that is not closed is text.
+/// Writes a line with its markup. An unclosed mark is text.
 pub fn inline(h: &mut Html, text: &str) {
     let mut rest = text;
     while let Some(start) = rest.find(['`', '*', '[']) {
@@ -71,7 +72,8 @@ pub fn inline(h: &mut Html, text: &str) {
     h.text(rest);
 }
 
-/// Writes the mark that `text` begins with; what follows it, or none if it is no mark.
+/// Writes the marked text at the start of `text`. Returns the rest; `None` if there is no complete
+/// mark.
 fn take<'a>(h: &mut Html, text: &'a str) -> Option<&'a str> {
     if let Some(inside) = text.strip_prefix("**") {
         let (bold, after) = inside.split_once("**")?;
@@ -114,7 +116,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever is written, nothing of it is lost but the marks, and the result is well-formed.
+        /// For any input, no text except the marks is lost, and the result is well-formed.
         #[test]
         fn any_text(text in "([a-z <&*`|\\[\\]()\n-]|é|\\*\\*|\\]\\(|\n\n|- ){0,60}") {
             let page = format!("<div>{}</div>", html(&text));

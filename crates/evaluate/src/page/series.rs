@@ -1,4 +1,4 @@
-//! What a figure shows: for each place, the throughput of each scheme over x.
+//! Data of a figure: the throughput of each scheme over x, by place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,28 +8,29 @@ use crate::record::{Labels, Place, Record};
 /// A figure with its numbers.
 #[derive(Clone, Debug)]
 pub struct Chart<'a> {
-    /// What is drawn.
+    /// The figure.
     pub figure: &'a Figure,
-    /// The experiment's id, and which of its figures this is, from 1.
+    /// The experiment's id, and the number of the figure among its figures, from 1.
     pub number: (&'static str, usize),
     /// The look of each of the figure's schemes.
     pub looks: Vec<usize>,
-    /// One for each place where there is something to draw.
+    /// One panel for each place with data.
     pub panels: Vec<Panel>,
 }
 
-/// The numbers of a place.
+/// The numbers of one place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// Where.
+    /// Place of the runs.
     pub place: Place,
     /// The values along x, in order.
     pub x: Vec<String>,
-    /// For each of the figure's schemes, a point for each x.
+    /// One point for each x, by scheme of the figure.
     pub points: Vec<Vec<Option<Point>>>,
 }
 
-/// A throughput, bytes/s: of the medians, and from the slowest to the fastest of the repeats.
+/// A throughput in bytes/s: that of the medians, and the range from the slowest to the fastest
+/// repeats.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     pub rate: f64,
@@ -38,20 +39,20 @@ pub struct Point {
 }
 
 impl Chart<'_> {
-    /// The name of its drawing.
+    /// Returns the file name of the drawing.
     pub fn file_name(&self) -> String {
         format!("{}-{}.svg", self.number.0, self.number.1)
     }
 }
 
 impl Panel {
-    /// All points.
+    /// Returns all points.
     pub fn all(&self) -> impl Iterator<Item = &Point> {
         self.points.iter().flatten().flatten()
     }
 }
 
-/// The figures of an experiment that have anything to show; `look_of` gives a scheme's look.
+/// Returns the figures of an experiment that have data. `look_of` gives a scheme's look.
 pub fn charts<'a>(
     experiment: &'a Experiment,
     records: &[Vec<&Record>; 3],
@@ -81,7 +82,7 @@ fn panel(figure: &Figure, place: Place, records: &[&Record]) -> Option<Panel> {
         }
         at.entry(value).or_default().push(record);
     }
-    // Sizes and numbers by what they are worth; other values stay in the order in which they come.
+    // Sizes and numbers are sorted by value; other labels stay in their order of appearance.
     x.sort_by(|a, b| match (amount(a), amount(b)) {
         (Some(a), Some(b)) => a.total_cmp(&b),
         _ => std::cmp::Ordering::Equal,
@@ -93,8 +94,9 @@ fn panel(figure: &Figure, place: Place, records: &[&Record]) -> Option<Panel> {
     anything.then_some(panel)
 }
 
-/// The throughput of a scheme over all cells with the same x; none if it is missing in one that another scheme of the figure
-/// was run in, because sums over different cells cannot be compared.
+/// Returns the throughput of a scheme over all cells with the same x. Returns `None` if the scheme
+/// lacks a cell in which another scheme of the figure was run, because sums over different cells
+/// are not comparable.
 fn point(records: &[&Record], scheme: &str, schemes: &[String]) -> Option<Point> {
     let cells: BTreeSet<&Labels> =
         records.iter().filter(|record| schemes.contains(&record.scheme)).map(|record| &record.labels).collect();
@@ -117,7 +119,7 @@ fn point(records: &[&Record], scheme: &str, schemes: &[String]) -> Option<Point>
     })
 }
 
-/// What a label is worth: `64K` is 65536, `30 %` is 30.
+/// Returns the numeric value of a label: 65536 for `64K`, 30 for `30 %`.
 pub fn amount(label: &str) -> Option<f64> {
     let digits = label.trim_end_matches(|c: char| !c.is_ascii_digit());
     let number: f64 = digits.parse().ok()?;

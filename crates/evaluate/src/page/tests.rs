@@ -1,4 +1,4 @@
-//! The pages of records that were made for them.
+//! Renders pages from records made up for the tests.
 
 use stripewise_report::Machine;
 
@@ -90,7 +90,7 @@ fn pages_say_what_was_claimed_and_found() {
             assert!(page.contains(part), "{part} in {page}");
         }
         assert!(page.contains("agreement here flatters"));
-        // No line of a table breaks, and no stripe pair is a tag.
+        // No table row is broken, and no stripe pair is a tag.
         assert!(!page.contains("<120K") && !page.contains("<of"), "{page}");
     }
     assert!(
@@ -124,7 +124,7 @@ fn drawings_and_pages_are_well_formed_and_linked() {
     for text in ["Reads", "PSA", "simulated, MiB/s", "emulated servers, MiB/s", "128K", "bytes of a request"] {
         assert!(texts.contains(&text), "{text} in {texts:?}");
     }
-    // Three schemes at two sizes simulated, and at one emulated.
+    // Three schemes at two sizes in the simulator, and at one size on emulated servers.
     let titled = drawing.descendants().filter(|node| node.has_tag_name("title")).count();
     assert_eq!(titled, 9);
     let html = pages.html.strip_prefix("<!DOCTYPE html>\n").unwrap();
@@ -145,7 +145,7 @@ fn the_same_records_give_the_same_bytes_and_none_give_pages_too() {
     assert_eq!(none.drawings, []);
 }
 
-/// Values a hundred times apart: a bar of the least would not be seen.
+/// The values differ by a factor of a hundred, so a bar of the least would be invisible.
 #[test]
 fn far_apart_values_are_lines_on_an_axis_that_says_so() {
     let mut far = document(Place::Simulated, TIMES);
@@ -156,7 +156,8 @@ fn far_apart_values_are_lines_on_an_axis_that_says_so() {
     assert!(!near.contains("logarithmic") && !near.contains("<line class=\"k"));
 }
 
-/// Sums over different cells cannot be compared: a scheme that failed in one has no bar there.
+/// Sums over different cells are not comparable, so a scheme that failed in one cell has no bar
+/// there.
 #[test]
 fn a_scheme_that_failed_in_a_cell_is_not_drawn() {
     let mut all = document(Place::Simulated, TIMES);
@@ -170,7 +171,7 @@ fn a_scheme_that_failed_in_a_cell_is_not_drawn() {
     let html = render(&[experiment()], &[all]).html;
     assert!(html.contains("1 of 12 runs failed, first PA") && html.contains("no space"));
     assert!(html.contains("<title>PSA: 195 MiB/s</title>"), "8 and 16 processes at once");
-    // PA at 128K, but not at 1M, where one of its two cells failed.
+    // PA has a bar at 128K, but none at 1M, where one of its two cells failed.
     assert_eq!(html.matches("<title>PA: ").count(), 1);
 }
 

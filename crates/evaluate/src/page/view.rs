@@ -1,4 +1,4 @@
-//! What the pages say, before it is Markdown or HTML.
+//! Content of the pages, independent of Markdown and HTML.
 
 use super::series::{Chart, charts};
 use super::words;
@@ -9,41 +9,41 @@ use crate::record::{Document, Place, Record};
 use crate::{bound, c1};
 use stripewise_report::units;
 
-/// Up to so many claims, each value is in the overview.
+/// Maximum number of claims for which the overview shows each value.
 const FEW: usize = 4;
 
-/// Everything on the pages.
+/// Content of the pages.
 pub struct View<'a> {
-    /// By place.
+    /// The documents by place.
     pub documents: Vec<(Place, &'a Document)>,
-    /// One for each experiment.
+    /// One section per experiment.
     pub sections: Vec<Section<'a>>,
 }
 
-/// An experiment.
+/// Section on an experiment.
 pub struct Section<'a> {
-    /// What was published.
+    /// The published experiment.
     pub experiment: &'a Experiment,
-    /// Its claims, judged.
+    /// Its claims with the verdicts.
     pub judgements: Vec<Judgement<'a>>,
-    /// What nothing can beat, for each claim at each place.
+    /// Bound on the gain of each claim, by place.
     pub bounds: Vec<[Option<f64>; 3]>,
     /// Its figures.
     pub charts: Vec<Chart<'a>>,
-    /// Of C1: how well the models chose.
+    /// For C1: how well the models chose.
     pub choices: Vec<c1::Table>,
-    /// The looks of the paper's schemes.
+    /// The paper's schemes in the order of their looks.
     pub looks: Vec<&'a str>,
-    /// What was run for it at each place.
+    /// Summary of its runs, by place.
     pub runs: Vec<(Place, String)>,
-    /// What failed.
+    /// Summary of its failures, by place.
     pub failures: Vec<String>,
-    /// Why it disagrees; Markdown.
+    /// Explanation of disagreements, in Markdown.
     pub explanation: &'static str,
 }
 
 impl<'a> View<'a> {
-    /// Of these experiments, by these documents.
+    /// Creates the view of these experiments from these documents.
     pub fn of(experiments: &'a [Experiment], documents: &'a [Document]) -> Self {
         let place_of = |document: &Document| document.records.first().map(|record| record.place);
         let mut documents: Vec<(Place, &Document)> =
@@ -58,7 +58,7 @@ impl<'a> View<'a> {
         Self { documents, sections }
     }
 
-    /// All figures.
+    /// Returns all figures.
     pub fn figures(&self) -> impl Iterator<Item = &Chart<'a>> {
         self.sections.iter().flat_map(|section| &section.charts)
     }
@@ -91,14 +91,14 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Verdicts at a place; none if nothing was run there.
+    /// Returns the verdicts at a place; `None` if nothing was run there.
     pub fn verdicts(&self, place: Place) -> Option<Vec<Verdict>> {
         let verdicts: Vec<Verdict> =
             self.judgements.iter().map(|judgement| judgement.at(place).verdict).collect();
         verdicts.iter().any(|verdict| *verdict != Verdict::NotRun).then_some(verdicts)
     }
 
-    /// What was found at a place in short: each value where there are few claims, else the range of the values.
+    /// Summarizes the values at a place: each value if there are few claims, else their range.
     pub fn values(&self, place: Place) -> String {
         let measured =
             || self.judgements.iter().map(|judgement| (&judgement.claim.measure, judgement.at(place)));
@@ -110,7 +110,7 @@ impl<'a> Section<'a> {
         words::range(found).unwrap_or_default()
     }
 
-    /// The names of the columns of the table of claims.
+    /// Returns the column names of the table of claims.
     pub fn columns(&self) -> Vec<&'static str> {
         let mut columns = vec!["claim", "claimed"];
         for place in Place::ALL {
@@ -122,7 +122,7 @@ impl<'a> Section<'a> {
         columns
     }
 
-    /// A row of that table.
+    /// Returns a row of the table of claims.
     pub fn claim_row(&self, index: usize) -> Vec<String> {
         let judgement = &self.judgements[index];
         let mut cells = vec![words::claim(judgement.claim), words::claimed(judgement.claim)];
@@ -143,7 +143,7 @@ impl<'a> Section<'a> {
         self.bounds.iter().any(|bounds| bounds[number].is_some())
     }
 
-    /// Whether the claims hold, place by place, in words.
+    /// States in words whether the claims hold, place by place.
     pub fn verdict(&self) -> String {
         let parts: Vec<String> = Place::ALL
             .into_iter()
@@ -159,7 +159,8 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The schemes of a paper's figures, each once, in order: their places are their looks on all of its figures.
+/// Returns the schemes of a paper's figures without duplicates, in order. A scheme's index is its
+/// look in all figures of the paper.
 fn schemes_of(paper: Paper, all: &[Experiment]) -> Vec<&str> {
     let figures = all.iter().filter(|experiment| experiment.paper == paper).flat_map(|it| &it.figures);
     let mut schemes: Vec<&str> = Vec::new();
@@ -171,7 +172,8 @@ fn schemes_of(paper: Paper, all: &[Experiment]) -> Vec<&str> {
     schemes
 }
 
-/// How many cells and schemes of what size, how often, and whether the bytes were right.
+/// Summarizes the runs: number of cells and schemes, sizes, repeats, and whether the bytes were
+/// right.
 fn what_was_run(records: &[&Record]) -> Option<String> {
     let mut cells: Vec<_> = records.iter().map(|record| &record.labels).collect();
     cells.sort();
@@ -200,7 +202,7 @@ fn what_was_run(records: &[&Record]) -> Option<String> {
     Some(text)
 }
 
-/// So much of an error is shown.
+/// Maximum number of characters shown of an error.
 const SHOWN: usize = 160;
 
 fn what_failed(place: Place, records: &[&Record]) -> Option<String> {

@@ -1,4 +1,4 @@
-//! Numbers and places in words, the same in Markdown and HTML.
+//! Formats numbers and names identically for Markdown and HTML.
 
 use stripewise_report::{Machine, units};
 
@@ -7,7 +7,7 @@ use crate::claim::{Claim, Experiment, Measure, Paper};
 use crate::judge::{Found, Outcome, Verdict};
 use crate::record::{Labels, Place, Record};
 
-/// The heading of a place.
+/// Returns the heading of a place.
 pub fn place(place: Place) -> &'static str {
     match place {
         Place::Simulated => "simulated",
@@ -16,7 +16,7 @@ pub fn place(place: Place) -> &'static str {
     }
 }
 
-/// What a place is.
+/// Describes a place.
 pub fn about(place: Place) -> &'static str {
     match place {
         Place::Simulated => {
@@ -35,7 +35,7 @@ pub fn about(place: Place) -> &'static str {
     }
 }
 
-/// The paper's system.
+/// Returns the name of the paper's system.
 pub fn paper(paper: Paper) -> &'static str {
     match paper {
         Paper::Cil => "CIL",
@@ -44,9 +44,9 @@ pub fn paper(paper: Paper) -> &'static str {
     }
 }
 
-/// A value of a claim's kind: gains have a sign, shares of all cases have none.
+/// Formats a claim's value: gains have a sign, fractions of all cases have none.
 pub fn value(measure: &Measure, value: f64) -> String {
-    // Tenths of a point would say more than is known.
+    // Tenths of a point would suggest more precision than there is.
     let rounded = (value * 100.0).round() / 100.0;
     match measure {
         Measure::BestPicked { .. } => units::percent(rounded),
@@ -54,7 +54,7 @@ pub fn value(measure: &Measure, value: f64) -> String {
     }
 }
 
-/// What is claimed: `+67 %`, `+52 % to +65 %`.
+/// Formats the claimed range: `+67 %`, `+52 % to +65 %`.
 pub fn claimed(claim: &Claim) -> String {
     let (from, to) = claim.claimed;
     let text = |end| value(&claim.measure, end);
@@ -64,7 +64,7 @@ pub fn claimed(claim: &Claim) -> String {
     format!("{} to {}", text(from), text(to))
 }
 
-/// A claim in words: `reads, up to: PSA over PA`.
+/// Formats a claim: `reads, up to: PSA over PA`.
 pub fn claim(claim: &Claim) -> String {
     let what = &claim.what;
     match &claim.measure {
@@ -78,14 +78,14 @@ pub fn claim(claim: &Claim) -> String {
     }
 }
 
-/// What was found: `+62 % ±3`.
+/// Formats a result: `+62 % ±3`.
 pub fn found(measure: &Measure, found: &Found) -> String {
     let points = (found.spread * 100.0).round();
     let spread = if points >= 1.0 { format!("\u{a0}±{points}") } else { String::new() };
     format!("{}{spread}", value(measure, found.value))
 }
 
-/// An outcome in a table: sign, value, and what is missing of it.
+/// Formats an outcome for a table: sign, value, and missing cells.
 pub fn outcome(measure: &Measure, outcome: &Outcome) -> String {
     let Some(found_there) = &outcome.found else {
         return if outcome.missing > 0 { "– failed".to_owned() } else { "–".to_owned() };
@@ -98,7 +98,7 @@ pub fn outcome(measure: &Measure, outcome: &Outcome) -> String {
     format!("{}\u{a0}{}{missing}", verdict.sign(), found(measure, found_there))
 }
 
-/// Of the largest of several cells which that is, as far as the claim does not say it.
+/// Returns the labels of the cell with the largest value, as far as the claim does not state them.
 pub fn which(claim: &Claim, outcome: &Outcome) -> Option<String> {
     let at = outcome.found.as_ref()?.at.as_ref()?;
     let more: Labels = at
@@ -109,7 +109,7 @@ pub fn which(claim: &Claim, outcome: &Outcome) -> Option<String> {
     (!more.is_empty()).then(|| labels(&more))
 }
 
-/// The least and the most that was found: `−3 % to +62 %`.
+/// Formats the least and the most of the results: `−3 % to +62 %`.
 pub fn range<'a>(found: impl Iterator<Item = (&'a Measure, f64)>) -> Option<String> {
     let mut found: Vec<(&Measure, f64)> = found.collect();
     found.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -118,7 +118,8 @@ pub fn range<'a>(found: impl Iterator<Item = (&'a Measure, f64)>) -> Option<Stri
     Some(if least == most { least } else { format!("{least} to {most}") })
 }
 
-/// Whether an experiment's claims hold at a place; none if none was judged. A gain that is larger than claimed holds, but is told.
+/// States whether an experiment's claims hold at a place; `None` if none was judged. A gain larger
+/// than claimed holds, but is mentioned.
 pub fn holds(verdicts: &[Verdict]) -> Option<String> {
     let count = |wanted: Verdict| verdicts.iter().filter(|verdict| **verdict == wanted).count();
     let judged = verdicts.len() - count(Verdict::NotRun);
@@ -134,21 +135,21 @@ pub fn holds(verdicts: &[Verdict]) -> Option<String> {
     }
 }
 
-/// How many claims have which verdict, the best first.
+/// Returns the number of claims with each verdict, the best first.
 pub fn tally(verdicts: &[Verdict]) -> Vec<(Verdict, usize)> {
     let count = |wanted: Verdict| verdicts.iter().filter(|verdict| **verdict == wanted).count();
     Verdict::ALL.into_iter().map(|verdict| (verdict, count(verdict))).filter(|(_, count)| *count > 0).collect()
 }
 
-/// What [`choice_row`] is about.
+/// Caption of the table of [`choice_row`].
 pub const CHOICES: &str = "How often each model picks the layout that is the fastest, or cannot be told from it, and what is lost \
     where it does not: regret is the part of the fastest layout's time by which the picked one takes longer.";
 
-/// The columns of [`choice_row`].
+/// Columns of [`choice_row`].
 pub const CHOICE_COLUMNS: [&str; 7] =
     ["where", "model", "cells", "cases", "best picked", "mean regret", "worst regret"];
 
-/// How well a model chose at a place.
+/// Returns a row on how well a model chose at a place.
 pub fn choice_row(at: Place, row: &c1::Row) -> [String; 7] {
     let tenths = |share: f64| units::percent((share * 1000.0).round() / 1000.0);
     [
@@ -162,39 +163,39 @@ pub fn choice_row(at: Place, row: &c1::Row) -> [String; 7] {
     ]
 }
 
-/// What a map shows.
+/// Caption of a map.
 pub const MAP: &str = "the fastest layout (H 1-DH, V 1-DV, 2 2-D); where the planner picked another one, ✗, which, and its regret";
 
-/// Labels: `op read, size 64K`.
+/// Formats labels: `op read, size 64K`.
 pub fn labels(labels: &Labels) -> String {
     let pairs: Vec<String> = labels.iter().map(|(key, value)| format!("{key} {value}")).collect();
     pairs.join(", ")
 }
 
-/// With a capital letter.
+/// Capitalizes the first letter.
 pub fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The heading of an experiment.
+/// Returns the heading of an experiment.
 pub fn heading(experiment: &Experiment) -> String {
     format!("{}: {}", experiment.id, experiment.title)
 }
 
-/// The anchor that Markdown gives to [`heading`].
+/// Returns the anchor that Markdown gives to [`heading`].
 pub fn anchor(experiment: &Experiment) -> String {
     let kept = |c: &char| c.is_alphanumeric() || [' ', '-', '_'].contains(c);
     heading(experiment).to_lowercase().chars().filter(kept).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// A machine.
+/// Describes a machine.
 pub fn machine(machine: &Machine) -> String {
     let cores = units::counted(machine.cores.into(), "processor", "processors");
     format!("{}, {cores}, {}, {}", machine.cpu, units::bytes(machine.memory_bytes), machine.system)
 }
 
-/// How many runs there are, and whether they were right.
+/// States how many runs there are, and whether their bytes were right.
 pub fn runs(records: &[Record]) -> String {
     let count =
         |wanted: &dyn Fn(&Record) -> bool| records.iter().filter(|record| wanted(record)).count() as u64;

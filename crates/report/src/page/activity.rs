@@ -1,4 +1,5 @@
-//! What the application does: over time, by rank, by offset, by size; groups of files and their phases.
+//! Section on the application's I/O: over time, by rank, by offset, by size; groups of files and
+//! their phases.
 
 use stripewise_trace::summary::Group;
 
@@ -12,10 +13,10 @@ use crate::draw::{self, Plot};
 use crate::html::Html;
 use crate::{ticks, units};
 
-/// Groups in the table of all groups.
+/// Maximum number of groups in the table.
 const GROUPS_LISTED: usize = 200;
 
-/// Columns of the chart of bytes per rank; more ranks share columns.
+/// Columns of the chart of bytes per rank. More ranks than this share columns.
 const LANE_COLUMNS: usize = 240;
 
 pub fn section(h: &mut Html, activities: &[Activity]) {
@@ -82,7 +83,7 @@ fn facts(h: &mut Html, activity: &Activity) {
     });
 }
 
-/// The time axis of a picture, in seconds since the start of the trace.
+/// Returns the ticks of a plot's time axis, in seconds since the start of the trace.
 pub(super) fn time_ticks(span_ns: &std::ops::Range<u64>) -> Vec<ticks::Tick> {
     ticks::seconds(span_ns.start as f64 * 1e-9..span_ns.end as f64 * 1e-9)
 }
@@ -95,7 +96,7 @@ pub(super) fn caption(h: &mut Html, title: &str, text: &str) {
     });
 }
 
-/// What bytes are drawn: those that were read, those that were written, or both.
+/// Returns the legend for the bytes drawn: read, written, or both.
 fn legend(activity: &Activity) -> Vec<(&'static str, &'static str)> {
     let moved = |op: usize| activity.lanes.iter().any(|lane| lane.bytes[op] > 0);
     let entries = [("read", "read"), ("write", "written")];
@@ -159,7 +160,7 @@ fn by_lane(h: &mut Html, activity: &Activity) {
     });
 }
 
-/// About six lanes named, each at the middle of its row or column.
+/// Returns ticks for about six lanes, each at the middle of its row or column.
 fn lane_ticks(activity: &Activity, lanes_per_row: usize, rows: usize) -> Vec<ticks::Tick> {
     let tick = |row: usize| {
         let lane = activity.lanes.get(row * lanes_per_row)?;
@@ -205,7 +206,7 @@ fn bytes_per_lane(h: &mut Html, activity: &Activity) {
     });
 }
 
-/// What the lanes moved, from the least to the most.
+/// Formats the range of bytes per lane, from the least to the most.
 fn range_of_lanes(lanes: &[Lane], per_column: usize) -> String {
     let totals = lanes.iter().map(|lane| lane.bytes[0] + lane.bytes[1]);
     let (least, most) = (totals.clone().min().unwrap_or(0), totals.max().unwrap_or(0));

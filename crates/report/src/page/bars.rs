@@ -5,25 +5,26 @@ use crate::html::Html;
 use crate::results::Candidate;
 use crate::units::Clock;
 
-/// Bars end here, so that the numbers behind them fit (share of the width).
+/// Right end of the longest bar as a fraction of the width, which leaves space for the number
+/// behind it.
 pub const BAR_END: f64 = 0.74;
 
-/// From one bar to the next, pixels.
+/// Distance from one bar to the next in pixels.
 pub const BAR_PITCH: f64 = 18.0;
 
-/// Candidates, and the names of two of them.
+/// Candidates to draw, with two of them marked.
 #[derive(Clone, Copy)]
 pub struct Bars<'a> {
-    /// All that are drawn.
+    /// All candidates to draw.
     pub candidates: &'a [Candidate],
-    /// The planner's choice.
+    /// Name of the planner's choice.
     pub choice: &'a str,
-    /// The layout without a plan; none has an empty name.
+    /// Name of the layout without a plan; empty if there is none.
     pub present: &'a str,
 }
 
 impl Bars<'_> {
-    /// How to print the candidates' times.
+    /// Returns the format of the candidates' times.
     pub fn clock(&self) -> Clock {
         Clock::up_to(self.longest_s())
     }
@@ -32,7 +33,7 @@ impl Bars<'_> {
         self.candidates.iter().map(longest_s).fold(0.0, f64::max)
     }
 
-    /// The figure; nothing where no candidate has a time.
+    /// Draws the figure, or nothing if no candidate has a time.
     pub fn figure(&self, h: &mut Html, title: &str) {
         if self.longest_s() == 0.0 {
             return;
@@ -83,7 +84,7 @@ impl Bars<'_> {
         });
     }
 
-    /// A candidate's name, and whether it is the choice or the present layout.
+    /// Writes a candidate's name, and marks for the choice and the present layout.
     pub fn names(&self, h: &mut Html, candidate: &Candidate) {
         h.text(&candidate.name);
         for (name, class, word) in [(self.choice, "pill chosen", "chosen"), (self.present, "pill", "present")] {

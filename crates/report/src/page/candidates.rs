@@ -1,4 +1,4 @@
-//! The table of all candidates: expected, measured where they were, and how they lie.
+//! The table of all candidates: expected time, measured time if there is one, and layout.
 
 use super::bars::Bars;
 use super::table::{Column, amount, table as table_of, whole};
@@ -6,7 +6,7 @@ use crate::html::Html;
 use crate::results::Candidate;
 use crate::units::{self, Clock};
 
-/// Candidates in the table, besides the choice and the present layout.
+/// Maximum number of rows, in addition to the choice and the present layout.
 const ROWS: usize = 200;
 
 const CAPTION_MEASURED: &str = "Expected and measured are wall-clock times, measured is the median of the runs; error is \
@@ -15,7 +15,8 @@ const CAPTION_MEASURED: &str = "Expected and measured are wall-clock times, meas
 const CAPTION_EXPECTED: &str = "Expected is wall-clock time; overall cost is the papers' sum of all request costs, in \
     process-seconds.";
 
-/// The table; without the columns of measurements where nothing was `measured`. Then it is folded, because it can be long.
+/// Writes the table. If nothing was `measured` it lacks those columns and is folded, because it can
+/// be long.
 pub fn table(h: &mut Html, bars: &Bars<'_>, measured: bool) {
     let mut columns = vec![Column::text("Candidate"), Column::number("expected")];
     if measured {
@@ -84,7 +85,7 @@ fn range_of_runs(candidate: &Candidate, clock: Clock) -> String {
     }
 }
 
-/// What the comparison of all bytes said, for one or several candidates.
+/// Writes the result of comparing all bytes, for one or several candidates.
 pub fn verified(h: &mut Html, verdicts: impl Iterator<Item = bool>) {
     let verdicts: Vec<bool> = verdicts.collect();
     match (verdicts.is_empty(), verdicts.contains(&false)) {

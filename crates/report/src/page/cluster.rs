@@ -1,4 +1,4 @@
-//! The storage that a plan was made for.
+//! The storage for which a plan was made.
 
 use stripewise_cluster::{Cluster, Tier};
 
@@ -6,7 +6,7 @@ use super::table::{Column, table, whole};
 use crate::html::Html;
 use crate::units;
 
-/// The tiers with the parameters that predictions use.
+/// Writes the tiers and the parameters that predictions use.
 pub fn tiers(h: &mut Html, cluster: &Cluster) {
     let columns = [
         Column::text("Tier"),

@@ -1,4 +1,4 @@
-//! A run before a change beside one after it.
+//! Section that compares a run before a change with one after it.
 
 use super::outcome::fact;
 use super::table::{Column, amount, table};
@@ -51,7 +51,7 @@ pub fn section(h: &mut Html, before: &Activity, after: &Activity) {
     });
 }
 
-/// Two cells: before and after.
+/// Writes two cells: before and after.
 fn pair(
     h: &mut Html,
     (before, after): (Option<Moved>, Option<Moved>),

@@ -1,4 +1,4 @@
-//! One group of files: where its requests are over time, how large, in which phases.
+//! Card of one file group: its requests over time, their sizes, and its phases.
 
 use std::ops::Range;
 
@@ -13,13 +13,13 @@ use crate::draw::{self, Plot};
 use crate::html::Html;
 use crate::{ticks, units};
 
-/// Kinds of phases listed per group.
+/// Maximum number of phase kinds listed per group.
 const PHASES_LISTED: usize = 24;
 
-/// Width of the shortest phase, as a share of the drawing: two pixels on a wide screen.
+/// Minimum width of a drawn phase as a fraction of the drawing: two pixels on a wide screen.
 const NARROWEST: f64 = 0.002;
 
-/// Phases of a group that are drawn; of more, none is.
+/// Maximum number of phases drawn per group. A group with more phases has no phase drawing.
 const PHASES_DRAWN: usize = 200;
 
 pub fn card(h: &mut Html, activity: &Activity, picture: &GroupPicture) {
@@ -80,13 +80,13 @@ fn by_offset(h: &mut Html, group: &Group, picture: &GroupPicture) {
     });
 }
 
-/// All phases of the group, or none if they are too many to be drawn.
+/// Returns all phases of the group, or none if there are too many to draw.
 fn phases_drawn(group: &Group) -> &[Phase] {
     let all = group.phases.len() == group.phases.first.len() && group.phases.len() <= PHASES_DRAWN;
     if all { &group.phases.first } else { &[] }
 }
 
-/// The phases over time; later ones cover what earlier ones have in common with them.
+/// Draws the phases over time. Later phases cover earlier ones where they overlap.
 fn phase_strip(h: &mut Html, group: &Group, span_ns: &Range<u64>) {
     let phases = phases_drawn(group);
     if phases.is_empty() {
@@ -162,7 +162,7 @@ fn phases(h: &mut Html, group: &Group) {
     });
 }
 
-/// Who uses the files of a group.
+/// Describes which processes use the files of a group.
 pub fn sharing(group: &Group) -> String {
     match group.shared_files {
         0 if group.files == 1 => "one process".to_owned(),
@@ -172,7 +172,7 @@ pub fn sharing(group: &Group) -> String {
     }
 }
 
-/// `sequential`, `87 % sequential, 13 % random`, ...
+/// Describes the order of accesses: `sequential`, `87 % sequential, 13 % random`, ...
 pub fn order_of_access(direction: &Direction) -> String {
     let followers = direction.requests - direction.streams;
     if followers == 0 {

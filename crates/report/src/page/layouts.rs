@@ -1,4 +1,5 @@
-//! A plan: its storage, and per pattern of file names the layout, why, and what else was considered.
+//! Section on a plan: its storage, and for each file-name pattern the layout, the reason, and the
+//! other candidates.
 
 use stripewise_cluster::Rule;
 
@@ -11,7 +12,7 @@ use crate::html::Html;
 use crate::results::Candidate;
 use crate::{NativeCommands, PlanView, RuleDetails, units};
 
-/// Kinds of candidates that are drawn as bars.
+/// Maximum number of candidate kinds drawn as bars.
 const KINDS_DRAWN: usize = 14;
 
 pub fn section(h: &mut Html, views: &[PlanView]) {
@@ -71,7 +72,7 @@ fn card(h: &mut Html, view: &PlanView, index: usize, rule: &Rule) {
     });
 }
 
-/// What the planner compared.
+/// Writes the candidates that the planner compared.
 fn considered(h: &mut Html, rule: &Rule, details: &RuleDetails) {
     if details.candidates.is_empty() {
         return;
@@ -89,12 +90,13 @@ fn considered(h: &mut Html, rule: &Rule, details: &RuleDetails) {
     candidates::table(h, &all, false);
 }
 
-/// Name of the candidate that a rule's layouts are.
+/// Returns the name of the candidate that a rule's layouts come from.
 fn choice_of<'a>(rule: &'a Rule, details: &'a RuleDetails) -> &'a str {
     if details.choice.is_empty() { &rule.scheme } else { &details.choice }
 }
 
-/// The fastest candidate of each kind, and always the choice and the present layout; in the order given.
+/// Returns the fastest candidate of each kind, and always the choice and the present layout, in the
+/// given order.
 fn best_of_each_kind(bars: &Bars<'_>) -> Vec<Candidate> {
     let mut kinds: Vec<(&str, &str)> = Vec::new();
     let mut drawn = Vec::new();
@@ -110,7 +112,8 @@ fn best_of_each_kind(bars: &Bars<'_>) -> Vec<Candidate> {
     drawn
 }
 
-/// What candidates that differ in a number only have in common: `stripe 64K on ssd` is ("stripe", "on ssd").
+/// Returns the kind of a candidate: the common parts of the names of candidates that differ only in
+/// a number. `stripe 64K on ssd` gives ("stripe", "on ssd").
 fn kind(name: &str) -> (&str, &str) {
     let scheme = name.split([' ', ',']).next().unwrap_or(name);
     let place = name.find(" on ").or_else(|| name.find(", then ")).map_or("", |start| &name[start..]);

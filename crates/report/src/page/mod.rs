@@ -1,4 +1,4 @@
-//! The page: head, what it says in short, its parts, how it was made.
+//! The page: header, summary, sections, and how it was made.
 
 mod activity;
 mod bars;
@@ -18,16 +18,16 @@ pub mod table;
 use crate::html::Html;
 use crate::{MissingPart, Report};
 
-/// The style sheet of this page and of others that are made of the same parts: its classes are those that [`crate::draw`] and
-/// [`table`] name.
+/// Style sheet of this page and of other pages built from the same parts. Its classes are those
+/// that [`crate::draw`] and [`table`] use.
 pub const STYLE: &str = include_str!("style.css");
 
-/// Sorts tables.
+/// Script that sorts tables.
 pub const SCRIPT: &str = include_str!("script.js");
 
 const TITLE: &str = "stripewise report";
 
-/// The parts, in order: (anchor, title).
+/// The sections in order, as (anchor, title).
 const PARTS: [(&str, &str); 6] = [
     ("outcome", "Predicted and measured"),
     ("compare", "Before and after"),
@@ -37,7 +37,7 @@ const PARTS: [(&str, &str); 6] = [
     ("origin", "How this was made"),
 ];
 
-/// The page as one self-contained text.
+/// Renders the page as one self-contained text.
 pub fn render(report: &Report<'_>) -> String {
     let mut h = Html::default();
     h.raw("<!DOCTYPE html>\n");
@@ -85,14 +85,15 @@ fn body(h: &mut Html, report: &Report<'_>) {
     h.element("script", &[], |h| h.raw(SCRIPT));
 }
 
-/// The parts that this page has: that of files with several copies, and that of two runs, only where there are some.
+/// Returns the sections of this page. Those on files with several copies and on the comparison of
+/// two runs exist only if there is something to show.
 fn parts(report: &Report<'_>) -> impl Iterator<Item = (&'static str, &'static str)> {
     let (copies, runs) = (copies::measured::wanted(report), report.before.is_some());
     let wanted = move |id: &str| (id != "copies" || copies) && (id != "compare" || runs);
     PARTS.into_iter().filter(move |(id, _)| wanted(id))
 }
 
-/// The parts whose input was not given, and how to get it.
+/// Returns the sections whose input was not given, and how to get the input.
 pub fn missing_parts(report: &Report<'_>) -> Vec<MissingPart> {
     let part = |is_missing: bool, index: usize, what, command, flag| {
         is_missing.then_some(MissingPart { title: PARTS[index].1, what, command, flag })
@@ -147,13 +148,14 @@ fn content(h: &mut Html, report: &Report<'_>, id: &str) {
     }
 }
 
-/// With a full stop, if the text ends without one.
+/// Returns the text with a full stop, unless it ends with punctuation.
 fn sentence(text: &str) -> String {
     let ends = text.is_empty() || text.ends_with(['.', '!', '?']);
     format!("{text}{}", if ends { "" } else { "." })
 }
 
-/// Links to the items of a part, where there are several; their anchors are those of [`anchor`].
+/// Writes links to the items of a section, if it has several. Their anchors are those of
+/// [`anchor`].
 fn contents<'a>(h: &mut Html, kind: &str, names: impl ExactSizeIterator<Item = &'a str>) {
     if names.len() < 2 {
         return;
@@ -165,7 +167,7 @@ fn contents<'a>(h: &mut Html, kind: &str, names: impl ExactSizeIterator<Item = &
     });
 }
 
-/// The anchor of the item with this index.
+/// Returns the anchor of the item with this index.
 fn anchor(kind: &str, index: usize) -> String {
     format!("{kind}-{index}")
 }

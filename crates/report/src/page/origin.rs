@@ -1,4 +1,4 @@
-//! How the page was made: commands, machine, dates.
+//! Section on how the page was made: commands, machine, dates.
 
 use super::outcome::fact;
 use super::table::{Column, table, whole};

@@ -1,4 +1,5 @@
-//! Predicted against measured: the overview of all workloads, and each with its candidates.
+//! Section that compares predictions with measurements: an overview of all workloads, and each with
+//! its candidates.
 
 use super::bars::Bars;
 use super::candidates::{self, verified};
@@ -97,7 +98,7 @@ fn card(h: &mut Html, report: &Report<'_>, workload: &Workload, index: usize) {
     });
 }
 
-/// A file that the workload names, linked to where the page shows it.
+/// Writes a file that the workload names, linked to the section that shows it.
 fn linked(h: &mut Html, name: &str, path: Option<&str>, kind: &str, shown: &[&str]) {
     let Some(path) = path else { return };
     let file = path.rsplit('/').next().unwrap_or(path);

@@ -1,4 +1,4 @@
-//! Layouts, drawn: regions along the file, one turn of each stripe cycle, bytes per server.
+//! Drawings of layouts: regions along the file, one turn of each stripe cycle, bytes per server.
 
 use stripewise_cluster::{Cluster, Rule, Spread, format_cycle};
 use stripewise_layout::{Layout, Region};
@@ -8,29 +8,30 @@ use crate::draw;
 use crate::html::Html;
 use crate::units;
 
-/// Layouts of one rule that are drawn; files take turns among them, and they differ in their servers only.
+/// Maximum number of layouts drawn per rule. Files use them in turn, and they differ only in their
+/// servers.
 const LAYOUTS_DRAWN: usize = 8;
 
-/// Regions of one layout whose cycles are drawn.
+/// Maximum number of regions per layout whose cycles are drawn.
 const REGIONS_DRAWN: usize = 16;
 
-/// Stripes of one cycle that are drawn one by one.
+/// Maximum number of stripes of a cycle that are drawn individually.
 const STRIPES_DRAWN: usize = 512;
 
-/// Pixels.
+/// Height of a strip in pixels.
 const STRIP_HEIGHT: f64 = 40.0;
 
-/// Servers whose bytes are drawn.
+/// Maximum number of servers whose bytes are drawn.
 const SERVERS_DRAWN: usize = 64;
 
-/// Colours of tiers: classes `t0` to `t5`.
+/// Number of tier colors: classes `t0` to `t5`.
 const TIER_COLOURS: usize = 6;
 
-/// Widths (shares of the drawing) from which a label fits: on any screen, and on a wide one.
+/// Widths (fractions of the drawing) from which a label fits: on any screen, and on a wide one.
 const LABEL_ANY: f64 = 0.16;
 const LABEL_WIDE: f64 = 0.055;
 
-/// The layouts of a rule with one copy.
+/// Draws the layouts of a rule with one copy.
 pub fn layouts(h: &mut Html, cluster: &Cluster, rule: &Rule, file_bytes: Option<u64>) {
     if rule.layouts.is_empty() {
         h.leaf("p", &[], "These files stay as they are.");
@@ -47,7 +48,8 @@ pub fn layouts(h: &mut Html, cluster: &Cluster, rule: &Rule, file_bytes: Option<
     }
 }
 
-/// The layouts of one copy of the files that have this pattern, and how a file picks one of several.
+/// Draws the layouts of one copy of the files with this pattern, and says how a file picks one of
+/// several.
 pub fn copy(
     h: &mut Html,
     cluster: &Cluster,
@@ -68,7 +70,8 @@ pub fn copy(
     }
 }
 
-/// Layouts that files take in turn: they differ in their servers, so a strip of each is enough.
+/// Draws layouts that files use in turn. They differ only in their servers, so one strip each is
+/// enough.
 fn turns(h: &mut Html, cluster: &Cluster, layouts: &[Layout], which: &str) {
     h.leaf("p", &[], which);
     h.element("div", &[("class", "bars tight")], |h| {
@@ -121,13 +124,15 @@ fn regions(h: &mut Html, cluster: &Cluster, layout: &Layout, length: u64) {
     }
 }
 
-/// How much of a file is drawn: its size, or a bit more than where the last region begins.
+/// Returns the length of the file that is drawn: its size or, if unknown, a third more than the
+/// start of the last region.
 fn drawn_length(layout: &Layout, file_bytes: Option<u64>) -> u64 {
     let last = layout.regions().last().map_or(0, |region| region.start);
     file_bytes.unwrap_or(last.saturating_add(last / 3)).max(1)
 }
 
-/// Regions along the file; each is divided, from the bottom up, as its cycle divides the bytes over the tiers.
+/// Draws the regions along the file. Each is divided vertically in the proportion in which its
+/// cycle distributes bytes over the tiers.
 fn along_the_file(h: &mut Html, cluster: &Cluster, layout: &Layout, length: u64, sized: bool) {
     let height = 56.0;
     h.element("figure", &[], |h| {
@@ -180,7 +185,7 @@ fn region_block(
     fitting_label(h, "on strong", (left, right), height - 8.0, &format!("region {}", index + 1));
 }
 
-/// A label in the middle of a range, if it fits there.
+/// Draws a label in the middle of a range, if it fits.
 fn fitting_label(h: &mut Html, class: &str, (left, right): (f64, f64), y: f64, text: &str) {
     let class = match right - left {
         width if width >= LABEL_ANY => class.to_owned(),
@@ -190,14 +195,14 @@ fn fitting_label(h: &mut Html, class: &str, (left, right): (f64, f64), y: f64, t
     draw::label(h, &class, ((left + right) / 2.0, y), "middle", 0, text);
 }
 
-/// One turn of a region's stripe cycle, with what it is in words.
+/// Draws one turn of a region's stripe cycle, with a description in words.
 fn cycle(h: &mut Html, cluster: &Cluster, region: &Region, index: Option<usize>, length: u64) {
     h.element("figure", &[], |h| {
         h.element("figcaption", &[], |h| {
             let title = index.map_or("Stripe cycle".to_owned(), |index| format!("Region {}", index + 1));
             h.leaf("b", &[], &title);
             h.text(&region_sentence(region, turn_bytes(region), length));
-            // Word by word, so that a line ends between the words and not within one.
+            // Every word is an element of its own, so that lines break between words only.
             for word in format_cycle(&region.cycle, cluster).split(' ') {
                 h.leaf("code", &[("class", "word")], word);
                 h.text(" ");
@@ -211,7 +216,7 @@ fn turn_bytes(region: &Region) -> u64 {
     region.cycle.iter().map(|stripe| stripe.width).sum()
 }
 
-/// One turn of a region's stripe cycle, to scale.
+/// Draws one turn of a region's stripe cycle to scale.
 fn strip(h: &mut Html, cluster: &Cluster, region: &Region) {
     if region.cycle.len() > STRIPES_DRAWN {
         let stripes = units::count(region.cycle.len() as u64);
@@ -249,12 +254,13 @@ fn stripes(h: &mut Html, cluster: &Cluster, region: &Region) {
         start += stripe.width;
         let name = target_name(cluster, stripe.target);
         let width = units::bytes(stripe.width);
-        // Neighbours of one tier alternate in shade, so that one sees where a server's stripe ends.
+        // Adjacent stripes of one tier alternate in shade, which makes the ends of stripes visible.
         let alternate = if stripe.target % 2 == 1 { " alt" } else { "" };
         let class = format!("{} edge{alternate}", tier_class(tier));
         draw::rect(h, &class, place, (0.0, STRIP_HEIGHT), &format!("{name}: {width}"));
         if alone {
-            // The width of a single stripe says nothing: every turn goes on where the last one ended.
+            // The width of a single stripe is not informative, because every turn continues where
+            // the last one ended.
             fitting_label(h, "on strong", place, 24.0, &format!("all on {name}"));
             return;
         }
@@ -270,7 +276,8 @@ fn target_name(cluster: &Cluster, target: u32) -> String {
     }
 }
 
-/// What each server holds of files of this size, one with each layout; `files` says which they are.
+/// Draws the bytes on each server for files of this size, one file per layout; `files` describes
+/// them.
 pub fn bytes_per_server<'a>(
     h: &mut Html,
     cluster: &Cluster,

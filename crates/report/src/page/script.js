@@ -1,4 +1,5 @@
-// Reading needs no script. This one sorts a table when a column's head is clicked or entered.
+// The page is readable without scripts. This one sorts a table when a column header is clicked or
+// gets Enter.
 document.querySelectorAll("table.sortable").forEach(function (table) {
   var body = table.tBodies[0];
   table.querySelectorAll("thead th").forEach(function (head, column) {

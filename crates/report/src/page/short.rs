@@ -1,14 +1,15 @@
-//! What the page says in short: title, notices that nobody may miss, and the main numbers.
+//! Summary of the page: title, notices that readers must not miss, and the main numbers.
 
 use crate::Report;
 use crate::html::Html;
 use crate::results::{Results, Workload};
 use crate::units;
 
-/// A choice this close to the fastest counts as good: differences below are noise on most machines.
+/// A choice within this fraction of the fastest counts as good. Smaller differences are noise on
+/// most machines.
 const CLOSE: f64 = 0.05;
 
-/// The page's title: the command that was traced or measured.
+/// Returns the page's title: the command that was traced or measured.
 pub fn title(report: &Report<'_>) -> String {
     let traced = report.activities.first().map(|activity| activity.meta.command.join(" "));
     match (report.results, report.activities.len(), traced) {
@@ -18,7 +19,7 @@ pub fn title(report: &Report<'_>) -> String {
     }
 }
 
-/// Emulated devices, incomplete traces, wrong bytes.
+/// Writes notices about emulated devices, incomplete traces and wrong bytes.
 pub fn notices(h: &mut Html, report: &Report<'_>) {
     let tiers = emulated_tiers(report);
     if !tiers.is_empty() {
@@ -64,7 +65,7 @@ fn notice(h: &mut Html, title: &str, text: &str) {
     });
 }
 
-/// Names of the emulated tiers of all plans and results, each once.
+/// Returns the names of the emulated tiers of all plans and results, without duplicates.
 fn emulated_tiers(report: &Report<'_>) -> Vec<String> {
     let planned = report.plans.iter().flat_map(|view| &view.plan.cluster.tiers);
     let planned = planned.filter(|tier| tier.emulate).map(|tier| &tier.name);
@@ -79,7 +80,7 @@ fn emulated_tiers(report: &Report<'_>) -> Vec<String> {
     names
 }
 
-/// The main numbers.
+/// Writes the main numbers.
 pub fn tiles(h: &mut Html, report: &Report<'_>) {
     h.element("div", &[("class", "tiles")], |h| {
         if let Some(results) = report.results {

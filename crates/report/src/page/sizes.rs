@@ -8,7 +8,7 @@ use crate::draw;
 use crate::html::Html;
 use crate::units;
 
-/// So many different sizes are shown one by one; more are put together by powers of two.
+/// Up to this number, distinct sizes are shown individually; more are grouped by powers of two.
 const SIZES_SHOWN: usize = 12;
 
 /// Requests of one size, or of a range of sizes.
@@ -16,11 +16,11 @@ const SIZES_SHOWN: usize = 12;
 pub struct Row {
     /// The size, or `FROM to below TO`.
     pub name: String,
-    /// Reads and writes.
+    /// Number of reads and of writes.
     pub requests: [u64; 2],
 }
 
-/// Rows by size, ascending: exact sizes where there are few, else powers of two.
+/// Returns the rows by ascending size: exact sizes if there are few, else powers of two.
 pub fn rows(reads: &Sizes, writes: &Sizes) -> Vec<Row> {
     let mut exact: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
     for (op, sizes) in [reads, writes].into_iter().enumerate() {
@@ -45,7 +45,7 @@ pub fn rows(reads: &Sizes, writes: &Sizes) -> Vec<Row> {
     rounded.into_iter().map(|(power, requests)| Row { name: name(power), requests }).collect()
 }
 
-/// One bar per row, reads and writes behind one another.
+/// Draws one bar per row, with reads followed by writes.
 pub fn bars(h: &mut Html, rows: &[Row]) {
     let most = rows.iter().map(|row| row.requests[0] + row.requests[1]).max().unwrap_or(0).max(1) as f64;
     h.element("div", &[("class", "bars tight sizes")], |h| {

@@ -1,10 +1,10 @@
-//! Files with several copies.
+//! Test data on files with several copies.
 
 use stripewise_cluster::Plan;
 
 use super::PLAN;
 
-/// The shared file of [`super::PLAN`] with several copies; [`expected`] goes with it.
+/// Plan that gives the shared file of [`super::PLAN`] several copies, for use with [`expected`].
 pub fn plan_with_copies(copies: &str) -> Plan {
     let at = PLAN.find("[[rule]]\npattern = \"/data/log.<n>\"").unwrap();
     Plan::parse(&format!("{}{copies}\n{}", &PLAN[..at], &PLAN[at..]), "plan.toml").unwrap()
@@ -20,7 +20,7 @@ layouts = [[{ cycle = "ssd/0-3:4M" }]]
 procs = 16
 "#;
 
-/// A cache in two layouts.
+/// A cache with two layouts.
 pub const CACHE: &str = r#"
 [[rule.copy]]
 kind = "cache"
@@ -37,7 +37,8 @@ capacity_per_server = "64M"
 procs = 16
 "#;
 
-/// What `plan --json` says of the shared file, with these copies besides the original.
+/// The `expected` object of `plan --json` for the shared file, with these copies in addition to the
+/// original.
 pub fn expected(copies: &[&str]) -> serde_json::Value {
     let cache = copies.len() > 1;
     let count = copies.len() + 1;
@@ -51,7 +52,7 @@ pub fn expected(copies: &[&str]) -> serde_json::Value {
         copy
     };
     let class = |(index, size): (usize, u64)| {
-        // The first kind to the last copy, the second one to the original.
+        // The last copy serves the first class, and the original serves the second.
         let served = |serves: usize| (0..count).map(|copy| f64::from(copy == serves)).collect::<Vec<_>>();
         let serves = if index == 0 { count - 1 } else { 0 };
         let cost_s = |copy: usize| if copy == serves { 0.00125 } else { 0.0375 + copy as f64 };
@@ -84,7 +85,7 @@ pub fn expected(copies: &[&str]) -> serde_json::Value {
     expected
 }
 
-/// The output of `plan --json` with that.
+/// The output of `plan --json` with these expectations.
 pub fn predictions(expected: serde_json::Value) -> String {
     let layout =
         |name: &str| serde_json::json!({"name": name, "predicted_s": 1.0, "elapsed_s": 2.0, "regions": []});

@@ -1,4 +1,4 @@
-//! Made-up traces, plans and results, for tests and for looking at the page (`examples/sample.rs`).
+//! Made-up traces, plans and results, for tests and for viewing the page (`examples/sample.rs`).
 #![allow(dead_code, reason = "every test uses a part")]
 
 pub mod copies;
@@ -9,7 +9,7 @@ use stripewise_cluster::Plan;
 use stripewise_report::{Activity, Candidate, Collector, Machine, Results, Servers, Workload};
 use stripewise_trace::{Flags, Meta, Op, ProcessInfo, Request, Summary, Trace, TraceWriter};
 
-/// A trace of `ranks` ranks that write and then read a shared file in blocks at scattered places, and write
+/// A trace of `ranks` ranks that write and then read a shared file in scattered blocks, and write
 /// one small file each.
 pub struct Sample {
     pub ranks: u32,
@@ -26,7 +26,7 @@ impl Default for Sample {
 }
 
 impl Sample {
-    /// Processes: a launcher without rank, and the ranks on two nodes.
+    /// Processes: a launcher without a rank, and the ranks on two nodes.
     pub fn processes(&self) -> Vec<ProcessInfo> {
         let process = |rank: i32| ProcessInfo {
             node: format!("node{}", rank.max(0) % 2),
@@ -42,7 +42,7 @@ impl Sample {
         std::iter::once(self.shared_file.to_owned()).chain(own).collect()
     }
 
-    /// All requests in order of start.
+    /// All requests, ordered by start time.
     pub fn requests(&self) -> Vec<Request> {
         let mut requests = Vec::new();
         let step = 2_000_000;
@@ -51,7 +51,7 @@ impl Sample {
             for index in 0..self.blocks {
                 for rank in 0..self.ranks {
                     let turn = index * u64::from(self.ranks) + u64::from(rank);
-                    // A permutation of the blocks: scattered, each once.
+                    // A permutation of the blocks: scattered order, each block once.
                     let total = self.blocks * u64::from(self.ranks);
                     let block = if op == Op::Read { turn * 7919 % total } else { turn };
                     let start = phase as u64 * pause + index * step + u64::from(rank) * 20_000;
@@ -69,7 +69,7 @@ impl Sample {
         requests
     }
 
-    /// Written to a trace file and gathered from it.
+    /// Writes the sample to a trace file and gathers it from there.
     pub fn activity(&self, directory: &Path) -> Activity {
         let path = directory.join("sample.trace");
         let meta = Meta {
@@ -121,7 +121,7 @@ pub fn gather(path: &Path) -> Activity {
     collector.finish()
 }
 
-/// Writes a trace file; files and processes get the numbers of their places in the lists.
+/// Writes a trace file. Files and processes get their list indices as numbers.
 pub fn write_trace(path: &Path, meta: Meta, processes: &[ProcessInfo], files: &[String], requests: &[Request]) {
     let mut writer = TraceWriter::create(path).unwrap();
     for (index, process) in processes.iter().enumerate() {
@@ -134,7 +134,8 @@ pub fn write_trace(path: &Path, meta: Meta, processes: &[ProcessInfo], files: &[
     writer.finish(&meta).unwrap();
 }
 
-/// PSA on 4 + 4 emulated servers for the shared file; files of their own on one server each; the rest stays.
+/// PSA on 4 + 4 emulated servers for the shared file; each other file on one server in turn; the
+/// rest stays as it is.
 pub const PLAN: &str = r#"
 version = 1
 scheme = "auto"
@@ -205,7 +206,7 @@ pub fn plan() -> Plan {
     Plan::parse(PLAN, "plan.toml").unwrap()
 }
 
-/// Two workloads on emulated servers; no time twice, so that tests can find them.
+/// Two workloads on emulated servers. Every time is unique, so that tests can find it.
 pub fn results() -> Results {
     Results {
         version: 1,

@@ -1,62 +1,68 @@
-//! The flags of `calibrate`.
+//! Flags of `calibrate`.
 
 use std::path::PathBuf;
 
 use stripewise_calibrate::Options;
 use stripewise_cluster::size;
 
-/// Measures the parameters of the cost models: alpha and beta of each class of servers, e and t of the network.
+/// Measures the parameters of the cost models: alpha and beta of each class of servers, e and t of
+/// the network
 ///
-/// For each class, one server (or all) is read and written, sequentially and at random, with requests from 4K to 4M, in a test
-/// file without a name that is gone afterwards, whatever happens. The averages are fitted by T = alpha + beta * size; the result is
-/// profile.toml, which overrides the class tables of the cluster file. Measure while the servers are idle. On parallel file systems the
-/// target of the server is prepared and measured; of a pool, several files, whose servers the file system picks.
+/// For each class, the command reads and writes one server (or all), sequentially and at random,
+/// with requests from 4K to 4M, in an unnamed test file that disappears even if the command is
+/// killed. The average times are fitted by T = alpha + beta * size. The result is profile.toml,
+/// which overrides the class tables of the cluster file. Measure while the servers are idle. On
+/// parallel file systems the server's target is prepared and measured; for a pool, several files
+/// are measured, whose servers the file system picks.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The cluster file.
+    /// The cluster file
     #[arg(short, long, env = "STRIPEWISE_CLUSTER", default_value = "cluster.toml", value_name = "FILE")]
     pub cluster: PathBuf,
-    /// Where the profile goes [default: profile.toml beside the cluster file].
+    /// Write the profile here [default: profile.toml next to the cluster file]
     #[arg(short, long, env = "STRIPEWISE_PROFILE", value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Measure only this tier's class; the other classes of an existing profile stay. May be repeated.
+    /// Measure only this tier's class and keep the other classes of an existing profile. May be
+    /// repeated
     #[arg(long, env = "STRIPEWISE_TIER", value_delimiter = ',', value_name = "NAME")]
     pub tier: Vec<String>,
-    /// Measure every server, take the average of each class, and say which servers stand out.
+    /// Measure every server, average over each class, and report servers that stand out
     #[arg(long, env = "STRIPEWISE_ALL_SERVERS")]
     pub all_servers: bool,
-    /// Requests per size and kind of access [default: 4000; quick: 1000].
+    /// Number of requests per size and kind of access [default: 4000; quick: 1000]
     #[arg(long, env = "STRIPEWISE_REPEATS", value_name = "N")]
     pub repeats: Option<u64>,
-    /// Time limit per size and kind of access [default: 3; quick: 0.2]. There are 44 of them per server.
+    /// Time limit per size and kind of access [default: 3; quick: 0.2]. Each server has 44 such
+    /// points
     #[arg(long, env = "STRIPEWISE_SECONDS_PER_POINT", value_name = "SECONDS")]
     pub seconds_per_point: Option<f64>,
-    /// Size of the test file [default: 256M; quick: 64M].
+    /// Size of the test file [default: 256M; quick: 64M]
     #[arg(long, env = "STRIPEWISE_FILE_SIZE", value_parser = size::parse, value_name = "SIZE")]
     pub file_size: Option<u64>,
-    /// About ten seconds per server instead of two minutes.
+    /// Take about ten seconds per server instead of two minutes
     #[arg(long, env = "STRIPEWISE_QUICK")]
     pub quick: bool,
-    /// Measure e and t too, against a host where `stripewise calibrate --serve PORT` runs.
+    /// Measure e and t too, against a host that runs `stripewise calibrate --serve PORT`
     #[arg(long, env = "STRIPEWISE_NETWORK", value_name = "HOST:PORT")]
     pub network: Option<String>,
-    /// Measure the network and no servers; an existing profile keeps its classes.
+    /// Measure only the network, and keep the classes of an existing profile
     #[arg(long, requires = "network")]
     pub only_network: bool,
-    /// Be the other side of `--network`, until Ctrl-C. Listens on all addresses unless one is given; port 0: any.
+    /// Act as the remote side of `--network` until Ctrl-C. Listens on all addresses unless one is
+    /// given; port 0 picks a free port
     #[arg(long, value_name = "[ADDRESS:]PORT")]
     pub serve: Option<String>,
-    /// Show the measurements of every request size.
+    /// Show the measurements of every request size
     #[arg(long)]
     pub points: bool,
-    /// Overwrite the output even if it is no profile.
+    /// Overwrite the output even if it is not a profile
     #[arg(long)]
     pub force: bool,
-    /// Print JSON.
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// No progress.
+    /// Suppress progress output
     #[arg(short, long, env = "STRIPEWISE_QUIET")]
     pub quiet: bool,
 }
@@ -70,10 +76,10 @@ Examples:
   node2$ stripewise calibrate -c cluster.toml --network node1:7788";
 
 impl Args {
-    /// How thoroughly to measure.
+    /// Returns the measurement options.
     ///
     /// # Errors
-    /// Values that cannot be measured with.
+    /// A value is out of range for a measurement.
     pub fn options(&self) -> anyhow::Result<Options> {
         let mut options = if self.quick { Options::quick() } else { Options::thorough() };
         options.repeats = self.repeats.unwrap_or(options.repeats);
@@ -83,7 +89,7 @@ impl Args {
         Ok(options)
     }
 
-    /// Where the profile goes.
+    /// Returns the path of the profile to write.
     pub fn output(&self) -> PathBuf {
         self.output.clone().unwrap_or_else(|| self.cluster.with_file_name("profile.toml"))
     }

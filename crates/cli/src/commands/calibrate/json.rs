@@ -1,4 +1,4 @@
-//! What `calibrate` prints for programs.
+//! JSON output of `calibrate`.
 
 use serde::Serialize;
 use stripewise_calibrate::{NetworkReport, ServerReport};
@@ -6,22 +6,22 @@ use stripewise_model::{ClassParams, Network};
 
 use super::Calibrated;
 
-/// Everything: the profile's parameters, and the measurements behind them.
+/// The complete output: the profile's parameters and the measurements behind them.
 #[derive(Serialize)]
 pub struct Report<'a> {
     profile: String,
     date: &'a str,
     method: &'a str,
-    /// Parameters per class, as written.
+    /// Parameters by class, as written to the profile.
     classes: std::collections::BTreeMap<&'a str, ClassParams>,
     network: Option<Network>,
     servers: &'a [ServerReport],
     network_measurements: &'a Option<NetworkReport>,
-    /// What was measured together and cannot be told apart.
+    /// Notes on targets that were measured together because they cannot be distinguished.
     notes: &'a [String],
 }
 
-/// The report.
+/// Returns the report for `--json`.
 pub fn report(calibrated: &Calibrated) -> Report<'_> {
     let profile = &calibrated.profile;
     let network = |network: &stripewise_cluster::profile::MeasuredNetwork| Network {

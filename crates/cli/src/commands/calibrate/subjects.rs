@@ -1,4 +1,4 @@
-//! Which directories are measured, and what that can and cannot tell.
+//! Selects the directories to measure and states the limits of each measurement.
 
 use std::path::PathBuf;
 
@@ -9,25 +9,26 @@ use stripewise_cluster::{Cluster, Driver, NativeTarget, TargetKind, TargetSpec, 
 use super::Args;
 use crate::preparing;
 
-/// The stripe of files that are measured in a pool, bytes: the largest request is on one server.
+/// Stripe size in bytes of the files measured in a pool. The largest request then lies on one
+/// server.
 const WIDTH: u64 = 4 << 20;
-/// Files that are measured in a pool at most: the file system picks a server for each.
+/// Maximum number of files measured in a pool. The file system picks a server for each.
 const FILES_MAX: u32 = 4;
 
-/// A test file's place.
+/// Location of a test file.
 pub struct Subject {
-    /// For people.
+    /// Display name.
     pub name: String,
     pub class: String,
     pub path: PathBuf,
-    /// Index of the target, for emulation.
+    /// Index of the target, which identifies its emulated server.
     pub target: u32,
-    /// Files that share the time of one server's measurement.
+    /// Number of files that share the measuring time of one server.
     pub sharing: u32,
 }
 
 impl Subject {
-    /// How thoroughly its file is measured.
+    /// Returns the measurement options for this file.
     pub fn options(&self, options: &Options) -> Options {
         Options {
             repeats: (options.repeats / u64::from(self.sharing)).max(2),
@@ -37,10 +38,11 @@ impl Subject {
     }
 }
 
-/// What to measure of each class: one server, or all; of a pool several files. Targets of parallel file systems are prepared.
+/// Returns the files to measure for each class: on one server or on all, and several for a pool.
+/// Prepares the targets of parallel file systems.
 ///
 /// # Errors
-/// A tier that there is not, a target that cannot be prepared.
+/// A named tier does not exist, or a target cannot be prepared.
 pub fn of(cluster: &mut Cluster, args: &Args) -> anyhow::Result<Vec<Subject>> {
     for name in &args.tier {
         let known: Vec<&str> = cluster.tiers.iter().map(|tier| tier.name.as_str()).collect();
@@ -77,7 +79,7 @@ fn subject(spec: &TargetSpec, target: u32, tier: &Tier) -> Subject {
     Subject { name: spec.name.clone(), class: tier.class.clone(), path: spec.path.clone(), target, sharing: 1 }
 }
 
-/// Files on one server each, which the file system picks.
+/// Returns files that are on one server each, which the file system picks.
 fn in_pool(cluster: &mut Cluster, tier: usize, spec: &Tier) -> Vec<Subject> {
     let native = NativeTarget { tier, width: WIDTH, count: 1 };
     if !cluster.native_targets.contains(&native) {
@@ -92,7 +94,8 @@ fn in_pool(cluster: &mut Cluster, tier: usize, spec: &Tier) -> Vec<Subject> {
     found.iter().flat_map(|found| (1..=files).map(move |number| file(found, number))).collect()
 }
 
-/// What was measured together with the servers and cannot be told apart, a sentence per tier.
+/// Returns one sentence per tier about effects that were measured together with the servers and
+/// cannot be separated from them.
 pub fn inseparable(cluster: &Cluster, subjects: &[Subject], network: bool) -> Vec<String> {
     let mut notes = Vec::new();
     for (index, tier) in cluster.tiers.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What `calibrate` prints for people.
+//! Text output of `calibrate`.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use stripewise_model::{Access, Op};
 
 use super::Calibrated;
 
-/// Everything; `points`: also every request size.
+/// Returns the complete report; with `points`, also the measurements of every request size.
 pub fn report(calibrated: &Calibrated, points: bool) -> String {
     let mut out = String::new();
     for server in &calibrated.servers {
@@ -107,7 +107,7 @@ fn name(kind: &KindReport) -> String {
     format!("{op} {access}")
 }
 
-/// Numbers to the right.
+/// Creates a table with right-aligned numbers.
 fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header(header.iter().copied());

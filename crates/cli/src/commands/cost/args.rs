@@ -1,4 +1,4 @@
-//! The flags of `stripewise cost`.
+//! Flags of `stripewise cost`.
 
 use std::path::PathBuf;
 
@@ -21,46 +21,47 @@ Examples:
   With the parameters of a cluster file, on any stripe cycle:
     stripewise cost --model general -c cluster.toml --cycle 'hdd/0-3:120K ssd/0-3:8K' --size 512K --procs 16";
 
-/// Prints what one request costs under one layout, each term of the formula
+/// Prints what one request costs under one layout, term by term
 ///
-/// The parameters come from flags, or from a cluster file (`-c`) where a flag is not given: e and t from its network,
-/// α and β from the class named by --class, --h-class and --s-class for the given --op and --access, and the numbers of
-/// servers from its tiers of that class. A flag that the model does not have is refused.
+/// Parameters come from flags. Where a flag is not given, they come from a cluster file (`-c`): e
+/// and t from its network, α and β from the class named by --class, --h-class and --s-class for the
+/// given --op and --access, and the numbers of servers from its tiers of that class. Flags that the
+/// chosen model does not use are rejected.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Which formula
+    /// The cost model
     #[arg(long, value_enum)]
     pub model: Model,
     /// How the request is striped (cil, sla)
     #[arg(long, value_enum)]
     pub layout: Option<LayoutName>,
-    /// Groups of servers in 2-D (cil, sla)
+    /// Number of server groups in 2-D (cil, sla)
     #[arg(long)]
     pub groups: Option<u32>,
-    /// Which side of a cached file (sla) [default: hservers]
+    /// The side of a cached file that serves the request (sla) [default: hservers]
     #[arg(long, value_enum)]
     pub target: Option<Side>,
-    /// Stripe cycle as in plan.toml, such as 'hdd/0-3:64K ssd/0:8K' (general)
+    /// Stripe cycle in plan.toml notation, such as 'hdd/0-3:64K ssd/0:8K' (general)
     #[arg(long)]
     pub cycle: Option<String>,
 
-    /// Servers (cil, sla) [default: those of --class in the cluster file]
+    /// Number of servers (cil, sla) [default: those of --class in the cluster file]
     #[arg(long)]
     pub servers: Option<u32>,
-    /// HServers (psa) [default: those of --h-class in the cluster file]
+    /// Number of HServers (psa) [default: those of --h-class in the cluster file]
     #[arg(long)]
     pub hservers: Option<u32>,
-    /// SServers (psa) [default: those of --s-class in the cluster file]
+    /// Number of SServers (psa) [default: those of --s-class in the cluster file]
     #[arg(long)]
     pub sservers: Option<u32>,
-    /// Concurrent processes
+    /// Number of concurrent processes
     #[arg(long)]
     pub procs: u32,
-    /// Of those, processes on one client node (cil, psa, general) [default: 1]
+    /// Number of those processes on one client node (cil, psa, general) [default: 1]
     #[arg(long)]
     pub procs_per_node: Option<u32>,
-    /// Processes that share each server (general) [default: --procs]
+    /// Number of processes that share each server (general) [default: --procs]
     #[arg(long)]
     pub sharing: Option<u32>,
 
@@ -73,10 +74,11 @@ pub struct Args {
     /// Stripe size (sla)
     #[arg(long, value_parser = size::parse)]
     pub stripe: Option<u64>,
-    /// Stripe on an HServer (psa) [default: what --s-stripe leaves of --size]
+    /// Stripe size on an HServer (psa) [default: what --s-stripe leaves of --size]
     #[arg(long, value_parser = size::parse)]
     pub h_stripe: Option<u64>,
-    /// Stripe on an SServer, 0 for a request on the HServers alone (psa) [default: what --h-stripe leaves of --size]
+    /// Stripe size on an SServer, 0 for a request on the HServers alone (psa) [default: what
+    /// --h-stripe leaves of --size]
     #[arg(long, value_parser = size::parse)]
     pub s_stripe: Option<u64>,
 
@@ -108,7 +110,8 @@ pub struct Args {
     /// Cluster file with the parameters that are not given as flags
     #[arg(short, long, value_name = "FILE", env = "STRIPEWISE_CLUSTER")]
     pub cluster: Option<PathBuf>,
-    /// Calibrated parameters, which override those of the cluster file; `none` for none [default: profile.toml beside it]
+    /// Calibrated parameters, which override those of the cluster file; `none` for no profile
+    /// [default: profile.toml next to the cluster file]
     #[arg(long, value_name = "FILE", env = "STRIPEWISE_PROFILE")]
     pub profile: Option<PathBuf>,
     /// Class of the servers in the cluster file (cil, sla)
@@ -120,10 +123,10 @@ pub struct Args {
     /// Class of the SServers in the cluster file (psa) [default: ssd]
     #[arg(long, value_name = "CLASS")]
     pub s_class: Option<String>,
-    /// Which parameters of a class
+    /// Operation whose α and β are used
     #[arg(long, value_parser = op, value_name = "read|write", default_value = "read")]
     pub op: Op,
-    /// Which parameters of a class
+    /// Kind of access whose α and β are used
     #[arg(long, value_parser = access, value_name = "random|sequential", default_value = "random")]
     pub access: Access,
 
@@ -133,32 +136,32 @@ pub struct Args {
 }
 
 impl Args {
-    /// c.
+    /// Returns c, the number of processes per client node.
     pub fn per_node(&self) -> u32 {
         self.procs_per_node.unwrap_or(1)
     }
 
-    /// Where the request begins.
+    /// Returns the offset of the request in bytes.
     pub fn begin(&self) -> u64 {
         self.offset.unwrap_or(0)
     }
 }
 
-/// A module of the model.
+/// Cost model to evaluate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Model {
-    /// One kind of servers; 1-DH, 1-DV, 2-D
+    /// CIL: one kind of servers, under 1-DH, 1-DV or 2-D
     Cil,
-    /// HServers and SServers with a stripe size each
+    /// PSA: HServers and SServers with a stripe size each
     Psa,
-    /// Expected startup under contention, no network
+    /// SLA: expected startup time under contention, without a network
     Sla,
     /// Any stripe cycle on any classes of servers
     General,
 }
 
-/// A layout of CIL and SLA.
+/// Layouts of CIL and SLA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LayoutName {
     /// Striped over all servers
@@ -172,12 +175,12 @@ pub enum LayoutName {
     TwoD,
 }
 
-/// The two sides of SLA.
+/// The two sides of a cached file in SLA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Side {
-    /// Where the original file is, 1-DH
+    /// The servers of the original, in 1-DH
     Hservers,
-    /// Where its cached parts are, 1-DH, 1-DV or 2-D
+    /// The servers of the cache, in 1-DH, 1-DV or 2-D
     Sservers,
 }
 

@@ -1,4 +1,5 @@
-//! Flags that the chosen model does not have: refused, because ignoring them would answer another question than was asked.
+//! Rejects flags that the chosen model does not use. Ignoring them would answer a different
+//! question than the user asked.
 
 use anyhow::bail;
 use clap::ValueEnum;
@@ -6,18 +7,19 @@ use stripewise_cluster::size;
 
 use super::args::{Args, Model};
 
-/// A flag that not all models have.
+/// A flag that only some models use.
 struct Flag {
     name: &'static str,
-    /// As given; `None`: it was not.
+    /// The value as given on the command line; `None` if the flag was not given.
     value: Option<String>,
     models: &'static [Model],
 }
 
-/// Refuses the first flag that belongs to other models only.
+/// Rejects the first flag that only other models use.
 ///
 /// # Errors
-/// There is one: its name and value, whose it is, and what to do.
+/// Such a flag was given. The error states its name and value, the models that use it, and the
+/// remedy.
 pub fn refuse(args: &Args) -> anyhow::Result<()> {
     let foreign = flags(args).into_iter().find(|flag| !flag.models.contains(&args.model));
     let Some(Flag { name, value: Some(value), models }) = foreign else { return Ok(()) };
@@ -26,7 +28,7 @@ pub fn refuse(args: &Args) -> anyhow::Result<()> {
     bail!("{name} {value} is no flag of --model {model}, only of {}: leave it out", models.join(", "))
 }
 
-/// Those that were given.
+/// Returns the model-specific flags that were given.
 fn flags(args: &Args) -> Vec<Flag> {
     use Model::{Cil, General, Psa, Sla};
     let text = |value: &Option<String>| value.clone();
@@ -63,7 +65,7 @@ fn flags(args: &Args) -> Vec<Flag> {
     given.map(|(name, value, models)| Flag { name, value, models }).collect()
 }
 
-/// As it is written on the command line.
+/// Returns the value as it is written on the command line.
 fn name_of(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |known| known.get_name().to_owned())
 }

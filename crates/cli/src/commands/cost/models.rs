@@ -1,4 +1,4 @@
-//! Calls the model that was asked for.
+//! Evaluates the chosen cost model.
 
 use anyhow::{Context, ensure};
 use stripewise_cluster::{parse_cycle, size};

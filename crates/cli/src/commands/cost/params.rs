@@ -1,4 +1,4 @@
-//! Where the parameters come from: a flag, else the cluster file.
+//! Resolves parameters: from a flag if given, else from the cluster file.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use stripewise_model::{ClassParams, Network, Service};
 use super::Args;
 use crate::files;
 
-/// The flags, and the cluster file if there is one.
+/// The flags, and the cluster file if one is given.
 pub struct Params<'a> {
     pub args: &'a Args,
     cluster: Option<Cluster>,
 }
 
-/// A flag's name and its value, if it was given.
+/// A flag's name, and its value if it was given.
 pub type Flag = (&'static str, Option<f64>);
 
 impl<'a> Params<'a> {
@@ -27,7 +27,7 @@ impl<'a> Params<'a> {
         Ok(Self { args, cluster })
     }
 
-    /// The cluster, for what only it can say.
+    /// Returns the cluster. The error names `what_for`, which only a cluster file can provide.
     pub fn cluster(&self, what_for: &str) -> anyhow::Result<&Cluster> {
         self.cluster.as_ref().with_context(|| format!("{what_for} needs a cluster file: give it with -c FILE"))
     }
@@ -46,7 +46,7 @@ impl<'a> Params<'a> {
         })
     }
 
-    /// α and β; `class` is the flag that names the class and its value.
+    /// Returns α and β. `class` is the name of the flag that selects the class, and its value.
     pub fn service(&self, alpha: Flag, beta: Flag, class: (&str, Option<&str>)) -> anyhow::Result<Service> {
         if let (Some(startup_s), Some(per_byte_s)) = (alpha.1, beta.1) {
             return Ok(Service { startup_s, per_byte_s });
@@ -60,7 +60,7 @@ impl<'a> Params<'a> {
         Ok(Service { startup_s: alpha.1.unwrap_or(startup_s), per_byte_s: beta.1.unwrap_or(per_byte_s) })
     }
 
-    /// How many servers; `class` as in [`Params::service`].
+    /// Returns the number of servers. `class` is as in [`Params::service`].
     pub fn servers(&self, flag: &str, given: Option<u32>, class: (&str, Option<&str>)) -> anyhow::Result<u32> {
         if let Some(given) = given {
             return Ok(given);
@@ -76,7 +76,7 @@ impl<'a> Params<'a> {
         Ok(u32::try_from(servers)?)
     }
 
-    /// Only with a cluster file.
+    /// Error text for a class that the cluster file lacks. Call it only if there is a cluster file.
     fn no_class(&self, flag: &str, name: &str) -> String {
         let file = self.args.cluster.as_deref().unwrap_or(Path::new("")).display();
         let mut known: Vec<&str> =

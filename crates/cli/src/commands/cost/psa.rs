@@ -1,4 +1,4 @@
-//! PSA: a request on two classes of servers.
+//! PSA: the cost of a request on two classes of servers.
 
 use anyhow::{bail, ensure};
 use stripewise_cluster::size;
@@ -10,7 +10,7 @@ use super::args::Args;
 use super::models::{of_network, of_service};
 use super::params::{Flag, Params};
 
-/// HServers or SServers.
+/// The HServers or the SServers.
 struct Class {
     letter: char,
     servers: u32,
@@ -19,7 +19,7 @@ struct Class {
 }
 
 impl Class {
-    /// Seconds that each of its servers is busy with one request.
+    /// Returns the seconds for which each server of the class is busy with one request.
     fn busy_s(&self) -> f64 {
         self.service.startup_s + self.stripe * self.service.per_byte_s
     }
@@ -70,7 +70,7 @@ fn classes(params: &Params) -> anyhow::Result<[Class; 2]> {
     let hservers = params.servers("--hservers", args.hservers, h_class)?;
     let sservers = params.servers("--sservers", args.sservers, s_class)?;
     let [h, s] = stripes(args, hservers, sservers)?;
-    // A request on one class alone does not need the other's parameters.
+    // A request on one class alone does not need the parameters of the other class.
     let service = |stripe, alpha: Flag, beta: Flag, class| match stripe {
         0.0 => Ok(Service::default()),
         _ => params.service(alpha, beta, class),
@@ -83,7 +83,8 @@ fn classes(params: &Params) -> anyhow::Result<[Class; 2]> {
     ])
 }
 
-/// h and s with M·h + N·s = S; S/M, also where that is no whole number, for a request on the HServers alone.
+/// Returns h and s with M·h + N·s = S. For a request on the HServers alone, h is S/M even if that
+/// is not a whole number.
 fn stripes(args: &Args, hservers: u32, sservers: u32) -> anyhow::Result<[f64; 2]> {
     let (m, n, size) = (f64::from(hservers), f64::from(sservers), args.size as f64);
     let each = |bytes: f64, servers: f64| if servers > 0.0 { bytes / servers } else { 0.0 };
@@ -93,7 +94,7 @@ fn stripes(args: &Args, hservers: u32, sservers: u32) -> anyhow::Result<[f64; 2]
         [None, Some(s)] => [each(size - n * s, m), s],
         [Some(h), None] => [h, each(size - m * h, n)],
     };
-    // Stripes given in whole bytes may have been rounded where one class has it all.
+    // Stripes given in whole bytes may have been rounded if one class has the whole request.
     let [h, s] = match [h, s] {
         [h, 0.0] if (m * h - size).abs() < m => [size / m, 0.0],
         [0.0, s] if (n * s - size).abs() < n => [0.0, size / n],
@@ -110,7 +111,7 @@ fn stripes(args: &Args, hservers: u32, sservers: u32) -> anyhow::Result<[f64; 2]
     Ok([h, s])
 }
 
-/// Bytes that need not be a whole number.
+/// Formats bytes that need not be a whole number.
 fn bytes(value: f64) -> String {
     if value >= 0.0 && value.fract() == 0.0 { size::format(value as u64) } else { format!("{value:.1} B") }
 }

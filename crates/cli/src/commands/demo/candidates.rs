@@ -1,4 +1,4 @@
-//! The planner's choice and all its other candidates as plans of their own.
+//! Writes the planner's choice and every other candidate as separate plans.
 
 use std::path::Path;
 
@@ -10,46 +10,46 @@ use stripewise_layout::{Layout, Region};
 use super::shell::words;
 use super::workspace::Workspace;
 
-/// What the planner says about one trace.
+/// The planner's result for one trace.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// The name of the choice.
+    /// Name of the chosen candidate.
     pub choice: String,
-    /// Why, one sentence.
+    /// Reason for the choice, in one sentence.
     pub reason: String,
-    /// Every candidate, the choice among them, in the planner's order.
+    /// Every candidate, including the choice, in the planner's order.
     pub all: Vec<Forced>,
 }
 
 /// A plan that forces one candidate.
 #[derive(Clone, Debug)]
 pub struct Forced {
-    /// The candidate.
+    /// Name of the candidate.
     pub name: String,
-    /// The plan file, relative to the demo's directory.
+    /// Path of the plan file, relative to the demo's directory.
     pub plan: String,
-    /// The layout, for people.
+    /// Display text of the layout.
     pub layout_text: String,
-    /// Its rule for the file: layout and predictions.
+    /// The plan's rule for the file: layout and predictions.
     pub rule: Rule,
 }
 
 impl Planned {
-    /// The choice, as a candidate.
+    /// Returns the chosen candidate.
     pub fn chosen(&self) -> Option<&Forced> {
         self.all.iter().find(|forced| forced.name == self.choice)
     }
 }
 
 impl Forced {
-    /// Whether both put all files at the same places.
+    /// Returns whether both plans put all files in the same places.
     pub fn same_layout(&self, other: &Self) -> bool {
         self.rule.layouts == other.rule.layouts
             && (self.rule.layouts.len() == 1 || self.rule.spread == other.rule.spread)
     }
 }
 
-/// The part of `stripewise plan --candidates --json` that is needed here.
+/// The fields of `stripewise plan --candidates --json` that the demo uses.
 #[derive(Deserialize)]
 struct PlanJson {
     files: Vec<FileJson>,
@@ -65,14 +65,15 @@ struct CandidateJson {
     name: String,
 }
 
-/// The hybrid schemes of the papers: what `plan --scheme` calls them.
+/// The papers' hybrid schemes, by their `plan --scheme` names.
 const HYBRID: [&str; 3] = ["def", "pa", "psa"];
 
-/// Plans the trace `SLUG.trace` for the one file: writes `SLUG.plan.toml` with the choice among everything the planner knows,
-/// and into `plans` a plan for each layout of the papers: 1-DH, every 2-D and 1-DV over all servers, DEF, PA, PSA.
+/// Plans for one file with the trace `SLUG.trace`. Writes `SLUG.plan.toml` with the best of all
+/// candidates that the planner knows, and into `plans` one plan for each layout of the papers:
+/// 1-DH, every 2-D and 1-DV over all servers, DEF, PA, PSA.
 ///
 /// # Errors
-/// As `stripewise plan`; or its output lacks the file.
+/// As `stripewise plan`; also if its output lacks the file.
 pub fn plan(work: &Workspace, cluster: &str, slug: &str, file: &Path) -> anyhow::Result<Planned> {
     let chosen_plan = format!("{slug}.plan.toml");
     let ask = |scheme: &str, plan: &str| {
@@ -123,12 +124,14 @@ pub fn plan(work: &Workspace, cluster: &str, slug: &str, file: &Path) -> anyhow:
     Ok(Planned { choice: choice.name, reason, all })
 }
 
-/// Whether the candidate is one of CIL's over all servers: the planner also tries them on each tier alone.
+/// Returns whether the candidate is one of CIL's layouts over all servers. The planner also tries
+/// them on each tier alone.
 fn is_cil_over_all(name: &str) -> bool {
     ["1-DH", "1-DV", "2-D"].iter().any(|kind| name.starts_with(kind)) && !name.contains(" on ")
 }
 
-/// `1-DH` for `1-DH, then hdd`, `PSA` for `psa`: the layout itself is shown beside it.
+/// Shortens `1-DH, then hdd` to `1-DH` and writes `psa` as `PSA`. The table shows the layout itself
+/// in another column.
 fn short_name(scheme: &str) -> String {
     match HYBRID.contains(&scheme) {
         true => scheme.to_uppercase(),
@@ -136,7 +139,7 @@ fn short_name(scheme: &str) -> String {
     }
 }
 
-/// The candidate that a plan file forces on the file.
+/// Returns the candidate that a plan file forces on the file.
 fn forced(work: &Workspace, name: String, plan: String, file: &Path) -> anyhow::Result<Forced> {
     let parsed = work.plan(&plan)?;
     let rule = parsed.rule_for(file).with_context(|| format!("{plan} has no rule for '{}'", file.display()))?;
@@ -144,7 +147,7 @@ fn forced(work: &Workspace, name: String, plan: String, file: &Path) -> anyhow::
     Ok(Forced { name, layout_text: layouts.join(" or "), rule: rule.clone(), plan })
 }
 
-/// `hdd/0-3:64K ssd/0-3:64K up to 32M, then hdd/0-3:64K`.
+/// Formats a layout: `hdd/0-3:64K ssd/0-3:64K up to 32M, then hdd/0-3:64K`.
 fn layout_text(layout: &Layout, cluster: &Cluster) -> String {
     let part = |region: &Region| {
         let end = region.end.map_or(String::new(), |end| format!(" up to {}", size::format(end)));

@@ -1,4 +1,4 @@
-//! The programs that the demo runs, and what is done with each.
+//! The programs of the demo, and the steps performed with each.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -14,38 +14,40 @@ use super::shell::{self, words};
 use super::workspace::Workspace;
 
 const MIB: u64 = 1 << 20;
-/// Both directions of every program are planned for and reported on their own.
+/// The directions of every program. Each is planned and reported separately.
 pub const OPS: [&str; 2] = ["read", "write"];
-/// The layout that a hybrid file system has without a plan: 64 KiB stripes over all servers. Speed-ups refer to it.
+/// Layout of a hybrid file system without a plan: 64 KiB stripes over all servers. It is the
+/// baseline of all speedups.
 const PRESENT: &str = "DEF";
 
-/// A program with its parameters.
+/// A program and its parameters.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     program: Program,
-    /// Bytes of one request.
+    /// Bytes per request.
     transfer: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     file_bytes: u64,
-    /// The part of the file that all SSD servers together can hold, in quarters: where it is scarce, schemes that spend it
-    /// differently differ.
+    /// Fraction of the file that all SSD servers together can hold, in quarters. Where SSD space is
+    /// scarce, schemes that spend it differently get different times.
     ssd_quarters: u64,
-    /// Runs of a layout that is close to the best.
+    /// Number of runs of a layout whose time is close to the best.
     pub repeats: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Program {
-    /// 16 ranks, random access to one shared file.
+    /// IOR: 16 ranks with random access to one shared file.
     Ior,
-    /// One process reads and writes an HDF5 dataset front to back.
+    /// h5py: one process reads and writes an HDF5 dataset from start to end.
     H5py,
 }
 
 const IOR_RANKS: u64 = 16;
 
 impl Experiment {
-    /// Everything the demo measures; `quick`: one of each program, smaller.
+    /// Returns all experiments of the demo. With `quick`, there is one small experiment per
+    /// program.
     pub fn all(quick: bool) -> Vec<Self> {
         let of = |program, transfer, mib: u64, ssd_quarters| Self {
             program,
@@ -65,7 +67,7 @@ impl Experiment {
         ]
     }
 
-    /// `ior 64K`.
+    /// Returns the display name, such as `ior 64K`.
     pub fn name(&self) -> String {
         format!("{} {}", self.program_name(), size::format(self.transfer))
     }
@@ -77,12 +79,12 @@ impl Experiment {
         }
     }
 
-    /// `ior-64K`, for file names.
+    /// Returns the name for use in file names, such as `ior-64K`.
     pub fn slug(&self) -> String {
         self.name().replace(' ', "-")
     }
 
-    /// The file that the program reads and writes, relative to the demo's directory.
+    /// Returns the path of the program's data file, relative to the demo's directory.
     pub fn file(&self) -> String {
         format!("data/{}.{}", self.slug(), if self.program == Program::H5py { "h5" } else { "dat" })
     }
@@ -91,13 +93,13 @@ impl Experiment {
         if self.program == Program::Ior { IOR_RANKS as u32 } else { 1 }
     }
 
-    /// Space on each SSD server, bytes.
+    /// Returns the space on each SSD server in bytes.
     fn ssd_bytes(&self) -> u64 {
         self.file_bytes * self.ssd_quarters / 4 / u64::from(servers::SERVERS)
     }
 
-    /// The program's command line; `op` is read, write or both. It does not verify: traced, the verification's reads
-    /// would count as the application's.
+    /// Returns the program's command line; `op` is read, write or both. The program does not verify
+    /// its data: in a traced run, the reads of the verification would count as the application's.
     pub fn command(&self, work: &Workspace, op: &str) -> Vec<OsString> {
         let file = work.path(self.file());
         let transfer = size::format(self.transfer);
@@ -145,10 +147,11 @@ impl Experiment {
         format!("{does}, {transfer} at a time; the SSDs have space for {ssd}")
     }
 
-    /// Traces, plans, places, runs under every candidate; one result per direction.
+    /// Traces, plans and places the program's file, runs the program under every candidate, and
+    /// returns one result per direction.
     ///
     /// # Errors
-    /// Any step fails, or a byte is wrong.
+    /// A step fails, or a byte is wrong.
     pub fn run(&self, work: &Workspace) -> anyhow::Result<Vec<Workload>> {
         let cluster = format!("{}.cluster.toml", self.slug());
         servers::write_cluster(work, &cluster, self.ssd_bytes())?;
@@ -163,17 +166,17 @@ impl Experiment {
         OPS.iter().map(|&op| self.workload(work, op, &planned[op], &measurements)).collect()
     }
 
-    /// `ior read 64K`.
+    /// Returns the name of a result row, such as `ior read 64K`.
     fn row(&self, op: &str) -> String {
         format!("{} {op} {}", self.program_name(), size::format(self.transfer))
     }
 
-    /// `ior-read-64K`.
+    /// Returns the row name for use in file names, such as `ior-read-64K`.
     fn row_slug(&self, op: &str) -> String {
         self.row(op).replace(' ', "-")
     }
 
-    /// Runs the program on a plain file under the recorder: writing, then reading.
+    /// Records the program on a plain file, first writing and then reading.
     fn trace(&self, work: &Workspace) -> anyhow::Result<()> {
         for op in ["write", "read"] {
             let command = self.command(work, op);

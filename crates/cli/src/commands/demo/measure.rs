@@ -1,5 +1,6 @@
-//! Runs a program under every candidate layout. Candidates with equal layouts are one measurement, and so are the
-//! two directions of a layout: the program writes the file and reads it back.
+//! Runs a program under every candidate layout. Candidates with equal layouts share one
+//! measurement. So do the two directions of a layout: the program writes the file and reads it
+//! back.
 
 use std::collections::HashMap;
 
@@ -11,23 +12,24 @@ use super::experiment::{Experiment, OPS};
 use super::shell::words;
 use super::workspace::Workspace;
 
-/// A layout whose time is within this factor of the row's best is measured again, so that chance does not rank it.
+/// A layout whose time is within this factor of the row's best is measured again, so that chance
+/// does not decide the ranking.
 const CLOSE: f64 = 1.1;
 
-/// One distinct layout and its times.
+/// One distinct layout and its measured times.
 struct Measured {
     forced: Forced,
-    /// Seconds of every run, per direction as in [`OPS`].
+    /// Seconds of every run, by direction in the order of [`OPS`].
     runs: [Vec<f64>; OPS.len()],
 }
 
-/// The times of all layouts.
+/// The measured times of all layouts.
 pub struct Measurements {
     layouts: Vec<Measured>,
 }
 
 impl Measurements {
-    /// The seconds of every run of this candidate's layout in one direction.
+    /// Returns the seconds of every run of this candidate's layout in one direction.
     pub fn of(&self, forced: &Forced, op: &str) -> &[f64] {
         let op = OPS.iter().position(|&o| o == op);
         let layout = self.layouts.iter().find(|measured| measured.forced.same_layout(forced));
@@ -35,7 +37,7 @@ impl Measurements {
     }
 }
 
-/// Measures every layout once, then those that matter again.
+/// Measures every layout once, and repeats those that decide the ranking.
 ///
 /// # Errors
 /// A run fails or reads a wrong byte.
@@ -62,7 +64,7 @@ pub fn all(
 }
 
 impl Measurements {
-    /// Whether the layout is close to the best of a direction, or a choice.
+    /// Returns whether the layout is a choice or close to the best of a direction.
     fn matters(&self, index: usize, planned: &HashMap<&str, Planned>) -> bool {
         let layout = &self.layouts[index];
         OPS.iter().enumerate().any(|(op, name)| {
@@ -78,7 +80,7 @@ fn fastest(runs: &[f64]) -> Option<f64> {
     runs.iter().copied().min_by(f64::total_cmp)
 }
 
-/// What the programs print, as far as it is needed here.
+/// The fields of the programs' output that the demo uses.
 #[derive(Deserialize)]
 struct Output {
     phases: Vec<Phase>,
@@ -94,7 +96,8 @@ struct Phase {
 }
 
 impl Measured {
-    /// Places the layout, runs the program over it, checks that all bytes were verified, removes the file.
+    /// Places the layout, runs the program over it, checks that all bytes were verified, and
+    /// removes the file.
     fn run(&mut self, work: &Workspace, experiment: &Experiment, round: usize) -> anyhow::Result<()> {
         let plan = &self.forced.plan;
         if round == 0 {

@@ -1,4 +1,5 @@
-//! The emulated servers: 4 HDDs and 4 SSDs with the papers' parameters, all slowed down by one factor.
+//! The emulated servers: 4 HDDs and 4 SSDs with the papers' parameters, all slowed down by one
+//! factor.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,13 +11,15 @@ use stripewise_report::Servers;
 use super::shell::words;
 use super::workspace::Workspace;
 
-/// The published parameters (`docs/papers.md`) times this: then the servers, not two cores' worth of copying and waking up, are the
-/// bottleneck. A common factor changes no ratio of times, so no layout's rank.
+/// Factor on the published parameters (`docs/papers.md`). It makes the servers the bottleneck,
+/// instead of copying and wakeups on two cores. A common factor changes no ratio of times, and
+/// therefore no layout's rank.
 pub const SLOWDOWN: f64 = 4.0;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// One class: startup at random and sequential places (seconds) and seconds per byte, as published.
+/// One class as published: startup time of random and of sequential accesses in seconds, and
+/// seconds per byte.
 struct Class {
     name: &'static str,
     random_s: f64,
@@ -26,10 +29,11 @@ struct Class {
 
 const HDD: Class = Class { name: "hdd", random_s: 3e-4, sequential_s: 1e-4, per_byte_s: 1.0 / (120.0 * MIB) };
 const SSD: Class = Class { name: "ssd", random_s: 5e-5, sequential_s: 5e-5, per_byte_s: 1.0 / (400.0 * MIB) };
-/// Servers of each class.
+/// Number of servers of each class.
 pub const SERVERS: u32 = 4;
 
-/// Writes `name`, a cluster file with `ssd_bytes` of space on each SSD server, and makes the directories.
+/// Writes `name`, a cluster file with `ssd_bytes` of space on each SSD server, and creates the
+/// directories.
 ///
 /// # Errors
 /// A directory or the file cannot be written.
@@ -60,8 +64,8 @@ pub fn write_cluster(work: &Workspace, name: &str, ssd_bytes: u64) -> anyhow::Re
     work.write(name, &text)
 }
 
-/// Measures the servers: `profile.toml`, which the planner then uses instead of the parameters given. `quick`: a quarter of
-/// the time of `calibrate --quick`.
+/// Measures the servers and writes `profile.toml`, which the planner then uses instead of the given
+/// parameters. With `quick` it takes a quarter of the time of `calibrate --quick`.
 ///
 /// # Errors
 /// As `stripewise calibrate`.
@@ -74,7 +78,7 @@ pub fn calibrate(work: &Workspace, quick: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The servers, for the results.
+/// Returns the description of the servers for the results.
 pub fn described() -> Vec<Servers> {
     let tier = |class: &Class| Servers {
         tier: class.name.to_string(),
@@ -85,7 +89,7 @@ pub fn described() -> Vec<Servers> {
     vec![tier(&HDD), tier(&SSD)]
 }
 
-/// One sentence about them.
+/// Returns a sentence that describes the servers.
 pub fn sentence() -> String {
     let class = |class: &Class| {
         format!(

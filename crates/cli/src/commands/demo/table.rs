@@ -1,4 +1,4 @@
-//! The results for people.
+//! Prints the results for people.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use stripewise_report::{Candidate, Results, Workload};
 use super::servers;
 use super::workspace::Workspace;
 
-/// Prints a table per workload, what came of it, and where everything is.
+/// Prints a table and a verdict per workload, and the locations of the output files.
 pub fn print(results: &Results, work: &Workspace, report: &Path) {
     println!("\n{}.\n", servers::sentence());
     for workload in &results.workloads {
@@ -51,7 +51,7 @@ fn row(workload: &Workload, candidate: &Candidate) -> [String; 6] {
     ]
 }
 
-/// How the choice did, in one sentence.
+/// Returns a sentence on how the planner's choice performed.
 fn verdict(workload: &Workload) -> String {
     let measured = |name: &str| workload.candidate(name).and_then(Candidate::median_s);
     let best = workload.candidates.iter().filter_map(|c| Some((c.median_s()?, c.name.as_str())));

@@ -1,4 +1,4 @@
-//! Finds what the demo runs: this binary, an MPI, the workloads, a Python with h5py.
+//! Locates the programs of the demo: this binary, an MPI, the workloads, a Python with h5py.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,27 +7,27 @@ use anyhow::Context;
 
 use crate::workloads::{Workloads, works};
 
-/// Everything the demo starts; all paths exist.
+/// The programs that the demo starts. All paths exist.
 #[derive(Clone, Debug)]
 pub struct Tools {
-    /// This program.
+    /// The executable of this process.
     pub stripewise: PathBuf,
-    /// `mpirun` of the MPI that `ior` was built with.
+    /// `mpirun` of the MPI with which `ior` was built.
     pub mpirun: String,
     /// The IOR-like MPI program.
     pub ior: PathBuf,
-    /// The h5py program and the interpreter for it.
+    /// The h5py program.
     pub h5py: PathBuf,
-    /// See `h5py`.
+    /// The interpreter for `h5py`.
     pub python: PathBuf,
 }
 
 impl Tools {
-    /// Looks for the workloads as [`Workloads::find`] does; for Python in `python` or, if not given, in `.venv` beside
-    /// them, then in the `PATH`.
+    /// Searches for the workloads as [`Workloads::find`] does. Python is `python` if given, else
+    /// the one in `.venv` next to the workloads, else the one in the `PATH`.
     ///
     /// # Errors
-    /// What is missing and the command that makes it.
+    /// The error names what is missing and the command that builds it.
     pub fn find(workloads: Option<&Path>, python: Option<&Path>) -> anyhow::Result<Self> {
         let found = Workloads::find(workloads)?;
         let python = find_python(python, &found.build)?;

@@ -1,4 +1,4 @@
-//! The demo's directory, and stripewise's own commands run in it.
+//! The demo's directory, and stripewise commands that run in it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,26 +12,27 @@ use stripewise_cluster::Plan;
 use super::shell::{self, words};
 use super::tools::Tools;
 
-/// Says that a directory is a demo's, so that a later demo may use it again.
+/// Marks a directory as a demo's, so that a later demo may reuse it.
 const MARKER: &str = ".stripewise-demo";
-/// What a demo makes anew each time; removed from an earlier demo's directory. Nothing else is.
+/// Directories that each demo creates anew. From an earlier demo's directory, only these are
+/// removed.
 const OWN_DIRS: [&str; 3] = ["servers", "data", "plans"];
 
 /// An absolute directory that belongs to the demo.
 #[derive(Debug)]
 pub struct Workspace {
     dir: PathBuf,
-    /// The programs.
+    /// The programs that the demo starts.
     pub tools: Tools,
     quiet: bool,
     begin: Instant,
 }
 
 impl Workspace {
-    /// Makes the directory, or takes over an empty one or an earlier demo's.
+    /// Creates the directory, or takes over an empty one or that of an earlier demo.
     ///
     /// # Errors
-    /// It holds something else, or cannot be written.
+    /// The directory holds something else, or cannot be written.
     pub fn create(dir: &Path, tools: Tools, quiet: bool) -> anyhow::Result<Self> {
         let shown = dir.display();
         fs::create_dir_all(dir).with_context(|| format!("cannot make the directory '{shown}'"))?;
@@ -49,7 +50,7 @@ impl Workspace {
         Ok(work)
     }
 
-    /// The absolute path of something in the directory.
+    /// Returns the absolute path of a file in the directory.
     pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.dir.join(name)
     }
@@ -57,7 +58,7 @@ impl Workspace {
     /// Writes a file completely or not at all.
     ///
     /// # Errors
-    /// The path and the reason.
+    /// The error contains the path and the reason.
     pub fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
         let path = self.path(name);
         let temporary = self.path(format!("{name}.new"));
@@ -69,7 +70,7 @@ impl Workspace {
     /// Removes the servers and the programs' files.
     ///
     /// # Errors
-    /// The path and the reason.
+    /// The error contains the path and the reason.
     pub fn remove_servers(&self) -> anyhow::Result<()> {
         self.remove_dir("servers")?;
         self.remove_dir("data")
@@ -84,7 +85,7 @@ impl Workspace {
         }
     }
 
-    /// Runs `stripewise WORDS...` and returns what it printed.
+    /// Runs `stripewise WORDS...` and returns its output.
     ///
     /// # Errors
     /// As [`shell::output`].
@@ -97,14 +98,14 @@ impl Workspace {
     /// Reads a plan that one of the commands wrote.
     ///
     /// # Errors
-    /// It is not there or not a plan.
+    /// The file does not exist or is not a plan.
     pub fn plan(&self, name: &str) -> anyhow::Result<Plan> {
         let path = self.path(name);
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read '{}'", path.display()))?;
         Ok(Plan::parse(&text, &path.display().to_string())?)
     }
 
-    /// Makes the report of `results.json` and returns its path.
+    /// Writes the report of `results.json` and returns its path.
     ///
     /// # Errors
     /// As `stripewise report`.
@@ -113,7 +114,7 @@ impl Workspace {
         Ok(self.path("report.html"))
     }
 
-    /// Tells a person what is happening.
+    /// Prints a progress line unless `--quiet` is given.
     pub fn say(&self, message: &str) {
         if !self.quiet {
             eprintln!("[{:5.1} s] {message}", self.begin.elapsed().as_secs_f64());

@@ -1,4 +1,4 @@
-//! The flags of `evaluate`.
+//! Flags of `evaluate`.
 
 use std::path::PathBuf;
 
@@ -6,11 +6,13 @@ use stripewise_evaluate::{Cell, Experiment, Scheme};
 
 use super::measured;
 
-/// Runs the experiments of the papers, and says where they hold.
+/// Runs the experiments of the papers, and reports which of their claims hold
 ///
-/// Every experiment is a number of cells: a workload on a storage, under several schemes. They are simulated at the papers' full size, or
-/// measured: real programs on emulated servers, with the sizes scaled down and the ratios kept. What was run is not run again: the
-/// records are in DIR/simulated.jsonl, DIR/emulated.jsonl and DIR/disks.jsonl, and a command that was interrupted goes on where it was.
+/// Every experiment consists of cells: a workload on a storage configuration, under several
+/// schemes. Cells are simulated at the papers' full size, or measured with real programs on
+/// emulated servers, where sizes are scaled down and ratios kept. The records are in
+/// DIR/simulated.jsonl, DIR/emulated.jsonl and DIR/disks.jsonl. A run that has a record is not
+/// repeated, so an interrupted command continues where it stopped.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     stripewise evaluate --list\n  \
@@ -22,7 +24,8 @@ pub struct Args {
     /// C1 to C4, P1 to P7, S1 to S7, or all
     #[arg(value_name = "EXPERIMENT", default_value = "all")]
     experiments: Vec<String>,
-    /// Run them in the simulator, at the published size [default, unless --measured, --render or --list is given]
+    /// Run the experiments in the simulator, at the published size [default, unless --measured,
+    /// --render or --list is given]
     #[arg(long)]
     simulated: bool,
     /// Run real programs on emulated servers, or on disks where some are given
@@ -30,16 +33,17 @@ pub struct Args {
     pub measured: bool,
     #[command(flatten)]
     pub servers: measured::Flags,
-    /// Fewer cells and repeats
+    /// Run fewer cells and repetitions
     #[arg(long)]
     pub quick: bool,
-    /// Only runs with this label, as the records have it, or of this scheme; all of them where several are given
+    /// Run only cells with this label, or only this scheme (scheme=NAME), as they appear in the
+    /// records; if given several times, all must match
     #[arg(long, value_name = "LABEL=VALUE", value_parser = label)]
     only: Vec<(String, String)>,
-    /// Run again what was run before
+    /// Repeat runs that have a record
     #[arg(long)]
     pub again: bool,
-    /// Where the records are
+    /// Directory of the records
     #[arg(
         long,
         value_name = "DIR",
@@ -47,30 +51,30 @@ pub struct Args {
         env = "STRIPEWISE_EVALUATION_DIR"
     )]
     pub dir: PathBuf,
-    /// Write evaluation.md and evaluation.html with what is in DIR into this directory
+    /// Write evaluation.md and evaluation.html from the records in DIR into this directory
     #[arg(long, value_name = "DIR")]
     pub render: Option<PathBuf>,
-    /// What there is: experiments, settings, claims, cells; nothing is run
+    /// List experiments, settings, claims and cells, and run nothing
     #[arg(long)]
     pub list: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Say nothing while it works
+    /// Suppress progress output
     #[arg(long, short, env = "STRIPEWISE_QUIET")]
     pub quiet: bool,
 }
 
 impl Args {
-    /// Whether to simulate.
+    /// Returns whether to simulate.
     pub fn simulated(&self) -> bool {
         self.simulated || !(self.measured || self.render.is_some())
     }
 
-    /// The experiments that are named, in their own order.
+    /// Returns the named experiments, in their own order.
     ///
     /// # Errors
-    /// A name that is none of them.
+    /// A name is unknown.
     pub fn chosen(&self, all: Vec<Experiment>) -> anyhow::Result<Vec<Experiment>> {
         let is_all = |name: &String| name.eq_ignore_ascii_case("all");
         for name in self.experiments.iter().filter(|name| !is_all(name)) {
@@ -86,7 +90,7 @@ impl Args {
         Ok(all.into_iter().filter(|experiment| wanted(experiment.id)).collect())
     }
 
-    /// Whether the flags ask for a scheme of a cell.
+    /// Returns whether the flags select a scheme of a cell.
     pub fn wants(&self, cell: &Cell, scheme: &Scheme) -> bool {
         self.only.iter().all(|(label, value)| match label.as_str() {
             SCHEME => scheme.name() == *value,
@@ -94,7 +98,7 @@ impl Args {
         })
     }
 
-    /// The command as it can be given again anywhere.
+    /// Returns the command line that repeats this command.
     pub fn command(&self) -> String {
         let mut words = vec!["stripewise evaluate".to_owned(), self.experiments.join(" ")];
         let flags = [(self.simulated(), "--simulated"), (self.measured, "--measured"), (self.quick, "--quick")];
@@ -104,7 +108,7 @@ impl Args {
     }
 }
 
-/// Not a label, but may be asked for like one.
+/// Key that selects a scheme where `--only` otherwise takes a label.
 const SCHEME: &str = "scheme";
 
 fn label(text: &str) -> Result<(String, String), String> {

@@ -1,4 +1,4 @@
-//! `evaluate --list`: what there is.
+//! `evaluate --list`: lists the experiments.
 
 use serde::Serialize;
 use stripewise_evaluate::{Place, Scale};
@@ -12,7 +12,7 @@ struct Listed {
     setting: &'static str,
     claimed: &'static str,
     claims: Vec<String>,
-    /// By place: cells, and runs of them, at the scale asked for.
+    /// Number of cells and runs by place, at the requested scale.
     places: Vec<Size>,
 }
 
@@ -23,10 +23,10 @@ struct Size {
     runs: usize,
 }
 
-/// Prints the experiments that were named.
+/// Prints the named experiments.
 ///
 /// # Errors
-/// None but that of standard output.
+/// Standard output cannot be written.
 pub fn print(job: &Job<'_>) -> anyhow::Result<()> {
     let size = |cells: fn(Scale) -> Vec<stripewise_evaluate::Cell>, place: Place| {
         let cells = cells(Scale { place, quick: job.args.quick });

@@ -1,4 +1,4 @@
-//! `evaluate --render`: the pages.
+//! `evaluate --render`: writes the pages.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use stripewise_evaluate::{Document, Place, page};
 use super::Job;
 use crate::files;
 
-/// Writes `evaluation.md`, `evaluation.html` and the drawings in `evaluation/` into `pages`, of the documents that are in the
-/// directory of the records. Drawings that no page shows any more are removed.
+/// Writes `evaluation.md`, `evaluation.html` and the drawings in `evaluation/` into `pages`, from
+/// the documents in the directory of the records. Removes drawings that no page shows any more.
 ///
 /// # Errors
-/// Documents that cannot be read, pages that cannot be written.
+/// A document cannot be read, or a page cannot be written.
 pub fn run(job: &Job<'_>, pages: &Path) -> anyhow::Result<()> {
     let documents: Vec<Document> = Place::ALL
         .iter()
@@ -31,7 +31,7 @@ pub fn run(job: &Job<'_>, pages: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What was found at a place; none if nothing was run there.
+/// Reads the document of a place; `None` if nothing was run there.
 fn read(dir: &Path, place: Place) -> anyhow::Result<Option<Document>> {
     let path = dir.join(format!("{}.json", place.name()));
     if !path.exists() {
@@ -40,7 +40,7 @@ fn read(dir: &Path, place: Place) -> anyhow::Result<Option<Document>> {
     Ok(Some(Document::parse(&files::read(&path)?, &path.to_string_lossy(), place)?))
 }
 
-/// Removes the drawings of an earlier rendering: nothing but files with names like `C1-2.svg`.
+/// Removes the drawings of an earlier rendering. Only files with names like `C1-2.svg` are removed.
 fn remove_others(drawings: &Path, kept: &[(String, String)]) -> anyhow::Result<()> {
     let wrong = || format!("cannot look into {}", drawings.display());
     for entry in std::fs::read_dir(drawings).with_context(wrong)? {

@@ -1,4 +1,4 @@
-//! `evaluate --simulated`: every cell in the simulator.
+//! `evaluate --simulated`: runs every cell in the simulator.
 
 use std::sync::mpsc;
 
@@ -9,7 +9,8 @@ use super::Job;
 use super::store::Task;
 use crate::interrupt;
 
-/// Runs what is missing, as many at a time as there are processors. Returns how many failed.
+/// Runs the missing tasks, as many concurrently as there are processors. Returns the number of
+/// failed tasks.
 ///
 /// # Errors
 /// The records cannot be written.
@@ -23,7 +24,7 @@ pub fn run(job: &Job<'_>) -> anyhow::Result<usize> {
     })
 }
 
-/// Sends every task's record; ends early when the user wants it, or nobody listens any more.
+/// Sends every task's record. Ends early on an interrupt, or if the receiver is gone.
 fn all(tasks: &[Task], sender: mpsc::SyncSender<Record>) {
     let _ = tasks.par_iter().try_for_each_with(sender, |sender, task| {
         if interrupt::asked() {

@@ -1,4 +1,5 @@
-//! Records on disk: a line each, written as soon as there is one, so that nothing is run twice.
+//! Records on disk, one line each. A record is written as soon as it exists, so that no run is
+//! repeated.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -11,15 +12,15 @@ use stripewise_evaluate::{Cell, DOCUMENT_VERSION, Document, Labels, Place, Recor
 use super::Job;
 use crate::{files, machine};
 
-/// One run that is to be made.
+/// One run to execute.
 pub struct Task {
     /// The workload and its storage.
     pub cell: Cell,
-    /// The scheme.
+    /// The scheme under which the workload runs.
     pub scheme: Scheme,
 }
 
-/// What is known of one place.
+/// The records of one place.
 pub struct Store {
     path: PathBuf,
     file: File,
@@ -34,11 +35,13 @@ fn key_of(record: &Record) -> Key {
 }
 
 impl Store {
-    /// The records in `dir`, if there are any; of several for the same the last counts. They are this process's alone until it
-    /// ends.
+    /// Opens the records in `dir`, and creates the file if there is none. The last of several
+    /// records of the same run counts, and a torn last line is cut off. The file is locked for this
+    /// process until it ends.
     ///
     /// # Errors
-    /// The file cannot be read or written, another process is at it, or a line but the last is not a record of this place.
+    /// The file cannot be read or written, another process uses it, or a complete line is not a
+    /// record of this place.
     pub fn open(dir: &Path, place: Place) -> anyhow::Result<Self> {
         let path = dir.join(format!("{}.jsonl", place.name()));
         let file = OpenOptions::new().create(true).append(true).open(&path);
@@ -71,7 +74,8 @@ impl Store {
         Ok(store)
     }
 
-    /// The runs that are not there, or were made with other parameters, or failed; `again`: all.
+    /// Returns the runs without a record, with a record for other parameters, or with a failed
+    /// record; all runs if `again`.
     pub fn missing(&self, cells: &[Cell], again: bool) -> Vec<Task> {
         let tasks = cells.iter().flat_map(|cell| cell.schemes.iter().map(move |scheme| (cell, scheme)));
         let missing = tasks.filter(|(cell, scheme)| again || !self.has(cell, scheme));
@@ -84,10 +88,10 @@ impl Store {
         known.is_some_and(|record| record.failed.is_none() && record.parameters == cell.parameters(scheme))
     }
 
-    /// Writes a record down.
+    /// Appends a record.
     ///
     /// # Errors
-    /// The file system's.
+    /// The file system's error.
     pub fn add(&mut self, record: Record) -> anyhow::Result<()> {
         let mut line = serde_json::to_string(&record)?;
         line.push('\n');
@@ -104,16 +108,17 @@ impl Store {
         if index == next { self.records.push(record) } else { self.records[index] = record }
     }
 
-    /// Writes the document beside the records: those of `cells` in their order, then what else there is. Returns how many of
-    /// the cells' runs failed.
+    /// Writes the document next to the records: first the records of `cells` in their order, then
+    /// all others. Returns how many runs of the cells failed.
     ///
     /// # Errors
-    /// The file system's.
+    /// The file system's error.
     pub fn finish(self, job: &Job<'_>, cells: &[Cell]) -> anyhow::Result<usize> {
         let mut order: HashMap<Key, usize> = HashMap::new();
         let mut records = self.records;
         for cell in cells {
-            // Computed and not measured: as it is known now, also beside what was measured before.
+            // The bound is computed and not measured, so the present value also replaces that of
+            // earlier measurements.
             let bound_s = bound::least_s(cell);
             for scheme in &cell.schemes {
                 let next = order.len();
@@ -147,5 +152,5 @@ impl Store {
     }
 }
 
-/// Failed runs that are named one by one.
+/// Maximum number of failed runs that are listed individually.
 const FAILURES_SAID: usize = 10;

@@ -1,4 +1,4 @@
-//! From what was found to tiers. Pure.
+//! Derives tiers from the inspected directories. Pure: no I/O.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,22 +11,22 @@ use stripewise_drivers::{Pool, Probe};
 
 use super::look::Place;
 
-/// A tier that the cluster file may have.
+/// A tier proposed for the cluster file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
     pub name: String,
     pub driver: Driver,
     pub capacity_per_server: u64,
-    /// Written as a comment only: another draft has the same servers.
+    /// The draft is written as a comment only, because another draft has the same servers.
     pub instead: bool,
-    /// What to know of it, a sentence each.
+    /// Notes about the tier, one sentence each.
     pub remarks: Vec<String>,
 }
 
-/// The tiers of all places, each with a name of its own.
+/// Returns the tiers of all places, each with a unique name.
 ///
 /// # Errors
-/// A file system on which this user can put files on no server.
+/// A file system offers this user no server for files.
 pub fn of(places: &[Place]) -> anyhow::Result<Vec<Draft>> {
     let mut drafts = plain(places);
     for place in places {
@@ -45,7 +45,7 @@ pub fn of(places: &[Place]) -> anyhow::Result<Vec<Draft>> {
         drafts.extend(native);
     }
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    // Those that stand instead of others may be called as these.
+    // Alternative drafts (comments) may share a name with the drafts that they could replace.
     for draft in drafts.iter_mut().filter(|draft| !draft.instead) {
         let count = seen.entry(draft.name.clone()).or_default();
         *count += 1;
@@ -56,7 +56,7 @@ pub fn of(places: &[Place]) -> anyhow::Result<Vec<Draft>> {
     Ok(drafts)
 }
 
-/// Plain directories: a server each, in a tier for each kind of disk.
+/// Drafts for plain directories: each directory is a server, in one tier per kind of disk.
 fn plain(places: &[Place]) -> Vec<Draft> {
     let mut tiers: BTreeMap<&str, Vec<&Place>> = BTreeMap::new();
     for place in places.iter().filter(|place| place.probe.is_none()) {
@@ -100,7 +100,9 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Tiers of servers one by one where there are any, and the pools: instead of those where they have the same servers.
+    /// Returns tiers of individually named servers, if there are any, and tiers of pools. In the
+    /// presence of the former, pools are drafted as alternatives, because they consist of the same
+    /// servers.
     fn drafts(&self) -> Vec<Draft> {
         let mut drafts = self.servers();
         let exact = !drafts.is_empty();
@@ -131,7 +133,8 @@ impl Found<'_> {
         drafts
     }
 
-    /// Servers that can be named, by what their names begin with: hdd0, hdd1 and ssd0 are two tiers.
+    /// Groups servers that can be named by the stem of their names: hdd0, hdd1 and ssd0 give two
+    /// tiers.
     fn servers(&self) -> Vec<Draft> {
         let mut names = self.probe.servers.clone();
         let mut remarks = Vec::new();
@@ -158,7 +161,8 @@ impl Found<'_> {
         tiers.into_iter().map(draft).collect()
     }
 
-    /// Pools of which nothing is known but names that count: at least two of a kind.
+    /// Returns pools whose servers are unknown but whose names are numbered, if at least two share
+    /// a stem.
     fn numbered_pools(&self) -> Vec<String> {
         let unknown = self.probe.pools.iter().filter(|pool| pool.servers.is_none());
         let numbered: Vec<&String> =
@@ -188,12 +192,12 @@ impl Found<'_> {
     }
 }
 
-/// A name without the number at its end.
+/// Returns the name without the number at its end.
 fn stem(name: &str) -> &str {
     name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(['-', '_', '.'])
 }
 
-/// Whole units of what is free, so that people can read it.
+/// Rounds the free space down to whole units, for readability.
 fn capacity(free_bytes: u64) -> u64 {
     let unit =
         [1u64 << 40, 1 << 30, 1 << 20].into_iter().find(|unit| free_bytes >= 10 * unit).unwrap_or(CAPACITY_MIN);
@@ -205,7 +209,7 @@ impl Draft {
         matches!(&self.driver, Driver::Native { members: Members::Servers(servers), .. } if servers.iter().any(|server| server == name))
     }
 
-    /// A line for people.
+    /// Returns a line that describes the tier.
     pub fn summary(&self) -> String {
         let what = match &self.driver {
             Driver::Dirs { servers } => format!("{} directories", servers.len()),

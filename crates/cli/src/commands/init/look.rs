@@ -1,4 +1,4 @@
-//! What a directory is on.
+//! Inspects the storage behind a directory.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,25 +8,25 @@ use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use stripewise_drivers::Probe;
 
-/// A directory, and what is known of it.
+/// A directory and the properties found.
 #[derive(Debug)]
 pub struct Place {
-    /// Absolute, without links.
+    /// Absolute path without symbolic links.
     pub path: PathBuf,
-    /// The device of its file system: what has the same one shares a disk.
+    /// Device of its file system. Directories with the same device share a disk.
     pub device: u64,
-    /// Bytes that this user may still write there.
+    /// Bytes that this user can still write there.
     pub free_bytes: u64,
-    /// Whether its disk turns; `None`: not known.
+    /// Whether the disk is rotational; `None` if unknown.
     pub rotational: Option<bool>,
-    /// What a parallel file system says; `None`: it is on none.
+    /// Findings of the parallel file system's driver; `None` if the directory is on none.
     pub probe: Option<Probe>,
 }
 
-/// Looks at a directory with all drivers.
+/// Inspects a directory with all drivers.
 ///
 /// # Errors
-/// It is no directory, may not be written to, or cannot be looked at.
+/// The path is not a directory, may not be written to, or cannot be inspected.
 pub fn look(directory: &Path) -> anyhow::Result<Place> {
     let path = directory.canonicalize().with_context(|| format!("{} cannot be used", directory.display()))?;
     let stat = fs::metadata(&path).with_context(|| format!("{} cannot be looked at", path.display()))?;
@@ -49,7 +49,8 @@ pub fn look(directory: &Path) -> anyhow::Result<Place> {
     Ok(Place { path, device, free_bytes, rotational: rotational(device), probe })
 }
 
-/// What the kernel says of a block device, or the one that it is a part of.
+/// Returns the kernel's `rotational` flag of a block device, or of the disk that a partition
+/// belongs to.
 fn rotational(device: u64) -> Option<bool> {
     let block = format!("/sys/dev/block/{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
     let read = |file: &str| fs::read_to_string(format!("{block}/{file}")).ok();
@@ -58,7 +59,7 @@ fn rotational(device: u64) -> Option<bool> {
 }
 
 impl Place {
-    /// What this user may not do, with the remedy.
+    /// Returns what this user is not permitted to do, with the remedy.
     pub fn warnings(&self) -> Vec<String> {
         let rights = self.probe.iter().flat_map(|probe| &probe.rights);
         rights.map(|right| format!("{}: {right}", self.path.display())).collect()

@@ -1,4 +1,4 @@
-//! The cluster file, with comments. Pure.
+//! Formats the commented cluster file. Pure: no I/O.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use stripewise_cluster::{Cluster, Tier};
 use super::drafts::Draft;
 use super::look::Place;
 
-/// Characters of a comment's line.
+/// Maximum width of a comment line in characters.
 const WIDTH: usize = 110;
 
 pub fn cluster(places: &[Place], drafts: &[Draft]) -> String {
@@ -35,7 +35,7 @@ pub fn cluster(places: &[Place], drafts: &[Draft]) -> String {
     out
 }
 
-/// The lines of one tier, as a cluster file has them.
+/// Formats the lines of one tier in cluster-file syntax.
 fn tier(draft: &Draft) -> String {
     let tier = Tier {
         name: draft.name.clone(),
@@ -49,7 +49,7 @@ fn tier(draft: &Draft) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A sentence as lines of comment.
+/// Appends a sentence as comment lines.
 fn comment(out: &mut String, text: &str) {
     let mut line = String::from("#");
     for word in text.split_whitespace() {
@@ -96,7 +96,7 @@ mod tests {
         Place { path: "/mnt/me".into(), device: 9, free_bytes: 100 * G, rotational: None, probe: Some(probe) }
     }
 
-    /// What is written, read back.
+    /// Formats the cluster file and parses it again.
     fn read(places: &[Place]) -> (String, Cluster) {
         let text = cluster(places, &drafts::of(places).unwrap());
         let read = Cluster::parse_uncalibrated(&text, "cluster.toml")
@@ -144,7 +144,7 @@ mod tests {
             text.contains("# Not permitted: pools cannot be set; ask for p") && text.contains("# seen"),
             "{text}"
         );
-        // As a comment it is a tier that can be used.
+        // With the comment marks removed, it is a valid tier.
         let start = text.find("# [[tier]]").unwrap();
         let tier: Vec<_> = text[start..].lines().map_while(|line| line.strip_prefix("# ")).collect();
         let other = Cluster::parse_uncalibrated(&tier.join("\n"), "cluster.toml").unwrap();

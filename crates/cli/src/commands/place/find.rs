@@ -1,4 +1,4 @@
-//! Which existing files a plan is for.
+//! Finds the existing files to which a plan applies.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
@@ -13,19 +13,19 @@ use stripewise_datapath::{Runtime, Shape};
 
 use crate::managed;
 
-/// How a file lies now.
+/// Current state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// As a plain file.
+    /// A plain file.
     Plain,
-    /// In another layout.
+    /// Managed, with a layout other than the planned one.
     Managed,
-    /// Where the plan puts it.
+    /// Managed, with the planned layout.
     Placed,
 }
 
 impl State {
-    /// One word.
+    /// Returns the state as one word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -35,21 +35,21 @@ impl State {
     }
 }
 
-/// An existing file that a rule of the plan is for.
+/// An existing file that matches a rule of the plan.
 pub struct Candidate<'a> {
     pub path: PathBuf,
     pub shape: Shape<'a>,
     pub rule: &'a Rule,
-    /// The rule's.
+    /// Name of the rule's scheme.
     pub scheme: &'a str,
     pub size_bytes: u64,
-    /// Somebody may run it.
+    /// Some user has permission to execute the file.
     pub executable: bool,
     pub state: State,
 }
 
-/// The files below `given` (or without any, wherever the plan's patterns lead) that a rule gives a layout; plain files that are
-/// executable only if they are given by name.
+/// Returns the files below `given`, or without any below the paths that the plan's patterns match,
+/// to which a rule gives a layout. Executable plain files are included only if they are named.
 ///
 /// # Errors
 /// One of `given` does not exist.
@@ -60,10 +60,10 @@ pub fn find<'a>(runtime: &Runtime, plan: &'a Plan, given: &[PathBuf]) -> anyhow:
     Ok(found)
 }
 
-/// As [`find`], programs among them.
+/// Returns the same files as [`find`], and executable files too.
 ///
 /// # Errors
-/// As there.
+/// As [`find`].
 pub fn find_all<'a>(
     runtime: &Runtime,
     plan: &'a Plan,
@@ -71,7 +71,7 @@ pub fn find_all<'a>(
 ) -> anyhow::Result<Vec<Candidate<'a>>> {
     let mut roots = Vec::new();
     for path in given {
-        // By the name that it was given, too: patterns may go through links.
+        // The path is used as given, because patterns may go through symbolic links.
         managed::existing(path)?;
         roots.push(std::path::absolute(path)?);
     }
@@ -81,7 +81,7 @@ pub fn find_all<'a>(
         roots.sort();
         roots.dedup();
         let all = roots.clone();
-        // A directory in another one is walked with it.
+        // The walk of a root covers all roots below it.
         roots.retain(|root| !all.iter().any(|other| other != root && root.starts_with(other)));
     }
     let listing = walk(runtime, &roots);
@@ -101,7 +101,8 @@ pub fn find_all<'a>(
     Ok(found)
 }
 
-/// Scripts are read by their shell, and so they come into traces and plans; but the kernel cannot run a manifest.
+/// Decides whether to leave out an executable file. Scripts appear in traces and plans because
+/// their shell reads them, but the kernel cannot execute a manifest.
 fn leave_program(file: &Candidate<'_>) -> bool {
     let leave = file.state == State::Plain && file.executable;
     if leave {
@@ -111,15 +112,16 @@ fn leave_program(file: &Candidate<'_>) -> bool {
     leave
 }
 
-/// Paths without links. Those of directories are looked up once: each name in a path is a question to the file system.
+/// Resolves symbolic links in paths. Each directory is resolved once, because every path component
+/// costs the file system a lookup.
 struct RealPaths<'a> {
-    /// Links that are given by name are followed; a walk from there follows none.
+    /// Roots that are symbolic links are followed; the walk below them follows none.
     roots: HashSet<&'a Path>,
     of_directories: HashMap<PathBuf, Option<PathBuf>>,
 }
 
 impl RealPaths<'_> {
-    /// Of a file that a walk from the roots has found.
+    /// Resolves the path of a file that a walk from the roots has found.
     fn of(&mut self, path: &Path) -> Option<PathBuf> {
         if self.roots.contains(path) {
             return path.canonicalize().ok();
@@ -132,7 +134,7 @@ impl RealPaths<'_> {
     }
 }
 
-/// `real`: the path without links.
+/// Returns the candidate for a file, if a rule applies. `real` is the path without symbolic links.
 fn candidate<'a>(
     runtime: &Runtime,
     plan: &'a Plan,
@@ -143,7 +145,7 @@ fn candidate<'a>(
     if real.file_name().is_some_and(|name| name.as_bytes().starts_with(super::native::RECORD.as_bytes())) {
         return None;
     }
-    // The rule of the name that was given, or else of the one that it leads to.
+    // The rule for the given path has precedence over the rule for the resolved path.
     let rule = plan.rule_for(path).or_else(|| plan.rule_for(&real))?;
     let shape = Shape::of(rule, path).or_else(|| Shape::of(rule, &real))?;
     let manifest = if anchor { runtime.manifest_at(None, &real, true).ok().flatten() } else { None };
@@ -162,15 +164,17 @@ fn candidate<'a>(
     Some(Candidate { path: real, shape, rule, scheme: &rule.scheme, size_bytes, executable, state })
 }
 
-/// The existing paths that a pattern matches; where it has a `**`, the directories that the rest may be anywhere below.
+/// Returns the existing paths that a pattern matches. For a pattern with `**`, returns the
+/// directories below which matching files may be.
 ///
-/// Only directories that the pattern leads through are listed: a pattern may begin at the root of a large file system.
+/// Lists only directories that the pattern leads through, because a pattern may start at the root
+/// of a large file system.
 pub fn expand(pattern: &str) -> Vec<PathBuf> {
     let mut paths = vec![PathBuf::from("/")];
     let mut end = 0;
     for component in pattern.split('/') {
         end += component.len() + 1;
-        // Without a leading slash any directory may be meant.
+        // A pattern without a leading slash may match in any directory.
         if component.contains("**") || !pattern.starts_with('/') {
             break;
         }
@@ -191,7 +195,7 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
-/// The one name that a component of a pattern matches; `None` with a wildcard.
+/// Returns the only name that a component of a pattern matches; `None` if it has a wildcard.
 fn literal(component: &str) -> Option<String> {
     let mut name = String::new();
     let mut chars = component.chars();

@@ -1,4 +1,4 @@
-//! The flags of `plan`.
+//! Flags of `plan`.
 
 use std::path::PathBuf;
 
@@ -8,92 +8,102 @@ use stripewise_plan::{CopyOptions, Objective, OnlyNative, Options, Present, Sche
 
 use crate::flags::positive_size;
 
-/// Chooses the layout that makes the traced I/O fastest, and writes it as a plan.
+/// Chooses the layout that makes the traced I/O fastest, and writes it as a plan
 ///
-/// Reads a trace, groups its requests by file-name pattern, size, operation and concurrency, predicts for every candidate layout
-/// the papers' overall cost and the expected elapsed time, and writes plan.toml for `place` and `run`.
+/// Reads a trace, groups its requests by file-name pattern, size, operation and concurrency,
+/// predicts the papers' overall cost and the expected elapsed time for every candidate layout, and
+/// writes plan.toml for `place` and `run`.
 #[derive(Parser)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The trace, from `stripewise trace` or `stripewise synth`.
+    /// The trace, from `stripewise trace` or `stripewise synth`
     pub trace: PathBuf,
-    /// The cluster file.
+    /// The cluster file
     #[arg(short, long, env = "STRIPEWISE_CLUSTER", default_value = "cluster.toml")]
     pub cluster: PathBuf,
-    /// The profile that `calibrate` wrote; `none` for none [default: profile.toml beside the cluster file, if there is one].
+    /// The profile from `calibrate`; `none` for no profile [default: profile.toml next to the
+    /// cluster file, if there is one]
     #[arg(long, env = "STRIPEWISE_PROFILE")]
     pub profile: Option<PathBuf>,
-    /// auto (the best of all but replicas and cache), overall (1-DH, 1-DV, 2-D, every stripe size), psa, pa, def, replicas (several copies
-    /// with different layouts), cache (parts of the files on the fastest servers), or the name of one candidate.
+    /// auto (the best of all schemes except replicas and cache), overall (1-DH, 1-DV, 2-D, every
+    /// stripe size), psa, pa, def, replicas (several copies with different layouts), cache (ranges
+    /// of the files on the fastest servers), or the name of one candidate
     #[arg(long, env = "STRIPEWISE_SCHEME", default_value = "auto")]
     pub scheme: String,
-    /// What is compared: the expected elapsed time, or the papers' overall cost.
+    /// What the planner minimizes: the expected elapsed time, or the papers' overall cost
     #[arg(long, env = "STRIPEWISE_OBJECTIVE", value_parser = ["elapsed", "cost"], default_value = "elapsed")]
     pub objective: String,
-    /// Step of the search for PSA's stripe sizes.
+    /// Step of the search for PSA's stripe sizes
     #[arg(long, env = "STRIPEWISE_STEP", value_parser = positive_size, default_value = "4K")]
     pub step: u64,
-    /// Stripe sizes to try, beside the parts of the request size [default: 4K, 8K, ... 64M].
+    /// Stripe sizes to try in addition to fractions of the request size [default: 4K, 8K, ... 64M]
     #[arg(long, env = "STRIPEWISE_STRIPES", value_delimiter = ',', value_parser = positive_size, value_name = "SIZES")]
     pub stripes: Option<Vec<u64>>,
-    /// Recommend a change only if it saves this much of the present layout's time; `none`: whatever it saves.
+    /// Recommend a change only if it saves at least this fraction of the present layout's time;
+    /// `none` accepts any saving
     #[arg(long, env = "STRIPEWISE_MIN_GAIN", value_parser = gain, default_value = "5%", allow_hyphen_values = true)]
     pub min_gain: f64,
-    /// The layout that files have now which stripewise does not manage: plain (one file on a server of the slowest tier), def (stripes
-    /// of 64K over all servers, as far as the fast ones have space), one:hdd/0, 1-DH:64K, 1-DH:64K@hdd, or cycle:"hdd/0-3:64K ssd/0-3:8K".
+    /// Present layout of files that stripewise does not manage: plain (one file on a server of the
+    /// slowest tier), def (stripes of 64K over all servers, as far as the fast ones have space),
+    /// one:hdd/0, 1-DH:64K, 1-DH:64K@hdd, or cycle:"hdd/0-3:64K ssd/0-3:8K"
     #[arg(long, env = "STRIPEWISE_PRESENT", default_value = "plain", value_name = "LAYOUT")]
     pub present: String,
-    /// Only layouts that the cluster's file system has itself, one per directory, so that `place --native` can place all of the plan and
-    /// programs run without stripewise.
+    /// Consider only native layouts of the cluster's file system, one per directory, so that
+    /// `place --native` can place the whole plan and programs run without stripewise
     #[arg(long, env = "STRIPEWISE_NATIVE", conflicts_with = "with")]
     pub native: bool,
-    /// Let auto consider these, too: replicas, cache. They copy in the background, and keep a map of what is valid where.
+    /// Let auto consider these schemes, too: replicas, cache. They copy in the background and keep
+    /// a map of the valid copies of each range
     #[arg(long, env = "STRIPEWISE_WITH", value_delimiter = ',', value_parser = ["replicas", "cache"], value_name = "SCHEMES")]
     pub with: Vec<String>,
-    /// replicas: copies of every file at most, the original included.
+    /// replicas: maximum number of copies of every file, including the original
     #[arg(long, env = "STRIPEWISE_COPIES", default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=8), value_name = "K")]
     pub copies: u8,
-    /// cache: how much cached data may fill on each of the fastest servers [default: their capacity_per_server].
+    /// cache: limit on the cached data on each of the fastest servers [default: their
+    /// capacity_per_server]
     #[arg(long, env = "STRIPEWISE_CACHE_CAPACITY", value_parser = positive_size, value_name = "SIZE")]
     pub cache_capacity: Option<u64>,
-    /// cache: what is admitted: sla (what gains, where it gains most), sca (what gains in 1-DH), nsca (everything), off (nothing).
+    /// cache: what is admitted: sla (requests that gain, in the layout where they gain most), sca
+    /// (requests that gain in 1-DH), nsca (everything), off (nothing)
     #[arg(long, env = "STRIPEWISE_CACHE_MODE", value_parser = ["sla", "sca", "nsca", "off"], default_value = "sla", value_name = "MODE")]
     pub cache_mode: String,
-    /// cache: which critical writes are admitted while there is space: balanced (those that keep both tiers equally busy), as-printed (all, as
-    /// the paper's Algorithm 1).
+    /// cache: which critical writes are admitted while there is space: balanced (those that keep
+    /// both tiers equally busy), as-printed (all, as in the paper's Algorithm 1)
     #[arg(long, env = "STRIPEWISE_CACHE_ADMISSION", value_parser = ["balanced", "as-printed"], default_value = "balanced", value_name = "WHICH")]
     pub cache_admission: String,
-    /// replicas, cache: close does not wait until the copies are in sync; the next process or `stripewise drain` does the rest.
+    /// replicas, cache: do not let close wait until the copies are in sync; the next process or
+    /// `stripewise drain` completes the work
     #[arg(long, env = "STRIPEWISE_LAZY_CLOSE")]
     pub lazy_close: bool,
-    /// replicas, cache: when the map of what is valid where is made durable: at fsync and close, or with every write.
+    /// replicas, cache: when the map of valid copies becomes durable: at fsync and close (sync), or
+    /// with every write (each-write)
     #[arg(long, env = "STRIPEWISE_DURABILITY", value_parser = ["sync", "each-write"], default_value = "sync")]
     pub durability: String,
-    /// replicas, cache: bytes per second that background copying may move [default: no limit].
+    /// replicas, cache: limit on background copying in bytes per second [default: no limit]
     #[arg(long, env = "STRIPEWISE_BACKGROUND", value_parser = positive_size, value_name = "SIZE")]
     pub background: Option<u64>,
-    /// Plan only for files that match this pattern (`*`, `**`, `<n>`); may be repeated.
+    /// Plan only for files that match this pattern (`*`, `**`, `<n>`); may be repeated
     #[arg(long, env = "STRIPEWISE_ONLY", value_delimiter = ':', value_name = "PATTERN")]
     pub only: Vec<String>,
-    /// Plan from a trace that is known to lack calls.
+    /// Plan from a trace that is known to lack calls
     #[arg(long, env = "STRIPEWISE_ACCEPT_INCOMPLETE")]
     pub accept_incomplete: bool,
-    /// Plan from a trace of a program that failed, and perhaps did only a part of its I/O.
+    /// Plan from a trace of a program that failed and may have done only some of its I/O
     #[arg(long, env = "STRIPEWISE_ACCEPT_FAILED")]
     pub accept_failed: bool,
-    /// Show every candidate that was tried.
+    /// Show every candidate that was tried
     #[arg(long)]
     pub candidates: bool,
-    /// Where the plan goes.
+    /// Write the plan here
     #[arg(short, long, env = "STRIPEWISE_PLAN_OUTPUT", default_value = "plan.toml", value_name = "FILE")]
     pub output: PathBuf,
-    /// Overwrite the output even if it is no plan.
+    /// Overwrite the output even if it is not a plan
     #[arg(long)]
     pub force: bool,
-    /// Print JSON.
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// No progress bar.
+    /// Show no progress bar
     #[arg(short, long, env = "STRIPEWISE_QUIET")]
     pub quiet: bool,
 }
@@ -110,10 +120,10 @@ Examples:
   stripewise plan app.trace -c cluster.toml --only '/scratch/run7/**' --present 1-DH:64K";
 
 impl Args {
-    /// The planner's options.
+    /// Returns the planner's options.
     ///
     /// # Errors
-    /// A present layout that is not understood or not in the cluster.
+    /// The present layout is invalid or not in the cluster.
     pub fn options(&self, cluster: &Cluster) -> anyhow::Result<Options> {
         let scheme = match self.scheme.as_str() {
             "auto" => Scheme::Auto,
@@ -144,7 +154,7 @@ impl Args {
     }
 }
 
-/// `5%`, `0.05`, or `none`.
+/// Parses `5%`, `0.05` or `none`.
 fn gain(text: &str) -> Result<f64, String> {
     if text == "none" {
         return Ok(f64::NEG_INFINITY);

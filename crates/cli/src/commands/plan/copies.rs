@@ -1,4 +1,5 @@
-//! What `plan` prints of files with several copies: where they lie, what a request costs on each, which serves it.
+//! Text output of `plan` for files with several copies: their layouts, the cost of a request on
+//! each copy, and the copy that serves it.
 
 use std::fmt::Write;
 
@@ -10,12 +11,12 @@ use stripewise_plan::{Decision, Expected, RequestClass};
 use super::Planned;
 use super::table::{about, layouts};
 
-/// Kinds of requests in the table.
+/// Maximum number of request classes in the table.
 const CLASSES_MAX: usize = 8;
-/// Shares below are not worth a word.
+/// Fractions below this are not printed.
 const NEGLIGIBLE: f64 = 0.0005;
 
-/// The copies that the files are to have; nothing where they are to have one.
+/// Writes the copies planned for the files; writes nothing if the files get a single copy.
 pub fn write(out: &mut String, planned: &Planned, decision: &Decision) {
     let chosen = &decision.chosen().candidate;
     let (false, false, Some(expected)) = (decision.keep, chosen.copies().is_empty(), &decision.expected) else {
@@ -78,7 +79,7 @@ fn row(expected: &Expected, class: &RequestClass, is_cache: bool) -> Vec<String>
     row
 }
 
-/// `1-DV`, or `original 60 %, 1-DV 40 %`; copy 0 is called `first`.
+/// Formats fractions by copy: `1-DV`, or `original 60 %, 1-DV 40 %`. Copy 0 is called `first`.
 fn by_copy(expected: &Expected, shares: &[f64], first: &str) -> String {
     let name = |index: usize| if index == 0 { first } else { &expected.copies[index].name };
     let mut named: Vec<(&str, f64)> =
@@ -94,7 +95,8 @@ fn by_copy(expected: &Expected, shares: &[f64], first: &str) -> String {
     }
 }
 
-/// What the cache saves of the original's time, and what its space allows at most; nothing where there is no cache.
+/// Writes how much of the original's time the cache saves, and the most that its space allows.
+/// Writes nothing without a cache.
 pub fn write_gain(out: &mut String, decision: &Decision) {
     let Some((expected, cache)) = decision.expected.as_ref().and_then(|e| Some((e, e.cache.as_ref()?))) else {
         return;

@@ -1,16 +1,16 @@
-//! Files that are run as programs: the kernel cannot run one from a managed file.
+//! Finds files that are run as programs. The kernel cannot run a program from a managed file.
 
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;
 
 use stripewise_plan::Workload;
 
-/// Files that are looked at per set.
+/// Maximum number of files inspected per set.
 const FILES_MAX: usize = 4096;
 const ANY_EXECUTE: u32 = 0o111;
 
-/// What is to be said of sets with executable files, by their patterns. A trace does not know
-/// modes, so this is about the files that exist.
+/// Returns warnings about sets with executable files, by the pattern of the set. A trace contains
+/// no file modes, so only files that exist are considered.
 pub fn find(workload: &Workload) -> HashMap<String, String> {
     let is_executable = |path: &str| {
         let metadata = std::fs::metadata(path);

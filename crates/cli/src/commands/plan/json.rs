@@ -1,4 +1,4 @@
-//! What `plan --json` prints.
+//! Output of `plan --json`.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use stripewise_plan::{Background, Decision, Expected, Judged, Method, Native, Ob
 
 use super::{Args, Planned};
 
-/// The whole output.
+/// The complete output.
 #[derive(Serialize)]
 pub struct Report {
     trace: String,
@@ -33,7 +33,7 @@ pub struct Report {
 #[derive(Serialize)]
 struct Files {
     pattern: String,
-    /// How many files the trace has of it, the first of them, and bytes of all.
+    /// Number of files in the trace that match, the first of them, and the bytes of all.
     count: usize,
     first: String,
     bytes: u64,
@@ -42,27 +42,27 @@ struct Files {
     /// The planner whose candidate was chosen, or `keep`.
     scheme: String,
     keep: bool,
-    /// The part of the present layout's time (or cost) that the best candidate saves.
+    /// Fraction of the present layout's time (or cost) that the best candidate saves.
     gain: f64,
     reason: String,
-    /// What else there is to know about the best candidate.
+    /// Further remarks on the best candidate.
     remarks: Vec<String>,
     #[serde(flatten)]
     chosen: Candidate,
     present: Candidate,
     native: Vec<Native>,
     notes: Vec<String>,
-    /// Existing files that are executable: they cannot be run once they are managed.
+    /// Warning about existing files that are executable: they cannot be run once they are managed.
     #[serde(skip_serializing_if = "Option::is_none")]
     executables: Option<String>,
-    /// What the copies of the best candidate are expected to do, if it has several.
+    /// Expected work of the best candidate's copies, if it has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected: Option<Expected>,
     #[serde(skip_serializing_if = "Option::is_none")]
     candidates: Option<Vec<Scheme>>,
 }
 
-/// A candidate with the planner that proposed it.
+/// A candidate and the planner that proposed it.
 #[derive(Serialize)]
 struct Scheme {
     scheme: &'static str,
@@ -73,18 +73,19 @@ struct Scheme {
 #[derive(Serialize)]
 struct Candidate {
     name: String,
-    /// Of the first layout.
+    /// Regions of the first layout.
     regions: Vec<RegionView>,
-    /// Of its first region.
+    /// Stripe sizes of the first layout's first region.
     stripes: BTreeMap<String, u64>,
-    /// All layouts, where files are spread over several.
+    /// All layouts, if the files are spread over several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     layouts: Vec<Vec<RegionView>>,
     predicted_s: f64,
     cost: Cost,
     elapsed_s: f64,
     elapsed_by: Method,
-    /// Further copies, where there are any; and what is copied between the copies besides serving requests.
+    /// Extra copies, if there are any, and the copying between copies in addition to serving
+    /// requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     copies: Vec<CopyView>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,7 +113,7 @@ struct StripeView {
     bytes: u64,
 }
 
-/// Of everything planned.
+/// Returns the report on everything planned.
 pub fn report(planned: &Planned, args: &Args) -> Report {
     let emulated = planned.cluster.tiers.iter().filter(|tier| tier.emulate);
     let sets = planned.workload.file_sets.iter().zip(&planned.decisions);
@@ -200,7 +201,8 @@ fn regions(layout: &Layout, cluster: &Cluster) -> Vec<RegionView> {
     layout.regions().iter().map(view).collect()
 }
 
-/// Bytes per server and turn by class; where the servers of a class differ, of the one with the most.
+/// Returns bytes per server and turn by class. If the servers of a class differ, the largest value
+/// counts.
 fn stripes(region: &Region, cluster: &Cluster) -> BTreeMap<String, u64> {
     let mut per_target = vec![0u64; cluster.target_count()];
     for stripe in &region.cycle {

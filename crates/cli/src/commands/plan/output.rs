@@ -1,4 +1,4 @@
-//! The plan file is never written over something else.
+//! Protects other files from being overwritten with a plan.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use stripewise_cluster::Plan;
 
 use crate::files::directory;
 
-/// Before any work: whether the plan may be written to `path`.
+/// Checks, before any work is done, that the plan may be written to `path`.
 ///
 /// # Errors
-/// There is something at `path` that is not a plan, and `force` is not given; or its directory does not exist.
+/// `path` exists and is not a plan, and `force` is not given; or its directory does not exist.
 pub fn check(path: &Path, force: bool) -> anyhow::Result<()> {
     let directory = directory(path);
     anyhow::ensure!(

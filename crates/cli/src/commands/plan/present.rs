@@ -1,4 +1,4 @@
-//! The layout that managed files have now, from their manifests.
+//! Reads the present layouts of managed files from their manifests.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,13 +10,13 @@ use stripewise_datapath::manifest::{HEAD_BYTES, MAGIC};
 use stripewise_layout::{Layout, Region, Stripe};
 use stripewise_plan::{Options, Present, Workload};
 
-/// Files that are looked at per set.
+/// Maximum number of files inspected per set.
 const FILES_MAX: usize = 4096;
 
-/// Notes in `options` what the files of every set that are managed already have.
+/// Stores in `options` the present layouts of the managed files of every set.
 ///
 /// # Errors
-/// A damaged manifest.
+/// A manifest is damaged.
 pub fn find(workload: &Workload, cluster: &Cluster, options: &mut Options) -> anyhow::Result<()> {
     for set in &workload.file_sets {
         let mut layouts: Vec<Layout> = Vec::new();
@@ -39,9 +39,10 @@ pub fn find(workload: &Workload, cluster: &Cluster, options: &mut Options) -> an
     Ok(())
 }
 
-/// The layout of a managed file in the numbers of this cluster; `None` for files that are not managed, do not exist, or
-/// lie on targets that the cluster does not have. `others`: how many other layouts such files have; where the file system
-/// stripes, those are on the servers before.
+/// Returns the layout of a managed file, with target numbers of this cluster. Returns `None` if the
+/// file is not managed, does not exist, or lies on targets that the cluster does not have. `others`
+/// is the number of other layouts found among such files; where the file system stripes, these
+/// layouts use the preceding servers.
 fn layout_now(path: &str, mut cluster: Cluster, others: usize) -> anyhow::Result<Option<Layout>> {
     let Ok(mut file) = File::open(path) else { return Ok(None) };
     let mut text = Vec::new();

@@ -1,4 +1,4 @@
-//! What `plan` prints for people.
+//! Text output of `plan`.
 
 use std::fmt::Write;
 
@@ -12,12 +12,12 @@ use stripewise_plan::{Decision, Judged, native};
 
 use super::{Args, Planned};
 
-/// Rows of a table, about, unless all are wanted.
+/// Approximate maximum number of table rows, unless all are requested.
 const ROWS_MAX: usize = 20;
-/// Characters of a layout at most.
+/// Maximum width of a layout in characters.
 const LAYOUT_MAX: usize = 48;
 
-/// Everything.
+/// Returns the complete report.
 pub fn report(planned: &Planned, args: &Args) -> String {
     let mut out = String::new();
     if let Some(reason) = planned.trace.incomplete() {
@@ -88,7 +88,7 @@ fn files(out: &mut String, planned: &Planned, set: &FileSet, decision: &Decision
     out.push('\n');
 }
 
-/// The kinds of requests, those with the most bytes first, one line each.
+/// Formats the kinds of requests, one line each, those with the most bytes first.
 fn groups(set: &FileSet) -> Vec<String> {
     let mut groups: Vec<_> = set.groups.iter().collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
@@ -123,7 +123,7 @@ fn table(planned: &Planned, decision: &Decision, all: bool) -> Table {
     let mut rows: Vec<(usize, &Judged)> = decision.candidates.iter().enumerate().collect();
     rows.sort_by(|a, b| a.1.elapsed_s.total_cmp(&b.1.elapsed_s));
     if !all {
-        // What people look for stays, and the best of the others.
+        // Notable candidates, those that people look for, stay, and so do the best of the others.
         let notable = rows.iter().filter(|row| row.1.notable).count();
         let mut room = ROWS_MAX.saturating_sub(notable).max(4);
         rows.retain(|row| {
@@ -167,7 +167,7 @@ fn row(planned: &Planned, mark: &str, judged: &Judged) -> [String; 5] {
     [mark.to_owned(), name, layout, format!("{:.3}", judged.predicted_s()), format!("{:.3}", judged.elapsed_s)]
 }
 
-/// The first of some layouts, and how many there are.
+/// Formats the first of several layouts, and their number.
 pub fn layouts(planned: &Planned, layouts: &[Layout]) -> String {
     let regions = layouts.first().map(|layout| layout.regions()).unwrap_or_default();
     let region = |region: &stripewise_layout::Region| {
@@ -178,7 +178,7 @@ pub fn layouts(planned: &Planned, layouts: &[Layout]) -> String {
     if layouts.len() > 1 { format!("{first}, ... ({} layouts)", layouts.len()) } else { first }
 }
 
-/// A size for people: at most one digit after the point.
+/// Formats a size for people, with at most one digit after the point.
 pub fn about(bytes: u64) -> String {
     let exact = size::format(bytes);
     if exact.len() <= 5 {

@@ -1,4 +1,4 @@
-//! Programs that a preload library does not reach.
+//! Detects programs that a preload library does not reach.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -7,12 +7,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Interpreters of interpreters: more than the kernel follows.
+/// Maximum depth of script interpreters that are followed; more than the kernel follows.
 const SCRIPTS_MAX: usize = 5;
 const PT_INTERP: u32 = 3;
 const PT_NOTE: u32 = 4;
 
-/// Why the library will not see what the command does; nothing where it will, or where the command cannot be read.
+/// Returns the reasons why the library will not see the command's calls; none if it will, or if the
+/// command cannot be read.
 pub fn why_not_reached(command: &OsStr) -> Vec<&'static str> {
     let Some(mut path) = find(command) else { return Vec::new() };
     let mut reasons = Vec::new();
@@ -36,7 +37,7 @@ pub fn why_not_reached(command: &OsStr) -> Vec<&'static str> {
     reasons
 }
 
-/// As exec finds it.
+/// Finds the command's path as exec does.
 fn find(command: &OsStr) -> Option<PathBuf> {
     if command.as_bytes().contains(&b'/') {
         return Some(command.into());
@@ -47,7 +48,8 @@ fn find(command: &OsStr) -> Option<PathBuf> {
     })
 }
 
-/// Whether the loader ignores LD_PRELOAD, because the program gets rights that its caller has not.
+/// Returns whether the loader ignores LD_PRELOAD because the program gets rights that its caller
+/// does not have.
 fn is_privileged(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| {
         let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
@@ -131,7 +133,7 @@ mod tests {
         path
     }
 
-    /// An ELF header, program headers of these kinds, and a note.
+    /// Returns an ELF header, program headers of these kinds, and a note.
     fn elf(kinds: &[u32], note: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0; 64 + 56 * kinds.len()];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");

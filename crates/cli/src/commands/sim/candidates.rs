@@ -1,4 +1,4 @@
-//! The plans that are simulated when none is given: what the planner considers.
+//! Plans to simulate if none is given: the planner's candidates.
 
 use stripewise_cluster::{Plan, Rule};
 use stripewise_plan::{Collector, Decision, Judged, Options, plan};
@@ -7,11 +7,11 @@ use stripewise_trace::{Summary, Trace};
 use super::Args;
 use crate::files;
 
-/// The candidates that the planner expects to be fastest, by name. Where files differ, each group of files gets the candidate of that name, or
-/// its best one.
+/// Returns the candidates that the planner expects to be fastest, by name. If groups of files have
+/// different candidates, each group gets the candidate of that name, or else its best one.
 ///
 /// # Errors
-/// Files that are wrong; a cluster that nothing can be planned for.
+/// A file is invalid, or the cluster permits no plan.
 pub fn plans(args: &Args, trace: &Trace) -> anyhow::Result<Vec<(String, Plan)>> {
     let (cluster, _) = files::cluster(&args.cluster, args.profile.as_deref())?;
     let summary = Summary::of(trace)?;

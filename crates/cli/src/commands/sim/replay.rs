@@ -1,17 +1,17 @@
-//! The requests of a trace, again and again.
+//! Replays the requests of a trace any number of times.
 
 use std::collections::HashMap;
 
 use stripewise_sim::{Outcome, Queued, Streams};
 use stripewise_trace::{Request, Requests, Trace, TraceError};
 
-/// What has to be known of a trace before its requests are replayed.
+/// Facts about a trace that must be known before its requests are replayed.
 pub struct Recorded {
     /// Files with data requests.
     files: Vec<String>,
-    /// Per file of the trace, its number in `files`; `u32::MAX`: it has no data requests.
+    /// Index in `files` of each file of the trace; `u32::MAX` for a file without data requests.
     number: Vec<u32>,
-    /// Per process: its node, and how many requests moved bytes.
+    /// Node of each process, and number of its requests that moved bytes.
     nodes: Vec<u32>,
     counts: Vec<u64>,
 }
@@ -52,17 +52,18 @@ impl Recorded {
         Ok(Self { files, number, nodes: nodes.collect(), counts })
     }
 
-    /// The files that were read or written.
+    /// Returns the files that were read or written.
     pub fn files(&self) -> &[String] {
         &self.files
     }
 
-    /// Reads and writes that moved bytes.
+    /// Returns the number of reads and writes that moved bytes.
     pub fn requests(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Processes with such requests, and the most of them on one node.
+    /// Returns the number of processes with such requests, and the largest number of them on one
+    /// node.
     pub fn concurrency(&self) -> (u32, u32) {
         let mut per_node: HashMap<u32, u32> = HashMap::new();
         let busy = self.nodes.iter().zip(&self.counts).filter(|(_, count)| **count > 0);
@@ -70,7 +71,7 @@ impl Recorded {
         (procs as u32, per_node.into_values().max().unwrap_or(1))
     }
 
-    /// Hands the requests to `run`.
+    /// Passes the requests to `run`.
     ///
     /// # Errors
     /// The trace cannot be read.
@@ -94,7 +95,7 @@ impl Recorded {
     }
 }
 
-/// The requests one by one; ends at an error.
+/// Iterates over the requests, and ends at an error.
 struct Reading<'a> {
     requests: Requests,
     batch: std::vec::IntoIter<Request>,

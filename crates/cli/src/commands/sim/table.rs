@@ -1,4 +1,4 @@
-//! What `sim` prints.
+//! Output of `sim`.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use super::replay::Recorded;
 
 const MIB: f64 = (1u64 << 20) as f64;
 
-/// A table, the fastest plan first.
+/// Formats a table, with the fastest plan first.
 pub fn text(recorded: &Recorded, results: &[Simulated], network: bool) -> String {
     let mut order: Vec<&Simulated> = results.iter().collect();
     order.sort_by(|a, b| last(a).elapsed_s.total_cmp(&last(b).elapsed_s));
@@ -64,7 +64,7 @@ pub fn text(recorded: &Recorded, results: &[Simulated], network: bool) -> String
     out
 }
 
-/// The part of the requests that a cache served, where there is one.
+/// Formats the fraction of requests that a cache served, if there is a cache.
 fn cached(outcome: &Outcome) -> String {
     let counters = &outcome.counters;
     match counters.hits + counters.critical {
@@ -73,7 +73,7 @@ fn cached(outcome: &Outcome) -> String {
     }
 }
 
-/// The part of the run that servers are busy, the mean of all.
+/// Returns the fraction of the run for which a server is busy, averaged over all servers.
 fn mean_busy(outcome: &Outcome) -> f64 {
     let busy_s: f64 = outcome.servers.iter().map(|server| server.busy_s).sum();
     let all_s = outcome.elapsed_s * outcome.servers.len() as f64;
@@ -84,7 +84,7 @@ fn last(simulated: &Simulated) -> &Outcome {
     simulated.runs.last().expect("at least one run")
 }
 
-/// Everything.
+/// Returns the complete JSON output.
 pub fn json(recorded: &Recorded, results: &[Simulated]) -> Value {
     let (procs, procs_per_node) = recorded.concurrency();
     let run = |outcome: &Outcome| {

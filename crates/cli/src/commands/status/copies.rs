@@ -1,4 +1,5 @@
-//! Files with several copies: what each of them holds, who uses the file, and what was done since it was opened.
+//! Status of files with several copies: the bytes of each copy, the processes that use the file,
+//! and the operations since it was opened.
 
 use std::path::Path;
 
@@ -12,13 +13,13 @@ use stripewise_target::TargetRef;
 
 use crate::managed::{cycle, human};
 
-/// A file with several copies.
+/// Status of a file with several copies.
 pub struct CopiesStatus(Inspection);
 
-/// Looks at the file at `path`, which has this manifest and owner.
+/// Inspects the file at `path`, which has this manifest and owner.
 ///
 /// # Errors
-/// Why it cannot be used, in one line.
+/// Why the file cannot be used, in one line.
 pub fn look(runtime: &Runtime, path: &Path, found: (Manifest, u32)) -> Result<CopiesStatus, String> {
     let found = inspect(runtime, path, found).map_err(|error| error.to_string())?;
     match &found.map {
@@ -28,7 +29,7 @@ pub fn look(runtime: &Runtime, path: &Path, found: (Manifest, u32)) -> Result<Co
 }
 
 impl CopiesStatus {
-    /// The file's size.
+    /// Returns the file's size in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.0.size_bytes
     }
@@ -41,12 +42,12 @@ impl CopiesStatus {
         self.0.manifest.all_copies().zip(&self.0.copies)
     }
 
-    /// What of the file is not as it is to be: bytes that the original has not.
+    /// Returns the number of bytes of the file whose newest version the copy lacks.
     fn behind(&self, state: &CopyState) -> u64 {
         self.0.size_bytes - state.bytes.map_or(0, |bytes| bytes.valid)
     }
 
-    /// Adds to what is said of any managed file.
+    /// Adds the copies' fields to the JSON of a managed file.
     pub fn add_json(&self, to: &mut Map<String, Value>) {
         let Some((copies, map)) = self.parts() else { return };
         let (kind, mode, capacity) = kind_of(copies);
@@ -86,14 +87,14 @@ impl CopiesStatus {
             "lost": state.lost.as_ref().map(ToString::to_string),
             "targets": copy.targets.iter().enumerate().map(target).collect::<Vec<_>>(),
         });
-        // A cache copy is not behind: it holds what it holds.
+        // A cache copy has no stale bytes, since it is not expected to hold the whole file.
         if number == 0 || self.0.manifest.copies.as_ref().is_some_and(|copies| !copies.is_cache()) {
             entry["stale_bytes"] = self.behind(state).into();
         }
         entry
     }
 
-    /// Prints it, below the file's first line.
+    /// Prints the copies below the file's first line.
     pub fn print(&self) {
         let Some((copies, map)) = self.parts() else { return };
         println!("  {}; {}", kept(copies), used(map));
@@ -127,7 +128,7 @@ impl CopiesStatus {
         }
     }
 
-    /// Whether a copy is lost, or the map.
+    /// Returns whether a copy or the map is lost.
     pub fn is_incomplete(&self) -> bool {
         let lost = self.parts().is_some_and(|(_, map)| map.lease == Lease::Lost);
         lost || self.0.copies.iter().any(|copy| copy.lost.is_some())
@@ -143,7 +144,7 @@ fn kind_of(copies: &Copies) -> (&'static str, Option<&'static str>, Option<u64>)
     }
 }
 
-/// How the copies are kept.
+/// Describes how the copies are kept: their kind, mode and limit.
 fn kept(copies: &Copies) -> String {
     match kind_of(copies) {
         (_, Some(mode), Some(capacity)) => {
@@ -154,7 +155,7 @@ fn kept(copies: &Copies) -> String {
     }
 }
 
-/// Who has the file.
+/// Describes which processes or node have the file open.
 fn used(map: &MapState) -> String {
     let processes = match map.processes {
         1 => "1 process".to_owned(),
@@ -183,7 +184,7 @@ fn lease_json(map: &MapState) -> Value {
     json!({ "state": state, "node": map.node })
 }
 
-/// `hdd`, or `hdd, ssd`: from names like `hdd/0`.
+/// Formats tiers, `hdd` or `hdd, ssd`, from target names like `hdd/0`.
 fn tiers(targets: &[TargetRef]) -> String {
     let mut tiers: Vec<_> = targets
         .iter()
@@ -193,7 +194,7 @@ fn tiers(targets: &[TargetRef]) -> String {
     tiers.join(", ")
 }
 
-/// The cycles of its regions.
+/// Formats the cycles of the layout's regions.
 fn layout(layout: &Layout, targets: &[TargetRef]) -> String {
     let regions = layout.regions().iter().map(|region| match region.end {
         Some(end) => format!("{} to {}", cycle(&region.cycle, targets), human(end)),
@@ -206,7 +207,7 @@ fn counted(statistics: &[(String, u64)], name: &str) -> u64 {
     statistics.iter().find(|(key, _)| key == name).map_or(0, |(_, value)| *value)
 }
 
-/// As `docs/formats/statistics.md` has them.
+/// Formats the counters as in `docs/formats/statistics.md`.
 fn statistics_json(statistics: &[(String, u64)], names: &[&str]) -> Value {
     let mut all = Map::new();
     for (key, value) in statistics.iter().filter(|(key, _)| !key.contains('.')) {

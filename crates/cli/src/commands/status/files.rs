@@ -1,4 +1,4 @@
-//! Files: which layout, and how many bytes where?
+//! Status of files: their layout, and the bytes on each target.
 
 use std::path::{Path, PathBuf};
 
@@ -10,15 +10,15 @@ use stripewise_datapath::{Runtime, Trouble};
 use super::copies::{self, CopiesStatus};
 use crate::managed::{cycle, human};
 
-/// One file.
+/// Status of one file.
 pub struct FileStatus {
     path: PathBuf,
     size_bytes: u64,
-    /// The manifest, and the bytes on each of its targets; none of a plain file.
+    /// The manifest, and the bytes on each of its targets; `None` for a plain file.
     managed: Option<(Manifest, Vec<u64>)>,
-    /// Of a file with several copies.
+    /// Status of the copies, if the file has several.
     copies: Option<CopiesStatus>,
-    /// Why it cannot be used.
+    /// Why the file cannot be used.
     pub problem: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl FileStatus {
         Self { path: path.to_owned(), size_bytes, managed: None, copies: None, problem: None }
     }
 
-    /// Whether a copy of it is lost.
+    /// Returns whether a copy of the file is lost.
     pub fn is_incomplete(&self) -> bool {
         self.copies.as_ref().is_some_and(CopiesStatus::is_incomplete)
     }

@@ -1,4 +1,4 @@
-//! Targets: are they there, and how full?
+//! Status of targets: whether they are present, and how full they are.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use stripewise_target::{Target, list_components};
 use crate::flags::TargetDirectory;
 use crate::managed::human;
 
-/// One target.
+/// Status of one target.
 pub struct TargetStatus {
     path: PathBuf,
     emulated: bool,
@@ -18,10 +18,10 @@ pub struct TargetStatus {
     free_bytes: u64,
     components: u64,
     component_bytes: u64,
-    /// What cache copies take on the disk, and may.
+    /// Bytes that cache copies occupy on the disk, and their limit.
     cached_bytes: u64,
     cache_limit_bytes: u64,
-    /// Why it cannot be used.
+    /// Why the target cannot be used.
     pub problem: Option<String>,
 }
 

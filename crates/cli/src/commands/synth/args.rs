@@ -1,4 +1,4 @@
-//! The flags of `stripewise synth`.
+//! Flags of `stripewise synth`.
 
 use std::path::PathBuf;
 
@@ -21,8 +21,8 @@ Examples:
 
 /// Writes the trace that a benchmark would give, without running it
 ///
-/// The requests are those of the real benchmark, in its order. Times are nominal: every process makes its n-th request
-/// in the n-th millisecond.
+/// The trace has the requests of the real benchmark, in the same order. Times are nominal: every
+/// process issues its n-th request in the n-th millisecond.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -30,7 +30,7 @@ pub struct Args {
     benchmark: Which,
 }
 
-/// What all benchmarks need.
+/// Flags of all benchmarks.
 #[derive(clap::Args)]
 pub struct Common {
     /// The trace to write
@@ -39,7 +39,7 @@ pub struct Common {
     /// Absolute path of the file that the benchmark would use
     #[arg(long, value_name = "PATH", default_value = "/synthetic/data")]
     pub file: String,
-    /// Processes on each node [default: all on one]
+    /// Number of processes on each node [default: all on one]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub procs_per_node: Option<u32>,
     /// Print what was written as JSON
@@ -47,13 +47,13 @@ pub struct Common {
     pub json: bool,
 }
 
-/// The hints of collective I/O.
+/// Hints of collective I/O.
 #[derive(clap::Args)]
 struct Collective {
-    /// Aggregators of a collective call (ROMIO's hint) [default: one per node]
+    /// Number of aggregators of a collective call (ROMIO's hint) [default: one per node]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     cb_nodes: Option<u32>,
-    /// Most bytes of one request of an aggregator (ROMIO's hint)
+    /// Maximum bytes of one request of an aggregator (ROMIO's hint)
     #[arg(long, value_parser = positive_size, default_value = "16M")]
     cb_buffer_size: u64,
 }
@@ -70,13 +70,13 @@ enum Which {
 enum AccessArg {
     Sequential,
     Random,
-    /// Blocks of one transfer each, process by process
+    /// Blocks of one transfer each, interleaved by process
     Strided,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum WithinArg {
-    /// Anywhere in the file, as IOR's -z does
+    /// Anywhere in the file, as with IOR's -z
     File,
     /// In the process's own block
     Own,
@@ -105,7 +105,7 @@ impl From<OpArg> for Direction {
 struct IorArgs {
     #[command(flatten)]
     common: Common,
-    /// Processes
+    /// Number of processes
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     procs: u32,
     /// Bytes per request (-t)
@@ -117,19 +117,19 @@ struct IorArgs {
     /// Bytes of all processes together, instead of --block
     #[arg(long, value_parser = positive_size)]
     total: Option<u64>,
-    /// Segments (-s) [default: 1; with --access strided as many as --total needs]
+    /// Number of segments (-s) [default: 1; with --access strided as many as --total needs]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     segments: Option<u64>,
-    /// In which order a process goes through the file
+    /// Order in which a process goes through the file
     #[arg(long, value_enum, default_value = "sequential")]
     access: AccessArg,
-    /// Where the random requests to a shared file lie
+    /// Range of the random requests to a shared file
     #[arg(long, value_enum, default_value = "file")]
     random_within: WithinArg,
-    /// What is done
+    /// Operations to trace
     #[arg(long, value_enum, default_value = "both")]
     op: OpArg,
-    /// One file for all processes; otherwise one per process (-F)
+    /// Use one file for all processes instead of one per process (-F)
     #[arg(long)]
     shared: bool,
     /// Seed of the random order (-G)
@@ -138,7 +138,7 @@ struct IorArgs {
 }
 
 impl IorArgs {
-    /// Bytes of a block, and segments.
+    /// Returns the bytes of a block, and the number of segments.
     fn shape(&self) -> anyhow::Result<(u64, u64)> {
         let procs = u64::from(self.procs);
         if matches!(self.access, AccessArg::Strided) {
@@ -191,25 +191,26 @@ impl IorArgs {
 struct HpioArgs {
     #[command(flatten)]
     common: Common,
-    /// Processes
+    /// Number of processes
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     procs: u32,
-    /// Regions of each process
+    /// Number of regions of each process
     #[arg(long)]
     regions: u64,
     /// Bytes of a region
     #[arg(long, value_parser = positive_size)]
     region_size: u64,
-    /// Bytes between regions; 0: the file is contiguous
+    /// Bytes between regions; 0 makes the file contiguous
     #[arg(long, value_parser = size::parse, default_value = "0")]
     spacing: u64,
-    /// The processes' regions take turns in the file; otherwise each process has a part of its own
+    /// Interleave the processes' regions in the file; otherwise each process has a contiguous range
+    /// of its own
     #[arg(long)]
     interleaved: bool,
-    /// What is done
+    /// Operations to trace
     #[arg(long, value_enum, default_value = "both")]
     op: OpArg,
-    /// Two-phase collective I/O; otherwise every region is a request
+    /// Use two-phase collective I/O; otherwise every region is a request
     #[arg(long)]
     collective: bool,
     #[command(flatten)]
@@ -239,10 +240,10 @@ impl HpioArgs {
 struct TileArgs {
     #[command(flatten)]
     common: Common,
-    /// Tiles in x
+    /// Number of tiles in x
     #[arg(long)]
     tiles_x: u32,
-    /// Tiles in y; x times y is the number of processes
+    /// Number of tiles in y; x times y is the number of processes
     #[arg(long)]
     tiles_y: u32,
     /// Elements of a tile in x
@@ -254,19 +255,20 @@ struct TileArgs {
     /// Bytes of an element
     #[arg(long, value_parser = positive_size)]
     element_size: u64,
-    /// Elements that neighbours in x share
+    /// Number of elements that neighbors in x share
     #[arg(long, default_value_t = 0)]
     overlap_x: u64,
-    /// Elements that neighbours in y share
+    /// Number of elements that neighbors in y share
     #[arg(long, default_value_t = 0)]
     overlap_y: u64,
     /// Bytes of the file before the array
     #[arg(long, value_parser = size::parse, default_value = "0")]
     header: u64,
-    /// What is done
+    /// Operations to trace
     #[arg(long, value_enum, default_value = "both")]
     op: OpArg,
-    /// Two-phase collective I/O; otherwise every contiguous piece of a tile (a row) is a request
+    /// Use two-phase collective I/O; otherwise every contiguous piece of a tile (a row) is a
+    /// request
     #[arg(long)]
     collective: bool,
     #[command(flatten)]
@@ -321,16 +323,16 @@ enum SubtypeArg {
 struct BtioArgs {
     #[command(flatten)]
     common: Common,
-    /// Processes: a square number
+    /// Number of processes: a square number
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     procs: u32,
     /// Problem size
     #[arg(long, value_enum, ignore_case = true)]
     class: ClassArg,
-    /// How it is written
+    /// How the solution is written
     #[arg(long, value_enum, default_value = "full")]
     subtype: SubtypeArg,
-    /// What is done: the solver's writes, the reads that verify them, or both
+    /// Operations to trace: the solver's writes, the reads that verify them, or both
     #[arg(long, value_enum, default_value = "both")]
     op: OpArg,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The flags of `stripewise trace`.
+//! Flags of `stripewise trace`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ With Open MPI on several machines, pass the environment on: mpirun -x LD_PRELOAD
 Not seen: programs that do not use the C library (static ones, Go), and accesses through mappings of a file.
 Files of the system and of installed software are left out unless --only names them.";
 
-/// Records what a command does to its files, or shows what a trace holds
+/// Records what a command does to its files, or shows the contents of a trace
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -40,29 +40,33 @@ pub struct Args {
     #[arg(long)]
     pub json: bool,
 
-    /// Record only files whose absolute path matches; a pattern without / is for the file's name (repeatable)
+    /// Record only files whose absolute path matches; a pattern without / applies to the file's
+    /// name (repeatable)
     ///
-    /// ? is any character but /, * any number of these, ** any number of any characters.
+    /// ? matches any character except /, * any number of such characters, ** any number of any
+    /// characters.
     #[arg(long, value_name = "GLOB", env = ENV_ONLY, value_delimiter = ':')]
     pub only: Vec<String>,
     /// Do not record files whose absolute path matches (repeatable)
     #[arg(long, value_name = "GLOB", env = ENV_EXCLUDE, value_delimiter = ':')]
     pub exclude: Vec<String>,
-    /// The most bytes that one process may spool; calls beyond it are counted, and the trace says that it is incomplete
+    /// Maximum bytes that one process may spool; calls beyond it are counted, and the trace is
+    /// marked as incomplete
     #[arg(long, value_name = "SIZE", env = ENV_LIMIT, default_value = "1G", value_parser = size::parse)]
     pub limit: u64,
-    /// Where processes spool what they record; all nodes must have it [default: TRACE.spool]
+    /// Directory where processes spool their records; all nodes must share it [default:
+    /// TRACE.spool]
     #[arg(long, value_name = "DIR")]
     pub spool: Option<PathBuf>,
-    /// Leave the spool where it is
+    /// Keep the spool
     #[arg(long)]
     pub keep_spool: bool,
-    /// The preload library [default: libstripewise_posix.so beside this executable]
+    /// The preload library [default: libstripewise_posix.so next to this executable]
     #[arg(long, value_name = "FILE", env = "STRIPEWISE_LIB")]
     pub lib: Option<PathBuf>,
     #[command(flatten)]
     pub mpi: mpi::Flags,
-    /// Print nothing but errors
+    /// Print only errors
     #[arg(short, long)]
     pub quiet: bool,
     /// The command to record and its arguments
@@ -70,26 +74,26 @@ pub struct Args {
     pub command: Vec<OsString>,
 }
 
-/// What is to be done.
+/// What the command does.
 pub enum Mode {
-    /// Show a trace.
+    /// Shows a trace.
     Summary(PathBuf),
-    /// Make a trace of a spool.
+    /// Merges a spool into a trace.
     Merge {
-        /// The spool's directory.
+        /// Directory of the spool.
         spool: PathBuf,
-        /// The trace.
+        /// Path of the trace to write.
         output: PathBuf,
     },
-    /// Run a command and make a trace of it.
+    /// Runs a command and records a trace of it.
     Record {
-        /// The trace.
+        /// Path of the trace to write.
         output: PathBuf,
     },
 }
 
 impl Args {
-    /// Exactly one of the three.
+    /// Returns the mode; exactly one must be selected.
     pub fn mode(&self) -> anyhow::Result<Mode> {
         match (&self.summary, &self.merge, &self.output) {
             (Some(trace), ..) => Ok(Mode::Summary(trace.clone())),

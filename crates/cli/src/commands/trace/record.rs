@@ -1,4 +1,4 @@
-//! Runs a command with the recorder and merges what its processes leave.
+//! Runs a command with the recorder and merges the spool of its processes.
 
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -14,13 +14,13 @@ use super::args::Args;
 use super::{merge_spool, print_summary};
 use crate::trace_launch;
 
-/// How long processes may go on after the command has ended.
+/// Time for which processes may continue after the command has ended.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Groups of files that are shown after a run.
+/// Number of file groups shown after a run.
 const GROUPS_SHOWN: usize = 10;
 
-/// Records the command; its exit code is the result, whatever it is, unless no trace could be made.
+/// Records the command and returns its exit code, whatever it is, unless no trace could be made.
 pub fn run(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {
     let libraries = trace_launch::libraries(args.lib.as_deref(), &args.mpi)?;
     let spool = Spool::create(args, output)?;
@@ -66,7 +66,7 @@ pub fn run(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {
     Ok(trace_launch::exit_code(status).into())
 }
 
-/// The patterns as the recorder takes them: absolute if they have a `/`, `:` between them.
+/// Formats the patterns for the recorder: absolute if they contain a `/`, and separated by `:`.
 fn patterns(patterns: &[String]) -> anyhow::Result<String> {
     let here = std::env::current_dir().context("the current directory is not known")?;
     let absolute = patterns.iter().filter(|pattern| !pattern.is_empty()).map(|pattern| {
@@ -82,7 +82,7 @@ fn patterns(patterns: &[String]) -> anyhow::Result<String> {
     Ok(joined)
 }
 
-/// The spool's directory.
+/// Directory of the spool.
 struct Spool {
     dir: PathBuf,
 }
@@ -100,7 +100,7 @@ impl Spool {
                 "spool {dir} is not empty: `stripewise trace --merge {dir} -o TRACE` makes a trace of it, or remove it"
             );
         }
-        // Not those above it: a directory that is mistyped is not to appear.
+        // Only the last directory is created, so that a mistyped path does not create a tree.
         match std::fs::create_dir(&dir) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                 return Err(error).with_context(|| format!("spool {} cannot be made", dir.display()));
@@ -123,12 +123,13 @@ impl Spool {
     }
 
     fn remove_if_empty(&self) {
-        // It fails if there is something in it, which is what is wanted.
+        // The call fails if the directory is not empty, as intended.
         let _ = std::fs::remove_dir(&self.dir);
     }
 
-    /// Whether processes of this machine are still at it: then their further calls will be missing. Those that are just
-    /// being ended (a launcher does not wait for the ranks that it kills) get some time.
+    /// Returns the processes of this machine that still write to the spool; their further calls
+    /// will be missing from the trace. Waits up to [`PATIENCE`] for processes that are being
+    /// killed, because a launcher does not wait for the ranks that it kills.
     fn still_written(&self) -> anyhow::Result<Vec<String>> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -144,7 +145,7 @@ impl Spool {
         }
     }
 
-    /// The processes of this machine that have a spool in the directory.
+    /// Returns the processes of this machine that have a spool file in the directory.
     fn writers(&self) -> anyhow::Result<Vec<String>> {
         let pids = self.entries()?.into_iter().filter_map(|path| {
             // HOST-PID-TIME.live

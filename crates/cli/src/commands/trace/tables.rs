@@ -1,4 +1,4 @@
-//! The statistics of a trace as text.
+//! Formats the statistics of a trace as text.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use comfy_table::{CellAlignment, ContentArrangement, Table};
 use stripewise_trace::summary::{Direction, Group};
 use stripewise_trace::{Op, Summary, Trace};
 
-/// A share from which on a property is said of all.
+/// Fraction from which a property is attributed to the whole group.
 const MOSTLY: f64 = 0.9;
 
-/// What the trace holds: a head, a table of the first `groups` groups of files by bytes, notes.
+/// Returns the text: a header, a table of the first `groups` groups of files by bytes, and notes.
 pub fn text(trace: &Trace, summary: &Summary, groups: usize) -> String {
     let mut text = head(trace, summary);
     let mut order: Vec<&Group> = summary.groups.iter().collect();
@@ -71,7 +71,7 @@ fn table(groups: &[&Group]) -> Table {
     let mut table = Table::new();
     table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     let mut header = vec!["files", "", "requests", "bytes", "request sizes", "p", "c", "order"];
-    // Only an MPI library says what is collective.
+    // Only an MPI library marks calls as collective.
     let has_marks = groups.iter().any(|group| !group.marks.is_empty());
     header.extend(has_marks.then_some("collective"));
     table.set_header(header);
@@ -113,7 +113,7 @@ fn files(group: &Group) -> String {
     format!("{}\n{} files, {shared}", group.pattern, group.files)
 }
 
-/// The most frequent sizes.
+/// Formats the most frequent sizes.
 fn sizes(direction: &Direction) -> String {
     let by_count = direction.sizes.by_count();
     let shown = by_count.iter().take(3).map(|(size, count)| {
@@ -127,7 +127,7 @@ fn sizes(direction: &Direction) -> String {
     text
 }
 
-/// The value of most of the bytes; with the range if it varies.
+/// Formats the concurrency of most bytes, with its range if it varies.
 fn concurrency(
     group: &Group,
     op: Op,
@@ -173,7 +173,7 @@ fn notes(summary: &Summary) -> String {
     text
 }
 
-/// Bytes for people: exact if they are a whole number of units.
+/// Formats bytes for people: exactly if they are a whole number of units.
 fn human(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let unit = if bytes == 0 { 0 } else { bytes.ilog2() as usize / 10 };

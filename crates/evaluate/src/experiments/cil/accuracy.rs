@@ -8,7 +8,7 @@ use crate::claim::{Claim, Experiment, Measure, Paper, Scale};
 use crate::experiments::making::{BOTH, KIB, MIB, access_name, bytes, figure, labels, name};
 use crate::record::{Labels, Place};
 
-/// The experiment.
+/// Returns the experiment.
 pub fn c1() -> Experiment {
     Experiment {
         id: "C1",
@@ -34,7 +34,7 @@ fn claims() -> Vec<Claim> {
         measure: Measure::BestPicked { by: by.to_owned() },
         claimed,
     };
-    // Table 5.
+    // Rates of CIL's Table 5: Ethernet, InfiniBand.
     let rates = [(Access::Random, 0.9098, 0.8486), (Access::Sequential, 0.8814, 0.8014)];
     let mut claims = Vec::new();
     for (access, ethernet, infiniband) in rates {
@@ -102,7 +102,7 @@ fn procs(scale: Scale, bed: &Bed) -> Vec<u32> {
     match (scale.place, scale.quick) {
         (Place::Simulated, true) => vec![1, 8, 32],
         (_, true) => vec![1, 4, 16, 32],
-        // The paper's, and some between.
+        // The paper's numbers of processes, and some between them.
         (Place::Simulated, false) => {
             let mut procs: Vec<u32> = bed.procs.iter().copied().chain([3, 6, 12, 24, 64]).collect();
             procs.sort_unstable();

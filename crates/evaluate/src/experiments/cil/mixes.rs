@@ -1,4 +1,4 @@
-//! C2: one layout for everything, chosen by overall cost (CIL §6.3).
+//! C2: one layout for all files of a mix, chosen by overall cost (CIL §6.3).
 
 use stripewise_model::Op;
 use stripewise_trace::synth::{Access, Tile, TwoPhase};
@@ -9,7 +9,7 @@ use crate::claim::{Claim, Experiment, Figure, Paper, Scale};
 use crate::experiments::making::{KIB, MIB, access_name, direction, figure, gain, labels, largest};
 use crate::record::{Labels, Place};
 
-/// The experiment.
+/// Returns the experiment.
 pub fn c2() -> Experiment {
     Experiment {
         id: "C2",
@@ -82,7 +82,7 @@ fn cells(scale: Scale) -> Vec<Cell> {
     cells
 }
 
-/// The runs of a mix: the same for both ways to access.
+/// Returns the runs of a mix. They are the same for both kinds of access.
 fn parts(bed: &Bed, mix: u64, access: Access, simulated: bool) -> Vec<Part> {
     let mut random = Random(mix);
     let runs = 6 + random.below(5);
@@ -105,7 +105,7 @@ fn parts(bed: &Bed, mix: u64, access: Access, simulated: bool) -> Vec<Part> {
     parts.collect()
 }
 
-/// A tile in 64 rows.
+/// Returns a tile program with 64 rows per tile.
 fn tile(
     bed: &Bed,
     op: Op,
@@ -134,7 +134,7 @@ fn tile(
     Part { program, op }
 }
 
-/// SplitMix64.
+/// A SplitMix64 generator.
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! C3: replicas with different layouts, each request to the cheapest (CIL §6.4, IOR).
+//! C3: replicas with different layouts, where the cheapest serves each request (CIL §6.4, IOR).
 
 use stripewise_trace::synth::Access;
 
@@ -8,7 +8,7 @@ use crate::claim::{Claim, Experiment, Measure, Paper, Scale};
 use crate::experiments::making::{BOTH, KIB, MIB, access_name, bytes, figure, gain, labels, name};
 use crate::record::{Labels, Place};
 
-/// The experiment.
+/// Returns the experiment.
 pub fn c3() -> Experiment {
     Experiment {
         id: "C3",
@@ -26,7 +26,7 @@ pub fn c3() -> Experiment {
     }
 }
 
-/// Figure 7's extremes, which the text gives for all of its bars together.
+/// The extremes of CIL's Figure 7, which the text gives for all of its bars together.
 const CLAIMED: (f64, f64) = (0.20, 0.74);
 
 fn claims() -> Vec<Claim> {

@@ -10,7 +10,7 @@ use crate::experiments::devices;
 use crate::experiments::making::{KIB, MIB, bytes, direction, figure, gain, labels};
 use crate::record::{Labels, Place};
 
-/// The experiment.
+/// Returns the experiment.
 pub fn c4() -> Experiment {
     Experiment {
         id: "C4",
@@ -106,7 +106,8 @@ fn cells(scale: Scale) -> Vec<Cell> {
     cells
 }
 
-/// So that the bytes of all tiles take a third of a second, or most of one, if all servers work all the time.
+/// Returns the factor by which to slow the servers, so that the bytes of all tiles take 0.8 s
+/// (0.3 s if quick) if all servers work all the time.
 fn slowing(scale: Scale, bed: &Bed, grid: (u32, u32), tile_bytes: u64) -> f64 {
     let disk = devices::hdd(devices::RANDOM_S).read.random;
     let bytes = tile_bytes * u64::from(grid.0 * grid.1);

@@ -1,6 +1,7 @@
 //! P6 and P7: collective I/O, mpi-tile-io and BT-IO (PSA §4.4, §4.5).
 //!
-//! What reaches the servers are the requests of ROMIO's aggregators, one on each client node, in buffers of 16 MiB.
+//! The requests that reach the servers are those of ROMIO's aggregators, one on each client node,
+//! with buffers of 16 MiB.
 
 use stripewise_model::Op;
 use stripewise_trace::synth::{Access, Btio, BtioClass, Direction, Tile, TwoPhase};
@@ -11,16 +12,17 @@ use crate::claim::{Experiment, Paper, Scale};
 use crate::experiments::making::{BOTH, GIB, KIB, MIB, direction, figure, gain, labels, largest, name};
 use crate::record::Place;
 
-/// ROMIO's `cb_buffer_size`, unless told otherwise.
+/// ROMIO's default `cb_buffer_size`.
 pub(super) const BUFFER: u64 = 16 * MIB;
 
-/// P6's processes, and their tiles in x and y.
+/// Numbers of processes in P6, and their tiles in x and y.
 pub(super) const TILES: [(u32, (u32, u32)); 3] = [(100, (10, 10)), (200, (20, 10)), (400, (20, 20))];
 
 pub(super) fn tile_cell(scale: Scale, published: u32, (tiles_x, tiles_y): (u32, u32), op: Op) -> Cell {
     let processes = tiles_x * tiles_y;
     let full = scale.place == Place::Simulated;
-    // A tile per process is small, with fewer processes; so that there still are several rounds, buffers are smaller.
+    // With fewer processes, one tile per process is little data, so smaller buffers keep the number
+    // of rounds above one.
     let collective = TwoPhase { aggregators: NODES, buffer: if full { BUFFER } else { MIB } };
     let tile = Tile {
         tiles_x,
@@ -47,7 +49,7 @@ pub(super) fn tile_cell(scale: Scale, published: u32, (tiles_x, tiles_y): (u32, 
         labels,
         scale,
         servers,
-        // All SServers together hold a quarter.
+        // All SServers together hold a quarter of the file.
         space: bytes / 4 / u64::from(servers.1),
         parts: vec![Part { program: Program::Tile(tile), op }],
         bytes,
@@ -60,7 +62,7 @@ pub(super) fn tile_cell(scale: Scale, published: u32, (tiles_x, tiles_y): (u32, 
 
 pub(super) fn p6() -> Experiment {
     fn cells(scale: Scale) -> Vec<Cell> {
-        // (as labelled, tiles in x and y)
+        // (label, tiles in x and y)
         let tiles: &[(u32, (u32, u32))] = match (scale.place, scale.quick) {
             (Place::Simulated, _) => &TILES,
             (Place::Emulated, false) => &[(100, (3, 3)), (200, (6, 3)), (400, (6, 6))],
@@ -133,7 +135,7 @@ fn btio_cell(scale: Scale, published: u32, processes: u32) -> Cell {
 
 pub(super) fn p7() -> Experiment {
     fn cells(scale: Scale) -> Vec<Cell> {
-        // (as labelled, processes)
+        // (label, processes)
         let processes: &[(u32, u32)] = match (scale.place, scale.quick) {
             (Place::Simulated, _) => &[(4, 4), (16, 16), (64, 64)],
             (Place::Emulated, false) => &[(4, 4), (16, 9), (64, 25)],

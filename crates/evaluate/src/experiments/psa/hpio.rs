@@ -1,7 +1,7 @@
 //! P5: HPIO with regions of different sizes (PSA §4.3).
 //!
-//! The processes' regions take turns in the file, as ever in HPIO where the file is not contiguous: to a server no process
-//! goes on where it was.
+//! The processes' regions are interleaved in the file, as always in HPIO if the file is not
+//! contiguous. From a server's point of view, no process continues where it stopped.
 
 use stripewise_model::Op;
 use stripewise_trace::synth::{Access, Hpio};
@@ -12,7 +12,7 @@ use crate::claim::{Experiment, Paper, Scale};
 use crate::experiments::making::{BOTH, KIB, MIB, bytes, direction, figure, labels, name};
 use crate::record::Place;
 
-/// Processes.
+/// Number of processes.
 const PROCESSES: u32 = 32;
 
 fn cell(scale: Scale, region_size: u64, op: Op) -> Cell {
@@ -40,7 +40,7 @@ fn cell(scale: Scale, region_size: u64, op: Op) -> Cell {
         labels: labels([("op", name(op)), ("size", &bytes(region_size))]),
         scale,
         servers,
-        // All SServers together hold a third.
+        // All SServers together hold a third of the file.
         space: all / 3 / u64::from(servers.1),
         parts: vec![Part { program: Program::Hpio(hpio), op }],
         bytes: all,

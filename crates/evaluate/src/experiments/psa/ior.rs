@@ -9,12 +9,12 @@ use crate::claim::{Experiment, Figure, Paper, Scale};
 use crate::experiments::making::{self, BOTH, GIB, KIB, MIB, access_name, and, figure, labels, name};
 use crate::record::{Labels, Place};
 
-/// The shared file.
+/// Size of the shared file.
 const FILE: u64 = 16 * GIB;
-/// For it on each SServer.
+/// Space for it on each SServer.
 const SPACE: u64 = GIB;
 
-/// Where one cell of IOR differs from the others.
+/// Parameters in which cells of IOR differ.
 #[derive(Clone)]
 struct Ior {
     experiment: &'static str,
@@ -27,7 +27,8 @@ struct Ior {
 }
 
 impl Ior {
-    /// As published, unless told otherwise: 16 processes, 512 KiB at random, four servers of each kind.
+    /// Returns the published defaults: 16 processes, random requests of 512 KiB, four servers of
+    /// each kind.
     fn new(experiment: &'static str, op: Op) -> Self {
         let labels = labels([("op", name(op))]);
         let (servers, access) = ((4, 4), Access::Random);
@@ -61,7 +62,8 @@ impl Ior {
     }
 }
 
-/// How many in all: the published file's, or about 128 MiB with some for every process.
+/// Returns the number of requests of all processes: those of the published file in the simulator;
+/// in measured runs, about 256 MiB (128 MiB if quick) with a minimum for every process.
 fn requests(scale: Scale, request: u64, processes: u32) -> u64 {
     let all = FILE / request;
     match (scale.place, scale.quick) {
@@ -87,7 +89,8 @@ pub(super) fn p1() -> Experiment {
         let mut cells = Vec::new();
         for op in BOTH {
             for access in [Access::Sequential, Access::Random] {
-                // At random alone, where there is little time: disks in order are hardly slower than SSDs.
+                // A quick run has only random access, because sequential disks are hardly slower
+                // than SSDs.
                 if scale.place == Place::Disks && scale.quick && access == Access::Sequential {
                     continue;
                 }
@@ -113,7 +116,7 @@ pub(super) fn p1() -> Experiment {
 
 pub(super) fn p2() -> Experiment {
     fn cells(scale: Scale) -> Vec<Cell> {
-        // (as labelled, processes where two cores run them)
+        // (label, processes that two cores run)
         let processes: [(u32, u32); 3] = [(8, 8), (32, 16), (64, 32)];
         let mut cells = Vec::new();
         for (published, ranks) in processes {

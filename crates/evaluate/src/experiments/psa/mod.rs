@@ -1,13 +1,15 @@
-//! The experiments on varied stripes (PSA §4): P1 to P7.
+//! Experiments on varied stripes (PSA §4): P1 to P7.
 //!
-//! Eight client nodes; by default four HServers and four SServers; files do not fit on the SServers, of whose space a
-//! fixed amount is theirs. DEF, PA and PSA are the paper's schemes. Two more are ours: `whole requests` puts as many
-//! requests as fit on the SServers alone, and `auto` is what the planner chooses.
+//! There are eight client nodes and, by default, four HServers and four SServers. Files do not fit
+//! on the SServers, which have a fixed amount of space for them. DEF, PA and PSA are the paper's
+//! schemes. Two schemes are additions: `whole requests` puts as many requests as fit on the
+//! SServers alone, and `auto` is the planner's choice.
 //!
-//! **Scaled down** for programs on a machine with two cores: fewer requests and processes, and as much less space, so
-//! that the SServers hold the same share of the file; requests have their published size. Servers are slowed
-//! so that they, not the programs, take the time. Cells have the labels of what they stand for, and `ranks`, where
-//! there are fewer processes.
+//! **Scaled down** for programs on a machine with two cores, there are fewer requests and
+//! processes. The space shrinks alike, so that the SServers hold the same fraction of the file;
+//! requests have their published size. Servers are slowed, so that the time is spent in the servers
+//! and not in the programs. Cells have the labels of the published case that they stand for, and
+//! the label `ranks` if there are fewer processes.
 
 mod collective;
 mod hpio;
@@ -23,36 +25,36 @@ use crate::cell::{Cell, Part, Scheme};
 use crate::claim::{Claim, Experiment, Scale};
 use crate::record::{Labels, Place};
 
-/// Client nodes.
+/// Number of client nodes.
 const NODES: u32 = 8;
 
-/// What is compared.
+/// The schemes that are compared.
 const SCHEMES: [&str; 5] = ["DEF", "PA", "PSA", "whole requests", "auto"];
 
-/// What decides P6, beside the papers.
+/// Experiment on the causes of P6's results, an addition to the papers'.
 pub use rounds::x2;
 
-/// P1 to P7.
+/// Returns P1 to P7.
 pub fn all() -> Vec<Experiment> {
     vec![ior::p1(), ior::p2(), ior::p3(), ior::p4(), hpio::p5(), collective::p6(), collective::p7()]
 }
 
-/// What the cells of these experiments differ in.
+/// Parameters in which the cells of these experiments differ.
 struct Of<'a> {
     experiment: &'static str,
     labels: Labels,
     scale: Scale,
-    /// HServers and SServers.
+    /// Numbers of HServers and SServers.
     servers: (u32, u32),
-    /// For the file on each SServer, bytes.
+    /// Space for the file on each SServer, in bytes.
     space: u64,
-    /// What is timed, one after the other.
+    /// The timed runs, one after the other.
     parts: Vec<Part>,
-    /// All bytes of all parts.
+    /// Bytes of all parts together.
     bytes: u64,
-    /// Bytes of a request.
+    /// Bytes per request.
     request: u64,
-    /// Whether the servers get requests in order.
+    /// Whether the servers get random or sequential requests.
     access: Access,
     schemes: &'a [&'static str],
 }
@@ -78,7 +80,7 @@ impl Of<'_> {
     }
 }
 
-/// The scheme that records call so.
+/// Returns the scheme with this name in records.
 fn by_name(scheme: &str, request: u64) -> Scheme {
     match scheme {
         "DEF" => Scheme::Planner("def"),
@@ -90,7 +92,7 @@ fn by_name(scheme: &str, request: u64) -> Scheme {
     }
 }
 
-/// Processes of each node, where the experiment ran on several.
+/// Returns the number of processes per node, if the experiment ran on several nodes.
 fn per_node(scale: Scale, processes: u32) -> u32 {
     match scale.place {
         Place::Simulated => processes.div_ceil(NODES),
@@ -98,7 +100,7 @@ fn per_node(scale: Scale, processes: u32) -> u32 {
     }
 }
 
-/// Two claims for a value of a label: over DEF, over PA.
+/// Returns two claims for a value of a label: gains over DEF and over PA.
 fn gains(key: &str, value: &str, op: Op, over_def: f64, over_pa: Option<f64>) -> Vec<Claim> {
     let of = labels([(key, value), ("op", name(op))]);
     let what = format!("{key} {value}, {}s", name(op));
@@ -107,7 +109,7 @@ fn gains(key: &str, value: &str, op: Op, over_def: f64, over_pa: Option<f64>) ->
     claims
 }
 
-/// Two claims for "up to".
+/// Returns two claims on the largest gain ("up to").
 fn up_to(of: Labels, op: Op, over_def: f64, over_pa: f64) -> [Claim; 2] {
     let what = format!("{}s, up to", name(op));
     let of = making::and(of, "op", name(op));

@@ -1,6 +1,7 @@
-//! X2, ours: what decides P6, the collective tiles. Its cells again, with four things changed, alone and in pairs: the SServers' space,
-//! whether rounds wait for their slowest aggregator, whether the last buffer of each aggregator is as large as the others, and the
-//! network.
+//! X2, an addition to the papers' experiments: what decides the results of P6, the collective
+//! tiles. Its cells are those of P6 with four things changed, alone and in pairs: the SServers'
+//! space, whether rounds wait for their slowest aggregator, whether the last buffer of each
+//! aggregator is as large as the others, and the network.
 
 use stripewise_model::{Network, Op};
 
@@ -11,13 +12,13 @@ use crate::claim::{Experiment, Figure, Paper, Scale};
 use crate::experiments::making::{BOTH, MIB, figure, labels, name};
 use crate::record::{Labels, Place};
 
-/// What each aggregator's part of the file, 25, 50 or 100 MiB, is a multiple of.
+/// The range of the file that each aggregator serves, 25, 50 or 100 MiB, is a multiple of this.
 const EVEN_BUFFER: u64 = 25 * MIB / 2;
 
-/// What is changed, as labels have it: (`space`, `waiting`, `buffers`, `network`).
+/// A variant of P6, as label values: (`space`, `waiting`, `buffers`, `network`).
 type Change = (&'static str, &'static str, &'static str, &'static str);
 
-/// P6 as it is, and with changes.
+/// P6 unchanged, and its variants.
 const CHANGES: [Change; 9] = [
     ("1/4", "rounds", "16M", "ethernet"),
     ("whole file", "rounds", "16M", "ethernet"),
@@ -63,7 +64,7 @@ fn cells(scale: Scale) -> Vec<Cell> {
     of_p6.flat_map(|cell| CHANGES.map(|change| changed(cell.clone(), change))).collect()
 }
 
-/// X2.
+/// Returns X2.
 pub fn x2() -> Experiment {
     let plot = |change: Change| -> Figure {
         let (space, waiting, buffers, network) = change;

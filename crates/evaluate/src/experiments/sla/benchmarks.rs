@@ -1,4 +1,4 @@
-//! S4 and S5: HPIO and mpi-tile-io (SLA §5.2.2, §5.2.3); the cells of S6.
+//! S4 and S5: HPIO and mpi-tile-io (SLA §5.2.2, §5.2.3); also the cells of S6.
 
 use stripewise_model::Op;
 use stripewise_trace::synth::{Hpio, Tile};
@@ -44,7 +44,7 @@ fn hpio(experiment: &'static str, scale: Scale, spacing: u64, op: Op, schemes: &
     .cell()
 }
 
-/// Bytes between regions; none where it is not run.
+/// Bytes between regions; empty if the experiment is not run at that place.
 fn spacings(scale: Scale) -> &'static [u64] {
     match (scale.place, scale.quick) {
         (Place::Disks, _) => &[],
@@ -96,7 +96,7 @@ fn tile(experiment: &'static str, scale: Scale, published: u32, op: Op, schemes:
         _ => (6, 6),
     };
     let processes = tiles_x * tiles_y;
-    // Tiles have fewer rows on a small machine, and rows are requests: 20 elements of 64 KiB each.
+    // On a small machine tiles have fewer rows. Each row is a request of 20 elements of 64 KiB.
     let elements_y = if full && !scale.quick {
         20
     } else if full {
@@ -137,7 +137,7 @@ fn tile(experiment: &'static str, scale: Scale, published: u32, op: Op, schemes:
     .cell()
 }
 
-/// Processes as published; none where it is not run.
+/// Published numbers of processes; empty if the experiment is not run at that place.
 fn tiles(scale: Scale) -> &'static [u32] {
     match (scale.place, scale.quick) {
         (Place::Disks, _) => &[],
@@ -174,7 +174,7 @@ pub(super) fn s5() -> Experiment {
     }
 }
 
-/// The cells of S6: those of S1, S2, S4 and S5, writes alone, with LCP.
+/// Returns the cells of S6: the writes of S1, S2, S4 and S5, with LCP.
 pub(super) fn s6_cells(scale: Scale) -> Vec<Cell> {
     let of = |mut cell: Cell, part: &str| {
         cell.labels = and(cell.labels, "part", part);

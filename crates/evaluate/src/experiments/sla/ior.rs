@@ -1,4 +1,4 @@
-//! S1 to S3: IOR at random (SLA §5.2.1).
+//! S1 to S3: IOR with random access (SLA §5.2.1).
 
 use stripewise_model::Op;
 use stripewise_trace::synth::Access;
@@ -9,13 +9,13 @@ use crate::claim::{Claim, Experiment, Paper, Scale};
 use crate::experiments::making::{self, BOTH, GIB, KIB, MIB, and, figure, gain, labels, name};
 use crate::record::{Labels, Place};
 
-/// What each process accesses.
+/// Bytes that each process accesses.
 const EACH: u64 = 512 * MIB;
 
 /// The request sizes of S1 and S6.
 pub(super) const SIZES: [u64; 4] = [8 * KIB, 64 * KIB, 512 * KIB, 4 * MIB];
 
-/// Where one cell of IOR differs from the others.
+/// Parameters in which cells of IOR differ.
 #[derive(Clone)]
 pub(super) struct Ior {
     pub experiment: &'static str,
@@ -28,7 +28,7 @@ pub(super) struct Ior {
 }
 
 impl Ior {
-    /// As published, unless told otherwise: 32 processes, 512 KiB.
+    /// Returns the published defaults: 32 processes, requests of 512 KiB.
     pub fn new(experiment: &'static str, op: Op) -> Self {
         let labels = labels([("op", name(op))]);
         Self { experiment, labels, processes: 32, request: 512 * KIB, op, servers: (8, 4), share: SHARE }
@@ -39,7 +39,8 @@ impl Ior {
         self
     }
 
-    /// With the number of processes as a label; fewer of them where two cores have to run them.
+    /// Sets the published number of processes as a label. Measured runs use fewer processes,
+    /// because two cores run them.
     pub fn processes(mut self, scale: Scale, published: u32) -> Self {
         self.processes = published;
         self = self.label("procs", &published.to_string());
@@ -76,7 +77,8 @@ impl Ior {
     }
 }
 
-/// Requests of a process: the published ones, or of all processes about 2000 or 256 MiB, and some of each.
+/// Returns the number of requests per process: the published number in the simulator; in measured
+/// runs it is limited by the number and bytes of all requests, with a minimum per process.
 fn each(scale: Scale, request: u64, processes: u32) -> u64 {
     let all = EACH / request;
     let measured = |requests: u64, bytes: u64, least: u64| {
@@ -102,7 +104,7 @@ pub(super) fn s1() -> Experiment {
         let mut cells = Vec::new();
         for request in SIZES {
             for op in BOTH {
-                // The paper's figures for reads are of 8 KiB.
+                // The paper's figures on reads are for 8 KiB.
                 if scale.place == Place::Disks || (few && op == Op::Read && request != 8 * KIB) {
                     continue;
                 }
@@ -123,14 +125,14 @@ pub(super) fn s1() -> Experiment {
         over_stock("write", "4M", 0.0),
         over_stock("read", "8K", 1.785),
     ];
-    // Table 3, MB/s.
+    // SLA's Table 3, MB/s.
     for (size, sca, nsca) in
         [("8K", 60.6, 56.1), ("64K", 136.1, 127.3), ("512K", 230.9, 218.4), ("4M", 325.2, 293.5)]
     {
         let more = sca / nsca - 1.0;
         claims.push(gain(&format!("writes of {size}, SCA"), of("write", size), "SCA", "NSCA", (more, more)));
     }
-    // SCA has nearly the throughput of the stock system there.
+    // At 4M, SCA has nearly the throughput of the stock system.
     let below = 293.5 / 325.2 - 1.0;
     claims.push(gain("writes of 4M, NSCA", of("write", "4M"), "NSCA", STOCK, (below, below)));
     Experiment {
@@ -166,7 +168,7 @@ pub(super) fn s2() -> Experiment {
     }
 }
 
-/// Cells with 8, 32 and 128 processes.
+/// Returns cells with 8, 32 and 128 processes.
 pub(super) fn processes(
     experiment: &'static str,
     scale: Scale,
@@ -187,7 +189,8 @@ pub(super) fn s3() -> Experiment {
         }
         let few = scale.place == Place::Emulated && scale.quick;
         let data = 32 * EACH;
-        // (GB in all, SServers): the space as in the paper's Table 4, then its SServers with 30 %.
+        // (GB in all, SServers): the space as in the paper's Table 4, then its numbers of SServers
+        // with 30 %.
         let spaces: &[u64] = if few { &[2, 6] } else { &[2, 4, 6] };
         let servers: &[u32] = if few { &[2, 6] } else { &[1, 2, 3, 4, 5, 6] };
         let spaced = spaces.iter().map(|&gb| {

@@ -1,4 +1,4 @@
-//! S7: writes that all miss, to see what deciding costs (SLA §5.4.2).
+//! S7: writes that all miss, which shows the cost of deciding (SLA §5.4.2).
 
 use stripewise_model::Op;
 
@@ -10,7 +10,7 @@ use crate::experiments::making::{self, GIB, KIB, figure, gain, labels};
 use crate::record::Place;
 use stripewise_trace::synth::Access;
 
-/// All processes together write so much.
+/// Bytes that all processes together write.
 const FILE: u64 = 10 * GIB;
 
 const SCHEMES: [&str; 2] = [STOCK, "LCP"];
@@ -30,7 +30,7 @@ fn cell(scale: Scale, request: u64) -> Cell {
         labels: ior.labels,
         scale,
         servers: ior.servers,
-        // A page of each SServer: it is full at once, and everything else misses.
+        // The cache has one page on each SServer. It is full at once, and everything else misses.
         share: 0.0,
         part,
         bytes: requests * request,

@@ -1,14 +1,17 @@
-//! The experiments on the cache (SLA §5): S1 to S7.
+//! Experiments on the cache (SLA §5): S1 to S7.
 //!
-//! 32 client nodes, eight HServers, four SServers; the files lie in stripes of 64 KiB on the HServers, and the SServers may
-//! hold 30 % of them. Writes are a first run; reads a second one, after what the first one wanted was fetched.
+//! There are 32 client nodes, eight HServers and four SServers. The files lie on the HServers in
+//! stripes of 64 KiB, and the SServers may hold 30 % of them. Writes are a first run. Reads are a
+//! second run, after the prefetch queue of the first run has been worked off.
 //!
-//! NSCA, SCA and LCP admit as SLA's Algorithm 1 is printed. `LCP balanced` is ours: it admits what keeps both kinds of
-//! servers busy (`docs/decisions/0008-balanced-admission.md`).
+//! NSCA, SCA and LCP admit as SLA's Algorithm 1 is printed. `LCP balanced` is an addition: it
+//! admits the requests that keep both kinds of servers busy
+//! (`docs/decisions/0008-balanced-admission.md`).
 //!
-//! Simulated ones have Ethernet's bandwidth, and connections that last; SLA's model has no network.
+//! Simulated cells have Ethernet's bandwidth and persistent connections; SLA's model has no
+//! network.
 //!
-//! **Scaled down** as PSA's ([`super::psa`]).
+//! **Scaled down** as in the experiments on varied stripes ([`super::psa`]).
 
 mod benchmarks;
 mod ior;
@@ -25,36 +28,36 @@ use crate::cell::{Cell, Part, Scheme};
 use crate::claim::{Experiment, Scale};
 use crate::record::{Labels, Place};
 
-/// Client nodes.
+/// Number of client nodes.
 const NODES: u32 = 32;
 
-/// The fixed stripe of the original file and of 1-DH copies, bytes.
+/// Stripe size in bytes of the original file and of 1-DH copies.
 const STRIPE: u64 = 64 * KIB;
 
-/// What the SServers hold of the data.
+/// Fraction of the data that the SServers may hold.
 const SHARE: f64 = 0.3;
 
-/// Without a cache, as records call it.
+/// Name in records of the scheme without a cache.
 const STOCK: &str = "stripe 64K";
 
-/// What the paper compares in its §5.2, and in its §5.3 with ours.
+/// The schemes that the paper compares in §5.2, and those of §5.3, each with `LCP balanced`.
 const SELECTIVE: [&str; 3] = [STOCK, "SCA", "LCP balanced"];
 const PLACED: [&str; 4] = [STOCK, "SCA", "LCP", "LCP balanced"];
 
-/// S1 to S7.
+/// Returns S1 to S7.
 pub fn all() -> Vec<Experiment> {
     let s6 = Experiment { cells: benchmarks::s6_cells, ..placed::s6() };
     vec![ior::s1(), ior::s2(), ior::s3(), benchmarks::s4(), benchmarks::s5(), s6, miss::s7()]
 }
 
-/// What the cells of these experiments differ in.
+/// Parameters in which the cells of these experiments differ.
 struct Of<'a> {
     experiment: &'static str,
     labels: Labels,
     scale: Scale,
-    /// HServers and SServers.
+    /// Numbers of HServers and SServers.
     servers: (u32, u32),
-    /// Of all data, on all SServers together.
+    /// Fraction of all data that all SServers together may hold.
     share: f64,
     part: Part,
     bytes: u64,
@@ -70,7 +73,8 @@ impl Of<'_> {
         };
         let capacity = self.capacity();
         let published = devices::storage(self.servers, 1 << 50, network, 1.0);
-        // Requests larger than a stripe are divided over the HServers, smaller ones lie on one.
+        // Requests larger than a stripe are divided over the HServers; smaller ones lie on one
+        // server.
         let touched = (self.bytes / self.requests).div_ceil(STRIPE).min(u64::from(self.servers.0));
         let startups = (self.requests * touched).div_ceil(u64::from(self.servers.0));
         let op = self.part.op;
@@ -88,7 +92,7 @@ impl Of<'_> {
         }
     }
 
-    /// Of the cache on each SServer, bytes: whole pages, at least one.
+    /// Returns the size in bytes of the cache on each SServer: whole pages, at least one.
     fn capacity(&self) -> u64 {
         let all = self.share * self.bytes as f64;
         let each = (all / f64::from(self.servers.1.max(1))) as u64;
@@ -96,7 +100,7 @@ impl Of<'_> {
     }
 }
 
-/// The scheme that records call so.
+/// Returns the scheme with this name in records.
 fn by_name(scheme: &str, capacity_per_server: u64, second_run: bool) -> Scheme {
     let cache =
         |mode, admission| Scheme::Cache { mode, admission, stripe: STRIPE, capacity_per_server, second_run };
@@ -109,7 +113,7 @@ fn by_name(scheme: &str, capacity_per_server: u64, second_run: bool) -> Scheme {
     }
 }
 
-/// Processes of each node.
+/// Returns the number of processes per node.
 fn per_node(scale: Scale, processes: u32) -> u32 {
     match scale.place {
         Place::Simulated => processes.div_ceil(NODES),

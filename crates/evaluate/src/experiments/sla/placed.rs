@@ -1,10 +1,11 @@
-//! What S6 claims: the placement in the layout that gains most (SLA §5.3). Its cells are those of S1, S2, S4 and S5.
+//! Claims of S6: placement in the layout that gains most (SLA §5.3). Its cells are those of S1, S2,
+//! S4 and S5.
 
 use super::{PLACED, STOCK};
 use crate::claim::{Experiment, Paper};
 use crate::experiments::making::{figure, gain, labels};
 
-/// S6 without its cells.
+/// Returns S6 without its cells.
 pub(super) fn s6() -> Experiment {
     let mut claims = Vec::new();
     let mut claim = |part: &str, key: &str, value: &str, over: &str, claimed: (f64, f64)| {

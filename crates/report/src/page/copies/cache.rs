@@ -1,4 +1,5 @@
-//! What a cache is expected to do: what is critical, what fits, what that gains at most.
+//! Expected work of a cache: which requests are critical, which data fits, and the largest possible
+//! gain.
 
 use stripewise_cluster::Rule;
 
@@ -10,10 +11,10 @@ use crate::html::Html;
 use crate::results::Candidate;
 use crate::units;
 
-/// From here on the bound is no number that helps.
+/// Bounds from here on are too large to be informative, and are not shown.
 const BOUND_SHOWN: f64 = 1e4;
 
-/// All of it.
+/// Draws all figures about a cache.
 pub fn figures(h: &mut Html, rule: &Rule, expected: &Expected, cache: &ExpectedCache) {
     criticality(h, expected, cache);
     h.element("dl", &[("class", "facts")], |h| {
@@ -48,7 +49,7 @@ fn bound_sentence(cache: &ExpectedCache) -> String {
     )
 }
 
-/// Requests and bytes: hits, critical without space, not critical.
+/// Draws the requests and bytes by kind: hits, critical without space, not critical.
 fn criticality(h: &mut Html, expected: &Expected, cache: &ExpectedCache) {
     let taken = cache.taken();
     let of_requests = part(cache.critical_requests, expected.requests());
@@ -121,7 +122,7 @@ fn times(h: &mut Html, rule: &Rule, expected: &Expected) {
     bars.figure(h, "Expected wall-clock time without and with the cache");
 }
 
-/// What the choice between layouts is worth: each alone.
+/// Shows the gain from choosing between layouts, compared with each layout alone.
 fn layouts(h: &mut Html, cache: &ExpectedCache) {
     if cache.layouts.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Kinds of requests, and what one costs on every copy.
+//! Classes of requests, and the cost of one request on every copy.
 
 use super::super::bars::{BAR_END, BAR_PITCH};
 use super::super::table::{Column, amount, table as table_of, whole};
@@ -7,14 +7,14 @@ use crate::expected::{Expected, ExpectedCache, RequestClass};
 use crate::html::Html;
 use crate::units::{self, short_seconds};
 
-/// Kinds that are drawn; all are in the table.
+/// Number of classes drawn. The table lists more.
 const DRAWN: usize = 6;
-/// Kinds in the table.
+/// Maximum number of classes in the table.
 const LISTED: usize = 100;
-/// Shares below are not worth a word.
+/// Fractions below this are not mentioned.
 const NEGLIGIBLE: f64 = 0.0005;
 
-/// Bars of the costs, kind by kind.
+/// Draws bars of the costs, class by class.
 pub fn figure(h: &mut Html, expected: &Expected) {
     if expected.classes.is_empty() {
         return;
@@ -76,7 +76,7 @@ fn costs(h: &mut Html, expected: &Expected, class: &RequestClass) {
     }
 }
 
-/// All numbers.
+/// Writes the table of all numbers.
 pub fn table(h: &mut Html, expected: &Expected) {
     let is_cache = expected.cache.is_some();
     let mut columns = vec![
@@ -143,7 +143,7 @@ fn row(h: &mut Html, expected: &Expected, class: &RequestClass) {
     h.leaf("td", &[], &by_copy(expected, chosen));
 }
 
-/// `1-DV`, or `original 60 %, 1-DV 40 %`.
+/// Formats fractions by copy: `1-DV`, or `original 60 %, 1-DV 40 %`.
 fn by_copy(expected: &Expected, shares: &[f64]) -> String {
     let mut named: Vec<(&str, f64)> = (expected.copies.iter().zip(shares))
         .map(|(copy, &share)| (copy.name.as_str(), share))

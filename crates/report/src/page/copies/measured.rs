@@ -1,4 +1,4 @@
-//! What was counted of files with several copies, beside what was expected.
+//! Section that compares the statistics of files with several copies with what was expected.
 
 use std::path::Path;
 
@@ -10,15 +10,15 @@ use crate::html::Html;
 use crate::statistics::{CopiesKind, FileStatistics};
 use crate::{Report, units};
 
-/// Files of one card in its table.
+/// Maximum number of files in a card's table.
 const FILES_LISTED: usize = 100;
-/// Cards; of more, those with the most bytes.
+/// Maximum number of cards, those with the most bytes.
 const CARDS: usize = 20;
-/// Hits below this part of what is expected are worth a word, and hits above this part.
+/// Multiples of the expected hits. A remark explains hits below [`FEW`] or above [`MANY`].
 const FEW: f64 = 0.5;
 const MANY: f64 = 1.5;
 
-/// Files that are shown together: those of a rule, with the copies of one of them.
+/// Files that are shown together: files of one rule that have the same copies.
 struct Group<'a> {
     name: &'a str,
     expected: Option<&'a Expected>,
@@ -26,7 +26,7 @@ struct Group<'a> {
     sum: FileStatistics,
 }
 
-/// Whether there is anything to show, or a plan that has such files.
+/// Returns whether there are statistics, or a plan with files of several copies.
 pub fn wanted(report: &Report<'_>) -> bool {
     let mut rules = report.plans.iter().flat_map(|view| &view.plan.rules);
     !report.statistics.is_empty() || rules.any(|rule| rule.overlay.is_some())
@@ -44,7 +44,8 @@ pub fn section(h: &mut Html, report: &Report<'_>) {
     }
 }
 
-/// The files of each rule together; files without a rule, and those whose copies are others than the rule's, by themselves.
+/// Groups the files of each rule. A file without a rule, or with copies other than the rule's, is
+/// in a group by itself.
 fn groups<'a>(report: &Report<'a>) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for file in report.statistics {
@@ -65,7 +66,8 @@ fn groups<'a>(report: &Report<'a>) -> Vec<Group<'a>> {
     groups
 }
 
-/// Pattern and expectation of the first rule that the file is of, if it has the rule's copies.
+/// Returns the pattern and the expectation of the first rule that the file matches, if the file has
+/// the rule's copies.
 fn rule_of<'a>(report: &Report<'a>, file: &FileStatistics) -> Option<(&'a str, Option<&'a Expected>)> {
     for view in report.plans {
         let rules = view.plan.rules.iter().zip(&view.details);

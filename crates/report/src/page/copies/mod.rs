@@ -1,4 +1,4 @@
-//! Files with several copies: how the copies lie, what they are expected to do, and what was counted.
+//! Files with several copies: layouts of the copies, their expected work, and their statistics.
 
 mod cache;
 mod classes;
@@ -15,7 +15,7 @@ use crate::expected::Expected;
 use crate::html::Html;
 use crate::{PlanView, RuleDetails, units};
 
-/// What a rule's copies are and what is expected of them; in the rule's card.
+/// Writes a rule's copies and the expectations, in the rule's card.
 pub fn in_card(h: &mut Html, view: &PlanView, rule: &Rule, overlay: &Overlay, details: &RuleDetails) {
     facts(h, overlay, details);
     match &details.expected {
@@ -122,7 +122,7 @@ fn kind_sentence(overlay: &Overlay) -> String {
     }
 }
 
-/// What a mode of the cache admits.
+/// Describes the data that a cache mode admits.
 fn mode_words(mode: &str) -> &'static str {
     match mode {
         "sla" => "data of performance-critical requests, each in the layout in which it gains most",
@@ -153,7 +153,8 @@ fn close_words(overlay: &Overlay) -> &'static str {
     }
 }
 
-/// Of all replicas together, where each has one layout; what is cached where depends on the requests.
+/// Shows the bytes of all replicas per server, if each replica has one layout. For caches these
+/// bytes depend on the requests and are not shown.
 fn bytes_on_servers(h: &mut Html, view: &PlanView, rule: &Rule, overlay: &Overlay, file_bytes: Option<u64>) {
     let all = || std::iter::once(&rule.layouts).chain(overlay.copies.iter().map(|copy| &copy.layouts));
     let Some(bytes) = file_bytes.filter(|_| overlay.kind == OverlayKind::Replicas) else { return };

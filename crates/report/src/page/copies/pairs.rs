@@ -1,23 +1,23 @@
-//! Bars for a share of the whole: what was expected, and what was counted.
+//! Bar pairs for a fraction of the whole: expected and measured.
 
 use super::super::bars::{BAR_END, BAR_PITCH};
 use crate::draw;
 use crate::html::Html;
 use crate::units;
 
-/// A share of the whole (0 to 1), expected and counted, as far as they are known.
+/// A fraction of the whole (0 to 1): expected, if known, and measured.
 pub struct Pair {
-    /// What it is.
+    /// Display name.
     pub name: String,
-    /// As planned.
+    /// Fraction according to the plan.
     pub expected: Option<f64>,
-    /// As counted.
+    /// Fraction according to the statistics.
     pub measured: f64,
-    /// The amount in words.
+    /// The amount as text.
     pub amount: String,
 }
 
-/// A figure of some of them.
+/// Draws a figure of several pairs.
 pub fn figure(h: &mut Html, title: &str, text: &str, pairs: &[Pair]) {
     let any_expected = pairs.iter().any(|pair| pair.expected.is_some());
     h.element("figure", &[], |h| {
@@ -56,8 +56,8 @@ fn bars(h: &mut Html, pair: &Pair, with_expected: bool) {
     });
 }
 
-/// Where the bar of a share ends.
+/// Returns the right end of the bar of a fraction.
 fn share_end(share: f64) -> f64 {
-    // The amount stands behind the bar and is long.
+    // The text behind the bar is long.
     share.clamp(0.0, 1.0) * (BAR_END - 0.24)
 }

@@ -1,4 +1,4 @@
-//! What replicas are expected to gain.
+//! Expected gain of replicas.
 
 use stripewise_cluster::Rule;
 
@@ -7,7 +7,7 @@ use crate::expected::{Background, Expected};
 use crate::html::Html;
 use crate::results::Candidate;
 
-/// Every copy alone against the choice between them.
+/// Draws the time of every copy alone, compared with the choice between them.
 pub fn figures(h: &mut Html, rule: &Rule, expected: &Expected, background: Option<Background>) {
     let time = |name: String, elapsed_s: f64| Candidate {
         name,

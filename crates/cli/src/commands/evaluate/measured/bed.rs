@@ -1,4 +1,4 @@
-//! New servers, a plan and nothing else: what one run is made on.
+//! Creates the servers and the plan of one measured run.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -16,41 +16,41 @@ use crate::managed;
 use crate::shell::{self, words};
 use crate::workloads::Workloads;
 
-/// The servers of a storage below `root`: emulated.
+/// Returns the emulated servers of a storage configuration below `root`.
 pub fn cluster(storage: &Storage, root: &Path) -> Cluster {
     storage.cluster(&|tier, index| root.join(format!("servers/{tier}{index}")), true)
 }
 
-/// Where a cell's files are.
+/// Returns the directory of a cell's files.
 pub fn data(root: &Path) -> PathBuf {
     root.join("data")
 }
 
-/// One run's servers. Make it in an empty directory.
+/// The servers of one run. Create it in an empty directory.
 pub struct Bed<'a> {
     workloads: &'a Workloads,
     root: &'a Path,
-    /// Without pace: this process's.
+    /// Data path of this process; its requests to emulated servers are not delayed.
     pub runtime: Arc<Runtime>,
-    /// What the servers do.
+    /// Counters of the servers.
     pub watch: Watch,
     limit: Duration,
 }
 
-/// How long the servers take.
+/// Speed of the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// What their class says.
+    /// As the parameters of their class say.
     Emulated,
-    /// As long as this machine's memory.
+    /// As fast as this machine's memory.
     None,
 }
 
 impl<'a> Bed<'a> {
-    /// Makes the directories and the plan files. No program may run longer than `limit`.
+    /// Creates the directories and the plan files. No program may run longer than `limit`.
     ///
     /// # Errors
-    /// The file system's.
+    /// The file system's error.
     pub fn make(
         workloads: &'a Workloads,
         root: &'a Path,
@@ -72,7 +72,7 @@ impl<'a> Bed<'a> {
         Ok(bed)
     }
 
-    /// Where the files are.
+    /// Returns the directory of the files.
     pub fn data(&self) -> PathBuf {
         data(self.root)
     }
@@ -81,15 +81,15 @@ impl<'a> Bed<'a> {
         self.root.join(if pace == Pace::Emulated { "plan.toml" } else { "unpaced.toml" })
     }
 
-    /// What [`Bed::run`] counted last.
+    /// Returns the path of the statistics of the last [`Bed::run`].
     pub fn statistics(&self) -> PathBuf {
         self.root.join("statistics.jsonl")
     }
 
-    /// Runs a program over the plan; all that it read was right.
+    /// Runs a program over the plan and checks that all bytes it read were right.
     ///
     /// # Errors
-    /// It fails or takes too long; wrong bytes.
+    /// The program fails, takes too long, or reads wrong bytes.
     pub fn run(&self, program: &Program, direction: Direction, pace: Pace) -> anyhow::Result<Output> {
         let mut line = words![&self.workloads.stripewise, "run", "-p", self.plan(pace)];
         line.extend(words!["--statistics", self.statistics(), "--"]);
@@ -100,10 +100,10 @@ impl<'a> Bed<'a> {
         Output::parse(&shell::output_within(&line, self.root, &variables, self.limit)?)
     }
 
-    /// Writes back and fetches what runs have left to be done so, at the speed of this machine's memory.
+    /// Writes back and fetches what earlier runs left over, at the speed of this machine's memory.
     ///
     /// # Errors
-    /// The data path's.
+    /// The data path's error.
     pub fn settle(&self, path: &Path) -> anyhow::Result<()> {
         let shown = path.display();
         let Some(file) = self.runtime.open_file(path)? else { bail!("{shown} is not managed") };

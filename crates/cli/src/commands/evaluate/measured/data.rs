@@ -1,6 +1,6 @@
-//! What the workloads' files hold: written before they are read, and checked after they were written, by this process and at
-//! the speed of its memory. It is the workloads' pattern (`workloads/common.c`) written down a second time, so that a program does not
-//! check itself.
+//! Contents of the workloads' files. This process writes them before a program reads them and
+//! checks them after a program wrote them, at the speed of its memory. The pattern is a second
+//! implementation of that in `workloads/common.c`, so that a program does not check itself.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,23 +15,23 @@ use stripewise_trace::synth::{Benchmark, Btio, Hpio, Tile};
 
 use super::program;
 
-/// Of the data: whatever a program writes, another one may read.
+/// Seed of the contents. Programs share it, so that each can read what another wrote.
 pub const SEED: u64 = 1;
-/// Bytes that are written or checked at once: enough to keep all servers of a file busy.
+/// Bytes written or checked per request: enough to keep all servers of a file busy.
 const CHUNK_BYTES: usize = 4 << 20;
 
-/// A file, or what of it one program transfers.
+/// A file, or the ranges of it that one program transfers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holding {
-    /// Absolute.
+    /// Absolute path of the file.
     pub path: PathBuf,
     key: u64,
-    /// In order, none touches the next.
+    /// Start and end of each range, in order; no two ranges touch.
     ranges: Vec<(u64, u64)>,
 }
 
-/// What a program transfers, file by file. Collective programs transfer what their processes ask for, not the larger
-/// pieces that reach the file system.
+/// Returns what a program transfers, by file. For collective programs these are the ranges that the
+/// processes request, which differ from the larger ranges that reach the file system.
 pub fn of(program: &Program, root: &Path) -> Vec<Holding> {
     let single = match program::undirected(program) {
         Program::Ior(ior) => Program::Ior(ior),
@@ -76,10 +76,11 @@ impl Holding {
         self.ranges.last().map_or(0, |range| range.1)
     }
 
-    /// Makes the file, whole, as the plan of the runtime lays out files of this name; all its copies are the same.
+    /// Creates the whole file in the layout that the runtime's plan gives it. All its copies are
+    /// equal.
     ///
     /// # Errors
-    /// The plan has no layout for it; no space.
+    /// The plan has no layout for the file, or there is no space.
     pub fn make(&self, runtime: &Runtime) -> anyhow::Result<()> {
         let path = &self.path;
         let rule = runtime.plan().and_then(|plan| plan.rule_for(path));
@@ -88,7 +89,7 @@ impl Holding {
         let plain = File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
         let place = || migrate(runtime, path, Goal::Managed(shape), &mut |_| ());
         if shape.overlay().is_some() {
-            // Written through the data path, it would be in the cache.
+            // A write through the data path would put the contents into the cache.
             self.each_chunk(&[(0, self.end())], |chunk, offset| Ok(plain.write_all_at(chunk, offset)?))?;
             place()?;
             return Ok(());
@@ -100,10 +101,10 @@ impl Holding {
         })
     }
 
-    /// Checks all that was to be written; how many bytes.
+    /// Checks all ranges that were to be written, and returns the number of bytes.
     ///
     /// # Errors
-    /// The first wrong byte; the file is not in a layout of ours.
+    /// A byte is wrong (the error names the first one), or the file is not managed.
     pub fn check(&self, runtime: &Runtime) -> anyhow::Result<u64> {
         let shown = self.path.display();
         let contents = Contents::open(runtime, &self.path)?;
@@ -140,19 +141,20 @@ impl Holding {
 
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// splitmix64's output function.
+/// The output function of splitmix64.
 fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
 
-/// Of a file: 0 is a shared one, else the rank that it belongs to, from 1 on.
+/// Returns the key of a file's contents: `file` is 0 for a shared file, else the rank that the file
+/// belongs to, plus 1.
 fn key(seed: u64, file: u64) -> u64 {
     mix(seed.wrapping_mul(ODD).wrapping_add(file + 1))
 }
 
-/// What a file holds from `offset` on.
+/// Fills `buffer` with the file's contents from `offset` on.
 fn fill(buffer: &mut [u8], offset: u64, key: u64) {
     let word = |word: u64| mix(word.wrapping_mul(ODD).wrapping_add(key)).to_le_bytes();
     let skip = (offset % 8) as usize;

@@ -1,7 +1,8 @@
-//! `evaluate --measured`: real programs on emulated servers.
+//! `evaluate --measured`: runs real programs on emulated servers.
 //!
-//! The servers are directories whose requests take as long as their class says, the programs are those of `workloads/` under
-//! an MPI on this node, the bytes are real and all checked. Every run has new servers.
+//! The servers are directories whose requests take the time that their class specifies. The
+//! programs are those of `workloads/`, under an MPI on this node. The bytes are real and all
+//! checked. Every run gets new servers.
 
 mod bed;
 mod data;
@@ -23,21 +24,23 @@ use crate::workloads::Workloads;
 use runner::Runner;
 use scratch::Scratch;
 
-/// Where real programs are run.
+/// Selects the directory and the programs of measured runs.
 #[derive(clap::Args)]
 pub struct Flags {
-    /// With --measured: where the emulated servers and their files are while it runs; memory keeps disks out of what is measured
+    /// With --measured: directory of the emulated servers and their files during the run; a
+    /// directory in memory keeps disks out of the measurement
     #[arg(long, value_name = "DIR", default_value = "/dev/shm", env = "STRIPEWISE_SCRATCH")]
     scratch: PathBuf,
-    /// With --measured: where the built MPI programs are [default: build/ beside or above this program, or here]
+    /// With --measured: directory of the built MPI programs [default: build/ next to this program,
+    /// in a directory above it, or in the current directory]
     #[arg(long, value_name = "DIR", env = "STRIPEWISE_WORKLOADS")]
     workloads: Option<PathBuf>,
 }
 
-/// Runs what is missing, one after the other. Returns how many failed.
+/// Runs the missing tasks, one after the other. Returns the number of failed tasks.
 ///
 /// # Errors
-/// What the programs need is not there; the records cannot be written.
+/// Something that the programs need does not exist, or the records cannot be written.
 pub fn run(job: &Job<'_>) -> anyhow::Result<usize> {
     let flags = &job.args.servers;
     let workloads = Workloads::find(flags.workloads.as_deref())?;
@@ -58,7 +61,7 @@ pub fn run(job: &Job<'_>) -> anyhow::Result<usize> {
     })
 }
 
-/// `12:34 min`.
+/// Formats a duration: `12:34 min`.
 fn minutes(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
     format!("{}:{:02} min", seconds / 60, seconds % 60)

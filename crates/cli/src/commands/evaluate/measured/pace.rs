@@ -1,4 +1,4 @@
-//! How long runs take that have not been made yet.
+//! Estimates the duration of runs that have not been made yet.
 
 use std::time::Instant;
 
@@ -9,22 +9,22 @@ use super::schedule::{Entry, Group, Run};
 use crate::shell::{self, words};
 use crate::workloads::Workloads;
 
-/// What it takes to start a program: so much, and so much more for each rank.
+/// Time to start a program: a base, and an amount for each rank.
 #[derive(Clone, Copy, Debug)]
 pub struct Starting {
     base_s: f64,
     rank_s: f64,
 }
 
-/// Ranks that starting is measured with.
+/// Numbers of ranks with which the start is measured.
 const FEW: u32 = 1;
 const MANY: u32 = 16;
 
 impl Starting {
-    /// Starts a program that does nothing, twice.
+    /// Starts a program that does nothing, with [`FEW`] and with [`MANY`] ranks.
     ///
     /// # Errors
-    /// It cannot be started: nor could any other.
+    /// The program cannot be started, so no other could be either.
     pub fn measure(workloads: &Workloads) -> anyhow::Result<Self> {
         let nothing = |ranks: u32| {
             let line = words![&workloads.mpirun, "-n", ranks.to_string(), workloads.program("ior")?, "--help"];
@@ -38,7 +38,7 @@ impl Starting {
         Ok(Self { base_s: few_s, rank_s })
     }
 
-    /// Of a run, with the time that the servers take.
+    /// Returns the estimated seconds of a run, including the time of the servers.
     pub fn run_s(&self, group: &Group<'_>, run: Run) -> f64 {
         match run {
             Run::Alone(entry) => self.start_s(&group.entries[entry]) + service_s(&group.entries[entry]),

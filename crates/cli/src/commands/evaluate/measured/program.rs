@@ -1,4 +1,4 @@
-//! The workloads' command lines, and what they print.
+//! Command lines of the workloads, and their output.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,8 +12,9 @@ use super::data;
 use crate::shell::words;
 use crate::workloads::Workloads;
 
-/// Open MPI's ROMIO is the MPI-IO that the synthetic requests of collective calls are those of. The rest leaves out what
-/// is not used on one node: an `mpirun` starts a fifth sooner.
+/// Variables for Open MPI. The synthetic requests of collective calls are those of ROMIO, so the
+/// programs must use Open MPI's ROMIO as their MPI-IO. The other variables disable components that
+/// one node does not need, which makes an `mpirun` start a fifth sooner.
 pub const VARIABLES: [(&str, &str); 5] = [
     ("OMPI_MCA_io", "romio321"),
     ("OMPI_MCA_pml", "ob1"),
@@ -22,7 +23,7 @@ pub const VARIABLES: [(&str, &str); 5] = [
     ("OMPI_MCA_hwloc_base_binding_policy", "none"),
 ];
 
-/// What a run does.
+/// Direction of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     Write,
@@ -41,12 +42,13 @@ impl Direction {
     }
 }
 
-/// The processes that a program runs as.
+/// Returns the number of processes of a program.
 pub fn ranks(program: &Program) -> u32 {
     program.benchmark().job().processes
 }
 
-/// The same program in the same direction, whichever it has.
+/// Returns the program with its direction replaced by a fixed one, so that programs can be compared
+/// regardless of direction.
 pub fn undirected(program: &Program) -> Program {
     let direction = synth::Direction::Write;
     match program {
@@ -57,7 +59,8 @@ pub fn undirected(program: &Program) -> Program {
     }
 }
 
-/// The command line of a run below `root`. What it reads it verifies, outside of the timed phase.
+/// Returns the command line of a run below `root`. The program verifies what it reads outside of
+/// the timed phase.
 ///
 /// # Errors
 /// The program was not built.
@@ -83,7 +86,7 @@ pub fn command(
     Ok(line)
 }
 
-/// `["--name", "7", ...]`.
+/// Returns `["--name", "7", ...]`.
 fn numbers<const N: usize>(flags: [(&str, u64); N]) -> Vec<String> {
     flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value.to_string()]).collect()
 }
@@ -142,7 +145,8 @@ fn collective(two_phase: Option<TwoPhase>) -> Vec<String> {
     flag.into_iter().chain(two_phase.map(hints).unwrap_or_default()).collect()
 }
 
-/// One node has as many aggregators as are wanted only if it is said which nodes may have how many.
+/// ROMIO uses the requested number of aggregators on one node only if the hints also set how many
+/// each node may have.
 fn hints(two_phase: TwoPhase) -> Vec<String> {
     let hints = [
         format!("cb_nodes={}", two_phase.aggregators),
@@ -154,7 +158,7 @@ fn hints(two_phase: TwoPhase) -> Vec<String> {
     hints.into_iter().flat_map(|hint| ["--hint".to_owned(), hint]).collect()
 }
 
-/// What the programs print, as far as it is needed here.
+/// The fields of the programs' output that are used here.
 #[derive(Debug, Deserialize)]
 pub struct Output {
     phases: Vec<Phase>,
@@ -162,23 +166,23 @@ pub struct Output {
     wrong_bytes: u64,
 }
 
-/// One direction.
+/// Result of one direction.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct Phase {
     op: String,
     /// Seconds between the barriers before and after the requests.
     pub elapsed_s: f64,
-    /// Seconds that the slowest close took.
+    /// Seconds of the slowest close.
     pub close_s: f64,
-    /// Bytes, of all processes.
+    /// Bytes transferred by all processes.
     pub bytes: u64,
 }
 
 impl Output {
-    /// Reads it.
+    /// Parses the output.
     ///
     /// # Errors
-    /// It is something else; wrong bytes; a read that was not verified whole.
+    /// The text is not a program's output, a byte is wrong, or not all bytes read were verified.
     pub fn parse(text: &str) -> anyhow::Result<Self> {
         let output: Self =
             serde_json::from_str(text).with_context(|| format!("the program printed: {text}"))?;
@@ -190,10 +194,10 @@ impl Output {
         Ok(output)
     }
 
-    /// The phase in one direction.
+    /// Returns the phase of one direction.
     ///
     /// # Errors
-    /// There was none.
+    /// There was no such phase.
     pub fn phase(&self, direction: Direction) -> anyhow::Result<&Phase> {
         let phase = self.phases.iter().find(|phase| phase.op == direction.name());
         phase.with_context(|| format!("the program did not {}", direction.name()))

@@ -1,4 +1,4 @@
-//! Runs the groups: in turn, so often, and what came of it.
+//! Runs the groups of tasks in turn, with repetitions, and collects the results.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -14,18 +14,19 @@ use crate::commands::evaluate::Job;
 use crate::interrupt;
 use crate::workloads::Workloads;
 
-/// No run is ended before.
+/// Minimum time limit of a run.
 pub const LEAST_LIMIT: Duration = Duration::from_secs(60);
-/// A run that takes so many times what was expected hangs.
+/// A run that takes this many times the expected time is considered hung.
 const LIMIT_FACTOR: f64 = 20.0;
-/// Runs of every scheme; quick: one.
+/// Number of runs of every scheme; with `--quick`, one.
 const REPEATS: usize = 3;
-/// Where a model is judged by whether it finds the fastest layout: which one that is must not be chance.
+/// Experiment in which a model is judged by whether it finds the fastest layout. Chance must not
+/// decide which layout that is.
 const RANKED: &str = "C1";
-/// The two fastest schemes are measured again if they are within this part of each other.
+/// The two fastest schemes are measured again if their times differ by less than this fraction.
 const CLOSE: f64 = 0.05;
 
-/// Runs what is to be measured.
+/// Executes the measured runs.
 pub struct Runner<'a> {
     job: &'a Job<'a>,
     workloads: &'a Workloads,
@@ -33,19 +34,19 @@ pub struct Runner<'a> {
     starting: Starting,
 }
 
-/// Takes a record; says whether to go on.
+/// Takes a record and returns whether to continue.
 pub type Add<'a> = &'a mut dyn FnMut(Record) -> anyhow::Result<bool>;
 
 impl<'a> Runner<'a> {
-    /// Measures how long it takes to start programs.
+    /// Measures how long programs take to start.
     ///
     /// # Errors
-    /// None can be started.
+    /// No program can be started.
     pub fn new(job: &'a Job<'a>, workloads: &'a Workloads, scratch: &'a Scratch) -> anyhow::Result<Self> {
         Ok(Self { job, workloads, scratch, starting: Starting::measure(workloads)? })
     }
 
-    /// What all of it takes, without what is measured a second time.
+    /// Returns the estimated seconds of all runs, without repetitions of close results.
     pub fn estimate_s(&self, groups: &[Group<'_>]) -> f64 {
         let of_group =
             |group: &Group<'_>| group.runs.iter().map(|&run| self.starting.run_s(group, run)).sum::<f64>();
@@ -56,14 +57,15 @@ impl<'a> Runner<'a> {
         if self.job.args.quick { 1 } else { REPEATS }
     }
 
-    /// Measures group by group; a record each time that a group is done.
+    /// Measures group by group, and passes on the records when a group is done. A run that fails
+    /// becomes a failed record.
     ///
     /// # Errors
-    /// A record cannot be written. A run that fails is a record that says so.
+    /// A record cannot be written.
     pub fn all(&self, groups: Vec<Group<'_>>, add: Add<'_>) -> anyhow::Result<()> {
         for mut group in groups {
             for repeat in 0..self.repeats() {
-                // Each run comes first once: what drifts hits all alike.
+                // Every run is first once, so that drift affects all runs alike.
                 let mut runs = group.runs.clone();
                 let begin = repeat % runs.len();
                 runs.rotate_left(begin);
@@ -114,7 +116,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// On new servers.
+    /// Executes a run on new servers.
     fn trial<T>(
         &self,
         entry: &Entry<'_>,
@@ -128,7 +130,7 @@ impl<'a> Runner<'a> {
         run(&Trial { workloads, root, cell, scheme, plan, limit }).map_err(|error| format!("{error:#}"))
     }
 
-    /// A line on what was found, where no bar says how far it is.
+    /// Prints the group's results if stderr is not a terminal with a progress bar.
     fn tell(&self, group: &Group<'_>) {
         if std::io::stderr().is_terminal() {
             return;
@@ -150,7 +152,8 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// The runs of the two fastest schemes of each cell, where chance may have ranked them.
+/// Returns the runs of the two fastest schemes of each cell, if chance may have decided their
+/// ranking.
 fn close(group: &Group<'_>) -> Vec<Run> {
     let mut close: Vec<usize> = Vec::new();
     let indices: Vec<usize> = (0..group.entries.len()).collect();

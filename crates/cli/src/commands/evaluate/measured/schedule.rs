@@ -1,4 +1,4 @@
-//! What is run as one, and in which order.
+//! Groups the tasks into runs and orders them.
 
 use std::path::Path;
 
@@ -11,36 +11,37 @@ use super::program;
 use super::trial::Timing;
 use crate::commands::evaluate::store::Task;
 
-/// A scheme of a cell, its plan, and what was measured.
+/// A scheme of a cell with its plan and its measurements.
 pub struct Entry<'a> {
-    /// What is to be measured.
+    /// The task to measure.
     pub task: &'a Task,
-    /// Where its files go; or why that is not known.
+    /// The plan for its files, or why there is none.
     pub planned: Result<Planned, String>,
-    /// Of every run so far.
+    /// Timings of every run so far.
     pub timings: Vec<Timing>,
-    /// What went wrong in one of them.
+    /// Error of a run, if one failed.
     pub failed: Option<String>,
 }
 
-/// What is run at once; numbers of entries.
+/// One run. The numbers are indices of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Run {
-    /// A scheme of a cell.
+    /// One scheme of a cell.
     Alone(usize),
     /// The same program in both directions on the same layout.
     Both { write: usize, read: usize },
 }
 
-/// The runs that are compared with each other: the schemes of a cell, and of the one with the other direction, if there is one.
+/// Runs that are compared with each other: the schemes of a cell, and those of the cell with the
+/// other direction, if there is one.
 pub struct Group<'a> {
-    /// In the order of the tasks.
+    /// The entries, in the order of the tasks.
     pub entries: Vec<Entry<'a>>,
-    /// Every entry is in one.
+    /// The runs. Every entry is in exactly one.
     pub runs: Vec<Run>,
 }
 
-/// Plans everything for files below `root` and finds what can be run as one.
+/// Plans all tasks for files below `root`, and combines those that can be executed as one run.
 pub fn groups<'a>(tasks: &'a [Task], root: &Path) -> Vec<Group<'a>> {
     let mut groups: Vec<(Key, Vec<Entry<'a>>)> = Vec::new();
     for of_cell in tasks.chunk_by(|a, b| a.cell == b.cell) {
@@ -56,7 +57,7 @@ pub fn groups<'a>(tasks: &'a [Task], root: &Path) -> Vec<Group<'a>> {
 
 type Key = (&'static str, Labels);
 
-/// The label that says the direction: cells that only differ in it are measured together.
+/// The label with the direction. Cells that differ only in it are measured together.
 const OP: &str = "op";
 
 fn key(cell: &Cell) -> Key {
@@ -65,7 +66,7 @@ fn key(cell: &Cell) -> Key {
     (cell.experiment, labels)
 }
 
-/// All schemes of one cell.
+/// Plans all schemes of one cell.
 fn plan<'a>(tasks: &'a [Task], root: &Path) -> Vec<Entry<'a>> {
     let cluster = bed::cluster(&tasks[0].cell.storage, root);
     let data = bed::data(root);
@@ -101,7 +102,8 @@ fn op(entry: &Entry<'_>) -> Option<Op> {
 }
 
 impl Entry<'_> {
-    /// Whether both are the same program on the same storage, in two directions, on the same layouts of one copy.
+    /// Returns whether both entries are the same program on the same storage, in two directions, on
+    /// equal layouts with a single copy.
     fn is_pair(&self, other: &Self) -> bool {
         let ([ours], [theirs]) = (&self.task.cell.parts[..], &other.task.cell.parts[..]) else { return false };
         ours.op != theirs.op

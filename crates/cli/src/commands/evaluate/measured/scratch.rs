@@ -1,20 +1,21 @@
-//! Where everything of a measurement lies for as long as it takes.
+//! Temporary directory of a measurement.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// A directory of this process alone, removed with it.
+/// A directory that belongs to this process alone and is removed on drop.
 #[derive(Debug)]
 pub struct Scratch {
     dir: PathBuf,
 }
 
 impl Scratch {
-    /// Makes it in `parent`. Its name has no digits, which plans take for numbers of files.
+    /// Creates the directory in `parent`. Its name contains no digits, because plans would take
+    /// these for file numbers.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The directory cannot be created.
     pub fn create(parent: &Path) -> anyhow::Result<Self> {
         let letter = |digit: char| char::from(b'a' + digit.to_digit(10).unwrap_or(0) as u8);
         let letters: String = std::process::id().to_string().chars().map(letter).collect();
@@ -24,7 +25,7 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Removes everything in it.
+    /// Removes everything in the directory.
     ///
     /// # Errors
     /// The directory cannot be emptied.
@@ -34,7 +35,7 @@ impl Scratch {
         std::fs::create_dir(&self.dir).with_context(|| format!("cannot make '{shown}'"))
     }
 
-    /// Its absolute path.
+    /// Returns the absolute path.
     pub fn path(&self) -> &Path {
         &self.dir
     }

@@ -15,38 +15,39 @@ use super::program::{Direction, Output, Phase};
 use super::usage;
 use crate::workloads::Workloads;
 
-/// What one run took.
+/// Result of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timing {
-    /// Of all parts.
+    /// Seconds, summed over all parts.
     pub seconds: f64,
-    /// Of all parts.
+    /// Bytes, summed over all parts.
     pub bytes: u64,
-    /// Other numbers.
+    /// Other numbers by name.
     pub details: BTreeMap<String, f64>,
 }
 
-/// What is run on what.
+/// A workload, the servers and the plan to run it on.
 pub struct Trial<'a> {
-    /// What to run.
+    /// The programs.
     pub workloads: &'a Workloads,
-    /// An empty directory.
+    /// An empty directory for the servers and files.
     pub root: &'a Path,
     /// The workload.
     pub cell: &'a Cell,
-    /// How it is laid out.
+    /// The scheme under which the workload runs.
     pub scheme: &'a Scheme,
-    /// The same for files below [`bed::data`].
+    /// The scheme's plan for files below [`bed::data`].
     pub plan: &'a Plan,
-    /// No program takes longer.
+    /// Time limit of each program.
     pub limit: Duration,
 }
 
 impl Trial<'_> {
-    /// Runs the parts one after the other. What they read was checked by them, what they wrote by this process.
+    /// Runs the parts one after the other. The programs check what they read, and this process
+    /// checks what they wrote.
     ///
     /// # Errors
-    /// A program fails; a byte is wrong.
+    /// A program fails, or a byte is wrong.
     pub fn run(&self) -> anyhow::Result<Timing> {
         let bed = Bed::make(self.workloads, self.root, self.plan, self.limit)?;
         self.prepare(&bed)?;
@@ -76,8 +77,9 @@ impl Trial<'_> {
         Ok(timing)
     }
 
-    /// Runs a cell of one part and the same with the other direction as one job: writing, then reading; what each took. Not for files with several
-    /// copies, which the first changes for the second.
+    /// Runs a cell of one part and the same cell in the other direction as one job, first writing
+    /// and then reading, and returns the timing of each. Not for files with several copies, because
+    /// the first direction changes the state of the copies for the second.
     ///
     /// # Errors
     /// As [`Trial::run`].
@@ -95,7 +97,7 @@ impl Trial<'_> {
         Ok((of(Op::Write)?, of(Op::Read)?))
     }
 
-    /// Makes the files that are read before they are written.
+    /// Creates the files that are read before they are written.
     fn prepare(&self, bed: &Bed<'_>) -> anyhow::Result<()> {
         let mut there: Vec<Holding> = Vec::new();
         for part in &self.cell.parts {
@@ -111,7 +113,8 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// What a cache learns in a first run is the same at any pace; what is left to be done is done before the next.
+    /// Performs the run that fills a cache. What a cache learns is the same at any speed of the
+    /// servers, so this run is not paced. The work it leaves is completed before the next run.
     fn first_run(&self, bed: &Bed<'_>) -> anyhow::Result<()> {
         for part in &self.cell.parts {
             bed.run(&part.program, direction(part.op), Pace::None)?;
@@ -127,7 +130,7 @@ impl Trial<'_> {
     fn add(&self, timing: &mut Timing, phase: &Phase, op: Op) {
         timing.seconds += phase.elapsed_s;
         timing.bytes += phase.bytes;
-        // Where closing waits for all copies, written is what they all have.
+        // If close waits for all copies, the write ends when all of them have the data.
         let mut overlays = self.plan.rules.iter().filter_map(|rule| rule.overlay.as_ref());
         if op == Op::Write && overlays.any(waits) {
             timing.seconds += phase.close_s;
@@ -136,7 +139,7 @@ impl Trial<'_> {
     }
 }
 
-/// Whether closing waits for all copies.
+/// Returns whether close waits for all copies.
 fn waits(overlay: &Overlay) -> bool {
     overlay.kind == OverlayKind::Replicas && !overlay.lazy_close
 }

@@ -1,4 +1,4 @@
-//! What the emulated servers of a run did, and what the processes counted.
+//! Counters of a run's emulated servers, and of its processes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,17 +11,17 @@ use stripewise_sys::{Real, SysRef};
 use stripewise_target::Target;
 use stripewise_target::emulate::{Emulation, Server};
 
-/// The servers of a cluster, watched.
+/// The emulated servers of a cluster, observed by this process.
 pub struct Watch {
     servers: Vec<Server>,
 }
 
 impl Watch {
-    /// Makes the directories of the cluster targets, and looks at what they do from now on. While this lives nobody empties what
-    /// the emulated servers have in common.
+    /// Creates the directories of the cluster's targets and attaches to the emulated servers. While
+    /// this value lives, no process clears the servers' shared state.
     ///
     /// # Errors
-    /// A directory that is missing or not a target of the cluster.
+    /// A directory is missing or is not a target of the cluster.
     pub fn begin(cluster: &Cluster) -> anyhow::Result<Self> {
         let sys: SysRef = Arc::new(Real);
         let emulation = Emulation::attach(&sys, None).context("cannot attach to the emulated servers")?;
@@ -35,17 +35,17 @@ impl Watch {
         Ok(Self { servers })
     }
 
-    /// Seconds that each server was busy so far.
+    /// Returns the seconds for which each server was busy so far.
     pub fn busy_s(&self) -> Vec<f64> {
         self.servers.iter().map(|server| server.usage().busy_ns as f64 / 1e9).collect()
     }
 }
 
-/// The counts of a statistics file (`docs/formats/statistics.md`), added up over processes and files; none without a file with
-/// several copies.
+/// Returns the counters of a statistics file (`docs/formats/statistics.md`), added up over
+/// processes and files. The result is empty if no file had several copies.
 ///
 /// # Errors
-/// A line that is no JSON.
+/// A line is not JSON.
 pub fn statistics(path: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
     let mut sums = BTreeMap::new();
     for line in std::fs::read_to_string(path).unwrap_or_default().lines() {

@@ -1,4 +1,5 @@
-//! The directories that a plan's new files are made in, and which layout each is to give them.
+//! Determines the directories in which a plan's new files are created, and the layout that each
+//! directory gives them.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -13,19 +14,20 @@ use stripewise_native::NativeLayout;
 use super::super::find::{Candidate, expand};
 use super::wanted::Site;
 
-/// A directory that new files of some rules are made in.
+/// A directory in which new files of some rules are created.
 pub struct Directory<'a> {
     pub path: PathBuf,
-    /// Those that give layouts.
+    /// The rules that set a layout.
     pub rules: Vec<&'a Rule>,
-    /// What new files are to get, or why no single layout will do.
+    /// The layout of new files, or why no single layout fits.
     pub wanted: Result<NativeLayout, String>,
-    /// Patterns of files that are to stay as they are, but get the layout too when they are made anew.
+    /// Patterns of files that are to stay as they are, but get the layout as well when they are
+    /// recreated.
     pub kept: Vec<&'a str>,
 }
 
 impl Directory<'_> {
-    /// Makes it if it is missing; the one above it must be there.
+    /// Creates the directory if it is missing. Its parent must exist.
     ///
     /// # Errors
     /// As mkdir(2).
@@ -37,19 +39,20 @@ impl Directory<'_> {
         Ok(())
     }
 
-    /// Removes what drivers that were killed left of their trials.
+    /// Removes trial files left by drivers that were killed.
     pub fn sweep(&self) {
         for entry in std::fs::read_dir(&self.path).into_iter().flatten().flatten() {
             let is_trial = entry.file_name().to_string_lossy().starts_with(TRIAL_PREFIX);
             let is_empty = || entry.metadata().is_ok_and(|trial| trial.is_dir() || trial.len() == 0);
             if is_trial && is_empty() {
-                // One that is left does no harm.
+                // A leftover is harmless.
                 let _ = std::fs::remove_file(entry.path()).or_else(|_| std::fs::remove_dir(entry.path()));
             }
         }
     }
 
-    /// Which other files get the layout.
+    /// Returns a line for each pattern whose files get the layout although the plan leaves them as
+    /// they are.
     pub fn kept_lines(&self) -> impl Iterator<Item = String> {
         let path = self.path.display();
         self.kept.iter().map(move |pattern| {
@@ -58,7 +61,8 @@ impl Directory<'_> {
     }
 }
 
-/// All of a plan's, in order; with `given`, those of them that are, or are below, one of these.
+/// Returns all directories of a plan, in order; if `given` is not empty, only those that are in it
+/// or below one in it.
 pub fn directories<'a>(site: &Site<'a>, found: &[Candidate<'a>], given: &[PathBuf]) -> Vec<Directory<'a>> {
     let mut rules_of: BTreeMap<PathBuf, Vec<&'a Rule>> = BTreeMap::new();
     for rule in &site.plan.rules {
@@ -79,7 +83,7 @@ pub fn directories<'a>(site: &Site<'a>, found: &[Candidate<'a>], given: &[PathBu
     rules_of.into_iter().filter_map(directory).collect()
 }
 
-/// The one layout that all rules want in a directory.
+/// Returns the single layout that all rules require in a directory.
 fn one_of(
     site: &Site<'_>,
     rules: &[&Rule],
@@ -108,7 +112,8 @@ fn one_of(
     first.map(|(_, layout)| layout).ok_or_else(|| "no rule of the plan leads there".to_owned())
 }
 
-/// The directories that files matching a pattern are in: those that exist, and one without wildcards that does not yet.
+/// Returns the directories of the files that match a pattern: the existing ones and, for a pattern
+/// without wildcards, one that does not exist yet.
 fn of_pattern(pattern: &str) -> Vec<PathBuf> {
     let Some((parent, last)) = pattern.rsplit_once('/') else { return Vec::new() };
     let parent = if parent.is_empty() { "/" } else { parent };
@@ -125,7 +130,7 @@ fn of_pattern(pattern: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Whether files directly in the directory `path` may match a pattern with `**`.
+/// Returns whether files directly in the directory `path` can match a pattern with `**`.
 fn leads_into(pattern: &str, parent: &str, last: &str, path: &Path) -> bool {
     let matches = |pattern: &str, path: &[u8]| match_path(pattern.as_bytes(), path, None).is_some();
     let directory = path.as_os_str().as_bytes();
@@ -133,7 +138,7 @@ fn leads_into(pattern: &str, parent: &str, last: &str, path: &Path) -> bool {
     matches(parent, directory) || deeper.is_some_and(|up_to| matches(up_to, &[directory, b"/x"].concat()))
 }
 
-/// A directory and all below it; symbolic links are not followed.
+/// Adds a directory and all directories below it, without following symbolic links.
 fn add_below(path: &Path, all: &mut Vec<PathBuf>) {
     if !path.is_dir() {
         return;

@@ -1,4 +1,5 @@
-//! What a directory's new files got before a plan was placed in it: a file in the directory, for the way back.
+//! Records, in a file in each directory, which layout the directory's new files got before a plan
+//! was placed there. `--undo` reads this file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,35 +13,36 @@ use stripewise_native::NativeLayout;
 
 use crate::files;
 
-/// Its name; what begins so is never a file of a plan.
+/// Name of the record. No file whose name starts with it is ever a file of a plan.
 pub const NAME: &str = ".stripewise-native.toml";
 
 const COMMENT: &str = "# Written by `stripewise place --native`: what this directory's new files got before. `stripewise place --native --undo PLAN` \
     puts it back and removes this file.\n";
 
-/// The record.
+/// The record of one directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Former {
     version: u32,
     /// Patterns of the rules whose files in this directory were placed, by any plan.
     pub patterns: Vec<String>,
-    /// What the directory itself had been told, all of it, where the file system says so: see [`Actual::exact`].
+    /// The directory's complete former setting, if the file system reports one: see
+    /// [`Actual::exact`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exact: Option<String>,
-    /// The same of files that had something else than the directory gave, by name.
+    /// The complete former settings of files that differed from what the directory gave, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
-    /// What new files got; `None`: the file system's own choice.
+    /// Former layout of new files; `None` means the file system's own choice.
     pub layout: Option<NativeLayout>,
 }
 
-/// What is about to change in a directory.
+/// A change that is about to be made in a directory.
 #[derive(Clone, Debug)]
 pub struct Change<'a> {
-    /// The pattern of the rule that it is for.
+    /// Pattern of the rule that the change is for.
     pub pattern: &'a str,
-    /// An existing file's name, and all that it has now, where the file system says so.
+    /// An existing file's name and its complete present setting, if the file system reports one.
     pub file: Option<(&'a str, &'a str)>,
 }
 
@@ -49,10 +51,10 @@ fn path_in(dir: &Path) -> PathBuf {
 }
 
 impl Former {
-    /// The record of a directory, if something was placed in it.
+    /// Reads the record of a directory; `None` if nothing was placed in it.
     ///
     /// # Errors
-    /// It cannot be read or understood.
+    /// The record cannot be read or parsed.
     pub fn of(dir: &Path) -> anyhow::Result<Option<Self>> {
         let path = path_in(dir);
         if !path.exists() {
@@ -65,9 +67,9 @@ impl Former {
         Ok(Some(former))
     }
 
-    /// Makes sure that the directory, whose new files get what `now` says, remembers that and what of its files is about to change;
-    /// what it remembers already counts more.
-    /// Durable when it returns.
+    /// Records the present layout of a directory's new files (`now`) and of the files in it that
+    /// are about to change. Existing entries of the record are kept, because they are older. The
+    /// record is durable when this returns.
     ///
     /// # Errors
     /// The record cannot be read or written.
@@ -83,7 +85,8 @@ impl Former {
             if !former.patterns.iter().any(|known| known == pattern) {
                 former.patterns.push(pattern.to_owned());
             }
-            // Files of a pattern that is known were placed before: what they have now is not what they had.
+            // Files of a recorded pattern were placed before, so their present setting is not the
+            // former one.
             let Some((name, exact)) = file.filter(|_| !before.iter().any(|known| known == pattern)) else {
                 continue;
             };
@@ -103,7 +106,7 @@ impl Former {
         Self { version: 1, patterns: Vec::new(), exact, files: BTreeMap::new(), layout: now.layout.clone() }
     }
 
-    /// Nothing is to be put back any more.
+    /// Removes the record, because nothing is left to restore.
     ///
     /// # Errors
     /// The record cannot be removed.
@@ -113,7 +116,8 @@ impl Former {
     }
 }
 
-/// Whole or not at all; under a name of its own first, so that what a kill leaves is written over by the next run.
+/// Writes the record whole or not at all. The temporary name is fixed, so that the next run
+/// overwrites what a kill left.
 fn write(dir: &Path, text: &str) -> std::io::Result<()> {
     let unfinished = dir.join(format!("{NAME}.new"));
     let mut file = File::create(&unfinished)?;
@@ -163,7 +167,7 @@ mod tests {
         let files =
             [change("/p", "plain", "own"), change("/p", "other", "4M"), change("/p", "a \"b\"=c", "8M")];
         Former::remember(dir.path(), &has("own", false), files).unwrap();
-        // Placed: what they have now, and their directory, is a plan's. Then a second plan.
+        // The first placement changes the files and their directory. A second plan follows.
         Former::remember(
             dir.path(),
             &has("128M", false),

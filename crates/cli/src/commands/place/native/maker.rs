@@ -1,4 +1,4 @@
-//! New files with a layout of the file system's own, for the data path's migration.
+//! Creates files with native layouts for the data path's migration.
 
 use std::fmt::{Debug, Formatter};
 use std::os::fd::BorrowedFd;
@@ -9,14 +9,14 @@ use stripewise_drivers::{Actual, Driver, DriverError, TRIAL_PREFIX};
 use stripewise_native::{NativeLayout, Stripe};
 use stripewise_sys::{Fd, Mode, OFlags, Real, Sys};
 
-/// Files with one layout.
+/// Creates files with one layout.
 pub struct WithLayout<'a> {
     pub driver: &'a dyn Driver,
     pub layout: NativeLayout,
 }
 
 impl WithLayout<'_> {
-    /// Whether a file with this has the layout.
+    /// Returns whether a file with this setting has the layout.
     pub fn is_met_by(&self, actual: &Actual) -> bool {
         self.driver.has(actual, &self.layout)
     }
@@ -42,18 +42,18 @@ impl Maker for WithLayout<'_> {
     }
 }
 
-/// Files with whatever their directory gives.
+/// Creates files with the layout that their directory gives.
 pub struct Inheriting<'a> {
     driver: &'a dyn Driver,
-    /// What that is.
+    /// The setting that the directory gives.
     given: Actual,
 }
 
 impl<'a> Inheriting<'a> {
-    /// Of a directory: a file is made in it, looked at, and removed.
+    /// Determines a directory's setting by creating, inspecting and removing a file in it.
     ///
     /// # Errors
-    /// No file can be made there, or the file system does not say what it has.
+    /// The file cannot be created there, or the file system does not report its setting.
     pub fn in_directory(driver: &'a dyn Driver, dir: &Path) -> anyhow::Result<Self> {
         let trial = tempfile::Builder::new().prefix(TRIAL_PREFIX).tempfile_in(dir)?;
         Ok(Self { driver, given: driver.read_back(trial.path())? })
@@ -88,7 +88,7 @@ impl Maker for Inheriting<'_> {
     }
 }
 
-/// Files with what one had, in the file system's own words.
+/// Creates files with a recorded setting, in the file system's own notation.
 pub struct Exactly<'a> {
     pub driver: &'a dyn Driver,
     pub exact: &'a str,
@@ -118,7 +118,8 @@ fn said<T>(result: Result<T, DriverError>) -> Result<T, String> {
     result.map_err(|error| error.to_string())
 }
 
-/// A layout without the names of servers, which a file system that was not told any takes in turn.
+/// Returns the layout without the names of servers. A file system that was given no servers picks
+/// them in turn.
 fn form(layout: &NativeLayout) -> NativeLayout {
     let mut form = layout.clone();
     for component in &mut form.components {

@@ -1,4 +1,5 @@
-//! `stripewise place --native`: directories and files get layouts of the file system's own, and programs run without stripewise.
+//! `stripewise place --native`: gives directories and files native layouts of their file system, so
+//! that programs run without stripewise.
 //!
 //! Protocol: `docs/decisions/0009-native-migration.md`.
 
@@ -31,20 +32,20 @@ use former::{Change, Former};
 use maker::WithLayout;
 use wanted::Site;
 
-/// An existing file, and what it is to have or why that cannot be.
+/// An existing file with its planned layout, or why it cannot have one.
 struct Planned<'a> {
     file: Candidate<'a>,
     wanted: Result<WithLayout<'a>, String>,
-    /// It has it.
+    /// The file has the layout already.
     there: bool,
-    /// All that it has, where the file system says so.
+    /// The file's complete present setting, if the file system reports one.
     exact: Option<String>,
 }
 
-/// Places a plan natively, or with `--undo` takes that back; goes on after what fails.
+/// Places a plan natively, or with `--undo` reverts that. A failure does not stop the rest.
 ///
 /// # Errors
-/// A plan that no single file system can hold, files that do not exist: then nothing was changed.
+/// No single file system can hold the plan, or a file does not exist; then nothing was changed.
 pub fn run(plan: &Plan, args: &Args) -> anyhow::Result<ExitCode> {
     let site = Site::of(plan)?;
     let runtime = managed::runtime(None);
@@ -76,7 +77,8 @@ pub fn run(plan: &Plan, args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 impl Planned<'_> {
-    /// Also of one that is there: an earlier run may have been killed at its very end.
+    /// Files that have the layout are included: a run that was killed at its very end may have left
+    /// something to finish.
     fn as_move(&self) -> Option<Move<'_>> {
         let maker = self.wanted.as_ref().ok()?;
         let scheme = Some(self.file.scheme);
@@ -96,7 +98,8 @@ impl Planned<'_> {
     }
 }
 
-/// What every existing file is to have: the same as new files beside it, where those have one layout.
+/// Plans the layout of every existing file: that of new files in its directory, if these have a
+/// single layout.
 fn plan_files<'a>(
     site: &'a Site<'a>,
     found: Vec<Candidate<'a>>,
@@ -128,8 +131,8 @@ fn plan_files<'a>(
     found.into_iter().zip(looked).map(plan_one).collect()
 }
 
-/// Every directory in which something will change remembers what it had, as long as none has changed: what one has may be what
-/// one above it gives.
+/// Records the former settings of every directory in which something will change. This happens
+/// before any directory changes, because a directory may inherit its setting from one above it.
 fn remember(site: &Site<'_>, directories: &[Directory<'_>], files: &[Planned<'_>]) -> anyhow::Result<()> {
     let mut changes: BTreeMap<PathBuf, Vec<Change<'_>>> = BTreeMap::new();
     for dir in directories {
@@ -151,7 +154,7 @@ fn remember(site: &Site<'_>, directories: &[Directory<'_>], files: &[Planned<'_>
     Ok(())
 }
 
-/// Directories get their layouts. What was done, as JSON.
+/// Sets the layouts of directories, and returns the results as JSON.
 fn place_directories(site: &Site<'_>, directories: &[Directory<'_>], args: &Args) -> Vec<Value> {
     let place = |dir: &Directory<'_>| {
         let path = dir.path.display().to_string();
@@ -175,7 +178,7 @@ fn place_directories(site: &Site<'_>, directories: &[Directory<'_>], args: &Args
     directories.iter().map(place).collect()
 }
 
-/// What became of a directory.
+/// Result for a directory.
 enum Prepared<'a> {
     AlreadyThere(&'a NativeLayout),
     Done(&'a NativeLayout),
@@ -190,7 +193,7 @@ fn place_directory<'a>(site: &Site<'_>, dir: &'a Directory<'_>) -> anyhow::Resul
     Ok(Prepared::Done(layout))
 }
 
-/// Whether a directory's new files get `layout` already.
+/// Returns whether a directory gives its new files `layout` already.
 fn has(driver: &dyn Driver, dir: &Directory<'_>, layout: &NativeLayout) -> anyhow::Result<bool> {
     if !dir.path.is_dir() {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! What `place --native` prints.
+//! Output of `place --native`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use super::wanted::Site;
 use super::{Args, Candidate, Planned, has};
 use crate::managed::human;
 
-/// What would be done.
+/// Prints what would be done.
 pub fn plan(
     site: &Site<'_>,
     directories: &[Directory<'_>],
@@ -63,12 +63,12 @@ pub fn plan(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was done.
+/// Prints what was done.
 pub fn done(directories: &[Value], files: &[Value], args: &Args) -> anyhow::Result<()> {
     say(directories, files, "placed", args)
 }
 
-/// What was taken back.
+/// Prints what was reverted.
 pub fn undone(directories: &[Value], files: &[Value], args: &Args) -> anyhow::Result<()> {
     say(directories, files, "restored", args)
 }
@@ -83,7 +83,7 @@ fn say(directories: &[Value], files: &[Value], verb: &str, args: &Args) -> anyho
     Ok(())
 }
 
-/// What would be taken back.
+/// Prints what would be reverted.
 pub fn undo(placed: &[(&PathBuf, &Former, &[Candidate<'_>])], as_json: bool) -> anyhow::Result<ExitCode> {
     if as_json {
         let dir = |(path, former, files): &(&PathBuf, &Former, &[Candidate<'_>])| {

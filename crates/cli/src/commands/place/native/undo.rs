@@ -1,4 +1,5 @@
-//! `stripewise place --native --undo`: directories get back what they had, and files what their directories give.
+//! `stripewise place --native --undo`: restores the former settings of directories, and rewrites
+//! files with what their directories give.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,17 +18,17 @@ use super::wanted::Site;
 use super::{Args, Candidate, show};
 use crate::copying::{Manner, Move, migrate_all};
 
-/// A directory in which something was placed, and its files of which that is so.
+/// A directory in which something was placed, and the files in it that were placed.
 struct Placed<'a> {
     path: PathBuf,
     former: Former,
     files: Vec<Candidate<'a>>,
 }
 
-/// Takes back what a plan's placing did; the record of a directory goes when all its files are as it says.
+/// Reverts the placement of a plan. A directory's record is removed when all its files match it.
 ///
 /// # Errors
-/// A record that cannot be read: then nothing was changed.
+/// A record cannot be read; then nothing was changed.
 pub fn run(
     site: &Site<'_>,
     runtime: &Arc<Runtime>,
@@ -44,7 +45,8 @@ pub fn run(
     }
     let mut code = ExitCode::SUCCESS;
     let (mut back, mut done) = (Vec::new(), Vec::new());
-    // All directories before any file, from above: what one has may be what one above it gives.
+    // Directories are restored before any file and from the top down, because a directory may
+    // inherit its setting from one above it.
     let restored: Vec<_> = placed.iter().map(|dir| restore(&*site.driver, dir)).collect();
     for (dir, restored) in placed.iter().zip(restored) {
         let path = dir.path.display().to_string();
@@ -91,7 +93,8 @@ fn placed<'a>(found: Vec<Candidate<'a>>, directories: &[Directory<'_>]) -> anyho
     Ok(placed)
 }
 
-/// The directory's own hints go, or what it had before comes back. The record in it keeps it from being removed as empty.
+/// Removes the directory's own layout, or restores its former one. The record in the directory
+/// prevents its removal as an empty directory.
 fn restore(driver: &dyn Driver, dir: &Placed<'_>) -> anyhow::Result<()> {
     if let Some(exact) = &dir.former.exact {
         return driver.prepare_exact(&dir.path, exact).context("its former layout cannot be put back");
@@ -106,7 +109,8 @@ fn restore(driver: &dyn Driver, dir: &Placed<'_>) -> anyhow::Result<()> {
     }
 }
 
-/// Files get what they had, where that is known and something else than what their directory gives.
+/// Rewrites files with their former settings, if these are known and differ from what their
+/// directory gives.
 fn move_back(
     runtime: &Arc<Runtime>,
     driver: &dyn Driver,

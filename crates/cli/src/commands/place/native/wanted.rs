@@ -1,4 +1,4 @@
-//! What a plan's layouts are in the words of the file system that it is for.
+//! Translates a plan's layouts into the notation of its file system.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use stripewise_cluster::{FileSystem, Plan, Rule};
 use stripewise_drivers::{Driver, driver};
 use stripewise_native::{NativeLayout, express, express_spread};
 
-/// A plan and the one file system that all its layouts are on.
+/// A plan and the one file system that holds all its layouts.
 pub struct Site<'a> {
     pub plan: &'a Plan,
     pub system: FileSystem,
@@ -15,10 +15,11 @@ pub struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// Of a plan that can be placed without stripewise.
+    /// Returns the site of a plan that can be placed natively.
     ///
     /// # Errors
-    /// It has no layouts, or some are on plain directories, on several file systems, or of several copies.
+    /// The plan has no layouts, or some layouts are on plain directories, on several file systems,
+    /// or of files with several copies.
     pub fn of(plan: &'a Plan) -> anyhow::Result<Self> {
         let mut systems = Vec::new();
         for rule in plan.rules.iter().filter(|rule| !rule.layouts.is_empty()) {
@@ -53,27 +54,28 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// What new files of a rule are to get in a directory: `size_max` bytes are the most that files there have now; `None`:
-    /// there are none.
+    /// Returns the layout of a rule's new files in a directory. `size_max` is the largest size in
+    /// bytes of the files there now; `None` if there are none.
     ///
     /// # Errors
-    /// Why the file system cannot do that for all of them.
+    /// Why the file system cannot give all of them the layout.
     pub fn of_rule(&self, rule: &Rule, size_max: Option<u64>) -> Result<NativeLayout, String> {
         let within = |size| express_spread(self.system, &rule.layouts, &self.plan.cluster, size);
         whole_or_within(within, size_max)
     }
 
-    /// What the file of a rule at `path`, of `size` bytes, is to get.
+    /// Returns the layout of a rule's file at `path` with `size` bytes.
     ///
     /// # Errors
-    /// Why the file system cannot do that.
+    /// Why the file system cannot give the layout.
     pub fn of_file(&self, rule: &Rule, path: &Path, size: u64) -> Result<NativeLayout, String> {
         let layout = rule.choose(path).ok_or("no rule of the plan is for it")?;
         whole_or_within(|size| express(self.system, layout, &self.plan.cluster, size), Some(size))
     }
 }
 
-/// A layout with all its regions, or else with those that files of `size_max` bytes reach.
+/// Returns a layout with all its regions or, if that fails, with the regions that files of
+/// `size_max` bytes reach.
 fn whole_or_within(
     within: impl Fn(u64) -> Result<NativeLayout, String>,
     size_max: Option<u64>,
@@ -81,7 +83,7 @@ fn whole_or_within(
     within(u64::MAX).or_else(|reason| size_max.map_or(Err(reason), within))
 }
 
-/// The tiers that a rule's files lie on.
+/// Returns the tiers on which a rule's files lie.
 fn tiers<'a>(plan: &'a Plan, rule: &Rule) -> Vec<&'a stripewise_cluster::Tier> {
     let cluster = &plan.cluster;
     let layouts = rule.layouts.iter().enumerate().map(|(index, layout)| cluster.unfold(layout, index));
