@@ -12,14 +12,7 @@ use crate::cancel::Held;
 use crate::real::interpose;
 use crate::{errno, inside, kernel, process, receive};
 
-interpose! {
-    _Fork => fork_alone, () -> pid_t;
-    clone => clone_any, (run: Option<Run>, stack: *mut c_void, flags: c_int, argument: *mut c_void, parent: usize, tls: usize, child: usize) -> c_int;
-}
-
 type Run = extern "C" fn(*mut c_void) -> c_int;
-type ForkFn = unsafe extern "C" fn() -> pid_t;
-type CloneFn = unsafe extern "C" fn(Option<Run>, *mut c_void, c_int, *mut c_void, usize, usize, usize) -> c_int;
 
 /// `syscall`. Its variable arguments are passed like fixed ones in the 64-bit calling conventions
 /// of Linux.
@@ -150,10 +143,8 @@ fn forked<T: Copy + Default + PartialEq>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// `_Fork`, which does not run the fork handlers.
-unsafe fn fork_alone(real: ForkFn) -> pid_t {
-    forked(|| unsafe { real() })
-}
+// `_Fork`, which does not run the fork handlers.
+interpose!(_Fork = |real| -> pid_t { forked(real) });
 
 /// The start of a cloned process. Lies on the stack of the parent, of which the child has a copy.
 struct Begin {
@@ -171,23 +162,23 @@ extern "C" fn begin(with: *mut c_void) -> c_int {
     unsafe { libc::_exit(code) }
 }
 
-#[expect(clippy::too_many_arguments, reason = "libc's")]
-unsafe fn clone_any(
-    real: CloneFn,
-    run: Option<Run>,
-    stack: *mut c_void,
-    flags: c_int,
-    argument: *mut c_void,
-    parent: usize,
-    tls: usize,
-    child: usize,
-) -> c_int {
-    let Some(run) = run.filter(|_| flags & libc::CLONE_VM == 0) else {
-        return unsafe { real(run, stack, flags, argument, parent, tls, child) };
-    };
-    let mut with = Begin { run, argument };
-    inside::before_fork();
-    let result = unsafe { real(Some(begin), stack, flags, (&raw mut with).cast(), parent, tls, child) };
-    process::forked();
-    result
-}
+interpose!(
+    clone = |&real,
+             run: Option<Run>,
+             stack: *mut c_void,
+             flags: c_int,
+             argument: *mut c_void,
+             parent: usize,
+             tls: usize,
+             child: usize|
+     -> c_int {
+        let Some(run) = run.filter(|_| flags & libc::CLONE_VM == 0) else {
+            return unsafe { real(run, stack, flags, argument, parent, tls, child) };
+        };
+        let mut with = Begin { run, argument };
+        inside::before_fork();
+        let result = unsafe { real(Some(begin), stack, flags, (&raw mut with).cast(), parent, tls, child) };
+        process::forked();
+        result
+    }
+);

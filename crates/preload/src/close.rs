@@ -16,39 +16,33 @@ use crate::real::interpose;
 use crate::record::{self, Call};
 use crate::{locks, process, sniff, table};
 
-interpose! {
-    close | __close => close, (fd: c_int) -> c_int;
-    close_range => close_range, (first: c_uint, last: c_uint, flags: c_int) -> c_int;
-    closedir => closedir, (dir: *mut libc::DIR) -> c_int;
-}
+interpose!(
+    close | __close = |real, fd: c_int| -> c_int {
+        if inside::active() {
+            return real();
+        }
+        if is_private(fd) {
+            errno::set(libc::EBADF);
+            return -1;
+        }
+        cancel::point();
+        match table::forget(fd) {
+            None => real(),
+            Some(entry) => close_entry(entry, real),
+        }
+    }
+);
 
-type CloseFn = unsafe extern "C" fn(c_int) -> c_int;
-type ClosedirFn = unsafe extern "C" fn(*mut libc::DIR) -> c_int;
-type CloseRangeFn = unsafe extern "C" fn(c_uint, c_uint, c_int) -> c_int;
-
-unsafe fn close(real: CloseFn, fd: c_int) -> c_int {
-    if inside::active() {
-        return unsafe { real(fd) };
+// libc closes the directory's descriptor internally.
+interpose!(
+    closedir = |real, dir: *mut libc::DIR| -> c_int {
+        if !inside::active() && !dir.is_null() {
+            // SAFETY: an open directory of the application.
+            drop(table::forget(unsafe { libc::dirfd(dir) }));
+        }
+        real()
     }
-    if is_private(fd) {
-        errno::set(libc::EBADF);
-        return -1;
-    }
-    cancel::point();
-    match table::forget(fd) {
-        None => unsafe { real(fd) },
-        Some(entry) => close_entry(entry, || unsafe { real(fd) }),
-    }
-}
-
-/// libc closes the directory's descriptor internally.
-unsafe fn closedir(real: ClosedirFn, dir: *mut libc::DIR) -> c_int {
-    if !inside::active() && !dir.is_null() {
-        // SAFETY: an open directory of the application.
-        drop(table::forget(unsafe { libc::dirfd(dir) }));
-    }
-    unsafe { real(dir) }
-}
+);
 
 /// The table has forgotten the descriptor, so it must be closed: from here on the thread cannot be
 /// cancelled until that is done.
@@ -80,12 +74,14 @@ pub fn leave(entry: &EntryRef, close: impl FnOnce() -> c_int) -> c_int {
     record::timed(entry, Call::plain(Op::Close), close)
 }
 
-unsafe fn close_range(_real: CloseRangeFn, first: c_uint, last: c_uint, flags: c_int) -> c_int {
-    answer(|| {
-        close_between(first, last, flags)?;
-        Ok(0)
-    })
-}
+interpose!(
+    close_range = |_real, first: c_uint, last: c_uint, flags: c_int| -> c_int {
+        answer(|| {
+            close_between(first, last, flags)?;
+            Ok(0)
+        })
+    }
+);
 
 /// Does not use the macro, because it returns nothing.
 #[unsafe(no_mangle)]

@@ -14,33 +14,25 @@ use crate::real::interpose;
 use crate::subject::{Managed, Subject};
 use crate::transfer::{MOST, Place};
 
-interpose! {
-    copy_file_range => copy_file_range,
-        (from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: c_uint) -> ssize_t;
-    ioctl => ioctl, (fd: c_int, request: c_ulong, argument: usize) -> c_int;
-}
-
-type CopyFn = unsafe extern "C" fn(c_int, *mut off_t, c_int, *mut off_t, size_t, c_uint) -> ssize_t;
-type IoctlFn = unsafe extern "C" fn(c_int, c_ulong, usize) -> c_int;
-
 /// Bytes per read and write. cp(1) uses the same size without this call. A cache decides by the
 /// size of requests: a request of 1 MiB does not fit into a small cache and would bypass it.
 const PIECE: usize = 256 << 10;
 
-unsafe fn copy_file_range(
-    real: CopyFn,
-    from: c_int,
-    from_at: *mut off_t,
-    to: c_int,
-    to_at: *mut off_t,
-    len: size_t,
-    flags: c_uint,
-) -> ssize_t {
-    match End::both(from, to) {
-        None => unsafe { real(from, from_at, to, to_at, len, flags) },
-        Some((from, to)) => answer(|| unsafe { copy_range((&from, from_at), (&to, to_at), len, flags) }),
+interpose!(
+    copy_file_range = |real,
+                       from: c_int,
+                       from_at: *mut off_t,
+                       to: c_int,
+                       to_at: *mut off_t,
+                       len: size_t,
+                       flags: c_uint|
+     -> ssize_t {
+        match End::both(from, to) {
+            None => real(),
+            Some((from, to)) => answer(|| unsafe { copy_range((&from, from_at), (&to, to_at), len, flags) }),
+        }
     }
-}
+);
 
 /// Reads and writes, piece by piece, bytes that the kernel cannot copy.
 ///
@@ -96,23 +88,24 @@ const FIDEDUPERANGE: c_ulong = 0xc018_9436;
 const FS_IOC_FIEMAP: c_ulong = 0xc020_660b;
 const FIBMAP: c_ulong = 1;
 
-unsafe fn ioctl(real: IoctlFn, fd: c_int, request: c_ulong, argument: usize) -> c_int {
-    let call = || unsafe { real(fd, request, argument) };
-    // Some C callers pass the request as an int, whose upper half is undefined.
-    match request & 0xffff_ffff {
-        FICLONE if Subject::managed(argument as c_int).is_some() => serve(|| Err(Errno::OPNOTSUPP)),
-        FICLONE | FICLONERANGE | FIDEDUPERANGE | FS_IOC_FIEMAP | FIBMAP => match Subject::managed(fd) {
-            None => call(),
-            Some(_) => serve(|| Err(Errno::OPNOTSUPP)),
-        },
-        libc::FIONREAD => match Subject::managed(fd) {
-            None => call(),
-            // SAFETY: the request's argument points to an int to fill.
-            Some(managed) => serve(|| unsafe { unread(&managed, argument as *mut c_int) }),
-        },
-        _ => call(),
+interpose!(
+    ioctl = |real, fd: c_int, request: c_ulong, argument: usize| -> c_int {
+        // Some C callers pass the request as an int, whose upper half is undefined.
+        match request & 0xffff_ffff {
+            FICLONE if Subject::managed(argument as c_int).is_some() => serve(|| Err(Errno::OPNOTSUPP)),
+            FICLONE | FICLONERANGE | FIDEDUPERANGE | FS_IOC_FIEMAP | FIBMAP => match Subject::managed(fd) {
+                None => real(),
+                Some(_) => serve(|| Err(Errno::OPNOTSUPP)),
+            },
+            libc::FIONREAD => match Subject::managed(fd) {
+                None => real(),
+                // SAFETY: the request's argument points to an int to fill.
+                Some(managed) => serve(|| unsafe { unread(&managed, argument as *mut c_int) }),
+            },
+            _ => real(),
+        }
     }
-}
+);
 
 /// Number of bytes from the descriptor's offset to the end of the file.
 unsafe fn unread(managed: &Managed, out: *mut c_int) -> Result<c_int> {

@@ -13,120 +13,96 @@ use crate::subject::{Managed, Subject};
 use crate::table;
 use crate::transfer::{Place, Transfer, move_bytes};
 
-interpose! {
-    read => read, (fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t;
-    write => write, (fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t;
-    pread | pread64 => pread, (fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t) -> ssize_t;
-    pwrite | pwrite64 => pwrite, (fd: c_int, buffer: *const c_void, len: size_t, offset: off_t) -> ssize_t;
-    readv => readv, (fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t;
-    writev => writev, (fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t;
-    preadv | preadv64 => preadv, (fd: c_int, vectors: *const iovec, count: c_int, offset: off_t) -> ssize_t;
-    pwritev | pwritev64 => pwritev, (fd: c_int, vectors: *const iovec, count: c_int, offset: off_t) -> ssize_t;
-    preadv2 | preadv64v2 => preadv2,
-        (fd: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
-    pwritev2 | pwritev64v2 => pwritev2,
-        (fd: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
-    __read_chk => read_chk, (fd: c_int, buffer: *mut c_void, len: size_t, room: size_t) -> ssize_t;
-    __pread_chk | __pread64_chk => pread_chk,
-        (fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t, room: size_t) -> ssize_t;
-}
+interpose!(
+    read = |real, fd: c_int, buffer: *mut c_void, len: size_t| -> ssize_t {
+        transfer(fd, || Transfer::one(Op::Read, buffer, len, Place::Offset), real)
+    }
+);
 
-type ReadFn = unsafe extern "C" fn(c_int, *mut c_void, size_t) -> ssize_t;
-type WriteFn = unsafe extern "C" fn(c_int, *const c_void, size_t) -> ssize_t;
-type PreadFn = unsafe extern "C" fn(c_int, *mut c_void, size_t, off_t) -> ssize_t;
-type PwriteFn = unsafe extern "C" fn(c_int, *const c_void, size_t, off_t) -> ssize_t;
-type VectorFn = unsafe extern "C" fn(c_int, *const iovec, c_int) -> ssize_t;
-type PvectorFn = unsafe extern "C" fn(c_int, *const iovec, c_int, off_t) -> ssize_t;
-type Pvector2Fn = unsafe extern "C" fn(c_int, *const iovec, c_int, off_t, c_int) -> ssize_t;
-type ReadChkFn = unsafe extern "C" fn(c_int, *mut c_void, size_t, size_t) -> ssize_t;
-type PreadChkFn = unsafe extern "C" fn(c_int, *mut c_void, size_t, off_t, size_t) -> ssize_t;
+interpose!(
+    write = |real, fd: c_int, buffer: *const c_void, len: size_t| -> ssize_t {
+        let request = || Transfer::one(Op::Write, buffer.cast_mut(), len, Place::Offset);
+        transfer(fd, request, real)
+    }
+);
 
-unsafe fn read(real: ReadFn, fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
-    transfer(fd, || Transfer::one(Op::Read, buffer, len, Place::Offset), || unsafe { real(fd, buffer, len) })
-}
+interpose!(
+    pread | pread64 = |real, fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t| -> ssize_t {
+        let request = || Transfer::one(Op::Read, buffer, len, Place::At(offset));
+        transfer(fd, request, real)
+    }
+);
 
-unsafe fn write(real: WriteFn, fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t {
-    let request = || Transfer::one(Op::Write, buffer.cast_mut(), len, Place::Offset);
-    transfer(fd, request, || unsafe { real(fd, buffer, len) })
-}
+interpose!(
+    pwrite | pwrite64 = |real, fd: c_int, buffer: *const c_void, len: size_t, offset: off_t| -> ssize_t {
+        let request = || Transfer::one(Op::Write, buffer.cast_mut(), len, Place::At(offset));
+        transfer(fd, request, real)
+    }
+);
 
-unsafe fn pread(real: PreadFn, fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t) -> ssize_t {
-    let request = || Transfer::one(Op::Read, buffer, len, Place::At(offset));
-    transfer(fd, request, || unsafe { real(fd, buffer, len, offset) })
-}
+interpose!(
+    readv = |real, fd: c_int, vectors: *const iovec, count: c_int| -> ssize_t {
+        let request = || Transfer::many(Op::Read, vectors, count, Place::Offset, 0);
+        transfer(fd, request, real)
+    }
+);
 
-unsafe fn pwrite(real: PwriteFn, fd: c_int, buffer: *const c_void, len: size_t, offset: off_t) -> ssize_t {
-    let request = || Transfer::one(Op::Write, buffer.cast_mut(), len, Place::At(offset));
-    transfer(fd, request, || unsafe { real(fd, buffer, len, offset) })
-}
+interpose!(
+    writev = |real, fd: c_int, vectors: *const iovec, count: c_int| -> ssize_t {
+        let request = || Transfer::many(Op::Write, vectors, count, Place::Offset, 0);
+        transfer(fd, request, real)
+    }
+);
 
-unsafe fn readv(real: VectorFn, fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t {
-    let request = || Transfer::many(Op::Read, vectors, count, Place::Offset, 0);
-    transfer(fd, request, || unsafe { real(fd, vectors, count) })
-}
+interpose!(
+    preadv | preadv64 = |real, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t| -> ssize_t {
+        let request = || Transfer::many(Op::Read, vectors, count, Place::At(offset), 0);
+        transfer(fd, request, real)
+    }
+);
 
-unsafe fn writev(real: VectorFn, fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t {
-    let request = || Transfer::many(Op::Write, vectors, count, Place::Offset, 0);
-    transfer(fd, request, || unsafe { real(fd, vectors, count) })
-}
+interpose!(
+    pwritev | pwritev64 = |real, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t| -> ssize_t {
+        let request = || Transfer::many(Op::Write, vectors, count, Place::At(offset), 0);
+        transfer(fd, request, real)
+    }
+);
 
-unsafe fn preadv(real: PvectorFn, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t) -> ssize_t {
-    let request = || Transfer::many(Op::Read, vectors, count, Place::At(offset), 0);
-    transfer(fd, request, || unsafe { real(fd, vectors, count, offset) })
-}
+interpose!(
+    preadv2 | preadv64v2 =
+        |real, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int| -> ssize_t {
+            let request = || Transfer::many(Op::Read, vectors, count, Place::of_v2(offset), flags);
+            transfer(fd, request, real)
+        }
+);
 
-unsafe fn pwritev(real: PvectorFn, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t) -> ssize_t {
-    let request = || Transfer::many(Op::Write, vectors, count, Place::At(offset), 0);
-    transfer(fd, request, || unsafe { real(fd, vectors, count, offset) })
-}
-
-unsafe fn preadv2(
-    real: Pvector2Fn,
-    fd: c_int,
-    vectors: *const iovec,
-    count: c_int,
-    offset: off_t,
-    flags: c_int,
-) -> ssize_t {
-    let request = || Transfer::many(Op::Read, vectors, count, Place::of_v2(offset), flags);
-    transfer(fd, request, || unsafe { real(fd, vectors, count, offset, flags) })
-}
-
-unsafe fn pwritev2(
-    real: Pvector2Fn,
-    fd: c_int,
-    vectors: *const iovec,
-    count: c_int,
-    offset: off_t,
-    flags: c_int,
-) -> ssize_t {
-    let request = || Transfer::many(Op::Write, vectors, count, Place::of_v2(offset), flags);
-    transfer(fd, request, || unsafe { real(fd, vectors, count, offset, flags) })
-}
+interpose!(
+    pwritev2 | pwritev64v2 =
+        |real, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int| -> ssize_t {
+            let request = || Transfer::many(Op::Write, vectors, count, Place::of_v2(offset), flags);
+            transfer(fd, request, real)
+        }
+);
 
 // glibc's checked functions abort if `len` exceeds `room`. Such calls go to glibc for every file.
-unsafe fn read_chk(real: ReadChkFn, fd: c_int, buffer: *mut c_void, len: size_t, room: size_t) -> ssize_t {
-    let call = || unsafe { real(fd, buffer, len, room) };
-    if len > room {
-        return call();
+interpose!(
+    __read_chk = |real, fd: c_int, buffer: *mut c_void, len: size_t, room: size_t| -> ssize_t {
+        if len > room {
+            return real();
+        }
+        transfer(fd, || Transfer::one(Op::Read, buffer, len, Place::Offset), real)
     }
-    transfer(fd, || Transfer::one(Op::Read, buffer, len, Place::Offset), call)
-}
+);
 
-unsafe fn pread_chk(
-    real: PreadChkFn,
-    fd: c_int,
-    buffer: *mut c_void,
-    len: size_t,
-    offset: off_t,
-    room: size_t,
-) -> ssize_t {
-    let call = || unsafe { real(fd, buffer, len, offset, room) };
-    if len > room {
-        return call();
-    }
-    transfer(fd, || Transfer::one(Op::Read, buffer, len, Place::At(offset)), call)
-}
+interpose!(
+    __pread_chk | __pread64_chk =
+        |real, fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t, room: size_t| -> ssize_t {
+            if len > room {
+                return real();
+            }
+            transfer(fd, || Transfer::one(Op::Read, buffer, len, Place::At(offset)), real)
+        }
+);
 
 #[inline]
 fn transfer(fd: c_int, request: impl FnOnce() -> Transfer, real: impl Fn() -> isize) -> isize {

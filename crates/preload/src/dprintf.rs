@@ -5,11 +5,6 @@ use std::ffi::{c_char, c_int, c_void};
 use crate::real::{Real, interpose};
 use crate::subject::Subject;
 
-interpose! {
-    vdprintf => vdprintf, (fd: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
-    __vdprintf_chk => vdprintf_chk, (fd: c_int, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
-}
-
 // C's va_list is passed as a pointer on x86-64 (an array) and on AArch64 (a large structure).
 type VdprintfFn = unsafe extern "C" fn(c_int, *const c_char, *mut c_void) -> c_int;
 type VdprintfChkFn = unsafe extern "C" fn(c_int, c_int, *const c_char, *mut c_void) -> c_int;
@@ -24,24 +19,24 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-unsafe fn vdprintf(real: VdprintfFn, fd: c_int, format: *const c_char, arguments: *mut c_void) -> c_int {
-    if matches!(Subject::of(fd), Subject::Plain) {
-        return unsafe { real(fd, format, arguments) };
+interpose!(
+    vdprintf = |real, fd: c_int, format: *const c_char, arguments: *mut c_void| -> c_int {
+        print(fd, real, |text| unsafe { vasprintf(text, format, arguments) })
     }
-    unsafe { write_text(fd, |text| vasprintf(text, format, arguments)) }
-}
+);
 
-unsafe fn vdprintf_chk(
-    real: VdprintfChkFn,
-    fd: c_int,
-    flag: c_int,
-    format: *const c_char,
-    arguments: *mut c_void,
-) -> c_int {
-    if matches!(Subject::of(fd), Subject::Plain) {
-        return unsafe { real(fd, flag, format, arguments) };
+interpose!(
+    __vdprintf_chk = |real, fd: c_int, flag: c_int, format: *const c_char, arguments: *mut c_void| -> c_int {
+        print(fd, real, |text| unsafe { __vasprintf_chk(text, flag, format, arguments) })
     }
-    unsafe { write_text(fd, |text| __vasprintf_chk(text, flag, format, arguments)) }
+);
+
+/// Prints to a plain file by `real`, to any other by this library's `write`, which interposes.
+fn print(fd: c_int, real: impl FnOnce() -> c_int, text: impl FnOnce(*mut *mut c_char) -> c_int) -> c_int {
+    match Subject::of(fd) {
+        Subject::Plain => real(),
+        _ => unsafe { write_text(fd, text) },
+    }
 }
 
 unsafe fn write_text(fd: c_int, print: impl FnOnce(*mut *mut c_char) -> c_int) -> c_int {
@@ -120,7 +115,8 @@ variadic!(__dprintf_chk, list_dprintf_chk, "rcx", 24);
 unsafe extern "C" fn list_dprintf(fd: c_int, format: *const c_char, arguments: *mut c_void) -> c_int {
     // SAFETY: the type is that of the C function.
     static REAL: Real<VdprintfFn> = unsafe { Real::new(c"vdprintf") };
-    unsafe { vdprintf(REAL.get(), fd, format, arguments) }
+    let real = || unsafe { REAL.get()(fd, format, arguments) };
+    print(fd, real, |text| unsafe { vasprintf(text, format, arguments) })
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -132,5 +128,6 @@ unsafe extern "C" fn list_dprintf_chk(
 ) -> c_int {
     // SAFETY: as above.
     static REAL: Real<VdprintfChkFn> = unsafe { Real::new(c"__vdprintf_chk") };
-    unsafe { vdprintf_chk(REAL.get(), fd, flag, format, arguments) }
+    let real = || unsafe { REAL.get()(fd, flag, format, arguments) };
+    print(fd, real, |text| unsafe { __vasprintf_chk(text, flag, format, arguments) })
 }

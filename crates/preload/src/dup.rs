@@ -11,70 +11,51 @@ use crate::subject::Subject;
 use crate::table::{self, Known};
 use crate::{access, errno, inside, kernel, locks, process, sniff, stdio};
 
-interpose! {
-    dup => dup, (old: c_int) -> c_int;
-    dup2 | __dup2 => dup2, (old: c_int, new: c_int) -> c_int;
-    dup3 => dup3, (old: c_int, new: c_int, flags: c_int) -> c_int;
-    fcntl | fcntl64 | __fcntl => fcntl, (fd: c_int, command: c_int, argument: usize) -> c_int;
-    lockf | lockf64 => lockf, (fd: c_int, command: c_int, len: libc::off_t) -> c_int;
-}
+interpose!(dup = |real, old: c_int| -> c_int { duplicated(old, real) });
 
-type DupFn = unsafe extern "C" fn(c_int) -> c_int;
-type Dup2Fn = unsafe extern "C" fn(c_int, c_int) -> c_int;
-type Dup3Fn = unsafe extern "C" fn(c_int, c_int, c_int) -> c_int;
-type FcntlFn = unsafe extern "C" fn(c_int, c_int, usize) -> c_int;
-type LockfFn = unsafe extern "C" fn(c_int, c_int, libc::off_t) -> c_int;
+interpose!(dup2 | __dup2 = |real, old: c_int, new: c_int| -> c_int { onto(old, new, real) });
 
-unsafe fn dup(real: DupFn, old: c_int) -> c_int {
-    duplicated(old, || unsafe { real(old) })
-}
+interpose!(dup3 = |real, old: c_int, new: c_int, flags: c_int| -> c_int { onto(old, new, real) });
 
-unsafe fn dup2(real: Dup2Fn, old: c_int, new: c_int) -> c_int {
-    onto(old, new, || unsafe { real(old, new) })
-}
-
-unsafe fn dup3(real: Dup3Fn, old: c_int, new: c_int, flags: c_int) -> c_int {
-    onto(old, new, || unsafe { real(old, new, flags) })
-}
-
-unsafe fn fcntl(real: FcntlFn, fd: c_int, command: c_int, argument: usize) -> c_int {
-    let call = || unsafe { real(fd, command, argument) };
-    if inside::active() {
-        return call();
-    }
-    if is_private(fd) {
-        return bad_descriptor();
-    }
-    match command {
-        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicated(fd, call),
-        libc::F_SETFL => {
-            let result = call();
-            if let (0, Known::Entry(entry)) = (result, table::known(fd)) {
-                entry.set_appends(argument as c_int & libc::O_APPEND != 0);
-            }
-            result
+interpose!(
+    fcntl | fcntl64 | __fcntl = |real, fd: c_int, command: c_int, argument: usize| -> c_int {
+        if inside::active() {
+            return real();
         }
-        // Recorded before the descriptor is examined, because that may open the file.
-        _ if locks::is_about(command) => {
-            sniff::locks_are_used();
-            Subject::managed(fd).map_or_else(call, |managed| locks::control(&managed, command, argument))
+        if is_private(fd) {
+            return bad_descriptor();
         }
-        libc::F_GETFD | libc::F_SETFD => call(),
-        libc::F_GETFL => match (call(), table::tracked(fd)) {
-            (flags, Some(entry)) if flags >= 0 && !matches!(entry.file(), Ok(None)) => {
-                with_access(flags, &entry)
+        match command {
+            libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicated(fd, real),
+            libc::F_SETFL => {
+                let result = real();
+                if let (0, Known::Entry(entry)) = (result, table::known(fd)) {
+                    entry.set_appends(argument as c_int & libc::O_APPEND != 0);
+                }
+                result
             }
-            (flags, _) => flags,
-        },
-        _ => match Subject::managed(fd) {
-            Some(managed) => {
-                let answer = access::answer(fd, command, argument, &managed.entry().signal);
-                answer.map_or_else(call, |answer| errno::answer(|| answer))
+            // Recorded before the descriptor is examined, because that may open the file.
+            _ if locks::is_about(command) => {
+                sniff::locks_are_used();
+                Subject::managed(fd).map_or_else(real, |managed| locks::control(&managed, command, argument))
             }
-            None => call(),
-        },
+            libc::F_GETFD | libc::F_SETFD => real(),
+            libc::F_GETFL => match (real(), table::tracked(fd)) {
+                (flags, Some(entry)) if flags >= 0 && !matches!(entry.file(), Ok(None)) => {
+                    with_access(flags, &entry)
+                }
+                (flags, _) => flags,
+            },
+            _ => match Subject::managed(fd) {
+                Some(managed) => {
+                    let answer = access::answer(fd, command, argument, &managed.entry().signal);
+                    answer.map_or_else(real, |answer| errno::answer(|| answer))
+                }
+                None => real(),
+            },
+        }
     }
-}
+);
 
 /// The result of F_GETFL for a managed file's descriptor. The kernel's own flags say that it is
 /// open for reading.
@@ -83,13 +64,15 @@ fn with_access(flags: c_int, entry: &Entry) -> c_int {
     if unknown { flags | entry.access().bits().cast_signed() } else { flags }
 }
 
-unsafe fn lockf(real: LockfFn, fd: c_int, command: c_int, len: libc::off_t) -> c_int {
-    sniff::locks_are_used();
-    match Subject::managed(fd) {
-        None => unsafe { real(fd, command, len) },
-        Some(managed) => locks::lockf(&managed, command, len),
+interpose!(
+    lockf | lockf64 = |real, fd: c_int, command: c_int, len: libc::off_t| -> c_int {
+        sniff::locks_are_used();
+        match Subject::managed(fd) {
+            None => real(),
+            Some(managed) => locks::lockf(&managed, command, len),
+        }
     }
-}
+);
 
 /// The interposed `dup2`, for other modules.
 ///

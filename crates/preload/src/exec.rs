@@ -5,47 +5,36 @@ use std::ffi::{c_char, c_int};
 use crate::exit;
 use crate::real::{Real, interpose};
 
-interpose! {
-    execve => execve, (path: *const c_char, argv: *const *const c_char, environment: *const *const c_char) -> c_int;
-    execv => execv, (path: *const c_char, argv: *const *const c_char) -> c_int;
-    execvp => execv, (file: *const c_char, argv: *const *const c_char) -> c_int;
-    execvpe => execve, (file: *const c_char, argv: *const *const c_char, environment: *const *const c_char) -> c_int;
-    fexecve => fexecve, (fd: c_int, argv: *const *const c_char, environment: *const *const c_char) -> c_int;
-    execveat => execveat, (dir: c_int, path: *const c_char, argv: *const *const c_char, environment: *const *const c_char, flags: c_int) -> c_int;
-}
-
 type Strings = *const *const c_char;
-type ExecveFn = unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int;
-type ExecvFn = unsafe extern "C" fn(*const c_char, Strings) -> c_int;
-type FexecveFn = unsafe extern "C" fn(c_int, Strings, Strings) -> c_int;
-type ExecveatFn = unsafe extern "C" fn(c_int, *const c_char, Strings, Strings, c_int) -> c_int;
 
-unsafe fn execve(real: ExecveFn, path: *const c_char, argv: Strings, environment: Strings) -> c_int {
-    exit::settle_all();
-    unsafe { real(path, argv, environment) }
-}
+interpose!(
+    execve | execvpe = |real, path: *const c_char, argv: Strings, environment: Strings| -> c_int {
+        exit::settle_all();
+        real()
+    }
+);
 
-unsafe fn execv(real: ExecvFn, path: *const c_char, argv: Strings) -> c_int {
-    exit::settle_all();
-    unsafe { real(path, argv) }
-}
+interpose!(
+    execv | execvp = |real, path: *const c_char, argv: Strings| -> c_int {
+        exit::settle_all();
+        real()
+    }
+);
 
-unsafe fn fexecve(real: FexecveFn, fd: c_int, argv: Strings, environment: Strings) -> c_int {
-    exit::settle_all();
-    unsafe { real(fd, argv, environment) }
-}
+interpose!(
+    fexecve = |real, fd: c_int, argv: Strings, environment: Strings| -> c_int {
+        exit::settle_all();
+        real()
+    }
+);
 
-unsafe fn execveat(
-    real: ExecveatFn,
-    dir: c_int,
-    path: *const c_char,
-    argv: Strings,
-    environment: Strings,
-    flags: c_int,
-) -> c_int {
-    exit::settle_all();
-    unsafe { real(dir, path, argv, environment, flags) }
-}
+interpose!(
+    execveat =
+        |real, dir: c_int, path: *const c_char, argv: Strings, environment: Strings, flags: c_int| -> c_int {
+            exit::settle_all();
+            real()
+        }
+);
 
 /// Defines a function with a variable number of arguments, which Rust cannot do. `$target` returns
 /// the address of the real function, which then finds registers and stack as the caller left them.

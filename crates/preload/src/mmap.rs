@@ -16,10 +16,16 @@ use crate::real::{Real, interpose};
 use crate::record::{self, Call};
 use crate::subject::{Managed, Subject};
 
-interpose! {
-    mmap64 => mmap_any,
-        (address: *mut c_void, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void;
-}
+interpose!(
+    mmap64 = |&real,
+              address: *mut c_void,
+              len: usize,
+              protection: c_int,
+              flags: c_int,
+              fd: c_int,
+              offset: off_t|
+     -> *mut c_void { unsafe { mmap_any(real, address, len, protection, flags, fd, offset) } }
+);
 
 pub type MmapFn = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, off_t) -> *mut c_void;
 

@@ -15,48 +15,6 @@ use crate::seen::Found;
 use crate::subject::Subject;
 use crate::{process, sniff, state};
 
-interpose! {
-    unlink => unlink, (path: *const c_char) -> c_int;
-    unlinkat => unlinkat, (dir: c_int, path: *const c_char, flags: c_int) -> c_int;
-    remove => remove, (path: *const c_char) -> c_int;
-    rename => rename, (old: *const c_char, new: *const c_char) -> c_int;
-    renameat => renameat, (old_dir: c_int, old: *const c_char, new_dir: c_int, new: *const c_char) -> c_int;
-    renameat2 => renameat2,
-        (old_dir: c_int, old: *const c_char, new_dir: c_int, new: *const c_char, flags: c_uint) -> c_int;
-    chmod => chmod, (path: *const c_char, mode: mode_t) -> c_int;
-    fchmod => fchmod, (fd: c_int, mode: mode_t) -> c_int;
-    fchmodat => fchmodat, (dir: c_int, path: *const c_char, mode: mode_t, flags: c_int) -> c_int;
-    chown => chown, (path: *const c_char, user: uid_t, group: gid_t) -> c_int;
-    lchown => lchown, (path: *const c_char, user: uid_t, group: gid_t) -> c_int;
-    fchown => fchown, (fd: c_int, user: uid_t, group: gid_t) -> c_int;
-    fchownat => fchownat, (dir: c_int, path: *const c_char, user: uid_t, group: gid_t, flags: c_int) -> c_int;
-    utime => utime, (path: *const c_char, times: *const utimbuf) -> c_int;
-    utimes => utimes, (path: *const c_char, times: *const timeval) -> c_int;
-    lutimes => lutimes, (path: *const c_char, times: *const timeval) -> c_int;
-    futimes => futimes, (fd: c_int, times: *const timeval) -> c_int;
-    futimesat => futimesat, (dir: c_int, path: *const c_char, times: *const timeval) -> c_int;
-    futimens => futimens, (fd: c_int, times: *const timespec) -> c_int;
-    utimensat => utimensat, (dir: c_int, path: *const c_char, times: *const timespec, flags: c_int) -> c_int;
-}
-
-type PathFn = unsafe extern "C" fn(*const c_char) -> c_int;
-type UnlinkatFn = unsafe extern "C" fn(c_int, *const c_char, c_int) -> c_int;
-type RenameFn = unsafe extern "C" fn(*const c_char, *const c_char) -> c_int;
-type RenameatFn = unsafe extern "C" fn(c_int, *const c_char, c_int, *const c_char) -> c_int;
-type Renameat2Fn = unsafe extern "C" fn(c_int, *const c_char, c_int, *const c_char, c_uint) -> c_int;
-type ChmodFn = unsafe extern "C" fn(*const c_char, mode_t) -> c_int;
-type FchmodFn = unsafe extern "C" fn(c_int, mode_t) -> c_int;
-type FchmodatFn = unsafe extern "C" fn(c_int, *const c_char, mode_t, c_int) -> c_int;
-type ChownFn = unsafe extern "C" fn(*const c_char, uid_t, gid_t) -> c_int;
-type FchownFn = unsafe extern "C" fn(c_int, uid_t, gid_t) -> c_int;
-type FchownatFn = unsafe extern "C" fn(c_int, *const c_char, uid_t, gid_t, c_int) -> c_int;
-type UtimeFn = unsafe extern "C" fn(*const c_char, *const utimbuf) -> c_int;
-type UtimesFn = unsafe extern "C" fn(*const c_char, *const timeval) -> c_int;
-type FutimesFn = unsafe extern "C" fn(c_int, *const timeval) -> c_int;
-type FutimesatFn = unsafe extern "C" fn(c_int, *const c_char, *const timeval) -> c_int;
-type FutimensFn = unsafe extern "C" fn(c_int, *const timespec) -> c_int;
-type UtimensatFn = unsafe extern "C" fn(c_int, *const c_char, *const timespec, c_int) -> c_int;
-
 const CWD: c_int = libc::AT_FDCWD;
 
 /// A name of the application that the kernel could read.
@@ -98,21 +56,18 @@ impl Name<'_> {
     }
 }
 
-unsafe fn unlink(real: PathFn, path: *const c_char) -> c_int {
-    unsafe { unlink_any(CWD, path, || real(path)) }
-}
+interpose!(unlink = |real, path: *const c_char| -> c_int { unsafe { unlink_any(CWD, path, real) } });
 
-unsafe fn unlinkat(real: UnlinkatFn, dir: c_int, path: *const c_char, flags: c_int) -> c_int {
-    let call = || unsafe { real(dir, path, flags) };
-    if flags & libc::AT_REMOVEDIR != 0 {
-        return call();
+interpose!(
+    unlinkat = |real, dir: c_int, path: *const c_char, flags: c_int| -> c_int {
+        if flags & libc::AT_REMOVEDIR != 0 {
+            return real();
+        }
+        unsafe { unlink_any(dir, path, real) }
     }
-    unsafe { unlink_any(dir, path, call) }
-}
+);
 
-unsafe fn remove(real: PathFn, path: *const c_char) -> c_int {
-    unsafe { unlink_any(CWD, path, || real(path)) }
-}
+interpose!(remove = |real, path: *const c_char| -> c_int { unsafe { unlink_any(CWD, path, real) } });
 
 unsafe fn unlink_any(dir: c_int, path: *const c_char, real: impl FnOnce() -> c_int) -> c_int {
     match unsafe { Name::managed(dir, path, libc::AT_SYMLINK_NOFOLLOW) } {
@@ -125,30 +80,27 @@ unsafe fn unlink_any(dir: c_int, path: *const c_char, real: impl FnOnce() -> c_i
     }
 }
 
-unsafe fn rename(real: RenameFn, old: *const c_char, new: *const c_char) -> c_int {
-    unsafe { rename_any(CWD, old, CWD, new, 0, || real(old, new)) }
-}
+interpose!(
+    rename = |real, old: *const c_char, new: *const c_char| -> c_int {
+        unsafe { rename_any(CWD, old, CWD, new, 0, real) }
+    }
+);
 
-unsafe fn renameat(
-    real: RenameatFn,
-    old_dir: c_int,
-    old: *const c_char,
-    new_dir: c_int,
-    new: *const c_char,
-) -> c_int {
-    unsafe { rename_any(old_dir, old, new_dir, new, 0, || real(old_dir, old, new_dir, new)) }
-}
+interpose!(
+    renameat = |real, old_dir: c_int, old: *const c_char, new_dir: c_int, new: *const c_char| -> c_int {
+        unsafe { rename_any(old_dir, old, new_dir, new, 0, real) }
+    }
+);
 
-unsafe fn renameat2(
-    real: Renameat2Fn,
-    old_dir: c_int,
-    old: *const c_char,
-    new_dir: c_int,
-    new: *const c_char,
-    flags: c_uint,
-) -> c_int {
-    unsafe { rename_any(old_dir, old, new_dir, new, flags, || real(old_dir, old, new_dir, new, flags)) }
-}
+interpose!(
+    renameat2 = |real,
+                 old_dir: c_int,
+                 old: *const c_char,
+                 new_dir: c_int,
+                 new: *const c_char,
+                 flags: c_uint|
+     -> c_int { unsafe { rename_any(old_dir, old, new_dir, new, flags, real) } }
+);
 
 /// A managed file moves with its anchor. The data path is needed only where the rename replaces a
 /// managed file.
@@ -229,98 +181,107 @@ fn to_owner(user: uid_t, group: gid_t) -> Option<Change> {
     Some(Change::Owner(given(user), given(group)))
 }
 
-unsafe fn chmod(real: ChmodFn, path: *const c_char, mode: mode_t) -> c_int {
-    unsafe { change_named(CWD, path, 0, || to_mode(mode), || real(path, mode)) }
-}
+interpose!(
+    chmod = |real, path: *const c_char, mode: mode_t| -> c_int {
+        unsafe { change_named(CWD, path, 0, || to_mode(mode), real) }
+    }
+);
 
-unsafe fn fchmod(real: FchmodFn, fd: c_int, mode: mode_t) -> c_int {
-    change_opened(fd, || to_mode(mode), || unsafe { real(fd, mode) })
-}
+interpose!(fchmod = |real, fd: c_int, mode: mode_t| -> c_int { change_opened(fd, || to_mode(mode), real) });
 
-unsafe fn fchmodat(real: FchmodatFn, dir: c_int, path: *const c_char, mode: mode_t, flags: c_int) -> c_int {
-    unsafe { change_named(dir, path, flags, || to_mode(mode), || real(dir, path, mode, flags)) }
-}
+interpose!(
+    fchmodat = |real, dir: c_int, path: *const c_char, mode: mode_t, flags: c_int| -> c_int {
+        unsafe { change_named(dir, path, flags, || to_mode(mode), real) }
+    }
+);
 
-unsafe fn chown(real: ChownFn, path: *const c_char, user: uid_t, group: gid_t) -> c_int {
-    unsafe { change_named(CWD, path, 0, || to_owner(user, group), || real(path, user, group)) }
-}
+interpose!(
+    chown = |real, path: *const c_char, user: uid_t, group: gid_t| -> c_int {
+        unsafe { change_named(CWD, path, 0, || to_owner(user, group), real) }
+    }
+);
 
-unsafe fn lchown(real: ChownFn, path: *const c_char, user: uid_t, group: gid_t) -> c_int {
-    let flags = libc::AT_SYMLINK_NOFOLLOW;
-    unsafe { change_named(CWD, path, flags, || to_owner(user, group), || real(path, user, group)) }
-}
+interpose!(
+    lchown = |real, path: *const c_char, user: uid_t, group: gid_t| -> c_int {
+        let flags = libc::AT_SYMLINK_NOFOLLOW;
+        unsafe { change_named(CWD, path, flags, || to_owner(user, group), real) }
+    }
+);
 
-unsafe fn fchown(real: FchownFn, fd: c_int, user: uid_t, group: gid_t) -> c_int {
-    change_opened(fd, || to_owner(user, group), || unsafe { real(fd, user, group) })
-}
+interpose!(
+    fchown = |real, fd: c_int, user: uid_t, group: gid_t| -> c_int {
+        change_opened(fd, || to_owner(user, group), real)
+    }
+);
 
-unsafe fn fchownat(
-    real: FchownatFn,
-    dir: c_int,
-    path: *const c_char,
-    user: uid_t,
-    group: gid_t,
-    flags: c_int,
-) -> c_int {
-    match stands_for_descriptor(path, flags) {
-        Ok(false) => {}
-        Ok(true) => {
-            let call = || unsafe { real(dir, path, user, group, flags) };
-            return change_opened(dir, || to_owner(user, group), call);
+interpose!(
+    fchownat = |real, dir: c_int, path: *const c_char, user: uid_t, group: gid_t, flags: c_int| -> c_int {
+        match stands_for_descriptor(path, flags) {
+            Ok(false) => {}
+            Ok(true) => {
+                return change_opened(dir, || to_owner(user, group), real);
+            }
+            Err(error) => return fail(error),
         }
-        Err(error) => return fail(error),
+        unsafe { change_named(dir, path, flags, || to_owner(user, group), real) }
     }
-    unsafe { change_named(dir, path, flags, || to_owner(user, group), || real(dir, path, user, group, flags)) }
-}
+);
 
-unsafe fn utime(real: UtimeFn, path: *const c_char, times: *const utimbuf) -> c_int {
-    let change = || match unsafe { times.as_ref() } {
-        None => Some(now()),
-        Some(times) => Some(to_times(seconds(times.actime, 0), seconds(times.modtime, 0))),
-    };
-    unsafe { change_named(CWD, path, 0, change, || real(path, times)) }
-}
-
-unsafe fn utimes(real: UtimesFn, path: *const c_char, times: *const timeval) -> c_int {
-    unsafe { change_named(CWD, path, 0, || of_timevals(times), || real(path, times)) }
-}
-
-unsafe fn lutimes(real: UtimesFn, path: *const c_char, times: *const timeval) -> c_int {
-    unsafe { change_named(CWD, path, libc::AT_SYMLINK_NOFOLLOW, || of_timevals(times), || real(path, times)) }
-}
-
-unsafe fn futimes(real: FutimesFn, fd: c_int, times: *const timeval) -> c_int {
-    change_opened(fd, || unsafe { of_timevals(times) }, || unsafe { real(fd, times) })
-}
-
-unsafe fn futimesat(real: FutimesatFn, dir: c_int, path: *const c_char, times: *const timeval) -> c_int {
-    if path.is_null() {
-        return change_opened(dir, || unsafe { of_timevals(times) }, || unsafe { real(dir, path, times) });
+interpose!(
+    utime = |real, path: *const c_char, times: *const utimbuf| -> c_int {
+        let change = || match unsafe { times.as_ref() } {
+            None => Some(now()),
+            Some(times) => Some(to_times(seconds(times.actime, 0), seconds(times.modtime, 0))),
+        };
+        unsafe { change_named(CWD, path, 0, change, real) }
     }
-    unsafe { change_named(dir, path, 0, || of_timevals(times), || real(dir, path, times)) }
-}
+);
 
-unsafe fn futimens(real: FutimensFn, fd: c_int, times: *const timespec) -> c_int {
-    change_opened(fd, || unsafe { of_timespecs(times) }, || unsafe { real(fd, times) })
-}
+interpose!(
+    utimes = |real, path: *const c_char, times: *const timeval| -> c_int {
+        unsafe { change_named(CWD, path, 0, || of_timevals(times), real) }
+    }
+);
 
-unsafe fn utimensat(
-    real: UtimensatFn,
-    dir: c_int,
-    path: *const c_char,
-    times: *const timespec,
-    flags: c_int,
-) -> c_int {
-    match stands_for_descriptor(path, flags) {
-        Ok(false) => {}
-        Ok(true) => {
-            let call = || unsafe { real(dir, path, times, flags) };
-            return change_opened(dir, || unsafe { of_timespecs(times) }, call);
+interpose!(
+    lutimes = |real, path: *const c_char, times: *const timeval| -> c_int {
+        unsafe { change_named(CWD, path, libc::AT_SYMLINK_NOFOLLOW, || of_timevals(times), real) }
+    }
+);
+
+interpose!(
+    futimes = |real, fd: c_int, times: *const timeval| -> c_int {
+        change_opened(fd, || unsafe { of_timevals(times) }, real)
+    }
+);
+
+interpose!(
+    futimesat = |real, dir: c_int, path: *const c_char, times: *const timeval| -> c_int {
+        if path.is_null() {
+            return change_opened(dir, || unsafe { of_timevals(times) }, real);
         }
-        Err(error) => return fail(error),
+        unsafe { change_named(dir, path, 0, || of_timevals(times), real) }
     }
-    unsafe { change_named(dir, path, flags, || of_timespecs(times), || real(dir, path, times, flags)) }
-}
+);
+
+interpose!(
+    futimens = |real, fd: c_int, times: *const timespec| -> c_int {
+        change_opened(fd, || unsafe { of_timespecs(times) }, real)
+    }
+);
+
+interpose!(
+    utimensat = |real, dir: c_int, path: *const c_char, times: *const timespec, flags: c_int| -> c_int {
+        match stands_for_descriptor(path, flags) {
+            Ok(false) => {}
+            Ok(true) => {
+                return change_opened(dir, || unsafe { of_timespecs(times) }, real);
+            }
+            Err(error) => return fail(error),
+        }
+        unsafe { change_named(dir, path, flags, || of_timespecs(times), real) }
+    }
+);
 
 /// Whether a path is empty and so stands for the descriptor `dir`. A stat by the kernel detects an
 /// invalid pointer before this function reads the path; the kernel then refuses it in the real

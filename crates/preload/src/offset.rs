@@ -13,36 +13,32 @@ use crate::record::{self, Call};
 use crate::subject::{Managed, Subject};
 use crate::table;
 
-interpose! {
-    lseek | lseek64 => lseek, (fd: c_int, offset: off_t, whence: c_int) -> off_t;
-}
-
-type LseekFn = unsafe extern "C" fn(c_int, off_t, c_int) -> off_t;
-
-unsafe fn lseek(real: LseekFn, fd: c_int, offset: off_t, whence: c_int) -> off_t {
-    let Some(entry) = table::tracked(fd) else { return unsafe { real(fd, offset, whence) } };
-    let (entry, result) = match Subject::of_entry(fd, entry) {
-        Subject::Plain => return unsafe { real(fd, offset, whence) },
-        Subject::Recorded(entry) => {
-            let result = unsafe { real(fd, offset, whence) };
-            (entry, result)
+interpose!(
+    lseek | lseek64 = |real, fd: c_int, offset: off_t, whence: c_int| -> off_t {
+        let Some(entry) = table::tracked(fd) else { return real() };
+        let (entry, result) = match Subject::of_entry(fd, entry) {
+            Subject::Plain => return real(),
+            Subject::Recorded(entry) => {
+                let result = real();
+                (entry, result)
+            }
+            Subject::Managed(managed) => {
+                let result = match whence {
+                    // The kernel keeps the offset and needs no help for these.
+                    libc::SEEK_SET | libc::SEEK_CUR => real(),
+                    _ => serve(|| reposition(&managed, offset, whence).map(|at| at as off_t)),
+                };
+                (managed.entry().clone(), result)
+            }
+        };
+        if result >= 0 {
+            entry.offset.store(result as u64, std::sync::atomic::Ordering::Relaxed);
+            let call = Call { offset: result as u64, ..Call::plain(Op::Seek) };
+            record::timed(&entry, call, || 0);
         }
-        Subject::Managed(managed) => {
-            let result = match whence {
-                // The kernel keeps the offset and needs no help for these.
-                libc::SEEK_SET | libc::SEEK_CUR => unsafe { real(fd, offset, whence) },
-                _ => serve(|| reposition(&managed, offset, whence).map(|at| at as off_t)),
-            };
-            (managed.entry().clone(), result)
-        }
-    };
-    if result >= 0 {
-        entry.offset.store(result as u64, std::sync::atomic::Ordering::Relaxed);
-        let call = Call { offset: result as u64, ..Call::plain(Op::Seek) };
-        record::timed(&entry, call, || 0);
+        result
     }
-    result
-}
+);
 
 /// Moves the descriptor's offset, which the kernel keeps, to a position that depends on the file's
 /// size or holes.

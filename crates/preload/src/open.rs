@@ -24,41 +24,38 @@ use crate::{access, adopt, process, sniff, stack, state, unplanned};
 
 // The variable argument of C's `open` is passed like a third fixed one in the 64-bit calling
 // conventions of Linux.
-interpose! {
-    open | open64 | __open | __open64 => open, (path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
-    openat | openat64 => openat, (dir: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
-    creat | creat64 => creat, (path: *const c_char, mode: mode_t) -> c_int;
-    __open_2 | __open64_2 => open_2, (path: *const c_char, flags: c_int) -> c_int;
-    __openat_2 | __openat64_2 => openat_2, (dir: c_int, path: *const c_char, flags: c_int) -> c_int;
-}
 
-type OpenFn = unsafe extern "C" fn(*const c_char, c_int, mode_t) -> c_int;
-type OpenatFn = unsafe extern "C" fn(c_int, *const c_char, c_int, mode_t) -> c_int;
-type CreatFn = unsafe extern "C" fn(*const c_char, mode_t) -> c_int;
-type Open2Fn = unsafe extern "C" fn(*const c_char, c_int) -> c_int;
-type Openat2Fn = unsafe extern "C" fn(c_int, *const c_char, c_int) -> c_int;
+interpose!(
+    open | open64 | __open | __open64 = |real, path: *const c_char, flags: c_int, mode: mode_t| -> c_int {
+        open_any(libc::AT_FDCWD, path, flags, mode, real)
+    }
+);
 
-unsafe fn open(real: OpenFn, path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
-    open_any(libc::AT_FDCWD, path, flags, mode, || unsafe { real(path, flags, mode) })
-}
+interpose!(
+    openat | openat64 = |real, dir: c_int, path: *const c_char, flags: c_int, mode: mode_t| -> c_int {
+        open_any(dir, path, flags, mode, real)
+    }
+);
 
-unsafe fn openat(real: OpenatFn, dir: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
-    open_any(dir, path, flags, mode, || unsafe { real(dir, path, flags, mode) })
-}
-
-unsafe fn creat(real: CreatFn, path: *const c_char, mode: mode_t) -> c_int {
-    let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
-    open_any(libc::AT_FDCWD, path, flags, mode, || unsafe { real(path, mode) })
-}
+interpose!(
+    creat | creat64 = |real, path: *const c_char, mode: mode_t| -> c_int {
+        let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
+        open_any(libc::AT_FDCWD, path, flags, mode, real)
+    }
+);
 
 // These functions take no mode: glibc aborts a program that passes O_CREAT to them.
-unsafe fn open_2(real: Open2Fn, path: *const c_char, flags: c_int) -> c_int {
-    open_any(libc::AT_FDCWD, path, flags & !libc::O_CREAT, 0, || unsafe { real(path, flags) })
-}
+interpose!(
+    __open_2 | __open64_2 = |real, path: *const c_char, flags: c_int| -> c_int {
+        open_any(libc::AT_FDCWD, path, flags & !libc::O_CREAT, 0, real)
+    }
+);
 
-unsafe fn openat_2(real: Openat2Fn, dir: c_int, path: *const c_char, flags: c_int) -> c_int {
-    open_any(dir, path, flags & !libc::O_CREAT, 0, || unsafe { real(dir, path, flags) })
-}
+interpose!(
+    __openat_2 | __openat64_2 = |real, dir: c_int, path: *const c_char, flags: c_int| -> c_int {
+        open_any(dir, path, flags & !libc::O_CREAT, 0, real)
+    }
+);
 
 /// Opens a file for the application: through the data path where the open would create or truncate
 /// a managed file, else through `real`. Returns the descriptor, or -1 with errno.

@@ -19,12 +19,6 @@ use crate::errno;
 use crate::mmap::{self, MmapFn};
 use crate::real::interpose;
 
-interpose! {
-    mprotect => mprotect_any, (address: *mut c_void, len: usize, protection: c_int) -> c_int;
-}
-
-type MprotectFn = unsafe extern "C" fn(*mut c_void, usize, c_int) -> c_int;
-
 unsafe extern "C" {
     /// The first byte of this library's `mmap`. The name `mmap` itself may resolve to another
     /// library.
@@ -176,13 +170,15 @@ fn write_entry() -> bool {
     set(runs)
 }
 
-/// Restores the entry when the library that has patched it makes its page executable again.
-unsafe fn mprotect_any(real: MprotectFn, address: *mut c_void, len: usize, protection: c_int) -> c_int {
-    // SAFETY: as the caller promises.
-    let result = unsafe { real(address, len, protection) };
-    let start = (entry().as_ptr() as usize).wrapping_sub(address as usize);
-    if start < len && protection & libc::PROT_WRITE == 0 {
-        keep_entry();
+// Restores the entry when the library that has patched it makes its page executable again.
+interpose!(
+    mprotect = |real, address: *mut c_void, len: usize, protection: c_int| -> c_int {
+        // SAFETY: as the caller promises.
+        let result = real();
+        let start = (entry().as_ptr() as usize).wrapping_sub(address as usize);
+        if start < len && protection & libc::PROT_WRITE == 0 {
+            keep_entry();
+        }
+        result
     }
-    result
-}
+);

@@ -12,26 +12,23 @@ use crate::real::interpose;
 use crate::seen::Found;
 use crate::{process, sniff, state};
 
-interpose! {
-    access => access, (path: *const c_char, mode: c_int) -> c_int;
-    euidaccess | eaccess => euidaccess, (path: *const c_char, mode: c_int) -> c_int;
-    faccessat => faccessat, (dir: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int;
-}
+interpose!(
+    access = |&real, path: *const c_char, mode: c_int| -> c_int {
+        asked(libc::AT_FDCWD, path, mode, 0, |mode| unsafe { real(path, mode) })
+    }
+);
 
-type AccessFn = unsafe extern "C" fn(*const c_char, c_int) -> c_int;
-type FaccessatFn = unsafe extern "C" fn(c_int, *const c_char, c_int, c_int) -> c_int;
+interpose!(
+    euidaccess | eaccess = |&real, path: *const c_char, mode: c_int| -> c_int {
+        asked(libc::AT_FDCWD, path, mode, libc::AT_EACCESS, |mode| unsafe { real(path, mode) })
+    }
+);
 
-unsafe fn access(real: AccessFn, path: *const c_char, mode: c_int) -> c_int {
-    asked(libc::AT_FDCWD, path, mode, 0, |mode| unsafe { real(path, mode) })
-}
-
-unsafe fn euidaccess(real: AccessFn, path: *const c_char, mode: c_int) -> c_int {
-    asked(libc::AT_FDCWD, path, mode, libc::AT_EACCESS, |mode| unsafe { real(path, mode) })
-}
-
-unsafe fn faccessat(real: FaccessatFn, dir: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int {
-    asked(dir, path, mode, flags, |mode| unsafe { real(dir, path, mode, flags) })
-}
+interpose!(
+    faccessat = |&real, dir: c_int, path: *const c_char, mode: c_int, flags: c_int| -> c_int {
+        asked(dir, path, mode, flags, |mode| unsafe { real(dir, path, mode, flags) })
+    }
+);
 
 /// The kernel's answer. For an anchor that refuses writing, the answer of the data path.
 fn asked(dir: c_int, path: *const c_char, mode: c_int, flags: c_int, real: impl Fn(c_int) -> c_int) -> c_int {

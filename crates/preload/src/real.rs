@@ -71,25 +71,41 @@ unsafe extern "C" fn missing() -> c_int {
     -1
 }
 
-/// Defines exported functions that call `body(real, arguments..)`, under each of the names given:
+/// Defines an exported function under each of the names given:
 ///
 /// ```text
-/// interpose! {
-///     pread | pread64 => pread,
-///         (fd: c_int, buffer: *mut c_void, len: usize, offset: off_t) -> ssize_t;
-/// }
+/// interpose!(
+///     pread | pread64 = |real, fd: c_int, buffer: *mut c_void, len: usize, offset: off_t| -> ssize_t {
+///         ...
+///     }
+/// );
 /// ```
 ///
-/// `real` is the function of exactly that name behind this library, so that a library loaded after
-/// this one still sees the name that the program used. Bodies never panic: code that may panic runs
-/// inside [`crate::errno::serve`]. The only unwinding is that of a cancelled thread
-/// ([`crate::cancel`]).
+/// `real` is a closure that passes the call on, with the same arguments, to the function of exactly
+/// that name behind this library, so that a library loaded after this one still sees the name that
+/// the program used. Written `&real` it is that function itself, to be called with other arguments.
+/// Bodies never panic: code that may panic runs inside [`crate::errno::serve`]. The only unwinding
+/// is that of a cancelled thread ([`crate::cancel`]).
 macro_rules! interpose {
-    ($($($name:ident)|+ => $body:ident, $arguments:tt -> $result:ty;)+) => {
-        $($($crate::real::interpose!(@one $name, $body, $arguments, $result);)+)+
+    ($($name:ident)|+ = |& $function:ident $(, $argument:ident: $type:ty)* $(,)?| -> $result:ty $body:block) => {
+        const _: () = {
+            type Function = unsafe extern "C" fn($($type),*) -> $result;
+            #[allow(clippy::too_many_arguments, reason = "libc's")]
+            unsafe fn body($function: Function, $($argument: $type),*) -> $result $body
+            $crate::real::interpose!(@all ($($name)+) ($($argument: $type),*) $result);
+        };
     };
-    (@one $name:ident, $body:ident, ($($argument:ident: $type:ty),*), $result:ty) => {
-        // A scope of its own, because the body usually has the same name.
+    ($($name:ident)|+ = |$real:ident $(, $argument:ident: $type:ty)* $(,)?| -> $result:ty $body:block) => {
+        $crate::real::interpose!($($name)|+ = |&function $(, $argument: $type)*| -> $result {
+            // SAFETY: the arguments are the caller's, as the C function requires them.
+            let $real = move || unsafe { function($($argument),*) };
+            $body
+        });
+    };
+    (@all ($($name:ident)+) $arguments:tt $result:ty) => {
+        $($crate::real::interpose!(@export $name $arguments $result);)+
+    };
+    (@export $name:ident ($($argument:ident: $type:ty),*) $result:ty) => {
         const _: () = {
             const NAME: &std::ffi::CStr =
                 match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
@@ -97,12 +113,11 @@ macro_rules! interpose {
                     Err(_) => panic!(),
                 };
             // SAFETY: the type is that of the interposed function.
-            static REAL: $crate::real::Real<unsafe extern "C" fn($($type),*) -> $result> =
-                unsafe { $crate::real::Real::new(NAME) };
+            static REAL: $crate::real::Real<Function> = unsafe { $crate::real::Real::new(NAME) };
             #[unsafe(no_mangle)]
             unsafe extern "C-unwind" fn $name($($argument: $type),*) -> $result {
                 // SAFETY: as the C function requires of its caller.
-                unsafe { self::$body(REAL.get(), $($argument),*) }
+                unsafe { body(REAL.get(), $($argument),*) }
             }
         };
     };

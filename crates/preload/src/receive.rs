@@ -9,54 +9,48 @@ use crate::process;
 use crate::real::interpose;
 use crate::table::{self, Known};
 
-interpose! {
-    recvmsg => recvmsg, (socket: c_int, message: *mut msghdr, flags: c_int) -> isize;
-    recvmmsg => recvmmsg,
-        (socket: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int;
-    open_by_handle_at => by_handle, (mount: c_int, handle: *mut c_void, flags: c_int) -> c_int;
-    pidfd_getfd => of_process, (process: c_int, fd: c_int, flags: c_uint) -> c_int;
-}
-
-type RecvmsgFn = unsafe extern "C" fn(c_int, *mut msghdr, c_int) -> isize;
-type RecvmmsgFn = unsafe extern "C" fn(c_int, *mut mmsghdr, c_uint, c_int, *mut timespec) -> c_int;
-type ByHandleFn = unsafe extern "C" fn(c_int, *mut c_void, c_int) -> c_int;
-type OfProcessFn = unsafe extern "C" fn(c_int, c_int, c_uint) -> c_int;
-
-unsafe fn recvmsg(real: RecvmsgFn, socket: c_int, message: *mut msghdr, flags: c_int) -> isize {
-    let result = unsafe { real(socket, message, flags) };
-    if result >= 0 {
-        // SAFETY: filled by the call.
-        unsafe { forget_received(&*message) };
+interpose!(
+    recvmsg = |real, socket: c_int, message: *mut msghdr, flags: c_int| -> isize {
+        let result = real();
+        if result >= 0 {
+            // SAFETY: filled by the call.
+            unsafe { forget_received(&*message) };
+        }
+        result
     }
-    result
-}
+);
 
-unsafe fn recvmmsg(
-    real: RecvmmsgFn,
-    socket: c_int,
-    messages: *mut mmsghdr,
-    count: c_uint,
-    flags: c_int,
-    timeout: *mut timespec,
-) -> c_int {
-    unsafe {
-        let received = real(socket, messages, count, flags, timeout);
-        forget_all(messages, received);
-        received
+interpose!(
+    recvmmsg = |real,
+                socket: c_int,
+                messages: *mut mmsghdr,
+                count: c_uint,
+                flags: c_int,
+                timeout: *mut timespec|
+     -> c_int {
+        unsafe {
+            let received = real();
+            forget_all(messages, received);
+            received
+        }
     }
-}
+);
 
-unsafe fn by_handle(real: ByHandleFn, mount: c_int, handle: *mut c_void, flags: c_int) -> c_int {
-    let fd = unsafe { real(mount, handle, flags) };
-    forget(fd);
-    fd
-}
+interpose!(
+    open_by_handle_at = |real, mount: c_int, handle: *mut c_void, flags: c_int| -> c_int {
+        let fd = real();
+        forget(fd);
+        fd
+    }
+);
 
-unsafe fn of_process(real: OfProcessFn, process: c_int, fd: c_int, flags: c_uint) -> c_int {
-    let fd = unsafe { real(process, fd, flags) };
-    forget(fd);
-    fd
-}
+interpose!(
+    pidfd_getfd = |real, process: c_int, fd: c_int, flags: c_uint| -> c_int {
+        let fd = real();
+        forget(fd);
+        fd
+    }
+);
 
 /// Forgets the descriptors in the messages of a call that returned `count`.
 ///

@@ -17,28 +17,6 @@ use crate::subject::{Managed, Subject};
 use crate::transfer::check_limit;
 use crate::{kernel, state, table};
 
-interpose! {
-    ftruncate | ftruncate64 => ftruncate, (fd: c_int, size: off_t) -> c_int;
-    truncate | truncate64 => truncate, (path: *const c_char, size: off_t) -> c_int;
-    fallocate | fallocate64 => fallocate, (fd: c_int, mode: c_int, offset: off_t, len: off_t) -> c_int;
-    posix_fallocate | posix_fallocate64 => posix_fallocate, (fd: c_int, offset: off_t, len: off_t) -> c_int;
-    fsync => fsync, (fd: c_int) -> c_int;
-    fdatasync => fdatasync, (fd: c_int) -> c_int;
-    syncfs => syncfs, (fd: c_int) -> c_int;
-    sync_file_range => sync_file_range, (fd: c_int, offset: off_t, len: off_t, flags: c_uint) -> c_int;
-    posix_fadvise | posix_fadvise64 => posix_fadvise, (fd: c_int, offset: off_t, len: off_t, advice: c_int) -> c_int;
-    readahead => readahead, (fd: c_int, offset: off_t, len: usize) -> isize;
-}
-
-type FtruncateFn = unsafe extern "C" fn(c_int, off_t) -> c_int;
-type TruncateFn = unsafe extern "C" fn(*const c_char, off_t) -> c_int;
-type FallocateFn = unsafe extern "C" fn(c_int, c_int, off_t, off_t) -> c_int;
-type PosixFallocateFn = unsafe extern "C" fn(c_int, off_t, off_t) -> c_int;
-type SyncFn = unsafe extern "C" fn(c_int) -> c_int;
-type SyncRangeFn = unsafe extern "C" fn(c_int, off_t, off_t, c_uint) -> c_int;
-type AdviseFn = unsafe extern "C" fn(c_int, off_t, off_t, c_int) -> c_int;
-type ReadaheadFn = unsafe extern "C" fn(c_int, off_t, usize) -> isize;
-
 /// Serves one call: by `real` on a plain file, by `ours` on a managed one.
 fn on_descriptor<T: Outcome>(
     fd: c_int,
@@ -55,47 +33,55 @@ fn on_descriptor<T: Outcome>(
     }
 }
 
-unsafe fn ftruncate(real: FtruncateFn, fd: c_int, size: off_t) -> c_int {
-    let ours = |managed: &Managed| {
+interpose!(
+    ftruncate | ftruncate64 = |real, fd: c_int, size: off_t| -> c_int {
+        let ours = |managed: &Managed| {
+            serve_interruptible(|| {
+                let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
+                let file = managed.writable(Errno::INVAL)?;
+                check_limit(size, || file.size())?;
+                file.truncate(size)?;
+                Ok(0)
+            })
+        };
+        on_descriptor(fd, || Call::sized(Op::Resize, size.max(0) as u64), real, ours)
+    }
+);
+
+interpose!(
+    truncate | truncate64 = |real, path: *const c_char, size: off_t| -> c_int {
+        let path = match sniff::look_up(libc::AT_FDCWD, path, true) {
+            Err(error) => return fail(error),
+            Ok(Some(Named { path, found: Found::Anchor, .. })) => path,
+            Ok(_) => return real(),
+        };
         serve_interruptible(|| {
             let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
-            let file = managed.writable(Errno::INVAL)?;
-            check_limit(size, || file.size())?;
-            file.truncate(size)?;
-            Ok(0)
+            // The anchor's size stands in for the file's size here, which may be larger if the file is
+            // open. Then a truncate to a size above the limit is refused even if it shortens the file.
+            check_limit(size, || {
+                kernel::stat_at(libc::AT_FDCWD, path.as_ptr(), true).map(|anchor| anchor.st_size as u64)
+            })?;
+            if state::runtime()?.truncate(to_path(path.to_bytes()), size)? { Ok(0) } else { Err(Errno::STALE) }
         })
-    };
-    on_descriptor(fd, || Call::sized(Op::Resize, size.max(0) as u64), || unsafe { real(fd, size) }, ours)
-}
+    }
+);
 
-unsafe fn truncate(real: TruncateFn, path: *const c_char, size: off_t) -> c_int {
-    let path = match sniff::look_up(libc::AT_FDCWD, path, true) {
-        Err(error) => return fail(error),
-        Ok(Some(Named { path, found: Found::Anchor, .. })) => path,
-        Ok(_) => return unsafe { real(path, size) },
-    };
-    serve_interruptible(|| {
-        let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
-        // The anchor's size stands in for the file's size here, which may be larger if the file is
-        // open. Then a truncate to a size above the limit is refused even if it shortens the file.
-        check_limit(size, || {
-            kernel::stat_at(libc::AT_FDCWD, path.as_ptr(), true).map(|anchor| anchor.st_size as u64)
-        })?;
-        if state::runtime()?.truncate(to_path(path.to_bytes()), size)? { Ok(0) } else { Err(Errno::STALE) }
-    })
-}
+interpose!(
+    fallocate | fallocate64 = |real, fd: c_int, mode: c_int, offset: off_t, len: off_t| -> c_int {
+        let ours = |managed: &Managed| serve(|| allocate(managed, mode, offset, len).map(|()| 0));
+        let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Resize, len.max(0) as u64) };
+        on_descriptor(fd, call, real, ours)
+    }
+);
 
-unsafe fn fallocate(real: FallocateFn, fd: c_int, mode: c_int, offset: off_t, len: off_t) -> c_int {
-    let ours = |managed: &Managed| serve(|| allocate(managed, mode, offset, len).map(|()| 0));
-    let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Resize, len.max(0) as u64) };
-    on_descriptor(fd, call, || unsafe { real(fd, mode, offset, len) }, ours)
-}
-
-unsafe fn posix_fallocate(real: PosixFallocateFn, fd: c_int, offset: off_t, len: off_t) -> c_int {
-    let ours = |managed: &Managed| serve_code(|| allocate(managed, 0, offset, len));
-    let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Resize, len.max(0) as u64) };
-    on_descriptor(fd, call, || unsafe { real(fd, offset, len) }, ours)
-}
+interpose!(
+    posix_fallocate | posix_fallocate64 = |real, fd: c_int, offset: off_t, len: off_t| -> c_int {
+        let ours = |managed: &Managed| serve_code(|| allocate(managed, 0, offset, len));
+        let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Resize, len.max(0) as u64) };
+        on_descriptor(fd, call, real, ours)
+    }
+);
 
 fn allocate(managed: &Managed, mode: c_int, offset: off_t, len: off_t) -> Result<()> {
     managed.flags()?;
@@ -118,31 +104,39 @@ fn allocate(managed: &Managed, mode: c_int, offset: off_t, len: off_t) -> Result
     file.allocate(from, bytes, mode != 0)
 }
 
-unsafe fn fsync(real: SyncFn, fd: c_int) -> c_int {
-    cancel::point();
-    on_descriptor(fd, || Call::plain(Op::Sync), || unsafe { real(fd) }, |managed| sync(managed, false))
-}
+interpose!(
+    fsync = |real, fd: c_int| -> c_int {
+        cancel::point();
+        on_descriptor(fd, || Call::plain(Op::Sync), real, |managed| sync(managed, false))
+    }
+);
 
-unsafe fn fdatasync(real: SyncFn, fd: c_int) -> c_int {
-    cancel::point();
-    on_descriptor(fd, || Call::plain(Op::Sync), || unsafe { real(fd) }, |managed| sync(managed, true))
-}
+interpose!(
+    fdatasync = |real, fd: c_int| -> c_int {
+        cancel::point();
+        on_descriptor(fd, || Call::plain(Op::Sync), real, |managed| sync(managed, true))
+    }
+);
 
-unsafe fn syncfs(real: SyncFn, fd: c_int) -> c_int {
-    let ours = |managed: &Managed| if sync(managed, false) == 0 { unsafe { real(fd) } } else { -1 };
-    on_descriptor(fd, || Call::plain(Op::Sync), || unsafe { real(fd) }, ours)
-}
+interpose!(
+    syncfs = |real, fd: c_int| -> c_int {
+        let ours = |managed: &Managed| if sync(managed, false) == 0 { real() } else { -1 };
+        on_descriptor(fd, || Call::plain(Op::Sync), real, ours)
+    }
+);
 
-unsafe fn sync_file_range(real: SyncRangeFn, fd: c_int, offset: off_t, len: off_t, flags: c_uint) -> c_int {
-    let ours = |managed: &Managed| {
-        if offset < 0 || len < 0 || offset.checked_add(len).is_none() || flags & !7 != 0 {
-            return serve(|| Err(Errno::INVAL));
-        }
-        sync(managed, true)
-    };
-    let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Sync, len.max(0) as u64) };
-    on_descriptor(fd, call, || unsafe { real(fd, offset, len, flags) }, ours)
-}
+interpose!(
+    sync_file_range = |real, fd: c_int, offset: off_t, len: off_t, flags: c_uint| -> c_int {
+        let ours = |managed: &Managed| {
+            if offset < 0 || len < 0 || offset.checked_add(len).is_none() || flags & !7 != 0 {
+                return serve(|| Err(Errno::INVAL));
+            }
+            sync(managed, true)
+        };
+        let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Sync, len.max(0) as u64) };
+        on_descriptor(fd, call, real, ours)
+    }
+);
 
 fn sync(managed: &Managed, data_only: bool) -> c_int {
     serve_interruptible(|| {
@@ -151,23 +145,27 @@ fn sync(managed: &Managed, data_only: bool) -> c_int {
     })
 }
 
-unsafe fn posix_fadvise(real: AdviseFn, fd: c_int, offset: off_t, len: off_t, advice: c_int) -> c_int {
-    match Subject::managed(fd) {
-        None => unsafe { real(fd, offset, len, advice) },
-        // Advice may be ignored; only invalid arguments are refused.
-        Some(managed) => serve_code(|| {
-            managed.flags()?;
-            if len < 0 || !(0..=5).contains(&advice) { Err(Errno::INVAL) } else { Ok(()) }
-        }),
+interpose!(
+    posix_fadvise | posix_fadvise64 = |real, fd: c_int, offset: off_t, len: off_t, advice: c_int| -> c_int {
+        match Subject::managed(fd) {
+            None => real(),
+            // Advice may be ignored; only invalid arguments are refused.
+            Some(managed) => serve_code(|| {
+                managed.flags()?;
+                if len < 0 || !(0..=5).contains(&advice) { Err(Errno::INVAL) } else { Ok(()) }
+            }),
+        }
     }
-}
+);
 
-unsafe fn readahead(real: ReadaheadFn, fd: c_int, offset: off_t, len: usize) -> isize {
-    match Subject::managed(fd) {
-        None => unsafe { real(fd, offset, len) },
-        Some(managed) => serve(|| match managed.flags()? & stripewise_sys::OFlags::RWMODE {
-            stripewise_sys::OFlags::WRONLY => Err(Errno::BADF),
-            _ => Ok(0),
-        }),
+interpose!(
+    readahead = |real, fd: c_int, offset: off_t, len: usize| -> isize {
+        match Subject::managed(fd) {
+            None => real(),
+            Some(managed) => serve(|| match managed.flags()? & stripewise_sys::OFlags::RWMODE {
+                stripewise_sys::OFlags::WRONLY => Err(Errno::BADF),
+                _ => Ok(0),
+            }),
+        }
     }
-}
+);

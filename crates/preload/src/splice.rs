@@ -20,52 +20,46 @@ use crate::errno::answer;
 use crate::real::interpose;
 use crate::transfer::{MOST, Place};
 
-interpose! {
-    sendfile | sendfile64 => sendfile, (to: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t;
-    splice => splice,
-        (from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: c_uint) -> ssize_t;
-}
-
-type SendfileFn = unsafe extern "C" fn(c_int, c_int, *mut off_t, size_t) -> ssize_t;
-type SpliceFn = unsafe extern "C" fn(c_int, *mut off_t, c_int, *mut off_t, size_t, c_uint) -> ssize_t;
-
 /// Bytes per read: the default capacity of a pipe.
 const PIECE: usize = 64 << 10;
 /// Bytes that a writable pipe accepts without blocking (PIPE_BUF).
 const PIPE_PIECE: usize = 4096;
 
-unsafe fn sendfile(real: SendfileFn, to: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t {
-    match End::both(from, to) {
-        None => unsafe { real(to, from, offset, len) },
-        Some((from, to)) => answer(|| unsafe { send(&from, offset, &to, len) }),
+interpose!(
+    sendfile | sendfile64 = |real, to: c_int, from: c_int, offset: *mut off_t, len: size_t| -> ssize_t {
+        match End::both(from, to) {
+            None => real(),
+            Some((from, to)) => answer(|| unsafe { send(&from, offset, &to, len) }),
+        }
     }
-}
+);
 
-unsafe fn splice(
-    real: SpliceFn,
-    from: c_int,
-    from_at: *mut off_t,
-    to: c_int,
-    to_at: *mut off_t,
-    len: size_t,
-    flags: c_uint,
-) -> ssize_t {
-    let Some(ends) = End::both(from, to) else {
-        return unsafe { real(from, from_at, to, to_at, len, flags) };
-    };
-    let waits = flags & libc::SPLICE_F_NONBLOCK == 0;
-    answer(|| match &ends {
-        (from, End::Plain(pipe)) => {
-            let pipe = pipe_end(*pipe, to_at)?;
-            unsafe { fill_pipe(from, from_at, pipe, len, waits) }
-        }
-        (End::Plain(pipe), to) => {
-            let pipe = pipe_end(*pipe, from_at)?;
-            unsafe { drain_pipe(pipe, to, to_at, len, waits) }
-        }
-        (End::Managed(..), End::Managed(..)) => Err(Errno::INVAL),
-    })
-}
+interpose!(
+    splice = |real,
+              from: c_int,
+              from_at: *mut off_t,
+              to: c_int,
+              to_at: *mut off_t,
+              len: size_t,
+              flags: c_uint|
+     -> ssize_t {
+        let Some(ends) = End::both(from, to) else {
+            return real();
+        };
+        let waits = flags & libc::SPLICE_F_NONBLOCK == 0;
+        answer(|| match &ends {
+            (from, End::Plain(pipe)) => {
+                let pipe = pipe_end(*pipe, to_at)?;
+                unsafe { fill_pipe(from, from_at, pipe, len, waits) }
+            }
+            (End::Plain(pipe), to) => {
+                let pipe = pipe_end(*pipe, from_at)?;
+                unsafe { drain_pipe(pipe, to, to_at, len, waits) }
+            }
+            (End::Managed(..), End::Managed(..)) => Err(Errno::INVAL),
+        })
+    }
+);
 
 unsafe fn send(from: &End, offset: *mut off_t, to: &End, len: usize) -> Result<ssize_t> {
     from.check(Op::Read)?;

@@ -16,66 +16,50 @@ use crate::seen::Found;
 use crate::subject::Subject;
 use crate::{errno, kernel, sniff, state, table};
 
-interpose! {
-    stat | stat64 => stat, (path: *const c_char, out: *mut Stat) -> c_int;
-    lstat | lstat64 => lstat, (path: *const c_char, out: *mut Stat) -> c_int;
-    fstat | fstat64 => fstat, (fd: c_int, out: *mut Stat) -> c_int;
-    fstatat | fstatat64 => fstatat, (dir: c_int, path: *const c_char, out: *mut Stat, flags: c_int) -> c_int;
-    statx => statx, (dir: c_int, path: *const c_char, flags: c_int, mask: c_uint, out: *mut Statx) -> c_int;
-    // Programs built before glibc 2.33 call these.
-    __xstat | __xstat64 => xstat, (version: c_int, path: *const c_char, out: *mut Stat) -> c_int;
-    __lxstat | __lxstat64 => lxstat, (version: c_int, path: *const c_char, out: *mut Stat) -> c_int;
-    __fxstat | __fxstat64 => fxstat, (version: c_int, fd: c_int, out: *mut Stat) -> c_int;
-    __fxstatat | __fxstatat64 => fxstatat,
-        (version: c_int, dir: c_int, path: *const c_char, out: *mut Stat, flags: c_int) -> c_int;
-}
+interpose!(
+    stat | stat64 = |real, path: *const c_char, out: *mut Stat| -> c_int {
+        unsafe { named(libc::AT_FDCWD, path, 0, out, real) }
+    }
+);
 
-type StatFn = unsafe extern "C" fn(*const c_char, *mut Stat) -> c_int;
-type FstatFn = unsafe extern "C" fn(c_int, *mut Stat) -> c_int;
-type FstatatFn = unsafe extern "C" fn(c_int, *const c_char, *mut Stat, c_int) -> c_int;
-type StatxFn = unsafe extern "C" fn(c_int, *const c_char, c_int, c_uint, *mut Statx) -> c_int;
-type XstatFn = unsafe extern "C" fn(c_int, *const c_char, *mut Stat) -> c_int;
-type FxstatFn = unsafe extern "C" fn(c_int, c_int, *mut Stat) -> c_int;
-type FxstatatFn = unsafe extern "C" fn(c_int, c_int, *const c_char, *mut Stat, c_int) -> c_int;
+interpose!(
+    lstat | lstat64 = |real, path: *const c_char, out: *mut Stat| -> c_int {
+        unsafe { named(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW, out, real) }
+    }
+);
 
-unsafe fn stat(real: StatFn, path: *const c_char, out: *mut Stat) -> c_int {
-    unsafe { named(libc::AT_FDCWD, path, 0, out, || real(path, out)) }
-}
+interpose!(fstat | fstat64 = |real, fd: c_int, out: *mut Stat| -> c_int { unsafe { opened(fd, out, real) } });
 
-unsafe fn lstat(real: StatFn, path: *const c_char, out: *mut Stat) -> c_int {
-    unsafe { named(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW, out, || real(path, out)) }
-}
+interpose!(
+    fstatat | fstatat64 = |real, dir: c_int, path: *const c_char, out: *mut Stat, flags: c_int| -> c_int {
+        unsafe { named(dir, path, flags, out, real) }
+    }
+);
 
-unsafe fn fstat(real: FstatFn, fd: c_int, out: *mut Stat) -> c_int {
-    unsafe { opened(fd, out, || real(fd, out)) }
-}
+// Programs built before glibc 2.33 call these.
+interpose!(
+    __xstat | __xstat64 = |real, version: c_int, path: *const c_char, out: *mut Stat| -> c_int {
+        unsafe { named(libc::AT_FDCWD, path, 0, out, real) }
+    }
+);
 
-unsafe fn fstatat(real: FstatatFn, dir: c_int, path: *const c_char, out: *mut Stat, flags: c_int) -> c_int {
-    unsafe { named(dir, path, flags, out, || real(dir, path, out, flags)) }
-}
+interpose!(
+    __lxstat | __lxstat64 = |real, version: c_int, path: *const c_char, out: *mut Stat| -> c_int {
+        unsafe { named(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW, out, real) }
+    }
+);
 
-unsafe fn xstat(real: XstatFn, version: c_int, path: *const c_char, out: *mut Stat) -> c_int {
-    unsafe { named(libc::AT_FDCWD, path, 0, out, || real(version, path, out)) }
-}
+interpose!(
+    __fxstat | __fxstat64 =
+        |real, version: c_int, fd: c_int, out: *mut Stat| -> c_int { unsafe { opened(fd, out, real) } }
+);
 
-unsafe fn lxstat(real: XstatFn, version: c_int, path: *const c_char, out: *mut Stat) -> c_int {
-    unsafe { named(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW, out, || real(version, path, out)) }
-}
-
-unsafe fn fxstat(real: FxstatFn, version: c_int, fd: c_int, out: *mut Stat) -> c_int {
-    unsafe { opened(fd, out, || real(version, fd, out)) }
-}
-
-unsafe fn fxstatat(
-    real: FxstatatFn,
-    version: c_int,
-    dir: c_int,
-    path: *const c_char,
-    out: *mut Stat,
-    flags: c_int,
-) -> c_int {
-    unsafe { named(dir, path, flags, out, || real(version, dir, path, out, flags)) }
-}
+interpose!(
+    __fxstatat | __fxstatat64 =
+        |real, version: c_int, dir: c_int, path: *const c_char, out: *mut Stat, flags: c_int| -> c_int {
+            unsafe { named(dir, path, flags, out, real) }
+        }
+);
 
 /// Serves a call on a descriptor.
 unsafe fn opened(fd: c_int, out: *mut Stat, real: impl FnOnce() -> c_int) -> c_int {
@@ -147,36 +131,31 @@ unsafe fn path_of<'a>(path: *const c_char) -> &'a CStr {
     if path.is_null() { c"" } else { unsafe { CStr::from_ptr(path) } }
 }
 
-unsafe fn statx(
-    real: StatxFn,
-    dir: c_int,
-    path: *const c_char,
-    flags: c_int,
-    mask: c_uint,
-    out: *mut Statx,
-) -> c_int {
-    for _ in 0..sniff::TRIES {
-        let result = unsafe { real(dir, path, flags, mask, out) };
-        if result != 0 {
-            return result;
-        }
-        // SAFETY: the call filled it, and could read the path.
-        let (statx, name) = unsafe { (&mut *out, path_of(path)) };
-        if !may_be_anchor(statx) {
-            return 0;
-        }
-        match stat_for(dir, name, flags) {
-            Ok(None) => return 0,
-            Ok(Some(stat)) => {
-                copy_to_statx(&stat, statx);
+interpose!(
+    statx = |real, dir: c_int, path: *const c_char, flags: c_int, mask: c_uint, out: *mut Statx| -> c_int {
+        for _ in 0..sniff::TRIES {
+            let result = real();
+            if result != 0 {
+                return result;
+            }
+            // SAFETY: the call filled it, and could read the path.
+            let (statx, name) = unsafe { (&mut *out, path_of(path)) };
+            if !may_be_anchor(statx) {
                 return 0;
             }
-            Err(error) if sniff::is_replaced(error) => {}
-            Err(error) => return errno::fail(error),
+            match stat_for(dir, name, flags) {
+                Ok(None) => return 0,
+                Ok(Some(stat)) => {
+                    copy_to_statx(&stat, statx);
+                    return 0;
+                }
+                Err(error) if sniff::is_replaced(error) => {}
+                Err(error) => return errno::fail(error),
+            }
         }
+        errno::fail(Errno::STALE)
     }
-    errno::fail(Errno::STALE)
-}
+);
 
 /// The attributes of a managed file for `statx`; `None` if the file is not managed. The data path
 /// fills a `stat` structure, and the caller copies its fields.

@@ -12,46 +12,37 @@ use crate::errno::answer;
 use crate::real::interpose;
 use crate::subject::Subject;
 
-interpose! {
-    lio_listio | lio_listio64 => lio_listio,
-        (mode: c_int, blocks: *const *mut Block, count: c_int, event: *mut sigevent) -> c_int;
-}
-
-type ListFn = unsafe extern "C" fn(c_int, *const *mut Block, c_int, *mut sigevent) -> c_int;
-
 unsafe extern "C" {
     /// These names resolve to this library.
     fn aio_read(block: *mut Block) -> c_int;
     fn aio_write(block: *mut Block) -> c_int;
 }
 
-unsafe fn lio_listio(
-    real: ListFn,
-    mode: c_int,
-    blocks: *const *mut Block,
-    count: c_int,
-    event: *mut sigevent,
-) -> c_int {
-    // SAFETY: the application's array.
-    let requests: Vec<_> =
-        unsafe { list(blocks, count) }.into_iter().filter(|it| it.opcode() != libc::LIO_NOP).collect();
-    let of_interest = |it: &BlockRef| !matches!(Subject::of(it.fd()), Subject::Plain);
-    if !matches!(mode, libc::LIO_WAIT | libc::LIO_NOWAIT) || !requests.iter().any(of_interest) {
-        return unsafe { real(mode, blocks, count, event) };
-    }
-    let refused = requests.iter().filter(|it| !start(**it)).count();
-    answer(|| {
-        if mode == libc::LIO_WAIT {
-            finish(&requests)?;
-        } else if let Some(event) =
-            unsafe { event.as_ref() }.filter(|event| event.sigev_notify != libc::SIGEV_NONE)
-        {
-            notify_after(requests.clone(), *event)?;
+interpose!(
+    lio_listio | lio_listio64 =
+        |real, mode: c_int, blocks: *const *mut Block, count: c_int, event: *mut sigevent| -> c_int {
+            // SAFETY: the application's array.
+            let requests: Vec<_> =
+                unsafe { list(blocks, count) }.into_iter().filter(|it| it.opcode() != libc::LIO_NOP).collect();
+            let of_interest = |it: &BlockRef| !matches!(Subject::of(it.fd()), Subject::Plain);
+            if !matches!(mode, libc::LIO_WAIT | libc::LIO_NOWAIT) || !requests.iter().any(of_interest) {
+                return real();
+            }
+            let refused = requests.iter().filter(|it| !start(**it)).count();
+            answer(|| {
+                if mode == libc::LIO_WAIT {
+                    finish(&requests)?;
+                } else if let Some(event) =
+                    unsafe { event.as_ref() }.filter(|event| event.sigev_notify != libc::SIGEV_NONE)
+                {
+                    notify_after(requests.clone(), *event)?;
+                }
+                let failed =
+                    refused > 0 || (mode == libc::LIO_WAIT && requests.iter().any(|it| it.has_failed()));
+                if failed { Err(Errno::IO) } else { Ok(0) }
+            })
         }
-        let failed = refused > 0 || (mode == libc::LIO_WAIT && requests.iter().any(|it| it.has_failed()));
-        if failed { Err(Errno::IO) } else { Ok(0) }
-    })
-}
+);
 
 fn start(it: BlockRef) -> bool {
     // SAFETY: a block of the application's list.

@@ -25,18 +25,6 @@ use crate::{close, dup, kernel, process};
 
 pub use standard::{at_start, descriptor_replaced};
 
-interpose! {
-    fopen | fopen64 | _IO_fopen => fopen, (path: *const c_char, mode: *const c_char) -> *mut FILE;
-    fdopen | _IO_fdopen => fdopen, (fd: c_int, mode: *const c_char) -> *mut FILE;
-    freopen | freopen64 => freopen, (path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE;
-    fclose | _IO_fclose => fclose, (stream: *mut FILE) -> c_int;
-}
-
-type FopenFn = unsafe extern "C" fn(*const c_char, *const c_char) -> *mut FILE;
-type FdopenFn = unsafe extern "C" fn(c_int, *const c_char) -> *mut FILE;
-type FreopenFn = unsafe extern "C" fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
-type FcloseFn = unsafe extern "C" fn(*mut FILE) -> c_int;
-
 /// The mode of files that `fopen` creates, before the umask.
 const MODE: libc::mode_t = 0o666;
 
@@ -82,43 +70,47 @@ unsafe fn access_of(mode: *const c_char) -> Option<Access> {
     Access::parse(unsafe { CStr::from_ptr(mode) })
 }
 
-unsafe fn fopen(real: FopenFn, path: *const c_char, mode: *const c_char) -> *mut FILE {
-    let ours = match unsafe { access_of(mode) } {
-        Some(access) => match open::wants_stream(path, access.flags) {
-            Ok(wanted) => wanted.then_some(access),
-            Err(error) => return fail(error),
-        },
-        None => None,
-    };
-    let Some(access) = ours else {
-        let stream = unsafe { real(path, mode) };
-        if !stream.is_null() && !process::is_vfork_child() {
-            // Opened inside libc: an older entry of this number is stale.
-            table::set(unsafe { file::descriptor(stream) }, Known::Unknown);
+interpose!(
+    fopen | fopen64 | _IO_fopen = |real, path: *const c_char, mode: *const c_char| -> *mut FILE {
+        let ours = match unsafe { access_of(mode) } {
+            Some(access) => match open::wants_stream(path, access.flags) {
+                Ok(wanted) => wanted.then_some(access),
+                Err(error) => return fail(error),
+            },
+            None => None,
+        };
+        let Some(access) = ours else {
+            let stream = real();
+            if !stream.is_null() && !process::is_vfork_child() {
+                // Opened inside libc: an older entry of this number is stale.
+                table::set(unsafe { file::descriptor(stream) }, Known::Unknown);
+            }
+            return stream;
+        };
+        let fd = open_any(libc::AT_FDCWD, path, access.flags, MODE, || kernel_open(path, access.flags));
+        if fd < 0 {
+            return std::ptr::null_mut();
         }
-        return stream;
-    };
-    let fd = open_any(libc::AT_FDCWD, path, access.flags, MODE, || kernel_open(path, access.flags));
-    if fd < 0 {
-        return std::ptr::null_mut();
+        serve(|| cookie::open(fd, access).inspect_err(|_| kernel::close(fd)))
     }
-    serve(|| cookie::open(fd, access).inspect_err(|_| kernel::close(fd)))
-}
+);
 
 fn kernel_open(path: *const c_char, flags: c_int) -> c_int {
     answer(|| kernel::open_at(libc::AT_FDCWD, path, flags, MODE))
 }
 
-unsafe fn fdopen(real: FdopenFn, fd: c_int, mode: *const c_char) -> *mut FILE {
-    let ours = !process::is_vfork_child() && !matches!(Subject::of(fd), Subject::Plain);
-    match unsafe { access_of(mode) } {
-        Some(access) if ours => serve(|| {
-            permit(fd, access)?;
-            cookie::open(fd, access)
-        }),
-        _ => unsafe { real(fd, mode) },
+interpose!(
+    fdopen | _IO_fdopen = |real, fd: c_int, mode: *const c_char| -> *mut FILE {
+        let ours = !process::is_vfork_child() && !matches!(Subject::of(fd), Subject::Plain);
+        match unsafe { access_of(mode) } {
+            Some(access) if ours => serve(|| {
+                permit(fd, access)?;
+                cookie::open(fd, access)
+            }),
+            _ => real(),
+        }
     }
-}
+);
 
 /// Checks that the descriptor's access mode permits the stream's, and sets append mode if the
 /// stream has it.
@@ -137,60 +129,63 @@ fn permit(fd: c_int, access: Access) -> Result<()> {
     Ok(())
 }
 
-unsafe fn fclose(real: FcloseFn, stream: *mut FILE) -> c_int {
-    let call = || unsafe { real(stream) };
-    // A stream of this library closes its descriptor through `cookie`; libc closes others
-    // internally.
-    if stream.is_null() || unsafe { cookie::is_ours(stream) } {
-        return call();
-    }
-    match table::forget(unsafe { file::descriptor(stream) }) {
-        Some(entry) => close::leave(&entry, call),
-        None => call(),
-    }
-}
-
-unsafe fn freopen(real: FreopenFn, path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
-    let Some(access) = (unsafe { access_of(mode) }) else { return unsafe { real(path, mode, stream) } };
-    let fd = unsafe { file::descriptor(stream) };
-    let ours = unsafe { cookie::is_ours(stream) };
-    let itself = FdPath::new(fd);
-    let name = if path.is_null() { itself.as_c_str().as_ptr() } else { path };
-    let managed = if ours { Ok(true) } else { open::is_managed_name(name, access.flags) };
-    if managed == Ok(false) {
-        drop(table::forget(fd));
-        return unsafe { real(path, mode, stream) };
-    }
-    unsafe { file::flush(stream) };
-    if let Err(error) = managed {
-        // The stream is closed, as when the file cannot be opened.
-        unsafe { fclose_any(stream) };
-        return fail(error);
-    }
-    let new = open_any(libc::AT_FDCWD, name, access.flags, MODE, || kernel_open(name, access.flags));
-    if new < 0 || !(ours || standard::is_standard(stream)) {
-        let error = if new < 0 { errno::get() } else { libc::ENOTSUP };
-        if new >= 0 {
-            notice::say("freopen of a stream on a file in a planned layout is not supported; use fopen");
-            unsafe { close_any(new) };
+interpose!(
+    fclose | _IO_fclose = |real, stream: *mut FILE| -> c_int {
+        // A stream of this library closes its descriptor through `cookie`; libc closes others
+        // internally.
+        if stream.is_null() || unsafe { cookie::is_ours(stream) } {
+            return real();
         }
-        unsafe { fclose_any(stream) };
-        errno::set(error);
-        return std::ptr::null_mut();
+        match table::forget(unsafe { file::descriptor(stream) }) {
+            Some(entry) => close::leave(&entry, real),
+            None => real(),
+        }
     }
-    // The stream keeps its descriptor number, which then refers to the new file.
-    let moved = unsafe { dup::dup2_any(new, fd) };
-    unsafe { close_any(new) };
-    if moved < 0 {
-        return std::ptr::null_mut();
+);
+
+interpose!(
+    freopen | freopen64 = |real, path: *const c_char, mode: *const c_char, stream: *mut FILE| -> *mut FILE {
+        let Some(access) = (unsafe { access_of(mode) }) else { return real() };
+        let fd = unsafe { file::descriptor(stream) };
+        let ours = unsafe { cookie::is_ours(stream) };
+        let itself = FdPath::new(fd);
+        let name = if path.is_null() { itself.as_c_str().as_ptr() } else { path };
+        let managed = if ours { Ok(true) } else { open::is_managed_name(name, access.flags) };
+        if managed == Ok(false) {
+            drop(table::forget(fd));
+            return real();
+        }
+        unsafe { file::flush(stream) };
+        if let Err(error) = managed {
+            // The stream is closed, as when the file cannot be opened.
+            unsafe { fclose_any(stream) };
+            return fail(error);
+        }
+        let new = open_any(libc::AT_FDCWD, name, access.flags, MODE, || kernel_open(name, access.flags));
+        if new < 0 || !(ours || standard::is_standard(stream)) {
+            let error = if new < 0 { errno::get() } else { libc::ENOTSUP };
+            if new >= 0 {
+                notice::say("freopen of a stream on a file in a planned layout is not supported; use fopen");
+                unsafe { close_any(new) };
+            }
+            unsafe { fclose_any(stream) };
+            errno::set(error);
+            return std::ptr::null_mut();
+        }
+        // The stream keeps its descriptor number, which then refers to the new file.
+        let moved = unsafe { dup::dup2_any(new, fd) };
+        unsafe { close_any(new) };
+        if moved < 0 {
+            return std::ptr::null_mut();
+        }
+        if ours {
+            unsafe { cookie::reopen(stream, access) };
+            return stream;
+        }
+        // dup2 has stored a stream of this library in the variable.
+        standard::of_descriptor(fd)
     }
-    if ours {
-        unsafe { cookie::reopen(stream, access) };
-        return stream;
-    }
-    // dup2 has stored a stream of this library in the variable.
-    standard::of_descriptor(fd)
-}
+);
 
 unsafe extern "C" {
     /// These names resolve to this library.
