@@ -125,7 +125,7 @@ fn strangers_on_the_network_do_no_harm() {
     let address = server();
     for garbage in [vec![], vec![0; 3], vec![0xff; 100], b"GET / HTTP/1.0\r\n\r\n........".to_vec()] {
         let mut stream = TcpStream::connect(&address).unwrap();
-        // The server may have seen enough and hung up meanwhile.
+        // The server may already have closed the connection.
         let _ = stream.write_all(&garbage).and_then(|()| stream.shutdown(std::net::Shutdown::Write));
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
