@@ -2,9 +2,9 @@
 
 It consists of Ceph's real daemons, with each OSD on a throttled disk (testbed/disks).
 
-    sudo python3 testbed/cephfs up --base /tmp/cephfs        # about 15 s; prints the output of `env`
-    eval "$(python3 testbed/cephfs env --base /tmp/cephfs)"  # CEPH_CONF, STRIPEWISE_CEPHFS: the mount
-    python3 testbed/cephfs limits off --base /tmp/cephfs     # no throttling, while files are prepared
+    sudo python3 testbed/cephfs up --base /tmp/cephfs        # about 15 s; prints output of `env`
+    eval "$(python3 testbed/cephfs env --base /tmp/cephfs)"  # CEPH_CONF, STRIPEWISE_CEPHFS (mount)
+    python3 testbed/cephfs limits off --base /tmp/cephfs     # no throttling, to prepare files
     python3 testbed/cephfs stop-osd 2 --base /tmp/cephfs     # OSDs 0..: the HDDs, then the SSDs
     sudo python3 testbed/cephfs down --base /tmp/cephfs
 

@@ -90,7 +90,7 @@ class Bed:
     def _make(self, shape, slowdisk, images):
         fsid = str(uuid.uuid4())
         self.base.mkdir(parents=True)
-        self.conf.write_text(conf.text(self.base, fsid, shape.port))  # first: `down` recognizes a testbed by it
+        self.conf.write_text(conf.text(self.base, fsid, shape.port))  # first: `down` looks for it
         for name in ("log", "run", "crash", "mon.a", "mgr.a", "mds.a", "db"):
             (self.base / name).mkdir()
         self.farm.up(slowdisk, shape.disks(), images, shape.size_mib, RAW)
@@ -146,7 +146,7 @@ class Bed:
         return f"export CEPH_CONF={self.conf}\nexport STRIPEWISE_CEPHFS={self.mount_point}"
 
     def mount(self, directory, options=(), narrow=False):
-        """Mounts the file system on a new directory; narrow: without widefuse.so (see widefuse.c)."""
+        """Mounts the file system on a directory; narrow: without widefuse.so (see widefuse.c)."""
         if mounted_from(directory) and not os.path.isdir(directory):
             run("umount", "--lazy", directory)  # its process died
         directory.mkdir(parents=True, exist_ok=True)
@@ -163,7 +163,7 @@ class Bed:
             run("umount", "--lazy", directory)
 
     def kill_mount(self, directory):
-        """Simulates a crash of ceph-fuse, then evicts the client.
+        """Kills ceph-fuse like a crash, then evicts the client.
 
         Without the eviction the MDS would keep the client's capabilities for a minute.
         """
@@ -181,7 +181,7 @@ class Bed:
         self.farm.delay(on)
 
     def drop_caches(self):
-        """Drops the page cache of this mount alone; other file systems, the images' too, keep it."""
+        """Drops the page cache of this mount; other file systems, also the images', keep theirs."""
         for folder, _, files in os.walk(self.mount_point):
             for name in files:
                 fd = os.open(Path(folder) / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

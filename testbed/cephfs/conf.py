@@ -1,4 +1,4 @@
-"""The daemons' configuration: one copy of all data, small caches, one disk write per client write."""
+"""ceph.conf: one copy of all data, small caches, and one disk write per client write."""
 
 TEMPLATE = """\
 [global]

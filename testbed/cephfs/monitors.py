@@ -70,7 +70,7 @@ class Monitors:
     # --- making pools
 
     def make_pools(self, classes, pgs):
-        """Creates a pool per class, a pool per OSD, and the file system over all of them.
+        """Creates a pool per class, a pool per OSD, and the file system over all pools.
 
         classes: {"hdd": [OSD numbers], "ssd": [...]}
         """
@@ -95,7 +95,7 @@ class Monitors:
             self.ask("osd crush set-device-class", **{"class": name, "ids": [str(osd) for osd in osds]})
 
     def _rules(self, classes, single):
-        """Creates the CRUSH rules. A rule needs a bucket, so each OSD also gets a root of its own."""
+        """Creates the CRUSH rules. A rule needs a bucket, so each OSD also has a root of its own."""
         self.together({"prefix": "osd crush add-bucket", "name": f"only_{name}", "type": "root"} for name in single)
         self.together(
             {"prefix": "osd crush add", "id": osd, "weight": 0.01, "args": [f"root=only_{name}"]}
@@ -106,7 +106,7 @@ class Monitors:
         self.together(of_classes + [{**rule, "name": f"on_{name}", "root": f"only_{name}"} for name in single])
 
     def _spread(self, classes, pgs):
-        """Places group i of a class's pool on the class's OSD i mod n: evenly and reproducibly."""
+        """Places group i of a class's pool on its OSD i mod n: evenly and reproducibly."""
         self.together(
             {"prefix": "osd pg-upmap", "pgid": f"{self.cluster.pool_lookup(name)}.{pg:x}", "id": [osds[pg % len(osds)]]}
             for name, osds in classes.items()

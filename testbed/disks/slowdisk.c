@@ -334,7 +334,7 @@ static void do_fallocate(fuse_req_t request, fuse_ino_t inode, int mode, off_t o
     fuse_reply_err(request, error);
 }
 
-/* Lets requests wait in this process instead of in the kernel: the disk decides when they are done. */
+/* Lets requests wait in this process instead of the kernel: the disk decides when they are done. */
 static void do_init(void *data, struct fuse_conn_info *connection)
 {
     (void)data;

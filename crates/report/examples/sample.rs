@@ -1,4 +1,4 @@
-//! Writes the page with made-up data to standard output, to look at it in a browser while working on it:
+//! Writes the page with sample data to standard output, to view it in a browser while changing it:
 //! `cargo run -p stripewise-report --example sample > /tmp/sample.html`
 
 #[path = "../tests/common/mod.rs"]
