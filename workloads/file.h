@@ -49,7 +49,7 @@ struct job {
     const struct stream *stream; /* its requests, in order; for CALL_VIEW* with ascending offsets */
     uint64_t step;
     unsigned char *buf; /* job_memory() bytes */
-    uint64_t slots;     /* slots_needed() or more; with the number of requests, each has its own place */
+    uint64_t slots;     /* at least slots_needed(); with all requests, each has its own place */
     uint64_t key;       /* key of the pattern that is written */
     const struct view *view; /* CALL_VIEW*: the current view */
 };

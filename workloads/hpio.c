@@ -103,7 +103,7 @@ static uint64_t file_stride(const struct shape *s, int ranks)
 static struct request at(const struct stream *stream, uint64_t step, uint64_t i)
 {
     const struct shape *s = stream->shape;
-    uint64_t before = (uint64_t)stream->rank * (s->interleaved ? 1 : s->regions); /* regions before it */
+    uint64_t before = (uint64_t)stream->rank * (s->interleaved ? 1 : s->regions);
     uint64_t offset = before * (s->size + s->file_gap) + i * file_stride(s, stream->ranks);
     (void)step;
     return (struct request){offset, s->size, i * (s->size + s->memory_gap)};

@@ -79,7 +79,7 @@ static void do_steps(const struct workload *w, struct data_file *file, struct jo
         own->bytes += job->stream->bytes;
         if (keep) {
             verify(w->program, file->path, job, own);
-            quiet_barrier(MPI_COMM_WORLD); /* a rank's longer check must not prolong the next step */
+            quiet_barrier(MPI_COMM_WORLD); /* one rank's check must not prolong the next step */
         }
     }
 }

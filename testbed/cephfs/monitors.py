@@ -95,7 +95,7 @@ class Monitors:
             self.ask("osd crush set-device-class", **{"class": name, "ids": [str(osd) for osd in osds]})
 
     def _rules(self, classes, single):
-        """Creates the CRUSH rules. A rule needs a bucket, so each OSD also has a root of its own."""
+        """Creates the CRUSH rules. A rule needs a bucket, so each OSD also has its own root."""
         self.together({"prefix": "osd crush add-bucket", "name": f"only_{name}", "type": "root"} for name in single)
         self.together(
             {"prefix": "osd crush add", "id": osd, "weight": 0.01, "args": [f"root=only_{name}"]}

@@ -108,8 +108,8 @@ impl Threads {
             }
             let new = Arc::into_raw(pool).cast_mut();
             if self.pool.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
-                // Another thread was faster. SAFETY: just made of an Arc, and shared only with its
-                // own threads.
+                // Another thread was faster.
+                // SAFETY: just made of an Arc, and shared only with its own threads.
                 unsafe { close(new) };
             }
         }
