@@ -114,8 +114,8 @@ fn beegfs(stripe: &Stripe, path: String, is_dir: bool) -> Call {
     call
 }
 
-/// Hints as `pvfs2-xattr` of OrangeFS 2.10 sets them. A file takes its servers from `pvfs2-touch
-/// -l`, because `pvfs2-touch` overrides the directory's list even without that option.
+/// Hints as `pvfs2-xattr` of OrangeFS 2.10 sets them. A file takes its servers from
+/// `pvfs2-touch -l`, because `pvfs2-touch` overrides the directory's list even without that option.
 fn orangefs(distribution: &Distribution, path: &Path, is_dir: bool) -> Vec<Call> {
     let directory = if is_dir { path } else { path.parent().unwrap_or(Path::new("/")) };
     let directory = directory.to_string_lossy();

@@ -3,9 +3,9 @@
 use stripewise_native::Stripe;
 use stripewise_native::orangefs::Distribution;
 
-/// Parses the output of `pvfs2-viewdist -f FILE` (src/apps/admin/pvfs2-viewdist.c): `dist_name =
-/// NAME`, `dist_params:` with the parameters on the next line, and `Datafile N - ADDRESS, handle:
-/// ...` each. Versions before 2.8.4 print `Server` for `Datafile`.
+/// Parses the output of `pvfs2-viewdist -f FILE` (src/apps/admin/pvfs2-viewdist.c):
+/// `dist_name = NAME`, `dist_params:` with the parameters on the next line, and
+/// `Datafile N - ADDRESS, handle: ...` each. Versions before 2.8.4 print `Server` for `Datafile`.
 ///
 /// # Errors
 /// The field that is missing or not understood.
@@ -42,8 +42,8 @@ pub struct Server {
     pub free_bytes: u64,
 }
 
-/// Parses the output of `pvfs2-statfs -m DIR` (src/apps/admin/pvfs2-statfs.c), from `I/O server
-/// statistics:` on.
+/// Parses the output of `pvfs2-statfs -m DIR` (src/apps/admin/pvfs2-statfs.c), from
+/// `I/O server statistics:` on.
 ///
 /// # Errors
 /// No servers, or one without `bytes available`.
@@ -67,8 +67,8 @@ pub fn servers(text: &str) -> Result<Vec<Server>, String> {
     servers.into_iter().map(server).collect()
 }
 
-/// Parses the output of `pvfs2-xattr -t -k KEY PATH` (src/apps/admin/pvfs2-xattr.c): `key:KEY
-/// Value:`, then the value.
+/// Parses the output of `pvfs2-xattr -t -k KEY PATH` (src/apps/admin/pvfs2-xattr.c):
+/// `key:KEY Value:`, then the value.
 ///
 /// # Errors
 /// The output has another form.
