@@ -313,7 +313,7 @@ struct Series {
     op: Op,
     size: u64,
     requests_left: u64,
-    /// CLOCK_MONOTONIC, ns.
+    /// Time limit of the round, CLOCK_MONOTONIC, ns.
     until_ns: u64,
     offsets: Offsets,
 }

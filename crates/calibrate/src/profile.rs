@@ -139,10 +139,10 @@ pub struct Measured {
     pub before: Profile,
     /// The date, RFC 3339.
     pub date: String,
-    /// From [`method`].
+    /// Description of the measurement, from [`method`].
     pub method: String,
-    /// From [`network_profile`].
+    /// e and t, from [`network_profile`]; `None`: not measured.
     pub network: Option<MeasuredNetwork>,
-    /// From [`combine`].
+    /// The measured classes, from [`combine`].
     pub classes: BTreeMap<String, MeasuredClass>,
 }

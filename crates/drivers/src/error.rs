@@ -82,7 +82,7 @@ pub enum DriverError {
     Tool {
         /// The command as it could be typed.
         command: String,
-        /// `ended with status 2`, `cannot be run: ...`, ...
+        /// The failure: `ended with status 2`, `cannot be run: ...`, ...
         how: String,
         /// The tool's output, shortened.
         output: String,

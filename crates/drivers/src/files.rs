@@ -80,7 +80,7 @@ pub fn is_directory(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
-/// stat(2).
+/// stat of a path; links are followed.
 ///
 /// # Errors
 /// As stat(2).

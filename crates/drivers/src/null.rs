@@ -21,9 +21,9 @@ use crate::files::{self, HERE};
 use crate::{Actual, Driver, DriverError, Pool, Probe, Result};
 
 const NAME: &str = "null";
-/// The names of the pools, on the topmost directory.
+/// The attribute with the names of the pools, on the topmost directory.
 const POOLS: &str = "user.stripewise.null.pools";
-/// `width count pool`.
+/// The attribute with a layout: `width count pool`.
 const LAYOUT: &str = "user.stripewise.null";
 
 /// See the [module](self).

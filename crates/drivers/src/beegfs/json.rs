@@ -10,7 +10,7 @@ use serde_json::{Deserializer, Value};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub is_dir: bool,
-    /// `RAID0`, `Buddy Mirror`, ...
+    /// The stripe pattern: `RAID0`, `Buddy Mirror`, ...
     pub pattern: String,
     pub count: u32,
     pub width: u64,

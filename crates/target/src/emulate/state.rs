@@ -24,12 +24,12 @@ const HEADER_WORDS: usize = 8;
 const MAGIC: u64 = u64::from_le_bytes(*b"swemul01");
 const WORDS: usize = HEADER_WORDS + SLOTS * SLOT_WORDS;
 
-/// Words of a slot.
+/// Index of a word within a slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Word {
     /// Hash of the server's name; 0: the slot is free.
     Key,
-    /// CLOCK_MONOTONIC, ns.
+    /// End of the last reservation, CLOCK_MONOTONIC, ns.
     BusyUntil,
     Requests,
     Bytes,

@@ -1,4 +1,4 @@
-//! One request on several servers at once.
+//! Runs the pieces of one request on several servers in parallel.
 
 mod blocking;
 mod jobs;

@@ -1,4 +1,4 @@
-//! Jobs through io_uring.
+//! Runs jobs through io_uring.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
