@@ -1,4 +1,5 @@
-/* Prints what MPI_Get_library_version says, its first line, as a C string: run when the library is built. */
+/* Prints the first line of MPI_Get_library_version as a C string. Runs when the library is built.
+ * */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The names that programs call, in C and Fortran. */
+/* The exported names of the interposed functions, in C and Fortran. */
 #include <stddef.h>
 
 #include "shim.h"
@@ -8,10 +8,11 @@ struct entry {
     const char *symbol;
     const struct call *call;
     enum form form;
-    function *real; /* behind us; NULL until the first call */
+    function *real; /* the function behind this library; NULL until the first call */
 };
 
-/* A call inside a call (a Fortran function that calls the C one, MPI-IO on top of MPI-IO) is only passed on. */
+/* Whether this thread is inside a call. A nested call (a Fortran function that calls the C one,
+ * MPI-IO on top of MPI-IO) is only passed on. */
 static _Thread_local int inside;
 
 word pass_on(const struct invocation *invocation)
@@ -35,7 +36,7 @@ static word on_file(const struct invocation *invocation)
     const struct stripewise *stripewise = ours();
     if (!stripewise)
         return pass_on(invocation);
-    /* MPI was initialised where we did not see it. */
+    /* MPI was initialized by a call that this library did not see. */
     if (!job_is_known())
         learn_job(stripewise, 0);
     return collective_call(stripewise, invocation);
@@ -48,7 +49,7 @@ static word enter(struct entry *entry, const word *arguments)
         real = (function *)find(entry->symbol);
         __atomic_store_n(&entry->real, real, __ATOMIC_RELAXED);
     }
-    /* A program without MPI that found the name and tried it. */
+    /* A program without MPI found the name and called it. */
     if (!real)
         return MPI_ERR_OTHER;
     struct invocation invocation = {entry->call, entry->form, real, arguments};
@@ -60,7 +61,8 @@ static word enter(struct entry *entry, const word *arguments)
     return result;
 }
 
-/* Functions whose C name is the symbol, by an assembler name: mpi.h declares the symbol with its types. */
+/* Defines a function under another C name and gives it the symbol as its assembler name, because
+ * mpi.h declares the symbol with its types. */
 #define ENTRY(symbol, call, form)                                                                                \
     word entry_##symbol(word, word, word, word, word, word, word, word) __asm__(#symbol);                            \
     __attribute__((visibility("default"))) word entry_##symbol(word a, word b, word c, word d, word e, word f,       \
@@ -96,7 +98,7 @@ static word enter(struct entry *entry, const word *arguments)
 #undef DATA
 #undef END
 
-/* Fortran. Those that call the C function (MPI_File_open, not PMPI_File_open) need nothing. */
+/* Fortran. Functions that call the C function (MPI_File_open, not PMPI_File_open) need no entry. */
 #ifdef OPEN_MPI
 /* mpif.h and `use mpi` call the first, `use mpi_f08` the second. */
 #define FORTRAN(name, call) ENTRY(mpi_##name##_, call, FORM_FORTRAN) ENTRY(ompi_##name##_f, call, FORM_FORTRAN)

@@ -1,4 +1,4 @@
-/* Collective calls on files: marked in the trace from their begin to their end. */
+/* Collective calls on files, which are marked in the trace from their begin to their end. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static struct file **place_of(MPI_File handle)
     return place;
 }
 
-/* A copy of what is known of a file; zeros where nothing is. Its path is good until the file is closed. */
+/* A copy of a file's record; zeros if there is none. Its path is valid until the file is closed. */
 static struct file look_up(MPI_File handle)
 {
     struct file copy = {0};
@@ -37,7 +37,7 @@ static void remember(const struct file *file)
     if (!*place)
         *place = malloc(sizeof **place);
     else
-        free((*place)->path); /* closed in a way that we did not see */
+        free((*place)->path); /* closed by a call that this library did not see */
     if (*place) {
         **place = *file;
         (*place)->next = next;
@@ -68,14 +68,14 @@ static void forget(MPI_File handle)
     pthread_mutex_unlock(&lock);
 }
 
-/* Arguments, in whatever form. */
+/* Access to the arguments of a call, in any form. */
 
 static MPI_File file_of(const struct invocation *invocation, int argument)
 {
     word value = invocation->arguments[argument];
     if (invocation->form == FORM_FORTRAN)
         return PMPI(File_f2c)(*(const MPI_Fint *)value);
-    /* By address where MPI may change it. */
+    /* Passed by address where MPI may change it. */
     int by_address = invocation->call->kind == KIND_OPEN || invocation->call->kind == KIND_CLOSE;
     return by_address ? *(const MPI_File *)value : (MPI_File)value;
 }
@@ -106,7 +106,7 @@ static int failed(const struct invocation *invocation, word result)
     return error && *error != MPI_SUCCESS;
 }
 
-/* Makes a call fail that has succeeded. */
+/* Turns a successful call into a failed one. */
 static word failing(const struct invocation *invocation, int code)
 {
     MPI_Fint *error = (MPI_Fint *)invocation->arguments[invocation->call->arguments];
@@ -115,7 +115,8 @@ static word failing(const struct invocation *invocation, int code)
     return (word)code;
 }
 
-/* The name of the file that was opened, to be freed; in Fortran its length is behind the other arguments, and blanks fill it. */
+/* The name of the opened file; the caller frees it. In Fortran its length follows the other
+ * arguments, and the name is padded with blanks. */
 static char *name_of(const struct invocation *invocation)
 {
     const char *name = (const char *)invocation->arguments[1];
@@ -129,8 +130,8 @@ static char *name_of(const struct invocation *invocation)
     return strndup(name, len);
 }
 
-/* The absolute path of the file that was opened, to be freed; NULL: it has none. Its name may say the kind of file system
- * first: "ufs:/path". */
+/* The absolute path of the opened file; the caller frees it. NULL: it has none. The name may begin
+ * with the kind of file system: "ufs:/path". */
 static char *path_of(const struct invocation *invocation)
 {
     char *name = name_of(invocation);
@@ -155,7 +156,7 @@ static struct file opened(const struct stripewise *stripewise, const struct invo
     return file;
 }
 
-/* Makes a view with hints. */
+/* Sets a view with hints. */
 static word set_view(const struct stripewise *stripewise, const struct invocation *invocation, struct file *file)
 {
     const int filetype = 3, info = 5;

@@ -1,4 +1,5 @@
-/* Hints: only such as were measured to help on managed files (bench/results.d/mpi.md), and where nobody has given any. */
+/* Sets only hints that help on managed files according to measurements (bench/results.d/mpi.md),
+ * and only where the user has given none. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +7,7 @@
 
 enum { VALUE_MAX = 63 };
 
-/* ROMIO reads or rewrites so much at a time, unless told otherwise. */
+/* ROMIO's default buffer sizes for data sieving. */
 enum { SIEVE_READ_BYTES = 4 << 20, SIEVE_WRITE_BYTES = 512 << 10 };
 
 static int are_off(void)
@@ -15,7 +16,7 @@ static int are_off(void)
     return setting && strcmp(setting, "off") == 0;
 }
 
-/* The file's present hint, as ROMIO tells it; other implementations know nothing of it. */
+/* Whether the file's current hint has this value. Only ROMIO reports its hints. */
 static int hint_is(MPI_Info present, const char *key, const char *value)
 {
     char found[VALUE_MAX + 1];
@@ -43,9 +44,10 @@ static void set(MPI_Info *info, MPI_Info given, const char *key, const char *val
     PMPI(Info_set)(*info, key, value);
 }
 
-/* Data sieving: for strided independent requests ROMIO reads all from the first to the last byte, and for writes changes that and writes it back,
- * under a lock. With many processes whose pieces lie between each other's that moves the file once for each of them; with few, or small
- * pieces, it saves startups. What it costs on the file's layout, the preload library knows. */
+/* Data sieving: for strided independent requests ROMIO reads all bytes from the first to the last
+ * one; for writes it modifies them and writes them back, under a lock. With many processes whose
+ * pieces interleave, each process moves the whole file. With few processes or small pieces, sieving
+ * saves startups. The preload library computes the cost on the file's layout. */
 MPI_Info hints_for_view(const struct stripewise *stripewise, struct file *file, MPI_Datatype filetype, MPI_Info given)
 {
     static const struct {

@@ -1,4 +1,5 @@
-/* Where this process is: its rank, how many there are, how many on its node, and which node that is. */
+/* Finds this process's rank, the number of ranks, the number of ranks on its node, and the node's
+ * number. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
@@ -12,7 +13,8 @@ int job_is_known(void)
     return atomic_load(&known);
 }
 
-/* A rank without this library never comes, and without a word nobody would know what the others wait for. */
+/* Waits for all ranks. A rank without this library never arrives, so rank 0 logs what it waits for.
+ * */
 static void wait_for_all(MPI_Comm world, int rank)
 {
     const struct timespec pause = {.tv_nsec = 100 * 1000};
@@ -33,7 +35,8 @@ static void wait_for_all(MPI_Comm world, int rank)
     }
 }
 
-/* Nodes are numbered in the order of their first ranks. Returns the ranks on this one. */
+/* Finds the number of this rank's node; nodes are numbered in the order of their first ranks.
+ * Returns the number of ranks on the node. */
 static int find_node(MPI_Comm world, int rank, int *node)
 {
     MPI_Comm here, peers;
@@ -41,7 +44,7 @@ static int find_node(MPI_Comm world, int rank, int *node)
     PMPI(Comm_split_type)(world, MPI_COMM_TYPE_SHARED, rank, SHIM_INFO_NULL, &here);
     PMPI(Comm_rank)(here, &rank_here);
     PMPI(Comm_size)(here, &ranks_here);
-    /* The first rank of each node finds out which one it is among the first ranks. */
+    /* The first rank of each node finds its position among the first ranks. */
     PMPI(Comm_split)(world, rank_here == 0 ? 0 : 1, rank, &peers);
     PMPI(Comm_rank)(peers, node);
     PMPI(Bcast)(node, 1, SHIM_INT, 0, here);

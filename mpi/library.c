@@ -1,4 +1,4 @@
-/* What is loaded: MPI, which one, and the preload library. */
+/* Detects the loaded MPI and the preload library. */
 #include <ctype.h>
 #include <dlfcn.h>
 #include <link.h>
@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "built_with.h" /* BUILT_WITH: the first line of what MPI_Get_library_version said when this was built */
+#include "built_with.h" /* BUILT_WITH: the first line of MPI_Get_library_version at build time */
 #include "shim.h"
 
-/* Libraries of MPI that were loaded for one other library only, as Python's modules are: dlsym does not look there. */
+/* MPI libraries that were loaded locally for another library, such as a Python module. dlsym does
+ * not search these. */
 enum { HIDDEN_MAX = 8 };
 
 struct hidden {
@@ -51,14 +52,15 @@ void *find_variable(const char *name)
     return address ? address : find(name);
 }
 
-/* What MPI says that it is, its first line as in BUILT_WITH; "" where there is none. */
-static char version[16384]; /* twice the most of any */
+/* The first line of the loaded MPI's version, as in BUILT_WITH; "" where there is no MPI. */
+static char version[16384]; /* twice the maximum of any MPI */
 static int fits;
 static struct stripewise preload;
 static const struct stripewise *found;
 static pthread_once_t looked = PTHREAD_ONCE_INIT;
 
-/* Whether both are the same library in the same major version: all up to the first number is equal, and so is that. */
+/* Whether both versions are of the same library and major version: equal up to and including the
+ * first number. */
 static int is_same_library(const char *a, const char *b)
 {
     size_t before = strcspn(a, "0123456789");
@@ -66,7 +68,8 @@ static int is_same_library(const char *a, const char *b)
     return before > 0 && strncmp(a, b, before + number) == 0 && !isdigit((unsigned char)b[before + number]);
 }
 
-/* All or none: one of another version is left alone. */
+/* Finds all functions of the preload library, or none: a preload library of another version is not
+ * used. */
 static const struct stripewise *find_preload(void)
 {
     const struct {
@@ -108,7 +111,8 @@ const struct stripewise *ours(void)
     return found;
 }
 
-/* Libraries for several MPIs may be loaded at once, and all but one do not fit. Whether this one does, or one behind it. */
+/* Libraries for several MPIs may be loaded at once, of which at most one fits. Returns whether this
+ * one or one behind it fits. */
 __attribute__((visibility("default"))) int stripewise_mpi_fits(void)
 {
     ours();
@@ -116,7 +120,8 @@ __attribute__((visibility("default"))) int stripewise_mpi_fits(void)
     return fits || (next && next());
 }
 
-/* Whether this process speaks for all. Nothing is known of the types of an MPI that we were not built with, but for these two. */
+/* Whether this process is rank 0. Of an MPI that this library was not built with, only these two
+ * representations of MPI_COMM_WORLD are known. */
 static int is_first_rank(void)
 {
     word world = (word)find_variable("ompi_mpi_comm_world");

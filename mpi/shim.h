@@ -1,4 +1,4 @@
-/* What the parts of the library share. See README.md. */
+/* Declarations that the source files of the library share. See README.md. */
 #ifndef SHIM_H
 #define SHIM_H
 
@@ -7,18 +7,19 @@
 
 #include "stripewise.h"
 
-/* An argument or a result of an MPI function, whatever its type. On the 64-bit calling conventions of Linux every such value is
- * passed in a register or in 8 bytes of stack, so a function can be passed on without knowing its types: those of an MPI that this library
- * was not built for, too. Arguments that the function does not have are whatever lies there. */
+/* An argument or a result of an MPI function, whatever its type. Under the 64-bit calling
+ * conventions of Linux every such value is passed in a register or in 8 bytes of stack. A call can
+ * therefore be passed on without knowing its types, even to an MPI that this library was not built
+ * for. Surplus arguments have arbitrary values. */
 typedef uintptr_t word;
 enum { ARGUMENTS = 8 };
 typedef word function(word, word, word, word, word, word, word, word);
 
-/* How a function is called. */
+/* The calling convention of a function. */
 enum form {
     FORM_C,
     FORM_C_LARGE, /* counts have 64 bits */
-    FORM_FORTRAN, /* arguments by address, handles as numbers; the error code behind the C function's arguments */
+    FORM_FORTRAN, /* arguments by address, handles as numbers; error code after the C arguments */
 };
 
 enum kind {
@@ -30,15 +31,15 @@ enum kind {
     KIND_DATA,  /* file, ..., count, datatype, ... */
 };
 
-/* An MPI function, in whatever form. */
+/* An MPI function, in any form. */
 struct call {
     const char *name; /* without MPI_File_ */
     enum kind kind;
-    int count;     /* KIND_DATA: the number of the argument; the next one is the datatype */
-    int arguments; /* of the C function */
+    int count;     /* KIND_DATA: index of the count argument; the datatype follows it */
+    int arguments; /* number of arguments of the C function */
 };
 
-/* A call of one. */
+/* A call of an MPI function. */
 struct invocation {
     const struct call *call;
     enum form form;
@@ -46,15 +47,17 @@ struct invocation {
     const word *arguments;
 };
 
-/* library.c: what is loaded. */
+/* library.c: the loaded libraries. */
 
-/* The function of this name behind this library, wherever it was loaded from; NULL: there is none. */
+/* The function of this name behind this library, wherever it is loaded; NULL: there is none. */
 void *find(const char *name);
 
-/* The variable of this name. The linker may have moved it into the program, which is in front of this library. */
+/* The variable of this name. The linker may have moved it into the program, which precedes this
+ * library in the search order. */
 void *find_variable(const char *name);
 
-/* A PMPI function, by its own type. Looked up, because this library must load without MPI; only where `ours()` is not NULL. */
+/* A PMPI function with its own type. It is looked up, because this library must load without MPI.
+ * Use it only where `ours()` is not NULL. */
 #define PMPI(name)                                                                                                   \
     ({                                                                                                               \
         static __typeof__(&PMPI_##name) pmpi;                                                                        \
@@ -63,7 +66,8 @@ void *find_variable(const char *name);
         pmpi;                                                                                                        \
     })
 
-/* What is variables and functions of the library in Open MPI, and numbers in MPICH. */
+/* Constants and conversions that are variables and functions of the library in Open MPI, and
+ * numbers in MPICH. */
 #ifdef OPEN_MPI
 #define SHIM_COMM_WORLD ((MPI_Comm)find_variable("ompi_mpi_comm_world"))
 #define SHIM_INFO_NULL ((MPI_Info)find_variable("ompi_mpi_info_null"))
@@ -82,13 +86,15 @@ void *find_variable(const char *name);
 #define SHIM_INFO_C2F(info) ((MPI_Fint)(info))
 #endif
 
-/* The preload library, if there is something to do: it is there, and MPI is the one that this library was built with. */
+/* The preload library, if it is loaded and the program's MPI is the one that this library was built
+ * with; otherwise NULL. */
 const struct stripewise *ours(void);
 
-/* Once MPI is initialised: if it is the wrong one, rank 0 says so. */
+/* Called once MPI is initialized: rank 0 warns if no loaded library fits the program's MPI. */
 void refuse(void);
 
-/* job.c: tells the preload library where this process is. `collectively`: all ranks are calling this now. */
+/* job.c: reports rank and node of this process to the preload library. `collectively`: all ranks
+ * are making this call now. */
 void learn_job(const struct stripewise *stripewise, int collectively);
 int job_is_known(void);
 
@@ -97,21 +103,23 @@ int job_is_known(void);
 struct file {
     MPI_File handle;
     char *path;    /* absolute; NULL: none */
-    int is_written; /* it was opened for writing, and stays when it is closed */
-    uint32_t mark; /* its number for marks */
-    int processes; /* that have opened it together */
-    unsigned unsieved; /* the ways of access whose data sieving this library has switched off: hints.c */
+    int is_written; /* opened for writing, and not deleted on close */
+    uint32_t mark; /* its number in marks */
+    int processes; /* number of processes that opened it together */
+    unsigned unsieved; /* bit per direction: this library switched data sieving off (hints.c) */
     struct file *next;
 };
 
-/* file.c: makes a call on a file, which is collective, and marks it in the trace. */
+/* file.c: makes a collective call on a file and marks it in the trace. */
 word collective_call(const struct stripewise *stripewise, const struct invocation *invocation);
 
-/* hints.c: the info to make a view with, in place of `given`: with hints on data sieving where they are known to help and nobody has
- * given any. To be freed if it is another one. Notes in the file what was changed. */
+/* hints.c: the info that replaces `given` when a view is set. Contains hints on data sieving where
+ * they help and the user has given none, and records the change in `file`. The caller frees it if
+ * it differs from `given`. */
 MPI_Info hints_for_view(const struct stripewise *stripewise, struct file *file, MPI_Datatype filetype, MPI_Info given);
 
-/* strided.c: how a filetype cuts the file into pieces, on average. 0: it does not, or that is not known. */
+/* strided.c: how a filetype cuts the file into pieces, on average. Returns 0 if it does not, or if
+ * that is unknown. */
 struct strided {
     int64_t piece_bytes;
     int64_t stride_bytes; /* from one piece's start to the next one's */

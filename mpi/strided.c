@@ -1,15 +1,15 @@
-/* How a filetype cuts the file into pieces. */
+/* Finds how a filetype cuts the file into pieces. */
 #include <stdlib.h>
 
 #include "shim.h"
 
-/* A type with more numbers than this is not looked into. */
+/* Types with more integers than this are not examined. */
 enum { INTEGERS_MAX = 1 << 20 };
 enum { UNKNOWN = -1 };
 
 static int64_t pieces_of(MPI_Datatype type);
 
-/* Whether the type's bytes follow each other, also when it is repeated. */
+/* Whether the type's bytes are contiguous, also when it is repeated. */
 static int is_dense(MPI_Datatype type)
 {
     MPI_Count size, lower, extent, true_lower, true_extent;
@@ -19,7 +19,7 @@ static int is_dense(MPI_Datatype type)
     return size == extent && size == true_extent;
 }
 
-/* Of `repeats` blocks of `length` of the type. */
+/* Number of pieces of `repeats` blocks, each of `length` elements of the type. */
 static int64_t of_blocks(MPI_Datatype type, int64_t repeats, int64_t length)
 {
     if (is_dense(type))
@@ -50,7 +50,7 @@ static int64_t of_struct(const int *lengths, int count, const MPI_Datatype *type
     return sum;
 }
 
-/* Contents: dimensions, sizes, subsizes, starts, order. */
+/* Number of pieces of a subarray. Contents: dimensions, sizes, subsizes, starts, order. */
 static int64_t of_subarray(const int *contents, MPI_Datatype type)
 {
     int dimensions = contents[0];
@@ -59,7 +59,7 @@ static int64_t of_subarray(const int *contents, MPI_Datatype type)
     int64_t rows = 1, row = 1;
     int contiguous = 1;
     for (int i = 0; i < dimensions; i++) {
-        int dimension = is_c ? dimensions - 1 - i : i; /* the one that changes fastest first */
+        int dimension = is_c ? dimensions - 1 - i : i; /* the fastest-varying one first */
         if (contiguous)
             row *= subsizes[dimension];
         else
@@ -97,7 +97,8 @@ static void free_derived(MPI_Datatype *types, int count)
     }
 }
 
-/* Contiguous pieces of one of the type; neighbours that touch each other count as two. UNKNOWN: too complicated. */
+/* Number of contiguous pieces of one element of the type; adjacent neighbors count as two. UNKNOWN:
+ * too complicated. */
 static int64_t pieces_of(MPI_Datatype type)
 {
     int integers, addresses, types, combiner;

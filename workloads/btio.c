@@ -1,11 +1,13 @@
-/* BT-IO of the NAS Parallel Benchmarks (NPB 3.3 and 3.4, https://www.nas.nasa.gov/software/npb.html; Wong and
- * Wijngaart, "NAS Parallel Benchmarks I/O Version 2.4", NAS report 03-002): a solver on a cube of points that writes its
- * solution, five doubles per point, every five time steps, and reads everything back at the end to verify it.
+/* BT-IO of the NAS Parallel Benchmarks (NPB 3.3 and 3.4,
+ * https://www.nas.nasa.gov/software/npb.html; Wong and Wijngaart, "NAS Parallel Benchmarks I/O
+ * Version 2.4", NAS report 03-002): a solver on a cube of points that writes its solution, five
+ * doubles per point, every five time steps, and reads everything back at the end to verify it.
  *
- * The file is a sequence of dumps; in a dump, x is fastest, then y, then z. Subtype full: one collective call writes
- * all cells of a rank, through a view made of a subarray per cell (BT/full_mpiio.f90). Subtype simple: an independent
- * call for each row in x of each cell, cells in order of z, in a cell y before z (BT/simple_mpiio.f90). Nothing is
- * solved here: the time steps between dumps are spent sleeping or busy. */
+ * The file is a sequence of dumps; in a dump, x is fastest, then y, then z. Subtype full: one
+ * collective call writes all cells of a rank, through a view made of a subarray per cell
+ * (BT/full_mpiio.f90). Subtype simple: an independent call for each row in x of each cell, cells
+ * in order of z, in a cell y before z (BT/simple_mpiio.f90). This program solves nothing: it
+ * spends the time steps between dumps sleeping or busy. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -28,9 +30,9 @@ static const char *const PAUSES[] = {"sleep", "busy", NULL};
 
 struct shape {
     int class;                     /* index into CLASSES */
-    uint64_t points;               /* of the cube in each direction; UNSET: the class's */
-    uint64_t time_steps, interval; /* between dumps; UNSET: the class's */
-    double compute_s;              /* per time step */
+    uint64_t points;               /* points of the cube in each direction; UNSET: the class's */
+    uint64_t time_steps, interval; /* number; time steps between dumps; UNSET: the class's */
+    double compute_s;              /* computing time per time step, seconds */
     enum pause pause;
     int simple;
 };
@@ -78,7 +80,7 @@ static void set(void *of, int flag, const char *value)
     }
 }
 
-/* Checks the flags against each other and the ranks, and settles what the class says. */
+/* Checks the flags against each other and the ranks, and fills in the class's values. */
 static void check(struct shape *s, const struct options *o)
 {
     s->points = s->points == UNSET ? CLASSES[s->class].points : s->points;
@@ -103,12 +105,13 @@ static uint64_t points_of(struct cell cell)
     return cell.size[0] * cell.size[1] * cell.size[2];
 }
 
-/* Requests of the simple subtype, in its order; at the same time the contiguous pieces of the full one. */
+/* Requests of the simple subtype, in its order; at the same time the contiguous pieces of the
+ * full one. */
 static struct request at(const struct stream *stream, uint64_t step, uint64_t row)
 {
     const struct shape *s = stream->shape;
     int q = square_root(stream->ranks), layer = 0;
-    uint64_t n = s->points, before = 0; /* points of this rank in the cells before */
+    uint64_t n = s->points, before = 0; /* points of this rank in previous cells */
     struct cell cell = cell_of(n, q, stream->rank, layer);
     while (row >= cell.size[1] * cell.size[2]) {
         row -= cell.size[1] * cell.size[2];
@@ -137,7 +140,7 @@ static struct stream stream_of(const void *of, int rank, int ranks)
     return stream;
 }
 
-/* A cell as a part of the cube of elements. */
+/* A cell as a subarray of the cube of elements. */
 static MPI_Datatype subarray_of(struct cell cell, uint64_t points, MPI_Datatype element)
 {
     int whole[3] = {(int)points, (int)points, (int)points}, part[3], from[3];

@@ -98,7 +98,7 @@ void *need_memory(size_t bytes, const char *what)
     return memory;
 }
 
-/* splitmix64's output function: a bijection whose outputs for neighbouring inputs have nothing in common. */
+/* splitmix64's output function: a bijection whose outputs for adjacent inputs are unrelated. */
 static inline uint64_t mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;

@@ -74,7 +74,7 @@ void job_fill(const struct job *job)
     }
 }
 
-/* The buffer of request i, with the data in it if the job writes. */
+/* The buffer of request i; contains the data if the job writes. */
 static unsigned char *buffer_of(const struct job *job, uint64_t i, struct request r)
 {
     unsigned char *buf = job_data(job, i, r);
@@ -155,7 +155,7 @@ static void mpi_nonblocking(const struct data_file *file, const struct job *job)
     }
 }
 
-/* All requests of the step with one call, through the view that was set. */
+/* Makes all requests of the step with one call, through the current view. */
 static void mpi_view(const struct data_file *file, const struct job *job)
 {
     const struct view *view = job->view;

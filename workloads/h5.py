@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """An h5py program: writes a dataset block by block and reads it back, one file per process.
 
-The values depend on their place in the file (and on the file), so that every misplaced byte is found;
-they are checked outside of the timed phases.
+The values depend on the file and on their place in it, so that every misplaced byte is detected.
+The program checks them outside of the timed phases.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def size(text):
 
 
 def values(start, count, key):
-    """The elements [start, start + count) of the dataset of the file with this key."""
+    """The elements [start, start + count) of the dataset in the file with this key."""
     index = np.arange(start, start + count, dtype=np.uint64)
     mixed = (index + np.uint64(key)) * np.uint64(0x9E3779B97F4A7C15)
     return mixed ^ (mixed >> np.uint64(29))
@@ -61,7 +61,7 @@ def write(args, path, number, starting):
 
 
 def read(args, path, number, starting):
-    """Reads the whole dataset; returns the seconds and how many bytes were wrong."""
+    """Reads the whole dataset; returns the seconds and the number of wrong bytes."""
     count = args.block // WORD
     kept = {start: np.full(count, 1, dtype=np.uint64) for start in blocks(args, number)}
     starting.wait()
@@ -79,7 +79,7 @@ def read(args, path, number, starting):
 
 
 def path_of(args, number):
-    """The file of one process: the name as given, or with the process's number before the suffix."""
+    """The file of one process: the given name, or with the process's number before the suffix."""
     if args.procs == 1:
         return args.file
     stem, suffix = os.path.splitext(args.file)
@@ -87,7 +87,7 @@ def path_of(args, number):
 
 
 def work(args, action, number, starting, results):
-    """Body of one process."""
+    """The body of one process."""
     try:
         results.put((number, *action(args, path_of(args, number), number, starting), None))
     except Exception as error:  # reported by the parent, which ends the program
@@ -96,7 +96,7 @@ def work(args, action, number, starting, results):
 
 
 def phase(args, op):
-    """Runs one phase in all processes; the slowest one's time counts."""
+    """Runs one phase in all processes; the time of the slowest counts."""
     action = {"write": write, "read": read}[op]
     context = multiprocessing.get_context("fork")
     starting, results = context.Barrier(args.procs), context.Queue()
@@ -118,8 +118,10 @@ def phase(args, op):
 
 
 def dry_run(args, ops):
-    """Prints 'process op element-offset-in-bytes length path' of every block; the dataset's place in the file
-    is HDF5's business."""
+    """Prints 'process op element-offset-in-bytes length path' for every block.
+
+    HDF5 chooses the dataset's place in the file.
+    """
     for op in ops:
         for number in range(args.procs):
             for start in blocks(args, number):

@@ -1,18 +1,19 @@
-/* HPIO, the "high-performance I/O" benchmark of A. Ching et al. ("Evaluating I/O characteristics and methods for
- * storing structured scientific data", IPDPS 2006; version 1.55,
- * http://users.eecs.northwestern.edu/~aching/research_webpage/hpio.html): regions of one size with spacing between
- * them, contiguous or not in memory and in the file.
+/* HPIO, the "high-performance I/O" benchmark of A. Ching et al. ("Evaluating I/O characteristics
+ * and methods for storing structured scientific data", IPDPS 2006; version 1.55,
+ * http://users.eecs.northwestern.edu/~aching/research_webpage/hpio.html): regions of one size
+ * with spacing between them, contiguous or not in memory and in the file.
  *
- * Where HPIO puts them: in a noncontiguous file, rank r's region i starts at (i * ranks + r) * (size + spacing); in a
- * contiguous file, rank r has regions * size bytes from r * regions * size on. One MPI call makes all of a rank's
- * requests, through a file view. In noncontiguous memory, regions lie size + spacing apart. */
+ * Where HPIO puts them: in a noncontiguous file, rank r's region i starts at (i * ranks + r) *
+ * (size + spacing); in a contiguous file, rank r has regions * size bytes from r * regions *
+ * size on. One MPI call makes all of a rank's requests, through a file view. In noncontiguous
+ * memory, regions lie size + spacing apart. */
 #include <limits.h>
 #include <stdio.h>
 
 #include "run.h"
 
 struct shape {
-    uint64_t regions, size; /* of each rank; bytes */
+    uint64_t regions, size; /* number per rank; bytes of a region */
     uint64_t spacing;       /* bytes, as given */
     uint64_t file_gap, memory_gap; /* bytes between regions: spacing or 0 */
     int interleaved, scattered;    /* the ranks' regions take turns in the file; regions lie apart in memory */
@@ -74,7 +75,7 @@ static void set(void *of, int flag, const char *value)
     }
 }
 
-/* Checks the flags against each other and settles what --type says. */
+/* Checks the flags against each other and applies --type. */
 static void check(struct shape *s, const struct options *o)
 {
     if (s->regions == 0 || s->regions > INT_MAX || s->size == 0 || s->size > INT_MAX)
@@ -102,7 +103,7 @@ static uint64_t file_stride(const struct shape *s, int ranks)
 static struct request at(const struct stream *stream, uint64_t step, uint64_t i)
 {
     const struct shape *s = stream->shape;
-    uint64_t before = (uint64_t)stream->rank * (s->interleaved ? 1 : s->regions); /* regions before the first one */
+    uint64_t before = (uint64_t)stream->rank * (s->interleaved ? 1 : s->regions);
     uint64_t offset = before * (s->size + s->file_gap) + i * file_stride(s, stream->ranks);
     (void)step;
     return (struct request){offset, s->size, i * (s->size + s->memory_gap)};

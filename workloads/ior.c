@@ -1,5 +1,5 @@
 /* An IOR-like MPI program: all ranks write and read a shared file or a file each.
- * What IOR does: https://ior.readthedocs.io (options -a -b -t -s -F -z -e -C -c). */
+ * IOR's documentation: https://ior.readthedocs.io (options -a -b -t -s -F -z -e -C -c). */
 #include <limits.h>
 #include <stdio.h>
 
@@ -7,11 +7,11 @@
 #include "run.h"
 
 struct shape {
-    struct ior_shape ior; /* first: the streams are made from it */
+    struct ior_shape ior; /* must be first: streams are created from it */
     enum api api;
     enum call call;
-    int ordered; /* the order has a seed of its own */
-    uint64_t reorder; /* whose data a rank reads: of the rank so many after it */
+    int ordered; /* whether the order has a separate seed */
+    uint64_t reorder; /* a rank reads the data of the rank this many after it */
 };
 
 static const char *const APIS[] = {[API_POSIX] = "posix", [API_MPIIO] = "mpiio", [API_DIRECT] = "direct", NULL};

@@ -15,8 +15,9 @@ static void permutation(uint64_t *numbers, uint64_t count, uint64_t seed)
     }
 }
 
-/* All ranks shuffle the whole file's transfers alike, and each takes its part of the result: so equally many
- * each, all of the file once, and any rank anywhere. */
+/* All ranks compute the same shuffle of the whole file's transfers, and each takes its share of the
+ * result. Every rank gets equally many, the whole file is covered once, and a rank's transfers may
+ * lie anywhere. */
 static struct request even_at(const struct stream *stream, uint64_t step, uint64_t i)
 {
     const struct ior_shape *shape = stream->shape;
@@ -39,7 +40,7 @@ static void deal_evenly(struct stream *stream)
     stream->at = even_at;
 }
 
-/* As IOR's -z: the list has the offsets of one segment, every segment repeats them. */
+/* As in IOR's -z, the list has the offsets of one segment, and every segment repeats them. */
 static struct request segment_at(const struct stream *stream, uint64_t step, uint64_t i)
 {
     const struct ior_shape *shape = stream->shape;
@@ -50,7 +51,7 @@ static struct request segment_at(const struct stream *stream, uint64_t step, uin
     return (struct request){offset, shape->transfer, i * shape->transfer};
 }
 
-/* IOR's way to shuffle: every place is swapped with one drawn from all of them. */
+/* IOR's shuffle: swaps every place with one drawn from all places. */
 static void shuffle(uint64_t *list, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -61,10 +62,11 @@ static void shuffle(uint64_t *list, uint64_t count)
     }
 }
 
-/* IOR -z (GetOffsetArrayRandom of hpc/ior, versions 3 and 4): in a shared file, all ranks draw the owner of each
- * transfer of a segment from the C library's generator with the same seed; each then shuffles its own, going on with
- * the generator where the dealing left it. In a file of its own, or in its own block, a rank shuffles all
- * transfers, with the seed plus its rank. */
+/* IOR -z (GetOffsetArrayRandom of hpc/ior, versions 3 and 4): in a shared file, all ranks draw
+ * the owner of each transfer of a segment from the C library's generator with the same seed.
+ * Each rank then shuffles its own transfers with the same generator, in the state after the
+ * draws. In a file of its own, or in its own block, a rank shuffles all transfers, with the seed
+ * plus its rank. */
 static void deal_as_ior(struct stream *stream, int whole_segment)
 {
     const struct ior_shape *shape = stream->shape;

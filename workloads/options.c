@@ -134,7 +134,7 @@ static int append(struct option *table, int at, const struct option *flags)
 {
     for (; flags->name; flags++) {
         if (at == MAX_FLAGS)
-            abort(); /* a program with more flags than the table has places: make it larger */
+            abort(); /* more flags than the table has places: enlarge it */
         table[at++] = *flags;
     }
     return at;

@@ -8,7 +8,7 @@ struct phase {
     enum direction direction;
     double open_s, close_s;
     double elapsed_s; /* slowest rank, between barriers, with computing and fsync */
-    double compute_s; /* the part of it in which the slowest rank computed */
+    double compute_s; /* the computing time of the slowest rank in it */
     double *rank_s;   /* every rank's own I/O, without waiting for others; rank 0 only */
     unsigned long long bytes; /* all ranks */
 };
@@ -21,11 +21,11 @@ void print_json(const struct workload *w, const struct phase *phases, int count,
 
 void print_text(const struct workload *w, const struct phase *phases, int count, const struct outcome *outcome);
 
-/* Prints a dry run's requests in one direction: rank by rank, in order. Pieces of one call over a view that touch
- * each other in the file and in memory are one, as for MPI. */
+/* Prints a dry run's requests in one direction, rank by rank, in order. Pieces of one call over a
+ * view that are adjacent in the file and in memory are joined, as MPI does. */
 void print_requests(const struct workload *w, enum direction direction);
 
-/* The file of a rank, on the heap. */
+/* The path of a rank's file, on the heap. */
 char *path_of(const struct workload *w, int owner);
 
 #endif

@@ -10,7 +10,7 @@
 
 enum { MAX_KEPT_BYTES = 1 << 30 };
 
-/* What one rank found in its own phase. */
+/* The results of one rank in a phase. */
 struct own {
     double io_s, compute_s;
     unsigned long long bytes, verified, wrong;
@@ -26,7 +26,8 @@ static int reading_owner(const struct workload *w)
     return (my_rank + w->read_shift) % all_ranks;
 }
 
-/* Busy waiting counts the CPU time that this process got, so that it works as much on a crowded node as alone. */
+/* Busy waiting counts this process's CPU time, so that it does the same work on a crowded node as
+ * alone. */
 static void compute(enum pause how, double seconds)
 {
     struct timespec now, left = {.tv_sec = (time_t)seconds};
@@ -43,7 +44,7 @@ static void compute(enum pause how, double seconds)
     while ((double)now.tv_sec + 1e-9 * (double)now.tv_nsec < end);
 }
 
-/* Checks what a step's reads left in the job's memory. */
+/* Checks the data that a step's reads stored in the job's memory. */
 static void verify(const char *program, const char *path, const struct job *job, struct own *own)
 {
     uint64_t first_bad = 0, found = 0;
@@ -62,7 +63,7 @@ static void verify(const char *program, const char *path, const struct job *job,
                 path, (unsigned long long)first_bad);
 }
 
-/* All steps of one direction. The time for filling and checking memory is not counted. */
+/* Runs all steps of one direction. The time for filling and checking memory does not count. */
 static void do_steps(const struct workload *w, struct data_file *file, struct job *job, int keep, struct own *own)
 {
     int computing = job->direction == FOR_WRITE && w->compute_s > 0.0;
@@ -78,7 +79,7 @@ static void do_steps(const struct workload *w, struct data_file *file, struct jo
         own->bytes += job->stream->bytes;
         if (keep) {
             verify(w->program, file->path, job, own);
-            quiet_barrier(MPI_COMM_WORLD); /* a rank that checks longer must not make the next step longer */
+            quiet_barrier(MPI_COMM_WORLD); /* one rank's check must not prolong the next step */
         }
     }
 }
@@ -97,7 +98,8 @@ static unsigned long long sum(unsigned long long value)
     return result;
 }
 
-/* Opens, does all steps, closes. The barriers keep one rank's open or close out of another's I/O. */
+/* Opens the file, runs all steps and closes it. The barriers separate one rank's open or close from
+ * another's I/O. */
 static void timed(const struct workload *w, const char *path, struct job *job, int keep, struct phase *phase,
                   struct own *own)
 {
@@ -127,7 +129,8 @@ static void timed(const struct workload *w, const char *path, struct job *job, i
     phase->compute_s = most(own->compute_s);
 }
 
-/* One phase: the requests in one direction; a read keeps its bytes and checks them if asked to verify. */
+/* Runs one phase, the requests in one direction. With verification, a read keeps its bytes and
+ * checks them. */
 static void run_phase(const struct workload *w, struct phase *phase, struct outcome *outcome)
 {
     int whose = phase->direction == FOR_READ ? reading_owner(w) : my_rank;
@@ -161,7 +164,8 @@ static void run_phase(const struct workload *w, struct phase *phase, struct outc
     free(path);
 }
 
-/* Fails, on all ranks alike, if one of them would need too much memory, or a call more than MPI can count. */
+/* Fails on all ranks alike if a rank would need too much memory, or a call would exceed MPI's
+ * counts. */
 static void check_memory(const struct workload *w)
 {
     struct stream stream = w->stream(w->shape, my_rank, all_ranks);

@@ -1,5 +1,5 @@
-/* What one rank accesses: the interface between the programs, which know their benchmark's offsets, and what
- * makes, prints and verifies the requests. */
+/* The requests of one rank: the interface between the programs, which compute their benchmark's
+ * offsets, and the code that makes, prints and verifies the requests. */
 #ifndef WORKLOADS_STREAM_H
 #define WORKLOADS_STREAM_H
 
@@ -8,30 +8,31 @@
 
 /* One access of one rank. */
 struct request {
-    uint64_t offset; /* in its file, bytes */
+    uint64_t offset; /* offset in its file, bytes */
     uint64_t len;    /* bytes */
-    uint64_t place;  /* of its data in the memory that holds all of a step's data, bytes */
+    uint64_t place;  /* offset of its data in the memory that holds all of a step's data, bytes */
 };
 
-/* The requests of one rank. A run has one or several steps; each has the same number of requests. */
+/* The requests of one rank. A run has one or several steps; each has the same number of
+ * requests. */
 struct stream {
     struct request (*at)(const struct stream *stream, uint64_t step, uint64_t i); /* pure; i < count */
-    uint64_t count;    /* requests in a step */
-    uint64_t bytes;    /* of a step: the sum of its requests */
-    uint64_t memory;   /* bytes of memory that hold a step's data: bytes, and the gaps between them if any */
+    uint64_t count;    /* requests per step */
+    uint64_t bytes;    /* bytes per step: the sum of its requests */
+    uint64_t memory;   /* bytes of memory that hold a step's data, including gaps */
     uint64_t largest;  /* bytes of the largest request */
     const void *shape; /* the program's parameters, for at() */
-    int rank, ranks;   /* whose requests, of how many ranks */
+    int rank, ranks;   /* the rank that makes the requests; number of ranks */
     uint64_t *list;    /* for at() if it needs a list; freed by stream_free */
 };
 
 void stream_free(struct stream *stream);
 
-/* All of a step's requests as MPI sees them when one call makes them. A later step continues where the one before
- * ended, in the file's view. */
+/* All of a step's requests in MPI's terms when one call makes them. A step continues in the file's
+ * view where the previous one ended. */
 struct view {
-    MPI_Offset start;     /* of the view in the file, bytes */
-    MPI_Datatype element; /* what the view counts */
+    MPI_Offset start;     /* offset of the view in the file, bytes */
+    MPI_Datatype element; /* the view's etype */
     MPI_Datatype file;    /* the view's pattern */
     MPI_Datatype memory;  /* memory_count of these make a step */
     int memory_count;
@@ -43,7 +44,7 @@ void view_commit(struct view *view);
 
 void view_free(struct view *view);
 
-/* The view that lists the requests of step 0 one by one; their data must lie one after the other in memory. */
+/* A view that lists the requests of step 0; their data must be contiguous in memory. */
 struct view view_of_requests(const struct stream *stream);
 
 #endif

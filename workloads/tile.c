@@ -1,28 +1,30 @@
 /* mpi-tile-io of the Parallel I/O Benchmarking Consortium (R. Ross,
- * https://www.mcs.anl.gov/research/projects/pio-benchmark/): a dense two-dimensional array of elements in a file, row
- * by row, of which every rank has a tile; neighbouring tiles may overlap, as the displays of a video wall do.
+ * https://www.mcs.anl.gov/research/projects/pio-benchmark/): a dense two-dimensional array of
+ * elements in a file, row by row, of which every rank has a tile; neighboring tiles may overlap,
+ * as the displays of a video wall do.
  *
- * The array has tiles_x * tile_x - (tiles_x - 1) * overlap_x elements in x, and likewise in y. Ranks are numbered along
- * x first; a rank's tile starts (tile - overlap) elements after its neighbour's. One call makes a rank's requests,
- * through a view that is a subarray of elements, after the header. */
+ * The array has tiles_x * tile_x - (tiles_x - 1) * overlap_x elements in x, and likewise in y.
+ * Ranks are numbered along x first; a rank's tile starts (tile - overlap) elements after its
+ * neighbor's. One call makes a rank's requests, through a view that is a subarray of elements,
+ * after the header. */
 #include <limits.h>
 #include <stdio.h>
 
 #include "run.h"
 
 struct shape {
-    uint64_t tiles[2], tile[2], overlap[2]; /* number; elements; elements: x, y */
+    uint64_t tiles[2], tile[2], overlap[2]; /* number; elements; elements; each in x and y */
     uint64_t element, header;               /* bytes */
     int by_row, collective;
 };
 
 static const char *const CALLS[] = {"view", "row", NULL};
 
-/* x; y is the next one. */
+/* Flags for x; the flag for y is the next one. */
 enum { OPT_TILES = OWN_FLAG, OPT_TILE = OPT_TILES + 2, OPT_OVERLAP = OPT_TILE + 2 };
 enum { OPT_ELEMENT = OPT_OVERLAP + 2, OPT_HEADER, OPT_CALL, OPT_COLLECTIVE };
 
-/* Each with the name that mpi-tile-io has for it. */
+/* Each flag also has mpi-tile-io's name. */
 static const struct option FLAGS[] = {
     {"tiles-x", required_argument, NULL, OPT_TILES},       {"nr_tiles_x", required_argument, NULL, OPT_TILES},
     {"tiles-y", required_argument, NULL, OPT_TILES + 1},   {"nr_tiles_y", required_argument, NULL, OPT_TILES + 1},
@@ -73,7 +75,7 @@ static void set(void *of, int flag, const char *value)
     }
 }
 
-/* Elements of the whole array in x (0) or y (1). */
+/* Number of elements of the whole array in x (0) or y (1). */
 static uint64_t array(const struct shape *s, int axis)
 {
     return s->tiles[axis] * s->tile[axis] - (s->tiles[axis] - 1) * s->overlap[axis];

@@ -1,5 +1,5 @@
-/* What a collective call costs with and without the library: nanoseconds per MPI_File_write_at_all and MPI_File_set_view of one rank,
- * the least of 51 rounds.
+/* Measures the cost of a collective call with and without the library: nanoseconds per
+ * MPI_File_write_at_all and MPI_File_set_view of one rank, the minimum of 51 rounds.
  *
  *   mpicc -O2 -o calls mpi/benches/calls.c; [LD_PRELOAD=...] ./calls /dev/shm/file */
 #include <mpi.h>

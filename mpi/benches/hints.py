@@ -3,8 +3,9 @@
 
     mpi/benches/hints.py independent|collective target/release/libstripewise_posix.so [DIR]
 
-4 HDDs and 4 SSDs with the papers' parameters, four times slower, so that the servers are the bottleneck and not the processors.
-Prints markdown; every value is the least of 5 runs, seconds: other work on the machine only adds.
+4 HDDs and 4 SSDs with the papers' parameters, four times slower, so that the servers and not the
+processors are the bottleneck. Prints Markdown; every value is the minimum of 5 runs, in seconds,
+because other work on the machine only adds time.
 """
 
 import json
@@ -29,7 +30,7 @@ MPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIR
 
 
 def write_plan(directory, cycle):
-    """A plan that stripes everything in directory/data in this cycle."""
+    """Writes a plan that stripes all files in directory/data with this cycle."""
     text = (
         f'version = 1\nscheme = "DEF"\n[[rule]]\npattern = "{directory}/data/**"\nscheme = "DEF"\nreason = "a benchmark"\n'
         f'predicted_s = 1.0\nelapsed_s = 1.0\nlayouts = [[{{ cycle = "{cycle}" }}]]\n'
@@ -49,7 +50,7 @@ def write_plan(directory, cycle):
 
 
 def seconds(directory, library, stack, ranks, args, op, hints):
-    """One run of ior: hints are KEY=VALUE; "shim" leaves them to the library for MPI."""
+    """The time of one run of ior. Hints are KEY=VALUE; "shim" lets the MPI library set them."""
     mpi, launcher = STACKS[stack]
     shim = BUILD / mpi / "libstripewise_mpi.so"
     env = {
@@ -69,13 +70,13 @@ def seconds(directory, library, stack, ranks, args, op, hints):
 
 
 def measure(*case, args, hints):
-    """The least of writing and of reading, as text."""
+    """The minimum times of writing and of reading, as text."""
     runs = [(seconds(*case, args, "write", hints), seconds(*case, args, "read", hints)) for _ in range(RUNS)]
     return " / ".join(f"{min(run):.3f}" for run in zip(*runs))
 
 
 def table(directory, library, cases, total, call, columns):
-    """A row per case (stack, ranks, transfer), a column per set of hints."""
+    """Prints a row per case (stack, ranks, transfer) with a column per set of hints."""
     print(f"| | ranks | pieces | {' | '.join(columns)} |\n|---|---|---|{'---|' * len(columns)}")
     for stack, ranks, transfer in cases:
         args = ["-t", transfer, "-b", total // ranks, "--call", call]
@@ -111,7 +112,7 @@ def collective(directory, library):
 
 
 def main():
-    """See above."""
+    """Runs the benchmark; see the module's docstring."""
     what, library = {"independent": independent, "collective": collective}[sys.argv[1]], Path(sys.argv[2]).resolve()
     directory = Path(sys.argv[3] if len(sys.argv) > 3 else tempfile.mkdtemp(prefix="stripewise-hints-"))
     (directory / "data").mkdir(parents=True, exist_ok=True)

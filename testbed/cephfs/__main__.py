@@ -1,15 +1,18 @@
-"""CephFS on one machine, to test and measure on: real daemons, each OSD on a disk that takes its time (testbed/disks).
+"""A CephFS on one machine, for tests and measurements.
 
-    sudo python3 testbed/cephfs up --base /tmp/cephfs         # about 15 s; prints what `env` prints
-    eval "$(python3 testbed/cephfs env --base /tmp/cephfs)"   # CEPH_CONF, STRIPEWISE_CEPHFS: the mount
-    python3 testbed/cephfs limits off --base /tmp/cephfs      # requests take no time, while files are prepared
-    python3 testbed/cephfs stop-osd 2 --base /tmp/cephfs      # OSDs 0..: the HDDs, then the SSDs
+It consists of Ceph's real daemons, with each OSD on a throttled disk (testbed/disks).
+
+    sudo python3 testbed/cephfs up --base /tmp/cephfs        # about 15 s; prints output of `env`
+    eval "$(python3 testbed/cephfs env --base /tmp/cephfs)"  # CEPH_CONF, STRIPEWISE_CEPHFS (mount)
+    python3 testbed/cephfs limits off --base /tmp/cephfs     # no throttling, to prepare files
+    python3 testbed/cephfs stop-osd 2 --base /tmp/cephfs     # OSDs 0..: the HDDs, then the SSDs
     sudo python3 testbed/cephfs down --base /tmp/cephfs
 
-Pools: hdd and ssd, each over all OSDs of its class (objects go round over them), and hdd0.. and ssd0.., one OSD each. All of
-them are data pools of the file system. One copy of everything, no authentication, nothing outside of --base and of ports
---port.. of 127.0.0.1; several beds run side by side with different ones. `up` removes what is left of a bed that was killed.
-Needs root, FUSE, and what `make cephfs-bed` installs and builds.
+Pools: hdd and ssd, each over all OSDs of its class (round robin), and hdd0.. and ssd0.., one OSD
+each. All are data pools of the file system. There is one copy of all data and no authentication.
+The testbed uses only --base and the ports from --port on of 127.0.0.1, so several testbeds with
+different values can run at the same time. `up` removes the remains of a testbed that was killed.
+Needs root, FUSE, and the packages and programs that `make cephfs-bed` installs and builds.
 """
 
 import argparse
@@ -20,7 +23,8 @@ from pathlib import Path
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 
-# Ceph's Python libraries belong to the system's interpreter; a virtual environment does not see them, even if its interpreter is a link to that one.
+# Ceph's Python libraries belong to the system's interpreter. A virtual environment does not see
+# them, even if its interpreter is a link to the system's.
 if not importlib.util.find_spec("rados") and sys.executable != SYSTEM_PYTHON:
     os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
 
@@ -61,11 +65,12 @@ def flags():
 
 
 def add_flags_of_up(parser):
-    """What the bed is like.
+    """Adds the flags for the size and speed of a testbed.
 
-    The speeds are such that disks are what takes the time: on two cores of 2026 a request took them 1.4 ms when it wrote 64 KiB
-    and 4 ms when it wrote 1 MiB (reads 0.6 and 3), all processes added up, and all disks at once serve 960 of the one kind or
-    110 of the other per second. In order and at random are the same: where bluestore puts bytes is not where they are in the file.
+    The default speeds make the disks the bottleneck. On two cores of 2026 a write of 64 KiB took
+    1.4 ms of CPU time and one of 1 MiB 4 ms (reads 0.6 and 3), summed over all processes; all disks
+    together serve 960 writes of 64 KiB or 110 of 1 MiB per second. Sequential and random access
+    take the same time, because the order of bytes on bluestore's disk differs from the file's.
     """
     add = parser.add_argument
     add("--port", type=int, default=40100, help="of the monitor, and the next one [default: %(default)s]")

@@ -1,4 +1,4 @@
-"""Makes a bed, and removes it: everything of it is in its base directory, or names it."""
+"""Creates and removes a testbed. Its files are in its base directory, which its processes name."""
 
 import json
 import os
@@ -22,7 +22,7 @@ WIDE_FUSE = Path("build") / "widefuse.so"
 
 @dataclass(frozen=True)
 class Shape:
-    """What a bed is like."""
+    """Size and speed of a testbed."""
 
     port: int
     hdds: int
@@ -44,16 +44,16 @@ class Shape:
 
 
 class Bed:
-    """The bed of a directory."""
+    """The testbed in a base directory."""
 
     def __init__(self, base):
         self.base = Path(base).resolve()
         self.conf = self.base / "ceph.conf"
         self.mount_point = self.base / "mnt"
-        self.ready = self.base / "ready"  # how many OSDs it has, once it is complete
+        self.ready = self.base / "ready"  # number of OSDs, once the testbed is complete
         self.farm = Farm(self.base / "disks")
         self.begun_s = time.monotonic()
-        # For those of Ceph's tools that take no flag; the caller may have that of another bed.
+        # For Ceph's tools without a flag for it; the caller's value may be that of another testbed.
         os.environ["CEPH_CONF"] = str(self.conf)
 
     def say(self, what):
@@ -62,7 +62,10 @@ class Bed:
     # --- up
 
     def up(self, shape, slowdisk, images, limits):
-        """Makes it; one that is complete stays. What is left of an earlier one, or of this one if it fails, is removed."""
+        """Creates the testbed, or keeps one that is complete.
+
+        Removes the remains of an earlier one; on failure, removes everything created so far.
+        """
         if self.is_complete():
             self.say(f"the bed in {self.base} is up already")
             return
@@ -87,7 +90,7 @@ class Bed:
     def _make(self, shape, slowdisk, images):
         fsid = str(uuid.uuid4())
         self.base.mkdir(parents=True)
-        self.conf.write_text(conf.text(self.base, fsid, shape.port))  # first: `down` knows a bed by it
+        self.conf.write_text(conf.text(self.base, fsid, shape.port))  # first: `down` looks for it
         for name in ("log", "run", "crash", "mon.a", "mgr.a", "mds.a", "db"):
             (self.base / name).mkdir()
         self.farm.up(slowdisk, shape.disks(), images, shape.size_mib, RAW)
@@ -126,7 +129,7 @@ class Bed:
         monitors.wait_for_osds(len(ids))
 
     def _make_osd(self, number, uuid_, disk):
-        """Its bytes are on the disk; what bluestore notes about them is on a file that is not slowed."""
+        """Creates and starts an OSD. Only its data is throttled; bluestore's metadata is not."""
         directory = self.base / f"osd.{number}"
         directory.mkdir()
         (directory / "block").symlink_to(self.farm.image(disk))
@@ -137,13 +140,13 @@ class Bed:
     # --- in use
 
     def environment(self):
-        """Lines for a shell."""
+        """Shell commands that set the environment."""
         if not self.ready.exists() and not self.mount_point.exists():
             raise Problem(f"there is no bed in {self.base}; remedy: `up`")
         return f"export CEPH_CONF={self.conf}\nexport STRIPEWISE_CEPHFS={self.mount_point}"
 
     def mount(self, directory, options=(), narrow=False):
-        """Mounts the file system on a directory, which is made; narrow: as ceph-fuse does it by itself (see widefuse.c)."""
+        """Mounts the file system on a directory; narrow: without widefuse.so (see widefuse.c)."""
         if mounted_from(directory) and not os.path.isdir(directory):
             run("umount", "--lazy", directory)  # its process died
         directory.mkdir(parents=True, exist_ok=True)
@@ -155,12 +158,15 @@ class Bed:
             raise Problem(f"ceph-fuse did not mount {directory}; its log is in {self.base}/log")
 
     def unmount(self, directory):
-        """Ends a mount; one that is in use goes when it is no longer."""
+        """Unmounts a directory; a mount in use ends after its last use."""
         if attempt("umount", directory) != 0:
             run("umount", "--lazy", directory)
 
     def kill_mount(self, directory):
-        """As a crash of ceph-fuse. The MDS would keep what it had promised this client for a minute; it is told that it is gone."""
+        """Kills ceph-fuse like a crash, then evicts the client.
+
+        Without the eviction the MDS would keep the client's capabilities for a minute.
+        """
         found = [daemon for daemon in daemons.running(self.conf) if daemon.name == f"mount {directory}"]
         if not found:
             raise Problem(f"nothing of this bed is mounted on {directory}")
@@ -171,11 +177,11 @@ class Bed:
                 run(*mds, "session", "evict", f"id={session['id']}")
 
     def limits(self, on):
-        """Whether requests take time."""
+        """Switches the throttling of the disks."""
         self.farm.delay(on)
 
     def drop_caches(self):
-        """Of this mount alone: the caches of other file systems, the disks' images among them, stay."""
+        """Drops the page cache of this mount; other file systems, also the images', keep theirs."""
         for folder, _, files in os.walk(self.mount_point):
             for name in files:
                 fd = os.open(Path(folder) / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -183,7 +189,7 @@ class Bed:
                 os.close(fd)
 
     def status(self):
-        """Text for people."""
+        """Daemons, pools and disks, as text for people."""
         alive = sorted(daemons.running(self.conf), key=lambda daemon: daemon.name)
         if not alive:
             raise Problem(f"there is no bed in {self.base}; remedy: `up`")
@@ -193,11 +199,11 @@ class Bed:
         return "\n".join([*lines, "", pools, *disks])
 
     def stop_osd(self, number, kill=False):
-        """Stops it. Without SIGKILL it tells the monitor, and clients wait for it from then on."""
+        """Stops an OSD. Without SIGKILL it notifies the monitor, and clients wait from then on."""
         daemons.end(self._osd(number), signal.SIGKILL if kill else signal.SIGTERM)
 
     def start_osd(self, number):
-        """Starts it, and waits until it serves requests."""
+        """Starts an OSD and waits until it serves requests."""
         if not self._osd(number, must_run=False):
             daemons.start(self.conf, "ceph-osd", "-i", number)
         monitors = Monitors(self.conf)
@@ -218,7 +224,7 @@ class Bed:
     # --- down
 
     def down(self):
-        """Removes it, as far as it is there. Nothing of it is kept, so nothing needs to be written out before it ends."""
+        """Removes every part of the testbed that exists. Discards its data, so flushes nothing."""
         alive = daemons.running(self.conf)
         for daemon in alive:
             if daemon.program == "ceph-fuse" and mounted_from(daemon.mount_point):
@@ -236,7 +242,7 @@ class Bed:
 
 
 def check_possible(slowdisk):
-    """Raises a Problem that says what is missing."""
+    """Raises a Problem that names a missing program or file."""
     for program in ("monmaptool", *daemons.PROGRAMS):
         if not shutil.which(program):
             raise Problem(f"{program} is not there; remedy: tools/setup.sh cephfs")
@@ -246,7 +252,7 @@ def check_possible(slowdisk):
 
 
 def remove_tree(base):
-    """Removes a directory in which nothing is mounted."""
+    """Removes a directory; refuses if something is mounted in it."""
     inside = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines() if line.split()[1].startswith(f"{base}/")]
     if inside:
         raise Problem(f"{inside[0]} is still mounted; end what uses it, then `down` again")

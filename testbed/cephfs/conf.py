@@ -1,4 +1,4 @@
-"""The configuration of a bed's daemons: one copy of everything, small caches, and a write of a client is one of a disk."""
+"""ceph.conf: one copy of all data, small caches, and one disk write per client write."""
 
 TEMPLATE = """\
 [global]
@@ -99,10 +99,10 @@ fuse_max_write = 1048576
 
 
 def text(base, fsid, port):
-    """ceph.conf of a bed in `base` with its monitor at 127.0.0.1:port."""
+    """The ceph.conf of a testbed in `base` with its monitor at 127.0.0.1:port."""
     return TEMPLATE.format(base=base, fsid=fsid, addresses=monitor_addresses(port))
 
 
 def monitor_addresses(port):
-    """Both protocols' addresses, as Ceph writes them."""
+    """The addresses for both protocols, in Ceph's syntax."""
     return f"[v2:127.0.0.1:{port}/0,v1:127.0.0.1:{port + 1}/0]"

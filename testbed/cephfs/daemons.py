@@ -1,4 +1,7 @@
-"""Processes of a bed: found by the configuration that their command line names, so that those of a killed run are, too."""
+"""The processes of a testbed, found by the configuration file in their command line.
+
+This also finds the processes of a killed run.
+"""
 
 import os
 import signal
@@ -14,7 +17,7 @@ SECONDS_TO_END = 10
 
 @dataclass(frozen=True)
 class Daemon:
-    """A running process of a bed."""
+    """A running process of a testbed."""
 
     pid: int
     words: tuple  # its command line
@@ -25,18 +28,18 @@ class Daemon:
 
     @property
     def name(self):
-        """osd.0, mon.a; a ceph-fuse is named by its mount point."""
+        """osd.0, mon.a; for a ceph-fuse `mount` and its mount point."""
         if self.program == "ceph-fuse":
             return f"mount {self.mount_point}"
         return f"{self.program.removeprefix('ceph-')}.{self.words[self.words.index('-i') + 1]}"
 
     @property
     def mount_point(self):
-        """Of a ceph-fuse: the word after its own flags -c CONF --id admin."""
+        """The mount point of a ceph-fuse: the word after its flags -c CONF --id admin."""
         return Path(self.words[5])
 
     def resident_mib(self):
-        """Its memory; 0 if it has just ended."""
+        """Resident memory in MiB; 0 if the process has just ended."""
         try:
             lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         except FileNotFoundError:
@@ -45,7 +48,7 @@ class Daemon:
 
 
 def command_line(pid):
-    """A process's words; none of one that has ended."""
+    """The words of a process's command line; empty if it has ended."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except (FileNotFoundError, ProcessLookupError):
@@ -54,20 +57,20 @@ def command_line(pid):
 
 
 def running(conf):
-    """The daemons that were started with this configuration."""
+    """The running daemons that were started with this configuration."""
     found = [Daemon(int(path.name), command_line(path.name)) for path in Path("/proc").glob("[0-9]*")]
     flags = ("-c", str(conf))
     return [daemon for daemon in found if daemon.words[1:3] == flags and daemon.program in PROGRAMS]
 
 
 def start(conf, program, *words, environment=None):
-    """Starts a daemon, which goes to the background by itself when it is ready to be spoken to."""
+    """Starts a daemon, which moves to the background once it accepts requests."""
     settings = [f"{name}={value}" for name, value in (environment or {}).items()]
     run("env", *settings, program, "-c", conf, *words)
 
 
 def end(daemons, with_signal=signal.SIGTERM):
-    """Ends daemons; with SIGKILL those that do not listen."""
+    """Ends daemons, with SIGKILL if they do not react in time."""
     for daemon in daemons:
         send(daemon, with_signal)
     for daemon in daemons:
@@ -80,7 +83,7 @@ def end(daemons, with_signal=signal.SIGTERM):
 
 
 def is_alive(daemon):
-    """Whether the process is still this one: a zombie, or another one of the same number, is not."""
+    """Whether the process still runs; a zombie or a reused number does not count."""
     return command_line(daemon.pid) == daemon.words
 
 

@@ -1,4 +1,4 @@
-"""Commands to the monitor, and the ones that make a bed's pools and its file system."""
+"""Commands to the monitor, among them those that create a testbed's pools and file system."""
 
 import json
 import time
@@ -12,7 +12,7 @@ FILE_SYSTEM = "bed"
 
 
 class Monitors:
-    """A connection to the monitor of a bed."""
+    """A connection to the monitor of a testbed."""
 
     def __init__(self, conf):
         self.cluster = rados.Rados(conffile=str(conf), name="client.admin")
@@ -25,11 +25,11 @@ class Monitors:
         self.cluster.shutdown()
 
     def ask(self, prefix, **arguments):
-        """What one command answers."""
+        """Sends a command and returns the answer."""
         return json.loads(self._send({"prefix": prefix, **arguments}))
 
     def together(self, commands):
-        """Sends commands side by side: the monitor takes many into one of its rounds."""
+        """Sends commands in parallel, because the monitor handles many in one round."""
         with ThreadPoolExecutor(32) as threads:
             list(threads.map(self._send, commands))
 
@@ -52,7 +52,7 @@ class Monitors:
         self._wait("the MDS", lambda: "up:active" in json.dumps(self.ask("mds stat")))
 
     def wait_for_clean(self):
-        """Until every placement group serves requests."""
+        """Waits until every placement group serves requests."""
 
         def is_so():
             states = self.ask("pg stat")["pg_summary"]["num_pg_by_state"]
@@ -70,7 +70,10 @@ class Monitors:
     # --- making pools
 
     def make_pools(self, classes, pgs):
-        """classes: {"hdd": [OSD numbers], "ssd": [...]}. A pool per class, one per OSD, and the file system over all of them."""
+        """Creates a pool per class, a pool per OSD, and the file system over all pools.
+
+        classes: {"hdd": [OSD numbers], "ssd": [...]}
+        """
         single = {f"{name}{i}": osd for name, osds in classes.items() for i, osd in enumerate(osds)}
         self._classify(classes)
         self._rules(classes, single)
@@ -92,7 +95,7 @@ class Monitors:
             self.ask("osd crush set-device-class", **{"class": name, "ids": [str(osd) for osd in osds]})
 
     def _rules(self, classes, single):
-        """A rule takes a bucket of CRUSH: each OSD is also alone under a root of its own."""
+        """Creates the CRUSH rules. A rule needs a bucket, so each OSD also has its own root."""
         self.together({"prefix": "osd crush add-bucket", "name": f"only_{name}", "type": "root"} for name in single)
         self.together(
             {"prefix": "osd crush add", "id": osd, "weight": 0.01, "args": [f"root=only_{name}"]}
@@ -103,7 +106,7 @@ class Monitors:
         self.together(of_classes + [{**rule, "name": f"on_{name}", "root": f"only_{name}"} for name in single])
 
     def _spread(self, classes, pgs):
-        """Group i of a class's pool is on the class's OSD i mod n: as even as can be, and always the same."""
+        """Places group i of a class's pool on its OSD i mod n: evenly and reproducibly."""
         self.together(
             {"prefix": "osd pg-upmap", "pgid": f"{self.cluster.pool_lookup(name)}.{pg:x}", "id": [osds[pg % len(osds)]]}
             for name, osds in classes.items()

@@ -1,9 +1,11 @@
-/* LD_PRELOAD for a ceph-fuse that is linked with libfuse 2: requests of up to 1 MiB, several of one call at once.
+/* Preload library for a ceph-fuse that is linked with libfuse 2. It enables requests of up to
+ * 1 MiB, and several requests of one call in parallel.
  *
- * libfuse 2 cannot tell the kernel that it takes more than 128 KiB at a time, and a direct read or write of a program is
- * then a row of such pieces, each waiting for the one before it: no request is ever on two OSDs. The kernel's own client
- * and a ceph-fuse with libfuse 3 do not do that. Here the answer to the kernel's first request (FUSE_INIT) gets the two
- * flags that libfuse 2 does not know and a longer queue, and libfuse larger buffers. */
+ * libfuse 2 cannot tell the kernel that it accepts more than 128 KiB at a time. A direct read or
+ * write of a program then becomes a sequence of such pieces, each waiting for the previous one, and
+ * no request is ever on two OSDs. The kernel client and a ceph-fuse with libfuse 3 have no such
+ * limit. This library adds the two flags that libfuse 2 lacks and a longer queue to the answer to
+ * the kernel's first request (FUSE_INIT), and gives libfuse larger buffers. */
 #include <linux/fuse.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -13,11 +15,11 @@
 #include <unistd.h>
 
 enum { TRANSFER = 1 << 20, PAGE = 4096, HEADER = PAGE };
-/* Pieces that the kernel sends before it waits for answers. Its default, 12, is less than what a few processes ask of a few OSDs, some
- * of which would have nothing to do. */
+/* Number of requests that the kernel sends before it waits for answers. Its default, 12, is less
+ * than a few processes send to a few OSDs, so some OSDs would be idle. */
 enum { IN_FLIGHT = 256 };
 
-/* libfuse's: how much it reads from the kernel at once. */
+/* Replaces libfuse's function: the number of bytes that libfuse reads from the kernel at once. */
 size_t fuse_chan_bufsize(void *channel);
 size_t fuse_chan_bufsize(void *channel)
 {
@@ -25,7 +27,8 @@ size_t fuse_chan_bufsize(void *channel)
     return TRANSFER + HEADER;
 }
 
-/* Whether these two parts are the answer to FUSE_INIT: of this length is none other with the protocol's numbers. */
+/* Whether these two parts are the answer to FUSE_INIT: no other answer of this length contains the
+ * protocol's numbers. */
 static int is_answer_to_init(const struct iovec *parts, int count)
 {
     const struct fuse_init_out *init = count == 2 ? parts[1].iov_base : NULL;

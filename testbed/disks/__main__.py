@@ -1,11 +1,12 @@
-"""Slowed real disks: loop devices with a file system each, on images that take the time of a disk (slowdisk.c).
+"""Throttled disks: loop devices with a file system each, on throttled images (slowdisk.c).
 
     sudo python3 testbed/disks up --dir /tmp/disks --hdds 4 --ssds 4
     python3 testbed/disks status --dir /tmp/disks
     sudo python3 testbed/disks down --dir /tmp/disks
 
-`up` prints the mount points as JSON, `status` what each disk has done. `down` removes what `up` made, as its notes in
-DIR/made.json say, and nothing else. Needs root, FUSE and loop devices; `make slowdisk` builds the disk.
+`up` prints the mount points as JSON, `status` the counters of each disk. `down` removes only what
+`up` created, according to its notes in DIR/made.json. Needs root, FUSE and loop devices;
+`make slowdisk` builds the disk.
 """
 
 import argparse
@@ -28,7 +29,7 @@ def flags():
 
 
 def add_flags_of_disks(parser):
-    """What disks there are."""
+    """Adds the flags for the number, size and speed of the disks."""
     add = parser.add_argument
     add("--images", type=Path, help="a directory for the images [default: in --dir]; /dev/shm/... keeps them in memory")
     add("--hdds", type=int, default=4)
@@ -42,7 +43,7 @@ def add_flags_of_disks(parser):
 
 
 def disks_of(args):
-    """(name, speed) of each disk that the flags ask for."""
+    """(name, speed) of each disk that the flags request."""
     classes = (("hdd", args.hdds, args.hdd), ("ssd", args.ssds, args.ssd))
     return [(f"{name}{number}", speed) for name, count, speed in classes for number in range(count)]
 

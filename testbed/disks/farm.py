@@ -1,4 +1,4 @@
-"""Makes the disks, and removes them. Everything that is made is noted at once, and only what was noted is removed."""
+"""Creates and removes the disks. Records each item at its creation; removes only recorded items."""
 
 import json
 import os
@@ -11,28 +11,29 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The images themselves, without loop devices: what is in them is no file system of the kernel's.
+# The images themselves, without loop devices: the kernel mounts no file system on them.
 RAW = "none"
-# No journal, and nothing initialised later: a request of a program is then a request of the disk, and no other ones come.
+# No journal and no lazy initialization, so that each request of a program is one request to the
+# disk, and the disk gets no others.
 FILE_SYSTEMS = {
     "ext4": ["mkfs.ext4", "-q", "-F", "-m", "0", "-N", "4096", "-O", "^has_journal,^resize_inode"]
     + ["-E", "nodiscard,lazy_itable_init=0"],
     "xfs": ["mkfs.xfs", "-q", "-f", "-K"],
 }
 MOUNT_OPTIONS = {"ext4": "noatime,lazytime,nobarrier,nodiscard", "xfs": "noatime,lazytime"}
-# The most that FUSE passes at once: loop devices cut requests there at the latest.
+# Maximum size of a FUSE request; loop devices cut requests there at the latest.
 TRANSFER_KIB = 1024
-# For a process to be ready, or gone.
+# Time limit for a process to start or end.
 SECONDS_MAX = 10
 
 
 class Problem(Exception):
-    """Disks cannot be made, used or removed; the message says why, and what helps."""
+    """Disks cannot be created, used or removed; the message names the cause and the remedy."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """T = startup + bytes / rate."""
+    """The speed of a disk: a request takes T = startup + bytes / rate."""
 
     random_us: float
     sequential_us: float
@@ -40,7 +41,7 @@ class Speed:
 
     @staticmethod
     def parse(text):
-        """3000:1000:12"""
+        """Parses a text such as 3000:1000:12."""
         number = r"\d+(?:\.\d+)?"
         if not re.fullmatch(rf"{number}:{number}:{number}", text):
             raise ValueError(f"'{text}' is not RANDOM_US:SEQUENTIAL_US:MIB_PER_S")
@@ -59,11 +60,11 @@ class Farm:
         self.fuse = self.directory / "fuse"
 
     def mount_point(self, name):
-        """Where a disk's file system is."""
+        """The mount point of a disk's file system."""
         return self.directory / "mnt" / name
 
     def image(self, name):
-        """A disk itself, as a file: what is read and written there takes its time."""
+        """The disk itself, as a file; its reads and writes are throttled."""
         return self.fuse / name
 
     def is_up(self):
@@ -72,7 +73,7 @@ class Farm:
     # --- up
 
     def up(self, slowdisk, disks, images, size_mib, file_system):
-        """Makes `disks`, (name, speed) each; what was begun is removed if it fails."""
+        """Creates `disks`, (name, speed) each. On failure, removes everything created so far."""
         if self.notes.exists():
             raise Problem(f"{self.notes} says that there are disks already; remedy: `down` first")
         check_possible(slowdisk, file_system)
@@ -132,18 +133,18 @@ class Farm:
     # --- in use
 
     def delay(self, on):
-        """Whether requests take time: not while files are prepared."""
+        """Switches the throttling, which is off while files are prepared."""
         (self.fuse / "delay").write_text("1\n" if on else "0\n")
 
     def statistics(self):
-        """What each disk has done, by name."""
+        """The counters of each disk, by name."""
         lines = (self.fuse / "statistics").read_text().splitlines()
         return {counts["disk"]: counts for counts in map(json.loads, lines)}
 
     # --- down
 
     def down(self):
-        """Removes what the notes name, as far as it is still what they say."""
+        """Removes every recorded item that still matches its record."""
         if not self.notes.exists():
             return
         self.made = json.loads(self.notes.read_text())
@@ -164,7 +165,7 @@ class Farm:
         self._remove_directories()
 
     def _remove_directories(self):
-        """Only empty ones: mount points that are no longer mounted on."""
+        """Removes empty directories, such as former mount points."""
         for name in self.made["loops"]:
             remove_empty(self.mount_point(name))
         for directory in (self.directory / "mnt", self.fuse, Path(self.made["image_dir"])):
@@ -175,7 +176,7 @@ class Farm:
 
 
 def check_possible(slowdisk, file_system):
-    """Raises a Problem that says what is missing."""
+    """Raises a Problem that names a missing right, program or device."""
     if os.geteuid() != 0:
         raise Problem("slowed disks need root (mount, losetup); remedy: sudo")
     if not Path(slowdisk).exists():
@@ -190,7 +191,7 @@ def check_possible(slowdisk, file_system):
 
 
 def run(*words):
-    """Runs a command and returns what it printed."""
+    """Runs a command and returns its output."""
     words = [str(word) for word in words]
     done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
@@ -199,12 +200,12 @@ def run(*words):
 
 
 def attempt(*words):
-    """Runs a command; its exit status."""
+    """Runs a command and returns its exit status."""
     return subprocess.run([str(word) for word in words], capture_output=True, check=False).returncode
 
 
 def wait_for(condition):
-    """Waits until it holds; whether it does."""
+    """Waits until a condition holds, at most SECONDS_MAX. Returns whether it holds."""
     end_s = time.monotonic() + SECONDS_MAX
     while not condition():
         if time.monotonic() > end_s:
@@ -214,7 +215,7 @@ def wait_for(condition):
 
 
 def mounted_from(directory):
-    """What is mounted there, as the kernel names it; None if nothing is."""
+    """The source of a mount, as the kernel names it; None if nothing is mounted there."""
     for line in Path("/proc/self/mounts").read_text().splitlines():
         source, target = line.split()[:2]
         if target.encode().decode("unicode_escape") == str(directory):
@@ -231,7 +232,7 @@ def backing_file(device):
 
 
 def remove_empty(directory):
-    """Removes a directory if it is there and empty."""
+    """Removes a directory if it exists and is empty."""
     try:
         directory.rmdir()
     except OSError:

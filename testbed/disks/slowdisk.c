@@ -1,15 +1,21 @@
-/* Disk images that take the time of a disk: a FUSE directory with one file per image, to be put under loop devices.
+/* Disk images that take the time of a disk: a FUSE directory with one file per image, for use under
+ * loop devices.
  *
- * A request of s bytes takes T = startup + s / rate. Every disk has one arm: its requests are served one after the
- * other, in the order in which the kernel sends them. A request that begins where the last one on that disk ended
- * has a startup of its own, smaller one: the arm is there already. Where it was already waiting by then, goes in the same
- * direction, and the last one was as large as pieces are, it has none: it is the rest of a request that the kernel cut (a loop
- * device at 128 pieces of memory, FUSE at 1 MiB), is counted with the first piece, and a disk with a queue goes on without a pause.
+ * A request of s bytes takes T = startup + s / rate. Every disk has one arm: it serves its requests
+ * one after the other, in the order in which the kernel sends them. A request that begins where the
+ * last one on that disk ended has a separate, smaller startup time, because the arm is there
+ * already.
  *
- * Beside the disks there are two files of text:
- *   statistics   what each disk has done so far, a JSON object per line
- *   delay        1 or 0: whether requests take time; can be written
- * One thread takes the requests from the kernel, so that their order is the kernel's; one per disk answers them. */
+ * Such a request has no startup time at all if it also was waiting before the last one ended, has
+ * the same direction, and follows a request as large as a piece of a cut request. Then it is the
+ * rest of a request that the kernel cut (a loop device at 128 pieces of memory, FUSE at 1 MiB). It
+ * is counted with the first piece, since a disk with a queue continues without a pause.
+ *
+ * The directory also contains two text files:
+ *   statistics   the counters of each disk, a JSON object per line
+ *   delay        1 or 0: whether requests are delayed; can be written
+ * One thread takes the requests from the kernel, which preserves the kernel's order; one thread per
+ * disk answers them. */
 #define FUSE_USE_VERSION 35
 #include <errno.h>
 #include <fcntl.h>
@@ -26,15 +32,16 @@
 #include <unistd.h>
 
 enum { MAX_DISKS = 64, MAX_NAME = 32, MAX_TEXT = MAX_DISKS * 512, MAX_TRANSFER = 1 << 20, MAX_WAITING = 256 };
-/* What the kernel cuts it cuts here at the earliest: 128 pieces of memory, of a page each but for the first. */
+/* Smallest size at which the kernel cuts requests, bytes: 128 pieces of memory, each a page except
+ * the first. */
 enum { CUT_MIN = 127 * 4096 };
 enum { INODE_STATISTICS = FUSE_ROOT_ID + 1, INODE_DELAY, INODE_DISKS };
 enum { TIMER_SLACK_NS = 1000 };
 
 enum direction { READ, WRITE, DIRECTIONS };
 
-/* A request that has its place in the disk's queue. Writes are done at once and only answered late; reads are done
- * when they are answered. */
+/* A request in a disk's queue. Writes are executed at once and only their answer is delayed; reads
+ * are executed when they are answered. */
 struct waiting {
     struct waiting *next;
     fuse_req_t request;
@@ -42,13 +49,13 @@ struct waiting {
     size_t size;
     off_t offset;
     int64_t done_ns; /* CLOCK_MONOTONIC */
-    int error;       /* of a write */
+    int error;       /* errno of a write */
 };
 
 struct counters {
     uint64_t requests[DIRECTIONS], bytes[DIRECTIONS];
-    uint64_t sequential; /* of the requests; the others were random */
-    uint64_t continued;  /* further pieces of requests that the kernel cut */
+    uint64_t sequential; /* number of sequential requests; the others were random */
+    uint64_t continued;  /* number of later pieces of requests that the kernel cut */
     uint64_t busy_ns;
 };
 
@@ -57,7 +64,7 @@ struct disk {
     int fd;
     double random_ns, sequential_ns, ns_per_byte;
     pthread_t thread;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* guards all fields below */
     pthread_cond_t filled;
     struct waiting *first, **last;
     off_t arm;           /* where the last request ended */
@@ -85,7 +92,7 @@ static void sleep_until(int64_t ns)
         ;
 }
 
-/* Counts a request and returns when it is done. The disk is locked. */
+/* Counts a request and returns the time when it is done, ns. The caller holds the disk's lock. */
 static int64_t serve(struct disk *disk, enum direction direction, off_t offset, size_t size)
 {
     int64_t now = now_ns();
@@ -259,7 +266,7 @@ static void do_open(fuse_req_t request, fuse_ino_t inode, struct fuse_file_info 
     fuse_reply_open(request, file);
 }
 
-/* One request of the kernel to a disk; `data` is what it writes. */
+/* Queues one request of the kernel to a disk; `data` are the bytes of a write. */
 static void transfer(fuse_req_t request, struct disk *disk, enum direction direction, const char *data, size_t size,
                      off_t offset)
 {
@@ -309,14 +316,14 @@ static void do_write(fuse_req_t request, fuse_ino_t inode, const char *data, siz
     }
 }
 
-/* Flushes cost nothing: a write is answered when it is on the disk. */
+/* A flush takes no time, because a write is answered only when it is on the disk. */
 static void do_fsync(fuse_req_t request, fuse_ino_t inode, int data_only, struct fuse_file_info *file)
 {
     (void)inode, (void)data_only, (void)file;
     fuse_reply_err(request, 0);
 }
 
-/* Discards, which give back the image's memory. */
+/* Handles discards, which release the image's memory. */
 static void do_fallocate(fuse_req_t request, fuse_ino_t inode, int mode, off_t offset, off_t length,
                          struct fuse_file_info *file)
 {
@@ -327,7 +334,7 @@ static void do_fallocate(fuse_req_t request, fuse_ino_t inode, int mode, off_t o
     fuse_reply_err(request, error);
 }
 
-/* The kernel's requests wait here, not there: the disk decides when they are done. */
+/* Lets requests wait in this process instead of the kernel: the disk decides when they are done. */
 static void do_init(void *data, struct fuse_conn_info *connection)
 {
     (void)data;

@@ -1,4 +1,4 @@
-//! Measuring one server.
+//! Measurement of one server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,19 +14,20 @@ use crate::report::{IoMode, KindReport, ServerReport};
 use crate::stats::{summarize, summarize_constant};
 use crate::testfile::{Buffer, TestFile};
 
-/// How thoroughly to measure.
+/// The thoroughness of a measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Request sizes, bytes, multiples of 4096.
     pub sizes: Vec<u64>,
-    /// Requests per size and kind, if there is time.
+    /// Maximum number of requests per size and kind, as time permits.
     pub repeats: u64,
-    /// Time per size and kind, seconds; two samples per round are measured, whatever they take.
+    /// Time per size and kind, seconds. Each round measures at least two samples, regardless of
+    /// their duration.
     pub seconds_per_point: f64,
-    /// Of the test file, bytes.
+    /// Size of the test file, bytes.
     pub file_size: u64,
-    /// Each size is visited this often, in an order that changes, so that what changes with time is not taken for what
-    /// changes with size.
+    /// Number of rounds. Each round visits every size, in a random order, so that changes over time
+    /// are not mistaken for effects of size.
     pub rounds: u32,
 }
 
@@ -36,7 +37,7 @@ impl Options {
         (12..=22).map(|shift| 1 << shift).collect()
     }
 
-    /// Thousands of repeats, about two minutes per server.
+    /// Thousands of repeats; about two minutes per server.
     pub fn thorough() -> Self {
         let (repeats, seconds_per_point, file_size, rounds) = (4000, 3.0, 256 << 20, 4);
         Self { sizes: Self::default_sizes(), repeats, seconds_per_point, file_size, rounds }
@@ -49,7 +50,7 @@ impl Options {
     }
 
     /// # Errors
-    /// Values that cannot be measured with, with the remedy.
+    /// Values with which no measurement is possible, with the remedy.
     pub fn check(&self) -> Result<(), String> {
         let text = stripewise_cluster::size::format;
         let largest = self.sizes.iter().copied().max().unwrap_or(0);
@@ -76,12 +77,13 @@ impl Options {
     }
 }
 
-/// Places of the largest request in the test file, at least: random has to mean something.
+/// Minimum number of requests of the largest size that fit into the test file: random offsets need
+/// a choice.
 const SLOTS_MIN: u64 = 16;
-/// A series on an emulated server is at least this long: single requests there are not exact.
+/// Minimum duration of a series on an emulated server, ns: single requests there are not exact.
 const BATCH_NS: u64 = 20_000_000;
 
-/// Samples of a point in one round, at least.
+/// Minimum number of samples of a point in one round.
 const SAMPLES_MIN: usize = 2;
 
 /// The server to measure.
@@ -89,11 +91,11 @@ const SAMPLES_MIN: usize = 2;
 pub struct Subject<'a> {
     /// `tier/index`.
     pub target: &'a str,
-    /// Its class.
+    /// The server's class.
     pub class: &'a str,
-    /// Its directory.
+    /// The server's directory.
     pub path: &'a Path,
-    /// What it is paced by, if it is emulated.
+    /// The parameters that pace it, if it is emulated.
     pub emulation: Option<&'a ClassParams>,
 }
 
@@ -105,9 +107,10 @@ const KINDS: [(Op, Access); 4] = [
     (Op::Write, Access::Sequential),
 ];
 
-/// Measures a server. `progress` is called often, with the part that is done (0 to 1) and what is measured now.
+/// Measures a server. Calls `progress` often, with the fraction that is done (0 to 1) and the
+/// current point.
 ///
-/// The test file has no name: nothing is left in the directory, also when the process is killed.
+/// The test file has no name, so nothing is left in the directory, even when the process is killed.
 ///
 /// # Errors
 /// Impossible options; a directory that is missing, full, or fails.
@@ -151,7 +154,7 @@ fn emulated_server(sys: &SysRef, subject: Subject<'_>) -> Result<Option<Server>,
         let problem = format!("cannot use the state of emulated servers in /dev/shm: {errno}");
         CalibrateError::new(subject.path.display(), problem)
     };
-    // A directory that is no target yet goes by its path.
+    // A directory that is not a target yet is identified by its path.
     let id = match Target::open(sys, subject.path, None) {
         Ok(target) => target.id().to_owned(),
         Err(_) => subject.path.to_string_lossy().into_owned(),
@@ -168,7 +171,7 @@ struct Bench<'a> {
     random: Random,
     /// Seconds per request, by kind, then size.
     samples: Vec<Vec<f64>>,
-    /// How many were measured.
+    /// Number of measured requests, in the same order.
     requests: Vec<u64>,
 }
 
@@ -190,7 +193,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// One round at one point: its share of the requests, or of the time.
+    /// Measures one round at one point: its share of the requests, or of the time.
     fn measure_point(
         &mut self,
         point: usize,
@@ -211,7 +214,8 @@ impl Bench<'_> {
         let before = self.samples[point].len();
         let enough = |bench: &Self| bench.samples[point].len() - before >= SAMPLES_MIN;
         while series.requests_left > 0 && (!enough(self) || self.sys.now_ns() < series.until_ns) {
-            // Where a series begins is not where the last one ended, and what it costs to get there is not measured.
+            // A series does not begin where the last one ended. The first request absorbs the cost
+            // of getting there and is not measured.
             let warm_up = series.offsets.restart();
             if self.file.mode == IoMode::Buffered {
                 self.sys.drop_cached(self.file.fd())?;
@@ -224,7 +228,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Requests one by one, each a sample, until the offsets, the requests or the time are used up.
+    /// Sends single requests, each a sample, until the offsets, the requests or the time are used
+    /// up.
     fn singly(&mut self, series: &mut Series) -> SysResult<()> {
         while let Some(offset) = series.next() {
             let began_ns = self.sys.now_ns();
@@ -239,7 +244,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Requests in a row, their average a sample: only the last one's late wake-up counts.
+    /// Sends requests in a row and takes their average as one sample, so that only the last one's
+    /// late wake-up counts.
     fn batch(&mut self, series: &mut Series) -> SysResult<()> {
         settle(self.sys.as_ref());
         let began_ns = self.sys.now_ns();
@@ -287,7 +293,7 @@ impl Bench<'_> {
     }
 }
 
-/// For people: `random read 64K`.
+/// A label for people: `random read 64K`.
 fn name(op: Op, access: Access, size: u64) -> String {
     let access = match access {
         Access::Random => "random",
@@ -300,20 +306,20 @@ fn name(op: Op, access: Access, size: u64) -> String {
     format!("{access} {op} {}", stripewise_cluster::size::format(size))
 }
 
-/// One point's requests in one round.
+/// The requests of one point in one round.
 struct Series {
     /// Index into the samples.
     point: usize,
     op: Op,
     size: u64,
     requests_left: u64,
-    /// CLOCK_MONOTONIC, ns.
+    /// Time limit of the round, CLOCK_MONOTONIC, ns.
     until_ns: u64,
     offsets: Offsets,
 }
 
 impl Series {
-    /// Offset of the next request, bytes; none when the requests or the offsets are used up.
+    /// Offset of the next request, bytes; `None` when the requests or the offsets are used up.
     fn next(&mut self) -> Option<u64> {
         let slot = if self.requests_left > 0 { self.offsets.next()? } else { return None };
         self.requests_left -= 1;
@@ -321,7 +327,7 @@ impl Series {
     }
 }
 
-/// Where the requests of a point go: slot numbers.
+/// The offsets of a point's requests, as slot numbers.
 struct Offsets {
     order: Vec<usize>,
     next: usize,
@@ -334,11 +340,12 @@ impl Offsets {
             Access::Random => scattered(slots, random),
             Access::Sequential => (0..slots).collect(),
         };
-        // Used up: a series begins with warming up.
+        // Used up at first, so that a series begins with a warm-up.
         Self { order, next: slots }
     }
 
-    /// Goes on, or begins again when less than two are left; then the first slot is for warming up.
+    /// Continues, or starts over when fewer than two slots are left. After a restart, returns the
+    /// first slot, for a warm-up.
     fn restart(&mut self) -> Option<u64> {
         if self.order.len() - self.next < 2 {
             self.next = 0;

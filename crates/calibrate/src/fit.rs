@@ -3,7 +3,7 @@
 use serde::Serialize;
 use stripewise_model::Service;
 
-/// A weighted least-squares line, and how well it fits.
+/// A weighted least-squares line, and its quality of fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Line {
     /// α, seconds; not negative.
@@ -16,9 +16,9 @@ pub struct Line {
     pub per_byte_error_s: f64,
     /// Root mean square of (measured - fitted) / fitted over the sizes.
     pub residual_relative: f64,
-    /// Part of the (weighted) variation between sizes that the line explains, at most 1.
+    /// Fraction of the (weighted) variation between sizes that the line explains, at most 1.
     pub r_squared: f64,
-    /// The line wanted a negative α or β, which was set to 0.
+    /// Whether the best line had a negative α or β, which was set to 0.
     pub clamped: bool,
 }
 
@@ -45,10 +45,11 @@ struct Sums {
     xy: f64,
 }
 
-/// Fits a line through (bytes, seconds). Relative errors count: a point's weight is 1 / seconds², so that 4 KiB requests
-/// say as much as those of 4 MiB, which take a hundred times longer.
+/// Fits a line through (bytes, seconds). The fit minimizes relative errors: a point's weight is 1 /
+/// seconds², so that 4 KiB requests count as much as those of 4 MiB, which take a hundred times
+/// longer.
 ///
-/// Points of 0 seconds or less are left out; with fewer than two sizes the line is flat.
+/// Points of 0 seconds or less are omitted; with fewer than two sizes the line is flat.
 pub fn fit_line(points: &[(u64, f64)]) -> Line {
     let points: Vec<(f64, f64)> =
         points.iter().filter(|point| point.1 > 0.0).map(|&(bytes, seconds)| (bytes as f64, seconds)).collect();
@@ -122,7 +123,7 @@ mod tests {
         sizes().into_iter().map(|bytes| (bytes, startup_s + bytes as f64 * per_byte_s)).collect()
     }
 
-    /// The weighted sum of squares that the fit is to minimise.
+    /// The weighted sum of squares that the fit minimizes.
     fn objective(points: &[(u64, f64)], startup_s: f64, per_byte_s: f64) -> f64 {
         points.iter().map(|&(x, y)| ((y - startup_s - x as f64 * per_byte_s) / y).powi(2)).sum()
     }
@@ -136,7 +137,7 @@ mod tests {
             prop_assert!(line.residual_relative < 1e-9 && line.r_squared > 1.0 - 1e-9 && !line.clamped);
         }
 
-        /// No line near by, with α and β not negative, is better.
+        /// No nearby line with nonnegative α and β is better.
         #[test]
         fn nothing_near_by_is_better(noise in prop::collection::vec(0.3f64..3.0, 11), steps in prop::collection::vec(-0.5f64..0.5, 2)) {
             let points: Vec<_> =
@@ -167,7 +168,8 @@ mod tests {
 
     #[test]
     fn a_throttled_disk_does_not_fit() {
-        // max(1/IOPS, s/BPS): measured on throttled disks, 25 to 41 % off.
+        // A throttled disk takes max(1/IOPS, size/bandwidth). Measured on throttled disks: 25 to 41
+        // % off.
         let throttled: Vec<_> =
             sizes().into_iter().map(|bytes| (bytes, (1.0f64 / 120.0).max(bytes as f64 / 60e6))).collect();
         let line = fit_line(&throttled);

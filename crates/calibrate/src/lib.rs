@@ -1,7 +1,9 @@
-//! Measures servers and networks, and fits the parameters of the cost models (CIL §3.3, *Estimation*).
+//! Measures servers and networks, and fits the parameters of the cost models (CIL §3.3,
+//! *Estimation*).
 //!
-//! Per server, direction (read, write) and kind of access (random, sequential): requests of sizes from 4 KiB to 4 MiB, many
-//! times each; the averages per size are fitted by `T = α + β · size`. What does not fit is said, not hidden.
+//! For each server, direction (read, write) and kind of access (random, sequential), it sends many
+//! requests of each size from 4 KiB to 4 MiB, and fits the averages per size by `T = α + β · size`.
+//! Reports list every measurement that does not fit.
 
 mod device;
 mod fit;
@@ -19,13 +21,13 @@ pub use profile::{Measured, combine, method, network_profile, stragglers};
 pub use report::{IoMode, KindReport, PointReport, ServerReport};
 pub use stats::Summary;
 
-/// Why nothing was measured: one line that names the directory or host, and the remedy.
+/// Why a measurement failed: one line that names the directory or host, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct CalibrateError {
     /// A directory or an address.
     pub place: String,
-    /// What is wrong and what to do.
+    /// The problem and the remedy.
     pub problem: String,
 }
 

@@ -1,8 +1,8 @@
-//! e and t from a pair of hosts: one serves, one measures.
+//! Measures e and t between a pair of hosts: one serves, one measures.
 //!
-//! Protocol, over TCP, all numbers 64-bit little-endian: the client sends the magic, what to do (0: it sends the bytes, 1: the
-//! server does) and the number of bytes; after the bytes have gone, their receiver sends one byte back. A connection
-//! carries any number of such exchanges.
+//! Protocol, over TCP, all numbers 64-bit little-endian: the client sends the magic, the direction
+//! (0: the client sends the bytes, 1: the server does) and the number of bytes. After the bytes,
+//! their receiver sends one byte back. A connection carries any number of such exchanges.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -15,48 +15,48 @@ use crate::stats::{Summary, summarize};
 use crate::{CalibrateError, Options};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"swnet001");
-/// A server sends and takes no more than this in one exchange.
+/// Maximum number of bytes that a server sends or receives in one exchange.
 const BYTES_MAX: u64 = 64 << 20;
-/// Nothing for this long: the other side is gone.
+/// After this long without data, the other side is considered gone.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Clients served at once.
+/// Maximum number of clients served at once.
 const CLIENTS_MAX: usize = 64;
 
-/// What was measured between two hosts.
+/// The measurements between two hosts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct NetworkReport {
     /// The server's address.
     pub server: String,
-    /// `e`: establishing one connection.
+    /// `e`: the time to establish one connection.
     pub establish: Summary,
     /// `t`: seconds per byte, the average of both directions.
     pub per_byte_s: f64,
     /// Standard error of `t`.
     pub per_byte_error_s: f64,
-    /// Time of one exchange from the client, by bytes.
+    /// Time of one exchange from the client, by number of bytes.
     pub sent: Vec<(u64, Summary)>,
-    /// Time of one exchange to the client, by bytes.
+    /// Time of one exchange to the client, by number of bytes.
     pub received: Vec<(u64, Summary)>,
 }
 
 impl NetworkReport {
-    /// Measurements of transfers that were used.
+    /// Number of transfers used.
     pub fn transfers(&self) -> u64 {
         self.sent.iter().chain(&self.received).map(|(_, summary)| summary.samples).sum()
     }
 }
 
-/// Serves clients for ever. `ready` gets the address (with the port chosen when 0 was asked for).
+/// Serves clients forever. `ready` gets the address (with the chosen port, when 0 was requested).
 ///
 /// # Errors
-/// When the address cannot be listened on.
+/// The address cannot be listened on.
 pub fn serve(address: &str, ready: impl FnOnce(SocketAddr)) -> Result<(), CalibrateError> {
     let fail = |error: std::io::Error| CalibrateError::new(address, format!("cannot listen there: {error}"));
     let listener = TcpListener::bind(address).map_err(fail)?;
     ready(listener.local_addr().map_err(fail)?);
     let clients = std::sync::Arc::new(());
     for stream in listener.incoming() {
-        // Who is too many, or fails, is not served; the others go on.
+        // A client beyond the limit, or one that fails, is not served; the others continue.
         if let Ok(stream) = stream
             && std::sync::Arc::strong_count(&clients) <= CLIENTS_MAX
         {
@@ -98,7 +98,7 @@ fn prepare(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))
 }
 
-/// Takes the bytes and says so.
+/// Receives the bytes and acknowledges them.
 fn receive(stream: &mut TcpStream, buffer: &mut [u8], bytes: u64) -> std::io::Result<()> {
     let mut left = bytes;
     while left > 0 {
@@ -109,7 +109,7 @@ fn receive(stream: &mut TcpStream, buffer: &mut [u8], bytes: u64) -> std::io::Re
     stream.write_all(&[1])
 }
 
-/// Sends the bytes and waits until they were taken.
+/// Sends the bytes and waits until they are acknowledged.
 fn send(stream: &mut TcpStream, buffer: &[u8], bytes: u64) -> std::io::Result<()> {
     let mut left = bytes;
     while left > 0 {
@@ -120,11 +120,12 @@ fn send(stream: &mut TcpStream, buffer: &[u8], bytes: u64) -> std::io::Result<()
     stream.read_exact(&mut [0])
 }
 
-/// Measures against a server: `establish` from connections one after the other, `t` as the slope of the time of an
-/// exchange over its bytes. `progress` is called with the part that is done (0 to 1) and what is measured now.
+/// Measures against a server: `establish` from connections made one after the other, `t` as the
+/// slope of an exchange's time over its bytes. Calls `progress` with the fraction that is done (0
+/// to 1) and the current step.
 ///
 /// # Errors
-/// A host that cannot be reached, or that does not serve this.
+/// A host that cannot be reached, or that does not run the server.
 pub fn measure(
     server: &str,
     options: &Options,

@@ -1,4 +1,4 @@
-//! From reports to the profile that models read.
+//! Converts reports to the profile that models read.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::fit::fit_line;
 use crate::network::NetworkReport;
 use crate::report::{IoMode, KindReport, ServerReport};
 
-/// The classes of the servers measured. Several servers of a class are averaged, size by size.
+/// The classes of the measured servers. Several servers of a class are averaged, size by size.
 pub fn combine(reports: &[ServerReport]) -> BTreeMap<String, MeasuredClass> {
     let mut servers: BTreeMap<&str, Vec<&ServerReport>> = BTreeMap::new();
     for report in reports {
@@ -58,7 +58,7 @@ fn fit_of(kinds: &[&KindReport]) -> Fit {
     }
 }
 
-/// e and t as a profile has them.
+/// e and t, in the form of a profile.
 pub fn network_profile(report: &NetworkReport) -> MeasuredNetwork {
     MeasuredNetwork {
         establish_s: report.establish.mean_s,
@@ -69,10 +69,10 @@ pub fn network_profile(report: &NetworkReport) -> MeasuredNetwork {
     }
 }
 
-/// Servers that differ from the average of their class by more than this are named.
+/// Servers that deviate from the average of their class by more than this fraction are listed.
 const STRAGGLER: f64 = 0.2;
 
-/// One line for each server and kind of access that stands out from its class.
+/// One line for each server and kind of access that deviates from its class.
 pub fn stragglers(reports: &[ServerReport]) -> Vec<String> {
     let mut lines = Vec::new();
     for report in reports {
@@ -101,7 +101,7 @@ pub fn stragglers(reports: &[ServerReport]) -> Vec<String> {
     lines
 }
 
-/// One line for people: how it was measured.
+/// A description of the measurement in one line, for people.
 pub fn method(options: &Options, reports: &[ServerReport]) -> String {
     let text = stripewise_cluster::size::format;
     let range = match (options.sizes.first(), options.sizes.last()) {
@@ -123,7 +123,7 @@ pub fn method(options: &Options, reports: &[ServerReport]) -> String {
     )
 }
 
-/// What was measured before, with the classes and the network measured now in their place.
+/// The previous profile, with the classes and the network measured now replaced.
 impl From<Measured> for Profile {
     fn from(measured: Measured) -> Self {
         let Measured { mut before, date, method, network, classes } = measured;
@@ -132,17 +132,17 @@ impl From<Measured> for Profile {
     }
 }
 
-/// What goes into a profile.
+/// The inputs of a profile.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// The profile that was there: its other classes stay.
+    /// The previous profile, whose other classes stay.
     pub before: Profile,
-    /// RFC 3339.
+    /// The date, RFC 3339.
     pub date: String,
-    /// From [`method`].
+    /// Description of the measurement, from [`method`].
     pub method: String,
-    /// From [`network_profile`].
+    /// e and t, from [`network_profile`]; `None`: not measured.
     pub network: Option<MeasuredNetwork>,
-    /// From [`combine`].
+    /// The measured classes, from [`combine`].
     pub classes: BTreeMap<String, MeasuredClass>,
 }

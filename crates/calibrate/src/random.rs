@@ -1,4 +1,4 @@
-//! Reproducible randomness for orders and contents.
+//! Reproducible random numbers for orders and contents.
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Less than `limit`, which is not 0.
+    /// A number below `limit`, which must not be 0.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
@@ -24,8 +24,8 @@ impl Random {
     }
 }
 
-/// The numbers below `count` (at least 4) in a random order in which none follows its predecessor: a request there is never
-/// sequential by accident.
+/// The numbers below `count` (at least 4) in a random order in which no number follows its
+/// predecessor, so that no request is sequential by accident.
 pub(crate) fn scattered(count: usize, random: &mut Random) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     random.shuffle(&mut order);

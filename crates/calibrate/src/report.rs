@@ -1,4 +1,4 @@
-//! What was measured on one server.
+//! The measurements of one server.
 
 use serde::Serialize;
 use stripewise_model::{Access, Op};
@@ -6,22 +6,23 @@ use stripewise_model::{Access, Op};
 use crate::fit::Line;
 use crate::stats::Summary;
 
-/// How the page cache was kept out.
+/// How the measurement bypasses the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IoMode {
     /// O_DIRECT.
     Direct,
-    /// The file system refuses O_DIRECT: O_DSYNC writes, and the cache is dropped before each series of reads.
+    /// The file system refuses O_DIRECT: O_DSYNC writes, and the cache is dropped before each
+    /// series of reads.
     Buffered,
-    /// The directory lies in memory: it is the page cache.
+    /// The directory is in memory: it is the page cache.
     Memory,
-    /// Times of an emulated server; the I/O itself goes to the page cache.
+    /// The times are those of an emulated server; the I/O itself goes to the page cache.
     Emulated,
 }
 
 impl IoMode {
-    /// For people.
+    /// A description for people.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Direct => "direct I/O",
@@ -32,18 +33,18 @@ impl IoMode {
     }
 }
 
-/// Everything about one server.
+/// The complete report on one server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ServerReport {
     /// `tier/index`.
     pub target: String,
-    /// Its class.
+    /// The server's class.
     pub class: String,
-    /// How it was measured.
+    /// How the page cache was bypassed.
     pub mode: IoMode,
     /// Random and sequential reads, random and sequential writes.
     pub kinds: Vec<KindReport>,
-    /// How long it took.
+    /// Duration of the measurement, seconds.
     pub elapsed_s: f64,
 }
 
@@ -56,18 +57,18 @@ pub struct KindReport {
     pub access: Access,
     /// α and β.
     pub line: Line,
-    /// Per request size, ascending.
+    /// One report per request size, ascending.
     pub points: Vec<PointReport>,
-    /// What one should know before trusting the line.
+    /// Reasons to distrust the line.
     pub warnings: Vec<String>,
 }
 
 /// One request size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PointReport {
-    /// Bytes of a request.
+    /// Size of a request, bytes.
     pub bytes: u64,
-    /// Requests that were measured: each is a sample, on emulated servers a series is.
+    /// Number of measured requests. Each request is a sample; on emulated servers a series is.
     pub requests: u64,
     /// The measurements.
     #[serde(flatten)]
@@ -76,11 +77,11 @@ pub struct PointReport {
     pub residual: f64,
 }
 
-/// A mean farther from the line than this is said.
+/// Warn if a mean deviates from the line by more than this fraction.
 const RESIDUAL_MAX: f64 = 0.15;
-/// Outliers that took more of the time than this are said.
+/// Warn if outliers took more than this fraction of the time.
 const OUTLIER_TIME_MAX: f64 = 0.05;
-/// Fewer measurements of a size than this are said.
+/// Warn if a size has fewer measurements than this.
 const SAMPLES_MIN: u64 = 5;
 
 impl KindReport {
@@ -100,17 +101,17 @@ impl KindReport {
         Self { op, access, line, points, warnings }
     }
 
-    /// Requests measured.
+    /// Number of measured requests.
     pub fn requests(&self) -> u64 {
         self.points.iter().map(|point| point.requests).sum()
     }
 
-    /// Measurements used.
+    /// Number of measurements used.
     pub fn samples(&self) -> u64 {
         self.points.iter().map(|point| point.summary.samples).sum()
     }
 
-    /// Measurements set aside.
+    /// Number of measurements set aside.
     pub fn outliers(&self) -> u64 {
         self.points.iter().map(|point| point.summary.outliers).sum()
     }

@@ -1,36 +1,40 @@
-//! What many measurements of the same thing say.
+//! Statistics of repeated measurements.
 
 use serde::Serialize;
 
-/// Measurements of one point, summed up. Seconds.
+/// A summary of the measurements of one point. Times are in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// Average of the measurements used.
+    /// Mean of the measurements used.
     pub mean_s: f64,
-    /// Their standard deviation.
+    /// Standard deviation of the measurements used.
     pub stddev_s: f64,
-    /// Median of all.
+    /// Median of all measurements.
     pub p50_s: f64,
-    /// 99 % of all are not longer.
+    /// 99th percentile of all measurements.
     pub p99_s: f64,
-    /// Measurements used.
+    /// Number of measurements used.
     pub samples: u64,
-    /// Measurements set aside: farther from the median than 8 robust standard deviations (1.4826 · the median distance
-    /// from the median), and than half of it. On emulated servers, whose times are constant: more than 2 % longer than
-    /// the shortest, because the measuring thread woke up late.
+    /// Number of measurements set aside: those farther from the median than both 8 robust standard
+    /// deviations (1.4826 · the median distance from the median) and half of the median. On
+    /// emulated servers, whose times are constant: those more than 2 % longer than the shortest,
+    /// because the measuring thread woke up late.
     pub outliers: u64,
-    /// Part of the measured time that the outliers took, 0 to 1.
+    /// Fraction of the measured time that the outliers took, 0 to 1.
     pub outlier_time: f64,
 }
 
-/// Robust standard deviations from the median that are still no outlier.
+/// Distance from the median, in robust standard deviations, beyond which a measurement may be an
+/// outlier.
 const OUTLIER_DEVIATIONS: f64 = 8.0;
-/// Relative distance from the median that is never an outlier of a device: they jitter.
+/// Relative distance from the median within which a measurement is never an outlier, because
+/// devices jitter.
 const OUTLIER_RELATIVE: f64 = 0.5;
-/// Relative distance from the shortest that is an outlier where nothing jitters but the clock.
+/// Relative distance from the shortest measurement beyond which one is an outlier, where only the
+/// clock jitters.
 const LATE_RELATIVE: f64 = 0.02;
 
-/// Sums up measurements; all 0 when there are none.
+/// Summarizes measurements; all 0 when there are none.
 pub(crate) fn summarize(samples_s: Vec<f64>) -> Summary {
     summarize_around(samples_s, |sorted| {
         let median_s = median(sorted).unwrap_or(0.0);
@@ -41,13 +45,13 @@ pub(crate) fn summarize(samples_s: Vec<f64>) -> Summary {
     })
 }
 
-/// Sums up measurements of something that always takes the same time, where only the measuring is late now and then: what
-/// is more than 2 % longer than the shortest is set aside.
+/// Summarizes measurements of an operation that always takes the same time, where only the
+/// measurement is occasionally late: those more than 2 % longer than the shortest are set aside.
 pub(crate) fn summarize_constant(samples_s: Vec<f64>) -> Summary {
     summarize_around(samples_s, |sorted| (sorted[0], LATE_RELATIVE * sorted[0]))
 }
 
-/// `center` gives, for the sorted samples, what they lie around and how far from it they may be.
+/// `center` returns, for the sorted samples, their center and the largest distance from it.
 fn summarize_around(mut samples_s: Vec<f64>, center: impl FnOnce(&[f64]) -> (f64, f64)) -> Summary {
     samples_s.sort_by(f64::total_cmp);
     let Some(p50_s) = median(&samples_s) else { return Summary::default() };
@@ -68,14 +72,14 @@ fn summarize_around(mut samples_s: Vec<f64>, center: impl FnOnce(&[f64]) -> (f64
     }
 }
 
-/// The middle of the sorted values: of an even number, the average of the middle two.
+/// The median of sorted values; for an even number of values, the mean of the middle two.
 fn median(sorted: &[f64]) -> Option<f64> {
     let middle = sorted.len() / 2;
     let upper = *sorted.get(middle)?;
     Some(if sorted.len() & 1 == 0 { (sorted[middle - 1] + upper) / 2.0 } else { upper })
 }
 
-/// The smallest value that at least the part `part` of the sorted values does not exceed.
+/// The smallest value that at least the fraction `part` of the sorted values does not exceed.
 fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
     let rank = (sorted.len() as f64 * part).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied()

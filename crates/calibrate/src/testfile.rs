@@ -1,4 +1,4 @@
-//! The file that is read and written: without a name, so that nothing is left whatever happens.
+//! The test file that is read and written. It has no name, so nothing is left behind in any case.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -8,9 +8,9 @@ use stripewise_sys::{Errno, Fd, Mode, OFlags, Result as SysResult, SysRef};
 use crate::report::IoMode;
 use crate::{CalibrateError, random::Random};
 
-/// For O_DIRECT.
+/// Alignment for O_DIRECT, bytes.
 const ALIGNMENT: usize = 4096;
-/// Bytes written at once to fill the file.
+/// Number of bytes per write while filling the file.
 const CHUNK: usize = 4 << 20;
 /// File systems that are the page cache: tmpfs, ramfs.
 const MEMORY_FILE_SYSTEMS: [u64; 2] = [0x0102_1994, 0x8584_58f6];
@@ -43,7 +43,7 @@ pub(crate) struct TestFile {
 }
 
 impl TestFile {
-    /// Makes the file and, unless the server is emulated, fills and syncs it.
+    /// Creates the file and, unless the server is emulated, fills and syncs it.
     ///
     /// # Errors
     /// A missing directory, too little space, any failed call.
@@ -111,8 +111,8 @@ fn open_first(sys: &SysRef, dir: BorrowedFd<'_>, modes: &[IoMode]) -> SysResult<
     result
 }
 
-/// A file that disappears with its last descriptor: O_TMPFILE, or where the file system lacks it, a file whose name is
-/// removed at once.
+/// Creates a file that disappears with its last descriptor: O_TMPFILE, or where the file system
+/// lacks it, a file whose name is removed at once.
 fn create_nameless(sys: &SysRef, dir: BorrowedFd<'_>, flags: OFlags) -> SysResult<Fd> {
     let (access, mode) = (OFlags::RDWR | flags, Mode::RUSR | Mode::WUSR);
     match sys.open(Some(dir), Path::new("."), access | OFlags::TMPFILE, mode) {
@@ -122,7 +122,7 @@ fn create_nameless(sys: &SysRef, dir: BorrowedFd<'_>, flags: OFlags) -> SysResul
     let name = format!(".stripewise-calibrate-{}", std::process::id());
     let name = Path::new(&name);
     let result = sys.open(Some(dir), name, access | OFlags::CREATE | OFlags::EXCL, mode);
-    // Also after a failure: O_DIRECT is refused by some file systems once the file exists.
+    // Also after a failure: some file systems refuse O_DIRECT only once the file exists.
     if !matches!(result, Err(Errno::EXIST)) {
         let _ = sys.unlink(Some(dir), name);
     }

@@ -1,4 +1,4 @@
-//! Calibration of emulated servers finds the emulated parameters, all of them, within 5 %.
+//! Calibration of emulated servers finds all emulated parameters within 5 %.
 
 #[path = "../../extents/src/tests/delegate.rs"]
 mod delegate;
@@ -17,12 +17,11 @@ use stripewise_sys::{
     Sys, SysRef, Timestamps,
 };
 
-/// How late a thread that sleeps is woken up, ns; about what it is on a machine that has nothing
-/// else to do.
+/// Delay of a sleeping thread's wake-up, ns; typical of an otherwise idle machine.
 const LATE_NS: u64 = 60_000;
 
-/// The kernel with a clock of its own, which goes on only while a thread sleeps: what else the
-/// machine does is not measured.
+/// The kernel with a separate clock, which advances only while a thread sleeps, so that other load
+/// on the machine does not affect the measurement.
 struct Asleep {
     sys: SysRef,
     now_ns: AtomicU64,

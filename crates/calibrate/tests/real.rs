@@ -1,4 +1,4 @@
-//! Calibration of real directories and of the loopback network: what it reports, and what it refuses.
+//! Calibration of real directories and of the loopback network: the report, and refused options.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ fn tiny() -> Options {
         sizes: vec![4096, 16384, 65536, 262_144],
         repeats: 200,
         seconds_per_point: 0.1,
-        // The largest requests go over it several times.
+        // The largest requests go over the file several times.
         file_size: 4 << 20,
         rounds: 2,
     }
@@ -48,7 +48,8 @@ fn a_directory_is_measured_and_left_as_it_was() {
     assert!((both.startup_s - one.startup_s).abs() < 1e-9, "the average of two alike");
 }
 
-/// The mode, when the first opens of a test file fail with EINVAL as on file systems that lack O_TMPFILE, then O_DIRECT.
+/// The mode when the first opens of a test file fail with EINVAL, as on file systems that lack
+/// O_TMPFILE, then O_DIRECT.
 fn mode_without(lacking: &[&str]) -> IoMode {
     let dir = tempfile::Builder::new().prefix("calibrate").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = dir.path().join("server");
@@ -124,7 +125,7 @@ fn strangers_on_the_network_do_no_harm() {
     let address = server();
     for garbage in [vec![], vec![0; 3], vec![0xff; 100], b"GET / HTTP/1.0\r\n\r\n........".to_vec()] {
         let mut stream = TcpStream::connect(&address).unwrap();
-        // The server may have seen enough and hung up meanwhile.
+        // The server may already have closed the connection.
         let _ = stream.write_all(&garbage).and_then(|()| stream.shutdown(std::net::Shutdown::Write));
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);

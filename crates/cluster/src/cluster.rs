@@ -8,72 +8,73 @@ use stripewise_model::{ClassParams, Network};
 use crate::driver::{Driver, NativeTarget};
 use crate::profile::Profile;
 
-/// Smallest capacity of a server: one stripe of DEF.
+/// Smallest capacity of a server, bytes: one stripe of DEF.
 pub const CAPACITY_MIN: u64 = 64 << 10;
 
 /// The storage that an application runs on.
 ///
-/// Invariants of a parsed cluster: at least one tier, every tier with at least one server; names and directories
-/// unique; all parameters finite and not negative.
+/// Invariants of a parsed cluster: there is at least one tier, and every tier has at least one
+/// server; names and directories are unique; all parameters are finite and not negative.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cluster {
-    /// e and t; measured ones once a profile is applied.
+    /// e and t; the measured ones once a profile is applied.
     pub network: Network,
-    /// α and β per class name, as given by hand; what emulated servers are paced by.
+    /// α and β per class name, as given by hand; emulated servers are paced by these.
     pub classes: BTreeMap<String, ClassParams>,
     /// α and β per class name, as measured ([`Cluster::with_profile`]); models prefer these.
     pub measured: BTreeMap<String, ClassParams>,
-    /// In the order of the file: targets are numbered through it.
+    /// The tiers, in the order of the file, which determines the numbers of targets.
     pub tiers: Vec<Tier>,
-    /// Only in plans: the prepared directories of pool tiers. Targets are numbered on through them, after all servers.
+    /// The prepared directories of pool tiers; only in plans. Their target numbers follow those of
+    /// all servers.
     pub native_targets: Vec<NativeTarget>,
 }
 
 /// Servers of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tier {
-    /// Unique name; targets are called `name/0`, `name/1`, ...
+    /// Unique name; the tier's targets are called `name/0`, `name/1`, ...
     pub name: String,
     /// Key into [`Cluster::classes`] or [`Cluster::measured`].
     pub class: String,
-    /// How its targets are reached.
+    /// How the tier's targets are accessed.
     pub driver: Driver,
     /// Bytes of each server that stripewise may fill, at least [`CAPACITY_MIN`].
     pub capacity_per_server: u64,
-    /// Pace every access by the class's parameters (test beds only).
+    /// Whether every access is paced by the class's parameters (testbeds only).
     pub emulate: bool,
 }
 
-/// One target, flattened out of the tiers: what a layout's target index means.
+/// One target of a tier: the meaning of a layout's target index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetSpec {
-    /// `tier/index`, or `tier/WIDTHxCOUNT` of a native target.
+    /// `tier/index`; for a native target `tier/WIDTHxCOUNT`.
     pub name: String,
     /// Index into [`Cluster::tiers`].
     pub tier: usize,
-    /// The directory.
+    /// The target's directory.
     pub path: PathBuf,
     /// Bytes that may be filled.
     pub capacity: u64,
-    /// What stands behind it.
+    /// The kind of target.
     pub kind: TargetKind,
 }
 
-/// What a target is.
+/// The kind of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
-    /// One server: its directory holds components.
+    /// One server: its directory holds objects.
     Server,
-    /// One of a pool's servers, for models only: there is no such directory, and layouts that name it are folded
-    /// ([`Cluster::fold`]) before bytes are placed.
+    /// One server of a pool, for models only: it has no directory, and layouts that name it are
+    /// folded ([`Cluster::fold`]) before bytes are placed.
     PoolMember,
     /// A directory whose files the file system stripes.
     Native(NativeTarget),
 }
 
 impl Cluster {
-    /// All targets: the servers of the first tier, then of the second, ..., then the native targets. A layout's target
-    /// index counts them.
+    /// All targets: the servers of the first tier, then of the second, ..., then the native
+    /// targets. A layout's target index is an index into this list.
     pub fn targets(&self) -> Vec<TargetSpec> {
         let mut targets = Vec::new();
         for (tier, spec) in self.tiers.iter().enumerate() {
@@ -107,7 +108,7 @@ impl Cluster {
         }
     }
 
-    /// Number of servers, those of pools counted; native targets are not.
+    /// Number of servers, including those of pools but not native targets.
     pub fn target_count(&self) -> usize {
         self.tiers.iter().map(|tier| tier.driver.servers()).sum()
     }
@@ -119,7 +120,7 @@ impl Cluster {
         before as u32..(before + servers) as u32
     }
 
-    /// The tier (an index into [`Cluster::tiers`]) of a target, if there is such a target.
+    /// The tier (an index into [`Cluster::tiers`]) of a target; `None`: there is no such target.
     pub fn tier_of(&self, target: u32) -> Option<usize> {
         match self.native_target(target) {
             Some(native) => Some(native.tier),
@@ -127,7 +128,7 @@ impl Cluster {
         }
     }
 
-    /// The native target with index `target`, if it is one.
+    /// The native target with index `target`; `None`: the index is not one of a native target.
     pub fn native_target(&self, target: u32) -> Option<NativeTarget> {
         let index = (target as usize).checked_sub(self.target_count())?;
         self.native_targets.get(index).copied()
@@ -146,7 +147,7 @@ impl Cluster {
         range.start.checked_add(index).filter(|target| range.contains(target))
     }
 
-    /// As [`Cluster::target_index`]; a native target that a pool can have is added where it is not there yet.
+    /// As [`Cluster::target_index`]; adds a native target that is missing, if a pool can have it.
     pub fn target_or_native(&mut self, name: &str) -> Option<u32> {
         if let Some(index) = self.target_index(name) {
             return Some(index);
@@ -161,18 +162,19 @@ impl Cluster {
         self.target_index(name)
     }
 
-    /// The parameters of the servers of `tier` that models use: the measured ones where there are any.
+    /// The parameters that models use for the servers of `tier`: the measured ones where there are
+    /// any.
     pub fn class_of_tier(&self, tier: usize) -> Option<&ClassParams> {
         let class = &self.tiers.get(tier)?.class;
         self.measured.get(class).or_else(|| self.classes.get(class))
     }
 
-    /// The parameters of a target that models use: the measured ones where there are any.
+    /// The parameters that models use for a target: the measured ones where there are any.
     pub fn class_of(&self, target: u32) -> Option<&ClassParams> {
         self.class_of_tier(self.tier_of(target)?)
     }
 
-    /// What to pace a target by: the parameters given by hand, for targets of emulated tiers only.
+    /// The parameters that pace a target: those given by hand, for targets of emulated tiers only.
     pub fn emulation_of(&self, target: u32) -> Option<&ClassParams> {
         let tier = &self.tiers[self.tier_of(target)?];
         if tier.emulate { self.classes.get(&tier.class) } else { None }
@@ -180,7 +182,7 @@ impl Cluster {
 
     /// The cluster with the parameters of a profile instead of those given by hand.
     ///
-    /// Emulated servers go on being paced by the latter ([`Cluster::emulation_of`]).
+    /// Emulated servers are still paced by the latter ([`Cluster::emulation_of`]).
     #[must_use]
     pub fn with_profile(mut self, profile: &Profile) -> Self {
         if let Some(network) = &profile.network {

@@ -1,4 +1,4 @@
-//! `cluster.toml` as text: parsing with every check, and writing.
+//! Parsing (with every check) and writing `cluster.toml`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,12 +13,12 @@ use crate::reader::{Document, Item, Table};
 use crate::size;
 use crate::write::{key, quoted, service_line};
 
-/// Which tables a tier's class may come from.
+/// Whether a tier's class may be missing.
 #[derive(Clone, Copy, PartialEq)]
 enum Classes {
-    /// It must be there.
+    /// The class must exist.
     Needed,
-    /// It may be missing unless the tier is emulated: it is about to be measured.
+    /// The class may be missing unless the tier is emulated: it is about to be measured.
     ToBeMeasured,
 }
 
@@ -26,12 +26,13 @@ impl Cluster {
     /// Parses `cluster.toml`; `file_name` is only used in messages.
     ///
     /// # Errors
-    /// Anything that is not exactly the documented format, with line, key, value and remedy.
+    /// Any deviation from the documented format, with line, key, value and remedy.
     pub fn parse(text: &str, file_name: &str) -> Result<Self, FileError> {
         Self::parse_with(text, file_name, None)
     }
 
-    /// As [`Cluster::parse`], with a profile applied: class tables that it has need not be in the text.
+    /// As [`Cluster::parse`], with a profile applied: the text need not contain class tables that
+    /// the profile has.
     ///
     /// # Errors
     /// As [`Cluster::parse`].
@@ -42,7 +43,8 @@ impl Cluster {
         read_cluster(&root, profile, Classes::Needed)
     }
 
-    /// As [`Cluster::parse`], but classes of servers that are not emulated may be missing: calibration measures them.
+    /// As [`Cluster::parse`], but classes of servers that are not emulated may be missing, because
+    /// calibration measures them.
     ///
     /// # Errors
     /// As [`Cluster::parse`].
@@ -55,7 +57,7 @@ impl Cluster {
 
     /// The cluster as the text of a `cluster.toml`, which [`Cluster::parse`] reads back.
     ///
-    /// Measured parameters take the place of those given by hand, except for classes of emulated tiers.
+    /// Measured parameters replace those given by hand, except for classes of emulated tiers.
     pub fn to_toml(&self) -> String {
         let mut plain = self.clone();
         for (name, params) in std::mem::take(&mut plain.measured) {
@@ -68,7 +70,7 @@ impl Cluster {
         text
     }
 
-    /// The cluster inside a plan: all keys below `prefix` (`cluster.`).
+    /// Writes the cluster inside a plan: all keys are below `prefix` (`cluster.`).
     pub(crate) fn write(&self, out: &mut String, prefix: &str) {
         let Network { establish_s, per_byte_s } = self.network;
         let _ = writeln!(out, "[{prefix}network]\nestablish_s = {establish_s:?}\nper_byte_s = {per_byte_s:?}");
@@ -96,7 +98,7 @@ fn write_classes(out: &mut String, prefix: &str, classes: &BTreeMap<String, Clas
     }
 }
 
-/// The cluster embedded in a plan; there measured classes stand beside those given by hand.
+/// Reads the cluster embedded in a plan, which keeps measured classes next to those given by hand.
 pub(crate) fn read_embedded(table: &Table<'_>) -> Result<Cluster, FileError> {
     table.allow_only(&["network", "class", "measured", "tier", "native"])?;
     let mut cluster = read_cluster(table, None, Classes::Needed)?;

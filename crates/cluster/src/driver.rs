@@ -1,25 +1,26 @@
-//! How the servers of a tier are reached.
+//! How the servers of a tier are accessed.
 
 use std::path::PathBuf;
 
 use crate::file_system::FileSystem;
 use crate::size;
 
-/// Where the servers of a tier are.
+/// The location of a tier's servers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Driver {
-    /// Every server is a directory: a disk or an NFS mount each.
+    /// Every server is a directory, such as a disk or an NFS mount.
     Dirs {
         /// One absolute directory per server.
         servers: Vec<PathBuf>,
     },
-    /// Servers of a parallel file system, reached through directories whose new files inherit a native layout.
+    /// Servers of a parallel file system, accessed through directories whose new files inherit a
+    /// native layout.
     Native {
-        /// Which file system it is.
+        /// The file system.
         system: FileSystem,
-        /// The absolute directory on it in which the targets are made.
+        /// The absolute directory on it in which the targets are created.
         root: PathBuf,
-        /// What there is.
+        /// The tier's servers.
         members: Members,
     },
 }
@@ -27,36 +28,37 @@ pub enum Driver {
 /// The servers of a tier on a parallel file system.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Members {
-    /// Each by name, so that each is a target of its own and stripewise decides which bytes it holds. How the file
-    /// system names them: a pool on that server alone (CephFS, BeeGFS), an OST index (Lustre), an address (OrangeFS).
+    /// Servers by name: each is a target, and stripewise decides which bytes it holds. A name is
+    /// that of a pool on that server alone (CephFS, BeeGFS), an OST index (Lustre), or an address
+    /// (OrangeFS).
     Servers(Vec<String>),
-    /// A pool whose servers cannot be told apart: the file system stripes over them.
+    /// A pool whose servers cannot be addressed individually: the file system stripes over them.
     Pool {
-        /// As the file system names it.
+        /// The file system's name of the pool.
         name: String,
-        /// Servers in it, at least 1.
+        /// Number of servers in the pool, at least 1.
         count: u32,
     },
 }
 
-/// A prepared directory of a pool tier: its new files are striped by the file system.
+/// A prepared directory of a pool tier: the file system stripes its new files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NativeTarget {
     /// Index into [`crate::Cluster::tiers`]; that tier has [`Members::Pool`].
     pub tier: usize,
-    /// Bytes of a stripe on one server, more than 0.
+    /// Width of a stripe on one server, bytes, more than 0.
     pub width: u64,
-    /// Servers in a turn, at least 1 and at most as many as the pool has.
+    /// Number of servers in a turn, at least 1 and at most the number of servers in the pool.
     pub count: u32,
 }
 
 impl NativeTarget {
-    /// `64Kx4`: what distinguishes the native targets of a tier in names and paths.
+    /// `64Kx4`: distinguishes the native targets of a tier in names and paths.
     pub fn label(&self) -> String {
         format!("{}x{}", size::format(self.width), self.count)
     }
 
-    /// What [`NativeTarget::label`] writes: (width, count); `None`: another text.
+    /// Parses the output of [`NativeTarget::label`]: (width, count); `None`: another text.
     pub fn parse_label(label: &str) -> Option<(u64, u32)> {
         let (width, count) = label.split_once('x')?;
         let parts = (size::parse(width).ok()?, count.parse().ok()?);
@@ -80,7 +82,8 @@ impl Driver {
         }
     }
 
-    /// Number of servers; those of a pool are counted though they cannot be told apart.
+    /// Number of servers, including those of a pool, although they cannot be addressed
+    /// individually.
     pub fn servers(&self) -> usize {
         match self {
             Self::Dirs { servers } => servers.len(),
@@ -89,12 +92,14 @@ impl Driver {
         }
     }
 
-    /// Whether the file system stripes over the servers, so that layouts over them are folded before bytes are placed.
+    /// Whether the file system stripes over the servers, so that layouts over them are folded
+    /// before bytes are placed.
     pub fn is_pool(&self) -> bool {
         matches!(self, Self::Native { members: Members::Pool { .. }, .. })
     }
 
-    /// The directory of server `index` of the tier called `tier`. In a pool it is a name only: no such directory exists.
+    /// The directory of server `index` of the tier called `tier`. In a pool it is a name only: the
+    /// directory does not exist.
     pub(crate) fn server_path(&self, tier: &str, index: usize) -> PathBuf {
         match self {
             Self::Dirs { servers } => servers[index].clone(),
@@ -102,7 +107,7 @@ impl Driver {
         }
     }
 
-    /// The file system and the directory in which its targets are made; `None` for `dirs`.
+    /// The file system and the directory in which its targets are created; `None` for `dirs`.
     pub fn native(&self) -> Option<(FileSystem, &std::path::Path)> {
         match self {
             Self::Dirs { .. } => None,

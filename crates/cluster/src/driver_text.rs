@@ -1,4 +1,4 @@
-//! The keys of a tier that say where its servers are, and the native targets of a plan.
+//! The keys of a tier that locate its servers, and the native targets of a plan.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use crate::reader::{Item, Table};
 use crate::size;
 use crate::write::quoted;
 
-/// The keys `driver`, and those that belong to it.
+/// Writes `driver` and the keys that belong to it.
 pub(crate) fn write(out: &mut String, driver: &Driver) {
     let _ = writeln!(out, "driver = {}", quoted(driver.name()));
     if let Some((_, root)) = driver.native() {
@@ -170,7 +170,7 @@ fn name(item: &Item<'_>) -> Result<String, FileError> {
     Ok(text.to_owned())
 }
 
-/// The same directory, server or pool twice would be one disk taken for two.
+/// Refuses a directory, server or pool that occurs twice, which would count one disk as two.
 pub(crate) fn check_servers_differ(tiers: &[Table<'_>]) -> Result<(), FileError> {
     let mut seen = HashSet::new();
     for table in tiers {

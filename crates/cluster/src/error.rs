@@ -1,21 +1,21 @@
-//! The one error of all files that users write.
+//! The common error of all files that users write.
 
 use std::fmt;
 
 use crate::size::shorten;
 
-/// What is wrong in a file: one line that names file, line, key, value and remedy.
+/// An error in a file: one line that names file, line, key, value and remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
-    /// The file as the caller named it.
+    /// The file, as the caller named it.
     pub file: String,
-    /// Line, counted from 1, where known.
+    /// Line, counted from 1; `None`: unknown.
     pub line: Option<usize>,
-    /// Full key such as `tier[1].class`; empty where the text is not TOML at all.
+    /// Full key, such as `tier[1].class`; empty where the text is not TOML at all.
     pub key: String,
     /// The offending value as text, where there is one.
     pub value: Option<String>,
-    /// What is wrong with it, and what to write instead.
+    /// The problem, and a correct value.
     pub problem: String,
 }
 
@@ -42,7 +42,7 @@ fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// A value for [`FileError::value`]: shortened where long.
+/// A value for [`FileError::value`], shortened if it is long.
 pub(crate) fn shown(value: &str) -> String {
     shorten(value)
 }

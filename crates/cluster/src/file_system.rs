@@ -1,9 +1,9 @@
-//! The parallel file systems that stripewise knows.
+//! The parallel file systems that stripewise supports.
 
-/// A parallel file system: what `driver = "..."` of a tier says when it is not `dirs`.
+/// A parallel file system: a value of `driver = "..."` in a tier other than `dirs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FileSystem {
-    /// Ceph's.
+    /// Ceph's file system.
     CephFs,
     /// Lustre.
     Lustre,
@@ -14,7 +14,7 @@ pub enum FileSystem {
 }
 
 impl FileSystem {
-    /// All of them.
+    /// All supported file systems.
     pub const ALL: [Self; 4] = [Self::CephFs, Self::Lustre, Self::BeeGfs, Self::OrangeFs];
 
     /// The name in `cluster.toml`.
@@ -27,7 +27,7 @@ impl FileSystem {
         }
     }
 
-    /// The name as people write it.
+    /// The name for people.
     pub fn title(self) -> &'static str {
         match self {
             Self::CephFs => "CephFS",

@@ -1,9 +1,10 @@
-//! Layouts over the servers of a pool, as the file system can be told them, and back.
+//! Folds layouts over the servers of a pool into layouts that the file system can set, and back.
 //!
-//! Planners and models think in servers, also in those of a pool. The file system that stripes over a pool can be told
-//! a stripe width and a number of servers per directory, so before bytes are placed a run of m different servers with
-//! stripes of h bytes each becomes one stripe of m·h bytes on the native target (tier, h, m): [`Cluster::fold`].
-//! [`Cluster::unfold`] is the way back.
+//! Planners and models work with servers, including those of a pool. The file system that stripes
+//! over a pool accepts one stripe width and one number of servers per directory. Before bytes are
+//! placed, [`Cluster::fold`] therefore replaces a run of m different servers with stripes of h
+//! bytes each by one stripe of m·h bytes on the native target (tier, h, m). [`Cluster::unfold`] is
+//! the inverse.
 
 use std::collections::BTreeMap;
 
@@ -14,26 +15,26 @@ use crate::driver::NativeTarget;
 use crate::plan::{Plan, Rule};
 use crate::size;
 
-/// Widest stripe of a native target with one server, whose width says nothing about where bytes lie: it bounds the
-/// objects that a file system makes of it.
+/// Widest stripe of a native target with one server, bytes. There the width does not affect the
+/// placement of bytes; it bounds the size of the file system's objects.
 const SINGLE_WIDTH_MAX: u64 = 64 << 20;
 
-/// Why a layout cannot be had of a file system that stripes over a pool.
+/// Why a file system that stripes over a pool cannot express a layout.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FoldError {
-    /// The file system has no stripes of this width.
+    /// The file system does not support stripes of this width.
     #[error("tier {tier}: stripes of {} on {count} servers; {rule}", size::format(*width))]
     Width {
         /// Name of the tier.
         tier: String,
-        /// Bytes.
+        /// Width of the stripes, bytes.
         width: u64,
-        /// Servers in the run.
+        /// Number of servers in the run.
         count: u32,
-        /// What the file system takes.
+        /// The file system's rule.
         rule: &'static str,
     },
-    /// Two runs of the same shape over different servers.
+    /// Two runs of the same shape are on different servers.
     #[error(
         "tier {tier}: the layout comes to different servers of the pool at different places ({label}), which the file \
          system cannot be told; describe the servers one by one (servers = [...]) for such layouts"
@@ -41,10 +42,10 @@ pub enum FoldError {
     Servers {
         /// Name of the tier.
         tier: String,
-        /// The runs' shape.
+        /// The shape of the runs.
         label: String,
     },
-    /// More targets than a layout can name, or stripes too wide.
+    /// The folded layout has more targets than a layout can name, or stripes too wide.
     #[error("the folded layout: {0}")]
     Layout(#[from] LayoutError),
 }
@@ -55,11 +56,11 @@ impl Cluster {
         self.tiers.iter().any(|tier| tier.driver.is_pool())
     }
 
-    /// The layout on native targets where it is on servers of pools; those that are new are added to
+    /// Replaces servers of pools in the layout by native targets, and adds new ones to
     /// [`Cluster::native_targets`].
     ///
     /// # Errors
-    /// The file system cannot be told this layout ([`FoldError`]); then nothing was added.
+    /// The file system cannot express this layout ([`FoldError`]); then nothing was added.
     pub fn fold(&mut self, layout: &Layout) -> Result<Layout, FoldError> {
         let mut folding =
             Folding { cluster: self, natives: self.native_targets.clone(), served: BTreeMap::new() };
@@ -73,7 +74,7 @@ impl Cluster {
     }
 }
 
-/// A layout being folded.
+/// A layout while it is being folded.
 struct Folding<'c> {
     cluster: &'c Cluster,
     natives: Vec<NativeTarget>,
@@ -96,8 +97,8 @@ impl Folding<'_> {
         Ok(folded)
     }
 
-    /// Stripes at the beginning that are on different servers of one pool and equally wide; 0 where the first is on no
-    /// server of a pool.
+    /// Number of leading stripes that are equally wide and on different servers of one pool; 0 if
+    /// the first is not on a server of a pool.
     fn run(&self, stripes: &[Stripe]) -> usize {
         let pool_of = |stripe: &Stripe| {
             let tier = self.cluster.tier_of(stripe.target)?;
@@ -129,7 +130,7 @@ impl Folding<'_> {
         Ok(Stripe { target, width: run.iter().map(|stripe| stripe.width).sum() })
     }
 
-    /// The native target of a run; not empty.
+    /// The native target of a run, which must not be empty.
     fn native(&self, run: &[Stripe]) -> Result<NativeTarget, FoldError> {
         let tier = self.cluster.tier_of(run[0].target).expect("a run is on servers of a tier");
         let (system, _) = self.cluster.tiers[tier].driver.native().expect("a run is on a pool's servers");
@@ -146,10 +147,11 @@ impl Folding<'_> {
 }
 
 impl Plan {
-    /// The plan with all layouts folded ([`Cluster::fold`]), so that bytes can be placed by it.
+    /// The plan with all layouts folded ([`Cluster::fold`]), so that bytes can be placed according
+    /// to it.
     ///
     /// # Errors
-    /// The pattern of the first rule with a layout that cannot be folded, and why.
+    /// The pattern of the first rule with a layout that cannot be folded, and the reason.
     pub fn folded(&self) -> Result<Self, (String, FoldError)> {
         let mut plan = self.clone();
         for rule in &mut plan.rules {
@@ -162,7 +164,7 @@ impl Plan {
     }
 }
 
-/// The layouts of a rule's files, then those of every further copy.
+/// The layouts of a rule's files, then those of every extra copy.
 pub(crate) fn layouts_of(rule: &mut Rule) -> impl Iterator<Item = &mut Vec<Layout>> {
     let copies = rule.overlay.iter_mut().flat_map(|overlay| &mut overlay.copies).map(|copy| &mut copy.layouts);
     [&mut rule.layouts].into_iter().chain(copies)

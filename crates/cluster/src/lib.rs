@@ -1,8 +1,8 @@
 //! The files that users see and edit: `cluster.toml`, `profile.toml`, `plan.toml`.
 //!
-//! Reading and writing of text only: [`Cluster::parse`] and its like take a string; the callers do the I/O.
-//! Every error names the file, the key, the value and the remedy ([`FileError`]). All types are plain values,
-//! shareable between threads.
+//! The crate only reads and writes text: [`Cluster::parse`] and its counterparts take a string, and
+//! the callers do the I/O. Every error names the file, the key, the value and the remedy
+//! ([`FileError`]). All types are plain values that threads can share.
 
 pub mod cluster;
 mod cluster_text;

@@ -1,43 +1,48 @@
-//! Further copies of a rule's files: replicas with other layouts (CIL §5), or cache copies on a faster tier (SLA).
+//! Extra copies of a rule's files: replicas with other layouts (CIL §5), or cache copies on a
+//! faster tier (SLA).
 
 use stripewise_layout::Layout;
 
 use crate::plan::Spread;
 
-/// Copies of one file at most, the original included: as many as the extent map's masks have bits.
+/// Maximum number of copies of one file, including the original: the number of bits in the extent
+/// map's masks.
 pub const MAX_COPIES: usize = 8;
 
-/// The copies that a rule's files have besides the original, and how they are kept.
+/// The copies of a rule's files in addition to the original, and how they are maintained.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overlay {
-    /// What the copies are for.
+    /// The purpose of the copies.
     pub kind: OverlayKind,
-    /// Copy 1, 2, ...; 1 to [`MAX_COPIES`]` - 1`, their names differ.
+    /// Copies 1, 2, ...: at least 1 and at most [`MAX_COPIES`]` - 1`, with different names.
     pub copies: Vec<CopySpec>,
-    /// Close does not wait for the background copying: the next process or `stripewise drain` does the rest.
+    /// Close does not wait for the background copying; the next process or `stripewise drain`
+    /// completes it.
     pub lazy_close: bool,
     /// When the extent map is made durable.
     pub durability: Durability,
-    /// Most bytes per second that background copying moves, at least 1; `None`: no limit.
+    /// Maximum number of bytes per second that background copying moves, at least 1; `None`: no
+    /// limit.
     pub background: Option<u64>,
-    /// p that the plan assumed, at least 1; what is known at run time counts more.
+    /// The p that the plan assumed, at least 1. A value known at run time takes precedence.
     pub procs: u32,
-    /// c that the plan assumed, at least 1 and at most p.
+    /// The c that the plan assumed, at least 1 and at most p.
     pub procs_per_node: u32,
 }
 
-/// What the copies of a file are for.
+/// The purpose of a file's copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverlayKind {
-    /// Whole copies, all of which hold everything once they are in sync.
+    /// Whole copies, all of which hold all data once they are in sync.
     Replicas,
-    /// Copies of those parts of the file that gain most.
+    /// Copies of the ranges of the file that gain most.
     Cache {
-        /// What is admitted, and where to.
+        /// Which data are admitted, and to which copy.
         mode: CacheMode,
-        /// Whether all of it is admitted while there is space.
+        /// Which critical writes are admitted while there is space.
         admission: CacheAdmission,
-        /// Bytes that the copies of all files together may fill on each of their servers, at least 1.
+        /// Bytes that the copies of all files together may fill on each of their servers, at least
+        /// 1.
         capacity_per_server: u64,
     },
 }
@@ -50,19 +55,20 @@ pub enum CacheMode {
     Sla,
     /// Performance-critical data by the benefit of 1-DH, in 1-DH.
     Sca,
-    /// Everything, in 1-DH.
+    /// All data, in 1-DH.
     Nsca,
-    /// Nothing new; what is cached is still served.
+    /// No new data; data already in the cache is still served.
     Off,
 }
 
 /// Which critical writes modes `sla` and `sca` admit while there is space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheAdmission {
-    /// Those that keep the servers of the cache and of the original equally busy: ours, `stripewise_policy::balance`.
+    /// The writes that keep the servers of the cache and of the original equally busy: stripewise's
+    /// own policy, `stripewise_policy::balance`.
     #[default]
     Balanced,
-    /// All, until the space is full: Algorithm 1 as SLA prints it.
+    /// All critical writes, until the space is full: Algorithm 1 as SLA prints it.
     AsPrinted,
 }
 
@@ -72,22 +78,22 @@ pub enum Durability {
     /// At fsync, `MPI_File_sync` and close.
     #[default]
     Sync,
-    /// With every write, as SLA asks for.
+    /// With every write, as SLA requires.
     EachWrite,
 }
 
-/// One further copy.
+/// One extra copy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CopySpec {
-    /// For people: `1-DV`, `stripe 4M`, ...
+    /// A name for people: `1-DV`, `stripe 4M`, ...
     pub name: String,
-    /// At least one; target indices as in [`crate::Cluster::targets`].
+    /// At least one layout; target indices as in [`crate::Cluster::targets`].
     pub layouts: Vec<Layout>,
-    /// How a file's number picks one of several layouts.
+    /// How a file's number selects one of several layouts.
     pub spread: Spread,
-    /// g: groups that the copy's servers are divided into, each request being served by one of them: 1 is 1-DH, the
-    /// number of servers is 1-DV. Only cache copies have more than 1; what replicas' requests touch is seen from
-    /// their layouts.
+    /// g: the number of groups into which the copy's servers are divided; one group serves each
+    /// request. 1 is 1-DH, and the number of servers is 1-DV. Only cache copies have more than 1;
+    /// for replicas, the layouts show which servers a request touches.
     pub groups: u32,
 }
 
@@ -102,10 +108,10 @@ impl CopySpec {
 }
 
 impl CacheMode {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; 4] = [Self::Sla, Self::Sca, Self::Nsca, Self::Off];
 
-    /// As written in files and on the command line.
+    /// The name in files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sla => "sla",
@@ -122,10 +128,10 @@ impl CacheMode {
 }
 
 impl CacheAdmission {
-    /// Both of them.
+    /// Both policies.
     pub const ALL: [Self; 2] = [Self::Balanced, Self::AsPrinted];
 
-    /// As written in files and on the command line.
+    /// The name in files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Balanced => "balanced",
@@ -133,17 +139,17 @@ impl CacheAdmission {
         }
     }
 
-    /// The admission of this name.
+    /// The admission policy of this name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|admission| admission.name() == name)
     }
 }
 
 impl Durability {
-    /// Both of them.
+    /// Both values.
     pub const ALL: [Self; 2] = [Self::Sync, Self::EachWrite];
 
-    /// As written in files and on the command line.
+    /// The name in files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sync => "sync",

@@ -39,7 +39,8 @@ pub(crate) fn write_overlay(out: &mut String, overlay: &Overlay, cluster: &Clust
     let _ = writeln!(out, "procs = {}\nprocs_per_node = {}", overlay.procs, overlay.procs_per_node);
 }
 
-/// The overlay of a rule, if it has any; `managed`: the rule has layouts; `spread` is the rule's.
+/// Reads the overlay of a rule; `None`: it has none. `managed`: the rule has layouts; `spread` is
+/// the rule's.
 pub(crate) fn read_overlay(
     rule: &Table<'_>,
     managed: bool,
@@ -111,7 +112,7 @@ fn read_copy(table: &Table<'_>, cache: bool, spread: Spread, cluster: &Cluster) 
     Ok(copy)
 }
 
-/// The servers of a copy, those of pools as models count them.
+/// The servers of a copy; those of pools as models count them.
 fn servers_of(copy: &CopySpec, cluster: &Cluster) -> Vec<u32> {
     CopySpec { layouts: cluster.unfold_all(&copy.layouts), ..copy.clone() }.targets()
 }

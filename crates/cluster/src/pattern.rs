@@ -1,15 +1,17 @@
-//! Path patterns: which files a rule is for.
+//! Path patterns, which select the files of a rule.
 //!
-//! `<n>` is a run of digits, whole on both sides; `*` any characters but `/`; `**` any characters; `\` makes the
-//! next character ordinary. Matching allocates nothing and takes O(pattern · path) at worst.
+//! `<n>` is a complete run of digits; `*` matches any characters but `/`; `**` matches any
+//! characters; `\` makes the next character ordinary. Matching allocates nothing and takes
+//! O(pattern · path) in the worst case.
 
-/// Matches `path` against `pattern`; the result tells the values of the `<n>` fields that were asked for.
+/// Matches `path` against `pattern` and returns the value of one `<n>` field.
 ///
-/// With `field = Some(i)` the value of the `i`-th `<n>` (counted from 0) is returned modulo 2^64, 0 where the
-/// pattern has fewer. `None` where the path does not match.
+/// With `field = Some(i)` the value of the `i`-th `<n>` (counted from 0) is returned modulo 2^64,
+/// or 0 where the pattern has fewer. `None`: the path does not match.
 pub fn match_path(pattern: &[u8], path: &[u8], field: Option<usize>) -> Option<u64> {
     let mut at = Cursor { pattern: 0, path: 0, fields: 0, number: 0 };
-    // Where to go on after a mismatch: behind the last `*` and the last `**`, each one character further.
+    // Positions to resume from after a mismatch: after the last `*` and the last `**`, each one
+    // character further.
     let (mut star, mut double): (Option<Cursor>, Option<Cursor>) = (None, None);
     loop {
         match step(pattern, path, &mut at, field) {
@@ -28,9 +30,9 @@ pub fn match_path(pattern: &[u8], path: &[u8], field: Option<usize>) -> Option<u
     }
 }
 
-/// A path as a pattern that matches it alone: characters that mean something in patterns get a `\`.
+/// A pattern that matches only this path: special characters of patterns get a `\`.
 ///
-/// Digits stay as they are, so `<n>` may be put in their place afterwards.
+/// Digits stay as they are, so that a caller may replace them by `<n>` afterwards.
 pub fn escape(path: &str) -> String {
     let mut pattern = String::with_capacity(path.len());
     for c in path.chars() {
@@ -42,7 +44,7 @@ pub fn escape(path: &str) -> String {
     pattern
 }
 
-/// What every path begins with that the pattern matches.
+/// The common beginning of all paths that the pattern matches.
 pub fn literal_prefix(pattern: &[u8]) -> Vec<u8> {
     let mut prefix = Vec::new();
     let mut rest = pattern;
@@ -61,9 +63,9 @@ pub fn literal_prefix(pattern: &[u8]) -> Vec<u8> {
 struct Cursor {
     pattern: usize,
     path: usize,
-    /// `<n>`s passed.
+    /// Number of `<n>`s passed.
     fields: usize,
-    /// Value of the field asked for.
+    /// Value of the requested field.
     number: u64,
 }
 
@@ -75,7 +77,7 @@ enum Step {
     Mismatch,
 }
 
-/// Lets the wildcard that `from` stands behind take one more character.
+/// Lets the wildcard just before `from` take one more character.
 fn retry(path: &[u8], from: &mut Option<Cursor>, slashes: bool) -> Option<Cursor> {
     let cursor = from.as_mut()?;
     let taken = path.get(cursor.path)?;

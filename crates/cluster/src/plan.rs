@@ -1,5 +1,5 @@
-//! `plan.toml`: which files get which layout. Written by the planner, read by `place` and by the data path.
-//! Format: `docs/formats/plan.md`.
+//! `plan.toml`: which files get which layout. The planner writes it; `place` and the data path read
+//! it. Format: `docs/formats/plan.md`.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -10,49 +10,52 @@ use crate::cluster::Cluster;
 use crate::overlay::{CopySpec, Overlay};
 use crate::pattern::match_path;
 
-/// The scheme name of rules that leave the files as they are.
+/// The scheme of rules that leave the files unchanged.
 pub const KEEP: &str = "keep";
 
-/// A plan: self-contained, so it carries the cluster it was made for.
+/// A plan. It is self-contained and includes the cluster for which it was made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The scheme that was asked for (`overall`, `psa`, ...).
+    /// The requested scheme (`overall`, `psa`, ...).
     pub scheme: String,
-    /// The cluster, with calibrated parameters beside those given by hand.
+    /// The cluster, with calibrated parameters in addition to those given by hand.
     pub cluster: Cluster,
-    /// First match wins.
+    /// The rules; the first match applies.
     pub rules: Vec<Rule>,
 }
 
 /// The layout of all files whose absolute path matches a pattern.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Absolute path pattern: `<n>` is a run of digits, `*` any characters but `/`, `**` any characters
-    /// ([`crate::pattern`]).
+    /// Absolute path pattern: `<n>` is a run of digits, `*` any characters but `/`, `**` any
+    /// characters ([`crate::pattern`]).
     pub pattern: String,
-    /// What the planner chose (`1-DH`, `PSA`, ...), or [`KEEP`]: leave the files as they are.
+    /// The scheme that the planner chose (`1-DH`, `PSA`, ...), or [`KEEP`]: leave the files
+    /// unchanged.
     pub scheme: String,
-    /// One sentence for people.
+    /// The reason, in one sentence for people.
     pub reason: String,
     /// The papers' overall cost: the sum of all request costs, seconds.
     pub predicted_s: f64,
-    /// Expected wall-clock seconds.
+    /// Expected wall-clock time, seconds.
     pub elapsed_s: f64,
-    /// Candidate layouts for the matching files, target indices as in [`Cluster::targets`]; none for [`KEEP`].
-    /// A file takes the one that [`Rule::choose`] picks (1-DV and 2-D of files that belong to one process each).
+    /// Layouts for the matching files, with target indices as in [`Cluster::targets`]; none for
+    /// [`KEEP`]. A file takes the one that [`Rule::choose`] selects (1-DV and 2-D of files that
+    /// belong to one process each).
     pub layouts: Vec<Layout>,
-    /// How a file's number picks one of several layouts.
+    /// How a file's number selects one of several layouts.
     pub spread: Spread,
-    /// Further copies of the files; the one with a layout of `layouts` is then the original, copy 0.
+    /// Extra copies of the files. The copy with a layout of `layouts` is then the original, copy 0.
     pub overlay: Option<Overlay>,
 }
 
-/// Which of a rule's layouts a file gets: `(number / stride) mod layouts`.
+/// Selects one of a rule's layouts for a file: `(number / stride) mod layouts`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
-    /// Which `<n>` of the pattern is the file's number, counted from 0; `None`: a hash of the path is.
+    /// The index, from 0, of the `<n>` in the pattern that is the file's number; `None`: a hash of
+    /// the path is its number.
     pub field: Option<usize>,
-    /// Numbers that get the same layout; at least 1.
+    /// Number of consecutive file numbers that get the same layout; at least 1.
     pub stride: u64,
 }
 
@@ -63,26 +66,27 @@ impl Default for Spread {
 }
 
 impl Plan {
-    /// The first rule that matches the absolute path, if any; a rule without layouts says: not managed.
+    /// The first rule that matches the absolute path, if any. A rule without layouts means that the
+    /// file is not managed.
     pub fn rule_for(&self, path: &Path) -> Option<&Rule> {
         self.rules.iter().find(|rule| rule.matches(path))
     }
 }
 
 impl Rule {
-    /// Whether the rule is for the file at this absolute path. Allocates nothing.
+    /// Whether the rule applies to the file at this absolute path. Allocates nothing.
     pub fn matches(&self, path: &Path) -> bool {
         self.number(path).is_some()
     }
 
-    /// The layout of the file at this absolute path; `None` where it does not match or the rule has no layouts.
-    /// Allocates nothing.
+    /// The layout of the file at this absolute path; `None`: the path does not match, or the rule
+    /// has no layouts. Allocates nothing.
     pub fn choose(&self, path: &Path) -> Option<&Layout> {
         self.layouts.get(self.spread.index(&self.pattern, path, self.layouts.len())?)
     }
 
-    /// The further copies of the file at this absolute path, from copy 1 on, with the layout of each; none where the path
-    /// does not match or the files have one copy only. Allocates nothing.
+    /// The extra copies of the file at this absolute path, from copy 1 on, with the layout of each.
+    /// Empty if the path does not match or the files have only one copy. Allocates nothing.
     pub fn copies_for<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = (&'a CopySpec, &'a Layout)> + 'a {
         let copies = self.overlay.iter().flat_map(|overlay| &overlay.copies);
         copies.filter_map(move |copy| {
@@ -97,7 +101,8 @@ impl Rule {
 }
 
 impl Spread {
-    /// Which of `layouts` layouts the file at `path` gets; `None` where it does not match `pattern` or there are none.
+    /// The index of the layout that the file at `path` gets among `layouts`; `None`: the path does
+    /// not match `pattern`, or there are no layouts.
     pub fn index(&self, pattern: &str, path: &Path, layouts: usize) -> Option<usize> {
         let number = match_path(pattern.as_bytes(), path.as_os_str().as_bytes(), self.field)?;
         let number = if self.field.is_some() || layouts <= 1 { number } else { path_hash(path) };
@@ -105,7 +110,8 @@ impl Spread {
     }
 }
 
-/// FNV-1a of 64 bits: the same in every version, so that a file's layout does not depend on who asks.
+/// FNV-1a with 64 bits: the same in every version, so that all processes choose the same layout for
+/// a file.
 pub fn path_hash(path: &Path) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     path.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)

@@ -1,4 +1,4 @@
-//! `profile.toml`: what calibration measured. Format: `docs/formats/profile.md`.
+//! `profile.toml`: the results of calibration. Format: `docs/formats/profile.md`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,13 +15,13 @@ pub const PROFILE_VERSION: u64 = 1;
 /// Measured parameters, and how they were measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
-    /// When, as RFC 3339 text.
+    /// Date of the measurement, as RFC 3339 text.
     pub date: String,
-    /// How, one line for people: sizes, repeats, direct or buffered.
+    /// Method of the measurement, in one line for people: sizes, repeats, direct or buffered.
     pub method: String,
     /// e and t, where a network was measured or given.
     pub network: Option<MeasuredNetwork>,
-    /// Per class name.
+    /// The measured classes, by name.
     pub classes: BTreeMap<String, MeasuredClass>,
 }
 
@@ -36,7 +36,7 @@ pub struct MeasuredNetwork {
     pub establish_spread_s: f64,
     /// Standard error of `t`, seconds per byte.
     pub per_byte_spread_s: f64,
-    /// Measurements used.
+    /// Number of measurements used.
     pub samples: u64,
 }
 
@@ -68,9 +68,9 @@ pub struct Fit {
     pub per_byte_spread_s: f64,
     /// Root mean square of (measured mean - fit) / fit over the sizes.
     pub residual_relative: f64,
-    /// Measurements used.
+    /// Number of measurements used.
     pub samples: u64,
-    /// Measurements set aside as outliers.
+    /// Number of measurements set aside as outliers.
     pub outliers: u64,
 }
 
@@ -101,7 +101,7 @@ impl Profile {
     /// Parses `profile.toml`; `file_name` is only used in messages.
     ///
     /// # Errors
-    /// Anything that is not exactly the documented format, with line, key, value and remedy.
+    /// Any deviation from the documented format, with line, key, value and remedy.
     pub fn parse(text: &str, file_name: &str) -> Result<Self, FileError> {
         let document = Document::parse(text, file_name)?;
         let root = document.root();
@@ -161,7 +161,7 @@ fn spread_line(fit: &Fit) -> String {
     )
 }
 
-/// Refuses a text of another format version, before anything else in it is looked at.
+/// Refuses a text of another format version before examining anything else in it.
 pub(crate) fn check_version(root: &Table<'_>, version: u64, remedy: &str) -> Result<(), FileError> {
     let item = root.need("version", remedy)?;
     if item.count()? == version {

@@ -1,7 +1,7 @@
 //! Reads TOML with errors that name file, line, key, value and remedy.
 //!
-//! A thin layer over the `toml` crate's spanned tables: every value knows its full key and its place, so that a
-//! wrong value is reported as precisely as wrong syntax.
+//! A thin layer over the `toml` crate's spanned tables: every value carries its full key and its
+//! place, so that a wrong value is reported as precisely as wrong syntax.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -85,7 +85,7 @@ impl<'d> Table<'d> {
         &self.key
     }
 
-    /// The value of `name`, if there is one.
+    /// The value of `name`; `None`: it is missing.
     pub fn get(&self, name: &str) -> Option<Item<'d>> {
         let value = self.entries.get(name)?;
         Some(Item { source: self.source, key: self.key_of(name), value })
@@ -130,7 +130,7 @@ impl<'d> Table<'d> {
         self.source.error(line, self.key.clone(), None, problem.into())
     }
 
-    /// The array of tables `name`, empty where it is missing.
+    /// The array of tables `name`; empty where it is missing.
     ///
     /// # Errors
     /// It is not an array of tables.
@@ -147,10 +147,10 @@ impl<'d> Table<'d> {
 }
 
 impl<'d> Item<'d> {
-    /// A text.
+    /// The value as a text.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value has another type.
     pub fn text(&self) -> Result<&'d str, FileError> {
         match self.value.get_ref() {
             DeValue::String(text) => Ok(text),
@@ -158,10 +158,10 @@ impl<'d> Item<'d> {
         }
     }
 
-    /// A finite number that is not negative.
+    /// The value as a finite number that is not negative.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value has another type or range.
     pub fn amount(&self) -> Result<f64, FileError> {
         let number = match self.value.get_ref() {
             DeValue::Float(number) => number.as_str().replace('_', "").parse().ok(),
@@ -175,18 +175,18 @@ impl<'d> Item<'d> {
         }
     }
 
-    /// A whole number, 0 or more.
+    /// The value as a whole number, 0 or more.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value has another type or range.
     pub fn count(&self) -> Result<u64, FileError> {
         self.integer().ok_or_else(|| self.error("must be a whole number, 0 or more"))
     }
 
-    /// Bytes: a whole number, or a text such as `"64K"`.
+    /// The value as bytes: a whole number, or a text such as `"64K"`.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value has another form.
     pub fn size(&self) -> Result<u64, FileError> {
         match self.value.get_ref() {
             DeValue::String(text) => size::parse(text).ok(),
@@ -195,10 +195,10 @@ impl<'d> Item<'d> {
         .ok_or_else(|| self.error("must be a size: bytes, or a text with K, M, G or T, like \"64K\""))
     }
 
-    /// `true` or `false`.
+    /// The value as `true` or `false`.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value has another type.
     pub fn flag(&self) -> Result<bool, FileError> {
         match self.value.get_ref() {
             DeValue::Boolean(flag) => Ok(*flag),
@@ -206,10 +206,10 @@ impl<'d> Item<'d> {
         }
     }
 
-    /// A table.
+    /// The value as a table.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value has another type.
     pub fn table(&self) -> Result<Table<'d>, FileError> {
         match self.value.get_ref() {
             DeValue::Table(entries) => {
@@ -219,10 +219,10 @@ impl<'d> Item<'d> {
         }
     }
 
-    /// The elements of an array.
+    /// The elements of the value as an array.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value has another type.
     pub fn items(&self) -> Result<Vec<Item<'d>>, FileError> {
         let DeValue::Array(array) = self.value.get_ref() else {
             return Err(self.error("must be an array in [ ]"));
@@ -237,12 +237,12 @@ impl<'d> Item<'d> {
         self.source.error(Some(self.value.span()), self.key.clone(), Some(value), problem.into())
     }
 
-    /// The full key.
+    /// The full key of this value.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// The value as it stands in the file.
+    /// The value as written in the file.
     fn written(&self) -> Cow<'d, str> {
         match self.value.get_ref() {
             DeValue::Table(_) => Cow::Borrowed("{ ... }"),

@@ -8,14 +8,15 @@ const UNITS: [(char, u32); 4] = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text:?} is not a size: write bytes, or a whole number with K, M, G or T (binary), like 64K or 1G")]
 pub struct SizeError {
-    /// What was given.
+    /// The given text.
     pub text: String,
 }
 
-/// Bytes of a size: a whole number, then optionally K, M, G or T (either case, `iB` may follow; binary).
+/// Parses a size in bytes: a whole number, then optionally K, M, G or T (either case, `iB` may
+/// follow; binary).
 ///
 /// # Errors
-/// Anything else, or more than 2^64 - 1 bytes.
+/// Any other text, or more than 2^64 - 1 bytes.
 pub fn parse(text: &str) -> Result<u64, SizeError> {
     parse_size(text.trim()).ok_or_else(|| SizeError { text: shorten(text) })
 }
@@ -36,7 +37,7 @@ fn parse_size(text: &str) -> Option<u64> {
     number.checked_mul(1 << shift)
 }
 
-/// The shortest exact form: the largest unit that divides `bytes`; [`parse`] reads it back.
+/// The shortest exact form, with the largest unit that divides `bytes`; [`parse`] reads it back.
 pub fn format(bytes: u64) -> String {
     let exact = UNITS.iter().rev().find(|(_, shift)| bytes > 0 && bytes.trailing_zeros() >= *shift);
     match exact {

@@ -1,6 +1,7 @@
-//! Layouts over the servers of a pool again, from what the file system was told ([`crate::fold`]): what models need.
+//! Converts folded layouts ([`crate::fold`]) back to layouts over the servers of a pool, which
+//! models need.
 //!
-//! Which servers of the pool hold a file the file system decides; unfolding takes them in order.
+//! The file system decides which servers of the pool hold a file; unfolding takes them in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,21 +12,22 @@ use crate::driver::NativeTarget;
 use crate::fold::layouts_of;
 use crate::plan::Plan;
 
-/// Servers taken so far, per tier.
+/// Number of servers taken so far, per tier.
 type Taken = BTreeMap<usize, usize>;
 
 impl Cluster {
-    /// The layout on the servers of pools where it is on native targets: what models need.
+    /// Replaces native targets in the layout by servers of their pools, for models.
     ///
-    /// The servers are taken in order, those of layout number `index` of layouts like it behind those of the ones before it.
-    /// Every byte is on the server that a turn over the native target comes to, also where a region ends within a turn and
-    /// the next goes on from there.
+    /// The servers are taken in order; layout number `index` of several similar layouts gets those
+    /// after the servers of the previous ones. Every byte is on the server that a turn over the
+    /// native target reaches, also where a region ends within a turn and the next one continues
+    /// from there.
     pub fn unfold(&self, layout: &Layout, index: usize) -> Layout {
         self.unfold_onto(layout, index, &mut Taken::new())
     }
 
-    /// The layouts of a rule unfolded: as [`Cluster::unfold`], the servers of every tier one after the other through all of them, as a
-    /// file system spreads files.
+    /// The unfolded layouts of a rule: as [`Cluster::unfold`], taking the servers of every tier one
+    /// after the other through all layouts, as a file system spreads files.
     pub fn unfold_all(&self, layouts: &[Layout]) -> Vec<Layout> {
         let mut taken = Taken::new();
         layouts.iter().map(|layout| self.unfold_onto(layout, 0, &mut taken)).collect()
@@ -50,8 +52,8 @@ impl Cluster {
         Layout::new(regions.collect()).expect("the same regions, stripes of more than 0 bytes")
     }
 
-    /// Per native target of the layout: the server of its tier with which its turn begins. In a tier of which none is taken yet, so many
-    /// like the first of the layout are.
+    /// Per native target of the layout: the server of its tier with which its turn begins. A tier
+    /// of which no server is taken yet starts after `index` times the native target's servers.
     fn first_servers(&self, layout: &Layout, index: usize, taken: &mut Taken) -> BTreeMap<u32, usize> {
         let mut firsts = BTreeMap::new();
         for stripe in layout.regions().iter().flat_map(|region| &region.cycle) {
@@ -66,7 +68,8 @@ impl Cluster {
         firsts
     }
 
-    /// `width` bytes of a native target, from byte `phase` of its turn on, cut into its servers' stripes.
+    /// `width` bytes of a native target, from byte `phase` of its turn on, cut into its servers'
+    /// stripes.
     fn turn(&self, native: NativeTarget, first: usize, phase: u64, width: u64) -> Vec<Stripe> {
         let servers = self.targets_of(native.tier);
         let target = |place: u64| {
@@ -87,8 +90,8 @@ impl Cluster {
         stripes
     }
 
-    /// Number of servers that the files of a rule are spread over which have these layouts: those of pools are counted, each
-    /// once.
+    /// Number of different servers, including those of pools, over which the files of a rule with
+    /// these layouts are spread.
     pub fn servers_of(&self, layouts: &[Layout]) -> usize {
         let unfolded = self.unfold_all(layouts);
         unfolded.iter().flat_map(Layout::targets).collect::<BTreeSet<u32>>().len()
@@ -96,7 +99,8 @@ impl Cluster {
 }
 
 impl Plan {
-    /// The plan with all layouts unfolded ([`Cluster::unfold_all`]) and without native targets: what models need.
+    /// The plan with all layouts unfolded ([`Cluster::unfold_all`]) and without native targets, for
+    /// models.
     #[must_use]
     pub fn unfolded(&self) -> Self {
         let mut plan = self.clone();

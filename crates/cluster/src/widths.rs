@@ -1,15 +1,17 @@
-//! Which stripe widths a parallel file system takes.
+//! The stripe widths that parallel file systems accept.
 
 use crate::file_system::FileSystem;
 
-/// Widths are whole multiples of this on the file systems that are particular about it.
+/// Unit of the widths on the file systems that restrict them, bytes.
 const UNIT: u64 = 64 << 10;
 
 impl FileSystem {
-    /// Every width that the file system takes is a whole multiple of so many bytes.
+    /// The unit of widths, bytes: every width that the file system accepts is a whole multiple of
+    /// it.
     ///
-    /// Sources: Ceph `src/include/fs_types.h` (`CEPH_MIN_STRIPE_UNIT`), Lustre `lustre_user.h` (`LOV_MIN_STRIPE_SIZE`),
-    /// BeeGFS `STRIPEPATTERN_MIN_CHUNKSIZE`, OrangeFS `dist-simple-stripe.c` (any size above 0).
+    /// Sources: Ceph `src/include/fs_types.h` (`CEPH_MIN_STRIPE_UNIT`), Lustre `lustre_user.h`
+    /// (`LOV_MIN_STRIPE_SIZE`), BeeGFS `STRIPEPATTERN_MIN_CHUNKSIZE`, OrangeFS
+    /// `dist-simple-stripe.c` (any size above 0).
     pub fn width_unit(self) -> u64 {
         match self {
             Self::CephFs | Self::Lustre | Self::BeeGfs => UNIT,
@@ -17,19 +19,19 @@ impl FileSystem {
         }
     }
 
-    /// Whether it has stripes of `width` bytes.
+    /// Whether the file system accepts stripes of `width` bytes.
     pub fn has_width(self, width: u64) -> bool {
         let powers_only = self == Self::BeeGfs;
         width > 0 && width.is_multiple_of(self.width_unit()) && (!powers_only || width.is_power_of_two())
     }
 
-    /// The smallest width that it has and that is at least `width`.
+    /// The smallest accepted width that is at least `width`.
     pub fn width_above(self, width: u64) -> u64 {
         let multiple = width.max(1).next_multiple_of(self.width_unit());
         if self.has_width(multiple) { multiple } else { multiple.next_power_of_two() }
     }
 
-    /// What [`FileSystem::has_width`] asks for, for messages.
+    /// The rule of [`FileSystem::has_width`], for messages.
     pub fn width_rule(self) -> &'static str {
         match self {
             Self::CephFs => "CephFS has widths that are whole multiples of 64K",

@@ -1,8 +1,8 @@
-//! Pieces of TOML.
+//! Writers for parts of TOML files.
 
 use stripewise_model::Service;
 
-/// A text as a TOML basic string: fit for values and keys, always on one line.
+/// A text as a TOML basic string: valid for values and keys, always on one line.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -18,7 +18,7 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
-/// A text as a TOML key: bare where that is possible.
+/// A text as a TOML key: bare where possible.
 pub(crate) fn key(text: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !text.is_empty() && text.chars().all(bare) { text.to_owned() } else { quoted(text) }

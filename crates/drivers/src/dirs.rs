@@ -1,4 +1,4 @@
-//! Plain directories: they have no layouts of their own, stripewise stripes over them.
+//! Plain directories: they have no layouts of their own, so stripewise stripes over them.
 
 use std::path::Path;
 use std::sync::Arc;

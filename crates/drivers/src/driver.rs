@@ -1,4 +1,4 @@
-//! What stripewise asks of a file system.
+//! The interface between stripewise and a file system.
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -10,15 +10,16 @@ use stripewise_sys::{Fd, Mode, OFlags, Real, Sys};
 use crate::files::HERE;
 use crate::{DriverError, Result};
 
-/// A kind of file system. Without state; all methods may be called from several threads at once.
+/// A kind of file system. Stateless; several threads may call all methods at once.
 ///
-/// A call that fails may leave a directory that was made, or one whose hints are partly set; calling [`Driver::prepare`] again
-/// finishes it, [`Driver::remove`] takes it away. No call touches files that exist.
+/// A call that fails may leave a new directory, or one whose hints are partly set. Calling
+/// [`Driver::prepare`] again completes it, and [`Driver::remove`] removes it. No call touches
+/// existing files.
 pub trait Driver: Send + Sync {
-    /// Which one; `None`: plain directories.
+    /// The file system; `None`: plain directories.
     fn system(&self) -> Option<FileSystem>;
 
-    /// What `driver = "..."` of a tier says.
+    /// The value of `driver = "..."` in a tier.
     fn name(&self) -> &'static str {
         self.system().map_or("dirs", FileSystem::name)
     }
@@ -26,28 +27,32 @@ pub trait Driver: Send + Sync {
     /// What an existing directory offers; `None`: it is not on such a file system.
     ///
     /// # Errors
-    /// The directory cannot be looked at. What the user may not do is no error, but said in [`Probe::rights`].
+    /// The directory cannot be examined. Missing rights of the user are not an error but are listed
+    /// in [`Probe::rights`].
     fn probe(&self, dir: &Path) -> Result<Option<Probe>>;
 
-    /// Makes `dir` a directory (made if missing, in one that exists) whose new files get `layout`, also in directories that are
-    /// made in it later; then reads it back. Files that are in it keep what they have. May be repeated.
+    /// Makes `dir` a directory whose new files get `layout`, also in directories that are created
+    /// in it later; then reads the layout back. Creates `dir` if it is missing. Files that are
+    /// already in it keep their layouts. May be repeated.
     ///
     /// # Errors
-    /// [`DriverError::Unsupported`](crate::DriverError::Unsupported) before anything is made, where the file system has no
-    /// such layout; [`DriverError::Differs`](crate::DriverError::Differs) where it took another one.
+    /// [`DriverError::Unsupported`](crate::DriverError::Unsupported) before anything is created,
+    /// where the file system does not support the layout;
+    /// [`DriverError::Differs`](crate::DriverError::Differs) where it set another one.
     fn prepare(&self, dir: &Path, layout: &NativeLayout) -> Result<()>;
 
-    /// Makes a new empty file with `layout` and permissions `mode` (less the umask), then reads it back. A file that did not
-    /// get its layout is removed again.
+    /// Creates an empty file with `layout` and permissions `mode` (less the umask), then reads the
+    /// layout back. A file that did not get its layout is removed again.
     ///
     /// # Errors
-    /// As [`Driver::prepare`]; [`DriverError::Exists`](crate::DriverError::Exists) if there is anything of that name.
+    /// As [`Driver::prepare`]; [`DriverError::Exists`](crate::DriverError::Exists) if the name
+    /// exists.
     fn create(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<()>;
 
-    /// As [`Driver::create`]; the new file is open for reading and writing.
+    /// As [`Driver::create`], and opens the new file for reading and writing.
     ///
     /// # Errors
-    /// As there, or as open(2); then there is no file.
+    /// As [`Driver::create`], or as open(2); then the file does not exist.
     fn create_open(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<Fd> {
         self.create(file, layout, mode)?;
         Real.open(HERE, file, OFlags::RDWR | OFlags::NOFOLLOW, Mode::empty()).map_err(|errno| {
@@ -56,76 +61,79 @@ pub trait Driver: Send + Sync {
         })
     }
 
-    /// What a file really has, or what new files of a directory will get.
+    /// The layout that a file really has, or that new files of a directory will get.
     ///
     /// # Errors
-    /// The file cannot be looked at, or is not on such a file system.
+    /// The file cannot be examined, or is not on such a file system.
     fn read_back(&self, path: &Path) -> Result<Actual>;
 
-    /// As [`Driver::read_back`] of a regular file that is open and was found at `path`. Where the file system can be asked about
-    /// an open file, `path` is not followed once more.
+    /// As [`Driver::read_back`], for a regular file that is open and was found at `path`. Where the
+    /// file system can be asked about an open file, `path` is not resolved again.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Driver::read_back`].
     fn read_back_open(&self, path: &Path, _open: BorrowedFd<'_>) -> Result<Actual> {
         self.read_back(path)
     }
 
-    /// Whether what has `actual` has all that [`Driver::create`] and [`Driver::prepare`] make of `layout`.
+    /// Whether `actual` has every property that [`Driver::create`] and [`Driver::prepare`] set for
+    /// `layout`.
     fn has(&self, actual: &Actual, layout: &NativeLayout) -> bool {
         actual.layout.as_ref().is_some_and(|got| layout.is_met_by(got))
     }
 
-    /// As [`Driver::create_open`], with what [`Actual::exact`] said of another file.
+    /// As [`Driver::create_open`], with the text from [`Actual::exact`] of another file.
     ///
     /// # Errors
-    /// As there; this file system never said so.
+    /// As [`Driver::create_open`]; this file system never produces such a text.
     fn create_exact(&self, file: &Path, exact: &str, _mode: u32) -> Result<Fd> {
         Err(never_said(file, exact))
     }
 
-    /// Tells an existing directory what [`Actual::exact`] said of it, and reads it back.
+    /// Sets the text from [`Actual::exact`] on an existing directory, and reads it back.
     ///
     /// # Errors
-    /// As [`Driver::prepare`]; this file system never said so.
+    /// As [`Driver::prepare`]; this file system never produces such a text.
     fn prepare_exact(&self, dir: &Path, exact: &str) -> Result<()> {
         Err(never_said(dir, exact))
     }
 
-    /// Takes a prepared directory's hints away, and the directory itself where it is empty. One that is not there is no error.
+    /// Removes a prepared directory's hints, and the directory itself if it is empty. A missing
+    /// directory is not an error.
     ///
     /// # Errors
-    /// The hints cannot be taken away.
+    /// The hints cannot be removed.
     fn remove(&self, dir: &Path) -> Result<()>;
 }
 
 /// What a directory's file system offers to this user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probe {
-    /// Which one; `None`: plain directories.
+    /// The file system; `None`: plain directories.
     pub system: Option<FileSystem>,
-    /// Where it is mounted.
+    /// The mount point.
     pub mount: PathBuf,
-    /// The groups of servers that files can be put on.
+    /// The groups of servers on which files can be placed.
     pub pools: Vec<Pool>,
-    /// The servers that a file can be put on, as [`stripewise_native::Stripe::Listed`] names them; empty where there is no such choice.
+    /// The servers on which a file can be placed, as [`stripewise_native::Stripe::Listed`] names
+    /// them; empty where servers cannot be chosen.
     pub servers: Vec<String>,
-    /// What this user may not do, with the remedy, one sentence each.
+    /// Rights that this user lacks, with the remedy, one sentence each.
     pub rights: Vec<String>,
-    /// What else is worth knowing, one sentence each.
+    /// Other useful facts, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Servers that a file can be put on together.
+/// A group of servers on which a file can be placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// As layouts name it.
+    /// The pool's name in layouts.
     pub name: String,
-    /// How many servers; `None`: the file system does not tell this user.
+    /// Number of servers; `None`: the file system does not tell this user.
     pub servers: Option<u32>,
-    /// What they are called, where that is known.
+    /// The names of the servers; empty where unknown.
     pub server_names: Vec<String>,
-    /// Bytes that can still be written to it, where that is known.
+    /// Bytes that can still be written to the pool, where known.
     pub free_bytes: Option<u64>,
 }
 
@@ -134,15 +142,16 @@ fn never_said(path: &Path, exact: &str) -> DriverError {
     DriverError::Refused { path: path.to_owned(), value: exact.to_owned(), problem }
 }
 
-/// What a file has, or new files of a directory will get.
+/// The layout that a file has, or that new files of a directory will get.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actual {
-    /// `None`: nothing that a layout could say (a plain file, a directory without hints).
+    /// `None`: nothing that a layout can express (a plain file, a directory without hints).
     pub layout: Option<NativeLayout>,
-    /// What else the file system said.
+    /// Further information from the file system.
     pub note: Option<String>,
-    /// All of it in the file system's own words, where a layout does not say all: what brings it back exactly.
+    /// The layout in the file system's own syntax, which restores it exactly. Set where a
+    /// [`NativeLayout`] does not express everything.
     pub exact: Option<String>,
-    /// Of a directory: `exact` is what one above it was told.
+    /// For a directory: `exact` comes from a directory above it.
     pub inherited: bool,
 }

@@ -1,4 +1,4 @@
-//! Why a driver could not do what it was asked.
+//! Errors of drivers.
 
 use std::path::{Path, PathBuf};
 
@@ -7,105 +7,105 @@ use stripewise_native::NativeLayout;
 use stripewise_sys::Errno;
 use thiserror::Error;
 
-/// One line for people: the file, the value and the remedy.
+/// An error message for people, in one line: the file, the value and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DriverError {
-    /// Found out without asking the file system; nothing was made.
+    /// Detected without asking the file system; nothing was created.
     #[error("{system} has no layout {layout}: {problem}")]
     Unsupported {
-        /// The file system, as people write it.
+        /// The file system's name for people.
         system: &'static str,
-        /// What was asked for.
+        /// The requested layout.
         layout: NativeLayout,
-        /// Why not, and what would do.
+        /// The reason, and an alternative.
         problem: String,
     },
-    /// The file system said no to a value.
+    /// The file system refused a value.
     #[error("{}: {value:?} was refused: {problem}", path.display())]
     Refused {
         /// The file or directory.
         path: PathBuf,
-        /// What was set.
+        /// The value.
         value: String,
-        /// Why, and the remedy.
+        /// The reason, and the remedy.
         problem: String,
     },
-    /// The file or directory did not get what was asked for.
+    /// The file or directory did not get the requested layout.
     #[error("{}: {asked} was asked for, but it has {}; {remedy}", path.display(),
         got.as_ref().map_or("no layout of its own".to_owned(), ToString::to_string))]
     Differs {
         /// The file or directory.
         path: PathBuf,
-        /// What was asked for.
+        /// The requested layout.
         asked: NativeLayout,
-        /// What it has.
+        /// The actual layout.
         got: Option<NativeLayout>,
-        /// What to do about it.
+        /// The remedy.
         remedy: String,
     },
-    /// There is such a file.
+    /// The file exists already.
     #[error("{}: exists; a layout is given to new files only, so name a new one", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// Not on such a file system.
+    /// The path is not on such a file system.
     #[error("{}: is not on {system}; name a directory on a mounted {system}", path.display())]
     Elsewhere {
         /// The file or directory.
         path: PathBuf,
-        /// The file system, as people write it.
+        /// The file system's name for people.
         system: &'static str,
     },
-    /// This user may not do it.
+    /// This user lacks the permission.
     #[error("{}: {doing} is not permitted: {remedy}", path.display())]
     Denied {
         /// The file or directory.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         doing: String,
-        /// Who can change that, and how.
+        /// Who can grant the permission, and how.
         remedy: String,
     },
-    /// No space, or no more of the user's quota.
+    /// There is no space, or the user's quota is used up.
     #[error("{}: {doing}: no space: {remedy}", path.display())]
     Full {
         /// The file or directory.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         doing: String,
-        /// What to do about it.
+        /// The remedy.
         remedy: String,
     },
-    /// A tool of the file system failed, or said what cannot be understood.
+    /// A tool of the file system failed, or its output was not understood.
     #[error("`{command}` {how}{}", if output.is_empty() { String::new() } else { format!(": {output}") })]
     Tool {
-        /// As it could be typed.
+        /// The command as it could be typed.
         command: String,
-        /// `ended with status 2`, `cannot be run: ...`, ...
+        /// The failure: `ended with status 2`, `cannot be run: ...`, ...
         how: String,
-        /// What it wrote, shortened.
+        /// The tool's output, shortened.
         output: String,
     },
-    /// Any other failure of the kernel's.
+    /// Any other failure of a system call.
     #[error("{}: {doing}: {errno}", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         doing: String,
-        /// Why it failed.
+        /// The kernel's error.
         errno: Errno,
     },
 }
 
 impl DriverError {
-    /// A layout that the file system does not have.
+    /// An error for a layout that the file system does not support.
     pub fn unsupported(system: FileSystem, layout: &NativeLayout, problem: impl Into<String>) -> Self {
         Self::Unsupported { system: system.title(), layout: layout.clone(), problem: problem.into() }
     }
 
-    /// A system call's failure, said as what it means to people.
+    /// Converts a system call's failure to the error that explains it to people.
     pub fn io(path: &Path, doing: impl Into<String>, errno: Errno) -> Self {
         let (path, doing) = (path.to_owned(), doing.into());
         match errno {
@@ -125,10 +125,10 @@ impl DriverError {
         }
     }
 
-    /// `asked` and `got` compared.
+    /// Compares the requested layout with the actual one.
     ///
     /// # Errors
-    /// [`DriverError::Differs`] unless `got` is what was asked for.
+    /// [`DriverError::Differs`] unless `got` meets `asked`.
     pub fn compare(
         path: &Path,
         asked: &NativeLayout,

@@ -1,4 +1,4 @@
-//! File systems that are none: a directory, and the fakes of the tools (`tests/fakes` in the checkout).
+//! Fake file systems: a directory, and the fakes of the tools (`tests/fakes` in the repository).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,11 +18,11 @@ pub struct Fake {
 }
 
 impl Fake {
-    /// One that consists of what the lines of `configuration` say.
+    /// A fake file system that consists of what the lines of `configuration` list.
     pub fn new(configuration: &str) -> Self {
         let dir = || {
             let dir = TempDir::new().unwrap();
-            // Other users may look into it.
+            // Readable for other users.
             fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
             dir
         };
@@ -32,12 +32,12 @@ impl Fake {
         fake
     }
 
-    /// A path on it.
+    /// A path on the fake file system.
     pub fn path(&self, name: &str) -> PathBuf {
         self.mount.path().join(name)
     }
 
-    /// A tool that works on it.
+    /// A tool that works on the fake file system.
     pub fn tool(&self, name: &str) -> Tool {
         let fakes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fakes");
         let fake = fakes.canonicalize().unwrap().join(name);
@@ -48,8 +48,8 @@ impl Fake {
         Tool::at(script)
     }
 
-    /// A bed for the conformance suite. What is missing in it: what is refused. It is interrupted at every call only where there are few
-    /// for a directory (`few`), or STRIPEWISE_LONG says so.
+    /// A bed for the conformance suite, without the refused layouts. Interrupts every call only
+    /// where there are few calls for a directory (`few`), or where STRIPEWISE_LONG is set.
     pub fn bed(&self, supported: Vec<NativeLayout>, unsupported: Vec<NativeLayout>, few: bool) -> Bed {
         let file = |name: &str| self.state.path().join(name);
         let (ignore, fail, user) = (file("ignore"), file("fail_after"), file("user"));
@@ -68,7 +68,7 @@ impl Fake {
             })),
             interrupt: (few || std::env::var_os("STRIPEWISE_LONG").is_some()).then_some(interrupt),
             forbidden: Some(Box::new(move |dir, run| {
-                // Nobody's calls of tools too.
+                // The fake tools act as this user too.
                 fs::write(&user, "65534").unwrap();
                 here(dir, run);
                 fs::remove_file(&user).unwrap();

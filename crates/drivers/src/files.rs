@@ -1,4 +1,4 @@
-//! What drivers do with files and directories, whatever the file system.
+//! Operations on files and directories that drivers share, whatever the file system.
 
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
@@ -8,13 +8,13 @@ use stripewise_sys::{Dir, Errno, Fd, FileType, Kind, Mode, OFlags, Stat, SysRef}
 
 use crate::{DriverError, Result, TRIAL_PREFIX};
 
-/// Paths start from the working directory.
+/// Relative paths start from the working directory.
 pub const HERE: Dir<'static> = None;
 
-/// `path`, or the nearest directory above it that exists.
+/// `path`, or its nearest ancestor that exists.
 ///
 /// # Errors
-/// Neither can be looked at.
+/// Neither can be examined.
 pub fn existing(sys: &SysRef, path: &Path) -> Result<PathBuf> {
     let mut at = path;
     loop {
@@ -29,15 +29,16 @@ pub fn existing(sys: &SysRef, path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The directory that a name without slashes is in has the empty path.
+/// The parent of a name without slashes is the empty path, which means the working directory.
 fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
-/// A path as the file systems' tools are given it.
+/// A path as an argument for the file systems' tools.
 ///
 /// # Errors
-/// [`DriverError::Refused`]: it is not UTF-8, so that what a tool was told would be another name, or would be taken for an option.
+/// [`DriverError::Refused`]: the path is not UTF-8, so a tool would get another name, or it begins
+/// with a dash and would be taken for an option.
 pub fn for_tools(path: &Path) -> Result<&str> {
     match path.to_str() {
         Some(text) if !text.starts_with('-') => Ok(text),
@@ -54,17 +55,17 @@ pub fn for_tools(path: &Path) -> Result<&str> {
     }
 }
 
-/// The directory that a file is in.
+/// The directory that contains a file.
 pub fn parent(file: &Path) -> &Path {
     or_here(file.parent().unwrap_or(file))
 }
 
-/// Whether there is anything of that name. Links are followed.
+/// Whether the name exists. Links are followed.
 pub fn exists(sys: &SysRef, path: &Path) -> bool {
     !matches!(sys.stat_at(HERE, path, true), Err(Errno::NOENT))
 }
 
-/// The path without links, from the root.
+/// The absolute path without links.
 ///
 /// # Errors
 /// There is no such path, or it cannot be followed.
@@ -74,12 +75,12 @@ pub fn absolute(path: &Path) -> Result<PathBuf> {
     })
 }
 
-/// Whether it is a directory.
+/// Whether a stat is of a directory.
 pub fn is_directory(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
-/// stat(2).
+/// stat of a path; links are followed.
 ///
 /// # Errors
 /// As stat(2).
@@ -87,14 +88,14 @@ pub fn look(sys: &SysRef, path: &Path) -> Result<Stat> {
     sys.stat_at(HERE, path, true).map_err(|errno| DriverError::io(path, "looking at it", errno))
 }
 
-/// Directories that were made, from the outermost in.
+/// Directories that were created, from the outermost in.
 #[derive(Debug, Default)]
 pub struct Made(Vec<PathBuf>);
 
-/// Makes a directory and those above it that are missing.
+/// Creates a directory and its missing ancestors.
 ///
 /// # Errors
-/// As mkdir(2); what was made before is removed.
+/// As mkdir(2); directories created before the failure are removed.
 pub fn make_directories(sys: &SysRef, dir: &Path) -> Result<Made> {
     let first = existing(sys, dir)?;
     let missing: Vec<&Path> =
@@ -103,7 +104,7 @@ pub fn make_directories(sys: &SysRef, dir: &Path) -> Result<Made> {
     for path in missing.into_iter().rev() {
         match sys.mkdir(HERE, path, Mode::from_raw_mode(0o777)) {
             Ok(()) => made.0.push(path.to_owned()),
-            // Somebody else was faster.
+            // Another process was faster.
             Err(Errno::EXIST) => {}
             Err(errno) => {
                 made.undo(sys);
@@ -118,7 +119,7 @@ pub fn make_directories(sys: &SysRef, dir: &Path) -> Result<Made> {
 }
 
 impl Made {
-    /// Removes what was made and is still empty.
+    /// Removes the created directories that are still empty.
     pub fn undo(&self, sys: &SysRef) {
         for path in self.0.iter().rev() {
             let _ = sys.rmdir(HERE, path);
@@ -129,7 +130,7 @@ impl Made {
 /// Creates a file, for reading and writing.
 ///
 /// # Errors
-/// [`DriverError::Exists`], else as open(2).
+/// [`DriverError::Exists`], otherwise as open(2).
 pub fn create_new(sys: &SysRef, file: &Path, mode: u32) -> Result<Fd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     sys.open(HERE, file, flags, Mode::from_raw_mode(mode)).map_err(|errno| match errno {
@@ -138,7 +139,8 @@ pub fn create_new(sys: &SysRef, file: &Path, mode: u32) -> Result<Fd> {
     })
 }
 
-/// Does something to the attributes of a file that this process has just made, though its permissions may not let even the owner write.
+/// Changes attributes of a file that this process has just created, even though its permissions may
+/// not let even the owner write.
 ///
 /// # Errors
 /// Those of `change`, or as chmod(2).
@@ -156,10 +158,10 @@ pub fn writable(sys: &SysRef, file: &Path, change: impl FnOnce() -> Result<()>) 
     change().and_then(|()| permit(mode))
 }
 
-/// Nothing of this name.
+/// Ensures that the name does not exist.
 ///
 /// # Errors
-/// [`DriverError::Exists`], else as stat(2).
+/// [`DriverError::Exists`], otherwise as stat(2).
 pub fn must_not_exist(sys: &SysRef, file: &Path) -> Result<()> {
     match sys.stat_at(HERE, file, false) {
         Err(Errno::NOENT) => Ok(()),
@@ -168,7 +170,7 @@ pub fn must_not_exist(sys: &SysRef, file: &Path) -> Result<()> {
     }
 }
 
-/// Gives a file that a tool made the permissions that open(2) would have given it with `mode`.
+/// Gives a file that a tool created the permissions that open(2) would have given it with `mode`.
 ///
 /// # Errors
 /// As chmod(2).
@@ -178,14 +180,14 @@ pub fn give_mode(sys: &SysRef, file: &Path, mode: u32) -> Result<()> {
     given.map_err(|errno| DriverError::io(file, "setting its permissions", errno))
 }
 
-/// The process's umask; asking the kernel for it directly would change it for a moment, for all threads.
+/// The process's umask. Querying it through umask(2) would change it for a moment, for all threads.
 fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
 }
 
-/// A name in `dir` that nobody uses.
+/// An unused name in `dir`.
 ///
 /// # Errors
 /// No random bytes.
@@ -195,11 +197,12 @@ pub fn scratch(sys: &SysRef, dir: &Path) -> Result<PathBuf> {
     Ok(dir.join(format!("{TRIAL_PREFIX}{:016x}", u64::from_ne_bytes(bytes))))
 }
 
-/// Makes a new file by way of a directory of its own beside it: `make` is given the directory and the file's name in it, gives the
-/// directory hints and makes the file, which is then moved to where it belongs. The directory is removed in any case.
+/// Creates a file by way of a temporary directory next to it. `make` gets the directory and the
+/// file's name in it, gives the directory hints and creates the file, which is then moved to its
+/// place. The directory is removed in any case.
 ///
 /// # Errors
-/// [`DriverError::Exists`] if there is anything of that name, those of `make`, as mkdir(2) and rename(2).
+/// [`DriverError::Exists`] if the name exists, those of `make`, as mkdir(2) and rename(2).
 pub fn made_apart(sys: &SysRef, file: &Path, make: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
     must_not_exist(sys, file)?;
     let dir = scratch(sys, parent(file))?;
@@ -209,7 +212,7 @@ pub fn made_apart(sys: &SysRef, file: &Path, make: impl FnOnce(&Path, &Path) -> 
     let made = make(&dir, &inside).and_then(|()| match sys.rename_noreplace(HERE, &inside, HERE, file) {
         Ok(()) => Ok(()),
         Err(Errno::EXIST) => Err(DriverError::Exists { path: file.to_owned() }),
-        // Not every file system has it.
+        // Not every file system supports it.
         Err(Errno::INVAL | Errno::NOSYS) => must_not_exist(sys, file).and_then(|()| {
             let renamed = sys.rename(HERE, &inside, HERE, file);
             renamed.map_err(|errno| DriverError::io(file, "moving the new file there", errno))
@@ -221,10 +224,11 @@ pub fn made_apart(sys: &SysRef, file: &Path, make: impl FnOnce(&Path, &Path) -> 
     made
 }
 
-/// What this user may not do in a directory of any file system, by trying it: one sentence each.
+/// The rights that this user lacks in a directory of any file system, found by trying: one sentence
+/// each.
 ///
 /// # Errors
-/// What was made for that cannot be removed.
+/// A directory created for the trial cannot be removed.
 pub fn rights(sys: &SysRef, dir: &Path) -> Result<Vec<String>> {
     let trial = scratch(sys, dir)?;
     match sys.mkdir(HERE, &trial, Mode::from_raw_mode(0o700)) {
@@ -233,14 +237,15 @@ pub fn rights(sys: &SysRef, dir: &Path) -> Result<Vec<String>> {
     }
 }
 
-/// What [`try_out`] is doing when the servers of a new file say no.
+/// The operation of [`try_out`] during which the servers of a new file refuse.
 pub const WRITING: &str = "writing to a new file in it";
 
-/// Makes a file in `dir`, does `look` with it, writes a byte and removes it: what a new file of the directory gets, and whether its
-/// servers take bytes.
+/// Creates a file in `dir`, calls `look` with it, writes a byte and removes it. This shows the
+/// layout that a new file of the directory gets, and whether its servers accept bytes.
 ///
 /// # Errors
-/// Those of `look`; [`DriverError::Full`], [`DriverError::Denied`] and others where nothing can be made or written.
+/// Those of `look`; [`DriverError::Full`], [`DriverError::Denied`] and others where no file can be
+/// created or written.
 pub fn try_out(sys: &SysRef, dir: &Path, look: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let trial = scratch(sys, dir)?;
     let file = create_new(sys, &trial, 0o600).map_err(|error| renamed(error, dir))?;
@@ -253,7 +258,7 @@ pub fn try_out(sys: &SysRef, dir: &Path, look: impl FnOnce(&Path) -> Result<()>)
     tried.and(removed.map_err(|errno| DriverError::io(&trial, "removing the trial", errno)))
 }
 
-/// The error of a trial, which nobody has heard of, as its directory's.
+/// Replaces the path in an error of a trial, which the user has never seen, by its directory's.
 fn renamed(mut error: DriverError, dir: &Path) -> DriverError {
     if let DriverError::Differs { path, .. }
     | DriverError::Denied { path, .. }
@@ -266,7 +271,8 @@ fn renamed(mut error: DriverError, dir: &Path) -> DriverError {
     error
 }
 
-/// Makes `dir` a directory that `set` gives its hints, and has `look` look at a new file in it. What was made is removed again where that fails.
+/// Makes `dir` a directory whose hints `set` sets, and calls `look` with a new file in it. On
+/// failure the created directories are removed again.
 ///
 /// # Errors
 /// Those of `set`, [`make_directories`] and [`try_out`].
@@ -284,7 +290,7 @@ pub fn prepare(
     prepared
 }
 
-/// Removes a directory where it is empty. One that is not there is no error.
+/// Removes a directory if it is empty. A missing directory is not an error.
 ///
 /// # Errors
 /// As rmdir(2).
@@ -295,7 +301,7 @@ pub fn remove_if_empty(sys: &SysRef, dir: &Path) -> Result<()> {
     }
 }
 
-/// An attribute's value as text; `None`: there is none of that name.
+/// An attribute's value as text; `None`: the attribute is not set.
 ///
 /// # Errors
 /// As getxattr(2); EOPNOTSUPP where the file system has no such attributes.
@@ -303,10 +309,10 @@ pub fn attribute(sys: &SysRef, path: &Path, name: &str) -> std::result::Result<O
     attribute_of(sys, Kind::Named(HERE, path), name)
 }
 
-/// As [`attribute`], of a file that may be open.
+/// As [`attribute`], for a file that may be open.
 ///
 /// # Errors
-/// As there.
+/// As [`attribute`].
 pub fn attribute_of(sys: &SysRef, of: Kind<'_>, name: &str) -> std::result::Result<Option<String>, Errno> {
     match sys.xattr(of, OsStr::new(name)) {
         // Some versions end values with a zero byte.

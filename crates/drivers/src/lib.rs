@@ -1,8 +1,9 @@
-//! Parallel file systems: is a directory on one, what may this user do there, prepare directories whose new files inherit
-//! a layout, make files with a layout, read back what they really got.
+//! Parallel file systems: finds out whether a directory is on one and what this user may do there,
+//! prepares directories whose new files inherit a layout, creates files with a layout, and reads
+//! back the layouts that they really got.
 //!
-//! Everything here does I/O on the caller's thread and keeps no state, so drivers are shareable between threads. Nothing
-//! is believed: what was asked for is compared with what is there.
+//! All I/O runs on the caller's thread. Drivers keep no state, so threads can share them. A driver
+//! always compares the requested layout with the actual one.
 
 mod beegfs;
 mod cephfs;
@@ -31,10 +32,11 @@ pub use tool::Tool;
 
 use stripewise_cluster::FileSystem;
 
-/// How files and directories begin that drivers make for a moment, to see what they get. A kill may leave one, empty.
+/// Prefix of the names of temporary files and directories that drivers create to see what they get.
+/// A kill may leave one, empty.
 pub const TRIAL_PREFIX: &str = ".stripewise-trial-";
 
-/// What a driver's call returns.
+/// The result of a driver's call.
 pub type Result<T> = std::result::Result<T, DriverError>;
 
 /// The driver of a parallel file system.

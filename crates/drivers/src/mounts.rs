@@ -1,9 +1,9 @@
-//! Which file system a path is on, as the mount table says.
+//! Finds the file system that a path is on in the mount table.
 //!
-//! The kernel does not give the table out in one piece: a line can be missing from a reading while
-//! other programs mount and unmount, and a path alone does not tell which of several mounts one
-//! above the other it is on. So the kernel is asked for the number of the mount first, and the
-//! table is read until it has that line.
+//! The kernel does not return the table atomically: a reading can lack a line while other programs
+//! mount and unmount. A path alone also does not determine which of several stacked mounts it is
+//! on. The code therefore first asks the kernel for the number of the mount, and then reads the
+//! table until it contains that line.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,20 +17,20 @@ use stripewise_sys::Errno;
 use crate::{DriverError, Result, files};
 
 const TABLE: &str = "/proc/self/mountinfo";
-/// open(2): the file is only named, neither read nor written.
+/// open(2): the descriptor only names the file, and can neither read nor write it.
 const O_PATH: i32 = 0o10_000_000;
-/// Readings of the table before its lack of a line is believed: in a changed root the mount may not
-/// be listed at all.
+/// Number of readings without the mount's line before the table is taken as complete: under a
+/// changed root the mount may not be listed at all.
 const READINGS_MAX: usize = 64;
 
 /// A line of the mount table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// Where.
+    /// The mount point.
     pub point: PathBuf,
     /// The file system's type: `ceph`, `fuse.ceph-fuse`, `lustre`, ...
     pub kind: String,
-    /// What is mounted.
+    /// The mounted source.
     pub source: String,
     /// Options of the file system, comma-separated.
     pub options: String,
@@ -39,13 +39,13 @@ pub struct Mount {
 /// The mount that a path is on. The path exists.
 ///
 /// # Errors
-/// The path cannot be resolved, or the mount table not read.
+/// The path cannot be resolved, or the mount table cannot be read.
 pub fn mount_of(path: &Path) -> Result<Option<Mount>> {
     let path = files::absolute(path)?;
     let failed = |path: &Path, what, error: io::Error| {
         DriverError::io(path, what, Errno::from_io_error(&error).unwrap_or(Errno::IO))
     };
-    // As long as it is open the number is not another mount's.
+    // While the file is open, the number cannot pass to another mount.
     let named = File::options().read(true).custom_flags(O_PATH).open(&path);
     let named = named.map_err(|error| failed(&path, "looking at it", error))?;
     let id = mount_id(&named).map_err(|error| failed(&path, "asking for its mount", error))?;
@@ -53,15 +53,15 @@ pub fn mount_of(path: &Path) -> Result<Option<Mount>> {
     found.map_err(|error| failed(Path::new(TABLE), "reading it", error))
 }
 
-/// The number of the mount that an open file is on, as its line in the mount table begins.
+/// The number of the mount that an open file is on, which begins its line in the mount table.
 fn mount_id(file: &File) -> io::Result<u64> {
     let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
     let id = text.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
     id.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// The mount with this number; that of the path by its name where the table does not list the
-/// number.
+/// The mount with this number. Where the table does not list the number, the mount of the path by
+/// name.
 fn with_id(id: u64, path: &Path, mut read: impl FnMut() -> io::Result<String>) -> io::Result<Option<Mount>> {
     let mut table = String::new();
     for _ in 0..READINGS_MAX {
@@ -74,7 +74,7 @@ fn with_id(id: u64, path: &Path, mut read: impl FnMut() -> io::Result<String>) -
     Ok(find(&table, path))
 }
 
-/// The mount of an absolute path without links: the last of the longest mount points.
+/// The mount of an absolute path without links: the longest mount point, and of several the last.
 fn find(table: &str, path: &Path) -> Option<Mount> {
     let mounts = table.lines().filter_map(parse).filter(|mount| path.starts_with(&mount.point));
     mounts.max_by_key(|mount| mount.point.components().count())
@@ -92,7 +92,7 @@ fn parse(line: &str) -> Option<Mount> {
     })
 }
 
-/// Spaces and their like are written as three octal digits.
+/// The table writes spaces and similar characters as a backslash and three octal digits.
 fn unescape(text: &str) -> PathBuf {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let Some((&first, others)) = rest.split_first() {
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(kind("/mnt/c eph"), "ceph");
         assert_eq!(kind("/mnt/c eph/a/b"), "ceph");
         assert_eq!(kind("/mnt/c eph/in/b"), "fuse.ceph-fuse");
-        // Names count whole.
+        // Path components match as a whole.
         assert_eq!(kind("/mnt/c ephemeral"), "ext4");
         assert_eq!(kind("/mnt/over/x"), "lustre");
         let mount = find(TEXT, Path::new("/mnt/c eph")).unwrap();
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(find("", Path::new("/")), None);
     }
 
-    /// In a mount namespace of its own, where nothing is disturbed.
+    /// Set in the child process that runs in a mount namespace of its own and so disturbs nothing.
     const INSIDE: &str = "STRIPEWISE_TEST_MOUNTS";
     const LOOKS: usize = 2000;
 
@@ -186,16 +186,15 @@ mod tests {
         };
         let mount = with_id(47, Path::new("/mnt/c eph/x"), read).unwrap().unwrap();
         assert_eq!((mount.kind.as_str(), readings), ("ceph", 5));
-        // One that is hidden below another.
+        // A mount that is hidden below another.
         let mount = with_id(49, Path::new("/mnt/over"), || Ok(TEXT.to_owned())).unwrap().unwrap();
         assert_eq!(mount.kind, "ext4");
-        // One that is listed nowhere.
+        // A mount that is not listed.
         let mount = with_id(99, Path::new("/mnt/over"), || Ok(TEXT.to_owned())).unwrap().unwrap();
         assert_eq!(mount.kind, "lustre");
     }
 
-    /// What is mounted below a directory counts no more when another file system is mounted over
-    /// that.
+    /// A mount below a directory is hidden when another file system is mounted over that directory.
     fn hidden(dir: &Path) {
         let (outer, inner) = (dir.join("outer"), dir.join("outer/inner"));
         std::fs::create_dir_all(&inner).unwrap();

@@ -1,11 +1,13 @@
-//! A driver for no file system: the template for a new one.
+//! A driver without a file system: the template for a new one.
 //!
-//! It works on plain directories and moves no byte, but does all that a driver must: it keeps layouts in the attribute
-//! `user.stripewise.null`, which it lets files inherit, and refuses pools that the "file system" does not have. That is any directory
-//! with the attribute `user.stripewise.null.pools` (`setfattr -n user.stripewise.null.pools -v "fast slow" DIR`), with all below it.
+//! It works on plain directories and moves no byte, but does everything that a driver must: it
+//! keeps layouts in the attribute `user.stripewise.null`, which files inherit, and refuses pools
+//! that the "file system" does not have. The "file system" is any directory with the attribute
+//! `user.stripewise.null.pools` (`setfattr -n user.stripewise.null.pools -v "fast slow" DIR`), with
+//! everything below it.
 //!
-//! To write a driver: copy this file, say in `stripewise_native` which layouts the system has, replace the bodies, and give
-//! [`conformance`](crate::conformance) a bed.
+//! To write a driver: copy this file, define in `stripewise_native` which layouts the system
+//! supports, replace the bodies, and give [`conformance`](crate::conformance) a bed.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -19,9 +21,9 @@ use crate::files::{self, HERE};
 use crate::{Actual, Driver, DriverError, Pool, Probe, Result};
 
 const NAME: &str = "null";
-/// The names of the pools, on the topmost directory.
+/// The attribute with the names of the pools, on the topmost directory.
 const POOLS: &str = "user.stripewise.null.pools";
-/// `width count pool`.
+/// The attribute with a layout: `width count pool`.
 const LAYOUT: &str = "user.stripewise.null";
 
 /// See the [module](self).
@@ -37,7 +39,7 @@ impl Default for Null {
 }
 
 impl Driver for Null {
-    // A real driver says which system it is for, and gets its name from that.
+    // A real driver returns its file system, whose name becomes the driver's.
     fn system(&self) -> Option<FileSystem> {
         None
     }
@@ -46,7 +48,8 @@ impl Driver for Null {
         NAME
     }
 
-    // Elsewhere is no error. What the user may not do goes to `rights`, with the remedy.
+    // A directory elsewhere is not an error. Rights that the user lacks go to `rights`, with the
+    // remedy.
     fn probe(&self, dir: &Path) -> Result<Option<Probe>> {
         files::look(&self.sys, dir)?;
         let Some((mount, pools)) = self.mount(dir)? else { return Ok(None) };
@@ -55,7 +58,8 @@ impl Driver for Null {
         Ok(Some(Probe { mount, pools: pools.into_iter().map(pool).collect(), rights, ..Probe::default() }))
     }
 
-    // In this order: what can be refused without asking, what is made, what is set, what a new file really gets.
+    // The order matters: refuse what can be refused without asking, create, set, then check what a
+    // new file really gets.
     fn prepare(&self, dir: &Path, layout: &NativeLayout) -> Result<()> {
         let value = value_of(layout)?;
         self.require_pool(&files::existing(&self.sys, dir)?, &value)?;
@@ -83,7 +87,7 @@ impl Driver for Null {
         made
     }
 
-    // What the file system says, not what was set.
+    // Returns what the file system reports, which may differ from what was set.
     fn read_back(&self, path: &Path) -> Result<Actual> {
         files::look(&self.sys, path)?;
         self.require(path)?;
@@ -110,7 +114,7 @@ impl Driver for Null {
 }
 
 impl Null {
-    /// The topmost directory that an existing path is below, and the pools.
+    /// The topmost directory above an existing path, and its pools.
     fn mount(&self, path: &Path) -> Result<Option<(PathBuf, Vec<String>)>> {
         for at in files::absolute(path)?.ancestors() {
             if let Some(pools) = self.get(at, POOLS)? {
@@ -147,7 +151,8 @@ impl Null {
         set.map_err(|errno| DriverError::io(path, format!("setting {LAYOUT}"), errno))
     }
 
-    /// Writes down what files below have inherited so far. A real file system has done so when they were made.
+    /// Records the layouts that files below have inherited so far. A real file system does so when
+    /// a file is created.
     fn let_files_keep_theirs(&self, dir: &Path) -> Result<()> {
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
             let path = entry.path();

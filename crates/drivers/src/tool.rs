@@ -11,38 +11,39 @@ use stripewise_native::{Call, NativeLayout, shell};
 use crate::files::for_tools;
 use crate::{DriverError, Result};
 
-/// Characters of a tool's output that a message repeats.
+/// Maximum number of characters of a tool's output in an error message.
 const SHOWN: usize = 400;
 
-/// A program such as `lfs`. Its output is read in the C locale.
+/// A program such as `lfs`. It runs in the C locale.
 #[derive(Clone, Debug)]
 pub struct Tool {
     program: OsString,
 }
 
 impl Tool {
-    /// The program called `name` in PATH, or what the variable `STRIPEWISE_NAME` says (`pvfs2-xattr`: `STRIPEWISE_PVFS2_XATTR`).
+    /// The program called `name` in PATH, or the value of the variable `STRIPEWISE_NAME`
+    /// (`pvfs2-xattr`: `STRIPEWISE_PVFS2_XATTR`).
     pub fn new(name: &str) -> Self {
         let variable = format!("STRIPEWISE_{}", name.to_uppercase().replace('-', "_"));
         Self { program: env::var_os(variable).filter(|path| !path.is_empty()).unwrap_or_else(|| name.into()) }
     }
 
-    /// This program.
+    /// The program at this path.
     pub fn at(program: impl Into<OsString>) -> Self {
         Self { program: program.into() }
     }
 
-    /// Whether it can be run at all.
+    /// Whether the program can be run.
     pub fn is_there(&self) -> bool {
         let mut command = Command::new(&self.program);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.arg("--version").status().is_ok()
     }
 
-    /// What it prints.
+    /// Runs the program and returns its standard output.
     ///
     /// # Errors
-    /// [`DriverError::Tool`]: it cannot be run, or ended otherwise than with status 0.
+    /// [`DriverError::Tool`]: the program cannot be run, or ended with a status other than 0.
     pub fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<String> {
         let output =
             Command::new(&self.program).args(arguments).env("LC_ALL", "C").stdin(Stdio::null()).output();
@@ -58,7 +59,7 @@ impl Tool {
         Err(self.failed(arguments, how, &said))
     }
 
-    /// The error for output of this call that makes no sense.
+    /// The error for output of this call that is not understood.
     pub fn not_understood<S: AsRef<OsStr>>(&self, arguments: &[S], what: &str, output: &str) -> DriverError {
         self.failed(arguments, format!("printed what is not understood ({what})"), output.as_bytes())
     }
@@ -76,7 +77,8 @@ impl Tool {
     }
 }
 
-/// The calls of a file system's tools that give a directory's new files, or a new file, a layout.
+/// The commands of a file system's tools that give a layout to a directory's new files or to a new
+/// file.
 ///
 /// # Errors
 /// [`DriverError::Unsupported`], and a path that tools cannot be given.

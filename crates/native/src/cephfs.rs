@@ -1,38 +1,41 @@
-//! CephFS: one pattern in one pool, said by the attributes `ceph.file.layout` and `ceph.dir.layout`.
+//! CephFS: one pattern in one pool, expressed by the attributes `ceph.file.layout` and
+//! `ceph.dir.layout`.
 //!
-//! A file is cut into stripe units, which go in turn to `stripe_count` objects; when these are `object_size` bytes long, the
-//! next as many follow. Every object lies on one server of the pool, picked by a hash of its name.
-//! (docs.ceph.com, "File layouts"; tried out with Ceph 16.2.)
+//! A file is cut into stripe units, which go in turn to `stripe_count` objects. When these are
+//! `object_size` bytes long, the next set of as many objects follows. Every object lies on one
+//! server of the pool, chosen by a hash of its name. (docs.ceph.com, "File layouts"; verified on
+//! Ceph 16.2.)
 
 use crate::{NativeLayout, Stripe};
 
 /// Stripe units are multiples of this, bytes.
 pub const UNIT: u64 = 64 << 10;
-/// The largest object that servers take unless told otherwise (`osd_max_object_size`), bytes. Larger layouts can be set, but then writes fail
-/// (EFBIG).
+/// The largest object that servers accept by default (`osd_max_object_size`), bytes. Larger layouts
+/// can be set, but then writes fail (EFBIG).
 pub const OBJECT_MOST: u64 = 128 << 20;
-/// Objects are about so long, bytes: Ceph's own default.
+/// The usual size of objects, bytes: Ceph's default.
 const OBJECT_USUAL: u64 = 4 << 20;
 
 /// The fields of the attributes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribute {
-    /// Bytes of a stripe.
+    /// Size of a stripe, bytes.
     pub stripe_unit: u64,
-    /// Objects that are filled in turn.
+    /// Number of objects that are filled in turn.
     pub stripe_count: u32,
-    /// Bytes of an object.
+    /// Size of an object, bytes.
     pub object_size: u64,
     /// The data pool, by name; `None`: that of the directory.
     pub pool: Option<String>,
 }
 
-/// The length of the objects for stripes of `width` bytes: Ceph's usual one, in whole stripes.
+/// The object size for stripes of `width` bytes: Ceph's usual size, in whole stripes.
 ///
-/// Which servers of the pool a file's objects are on is a hash's choice: two of them meet on one server while others have none.
-/// With objects as long as they may be (128 MiB) a file would stay with what it drew; with these it draws anew every
-/// `stripe_count` objects, so that long files come out even. A request finds `stripe_count` servers either way, and in a pool
-/// of one server nothing changes.
+/// A hash chooses the servers of a file's objects, so two objects may share a server while other
+/// servers have none. With the longest possible objects (128 MiB) a file would keep its first draw.
+/// With objects of the usual size it draws again every `stripe_count` objects, so long files even
+/// out. A request reaches at most `stripe_count` servers either way, and in a pool of one server
+/// nothing changes.
 pub fn object_size(width: u64) -> u64 {
     (OBJECT_USUAL / width.max(1)).max(1) * width
 }
@@ -46,10 +49,10 @@ pub fn value(layout: &NativeLayout) -> Result<String, String> {
 }
 
 impl Attribute {
-    /// What has to be set for a layout.
+    /// The attribute for a layout.
     ///
     /// # Errors
-    /// Why CephFS has no such layout, and what would do.
+    /// Why CephFS does not support the layout, and an alternative.
     pub fn of(layout: &NativeLayout) -> Result<Self, String> {
         let Some(stripe) = layout.stripe() else {
             return Err("a file has one pattern from its first to its last byte".to_owned());
@@ -78,7 +81,8 @@ impl Attribute {
         Ok(Self { stripe_unit: width, stripe_count: count, object_size: object_size(width), pool })
     }
 
-    /// The attribute's value, as CephFS says it; `None`: not such a value. Fields that are not known are passed over.
+    /// Parses the attribute's value as CephFS returns it; `None`: it is not such a value. Skips
+    /// unknown fields.
     pub fn parse(value: &str) -> Option<Self> {
         let field = |name: &str| {
             let fields = value.split_whitespace().filter_map(|field| field.split_once('='));
@@ -101,7 +105,7 @@ impl Attribute {
         )
     }
 
-    /// The layout that it means.
+    /// The layout that the attribute means.
     pub fn layout(&self) -> NativeLayout {
         NativeLayout::even(self.stripe_unit, self.stripe_count, self.pool.as_deref())
     }
@@ -159,7 +163,7 @@ mod tests {
             let attribute = Attribute::of(&layout).unwrap();
             prop_assert_eq!(attribute.layout(), layout);
             prop_assert_eq!(Attribute::parse(&attribute.text()), Some(attribute.clone()));
-            // Whole stripes, and no room for one more.
+            // Whole stripes, without space for another one.
             let size = attribute.object_size;
             prop_assert!(size.is_multiple_of(attribute.stripe_unit) && size <= OBJECT_MOST);
             prop_assert!(size == attribute.stripe_unit || size <= OBJECT_USUAL);

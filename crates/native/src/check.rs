@@ -1,4 +1,5 @@
-//! What the file systems accept, so that what they would refuse, round or ignore is said before they are asked.
+//! The layouts that the file systems accept, so that a layout that a file system would refuse,
+//! round or ignore is reported before it is requested.
 
 use stripewise_cluster::{FileSystem, size};
 
@@ -7,25 +8,27 @@ use crate::{Component, NativeLayout, Stripe, cephfs};
 
 /// Lustre's limits.
 pub mod lustre {
-    /// Stripe sizes and the ends of components are multiples of this (LOV_MIN_STRIPE_SIZE in lustre_user.h), bytes.
+    /// Stripe sizes and the ends of components are multiples of this (LOV_MIN_STRIPE_SIZE in
+    /// lustre_user.h), bytes.
     pub const UNIT: u64 = 64 << 10;
     /// Stripe sizes are below this (`llapi_stripe_size_is_too_big`), bytes.
     pub const STRIPE_MAX: u64 = 4 << 30;
-    /// Stripes of one component at most (LOV_MAX_STRIPE_COUNT in lustre_user.h).
+    /// Maximum number of stripes of one component (LOV_MAX_STRIPE_COUNT in lustre_user.h).
     pub const STRIPES_MAX: u32 = 2000;
-    /// Characters of a pool's name at most (LOV_MAXPOOLNAME in lustre_user.h).
+    /// Maximum number of characters of a pool's name (LOV_MAXPOOLNAME in lustre_user.h).
     pub const POOL_NAME_MAX: usize = 15;
 }
 
 /// Smallest chunk of BeeGFS (STRIPEPATTERN_MIN_CHUNKSIZE in StripePattern.h), bytes.
 const BEEGFS_CHUNK_MIN: u64 = 64 << 10;
-/// Largest: a power of two that fits into 32 bits (minChunksize, maxChunksize in beegfs-go's entry/flags.go), bytes.
+/// Largest chunk of BeeGFS: a power of two that fits into 32 bits (minChunksize, maxChunksize in
+/// beegfs-go's entry/flags.go), bytes.
 const BEEGFS_CHUNK_MAX: u64 = 1 << 31;
 
-/// Whether `system` takes a layout.
+/// Checks whether `system` accepts a layout. Does not know which servers and pools exist.
 ///
 /// # Errors
-/// Why not, as what follows `because`. Whether the servers and pools exist is not known here.
+/// The reason, in words that can follow `because`.
 pub fn check(system: FileSystem, layout: &NativeLayout) -> Result<(), String> {
     ends(system, layout)?;
     match system {
@@ -36,7 +39,7 @@ pub fn check(system: FileSystem, layout: &NativeLayout) -> Result<(), String> {
     }
 }
 
-/// Components that follow one another to the end of the file; several in Lustre only.
+/// Checks that components follow one another to the end of the file. Only Lustre supports several.
 fn ends(system: FileSystem, layout: &NativeLayout) -> Result<(), String> {
     let (Some(last), ends) =
         (layout.components.last(), layout.components.iter().map(|component| component.end))
@@ -57,7 +60,7 @@ fn ends(system: FileSystem, layout: &NativeLayout) -> Result<(), String> {
     Ok(())
 }
 
-/// A component that begins at `start`; where the next begins.
+/// Checks a component that begins at `start`. Returns where the next one begins.
 fn lustre_component(start: u64, component: &Component) -> Result<u64, String> {
     let width = match &component.stripe {
         Stripe::Even { width, count, pool } => {
@@ -97,7 +100,7 @@ fn lustre_component(start: u64, component: &Component) -> Result<u64, String> {
     }
 }
 
-/// Placeholders such as `POOL(hdd)` pass: they say that a name must be filled in.
+/// Placeholders such as `POOL(hdd)` pass: a person must replace them by a name.
 fn lustre_pool(name: &str) -> Result<(), String> {
     let placeholder = name.starts_with("POOL(");
     if !placeholder && (name.is_empty() || name.len() > lustre::POOL_NAME_MAX || name.contains(['.', ' ', '/']))

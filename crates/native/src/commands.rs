@@ -10,9 +10,11 @@ use crate::{Component, NativeLayout, Stripe, cephfs, check};
 /// One call of a tool: the program and its arguments.
 pub type Call = Vec<String>;
 
-/// The calls that make new files of the directory `path` (`is_dir`) get `layout`, or that make `path` a new file with it.
+/// The calls that make new files of the directory `path` (`is_dir`) inherit `layout`, or that make
+/// `path` a new file with it.
 ///
-/// CephFS's attribute is set on a file that exists and was never written; the tools of the others make the file themselves.
+/// CephFS's attribute is set on a file that exists and was never written; the tools of the other
+/// systems create the file themselves.
 ///
 /// # Errors
 /// As [`check`].
@@ -40,13 +42,13 @@ pub fn calls(
     })
 }
 
-/// [`calls`] as text for a shell; nothing where [`check`] has something against the layout.
+/// [`calls`] as text for a shell; empty where [`check`] refuses the layout.
 pub fn commands(system: FileSystem, layout: &NativeLayout, path: &Path, is_dir: bool) -> Vec<String> {
     let text = |call: Call| call.iter().map(|word| shell(word)).collect::<Vec<_>>().join(" ");
     calls(system, layout, path, is_dir).unwrap_or_default().into_iter().map(text).collect()
 }
 
-/// What is to be known about the commands of a file system, for a layout of files that take `layouts` in turn.
+/// A remark on the commands of a file system, for a layout of files that take `layouts` in turn.
 pub fn note(system: FileSystem, layouts: usize) -> Option<&'static str> {
     match system {
         FileSystem::CephFs => Some(
@@ -59,7 +61,7 @@ pub fn note(system: FileSystem, layouts: usize) -> Option<&'static str> {
     }
 }
 
-/// `lfs setstripe`, options as in lustre/doc/lfs-setstripe.1.
+/// The call of `lfs setstripe`, with options as in lustre/doc/lfs-setstripe.1.
 fn lustre(layout: &NativeLayout, path: String) -> Call {
     let mut call = words(&["lfs", "setstripe"]);
     let mut pool_before = false;
@@ -78,7 +80,7 @@ fn lustre(layout: &NativeLayout, path: String) -> Call {
         call.extend(rest.0);
         match rest.1 {
             Some(pool) => call.extend(["-p".to_owned(), pool.clone()]),
-            // A component without a pool would inherit that of the one before it.
+            // A component without a pool would inherit that of the previous one.
             None if pool_before => call.extend(["-p".to_owned(), "none".to_owned()]),
             None => {}
         }
@@ -88,8 +90,8 @@ fn lustre(layout: &NativeLayout, path: String) -> Call {
     call
 }
 
-/// `beegfs entry set` and `entry create file` of BeeGFS 8 (ctl/internal/cmd/entry in ThinkParQ/beegfs-go), where K is 1000
-/// and Ki 1024.
+/// The call of `beegfs entry set` or `entry create file` of BeeGFS 8 (ctl/internal/cmd/entry in
+/// ThinkParQ/beegfs-go), where K is 1000 and Ki 1024.
 fn beegfs(stripe: &Stripe, path: String, is_dir: bool) -> Call {
     let mut call =
         words(if is_dir { &["beegfs", "entry", "set"] } else { &["beegfs", "entry", "create", "file"] });
@@ -112,8 +114,8 @@ fn beegfs(stripe: &Stripe, path: String, is_dir: bool) -> Call {
     call
 }
 
-/// Hints as `pvfs2-xattr` of OrangeFS 2.10 sets them; a file takes its servers from `pvfs2-touch -l`, because that overrides
-/// the directory's list also where it is not given.
+/// Hints as `pvfs2-xattr` of OrangeFS 2.10 sets them. A file takes its servers from
+/// `pvfs2-touch -l`, because `pvfs2-touch` overrides the directory's list even without that option.
 fn orangefs(distribution: &Distribution, path: &Path, is_dir: bool) -> Vec<Call> {
     let directory = if is_dir { path } else { path.parent().unwrap_or(Path::new("/")) };
     let directory = directory.to_string_lossy();
@@ -123,7 +125,7 @@ fn orangefs(distribution: &Distribution, path: &Path, is_dir: bool) -> Vec<Call>
     let mut calls = vec![set("dist_name", distribution.name), set("dist_params", &distribution.params)];
     match (distribution.server_list(), is_dir) {
         (Some(list), true) => calls.extend([set("layout", "00004"), set("server_list", &list)]),
-        // 2: round robin, over as many servers as there are datafiles.
+        // 2: round robin over as many servers as there are datafiles.
         (None, _) => {
             calls.extend([set("layout", "00002"), set("num_dfiles", &distribution.datafiles.to_string())]);
         }
@@ -142,7 +144,7 @@ fn words(words: &[&str]) -> Call {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// A word as a shell takes it. Placeholders stay as they are: they must be filled in anyway.
+/// Quotes a word for a shell. Placeholders stay as they are, because they must be replaced anyway.
 pub fn shell(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
     let placeholder = text.trim_start_matches("--pool=").starts_with("POOL(") && text.ends_with(')');

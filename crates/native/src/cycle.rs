@@ -2,11 +2,12 @@
 
 use stripewise_layout::Region;
 
-/// A region's cycle: neighbouring stripes on the same target are one, and no shorter cycle says the same.
+/// A region's cycle in its shortest form: neighboring stripes on the same target are joined, and no
+/// shorter cycle describes the same region.
 pub(crate) struct Cycle {
     /// First byte of the region.
     pub start: u64,
-    /// One past its last byte, where there is one that files reach.
+    /// One past the region's last byte; `None`: files do not reach its end.
     pub end: Option<u64>,
     /// (target, bytes), in order; not empty.
     pub stripes: Vec<(u32, u64)>,
@@ -37,7 +38,7 @@ impl Cycle {
         Self { start: region.start, end: region.end, stripes }
     }
 
-    /// The targets, each once, in the order in which the cycle first comes to them.
+    /// The targets, each once, in the order of their first stripe in the cycle.
     pub fn targets(&self) -> Vec<u32> {
         let mut targets = Vec::new();
         for &(target, _) in &self.stripes {
@@ -48,14 +49,15 @@ impl Cycle {
         targets
     }
 
-    /// The width of all stripes, if they are equally wide and on different targets.
+    /// The width of the stripes if all are equally wide and on different targets.
     pub fn even(&self) -> Option<u64> {
         let width = self.equal_widths()?;
         (self.targets().len() == self.stripes.len()).then_some(width)
     }
 
-    /// The number of groups and rounds, if the cycle is several rounds over one group of targets after the other. Groups
-    /// are cut as OrangeFS does: all have ⌊targets / groups⌋ members, the last what is left.
+    /// The number of groups and rounds, if the cycle is several rounds over one group of targets
+    /// after the other. Groups are cut as OrangeFS does: each has ⌊targets / groups⌋ members, and
+    /// the last also the remainder.
     pub fn grouped(&self) -> Option<Groups> {
         let (width, targets) = (self.equal_widths()?, self.targets());
         let factor = self.stripes.len() / targets.len();
@@ -72,7 +74,7 @@ impl Cycle {
         Some(Groups { width, groups, factor })
     }
 
-    /// The largest number of bytes of which all stripes are multiples.
+    /// The largest number of bytes that divides all stripe widths.
     pub fn unit(&self) -> u64 {
         self.stripes.iter().fold(0, |unit, stripe| gcd(stripe.1, unit))
     }

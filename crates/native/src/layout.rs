@@ -1,66 +1,67 @@
-//! What a parallel file system can be asked for, and what it says that a file has.
+//! The layout that a parallel file system is asked for, or that it reports for a file.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use stripewise_cluster::size;
 
-/// Where the bytes of a file lie, as one parallel file system would say it.
+/// The placement of a file's bytes, in the terms of one parallel file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NativeLayout {
-    /// From the first byte on, in order; the last has no end. One, but for Lustre's progressive layouts.
+    /// The components in order, from the first byte on; the last has no end. There is one, except
+    /// in Lustre's progressive layouts.
     pub components: Vec<Component>,
 }
 
-/// A leading or further part of a file.
+/// A byte range of a file with one striping pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Component {
-    /// The first byte after it; `None`: to the end of the file.
+    /// One past its last byte; `None`: to the end of the file.
     pub end: Option<u64>,
-    /// How its bytes are spread.
+    /// The striping of its bytes.
     pub stripe: Stripe,
 }
 
-/// How bytes are spread over servers. Widths are bytes and never 0.
+/// The distribution of bytes over servers. Widths are in bytes and never 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stripe {
-    /// Equal stripes; the file system picks the servers.
+    /// Equal stripes; the file system chooses the servers.
     Even {
-        /// Bytes of a stripe.
+        /// Width of a stripe, bytes.
         width: u64,
-        /// Stripes until the first server comes again.
+        /// Number of stripes until the first server comes again.
         count: u32,
-        /// Whose servers; `None`: whatever the file system takes.
+        /// The pool of the servers; `None`: any servers of the file system.
         pool: Option<String>,
     },
-    /// Equal stripes over servers in this order; one may occur again.
+    /// Equal stripes over servers in this order; a server may occur several times.
     Listed {
-        /// Bytes of a stripe.
+        /// Width of a stripe, bytes.
         width: u64,
-        /// As the file system calls them.
+        /// The file system's names of the servers.
         servers: Vec<String>,
     },
     /// Stripes of different widths (OrangeFS `varstrip_dist`).
     Varied {
-        /// (server, bytes) in the order of the cycle; a server may occur again.
+        /// (server, bytes) in the order of the cycle; a server may occur several times.
         stripes: Vec<(String, u64)>,
     },
     /// Groups of servers (OrangeFS `twod_stripe`): `factor` rounds over one group before the next.
     Grouped {
-        /// Bytes of a stripe.
+        /// Width of a stripe, bytes.
         width: u64,
-        /// Groups that the servers are cut into.
+        /// Number of groups of servers.
         groups: u32,
         /// Stripes on each server of a group before the next group's turn.
         factor: u32,
-        /// As the file system calls them.
+        /// The file system's names of the servers.
         servers: Vec<String>,
     },
 }
 
 impl NativeLayout {
-    /// One pattern from the first byte to the last.
+    /// A layout with one pattern from the first byte to the last.
     pub fn uniform(stripe: Stripe) -> Self {
         Self { components: vec![Component { end: None, stripe }] }
     }
@@ -70,7 +71,7 @@ impl NativeLayout {
         Self::uniform(Stripe::Even { width, count, pool: pool.map(str::to_owned) })
     }
 
-    /// The stripe of a layout with one pattern.
+    /// The stripe of a layout with one pattern; `None`: it has several components.
     pub fn stripe(&self) -> Option<&Stripe> {
         match &self.components[..] {
             [Component { end: None, stripe }] => Some(stripe),
@@ -78,7 +79,8 @@ impl NativeLayout {
         }
     }
 
-    /// Whether a file that has `got` has what this asks for: the same, but where no pool is asked for any will do, and any servers where none are.
+    /// Whether a file with the layout `got` has what this layout requests: the same, except that a
+    /// request without a pool accepts any pool, and a request without servers accepts any servers.
     pub fn is_met_by(&self, got: &Self) -> bool {
         let met = |(asked, got): (&Component, &Component)| {
             asked.end == got.end && asked.stripe.is_met_by(&got.stripe)
@@ -94,7 +96,7 @@ impl Stripe {
                 Self::Even { width, count, pool: None },
                 Self::Even { width: got_width, count: got_count, .. },
             ) => (width, count) == (got_width, got_count),
-            // The servers that the file system picked.
+            // The servers that the file system chose.
             (Self::Even { width, count, pool: None }, Self::Listed { width: got_width, servers }) => {
                 let mut once = servers.clone();
                 once.sort_unstable();

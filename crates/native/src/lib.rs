@@ -1,7 +1,8 @@
-//! Layouts in the parallel file systems' own terms: which there are, what a layout over a cluster's servers is in them, the
-//! commands that set it. Pure: setting and reading them is the drivers' work.
+//! Layouts in the parallel file systems' own terms: the layouts that exist, the conversion of a
+//! layout over a cluster's servers, and the commands that set it. Pure: drivers set and read the
+//! layouts.
 //!
-//! All types are plain values, shareable between threads.
+//! All types are plain values that threads can share.
 
 pub mod cephfs;
 mod check;

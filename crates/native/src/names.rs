@@ -1,27 +1,27 @@
-//! How a file system calls the cluster's servers.
+//! The names that a file system gives to the cluster's servers.
 
 use stripewise_cluster::{Cluster, Driver, FileSystem, Members};
 
-/// The names of a cluster's servers in one file system's words. Where a tier is not on that file system, only its site
-/// can know them: `ADDR(hdd/0)` is the address of the server that target hdd/0 stands for, `POOL(hdd)` the pool of the
-/// tier's servers; OSTs are numbered as the targets are.
+/// The names of a cluster's servers in one file system. If a tier is not on that file system, only
+/// the site can know them: `ADDR(hdd/0)` is the address of the server that target hdd/0 stands for,
+/// `POOL(hdd)` the pool of the tier's servers; OSTs are numbered as the targets are.
 pub(crate) struct Names<'a> {
     pub system: FileSystem,
     pub cluster: &'a Cluster,
 }
 
-/// What is known of the pool that some targets are in.
+/// The pool of some targets.
 pub(crate) enum PoolName {
-    /// The file system's.
+    /// The file system's name of the pool.
     Known(String),
-    /// They are in pools that the file system has, but in no single one.
+    /// The targets are in pools of the file system, but not in a single one.
     Apart,
-    /// Not a tier on this file system.
+    /// A tier is not on this file system.
     Unknown,
 }
 
 impl Names<'_> {
-    /// What stands behind a target, if its tier is on this file system.
+    /// The members behind a target, and its index in them, if its tier is on this file system.
     fn members(&self, target: u32) -> Option<(&Members, usize)> {
         let tier = self.cluster.tier_of(target)?;
         match &self.cluster.tiers[tier].driver {
@@ -32,10 +32,10 @@ impl Names<'_> {
         }
     }
 
-    /// What a list of servers calls a target.
+    /// The name of a target in a list of servers.
     ///
     /// # Errors
-    /// It is one of a pool's.
+    /// The target is a server of a pool.
     pub fn server(&self, target: u32) -> Result<String, String> {
         match self.members(target) {
             Some((Members::Servers(servers), index)) => Ok(servers[index].clone()),
@@ -47,7 +47,8 @@ impl Names<'_> {
         }
     }
 
-    /// The pool that `targets` are in. `each` tells whether every server is a pool of its own where servers have names.
+    /// The pool that contains `targets`. `each`: where servers have names, every server is a pool
+    /// of its own.
     pub fn pool(&self, targets: &[u32], each: bool) -> PoolName {
         let pool_of = |&target: &u32| match self.members(target)? {
             (Members::Pool { name, .. }, _) => Some(name),
@@ -68,14 +69,14 @@ impl Names<'_> {
         self.members(target).is_some()
     }
 
-    /// The tier that all of `targets` are in, if they are in one.
+    /// The tier that contains all of `targets`, if there is one.
     pub fn tier_of(&self, targets: &[u32]) -> Option<&str> {
         let tier = self.cluster.tier_of(*targets.first()?)?;
         let all = targets.iter().all(|&target| self.cluster.tier_of(target) == Some(tier));
         all.then_some(self.cluster.tiers[tier].name.as_str())
     }
 
-    /// The tier whose targets `targets` are, all of them.
+    /// The tier whose targets are exactly `targets`.
     pub fn whole_tier(&self, targets: &[u32]) -> Option<&str> {
         let tier = self.cluster.tier_of(*targets.first()?)?;
         self.tier_of(targets).filter(|_| self.cluster.targets_of(tier).len() == targets.len())

@@ -1,30 +1,32 @@
-//! OrangeFS's distributions as its hints say them: a name, parameters, and the servers that datafiles 0, 1, ... are on.
+//! OrangeFS's distributions, as hints express them: a name, parameters, and the servers of
+//! datafiles 0, 1, ...
 
 use crate::Stripe;
 
-/// Bytes of `dist_params` at most.
+/// Maximum length of `dist_params`, bytes.
 pub const PARAMS_MAX: usize = 1024;
-/// Datafiles of a file at most (PVFS_REQ_LIMIT_DFILE_COUNT in pvfs2-req-proto.h).
+/// Maximum number of datafiles of a file (PVFS_REQ_LIMIT_DFILE_COUNT in pvfs2-req-proto.h).
 pub const DATAFILES_MAX: usize = 1024;
 
-/// What the hints on a directory say.
+/// The content of the hints on a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Distribution {
     /// `user.pvfs2.dist_name`.
     pub name: &'static str,
     /// `user.pvfs2.dist_params`.
     pub params: String,
-    /// What datafiles 0, 1, ... are on, in this order; `None`: any servers, the first another one for every file.
+    /// The servers of datafiles 0, 1, ..., in this order; `None`: any servers, with another first
+    /// one for every file.
     pub servers: Option<Vec<String>>,
     /// Number of datafiles.
     pub datafiles: u32,
 }
 
 impl Distribution {
-    /// How a stripe is said.
+    /// The distribution for a stripe.
     ///
     /// # Errors
-    /// Why it cannot be said, as what follows `because`.
+    /// Why there is none, in words that can follow `because`.
     pub fn of(stripe: &Stripe) -> Result<Self, String> {
         let distribution = match stripe {
             Stripe::Even { pool: Some(_), .. } => return Err("it has no pools".into()),
@@ -57,7 +59,7 @@ impl Distribution {
         Self { name, params, datafiles: servers.len() as u32, servers: Some(servers) }
     }
 
-    /// Datafiles are numbered in the order in which the cycle first comes to their servers, so that no number is left out.
+    /// Numbers datafiles in the order of their servers' first strip in the cycle, without gaps.
     fn varied(stripes: &[(String, u64)]) -> Result<Self, String> {
         let mut servers: Vec<String> = Vec::new();
         let mut strips = Vec::new();
@@ -85,13 +87,14 @@ impl Distribution {
         }
     }
 
-    /// The stripe that hints, or what `pvfs2-viewdist` says of a file, mean: [`Distribution::of`] the other way round.
+    /// The inverse of [`Distribution::of`]: the stripe that hints, or the output of
+    /// `pvfs2-viewdist` for a file, mean.
     ///
-    /// `params` may lack the name of `varstrip_dist`'s only parameter, and call `group_strip_factor` `factor`, as
-    /// `params_string` in dist-twod-stripe.c does.
+    /// `params` may lack the name of `varstrip_dist`'s only parameter, and call
+    /// `group_strip_factor` `factor`, as `params_string` in dist-twod-stripe.c does.
     ///
     /// # Errors
-    /// What is not understood.
+    /// The text that is not understood.
     pub fn read(
         name: &str,
         params: &str,
@@ -129,14 +132,14 @@ impl Distribution {
     }
 }
 
-/// Bytes of a strip as dist-varstrip-parser.c reads them: K, M and G only.
+/// The width of a strip in the syntax of dist-varstrip-parser.c, which knows only K, M and G.
 fn strip(bytes: u64) -> String {
     let units = [(30, "G"), (20, "M"), (10, "K")];
     let exact = units.into_iter().find(|(shift, _)| bytes.trailing_zeros() >= *shift);
     exact.map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
 }
 
-/// `0:28K;1:28K`, with or without `strips:` before it.
+/// Parses `0:28K;1:28K`, with or without a leading `strips:`.
 fn read_strips(params: &str, servers: &[String]) -> Result<Vec<(String, u64)>, String> {
     let params = params.trim();
     let strips = params.strip_prefix("strips:").unwrap_or(params).trim_end_matches(';');

@@ -1,14 +1,15 @@
-//! What the directory of a target is prepared with.
+//! The layout with which the directory of a target is prepared.
 
 use stripewise_cluster::{Cluster, Driver, FileSystem, Members, TargetKind};
 
 use crate::{NativeLayout, Stripe};
 
-/// The stripe of files that are on one server, bytes: it only says where the file system cuts requests, and all of them have it.
+/// Stripe width of files on one server, bytes. It only determines where the file system cuts
+/// requests, and is the same for all such files.
 const WIDTH_ON_ONE: u64 = 4 << 20;
 
-/// The layout that new files in a target's directory must inherit, and on which file system; `None`: a plain directory, or no
-/// directory at all (a server of a pool, which the file system picks).
+/// The layout that new files in a target's directory must inherit, and its file system. `None`: a
+/// plain directory, or no directory at all (a server of a pool, which the file system chooses).
 pub fn target_layout(cluster: &Cluster, target: u32) -> Option<(FileSystem, NativeLayout)> {
     let spec = cluster.targets().into_iter().nth(target as usize)?;
     let Driver::Native { system, members, .. } = &cluster.tiers[spec.tier].driver else { return None };
@@ -18,7 +19,7 @@ pub fn target_layout(cluster: &Cluster, target: u32) -> Option<(FileSystem, Nati
             on_one(*system, &servers[index as usize])
         }
         (TargetKind::Native(native), Members::Pool { name, .. }) => {
-            // OrangeFS has no pools: all its servers are one.
+            // OrangeFS has no pools: all its servers form one.
             let pool = (*system != FileSystem::OrangeFs).then_some(name.as_str());
             NativeLayout::even(native.width, native.count, pool)
         }
@@ -27,7 +28,7 @@ pub fn target_layout(cluster: &Cluster, target: u32) -> Option<(FileSystem, Nati
     Some((*system, layout))
 }
 
-/// Files on the server that the file system calls `name`.
+/// The layout of files on the server that the file system calls `name`.
 fn on_one(system: FileSystem, name: &str) -> NativeLayout {
     match system {
         FileSystem::CephFs | FileSystem::BeeGfs => NativeLayout::even(WIDTH_ON_ONE, 1, Some(name)),

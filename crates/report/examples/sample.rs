@@ -1,5 +1,5 @@
-//! Writes the page with made-up data to standard output, for viewing in a browser during
-//! development: `cargo run -p stripewise-report --example sample > /tmp/sample.html`
+//! Writes the page with sample data to standard output, to view it in a browser while changing it:
+//! `cargo run -p stripewise-report --example sample > /tmp/sample.html`
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -1,6 +1,8 @@
-//! Emulated servers against what they should take: forked clients in a closed loop, makespan over the analytic value.
+//! Compares emulated servers with the analytic value: the makespan of forked clients in a closed
+//! loop.
 //!
-//! `cargo bench -p stripewise-target --bench emulation [-- RUNS]` prints the table of `bench/results.d/emulation.md`.
+//! `cargo bench -p stripewise-target --bench emulation [-- RUNS]` prints the table of
+//! `bench/results.d/emulation.md`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,21 +13,22 @@ use stripewise_sys::{Mode, Real, SysRef};
 use stripewise_target::{Access, ComponentSet, Emulation, Engine, FanOut, FileId, Objects, Piece, Target};
 
 const SERVERS: usize = 4;
-/// The shortest makespan worth measuring.
+/// The shortest makespan worth measuring, seconds.
 const MAKESPAN_S: f64 = 1.5;
 
 struct Case {
     clients: usize,
-    /// Over all servers, or each client on one.
+    /// Whether each request is spread over all servers; otherwise each client uses one server.
     spread: bool,
     write: bool,
-    /// Of one request.
+    /// Bytes of one request.
     bytes: usize,
     service: Service,
 }
 
 impl Case {
-    /// Busy time of one sub-request, and how many of them each server gets per round of all clients.
+    /// Busy time of one sub-request in seconds, and the number of them that each server gets per
+    /// round of all clients.
     fn sub_request_s(&self) -> f64 {
         let bytes = if self.spread { self.bytes / SERVERS } else { self.bytes };
         self.service.busy_s(bytes as u64)
@@ -68,7 +71,7 @@ fn main() {
             errors[runs / 2] * 100.0,
             errors[0] * 100.0,
             errors[runs - 1] * 100.0,
-            // Of the throughput of all servers working all the time.
+            // As a percentage of the throughput of all servers working all the time.
             100.0 / (1.0 + errors[runs / 2]),
         );
     }
@@ -100,7 +103,7 @@ fn target(sys: &SysRef, dir: &Path, index: usize) -> Arc<Target> {
     Arc::new(Target::prepare(sys, &path, &format!("t/{index}")).expect("a target"))
 }
 
-/// Makespan of forked clients, seconds.
+/// The makespan of forked clients, seconds.
 fn measure(sys: &SysRef, dir: &Path, targets: &[Arc<Target>], case: &Case) -> f64 {
     let emulation = Emulation::attach(sys, Some(&dir.join("state"))).expect("the shared state");
     let class = ByAccess { random: case.service, sequential: case.service };

@@ -1,8 +1,9 @@
-//! One request over several servers: io_uring against threads against one after the other.
+//! Compares the engines for one request over several servers: io_uring, threads, serial.
 //!
-//! `cargo bench -p stripewise-target --bench fanout [-- DIRECTORY]` prints the tables of `bench/results.d/fanout.md`.
-//! All components lie on the disk of DIRECTORY (default: the temporary directory), so this shows what the engines cost and
-//! how deep they keep one disk's queue, not the sum of several disks.
+//! `cargo bench -p stripewise-target --bench fanout [-- DIRECTORY]` prints the tables of
+//! `bench/results.d/fanout.md`. All objects are on the disk of DIRECTORY (default: the temporary
+//! directory), so the tables show the engines' overhead and how deep they keep one disk's queue,
+//! not the sum of several disks.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use stripewise_target::{Access, ComponentSet, Engine, FanOut, FileId, Objects, O
 
 const SERVERS: usize = 8;
 const PIECE_BYTES_MAX: usize = 4 << 20;
-/// For O_DIRECT.
+/// Alignment for O_DIRECT, bytes.
 const ALIGNMENT: usize = 4096;
 const ENGINES: [(&str, Engine); 4] = [
     ("serial", Engine::Serial),
@@ -23,7 +24,7 @@ const ENGINES: [(&str, Engine); 4] = [
     ("auto", Engine::Auto),
 ];
 
-/// Where the bytes come from or go to.
+/// The state of the storage for a measurement.
 #[derive(Clone, Copy, PartialEq)]
 enum Storage {
     /// In the page cache.
@@ -32,7 +33,7 @@ enum Storage {
     Cold,
     /// O_DIRECT.
     Direct,
-    /// In the page cache, then all components synced.
+    /// In the page cache, then all objects synced.
     Synced,
 }
 

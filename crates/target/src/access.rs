@@ -1,25 +1,25 @@
-//! Who may use objects: what they take over from their anchor.
+//! Permissions that objects take over from their anchor.
 
 use std::ffi::OsStr;
 use std::os::fd::BorrowedFd;
 
 use stripewise_sys::{Kind, Mode, Result as SysResult, SysRef};
 
-/// Who may use new objects: taken over from the anchor.
+/// The permissions of new objects, taken over from the anchor.
 #[derive(Clone, Debug)]
 pub struct Access<'a> {
-    /// The permissions.
+    /// The mode bits.
     pub mode: Mode,
-    /// The group, if it is not that of a file that its owner makes there.
+    /// The group, unless it is the one that a file gets when its owner creates it there.
     pub group: Option<u32>,
-    /// The access list (`system.posix_acl_access`), if there is one.
+    /// The access control list (`system.posix_acl_access`), if there is one.
     pub list: Option<&'a [u8]>,
 }
 
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
 impl<'a> Access<'a> {
-    /// Of a file that only has a mode.
+    /// The permissions of a file that has only a mode.
     pub fn of_mode(mode: Mode) -> Self {
         Self { mode, group: None, list: None }
     }
@@ -28,8 +28,8 @@ impl<'a> Access<'a> {
         Self { mode, ..self.clone() }
     }
 
-    /// Gives an open file this group, list and mode. A group that this process may not give to
-    /// files gets no rights.
+    /// Gives an open file this group, list and mode. If this process may not set the group, the
+    /// group gets no permissions.
     pub(crate) fn give(&self, sys: &SysRef, fd: BorrowedFd<'_>) -> SysResult<()> {
         let of = Kind::Open(fd);
         let mut mode = self.mode;
@@ -50,8 +50,8 @@ pub(crate) fn set_access_list(sys: &SysRef, of: Kind<'_>, list: &[u8]) -> SysRes
     sys.set_xattr(of, OsStr::new(ACCESS_LIST), list)
 }
 
-/// The access list of an open file; `None` where there is none, or the file system has no such
-/// lists.
+/// The access control list of an open file; `None` where there is none or the file system does not
+/// support them.
 pub fn access_list(sys: &SysRef, fd: BorrowedFd<'_>) -> Option<Vec<u8>> {
     sys.xattr(Kind::Open(fd), OsStr::new(ACCESS_LIST)).ok()
 }

@@ -1,4 +1,4 @@
-//! The component files of one logical file.
+//! The objects of one logical file.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -12,27 +12,28 @@ use crate::orphans::give_extents;
 use crate::paths::{self, Name, Objects};
 use crate::{FanOut, FileId, Server, Target, TargetError};
 
-/// Components opened with the set; more would use up a process's descriptors for a few files.
+/// Number of objects opened with the set. A higher limit would use up a process's descriptors for a
+/// few files.
 const OPENED_AT_ONCE: usize = 64;
 
-/// How components are opened.
+/// How the objects are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// For reading only; else for reading and writing.
+    /// Open for reading only; otherwise for reading and writing.
     pub read_only: bool,
-    /// More flags for open(2): O_DIRECT, O_SYNC, O_DSYNC.
+    /// Additional open(2) flags: O_DIRECT, O_SYNC, O_DSYNC.
     pub flags: OFlags,
 }
 
-/// The component files of one logical file: component `n` on target `n`, at
-/// `TARGET/stripewise/uUSER/ID.n`.
+/// The objects of one logical file: object `n` is on target `n`, at `TARGET/stripewise/uUSER/ID.n`.
 ///
-/// The first 64 components are opened with the set, so that it keeps working after the names are gone; later ones when
-/// they are first used. May be shared by threads and survives fork (the child has the same descriptors).
+/// The first 64 objects are opened with the set, so that it keeps working after their names are
+/// removed; later ones are opened on first use. Threads may share a set, and it survives fork (the
+/// child has the same descriptors).
 pub struct ComponentSet {
     sys: SysRef,
     id: FileId,
-    /// Whose they are, as far as this process knows.
+    /// The owner of the objects, as far as this process knows.
     owner: AtomicU32,
     opening: Opening,
     targets: Vec<Arc<Target>>,
@@ -41,11 +42,11 @@ pub struct ComponentSet {
 }
 
 impl ComponentSet {
-    /// Creates all components, empty, with exactly this access (no umask), opened for reading and
+    /// Creates all objects, empty, with exactly this access (no umask), opened for reading and
     /// writing. Root creates them for any user.
     ///
-    /// All or nothing: after a failure those created are removed again. A crash leaves orphans
-    /// ([`crate::list_components`]).
+    /// All or nothing: after a failure the objects created so far are removed again. A crash leaves
+    /// orphans ([`crate::list_components`]).
     ///
     /// # Errors
     /// [`TargetError`] of the first target that fails.
@@ -73,10 +74,11 @@ impl ComponentSet {
         Ok(set)
     }
 
-    /// Opens existing components.
+    /// Opens existing objects.
     ///
     /// # Errors
-    /// [`TargetError::Io`] with ENOENT for a component that is lost, EACCES, EMFILE, ...; [`TargetError::NotOwned`].
+    /// [`TargetError::Io`] with ENOENT for a lost object, EACCES, EMFILE, ...;
+    /// [`TargetError::NotOwned`].
     pub fn open(
         sys: &SysRef,
         targets: Vec<Arc<Target>>,
@@ -97,68 +99,68 @@ impl ComponentSet {
         Self { sys: sys.clone(), id, owner, opening, targets, files, servers: Vec::new() }
     }
 
-    /// From now on component `n` is paced as emulated server `servers[n]`; `None` (or a list too short): not emulated.
+    /// Paces object `n` as emulated server `servers[n]` from now on. `None`, or a list too short,
+    /// means not emulated.
     #[must_use]
     pub fn with_servers(mut self, servers: Vec<Option<Server>>) -> Self {
         self.servers = servers;
         self
     }
 
-    /// The name that all components share.
+    /// The id that the names of all objects share.
     pub fn id(&self) -> FileId {
         self.id
     }
 
-    /// These objects, and the user they belong to.
+    /// The id and the owner of these objects.
     pub fn objects(&self) -> Objects {
         Objects { id: self.id, owner: self.owner.load(Ordering::Relaxed) }
     }
 
-    /// Takes down that the objects belong to this user from now on: somebody has given the file
-    /// away.
+    /// Records that the objects belong to this user from now on, after a chown of the file.
     pub fn now_owned_by(&self, owner: u32) {
         self.owner.store(owner, Ordering::Relaxed);
     }
 
-    /// Number of components.
+    /// Number of objects.
     pub fn len(&self) -> usize {
         self.targets.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()
     }
 
-    /// The targets, in order.
+    /// The targets, in the order of the objects.
     pub fn targets(&self) -> &[Arc<Target>] {
         &self.targets
     }
 
-    /// The emulated server of a component, if it has one.
+    /// The emulated server of an object, if it has one.
     pub fn server(&self, component: u32) -> Option<&Server> {
         self.servers.get(component as usize)?.as_ref()
     }
 
-    /// Whether any component is emulated.
+    /// Whether any object is emulated.
     pub(crate) fn is_emulated(&self) -> bool {
         self.servers.iter().any(Option::is_some)
     }
 
-    /// Whether all are.
+    /// Whether all objects are emulated.
     pub(crate) fn is_all_emulated(&self) -> bool {
         self.servers.iter().flatten().count() >= self.len()
     }
 
-    /// Whether reads and writes go past the page cache, or wait for the device.
+    /// Whether reads and writes bypass the page cache or wait for the device.
     pub(crate) fn is_uncached(&self) -> bool {
         self.opening.flags.intersects(OFlags::DIRECT | OFlags::SYNC | OFlags::DSYNC)
     }
 
-    /// The descriptor of component `index`; opened now if it was not.
+    /// The descriptor of object `index`, which is opened now if necessary.
     ///
     /// # Errors
-    /// As [`ComponentSet::open`]; ENOENT when there is no such component.
+    /// As [`ComponentSet::open`]; ENOENT when there is no such object.
     pub fn fd(&self, index: usize) -> Result<BorrowedFd<'_>, TargetError> {
         let (Some(slot), Some(target)) = (self.files.get(index), self.targets.get(index)) else {
             let path = PathBuf::from(format!("{}.{index}", self.id));
@@ -173,7 +175,7 @@ impl ComponentSet {
         Ok(slot.fill(fd))
     }
 
-    /// The sizes of all components, bytes.
+    /// The sizes of all objects, bytes.
     ///
     /// # Errors
     /// [`TargetError::Io`].
@@ -181,7 +183,7 @@ impl ComponentSet {
         Ok(self.stats()?.iter().map(|stat| stat.st_size as u64).collect())
     }
 
-    /// fstat of all components.
+    /// fstat of all objects.
     ///
     /// # Errors
     /// [`TargetError::Io`].
@@ -189,16 +191,16 @@ impl ComponentSet {
         (0..self.len()).map(|index| self.named(index, "fstat", self.sys.stat(self.fd(index)?))).collect()
     }
 
-    /// stat of all components of a file by their names; none is opened.
+    /// stat of all objects of a file by their names, without opening them.
     ///
     /// # Errors
-    /// [`TargetError::Io`], with ELOOP for a component that is no regular file.
+    /// [`TargetError::Io`], with ELOOP for an object that is not a regular file.
     pub fn stats_by_name(sys: &SysRef, targets: &[Arc<Target>], of: Objects) -> Result<Vec<Stat>, TargetError> {
         (0..).zip(targets).map(|(index, target)| paths::stat(sys, target, of, Name::Component(index))).collect()
     }
 
-    /// Whether this process, as its effective or its real user, may write to the components of a
-    /// file; `targets` are those of the original. The first one tells.
+    /// Whether this process, as its effective or its real user, may write to the objects of a file.
+    /// `targets` are those of the original; the permissions of object 0 decide.
     ///
     /// # Errors
     /// [`TargetError::Io`] with EACCES, EROFS; others as [`ComponentSet::stats_by_name`].
@@ -226,7 +228,7 @@ impl ComponentSet {
         paths::stat(sys, first(targets, of)?, of, Name::Manifest)
     }
 
-    /// Cuts (or lengthens, under the caller's lock) component `index` to exactly `size` bytes.
+    /// Cuts (or, under the caller's lock, lengthens) object `index` to exactly `size` bytes.
     ///
     /// # Errors
     /// [`TargetError::Io`].
@@ -234,7 +236,7 @@ impl ComponentSet {
         self.named(index, "ftruncate", self.sys.truncate(self.fd(index)?, size))
     }
 
-    /// Makes component `index` at least `size` bytes long; never shortens it, whatever races.
+    /// Makes object `index` at least `size` bytes long. Never shortens it, even under a race.
     ///
     /// # Errors
     /// [`TargetError::Io`], ENOSPC among them.
@@ -242,17 +244,17 @@ impl ComponentSet {
         self.named(index, "fallocate", self.sys.grow(self.fd(index)?, size))
     }
 
-    /// Syncs all components at once. Not paced under emulation.
+    /// Syncs all objects in parallel. Emulation does not pace syncs.
     ///
     /// # Errors
-    /// The first failure; all were tried.
+    /// The first failure, after trying all objects.
     pub fn sync(&self, fan_out: &FanOut, data_only: bool) -> Result<(), TargetError> {
         let results = fan_out.sync(self, data_only);
         results.into_iter().enumerate().try_for_each(|(index, result)| self.named(index, "fsync", result))
     }
 
-    /// Makes the names of the components and the manifest copy durable: syncs that copy and all directories that lead
-    /// to them, up to the targets' own.
+    /// Makes the names of the objects and the manifest copy durable: syncs that copy and all
+    /// directories that lead to them, up to the targets' own.
     ///
     /// # Errors
     /// [`TargetError::Io`].
@@ -268,19 +270,20 @@ impl ComponentSet {
         self.targets.iter().try_for_each(|target| paths::sync_directories(&self.sys, target, of))
     }
 
-    /// Removes the names of all components and of the manifest copy; open descriptors go on working. Those already gone
-    /// are no failure. All are tried.
+    /// Removes the names of all objects and of the manifest copy; open descriptors keep working. A
+    /// name that is already gone is not a failure.
     ///
     /// # Errors
-    /// The first failure.
+    /// The first failure, after trying all names.
     pub fn remove(sys: &SysRef, targets: &[Arc<Target>], of: Objects) -> Result<(), TargetError> {
         each_name(targets, |target, name| paths::remove(sys, target, of, name))
     }
 
-    /// chmod of all components and the manifest copy; the latter stays readable and writable for its owner.
+    /// chmod of all objects and the manifest copy; the latter stays readable and writable for its
+    /// owner.
     ///
     /// # Errors
-    /// The first failure; all were tried.
+    /// The first failure, after trying all names.
     pub fn set_mode(&self, mode: Mode) -> Result<(), TargetError> {
         let of = self.objects();
         each_name(&self.targets, |target, name| {
@@ -289,10 +292,10 @@ impl ComponentSet {
         })
     }
 
-    /// Gives all components and the manifest copy an access list (`system.posix_acl_access`).
+    /// Gives all objects and the manifest copy an access control list (`system.posix_acl_access`).
     ///
     /// # Errors
-    /// The first failure; all were tried.
+    /// The first failure, after trying all names.
     pub fn set_access_list(&self, list: &[u8]) -> Result<(), TargetError> {
         let of = self.objects();
         each_name(&self.targets, |target, name| {
@@ -300,10 +303,10 @@ impl ComponentSet {
         })
     }
 
-    /// Gives all components and the manifest copy to a group.
+    /// Gives all objects and the manifest copy to a group.
     ///
     /// # Errors
-    /// The first failure; all were tried.
+    /// The first failure, after trying all names.
     pub fn set_group(&self, group: u32) -> Result<(), TargetError> {
         let of = self.objects();
         each_name(&self.targets, |target, name| {
@@ -313,27 +316,25 @@ impl ComponentSet {
         })
     }
 
-    /// Gives all components, the manifest copy and the journal of an extent map that lies beside it
-    /// to another user, in whose directories they are from then on. Called again after it was
-    /// killed, it goes on.
+    /// Gives all objects, the manifest copy and the journal of an extent map next to it to another
+    /// user, and moves them into that user's directories. A repeated call continues after a kill.
     ///
     /// # Errors
-    /// The first failure: EPERM for all but root. All were tried.
+    /// The first failure, after trying all objects; EPERM for all users but root.
     pub fn give_to(&self, user: u32) -> Result<(), TargetError> {
         if self.objects().owner == user { Ok(()) } else { self.move_to(user) }
     }
 
-    /// Moves the objects of a file of an earlier version, which shared directories with those of
-    /// all users, to the directories of their own user. Called again after it was killed, it goes
-    /// on.
+    /// Moves the objects of a file of an earlier version, whose directories all users shared, to
+    /// the directories of their own user. A repeated call continues after a kill.
     ///
     /// # Errors
-    /// The first failure; all were tried.
+    /// The first failure, after trying all objects.
     pub fn bring_home(&self) -> Result<(), TargetError> {
         self.move_to(self.objects().owner)
     }
 
-    /// Whether any object lies where earlier versions put it.
+    /// Whether any object is where earlier versions put it.
     pub fn is_at_earlier_place(&self) -> bool {
         let of = self.objects();
         let away = |(index, target): (u32, &Arc<Target>)| {
@@ -355,10 +356,10 @@ impl ComponentSet {
         Ok(())
     }
 
-    /// utimens of all components.
+    /// utimens of all objects.
     ///
     /// # Errors
-    /// The first failure; all were tried.
+    /// The first failure, after trying all objects.
     pub fn set_times(&self, times: &Timestamps) -> Result<(), TargetError> {
         let set = |index| {
             let result = self.sys.set_times(Kind::Open(self.fd(index)?), times);
@@ -367,8 +368,8 @@ impl ComponentSet {
         first_failure((0..self.len()).map(set))
     }
 
-    /// Creates `ID.manifest` beside component 0 with `text` in it, removed again when that fails. Not synced
-    /// ([`ComponentSet::sync_names`] does).
+    /// Creates `ID.manifest` next to object 0 with `text` in it. Removes it again if that fails.
+    /// Does not sync it ([`ComponentSet::sync_names`] does).
     ///
     /// # Errors
     /// [`TargetError::Io`], EEXIST when it exists.
@@ -383,8 +384,8 @@ impl ComponentSet {
         Ok(file)
     }
 
-    /// Puts a new `ID.manifest` with `text` in it, durably, in the place of whatever is there: the
-    /// old or the new one is there at any time.
+    /// Durably replaces `ID.manifest`, whatever is there, by a new one with `text` in it. At any
+    /// time either the old or the new one exists.
     ///
     /// # Errors
     /// [`TargetError::Io`].
@@ -392,7 +393,8 @@ impl ComponentSet {
         paths::replace_manifest(&self.sys, self.manifest_target()?, self.objects(), text, access)
     }
 
-    /// Opens `ID.manifest`, a new open file description each time (so each has OFD locks of its own).
+    /// Opens `ID.manifest` with a new open file description each time, so that each has OFD locks
+    /// of its own.
     ///
     /// # Errors
     /// [`TargetError::Io`].
@@ -404,7 +406,7 @@ impl ComponentSet {
         first(&self.targets, self.objects())
     }
 
-    /// Adds the component's path to an errno.
+    /// Adds the object's path to an errno.
     fn named<T>(&self, index: usize, what: &'static str, result: Result<T, Errno>) -> Result<T, TargetError> {
         let name = Name::Component(index as u32);
         result.map_err(|errno| paths::failure(&self.targets[index], self.objects(), name, what, errno))
@@ -425,7 +427,7 @@ fn first(targets: &[Arc<Target>], of: Objects) -> Result<&Target, TargetError> {
     targets.first().map(Arc::as_ref).ok_or_else(none)
 }
 
-/// Calls `change` for every component and the manifest copy; the manifest copy may be missing.
+/// Calls `change` for every object and the manifest copy. The manifest copy may be missing.
 fn each_name(
     targets: &[Arc<Target>],
     change: impl Fn(&Target, Name) -> Result<(), TargetError>,
@@ -435,7 +437,7 @@ fn each_name(
         other => other,
     };
     let components = (0..).zip(targets).map(|(index, target)| change(target, Name::Component(index)));
-    // The copy last: it names the owner of what is left after a failure or a kill.
+    // The manifest copy comes last: it names the owner of whatever a failure or a kill leaves.
     first_failure(components.chain(targets.iter().take(1).map(change_copy)))
 }
 
@@ -443,7 +445,7 @@ fn first_failure(results: impl Iterator<Item = Result<(), TargetError>>) -> Resu
     results.fold(Ok(()), Result::and)
 }
 
-/// A descriptor that is filled in once, by whoever comes first; never blocks.
+/// A descriptor that is set once, by the first thread; never blocks.
 #[derive(Debug, Default)]
 struct Slot(AtomicPtr<Fd>);
 
@@ -457,14 +459,14 @@ impl Slot {
         unsafe { self.0.load(Ordering::Acquire).as_ref() }.map(Fd::as_fd)
     }
 
-    /// Keeps `fd`, unless another thread was faster.
+    /// Stores `fd` unless another thread was faster.
     fn fill(&self, fd: Fd) -> BorrowedFd<'_> {
         let new = Box::into_raw(Box::new(fd));
         let empty = std::ptr::null_mut();
         let kept = match self.0.compare_exchange(empty, new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => new,
             Err(earlier) => {
-                // SAFETY: just made by `into_raw`, and seen by nobody.
+                // SAFETY: just made by `into_raw`, and not shared.
                 drop(unsafe { Box::from_raw(new) });
                 earlier
             }
@@ -478,7 +480,7 @@ impl Drop for Slot {
     fn drop(&mut self) {
         let pointer = *self.0.get_mut();
         if !pointer.is_null() {
-            // SAFETY: from `Box::into_raw`, and nobody else can reach it.
+            // SAFETY: from `Box::into_raw`; `&mut self` excludes other references.
             drop(unsafe { Box::from_raw(pointer) });
         }
     }

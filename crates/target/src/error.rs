@@ -1,13 +1,13 @@
-//! What can be wrong with a target or a component.
+//! Errors of targets and objects.
 
 use std::path::PathBuf;
 
 use stripewise_sys::Errno;
 
-/// Why a target or component could not be used: one line that names the file and the remedy.
+/// Why a target or object could not be used: one line that names the file and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// The directory or its marker is not there: most likely a disk that is not mounted.
+    /// The directory or its marker is missing: most likely a disk that is not mounted.
     #[error(
         "{path}: target is missing ({why}); mount its disk, or prepare the directory with `stripewise place`",
         path = path.display()
@@ -15,10 +15,11 @@ pub enum TargetError {
     Missing {
         /// The target's directory.
         path: PathBuf,
-        /// No directory, no marker, ...
+        /// The reason: no directory, no marker, ...
         why: &'static str,
     },
-    /// The marker belongs to another target: a wrong disk is mounted here, or the directory was made anew.
+    /// The marker belongs to another target: a wrong disk is mounted here, or the directory was
+    /// created anew.
     #[error(
         "{path}: holds target {found}, but target {expected} is expected; mount the right disk there",
         path = path.display()
@@ -26,9 +27,9 @@ pub enum TargetError {
     Foreign {
         /// The target's directory.
         path: PathBuf,
-        /// Name or id asked for.
+        /// The expected name or id.
         expected: String,
-        /// Name or id of the marker.
+        /// The name or id in the marker.
         found: String,
     },
     /// The marker cannot be read, or the directory cannot become a target.
@@ -36,11 +37,11 @@ pub enum TargetError {
     Unusable {
         /// The target's directory or its marker.
         path: PathBuf,
-        /// What is wrong, and the remedy.
+        /// The problem and its remedy.
         problem: String,
     },
-    /// A file or directory in a target belongs to a user who has no business there: who made it may
-    /// have done so to get at others' data.
+    /// A file or directory in a target belongs to a user other than the expected one, who may have
+    /// created it to get at others' data.
     #[error(
         "{path}: belongs to user {found}, not to user {expected}, and is not used; if nobody meant harm, \
          let root give it to user {expected} with chown",
@@ -49,25 +50,26 @@ pub enum TargetError {
     NotOwned {
         /// The object, or a directory that leads to it.
         path: PathBuf,
-        /// Whose it should be.
+        /// The expected owner.
         expected: u32,
-        /// Whose it is.
+        /// The actual owner.
         found: u32,
     },
     /// A system call failed.
     #[error("{path}: {what}: {errno}", path = path.display())]
     Io {
-        /// The directory or component.
+        /// The directory or object.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
 }
 
 impl TargetError {
-    /// What an application is told: EIO for a missing, foreign or unusable target, else the kernel's own.
+    /// The errno that an application gets: EIO for a missing, foreign or unusable target, otherwise
+    /// the kernel's own.
     pub fn errno(&self) -> Errno {
         match self {
             Self::Io { errno, .. } => *errno,

@@ -1,4 +1,5 @@
-//! Targets and components when the system fails: dead processes at every call, power cuts, file systems that lack something.
+//! Targets and objects when the system fails: processes that die at every call, power cuts, and
+//! file systems that lack a feature.
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -45,7 +46,7 @@ impl Place {
     }
 }
 
-/// A whole file's life.
+/// Creates, grows, syncs and removes a file.
 fn create_and_remove(place: &Place, sys: &SysRef) -> Result<(), TargetError> {
     let targets = place.prepare(sys)?;
     let set = ComponentSet::create(sys, targets.clone(), of(sys, ID), &Access::of_mode(MODE))?;
@@ -70,7 +71,7 @@ fn a_process_may_die_at_every_call() {
         let (process, sys) = place.process(1);
         process.crash_at(call);
         assert!(create_and_remove(&place, &sys).is_err() || !process.is_dead());
-        // Whatever is left: the targets can be used, fsck finds the components, and they can be removed.
+        // After any crash the targets work, fsck finds the objects, and they can be removed.
         let (_, sys) = place.process(2);
         let targets = place.prepare(&sys).unwrap_or_else(|error| panic!("{call}: {error}"));
         for target in &targets {
@@ -130,7 +131,7 @@ fn what_was_synced_survives_every_power_cut() {
 
 #[test]
 fn directories_that_are_known_to_last_are_not_relied_on_after_they_went() {
-    // The second file of a directory, and one of a directory that somebody has removed since it was synced.
+    // The second file of a directory, and a file of a directory that was removed after its sync.
     for (seed, removed) in (0..20).zip([false, true].into_iter().cycle()) {
         let place = Place::new(Journal::Posix);
         let (_, sys) = place.process(1);
@@ -169,7 +170,7 @@ fn every_single_failure_is_reported_and_leaves_no_component() {
             let place = Place::new(Journal::Posix);
             let (process, sys) = place.process(1);
             let targets = place.prepare(&sys).unwrap();
-            // The manifest copy is the only thing written.
+            // The manifest copy is the only file that is written.
             let file = if call == "pwrite" { "manifest".to_owned() } else { format!("{ID}.{target}") };
             process.fail(call, &file, Errno::NOSPC, 1);
             let made = ComponentSet::create(&sys, targets.clone(), of(&sys, ID), &Access::of_mode(MODE));

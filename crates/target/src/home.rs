@@ -1,4 +1,4 @@
-//! The directories of users on a target: made safely, by whoever comes first.
+//! The directories of users on a target, created safely by the first process that needs them.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -9,12 +9,12 @@ use stripewise_sys::{Errno, Kind, Mode, OFlags, Result as SysResult, Stat, SysRe
 use crate::paths::{COMPONENTS, home, io, open_directory};
 use crate::{Target, TargetError};
 
-/// Of a user's directory: others can open what they know the name of, and list nothing.
+/// Mode of a user's directory: others can open files whose names they know, and cannot list it.
 const HOME_MODE: Mode = Mode::RWXU.union(Mode::XGRP).union(Mode::XOTH);
 const ROOT: u32 = 0;
 
-/// The directory of a user, made if it is not there: the user's own, in one that other users cannot
-/// exchange.
+/// Ensures that a user's directory exists. The directory belongs to the user and lies in one whose
+/// entries other users cannot exchange.
 pub fn make_home(sys: &SysRef, target: &Target, owner: u32) -> Result<(), TargetError> {
     if target.homes.knows(owner) {
         return Ok(());
@@ -39,8 +39,8 @@ pub fn make_home(sys: &SysRef, target: &Target, owner: u32) -> Result<(), Target
     Ok(())
 }
 
-/// A directory that this process has just made. Nobody but root and the owner can have put another
-/// in its place.
+/// Sets mode and owner of a directory that this process has just created. Only root and the owner
+/// can have put another directory in its place.
 fn adopt_home(sys: &SysRef, target: &Target, path: &Path, owner: u32) -> SysResult<()> {
     let fd = open_directory(sys, target, path, OFlags::RDONLY)?;
     sys.set_mode(Kind::Open(fd.as_fd()), HOME_MODE)?;
@@ -56,9 +56,9 @@ fn directory(sys: &SysRef, target: &Target, path: &Path) -> Result<Stat, TargetE
     sys.stat(fd.as_fd()).map_err(fail)
 }
 
-/// `stripewise`, with the mode of the target's directory: who may create files in the target may
-/// have objects there. It belongs to root, to the target's owner or to `owner`: its owner could
-/// exchange everybody's directories.
+/// `stripewise`, with the mode of the target's directory: users who may create files in the target
+/// may have objects there. It must belong to root, to the target's owner or to `owner`, because its
+/// owner could exchange all users' directories.
 fn make_components(sys: &SysRef, target: &Target, owner: u32) -> Result<(), TargetError> {
     let path = Path::new(COMPONENTS);
     make_directory(sys, target)?;
@@ -70,7 +70,7 @@ fn make_components(sys: &SysRef, target: &Target, owner: u32) -> Result<(), Targ
     Err(TargetError::NotOwned { path: target.path().join(path), expected: above, found })
 }
 
-/// Makes `stripewise`, if it is not there.
+/// Creates `stripewise` if it does not exist.
 pub fn make_directory(sys: &SysRef, target: &Target) -> Result<(), TargetError> {
     let path = Path::new(COMPONENTS);
     let made = || {
@@ -87,16 +87,16 @@ pub fn make_directory(sys: &SysRef, target: &Target) -> Result<(), TargetError> 
     made().map_err(|errno| io(target, path, "mkdir", errno))
 }
 
-/// The users whose directory on a target this process has found in order, and which of these it has
-/// made durable with those above them. Nobody but root and the user can change either: neither need
-/// be done for every file.
+/// The users whose directory on a target this process has verified, and those among them whose
+/// directory it has made durable, with the ones above. Only root and the user can change a
+/// directory, so neither check is repeated for every file.
 #[derive(Debug, Default)]
 pub struct Homes {
     known: LastUser,
     pub(crate) synced: LastUser,
 }
 
-/// One user; a process works for one, as a rule. 0: none, else the number plus 1.
+/// One user, since a process usually works for one. 0: none, otherwise the uid plus 1.
 #[derive(Debug, Default)]
 pub(crate) struct LastUser(AtomicU64);
 
@@ -119,7 +119,7 @@ impl Homes {
         self.known.set(owner);
     }
 
-    /// The directory was not there.
+    /// Forgets a user whose directory turned out to be missing.
     pub(crate) fn forget(&self, owner: u32) {
         if self.known.is(owner) || self.synced.is(owner) {
             self.known.0.store(0, Ordering::Release);

@@ -1,15 +1,15 @@
-//! Names of logical files.
+//! Ids of logical files.
 
 use std::fmt;
 
 use stripewise_sys::{Result, Sys};
 
-/// Names a file's components: 128 random bits, written as 32 lower-case hexadecimal digits.
+/// Identifies a file's objects: 128 random bits, written as 32 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub [u8; 16]);
 
 impl FileId {
-    /// A new one.
+    /// A new random id.
     ///
     /// # Errors
     /// When the kernel has no random bytes.
@@ -19,7 +19,7 @@ impl FileId {
         Ok(Self(bytes))
     }
 
-    /// From 32 lower-case hexadecimal digits.
+    /// Parses 32 lower-case hexadecimal digits.
     pub fn from_hex(hex: &str) -> Option<Self> {
         let digits = hex.as_bytes();
         if digits.len() != 32 || !digits.iter().all(|d| matches!(d, b'0'..=b'9' | b'a'..=b'f')) {

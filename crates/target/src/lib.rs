@@ -1,15 +1,18 @@
-//! Where the bytes lie: targets, component files, the parallel fan-out of one request, emulated servers.
+//! Targets, the objects of managed files, the parallel fan-out of one request, and emulated
+//! servers.
 //!
-//! The page that this crate implements is `docs/decisions/0001-logical-files.md`. What it offers, bottom up:
+//! This crate implements `docs/decisions/0001-logical-files.md`. Its parts, bottom up:
 //!
 //! - [`Target`]: a directory with its marker; [`Targets`] keeps the opened ones of a process.
-//! - [`ComponentSet`]: the component files of one logical file, one per target.
-//! - [`FanOut`]: one request, its pieces done on all servers at once (or synced at once).
-//! - [`emulate`]: servers that take the time of a class of `cluster.toml`, shared by all processes of the node.
+//! - [`ComponentSet`]: the objects of one logical file, one per target.
+//! - [`FanOut`]: runs the pieces of one request (or a sync) on all servers in parallel.
+//! - [`emulate`]: servers that take the time of a class of `cluster.toml`; all processes of the
+//!   node share them.
 //!
-//! All types are `Send + Sync`, take no locks that a forked child could find held, and work in a forked child as
-//! in the parent. Nothing panics on purpose, prints, or reads the environment; everything that fails says which
-//! directory or file, and maps to an [`Errno`](stripewise_sys::Errno).
+//! All types are `Send + Sync`, take no locks that a forked child could find held, and work in a
+//! forked child as in the parent. The crate never panics on purpose, prints, or reads the
+//! environment. Every error names its directory or file and maps to an
+//! [`Errno`](stripewise_sys::Errno).
 
 mod access;
 mod components;
@@ -26,8 +29,8 @@ mod paths;
 #[cfg(test)]
 mod testing;
 
-/// A list that mostly has one or two elements: the pieces of a request, their outcomes. So few need
-/// no memory from the heap, which costs more than what is done with them.
+/// A list that usually has one or two elements, such as the pieces of a request or their outcomes.
+/// Two elements need no heap allocation, which would cost more than the work on them.
 pub type Few<T> = smallvec::SmallVec<[T; 2]>;
 
 pub use access::{Access, access_list};

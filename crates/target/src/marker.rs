@@ -1,4 +1,5 @@
-//! Targets: directories with a marker, so that an unmounted disk is never taken for an empty target.
+//! Targets: directories with a marker, so that an unmounted disk is never mistaken for an empty
+//! target.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,15 +16,15 @@ use crate::{FileId, TargetError};
 
 /// Name of the marker file in a target's directory.
 pub const MARKER: &str = "stripewise-target.toml";
-/// A marker longer than this is none.
+/// Maximum length of a marker, bytes.
 const MARKER_BYTES_MAX: usize = 4096;
-/// What `format` in a marker must be.
+/// The value of `format` in a marker.
 const FORMAT: u32 = 1;
 
-/// How a manifest names a target.
+/// A reference to a target in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetRef {
-    /// Its name in the cluster (`hdd/0`).
+    /// The target's name in the cluster (`hdd/0`).
     pub name: String,
     /// The directory, absolute.
     pub path: PathBuf,
@@ -50,16 +51,17 @@ struct Marker {
 }
 
 impl Target {
-    /// Makes the existing directory `path` a target called `name`, or opens it when it is one of that name already.
+    /// Makes the existing directory `path` a target called `name`, or opens it when it already is
+    /// one of that name.
     ///
-    /// Writes the marker (atomically: a crash leaves it whole or absent; two processes at once agree on one) and the
-    /// directory for components, with the mode of the target's directory: who may create files in the target may
-    /// create components.
+    /// Writes the marker (atomically: a crash leaves it whole or absent, and two concurrent
+    /// processes agree on one) and the directory for objects. That directory gets the mode of the
+    /// target's directory, so users who may create files in the target may create objects.
     ///
     /// # Errors
-    /// [`TargetError::Missing`] when there is no such directory; [`TargetError::Foreign`] when it is a target of another
-    /// name; [`TargetError::Unusable`] when there are components without a marker, or the file system lacks fallocate
-    /// or locks.
+    /// [`TargetError::Missing`] when there is no such directory; [`TargetError::Foreign`] when it
+    /// is a target of another name; [`TargetError::Unusable`] when there are objects without a
+    /// marker, or the file system lacks fallocate or locks.
     pub fn prepare(sys: &SysRef, path: &Path, name: &str) -> Result<Self, TargetError> {
         let dir = open_directory(sys, path)?;
         let marker = match read_marker(sys, path, &dir)? {
@@ -79,10 +81,12 @@ impl Target {
         make_directory(sys, &target).map(|()| target)
     }
 
-    /// Opens the target at `path`. With `expected_id`, it must be that one. Creates nothing.
+    /// Opens the target at `path`, which must have the id `expected_id` if one is given. Creates
+    /// nothing.
     ///
     /// # Errors
-    /// [`TargetError::Missing`] without directory or marker; [`TargetError::Foreign`] with another id.
+    /// [`TargetError::Missing`] without directory or marker; [`TargetError::Foreign`] with another
+    /// id.
     pub fn open(sys: &SysRef, path: &Path, expected_id: Option<&str>) -> Result<Self, TargetError> {
         let dir = open_directory(sys, path)?;
         let marker = read_marker(sys, path, &dir)?.ok_or_else(|| missing(path, "it has no marker file"))?;
@@ -101,22 +105,22 @@ impl Target {
         }
     }
 
-    /// Its name in the cluster (`hdd/0`).
+    /// The target's name in the cluster (`hdd/0`).
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The directory, as it was given.
+    /// The directory, as given to `prepare` or `open`.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The random id of its marker, 32 hexadecimal digits.
+    /// The random id in the marker, 32 hexadecimal digits.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// How a manifest names it.
+    /// The reference that a manifest records.
     pub fn reference(&self) -> TargetRef {
         TargetRef { name: self.name.clone(), path: self.path.clone(), id: self.id.clone() }
     }
@@ -130,13 +134,13 @@ impl Target {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    /// The directory, relative to the target's, where `file` of these objects lies, or if there is
-    /// none, would be made.
+    /// The directory, relative to the target's, that holds `file` of these objects, or that would
+    /// hold it if it existed.
     pub fn directory_of(&self, sys: &SysRef, of: Objects, file: &str) -> PathBuf {
         directory_with(sys, self, of, file)
     }
 
-    /// The directory.
+    /// A descriptor of the target's directory.
     pub fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }
@@ -147,20 +151,21 @@ impl Target {
     }
 }
 
-/// The opened targets of a process, each opened once. Never waits for a lock: a thread that comes at the wrong moment
-/// (or a forked child whose parent was in here) opens the target for itself.
+/// The opened targets of a process, each opened once. Never waits for a lock: a thread that finds
+/// it held (or a forked child whose parent held it) opens the target for itself.
 pub struct Targets {
     sys: SysRef,
     opened: Mutex<HashMap<(PathBuf, String), Arc<Target>>>,
 }
 
 impl Targets {
-    /// None opened yet.
+    /// An empty collection.
     pub fn new(sys: SysRef) -> Self {
         Self { sys, opened: Mutex::default() }
     }
 
-    /// The target that `reference` names, opened before or now. Failures are not kept: the next call tries again.
+    /// The target that `reference` names, opened before or now. Failures are not cached: the next
+    /// call tries again.
     ///
     /// # Errors
     /// As [`Target::open`].
@@ -196,7 +201,7 @@ fn open_directory(sys: &SysRef, path: &Path) -> Result<Fd, TargetError> {
     }
 }
 
-/// `None`: there is no marker.
+/// Returns `None` if there is no marker.
 fn read_marker(sys: &SysRef, path: &Path, dir: &Fd) -> Result<Option<Marker>, TargetError> {
     let path = path.join(MARKER);
     let file = match sys.open_beneath(dir.as_fd(), Path::new(MARKER), OFlags::RDONLY, Mode::empty()) {
@@ -211,7 +216,7 @@ fn read_marker(sys: &SysRef, path: &Path, dir: &Fd) -> Result<Option<Marker>, Ta
     }
 }
 
-/// The remedy for a marker that is damaged.
+/// The remedy for a damaged marker.
 const RESTORE: &str = "restore the marker from a backup; the target's id stands in the manifests of its files";
 
 fn parse(text: &[u8]) -> Result<Marker, String> {
@@ -220,7 +225,7 @@ fn parse(text: &[u8]) -> Result<Marker, String> {
     }
     let text = std::str::from_utf8(text).map_err(|_| format!("is not text; {RESTORE}"))?;
     let marker: Marker = toml::from_str(text).map_err(|error| {
-        // The parser's message has several lines, with a picture of the place.
+        // The parser's message has several lines, with an excerpt of the text.
         let line = error.message().lines().next().unwrap_or_default().to_owned();
         format!("{line}; {RESTORE}")
     })?;
@@ -239,7 +244,7 @@ fn parse(text: &[u8]) -> Result<Marker, String> {
     Ok(marker)
 }
 
-/// Writes a marker with a new id; when another process does so first, its marker stays.
+/// Writes a marker with a new id. If another process writes one first, that marker stays.
 fn write_marker(sys: &SysRef, path: &Path, dir: &Fd, name: &str) -> Result<(), TargetError> {
     let id = FileId::random(sys.as_ref()).map_err(io(path, "random bytes"))?;
     refuse_components(sys, path, dir)?;
@@ -267,7 +272,7 @@ fn write_marker(sys: &SysRef, path: &Path, dir: &Fd, name: &str) -> Result<(), T
 
 /// Why no marker could be written.
 enum Refusal {
-    /// The file system cannot do what components need.
+    /// The file system cannot do what objects need.
     Lacks(&'static str),
     Failed(Errno),
 }
@@ -279,7 +284,7 @@ impl From<Errno> for Refusal {
 }
 
 impl Refusal {
-    /// Of the first use of something that a file system may lack.
+    /// Converts the errno of the first use of a feature that a file system may lack.
     fn of(what: &'static str) -> impl FnOnce(Errno) -> Self {
         move |errno| match errno {
             Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NOLCK => Self::Lacks(what),
@@ -296,7 +301,7 @@ fn place_marker(sys: &SysRef, dir: &Fd, temporary: &Path, text: &str) -> Result<
     sys.try_lock(file.as_fd(), 0, 1, LockKind::Exclusive)
         .map_err(Refusal::of("open file description locks (F_OFD_SETLK)"))?;
     sys.write_all_at(file.as_fd(), text.as_bytes(), 0)?;
-    // For everybody who may use the directory, whatever this process's umask.
+    // Readable for all users of the directory, whatever this process's umask.
     sys.set_mode(stripewise_sys::Kind::Open(file.as_fd()), mode)?;
     sys.sync(file.as_fd())?;
     match sys.link(Some(dir), temporary, Some(dir), Path::new(MARKER)) {
@@ -305,7 +310,7 @@ fn place_marker(sys: &SysRef, dir: &Fd, temporary: &Path, text: &str) -> Result<
     }
 }
 
-/// Components without a marker: a target whose marker was lost, which must not get another id.
+/// Refuses objects without a marker: the target's marker was lost, and it must not get another id.
 fn refuse_components(sys: &SysRef, path: &Path, dir: &Fd) -> Result<(), TargetError> {
     let dir = Fd::duplicate(dir.as_fd()).map_err(io(path, "dup"))?;
     let nameless =

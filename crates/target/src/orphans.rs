@@ -1,4 +1,4 @@
-//! What lies on a target: for fsck.
+//! Lists the contents of a target for fsck.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -8,39 +8,39 @@ use stripewise_sys::{Errno, FileType, Mode, OFlags, SysRef};
 use crate::paths::{self, COMPONENTS, Name, Objects};
 use crate::{FileId, Target, TargetError};
 
-/// The bit in the mode of components of cache copies that tells them from others, so that their space can be counted without
-/// their files' manifests: the sticky bit, which means nothing on files.
+/// The mode bit that marks objects of cache copies, so that their space can be counted without
+/// their files' manifests: the sticky bit, which has no meaning on files.
 pub const CACHED: Mode = Mode::SVTX;
 
-/// A file in the component directories of a target.
+/// A file in the object directories of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The logical file it belongs to.
+    /// The id of its logical file.
     pub id: FileId,
-    /// Component number, or `None` for the manifest copy.
+    /// Object number, or `None` for the manifest copy.
     pub component: Option<u32>,
-    /// The user it belongs to.
+    /// The user that it belongs to.
     pub owner: u32,
-    /// Bytes of its size.
+    /// Size, bytes.
     pub size: u64,
-    /// Bytes that it takes on the disk.
+    /// Allocated disk space, bytes.
     pub allocated: u64,
-    /// Whether it is of a cache copy: has [`CACHED`] in its mode.
+    /// Whether it belongs to a cache copy: its mode has [`CACHED`].
     pub cached: bool,
-    /// Seconds since 1970 of its last change.
+    /// Time of its last change, seconds since 1970.
     pub modified_s: i64,
 }
 
 impl Found {
-    /// The objects that it is one of.
+    /// The set of objects that it belongs to.
     pub fn objects(&self) -> Objects {
         Objects { id: self.id, owner: self.owner }
     }
 }
 
-/// All components and manifest copies on a target, by id, then number (the manifest copy first).
-/// Other files there are left out, and so are other users' directories, which only root can list,
-/// and what lies in a user's directory and belongs to another.
+/// All objects and manifest copies on a target, by id, then number (the manifest copy first). Omits
+/// other files, other users' directories (which only root can list), and files in a user's
+/// directory that belong to another user.
 ///
 /// # Errors
 /// [`TargetError::Io`] when a directory cannot be read.
@@ -111,11 +111,12 @@ pub fn read_manifest_copy(
     read.map_err(|errno| paths::failure(target, of, Name::Manifest, "read", errno))
 }
 
-/// What may stand behind `ID.extents` in the names of a map's journal and what lies beside it.
+/// The suffixes that may follow `ID.extents` in the names of a map's journal and its companion
+/// files.
 const EXTENTS: [&str; 4] = [".wanted", ".times", ".new", ""];
 
-/// Removes the journal of the extent map that may lie beside the components of a file; one that is
-/// not there is fine.
+/// Removes the journal of the extent map that may be next to the objects of a file. A missing
+/// journal is not an error.
 ///
 /// # Errors
 /// [`TargetError::Io`].
@@ -124,7 +125,7 @@ pub fn remove_extents(sys: &SysRef, target: &Target, of: Objects) -> Result<(), 
     names.into_iter().try_for_each(|name| paths::remove_file(sys, target, of, &name))
 }
 
-/// Gives them to another user, with the rest of the file.
+/// Gives the journal and its companion files to another user, with the rest of the file.
 pub(crate) fn give_extents(sys: &SysRef, target: &Target, of: Objects, user: u32) -> Result<(), TargetError> {
     for suffix in EXTENTS {
         let name = format!("{}.extents{suffix}", of.id);
@@ -136,7 +137,7 @@ pub(crate) fn give_extents(sys: &SysRef, target: &Target, of: Objects, user: u32
     Ok(())
 }
 
-/// The UTF-8 names in a directory; none when it is absent or no directory.
+/// The UTF-8 names in a directory; empty when it is absent or not a directory.
 fn list(sys: &SysRef, target: &Target, path: &Path) -> Result<Vec<String>, TargetError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
     let fail = |errno| TargetError::Io { path: target.path().join(path), what: "list", errno };

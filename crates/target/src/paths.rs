@@ -1,9 +1,9 @@
-//! Where objects lie in a target, whose they are, and the calls on their names.
+//! Paths of objects in a target, their owners, and the calls on their names.
 //!
-//! A user's objects lie in a directory of that user's own, which nobody else can search by name:
-//! the ids in the names are random, and stand in manifests only. Targets may be writable for
-//! everybody, so nothing that is found there is used before it is known to be a regular file of the
-//! right user (`docs/security.md`).
+//! A user's objects are in a directory of their own, whose names other users cannot list: the ids
+//! in the names are random and appear only in manifests. Targets may be writable for all users, so
+//! a file is used only once it is known to be a regular file of the right user
+//! (`docs/security.md`).
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
@@ -14,19 +14,20 @@ use crate::access::Access;
 use crate::home::make_home;
 use crate::{FileId, Target, TargetError};
 
-/// The directory of all objects, in the target's directory.
+/// The directory of all objects, relative to the target's directory.
 pub const COMPONENTS: &str = "stripewise";
 
 /// The objects of one copy of a file on its targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Objects {
-    /// What their names begin with.
+    /// The id with which their names begin.
     pub id: FileId,
-    /// The user they belong to: the owner of the file's anchor. Those of anybody else are not used.
+    /// The user that they belong to: the owner of the file's anchor. Files of other users are not
+    /// used.
     pub owner: u32,
 }
 
-/// A file of a logical file on a target.
+/// One of a logical file's files on a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
     /// `ID.manifest`
@@ -45,7 +46,7 @@ fn earlier(id: FileId) -> PathBuf {
     PathBuf::from(format!("{COMPONENTS}/{:02x}", id.0[0]))
 }
 
-/// Where the objects may be, the usual place first.
+/// The possible directories of the objects, the usual one first.
 fn directories(of: Objects) -> [PathBuf; 2] {
     [home(of.owner), earlier(of.id)]
 }
@@ -57,7 +58,7 @@ pub fn file_name(id: FileId, name: Name) -> String {
     }
 }
 
-/// The inverse: what a file name in a component directory means.
+/// The inverse of [`file_name`].
 pub fn parse(file: &str) -> Option<(FileId, Name)> {
     let (id, name) = file.split_once('.')?;
     let id = FileId::from_hex(id)?;
@@ -79,11 +80,11 @@ pub fn failure(target: &Target, of: Objects, name: Name, what: &'static str, err
     TargetError::Io { path: path_of(target, of, name), what, errno }
 }
 
-/// Opens `file` in one of the directories of `of`, and makes sure that it is a regular file of its
+/// Opens `file` in one of the directories of `of` and verifies that it is a regular file of its
 /// user.
 ///
 /// # Errors
-/// ENOENT when none of them has it; [`TargetError::NotOwned`].
+/// ENOENT when none of the directories has it; [`TargetError::NotOwned`].
 pub fn open_file(
     sys: &SysRef,
     target: &Target,
@@ -106,8 +107,8 @@ pub(crate) fn io(target: &Target, path: &Path, what: &'static str, errno: Errno)
     TargetError::Io { path: target.path().join(path), what, errno }
 }
 
-/// A directory of the target, by way of no link. Calls on names in it go by this: the user whose
-/// directory it is may exchange it.
+/// Opens a directory of the target without following links. Calls on names in it use this
+/// descriptor, because the user who owns the directory may exchange it.
 pub(crate) fn open_directory(sys: &SysRef, target: &Target, path: &Path, flags: OFlags) -> SysResult<Fd> {
     sys.open_beneath(target.dir(), path, flags | OFlags::DIRECTORY, Mode::empty())
 }
@@ -116,7 +117,7 @@ fn link_of(fd: &Fd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }
 
-/// Refuses what is no regular file of this user.
+/// Refuses a file that is not a regular file of this user.
 fn owned(sys: &SysRef, path: PathBuf, owner: u32, fd: Fd) -> Result<(Fd, Stat), TargetError> {
     let stat = match sys.stat(fd.as_fd()) {
         Ok(stat) => stat,
@@ -135,7 +136,7 @@ fn check_owned(path: PathBuf, owner: u32, stat: &Stat) -> Result<(), TargetError
     Ok(())
 }
 
-/// Creates a file that must not exist, with exactly `mode`, and its directory if need be.
+/// Creates a file that must not exist, with exactly `mode`, and its directory if necessary.
 pub fn create(
     sys: &SysRef,
     target: &Target,
@@ -158,8 +159,7 @@ pub fn create(
     Ok(file)
 }
 
-/// Puts a new `ID.manifest` in the place of whatever is there: see
-/// [`crate::ComponentSet::replace_manifest`].
+/// Replaces `ID.manifest`, whatever is there: see [`crate::ComponentSet::replace_manifest`].
 pub fn replace_manifest(
     sys: &SysRef,
     target: &Target,
@@ -168,7 +168,7 @@ pub fn replace_manifest(
     access: &Access<'_>,
 ) -> Result<(), TargetError> {
     let (name, temporary) = (file_name(of.id, Name::Manifest), format!("{}.manifest.new", of.id));
-    // Of a process that was killed.
+    // Left by a process that was killed.
     remove_file(sys, target, of, &temporary)?;
     let file = create_file(sys, target, of, &temporary)?;
     let write = || {
@@ -184,7 +184,7 @@ pub fn replace_manifest(
     remove_in(sys, target, of, &earlier(of.id), &name)
 }
 
-/// The owner goes on using the manifest's copy for locks, also of a file that is read-only.
+/// The owner keeps using the manifest's copy for locks, even for a read-only file.
 const OWNERS: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Creates `file` in the directory of the user, private to the owner.
@@ -211,12 +211,12 @@ pub fn create_file(sys: &SysRef, target: &Target, of: Objects, file: &str) -> Re
     }
 }
 
-/// Opens an object with these flags; it is a regular file, and of its user.
+/// Opens an object with these flags and verifies that it is a regular file of its user.
 pub fn open(sys: &SysRef, target: &Target, of: Objects, name: Name, flags: OFlags) -> Result<Fd, TargetError> {
     open_file(sys, target, of, &file_name(of.id, name), flags).map(|(fd, _)| fd)
 }
 
-/// What the kernel says of an object.
+/// stat of an object.
 pub fn stat(sys: &SysRef, target: &Target, of: Objects, name: Name) -> Result<Stat, TargetError> {
     for directory in directories(of) {
         let path = directory.join(file_name(of.id, name));
@@ -229,12 +229,12 @@ pub fn stat(sys: &SysRef, target: &Target, of: Objects, name: Name) -> Result<St
     Err(failure(target, of, name, "stat", Errno::NOENT))
 }
 
-/// Removes a name; one that is gone is fine, and one that is another user's is left.
+/// Removes a name. A missing name is not an error; another user's file is left alone.
 pub fn remove(sys: &SysRef, target: &Target, of: Objects, name: Name) -> Result<(), TargetError> {
     remove_file(sys, target, of, &file_name(of.id, name))
 }
 
-/// As [`remove`], of any file there.
+/// As [`remove`], for any file there.
 pub fn remove_file(sys: &SysRef, target: &Target, of: Objects, file: &str) -> Result<(), TargetError> {
     directories(of).iter().try_for_each(|directory| remove_in(sys, target, of, directory, file))
 }
@@ -263,8 +263,8 @@ fn remove_in(
     }
 }
 
-/// Changes what is neither name nor content of an object; `call` gets a name of it that no other
-/// file can take.
+/// Changes attributes of an object (neither name nor content). `call` gets a name of the object
+/// that no other file can take.
 pub fn change(
     sys: &SysRef,
     target: &Target,
@@ -277,8 +277,8 @@ pub fn change(
     call(Kind::Named(None, &link_of(&fd))).map_err(|errno| failure(target, of, name, what, errno))
 }
 
-/// Moves an object from the directory of its user to that of user `to`, whose it is from then on. A
-/// call that is made again after it was killed goes on.
+/// Moves an object from the directory of its user to that of user `to` and gives it to that user. A
+/// repeated call continues after a kill.
 pub fn give_away(sys: &SysRef, target: &Target, of: Objects, file: &str, to: u32) -> Result<(), TargetError> {
     make_home(sys, target, to)?;
     let new = home(to).join(file);
@@ -291,7 +291,7 @@ pub fn give_away(sys: &SysRef, target: &Target, of: Objects, file: &str, to: u32
             object => object.map_err(fail)?,
         };
         let stat = sys.stat(object.as_fd()).map_err(fail)?;
-        // Given to the new user already: the next step was not taken.
+        // The file already belongs to the new user if an earlier call was killed before the rename.
         let given = stat.st_uid == to && stat.st_nlink == 1;
         check_owned(target.path().join(&old), if given { to } else { of.owner }, &stat)?;
         let old_home = open_directory(sys, target, &directory, OFlags::PATH).map_err(fail)?;
@@ -302,16 +302,16 @@ pub fn give_away(sys: &SysRef, target: &Target, of: Objects, file: &str, to: u32
     open_file(sys, target, Objects { owner: to, ..of }, file, OFlags::PATH).map(drop)
 }
 
-/// Syncs the directories that have objects of `of`; and, unless that is known to be done, those
-/// above.
+/// Syncs the directories that have objects of `of`, and the directories above unless they are known
+/// to be synced.
 pub fn sync_directories(sys: &SysRef, target: &Target, of: Objects) -> Result<(), TargetError> {
     let sync = |path: &Path| -> Result<bool, TargetError> {
         let fail = |errno| io(target, path, "fsync of the directory", errno);
         match open_directory(sys, target, path, OFlags::RDONLY) {
             Ok(directory) => sys.sync(directory.as_fd()).map(|()| true).map_err(fail),
             Err(Errno::NOENT) => Ok(false),
-            // Another user's, which cannot be opened for reading; its names may be as new as the
-            // file.
+            // Another user's directory, which cannot be opened for reading; its names may be as new
+            // as the file.
             Err(Errno::ACCESS) => sys.sync_file_system(target.dir()).map(|()| true).map_err(fail),
             Err(errno) => Err(fail(errno)),
         }
@@ -328,7 +328,7 @@ pub fn sync_directories(sys: &SysRef, target: &Target, of: Objects) -> Result<()
     Ok(())
 }
 
-/// The directory, relative to the target, that has `file` of these objects; where new ones go, if
+/// The directory, relative to the target, that has `file` of these objects, or that would get it if
 /// none has.
 pub fn directory_with(sys: &SysRef, target: &Target, of: Objects, file: &str) -> PathBuf {
     let [usual, earlier] = directories(of);

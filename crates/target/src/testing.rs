@@ -21,7 +21,7 @@ pub fn targets(sys: &SysRef, dir: &TempDir, count: usize) -> Vec<Arc<Target>> {
     (0..count).map(prepare).collect()
 }
 
-/// A new set of empty components on `count` targets in `dir`.
+/// A new set of empty objects on `count` targets in `dir`.
 pub fn set(sys: &SysRef, dir: &TempDir, count: usize) -> ComponentSet {
     let id = FileId::random(sys.as_ref()).unwrap();
     let access = Access::of_mode(Mode::RUSR | Mode::WUSR);

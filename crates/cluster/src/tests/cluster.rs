@@ -76,7 +76,7 @@ fn a_class_may_come_from_the_profile() {
 #[test]
 fn impossible_values_are_named_with_line_key_value_and_remedy() {
     let cases = [
-        // (what to replace, by what, parts of the message)
+        // (text to replace, replacement, parts of the message)
         (
             "per_byte_s  = 7.95e-9",
             "per_byte_s = nan",

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::{assert_clear, mutated};
 use crate::{Cluster, Driver, FileSystem, Members, NativeTarget, Plan, TargetKind};
 
-/// A cluster with servers one by one and with a pool.
+/// A cluster with single servers and with a pool.
 pub const NATIVE: &str = r#"
 [class.d]
 read = { random = { startup_s = 0, per_byte_s = 0 }, sequential = { startup_s = 0, per_byte_s = 0 } }
@@ -117,7 +117,7 @@ fn impossible_values_are_named_with_line_key_value_and_remedy() {
     }
 }
 
-/// A plan whose files lie on native targets.
+/// A plan whose files are on native targets.
 fn plan() -> String {
     let cluster = NATIVE.replace("[[tier]]", "[[cluster.tier]]").replace("[class.d]", "[cluster.class.d]");
     format!(

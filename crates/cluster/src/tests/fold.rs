@@ -49,7 +49,8 @@ fn files_in_different_groups_unfold_to_different_servers() {
     assert_eq!(cluster.unfold(&folded[0], 2), groups[0], "and round again");
 }
 
-/// As many files on each server as there were, also where those of one tier do not come at equal distances.
+/// Each server gets as many files as before, also where those of one tier do not come at equal
+/// distances.
 #[test]
 fn files_that_are_spread_unevenly_over_the_tiers_unfold_evenly_within_them() {
     let mut cluster = cluster();
@@ -100,8 +101,8 @@ fn a_plan_is_folded_as_a_whole() {
     assert_eq!(plan.folded().unwrap_err().0, "/data/out.<n>");
 }
 
-/// A layout whose runs on pools keep to what can be folded: of each tier always the same servers for a shape.
-/// `unit` bytes are the smallest width on pools.
+/// A layout whose runs on pools can be folded: for each shape, always the same servers of a tier.
+/// `unit` is the smallest width on pools, bytes.
 fn foldable(unit: u64) -> impl Strategy<Value = Layout> {
     let run = (0usize..3, 1u32..5, 1u64..4, any::<bool>());
     let cycle = prop::collection::vec(run, 1..4);
@@ -116,7 +117,7 @@ fn foldable(unit: u64) -> impl Strategy<Value = Layout> {
                 if reversed {
                     run.reverse();
                 }
-                // Two runs of one tier side by side would be one run of other servers.
+                // Two adjacent runs of one tier would be one run of other servers.
                 let same = |last: &Stripe| (first..first + servers).contains(&last.target);
                 if !cycle.last().is_some_and(same) {
                     cycle.extend(run.into_iter().map(|target| Stripe { target, width: width * unit }));
@@ -130,7 +131,7 @@ fn foldable(unit: u64) -> impl Strategy<Value = Layout> {
     })
 }
 
-/// The same with every region a whole number of turns of its cycle.
+/// The same layout, with every region a whole number of turns of its cycle.
 fn whole_turns(layout: &Layout) -> Layout {
     let mut start = 0;
     let regions = layout.regions().iter().map(|region| {
@@ -165,7 +166,8 @@ proptest! {
             let server = unfolded.locate(offset).0;
             let tier = cluster.tier_of(target).unwrap();
             prop_assert_eq!(cluster.tier_of(server), Some(tier));
-            // One server of the model stands for one server of the file system, all over the file.
+            // Throughout the file, one server of the model stands for one server of the file
+            // system.
             let native = cluster.native_target(target);
             prop_assert_eq!(*server_of.entry((target, place)).or_insert(server), server);
             prop_assert!(native.is_some() || server == target);

@@ -1,4 +1,4 @@
-//! Tests of the file formats, and what they share.
+//! Tests of the file formats, and their shared helpers.
 
 mod cluster;
 mod driver;
@@ -45,7 +45,7 @@ servers = ["/disks/s0", "/disks/s1"]
 capacity_per_server = "256M"
 "#;
 
-/// A valid text with a few random edits: bytes replaced, ranges dropped or doubled.
+/// A valid text with a few random edits: bytes replaced, ranges dropped or duplicated.
 pub fn mutated(valid: &'static str) -> impl Strategy<Value = String> {
     let edit = (0..valid.len(), 0usize..40, 0u8..4, "[ -~\n]{0,4}");
     prop::collection::vec(edit, 1..4).prop_map(|edits| {
@@ -65,7 +65,7 @@ pub fn mutated(valid: &'static str) -> impl Strategy<Value = String> {
     })
 }
 
-/// The message is one line that begins with the file's name.
+/// Asserts that the message is one line that begins with the file's name.
 pub fn assert_clear(message: &str) {
     assert!(message.starts_with("some.toml"), "{message}");
     assert!(!message.contains('\n'), "{message}");

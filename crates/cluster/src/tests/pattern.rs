@@ -38,7 +38,7 @@ fn numbers_are_whole_runs_of_digits() {
     assert_eq!(big, Some(1), "numbers count modulo 2^64");
 }
 
-/// The definition, by trying everything.
+/// The definition, by exhaustive search.
 fn brute(pattern: &[u8], path: &[u8], at: usize) -> bool {
     let rest = &path[at..];
     match pattern {

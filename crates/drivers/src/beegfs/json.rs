@@ -1,21 +1,22 @@
-//! What BeeGFS 8's `beegfs --output json --raw` prints.
+//! Parsers for the output of BeeGFS 8's `beegfs --output json --raw`.
 //!
-//! Lists of objects, a key for each column (ctl/internal/cmdfmt/json.go in ThinkParQ/beegfs-go). Targets are `s:101` in texts and
-//! `{"num_id":101,"node_type":3}` on their own (`LegacyId` in common/beegfs/entity.go).
+//! The tool prints lists of objects with a key for each column (ctl/internal/cmdfmt/json.go in
+//! ThinkParQ/beegfs-go). A target is `s:101` within a text and `{"num_id":101,"node_type":3}` on
+//! its own (`LegacyId` in common/beegfs/entity.go).
 
 use serde_json::{Deserializer, Value};
 
-/// A file's or directory's entry.
+/// The entry of a file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub is_dir: bool,
-    /// `RAID0`, `Buddy Mirror`, ...
+    /// The stripe pattern: `RAID0`, `Buddy Mirror`, ...
     pub pattern: String,
     pub count: u32,
     pub width: u64,
-    /// A directory's storage pool.
+    /// The storage pool; directories only.
     pub pool: Option<String>,
-    /// A file's targets, in order.
+    /// The targets, in order; files only.
     pub targets: Vec<String>,
 }
 
@@ -27,10 +28,11 @@ pub struct StoragePool {
 }
 
 impl Entry {
-    /// Reads `beegfs entry info` (`assembleTableRow` in ctl/internal/cmd/entry/info.go).
+    /// Parses the output of `beegfs entry info` (`assembleTableRow` in
+    /// ctl/internal/cmd/entry/info.go).
     ///
     /// # Errors
-    /// What is missing or not understood.
+    /// The field that is missing or not understood.
     pub fn parse(text: &str) -> Result<Self, String> {
         let rows = rows(text)?;
         let row = rows.first().ok_or("no entry")?;
@@ -61,10 +63,10 @@ impl Entry {
     }
 }
 
-/// Reads `beegfs pool list` (ctl/internal/cmd/pool/list.go).
+/// Parses the output of `beegfs pool list` (ctl/internal/cmd/pool/list.go).
 ///
 /// # Errors
-/// What is missing or not understood.
+/// The field that is missing or not understood.
 pub fn pools(text: &str) -> Result<Vec<StoragePool>, String> {
     let pool = |row: &Value| {
         let name = row["alias"].as_str().ok_or("a pool without an alias")?.to_owned();
@@ -74,17 +76,19 @@ pub fn pools(text: &str) -> Result<Vec<StoragePool>, String> {
     rows(text)?.iter().map(pool).collect()
 }
 
-/// Reads `beegfs target list --capacity` (ctl/internal/cmd/target/list.go): (number of the target, bytes free).
+/// Parses the output of `beegfs target list --capacity` (ctl/internal/cmd/target/list.go): (number
+/// of the target, free bytes).
 ///
 /// # Errors
-/// What is missing or not understood.
+/// The field that is missing or not understood.
 pub fn free_space(text: &str) -> Result<Vec<(String, u64)>, String> {
     let free = |row: &Value| {
         let number = row["id"]["num_id"].as_u64().map(|number| number.to_string());
         let number = number.or_else(|| numbers(row["id"].as_str()?).pop())?;
         Some((number, row["sfree"].as_str()?.parse().ok()?))
     };
-    // Metadata targets have no number of their own among these, and those that do not answer no space.
+    // Skips metadata targets, whose numbers overlap with these, and targets that do not answer,
+    // which have no free space.
     Ok(rows(text)?.iter().filter(|row| is_storage(row)).filter_map(free).collect())
 }
 
@@ -92,7 +96,7 @@ fn is_storage(row: &Value) -> bool {
     row["pool"].as_str().is_some_and(|pool| pool != "n/a")
 }
 
-/// One list or, where there are many rows, several, one behind the other.
+/// The rows of one list or, where there are many rows, of several concatenated lists.
 fn rows(text: &str) -> Result<Vec<Value>, String> {
     let mut rows = Vec::new();
     for value in Deserializer::from_str(text).into_iter::<Value>() {
@@ -104,7 +108,7 @@ fn rows(text: &str) -> Result<Vec<Value>, String> {
     Ok(rows)
 }
 
-/// `s:101,s:102`
+/// Splits a list such as `s:101,s:102`.
 fn numbers(text: &str) -> Vec<String> {
     let targets = text.split([',', '\n']).map(|target| target.trim().trim_start_matches("s:"));
     targets.filter(|target| !target.is_empty()).map(str::to_owned).collect()

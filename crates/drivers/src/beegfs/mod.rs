@@ -1,6 +1,7 @@
 //! BeeGFS 8, through its `beegfs` tool.
 //!
-//! Checked against its documentation, the source of the tool (ThinkParQ/beegfs-go) and a fake that follows it, not on a BeeGFS.
+//! Checked against its documentation, the source of the tool (ThinkParQ/beegfs-go) and a fake that
+//! follows it, but not on a real BeeGFS.
 
 mod json;
 
@@ -18,16 +19,16 @@ use crate::{Actual, Driver, DriverError, Pool, Probe, Result, Tool};
 use json::{Entry, StoragePool};
 
 const SYSTEM: FileSystem = FileSystem::BeeGfs;
-/// In the mount table.
+/// The file system's type in the mount table.
 const KIND: &str = "beegfs";
-/// What the driver can read back; mirrored files have other patterns.
+/// The pattern that the driver can read back; mirrored files have other patterns.
 const PATTERN: &str = "RAID0";
 const REMEDY: &str =
     "look with `beegfs entry info` what it has; fewer targets than asked for mean that the pool has no more";
 const ROOT_ONLY: &str = "be root; others may set chunk sizes and numbers of targets on their own directories where \
     sysAllowUserSetPattern is set in the metadata servers' configuration";
 
-/// BeeGFS on mounted directories. Which ones are mounted, the tool knows.
+/// BeeGFS on mounted directories. The tool knows which file systems are mounted.
 #[derive(Clone)]
 pub struct BeeGfs {
     sys: SysRef,
@@ -78,7 +79,7 @@ impl Driver for BeeGfs {
             }
             return made;
         }
-        // `beegfs entry create file` is for root only; a directory's pattern others may set too.
+        // `beegfs entry create file` is for root only; other users may set a directory's pattern.
         files::made_apart(&self.sys, file, |dir, inside| {
             self.set(dir, &arguments(layout, dir, true)?)?;
             drop(files::create_new(&self.sys, inside, mode)?);
@@ -105,7 +106,7 @@ impl Driver for BeeGfs {
         if let Err(Errno::NOENT) = self.sys.stat_at(HERE, dir, true) {
             return Ok(());
         }
-        // A directory always has a pattern: without hints, that of the directory which it is in.
+        // A directory always has a pattern: without hints, that of its parent directory.
         let above = self.entry(files::parent(dir))?;
         let own = self.entry(dir)?;
         let pool = above.pool.clone().filter(|_| above.pool != own.pool);
@@ -115,12 +116,12 @@ impl Driver for BeeGfs {
 }
 
 impl BeeGfs {
-    /// With this `beegfs`.
+    /// A driver that uses this `beegfs`.
     pub fn with(tool: Tool) -> Self {
         Self { sys: Arc::new(Real), tool }
     }
 
-    /// The entry of an existing path; `None`: it is on no BeeGFS.
+    /// The entry of an existing path; `None`: the path is not on a BeeGFS.
     fn entry_if_any(&self, path: &Path) -> Result<Option<Entry>> {
         match self.entry(path) {
             Ok(entry) => Ok(Some(entry)),
@@ -150,7 +151,7 @@ impl BeeGfs {
         parse(&text).map_err(|what| self.tool.not_understood(&arguments, &what, &text))
     }
 
-    /// What an entry has, in the words of what was asked for.
+    /// The layout of an entry, in the terms of the requested one.
     fn layout(&self, entry: &Entry, asked: Option<&NativeLayout>) -> NativeLayout {
         if entry.is_dir {
             return NativeLayout::even(entry.width, entry.count, entry.pool.as_deref());
@@ -159,7 +160,8 @@ impl BeeGfs {
             NativeLayout::uniform(Stripe::Listed { width: entry.width, servers: servers.clone() })
         };
         match asked.and_then(NativeLayout::stripe) {
-            // The tool gives targets on in an order of its own (`checkAndGetTargets` in ctl/pkg/ctl/entry/create.go).
+            // The tool passes targets on in an order of its own (`checkAndGetTargets` in
+            // ctl/pkg/ctl/entry/create.go).
             Some(Stripe::Listed { servers, .. }) if same(servers, &entry.targets) => listed(servers),
             Some(Stripe::Listed { .. }) => listed(&entry.targets),
             _ => match self.pool_of(&entry.targets) {
@@ -169,7 +171,7 @@ impl BeeGfs {
         }
     }
 
-    /// The storage pool that all of some targets are in, if the pools are known.
+    /// The storage pool that contains all of these targets, if the pools are known.
     fn pool_of(&self, targets: &[String]) -> Option<String> {
         let inside = |pool: &StoragePool| targets.iter().all(|target| pool.targets.contains(target));
         self.pools().ok()?.into_iter().find(inside).map(|pool| pool.name)
@@ -212,7 +214,7 @@ impl BeeGfs {
             .collect();
     }
 
-    /// Tries what this user may set here: a pattern, and a pool.
+    /// Tries whether this user may set a pattern and a pool here.
     fn add_rights(&self, dir: &Path, probe: &mut Probe) {
         let pool = probe.pools.iter().find(|pool| pool.servers != Some(0)).map(|pool| pool.name.clone());
         let attempt = |layout: &NativeLayout| {
@@ -243,7 +245,8 @@ fn same(a: &[String], b: &[String]) -> bool {
     sorted(a) == sorted(b)
 }
 
-/// What `beegfs entry` said, for people; its texts are those of ctl/pkg/ctl/entry in beegfs-go.
+/// Converts an error of `beegfs entry` to one with a remedy; the texts are those of
+/// ctl/pkg/ctl/entry in beegfs-go.
 fn refused(path: &Path, arguments: &[String], error: DriverError) -> DriverError {
     let DriverError::Tool { output, .. } = &error else { return error };
     let path = path.to_owned();

@@ -31,7 +31,7 @@ fn conforms_on_a_fake() {
     bed.refused = vec![
         (even(64 * K, 1, Some("tape")), "`beegfs pool list` lists the pools".into()),
         (even(64 * K, 1, Some("none_in_it")), "does not contain any targets".into()),
-        // BeeGFS takes what there is.
+        // BeeGFS uses the targets that exist.
         (even(64 * K, 4, Some("fast")), "was asked for, but it has 64K x 3".into()),
     ];
     conformance(&beegfs(&fake), &bed).require("beegfs on a fake");
@@ -57,7 +57,7 @@ fn what_it_offers() {
 fn files_on_certain_targets() {
     let fake = Fake::new(CONFIGURATION);
     let (beegfs, file) = (beegfs(&fake), fake.path("file"));
-    // In whatever order the tool gives them on.
+    // The tool passes the targets on in any order.
     beegfs.create(&file, &listed(64 * K, &["101", "102"]), 0o640).unwrap();
     let actual = beegfs.read_back(&file).unwrap();
     assert_eq!(actual.layout, Some(NativeLayout::even(64 * K, 2, Some("Default"))));

@@ -1,6 +1,7 @@
-//! What only Ceph's administrators are told: which servers a pool is on, and what it has left.
+//! Facts that only Ceph's administrators can query: the servers of a pool, and its free space.
 //!
-//! Asked through `ceph`, where it may be run and is for the cluster that is mounted. Nothing depends on it.
+//! The queries run `ceph`, where this user may run it and it belongs to the mounted cluster. The
+//! driver works without the answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,22 +11,22 @@ use crate::{Result, Tool};
 
 /// Seconds that `ceph` may take to reach the monitors.
 const PATIENCE_S: &str = "5";
-/// Where a group lacks a server (CRUSH_ITEM_NONE).
+/// The id of a missing server in a group (CRUSH_ITEM_NONE).
 const NOBODY: u64 = 0x7fff_ffff;
 
-/// A pool as administrators see it.
+/// A pool with the facts that administrators see.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdminPool {
     pub name: String,
     pub free_bytes: Option<u64>,
-    /// Numbers of its OSDs; empty: not told.
+    /// Numbers of its OSDs; empty: unknown.
     pub servers: BTreeSet<u64>,
 }
 
 /// The pools of the cluster `fsid` by number, or why they are not known.
 ///
 /// # Errors
-/// `ceph` cannot be run, or may not do this, or is for another cluster: one sentence.
+/// One sentence: `ceph` cannot be run, lacks the permission, or belongs to another cluster.
 pub fn pools(ceph: &Tool, fsid: Option<&str>) -> std::result::Result<BTreeMap<u64, AdminPool>, String> {
     let unknown =
         |why: String| format!("which servers the pools are on and what they have left is not known: {why}");
@@ -57,10 +58,10 @@ fn parse_df(text: &str) -> Option<BTreeMap<u64, AdminPool>> {
     json["pools"].as_array()?.iter().map(pool).collect()
 }
 
-/// Placement groups are called `POOL.GROUP`.
+/// Adds the OSDs of each pool. Placement groups are called `POOL.GROUP`.
 fn add_servers(pools: &mut BTreeMap<u64, AdminPool>, text: &str) {
     let Ok(json) = serde_json::from_str::<Value>(text) else { return };
-    // Older versions have no object around the list.
+    // Older versions print the list without an enclosing object.
     let groups = json["pg_stats"].as_array().or(json.as_array());
     for group in groups.into_iter().flatten() {
         let pool = group["pgid"].as_str().and_then(|id| id.split_once('.')?.0.parse().ok());
@@ -96,7 +97,7 @@ mod tests {
         assert_eq!(parse_df("no"), None);
     }
 
-    /// A `ceph` that belongs to the cluster `f`.
+    /// A fake `ceph` that belongs to the cluster `f`.
     fn fake(folder: &tempfile::TempDir, script: &str) -> Tool {
         use std::os::unix::fs::PermissionsExt;
         let path = folder.path().join("ceph");

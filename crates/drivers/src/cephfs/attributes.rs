@@ -1,4 +1,4 @@
-//! The attributes in which CephFS keeps layouts: set, read, compared, understood.
+//! The attributes in which CephFS keeps layouts: setting, reading, comparing and parsing them.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::{CephFs, MAY_SET};
 use crate::{Actual, DriverError, Result, files};
 
 impl CephFs {
-    /// Sets `value`, which means `asked`.
+    /// Sets `value`, the text of `asked`.
     pub(super) fn set(
         &self,
         of: Kind<'_>,
@@ -49,13 +49,13 @@ impl CephFs {
         }
     }
 
-    /// An attribute as it is written.
+    /// The text of an attribute; `None`: it is not set.
     pub(super) fn text(&self, of: Kind<'_>, path: &Path, name: &str) -> Result<Option<String>> {
         files::attribute_of(&self.sys, of, name)
             .map_err(|errno| DriverError::io(path, format!("reading {name}"), errno))
     }
 
-    /// As [`Self::verify`]; where `value` says more than that, it is there, too.
+    /// As [`Self::verify`]. If `value` says more than the layout, also verifies that text.
     pub(super) fn verify_exact(
         &self,
         of: Kind<'_>,
@@ -74,7 +74,7 @@ impl CephFs {
         }
     }
 
-    /// Compares an attribute with what was asked for.
+    /// Compares an attribute with the requested one.
     pub(super) fn verify(&self, of: Kind<'_>, path: &Path, name: &str, asked: &Attribute) -> Result<()> {
         const REMEDY: &str = "this CephFS does not keep layouts as they are set, use plain directories on it (driver = \"dirs\")";
         let got = self.text(of, path, name)?.map(|text| understood(path, name, &text)).transpose()?;
@@ -93,7 +93,8 @@ impl CephFs {
     }
 }
 
-/// Whether a file with `got` has what was asked for: also objects of that length, which layouts do not say.
+/// Whether a file with `got` has the requested attribute, including the object size, which layouts
+/// do not contain.
 pub(super) fn is_met(asked: &Attribute, got: &Attribute) -> bool {
     asked.layout().is_met_by(&got.layout()) && asked.object_size == got.object_size
 }
@@ -102,13 +103,14 @@ fn refused(path: &Path, value: &str, problem: String) -> DriverError {
     DriverError::Refused { path: path.to_owned(), value: value.to_owned(), problem }
 }
 
-/// What the attribute `name` of `path` means.
+/// Parses the attribute `name` of `path`.
 pub(super) fn understood(path: &Path, name: &str, text: &str) -> Result<Attribute> {
     let problem = || format!("{name} is not understood; is this a newer CephFS?");
     Attribute::parse(text).ok_or_else(|| refused(path, text, problem()))
 }
 
-/// What the attribute `name` of `path` says; `from`: of a directory above the one that was asked for.
+/// The actual layout from the attribute `name` of `path`. `from` is the ancestor directory that has
+/// the attribute, unless `path` itself has it.
 pub(super) fn actual(path: &Path, name: &str, text: String, from: Option<&Path>) -> Result<Actual> {
     let attribute = understood(path, name, &text)?;
     let objects = format!("objects of {}", size::format(attribute.object_size));

@@ -1,7 +1,9 @@
-//! CephFS: layouts are the attributes `ceph.file.layout` and `ceph.dir.layout`, whoever mounted it, kernel or `ceph-fuse`.
+//! CephFS: layouts are the attributes `ceph.file.layout` and `ceph.dir.layout`, under the kernel
+//! client and `ceph-fuse` alike.
 //!
-//! A directory's is inherited by files that are created in it and, where nothing nearer has one, below it. A file's can be set until
-//! it is written for the first time. What is set is checked by the metadata server, which rounds nothing.
+//! Files created in a directory inherit its layout, and so do files below it unless a nearer
+//! directory has one. A file's layout can be set until it is first written. The metadata server
+//! validates each value and rounds none.
 
 mod admin;
 mod attributes;
@@ -27,9 +29,9 @@ use crate::{Actual, Driver, DriverError, Probe, Result, Tool};
 const SYSTEM: FileSystem = FileSystem::CephFs;
 const DIR_LAYOUT: &str = "ceph.dir.layout";
 const FILE_LAYOUT: &str = "ceph.file.layout";
-/// Types in the mount table.
+/// The file system's types in the mount table.
 const KINDS: [&str; 3] = ["ceph", "fuse.ceph-fuse", "fuse.ceph"];
-/// How a user comes to be allowed to set layouts.
+/// How a user gets permission to set layouts.
 const MAY_SET: &str = "setting layouts takes write permission and the flag p in the client's MDS capabilities; \
     an administrator gives it: `ceph fs authorize FS client.NAME / rwp`";
 
@@ -39,9 +41,9 @@ type MountOf = dyn Fn(&Path) -> Result<Option<Mount>> + Send + Sync;
 #[derive(Clone)]
 pub struct CephFs {
     sys: SysRef,
-    /// How the mount that a path is on is found.
+    /// Finds the mount that a path is on.
     mount_of: Arc<MountOf>,
-    /// The administrators' tool, for what users are not told otherwise.
+    /// The administrators' tool, for facts that users cannot query otherwise.
     ceph: Tool,
 }
 
@@ -96,7 +98,7 @@ impl Driver for CephFs {
     }
 
     fn read_back(&self, path: &Path) -> Result<Actual> {
-        // Only a file that is on a CephFS has it, so that this one answer says all.
+        // Only files on a CephFS have the attribute, so this one answer suffices.
         if let Ok(Some(text)) = self.text(Kind::Named(HERE, path), path, FILE_LAYOUT) {
             return actual(path, FILE_LAYOUT, text, None);
         }
@@ -105,7 +107,7 @@ impl Driver for CephFs {
             let text = self.text(Kind::Named(HERE, path), path, FILE_LAYOUT)?;
             return text.map_or(Ok(Actual::default()), |text| actual(path, FILE_LAYOUT, text, None));
         }
-        // What is nearest counts.
+        // The nearest layout applies.
         let absolute = files::absolute(path)?;
         let mount = (self.mount_of)(path)?.map(|mount| mount.point);
         for dir in absolute.ancestors() {
@@ -148,7 +150,7 @@ impl CephFs {
     /// The mount that an existing path is on, if it is a CephFS.
     fn mount(&self, path: &Path) -> Result<Option<Mount>> {
         let mount = (self.mount_of)(path)?.filter(|mount| KINDS.contains(&mount.kind.as_str()));
-        // A CephFS knows the attribute, whether there is one or not.
+        // A CephFS recognizes the attribute, whether it is set or not.
         let known = !matches!(files::attribute(&self.sys, path, DIR_LAYOUT), Err(Errno::OPNOTSUPP));
         Ok(mount.filter(|_| known))
     }
@@ -160,7 +162,8 @@ impl CephFs {
         }
     }
 
-    /// A new file that has `value`, which means `asked`: from its directory, or else because it is told so.
+    /// Creates a file that has `value`, the text of `asked`: inherited from its directory, or set
+    /// on the file.
     fn create_with(&self, file: &Path, value: &str, asked: &Attribute, mode: u32) -> Result<Fd> {
         let open = files::create_new(&self.sys, file, mode)?;
         let of = Kind::Open(open.as_fd());
@@ -182,7 +185,8 @@ impl CephFs {
         }
     }
 
-    /// Sets, and looks at what a new file gets. Who finds it set needs no right to set it; who fails leaves what was set before.
+    /// Sets the layout and checks what a new file gets. If the layout is already set, the caller
+    /// needs no right to set it. On failure the previous layout is restored.
     fn prepare_existing(&self, dir: &Path, asked: &Attribute) -> Result<()> {
         let of = Kind::Named(HERE, dir);
         let former = self.text(of, dir, DIR_LAYOUT)?;
@@ -208,7 +212,7 @@ impl CephFs {
     }
 }
 
-/// How a user comes to be allowed to write to a pool.
+/// How a user gets permission to write to a pool.
 fn may_write(pool: &str) -> String {
     format!(
         "writing to pool {pool} takes OSD capabilities for it; an administrator gives them: \

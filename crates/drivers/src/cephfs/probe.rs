@@ -1,7 +1,8 @@
-//! What a directory on a CephFS offers to this user.
+//! Finds what a directory on a CephFS offers to this user.
 //!
-//! CephFS has no call that lists its data pools, but it takes a pool's number for its name and refuses those that are not its data
-//! pools. So a directory of our own is given one pool after the other, and a byte is written to each.
+//! CephFS has no call that lists its data pools, but it accepts a pool's number for its name and
+//! refuses pools that are not its data pools. The probe therefore gives a temporary directory one
+//! pool after the other and writes a byte to each.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,11 +17,12 @@ use crate::files::{self, HERE};
 use crate::mounts::Mount;
 use crate::{Driver, DriverError, Pool, Probe, Result};
 
-/// The pool's field of a directory's layout, by name or by number.
+/// The pool field of a directory's layout, by name or by number.
 const DIR_POOL: &str = "ceph.dir.layout.pool";
 /// The cluster's identifier.
 const CLUSTER: &str = "ceph.cluster_fsid";
-/// Pools up to this number are tried where nobody lists them; each takes some milliseconds.
+/// Highest pool number tried where no list of pools is available; each trial takes some
+/// milliseconds.
 const NUMBERS_TRIED: u64 = 64;
 
 pub fn probe(ceph: &CephFs, dir: &Path, mount: &Mount) -> Result<Probe> {
@@ -52,7 +54,8 @@ pub fn probe(ceph: &CephFs, dir: &Path, mount: &Mount) -> Result<Probe> {
     Ok(probe)
 }
 
-/// Fills in the pools that the directory `trial` can be given, and what this user may not do with them.
+/// Adds the pools that the directory `trial` can be given, and the rights that this user lacks on
+/// them.
 fn try_pools(ceph: &CephFs, trial: &Path, listed: BTreeMap<u64, AdminPool>, probe: &mut Probe) {
     let numbers: Vec<u64> =
         if listed.is_empty() { (1..=NUMBERS_TRIED).collect() } else { listed.keys().copied().collect() };
@@ -61,7 +64,7 @@ fn try_pools(ceph: &CephFs, trial: &Path, listed: BTreeMap<u64, AdminPool>, prob
             ceph.sys.set_xattr(Kind::Named(HERE, trial), OsStr::new(DIR_POOL), number.to_string().as_bytes());
         match set {
             Ok(()) => {}
-            // No pool of this number, or one for other purposes.
+            // There is no pool with this number, or it has another purpose.
             Err(Errno::INVAL | Errno::NOENT) => continue,
             Err(Errno::ACCESS | Errno::PERM) => {
                 probe.rights.push(MAY_SET.to_owned());
@@ -93,7 +96,7 @@ fn try_pools(ceph: &CephFs, trial: &Path, listed: BTreeMap<u64, AdminPool>, prob
     }
 }
 
-/// The pool that files of a directory get by themselves.
+/// The pool that files of a directory get by default.
 fn own(ceph: &CephFs, dir: &Path, listed: &BTreeMap<u64, AdminPool>) -> Option<Pool> {
     let layout = ceph.read_back(dir).ok()?.layout?;
     let stripewise_native::Stripe::Even { pool: Some(name), .. } = layout.stripe()? else { return None };

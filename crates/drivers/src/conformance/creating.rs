@@ -12,7 +12,7 @@ const CONTENT: &[u8] = b"what a user has written";
 pub fn created(driver: &dyn Driver, bed: &Bed, dir: &Path) -> Checked {
     let prepared = dir.join("prepared");
     for (number, layout) in bed.supported.iter().enumerate() {
-        // Its own layout counts, not the directory's.
+        // The file's own layout counts, regardless of the directory's.
         let other = &bed.supported[(number + 1) % bed.supported.len()];
         works("prepare", driver.prepare(&prepared, other))?;
         for (home, mode) in [(dir, 0o600), (dir, 0o640), (dir, 0o400), (&*prepared, 0o600)] {
@@ -22,7 +22,7 @@ pub fn created(driver: &dyn Driver, bed: &Bed, dir: &Path) -> Checked {
             let metadata = works("stat", fs::metadata(&file))?;
             ensure!(metadata.len() == 0, "it has {} bytes", metadata.len());
             let got = metadata.permissions().mode() & 0o7777;
-            // The umask may have taken some.
+            // The umask may have removed some permissions.
             ensure!(got & !mode == 0 && got & 0o600 == mode & 0o600, "permissions {mode:o} became {got:o}");
             if mode & 0o200 != 0 {
                 works("writing to it", fs::write(&file, CONTENT))?;

@@ -1,7 +1,8 @@
-//! What every driver must do, as one suite of checks. A new driver is given a [`Bed`] and must pass.
+//! The checks that every driver must pass, as one suite. A new driver gets a [`Bed`] and must pass.
 //!
-//! The checks use the driver as others do, plain file calls beside it, and what the bed can do to the file system: make it ignore
-//! hints, fail in the middle, run the caller as somebody else. What a bed cannot do is skipped, and said.
+//! The checks use the driver as its callers do, make plain file calls alongside, and use what the
+//! bed can do to the file system: make it ignore hints, fail in the middle, or run the caller as
+//! another user. A check that needs a capability the bed lacks is skipped and reported.
 
 mod creating;
 mod preparing;
@@ -19,10 +20,11 @@ use stripewise_sys::{Real, Sys};
 
 use crate::Driver;
 
-/// Runs what it is given while it may read but not write in a directory.
+/// Runs a closure while it may read but not write in a directory.
 pub type Forbidden = Box<dyn Fn(&Path, &mut dyn FnMut())>;
 
-/// Root as somebody else (of no effect on tools that are run); anybody else as the owner of a read-only directory.
+/// Root acts as another user (without effect on tools that are run); any other user acts as the
+/// owner of a read-only directory.
 pub fn without_rights() -> Forbidden {
     const NOBODY: u32 = 65534;
     let root = Real.user() == 0;
@@ -40,34 +42,36 @@ pub fn without_rights() -> Forbidden {
 /// A place to test a driver on.
 #[derive(Default)]
 pub struct Bed {
-    /// An empty directory on the file system where everything is allowed.
+    /// An empty directory on the file system, where everything is allowed.
     pub dir: PathBuf,
-    /// A writable directory on another file system; `None`: there is no elsewhere.
+    /// A writable directory on another file system; `None`: there is none.
     pub elsewhere: Option<PathBuf>,
-    /// Layouts that the file system has, in the form in which it says them; different from what files get by themselves. Two at least, unless
-    /// it has none at all.
+    /// Layouts that the file system supports, in the form in which it reports them, and different
+    /// from the default layout. At least two, unless it supports none at all.
     pub supported: Vec<NativeLayout>,
-    /// Layouts that no such file system has: refused before it is asked.
+    /// Layouts that no file system of this kind supports: refused before it is asked.
     pub unsupported: Vec<NativeLayout>,
-    /// Layouts that this one refuses (unknown pools, servers), and a word that the error must have.
+    /// Layouts that this file system refuses (unknown pools, servers), and a word that the error
+    /// contains.
     pub refused: Vec<(NativeLayout, String)>,
-    /// A layout whose servers take no more bytes.
+    /// A layout whose servers accept no more bytes.
     pub full: Option<NativeLayout>,
-    /// From now on hints are taken without complaint and ignored, or (false) obeyed again.
+    /// Makes the file system accept and ignore hints (true) or obey them again (false).
     pub ignore_hints: Option<Box<dyn Fn(bool)>>,
-    /// The driver's `n`-th further request to the file system and all after it fail; `None`: they work again.
+    /// Makes the driver's `n`-th further request to the file system, and all requests after it,
+    /// fail; `None`: they succeed again.
     pub interrupt: Option<Box<dyn Fn(Option<u64>)>>,
-    /// Somebody without rights, such as [`without_rights`].
+    /// Runs the driver without rights, such as [`without_rights`].
     pub forbidden: Option<Forbidden>,
 }
 
-/// How a check ended that did not fail.
+/// The result of a check that did not fail.
 pub(crate) enum Verdict {
     Passed,
     Skipped(&'static str),
 }
 
-/// A check's end, or what the driver did wrong.
+/// The result of a check, or the driver's mistake.
 pub(crate) type Checked = Result<Verdict, String>;
 
 type Check = fn(&dyn Driver, &Bed, &Path) -> Checked;
@@ -92,22 +96,22 @@ const CHECKS: [(&str, Check); 17] = [
     ("prepare: interrupted anywhere, then repeated", troubles::interrupted),
 ];
 
-/// What became of the checks.
+/// The results of the checks.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Names of those that passed.
+    /// Names of the checks that passed.
     pub passed: Vec<&'static str>,
-    /// Those that the bed cannot do, with the reason.
+    /// Checks that the bed cannot run, with the reason.
     pub skipped: Vec<(&'static str, &'static str)>,
-    /// Those that failed, with what the driver did wrong.
+    /// Checks that failed, with the driver's mistake.
     pub failed: Vec<(&'static str, String)>,
 }
 
 impl Outcome {
-    /// Says what passed and what was skipped.
+    /// Prints which checks passed and which were skipped.
     ///
     /// # Panics
-    /// If a check failed, with everything that was wrong.
+    /// If a check failed, with all failures.
     pub fn require(&self, driver: &str) {
         for (check, why) in &self.skipped {
             println!("{driver}: SKIPPED {check}: {why}");
@@ -117,7 +121,7 @@ impl Outcome {
     }
 }
 
-/// All checks, each in a directory of its own below the bed's, which is removed again.
+/// Runs all checks, each in a directory of its own below the bed's, which is removed again.
 pub fn conformance(driver: &dyn Driver, bed: &Bed) -> Outcome {
     let mut outcome = Outcome::default();
     for (number, (name, check)) in CHECKS.into_iter().enumerate() {
@@ -143,12 +147,12 @@ macro_rules! ensure {
 }
 use ensure;
 
-/// The result of a call that should have worked.
+/// The result of a call that should have succeeded.
 fn works<T, E: std::fmt::Display>(what: &str, result: Result<T, E>) -> Result<T, String> {
     result.map_err(|error| format!("{what}: {error}"))
 }
 
-/// What is in a directory, and below.
+/// The paths in a directory, recursively.
 fn listing(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let mut all = Vec::new();
     for entry in works("listing", std::fs::read_dir(dir))? {
@@ -162,7 +166,7 @@ fn listing(dir: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(all)
 }
 
-/// Fails unless a directory is as it was made.
+/// Fails unless a directory is empty.
 fn require_empty(dir: &Path) -> Result<(), String> {
     let left = listing(dir)?;
     ensure!(left.is_empty(), "left behind: {left:?}");

@@ -1,4 +1,4 @@
-//! Is this such a file system, and what does it offer?
+//! Whether a directory is on such a file system, and what it offers.
 
 use std::path::Path;
 

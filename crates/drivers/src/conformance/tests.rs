@@ -1,4 +1,4 @@
-//! The drivers of no file system pass; one that does any single thing wrong does not.
+//! A driver without a file system passes; with any single defect it fails.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,12 +15,12 @@ const K: u64 = 1 << 10;
 
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    // Others may look into it.
+    // Readable for other users.
     fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
     folder
 }
 
-/// A bed for the null driver, and what it is made of.
+/// A bed for the null driver, and its directories.
 fn null_bed() -> (Bed, [TempDir; 2]) {
     let (here, elsewhere) = (folder(), folder());
     let name = std::ffi::OsStr::new("user.stripewise.null.pools");
@@ -61,7 +61,7 @@ fn plain_directories_conform() {
     }
 }
 
-/// What a driver can do wrong.
+/// A defect of a driver.
 #[derive(Clone, Copy, Debug)]
 enum Wrong {
     ProbeSeesItEverywhere,
@@ -168,7 +168,7 @@ impl Driver for Defective {
 
 #[test]
 fn every_defect_is_noticed_by_the_check_for_it() {
-    // What the driver does right without a defect, so that nothing but the defect is noticed.
+    // The checks pass without a defect, so that a failure shows only the defect.
     let (bed, _folders) = null_bed();
     let passed = conformance(&Null::default(), &bed).passed;
     for (wrong, check) in [

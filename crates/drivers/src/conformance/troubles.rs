@@ -1,4 +1,4 @@
-//! What the file system does not have, does not allow, or does not do.
+//! Layouts that the file system does not support, does not allow, or silently ignores.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::{Driver, DriverError};
 /// More requests than any driver makes for one directory.
 const REQUESTS_MOST: u64 = 200;
 
-/// Prepares a directory and creates a file, both of which must fail as expected and leave nothing.
+/// Prepares a directory and creates a file. Both must fail as expected and leave nothing.
 fn require_failure(
     driver: &dyn Driver,
     dir: &Path,
@@ -54,7 +54,7 @@ pub fn ignored(driver: &dyn Driver, bed: &Bed, dir: &Path) -> Checked {
         let failed = require_failure(driver, dir, layout, differs);
         ignore(false);
         failed?;
-        // And it is the hints that made the difference.
+        // The same calls succeed when hints are obeyed.
         works("prepare", driver.prepare(&dir.join("target"), layout))?;
         works("remove", driver.remove(&dir.join("target")))?;
     }
@@ -70,7 +70,7 @@ pub fn without_rights_or_space(driver: &dyn Driver, bed: &Bed, dir: &Path) -> Ch
         failed?;
     }
     if let Some(full) = &bed.full {
-        // An empty file needs no space, so only a directory is tried out.
+        // An empty file needs no space, so only a directory is tried.
         match driver.prepare(&dir.join("new/target"), full) {
             Err(DriverError::Full { .. }) => {}
             other => return Err(format!("prepare where there is no space: {other:?}")),
@@ -98,7 +98,8 @@ pub fn interrupted(driver: &dyn Driver, bed: &Bed, dir: &Path) -> Checked {
         works("a new file", std::fs::write(target.join("file"), b"x"))?;
         require_layout(driver, &target.join("file"), layout)?;
         works("unlink", std::fs::remove_file(target.join("file")))?;
-        // A trial file that could not be removed may be left: it is empty, and named as what it is.
+        // A trial file that could not be removed may remain: it is empty, and its name marks it as
+        // a trial.
         for left in super::listing(&target)? {
             ensure!(left.to_string_lossy().contains(".stripewise-trial-"), "left behind: {}", left.display());
             works("unlink", std::fs::remove_file(left))?;

@@ -1,4 +1,4 @@
-//! What `lfs df` and `lfs pool_list` print.
+//! Parsers for the output of `lfs df` and `lfs pool_list`.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Osts {
     pub mount: PathBuf,
-    /// `FSNAME`, of which OSTs' and pools' names are made.
+    /// `FSNAME`, the prefix of the names of OSTs and pools.
     pub fsname: String,
     pub osts: Vec<Ost>,
-    /// OSTs that do not answer.
+    /// Number of OSTs that do not answer.
     pub inactive: usize,
 }
 
@@ -17,12 +17,13 @@ pub struct Osts {
 pub struct Ost {
     pub index: u32,
     pub free_bytes: u64,
-    /// `D`egraded, `N`o-precreate, `R`ead-only, out of `S`pace or `I`nodes; empty: well.
+    /// Flags: `D`egraded, `N`o-precreate, `R`ead-only, out of `S`pace or `I`nodes; empty: healthy.
     pub state: String,
 }
 
 impl Osts {
-    /// Reads `lfs df DIR`: `UUID 1K-blocks Used Available Use% MOUNT[OST:N] STATE` (lustre/doc/lfs-df.1).
+    /// Parses the output of `lfs df DIR`: `UUID 1K-blocks Used Available Use% MOUNT[OST:N] STATE`
+    /// (lustre/doc/lfs-df.1).
     ///
     /// # Errors
     /// A line of an OST is not understood, or there is none.
@@ -38,7 +39,7 @@ impl Osts {
             let mut columns = rest.split_whitespace();
             let uuid = columns.next().ok_or_else(odd)?;
             let free = columns.nth(2).and_then(|free| free.parse::<u64>().ok()).ok_or_else(odd)?;
-            // The mount point may have spaces: it is what follows the percentage.
+            // The mount point may have spaces: it is the text after the percentage.
             let mount = rest.split_once("% ").ok_or_else(odd)?.1;
             all.mount = mount.trim().into();
             all.fsname = uuid.split_once("-OST").ok_or_else(odd)?.0.to_owned();
@@ -52,13 +53,15 @@ impl Osts {
     }
 }
 
-/// Reads `lfs pool_list FSNAME` (`Pools from FSNAME:`, then `FSNAME.POOL` each): the pools' names.
+/// Parses the output of `lfs pool_list FSNAME` (`Pools from FSNAME:`, then `FSNAME.POOL` each): the
+/// pools' names.
 pub fn pools(text: &str, fsname: &str) -> Vec<String> {
     let pool = |line: &str| Some(line.trim().strip_prefix(fsname)?.strip_prefix('.')?.to_owned());
     text.lines().filter_map(pool).filter(|name| !name.is_empty()).collect()
 }
 
-/// Reads `lfs pool_list FSNAME.POOL` (`Pool: FSNAME.POOL`, then `FSNAME-OST000a_UUID` each): the OSTs' indices.
+/// Parses the output of `lfs pool_list FSNAME.POOL` (`Pool: FSNAME.POOL`, then
+/// `FSNAME-OST000a_UUID` each): the OSTs' indices.
 ///
 /// # Errors
 /// A line that is not an OST's.

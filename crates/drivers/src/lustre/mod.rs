@@ -1,7 +1,7 @@
 //! Lustre, through its `lfs`.
 //!
-//! Checked against lustre/doc and the source of lfs.c and liblustreapi.c (2.12 to 2.15) and a fake that follows them, not on a
-//! Lustre.
+//! Checked against lustre/doc, the source of lfs.c and liblustreapi.c (2.12 to 2.15), and a fake
+//! that follows them, but not on a real Lustre.
 
 mod listing;
 mod striping;
@@ -21,14 +21,14 @@ use listing::Osts;
 use striping::Striping;
 
 const SYSTEM: FileSystem = FileSystem::Lustre;
-/// In the mount table.
+/// The file system's type in the mount table.
 const KIND: &str = "lustre";
-/// Permissions that `lfs setstripe` gives a file that it makes, less the umask.
+/// Permissions that `lfs setstripe` gives a file that it creates, less the umask.
 const MODE_OF_LFS: u32 = 0o644;
 const REMEDY: &str =
     "look with `lfs getstripe` what it has; an older Lustre may not take lists of OSTs for directories";
 
-/// Lustre on mounted directories. Which ones are mounted, `lfs` knows.
+/// Lustre on mounted directories. `lfs` knows which file systems are mounted.
 #[derive(Clone)]
 pub struct Lustre {
     sys: SysRef,
@@ -80,7 +80,8 @@ impl Driver for Lustre {
     fn create(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<()> {
         let call = arguments(layout, file, false)?;
         self.require(files::parent(file))?;
-        // `lfs` gives a layout to a file that exists and has none, which would be somebody else's.
+        // `lfs` would also give a layout to an existing file that has none, which may belong to
+        // another program.
         files::must_not_exist(&self.sys, file)?;
         self.set(file, &call)?;
         let made = self
@@ -117,12 +118,12 @@ impl Driver for Lustre {
 }
 
 impl Lustre {
-    /// With this `lfs`.
+    /// A driver that uses this `lfs`.
     pub fn with(lfs: Tool) -> Self {
         Self { sys: Arc::new(Real), lfs }
     }
 
-    /// The OSTs of the file system that an existing path is on; `None`: it is no Lustre.
+    /// The OSTs of the file system that an existing path is on; `None`: it is not a Lustre.
     fn osts(&self, path: &Path) -> Result<Option<Osts>> {
         let arguments = ["df", files::for_tools(path)?];
         match self.lfs.run(&arguments) {
@@ -186,7 +187,7 @@ impl Lustre {
         self.lfs.run(arguments).map(drop).map_err(|error| refused(path, arguments, error))
     }
 
-    /// What `lfs getstripe` says; the inner error: what it has is not stripes.
+    /// The output of `lfs getstripe`. The inner error means that the layout is not one of stripes.
     fn striping(&self, path: &Path) -> Result<std::result::Result<Striping, String>> {
         let arguments = ["getstripe", "-d", "--yaml", files::for_tools(path)?];
         let text = self.lfs.run(&arguments)?;
@@ -211,7 +212,8 @@ fn arguments(layout: &NativeLayout, path: &Path, is_dir: bool) -> Result<Vec<Str
     Ok(calls(SYSTEM, layout, path, is_dir)?.into_iter().flatten().skip(1).collect())
 }
 
-/// What `lfs setstripe` said, for people. Its texts are those of lfs.c and liblustreapi.c; the status is an errno.
+/// Converts an error of `lfs setstripe` to one with a remedy. The texts are those of lfs.c and
+/// liblustreapi.c; the status is an errno.
 fn refused(path: &Path, arguments: &[String], error: DriverError) -> DriverError {
     let DriverError::Tool { output, how, .. } = &error else { return error };
     let path = path.to_owned();

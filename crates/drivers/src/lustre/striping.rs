@@ -1,4 +1,4 @@
-//! What `lfs getstripe` says that a file has.
+//! A file's layout as `lfs getstripe` prints it.
 
 use stripewise_native::{Component, NativeLayout, Stripe};
 
@@ -18,16 +18,18 @@ pub struct Part {
     pub pool: Option<String>,
     /// The OST of the first stripe; `None`: any.
     pub first: Option<u32>,
-    /// The OSTs of all stripes; empty: not chosen yet (a directory, a component that was never written).
+    /// The OSTs of all stripes; empty: not chosen yet (a directory, a component that was never
+    /// written).
     pub osts: Vec<u32>,
 }
 
 impl Striping {
-    /// Reads `lfs getstripe --yaml` (`lov_dump_user_lmm_v1v3` and `lov_dump_comp_v1` in lustre/utils/liblustreapi.c), in which
-    /// every value stands behind its key. Directories' keys lack the `lmm_`; keys that are not known are passed over.
+    /// Parses the output of `lfs getstripe --yaml` (`lov_dump_user_lmm_v1v3` and `lov_dump_comp_v1`
+    /// in lustre/utils/liblustreapi.c), in which every value follows its key. Directories' keys
+    /// lack the `lmm_`; unknown keys are skipped.
     ///
     /// # Errors
-    /// What is missing or not understood.
+    /// The key that is missing or not understood.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parts: Vec<Draft> = Vec::new();
         let composite = text.contains("lcme_extent.e_end:");
@@ -35,7 +37,7 @@ impl Striping {
         while let Some(word) = words.next() {
             let Some(key) = word.strip_suffix(':') else { continue };
             let key = key.trim_start_matches("lmm_");
-            // A component begins with its identifier; a plain layout with its count.
+            // A component begins with its identifier; a plain layout begins with its count.
             if key == "lcme_id" || (parts.is_empty() && key == "stripe_count" && !composite) {
                 parts.push(Draft::default());
             }
@@ -67,7 +69,8 @@ impl Striping {
         if components.is_empty() { Err("no stripe_count".to_owned()) } else { Ok(Self { components }) }
     }
 
-    /// In the words of what was asked for: where a pool was named or nothing, the OSTs that were picked are of no interest.
+    /// The layout in the terms of the requested one: where that names a pool or leaves the OSTs
+    /// open, the chosen OSTs are omitted.
     pub fn like(&self, asked: &NativeLayout) -> NativeLayout {
         let parts = self.components.iter().enumerate().map(|(index, part)| {
             let stripe = match asked.components.get(index).map(|component| &component.stripe) {
@@ -80,13 +83,13 @@ impl Striping {
         NativeLayout { components: parts.collect() }
     }
 
-    /// As exactly as it is known.
+    /// The layout, with every known detail.
     pub fn layout(&self) -> NativeLayout {
         let part = |part: &Part| Component { end: part.end, stripe: part.stripe() };
         NativeLayout { components: self.components.iter().map(part).collect() }
     }
 
-    /// The OSTs that hold the parts that have a pool, which the layout does not say.
+    /// The OSTs of the components that have a pool, which the layout does not contain.
     pub fn note(&self) -> Option<String> {
         let pooled = self.components.iter().filter(|part| part.pool.is_some() && !part.osts.is_empty());
         let osts: Vec<String> = pooled.map(|part| format!("on OSTs {}", list(&part.osts).join(", "))).collect();
@@ -99,7 +102,8 @@ impl Part {
         Stripe::Even { width: self.width, count: self.count.unwrap_or(u32::MAX), pool: self.pool.clone() }
     }
 
-    /// A list of OSTs. One that is not chosen yet, but begins where the list that was asked for does and is as long, is that.
+    /// A list of OSTs. If the OSTs are not chosen yet, the requested list is assumed where its
+    /// first OST and its length match.
     fn listed(&self, asked: Option<&Vec<String>>) -> Stripe {
         let servers = match asked {
             _ if !self.osts.is_empty() => list(&self.osts),
@@ -129,7 +133,7 @@ fn list(osts: &[u32]) -> Vec<String> {
     osts.iter().map(u32::to_string).collect()
 }
 
-/// A part while it is being read.
+/// A component while it is being parsed.
 #[derive(Default)]
 struct Draft {
     end: Option<u64>,
@@ -141,7 +145,8 @@ struct Draft {
 }
 
 impl Draft {
-    /// Takes a value. The outer `None`: it is not understood; the inner error: it is, but stripewise has nothing for it.
+    /// Takes a value. The outer `None`: the value is not understood; the inner error: stripewise
+    /// does not support it.
     fn take(&mut self, key: &str, value: &str) -> Option<Result<(), String>> {
         match key {
             "lcme_extent.e_end" => self.end = if value == "EOF" { None } else { Some(value.parse().ok()?) },
@@ -172,7 +177,8 @@ mod tests {
 
     use super::*;
 
-    /// lustre/utils/liblustreapi.c's comment on lov_dump_comp_v1, as --yaml prints it.
+    /// The example in the comment on lov_dump_comp_v1 in lustre/utils/liblustreapi.c, as --yaml
+    /// prints it.
     const COMPOSITE: &str = "\
   lcm_layout_gen:    2
   lcm_mirror_count:  1
@@ -227,7 +233,7 @@ mod tests {
 
     #[test]
     fn plain_files_and_directories_in_both_forms() {
-        // As `lfs getstripe` of 2.12 prints a file without --yaml, but for the table of objects.
+        // A file as `lfs getstripe` of 2.12 prints it without --yaml, less the table of objects.
         let file = "/mnt/f\nlmm_stripe_count:  8\nlmm_stripe_size:   1048576\nlmm_pattern:       raid0,overstriped\n\
                     lmm_layout_gen:    0\nlmm_stripe_offset: 10\nlmm_pool:          original\n";
         let part = &Striping::parse(file).unwrap().components[0];

@@ -49,7 +49,7 @@ fn conforms_on_a_fake() {
     conformance(&lustre(&fake), &bed).require("lustre on a fake");
 }
 
-/// Of a directory `lfs` tells only the first OST; its new files tell all.
+/// For a directory `lfs` shows only the first OST; for its new files it shows all.
 #[test]
 fn lists_of_osts_also_overstriped() {
     let fake = Fake::new(CONFIGURATION);

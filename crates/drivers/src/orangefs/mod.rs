@@ -1,8 +1,8 @@
 //! OrangeFS 2.10, through its `pvfs2-xattr`, `pvfs2-viewdist`, `pvfs2-touch` and `pvfs2-statfs`.
 //!
-//! Hints on a directory are inherited by its new files. OrangeFS passes over those that it does not understand, so nothing is
-//! known before a file was made and looked at. Hints and tools as they were found to work on a 2.10; this driver has been run on a
-//! fake that follows their source only.
+//! New files inherit the hints on their directory. OrangeFS skips hints that it does not
+//! understand, so only a new file shows whether they took effect. The behavior of hints and tools
+//! was observed on a 2.10; this driver itself has run only on a fake that follows their source.
 
 mod output;
 
@@ -22,23 +22,24 @@ use crate::{Actual, Driver, DriverError, Probe, Result, Tool};
 use output::Server;
 
 const SYSTEM: FileSystem = FileSystem::OrangeFs;
-/// In the mount table.
+/// The file system's types in the mount table.
 const KINDS: [&str; 2] = ["pvfs2", "fuse.pvfs2fuse"];
 /// The hints on a directory.
 const HINTS: [&str; 5] = ["dist_name", "dist_params", "layout", "server_list", "num_dfiles"];
-/// `layout`: the servers are those of `server_list` (PVFS_SYS_LAYOUT_LIST in pvfs2-types.h).
+/// Value of `layout`: the servers are those of `server_list` (PVFS_SYS_LAYOUT_LIST in
+/// pvfs2-types.h).
 const LISTED: &str = "00004";
 const REMEDY: &str = "OrangeFS passes over hints that it does not understand; look with `pvfs2-viewdist -f` what a new file has, and \
     with `pvfs2-statfs -m` how its servers are called";
 
-/// OrangeFS on mounted directories. Which ones are mounted, its tools know (pvfs2tab).
+/// OrangeFS on mounted directories. Its tools know which file systems are mounted (pvfs2tab).
 #[derive(Clone)]
 pub struct OrangeFs {
     sys: SysRef,
     tools: Tools,
 }
 
-/// The tools that are used.
+/// The tools that the driver uses.
 #[derive(Clone, Debug)]
 pub struct Tools {
     /// `pvfs2-xattr`.
@@ -105,7 +106,8 @@ impl Driver for OrangeFs {
     fn create(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<()> {
         calls(SYSTEM, layout, file, false)?;
         self.require(files::parent(file))?;
-        // The distribution comes from hints on the directory, which are not to change for other files.
+        // The distribution comes from hints on the directory, which must not change for other
+        // files.
         files::made_apart(&self.sys, file, |dir, inside| {
             self.run_all(dir, &calls(SYSTEM, layout, inside, false)?)?;
             self.verify(inside, layout)?;
@@ -155,7 +157,7 @@ impl Driver for OrangeFs {
 }
 
 impl OrangeFs {
-    /// With these tools.
+    /// A driver that uses these tools.
     pub fn with(tools: Tools) -> Self {
         Self { sys: Arc::new(Real), tools }
     }
@@ -167,7 +169,7 @@ impl OrangeFs {
         })
     }
 
-    /// The servers of the file system that an existing path is on; `None`: it is no OrangeFS.
+    /// The servers of the file system that an existing path is on; `None`: it is not an OrangeFS.
     fn servers(&self, path: &Path) -> Result<Option<Vec<Server>>> {
         let arguments = ["-m", files::for_tools(path)?];
         match self.tools.statfs.run(&arguments) {
@@ -188,7 +190,7 @@ impl OrangeFs {
         }
     }
 
-    /// A hint on a directory; `None`: there is none.
+    /// A hint on a directory; `None`: it is not set.
     fn hint(&self, dir: &Path, hint: &str) -> Result<Option<String>> {
         let key = format!("user.pvfs2.{hint}");
         let arguments = ["-t", "-k", &key, files::for_tools(dir)?];
@@ -202,7 +204,8 @@ impl OrangeFs {
         }
     }
 
-    /// What a directory's hints say; `None`: there are none, or not such a layout's.
+    /// The layout in a directory's hints; `None`: there are none, or they do not describe a known
+    /// layout.
     fn of_directory(&self, dir: &Path) -> Result<Option<NativeLayout>> {
         let (Some(name), Some(params)) = (self.hint(dir, "dist_name")?, self.hint(dir, "dist_params")?) else {
             return Ok(None);
@@ -217,7 +220,7 @@ impl OrangeFs {
         Ok(Distribution::read(&name, &params, servers, datafiles).ok().map(NativeLayout::uniform))
     }
 
-    /// What a file has; the inner error: what is not understood of it.
+    /// The layout of a file. The inner error names what is not understood of it.
     fn of_file(&self, file: &Path) -> Result<std::result::Result<Stripe, String>> {
         let text = self.tools.viewdist.run(&["-f", files::for_tools(file)?])?;
         Ok(output::distribution(&text))
@@ -237,7 +240,7 @@ impl OrangeFs {
     }
 }
 
-/// What a tool said, for people.
+/// Converts a tool's error to one with a remedy.
 fn refused(path: &Path, arguments: &[String], error: DriverError) -> DriverError {
     let DriverError::Tool { output, .. } = &error else { return error };
     let path = path.to_owned();

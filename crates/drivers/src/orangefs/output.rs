@@ -1,14 +1,14 @@
-//! What `pvfs2-viewdist`, `pvfs2-statfs` and `pvfs2-xattr` print.
+//! Parsers for the output of `pvfs2-viewdist`, `pvfs2-statfs` and `pvfs2-xattr`.
 
 use stripewise_native::Stripe;
 use stripewise_native::orangefs::Distribution;
 
-/// Reads `pvfs2-viewdist -f FILE` (src/apps/admin/pvfs2-viewdist.c):
-/// `dist_name = NAME`, `dist_params:` with the parameters on the next line, `Datafile N - ADDRESS, handle: ...` each. Versions
-/// before 2.8.4 say `Server` for `Datafile`.
+/// Parses the output of `pvfs2-viewdist -f FILE` (src/apps/admin/pvfs2-viewdist.c):
+/// `dist_name = NAME`, `dist_params:` with the parameters on the next line, and
+/// `Datafile N - ADDRESS, handle: ...` each. Versions before 2.8.4 print `Server` for `Datafile`.
 ///
 /// # Errors
-/// What is missing or not understood.
+/// The field that is missing or not understood.
 pub fn distribution(text: &str) -> Result<Stripe, String> {
     let mut lines = text.lines();
     let (mut name, mut params, mut servers) = (None, None, Vec::new());
@@ -35,14 +35,15 @@ pub fn distribution(text: &str) -> Result<Stripe, String> {
     Distribution::read(name, params, Some(servers), datafiles)
 }
 
-/// A server of files' contents.
+/// A server of file contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     pub address: String,
     pub free_bytes: u64,
 }
 
-/// Reads `pvfs2-statfs -m DIR` (src/apps/admin/pvfs2-statfs.c): what follows `I/O server statistics:`.
+/// Parses the output of `pvfs2-statfs -m DIR` (src/apps/admin/pvfs2-statfs.c), from
+/// `I/O server statistics:` on.
 ///
 /// # Errors
 /// No servers, or one without `bytes available`.
@@ -66,10 +67,11 @@ pub fn servers(text: &str) -> Result<Vec<Server>, String> {
     servers.into_iter().map(server).collect()
 }
 
-/// Reads `pvfs2-xattr -t -k KEY PATH` (src/apps/admin/pvfs2-xattr.c): `key:KEY Value:`, then the value.
+/// Parses the output of `pvfs2-xattr -t -k KEY PATH` (src/apps/admin/pvfs2-xattr.c):
+/// `key:KEY Value:`, then the value.
 ///
 /// # Errors
-/// It is something else.
+/// The output has another form.
 pub fn value(text: &str, key: &str) -> Result<String, String> {
     let rest = text.trim_start().strip_prefix("key:").and_then(|rest| rest.strip_prefix(key));
     let value = rest.and_then(|rest| rest.trim_start().strip_prefix("Value:"));
@@ -78,10 +80,10 @@ pub fn value(text: &str, key: &str) -> Result<String, String> {
         .ok_or_else(|| format!("no value of {key}"))
 }
 
-/// Reads `user.pvfs2.server_list`: `00003 ADDRESS ADDRESS ADDRESS`.
+/// Parses `user.pvfs2.server_list`: `00003 ADDRESS ADDRESS ADDRESS`.
 ///
 /// # Errors
-/// The number is not that of the addresses.
+/// The number differs from the number of addresses.
 pub fn server_list(text: &str) -> Result<Vec<String>, String> {
     let mut words = text.split_whitespace();
     let number = words.next().and_then(|number| number.parse::<usize>().ok());

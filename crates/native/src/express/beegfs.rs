@@ -5,7 +5,7 @@ use crate::cycle::Cycle;
 use crate::names::PoolName;
 use crate::{NativeLayout, Stripe};
 
-/// The chunk of a file on one target, where any will do, bytes.
+/// Chunk size of a file on one target, where any size works, bytes.
 const SOLO: u64 = 1 << 20;
 
 pub fn express(subject: &Subject<'_>) -> Result<NativeLayout, String> {

@@ -1,10 +1,10 @@
-//! CephFS: one stripe unit and one pool for all of a file.
+//! CephFS: one stripe unit and one pool for the whole file.
 
 use super::Subject;
 use crate::names::PoolName;
 use crate::{NativeLayout, Stripe};
 
-/// The stripe unit of a file on one server, where any will do: that of Ceph's objects, bytes.
+/// Stripe unit of a file on one server, where any size works, bytes: the size of Ceph's objects.
 const SOLO: u64 = 4 << 20;
 
 pub fn express(subject: &Subject<'_>) -> Result<NativeLayout, String> {

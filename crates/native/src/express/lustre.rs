@@ -1,7 +1,8 @@
 //! Lustre: fixed stripes, components by extent (PFL), and repeated OSTs (overstriping).
 //!
-//! In every component the OST of a byte follows from its offset in the *file*, stripe number = offset / size modulo count
-//! (`lov_stripe_number` in lustre/lov/lov_offset.c), so a component that begins within a turn has its list turned.
+//! In every component the OST of a byte follows from its offset in the *file*: stripe number =
+//! offset / size modulo count (`lov_stripe_number` in lustre/lov/lov_offset.c). The list of a
+//! component that begins in the middle of a cycle is therefore rotated.
 
 use stripewise_cluster::size;
 
@@ -11,7 +12,7 @@ use crate::cycle::Cycle;
 use crate::names::PoolName;
 use crate::{Component, NativeLayout, Stripe};
 
-/// Widths that any stripe on a single OST may as well have, bytes.
+/// Alternative widths for stripes on a single OST, bytes.
 const SOLO: [u64; 2] = [1 << 20, UNIT];
 
 pub fn express(subject: &Subject<'_>) -> Result<NativeLayout, String> {
@@ -22,7 +23,7 @@ pub fn express(subject: &Subject<'_>) -> Result<NativeLayout, String> {
     Ok(NativeLayout { components: cycles.iter().map(component).collect::<Result<_, String>>()? })
 }
 
-/// Files that are spread over several layouts: Lustre spreads files with few stripes by itself.
+/// Files that are spread over several layouts: Lustre itself spreads files with few stripes.
 fn several(subject: &Subject<'_>) -> Result<NativeLayout, String> {
     let shape = |cycles: &Vec<Cycle>| match &cycles[..] {
         [cycle] => cycle.even().map(|width| (cycle.stripes.len() as u32, width)),
@@ -53,7 +54,8 @@ fn stripe(subject: &Subject<'_>, cycle: &Cycle) -> Result<Stripe, String> {
     if let (PoolName::Known(pool), true) = (names.pool(&targets, false), once) {
         return Ok(Stripe::Even { width, count: targets.len() as u32, pool: Some(pool) });
     }
-    // Placeholders: whoever reads them knows which OSTs there are, so counts and pools say more than numbers.
+    // With placeholders, the reader knows which OSTs exist, so counts and pools say more than
+    // numbers.
     if once && targets.len() > 1 && !targets.iter().any(|&target| names.is_known(target)) {
         let even = |pool| Ok(Stripe::Even { width, count: targets.len() as u32, pool });
         match names.whole_tier(&targets) {

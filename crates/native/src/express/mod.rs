@@ -1,4 +1,5 @@
-//! A layout over a cluster's servers in one file system's terms, or why it has no such layout.
+//! Converts a layout over a cluster's servers to one file system's terms, or explains why the file
+//! system does not support it.
 
 mod beegfs;
 mod cephfs;
@@ -12,14 +13,16 @@ use crate::cycle::Cycle;
 use crate::names::Names;
 use crate::{NativeLayout, check};
 
-/// `layout` in the words of `system`, for files of at most `size_max` bytes: regions that they do not reach are left out.
+/// Converts `layout` to the terms of `system`, for files of at most `size_max` bytes. Regions that
+/// such files do not reach are omitted.
 ///
-/// Servers and pools are called as the cluster's tiers on that file system say; for other tiers the names are
-/// placeholders that only the site can fill in (`POOL(hdd)`, `ADDR(hdd/0)`; OSTs are numbered as the targets are).
-/// Where every server has a name, each byte of a file with the native layout is on the server that `layout` puts it on.
+/// Servers and pools get the names in the cluster's tiers on that file system. For other tiers the
+/// names are placeholders that only the site can replace (`POOL(hdd)`, `ADDR(hdd/0)`; OSTs are
+/// numbered as the targets are). Where every server has a name, each byte of a file with the native
+/// layout is on the server that `layout` puts it on.
 ///
 /// # Errors
-/// Why the file system has no such layout, as what follows `because`.
+/// Why the file system does not support the layout, in words that can follow `because`.
 pub fn express(
     system: FileSystem,
     layout: &Layout,
@@ -51,14 +54,14 @@ pub fn express_spread(
     Ok(native)
 }
 
-/// What is to be expressed.
+/// The layouts to convert, and the names to use.
 struct Subject<'a> {
-    /// Per layout that files take in turn: its regions.
+    /// The regions of each layout that files take in turn.
     layouts: Vec<Vec<Cycle>>,
     names: Names<'a>,
 }
 
-/// The regions that files of up to `size_max` bytes reach; the last of them has no end.
+/// The regions that files of up to `size_max` bytes reach. The last one has no end.
 fn cycles(layout: &Layout, size_max: u64) -> Vec<Cycle> {
     let used = |region: &&Region| region.start == 0 || region.start < size_max;
     let mut cycles: Vec<Cycle> = layout.regions().iter().filter(used).map(Cycle::of).collect();

@@ -29,7 +29,8 @@ pub fn express(subject: &Subject<'_>) -> Result<NativeLayout, String> {
     }))
 }
 
-/// A tier whose servers have no names: OrangeFS has no pools, it takes any of its servers.
+/// Whether all targets are in tiers whose servers have no names. OrangeFS has no pools and uses any
+/// of its servers for these.
 fn all_in_a_pool(subject: &Subject<'_>, targets: &[u32]) -> bool {
     let tiers = &subject.names.cluster.tiers;
     targets.iter().all(|&target| {

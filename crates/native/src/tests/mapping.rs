@@ -1,4 +1,4 @@
-//! Small models of the file systems' own mappings, compared with the layouts that were expressed.
+//! Compares native layouts with small models of the file systems' own mappings.
 
 use proptest::prelude::*;
 use stripewise_cluster::{Cluster, FileSystem};
@@ -49,7 +49,7 @@ fn component(native: &NativeLayout, offset: u64) -> &Component {
     native.components.iter().find(holds).unwrap()
 }
 
-/// What `lov_stripe_number` (lustre/lov/lov_offset.c) computes: the number of the stripe that a byte is in.
+/// The result of `lov_stripe_number` (lustre/lov/lov_offset.c): the number of a byte's stripe.
 fn lustre_stripe_number(width: u64, count: u64, offset: u64) -> u64 {
     let stripe_off = offset % (width * count);
     stripe_off / width
@@ -69,7 +69,7 @@ proptest! {
     fn lustre_puts_every_byte_on_its_ost(layout in layouts(64 * K, 3)) {
         let len = 100 * 64 * K;
         let Ok(native) = express(FileSystem::Lustre, &layout, &lustre(), len) else {
-            // Only a component that begins within a stripe of its own has no equal in Lustre.
+            // Lustre lacks an equal only for a component that begins within one of its stripes.
             prop_assert!(layout.regions().len() > 1);
             return Ok(());
         };
@@ -80,7 +80,8 @@ proptest! {
         }
     }
 
-    /// In a pool the file system picks the OSTs: the same stripe number is the same server, another one another.
+    /// In a pool the file system chooses the OSTs: equal stripe numbers mean the same server,
+    /// different ones different servers.
     #[test]
     fn a_pools_stripes_are_the_servers(layout in layouts(64 * K, 2)) {
         let len = 100 * 64 * K;
@@ -102,7 +103,8 @@ proptest! {
         prop_assert_eq!(all, servers.len());
     }
 
-    /// Ceph's file striping (`file_to_extents` in osdc/Striper.cc): which of the objects of a set a byte is in.
+    /// Ceph's file striping (`file_to_extents` in osdc/Striper.cc): the object of a set that
+    /// contains a byte.
     #[test]
     fn cephfs_puts_every_byte_into_its_column(layout in layouts(64 * K, 1)) {
         let cluster = cluster(&pool("cephfs", "p", 2), &pool("cephfs", "q", 2));
@@ -138,7 +140,8 @@ proptest! {
         prop_assert_eq!(index_of.iter().flatten().count(), *count as usize);
     }
 
-    /// All distributions, every byte, and where in the datafile it is. Strips are a few bytes.
+    /// Compares every byte under all distributions, including its place in the datafile. Strips are
+    /// a few bytes.
     #[test]
     fn orangefs_puts_every_byte_into_its_datafile(layout in layouts(3, 1)) {
         orangefs_agrees(&layout)?;
@@ -161,7 +164,8 @@ proptest! {
     }
 }
 
-/// Compares a layout's pieces with the bytes that OrangeFS's `physical_to_logical_offset` gives for every datafile.
+/// Compares a layout's pieces with the bytes that OrangeFS's `physical_to_logical_offset` gives for
+/// every datafile.
 fn orangefs_agrees(layout: &Layout) -> Result<NativeLayout, TestCaseError> {
     let names: Vec<String> = (0..8).map(|index| format!("tcp://s{index}:3334")).collect();
     let name = |range: std::ops::Range<usize>| names[range].iter().map(String::as_str).collect::<Vec<_>>();

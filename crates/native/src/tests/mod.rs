@@ -1,4 +1,4 @@
-//! Tests of expressing layouts, and the clusters that they share.
+//! Tests of native layouts, and the clusters that they share.
 
 mod expressed;
 mod mapping;

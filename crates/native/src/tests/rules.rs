@@ -1,4 +1,4 @@
-//! What the file systems refuse is refused first.
+//! Layouts that a file system would refuse are refused before it is asked.
 
 use stripewise_cluster::FileSystem::{self, BeeGfs, CephFs, Lustre, OrangeFs};
 

@@ -120,7 +120,7 @@ fn other(id: FileId) -> Objects {
     Objects { id, owner: OTHER }
 }
 
-/// Of what somebody else may have put where the objects of a file should be, nothing is used.
+/// Files that another user may have put where the objects of a file should be are never used.
 #[test]
 fn only_regular_files_of_the_right_user_are_used() {
     use std::os::unix::fs::{chown, symlink};
@@ -180,7 +180,7 @@ fn a_users_directory_that_another_made_is_not_used() {
     create(other(FileId([1; 16]))).unwrap();
 }
 
-/// Also after every step at which a call was killed.
+/// Also after a kill at every step of an earlier call.
 #[test]
 fn a_file_is_given_away_whole() {
     use std::os::unix::fs::{MetadataExt, chown};
@@ -194,7 +194,7 @@ fn a_file_is_given_away_whole() {
         dir.path().join(format!("t{target}/stripewise/u{user}/{}.{suffix}", set.id()))
     };
     std::fs::write(path(0, 0, "extents"), "journal").unwrap();
-    // Killed between the two steps for component 1.
+    // Killed between the two steps for object 1.
     chown(path(1, 0, "1"), Some(OTHER), None).unwrap();
     set.give_to(OTHER).unwrap();
     let opening = Opening { read_only: true, flags: OFlags::empty() };
@@ -203,13 +203,13 @@ fn a_file_is_given_away_whole() {
         assert_eq!(std::fs::metadata(path(target, OTHER, suffix)).unwrap().uid(), OTHER);
         assert!(!path(target, 0, suffix).exists());
     }
-    // Another file's is not taken along.
+    // An object of another file stays.
     let third = ComponentSet::open(&sys, set.targets().to_vec(), other(set.id()), opening).unwrap();
     chown(path(0, OTHER, "0"), Some(OTHER + 1), None).unwrap();
     assert!(matches!(third.give_to(0), Err(TargetError::NotOwned { found, .. }) if found == OTHER + 1));
 }
 
-/// What earlier versions have written.
+/// Files as earlier versions have written them.
 #[test]
 fn objects_at_their_earlier_place_are_used_and_brought_home() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());

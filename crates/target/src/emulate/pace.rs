@@ -1,9 +1,10 @@
-//! When a request to emulated servers arrives, and waiting until it ends.
+//! Virtual arrival times of requests to emulated servers, and waiting until the requests end.
 //!
-//! A thread that sleeps until a request's end wakes up some tens of µs late, and ms late on a busy machine; a closed loop
-//! would lose that on every request. So each thread has a *virtual clock*, which is behind the real one by what it
-//! overslept, and stands still while the thread prepares its next request, if that takes less than 1 ms. A thread that
-//! lags behind catches up by not sleeping.
+//! A thread that sleeps until a request's end wakes up some tens of µs late, and ms late on a busy
+//! machine; a closed loop would lose that time on every request. Each thread therefore has a
+//! *virtual clock*. It lags the real clock by the time the thread overslept, and it stands still
+//! while the thread prepares its next request, if that takes less than 1 ms. A lagging thread
+//! catches up by not sleeping.
 
 use std::cell::Cell;
 
@@ -11,17 +12,18 @@ use stripewise_sys::Sys;
 
 use super::Server;
 
-/// What a thread may do between two requests without its virtual clock going on.
+/// Longest time between two requests of a thread during which its virtual clock stands still.
 pub const PREPARE_NS_MAX: u64 = 1_000_000;
-/// How far a virtual clock may be behind: longer than any thread waits for a CPU, much shorter than any measurement.
+/// Longest lag of a virtual clock: longer than any thread waits for a CPU, much shorter than any
+/// measurement.
 pub const LAG_NS_MAX: u64 = 20_000_000;
 
-/// The last request of a thread, CLOCK_MONOTONIC ns.
+/// The last request of a thread; times are CLOCK_MONOTONIC, ns.
 #[derive(Clone, Copy, Debug)]
 struct Last {
-    /// When it ended at the servers.
+    /// When the request ended at the servers.
     end_ns: u64,
-    /// When the thread went on.
+    /// When the thread continued.
     returned_ns: u64,
 }
 
@@ -29,7 +31,8 @@ thread_local! {
     static LAST: Cell<Last> = const { Cell::new(Last { end_ns: 0, returned_ns: 0 }) };
 }
 
-/// One request to one emulated server without a component: does `io`, and returns its result when the server would be done.
+/// One request to one emulated server without an object: runs `io` and returns its result when the
+/// server would have finished.
 pub fn paced<T>(
     sys: &dyn Sys,
     server: &Server,
@@ -45,8 +48,8 @@ pub fn paced<T>(
     result
 }
 
-/// Sets the calling thread's virtual clock to the real one: what it overslept so far is not made up for. For who measures
-/// from now on.
+/// Sets the calling thread's virtual clock to the real one, so that the thread does not catch up on
+/// time overslept so far. Call it before a measurement.
 pub fn settle(sys: &dyn Sys) {
     let now_ns = sys.now_ns();
     LAST.set(Last { end_ns: now_ns, returned_ns: now_ns });
@@ -60,18 +63,18 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A request of the calling thread arrives.
+    /// Starts a request of the calling thread; its arrival time is the thread's virtual clock.
     pub fn begin(sys: &dyn Sys) -> Self {
         let arrival_ns = LAST.get().next_arrival_ns(sys.now_ns());
         Self { arrival_ns, end_ns: arrival_ns }
     }
 
-    /// Reserves the time of one of its sub-requests.
+    /// Reserves the time of one sub-request.
     pub fn reserve(&mut self, server: &Server, write: bool, offset: u64, len: u64) {
         self.end_ns = self.end_ns.max(server.reserve(write, offset, len, self.arrival_ns));
     }
 
-    /// Returns when the last reservation ends.
+    /// Waits until the last reservation ends.
     pub fn wait(self, sys: &dyn Sys) {
         sys.sleep_until_ns(self.end_ns);
         LAST.set(Last { end_ns: self.end_ns, returned_ns: sys.now_ns() });
@@ -108,7 +111,7 @@ mod tests {
         assert_eq!(late.next_arrival_ns(2000 * MS), 2000 * MS - LAG_NS_MAX);
         let never = Last { end_ns: 0, returned_ns: 0 };
         assert_eq!(never.next_arrival_ns(5000 * MS), 5000 * MS);
-        // A forked child of a thread that was waiting.
+        // A forked child inherits this from a thread that was waiting.
         let ahead = Last { end_ns: 3000 * MS, returned_ns: 3000 * MS };
         assert_eq!(ahead.next_arrival_ns(2000 * MS), 2000 * MS);
     }

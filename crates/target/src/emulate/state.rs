@@ -1,9 +1,11 @@
-//! The file behind the emulated servers of a user: who attaches, when it is emptied, where a server's words are.
+//! The file with the state of a user's emulated servers: attaching, emptying, and the layout of a
+//! server's words.
 //!
-//! Everybody attached holds a shared OFD lock on the file, which dies with the process (a forked child keeps it). Who
-//! gets the exclusive lock is alone, and empties the file: so a state of an earlier boot, whose clock
-//! ran otherwise, or of killed processes cannot make anyone wait. While others are attached, what a killed process had
-//! reserved is one request per thread, which they wait for as they would behind a real server.
+//! Every attached process holds a shared OFD lock on the file; the lock dies with the process (a
+//! forked child keeps it). A process that gets the exclusive lock is alone and empties the file. A
+//! state of an earlier boot, whose clock differs, or of killed processes therefore cannot make any
+//! process wait. While other processes are attached, a killed process leaves reservations of one
+//! request per thread, and they wait for these as they would behind a real server.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -12,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, Result, SharedMap, SysRef};
 
-/// Servers that a state has room for.
+/// Maximum number of servers in a state.
 const SLOTS: usize = 1 << 14;
 /// Words of a slot: a cache line, so that servers do not slow each other down.
 const SLOT_WORDS: usize = 8;
@@ -22,12 +24,12 @@ const HEADER_WORDS: usize = 8;
 const MAGIC: u64 = u64::from_le_bytes(*b"swemul01");
 const WORDS: usize = HEADER_WORDS + SLOTS * SLOT_WORDS;
 
-/// Words of a slot.
+/// Index of a word within a slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Word {
-    /// Hash of the server's name, 0: free.
+    /// Hash of the server's name; 0: the slot is free.
     Key,
-    /// CLOCK_MONOTONIC, ns.
+    /// End of the last reservation, CLOCK_MONOTONIC, ns.
     BusyUntil,
     Requests,
     Bytes,
@@ -42,18 +44,19 @@ pub struct Emulation {
     _file: Fd,
 }
 
-/// Where the state of user `uid` is unless said otherwise: in memory, not on a disk.
+/// Default path of the state of user `uid`: in memory, off the disks.
 pub fn default_path(uid: u32) -> PathBuf {
     PathBuf::from(format!("/dev/shm/stripewise-emulation-{uid}"))
 }
 
 impl Emulation {
-    /// Attaches to the state in `path`; `None`: [`default_path`] of the calling user. Created when absent, emptied when
-    /// nobody else is attached. Do not remove the file while somebody is.
+    /// Attaches to the state in `path` (`None`: [`default_path`] of the calling user). Creates the
+    /// file if it is absent, and empties it if no other process is attached. The file must not be
+    /// removed while a process is attached.
     ///
     /// # Errors
-    /// As open(2) and mmap(2); EPERM when the file is another user's; EINVAL when somebody is attached with another
-    /// version of the library.
+    /// As open(2) and mmap(2); EPERM when the file is another user's; EINVAL when a process is
+    /// attached with another version of the library.
     pub fn attach(sys: &SysRef, path: Option<&Path>) -> Result<Arc<Self>> {
         let uid = sys.user();
         let default;
@@ -69,7 +72,7 @@ impl Emulation {
         if sys.stat(file.as_fd())?.st_uid != uid {
             return Err(Errno::PERM);
         }
-        // Again when the one that was alone was killed while it emptied the state.
+        // Try again: the process that was alone may have been killed while it emptied the state.
         for _ in 0..3 {
             if let Some(map) = enter(sys, &file)? {
                 return Ok(Arc::new(Self { map, _file: file }));
@@ -79,7 +82,7 @@ impl Emulation {
         Err(Errno::INVAL)
     }
 
-    /// The slot of the server called `name`; taken now if it has none.
+    /// The slot of the server called `name`, allocated now if it has none.
     pub(super) fn slot(&self, name: &str) -> Result<usize> {
         let key = key(name);
         for probe in 0..SLOTS {
@@ -99,7 +102,8 @@ impl Emulation {
     }
 }
 
-/// Takes the shared lock on a valid state, emptied before if nobody has it; `None`: it is not valid.
+/// Takes the shared lock on a valid state, after emptying it if no other process holds the lock.
+/// `None`: the state is not valid.
 fn enter(sys: &SysRef, file: &Fd) -> Result<Option<SharedMap>> {
     let fd = file.as_fd();
     let bytes = (WORDS * size_of::<u64>()) as u64;

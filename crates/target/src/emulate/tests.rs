@@ -100,8 +100,8 @@ fn a_full_state_says_so() {
     assert!(emulation.slot("server 77").is_ok());
 }
 
-/// Requests over several servers through the fan-out: every server gets its bytes as one request, and the time is
-/// never shorter than what the servers need.
+/// Requests over several servers through the fan-out: every server gets its bytes as one request,
+/// and the time is never shorter than the servers need.
 #[test]
 fn a_request_is_one_sub_request_per_server() {
     let dir = tempfile::tempdir().unwrap();
@@ -135,8 +135,8 @@ fn a_request_is_one_sub_request_per_server() {
 }
 
 proptest! {
-    /// Whatever the processes do, a server never does two requests at once: the busy times fit into the time between the
-    /// first arrival and the last end.
+    /// A server never does two requests at once, whatever the processes do: the busy times fit
+    /// between the first arrival and the last end.
     #[test]
     fn a_server_does_one_request_at_a_time(requests in prop::collection::vec((0u64..50_000, 1u64..5000), 1..40)) {
         let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Whether the page cache does requests, or they wait for a device: told by the time they take, where the kernel does
-//! not tell.
+//! Guesses from elapsed time whether the page cache serves requests or they wait for a device,
+//! where the kernel does not report it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,22 +7,23 @@ use stripewise_sys::Sys;
 
 use super::jobs::Job;
 
-/// A page cache takes or gives bytes at more than 0.5 GB/s and with less than 0.2 ms of trouble; a device, a full page
-/// cache, or a network file system does not.
+/// A page cache transfers bytes at more than 0.5 GB/s with less than 0.2 ms of overhead; a device,
+/// a full page cache, or a network file system does not.
 const CACHE_NS: u64 = 200_000;
 const CACHE_NS_PER_BYTE: u64 = 2;
 
-/// Requests after a slow one that go at once without asking.
+/// Number of requests after a slow one that are fanned out at once without testing.
 const REMEMBERED: u32 = 16;
 
-/// What the last requests of one direction were like. Wrong guesses only cost time.
+/// Whether the last requests of one direction were slow. A wrong guess only costs time.
 #[derive(Debug, Default)]
 pub(super) struct Blocking {
     left: AtomicU32,
 }
 
 impl Blocking {
-    /// Does jobs one after the other until they prove slow; how many. None when the last requests were slow.
+    /// Runs jobs one after the other until they prove slow. Returns the number done: 0 when the
+    /// last requests were slow.
     ///
     /// # Safety
     /// As [`Job::run`], for every job.

@@ -1,4 +1,4 @@
-//! The pieces of a request, gathered into one job per server, and how far each has come.
+//! The pieces of a request, gathered into one job per server, and the progress of each job.
 
 use std::os::fd::RawFd;
 
@@ -8,17 +8,18 @@ use stripewise_sys::{Action, Completion, Errno, IoVec, Sys, fd};
 use super::{Outcome, Piece};
 use crate::Few;
 
-/// One vectored transfer on one component (or its sync), continued until done, at the end, or failed.
+/// One vectored transfer on one object (or its sync), continued until it is complete, reaches the
+/// end, or fails.
 #[derive(Debug)]
 pub(super) struct Job<'a> {
     pub action: Action,
     pub fd: RawFd,
     pub component: u32,
-    /// Where the job began in the component, bytes.
+    /// Offset in the object at which the job began, bytes.
     pub offset: u64,
-    /// Bytes in all.
+    /// Total length, bytes.
     pub len: u64,
-    /// What is left to do: the first vector is cut as bytes are done.
+    /// The remaining vectors; the first one is cut as bytes are transferred.
     vectors: &'a mut [IoVec],
     pub done: u64,
     pub error: Option<Errno>,
@@ -26,7 +27,7 @@ pub(super) struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// A transfer of all vectors; without a descriptor it has failed.
+    /// A transfer of all vectors; without a descriptor it has already failed.
     pub fn transfer(
         action: Action,
         fd: Result<RawFd, Errno>,
@@ -40,7 +41,7 @@ impl<'a> Job<'a> {
         Self { action, fd, component, offset, len, vectors, done: 0, error, finished }
     }
 
-    /// The sync of a component.
+    /// The sync of an object.
     pub fn sync(action: Action, fd: Result<RawFd, Errno>, component: u32) -> Self {
         let finished = fd.is_err();
         Self { finished, ..Self::transfer(action, fd, component, 0, &mut []) }
@@ -51,15 +52,15 @@ impl<'a> Job<'a> {
         &self.vectors[..self.vectors.len().min(IOV_MAX)]
     }
 
-    /// Where the next system call goes on.
+    /// The offset of the next system call.
     pub fn next_offset(&self) -> u64 {
         self.offset + self.done
     }
 
-    /// Takes the result of a system call into account.
+    /// Accounts for the result of a system call.
     pub fn advance(&mut self, result: Completion) {
         match result {
-            // A network file system that may be interrupted.
+            // An interruptible network file system.
             Err(Errno::INTR) => return,
             Err(errno) => self.error = Some(errno),
             Ok(done) => self.consume(done),
@@ -82,7 +83,7 @@ impl<'a> Job<'a> {
         self.vectors = vectors;
     }
 
-    /// Does the job in the calling thread.
+    /// Runs the job in the calling thread.
     ///
     /// # Safety
     /// The descriptor is open; the caller of the fan-out vouches for the memory.
@@ -94,8 +95,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Does a read as far as the bytes are in the page cache. Whether that was all; EOPNOTSUPP where the file system
-    /// cannot tell.
+    /// Reads as many bytes as the page cache holds. Returns whether that finished the job;
+    /// EOPNOTSUPP where the file system cannot tell.
     ///
     /// # Safety
     /// As [`Job::run`].
@@ -106,7 +107,7 @@ impl<'a> Job<'a> {
                 unsafe { sys.preadv_cached(fd::borrow(self.fd), self.next_vectors(), self.next_offset()) };
             match result {
                 Err(Errno::OPNOTSUPP) => return Err(Errno::OPNOTSUPP),
-                // Whatever else it is, the next one to try will see.
+                // Any other error recurs in the next attempt, which reports it.
                 Err(_) => return Ok(false),
                 Ok(_) => self.advance(result),
             }
@@ -132,19 +133,19 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Which job each piece belongs to, and its vectors: the memory behind a request's jobs.
+/// The memory behind a request's jobs: the job of each piece, and the vectors of the jobs.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
-    /// Job of piece `n`.
+    /// The job of piece `n`.
     job_of: Vec<u32>,
-    /// The vectors of all jobs, those of one job together, in the order of its pieces.
+    /// The vectors of all jobs, grouped by job, in the order of the job's pieces.
     vectors: Vec<IoVec>,
-    /// Per job: component, offset, bytes, number of vectors.
+    /// Per job: object, offset, bytes, number of vectors.
     heads: Vec<(u32, u64, u64, usize)>,
 }
 
 impl Gathered {
-    /// Pieces that go on where an earlier piece of the same component ended join its job.
+    /// A piece that starts where an earlier piece of the same object ended joins that piece's job.
     pub fn new(pieces: &[Piece]) -> Self {
         let mut gathered = Self::default();
         for piece in pieces {
@@ -184,7 +185,7 @@ impl Gathered {
         }
     }
 
-    /// The jobs. `fd_of` gives the descriptor of a component.
+    /// The jobs. `fd_of` gives the descriptor of an object.
     pub fn jobs(&mut self, action: Action, mut fd_of: impl FnMut(u32) -> Result<RawFd, Errno>) -> Vec<Job<'_>> {
         let mut jobs = Vec::with_capacity(self.heads.len());
         let mut rest = self.vectors.as_mut_slice();
@@ -196,7 +197,7 @@ impl Gathered {
         jobs
     }
 
-    /// Deals out what the jobs have done, in order, to their pieces.
+    /// Distributes the bytes that the jobs have transferred, in order, over their pieces.
     pub fn outcomes(&self, pieces: &[Piece], ends: &[(u64, Option<Errno>)]) -> Few<Outcome> {
         let mut left: Vec<u64> = ends.iter().map(|&(done, _)| done).collect();
         let outcome = |(piece, &job): (&Piece, &u32)| {

@@ -1,4 +1,4 @@
-//! One request on several servers at once.
+//! Runs the pieces of one request on several servers in parallel.
 
 mod blocking;
 mod jobs;
@@ -19,17 +19,17 @@ use jobs::{Gathered, Job};
 use threads::Threads;
 use uring::Rings;
 
-/// How the pieces of a request are done at once. Numbers: `docs/decisions/0004-fan-out.md`.
+/// How the pieces of a request run in parallel. Measurements: `docs/decisions/0004-fan-out.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// The best that this kernel permits.
+    /// The best engine that this kernel permits.
     #[default]
     Auto,
     /// io_uring.
     Uring,
-    /// A few threads of our own.
+    /// A few threads of the library.
     Threads,
-    /// One after the other, in the calling thread.
+    /// One piece after the other, in the calling thread.
     Serial,
 }
 
@@ -47,29 +47,30 @@ impl FromStr for Engine {
     }
 }
 
-/// A run of bytes between the caller's memory and one component.
+/// A run of bytes between the caller's memory and one object.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
-    /// Component index.
+    /// Object index.
     pub component: u32,
-    /// Offset in the component, bytes.
+    /// Offset in the object, bytes.
     pub offset: u64,
     /// The caller's memory; need not be valid.
     pub base: *mut u8,
-    /// Bytes.
+    /// Length, bytes.
     pub len: usize,
 }
 
-/// What became of a piece.
+/// The result for a piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Bytes transferred, from the piece's start on.
     pub done: usize,
-    /// Why not all: `None` with `done < len` is the end of the component (reads) or a device that takes no more.
+    /// Why the transfer is incomplete. `None` with `done < len` is the end of the object (reads) or
+    /// a device that accepts no more.
     pub error: Option<Errno>,
 }
 
-/// How each job ended.
+/// Bytes done and error of each job.
 fn ends(jobs: &[Job<'_>]) -> Vec<(u64, Option<Errno>)> {
     jobs.iter().map(|job| (job.done, job.error)).collect()
 }
@@ -78,10 +79,10 @@ fn raw_fd(set: &ComponentSet, component: u32) -> Result<RawFd, Errno> {
     set.fd(component as usize).map(|fd| fd.as_raw_fd()).map_err(|error| error.errno())
 }
 
-/// Does the pieces of requests. One per process, shared by all threads.
+/// Runs the pieces of requests. One per process, shared by all threads.
 ///
-/// Starts nothing before the first request that needs it. Rings and threads are never shared with a forked child: it
-/// gets its own when it needs them. Own threads block all signals.
+/// Starts nothing before the first request that needs it. A forked child never shares rings and
+/// threads with its parent: it creates its own when it needs them. The threads block all signals.
 pub struct FanOut {
     sys: SysRef,
     engine: Engine,
@@ -92,7 +93,7 @@ pub struct FanOut {
 }
 
 impl FanOut {
-    /// With an engine; whatever is asked for, a kernel that does not permit it gets the next one.
+    /// With an engine. If the kernel does not permit it, the next one is used instead.
     pub fn new(sys: SysRef, engine: Engine) -> Self {
         Self {
             sys,
@@ -104,25 +105,28 @@ impl FanOut {
         }
     }
 
-    /// The engine asked for.
+    /// The requested engine.
     pub fn engine(&self) -> Engine {
         self.engine
     }
 
-    /// Reads all pieces; one outcome per piece, in order. Short transfers are continued up to the end of the
-    /// component. Pieces that follow one another in one component become one vectored read.
+    /// Reads all pieces. Returns one outcome per piece, in order. Short transfers are continued up
+    /// to the end of the object. Pieces that follow one another in one object become one vectored
+    /// read.
     ///
     /// # Safety
-    /// No Rust reference to the pieces' memory is alive. It need not be valid: then the outcome is EFAULT.
+    /// No Rust reference to the pieces' memory is alive. The memory need not be valid: then the
+    /// outcome is EFAULT.
     pub unsafe fn read(&self, set: &ComponentSet, pieces: &[Piece]) -> Few<Outcome> {
         // SAFETY: as promised by the caller.
         unsafe { self.transfer(set, Action::Read, pieces) }
     }
 
-    /// Writes all pieces. As [`FanOut::read`]; pieces must not overlap in a component.
+    /// Writes all pieces. As [`FanOut::read`]; pieces must not overlap in an object.
     ///
     /// # Safety
-    /// No mutable Rust reference to the pieces' memory is in use. It need not be valid: then the outcome is EFAULT.
+    /// No mutable Rust reference to the pieces' memory is in use. The memory need not be valid:
+    /// then the outcome is EFAULT.
     pub unsafe fn write(&self, set: &ComponentSet, pieces: &[Piece]) -> Few<Outcome> {
         // SAFETY: as promised by the caller.
         unsafe { self.transfer(set, Action::Write, pieces) }
@@ -148,7 +152,8 @@ impl FanOut {
         gathered.outcomes(pieces, &ends)
     }
 
-    /// Reads pieces of several sets at once; the outcomes of each. As [`FanOut::read`].
+    /// Reads pieces of several sets in parallel. Returns the outcomes of each set. As
+    /// [`FanOut::read`].
     ///
     /// # Safety
     /// As [`FanOut::read`].
@@ -157,7 +162,8 @@ impl FanOut {
         unsafe { self.transfer_sets(Action::Read, requests) }
     }
 
-    /// Writes pieces of several sets at once; the outcomes of each. As [`FanOut::write`].
+    /// Writes pieces of several sets in parallel. Returns the outcomes of each set. As
+    /// [`FanOut::write`].
     ///
     /// # Safety
     /// As [`FanOut::write`].
@@ -204,10 +210,11 @@ impl FanOut {
         unsafe { self.run_sets(&[(set, 0..jobs.len())], jobs) }
     }
 
-    /// Does transfers, in the time that the emulated servers among them take. `sets`: which jobs are of which set.
+    /// Runs transfers, in the time that the emulated servers among them take. `sets` pairs each set
+    /// with the range of its jobs.
     ///
     /// # Safety
-    /// As [`Job::run`], for every job; their descriptors are their set's.
+    /// As [`Job::run`], for every job; their descriptors belong to their set.
     unsafe fn run_sets(&self, sets: &[(&ComponentSet, Range<usize>)], jobs: &mut [Job<'_>]) {
         let sys = self.sys.as_ref();
         let mut pace = sets.iter().any(|(set, _)| set.is_emulated()).then(|| Pace::begin(sys));
@@ -227,8 +234,8 @@ impl FanOut {
         }
     }
 
-    /// Syncs all components at once; the outcome of each. Those that were never opened had nothing written by us,
-    /// but others may have written: they are opened.
+    /// Syncs all objects in parallel. Returns the outcome of each. Opens objects that this process
+    /// never opened, because other processes may have written to them.
     pub(crate) fn sync(&self, set: &ComponentSet, data_only: bool) -> Vec<Result<(), Errno>> {
         let action = if data_only { Action::SyncData } else { Action::Sync };
         let job = |component| Job::sync(action, raw_fd(set, component), component);
@@ -244,7 +251,7 @@ impl FanOut {
         let is_uncached = sets.clone().any(ComponentSet::is_uncached);
         let sys = self.sys.as_ref();
         let is_sync = jobs.first().is_some_and(|job| matches!(job.action, Action::Sync | Action::SyncData));
-        // Emulated servers work at once by arithmetic; but their syncs are real.
+        // Emulated servers run in parallel by arithmetic, but their syncs are real.
         let serial = jobs.len() < 2 || !sys.is_real() || (!is_sync && sets.all(ComponentSet::is_all_emulated));
         // SAFETY: as promised by the caller.
         unsafe {
@@ -258,7 +265,8 @@ impl FanOut {
         }
     }
 
-    /// What the page cache can do goes fastest in the calling thread; everything else goes at once.
+    /// Runs jobs that the page cache can serve in the calling thread, which is fastest, and all
+    /// others in parallel.
     ///
     /// # Safety
     /// As [`Job::run`], for every job.
@@ -279,7 +287,8 @@ impl FanOut {
         }
     }
 
-    /// Does reads from the page cache, up to the first that is not all there; how many.
+    /// Runs reads from the page cache, up to the first that is not completely there. Returns the
+    /// number done.
     ///
     /// # Safety
     /// As [`Job::run`], for every job.

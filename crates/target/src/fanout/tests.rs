@@ -9,7 +9,7 @@ use crate::testing::{real, set};
 
 const ENGINES: [Engine; 4] = [Engine::Auto, Engine::Uring, Engine::Threads, Engine::Serial];
 
-/// Pieces over one buffer: (component, offset, length), in the order of the buffer.
+/// Pieces over one buffer: (object, offset, length), in the order of the buffer.
 fn pieces(buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Vec<Piece> {
     let mut base = buffer.as_mut_ptr();
     let piece = |&(component, offset, len): &(u32, u64, usize)| {
@@ -21,7 +21,7 @@ fn pieces(buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Vec<Piece> {
 }
 
 fn write(fan_out: &FanOut, set: &ComponentSet, buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Few<Outcome> {
-    // SAFETY: the pieces lie in the buffer, which this function has to itself.
+    // SAFETY: the pieces lie in the buffer, to which this function has the only reference.
     unsafe { fan_out.write(set, &pieces(buffer, runs)) }
 }
 
@@ -34,7 +34,7 @@ fn complete(runs: &[(u32, u64, usize)]) -> Few<Outcome> {
     runs.iter().map(|&(_, _, done)| Outcome { done, error: None }).collect()
 }
 
-/// Round-robin stripes over the components.
+/// Round-robin stripes over the objects.
 fn stripes(components: u32, width: usize, count: usize) -> Vec<(u32, u64, usize)> {
     let run = |index: usize| {
         let turn = (index / components as usize) as u64;
@@ -48,7 +48,7 @@ fn every_engine_moves_every_byte() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());
     for engine in ENGINES {
         let (fan_out, set) = (FanOut::new(sys.clone(), engine), set(&sys, &dir, 5));
-        // More stripes per component than one system call takes vectors.
+        // More stripes per object than one system call takes vectors.
         let runs = stripes(5, 3, 5 * 1500 + 2);
         let mut data: Vec<u8> = (0..runs.len() * 3).map(|index| (index * 7 % 251) as u8).collect();
         assert_eq!(write(&fan_out, &set, &mut data, &runs), complete(&runs), "{engine:?}");
@@ -147,7 +147,7 @@ fn a_forked_child_has_rings_and_threads_of_its_own() {
     }
 }
 
-/// Also when the test fails: else its threads would go on for ever.
+/// Stops the threads even when the test fails; otherwise they would run forever.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -156,7 +156,8 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// Children forked while other threads are in the middle of requests: whatever those hold is no trouble to the child.
+/// Children forked while other threads are in the middle of requests: nothing that those threads
+/// hold affects the child.
 #[test]
 fn forked_while_others_are_busy() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());
@@ -248,7 +249,7 @@ fn own_threads_block_all_signals_and_are_started_when_needed() {
     assert_eq!(found.map(|blocked| blocked | cannot), Some(u64::MAX));
 }
 
-/// The signals that the first thread of this process with that name blocks, bit n - 1 for signal n.
+/// The signals that the first thread of this process with that name blocks; bit n - 1 is signal n.
 fn blocked_signals_of(name: &str) -> Option<u64> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let text = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap_or_default();
@@ -261,7 +262,7 @@ fn blocked_signals_of(name: &str) -> Option<u64> {
     tasks.filter_map(of_name).next()
 }
 
-/// From now on io_uring's calls fail with ENOSYS in this process, as under a container's seccomp filter.
+/// Makes io_uring's calls fail with ENOSYS in this process, as under a container's seccomp filter.
 fn deny_uring() {
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
     const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
@@ -330,7 +331,7 @@ fn engines_have_names() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Against a model of plain byte vectors: any writes, then any reads, by any engine.
+    /// Compares any writes, then any reads, by any engine with a model of plain byte vectors.
     #[test]
     fn like_byte_vectors(
         writes in prop::collection::vec((0u32..4, 0u64..3000, 0usize..2000), 1..12),

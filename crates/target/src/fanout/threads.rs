@@ -1,4 +1,4 @@
-//! A few threads that do jobs, in the process that started them.
+//! A thread pool that runs jobs, in the process that started it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -9,13 +9,14 @@ use stripewise_sys::thread::Countdown;
 
 use super::jobs::Job;
 
-/// More threads than this wait for disks no faster.
+/// More threads than this do not wait for disks any faster.
 const THREADS_MAX: usize = 32;
 
-/// The pool of this process, started when it is first needed.
+/// The pool of this process, started on first use.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
-    /// From `Arc::into_raw`. A forked child leaves its parent's pool alone (its lock may be held) and leaks it.
+    /// From `Arc::into_raw`. A forked child leaves its parent's pool alone (its lock may be held)
+    /// and leaks it.
     pool: AtomicPtr<Pool>,
 }
 
@@ -34,7 +35,7 @@ struct State {
     closed: bool,
 }
 
-/// A job that some thread is to do; its request's frame waits until it is done.
+/// A job for any thread of the pool; its request's frame waits until it is done.
 #[derive(Debug)]
 struct Task {
     job: *mut Job<'static>,
@@ -51,8 +52,8 @@ struct Request {
 }
 
 impl Threads {
-    /// Does all jobs, one of them in the calling thread; returns when all are done. False when no thread could be started:
-    /// then nothing was done.
+    /// Runs all jobs, one of them in the calling thread, and returns when all are done. Returns
+    /// false, with no job run, when no thread could be started.
     ///
     /// # Safety
     /// As [`Job::run`], for every job.
@@ -60,7 +61,8 @@ impl Threads {
         let Some((first, others)) = jobs.split_first_mut() else { return true };
         let Some(pool) = self.pool() else { return false };
         let request = Request { left: Countdown::new(others.len() as u32) };
-        // SAFETY: only lifetimes are forgotten; this frame does not return before every task is done.
+        // SAFETY: only lifetimes are forgotten; this frame does not return before every task is
+        // done.
         let sys_pointer = unsafe { std::mem::transmute::<*const dyn Sys, *const (dyn Sys + 'static)>(sys) };
         let tasks = others.iter_mut().map(|job| Task {
             job: std::ptr::from_mut(job).cast(),
@@ -68,7 +70,7 @@ impl Threads {
             request: &raw const request,
         });
         pool.submit(tasks);
-        // SAFETY: as promised by the caller; this job is no task.
+        // SAFETY: as promised by the caller; this job is not a task.
         unsafe { first.run(sys) };
         while let Some(task) = pool.take_back(&request) {
             // SAFETY: a task of this request.
@@ -97,7 +99,8 @@ impl Threads {
                 if pool.process == process {
                     return Some(pool);
                 }
-                // The parent's: its memory stays as it is, only our reference goes.
+                // The parent's pool: its memory stays as it is, and only this process's reference
+                // goes.
             }
             let pool = Arc::new(Pool { process, state: Mutex::default(), wake: Condvar::new() });
             if !Pool::start_thread(&pool) {
@@ -106,7 +109,7 @@ impl Threads {
             let new = Arc::into_raw(pool).cast_mut();
             if self.pool.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
                 // Another thread was faster.
-                // SAFETY: just made of an Arc, and shared with nobody but its own threads.
+                // SAFETY: just made of an Arc, and shared only with its own threads.
                 unsafe { close(new) };
             }
         }
@@ -125,7 +128,7 @@ impl Drop for Threads {
     }
 }
 
-/// Ends the threads of a pool and gives the reference back.
+/// Ends the threads of a pool and releases the reference.
 ///
 /// # Safety
 /// `pool` is from `Arc::into_raw` and not used after this.
@@ -144,7 +147,7 @@ impl Pool {
     /// Adds a thread that blocks all signals, so that the application's handlers never run in it.
     fn start_thread(pool: &Arc<Self>) -> bool {
         let shared = Arc::clone(pool);
-        // Before the thread exists, so that nobody starts another for the same need.
+        // Counted before the thread exists, so that no other thread starts one for the same need.
         pool.lock().threads += 1;
         let started = stripewise_sys::thread::start("stripewise-io", move || shared.work()).is_ok();
         if !started {
@@ -153,7 +156,7 @@ impl Pool {
         started
     }
 
-    /// Queues tasks and sees to it that there are threads for them.
+    /// Queues tasks and ensures that there are threads for them.
     fn submit(self: &Arc<Self>, tasks: impl ExactSizeIterator<Item = Task>) {
         let count = tasks.len();
         let mut state = self.lock();
@@ -162,7 +165,7 @@ impl Pool {
         let missing = missing.min(THREADS_MAX.saturating_sub(state.threads));
         drop(state);
         for _ in 0..missing {
-            // The pool has one thread at least: a failure only makes it slower.
+            // The pool has at least one thread, so a failure only makes it slower.
             Self::start_thread(self);
         }
         for _ in 0..count {

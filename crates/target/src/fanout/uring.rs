@@ -1,4 +1,4 @@
-//! Jobs through io_uring.
+//! Runs jobs through io_uring.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
@@ -6,15 +6,17 @@ use stripewise_sys::{Entry, Ring};
 
 use super::jobs::Job;
 
-/// Rings kept for reuse; more threads at once make rings that they drop again.
+/// Maximum number of idle rings kept for reuse; further threads create rings and drop them after
+/// use.
 const RINGS: usize = 16;
-/// Jobs at once; a request with more goes in several batches.
+/// Maximum number of jobs in flight; a request with more runs in several batches.
 const ENTRIES: u32 = 64;
 
 /// The rings of this process.
 #[derive(Debug, Default)]
 pub(super) struct Rings {
-    /// Each from `Box::into_raw`. Taken by swapping null in, so a ring is with one thread at a time and nothing blocks.
+    /// Each from `Box::into_raw`. A thread takes a ring by swapping in null, so one thread at a
+    /// time has it and nothing blocks.
     idle: [AtomicPtr<Owned>; RINGS],
     refused: AtomicBool,
 }
@@ -27,8 +29,8 @@ struct Owned {
 }
 
 impl Rings {
-    /// Does all jobs at once; true when all are finished. False when the kernel does not permit io_uring: then some may be
-    /// unfinished (and none is running).
+    /// Runs all jobs in parallel. Returns true when all are finished, and false when the kernel
+    /// does not permit io_uring: then some may be unfinished, and none is running.
     ///
     /// # Safety
     /// As [`Job::run`], for every job.
@@ -53,7 +55,8 @@ impl Rings {
         for slot in &self.idle {
             let pointer = slot.swap(std::ptr::null_mut(), Ordering::AcqRel);
             if !pointer.is_null() {
-                // SAFETY: from `Box::into_raw`, and swapped out, so ours. A parent's ring is dropped here.
+                // SAFETY: from `Box::into_raw`, and swapped out, so this thread owns it. A parent's
+                // ring is dropped here.
                 let owned = unsafe { Box::from_raw(pointer) };
                 if owned.process == process {
                     return Some(owned);
@@ -87,7 +90,7 @@ impl Drop for Rings {
         for slot in &mut self.idle {
             let pointer = *slot.get_mut();
             if !pointer.is_null() {
-                // SAFETY: from `Box::into_raw`, and nobody else can reach it.
+                // SAFETY: from `Box::into_raw`; `&mut self` excludes other references.
                 drop(unsafe { Box::from_raw(pointer) });
             }
         }

@@ -66,7 +66,7 @@ fn a_target_that_lost_its_marker_gets_no_new_one() {
     assert!(!dir.path().join(MARKER).exists());
 }
 
-/// What a target needs is tried before it becomes one.
+/// Preparing a target tests the features that it needs before creating the marker.
 #[test]
 fn a_file_system_that_lacks_something_is_refused_in_one_line() {
     for (call, errno, lacks) in [

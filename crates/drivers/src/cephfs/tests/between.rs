@@ -1,8 +1,8 @@
-//! Between a CephFS driver and the kernel: counts requests, fails them, swallows hints; and where there is no CephFS, is a strict
-//! one for the calls that the driver makes.
+//! A layer between a CephFS driver and the kernel. It counts requests, fails them and drops hints.
+//! Where there is no CephFS, it acts as a strict one for the calls that the driver makes.
 //!
-//! What it takes and refuses ([`stand_in`]) was tried out with Ceph 16.2 (`ceph-fuse`): sizes, pools by name and by number, written
-//! files, the errors.
+//! The values that it accepts and refuses ([`stand_in`]) were observed on Ceph 16.2 (`ceph-fuse`):
+//! sizes, pools by name and by number, written files, the errors.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -22,16 +22,16 @@ const WRITTEN: &str = "user.fake.written";
 
 /// See the [module](self).
 pub struct Between {
-    /// Requests that are still let through; below 0: all.
+    /// Number of requests that still pass; below 0: all pass.
     pub left: AtomicI64,
     pub ignores_hints: AtomicBool,
-    /// Nothing may be made here, and no layout set.
+    /// Nothing may be created here, and no layout set.
     pub read_only: AtomicBool,
     /// No layout may be set (capabilities without p).
     pub no_layouts: AtomicBool,
-    /// What is asked of servers in this pool fails with this.
+    /// Requests to servers of this pool fail with this error.
     pub trouble: Mutex<Option<(&'static str, Errno)>>,
-    /// The top of a CephFS that is none.
+    /// The top directory of the stand-in for a CephFS.
     pub fake: Option<PathBuf>,
 }
 
@@ -62,7 +62,7 @@ impl Between {
         if self.read_only.load(Relaxed) { Err(Errno::ACCESS) } else { Ok(()) }
     }
 
-    /// The path, where it is on the CephFS that is none and of the kind that the attribute is for.
+    /// The path, if it is on the stand-in and of the kind that the attribute is for.
     fn fake_path(&self, of: Kind<'_>, name: &str) -> Result<PathBuf> {
         let path = stand_in::path(of);
         let fake = self.fake.as_ref().is_some_and(|root| path.starts_with(root));

@@ -1,4 +1,5 @@
-//! The driver on a strict stand-in, always; and where `STRIPEWISE_CEPHFS` names a mounted directory, on a real CephFS.
+//! Tests the driver on a strict stand-in, and, where `STRIPEWISE_CEPHFS` names a mounted directory,
+//! on a real CephFS.
 
 mod between;
 mod stand_in;
@@ -18,7 +19,7 @@ use between::Between;
 
 const K: u64 = 1 << 10;
 
-/// A CephFS that is none, in a directory.
+/// A stand-in for a CephFS, in a directory.
 struct Fake {
     dir: TempDir,
     between: Arc<Between>,
@@ -89,7 +90,7 @@ fn conforms_on_a_stand_in() {
         run();
         denies.read_only.store(false, Relaxed);
     }));
-    // Only the one check writes to a full pool.
+    // Only one check writes to a full pool.
     bed.supported[1] = NativeLayout::even(192 * K, 3, Some("hdd0"));
     *fake.between.trouble.lock().unwrap() = Some(("ssd", Errno::NOSPC));
     let outcome = conformance(&fake.ceph, &bed);
@@ -113,7 +114,7 @@ fn conforms_on_a_real_cephfs() {
     let pools: Vec<String> =
         probe.pools.into_iter().map(|pool| pool.name).filter(|name| Some(name) != full.as_ref()).collect();
     let dir = tempfile::Builder::new().prefix("conformance-").tempdir_in(mounted).unwrap();
-    // Others may look into it.
+    // Readable for other users.
     std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     let mut bed = bed(dir.path().to_owned(), &elsewhere, &pools, &between);
@@ -186,7 +187,7 @@ fn without_the_flag_p_the_remedy_is_named() {
         assert!(matches!(error, DriverError::Denied { .. }) && error.to_string().contains("rwp"), "{error}");
     }
     assert_eq!(std::fs::read_dir(fake.dir.path()).unwrap().count(), 0);
-    // What somebody else has prepared will do.
+    // A directory prepared by another user is accepted.
     fake.between.no_layouts.store(false, Relaxed);
     fake.ceph.prepare(&fake.path("t"), &layout).unwrap();
     fake.between.no_layouts.store(true, Relaxed);
@@ -233,7 +234,7 @@ fn what_it_says_exactly_is_given_back_exactly() {
     let other = exact.replace("16777216", "8388608");
     assert!(fake.ceph.prepare_exact(&fake.path("t"), &other).is_err());
     assert!(fake.ceph.create_exact(&fake.path("g"), &other, 0o600).is_err() && !fake.path("g").exists());
-    // What the directory gives needs no telling.
+    // A layout inherited from the directory need not be set.
     drop(fake.ceph.create_exact(&fake.path("t/g"), exact, 0o600).unwrap());
     for (call, nonsense) in [(0, "stripe"), (1, "width=3 servers=ost0")] {
         let error = match call {

@@ -1,4 +1,5 @@
-//! Where the stand-in for a CephFS keeps layouts, and which it takes: as Ceph 16.2 was found to do.
+//! Keeps the layouts of the stand-in for a CephFS, and accepts those that Ceph 16.2 was observed to
+//! accept.
 //!
 //! Layouts are kept in the attribute `user.fake.layout` of real files and directories.
 
@@ -19,7 +20,7 @@ const OBJECT_LIMIT: u64 = 4 << 30;
 pub const POOLS: [(u64, &str, bool); 5] =
     [(1, "metrics", false), (2, "metadata", false), (3, "hdd", true), (7, "ssd", true), (64, "hdd0", true)];
 
-/// What is by default.
+/// The default layout.
 pub fn root() -> Attribute {
     Attribute { stripe_unit: 4 << 20, stripe_count: 1, object_size: 4 << 20, pool: Some("hdd".to_owned()) }
 }
@@ -31,7 +32,7 @@ pub fn kept(path: &Path) -> Option<Attribute> {
 
 pub fn keep(of: Kind<'_>, attribute: &Attribute) -> Result<()> {
     let keep = || Real.set_xattr(of, OsStr::new(KEPT), attribute.text().as_bytes());
-    // Only the stand-in needs permission for what a file gets when it is made.
+    // Only the stand-in needs permission to record the layout that a new file inherits.
     let mode = std::fs::metadata(path(of)).unwrap().permissions();
     if !mode.readonly() {
         return keep();
@@ -41,12 +42,12 @@ pub fn keep(of: Kind<'_>, attribute: &Attribute) -> Result<()> {
     Real.set_mode(of, Mode::from_raw_mode(mode.mode() & 0o7777))
 }
 
-/// What a file or directory has or inherits.
+/// The layout that a file or directory has or inherits.
 pub fn inherited(path: &Path) -> Attribute {
     path.ancestors().find_map(kept).unwrap_or_else(root)
 }
 
-/// Files that others made get now what they have had since.
+/// Records the layouts that files created by others have had since their creation.
 pub fn pin_files(dir: &Path) {
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -65,7 +66,7 @@ pub fn path(of: Kind<'_>) -> PathBuf {
     }
 }
 
-/// As the metadata server sets fields.
+/// Sets fields as the metadata server does.
 pub fn set_fields(mut attribute: Attribute, name: &str, value: &str) -> Result<Attribute> {
     let fields = match name.rsplit_once("layout.") {
         Some((_, field)) => format!("{field}={value}"),
