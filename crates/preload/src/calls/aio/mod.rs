@@ -1,0 +1,196 @@
+//! POSIX asynchronous I/O: `aio_read` and its family, `lio_listio`.
+//!
+//! glibc's implementation uses threads whose reads and writes cannot be interposed. Threads of this
+//! library run the requests on managed files. They store status and result in the control block
+//! where glibc does, so `aio_error` and `aio_return` are glibc's.
+
+mod block;
+mod list;
+mod notify;
+pub mod pool;
+
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use libc::timespec;
+use stripewise_datapath::FileKey;
+use stripewise_recorder::Op;
+use stripewise_sys::{Errno, OFlags, Result};
+
+use crate::calls::transfer::{Place, Transfer, move_with_flags};
+use crate::descriptors::subject::{Managed, Subject};
+use crate::process::errno::{self, answer, serve};
+use crate::process::real::interpose;
+use crate::process::record;
+
+use block::{Block, BlockRef};
+
+/// The largest `aio_reqprio` of glibc.
+const PRIORITY_MAX: c_int = 20;
+
+interpose!(
+    aio_read | aio_read64 = |real, block: *mut Block| -> c_int { unsafe { transfer(Op::Read, block, real) } }
+);
+
+interpose!(
+    aio_write | aio_write64 =
+        |real, block: *mut Block| -> c_int { unsafe { transfer(Op::Write, block, real) } }
+);
+
+/// Starts one request, with this library's threads or with glibc's.
+unsafe fn transfer(op: Op, block: *mut Block, real: impl FnOnce() -> c_int) -> c_int {
+    // SAFETY: the application passes a control block.
+    let it = unsafe { BlockRef::new(block) };
+    match Subject::of(it.fd()) {
+        Subject::Plain => real(),
+        Subject::Recorded(entry) => {
+            // Marked before the call, because another thread may fetch the result at once.
+            it.mark(op, record::wanted(&entry));
+            let result = real();
+            if result != 0 {
+                it.unmark();
+            }
+            result
+        }
+        Subject::Managed(managed) => serve(|| submit(op, it, managed).map(|()| 0)),
+    }
+}
+
+fn submit(op: Op, it: BlockRef, managed: Managed) -> Result<()> {
+    if !(0..=PRIORITY_MAX).contains(&it.priority()) {
+        it.finish(-1, libc::EINVAL);
+        return Err(Errno::INVAL);
+    }
+    let flags = managed.flags();
+    let request = Transfer::one(op, it.buffer(), it.len(), Place::At(it.offset()));
+    let (key, fd) = (key_of(&managed).inspect_err(|error| it.finish(-1, error.raw_os_error()))?, it.fd());
+    it.mark(op, record::wanted(managed.entry()));
+    it.begin();
+    let appends = op == Op::Write && flags.is_ok_and(|flags| flags.contains(OFlags::APPEND));
+    let run = move || {
+        let result = errno::guarded(|| move_with_flags(&managed, &request, flags?));
+        match result {
+            Ok((_, moved)) => it.finish(moved as isize, 0),
+            Err(error) => it.finish(-1, error.raw_os_error()),
+        }
+        it.notify();
+    };
+    if appends {
+        // Appends are run here, so that they happen in the order of the calls.
+        run();
+        return Ok(());
+    }
+    enqueue(it, fd, key, false, Box::new(run))
+}
+
+fn enqueue(
+    it: BlockRef,
+    fd: c_int,
+    key: FileKey,
+    after_all: bool,
+    run: Box<dyn FnOnce() + Send>,
+) -> Result<()> {
+    let cancel = Box::new(move || {
+        it.finish(-1, libc::ECANCELED);
+        it.notify();
+    });
+    pool::submit(pool::Task { id: it.address(), fd, key, after_all, run, cancel }).inspect_err(|error| {
+        it.unmark();
+        it.finish(-1, error.raw_os_error());
+    })
+}
+
+fn key_of(managed: &Managed) -> Result<FileKey> {
+    managed.anchor().map(FileKey::of)
+}
+
+interpose!(
+    aio_fsync | aio_fsync64 = |real, op: c_int, block: *mut Block| -> c_int {
+        // SAFETY: as above.
+        let it = unsafe { BlockRef::new(block) };
+        let Some(managed) = Subject::managed(it.fd()) else { return real() };
+        serve(|| {
+            if op != libc::O_SYNC && op != libc::O_DSYNC {
+                return Err(Errno::INVAL);
+            }
+            managed.flags()?;
+            let (key, fd) = (key_of(&managed)?, it.fd());
+            it.begin();
+            let run = move || {
+                match errno::guarded(|| managed.file()?.sync(op == libc::O_DSYNC)) {
+                    Ok(()) => it.finish(0, 0),
+                    Err(error) => it.finish(-1, error.raw_os_error()),
+                }
+                it.notify();
+            };
+            enqueue(it, fd, key, true, Box::new(run)).map(|()| 0)
+        })
+    }
+);
+
+interpose!(
+    aio_return | aio_return64 = |real, block: *mut Block| -> isize {
+        let result = real();
+        // SAFETY: as above.
+        unsafe { BlockRef::new(block) }.record(result);
+        result
+    }
+);
+
+interpose!(
+    aio_cancel | aio_cancel64 = |real, fd: c_int, block: *mut Block| -> c_int {
+        if Subject::managed(fd).is_none() {
+            return real();
+        }
+        serve(|| {
+            let (count, runs) = if block.is_null() {
+                pool::cancel(|_, other| other == fd)
+            } else {
+                // SAFETY: as above.
+                if unsafe { BlockRef::new(block) }.fd() != fd {
+                    return Err(Errno::INVAL);
+                }
+                pool::cancel(|id, _| id == block as usize)
+            };
+            Ok(if runs {
+                libc::AIO_NOTCANCELED
+            } else if count > 0 {
+                libc::AIO_CANCELED
+            } else {
+                libc::AIO_ALLDONE
+            })
+        })
+    }
+);
+
+interpose!(
+    aio_suspend | aio_suspend64 =
+        |real, list: *const *mut Block, count: c_int, timeout: *const timespec| -> c_int {
+            // SAFETY: the application's array.
+            let blocks = unsafe { block::list(list, count) };
+            if !blocks.iter().any(|it| it.is_running() && pool::is_under_way(it.address())) {
+                return real();
+            }
+            let deadline = unsafe { timeout.as_ref() }.map(|timeout| Instant::now() + duration(timeout));
+            answer(|| {
+                wait_for(&blocks, deadline, |blocks| blocks.iter().any(|it| !it.is_running())).map(|()| 0)
+            })
+        }
+);
+
+/// Waits until `done`. The end of a request of this library wakes the wait; glibc's requests are
+/// polled every millisecond.
+fn wait_for(blocks: &[BlockRef], deadline: Option<Instant>, done: impl Fn(&[BlockRef]) -> bool) -> Result<()> {
+    let foreign = blocks.iter().any(|it| it.is_running() && !pool::is_under_way(it.address()));
+    let most = foreign.then_some(Duration::from_millis(1));
+    pool::wait(deadline, most, || done(blocks))
+}
+
+/// Converts a timeout of C; out-of-range fields are clamped.
+pub fn duration(timeout: &timespec) -> Duration {
+    Duration::new(timeout.tv_sec.max(0) as u64, timeout.tv_nsec.clamp(0, 999_999_999) as u32)
+}
+
+/// Memory order of the store that publishes a finished request.
+const PUBLISH: Ordering = Ordering::Release;

@@ -1,0 +1,154 @@
+//! `read`, `write` and all their variants.
+
+use std::ffi::{c_int, c_void};
+
+use libc::{iovec, off_t, size_t, ssize_t};
+use stripewise_recorder::{Event, Op};
+
+use crate::calls::transfer::{Place, Transfer, move_bytes};
+use crate::descriptors::subject::{Managed, Subject};
+use crate::descriptors::table;
+use crate::process::cancel::{self, Held};
+use crate::process::errno::serve_interruptible;
+use crate::process::real::interpose;
+use crate::process::record::{self, Call};
+
+interpose!(
+    read = |real, fd: c_int, buffer: *mut c_void, len: size_t| -> ssize_t {
+        transfer(fd, || Transfer::one(Op::Read, buffer, len, Place::Offset), real)
+    }
+);
+
+interpose!(
+    write = |real, fd: c_int, buffer: *const c_void, len: size_t| -> ssize_t {
+        let request = || Transfer::one(Op::Write, buffer.cast_mut(), len, Place::Offset);
+        transfer(fd, request, real)
+    }
+);
+
+interpose!(
+    pread | pread64 = |real, fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t| -> ssize_t {
+        let request = || Transfer::one(Op::Read, buffer, len, Place::At(offset));
+        transfer(fd, request, real)
+    }
+);
+
+interpose!(
+    pwrite | pwrite64 = |real, fd: c_int, buffer: *const c_void, len: size_t, offset: off_t| -> ssize_t {
+        let request = || Transfer::one(Op::Write, buffer.cast_mut(), len, Place::At(offset));
+        transfer(fd, request, real)
+    }
+);
+
+interpose!(
+    readv = |real, fd: c_int, vectors: *const iovec, count: c_int| -> ssize_t {
+        let request = || Transfer::many(Op::Read, vectors, count, Place::Offset, 0);
+        transfer(fd, request, real)
+    }
+);
+
+interpose!(
+    writev = |real, fd: c_int, vectors: *const iovec, count: c_int| -> ssize_t {
+        let request = || Transfer::many(Op::Write, vectors, count, Place::Offset, 0);
+        transfer(fd, request, real)
+    }
+);
+
+interpose!(
+    preadv | preadv64 = |real, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t| -> ssize_t {
+        let request = || Transfer::many(Op::Read, vectors, count, Place::At(offset), 0);
+        transfer(fd, request, real)
+    }
+);
+
+interpose!(
+    pwritev | pwritev64 = |real, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t| -> ssize_t {
+        let request = || Transfer::many(Op::Write, vectors, count, Place::At(offset), 0);
+        transfer(fd, request, real)
+    }
+);
+
+interpose!(
+    preadv2 | preadv64v2 =
+        |real, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int| -> ssize_t {
+            let request = || Transfer::many(Op::Read, vectors, count, Place::of_v2(offset), flags);
+            transfer(fd, request, real)
+        }
+);
+
+interpose!(
+    pwritev2 | pwritev64v2 =
+        |real, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int| -> ssize_t {
+            let request = || Transfer::many(Op::Write, vectors, count, Place::of_v2(offset), flags);
+            transfer(fd, request, real)
+        }
+);
+
+// glibc's checked functions abort if `len` exceeds `room`. Such calls go to glibc for every file.
+interpose!(
+    __read_chk = |real, fd: c_int, buffer: *mut c_void, len: size_t, room: size_t| -> ssize_t {
+        if len > room {
+            return real();
+        }
+        transfer(fd, || Transfer::one(Op::Read, buffer, len, Place::Offset), real)
+    }
+);
+
+interpose!(
+    __pread_chk | __pread64_chk =
+        |real, fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t, room: size_t| -> ssize_t {
+            if len > room {
+                return real();
+            }
+            transfer(fd, || Transfer::one(Op::Read, buffer, len, Place::At(offset)), real)
+        }
+);
+
+#[inline]
+fn transfer(fd: c_int, request: impl FnOnce() -> Transfer, real: impl Fn() -> isize) -> isize {
+    if table::is_plain(fd) {
+        return real();
+    }
+    cancel::point();
+    // An untracked descriptor's call is made here. It may wait for ever, and if the thread is
+    // cancelled in it, no value may have to be dropped.
+    tracked(fd, request, &real).unwrap_or_else(real)
+}
+
+/// Serves the call on a managed or recorded file; `None` for other files.
+#[inline(never)]
+fn tracked(fd: c_int, request: impl FnOnce() -> Transfer, real: &dyn Fn() -> isize) -> Option<isize> {
+    let entry = table::tracked(fd)?;
+    let _held = Held::new();
+    match Subject::of_entry(fd, entry) {
+        Subject::Plain => None,
+        Subject::Recorded(entry) => {
+            let request = request();
+            Some(match request.place() {
+                Place::At(_) => record::timed(&entry, request.call(), real),
+                Place::Offset => record::timed_at_offset(fd, &entry, request.call(), real),
+            })
+        }
+        Subject::Managed(managed) => Some(managed_transfer(&managed, &request())),
+    }
+}
+
+fn managed_transfer(managed: &Managed, request: &Transfer) -> isize {
+    let mut offset = 0;
+    let mut run = || {
+        serve_interruptible(|| {
+            let (at, moved) = move_bytes(managed, request)?;
+            offset = at;
+            Ok(moved as isize)
+        })
+    };
+    let Some((recorder, file)) = record::wanted(managed.entry()) else { return run() };
+    let start = recorder.now();
+    let result = run();
+    let end = recorder.now();
+    let Call { op, flags, offset: asked, size } = request.call();
+    let offset = if result < 0 { asked } else { offset };
+    let result_for_trace = record::Outcome::for_trace(result);
+    recorder.record(&Event { file, op, flags, offset, size, start, end, result: result_for_trace });
+    result
+}

@@ -1,0 +1,140 @@
+//! `dup`, `dup2`, `dup3` and `fcntl`.
+
+use std::ffi::c_int;
+
+use stripewise_sys::fd::is_private;
+
+use crate::calls::close::leave;
+use crate::calls::{locks, stdio};
+use crate::descriptors::entry::Entry;
+use crate::descriptors::subject::Subject;
+use crate::descriptors::table::{self, Known};
+use crate::descriptors::{access, sniff};
+use crate::process::real::interpose;
+use crate::process::{errno, guard, identity, kernel};
+
+interpose!(dup = |real, old: c_int| -> c_int { duplicated(old, real) });
+
+interpose!(dup2 | __dup2 = |real, old: c_int, new: c_int| -> c_int { onto(old, new, real) });
+
+interpose!(dup3 = |real, old: c_int, new: c_int, flags: c_int| -> c_int { onto(old, new, real) });
+
+interpose!(
+    fcntl | fcntl64 | __fcntl = |real, fd: c_int, command: c_int, argument: usize| -> c_int {
+        if guard::active() {
+            return real();
+        }
+        if is_private(fd) {
+            return bad_descriptor();
+        }
+        match command {
+            libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicated(fd, real),
+            libc::F_SETFL => {
+                let result = real();
+                if let (0, Known::Entry(entry)) = (result, table::known(fd)) {
+                    entry.set_appends(argument as c_int & libc::O_APPEND != 0);
+                }
+                result
+            }
+            // Recorded before the descriptor is examined, because that may open the file.
+            _ if locks::is_about(command) => {
+                sniff::locks_are_used();
+                Subject::managed(fd).map_or_else(real, |managed| locks::control(&managed, command, argument))
+            }
+            libc::F_GETFD | libc::F_SETFD => real(),
+            libc::F_GETFL => match (real(), table::tracked(fd)) {
+                (flags, Some(entry)) if flags >= 0 && !matches!(entry.file(), Ok(None)) => {
+                    with_access(flags, &entry)
+                }
+                (flags, _) => flags,
+            },
+            _ => match Subject::managed(fd) {
+                Some(managed) => {
+                    let answer = access::answer(fd, command, argument, &managed.entry().signal);
+                    answer.map_or_else(real, |answer| errno::answer(|| answer))
+                }
+                None => real(),
+            },
+        }
+    }
+);
+
+/// The result of F_GETFL for a managed file's descriptor. The kernel's own flags say that it is
+/// open for reading.
+fn with_access(flags: c_int, entry: &Entry) -> c_int {
+    let unknown = flags & (libc::O_ACCMODE | libc::O_PATH) == 0;
+    if unknown { flags | entry.access().bits().cast_signed() } else { flags }
+}
+
+interpose!(
+    lockf | lockf64 = |real, fd: c_int, command: c_int, len: libc::off_t| -> c_int {
+        sniff::locks_are_used();
+        match Subject::managed(fd) {
+            None => real(),
+            Some(managed) => locks::lockf(&managed, command, len),
+        }
+    }
+);
+
+/// The interposed `dup2`, for other modules.
+///
+/// # Safety
+/// As dup2(2).
+pub unsafe fn dup2_any(old: c_int, new: c_int) -> c_int {
+    onto(old, new, || errno::answer(|| kernel::dup2(old, new)))
+}
+
+/// Makes a duplicate with a number that the kernel chooses.
+fn duplicated(old: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    if is_private(old) {
+        return bad_descriptor();
+    }
+    let new = call();
+    if new < 0 || identity::is_vfork_child() {
+        return new;
+    }
+    if new as usize >= table::LIMIT && is_managed(old) {
+        kernel::close(new);
+        errno::set(libc::EMFILE);
+        return -1;
+    }
+    table::set(new, table::known(old));
+    new
+}
+
+/// Makes a duplicate with a number that the application chooses, and which may be in use.
+fn onto(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    if is_private(old) || is_private(new) || (new as usize >= table::LIMIT && is_managed(old)) {
+        return bad_descriptor();
+    }
+    if old == new || identity::is_vfork_child() {
+        return call();
+    }
+    let result = match table::forget(new) {
+        None => call(),
+        Some(entry) => {
+            let result = leave(&entry, call);
+            if result < 0 {
+                // `new` is still open, unless another thread has changed it meanwhile.
+                if let Known::Unknown = table::known(new) {
+                    table::set(new, Known::Entry(entry));
+                }
+            }
+            result
+        }
+    };
+    if result >= 0 {
+        table::set(new, table::known(old));
+        stdio::descriptor_replaced(new);
+    }
+    result
+}
+
+fn is_managed(fd: c_int) -> bool {
+    matches!(table::known(fd), Known::Entry(entry) if !matches!(entry.file(), Ok(None)))
+}
+
+fn bad_descriptor() -> c_int {
+    errno::set(libc::EBADF);
+    -1
+}

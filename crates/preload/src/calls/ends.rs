@@ -1,0 +1,221 @@
+//! The two ends of a call that moves bytes from one descriptor to another. One or both may be
+//! managed.
+
+use std::ffi::c_int;
+use std::os::fd::BorrowedFd;
+
+use libc::{off_t, ssize_t};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
+use stripewise_recorder::Op;
+use stripewise_sys::{Errno, Result, raw};
+
+use crate::calls::transfer::{Place, Transfer, move_bytes};
+use crate::descriptors::subject::{Managed, Subject};
+use crate::process::errno::guarded;
+use crate::process::kernel;
+
+/// One end of such a call.
+pub enum End {
+    Plain(c_int),
+    Managed(c_int, Box<Managed>),
+}
+
+impl End {
+    /// The end for a descriptor, which may be invalid.
+    fn of(fd: c_int) -> Self {
+        Subject::managed(fd).map_or(Self::Plain(fd), |managed| Self::Managed(fd, Box::new(managed)))
+    }
+
+    /// Both ends of a call. `None` if neither file is managed: the kernel serves the call.
+    pub fn both(from: c_int, to: c_int) -> Option<(Self, Self)> {
+        if from < 0 || to < 0 {
+            return None;
+        }
+        let (from, to) = (Self::of(from), Self::of(to));
+        (from.is_managed() || to.is_managed()).then_some((from, to))
+    }
+
+    fn fd(&self) -> c_int {
+        match self {
+            Self::Plain(fd) | Self::Managed(fd, _) => *fd,
+        }
+    }
+
+    pub fn is_managed(&self) -> bool {
+        matches!(self, Self::Managed(..))
+    }
+
+    pub fn borrow(&self) -> BorrowedFd<'_> {
+        // SAFETY: the application's descriptor, for the duration of the call; an invalid one gives
+        // EBADF.
+        unsafe { BorrowedFd::borrow_raw(self.fd()) }
+    }
+
+    /// Reads at an offset of a file.
+    pub fn read(&self, buffer: &mut [u8], at: off_t) -> Result<usize> {
+        match self {
+            Self::Managed(_, managed) => {
+                let request = Transfer::one(Op::Read, buffer.as_mut_ptr().cast(), buffer.len(), Place::At(at));
+                guarded(|| move_bytes(managed, &request)).map(|(_, done)| done)
+            }
+            // SAFETY: the caller's buffer, borrowed for the call.
+            Self::Plain(_) => unsafe {
+                raw::pread(self.borrow(), buffer.as_mut_ptr(), buffer.len(), at.cast_unsigned())
+            },
+        }
+    }
+
+    /// Writes at the descriptor's offset, or at a given one.
+    pub fn write(&self, bytes: &[u8], place: Place) -> Result<usize> {
+        match self {
+            Self::Managed(_, managed) => {
+                let request = Transfer::one(Op::Write, bytes.as_ptr().cast_mut().cast(), bytes.len(), place);
+                guarded(|| move_bytes(managed, &request)).map(|(_, done)| done)
+            }
+            Self::Plain(_) => match place {
+                Place::Offset => rustix::io::write(self.borrow(), bytes),
+                // SAFETY: the caller's bytes, borrowed for the call.
+                Place::At(at) => unsafe {
+                    raw::pwrite(self.borrow(), bytes.as_ptr(), bytes.len(), at.cast_unsigned())
+                },
+            },
+        }
+    }
+
+    /// # Errors
+    /// EISDIR or EINVAL if it is not a regular file.
+    pub fn check_regular(&self) -> Result<()> {
+        if self.is_managed() {
+            return Ok(());
+        }
+        match FileType::from_raw_mode(fstat(self.borrow())?.st_mode) {
+            FileType::RegularFile => Ok(()),
+            FileType::Directory => Err(Errno::ISDIR),
+            _ => Err(Errno::INVAL),
+        }
+    }
+
+    /// Size of a regular file, bytes.
+    pub fn size(&self) -> Result<u64> {
+        match self {
+            Self::Managed(_, managed) => guarded(|| managed.file()?.size()),
+            Self::Plain(_) => Ok(fstat(self.borrow())?.st_size.cast_unsigned()),
+        }
+    }
+
+    /// Whether both ends are the same file.
+    pub fn is_same_file(&self, other: &Self) -> Result<bool> {
+        let (one, two) = (fstat(self.borrow())?, fstat(other.borrow())?);
+        Ok((one.st_dev, one.st_ino) == (two.st_dev, two.st_ino))
+    }
+
+    /// # Errors
+    /// EBADF: not open for this operation. EINVAL: a file without offsets, or in append mode.
+    pub fn check(&self, op: Op) -> Result<()> {
+        let flags = match self {
+            Self::Managed(_, managed) => managed.flags()?,
+            Self::Plain(_) => fcntl_getfl(self.borrow())?,
+        };
+        let wrong = if op == Op::Read { OFlags::WRONLY } else { OFlags::RDONLY };
+        if flags.contains(OFlags::PATH) || flags & OFlags::RWMODE == wrong {
+            return Err(Errno::BADF);
+        }
+        match op {
+            Op::Read if !self.is_managed() => {
+                let kind = FileType::from_raw_mode(fstat(self.borrow())?.st_mode);
+                let has_places = matches!(kind, FileType::RegularFile | FileType::BlockDevice);
+                if has_places { Ok(()) } else { Err(Errno::INVAL) }
+            }
+            Op::Write if flags.contains(OFlags::APPEND) => Err(Errno::INVAL),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Moves bytes piece by piece through a buffer until `len` bytes are moved, the source ends, or a
+/// write is short. Returns the number of bytes moved, and the error that ended the transfer.
+/// `place` maps the distance of a piece from the first byte to its place in the destination.
+pub fn pump(
+    from: (&End, off_t),
+    (to, place): (&End, impl Fn(off_t) -> Place),
+    len: usize,
+    piece: usize,
+) -> (usize, Option<Errno>) {
+    let (source, begin) = from;
+    let mut buffer = vec![0; len.min(piece)];
+    let mut done = 0;
+    while done < len {
+        let want = buffer.len().min(len - done);
+        let moved = source.read(&mut buffer[..want], begin + done as off_t).and_then(|got| {
+            let written = if got == 0 { 0 } else { to.write(&buffer[..got], place(done as off_t))? };
+            Ok((written, got))
+        });
+        match moved {
+            Ok((0, _)) => break,
+            Ok((written, got)) => {
+                done += written;
+                if written < got {
+                    break;
+                }
+            }
+            Err(error) => return (done, Some(error)),
+        }
+    }
+    (done, None)
+}
+
+/// The start offset of a call: the application's variable or, if that is null, the descriptor's
+/// offset.
+pub struct Cursor<'a> {
+    /// The end that the offset belongs to.
+    pub end: &'a End,
+    own: *mut off_t,
+    /// Offset at the start of the call, bytes.
+    pub begin: off_t,
+}
+
+impl<'a> Cursor<'a> {
+    /// # Safety
+    /// No Rust reference to the application's offset is in use. Its address may be invalid
+    /// (EFAULT).
+    pub unsafe fn new(end: &'a End, own: *mut off_t) -> Result<Self> {
+        let begin = if own.is_null() {
+            rustix::fs::seek(end.borrow(), rustix::fs::SeekFrom::Current(0))? as off_t
+        } else if kernel::is_readable(own.cast(), size_of::<off_t>()) {
+            // SAFETY: found readable above.
+            unsafe { own.read_unaligned() }
+        } else {
+            return Err(Errno::FAULT);
+        };
+        if begin < 0 { Err(Errno::INVAL) } else { Ok(Self { end, own, begin }) }
+    }
+
+    /// Stores the offset after `done` bytes.
+    ///
+    /// # Safety
+    /// The application's offset is still there.
+    pub unsafe fn advance(self, done: usize) -> Result<()> {
+        let at = self.begin + done as off_t;
+        if self.own.is_null() {
+            rustix::fs::seek(self.end.borrow(), rustix::fs::SeekFrom::Start(at.cast_unsigned()))?;
+        } else {
+            // SAFETY: the application's variable, which was readable before.
+            unsafe { self.own.write_unaligned(at) };
+        }
+        Ok(())
+    }
+}
+
+/// The result of a call that moved `done` bytes and then met `error`.
+///
+/// # Safety
+/// As [`Cursor::advance`].
+pub unsafe fn finish(cursor: Cursor<'_>, done: usize, error: Option<Errno>) -> Result<ssize_t> {
+    match error {
+        Some(error) if done == 0 => Err(error),
+        _ => {
+            unsafe { cursor.advance(done)? };
+            Ok(done as ssize_t)
+        }
+    }
+}

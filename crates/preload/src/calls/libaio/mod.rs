@@ -1,0 +1,330 @@
+//! libaio: `io_submit` and its family. Threads of this library run the requests on managed files,
+//! and their completions are returned together with the kernel's.
+//!
+//! As in libaio, all calls return the negated errno, and use system calls.
+
+mod contexts;
+mod trace;
+
+use std::ffi::{c_int, c_long, c_void};
+use std::time::{Duration, Instant};
+
+use libc::timespec;
+use stripewise_datapath::FileKey;
+use stripewise_recorder::Op;
+use stripewise_sys::{Errno, OFlags, Result};
+
+use crate::calls::aio::{self, pool};
+use crate::calls::transfer::{Place, Transfer, move_with_flags};
+use crate::descriptors::subject::{Managed, Subject};
+use crate::process::{errno, kernel};
+
+use contexts::Context;
+
+/// `struct iocb` of a little-endian machine.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Iocb {
+    data: u64,
+    key: u32,
+    rwf: u32,
+    opcode: u16,
+    priority: i16,
+    fd: u32,
+    buffer: u64,
+    len: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    event_fd: u32,
+}
+
+/// `struct io_event`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Event {
+    data: u64,
+    iocb: u64,
+    result: i64,
+    result2: i64,
+}
+
+const IOCB_CMD_PREAD: u16 = 0;
+const IOCB_CMD_PWRITE: u16 = 1;
+const IOCB_CMD_FSYNC: u16 = 2;
+const IOCB_CMD_FDSYNC: u16 = 3;
+const IOCB_CMD_PREADV: u16 = 7;
+const IOCB_CMD_PWRITEV: u16 = 8;
+const IOCB_FLAG_RESFD: u32 = 1;
+/// The libc crate lacks it.
+const SYS_IO_PGETEVENTS: c_long = if cfg!(target_arch = "x86_64") { 333 } else { 292 };
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn io_submit(context: *mut c_void, count: c_long, iocbs: *mut *mut Iocb) -> c_int {
+    negative(|| unsafe { submit(context as usize, count, iocbs) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn io_getevents(
+    context: *mut c_void,
+    least: c_long,
+    most: c_long,
+    events: *mut Event,
+    timeout: *mut timespec,
+) -> c_int {
+    negative(|| unsafe { reap(context as usize, least, most, events, timeout, None) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn io_pgetevents(
+    context: *mut c_void,
+    least: c_long,
+    most: c_long,
+    events: *mut Event,
+    timeout: *mut timespec,
+    signals: *mut libc::sigset_t,
+) -> c_int {
+    negative(|| unsafe { reap(context as usize, least, most, events, timeout, signals.as_ref()) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn io_cancel(context: *mut c_void, iocb: *mut Iocb, event: *mut Event) -> c_int {
+    negative(|| {
+        if pool::is_under_way(iocb as usize) {
+            // The kernel can hardly cancel requests on files either.
+            return Err(Errno::AGAIN);
+        }
+        let arguments = [context as usize, iocb as usize, event as usize, 0, 0, 0];
+        unsafe { kernel::call(libc::SYS_io_cancel, arguments) }.map(|result| result as c_int)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn io_destroy(context: *mut c_void) -> c_int {
+    negative(|| {
+        if let Some(ours) = contexts::find(context as usize) {
+            while pool::wait(None, None, || ours.under_way() == 0).is_err() {}
+            contexts::forget(context as usize);
+        }
+        unsafe { kernel::call(libc::SYS_io_destroy, [context as usize, 0, 0, 0, 0, 0]) }
+            .map(|result| result as c_int)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn io_queue_release(context: *mut c_void) -> c_int {
+    unsafe { io_destroy(context) }
+}
+
+fn negative(body: impl FnOnce() -> Result<c_int>) -> c_int {
+    let before = errno::get();
+    let result = errno::caught(body).unwrap_or_else(|error| -error.raw_os_error());
+    errno::set(before);
+    result
+}
+
+unsafe fn kernel_submit(context: usize, count: usize, iocbs: *mut *mut Iocb) -> Result<usize> {
+    unsafe { kernel::call(libc::SYS_io_submit, [context, count, iocbs as usize, 0, 0, 0]) }
+}
+
+/// The file of a request; a null request is left to the kernel.
+unsafe fn subject(iocb: *mut Iocb) -> Subject {
+    if iocb.is_null() { Subject::Plain } else { Subject::of(unsafe { (*iocb).fd }.cast_signed()) }
+}
+
+/// Submits requests in order until one fails. Consecutive requests for the kernel are submitted
+/// together.
+unsafe fn submit(context: usize, count: c_long, iocbs: *mut *mut Iocb) -> Result<c_int> {
+    let Ok(count) = usize::try_from(count) else { return Err(Errno::INVAL) };
+    let managed_at = |at: usize| match unsafe { subject(*iocbs.add(at)) } {
+        Subject::Managed(managed) => Some(managed),
+        _ => None,
+    };
+    let mut done = 0;
+    while done < count {
+        let submitted = match managed_at(done) {
+            Some(managed) => unsafe { submit_managed(context, *iocbs.add(done), managed) }.map(|()| 1),
+            None => {
+                let run = (done + 1..count).find(|&at| managed_at(at).is_some()).unwrap_or(count) - done;
+                let submitted = unsafe {
+                    (done..done + run).for_each(|at| note(*iocbs.add(at)));
+                    kernel_submit(context, run, iocbs.add(done))
+                };
+                if let (Ok(submitted), Some(ours)) = (&submitted, contexts::find(context)) {
+                    ours.note_kernel(*submitted as i64);
+                }
+                // If the kernel took fewer than that, the next request is invalid.
+                match submitted {
+                    Ok(submitted) if submitted < run => return Ok((done + submitted) as c_int),
+                    other => other,
+                }
+            }
+        };
+        match submitted {
+            Ok(submitted) => done += submitted,
+            Err(error) if done == 0 => return Err(error),
+            Err(_) => break,
+        }
+    }
+    if count == 0 { unsafe { kernel_submit(context, 0, iocbs) }.map(|_| 0) } else { Ok(done as c_int) }
+}
+
+/// Notes a request on a recorded plain file.
+unsafe fn note(iocb: *mut Iocb) {
+    if let Subject::Recorded(entry) = unsafe { subject(iocb) } {
+        trace::submitted(&entry, iocb as u64, unsafe { &*iocb });
+    }
+}
+
+unsafe fn submit_managed(context: usize, address: *mut Iocb, managed: Managed) -> Result<()> {
+    // SAFETY: the kernel would copy it here, too.
+    let iocb = unsafe { *address };
+    // Only the kernel knows whether the context exists.
+    unsafe { kernel_submit(context, 0, std::ptr::null_mut()) }?;
+    let flags = managed.flags()?;
+    let work = work_of(&iocb, flags)?;
+    let ours = contexts::find_or_make(context);
+    ours.start();
+    let after_all = matches!(work, Work::Sync { .. });
+    let (key, fd) = (FileKey::of(managed.anchor()?), iocb.fd.cast_signed());
+    let id = address as usize;
+    let finish = move |ours: &Context, result: i64| {
+        ours.complete(Event { data: iocb.data, iocb: id as u64, result, result2: 0 });
+        if iocb.flags & IOCB_FLAG_RESFD != 0 {
+            let one = 1u64.to_ne_bytes();
+            // SAFETY: the application's event descriptor.
+            let event_fd = unsafe { rustix::fd::BorrowedFd::borrow_raw(iocb.event_fd.cast_signed()) };
+            let _ = rustix::io::write(event_fd, &one);
+        }
+    };
+    trace::submitted(managed.entry(), address as u64, &iocb);
+    let (finished, cancelled) = (ours.clone(), ours.clone());
+    let run = Box::new(move || {
+        let result = errno::guarded(|| work.run(&managed, flags));
+        finish(&finished, result.unwrap_or_else(|error| -i64::from(error.raw_os_error())));
+    });
+    let cancel = Box::new(move || finish(&cancelled, -i64::from(libc::ECANCELED)));
+    pool::submit(pool::Task { id, fd, key, after_all, run, cancel }).inspect_err(|_| ours.withdraw())
+}
+
+enum Work {
+    Move(Transfer),
+    Sync { data_only: bool },
+}
+
+fn work_of(iocb: &Iocb, flags: OFlags) -> Result<Work> {
+    let place = Place::At(iocb.offset);
+    let (buffer, rwf) = (iocb.buffer as usize as *mut c_void, iocb.rwf.cast_signed());
+    let one = |op| Transfer::one(op, buffer, iocb.len as usize, place).detached(rwf);
+    let many = |op| {
+        let count = c_int::try_from(iocb.len).map_err(|_| Errno::INVAL)?;
+        Transfer::many(op, buffer.cast_const().cast(), count, place, rwf).detached(rwf)
+    };
+    let wrong = |op| {
+        let wrong = if op == Op::Read { OFlags::WRONLY } else { OFlags::RDONLY };
+        if flags & OFlags::RWMODE == wrong { Err(Errno::BADF) } else { Ok(op) }
+    };
+    match iocb.opcode {
+        IOCB_CMD_PREAD => one(wrong(Op::Read)?).map(Work::Move),
+        IOCB_CMD_PWRITE => one(wrong(Op::Write)?).map(Work::Move),
+        IOCB_CMD_PREADV => many(wrong(Op::Read)?).map(Work::Move),
+        IOCB_CMD_PWRITEV => many(wrong(Op::Write)?).map(Work::Move),
+        IOCB_CMD_FSYNC => Ok(Work::Sync { data_only: false }),
+        IOCB_CMD_FDSYNC => Ok(Work::Sync { data_only: true }),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+impl Work {
+    fn run(&self, managed: &Managed, flags: OFlags) -> Result<i64> {
+        match self {
+            Self::Move(request) => move_with_flags(managed, request, flags).map(|(_, moved)| moved as i64),
+            Self::Sync { data_only } => managed.file()?.sync(*data_only).map(|()| 0),
+        }
+    }
+}
+
+unsafe fn reap(
+    context: usize,
+    least: c_long,
+    most: c_long,
+    events: *mut Event,
+    timeout: *mut timespec,
+    signals: Option<&libc::sigset_t>,
+) -> Result<c_int> {
+    let count = unsafe { get_events(context, least, most, events, timeout, signals) }?;
+    if count > 0 {
+        // SAFETY: filled by the call above.
+        trace::completed(unsafe { std::slice::from_raw_parts(events, count as usize) });
+    }
+    Ok(count)
+}
+
+unsafe fn get_events(
+    context: usize,
+    least: c_long,
+    most: c_long,
+    events: *mut Event,
+    timeout: *mut timespec,
+    signals: Option<&libc::sigset_t>,
+) -> Result<c_int> {
+    let kernel = |least: c_long, most: c_long, events: *mut Event, timeout: *const timespec| unsafe {
+        kernel_events(context, least, most, events, timeout, signals)
+    };
+    let Some(ours) = contexts::find(context) else { return kernel(least, most, events, timeout) };
+    if least < 0 || most < least {
+        return Err(Errno::INVAL);
+    }
+    let deadline = unsafe { timeout.as_ref() }.map(|timeout| Instant::now() + aio::duration(timeout));
+    let now = timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut got = 0;
+    loop {
+        got += unsafe { ours.take(events.add(got as usize), most - got) };
+        if got < most {
+            let more = kernel(0, most - got, unsafe { events.add(got as usize) }, &now);
+            match more {
+                Ok(more) => {
+                    ours.note_kernel(-i64::from(more));
+                    got += c_long::from(more);
+                }
+                Err(error) if got == 0 => return Err(error),
+                Err(_) => return Ok(got as c_int),
+            }
+        }
+        if got >= least {
+            return Ok(got as c_int);
+        }
+        // There is no wait for both sources at once, so the kernel is polled.
+        let pause = (ours.kernel_under_way() > 0 || ours.under_way() == 0).then_some(Duration::from_millis(1));
+        let before = ours.completed();
+        let mut asked = false;
+        let woken =
+            pool::wait(deadline, pause, || std::mem::replace(&mut asked, true) || ours.completed() != before);
+        match woken {
+            Ok(()) => {}
+            Err(Errno::INTR) if got == 0 => return Err(Errno::INTR),
+            Err(_) => return Ok(got as c_int),
+        }
+    }
+}
+
+unsafe fn kernel_events(
+    context: usize,
+    least: c_long,
+    most: c_long,
+    events: *mut Event,
+    timeout: *const timespec,
+    signals: Option<&libc::sigset_t>,
+) -> Result<c_int> {
+    let arguments =
+        |last: usize| [context, least as usize, most as usize, events as usize, timeout as usize, last];
+    let result = match signals {
+        None => unsafe { kernel::call(libc::SYS_io_getevents, arguments(0)) },
+        Some(signals) => {
+            // `struct __aio_sigset`: the set and its size in the kernel.
+            let set = [std::ptr::from_ref(signals) as usize, 8];
+            unsafe { kernel::call(SYS_IO_PGETEVENTS, arguments(set.as_ptr() as usize)) }
+        }
+    };
+    result.map(|count| count as c_int)
+}

@@ -1,0 +1,197 @@
+//! `mmap` of a managed file: extents of its objects, mapped next to each other.
+
+use std::ffi::{c_int, c_void};
+use std::os::fd::BorrowedFd;
+
+use libc::off_t;
+use rustix::mm::{MapFlags, ProtFlags, mmap as map, mmap_anonymous, mprotect, munmap};
+use stripewise_datapath::IoOptions;
+use stripewise_recorder::{Flags, Op};
+use stripewise_sys::{Errno, IoVec, OFlags, Result};
+
+#[cfg(target_arch = "x86_64")]
+use crate::calls::patched;
+use crate::descriptors::subject::{Managed, Subject};
+use crate::process::errno::serve_interruptible;
+use crate::process::real::{Real, interpose};
+use crate::process::record::{self, Call};
+
+interpose!(
+    mmap64 = |&real,
+              address: *mut c_void,
+              len: usize,
+              protection: c_int,
+              flags: c_int,
+              fd: c_int,
+              offset: off_t|
+     -> *mut c_void { unsafe { mmap_any(real, address, len, protection, flags, fd, offset) } }
+);
+
+pub type MmapFn = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, off_t) -> *mut c_void;
+
+/// The function that the name `mmap` resolves to; on x86-64 through the entry in `patched`.
+///
+/// # Safety
+/// As mmap(2).
+#[cfg_attr(not(target_arch = "x86_64"), unsafe(export_name = "mmap"))]
+pub unsafe extern "C" fn mmap(
+    address: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    // SAFETY: the type is that of the function.
+    static REAL: Real<MmapFn> = unsafe { Real::new(c"mmap") };
+    // SAFETY: as the caller promises.
+    unsafe { mmap_any(REAL.get(), address, len, protection, flags, fd, offset) }
+}
+
+/// Maps managed files. Other mappings go to `real`, or to the function of another library that has
+/// patched the entry.
+unsafe fn mmap_any(
+    real: MmapFn,
+    address: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    let by = |real: MmapFn| unsafe { real(address, len, protection, flags, fd, offset) };
+    #[cfg(target_arch = "x86_64")]
+    let call = || patched::forward(real, by);
+    #[cfg(not(target_arch = "x86_64"))]
+    let call = || by(real);
+    if fd < 0 || flags & libc::MAP_ANONYMOUS != 0 {
+        return call();
+    }
+    let place = Call { op: Op::Map, flags: Flags::NONE, offset: offset.max(0) as u64, size: len as u64 };
+    match Subject::of(fd) {
+        Subject::Plain => call(),
+        Subject::Recorded(entry) => timed(&entry, place, call),
+        Subject::Managed(managed) => {
+            let request = Request { managed: &managed, address, len, protection, flags, offset };
+            timed(managed.entry(), place, || serve_interruptible(|| unsafe { request.run() }))
+        }
+    }
+}
+
+fn timed(
+    entry: &crate::descriptors::entry::Entry,
+    place: Call,
+    run: impl FnOnce() -> *mut c_void,
+) -> *mut c_void {
+    let mut result = libc::MAP_FAILED;
+    record::timed(entry, place, || {
+        result = run();
+        if result == libc::MAP_FAILED { -1 } else { 0 }
+    });
+    result
+}
+
+struct Request<'a> {
+    managed: &'a Managed,
+    address: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    offset: off_t,
+}
+
+impl Request<'_> {
+    unsafe fn run(&self) -> Result<*mut c_void> {
+        let page = rustix::param::page_size();
+        self.check(page)?;
+        let len = self.len.checked_next_multiple_of(page).ok_or(Errno::NOMEM)?;
+        match self.managed.file()?.map_extents(self.offset as u64, len as u64, page as u64) {
+            Ok(extents) => {
+                let base = self.reserve(len, MapFlags::NORESERVE)?;
+                let mapped = extents.iter().try_for_each(|extent| {
+                    // SAFETY: within the range that was just reserved.
+                    unsafe { self.map_extent(base, extent) }
+                });
+                self.finish(base, len, mapped)
+            }
+            // A private mapping is a copy anyway, so the bytes can be read into memory at once.
+            Err(Errno::NODEV | Errno::OVERFLOW) if self.is_private() => {
+                let base = self.reserve(len, MapFlags::empty())?;
+                self.finish(base, len, unsafe { self.fill(base) })
+            }
+            Err(Errno::OVERFLOW) => Err(Errno::NOMEM),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_private(&self) -> bool {
+        self.flags & libc::MAP_TYPE == libc::MAP_PRIVATE
+    }
+
+    fn check(&self, page: usize) -> Result<()> {
+        if self.len == 0 || self.offset < 0 || !(self.offset as usize).is_multiple_of(page) {
+            return Err(Errno::INVAL);
+        }
+        if self.flags & libc::MAP_TYPE == libc::MAP_SHARED_VALIDATE && self.flags & libc::MAP_SYNC != 0 {
+            return Err(Errno::OPNOTSUPP);
+        }
+        let access = self.managed.flags()? & OFlags::RWMODE;
+        let stores = self.protection & libc::PROT_WRITE != 0 && !self.is_private();
+        if access == OFlags::WRONLY || (stores && access != OFlags::RDWR) { Err(Errno::ACCESS) } else { Ok(()) }
+    }
+
+    /// Reserves inaccessible address space at the place that the application asks for.
+    fn reserve(&self, len: usize, how: MapFlags) -> Result<*mut c_void> {
+        let place = MapFlags::FIXED | MapFlags::FIXED_NOREPLACE;
+        let flags = MapFlags::PRIVATE | how | (self.map_flags() & place);
+        // SAFETY: with MAP_FIXED the application gives up the previous mapping.
+        unsafe { mmap_anonymous(self.address, len, ProtFlags::empty(), flags) }
+    }
+
+    unsafe fn map_extent(&self, base: *mut c_void, extent: &stripewise_datapath::MapExtent) -> Result<()> {
+        let at = base.wrapping_byte_add((extent.file_offset - self.offset as u64) as usize);
+        let flags = self.map_flags().difference(MapFlags::FIXED_NOREPLACE) | MapFlags::FIXED;
+        let protection = ProtFlags::from_bits_retain(self.protection.cast_unsigned());
+        // SAFETY: the caller has reserved the range; the file keeps the descriptor open.
+        unsafe {
+            let fd = BorrowedFd::borrow_raw(extent.fd);
+            map(at, extent.len as usize, protection, flags, fd, extent.component_offset)?;
+        }
+        Ok(())
+    }
+
+    /// The application's flags in rustix's type.
+    fn map_flags(&self) -> MapFlags {
+        MapFlags::from_bits_retain(self.flags.cast_unsigned())
+    }
+
+    unsafe fn fill(&self, base: *mut c_void) -> Result<()> {
+        let file = self.managed.file()?;
+        let below_end = file.size()?.saturating_sub(self.offset as u64).min(self.len as u64) as usize;
+        let mut done = 0;
+        // SAFETY: only this function uses the memory until it is returned.
+        unsafe {
+            mprotect(base, self.len, rustix::mm::MprotectFlags::READ | rustix::mm::MprotectFlags::WRITE)?;
+            while done < below_end {
+                let rest = IoVec { base: base.cast::<u8>().add(done), len: below_end - done };
+                match file.read_at(&[rest], self.offset as u64 + done as u64, IoOptions::default())? {
+                    0 => break,
+                    more => done += more,
+                }
+            }
+            let protection = rustix::mm::MprotectFlags::from_bits_retain(self.protection.cast_unsigned());
+            mprotect(base, self.len, protection)
+        }
+    }
+
+    fn finish(&self, base: *mut c_void, len: usize, result: Result<()>) -> Result<*mut c_void> {
+        match result {
+            Ok(()) => Ok(base),
+            Err(error) => {
+                // SAFETY: reserved by this call.
+                let _ = unsafe { munmap(base, len) };
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The interposed functions, one file per family of calls.
+//!
+//! All have the same form. A descriptor or name that is not managed goes to the real function at
+//! once ([`crate::process::real`]). A managed file is served by the data path. A plain file of a
+//! traced job is timed around the real call ([`crate::process::record`]).
+
+pub mod aio;
+pub mod bypass;
+pub mod close;
+pub mod copy;
+pub mod data;
+pub mod dprintf;
+pub mod dup;
+pub mod ends;
+pub mod exec;
+pub mod exit;
+pub mod libaio;
+pub mod locks;
+pub mod mmap;
+pub mod names;
+pub mod offset;
+pub mod open;
+#[cfg(target_arch = "x86_64")]
+pub mod patched;
+pub mod permission;
+pub mod receive;
+pub mod size;
+pub mod spawn;
+pub mod splice;
+pub mod stat;
+pub mod stdio;
+pub mod transfer;
+pub mod unplanned;

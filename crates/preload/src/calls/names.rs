@@ -1,0 +1,338 @@
+//! Calls that remove or rename files, or change their attributes by name or descriptor.
+
+use std::ffi::{CStr, c_char, c_int, c_uint};
+
+use libc::{gid_t, mode_t, timespec, timeval, uid_t, utimbuf};
+use stripewise_datapath::runtime::Change;
+use stripewise_sys::{Errno, Kind, Mode, Result, Timespec, Timestamps};
+
+use crate::calls::open::{borrow_dir, follows};
+use crate::descriptors::paths::to_path;
+use crate::descriptors::seen::Found;
+use crate::descriptors::sniff;
+use crate::descriptors::subject::Subject;
+use crate::process::errno::{fail, serve};
+use crate::process::kernel;
+use crate::process::real::interpose;
+use crate::process::{identity, state};
+
+const CWD: c_int = libc::AT_FDCWD;
+
+/// A name of the application that the kernel could read.
+#[derive(Clone, Copy)]
+struct Name<'a> {
+    dir: c_int,
+    path: &'a CStr,
+    /// Whether the name is known to be a managed file's. If the process may not read the file, it
+    /// may be a plain one.
+    certain: bool,
+}
+
+impl Name<'_> {
+    /// The name, if it belongs to a managed file that this process may use, or to a file that this
+    /// process may not read.
+    ///
+    /// # Errors
+    /// The kind of the file could not be determined.
+    unsafe fn look_up(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<Self>> {
+        // SAFETY: the path is used only after the kernel has read it.
+        let name = |certain| unsafe { Self { dir, path: CStr::from_ptr(path), certain } };
+        let found = match sniff::look_up(dir, path, follows(flags)) {
+            // The kernel will refuse the path with the same error.
+            Err(Errno::FAULT | Errno::BADF | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => None,
+            Err(Errno::ACCESS) => Some(name(false)),
+            Err(error) => return Err(error),
+            Ok(named) => named.filter(|named| named.found == Found::Anchor).map(|_| name(true)),
+        };
+        Ok(found.filter(|_| !identity::is_vfork_child()))
+    }
+
+    /// As [`Name::look_up`], for managed files only. A file that may not be read counts as plain:
+    /// the kernel does the same with the name, and `fsck` finds objects that are left behind.
+    ///
+    /// # Errors
+    /// The kind of the file could not be determined.
+    unsafe fn managed(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<Self>> {
+        unsafe { Self::look_up(dir, path, flags) }.map(|name| name.filter(|name| name.certain))
+    }
+}
+
+interpose!(unlink = |real, path: *const c_char| -> c_int { unsafe { unlink_any(CWD, path, real) } });
+
+interpose!(
+    unlinkat = |real, dir: c_int, path: *const c_char, flags: c_int| -> c_int {
+        if flags & libc::AT_REMOVEDIR != 0 {
+            return real();
+        }
+        unsafe { unlink_any(dir, path, real) }
+    }
+);
+
+interpose!(remove = |real, path: *const c_char| -> c_int { unsafe { unlink_any(CWD, path, real) } });
+
+unsafe fn unlink_any(dir: c_int, path: *const c_char, real: impl FnOnce() -> c_int) -> c_int {
+    match unsafe { Name::managed(dir, path, libc::AT_SYMLINK_NOFOLLOW) } {
+        Err(error) => fail(error),
+        Ok(None) => real(),
+        Ok(Some(name)) => serve(|| {
+            state::runtime()?.unlink(borrow_dir(&name.dir), to_path(name.path.to_bytes()))?;
+            Ok(0)
+        }),
+    }
+}
+
+interpose!(
+    rename = |real, old: *const c_char, new: *const c_char| -> c_int {
+        unsafe { rename_any(CWD, old, CWD, new, 0, real) }
+    }
+);
+
+interpose!(
+    renameat = |real, old_dir: c_int, old: *const c_char, new_dir: c_int, new: *const c_char| -> c_int {
+        unsafe { rename_any(old_dir, old, new_dir, new, 0, real) }
+    }
+);
+
+interpose!(
+    renameat2 = |real,
+                 old_dir: c_int,
+                 old: *const c_char,
+                 new_dir: c_int,
+                 new: *const c_char,
+                 flags: c_uint|
+     -> c_int { unsafe { rename_any(old_dir, old, new_dir, new, flags, real) } }
+);
+
+/// A managed file moves with its anchor. The data path is needed only where the rename replaces a
+/// managed file.
+unsafe fn rename_any(
+    old_dir: c_int,
+    old: *const c_char,
+    new_dir: c_int,
+    new: *const c_char,
+    flags: c_uint,
+    real: impl FnOnce() -> c_int,
+) -> c_int {
+    let keeps = flags & (libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE) != 0;
+    let replaced =
+        if keeps { Ok(None) } else { unsafe { Name::managed(new_dir, new, libc::AT_SYMLINK_NOFOLLOW) } };
+    let new = match replaced {
+        Ok(Some(new)) => new,
+        Ok(None) => return real(),
+        Err(error) => return fail(error),
+    };
+    if let Err(error) = kernel::stat_at(old_dir, old, false) {
+        // The source does not exist, so the rename fails.
+        return fail(error);
+    }
+    serve(|| {
+        // SAFETY: the kernel could read the path.
+        let old = to_path(unsafe { CStr::from_ptr(old) }.to_bytes());
+        let new_path = to_path(new.path.to_bytes());
+        state::runtime()?.rename(borrow_dir(&old_dir), old, borrow_dir(&new.dir), new_path, flags)?;
+        Ok(0)
+    })
+}
+
+/// Changes attributes by name; those of anchor and objects if the file is managed.
+unsafe fn change_named(
+    dir: c_int,
+    path: *const c_char,
+    flags: c_int,
+    change: impl FnOnce() -> Option<Change>,
+    real: impl FnOnce() -> c_int,
+) -> c_int {
+    let name = match unsafe { Name::look_up(dir, path, flags) } {
+        Ok(Some(name)) => name,
+        Ok(None) => return real(),
+        Err(error) => return fail(error),
+    };
+    let Some(change) = change() else { return real() };
+    // For a file that this process may not read, the data path is needed only to change the mode:
+    // the new mode may make the file readable to its owner, and the data path then examines it.
+    if !name.certain && !matches!(change, Change::Mode(_)) {
+        return real();
+    }
+    let mut done = false;
+    let result = serve(|| {
+        let of = Kind::Named(borrow_dir(&name.dir), to_path(name.path.to_bytes()));
+        done = state::runtime()?.change(of, &change)?;
+        if done || !name.certain { Ok(0) } else { Err(Errno::STALE) }
+    });
+    if result == 0 && !done { real() } else { result }
+}
+
+/// As [`change_named`], by descriptor.
+fn change_opened(fd: c_int, change: impl FnOnce() -> Option<Change>, real: impl FnOnce() -> c_int) -> c_int {
+    let Some(managed) = Subject::managed(fd) else { return real() };
+    let Some(change) = change() else { return real() };
+    serve(|| {
+        managed.flags()?;
+        managed.file()?.change(&change)?;
+        Ok(0)
+    })
+}
+
+fn to_mode(mode: mode_t) -> Option<Change> {
+    Some(Change::Mode(Mode::from_raw_mode(mode & 0o7777)))
+}
+
+fn to_owner(user: uid_t, group: gid_t) -> Option<Change> {
+    let given = |id: u32| (id != u32::MAX).then_some(id);
+    Some(Change::Owner(given(user), given(group)))
+}
+
+interpose!(
+    chmod = |real, path: *const c_char, mode: mode_t| -> c_int {
+        unsafe { change_named(CWD, path, 0, || to_mode(mode), real) }
+    }
+);
+
+interpose!(fchmod = |real, fd: c_int, mode: mode_t| -> c_int { change_opened(fd, || to_mode(mode), real) });
+
+interpose!(
+    fchmodat = |real, dir: c_int, path: *const c_char, mode: mode_t, flags: c_int| -> c_int {
+        unsafe { change_named(dir, path, flags, || to_mode(mode), real) }
+    }
+);
+
+interpose!(
+    chown = |real, path: *const c_char, user: uid_t, group: gid_t| -> c_int {
+        unsafe { change_named(CWD, path, 0, || to_owner(user, group), real) }
+    }
+);
+
+interpose!(
+    lchown = |real, path: *const c_char, user: uid_t, group: gid_t| -> c_int {
+        let flags = libc::AT_SYMLINK_NOFOLLOW;
+        unsafe { change_named(CWD, path, flags, || to_owner(user, group), real) }
+    }
+);
+
+interpose!(
+    fchown = |real, fd: c_int, user: uid_t, group: gid_t| -> c_int {
+        change_opened(fd, || to_owner(user, group), real)
+    }
+);
+
+interpose!(
+    fchownat = |real, dir: c_int, path: *const c_char, user: uid_t, group: gid_t, flags: c_int| -> c_int {
+        match stands_for_descriptor(path, flags) {
+            Ok(false) => {}
+            Ok(true) => {
+                return change_opened(dir, || to_owner(user, group), real);
+            }
+            Err(error) => return fail(error),
+        }
+        unsafe { change_named(dir, path, flags, || to_owner(user, group), real) }
+    }
+);
+
+interpose!(
+    utime = |real, path: *const c_char, times: *const utimbuf| -> c_int {
+        let change = || match unsafe { times.as_ref() } {
+            None => Some(now()),
+            Some(times) => Some(to_times(seconds(times.actime, 0), seconds(times.modtime, 0))),
+        };
+        unsafe { change_named(CWD, path, 0, change, real) }
+    }
+);
+
+interpose!(
+    utimes = |real, path: *const c_char, times: *const timeval| -> c_int {
+        unsafe { change_named(CWD, path, 0, || of_timevals(times), real) }
+    }
+);
+
+interpose!(
+    lutimes = |real, path: *const c_char, times: *const timeval| -> c_int {
+        unsafe { change_named(CWD, path, libc::AT_SYMLINK_NOFOLLOW, || of_timevals(times), real) }
+    }
+);
+
+interpose!(
+    futimes = |real, fd: c_int, times: *const timeval| -> c_int {
+        change_opened(fd, || unsafe { of_timevals(times) }, real)
+    }
+);
+
+interpose!(
+    futimesat = |real, dir: c_int, path: *const c_char, times: *const timeval| -> c_int {
+        if path.is_null() {
+            return change_opened(dir, || unsafe { of_timevals(times) }, real);
+        }
+        unsafe { change_named(dir, path, 0, || of_timevals(times), real) }
+    }
+);
+
+interpose!(
+    futimens = |real, fd: c_int, times: *const timespec| -> c_int {
+        change_opened(fd, || unsafe { of_timespecs(times) }, real)
+    }
+);
+
+interpose!(
+    utimensat = |real, dir: c_int, path: *const c_char, times: *const timespec, flags: c_int| -> c_int {
+        match stands_for_descriptor(path, flags) {
+            Ok(false) => {}
+            Ok(true) => {
+                return change_opened(dir, || unsafe { of_timespecs(times) }, real);
+            }
+            Err(error) => return fail(error),
+        }
+        unsafe { change_named(dir, path, flags, || of_timespecs(times), real) }
+    }
+);
+
+/// Whether a path is empty and so stands for the descriptor `dir`. A stat by the kernel detects an
+/// invalid pointer before this function reads the path; the kernel then refuses it in the real
+/// call, too.
+///
+/// # Errors
+/// ENOMEM from that stat.
+fn stands_for_descriptor(path: *const c_char, flags: c_int) -> Result<bool> {
+    if flags & libc::AT_EMPTY_PATH == 0 {
+        return Ok(false);
+    }
+    match kernel::stat_at(CWD, path, true) {
+        Ok(_) | Err(Errno::FAULT) => Ok(false),
+        Err(Errno::NOMEM) => Err(Errno::NOMEM),
+        // SAFETY: the kernel could read the path.
+        Err(_) => Ok(unsafe { *path } == 0),
+    }
+}
+
+fn seconds(seconds: i64, nanoseconds: i64) -> Timespec {
+    Timespec { tv_sec: seconds, tv_nsec: nanoseconds }
+}
+
+fn to_times(access: Timespec, modification: Timespec) -> Change {
+    Change::Times(Timestamps { last_access: access, last_modification: modification })
+}
+
+fn now() -> Change {
+    let now = seconds(0, libc::UTIME_NOW);
+    to_times(now, now)
+}
+
+unsafe fn of_timevals(times: *const timeval) -> Option<Change> {
+    if times.is_null() {
+        return Some(now());
+    }
+    // SAFETY: the application passes two.
+    let [access, modification] = unsafe { *times.cast::<[timeval; 2]>() };
+    // The kernel refuses times that are out of range.
+    let valid = |time: timeval| (0..1_000_000).contains(&time.tv_usec);
+    let to = |time: timeval| seconds(time.tv_sec, time.tv_usec * 1000);
+    (valid(access) && valid(modification)).then(|| to_times(to(access), to(modification)))
+}
+
+unsafe fn of_timespecs(times: *const timespec) -> Option<Change> {
+    if times.is_null() {
+        return Some(now());
+    }
+    // SAFETY: the application passes two.
+    let [access, modification] = unsafe { *times.cast::<[timespec; 2]>() };
+    let to = |time: timespec| seconds(time.tv_sec, time.tv_nsec);
+    Some(to_times(to(access), to(modification)))
+}

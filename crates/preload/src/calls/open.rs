@@ -1,0 +1,283 @@
+//! The `open` family.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+
+use libc::mode_t;
+use rustix::fs::{AtFlags, CWD, FileType, readlinkat};
+use rustix::io::retry_on_intr;
+use stripewise_datapath::Opened;
+use stripewise_recorder::{Event, Flags, Op, Ticks};
+use stripewise_sys::{Dir, Errno, Mode, OFlags, Result};
+
+use crate::calls::unplanned;
+use crate::descriptors::entry::EntryRef;
+use crate::descriptors::paths::to_path;
+use crate::descriptors::seen::Found;
+use crate::descriptors::table::{self, Known};
+use crate::descriptors::{access, adopt, sniff};
+use crate::process::errno::{self, answer, fail, guarded, serve};
+use crate::process::guard;
+use crate::process::kernel;
+use crate::process::real::interpose;
+use crate::process::record;
+use crate::process::{identity, stack, state};
+
+// The variable argument of C's `open` is passed like a third fixed one in the 64-bit calling
+// conventions of Linux.
+
+interpose!(
+    open | open64 | __open | __open64 = |real, path: *const c_char, flags: c_int, mode: mode_t| -> c_int {
+        open_any(libc::AT_FDCWD, path, flags, mode, real)
+    }
+);
+
+interpose!(
+    openat | openat64 = |real, dir: c_int, path: *const c_char, flags: c_int, mode: mode_t| -> c_int {
+        open_any(dir, path, flags, mode, real)
+    }
+);
+
+interpose!(
+    creat | creat64 = |real, path: *const c_char, mode: mode_t| -> c_int {
+        let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
+        open_any(libc::AT_FDCWD, path, flags, mode, real)
+    }
+);
+
+// These functions take no mode: glibc aborts a program that passes O_CREAT to them.
+interpose!(
+    __open_2 | __open64_2 = |real, path: *const c_char, flags: c_int| -> c_int {
+        open_any(libc::AT_FDCWD, path, flags & !libc::O_CREAT, 0, real)
+    }
+);
+
+interpose!(
+    __openat_2 | __openat64_2 = |real, dir: c_int, path: *const c_char, flags: c_int| -> c_int {
+        open_any(dir, path, flags & !libc::O_CREAT, 0, real)
+    }
+);
+
+/// Opens a file for the application: through the data path where the open would create or truncate
+/// a managed file, else through `real`. Returns the descriptor, or -1 with errno.
+pub fn open_any(
+    dir: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: mode_t,
+    real: impl FnOnce() -> c_int,
+) -> c_int {
+    if guard::active() {
+        // A private descriptor: the lowest free numbers are the application's.
+        let fd = real();
+        return if fd >= 0 { stripewise_sys::fd::raise(fd) } else { fd };
+    }
+    let start = state::recorder().map(|recorder| recorder.now());
+    if let Some(opened) = unplanned::open(dir, path, flags, mode) {
+        return answer(|| opened.map(|(fd, found)| opened_at(start, fd, found, flags)));
+    }
+    let (mut entry, mut opened) = (None, -1);
+    let name = managed_name(dir, path, flags).and_then(|name| match name {
+        Some(name) => Ok(Some(name)),
+        None => {
+            opened = real();
+            if opened < 0 { refused_name(dir, path, flags, &mut opened) } else { Ok(None) }
+        }
+    });
+    let fd = match name {
+        Err(error) => return fail(error),
+        Ok(Some(name)) => serve(|| {
+            let (fd, found) = stack::on_own(|| open_managed(dir, name, flags, mode))?;
+            entry = found;
+            Ok(fd)
+        }),
+        Ok(None) if opened < 0 => return opened,
+        Ok(None) => answer(|| {
+            // SAFETY: the kernel could read the path.
+            let (fd, found) = settle(opened, flags, unsafe { CStr::from_ptr(path) })?;
+            entry = found;
+            Ok(fd)
+        }),
+    };
+    opened_at(start, fd, entry, flags)
+}
+
+/// Records an open.
+fn opened_at(start: Option<Ticks>, fd: c_int, entry: Option<EntryRef>, flags: c_int) -> c_int {
+    if let (Some(start), Some(entry)) = (start, &entry) {
+        record_open(entry, start, flags & libc::O_TRUNC != 0);
+    }
+    fd
+}
+
+/// The name, if the data path has to open it: the open would truncate a managed file or create one.
+///
+/// # Errors
+/// The kind of the file could not be determined, or the path does not exist.
+fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<&'static CStr>> {
+    let flags = OFlags::from_bits_retain(flags.cast_unsigned());
+    let creates = flags.contains(OFlags::CREATE) && state::has_plan() && !identity::is_vfork_child();
+    if !(creates || flags.contains(OFlags::TRUNC)) || flags.intersects(OFlags::PATH | OFlags::DIRECTORY) {
+        return Ok(None);
+    }
+    let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
+    if exclusive || !flags.contains(OFlags::TRUNC) {
+        // The open keeps an existing file's bytes: only the existence of the file matters.
+        return match retry_on_intr(|| kernel::stat_at(dir, path, !exclusive && follows_link(flags))) {
+            // The data path finds out whether the plan has a layout for the path.
+            // SAFETY: the kernel could read the path; it is used only during the call that it came
+            // with.
+            Err(Errno::NOENT) => Ok(creates.then(|| unsafe { CStr::from_ptr(path) })),
+            // SAFETY: as above.
+            Ok(_) => Ok(None),
+            Err(error) => Err(error),
+        };
+    }
+    match sniff::look_up(dir, path, follows_link(flags))? {
+        Some(named) => Ok((named.found == Found::Anchor).then_some(named.path)),
+        // SAFETY: as above.
+        None => Ok(creates.then(|| unsafe { CStr::from_ptr(path) })),
+    }
+}
+
+/// The name, if the kernel refused to open it for writing because it is an anchor: no user may
+/// write to an anchor, and the data path decides who may write to the file. A vfork child must not
+/// use the data path; for it, `opened` is set here.
+///
+/// # Errors
+/// The kind of the file could not be determined. Otherwise errno is unchanged.
+fn refused_name(
+    dir: c_int,
+    path: *const c_char,
+    flags: c_int,
+    opened: &mut c_int,
+) -> Result<Option<&'static CStr>> {
+    let flags = OFlags::from_bits_retain(flags.cast_unsigned());
+    if errno::get() != libc::EACCES || !access::writes(flags) {
+        return Ok(None);
+    }
+    let found = if identity::is_vfork_child() {
+        *opened = access::open_in_vfork_child(dir, path, flags).unwrap_or(-1);
+        None
+    } else {
+        sniff::look_up(dir, path, follows_link(flags))?.filter(|named| named.found == Found::Anchor)
+    };
+    errno::set(libc::EACCES);
+    Ok(found.map(|named| named.path))
+}
+
+fn follows_link(flags: OFlags) -> bool {
+    !flags.contains(OFlags::NOFOLLOW)
+}
+
+/// Whether opening the path gives a managed file.
+///
+/// # Errors
+/// The kind of the file could not be determined, or the path does not exist.
+pub fn is_managed_name(path: *const c_char, flags: c_int) -> Result<bool> {
+    let flags = OFlags::from_bits_retain(flags.cast_unsigned());
+    let follow = follows_link(flags) && !flags.contains(OFlags::CREATE | OFlags::EXCL);
+    Ok(match sniff::look_up(libc::AT_FDCWD, path, follow)? {
+        Some(named) => named.found == Found::Anchor,
+        None => flags.contains(OFlags::CREATE) && state::has_plan(),
+    })
+}
+
+/// Whether a stream on the path has to go through the library: for a managed file and, in a traced
+/// job, for any regular file.
+///
+/// # Errors
+/// As [`is_managed_name`].
+pub fn wants_stream(path: *const c_char, flags: c_int) -> Result<bool> {
+    if identity::is_vfork_child() {
+        return Ok(false);
+    }
+    if state::recorder().is_none() {
+        return is_managed_name(path, flags);
+    }
+    match retry_on_intr(|| kernel::stat_at(libc::AT_FDCWD, path, true)) {
+        Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile),
+        Err(Errno::NOENT) => Ok(flags & libc::O_CREAT != 0),
+        Err(error) => Err(error),
+    }
+}
+
+fn open_managed(dir: c_int, name: &CStr, flags: c_int, mode: mode_t) -> Result<(c_int, Option<EntryRef>)> {
+    if identity::is_vfork_child() {
+        // A vfork child uses its parent's memory: it must not open files in there.
+        return Err(Errno::IO);
+    }
+    let flags = OFlags::from_bits_retain(flags.cast_unsigned());
+    let (path, mode) = (to_path(name.to_bytes()), Mode::from_raw_mode(mode));
+    // With an absolute path the kernel ignores `dir`, which may be no descriptor at all.
+    let dir = if path.is_absolute() { libc::AT_FDCWD } else { dir };
+    let end = end_of_links(dir, name, flags)?;
+    let path = end.as_deref().unwrap_or(path);
+    match state::runtime()?.open(borrow_dir(&dir), path, flags, mode)? {
+        Opened::Plain(fd) => settle(fd, flags.bits().cast_signed(), name),
+        Opened::Managed(fd, file) => Ok((fd, adopt::managed(fd, file, flags)?)),
+    }
+}
+
+/// The end of a chain of symbolic links, for O_CREAT, which creates the file there. `None` if the
+/// name is no link.
+fn end_of_links(dir: c_int, name: &CStr, flags: OFlags) -> Result<Option<PathBuf>> {
+    const LINKS_MAX: usize = 40;
+    if !flags.contains(OFlags::CREATE) || flags.intersects(OFlags::EXCL | OFlags::NOFOLLOW) {
+        return Ok(None);
+    }
+    let mut end: Option<PathBuf> = None;
+    for _ in 0..LINKS_MAX {
+        let path = end.as_deref().unwrap_or(to_path(name.to_bytes()));
+        match readlinkat(borrow_dir(&dir).unwrap_or(CWD), path, Vec::new()) {
+            Ok(link) => {
+                let beside = path.parent().unwrap_or(Path::new(""));
+                end = Some(beside.join(to_path(link.as_bytes())));
+            }
+            // The path is no link, or does not exist.
+            Err(Errno::INVAL | Errno::NOENT | Errno::NOTDIR) => return Ok(end),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Errno::LOOP)
+}
+
+/// Determines the kind of an opened file, and returns the program's descriptor of it. An anchor
+/// whose file cannot be served is closed again.
+fn settle(fd: c_int, flags: c_int, name: &CStr) -> Result<(c_int, Option<EntryRef>)> {
+    if flags & libc::O_DIRECTORY != 0 {
+        if !identity::is_vfork_child() {
+            table::set(fd, Known::Plain);
+        }
+        return Ok((fd, None));
+    }
+    adopt::opened(fd, OFlags::from_bits_retain(flags.cast_unsigned()), name)
+}
+
+fn record_open(entry: &EntryRef, start: Ticks, empties: bool) {
+    let Some((recorder, file)) = record::wanted(entry) else { return };
+    let flags = if entry.appends() { Flags::APPEND } else { Flags::NONE };
+    let logical = || entry.file()?.map(|file| file.size()).transpose();
+    let size = guarded(logical).ok().flatten().unwrap_or(entry.opened_size());
+    let event = Event { file, op: Op::Open, flags, offset: 0, size, start, end: recorder.now(), result: 0 };
+    recorder.record(&event);
+    if empties {
+        recorder.record(&Event { op: Op::Resize, flags: Flags::NONE, size: 0, ..event });
+    }
+}
+
+/// A directory descriptor in the form that the data path takes.
+pub fn borrow_dir(dir: &c_int) -> Dir<'_> {
+    // With an absolute path `dir` may be any number, but a BorrowedFd must not be negative.
+    const NEVER_OPEN: c_int = c_int::MAX;
+    let fd = if *dir < 0 { NEVER_OPEN } else { *dir };
+    // SAFETY: the application's descriptor, for the duration of the call; the kernel answers EBADF
+    // if it is not open.
+    (*dir != libc::AT_FDCWD).then(|| unsafe { BorrowedFd::borrow_raw(fd) })
+}
+
+/// Whether the AT_ flags of a call ask to follow a symbolic link at the end of the path.
+pub fn follows(flags: c_int) -> bool {
+    !AtFlags::from_bits_retain(flags.cast_unsigned()).contains(AtFlags::SYMLINK_NOFOLLOW)
+}

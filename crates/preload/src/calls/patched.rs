@@ -1,0 +1,184 @@
+//! The entry of `mmap`, which other libraries overwrite.
+//!
+//! UCX (loaded by Debian's MPICH and most MPIs over InfiniBand) intercepts all mappings: it writes
+//! a jump to its own function over the first bytes of the function that the name `mmap` resolves
+//! to. That is this library's `mmap`, which would then never be called, so the kernel would map the
+//! anchor. Therefore the entry consists of a jump only. When it is found changed, it is restored,
+//! and UCX's function is called for every mapping that is not managed, as if it had replaced libc's
+//! function.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+
+use rustix::mm::{MprotectFlags, mprotect};
+use stripewise_datapath::notice;
+
+use crate::calls::mmap::{self, MmapFn};
+use crate::process::errno;
+use crate::process::real::interpose;
+
+unsafe extern "C" {
+    /// The first byte of this library's `mmap`. The name `mmap` itself may resolve to another
+    /// library.
+    #[link_name = "stripewise_mmap_entry"]
+    static ENTRY: u8;
+}
+
+// Arguments and result are those of the function that the jump leads to.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+unsafe extern "C" fn mmap() {
+    std::arch::naked_asm!(
+        ".globl stripewise_mmap_entry",
+        ".hidden stripewise_mmap_entry",
+        "stripewise_mmap_entry:",
+        // A near jump, in an encoding that is known byte for byte.
+        ".byte 0xe9",
+        ".long {target} - . - 4",
+        // Padding: patches of the entry are up to 13 bytes long.
+        ".fill 27, 1, 0xcc",
+        // The function is the first in its section, so this alignment of the section also aligns
+        // the function.
+        ".p2align 4",
+        target = sym mmap::mmap,
+    )
+}
+
+/// The function that another library's patch jumps to; null if there was no patch.
+static FOUND: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+/// A patch was found that is not understood.
+static GIVEN_UP: AtomicBool = AtomicBool::new(false);
+/// A thread is restoring the entry.
+static AT_WORK: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// This thread is in the other library's function. If that calls `mmap`, it means libc's.
+    static CALLED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls `mmap` for a mapping that is not managed. `call` gets the function whose patch was found,
+/// or else `real`.
+pub fn forward(real: MmapFn, call: impl FnOnce(MmapFn) -> *mut c_void) -> *mut c_void {
+    let found = FOUND.load(Ordering::Acquire);
+    if found.is_null() || CALLED.get() {
+        return call(real);
+    }
+    CALLED.set(true);
+    // SAFETY: the patch put this function in place of one of this type.
+    let result = call(unsafe { std::mem::transmute::<*mut c_void, MmapFn>(found) });
+    CALLED.set(false);
+    result
+}
+
+/// Restores the entry if it was changed. Called when a managed or recorded file is opened, and at
+/// calls on managed files.
+#[inline]
+pub fn keep_entry() {
+    if entry().load(Ordering::Relaxed) != original() {
+        restore();
+    }
+}
+
+/// The first eight bytes of the entry, of which five are the jump.
+fn entry() -> &'static AtomicU64 {
+    // SAFETY: code that is never freed, aligned to 16 bytes.
+    unsafe { &*(&raw const ENTRY).cast::<AtomicU64>() }
+}
+
+fn original() -> u64 {
+    let after = entry().as_ptr() as usize + 5;
+    let distance = (mmap::mmap as *const () as usize).wrapping_sub(after) as u32;
+    0xcc_cccc << 40 | u64::from(distance) << 8 | 0xe9
+}
+
+#[cold]
+fn restore() {
+    if GIVEN_UP.load(Ordering::Relaxed) || AT_WORK.swap(true, Ordering::Acquire) {
+        return;
+    }
+    let before = errno::get();
+    let changed = entry().load(Ordering::Relaxed) != original();
+    if changed && !is_being_changed() {
+        let done = target().is_some_and(|target| {
+            keep_loaded(target);
+            FOUND.store(target, Ordering::Release);
+            write_entry()
+        });
+        if !done {
+            GIVEN_UP.store(true, Ordering::Relaxed);
+            let remedy = "if it is UCX, UCX_MEM_MMAP_HOOK_MODE=none prevents it";
+            notice::say(&format!("a library has replaced mmap: managed files cannot be mapped; {remedy}"));
+        }
+    }
+    errno::set(before);
+    AT_WORK.store(false, Ordering::Release);
+}
+
+/// Keeps the library loaded that contains `function`, which may be called at any time from now on.
+fn keep_loaded(function: *mut c_void) {
+    let mut library = MaybeUninit::<libc::Dl_info>::uninit();
+    // SAFETY: the structure is filled if the result is not 0; the name is the loader's.
+    unsafe {
+        if libc::dladdr(function, library.as_mut_ptr()) != 0 {
+            let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+            libc::dlopen((*library.as_ptr()).dli_fname, flags);
+        }
+    }
+}
+
+/// A jump to itself: another thread is about to write a patch.
+fn is_being_changed() -> bool {
+    entry().load(Ordering::Relaxed) as u16 == 0xfeeb
+}
+
+/// The target of the jump that was written over the entry.
+fn target() -> Option<*mut c_void> {
+    let at = entry().as_ptr().cast::<u8>();
+    // SAFETY: the bytes of the entry.
+    let bytes: [u8; 16] = unsafe { at.cast::<[u8; 16]>().read_volatile() };
+    let number = |from: usize| u64::from_le_bytes(bytes[from..from + 8].try_into().unwrap_or_default());
+    match bytes {
+        // jmp rel32
+        [0xe9, ..] => {
+            let distance = (number(1) as u32).cast_signed();
+            Some(at.wrapping_add(5).wrapping_offset(distance as isize).cast())
+        }
+        // mov rax, imm64; jmp rax
+        [0x48, 0xb8, _, _, _, _, _, _, _, _, 0xff, 0xe0, ..] => Some(number(2) as *mut c_void),
+        // mov r11, imm64; jmp r11
+        [0x49, 0xbb, _, _, _, _, _, _, _, _, 0x41, 0xff, 0xe3, ..] => Some(number(2) as *mut c_void),
+        _ => None,
+    }
+}
+
+/// Restores the entry with one store, so that a thread that enters it executes either the old or
+/// the new jump. The bytes after the jump are never executed.
+fn write_entry() -> bool {
+    let page = rustix::param::page_size();
+    let start = entry().as_ptr() as usize & !(page - 1);
+    let set = |flags| {
+        // SAFETY: the page of this function, which stays executable.
+        unsafe { mprotect(start as *mut c_void, page, flags) }.is_ok()
+    };
+    let runs = MprotectFlags::READ | MprotectFlags::EXEC;
+    if !set(runs | MprotectFlags::WRITE) {
+        return false;
+    }
+    entry().store(original(), Ordering::Release);
+    set(runs)
+}
+
+// Restores the entry when the library that has patched it makes its page executable again.
+interpose!(
+    mprotect = |real, address: *mut c_void, len: usize, protection: c_int| -> c_int {
+        // SAFETY: as the caller promises.
+        let result = real();
+        let start = (entry().as_ptr() as usize).wrapping_sub(address as usize);
+        if start < len && protection & libc::PROT_WRITE == 0 {
+            keep_entry();
+        }
+        result
+    }
+);

@@ -1,0 +1,172 @@
+//! Calls that set the size or allocate space of a file, or sync it.
+
+use std::ffi::{c_char, c_int, c_uint};
+
+use libc::off_t;
+use stripewise_recorder::Op;
+use stripewise_sys::{Errno, Result};
+
+use crate::calls::transfer::check_limit;
+use crate::descriptors::paths::to_path;
+use crate::descriptors::seen::Found;
+use crate::descriptors::sniff::{self, Named};
+use crate::descriptors::subject::{Managed, Subject};
+use crate::descriptors::table;
+use crate::process::cancel::{self, Held};
+use crate::process::errno::{fail, serve, serve_code, serve_interruptible};
+use crate::process::real::interpose;
+use crate::process::record::{self, Call, Outcome};
+use crate::process::{kernel, state};
+
+/// Serves one call: by `real` on a plain file, by `ours` on a managed one.
+fn on_descriptor<T: Outcome>(
+    fd: c_int,
+    call: impl FnOnce() -> Call,
+    real: impl FnOnce() -> T,
+    ours: impl FnOnce(&Managed) -> T,
+) -> T {
+    let Some(entry) = table::tracked(fd) else { return real() };
+    let _held = Held::new();
+    match Subject::of_entry(fd, entry) {
+        Subject::Plain => real(),
+        Subject::Recorded(entry) => record::timed(&entry, call(), real),
+        Subject::Managed(managed) => record::timed(managed.entry(), call(), || ours(&managed)),
+    }
+}
+
+interpose!(
+    ftruncate | ftruncate64 = |real, fd: c_int, size: off_t| -> c_int {
+        let ours = |managed: &Managed| {
+            serve_interruptible(|| {
+                let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
+                let file = managed.writable(Errno::INVAL)?;
+                check_limit(size, || file.size())?;
+                file.truncate(size)?;
+                Ok(0)
+            })
+        };
+        on_descriptor(fd, || Call::sized(Op::Resize, size.max(0) as u64), real, ours)
+    }
+);
+
+interpose!(
+    truncate | truncate64 = |real, path: *const c_char, size: off_t| -> c_int {
+        let path = match sniff::look_up(libc::AT_FDCWD, path, true) {
+            Err(error) => return fail(error),
+            Ok(Some(Named { path, found: Found::Anchor, .. })) => path,
+            Ok(_) => return real(),
+        };
+        serve_interruptible(|| {
+            let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
+            // The anchor's size stands in for the file's size here, which may be larger if the file is
+            // open. Then a truncate to a size above the limit is refused even if it shortens the file.
+            check_limit(size, || {
+                kernel::stat_at(libc::AT_FDCWD, path.as_ptr(), true).map(|anchor| anchor.st_size as u64)
+            })?;
+            if state::runtime()?.truncate(to_path(path.to_bytes()), size)? { Ok(0) } else { Err(Errno::STALE) }
+        })
+    }
+);
+
+interpose!(
+    fallocate | fallocate64 = |real, fd: c_int, mode: c_int, offset: off_t, len: off_t| -> c_int {
+        let ours = |managed: &Managed| serve(|| allocate(managed, mode, offset, len).map(|()| 0));
+        let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Resize, len.max(0) as u64) };
+        on_descriptor(fd, call, real, ours)
+    }
+);
+
+interpose!(
+    posix_fallocate | posix_fallocate64 = |real, fd: c_int, offset: off_t, len: off_t| -> c_int {
+        let ours = |managed: &Managed| serve_code(|| allocate(managed, 0, offset, len));
+        let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Resize, len.max(0) as u64) };
+        on_descriptor(fd, call, real, ours)
+    }
+);
+
+fn allocate(managed: &Managed, mode: c_int, offset: off_t, len: off_t) -> Result<()> {
+    managed.flags()?;
+    let (Ok(from), Ok(bytes)) = (u64::try_from(offset), u64::try_from(len)) else { return Err(Errno::INVAL) };
+    if bytes == 0 {
+        return Err(Errno::INVAL);
+    }
+    if offset.checked_add(len).is_none() {
+        return Err(Errno::FBIG);
+    }
+    if mode & !libc::FALLOC_FL_KEEP_SIZE != 0 {
+        // A hole cannot be punched in the stripes of several objects in one step. Callers fall back
+        // to writing zeros.
+        return Err(Errno::OPNOTSUPP);
+    }
+    let file = managed.writable(Errno::BADF)?;
+    if mode == 0 {
+        check_limit(from + bytes, || file.size())?;
+    }
+    file.allocate(from, bytes, mode != 0)
+}
+
+interpose!(
+    fsync = |real, fd: c_int| -> c_int {
+        cancel::point();
+        on_descriptor(fd, || Call::plain(Op::Sync), real, |managed| sync(managed, false))
+    }
+);
+
+interpose!(
+    fdatasync = |real, fd: c_int| -> c_int {
+        cancel::point();
+        on_descriptor(fd, || Call::plain(Op::Sync), real, |managed| sync(managed, true))
+    }
+);
+
+interpose!(
+    syncfs = |real, fd: c_int| -> c_int {
+        let ours = |managed: &Managed| if sync(managed, false) == 0 { real() } else { -1 };
+        on_descriptor(fd, || Call::plain(Op::Sync), real, ours)
+    }
+);
+
+interpose!(
+    sync_file_range = |real, fd: c_int, offset: off_t, len: off_t, flags: c_uint| -> c_int {
+        let ours = |managed: &Managed| {
+            if offset < 0 || len < 0 || offset.checked_add(len).is_none() || flags & !7 != 0 {
+                return serve(|| Err(Errno::INVAL));
+            }
+            sync(managed, true)
+        };
+        let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Sync, len.max(0) as u64) };
+        on_descriptor(fd, call, real, ours)
+    }
+);
+
+fn sync(managed: &Managed, data_only: bool) -> c_int {
+    serve_interruptible(|| {
+        managed.flags()?;
+        managed.file()?.sync(data_only).map(|()| 0)
+    })
+}
+
+interpose!(
+    posix_fadvise | posix_fadvise64 = |real, fd: c_int, offset: off_t, len: off_t, advice: c_int| -> c_int {
+        match Subject::managed(fd) {
+            None => real(),
+            // Advice may be ignored; only invalid arguments are refused.
+            Some(managed) => serve_code(|| {
+                managed.flags()?;
+                if len < 0 || !(0..=5).contains(&advice) { Err(Errno::INVAL) } else { Ok(()) }
+            }),
+        }
+    }
+);
+
+interpose!(
+    readahead = |real, fd: c_int, offset: off_t, len: usize| -> isize {
+        match Subject::managed(fd) {
+            None => real(),
+            Some(managed) => serve(|| match managed.flags()? & stripewise_sys::OFlags::RWMODE {
+                stripewise_sys::OFlags::WRONLY => Err(Errno::BADF),
+                _ => Ok(0),
+            }),
+        }
+    }
+);

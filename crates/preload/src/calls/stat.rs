@@ -1,0 +1,195 @@
+//! The `stat` family: the kernel's attributes of an anchor, with the permissions, size, blocks and
+//! times of the file.
+
+use std::ffi::{CStr, c_char, c_int, c_uint};
+
+use libc::{stat as Stat, statx as Statx};
+use rustix::io::retry_on_intr;
+use stripewise_recorder::Op;
+use stripewise_sys::{Errno, Result};
+
+use crate::calls::open::{borrow_dir, follows};
+use crate::descriptors::paths::to_path;
+use crate::descriptors::seen::Found;
+use crate::descriptors::subject::Subject;
+use crate::descriptors::{sniff, table};
+use crate::process::real::interpose;
+use crate::process::record::{self, Call};
+use crate::process::{errno, kernel, state};
+
+interpose!(
+    stat | stat64 = |real, path: *const c_char, out: *mut Stat| -> c_int {
+        unsafe { named(libc::AT_FDCWD, path, 0, out, real) }
+    }
+);
+
+interpose!(
+    lstat | lstat64 = |real, path: *const c_char, out: *mut Stat| -> c_int {
+        unsafe { named(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW, out, real) }
+    }
+);
+
+interpose!(fstat | fstat64 = |real, fd: c_int, out: *mut Stat| -> c_int { unsafe { opened(fd, out, real) } });
+
+interpose!(
+    fstatat | fstatat64 = |real, dir: c_int, path: *const c_char, out: *mut Stat, flags: c_int| -> c_int {
+        unsafe { named(dir, path, flags, out, real) }
+    }
+);
+
+// Programs built before glibc 2.33 call these.
+interpose!(
+    __xstat | __xstat64 = |real, version: c_int, path: *const c_char, out: *mut Stat| -> c_int {
+        unsafe { named(libc::AT_FDCWD, path, 0, out, real) }
+    }
+);
+
+interpose!(
+    __lxstat | __lxstat64 = |real, version: c_int, path: *const c_char, out: *mut Stat| -> c_int {
+        unsafe { named(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW, out, real) }
+    }
+);
+
+interpose!(
+    __fxstat | __fxstat64 =
+        |real, version: c_int, fd: c_int, out: *mut Stat| -> c_int { unsafe { opened(fd, out, real) } }
+);
+
+interpose!(
+    __fxstatat | __fxstatat64 =
+        |real, version: c_int, dir: c_int, path: *const c_char, out: *mut Stat, flags: c_int| -> c_int {
+            unsafe { named(dir, path, flags, out, real) }
+        }
+);
+
+/// Serves a call on a descriptor.
+unsafe fn opened(fd: c_int, out: *mut Stat, real: impl FnOnce() -> c_int) -> c_int {
+    let Some(entry) = table::tracked(fd) else { return real() };
+    match Subject::of_entry(fd, entry) {
+        Subject::Plain => real(),
+        Subject::Recorded(entry) => record::timed(&entry, Call::plain(Op::Stat), real),
+        Subject::Managed(managed) => record::timed(managed.entry(), Call::plain(Op::Stat), || {
+            let result = real();
+            if result != 0 {
+                return result;
+            }
+            // SAFETY: the call filled it; on 64-bit Linux the kernel's structure is C's.
+            errno::serve(|| managed.file()?.correct_stat(unsafe { &mut *out.cast() }).map(|()| 0))
+        }),
+    }
+}
+
+/// Serves a call on a path: corrects the attributes that `real` has filled in.
+unsafe fn named(
+    dir: c_int,
+    path: *const c_char,
+    flags: c_int,
+    out: *mut Stat,
+    real: impl Fn() -> c_int,
+) -> c_int {
+    for _ in 0..sniff::TRIES {
+        let result = real();
+        if result != 0 {
+            return result;
+        }
+        // SAFETY: the call filled it, and could read the path.
+        let (stat, name) = unsafe { (&mut *out.cast::<stripewise_sys::Stat>(), path_of(path)) };
+        if !sniff::possible(stat) {
+            return 0;
+        }
+        if name.is_empty() {
+            return unsafe { opened(dir, out, || 0) };
+        }
+        match correct_named(dir, name, flags, stat) {
+            Ok(_) => return 0,
+            Err(error) if sniff::is_replaced(error) => {}
+            Err(error) => return errno::fail(error),
+        }
+    }
+    errno::fail(Errno::STALE)
+}
+
+/// Corrects `stat` if the file is managed, and returns whether it is. A file that may not be read
+/// keeps the kernel's attributes, whatever its kind: `ls -l` lists files of other users.
+fn correct_named(dir: c_int, name: &CStr, flags: c_int, stat: &mut stripewise_sys::Stat) -> Result<bool> {
+    let follow = follows(flags);
+    match sniff::likely_name(dir, name, follow, stat) {
+        Ok(Found::Anchor) => {}
+        // EAGAIN: another process has a lease on the file.
+        Ok(Found::Plain) | Err(Errno::ACCESS | Errno::AGAIN) => return Ok(false),
+        Err(error) => return Err(error),
+    }
+    let before = errno::get();
+    let corrected = errno::guarded(|| {
+        state::runtime()?.correct_stat(borrow_dir(&dir), to_path(name.to_bytes()), follow, stat)
+    });
+    errno::set(before);
+    corrected
+}
+
+/// The path, which may be a null pointer with AT_EMPTY_PATH.
+unsafe fn path_of<'a>(path: *const c_char) -> &'a CStr {
+    if path.is_null() { c"" } else { unsafe { CStr::from_ptr(path) } }
+}
+
+interpose!(
+    statx = |real, dir: c_int, path: *const c_char, flags: c_int, mask: c_uint, out: *mut Statx| -> c_int {
+        for _ in 0..sniff::TRIES {
+            let result = real();
+            if result != 0 {
+                return result;
+            }
+            // SAFETY: the call filled it, and could read the path.
+            let (statx, name) = unsafe { (&mut *out, path_of(path)) };
+            if !may_be_anchor(statx) {
+                return 0;
+            }
+            match stat_for(dir, name, flags) {
+                Ok(None) => return 0,
+                Ok(Some(stat)) => {
+                    copy_to_statx(&stat, statx);
+                    return 0;
+                }
+                Err(error) if sniff::is_replaced(error) => {}
+                Err(error) => return errno::fail(error),
+            }
+        }
+        errno::fail(Errno::STALE)
+    }
+);
+
+/// The attributes of a managed file for `statx`; `None` if the file is not managed. The data path
+/// fills a `stat` structure, and the caller copies its fields.
+fn stat_for(dir: c_int, name: &CStr, flags: c_int) -> Result<Option<stripewise_sys::Stat>> {
+    if name.is_empty() {
+        let Some(managed) = Subject::managed(dir) else { return Ok(None) };
+        let mut stat = *managed.anchor()?;
+        let before = errno::get();
+        let corrected = errno::guarded(|| managed.file()?.correct_stat(&mut stat));
+        errno::set(before);
+        return corrected.map(|()| Some(stat));
+    }
+    let mut stat = retry_on_intr(|| kernel::stat_at(dir, name.as_ptr(), follows(flags)))?;
+    Ok(correct_named(dir, name, flags, &mut stat)?.then_some(stat))
+}
+
+fn may_be_anchor(statx: &Statx) -> bool {
+    // A field that was not asked for may be missing, and then says nothing.
+    let typed = statx.stx_mask & libc::STATX_TYPE != 0;
+    let regular = libc::mode_t::from(statx.stx_mode) & libc::S_IFMT == libc::S_IFREG;
+    (regular || !typed)
+        && statx.stx_mask & (libc::STATX_SIZE | libc::STATX_BLOCKS | libc::STATX_MTIME | libc::STATX_MODE) != 0
+}
+
+fn copy_to_statx(stat: &stripewise_sys::Stat, statx: &mut Statx) {
+    statx.stx_mode = stat.st_mode as u16;
+    statx.stx_size = stat.st_size as u64;
+    statx.stx_blocks = stat.st_blocks as u64;
+    let time = |to: &mut libc::statx_timestamp, seconds: i64, nanoseconds: u64| {
+        to.tv_sec = seconds;
+        to.tv_nsec = nanoseconds as u32;
+    };
+    time(&mut statx.stx_atime, stat.st_atime, stat.st_atime_nsec);
+    time(&mut statx.stx_mtime, stat.st_mtime, stat.st_mtime_nsec);
+    time(&mut statx.stx_ctime, stat.st_ctime, stat.st_ctime_nsec);
+}

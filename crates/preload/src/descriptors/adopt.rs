@@ -1,0 +1,184 @@
+//! Determines the kind of a descriptor that the library sees for the first time.
+
+use std::ffi::{CStr, c_int};
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use rustix::fs::FileType;
+use stripewise_datapath::{LogicalFile, notice};
+use stripewise_recorder::FileId;
+use stripewise_sys::fd::is_private;
+use stripewise_sys::{Errno, OFlags, Result, Stat};
+
+use crate::descriptors::entry::{Description, EntryRef};
+use crate::descriptors::paths::Absolute;
+use crate::descriptors::seen::Found;
+use crate::descriptors::table::{self, Known};
+use crate::descriptors::{access, seen, sniff};
+use crate::process::{errno, identity, kernel, record, stack, state};
+
+/// Examines a descriptor that the table does not know, and enters its kind. A kind that could not
+/// be determined is not entered, so the next call examines the descriptor again.
+pub fn on_first_use(fd: c_int) -> Option<EntryRef> {
+    if identity::is_vfork_child() {
+        return None;
+    }
+    if is_private(fd) {
+        // Some programs try all numbers: their calls must not reach an object.
+        return Some(EntryRef::failed(Errno::BADF));
+    }
+    let mut stat = MaybeUninit::uninit();
+    let looked = match kernel::stat_of(fd, &mut stat) {
+        Err(Errno::BADF) => return None,
+        Ok(stat) if is_regular(stat) => look(fd, stat, None),
+        Ok(_) => Ok(None),
+        Err(error) => Err(error),
+    };
+    match looked.and_then(|entry| enter(fd, entry)) {
+        Ok(entry) => entry,
+        // It could be an anchor: every call on it fails, because it might otherwise reach the
+        // manifest.
+        Err(error) => Some(EntryRef::failed(error)),
+    }
+}
+
+/// Examines a descriptor that was just opened with these flags under this name. Returns that
+/// descriptor, or the one that it was exchanged for.
+///
+/// # Errors
+/// The file is managed and cannot be served, or its kind could not be determined. The descriptor is
+/// closed.
+pub fn opened(fd: c_int, flags: OFlags, name: &CStr) -> Result<(c_int, Option<EntryRef>)> {
+    let mut stat = MaybeUninit::uninit();
+    let stat = kernel::stat_of(fd, &mut stat).inspect_err(|_| kernel::close(fd))?;
+    if identity::is_vfork_child() {
+        let exchanged = is_regular(stat) && access::writes(flags);
+        return Ok((if exchanged { access::exchange_in_vfork_child(fd, flags) } else { fd }, None));
+    }
+    let (fd, entry) = exchanged(fd, stat, flags)?;
+    let is_plain = entry.as_ref().is_none_or(|entry| matches!(entry.file(), Ok(None)));
+    let may_be_planned = flags.intersects(OFlags::CREATE | OFlags::WRONLY | OFlags::RDWR) && state::has_plan();
+    if is_plain && may_be_planned && is_regular(stat) && !seen::is_decided(stat, name) {
+        say_if_not_placed(fd);
+    }
+    Ok((fd, enter(fd, entry).inspect_err(|_| kernel::close(fd))?))
+}
+
+/// As [`opened`], for a file with these attributes that the plan has no rule for.
+///
+/// # Errors
+/// As [`opened`].
+pub fn opened_unplanned(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int, Option<EntryRef>)> {
+    let (fd, entry) = exchanged(fd, stat, flags)?;
+    Ok((fd, enter(fd, entry).inspect_err(|_| kernel::close(fd))?))
+}
+
+/// The entry of a file that was just opened, and its descriptor. The descriptor is exchanged if the
+/// file is managed and open for writing.
+#[inline]
+fn exchanged(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int, Option<EntryRef>)> {
+    let entry = if is_regular(stat) { look(fd, stat, Some(flags)) } else { Ok(None) };
+    let entry = entry.inspect_err(|_| kernel::close(fd))?;
+    let fd = match &entry {
+        Some(entry) if access::writes(flags) => match entry.file()? {
+            Some(file) => access::exchange(fd, file, flags)?,
+            None => fd,
+        },
+        _ => fd,
+    };
+    Ok((fd, entry))
+}
+
+/// Enters a descriptor that the data path opened. `flags` are those of the program's open.
+///
+/// # Errors
+/// ENFILE, ENOMEM, EMFILE; the descriptor is closed.
+pub fn managed(fd: c_int, file: Arc<LogicalFile>, flags: OFlags) -> Result<Option<EntryRef>> {
+    let entry = || {
+        access::note(fd, flags)?;
+        let mut stat = MaybeUninit::uninit();
+        let stat = kernel::stat_of(fd, &mut stat)?;
+        let entry = EntryRef::new(describe(fd, stat, Ok(Some(file)), flags))?;
+        enter(fd, Some(entry))
+    };
+    entry().inspect_err(|_| kernel::close(fd))
+}
+
+/// Whether these are the attributes of a regular file. Only regular files are ever managed.
+pub fn is_regular(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+}
+
+fn enter(fd: c_int, entry: Option<EntryRef>) -> Result<Option<EntryRef>> {
+    if fd as usize >= table::LIMIT && entry.as_ref().is_some_and(|entry| !matches!(entry.file(), Ok(None))) {
+        // The table has no slot for this number, and a managed file without an entry would count as
+        // plain.
+        return Err(Errno::MFILE);
+    }
+    table::set(fd, entry.clone().map_or(Known::Plain, Known::Entry));
+    Ok(entry)
+}
+
+/// The entry of a regular file; `None` if it is neither managed nor recorded.
+fn look(fd: c_int, stat: &Stat, flags: Option<OFlags>) -> Result<Option<EntryRef>> {
+    // SAFETY: borrowed for the calls of this function.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    let found = match sniff::descriptor(borrowed, stat, flags) {
+        // A process with more rights passed it to this one (a job's output, for example), or it was
+        // opened with O_PATH and cannot transfer data.
+        Err(Errno::ACCESS) if flags.is_none_or(|flags| flags.contains(OFlags::PATH)) => Found::Plain,
+        found => found?,
+    };
+    let file = match found {
+        Found::Anchor => attach(borrowed)?,
+        Found::Plain => None,
+    };
+    if file.is_none() && state::recorder().is_none() {
+        return Ok(None);
+    }
+    let access = flags.map_or_else(|| access::inherited(fd, stat), Ok)?;
+    let description = describe(fd, stat, Ok(file), access);
+    if description.is_of_no_interest() {
+        return Ok(None);
+    }
+    EntryRef::new(description).map(Some)
+}
+
+#[inline(never)]
+fn attach(fd: BorrowedFd<'_>) -> Result<Option<Arc<LogicalFile>>> {
+    errno::guarded(|| stack::on_own(|| state::runtime()?.attach(fd)))
+}
+
+#[inline(never)]
+fn describe(fd: c_int, stat: &Stat, file: Result<Option<Arc<LogicalFile>>>, access: OFlags) -> Description {
+    let record_as = state::recorder().map_or(FileId::NOT_RECORDED, |recorder| {
+        Absolute::of(fd).map_or(FileId::NOT_RECORDED, |path| recorder.file_id(path.as_bytes()))
+    });
+    Description {
+        file,
+        key: (stat.st_dev, stat.st_ino),
+        record_as,
+        appends: record::appends(fd),
+        access,
+        opened_size: stat.st_size as u64,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn say_if_not_placed(fd: c_int) {
+    let before = errno::get();
+    let _ = errno::guarded(|| {
+        stack::on_own(|| {
+            let (runtime, path) = (state::runtime()?, Absolute::of(fd)?);
+            let path = path.as_path();
+            if runtime.shape_for(path).is_some() {
+                let remedy = "it stays as it is; `stripewise place` moves it";
+                notice::say(&format!("{}: exists and is not in the planned layout; {remedy}", path.display()));
+            }
+            Ok(())
+        })
+    });
+    errno::set(before);
+}

@@ -1,0 +1,174 @@
+//! The file that a call on a descriptor is about.
+
+use std::ffi::c_int;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{OFlags, SeekFrom, fcntl_getfl, fstat, seek};
+use rustix::io::retry_on_intr;
+use stripewise_datapath::LogicalFile;
+use stripewise_sys::{Errno, Result, Stat};
+
+use crate::descriptors::entry::EntryRef;
+use crate::descriptors::table::{self, Known};
+use crate::process::{identity, state};
+
+/// The file that a descriptor refers to.
+pub enum Subject {
+    /// Not managed and not recorded.
+    Plain,
+    /// A plain file whose calls are recorded.
+    Recorded(EntryRef),
+    /// The anchor of a managed file, or a descriptor that could be one: then its file is an error.
+    Managed(Managed),
+}
+
+/// A descriptor of a managed file.
+pub struct Managed {
+    fd: c_int,
+    entry: EntryRef,
+    anchor: Result<Stat>,
+}
+
+impl Subject {
+    /// Looks up a descriptor. Costs two loads for a plain one, and one fstat for a managed one. The
+    /// fstat detects a descriptor that was closed without the library's knowledge and now refers to
+    /// another file.
+    #[inline]
+    pub fn of(fd: c_int) -> Self {
+        match table::tracked(fd) {
+            None => Self::Plain,
+            Some(entry) => Self::of_entry(fd, entry),
+        }
+    }
+
+    /// The managed file, for calls that are not recorded.
+    #[inline]
+    pub fn managed(fd: c_int) -> Option<Managed> {
+        table::tracked(fd).and_then(|entry| Self::managed_of(fd, entry))
+    }
+
+    // Not inlined: the first use of a descriptor needs the stack that an inlined caller would
+    // occupy.
+    #[inline(never)]
+    fn managed_of(fd: c_int, entry: EntryRef) -> Option<Managed> {
+        match Self::of_entry(fd, entry) {
+            Self::Managed(managed) => Some(managed),
+            _ => None,
+        }
+    }
+
+    /// As [`of`](Self::of), for a descriptor that has this entry.
+    #[inline(never)]
+    pub fn of_entry(fd: c_int, mut entry: EntryRef) -> Self {
+        loop {
+            if let Ok(None) = entry.file() {
+                return Self::Recorded(entry);
+            }
+            #[cfg(target_arch = "x86_64")]
+            crate::calls::patched::keep_entry();
+            if let Some(error) = entry.failure() {
+                return Self::unknown(fd, error);
+            }
+            // Prepares the data path in a forked child before the child uses a file.
+            let _ = state::runtime_if_used();
+            // SAFETY: borrowed for the duration of the call.
+            let anchor = match retry_on_intr(|| fstat(unsafe { BorrowedFd::borrow_raw(fd) })) {
+                // Closed without the library's knowledge. The kernel reports EBADF for the real
+                // call, too.
+                Err(Errno::BADF) => return Self::Plain,
+                Err(error) => return Self::unknown(fd, error),
+                Ok(anchor) => anchor,
+            };
+            if entry.key() == (anchor.st_dev, anchor.st_ino) {
+                return Self::Managed(Managed { fd, entry, anchor: Ok(anchor) });
+            }
+            if identity::is_vfork_child() {
+                return Self::Plain;
+            }
+            table::set(fd, Known::Unknown);
+            match table::tracked(fd) {
+                None => return Self::Plain,
+                Some(other) => entry = other,
+            }
+        }
+    }
+
+    /// The kind of this descriptor could not be determined. Every call on it fails: it might
+    /// otherwise reach a manifest.
+    fn unknown(fd: c_int, error: Errno) -> Self {
+        Self::Managed(Managed { fd, entry: EntryRef::failed(error), anchor: Err(error) })
+    }
+}
+
+impl Managed {
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the descriptor was open a moment ago. If the program closes it during the call,
+        // the call fails with EBADF or reaches the file that took the number, as without the
+        // library.
+        unsafe { BorrowedFd::borrow_raw(self.fd) }
+    }
+
+    /// The managed file.
+    ///
+    /// # Errors
+    /// EIO if the file cannot be served.
+    pub fn file(&self) -> Result<&LogicalFile> {
+        self.entry.file()?.ok_or(Errno::IO)
+    }
+
+    pub fn entry(&self) -> &EntryRef {
+        &self.entry
+    }
+
+    /// Result of fstat(2) on the anchor.
+    ///
+    /// # Errors
+    /// The error of that fstat(2).
+    pub fn anchor(&self) -> Result<&Stat> {
+        self.anchor.as_ref().map_err(|error| *error)
+    }
+
+    /// The status flags with the access mode that the program asked for. The kernel keeps the other
+    /// flags, also for other processes that share the open file description.
+    ///
+    /// # Errors
+    /// EBADF for a descriptor with O_PATH. The error with which the kind of the descriptor could
+    /// not be determined: the access mode is unknown then, too.
+    pub fn flags(&self) -> Result<OFlags> {
+        if let Some(error) = self.entry.failure() {
+            return Err(error);
+        }
+        let flags = fcntl_getfl(self.fd())?;
+        if flags.contains(OFlags::PATH) {
+            return Err(Errno::BADF);
+        }
+        if flags & OFlags::RWMODE == OFlags::RDONLY { Ok(flags | self.entry.access()) } else { Ok(flags) }
+    }
+
+    /// The managed file, for a call that changes it.
+    ///
+    /// # Errors
+    /// `refusal` when the descriptor is not open for writing.
+    pub fn writable(&self, refusal: Errno) -> Result<&LogicalFile> {
+        if self.flags()? & OFlags::RWMODE == OFlags::RDONLY { Err(refusal) } else { self.file() }
+    }
+
+    /// The descriptor's offset.
+    ///
+    /// # Errors
+    /// As lseek(2).
+    pub fn offset(&self) -> Result<u64> {
+        seek(self.fd(), SeekFrom::Current(0))
+    }
+
+    /// Sets the descriptor's offset.
+    ///
+    /// # Errors
+    /// As lseek(2).
+    pub fn set_offset(&self, offset: u64) -> Result<u64> {
+        if offset > i64::MAX as u64 {
+            return Err(Errno::INVAL);
+        }
+        seek(self.fd(), SeekFrom::Start(offset))
+    }
+}

@@ -1,0 +1,150 @@
+//! Converts Rust results to C's convention: `-1` with `errno` for a failure. Success leaves `errno`
+//! unchanged.
+
+use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use stripewise_sys::{Errno, Result};
+
+use crate::process::guard::SignalForkGuard;
+
+/// The calling thread's errno.
+pub fn get() -> c_int {
+    // SAFETY: always valid for the calling thread.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Sets the calling thread's errno.
+pub fn set(value: c_int) {
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = value }
+}
+
+/// The value of a C return type that stands for a failure.
+pub trait Failure {
+    /// The value after which the caller reads errno.
+    const FAILED: Self;
+}
+
+impl Failure for c_int {
+    const FAILED: Self = -1;
+}
+
+impl Failure for isize {
+    const FAILED: Self = -1;
+}
+
+impl Failure for i64 {
+    const FAILED: Self = -1;
+}
+
+/// `mmap` returns MAP_FAILED.
+impl Failure for *mut c_void {
+    const FAILED: Self = libc::MAP_FAILED;
+}
+
+/// `fopen` returns null.
+impl Failure for *mut libc::FILE {
+    const FAILED: Self = std::ptr::null_mut();
+}
+
+/// Runs this library's version of a call while signals wait. An error becomes errno and
+/// [`Failure::FAILED`], a panic becomes EIO (and is logged once). Success leaves errno unchanged.
+pub fn serve<T: Failure>(body: impl FnOnce() -> Result<T>) -> T {
+    let _guard = SignalForkGuard::new();
+    answer(body)
+}
+
+/// As [`serve`], for calls that may wait for other processes and can be repeated. A signal ends the
+/// wait. If all its handlers have SA_RESTART, the call is repeated after they have run.
+pub fn serve_interruptible<T: Failure>(mut body: impl FnMut() -> Result<T>) -> T {
+    let before = get();
+    loop {
+        let inside = SignalForkGuard::interruptible();
+        let result = caught(&mut body);
+        let again = result.is_err() && inside.is_to_be_repeated();
+        drop(inside);
+        match result {
+            Ok(value) => {
+                set(before);
+                return value;
+            }
+            Err(Errno::INTR) if again => set(before),
+            Err(error) => {
+                set(error.raw_os_error());
+                return T::FAILED;
+            }
+        }
+    }
+}
+
+/// As [`serve`], for calls that wait as long as the application asks, or that touch no managed
+/// file: signals are not blocked.
+pub fn answer<T: Failure>(body: impl FnOnce() -> Result<T>) -> T {
+    let before = get();
+    match caught(body) {
+        Ok(value) => {
+            set(before);
+            value
+        }
+        Err(error) => fail(error),
+    }
+}
+
+/// As [`serve`], for calls that return the error number itself and do not set errno
+/// (`posix_fallocate`).
+pub fn serve_code(body: impl FnOnce() -> Result<()>) -> c_int {
+    let before = get();
+    let code = guarded(body).err().map_or(0, Errno::raw_os_error);
+    set(before);
+    code
+}
+
+/// Sets errno to this error and returns [`Failure::FAILED`].
+pub fn fail<T: Failure>(error: Errno) -> T {
+    set(error.raw_os_error());
+    T::FAILED
+}
+
+/// Runs `body` while signals wait. A panic in it becomes EIO; the panic hook logs it.
+pub fn guarded<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    let _guard = SignalForkGuard::new();
+    caught(body)
+}
+
+/// Runs `body`. A panic in it becomes EIO; the panic hook logs it.
+pub fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    // A panic can leave only the state of one call on one file inconsistent. Its locks do not
+    // propagate poisoning.
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Errno::IO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An errno that code inside a call leaves behind, as LMDB or malloc may.
+    const OF_INSIDE: c_int = libc::EDOM;
+    const BEFORE: c_int = libc::ERANGE;
+
+    #[test]
+    fn a_success_leaves_errno_and_a_failure_sets_it() {
+        set(BEFORE);
+        let call = |result: Result<c_int>| {
+            answer(|| {
+                set(OF_INSIDE);
+                result
+            })
+        };
+        assert_eq!((call(Ok(3)), get()), (3, BEFORE));
+        assert_eq!((call(Err(Errno::NOSPC)), get()), (-1, libc::ENOSPC));
+        assert_eq!((serve_code(|| Err(Errno::NOSPC)), get()), (libc::ENOSPC, libc::ENOSPC));
+    }
+
+    #[test]
+    fn a_panic_is_eio() {
+        let panics = || answer(|| -> Result<c_int> { panic!("a defect") });
+        let ended = std::panic::catch_unwind(|| (panics(), get()));
+        assert_eq!(ended.ok(), Some((-1, libc::EIO)));
+    }
+}

@@ -1,0 +1,127 @@
+//! The identity of this process (original, forked or vforked child), and the start of the library.
+
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use stripewise_sys::asking::{self, Patience};
+use stripewise_sys::thread;
+
+use crate::calls::{exit, stdio};
+use crate::process::{filter, guard, handler, messages, state};
+
+/// A page that the kernel clears in a forked child, and that a vfork child shares with its parent.
+static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
+
+#[repr(C)]
+struct Page {
+    /// The id of the process that owns this memory.
+    owner: AtomicU32,
+    /// Nonzero if the data path is prepared for this process.
+    told: AtomicU32,
+    /// Nonzero if threads of this library may exist.
+    threads: AtomicU32,
+}
+
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// Whether the caller runs in a vfork child, a process that borrows its parent's memory. Its
+/// descriptors are its own, but every change of memory is also its parent's.
+pub fn is_vfork_child() -> bool {
+    let Some(page) = page() else { return false };
+    match page.owner.load(Ordering::Relaxed) {
+        // Cleared: a forked child, which owns its copy of the memory.
+        0 => {
+            page.owner.store(own_pid(), Ordering::Relaxed);
+            false
+        }
+        pid => pid != own_pid(),
+    }
+}
+
+/// Whether the data path has to be prepared for a new process. True at most once per process.
+pub fn is_new_process() -> bool {
+    page()
+        .is_some_and(|page| page.told.load(Ordering::Relaxed) == 0 && page.told.swap(1, Ordering::Relaxed) == 0)
+}
+
+/// Whether this is a forked child that has not used the data path. The state it inherited is still
+/// its parent's, and the parent takes care of it.
+pub fn is_idle_child() -> bool {
+    page().is_some_and(|page| page.told.load(Ordering::Relaxed) == 0)
+}
+
+/// Whether threads that this library started may exist in this process; a forked child has none of
+/// its parent's. After this call they may.
+pub fn may_have_threads() -> bool {
+    page().is_none_or(|page| {
+        page.threads.load(Ordering::Acquire) != 0 || page.threads.swap(1, Ordering::AcqRel) != 0
+    })
+}
+
+/// Number of forks of this process. Other processes may share descriptors that were made before a
+/// fork.
+pub fn forks() -> u32 {
+    FORKS.load(Ordering::Relaxed)
+}
+
+#[inline]
+fn page() -> Option<&'static Page> {
+    let page = PAGE.load(Ordering::Acquire);
+    let page = if page.is_null() { make_page()? } else { page };
+    // SAFETY: mapped for ever, and contains only atomics.
+    Some(unsafe { &*page })
+}
+
+#[cold]
+fn make_page() -> Option<*mut Page> {
+    const LEN: usize = 4096;
+    // SAFETY: a new mapping of zeros, which are a valid `Page`.
+    let page = unsafe {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let page = mmap_anonymous(ptr::null_mut(), LEN, protection, MapFlags::PRIVATE).ok()?;
+        // Kernels before 4.14 cannot clear it: a forked child then looks like a vfork child and is
+        // not served.
+        let _ = madvise(page, LEN, Advice::LinuxWipeOnFork);
+        let page = page.cast::<Page>();
+        (*page).owner.store(own_pid(), Ordering::Relaxed);
+        page
+    };
+    match PAGE.compare_exchange(ptr::null_mut(), page, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => Some(page),
+        // Another thread was first. This page is leaked.
+        Err(first) => Some(first),
+    }
+}
+
+fn own_pid() -> u32 {
+    rustix::process::getpid().as_raw_nonzero().get().cast_unsigned()
+}
+
+/// After a fork, in the parent.
+pub extern "C" fn forked() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+    guard::after_fork_in_parent();
+}
+
+/// Called by the dynamic loader, possibly after the first call of the program; no call depends on
+/// it.
+extern "C" fn loaded() {
+    let _ = page();
+    asking::wait_so(Patience { interrupted: guard::is_interrupted, limit: None });
+    thread::refuse_where(handler::may_be_inside);
+    // SAFETY: the functions may run at any time.
+    unsafe {
+        libc::pthread_atfork(Some(guard::before_fork), Some(forked), Some(guard::after_fork_in_child));
+    }
+    messages::at_start();
+    stdio::at_start();
+    exit::at_start();
+    if state::denies_io_uring() {
+        filter::deny_io_uring();
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOADED: extern "C" fn() = loaded;

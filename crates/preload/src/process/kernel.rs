@@ -1,0 +1,226 @@
+//! System calls on application memory that may not exist, where `sys` has no wrapper for them.
+//!
+//! They go through libc's `syscall`, which bypasses the library's own functions, and leave `errno`
+//! as it was.
+
+use std::ffi::{c_char, c_int, c_long, c_void};
+use std::mem::MaybeUninit;
+
+use stripewise_sys::{Errno, Result, Stat};
+
+use crate::process::errno;
+use crate::process::real::Real;
+
+type SyscallFn = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
+
+/// libc's `syscall`, not the one of this library.
+// SAFETY: the type of `syscall`, with the largest number of arguments of any call.
+pub static LIBC: Real<SyscallFn> = unsafe { Real::new(c"syscall") };
+
+/// Makes a system call.
+///
+/// # Errors
+/// The kernel's errno.
+///
+/// # Safety
+/// As the system call requires.
+pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> Result<usize> {
+    let before = errno::get();
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: the caller's promise.
+    let result = unsafe { LIBC.get()(number, a, b, c, d, e, f) };
+    let failed = errno::get();
+    errno::set(before);
+    if result == -1 { Err(Errno::from_raw_os_error(failed)) } else { Ok(result as usize) }
+}
+
+/// fstatat(2). EFAULT if the path cannot be read.
+///
+/// # Errors
+/// As fstatat(2).
+pub fn stat_at(dir: c_int, path: *const c_char, follow: bool) -> Result<Stat> {
+    let mut stat = MaybeUninit::<Stat>::uninit();
+    let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
+    let arguments = [dir as usize, path as usize, stat.as_mut_ptr() as usize, flags as usize, 0, 0];
+    // SAFETY: only the kernel reads the path; on success it has filled the structure.
+    unsafe {
+        call(libc::SYS_newfstatat, arguments)?;
+        Ok(stat.assume_init())
+    }
+}
+
+/// Whether the application's memory can be read. Makes one rt_sigprocmask(2) per page, which copies
+/// 8 bytes from there and then fails because its first argument is invalid.
+pub fn is_readable(memory: *const c_void, len: usize) -> bool {
+    const WORD: usize = size_of::<u64>();
+    const NO_SUCH_WAY: usize = c_int::MAX as usize;
+    let (start, page) = (memory as usize, rustix::param::page_size());
+    let Some(last) = len.checked_sub(WORD).and_then(|rest| start.checked_add(rest)) else { return len == 0 };
+    let mut at = last;
+    loop {
+        // SAFETY: changes nothing, as the first argument is no valid operation.
+        let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NO_SUCH_WAY, at, 0, WORD, 0, 0]) };
+        // A null address means "no mask", so the kernel would copy nothing. It is never valid
+        // memory.
+        if at == 0 || answer == Err(Errno::FAULT) {
+            return false;
+        }
+        // Either all of a page is mapped or none of it.
+        let page_start = at / page * page;
+        if page_start <= start {
+            return true;
+        }
+        at = (page_start - WORD).max(start);
+    }
+}
+
+/// Reads a value at an address of the application.
+///
+/// # Errors
+/// EFAULT.
+pub fn copy_from<T>(address: usize, value: &mut MaybeUninit<T>) -> Result<()> {
+    copy(libc::SYS_process_vm_readv, value.as_mut_ptr() as usize, address, size_of::<T>())
+}
+
+/// Reads bytes at an address that may not be mapped.
+///
+/// # Errors
+/// EFAULT.
+pub fn copy_bytes_from(address: usize, bytes: &mut [u8]) -> Result<()> {
+    if !is_readable(address as *const c_void, bytes.len()) {
+        return Err(Errno::FAULT);
+    }
+    copy(libc::SYS_process_vm_readv, bytes.as_mut_ptr() as usize, address, bytes.len())
+}
+
+/// Writes a value to an address of the application.
+///
+/// # Errors
+/// EFAULT.
+pub fn copy_to<T>(address: usize, value: &T) -> Result<()> {
+    copy(libc::SYS_process_vm_writev, std::ptr::from_ref(value) as usize, address, size_of::<T>())
+}
+
+fn copy(number: c_long, own: usize, other: usize, len: usize) -> Result<()> {
+    let (own, other) = ([own, len], [other, len]);
+    let process = std::process::id() as usize;
+    // SAFETY: the callers own `own`; only the kernel accesses `other`.
+    let copied = unsafe { call(number, [process, own.as_ptr() as usize, 1, other.as_ptr() as usize, 1, 0]) };
+    match copied {
+        Ok(copied) if copied == len => Ok(()),
+        // Some containers forbid these calls to their programs: the address is trusted.
+        Err(Errno::PERM | Errno::NOSYS) => {
+            let reads = number == libc::SYS_process_vm_readv;
+            let (from, to) = if reads { (other[0], own[0]) } else { (own[0], other[0]) };
+            // SAFETY: as the application and the callers promise.
+            unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, len) };
+            Ok(())
+        }
+        _ => Err(Errno::FAULT),
+    }
+}
+
+/// fstat(2) into the caller's memory, without copies on the stack. Retries EINTR.
+///
+/// # Errors
+/// As fstat(2).
+pub fn stat_of(fd: c_int, stat: &mut MaybeUninit<Stat>) -> Result<&Stat> {
+    let arguments = [fd as usize, stat.as_mut_ptr() as usize, 0, 0, 0, 0];
+    // SAFETY: on success the kernel has filled the structure.
+    unsafe {
+        while let Err(error) = call(libc::SYS_fstat, arguments) {
+            if error != Errno::INTR {
+                return Err(error);
+            }
+        }
+        Ok(stat.assume_init_ref())
+    }
+}
+
+/// ftruncate(2) to size 0, bypassing the library's own. Retries EINTR.
+///
+/// # Errors
+/// As ftruncate(2).
+pub fn empty(fd: c_int) -> Result<()> {
+    // SAFETY: no memory is involved.
+    while let Err(error) = unsafe { call(libc::SYS_ftruncate, [fd as usize, 0, 0, 0, 0, 0]) } {
+        if error != Errno::INTR {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// close(2), bypassing the library's own.
+pub fn close(fd: c_int) {
+    // SAFETY: the caller owns the descriptor.
+    let _ = unsafe { call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// close_range(2).
+///
+/// # Errors
+/// As close_range(2).
+pub fn close_range(first: u32, last: u32, flags: c_int) -> Result<()> {
+    // SAFETY: the descriptors are the application's.
+    unsafe { call(libc::SYS_close_range, [first as usize, last as usize, flags as usize, 0, 0, 0]) }.map(|_| ())
+}
+
+/// openat(2), bypassing the library's own. EFAULT if the path cannot be read.
+///
+/// # Errors
+/// As open(2).
+pub fn open_at(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> Result<c_int> {
+    let arguments = [dir as usize, path as usize, flags as usize, mode as usize, 0, 0];
+    // SAFETY: only the kernel follows the path.
+    unsafe { call(libc::SYS_openat, arguments) }.map(|fd| fd as c_int)
+}
+
+/// dup2(2) of two different numbers, bypassing the library's own.
+///
+/// # Errors
+/// As dup2(2).
+pub fn dup2(old: c_int, new: c_int) -> Result<c_int> {
+    // SAFETY: the descriptors are the application's.
+    unsafe { call(libc::SYS_dup3, [old as usize, new as usize, 0, 0, 0, 0]) }.map(|fd| fd as c_int)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+    use super::*;
+
+    #[test]
+    fn memory_is_readable_up_to_a_hole() {
+        let page = rustix::param::page_size();
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a mapping of this function, of which the last page is unmapped.
+        let pages = unsafe {
+            let pages = mmap_anonymous(std::ptr::null_mut(), 3 * page, protection, MapFlags::PRIVATE).unwrap();
+            munmap(pages.byte_add(2 * page), page).unwrap();
+            pages
+        };
+        errno::set(77);
+        for (from, len, readable) in [
+            (0, 2 * page, true),
+            (0, 2 * page + 1, false),
+            (8, 2 * page - 8, true),
+            (2 * page - 16, 16, true),
+            (2 * page - 16, 17, false),
+            (2 * page - 4, 16, false),
+            (page - 4, 16, true),
+            (page + 8, 2 * page, false),
+            (2 * page, 8, false),
+            (2 * page, 0, true),
+        ] {
+            assert_eq!(is_readable(pages.wrapping_byte_add(from), len), readable, "{len} from {from}");
+        }
+        assert!(
+            !is_readable(std::ptr::null(), 8)
+                && !is_readable(16 as *const c_void, 16)
+                && !is_readable(usize::MAX as *const c_void, 16)
+        );
+        assert_eq!(errno::get(), 77);
+    }
+}

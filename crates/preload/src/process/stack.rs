@@ -1,0 +1,222 @@
+//! Runs code on a stack of the library. A caller may have very little stack: a signal handler on
+//! its own stack, or a thread with 16 KiB. Code that may need much (reading the plan, creating a
+//! managed file) therefore runs elsewhere.
+
+use std::arch::asm;
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+use stripewise_sys::{Errno, Result};
+
+use crate::process::kernel;
+use crate::process::scratch::{self, Scratch};
+
+/// Size of a stack, bytes: that of a small thread in other programs. Only touched pages take
+/// memory.
+const BYTES: usize = 512 << 10;
+/// Inaccessible bytes at the lower end. A stack overflow ends the process instead of overwriting
+/// other memory.
+const GUARD_BYTES: usize = 64 << 10;
+
+/// Bytes of zeros above the first frame. A backtrace looks there for the caller of that frame, and
+/// ends. Memory above the stack belongs to other owners.
+const ZERO_BYTES: usize = 256;
+
+/// Idle stacks. Further ones are unmapped.
+static IDLE: [AtomicPtr<c_void>; 4] = [const { AtomicPtr::new(ptr::null_mut()) }; 4];
+
+/// A stack, until it is dropped.
+struct Stack(*mut c_void);
+
+impl Stack {
+    fn new() -> Result<Self> {
+        let mut idle = IDLE.iter().map(|slot| slot.swap(ptr::null_mut(), Ordering::Acquire));
+        // The iterator is lazy, so only one stack is taken out.
+        match idle.find(|idle| !idle.is_null()) {
+            Some(idle) => Ok(Self(idle)),
+            None => Self::map(),
+        }
+    }
+
+    fn map() -> Result<Self> {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::STACK;
+        // SAFETY: a new mapping, whose lower end is made inaccessible.
+        unsafe {
+            let stack =
+                Self(mmap_anonymous(ptr::null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, flags)?);
+            mprotect(stack.0, GUARD_BYTES, MprotectFlags::empty())?;
+            Ok(stack)
+        }
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        let put = |slot: &AtomicPtr<c_void>| {
+            slot.compare_exchange(ptr::null_mut(), self.0, Ordering::Release, Ordering::Relaxed).is_ok()
+        };
+        if !IDLE.iter().any(put) {
+            // SAFETY: mapped by `map`, and no thread runs on it.
+            let _ = unsafe { munmap(self.0, BYTES) };
+        }
+    }
+}
+
+/// Runs `body` on a stack of the library; a panic in it becomes EIO. A signal handler that
+/// interrupts `body` may run on this stack, too, and must return (no `longjmp`): code that must not
+/// be abandoned has to block signals.
+///
+/// # Errors
+/// The error of `body`; ENOMEM.
+pub fn on_own<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    let stack = Stack::new()?;
+    let mut job = Job { body: Some(body), result: Err(Errno::IO) };
+    let top = stack.0.wrapping_byte_add(BYTES - ZERO_BYTES);
+    let left = Left { at: ptr::from_ref(&job) as usize, top: top as usize, before: LEFT.get() };
+    LEFT.set(&raw const left);
+    // SAFETY: only this call uses the stack. `run` gets the job of its type, which lives until it
+    // returns.
+    unsafe { call_on(top, run_of(&job), ptr::from_mut(&mut job).cast()) };
+    LEFT.set(left.before);
+    job.result
+}
+
+/// The place where a thread left one stack for another.
+struct Left {
+    at: usize,
+    /// Upper end of the stack that the thread went to.
+    top: usize,
+    before: *const Self,
+}
+
+thread_local! {
+    static LEFT: Cell<*const Left> = const { Cell::new(ptr::null()) };
+}
+
+/// Whether one of the words is on the stack between this address and the end of the thread's stack.
+/// `None` if the stack is too long to search.
+pub fn find_word(mut from: usize, words: &[usize]) -> Option<bool> {
+    let mut left = LEFT.get();
+    // SAFETY: frames of this thread that have not returned.
+    while let Some(Left { at, top, before }) = unsafe { left.as_ref() } {
+        if find_between(from, *top, words)? {
+            return Some(true);
+        }
+        (from, left) = (*at, *before);
+    }
+    // The C library keeps its thread structure at the end of the stacks that it allocates.
+    // SAFETY: always succeeds.
+    let thread = unsafe { libc::pthread_self() } as usize;
+    let end = if thread > from && thread - from < FAR_BYTES { thread } else { from + FAR_BYTES };
+    find_between(from, end, words)
+}
+
+/// Length of the stack, bytes, up to which it is searched.
+const FAR_BYTES: usize = 8 << 20;
+
+/// As [`find_word`], for a range of addresses; the search ends at memory that cannot be read.
+fn find_between(from: usize, to: usize, words: &[usize]) -> Option<bool> {
+    const WORD: usize = size_of::<usize>();
+    let mut copy = Scratch::new().ok()?;
+    let mut at = from.next_multiple_of(WORD);
+    while at < to {
+        let next = (at + 1).next_multiple_of(scratch::BYTES).min(to / WORD * WORD);
+        let Some(bytes) = copy.get_mut(..next.saturating_sub(at)).filter(|bytes| !bytes.is_empty()) else {
+            break;
+        };
+        if kernel::copy_bytes_from(at, bytes).is_err() {
+            return Some(false);
+        }
+        let mut found =
+            bytes.chunks_exact(WORD).filter_map(|word| word.try_into().ok().map(usize::from_ne_bytes));
+        if found.any(|word| words.contains(&word)) {
+            return Some(true);
+        }
+        at = next;
+    }
+    (to - from < FAR_BYTES).then_some(false)
+}
+
+struct Job<F, T> {
+    body: Option<F>,
+    result: Result<T>,
+}
+
+fn run_of<F: FnOnce() -> Result<T>, T>(_: &Job<F, T>) -> unsafe extern "C" fn(*mut c_void) {
+    run::<F, T>
+}
+
+unsafe extern "C" fn run<F: FnOnce() -> Result<T>, T>(job: *mut c_void) {
+    // SAFETY: the caller passes a job of this type.
+    let job = unsafe { &mut *job.cast::<Job<F, T>>() };
+    if let Some(body) = job.body.take() {
+        job.result = catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Errno::IO));
+    }
+}
+
+/// Calls `function` with the stack pointer at `top`, which is a multiple of 16.
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+unsafe fn call_on(top: *mut c_void, function: unsafe extern "C" fn(*mut c_void), argument: *mut c_void) {
+    // SAFETY: the callee preserves r12, which holds the old stack pointer.
+    unsafe {
+        asm!(
+            "xchg rsp, r12",
+            "call {function}",
+            "mov rsp, r12",
+            function = in(reg) function,
+            inout("r12") top => _,
+            in("rdi") argument,
+            clobber_abi("C"),
+        );
+    }
+}
+
+/// Calls `function` with the stack pointer at `top`, which is a multiple of 16.
+#[cfg(target_arch = "aarch64")]
+#[inline(never)]
+unsafe fn call_on(top: *mut c_void, function: unsafe extern "C" fn(*mut c_void), argument: *mut c_void) {
+    // SAFETY: the callee preserves x20, which holds the old stack pointer.
+    unsafe {
+        asm!(
+            "mov x21, sp",
+            "mov sp, x20",
+            "mov x20, x21",
+            "blr {function}",
+            "mov sp, x20",
+            function = in(reg) function,
+            inout("x20") top => _,
+            out("x21") _,
+            in("x0") argument,
+            clobber_abi("C"),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here() -> usize {
+        let local = 0u8;
+        ptr::from_ref(&local) as usize
+    }
+
+    #[test]
+    fn work_runs_elsewhere_and_its_result_comes_back() {
+        let outside = here();
+        let inside = on_own(|| Ok(here())).unwrap();
+        assert!(outside.abs_diff(inside) > BYTES);
+        assert_eq!(on_own(|| -> Result<()> { Err(Errno::NOSPC) }), Err(Errno::NOSPC));
+        assert_eq!(on_own(|| -> Result<()> { panic!("a defect") }), Err(Errno::IO));
+        // Nested calls, more of them than there are idle stacks.
+        fn deep(levels: usize) -> Result<usize> {
+            if levels == 0 { Ok(0) } else { on_own(|| deep(levels - 1)).map(|below| below + 1) }
+        }
+        assert_eq!(deep(3 * IDLE.len()), Ok(3 * IDLE.len()));
+    }
+}

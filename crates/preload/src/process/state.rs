@@ -1,0 +1,282 @@
+//! The library's state per process: the data path and the recorder. Both are created on first use
+//! and never destroyed.
+
+use std::ffi::{CStr, OsStr, c_char};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use rustix::thread::futex;
+use stripewise_cluster::Plan;
+use stripewise_datapath::{Runtime, Settings, notice};
+use stripewise_recorder::Recorder;
+use stripewise_sys::{Errno, Mode, OFlags, Real, Result, SysRef};
+use stripewise_target::Engine;
+
+use crate::process::guard::{self, SignalForkGuard};
+use crate::process::{background, identity, mpi, stack, statistics};
+
+/// The plan file. Without it no new file becomes managed; existing managed files are still served.
+const ENV_PLAN: &CStr = c"STRIPEWISE_PLAN";
+/// How the pieces of a request run in parallel: `auto`, `uring`, `threads` or `serial`.
+const ENV_FANOUT: &CStr = c"STRIPEWISE_FANOUT";
+/// `1` denies io_uring to the application: see [`denies_io_uring`].
+const ENV_DENY_IO_URING: &CStr = c"STRIPEWISE_DENY_IO_URING";
+/// Upper bound of the size of a plan file, bytes. A plan is written by hand or by a planner; a
+/// larger file is something else.
+const PLAN_BYTES_MAX: usize = 1 << 30;
+
+/// A value that the first caller of [`get`](Self::get) makes. If the thread that is making it asks
+/// again (its allocator opens a file, or a signal handler runs), it gets an error instead of
+/// waiting for itself.
+struct Lazily<T> {
+    value: OnceLock<T>,
+    maker: AtomicU32,
+}
+
+impl<T> Lazily<T> {
+    const fn new() -> Self {
+        Self { value: OnceLock::new(), maker: AtomicU32::new(0) }
+    }
+
+    /// Returns the value. Other threads wait while one makes it.
+    ///
+    /// # Errors
+    /// EBUSY where the calling thread is making the value at this moment. The error of `make`; the
+    /// next caller then tries again.
+    fn get(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+        let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        loop {
+            if let Some(value) = self.value.get() {
+                return Ok(value);
+            }
+            match self.maker.compare_exchange(0, thread, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => {
+                    let _maker = Maker(&self.maker);
+                    // Another thread may have made the value between the check and the exchange.
+                    return match self.value.get() {
+                        Some(value) => Ok(value),
+                        None => make().map(|value| self.value.get_or_init(|| value)),
+                    };
+                }
+                Err(maker) if maker & !WAITED_FOR == thread => return Err(Errno::BUSY),
+                Err(maker) => {
+                    let waited_for = maker | WAITED_FOR;
+                    let noted =
+                        self.maker.compare_exchange(maker, waited_for, Ordering::Relaxed, Ordering::Relaxed);
+                    if noted.is_ok() {
+                        let _ = futex::wait(&self.maker, futex::Flags::PRIVATE, waited_for, None);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Set in the thread id of `maker` while other threads wait for it.
+const WAITED_FOR: u32 = 1 << 31;
+
+/// On drop, lets other threads make the value.
+struct Maker<'a>(&'a AtomicU32);
+
+impl Drop for Maker<'_> {
+    fn drop(&mut self) {
+        if self.0.swap(0, Ordering::Release) & WAITED_FOR != 0 {
+            let _ = futex::wake(self.0, futex::Flags::PRIVATE, i32::MAX as u32);
+        }
+    }
+}
+
+static RUNTIME: Lazily<Arc<Runtime>> = Lazily::new();
+static RECORDER: Lazily<Option<Recorder>> = Lazily::new();
+
+/// The data path.
+///
+/// # Errors
+/// EBUSY where the calling thread is making it at this moment, or the error of reading the plan.
+pub fn runtime() -> Result<&'static Runtime> {
+    let runtime = match RUNTIME.value.get() {
+        Some(runtime) => runtime,
+        // Signals wait: a handler that ran during the construction would get EBUSY.
+        None => guard::undisturbed(|| RUNTIME.get(|| stack::on_own(make_runtime)))?,
+    };
+    if identity::is_new_process() {
+        let _guard = SignalForkGuard::new();
+        runtime.after_fork_child();
+    }
+    Ok(runtime)
+}
+
+/// Whether any call needed the data path yet, in this process or in a parent before the fork.
+pub fn is_runtime_used() -> bool {
+    RUNTIME.value.get().is_some()
+}
+
+/// The data path, for state that parent and child have in common: the plan. `None` if no call
+/// needed it yet. A forked child is not prepared for requests by this call.
+pub fn runtime_if_made() -> Option<&'static Runtime> {
+    RUNTIME.value.get().map(|runtime| &**runtime)
+}
+
+/// The data path, prepared for this process, if any call needed it yet.
+pub fn runtime_if_used() -> Option<&'static Runtime> {
+    RUNTIME.value.get()?;
+    runtime().ok()
+}
+
+/// The recorder, if this process is recorded.
+#[inline]
+pub fn recorder() -> Option<Recorder> {
+    match RECORDER.value.get() {
+        Some(Some(recorder)) if recorder.is_new() => prepare(*recorder),
+        Some(recorder) => *recorder,
+        None => start_recorder(),
+    }
+}
+
+#[cold]
+fn start_recorder() -> Option<Recorder> {
+    let make = || match stripewise_recorder::Settings::from_env() {
+        Some(settings) => stack::on_own(|| Ok(make_recorder(&settings))),
+        None => Ok(None),
+    };
+    guard::undisturbed(|| RECORDER.get(make).ok().copied().flatten())
+}
+
+/// Prepares the recorder in a forked child, before its first record.
+#[cold]
+fn prepare(recorder: Recorder) -> Option<Recorder> {
+    let prepared = guard::undisturbed(|| {
+        stack::on_own(|| {
+            recorder.prepare();
+            Ok(())
+        })
+    });
+    // If there is no memory for it, the first record prepares the recorder.
+    let _ = prepared;
+    Some(recorder)
+}
+
+/// Whether a plan is set. Only then may a new file become managed.
+pub fn has_plan() -> bool {
+    /// Later changes of the environment apply to programs that are started after them.
+    static FOUND: AtomicU32 = AtomicU32::new(0);
+    found_once(&FOUND, || plan_path().is_some())
+}
+
+/// Returns the first result of `find`, which `found` (initially 0) keeps. Threads that call at the
+/// same time all run `find`; none waits for another.
+pub fn found_once(found: &AtomicU32, find: impl FnOnce() -> bool) -> bool {
+    const NO: u32 = 1;
+    const YES: u32 = 2;
+    if found.load(Ordering::Relaxed) == 0 {
+        found.store(if find() { YES } else { NO }, Ordering::Relaxed);
+    }
+    found.load(Ordering::Relaxed) == YES
+}
+
+fn plan_path() -> Option<&'static Path> {
+    variable(ENV_PLAN).map(|value| Path::new(OsStr::from_bytes(value.to_bytes())))
+}
+
+unsafe extern "C" {
+    /// As getenv(3), but null in a program with more rights than its caller (AT_SECURE): the
+    /// caller's environment must not direct such a program.
+    fn secure_getenv(name: *const c_char) -> *mut c_char;
+}
+
+/// The value of an environment variable, unless it is empty. It is read before the program changes
+/// its environment, or from the original strings, which stay in place.
+pub fn variable(name: &CStr) -> Option<&'static CStr> {
+    // SAFETY: a terminated name; a value is terminated, too.
+    unsafe {
+        let value = secure_getenv(name.as_ptr());
+        (!value.is_null()).then(|| CStr::from_ptr(value)).filter(|value| !value.is_empty())
+    }
+}
+
+/// Whether io_uring is denied to the application.
+pub fn denies_io_uring() -> bool {
+    variable(ENV_DENY_IO_URING) == Some(c"1")
+}
+
+fn engine() -> Engine {
+    let Some(value) = variable(ENV_FANOUT) else { return Engine::Auto };
+    value.to_string_lossy().parse().unwrap_or_else(|problem| {
+        notice::say(&format!("STRIPEWISE_FANOUT: {problem}"));
+        Engine::Auto
+    })
+}
+
+fn make_runtime() -> Result<Arc<Runtime>> {
+    // The default hook would print a backtrace into the application's stderr.
+    std::panic::set_hook(Box::new(|panic| {
+        notice::say(&format!("a defect in the library makes a call fail with EIO: {panic}").replace('\n', " "));
+    }));
+    // The new runtime belongs to this process, which therefore needs no preparation after a fork.
+    identity::is_new_process();
+    let sys: SysRef = Arc::new(Real);
+    let plan = match plan_path() {
+        Some(path) => find_plan(&sys, path)?,
+        None => None,
+    };
+    let settings = Settings {
+        engine: engine(),
+        background: Some(background::around),
+        leaving: Some(statistics::tell),
+        ..Settings::default()
+    };
+    let runtime = Runtime::with_settings(sys, plan.as_ref(), settings);
+    if let Some((procs, on_node)) = mpi::processes() {
+        runtime.set_procs(procs, on_node);
+    }
+    Ok(runtime)
+}
+
+/// Reads the plan. Returns `None`, and logs a line to stderr, where there is no usable plan.
+///
+/// # Errors
+/// A temporary failure to read the plan. Going on without the plan would create plain files.
+fn find_plan(sys: &SysRef, path: &Path) -> Result<Option<Plan>> {
+    let name = format!("STRIPEWISE_PLAN={}", path.display());
+    let never = [
+        Errno::NOENT,
+        Errno::NOTDIR,
+        Errno::ISDIR,
+        Errno::ACCESS,
+        Errno::PERM,
+        Errno::LOOP,
+        Errno::NAMETOOLONG,
+    ];
+    let opened = sys.open(None, path, OFlags::RDONLY, Mode::empty());
+    let bytes = opened.and_then(|file| match sys.read_start(file.as_fd(), PLAN_BYTES_MAX) {
+        // Once the file is open, any other error is temporary.
+        Err(error) if error != Errno::ISDIR && never.contains(&error) => Err(Errno::IO),
+        read => read,
+    });
+    let plan = match bytes {
+        Ok(bytes) => parse_plan(bytes, &name),
+        Err(error) if never.contains(&error) => Err(format!("{name}: cannot be read ({error})")),
+        Err(error) => return Err(error),
+    };
+    let unplanned =
+        |problem: &String| notice::say(&format!("{problem}; no file gets a planned layout in this run"));
+    Ok(plan.inspect_err(unplanned).ok())
+}
+
+fn parse_plan(bytes: Vec<u8>, name: &str) -> std::result::Result<Plan, String> {
+    let text = String::from_utf8(bytes).map_err(|_| format!("{name}: is not UTF-8 text"))?;
+    Plan::parse(&text, name).map_err(|error| error.to_string())
+}
+
+fn make_recorder(settings: &stripewise_recorder::Settings<'_>) -> Option<Recorder> {
+    let recorder = Recorder::start(settings);
+    if recorder.is_none() {
+        stripewise_sys::raw::say(
+            b"stripewise: this process is not recorded: STRIPEWISE_TRACE_DIR cannot be written to\n",
+        );
+    }
+    recorder
+}
