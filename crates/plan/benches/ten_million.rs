@@ -1,7 +1,9 @@
-//! How long planning takes from a trace of 10 million requests: `cargo bench -p stripewise-plan --bench ten_million`.
+//! How long planning takes from a trace of 10 million requests: `cargo bench -p stripewise-plan
+//! --bench ten_million`.
 //!
-//! Prints one line per application: the passes over the trace, the planning, and the most memory the process ever had
-//! (everything before in the same process included). `TRACE_REQUESTS` changes the number of requests.
+//! Prints one line per application: the passes over the trace, the planning, and the most memory
+//! the process ever had (everything before in the same process included). `TRACE_REQUESTS` changes
+//! the number of requests.
 
 use std::path::Path;
 use std::time::Instant;

@@ -57,7 +57,8 @@ impl Candidate {
     }
 }
 
-/// How `elapsed_s` was found: by sending sampled requests through the servers ([`crate::elapsed::replay`]).
+/// How `elapsed_s` was found: by sending sampled requests through the servers
+/// ([`crate::elapsed::replay`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
@@ -72,7 +73,8 @@ pub enum Method {
 pub struct Judged {
     /// The candidate.
     pub candidate: Candidate,
-    /// One that people look for: a layout of the papers over all servers, or a planner's own choice.
+    /// One that people look for: a layout of the papers over all servers, or a planner's own
+    /// choice.
     pub notable: bool,
     /// The papers' overall cost, term by term, over all requests.
     pub cost: Cost,
@@ -90,12 +92,14 @@ pub struct Judged {
     pub background: Background,
 }
 
-/// Copying between the copies of files that does not serve requests: lazy synchronisation, write-back, fetches.
+/// Copying between the copies of files that does not serve requests: lazy synchronisation,
+/// write-back, fetches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Background {
     /// Bytes that are read from one copy and written to another.
     pub bytes: u64,
-    /// How long that keeps the busiest server busy, or how long the limit of background copying makes it take, seconds.
+    /// How long that keeps the busiest server busy, or how long the limit of background copying
+    /// makes it take, seconds.
     pub seconds: f64,
 }
 

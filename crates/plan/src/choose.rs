@@ -40,7 +40,8 @@ pub struct Decision {
     pub candidates: Vec<Judged>,
     /// The best candidate: an index into `candidates`.
     pub best: usize,
-    /// The part of the present layout's time (or cost) that the best candidate saves; negative: it is slower.
+    /// The part of the present layout's time (or cost) that the best candidate saves; negative: it
+    /// is slower.
     pub gain: f64,
     /// The files should stay as they are.
     pub keep: bool,
@@ -67,7 +68,8 @@ impl Decision {
 /// Plans one file set.
 ///
 /// # Errors
-/// The planner that was asked for cannot plan for this cluster, or no candidate has the name asked for.
+/// The planner that was asked for cannot plan for this cluster, or no candidate has the name asked
+/// for.
 pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
     let Field { mut entries, picks, notes } = propose(problem)?;
     entries.push(Entry { candidate: present(problem)?, notable: true });
@@ -103,7 +105,8 @@ pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
     })
 }
 
-/// What the copies of a candidate do, if it has several: beside what each would cost alone, as far as it holds everything.
+/// What the copies of a candidate do, if it has several: beside what each would cost alone, as far
+/// as it holds everything.
 fn expected(problem: &Problem<'_>, candidate: &Candidate) -> Option<Expected> {
     let overlay = candidate.overlay.as_ref()?;
     let original = Candidate { overlay: None, ..candidate.clone() };
@@ -233,7 +236,8 @@ fn present(problem: &Problem<'_>) -> Result<Candidate, PlanError> {
     }
 }
 
-/// The candidate of this name, also where it goes on elsewhere because it does not fit (`1-DH` for `1-DH, then hdd`).
+/// The candidate of this name, also where it goes on elsewhere because it does not fit (`1-DH` for
+/// `1-DH, then hdd`).
 fn named(candidates: &[Judged], name: &str) -> Result<usize, PlanError> {
     let is_it = |judged: &Judged| {
         let rest = judged.candidate.name.strip_prefix(name);
@@ -245,8 +249,9 @@ fn named(candidates: &[Judged], name: &str) -> Result<usize, PlanError> {
     })
 }
 
-/// The least objective; among those that are as good ([`EQUAL_ELAPSED`], [`EQUAL_COST`]) the least other one, then the
-/// fewest servers, then the first name. Candidates whose elapsed time is known only roughly were far from the best.
+/// The least objective; among those that are as good ([`EQUAL_ELAPSED`], [`EQUAL_COST`]) the least
+/// other one, then the fewest servers, then the first name. Candidates whose elapsed time is known
+/// only roughly were far from the best.
 pub(crate) fn best_of(problem: &Problem<'_>, candidates: &[Judged], picks: &[usize]) -> usize {
     let exact = |index: &usize| {
         candidates[*index].method == Method::Full || problem.options.objective == Objective::Cost

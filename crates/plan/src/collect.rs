@@ -20,7 +20,8 @@ const GROUPS_MAX: usize = 4096;
 
 /// Takes the calls of a trace, in its order, and makes a [`Workload`] of them.
 ///
-/// Memory: the file names, and at most some 200 MB of samples, groups and streams, whatever the number of calls.
+/// Memory: the file names, and at most some 200 MB of samples, groups and streams, whatever the
+/// number of calls.
 pub struct Collector<'a> {
     summary: &'a Summary,
     classifier: Classifier<'a>,
@@ -113,7 +114,8 @@ impl<'a> Collector<'a> {
         let mut index_of = vec![0u32; self.summary.files.len()];
         for (file, index) in self.summary.files.iter().zip(0usize..) {
             let set = &mut sets[file.group as usize];
-            // A name without a directory (in synthetic traces) stands for the file of that name anywhere.
+            // A name without a directory (in synthetic traces) stands for the file of that name
+            // anywhere.
             let absolute = file.name.starts_with('/');
             let name = if absolute { file.name.clone() } else { format!("/{}", file.name) };
             if set.files.is_empty() {
@@ -185,8 +187,8 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// In groups in which less than this part of the requests follow their process's last ones in any regular way, they do so by
-/// chance.
+/// In groups in which less than this part of the requests follow their process's last ones in any
+/// regular way, they do so by chance.
 const STRAY: f64 = 0.05;
 
 impl Sampled {

@@ -1,4 +1,5 @@
-//! Judging candidates: the overall cost and a short replay for all, a longer replay for those that matter.
+//! Judging candidates: the overall cost and a short replay for all, a longer replay for those that
+//! matter.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,7 +21,8 @@ const SHORT: Effort = Effort { requests: 2048, window: 256, per_process: 4 };
 pub const FULL: Effort = Effort { requests: 8192, window: RUN, per_process: 16 };
 /// Requests that are replayed in full in all, over all candidates of a set.
 const FULL_BUDGET: usize = 1 << 24;
-/// Candidates that are replayed in full in any case, besides the notable ones: the best by the short replay.
+/// Candidates that are replayed in full in any case, besides the notable ones: the best by the
+/// short replay.
 const FULL_LEAST: usize = 8;
 
 /// How much of a group is replayed.
@@ -94,7 +96,8 @@ fn first_with_layouts(entries: &[Entry]) -> Vec<usize> {
     entries.iter().enumerate().map(first).collect()
 }
 
-/// Which candidates to replay in full: the notable ones, and the others, best first, as far as the budget goes.
+/// Which candidates to replay in full: the notable ones, and the others, best first, as far as the
+/// budget goes.
 fn worth_a_full_replay(
     entries: &[Entry],
     first: &[usize],

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Every candidate gets two predictions: the papers' overall cost and the expected elapsed time
-//! (`docs/decisions/0002-costs-and-elapsed.md`). Pure: no I/O, no clock, no randomness; the same input gives the same
-//! plan. All types are plain data, shareable between threads.
+//! (`docs/decisions/0002-costs-and-elapsed.md`). Pure: no I/O, no clock, no randomness; the same
+//! input gives the same plan. All types are plain data, shareable between threads.
 
 mod candidate;
 mod choose;

@@ -1,4 +1,5 @@
-//! The commands that give a set's files the chosen layout on parallel file systems, or why there are none.
+//! The commands that give a set's files the chosen layout on parallel file systems, or why there
+//! are none.
 
 use std::path::Path;
 
@@ -24,7 +25,8 @@ pub struct Native {
 const SYSTEMS: [FileSystem; 4] =
     [FileSystem::Lustre, FileSystem::CephFs, FileSystem::BeeGfs, FileSystem::OrangeFs];
 
-/// The commands of every system for a set's candidate; none for one with several copies, which no system has.
+/// The commands of every system for a set's candidate; none for one with several copies, which no
+/// system has.
 pub fn native(candidate: &Candidate, set: &FileSet, cluster: &Cluster) -> Vec<Native> {
     if candidate.overlay.is_some() {
         return Vec::new();
@@ -48,7 +50,8 @@ pub fn native(candidate: &Candidate, set: &FileSet, cluster: &Cluster) -> Vec<Na
     SYSTEMS.into_iter().map(told).collect()
 }
 
-/// Whether a file is given a layout by name; the others' commands are for the directory that it is made in.
+/// Whether a file is given a layout by name; the others' commands are for the directory that it is
+/// made in.
 fn sets_files(system: FileSystem) -> bool {
     matches!(system, FileSystem::Lustre | FileSystem::CephFs)
 }

@@ -1,4 +1,5 @@
-//! Plans that a file system can keep by itself: only candidates that it has layouts for, and one layout per directory.
+//! Plans that a file system can keep by itself: only candidates that it has layouts for, and one
+//! layout per directory.
 
 use std::collections::BTreeMap;
 
@@ -53,8 +54,8 @@ impl OnlyNative {
         }
     }
 
-    /// The proposal without the candidates that the file system has no layout for; where its pick is among those, all others
-    /// compete. And why some are missing, a sentence per reason.
+    /// The proposal without the candidates that the file system has no layout for; where its pick
+    /// is among those, all others compete. And why some are missing, a sentence per reason.
     pub(crate) fn filter(
         &self,
         planner: &str,
@@ -102,8 +103,8 @@ impl OnlyNative {
         express_spread(self.system, &candidate.layouts, cluster, set.largest())
     }
 
-    /// The file sets that have to be decided anew because files of their directory need another layout, each with the one
-    /// that is best for all of the directory together.
+    /// The file sets that have to be decided anew because files of their directory need another
+    /// layout, each with the one that is best for all of the directory together.
     pub(crate) fn shared(
         &self,
         decisions: &[Decision],
@@ -154,8 +155,8 @@ fn cheapest_of_all(costs: &[Vec<(NativeLayout, f64)>]) -> Option<&NativeLayout> 
     all.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(layout, _)| layout)
 }
 
-/// The layout without the regions that files of `size` bytes do not reach, so that whoever places the plan need not know their
-/// size.
+/// The layout without the regions that files of `size` bytes do not reach, so that whoever places
+/// the plan need not know their size.
 fn reached(layout: &Layout, size: u64) -> Layout {
     let used = |region: &&Region| region.start == 0 || region.start < size;
     let mut regions: Vec<Region> = layout.regions().iter().filter(used).cloned().collect();

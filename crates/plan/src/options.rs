@@ -44,7 +44,8 @@ pub struct Options {
     pub present: Present,
     /// The layouts that files of a set have now, by pattern.
     pub present_of: std::collections::HashMap<String, Present>,
-    /// Planners that take part in [`Scheme::Auto`] although they do not unasked: `replicas`, `cache`.
+    /// Planners that take part in [`Scheme::Auto`] although they do not unasked: `replicas`,
+    /// `cache`.
     pub with: Vec<String>,
     /// How files with several copies are made and kept.
     pub copies: CopyOptions,

@@ -14,7 +14,8 @@ use crate::workload::{FileSet, Workload};
 /// Decides for every file set of the workload, in its order.
 ///
 /// # Errors
-/// There is nothing to plan, the cluster is unusable, or the planner that was asked for cannot plan for it.
+/// There is nothing to plan, the cluster is unusable, or the planner that was asked for cannot plan
+/// for it.
 pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result<Vec<Decision>, PlanError> {
     if workload.file_sets.is_empty() {
         return Err(PlanError::new("the trace has no reads or writes, so there is nothing to plan"));

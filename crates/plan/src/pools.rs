@@ -1,13 +1,14 @@
-//! Tiers whose servers the file system stripes over: only candidates that it can be told, and what it decides itself.
+//! Tiers whose servers the file system stripes over: only candidates that it can be told, and what
+//! it decides itself.
 
 use stripewise_cluster::{Cluster, Driver, Members, size};
 
 use crate::candidate::Candidate;
 use crate::planners::Proposal;
 
-/// The proposal without the candidates that the file systems cannot be told; where its pick is among those, all others
-/// compete. And that some are missing, with the reason of the first. In the others it is remarked what is left to the
-/// file system.
+/// The proposal without the candidates that the file systems cannot be told; where its pick is
+/// among those, all others compete. And that some are missing, with the reason of the first. In the
+/// others it is remarked what is left to the file system.
 pub fn foldable(planner: &str, proposal: Proposal, cluster: &Cluster) -> (Proposal, Option<String>) {
     if !cluster.has_pools() {
         return (proposal, None);

@@ -10,7 +10,8 @@ use crate::error::PlanError;
 /// What is known about the present layout.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Present {
-    /// Nothing: a plain file, which lies on one disk; the first server of the slowest tier is assumed.
+    /// Nothing: a plain file, which lies on one disk; the first server of the slowest tier is
+    /// assumed.
     #[default]
     Plain,
     /// What a hybrid file system does unasked: DEF, as far as the faster servers have space.

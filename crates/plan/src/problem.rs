@@ -29,14 +29,16 @@ pub struct Problem<'a> {
     pub servers: &'a Servers,
     /// What the user chose.
     pub options: &'a Options,
-    /// Bytes of all files of all sets: the space of every target is shared out in proportion to size.
+    /// Bytes of all files of all sets: the space of every target is shared out in proportion to
+    /// size.
     pub plan_bytes: u64,
     /// S: the request size that moves the most bytes.
     pub size: u64,
 }
 
 impl<'a> Problem<'a> {
-    /// Of a set out of a plan whose files have `plan_bytes` together. The set has at least one request.
+    /// Of a set out of a plan whose files have `plan_bytes` together. The set has at least one
+    /// request.
     pub fn new(
         set: &'a FileSet,
         cluster: &'a Cluster,
@@ -72,7 +74,8 @@ impl<'a> Problem<'a> {
         self.part_of_space(target, self.set.total_size())
     }
 
-    /// Bytes of target `target` that the set's largest file may fill: `C_s` where the target is an SServer.
+    /// Bytes of target `target` that the set's largest file may fill: `C_s` where the target is an
+    /// SServer.
     pub fn space_for_file(&self, target: u32) -> u64 {
         self.part_of_space(target, self.set.largest())
     }
@@ -88,7 +91,8 @@ impl<'a> Problem<'a> {
         self.set.groups.iter().max_by_key(|group| group.bytes).expect("a planned set has requests")
     }
 
-    /// How long the network link of a client node takes for its processes' part of a group, seconds.
+    /// How long the network link of a client node takes for its processes' part of a group,
+    /// seconds.
     pub fn client_link_s(&self, group: &Group) -> f64 {
         let share = f64::from(group.procs_per_node) / f64::from(group.procs.max(1));
         group.bytes as f64 * share * self.servers.network().per_byte_s
@@ -104,8 +108,8 @@ impl<'a> Problem<'a> {
         self.set.groups.iter().map(of_group).sum()
     }
 
-    /// The requests of a group that are costed for each of `candidates` candidates: all that were kept, unless that
-    /// would take too long.
+    /// The requests of a group that are costed for each of `candidates` candidates: all that were
+    /// kept, unless that would take too long.
     pub fn cost_sample(&self, group: &'a Group, candidates: usize) -> Cow<'a, [Request]> {
         let evaluations = (candidates * self.set.groups.len()).max(1);
         windows(group, (COST_BUDGET / evaluations).max(COST_SAMPLE_MIN), COST_WINDOW)

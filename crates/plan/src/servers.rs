@@ -18,8 +18,8 @@ impl Servers {
     /// Of all targets of a cluster.
     ///
     /// # Errors
-    /// There is no target, or one whose class is not described, or a parameter that is no time. None of them occurs
-    /// with a parsed cluster.
+    /// There is no target, or one whose class is not described, or a parameter that is no time.
+    /// None of them occurs with a parsed cluster.
     pub fn of(cluster: &Cluster) -> Result<Self, PlanError> {
         let targets = cluster.targets();
         let mut classes = Vec::with_capacity(targets.len());
@@ -61,10 +61,10 @@ impl Servers {
 
     /// Whether an access is in order on this target only while no other process uses the target.
     ///
-    /// Calibration measures access in order by one process. A real server that several processes use in turns has to go from
-    /// one's place to the other's: what it measured holds for one alone. Emulated servers keep every process's place.
-    /// Parameters that somebody wrote down mean what they mean in the papers: `q` processes in order cost `q` startups
-    /// in order.
+    /// Calibration measures access in order by one process. A real server that several processes
+    /// use in turns has to go from one's place to the other's: what it measured holds for one
+    /// alone. Emulated servers keep every process's place. Parameters that somebody wrote down mean
+    /// what they mean in the papers: `q` processes in order cost `q` startups in order.
     pub fn has_one_arm(&self, target: u32) -> bool {
         self.one_arm[target as usize]
     }
@@ -81,7 +81,8 @@ impl Servers {
 
     /// How long a target is busy with `bytes` of one request.
     ///
-    /// Its network link works on one sub-request while its device works on another, so the slower of the two counts.
+    /// Its network link works on one sub-request while its device works on another, so the slower
+    /// of the two counts.
     pub fn busy_s(&self, target: u32, op: Op, access: Access, bytes: u64) -> f64 {
         let link_s = self.network.establish_s + bytes as f64 * self.network.per_byte_s;
         self.service(target, op, access).busy_s(bytes).max(link_s)

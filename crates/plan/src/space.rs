@@ -6,10 +6,11 @@ use crate::error::PlanError;
 use crate::mapped::PAGE;
 use crate::problem::Problem;
 
-/// Makes layouts fit: where a target would hold more than the set's share of its space, the files go on, from the byte
-/// where the first target is full, on the targets that are not; where the second part is too much for some of those, on the
-/// others of them. `rest(targets, index)` gives the layout of that second part for the layout with this index. Returns the
-/// layouts and, where they changed, the targets of the second part.
+/// Makes layouts fit: where a target would hold more than the set's share of its space, the files
+/// go on, from the byte where the first target is full, on the targets that are not; where the
+/// second part is too much for some of those, on the others of them. `rest(targets, index)` gives
+/// the layout of that second part for the layout with this index. Returns the layouts and, where
+/// they changed, the targets of the second part.
 ///
 /// `None` where even that does not fit.
 pub fn fit(
@@ -51,10 +52,12 @@ pub fn fit(
     None
 }
 
-/// A file in two parts, as DEF, PA and PSA lay it out: `first` until one of the targets `bounding` is full, then `second`.
+/// A file in two parts, as DEF, PA and PSA lay it out: `first` until one of the targets `bounding`
+/// is full, then `second`.
 ///
-/// A file may fill its part of a target's space, in proportion to the sizes of all files of the plan (`C_s`). Where a set
-/// has files of several sizes and that is too much for the set, all its files change over where the set is full.
+/// A file may fill its part of a target's space, in proportion to the sizes of all files of the
+/// plan (`C_s`). Where a set has files of several sizes and that is too much for the set, all its
+/// files change over where the set is full.
 pub fn two_part(
     problem: &Problem<'_>,
     first: &[(u32, u64)],

@@ -1,4 +1,5 @@
-//! Spreading the files of a set over several layouts so that concurrent requests meet on as few servers as possible.
+//! Spreading the files of a set over several layouts so that concurrent requests meet on as few
+//! servers as possible.
 
 use std::path::Path;
 
@@ -6,11 +7,12 @@ use stripewise_cluster::Spread;
 
 use crate::workload::FileSet;
 
-/// The spread under which the busiest layout gets the fewest of the requests that are made at about the same time.
+/// The spread under which the busiest layout gets the fewest of the requests that are made at about
+/// the same time.
 ///
-/// Tried are every `<n>` of the pattern, with the greatest common divisor of the differences of its values as stride
-/// (files 0, 4, 8, ... are neighbours), and the hash of the path. Of equal ones the last field wins: names count
-/// inwards, `step12/rank3`.
+/// Tried are every `<n>` of the pattern, with the greatest common divisor of the differences of its
+/// values as stride (files 0, 4, 8, ... are neighbours), and the hash of the path. Of equal ones
+/// the last field wins: names count inwards, `step12/rank3`.
 pub fn choose_spread(set: &FileSet, layouts: usize) -> Spread {
     let hashed = Spread::default();
     if layouts <= 1 {

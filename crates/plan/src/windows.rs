@@ -1,7 +1,7 @@
 //! Which of a group's requests are looked at: all, or windows of neighbours.
 //!
-//! Neighbours stay together because their order matters: a window shows how the requests of one moment meet on the
-//! servers, and several windows show how that changes in the course of the run.
+//! Neighbours stay together because their order matters: a window shows how the requests of one
+//! moment meet on the servers, and several windows show how that changes in the course of the run.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,8 @@ use crate::workload::{Group, Request};
 /// Neighbouring requests that are kept together when not all requests of a group are kept.
 pub const RUN: usize = 1024;
 
-/// About `limit` requests of a group, in evenly spaced windows of `window`; the whole sample, where it is no longer.
+/// About `limit` requests of a group, in evenly spaced windows of `window`; the whole sample, where
+/// it is no longer.
 pub fn windows(group: &Group, limit: usize, window: usize) -> Cow<'_, [Request]> {
     let sample = &group.sample[..];
     let window = window.clamp(1, sample.len().max(1));

@@ -1,10 +1,11 @@
-//! What the planners see of an application: files by name pattern, and their requests in groups of like ones.
+//! What the planners see of an application: files by name pattern, and their requests in groups of
+//! like ones.
 
 use stripewise_model::{Access, Op};
 use stripewise_trace::summary::Past;
 
-/// Everything that planning needs to know of a trace; bounded in size however long the trace is, but for the file
-/// names.
+/// Everything that planning needs to know of a trace; bounded in size however long the trace is,
+/// but for the file names.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
     /// One per file-name pattern, those with the most bytes first.
@@ -40,14 +41,15 @@ pub struct File {
 pub struct Group {
     /// Direction.
     pub op: Op,
-    /// Whether most of them go on in the file where their process's last one ended. What a server sees depends on the layout:
-    /// that is found out request by request, from [`Request::past`].
+    /// Whether most of them go on in the file where their process's last one ended. What a server
+    /// sees depends on the layout: that is found out request by request, from [`Request::past`].
     pub access: Access,
     /// p: processes that issue them concurrently; at least 1.
     pub procs: u32,
     /// c: of those, on one node; at least 1, at most p.
     pub procs_per_node: u32,
-    /// They are made inside collective calls, in rounds: none begins before all of the round before are done.
+    /// They are made inside collective calls, in rounds: none begins before all of the round before
+    /// are done.
     pub collective: bool,
     /// How many there are.
     pub count: u64,

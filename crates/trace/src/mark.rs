@@ -37,7 +37,8 @@ pub enum MpiCall {
 }
 
 impl MpiCall {
-    /// Every call with its name, in the order of the numbers: `MPI_File_` and the name is the C function.
+    /// Every call with its name, in the order of the numbers: `MPI_File_` and the name is the C
+    /// function.
     pub const ALL: [(MpiCall, &'static str); 28] = {
         use MpiCall::*;
         [

@@ -23,9 +23,10 @@ pub enum Op {
     Stat = 8,
     /// A range of the file was mapped: the accesses through the mapping are not seen.
     Map = 9,
-    /// A collective call of MPI-IO on the file, from its begin to its end: `offset` is the number of the call
-    /// ([`crate::MpiCall`]), `size` the number of processes that opened the file together, the result the bytes that
-    /// this process asked for. What it did in between has rows of its own, with [`Flags::COLLECTIVE`].
+    /// A collective call of MPI-IO on the file, from its begin to its end: `offset` is the number
+    /// of the call ([`crate::MpiCall`]), `size` the number of processes that opened the file
+    /// together, the result the bytes that this process asked for. What it did in between has rows
+    /// of its own, with [`Flags::COLLECTIVE`].
     Mark = 10,
 }
 
@@ -75,7 +76,8 @@ impl Flags {
     pub const NONE: Flags = Flags(0);
     /// The call named its offset (pread, pwrite, aio); without it the descriptor's offset was used.
     pub const POSITIONAL: Flags = Flags(1);
-    /// The descriptor appends: `offset` is where the data went, if that is known, else the size at open.
+    /// The descriptor appends: `offset` is where the data went, if that is known, else the size at
+    /// open.
     pub const APPEND: Flags = Flags(2);
     /// Asynchronous: `start` is the submission, `end` when the completion was seen.
     pub const ASYNC: Flags = Flags(4);

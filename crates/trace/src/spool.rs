@@ -1,14 +1,16 @@
-//! The spool: what a traced process leaves behind, as bytes on disk (described in `docs/formats/trace.md`).
+//! The spool: what a traced process leaves behind, as bytes on disk (described in
+//! `docs/formats/trace.md`).
 //!
 //! Two files per process, `STEM.live` and `STEM.log`, STEM being `HOST-PID-STARTTIME`:
 //!
-//! - `.live` is memory that the process shares with the file: a [`Header`], then [`Window`]s, one per thread at a
-//!   time, in which records are collected. It survives the process, however that ends.
-//! - `.log` is only appended to: blocks, each a [`BlockHeader`] and a payload. A full window becomes a block of
-//!   records; the name of a file becomes a block when the file is first opened.
+//! - `.live` is memory that the process shares with the file: a [`Header`], then [`Window`]s, one
+//!   per thread at a time, in which records are collected. It survives the process, however that
+//!   ends.
+//! - `.log` is only appended to: blocks, each a [`BlockHeader`] and a payload. A full window
+//!   becomes a block of records; the name of a file becomes a block when the file is first opened.
 //!
-//! Numbers are in the byte order of the machine, which the magic number tells. All structs are plain bytes without
-//! padding. Changing any of them changes [`MAGIC`].
+//! Numbers are in the byte order of the machine, which the magic number tells. All structs are
+//! plain bytes without padding. Changing any of them changes [`MAGIC`].
 
 use crate::Op;
 
@@ -120,7 +122,8 @@ pub struct Header {
     pub host: [u8; HOST_BYTES],
     /// argv\[0\].
     pub program: [u8; PROGRAM_BYTES],
-    /// Stem of the process that forked this one: it knows the names of the files whose numbers this one's log lacks.
+    /// Stem of the process that forked this one: it knows the names of the files whose numbers this
+    /// one's log lacks.
     pub parent: [u8; STEM_BYTES],
 }
 
@@ -128,7 +131,8 @@ pub struct Header {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct WindowHeader {
-    /// Records of this window that went to the log already, or were dropped: the number of its first one.
+    /// Records of this window that went to the log already, or were dropped: the number of its
+    /// first one.
     pub first: u64,
     /// Records in it. Written after the record, so that a record that counts is complete.
     pub len: u64,

@@ -42,15 +42,18 @@ fn longest(subs: &[Sub]) -> f64 {
     subs.iter().map(|sub| sub.busy_s).fold(0.0, f64::max)
 }
 
-/// Expected seconds per request for `procs` processes, when the requests of different processes meet by chance.
+/// Expected seconds per request for `procs` processes, when the requests of different processes
+/// meet by chance.
 ///
-/// With throughput X, server i is busy a share `ρ_i = X·D_i` of the time (`D_i`: its mean busy time per request). A
-/// sub-request that comes by chance waits `W_i = r_i (ρ_i - D_i/L) / (1 - ρ_i)`, where `r_i = E[s²]/2E[s]` is what is left of
-/// the one in service (Pollaczek-Khinchine) and `D_i/L` is the share that the waiting process itself contributes (L: its
-/// latency when alone). X follows from Little's law: `X · E[max_i (W_i + s_i)] = p`, bounded by the busiest server.
+/// With throughput X, server i is busy a share `ρ_i = X·D_i` of the time (`D_i`: its mean busy time
+/// per request). A sub-request that comes by chance waits `W_i = r_i (ρ_i - D_i/L) / (1 - ρ_i)`,
+/// where `r_i = E[s²]/2E[s]` is what is left of the one in service (Pollaczek-Khinchine) and
+/// `D_i/L` is the share that the waiting process itself contributes (L: its latency when alone). X
+/// follows from Little's law: `X · E[max_i (W_i + s_i)] = p`, bounded by the busiest server.
 ///
-/// For equal servers and requests that touch one each this is the memory-interference formula of Baskett and Smith
-/// (Comm. ACM 19(6), 1976); when all requests touch the same servers, and with one process, it is exact.
+/// For equal servers and requests that touch one each this is the memory-interference formula of
+/// Baskett and Smith (Comm. ACM 19(6), 1976); when all requests touch the same servers, and with
+/// one process, it is exact.
 pub fn estimate(flow: &Flow, procs: u32) -> f64 {
     let flow = &*flow.simplified();
     let bounds = bounds(flow, procs);

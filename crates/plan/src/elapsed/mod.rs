@@ -1,14 +1,20 @@
-//! Expected wall-clock time of a group of like requests: p processes in a closed loop over FIFO servers.
+//! Expected wall-clock time of a group of like requests: p processes in a closed loop over FIFO
+//! servers.
 //!
-//! Every process issues a request, whose sub-requests go to their servers in parallel, waits for all of them, and
-//! issues its next one. Every server works on one sub-request at a time, in order of arrival.
+//! Every process issues a request, whose sub-requests go to their servers in parallel, waits for
+//! all of them, and issues its next one. Every server works on one sub-request at a time, in order
+//! of arrival.
 //!
-//! - [`replay`]: the sampled requests, in their order, through the servers. It is used wherever the sample has enough
-//!   requests of every process, as the order matters: processes may march over the servers in step, or crowd on one.
-//! - [`estimate`]: a closed form for requests that meet by chance, for more processes than a sample can represent.
-//! - [`bounds`]: no run can be faster than the busiest server, nor than the chain of one process's latencies.
+//! - [`replay`]: the sampled requests, in their order, through the servers. It is used wherever the
+//!   sample has enough requests of every process, as the order matters: processes may march over
+//!   the servers in step, or crowd on one.
+//! - [`estimate`]: a closed form for requests that meet by chance, for more processes than a sample
+//!   can represent.
+//! - [`bounds`]: no run can be faster than the busiest server, nor than the chain of one process's
+//!   latencies.
 //!
-//! Sources: `docs/decisions/0002-costs-and-elapsed.md`; errors against a brute-force simulation: `bench/RESULTS.md`.
+//! Sources: `docs/decisions/0002-costs-and-elapsed.md`; errors against a brute-force simulation:
+//! `bench/RESULTS.md`.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -113,9 +119,9 @@ impl Flow {
         self.subs.iter().map(|sub| sub.server as usize + 1).max().unwrap_or(0)
     }
 
-    /// The same with every access to a server that several processes use as if another one had always been there before, and
-    /// of a server's link and its device, which work on different sub-requests at the same time, only the slower one; borrowed where
-    /// nothing depends on that.
+    /// The same with every access to a server that several processes use as if another one had
+    /// always been there before, and of a server's link and its device, which work on different
+    /// sub-requests at the same time, only the slower one; borrowed where nothing depends on that.
     fn simplified(&self) -> Cow<'_, Self> {
         if self.links.is_none() && self.subs.iter().all(|sub| sub.busy_s == sub.after_others_s) {
             return Cow::Borrowed(self);

@@ -10,9 +10,10 @@ use super::{Flow, Links, Sub};
 
 /// As [`super::replay`], with the network, whose links are FIFO, too.
 ///
-/// A connection of every sub-request takes e at the client's node and e at the server, its bytes pass the link of the node and
-/// that of the server at t each, the receiver beginning with the sender at the earliest. A write is sent, then served; a
-/// read is served, then sent. Different sub-requests overlap. O(sub-requests · log sub-requests under way).
+/// A connection of every sub-request takes e at the client's node and e at the server, its bytes
+/// pass the link of the node and that of the server at t each, the receiver beginning with the
+/// sender at the earliest. A write is sent, then served; a read is served, then sent. Different
+/// sub-requests overlap. O(sub-requests · log sub-requests under way).
 pub(super) fn replay(flow: &Flow, links: Links, total: u64) -> f64 {
     let chains = Chains::of(flow);
     let mut run = Run::new(flow, links, &chains);
@@ -23,7 +24,8 @@ pub(super) fn replay(flow: &Flow, links: Links, total: u64) -> f64 {
     run.end_s * (total as f64 / flow.len().max(1) as f64).max(1.0)
 }
 
-/// What comes next for a sub-request, in the order of a write; of a read the device comes before the links.
+/// What comes next for a sub-request, in the order of a write; of a read the device comes before
+/// the links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Connects,

@@ -5,16 +5,18 @@ use std::collections::BinaryHeap;
 
 use super::{Flow, Sub, network};
 
-/// Service times vary by this part up and down. Without it, equal times make processes arrive at the same instant again
-/// and again, and the result hangs on who is let in first; no device is that regular.
+/// Service times vary by this part up and down. Without it, equal times make processes arrive at
+/// the same instant again and again, and the result hangs on who is let in first; no device is that
+/// regular.
 const JITTER: f64 = 0.01;
 
 /// Seconds that `total` requests take, of which `flow` has a sample, in order.
 ///
-/// The processes work concurrently, each through its own requests. Where `total` exceeds the sample, each of its requests
-/// stands for several: the time is scaled. So processes that are faster than others get ahead, and those that crowd on one
-/// server for a while do so for as long as they really would. Deterministic; O(requests · (sub-requests + log processes)) without
-/// a network; with one every sub-request is followed over its links.
+/// The processes work concurrently, each through its own requests. Where `total` exceeds the
+/// sample, each of its requests stands for several: the time is scaled. So processes that are
+/// faster than others get ahead, and those that crowd on one server for a while do so for as long
+/// as they really would. Deterministic; O(requests · (sub-requests + log processes)) without a
+/// network; with one every sub-request is followed over its links.
 pub fn replay(flow: &Flow, total: u64) -> f64 {
     if let Some(links) = flow.links {
         return network::replay(flow, links, total);
@@ -101,7 +103,8 @@ impl Noise {
     }
 }
 
-/// The requests of every process, in order: those of process c are `requests[starts[c]..starts[c + 1]]`.
+/// The requests of every process, in order: those of process c are `requests[starts[c]..starts[c +
+/// 1]]`.
 pub(super) struct Chains {
     starts: Vec<u32>,
     requests: Vec<u32>,

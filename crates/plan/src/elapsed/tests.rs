@@ -6,8 +6,8 @@ use super::oracle::simulate;
 use super::*;
 use crate::tests::{Random, cluster, in_simulator};
 
-/// `per_process` requests of each of `procs` processes, each on `touched` of `servers` servers by chance; server i takes
-/// `busy_s(i)`.
+/// `per_process` requests of each of `procs` processes, each on `touched` of `servers` servers by
+/// chance; server i takes `busy_s(i)`.
 fn by_chance(servers: u64, touched: u64, procs: u32, per_process: u32, busy_s: impl Fn(u64) -> f64) -> Flow {
     let mut random = Random(11);
     let mut flow = Flow::default();
@@ -98,7 +98,8 @@ fn a_replay_is_the_simulation() {
     }
 }
 
-/// Processes that begin on the same server and go round in step: they spread out, and every server is busy.
+/// Processes that begin on the same server and go round in step: they spread out, and every server
+/// is busy.
 #[test]
 fn order_counts() {
     let rounds = |shift: u32| {
@@ -148,7 +149,8 @@ fn order_is_lost_where_others_use_the_server() {
     }
 }
 
-/// The replay of requests at random places of a striped file, and what the simulator takes for them; seconds.
+/// The replay of requests at random places of a striped file, and what the simulator takes for
+/// them; seconds.
 fn over_network(
     (servers, stripe): (u32, u64),
     (procs, per_node): (u32, u32),
@@ -186,7 +188,8 @@ fn over_a_network_a_replay_is_the_simulation_too() {
                     let (replayed_s, simulated_s) = over_network(servers, procs, request, network);
                     let error = replayed_s / simulated_s - 1.0;
                     let what = (servers, procs, request, network);
-                    // Who is let in first decides for a while how processes meet: seeds of the simulation differ by 4 %.
+                    // Who is let in first decides for a while how processes meet: seeds of the
+                    // simulation differ by 4 %.
                     assert!(error.abs() < 0.05, "{what:?}: {replayed_s} s and {simulated_s} s");
                     sum += error.abs();
                     cases += 1.0;

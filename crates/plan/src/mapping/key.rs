@@ -8,8 +8,8 @@ use stripewise_trace::summary::Past;
 
 use crate::workload::Request;
 
-/// What decides how a request divides over the servers, and on which of them it goes on where its process's last one
-/// ended.
+/// What decides how a request divides over the servers, and on which of them it goes on where its
+/// process's last one ended.
 #[derive(PartialEq, Eq)]
 pub struct Key {
     layout: u32,
@@ -21,15 +21,16 @@ pub struct Key {
 }
 
 impl Key {
-    /// Of a request on `layout`, number `which` of several, whose regions' cycles are `cycles` long ([`cycle_len`]); and
-    /// the region that it begins in.
+    /// Of a request on `layout`, number `which` of several, whose regions' cycles are `cycles` long
+    /// ([`cycle_len`]); and the region that it begins in.
     pub fn of(request: &Request, which: u32, layout: &Layout, cycles: &[u64]) -> (Self, u32) {
         let &Request { offset, size, past, .. } = request;
         let regions = layout.regions();
         let region = regions.partition_point(|r| r.end.is_some_and(|end| end <= offset)).min(regions.len() - 1);
         let end = regions[region].end.unwrap_or(u64::MAX);
         let (within, cycle) = (offset - regions[region].start, cycles[region]);
-        // In the region, the byte before the request on every target of it lies in the cycle before the request.
+        // In the region, the byte before the request on every target of it lies in the cycle before
+        // the request.
         let near = past.within(cycle);
         let before = if within < cycle { past } else { near };
         let crosses = offset.saturating_add(size) > end || before.reach() > within;
@@ -41,8 +42,9 @@ impl Key {
         (key, region as u32)
     }
 
-    /// The access on every target that the request touches, where that is clear without looking: at random after no known
-    /// past, in order after a whole cycle in order. `cycle` is that of the request's region.
+    /// The access on every target that the request touches, where that is clear without looking: at
+    /// random after no known past, in order after a whole cycle in order. `cycle` is that of the
+    /// request's region.
     pub fn access_everywhere(&self, cycle: u64) -> Option<Access> {
         if self.past == Past::default() {
             Some(Access::Random)
@@ -70,8 +72,8 @@ impl Hashed for Key {
     }
 }
 
-/// After how many bytes of a region its targets follow one another as before. All bytes of a region with a single target
-/// are alike.
+/// After how many bytes of a region its targets follow one another as before. All bytes of a region
+/// with a single target are alike.
 pub fn cycle_len(region: &Region) -> u64 {
     match region.cycle.as_slice() {
         [first, rest @ ..] if rest.iter().all(|stripe| stripe.target == first.target) => 1,
@@ -82,8 +84,8 @@ pub fn cycle_len(region: &Region) -> u64 {
 /// Hashing with [`Mixer`].
 pub type Hash = BuildHasherDefault<Mixer>;
 
-/// A fast hash for few small numbers (multiply and fold); not for input that an adversary chooses, whose worst is a
-/// slow plan.
+/// A fast hash for few small numbers (multiply and fold); not for input that an adversary chooses,
+/// whose worst is a slow plan.
 #[derive(Default)]
 pub struct Mixer(u64);
 

@@ -1,5 +1,5 @@
-//! A group's requests on a candidate's layouts: bytes per server, in order there or not, their cost, and their flow
-//! through the servers.
+//! A group's requests on a candidate's layouts: bytes per server, in order there or not, their
+//! cost, and their flow through the servers.
 
 mod key;
 
@@ -33,7 +33,8 @@ struct Piece {
     target: u32,
     bytes: u64,
     access: Access,
-    /// Where the first of its bytes is in the file: requests are sent to their servers in this order.
+    /// Where the first of its bytes is in the file: requests are sent to their servers in this
+    /// order.
     first: u64,
 }
 
@@ -104,10 +105,12 @@ impl Mapped {
         &self.pieces[self.shapes[shape].start as usize..end]
     }
 
-    /// The papers' overall cost of the whole group: the sum of all requests' costs by the general formula.
+    /// The papers' overall cost of the whole group: the sum of all requests' costs by the general
+    /// formula.
     ///
-    /// Server i is shared by `q_i = ⌈p · requests that touch i / requests⌉` of the processes, counted among the
-    /// requests that begin in the same region (PSA's heterogeneous and homogeneous requests each have p).
+    /// Server i is shared by `q_i = ⌈p · requests that touch i / requests⌉` of the processes,
+    /// counted among the requests that begin in the same region (PSA's heterogeneous and
+    /// homogeneous requests each have p).
     pub fn cost(&self, group: &Group, servers: &Servers) -> Cost {
         let of_shape = self.shapes.iter().zip(self.cost_by_shape(group, servers));
         let sum: Cost = of_shape.map(|(shape, cost)| cost * shape.count as f64).sum();
@@ -152,8 +155,8 @@ impl Mapped {
             .collect()
     }
 
-    /// Adds to `busy_s[target]` how long the group's requests keep each target busy, seconds, and returns how many
-    /// servers they touch in sum.
+    /// Adds to `busy_s[target]` how long the group's requests keep each target busy, seconds, and
+    /// returns how many servers they touch in sum.
     pub fn add_busy(&self, group: &Group, servers: &Servers, busy_s: &mut [f64]) -> f64 {
         let weight = group.count as f64 / self.order.len().max(1) as f64;
         let mut touched = 0.0;
@@ -184,7 +187,8 @@ impl Mapped {
             pieces.clear();
             pieces.extend_from_slice(self.pieces_of(shape));
             if *network != Network::default() {
-                // Who asks a server first gets its bytes first: where requests begin decides whose link is busy when.
+                // Who asks a server first gets its bytes first: where requests begin decides whose
+                // link is busy when.
                 pieces.sort_by_key(|piece| piece.first);
             }
             flow.add_shape(pieces.iter().map(|piece| piece.sub(group, servers)));
@@ -218,8 +222,9 @@ impl Piece {
     }
 }
 
-/// How a request that touches `target` is seen there. In order is what begins, in the component, where the process's last access
-/// to that component ended: the byte before it in the component is the last that the process accessed on the target.
+/// How a request that touches `target` is seen there. In order is what begins, in the component,
+/// where the process's last access to that component ended: the byte before it in the component is
+/// the last that the process accessed on the target.
 fn access_on(layout: &Layout, target: u32, request: &Request) -> Access {
     let before = layout.component_size(target, request.offset).checked_sub(1);
     let before = before.and_then(|last| layout.file_offset(target, last));
@@ -235,8 +240,9 @@ fn first_on(layout: &Layout, target: u32, request: &Request) -> u64 {
     layout.file_offset(target, before).unwrap_or(u64::MAX)
 }
 
-/// Gives every process one of `procs` chains: where the trace has more processes than are ever concurrent, several
-/// follow one another in a chain; where it has fewer (asynchronous requests, threads), a process has several.
+/// Gives every process one of `procs` chains: where the trace has more processes than are ever
+/// concurrent, several follow one another in a chain; where it has fewer (asynchronous requests,
+/// threads), a process has several.
 struct ChainOf {
     known: HashMap<u32, (u32, u32)>,
     procs: u32,

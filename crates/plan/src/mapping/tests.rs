@@ -1,5 +1,6 @@
-//! In order or not on each server: predicted from what is known of a request's past, against a replay of all requests over the
-//! components, which remembers where every process's last access to each of them ended (as an emulated server does).
+//! In order or not on each server: predicted from what is known of a request's past, against a
+//! replay of all requests over the components, which remembers where every process's last access to
+//! each of them ended (as an emulated server does).
 
 use std::collections::HashMap;
 
@@ -108,7 +109,8 @@ proptest! {
     }
 }
 
-/// Rank r of p accesses blocks r, r + p, ...: at random in the file, in order on p servers with stripes of a block.
+/// Rank r of p accesses blocks r, r + p, ...: at random in the file, in order on p servers with
+/// stripes of a block.
 #[test]
 fn interleaved_access_is_in_order_where_every_process_has_a_server() {
     let stride = |rank: u64, p: u64| (0..20).map(|i| ((i * p + rank) * 64, 64)).collect::<Vec<_>>();
@@ -132,8 +134,8 @@ fn interleaved_access_is_in_order_where_every_process_has_a_server() {
     assert_eq!(in_order(1 << 20, 1), 0, "one server sees what the file sees");
 }
 
-/// Processes that go through files of their own in order, on two servers: on measured ones each of them is in order only if it is
-/// alone, on others always.
+/// Processes that go through files of their own in order, on two servers: on measured ones each of
+/// them is in order only if it is alone, on others always.
 #[test]
 fn order_is_lost_to_others_on_servers_with_one_arm() {
     let mut cluster = with_order(cluster((2, 4.0, 0.0), (0, 0.0, 0.0), ("1G", "1G"), (0.0, 0.0)));
@@ -173,9 +175,10 @@ fn order_is_lost_to_others_on_servers_with_one_arm() {
     }
 }
 
-/// In every round each of eight nodes reads as many bytes from every server. Where their requests begin on different servers all
-/// links are busy at once; where all begin on the same one, every server serves the nodes in the same order. The simulator's
-/// word on it, with stripes that requests touch once, and often.
+/// In every round each of eight nodes reads as many bytes from every server. Where their requests
+/// begin on different servers all links are busy at once; where all begin on the same one, every
+/// server serves the nodes in the same order. The simulator's word on it, with stripes that
+/// requests touch once, and often.
 #[test]
 fn over_a_network_it_matters_where_the_requests_of_a_round_begin() {
     let network = (1e-6, 8e-9);

@@ -1,5 +1,5 @@
-//! The selective, layout-aware cache (SLA): the files stay on the slow servers, and what gains most from the fast ones is kept
-//! there, in the layout in which it gains most.
+//! The selective, layout-aware cache (SLA): the files stay on the slow servers, and what gains most
+//! from the fast ones is kept there, in the layout in which it gains most.
 
 use stripewise_cluster::{CacheMode, CopySpec, Overlay, OverlayKind, Spread, size};
 use stripewise_layout::{Layout, LayoutError, constructors};
@@ -14,11 +14,13 @@ use crate::serving::{Admission, CacheCosts, CacheLayout};
 use crate::space;
 use crate::spread::choose_spread;
 
-/// The fixed stripe of parallel file systems, which SLA has for the original and for its 1-DH copy, bytes.
+/// The fixed stripe of parallel file systems, which SLA has for the original and for its 1-DH copy,
+/// bytes.
 const STRIPE: u64 = 64 << 10;
 
-/// Originals on the slowest class of servers (as they are now, in stripes of 64 KiB, in the layout of least overall cost),
-/// each with copies in 1-DH, 1-DV and 2-D on the fastest, 2-D with the group count that costs least by SLA's model.
+/// Originals on the slowest class of servers (as they are now, in stripes of 64 KiB, in the layout
+/// of least overall cost), each with copies in 1-DH, 1-DV and 2-D on the fastest, 2-D with the
+/// group count that costs least by SLA's model.
 pub struct Cache;
 
 impl Planner for Cache {
@@ -61,7 +63,8 @@ fn capacity(problem: &Problem<'_>, fast: &[u32]) -> Result<u64, PlanError> {
     }
 }
 
-/// Where the files may be while parts of them are cached: layouts on slow servers alone, on which they fit.
+/// Where the files may be while parts of them are cached: layouts on slow servers alone, on which
+/// they fit.
 fn originals(problem: &Problem<'_>, slow: &[u32]) -> Result<Vec<Candidate>, PlanError> {
     let on_slow = |candidate: &Candidate| {
         candidate.layouts.iter().all(|l| l.targets().all(|target| slow.contains(&target)))
@@ -128,7 +131,8 @@ fn cached(
     Ok(candidate)
 }
 
-/// What a cache with one layout only would do, for every layout that is considered for it: what the choice of layouts is worth.
+/// What a cache with one layout only would do, for every layout that is considered for it: what the
+/// choice of layouts is worth.
 pub fn layouts(problem: &Problem<'_>, candidate: &Candidate) -> Vec<CacheLayout> {
     let Some(Overlay { kind: OverlayKind::Cache { mode, capacity_per_server, .. }, copies, .. }) =
         &candidate.overlay
@@ -174,8 +178,8 @@ fn with_copies(
     }
 }
 
-/// A copy on `fast` in so many groups: 1-DH in fixed stripes, as SLA has it; else every request, or every file of a process of
-/// its own, in one group.
+/// A copy on `fast` in so many groups: 1-DH in fixed stripes, as SLA has it; else every request, or
+/// every file of a process of its own, in one group.
 fn copy(problem: &Problem<'_>, fast: &[u32], groups: usize) -> Result<CopySpec, PlanError> {
     let name = match groups {
         1 => "1-DH".to_owned(),

@@ -9,7 +9,8 @@ use crate::space;
 /// The fixed stripe of DEF, bytes.
 const STRIPE: u64 = 64 << 10;
 
-/// Fixed stripes of 64 KiB over all servers until one of the faster servers is full, then S/M over the slowest class.
+/// Fixed stripes of 64 KiB over all servers until one of the faster servers is full, then S/M over
+/// the slowest class.
 pub struct Def;
 
 impl Planner for Def {

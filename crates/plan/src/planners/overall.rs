@@ -13,8 +13,9 @@ use crate::spread::{choose_spread, layout_of};
 /// Files over which [`weighted`] balances at most; more repeat the pattern.
 const WEIGHTED_MAX: usize = 256;
 
-/// All layouts of CIL, over all servers and over each tier alone. A tier that is too small for the files is filled as far
-/// as it goes, and the rest of each file goes on elsewhere in the same manner.
+/// All layouts of CIL, over all servers and over each tier alone. A tier that is too small for the
+/// files is filled as far as it goes, and the rest of each file goes on elsewhere in the same
+/// manner.
 pub struct Overall;
 
 impl Planner for Overall {
@@ -89,8 +90,8 @@ impl Made<'_> {
         self.add(name, targets, groups, &shape);
     }
 
-    /// Files of one process each, every one on one server, and more of them on faster servers: each next file goes where
-    /// it would be done first.
+    /// Files of one process each, every one on one server, and more of them on faster servers: each
+    /// next file goes where it would be done first.
     fn weighted(&mut self, name: &str, targets: &[u32]) {
         let group = self.problem.main_group();
         let busy_s =
@@ -117,7 +118,8 @@ impl Made<'_> {
         self.add(name, targets, files, &shape);
     }
 
-    /// The stripe sizes worth trying on `n` targets: the candidate list, and S/k for the sizes that occur.
+    /// The stripe sizes worth trying on `n` targets: the candidate list, and S/k for the sizes that
+    /// occur.
     fn stripes(&self, n: u64) -> Vec<u64> {
         let problem = self.problem;
         let mut stripes = problem.options.stripes.clone();
@@ -132,7 +134,8 @@ impl Made<'_> {
         stripes
     }
 
-    /// Adds the candidate with `count` layouts, made to fit; of stripe sizes only those that give new layouts.
+    /// Adds the candidate with `count` layouts, made to fit; of stripe sizes only those that give
+    /// new layouts.
     fn add(&mut self, name: &str, targets: &[u32], count: usize, shape: Shape<'_>) {
         let layouts: Option<Vec<Layout>> = (0..count).map(|index| shape(targets, index)).collect();
         let Some(layouts) = layouts else { return };

@@ -1,12 +1,13 @@
 //! PSA's Algorithm 1, and PA, the scheme that it is compared with.
 //!
-//! Both lay a file out in two parts: heterogeneous requests over all servers, with stripes of h bytes on each of the M
-//! HServers and s on each of the N SServers, `M·h + N·s = S`; and, when the SServers are full, homogeneous requests over
-//! the HServers with S/M. S is the request size that moves the most bytes; requests of other sizes are costed by where
-//! the layout really puts them.
+//! Both lay a file out in two parts: heterogeneous requests over all servers, with stripes of h
+//! bytes on each of the M HServers and s on each of the N SServers, `M·h + N·s = S`; and, when the
+//! SServers are full, homogeneous requests over the HServers with S/M. S is the request size that
+//! moves the most bytes; requests of other sizes are costed by where the layout really puts them.
 //!
-//! **Tie rule** (both): of stripe pairs whose costs agree to a relative 1e-12, the one with the larger h counts, as it
-//! takes less space on the SServers. With it the search prints what the paper prints (<120K,8K>).
+//! **Tie rule** (both): of stripe pairs whose costs agree to a relative 1e-12, the one with the
+//! larger h counts, as it takes less space on the SServers. With it the search prints what the
+//! paper prints (<120K,8K>).
 
 use rayon::prelude::*;
 
@@ -25,11 +26,12 @@ const TIE: f64 = 1e-12;
 /// Stripe pairs tried at most: with more the step grows.
 const PAIRS_MAX: u64 = 4096;
 
-/// Performance and space: h from S/(M+N) to S/M; the pair with the least total cost of all requests.
+/// Performance and space: h from S/(M+N) to S/M; the pair with the least total cost of all
+/// requests.
 pub struct Psa;
 
-/// Performance alone: any h below S/M; the pair with which a heterogeneous request costs least, however fast that fills
-/// the SServers.
+/// Performance alone: any h below S/M; the pair with which a heterogeneous request costs least,
+/// however fast that fills the SServers.
 pub struct Pa;
 
 impl Planner for Psa {
@@ -157,8 +159,8 @@ impl<'p> Search<'p> {
         Ok(pairs)
     }
 
-    /// One turn of the cycle of heterogeneous requests: S bytes, in the order of the targets. What the divisions leave
-    /// over goes to the first servers byte by byte.
+    /// One turn of the cycle of heterogeneous requests: S bytes, in the order of the targets. What
+    /// the divisions leave over goes to the first servers byte by byte.
     fn cycle(&self, (h, s): (u64, u64)) -> Vec<(u32, u64)> {
         let size = self.problem.size;
         let mut cycle = if s == 0 {

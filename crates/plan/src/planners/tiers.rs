@@ -5,13 +5,15 @@ use crate::problem::Problem;
 
 /// Targets of one class each.
 pub struct Tiers {
-    /// (class name, targets), by how long a server takes for its part of the main request, longest first.
+    /// (class name, targets), by how long a server takes for its part of the main request, longest
+    /// first.
     pub by_speed: Vec<(String, Vec<u32>)>,
 }
 
 impl Tiers {
-    /// Of the problem's cluster. Servers are compared by their service time for an equal part of a request of size S
-    /// of the kind that moves the most bytes; of equally fast classes the one named first is the slower.
+    /// Of the problem's cluster. Servers are compared by their service time for an equal part of a
+    /// request of size S of the kind that moves the most bytes; of equally fast classes the one
+    /// named first is the slower.
     pub fn of(problem: &Problem<'_>) -> Self {
         let mut by_class: Vec<(String, Vec<u32>)> = Vec::new();
         for (tier, spec) in problem.cluster.tiers.iter().enumerate() {
@@ -53,8 +55,8 @@ impl Tiers {
     }
 }
 
-/// The stripes of homogeneous requests of S bytes: S/M on each of the M servers, rounded up where a file system that
-/// stripes over a pool has no such widths, or programs map the files.
+/// The stripes of homogeneous requests of S bytes: S/M on each of the M servers, rounded up where a
+/// file system that stripes over a pool has no such widths, or programs map the files.
 pub fn homogeneous(problem: &Problem<'_>, targets: &[u32]) -> Vec<(u32, u64)> {
     match problem.width_unit() {
         None => divide(targets, problem.size),

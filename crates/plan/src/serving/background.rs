@@ -13,8 +13,9 @@ struct Flow {
     bytes: f64,
 }
 
-/// Replicas: what is written to one is copied to all others, at most every byte of the files once, as the synchronisation
-/// is lazy. Cache copies: what is written to them is written back, what is read there was fetched, both once.
+/// Replicas: what is written to one is copied to all others, at most every byte of the files once,
+/// as the synchronisation is lazy. Cache copies: what is written to them is written back, what is
+/// read there was fetched, both once.
 pub fn of(serving: &Serving<'_>) -> Background {
     let copies = serving.copies.len();
     let mut bytes = [vec![0.0; copies], vec![0.0; copies]];
@@ -54,7 +55,8 @@ fn at_most(mut amounts: Vec<f64>, most: f64) -> Vec<f64> {
     amounts
 }
 
-/// Busy time of the busiest server when everything is copied in large pieces, in order: only β counts, or the link.
+/// Busy time of the busiest server when everything is copied in large pieces, in order: only β
+/// counts, or the link.
 fn busiest_s(serving: &Serving<'_>, flows: &[Flow]) -> f64 {
     let servers = serving.problem.servers;
     let shares: Vec<Vec<f64>> = serving.copies.iter().map(|copy| shares(serving, copy)).collect();

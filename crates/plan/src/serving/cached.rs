@@ -1,4 +1,5 @@
-//! What of a cached file is served by the cache: SLA's choice, and how much of the chosen data fits.
+//! What of a cached file is served by the cache: SLA's choice, and how much of the chosen data
+//! fits.
 
 use std::collections::HashMap;
 use std::hash::Hasher;
@@ -51,8 +52,8 @@ pub struct CacheCosts {
 }
 
 impl<'a> Admission<'a> {
-    /// For a candidate with cache copies of `capacity_per_server` bytes, shared by all files of the plan in proportion to their
-    /// sizes.
+    /// For a candidate with cache copies of `capacity_per_server` bytes, shared by all files of the
+    /// plan in proportion to their sizes.
     pub fn new(
         problem: &'a Problem<'a>,
         candidate: &'a Candidate,
@@ -116,8 +117,8 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// The copy that serves each request of a sample. Which of the critical data fit is decided place by place, by chance, but
-    /// always alike.
+    /// The copy that serves each request of a sample. Which of the critical data fit is decided
+    /// place by place, by chance, but always alike.
     pub fn copies(&self, group: &Group, sample: &[Request]) -> Vec<u8> {
         let mut identifiers = HashMap::new();
         let copy_of = |request: &Request| {

@@ -9,9 +9,9 @@ use crate::workload::Request;
 
 /// A group's sampled requests by the regions that they begin in, in every copy.
 ///
-/// Like requests are served by the same copy, wherever they are: if every request chose by its own place, where groups or stripes
-/// are unequal, all processes would choose the servers that few others use. The parts of a file that have different
-/// layouts are another matter.
+/// Like requests are served by the same copy, wherever they are: if every request chose by its own
+/// place, where groups or stripes are unequal, all processes would choose the servers that few
+/// others use. The parts of a file that have different layouts are another matter.
 pub struct Classes {
     /// Per request: its class.
     class_of: Vec<u32>,

@@ -1,4 +1,5 @@
-//! What the copies of a candidate are expected to do, for people: which kinds of requests go to which copy, and why.
+//! What the copies of a candidate are expected to do, for people: which kinds of requests go to
+//! which copy, and why.
 
 use stripewise_cluster::OverlayKind;
 use stripewise_layout::Layout;
@@ -37,7 +38,8 @@ pub struct ExpectedCopy {
     pub requests: f64,
     /// Their bytes.
     pub bytes: f64,
-    /// What everything would cost if it were the only copy; not of copies that hold parts of a file only.
+    /// What everything would cost if it were the only copy; not of copies that hold parts of a file
+    /// only.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub alone: Option<Alone>,
 }
@@ -68,11 +70,13 @@ pub struct RequestClass {
     pub requests: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Mean cost of one on every copy, seconds, by the model that chooses at run time: CIL's for replicas, SLA's for a cache.
+    /// Mean cost of one on every copy, seconds, by the model that chooses at run time: CIL's for
+    /// replicas, SLA's for a cache.
     pub cost_s: Vec<f64>,
     /// The part of them that every copy serves.
     pub served: Vec<f64>,
-    /// Of a cache: the part that is performance-critical, by the copy that it gains most in (the original: not critical).
+    /// Of a cache: the part that is performance-critical, by the copy that it gains most in (the
+    /// original: not critical).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub critical: Vec<f64>,
 }
@@ -92,14 +96,15 @@ pub struct ExpectedCache {
     pub critical_bytes: f64,
     /// The part of these data that fits.
     pub fits: f64,
-    /// The part of the time of all requests on the original that hits would take there: x. If hits took no time, everything
-    /// would be 1/(1-x) times as fast.
+    /// The part of the time of all requests on the original that hits would take there: x. If hits
+    /// took no time, everything would be 1/(1-x) times as fast.
     pub time_of_hits: f64,
     /// All requests by SLA's model without a cache, process-seconds.
     pub original_s: f64,
     /// The same with it.
     pub cached_s: f64,
-    /// The same if there were one layout only in the cache: 1-DH, 2-D in every number of groups, 1-DV.
+    /// The same if there were one layout only in the cache: 1-DH, 2-D in every number of groups,
+    /// 1-DV.
     pub layouts: Vec<CacheLayout>,
 }
 

@@ -1,8 +1,10 @@
-//! Which copy serves which request of a candidate, and what is copied between its copies in the background.
+//! Which copy serves which request of a candidate, and what is copied between its copies in the
+//! background.
 //!
-//! With one copy that is the one. Of replicas the one on which requests like it cost least serves it, as if all of them were
-//! there (CIL §5.1). Of a cached file critical requests are served by the cache copy that SLA's model finds best, as far as
-//! their data fit: an estimate of a run that finds the cache as an earlier one like it left it.
+//! With one copy that is the one. Of replicas the one on which requests like it cost least serves
+//! it, as if all of them were there (CIL §5.1). Of a cached file critical requests are served by
+//! the cache copy that SLA's model finds best, as far as their data fit: an estimate of a run that
+//! finds the cache as an earlier one like it left it.
 
 mod background;
 mod cached;
@@ -42,8 +44,8 @@ struct CopyOfFiles<'a> {
 
 /// A group's sampled requests on the copies that serve them.
 pub struct Served {
-    /// On the layouts of all copies, one copy after the other: costs count how the requests meet on the servers that they
-    /// are really sent to, from whichever copy.
+    /// On the layouts of all copies, one copy after the other: costs count how the requests meet on
+    /// the servers that they are really sent to, from whichever copy.
     pub mapped: Mapped,
     /// Per sampled request: the copy; empty where there is only one.
     copy_of: Vec<u8>,
@@ -115,8 +117,8 @@ impl<'a> Serving<'a> {
         if self.copies.len() == 1 { Background::default() } else { background::of(self) }
     }
 
-    /// How long the last close waits for the replicas to be in sync, if it does: all of the copying, as the servers
-    /// have no time for it while they serve requests.
+    /// How long the last close waits for the replicas to be in sync, if it does: all of the
+    /// copying, as the servers have no time for it while they serve requests.
     pub fn wait_at_close_s(&self) -> f64 {
         match &self.candidate.overlay {
             Some(overlay) if overlay.kind == OverlayKind::Replicas && !overlay.lazy_close => {

@@ -24,8 +24,8 @@ fn hybrid(ssd: &str) -> Cluster {
     cluster((8, 5e-3, 8e-9), (4, 5e-5, 2e-9), ("1T", ssd), (1e-4, 8e-9))
 }
 
-/// One file that 64 processes access together and a single one alone, both at random and 1 MiB at a time: the ones want a server
-/// for every request, the other all servers.
+/// One file that 64 processes access together and a single one alone, both at random and 1 MiB at a
+/// time: the ones want a server for every request, the other all servers.
 fn mixed(op: Op) -> Workload {
     mixed_of(op, 16, 512)
 }
@@ -61,7 +61,8 @@ fn with(options: Options, change: impl FnOnce(&mut CopyOptions)) -> Options {
 
 #[test]
 fn two_replicas_beat_every_single_layout_on_a_mixed_workload() {
-    // The cost of a request is counted for every process that waits, so that the 64 weigh more in it than in elapsed time.
+    // The cost of a request is counted for every process that waits, so that the 64 weigh more in
+    // it than in elapsed time.
     for (objective, each, alone) in [(Objective::Elapsed, 16, 512), (Objective::Cost, 4, 2048)] {
         let (cluster, workload) = (disks("1T"), mixed_of(Op::Read, each, alone));
         let of = |scheme: &str| decide(&workload, &cluster, &Options { objective, ..options(scheme) });
@@ -252,7 +253,8 @@ fn modes_of_the_cache() {
     let plain = plain.candidates.iter().find(|judged| judged.candidate.name == "stripe 64K on hdd").unwrap();
     assert!(off.elapsed_s <= plain.elapsed_s * 1.01 && off.background.bytes == 0, "nothing is cached");
     assert!(of(CacheMode::Sla, &small).elapsed_s < 0.1 * off.elapsed_s);
-    // Sequential reads of one process, large: the disks are faster together, and only nsca caches them.
+    // Sequential reads of one process, large: the disks are faster together, and only nsca caches
+    // them.
     let large = ior(Pattern::Segmented, Op::Read, 1, 64 * M, 16);
     let slow_ssds = cluster((8, 1e-4, 8e-9), (4, 5e-5, 8e-9), ("1T", "1T"), (0.0, 0.0));
     let of = |mode: CacheMode| {
@@ -354,7 +356,8 @@ fn what_a_cache_is_expected_to_do_adds_up() {
     let gains_most = class.critical.iter().position(|&part| part > 0.999).expect("all in the same copy");
     let least = class.cost_s[1..].iter().copied().fold(f64::INFINITY, f64::min);
     assert_eq!(class.cost_s[gains_most], least);
-    // One layout alone, then: never better than all; the best of them as good here, where all requests are alike.
+    // One layout alone, then: never better than all; the best of them as good here, where all
+    // requests are alike.
     let names: Vec<&str> = of_cache.layouts.iter().map(|layout| layout.name.as_str()).collect();
     assert_eq!(names, ["1-DH", "2-D g=2", "2-D g=3", "1-DV"]);
     assert!(of_cache.layouts.iter().all(|layout| layout.cached_s >= of_cache.cached_s * (1.0 - 1e-9)));

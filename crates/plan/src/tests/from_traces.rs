@@ -26,8 +26,8 @@ fn ior(access: Access, shared: bool, file: &str) -> Workload {
     traced(&Ior { access, shared, file: file.into(), ..interleaved(64 << 10, 1, 64) })
 }
 
-/// 8 processes take blocks of a shared file in turns, `count` each, and transfer them `transfer` bytes at a time, `transfers`
-/// times: first all to write, then all to read.
+/// 8 processes take blocks of a shared file in turns, `count` each, and transfer them `transfer`
+/// bytes at a time, `transfers` times: first all to write, then all to read.
 fn interleaved(transfer: u64, count: u64, transfers: u64) -> Ior {
     Ior {
         processes: 8,
@@ -112,8 +112,8 @@ fn equal(alpha: f64, beta: f64) -> Cluster {
     with_order(cluster((8, alpha, beta), (0, 0.0, 0.0), ("1T", "1T"), (0.0, 0.0)))
 }
 
-/// Where every process's blocks are alone on a server, each but the first goes on where the last one ended, although in the
-/// file it does not; where processes share a server, none does.
+/// Where every process's blocks are alone on a server, each but the first goes on where the last
+/// one ended, although in the file it does not; where processes share a server, none does.
 #[test]
 fn interleaved_blocks_are_in_order_on_servers_of_their_own() {
     let (size, blocks, alpha, beta) = (64u64 << 10, 256u64, 2e-3, 8e-9);
@@ -135,7 +135,8 @@ fn interleaved_blocks_are_in_order_on_servers_of_their_own() {
     }
 }
 
-/// Processes that go through a part of the file each do so on every server, however their part is striped.
+/// Processes that go through a part of the file each do so on every server, however their part is
+/// striped.
 #[test]
 fn what_is_in_order_in_the_file_is_in_order_in_every_component() {
     let (size, requests, alpha) = (64u64 << 10, 512u64, 2e-3);

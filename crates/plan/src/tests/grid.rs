@@ -1,7 +1,9 @@
-//! Predicted elapsed times against a brute-force simulation, over a grid of applications and clusters.
+//! Predicted elapsed times against a brute-force simulation, over a grid of applications and
+//! clusters.
 //!
-//! `STRIPEWISE_LONG=1 cargo test -p stripewise-plan --release grid -- --nocapture` runs the whole grid and prints the
-//! distribution of the errors (bench/RESULTS.md); without the variable a small part of it is checked.
+//! `STRIPEWISE_LONG=1 cargo test -p stripewise-plan --release grid -- --nocapture` runs the whole
+//! grid and prints the distribution of the errors (bench/RESULTS.md); without the variable a small
+//! part of it is checked.
 
 use std::collections::HashMap;
 

@@ -58,7 +58,8 @@ pub fn with_order(mut cluster: Cluster) -> Cluster {
     cluster
 }
 
-/// How long processes, so many on each node, take in the simulator for these steps on a file, over the network; seconds.
+/// How long processes, so many on each node, take in the simulator for these steps on a file, over
+/// the network; seconds.
 pub fn in_simulator(cluster: &Cluster, layout: Layout, steps: Vec<Vec<Step>>, per_node: u32) -> f64 {
     let rule = Rule {
         pattern: "/f".into(),

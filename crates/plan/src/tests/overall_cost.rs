@@ -1,5 +1,5 @@
-//! The choice by overall cost (CIL §4) by brute force: every request of a mix of runs on its own, in the formula as printed, summed
-//! per candidate; the smallest sum wins.
+//! The choice by overall cost (CIL §4) by brute force: every request of a mix of runs on its own,
+//! in the formula as printed, summed per candidate; the smallest sum wins.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,8 @@ struct Mix {
 
 const SIZES: [u64; 5] = [4 << 10, 64 << 10, 100_000, 512 << 10, 2 << 20];
 
-/// 6 to 10 runs of one pattern, operation, size and number of processes each; a file for all, or one for each process.
+/// 6 to 10 runs of one pattern, operation, size and number of processes each; a file for all, or
+/// one for each process.
 fn mix(random: &mut Random) -> Mix {
     let private = random.next().is_multiple_of(2);
     let (mut requests, mut groups, mut patterns) = (Vec::new(), Vec::new(), Vec::new());
@@ -108,7 +109,8 @@ fn by_cost(set: FileSet, cluster: &Cluster) -> Decision {
     plan(&Workload { file_sets: vec![set] }, cluster, &options).unwrap().remove(0)
 }
 
-/// The least sum; of equal ones the least elapsed time, then the fewest servers, then the first name.
+/// The least sum; of equal ones the least elapsed time, then the fewest servers, then the first
+/// name.
 fn first_of(candidates: &[Judged], sums: &[f64]) -> usize {
     let least = sums.iter().copied().fold(f64::INFINITY, f64::min);
     let mut best: Option<usize> = None;
@@ -179,7 +181,8 @@ fn equal_sums_go_to_the_least_time_then_the_fewest_servers_then_the_first_name()
     let decision = by_cost(set, &alike);
     let sums: Vec<f64> = decision.candidates.iter().map(Judged::predicted_s).collect();
     assert!(sums.iter().all(|sum| (sum / 0.064 - 1.0).abs() < 1e-12), "{sums:?}");
-    // A request on several servers waits for the slowest; of those that do not, the ones on the SSDs have the fewest.
+    // A request on several servers waits for the slowest; of those that do not, the ones on the
+    // SSDs have the fewest.
     assert_eq!(decision.candidates[decision.best].candidate.name, "1-DV on ssd");
     assert_eq!(decision.best, first_of(&decision.candidates, &sums));
 }

@@ -1,4 +1,5 @@
-//! Tiers whose servers the file system stripes over: every plan can be folded, and says what is left to the file system.
+//! Tiers whose servers the file system stripes over: every plan can be folded, and says what is
+//! left to the file system.
 
 use stripewise_cluster::{Cluster, Driver, FileSystem, Members};
 use stripewise_model::Op;

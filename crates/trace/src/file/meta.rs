@@ -26,7 +26,8 @@ pub struct Meta {
     pub origin: String,
     /// The traced command and its arguments, or the synthetic one's.
     pub command: Vec<String>,
-    /// How long the command ran, seconds; `None` if nobody watched it (spools merged later, synthetic traces).
+    /// How long the command ran, seconds; `None` if nobody watched it (spools merged later,
+    /// synthetic traces).
     pub wall_s: Option<f64>,
     /// The command's exit code, as in a shell: 128 + n if signal n ended it. `None` if nobody
     /// watched it, or an earlier version did.

@@ -1,6 +1,8 @@
-//! The seal: a checksum of the whole file, between the last row group and the footer, where Parquet readers do not look.
+//! The seal: a checksum of the whole file, between the last row group and the footer, where Parquet
+//! readers do not look.
 //!
-//! Parquet's own parts have no checksum, and the library does not take damaged ones well; so damage is found first.
+//! Parquet's own parts have no checksum, and the library does not take damaged ones well; so damage
+//! is found first.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,5 @@
-//! Where the Parquet library reads from: a file, by position, so that column readers do not disturb each other.
+//! Where the Parquet library reads from: a file, by position, so that column readers do not disturb
+//! each other.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};

@@ -15,10 +15,11 @@ use super::schema::{ROW_GROUP_ROWS, properties, schema};
 use super::seal;
 use crate::{Op, ProcessInfo, Request, TraceError};
 
-/// Writes a trace file, row group by row group; memory: one row group, the file names and the processes.
+/// Writes a trace file, row group by row group; memory: one row group, the file names and the
+/// processes.
 ///
-/// Nothing is at `path` before [`TraceWriter::finish`]: the file is written under a temporary name beside it, which
-/// goes when the writer is dropped unfinished.
+/// Nothing is at `path` before [`TraceWriter::finish`]: the file is written under a temporary name
+/// beside it, which goes when the writer is dropped unfinished.
 pub struct TraceWriter {
     path: PathBuf,
     temporary: PathBuf,
@@ -109,7 +110,8 @@ impl TraceWriter {
         self.requests
     }
 
-    /// Writes what is left and the footer, syncs, and puts the file at its path. Returns the file's size in bytes.
+    /// Writes what is left and the footer, syncs, and puts the file at its path. Returns the file's
+    /// size in bytes.
     pub fn finish(mut self, meta: &Meta) -> Result<u64, TraceError> {
         if !self.rows.is_empty() {
             self.write_row_group()?;

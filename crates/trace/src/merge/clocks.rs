@@ -31,7 +31,8 @@ impl Moments {
         }
     }
 
-    /// Sorts, and keeps the first, the last, and some in between. Both clocks rise between any two that are kept.
+    /// Sorts, and keeps the first, the last, and some in between. Both clocks rise between any two
+    /// that are kept.
     fn thin(&mut self) {
         self.moments.sort_unstable_by_key(|moment| (moment.ticks, moment.monotonic_ns));
         let mut kept: Vec<Instant> = Vec::new();
@@ -78,9 +79,9 @@ pub(super) struct Clock {
 
 /// Makes the clocks of all processes: `processes` are (node, start, start in real time, moments).
 ///
-/// All processes of a host share its real-time offset, that of the first one, so that order within a host is that of
-/// the monotonic clock; between hosts it is as good as their synchronisation. And they share the rate of
-/// the time stamp counter, as the process with the longest span saw it.
+/// All processes of a host share its real-time offset, that of the first one, so that order within
+/// a host is that of the monotonic clock; between hosts it is as good as their synchronisation. And
+/// they share the rate of the time stamp counter, as the process with the longest span saw it.
 pub(super) fn clocks(processes: Vec<(&str, Instant, u64, Moments)>) -> Vec<Clock> {
     let mut offsets: HashMap<&str, (u64, i128)> = HashMap::new();
     let mut rates: HashMap<&str, (u64, u64)> = HashMap::new();

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::spool_reader::Spool;
 
-/// Per spool: the name of its node. That is the host name, unless MPI tells apart nodes that have the same one (containers
-/// often do): then `#` and the node's number in the job follow.
+/// Per spool: the name of its node. That is the host name, unless MPI tells apart nodes that have
+/// the same one (containers often do): then `#` and the node's number in the job follow.
 pub(super) fn nodes(spools: &[Spool]) -> Vec<String> {
     let mut numbers: HashMap<&str, HashSet<u32>> = HashMap::new();
     for spool in spools.iter().filter(|spool| spool.node > 0) {
@@ -19,8 +19,8 @@ pub(super) fn nodes(spools: &[Spool]) -> Vec<String> {
     spools.iter().map(name).collect()
 }
 
-/// The ranks of jobs that left no spool, one sentence for each size of a job: programs of that size that ran one after the
-/// other count as one.
+/// The ranks of jobs that left no spool, one sentence for each size of a job: programs of that size
+/// that ran one after the other count as one.
 pub(super) fn missing_ranks(spools: &[Spool]) -> Vec<String> {
     let mut jobs: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for spool in spools.iter().filter(|spool| spool.ranks > 0) {

@@ -31,9 +31,10 @@ pub struct Merged {
     pub trace_bytes: u64,
 }
 
-/// Merges all spools in `dir` to a trace file at `output`; `meta` tells what the caller knows (the rest is filled in).
-/// Memory: bounded but for the file names, whatever the number of calls; a temporary file beside `output` takes them
-/// when they are many. The spools are left as they are. `progress` is told the share that is done, 0 to 1.
+/// Merges all spools in `dir` to a trace file at `output`; `meta` tells what the caller knows (the
+/// rest is filled in). Memory: bounded but for the file names, whatever the number of calls; a
+/// temporary file beside `output` takes them when they are many. The spools are left as they are.
+/// `progress` is told the share that is done, 0 to 1.
 pub fn merge(
     dir: &Path,
     output: &Path,
@@ -113,8 +114,8 @@ struct Names {
 }
 
 impl Names {
-    /// The trace's number of file number `id` of a spool. A forked child's numbers go on where its parent's were at
-    /// the fork: what it does not know is its parent's.
+    /// The trace's number of file number `id` of a spool. A forked child's numbers go on where its
+    /// parent's were at the fork: what it does not know is its parent's.
     fn find(&self, mut spool: usize, id: u32) -> Option<u32> {
         for _ in 0..=self.by_spool.len() {
             match self.by_spool[spool].get(&id) {
@@ -179,7 +180,8 @@ fn count_losses(spools: &[Spool], incomplete: &mut Vec<String>) {
     }
 }
 
-/// A record as a row, with times in nanoseconds since 1970; `None` if it is damaged or the file has no name.
+/// A record as a row, with times in nanoseconds since 1970; `None` if it is damaged or the file has
+/// no name.
 fn request(
     record: &Record,
     process: u32,

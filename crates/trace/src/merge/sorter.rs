@@ -1,4 +1,5 @@
-//! Sorts any number of requests by start in bounded memory: sorted runs in a temporary file, then a merge.
+//! Sorts any number of requests by start in bounded memory: sorted runs in a temporary file, then a
+//! merge.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -98,8 +98,8 @@ fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 }
 
 impl Spool {
-    /// Reads the header of `base.live`. `Ok(None)`: the process ended before it had recorded anything.
-    /// `Ok(Some(Err))`: it is damaged, and why.
+    /// Reads the header of `base.live`. `Ok(None)`: the process ended before it had recorded
+    /// anything. `Ok(Some(Err))`: it is damaged, and why.
     pub(super) fn open(live: &Path) -> io::Result<Option<Result<Spool, String>>> {
         let mut page = [0; HEADER_BYTES];
         let n = read_up_to(&mut File::open(live)?, &mut page)?;
@@ -155,8 +155,8 @@ impl Spool {
         path.into()
     }
 
-    /// Passes everything wanted of the spool to `take`. Returns what is damaged, if anything is: then it passed what
-    /// comes before.
+    /// Passes everything wanted of the spool to `take`. Returns what is damaged, if anything is:
+    /// then it passed what comes before.
     pub(super) fn read(
         &self,
         wanted: Wanted,
@@ -216,7 +216,8 @@ struct Reader {
     wanted: Wanted,
     /// Per window: the number of the first record that is not in the log.
     in_log: Vec<u64>,
-    /// The window and record number up to which the torn block at the end of the log was read, if there is one.
+    /// The window and record number up to which the torn block at the end of the log was read, if
+    /// there is one.
     torn: Option<(u32, u64)>,
     buffer: Vec<u8>,
     records: Vec<Record>,

@@ -45,8 +45,8 @@ impl<'a> Classifier<'a> {
         Classifier { summary, grouping, pasts: Pasts::default() }
     }
 
-    /// The class of a read or write that moved at least a byte; `None` for all other calls. All requests of the trace
-    /// must be passed, in its order.
+    /// The class of a read or write that moved at least a byte; `None` for all other calls. All
+    /// requests of the trace must be passed, in its order.
     pub fn classify(&mut self, request: &Request) -> Option<Class> {
         let place = self.grouping.place(request)?;
         let phases = &self.summary.groups[place.group as usize].phases;

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use super::phases::{PhaseTracker, Visit};
 use crate::{Op, ProcessInfo, Request, pattern_of};
 
-/// So many file-name patterns get a group of their own; the files of further patterns form one group together.
+/// So many file-name patterns get a group of their own; the files of further patterns form one
+/// group together.
 const MAX_GROUPS: usize = 1 << 16;
 
 /// The pattern of the group for files beyond [`MAX_GROUPS`] patterns.
@@ -18,7 +19,8 @@ pub(super) struct Place {
     pub(super) phase: u32,
 }
 
-/// The state of a pass over a trace that every pass needs. Deterministic: two passes give the same numbers.
+/// The state of a pass over a trace that every pass needs. Deterministic: two passes give the same
+/// numbers.
 pub(super) struct Grouping {
     /// Per process: the number of its node.
     nodes: Vec<u32>,

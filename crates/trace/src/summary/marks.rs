@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use crate::{MpiCall, Request};
 
-/// The collective calls of MPI-IO on the files of a group, each by the number of processes that made it.
+/// The collective calls of MPI-IO on the files of a group, each by the number of processes that
+/// made it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Marks {
     /// Calls of each kind, in order of first appearance.

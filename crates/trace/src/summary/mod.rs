@@ -1,4 +1,5 @@
-//! What an application does, from its trace: groups of files, sizes, concurrency, order. One pass, bounded memory.
+//! What an application does, from its trace: groups of files, sizes, concurrency, order. One pass,
+//! bounded memory.
 
 mod classifier;
 mod grouping;
@@ -70,12 +71,14 @@ impl Direction {
         }
     }
 
-    /// Of the requests that have a predecessor in their stream, the part that is sequential; 0 if none has.
+    /// Of the requests that have a predecessor in their stream, the part that is sequential; 0 if
+    /// none has.
     pub fn sequential_share(&self) -> f64 {
         share(self.sequential, self.requests - self.streams)
     }
 
-    /// Of the requests that have a predecessor in their stream, the part that is strided; 0 if none has.
+    /// Of the requests that have a predecessor in their stream, the part that is strided; 0 if none
+    /// has.
     pub fn strided_share(&self) -> f64 {
         share(self.strided, self.requests - self.streams)
     }
@@ -183,7 +186,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Reads the whole trace once. Memory: the files, groups and streams (bounded), not the requests.
+    /// Reads the whole trace once. Memory: the files, groups and streams (bounded), not the
+    /// requests.
     pub fn of(trace: &Trace) -> Result<Summary, TraceError> {
         let mut builder = Builder::new(trace.processes());
         let mut requests = trace.requests()?;

@@ -1,8 +1,10 @@
-//! What a process accessed in a file right before a request: so much of it that whoever knows where the file's bytes lie
-//! can tell on which servers the request goes on where the process's last one ended.
+//! What a process accessed in a file right before a request: so much of it that whoever knows where
+//! the file's bytes lie can tell on which servers the request goes on where the process's last one
+//! ended.
 //!
-//! Order in the file says little about that. Where processes take a file's blocks in turns, nobody's requests follow one
-//! another in the file, but with as many servers as processes and stripes of a block, everybody's do on the server.
+//! Order in the file says little about that. Where processes take a file's blocks in turns,
+//! nobody's requests follow one another in the file, but with as many servers as processes and
+//! stripes of a block, everybody's do on the server.
 
 use super::hash::IntMap;
 
@@ -11,9 +13,10 @@ const MAX_STREAMS: usize = 1 << 20;
 
 /// What the process did in the file, reads and writes together, just before a request.
 ///
-/// A *run* is bytes that were accessed in order, one request beginning where the one before ended. Known are the run that
-/// the request continues, if it does, and before it runs of equal length at equal distances: all that was accessed from
-/// the first known run on, in ascending order. The default: nothing is known.
+/// A *run* is bytes that were accessed in order, one request beginning where the one before ended.
+/// Known are the run that the request continues, if it does, and before it runs of equal length at
+/// equal distances: all that was accessed from the first known run on, in ascending order. The
+/// default: nothing is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Past {
     /// Bytes directly before the request that its run has so far; 0: it begins a run.
@@ -27,8 +30,8 @@ pub struct Past {
 }
 
 impl Past {
-    /// Whether a byte before the request, which begins at `offset`, is in a known run: then all that the process accessed
-    /// in the file since lies between that byte and the request.
+    /// Whether a byte before the request, which begins at `offset`, is in a known run: then all
+    /// that the process accessed in the file since lies between that byte and the request.
     pub fn covers(&self, offset: u64, byte: u64) -> bool {
         let start = offset - self.run;
         if byte >= start {
@@ -43,8 +46,8 @@ impl Past {
         self.run.saturating_add(self.stride.saturating_mul(u64::from(self.count)))
     }
 
-    /// As much of it as tells the same of the last `window` bytes before the request, and is equal for requests of which
-    /// the same can be told.
+    /// As much of it as tells the same of the last `window` bytes before the request, and is equal
+    /// for requests of which the same can be told.
     #[must_use]
     pub fn within(self, window: u64) -> Self {
         let (run, rest) = (self.run.min(window), window.saturating_sub(self.run));
@@ -76,7 +79,8 @@ pub struct Pasts {
 }
 
 impl Pasts {
-    /// The past of the next request, of `size` bytes at `offset`. Requests must come in order of their start.
+    /// The past of the next request, of `size` bytes at `offset`. Requests must come in order of
+    /// their start.
     pub fn next(&mut self, process: u32, file: u32, offset: u64, size: u64) -> Past {
         if self.streams.len() >= MAX_STREAMS {
             self.streams.clear();
@@ -159,7 +163,8 @@ mod tests {
     }
 
     proptest! {
-        /// A byte that is covered was accessed, and nothing between it and the request was accessed after it.
+        /// A byte that is covered was accessed, and nothing between it and the request was accessed
+        /// after it.
         #[test]
         fn what_is_covered_is_the_last_before(requests in requests()) {
             for (index, past) in pasts(&requests).into_iter().enumerate() {

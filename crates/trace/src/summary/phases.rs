@@ -1,15 +1,18 @@
-//! Phases: who accesses a group of files together, and so the concurrency `p` and the processes per node `c`.
+//! Phases: who accesses a group of files together, and so the concurrency `p` and the processes per
+//! node `c`.
 //!
-//! Overlap in time says little about that: on a fast page cache, 16 ranks that write at once hardly ever overlap.
-//! So phases follow the processes' order, not the clock. Per file group, and over its reads and writes only:
+//! Overlap in time says little about that: on a fast page cache, 16 ranks that write at once hardly
+//! ever overlap. So phases follow the processes' order, not the clock. Per file group, and over its
+//! reads and writes only:
 //!
-//! - Each process is in one phase at a time, and only ever goes on to later ones. A phase has one operation.
-//! - A request with the operation of its process's phase stays in it. Otherwise the process goes to the *first*
-//!   later phase with that operation that another process has opened already; if there is none, it opens a new one.
-//!   (So all ranks' first writes are one phase, all their first reads after it the next, and so on, however the
-//!   ranks are scheduled.)
-//! - A *gap* closes all phases: nothing in the group for longer than everything since the last gap took, and for
-//!   at least [`GAP_NS`].
+//! - Each process is in one phase at a time, and only ever goes on to later ones. A phase has one
+//!   operation.
+//! - A request with the operation of its process's phase stays in it. Otherwise the process goes to
+//!   the *first* later phase with that operation that another process has opened already; if there
+//!   is none, it opens a new one. (So all ranks' first writes are one phase, all their first reads
+//!   after it the next, and so on, however the ranks are scheduled.)
+//! - A *gap* closes all phases: nothing in the group for longer than everything since the last gap
+//!   took, and for at least [`GAP_NS`].
 //!
 //! `p` of a phase is the number of processes in it, `c` the largest number of them on one node.
 
@@ -26,7 +29,8 @@ pub const GAP_NS: u64 = 100_000_000;
 /// So many phases can still be joined; a process that lags further behind joins the oldest of them.
 const OPEN_PHASES: usize = 1024;
 
-/// After so many phases of one group no new one is opened: processes stay in theirs, whatever they do.
+/// After so many phases of one group no new one is opened: processes stay in theirs, whatever they
+/// do.
 const MAX_PHASES: usize = 1 << 20;
 
 /// So many phases of a group are kept with times and bytes.
@@ -124,7 +128,8 @@ struct OpenPhase {
     nodes: IntMap<u32, u32>,
 }
 
-/// Finds the phases of one file group. Deterministic: the same requests give the same numbers again.
+/// Finds the phases of one file group. Deterministic: the same requests give the same numbers
+/// again.
 #[derive(Default)]
 pub(super) struct PhaseTracker {
     open: VecDeque<OpenPhase>,

@@ -13,7 +13,8 @@ pub(super) enum Step {
     First,
     /// It starts where the last one ended.
     Sequential,
-    /// It starts as far from the last one's start as that did from its predecessor's: the distance in bytes.
+    /// It starts as far from the last one's start as that did from its predecessor's: the distance
+    /// in bytes.
     Strided(i64),
     /// None of these.
     Random,

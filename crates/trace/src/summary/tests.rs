@@ -106,7 +106,8 @@ fn a_header_by_one_rank_does_not_split_the_rest() {
 
 #[test]
 fn read_modify_write_is_as_concurrent_as_its_processes_however_they_are_scheduled() {
-    // Rank 0 runs 20 cycles before rank 1 gets the processor; then they take turns the other way round.
+    // Rank 0 runs 20 cycles before rank 1 gets the processor; then they take turns the other way
+    // round.
     let mut job = Job::new(2, 1);
     let cycles = |job: &mut Job, rank: u32, from: u64, to: u64| {
         for i in from..to {

@@ -1,8 +1,10 @@
-//! BT-IO of the NAS Parallel Benchmarks: the solution of a block-tridiagonal solver, written every few time steps.
+//! BT-IO of the NAS Parallel Benchmarks: the solution of a block-tridiagonal solver, written every
+//! few time steps.
 //!
-//! The file is a sequence of dumps; a dump is a cube of elements of five doubles, x fastest. P processes (a square
-//! number, q * q) divide the cube into q * q * q cells by diagonal multi-partitioning: every process has q cells, one per
-//! layer in z. After the last time step everything is read back to be verified.
+//! The file is a sequence of dumps; a dump is a cube of elements of five doubles, x fastest. P
+//! processes (a square number, q * q) divide the cube into q * q * q cells by diagonal
+//! multi-partitioning: every process has q cells, one per layer in z. After the last time step
+//! everything is read back to be verified.
 
 use super::collective::Wanted;
 use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};
@@ -124,7 +126,8 @@ impl Btio {
         };
         (0..q)
             .map(|layer| {
-                // From one layer to the next a process's cell moves one to the right in x and back in y.
+                // From one layer to the next a process's cell moves one to the right in x and back
+                // in y.
                 let parts = [(rank % q + layer) % q, (rank / q + q - layer) % q, layer].map(part);
                 Cell { low: parts.map(|(low, _)| low), size: parts.map(|(_, size)| size) }
             })
@@ -188,8 +191,9 @@ mod tests {
 
     #[test]
     fn cells_are_on_a_diagonal() {
-        // 12 = 3 + 3 + 2 + 2 + 2 elements with 25 processes. Rank 7 (x 2, y 1) has in layer 0 the third part in x and
-        // the second in y; in every further layer it is one further in x and one back in y.
+        // 12 = 3 + 3 + 2 + 2 + 2 elements with 25 processes. Rank 7 (x 2, y 1) has in layer 0 the
+        // third part in x and the second in y; in every further layer it is one further in x and
+        // one back in y.
         let file = String::new();
         let direction = Direction::Write;
         let btio = Btio { class: BtioClass::S, processes: 25, per_node: 1, full: None, direction, file };

@@ -1,10 +1,11 @@
 //! Two-phase collective I/O, as ROMIO's generic driver does it: what reaches the file system.
 //!
-//! In the first phase the processes exchange data, which no file system sees. In the second, some of them, the
-//! *aggregators*, access the file: the range from the first to the last byte of the collective call is cut into as many
-//! contiguous *file domains* of equal size; every aggregator goes through its domain, from the first byte to the last that
-//! somebody wants there, in buffers of `cb_buffer_size` bytes, one contiguous request each. A buffer that is not
-//! overwritten as a whole is read first.
+//! In the first phase the processes exchange data, which no file system sees. In the second, some
+//! of them, the *aggregators*, access the file: the range from the first to the last byte of the
+//! collective call is cut into as many contiguous *file domains* of equal size; every aggregator
+//! goes through its domain, from the first byte to the last that somebody wants there, in buffers
+//! of `cb_buffer_size` bytes, one contiguous request each. A buffer that is not overwritten as a
+//! whole is read first.
 
 use super::{Call, Step};
 use crate::{Flags, Op};
@@ -59,8 +60,8 @@ impl Wanted {
 }
 
 impl TwoPhase {
-    /// The steps of one collective call of `processes` processes on file 0. Aggregators are spread over the ranks as evenly
-    /// as nodes are.
+    /// The steps of one collective call of `processes` processes on file 0. Aggregators are spread
+    /// over the ranks as evenly as nodes are.
     pub(super) fn steps(self, op: Op, wanted: Wanted, processes: u32) -> impl Iterator<Item = Step> {
         let aggregators = u64::from(self.aggregators.clamp(1, processes));
         let domain = (wanted.end - wanted.start).div_ceil(aggregators);

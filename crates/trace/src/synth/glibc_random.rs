@@ -14,7 +14,8 @@ impl Random {
         let mut word = i64::from(if seed == 0 { 1 } else { seed } as i32);
         for slot in &mut state {
             *slot = word as u32;
-            // A Lehmer generator; the remainder has the sign of a C division, then is made positive.
+            // A Lehmer generator; the remainder has the sign of a C division, then is made
+            // positive.
             word = 16807 * word % 0x7fff_ffff;
             if word < 0 {
                 word += 0x7fff_ffff;

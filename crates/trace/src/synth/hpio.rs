@@ -1,10 +1,11 @@
 //! HPIO (Ching et al., IPDPS 2006): regions of one size with spacing between them.
 //!
-//! Every process has `regions` regions of `region_size` bytes. In HPIO's noncontiguous files the processes are
-//! interleaved: process r's i-th region starts at `(i * processes + r) * (region_size + spacing)`. In its contiguous ones
-//! every process has a part of its own, without spacing. Here the own parts may have spacing, too: the region starts
-//! at `(r * regions + i) * (region_size + spacing)`. Without collective I/O every region is one request (where regions of
-//! a process touch each other, HPIO itself, which makes one call for all of them, would make one request of them).
+//! Every process has `regions` regions of `region_size` bytes. In HPIO's noncontiguous files the
+//! processes are interleaved: process r's i-th region starts at `(i * processes + r) * (region_size
+//! + spacing)`. In its contiguous ones every process has a part of its own, without spacing. Here
+//! the own parts may have spacing, too: the region starts at `(r * regions + i) * (region_size +
+//! spacing)`. Without collective I/O every region is one request (where regions of a process touch
+//! each other, HPIO itself, which makes one call for all of them, would make one request of them).
 
 use super::collective::Wanted;
 use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};

@@ -1,9 +1,11 @@
-//! IOR (github.com/hpc/ior): its file layout and the order of its transfers, as in versions 3 and 4.
+//! IOR (github.com/hpc/ior): its file layout and the order of its transfers, as in versions 3 and
+//! 4.
 //!
-//! The file is a sequence of segments; in a shared file, a segment has one block of every rank, in order of rank; a
-//! block is transferred piece by piece. With random offsets (`-z`) on a shared file, IOR deals all transfers
-//! of a segment out to the ranks by chance, so that ranks get different numbers of them, and then every rank
-//! shuffles its own; all with the C library's generator, which is reproduced here.
+//! The file is a sequence of segments; in a shared file, a segment has one block of every rank, in
+//! order of rank; a block is transferred piece by piece. With random offsets (`-z`) on a shared
+//! file, IOR deals all transfers of a segment out to the ranks by chance, so that ranks get
+//! different numbers of them, and then every rank shuffles its own; all with the C library's
+//! generator, which is reproduced here.
 
 use super::glibc_random::Random;
 use super::{BadParameters, Benchmark, Call, Direction, Job, Step};

@@ -1,8 +1,8 @@
 //! Synthetic traces: the requests that a benchmark would make, without running it.
 //!
-//! A benchmark is a sequence of [`Step`]s; in each step every process makes at most one request, all at once. Times
-//! are nominal: a step takes [`STEP_NS`], and what the storage would need is not modelled. So order, phases and
-//! concurrency are right, durations mean nothing.
+//! A benchmark is a sequence of [`Step`]s; in each step every process makes at most one request,
+//! all at once. Times are nominal: a step takes [`STEP_NS`], and what the storage would need is not
+//! modelled. So order, phases and concurrency are right, durations mean nothing.
 
 mod btio;
 mod collective;
@@ -91,8 +91,8 @@ pub trait Benchmark {
     /// Its processes and files.
     fn job(&self) -> Job;
 
-    /// What each direction does, in the order of [`Direction::ops`]: an operation and its steps. All processes open the
-    /// files that they use before, and close them after.
+    /// What each direction does, in the order of [`Direction::ops`]: an operation and its steps.
+    /// All processes open the files that they use before, and close them after.
     fn rounds(&self) -> Vec<(Op, Box<dyn Iterator<Item = Step> + '_>)>;
 }
 
@@ -113,7 +113,8 @@ impl Job {
     }
 }
 
-/// Appends the benchmark's trace to an empty writer. `progress` is told the number of calls now and then.
+/// Appends the benchmark's trace to an empty writer. `progress` is told the number of calls now and
+/// then.
 pub fn write(
     benchmark: &dyn Benchmark,
     writer: &mut TraceWriter,
@@ -147,8 +148,8 @@ pub struct Numbers {
     pub start_ns: u64,
 }
 
-/// Gives all calls of a benchmark to `push`, in order of start, until that fails. Returns when the last has ended, nanoseconds
-/// since the start of the trace.
+/// Gives all calls of a benchmark to `push`, in order of start, until that fails. Returns when the
+/// last has ended, nanoseconds since the start of the trace.
 ///
 /// # Errors
 /// Those of `push`.

@@ -1,9 +1,11 @@
-//! mpi-tile-io (Parallel I/O Benchmarking Consortium): a dense two-dimensional array of elements, a tile per process.
+//! mpi-tile-io (Parallel I/O Benchmarking Consortium): a dense two-dimensional array of elements, a
+//! tile per process.
 //!
-//! Tiles are numbered along x first; the elements of a row lie one after the other in the file, after a header.
-//! Neighbouring tiles overlap by some elements. Every process makes one call, through a file view that is a subarray of
-//! elements. Without collective I/O every contiguous piece of it is one request, in order: a row of the tile, or
-//! the whole tile if it is as wide as the array.
+//! Tiles are numbered along x first; the elements of a row lie one after the other in the file,
+//! after a header. Neighbouring tiles overlap by some elements. Every process makes one call,
+//! through a file view that is a subarray of elements. Without collective I/O every contiguous
+//! piece of it is one request, in order: a row of the tile, or the whole tile if it is as wide as
+//! the array.
 
 use super::collective::Wanted;
 use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};

@@ -1,4 +1,5 @@
-//! Hybrid replication (CIL §5): several copies with different layouts, every request served by the cheapest.
+//! Hybrid replication (CIL §5): several copies with different layouts, every request served by the
+//! cheapest.
 
 mod rows;
 mod search;
@@ -19,8 +20,9 @@ use crate::problem::Problem;
 use crate::spread::layout_of;
 use search::{Found, best_set};
 
-/// For every number of copies allowed, the layouts among those of the other planners that are cheapest together; of these the
-/// fewest copies than which no more save another [`crate::Options::min_gain`].
+/// For every number of copies allowed, the layouts among those of the other planners that are
+/// cheapest together; of these the fewest copies than which no more save another
+/// [`crate::Options::min_gain`].
 pub struct Replicas;
 
 impl Planner for Replicas {
@@ -122,8 +124,8 @@ fn fewest_worthwhile(problem: &Problem<'_>, judged: &[Judged]) -> usize {
     order.into_iter().find(enough).unwrap_or(least)
 }
 
-/// The members of a set as one candidate. The original is the present layout, if that is a member; else the one that is best
-/// by itself.
+/// The members of a set as one candidate. The original is the present layout, if that is a member;
+/// else the one that is best by itself.
 fn together(problem: &Problem<'_>, singles: &[Candidate], judged: &[Judged], found: &Found) -> Candidate {
     let options = problem.options;
     let is_present = |member: &usize| match options.present_of.get(&problem.set.pattern) {

@@ -16,8 +16,9 @@ const REQUESTS: usize = 1 << 14;
 const GROUP_LEAST: usize = 16;
 const WINDOW: usize = 128;
 
-/// Per candidate the cost of every row, seconds. A row is all requests of a group that begin in the same regions of all
-/// candidates' layouts: those that the same copy serves, whichever candidates are copies ([`Classes`]).
+/// Per candidate the cost of every row, seconds. A row is all requests of a group that begin in the
+/// same regions of all candidates' layouts: those that the same copy serves, whichever candidates
+/// are copies ([`Classes`]).
 pub fn of(problem: &Problem<'_>, candidates: &[Candidate]) -> Vec<Vec<f64>> {
     let of_each = (REQUESTS / problem.set.groups.len().max(1)).max(GROUP_LEAST);
     let layouts_of: Vec<Vec<u32>> =

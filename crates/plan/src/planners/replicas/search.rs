@@ -1,4 +1,5 @@
-//! The set of layouts whose cheapest one, request by request, costs least in sum: exact, by branch and bound.
+//! The set of layouts whose cheapest one, request by request, costs least in sum: exact, by branch
+//! and bound.
 
 /// Sets whose totals differ by less than this part are equal.
 const TIE: f64 = 1e-12;
@@ -16,11 +17,12 @@ pub struct Found {
     pub exact: bool,
 }
 
-/// The best set of exactly `size` candidates that `fits` accepts. `costs[c][r]` is what all requests of row r cost with candidate
-/// c; a set that does not fit does not fit with more members either. `None` if no set fits.
+/// The best set of exactly `size` candidates that `fits` accepts. `costs[c][r]` is what all
+/// requests of row r cost with candidate c; a set that does not fit does not fit with more members
+/// either. `None` if no set fits.
 ///
-/// Of equally good sets that counts whose members are the best by themselves: the first, where candidates are in the order
-/// of their totals, then of their numbers.
+/// Of equally good sets that counts whose members are the best by themselves: the first, where
+/// candidates are in the order of their totals, then of their numbers.
 pub fn best_set(costs: &[Vec<f64>], size: usize, fits: impl Fn(&[usize]) -> bool) -> Option<Found> {
     if size == 0 || size > costs.len() {
         return None;
@@ -58,7 +60,8 @@ struct Search<'c, F> {
 }
 
 impl<F: Fn(&[usize]) -> bool> Search<'_, F> {
-    /// Tries every way to complete the set with candidates from place `from` on; `costs` are those of the set so far.
+    /// Tries every way to complete the set with candidates from place `from` on; `costs` are those
+    /// of the set so far.
     fn extend(&mut self, from: usize, costs: &[f64]) {
         let missing = self.size - self.chosen.len();
         for place in from..=self.sorted.len() - missing {

@@ -1,4 +1,5 @@
-//! The sets that are proposed, against all subsets, costed group by group without the planner's help.
+//! The sets that are proposed, against all subsets, costed group by group without the planner's
+//! help.
 
 use proptest::prelude::*;
 use stripewise_model::Op;
