@@ -77,7 +77,7 @@ pub struct Request {
 }
 
 impl FileSet {
-    /// Bytes of all files.
+    /// Total size of the files, bytes.
     pub fn total_size(&self) -> u64 {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.size))
     }
@@ -87,7 +87,7 @@ impl FileSet {
         self.files.iter().map(|file| file.size).max().unwrap_or(0)
     }
 
-    /// Data requests.
+    /// Number of data requests.
     pub fn requests(&self) -> u64 {
         self.groups.iter().map(|group| group.count).sum()
     }
