@@ -123,7 +123,7 @@ impl Names {
                 None => spool = self.parents[spool]?,
             }
         }
-        None // The parents go in a circle: damage.
+        None // The parents form a cycle: damage.
     }
 }
 
