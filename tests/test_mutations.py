@@ -1,4 +1,5 @@
-"""The list of what can be taken out (tests/mutations) fits the code: what does not apply shows nothing."""
+"""The list of mutations (tests/mutations) fits the code: a mutation that does not apply shows
+nothing."""
 
 import tomllib
 
@@ -16,5 +17,6 @@ def test_it_applies(mutation):
 
 
 def test_every_invariant_has_one():
-    """3 has its own in the extent map: of a file with one copy the kernel has what was acknowledged."""
+    """Every invariant except 3 has a mutation here. The mutations for 3 are those of the extent
+    map; for a file with one copy, the kernel keeps acknowledged writes."""
     assert {mutation["invariant"] for mutation in MUTATIONS} == {1, 2, 4, 5, 6, 7, 8, 9}

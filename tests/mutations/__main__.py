@@ -1,7 +1,8 @@
-"""Takes out what keeps the invariants, one mechanism at a time, and looks whether the test named fails: `make test-mutations`.
+"""Removes the mechanisms behind the invariants, one at a time, and checks that the named test
+fails: `make test-mutations`.
 
-Works in a copy of the checkout (what is committed), with a cargo target directory of its own. Arguments: words; only mechanisms that
-contain one of them are taken out.
+Works in a copy of the checkout (of the committed state), with a cargo target directory of its own.
+Arguments: words; only mechanisms that contain one of them are removed.
 """
 
 import os
@@ -24,7 +25,8 @@ def run(words, directory, **environment):
 
 
 def run_test(mutation, copy):
-    """Whether the mutation's test passes. A mutant that does not compile ends the campaign: it shows nothing."""
+    """Whether the mutation's test passes. A mutant that does not compile shows nothing, so it ends
+    the campaign."""
     if "crate" in mutation:
         status, output = run(["cargo", "test", "-q", "-p", mutation["crate"], "--lib", "--no-run"], copy)
         if status == 0:
@@ -41,7 +43,7 @@ def run_test(mutation, copy):
 
 
 def main():
-    """Runs the campaign; the exit status is 1 if something was not noticed."""
+    """Runs the campaign. The exit status is 1 if a mutation was not detected."""
     mutations = tomllib.loads((Path(__file__).parent / "mutations.toml").read_text())["mutation"]
     chosen = [m for m in mutations if not sys.argv[1:] or any(word in m["mechanism"] for word in sys.argv[1:])]
     unnoticed = 0

@@ -1,5 +1,5 @@
-"""The requests of hpio, tile, btio and ior are those of the benchmarks they are like: the programs, `stripewise synth` and a
-derivation of our own agree."""
+"""The requests of hpio, tile, btio and ior are those of the original benchmarks: the programs,
+`stripewise synth` and an independent derivation agree."""
 
 import pytest
 from conftest import LONG, MPIS
@@ -11,7 +11,7 @@ EVERY = list(cases(40 if LONG else 2))
 
 
 def both(expected):
-    """A dict by rank as one by (op, rank), for writes and reads."""
+    """Converts a dict by rank to one by (op, rank), for writes and reads."""
     return {(op, rank): own for op in ("write", "read") for rank, own in expected.items()}
 
 
