@@ -72,7 +72,8 @@ def strips(text):
             return None
         found.append((int(datafile), bytes_))
     numbers = {datafile for datafile, _ in found}
-    # "The strip partitioning string must contain all data file numbers from 0 to the highest one specified!"
+    # "The strip partitioning string must contain all data file numbers from 0 to the highest one
+    # specified!"
     return found if numbers == set(range(len(numbers))) else None
 
 
