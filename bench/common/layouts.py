@@ -37,7 +37,8 @@ def grouped(tier, name, per_group, stripe):
 
 
 def plan_text(pattern, layouts, processes, cluster):
-    """plan.toml: the first layout is the original's, the others are replicas. `cluster`: the plan's part about it."""
+    """plan.toml: the first layout is the original's, the others are replicas. `cluster` is the
+    plan's cluster section."""
     original, *replicas = layouts
     spread = "spread = { field = 0, stride = 1 }"
     parts = [f'version = 1\nscheme = "replicas"\n\n[[rule]]\npattern = "{pattern}"\nscheme = "replicas"']

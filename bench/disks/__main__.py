@@ -1,4 +1,4 @@
-r"""Measures C1 and the rows of PSA on slowed real disks under a real file system (testbed/disks), as root.
+r"""Measures C1 and the rows of PSA on throttled disks under a file system (testbed/disks), as root.
 
     sudo python3 bench/disks all --quick --records disks.jsonl --document docs/evaluation/disks.json \
         --page bench/results.d/disks.md
