@@ -242,7 +242,8 @@ SSD = Tier("ssd", 4, startup_s=5e-8, per_byte_s=2.38e-12)
 
 @dataclass
 class ClusterDir:
-    """A cluster of directories below `root`, with its cluster.toml and a directory for the user's files."""
+    """A cluster of directories below `root`, with its cluster.toml and a directory for the user's
+    files."""
 
     root: Path
     tiers: list
@@ -319,7 +320,8 @@ def small_ssds():
 
 @pytest.fixture
 def trace(stripewise, cluster):
-    """A trace of 4 processes that read a shared file of 4 MiB, cluster.data / "f", 64 KiB at a time."""
+    """A trace of 4 processes that read the shared file cluster.data / "f" of 4 MiB, 64 KiB at a
+    time."""
     path = cluster.root / "ior.trace"
     synth = ["synth", "ior", "--procs", 4, "--transfer", "64K", "--total", "4M", "--access", "random", "--op", "read"]
     stripewise(*synth, "--shared", "--file", cluster.data / "f", "-o", path)

@@ -1,7 +1,8 @@
 """Measures files with several copies on emulated servers: the cache, the replicas, and their
 overhead for programs that gain nothing.
 
-    python3 bench/copies cache --binaries target/release --dir /dev/shm/copies --results copies-cache.json
+    python3 bench/copies cache --binaries target/release --dir /dev/shm/copies \\
+        --results copies-cache.json
 
 An interrupted run continues where it was. The tables go to standard output; `--only-print` prints
 those of earlier results.

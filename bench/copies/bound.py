@@ -4,11 +4,13 @@ Requests of one size access random places, every byte once. The SServers serve a
 the HServers the rest, concurrently, with all servers of a kind equally busy. The run takes at least
 as long as either kind is busy:
 
-    T(x) = max((1 - x) * h, x * s)          h, s: seconds that a request costs the HServers, SServers together
+    T(x) = max((1 - x) * h, x * s)
 
-At most the fraction `space` of the data can be in the cache, so x <= space, and the best split is x
-= min(space, h / (h + s)). Without a cache T = h. Caching parts of requests changes nothing: a byte
-in the cache saves the HServers the same amount.
+with h, s: seconds that a request costs all HServers, all SServers together.
+
+At most the fraction `space` of the data can be in the cache, so x <= space, and the best split is
+x = min(space, h / (h + s)). Without a cache T = h. Caching parts of requests changes nothing: a
+byte in the cache saves the HServers the same amount.
 
 Write-back during the run frees space, but costs the HServers as much as writing there directly,
 unless neighbors can be written back together. At random places there are few neighbors:

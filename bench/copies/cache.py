@@ -1,4 +1,5 @@
-"""S1: IOR at random over HServers, with a cache of 30 % of the data on SServers, under each of the cache's modes."""
+"""S1: random IOR over HServers, with a cache for 30 % of the data on SServers, under each cache
+mode."""
 
 from dataclasses import dataclass
 

@@ -5,12 +5,12 @@ import json
 from farm import Farm
 from slowed import Slowed
 
-# Of a disk, for the file system itself.
+# Space of a disk that the file system itself needs, MiB.
 RESERVE_MIB = 64
 
 
 class Bed(Slowed):
-    """Disks that were brought up for as long as this is entered."""
+    """Disks that exist while this context is active."""
 
     def __init__(self, args, programs, disks):
         directory = args.dir.resolve()
@@ -42,5 +42,5 @@ class Bed(Slowed):
         self.programs.command("calibrate", "-c", self.cluster, "--quiet", *words)
 
     def capacity_bytes(self):
-        """Of a disk, for data."""
+        """Capacity of a disk for data, bytes."""
         return self.args.size_mib - RESERVE_MIB << 20

@@ -1,4 +1,5 @@
-"""The same random calls on a plain and on a managed file, in one process: every result is compared."""
+"""The same random calls on a plain and on a managed file, in one process, with all results
+compared."""
 
 import pytest
 from conftest import LONG, run_command

@@ -1,4 +1,5 @@
-"""What programs do to descriptors, processes, threads and signals, and asynchronous I/O: robust.c, processes.c, asynchronous.c."""
+"""What programs do to descriptors, processes, threads and signals, and asynchronous I/O: robust.c,
+processes.c, asynchronous.c."""
 
 import pytest
 

@@ -36,7 +36,8 @@ def test_both_builds_say_the_same(case, dry_run):
 
 
 def test_the_picture_of_hpio(dry_run):
-    """0___1___0___1: 2 processes, 2 regions of 1 byte, spacing 3 (HPIO's --help, --region_spacing)."""
+    """HPIO's --help, --region_spacing: 0___1___0___1 for 2 processes, 2 regions of 1 byte, spacing
+    3."""
     flags = ["--regions", 2, "--region-size", 1, "--spacing", 3, "--op", "write"]
     assert dry_run("hpio", 2, *flags, "--type", "c-nc") == {("write", 0): [(0, 1), (8, 1)], ("write", 1): [(4, 1), (12, 1)]}
     assert dry_run("hpio", 2, *flags, "--type", "c-c") == {("write", 0): [(0, 2)], ("write", 1): [(2, 2)]}
