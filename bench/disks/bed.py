@@ -27,7 +27,8 @@ class Bed(Slowed):
         self.farm.down()
 
     def calibrated(self, tiers, quick=True):
-        """Writes cluster.toml with these tiers, {name: (disks, bytes per disk)}, and measures them with `stripewise calibrate`."""
+        """Writes cluster.toml with these tiers, {name: (disks, bytes per disk)}, and calibrates
+        them with `stripewise calibrate`."""
         parts = []
         for tier, (names, capacity_bytes) in tiers.items():
             servers = [self.farm.mount_point(name) / "target" for name in names]
