@@ -249,7 +249,7 @@ class ClusterDir:
     tiers: list
     bin_dir: Path
     targets: list = field(default_factory=list)  # directories, in the order of the target numbers
-    data: Path = None  # where the user's files go
+    data: Path = None  # directory of the user's files
 
     def __post_init__(self):
         self.data = self.root / "data"

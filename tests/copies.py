@@ -104,7 +104,7 @@ def append_opened(journal, node, boot=bytes(16)):
 
 def lengthen(journal, bytes_):
     """Appends records of this node opening the file until the journal has that length, as if the
-    node's index had been lost then. `fsck --repair` writes such a journal anew, and so does any
+    node's index had been lost then. `fsck --repair` rewrites such a journal, and so does any
     process whose next commit finds that length."""
     data = Path(journal).read_bytes()
     found, end = batches(journal)

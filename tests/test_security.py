@@ -1,4 +1,4 @@
-"""What users can do to each other and to root on shared targets. docs/security.md names each of
+"""Attacks of users on each other and on root through shared targets. docs/security.md names each of
 these tests.
 
 A *planter* prepares something below a target, in /dev/shm or in a manifest. Then the *owner*, or
@@ -184,7 +184,7 @@ def test_what_is_planted_in_place_of_a_journal_is_not_used(shared, stripewise, w
     path = make(shared, PLANTER, "cached/f")
     (journal,) = [p for p in objects(shared, PLANTER) if p.suffix == ".extents"]
     before = secret.stat()
-    # The journal must be written anew, which happens in a new file next to it, .new.
+    # The journal must be rewritten, which happens in a new file next to it, .new.
     lengthen(journal, LONG_JOURNAL)
     for suffix in (".new", ".times", ".wanted", ""):
         planted = journal.with_name(journal.name + suffix)

@@ -94,7 +94,7 @@ class Bed(Slowed):
         self.profile.write_text(keep.read_text())
 
     def capacity_bytes(self):
-        """A disk's capacity for data: half of its size, because bluestore writes anew before it
+        """A disk's capacity for data: half of its size, because bluestore writes new blocks before it
         frees."""
         return self.args.size_mib // 2 * MIB
 

@@ -37,8 +37,8 @@ PHASES = (
 class Setting:
     """The conditions of one table row."""
 
-    size: int  # bytes of a request
-    requests: int  # of each rank
+    size: int  # of a request, bytes
+    requests: int  # per rank
     ranks: int
     space: float  # fraction of the data that the cache holds
 

@@ -30,7 +30,7 @@ class Cell:
 
     processes: int
     size: int
-    requests: int  # of each process
+    requests: int  # per process
     private: bool
 
     @property

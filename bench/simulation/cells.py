@@ -22,7 +22,7 @@ class Cell:
     private: bool
     ranks: int
     size: int
-    requests: int  # of each process
+    requests: int  # per process
     access: str
 
     @property

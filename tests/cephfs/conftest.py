@@ -20,7 +20,7 @@ MOUNT = os.environ.get("STRIPEWISE_CEPHFS")
 # "cephfs": by `place`, through the driver. "pools" (only on request): through the driver, with one
 # pool per class.
 DRIVERS = ["dirs", "cephfs"]
-SECONDS_OF_STATISTICS = 30  # until the monitor has been told
+SECONDS_OF_STATISTICS = 30  # until the monitor has the statistics
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from conftest import Mpi
 from copies import cat, status, write_plan
 
 RANKS, BLOCK, TRANSFER = 4, 4 << 20, "256K"
-SERVERS = 4  # of each pool
+SERVERS = 4  # per pool
 
 
 @pytest.fixture

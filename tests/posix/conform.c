@@ -39,7 +39,7 @@ static unsigned long step, seed;
 struct result {
     long value;
     int error;
-    uint64_t hash; /* of what came back besides */
+    uint64_t hash; /* of the other data returned */
 };
 
 static uint64_t next(void)

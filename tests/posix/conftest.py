@@ -146,7 +146,7 @@ def cases(program):
     return [line.split('"')[1] for part in table.split("{")[2:] if '"' in part for line in [part]]
 
 
-# Cases of what programs do to descriptors, processes, threads and signals -> the program that has
+# Case of operations on descriptors, processes, threads and signals -> the program that has
 # the case.
 PROGRAM_OF = {case: program for program in ("robust", "processes") for case in cases(program)}
 

@@ -1,4 +1,4 @@
-/* What programs do to their descriptors, threads and signals while they use a file.
+/* Operations of programs on their descriptors, threads and signals while they use a file.
  *
  *   robust CASE FILE
  *

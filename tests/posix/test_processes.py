@@ -1,4 +1,4 @@
-"""What programs do to descriptors, processes, threads and signals, and asynchronous I/O: robust.c,
+"""Operations on descriptors, processes, threads and signals, and asynchronous I/O: robust.c,
 processes.c, asynchronous.c."""
 
 import pytest

@@ -51,7 +51,7 @@ def calls(trace, directory):
     own = (
         r"pread64\(\d+, .*, 24, 0\) ",  # is it an anchor?
         r"fstat\(", r"newfstatat\(", r"fcntl\(\d+, F_GETFL\)", r"mmap\(NULL, (4096|8192|524288),", r"mprotect\(_, 65536, PROT_NONE", r"madvise\(", r"brk\(", r"munmap\(",
-        r"rt_sigprocmask\(.*~\[ILL TRAP ABRT BUS FPE (KILL )?SEGV (STOP )?RTMIN RT_1\]",  # symbol lookup, during which no handler may run
+        r"rt_sigprocmask\(.*~\[ILL TRAP ABRT BUS FPE (KILL )?SEGV (STOP )?RTMIN RT_1\]",  # symbol lookup, on a stack where no handler may run
         r"getpid\(", r"gettid\(", r"exit_group", r"\+\+\+", r"sysinfo\(",
     )  # fmt: skip
     kept = [line for line in lines[start:] if not any(re.match(pattern, line) for pattern in own)]

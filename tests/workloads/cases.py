@@ -73,9 +73,9 @@ def by_chance(count, seed):
 
 def cases(count):
     """The corner cases, and `count` random cases of each program."""
-    yield hpio(2, 2, 1, 3, True)  # as HPIO's own --help draws it
+    yield hpio(2, 2, 1, 3, True)  # the picture in the --help of HPIO
     yield hpio(32, 64, 65536, 0, True)
-    yield hpio(1, 5, 100, 0, False)  # one request of everything through a view
+    yield hpio(1, 5, 100, 0, False)  # a single request through a view
     yield hpio(3, 4, 1000, 24, False)
     yield tile((1, 3), (4, 2), 8)  # a tile as wide as the array
     yield tile((10, 10), (8, 8), 32768)

@@ -289,7 +289,7 @@ fn gain(problem: &Problem<'_>, present: &Judged, best: &Judged) -> f64 {
     if now > 0.0 { 1.0 - then / now } else { 0.0 }
 }
 
-/// Why a change is recommended, or was asked for.
+/// Why a change is recommended or, if the user requested it, how it compares.
 fn reason_for(problem: &Problem<'_>, present: &Judged, best: &Judged, gain: f64) -> String {
     let what = objective_name(problem);
     let group = problem.main_group();
