@@ -94,8 +94,8 @@ class Bed(Slowed):
         self.profile.write_text(keep.read_text())
 
     def capacity_bytes(self):
-        """A disk's capacity for data: half of its size, because bluestore writes new blocks before it
-        frees."""
+        """A disk's capacity for data: half of its size, because bluestore writes new blocks before
+        it frees the old ones."""
         return self.args.size_mib // 2 * MIB
 
     # --- what the OSDs have done

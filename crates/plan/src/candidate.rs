@@ -12,7 +12,7 @@ use crate::workload::FileSet;
 pub struct Candidate {
     /// Unique within a set: `1-DH`, `2-D g=2`, `stripe 64K on ssd`, `PSA <120K,8K>`, ...
     pub name: String,
-    /// The planner that proposed it: `overall`, `psa`, `pa`, `def` or `present`.
+    /// The planner that proposed it (`overall`, `psa`, ...), or `present`.
     pub scheme: &'static str,
     /// One layout for all files, or several over which the files are spread.
     pub layouts: Vec<Layout>,
