@@ -1,6 +1,6 @@
 """Programs without the library. They cannot write to an anchor, neither by its name nor through a
-descriptor inherited from a program with the library, because no user has write permission. Root does
-not need it, but nothing that root does loses data, and `fsck --repair` restores the file."""
+descriptor inherited from a program with the library, because no user has write permission. Root
+needs none, but nothing that root does loses data, and `fsck --repair` restores the file."""
 
 import contextlib
 import shutil

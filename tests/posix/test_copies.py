@@ -43,7 +43,7 @@ def some(pairs):
 
 @pytest.fixture
 def kind():
-    """The kind of copies; tests override it."""
+    """The kind of copies; tests override it by their parameters."""
     return "replicas"
 
 

@@ -11,8 +11,8 @@
 //!   joins the *first* later phase with the request's operation that another process has already
 //!   opened; if there is none, it opens a new phase. (So the first writes of all ranks form one
 //!   phase, all their first reads after that the next, and so on, however the ranks are scheduled.)
-//! - A *gap* closes all phases: a pause in the group of at least [`GAP_NS`] that is longer than the
-//!   time since the last gap.
+//! - A *gap* closes all phases: a pause in the group that is longer than [`GAP_NS`] and longer than
+//!   the time from the last gap to the pause.
 //!
 //! `p` of a phase is the number of its processes, `c` the largest number of them on one node.
 
@@ -23,7 +23,7 @@ use serde::Serialize;
 use super::hash::IntMap;
 use crate::Op;
 
-/// The shortest pause that ends a phase, nanoseconds.
+/// A pause must be longer than this to end a phase, nanoseconds.
 pub const GAP_NS: u64 = 100_000_000;
 
 /// Number of phases that can still be joined; a process that lags further behind joins the oldest
