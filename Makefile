@@ -1,9 +1,10 @@
-# Everything a person or a machine does with this checkout. `make help` lists it.
+# All build, test and measurement commands of this checkout. `make help` lists them.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 PYTHON := .venv/bin/python
-# The tests of real programs drive the same artefacts that `cargo test` builds: one profile, built once.
+# The tests of real programs run the same artifacts that `cargo test` builds: one profile, built
+# once.
 TEST_BIN := $(TARGET)/debug
-# Tests at once: most of them wait for programs and disks most of the time.
+# Number of concurrent tests. Most of them wait for programs and disks most of the time.
 TEST_JOBS := $(shell expr 3 \* $$(nproc))
 PYTEST = STRIPEWISE_BIN_DIR=$(TEST_BIN) $(PYTHON) -m pytest -n $(TEST_JOBS) --dist worksteal
 
@@ -52,7 +53,7 @@ demo: build
 build-test:
 	cargo build --workspace --profile test
 
-# All tests run, even if some fail; the exit status tells.
+# All tests run even if some fail; the exit status tells whether all passed.
 ALL_TESTS = status=0; \
 	RUST_TEST_THREADS=$(TEST_JOBS) cargo test --workspace --no-fail-fast || status=1; \
 	$(PYTEST) -q --durations=10 tests || status=1; \
@@ -64,14 +65,14 @@ test: workloads build-test
 test-long: workloads build-test
 	@export STRIPEWISE_LONG=1; $(ALL_TESTS)
 
-# Beside the bed of somebody else: CEPHFS_BED="--base DIR --port PORT".
+# To run next to another testbed: CEPHFS_BED="--base DIR --port PORT".
 test-cephfs: workloads cephfs-bed build-test
 	STRIPEWISE_BIN_DIR=$(TEST_BIN) tools/test-cephfs.sh $(PYTHON)
 
 test-mutations: workloads
 	$(PYTHON) tests/mutations
 
-# Only what is missing is run; the records stay in the directory, a copy of them is in docs/evaluation.
+# Runs only missing experiments. The records stay in the directory; docs/evaluation has a copy.
 EVALUATION := $(or $(STRIPEWISE_EVALUATION_DIR),$(TARGET)/evaluation)
 EVALUATE = $(TARGET)/release/stripewise evaluate
 
@@ -86,7 +87,7 @@ evaluation-pages:
 	cargo build --release -p stripewise
 	$(EVALUATE) --dir docs/evaluation --render docs
 
-# Only what is missing is run; the records stay in the target directory.
+# Runs only missing measurements. The records stay in the target directory.
 bench-cephfs: build cephfs-bed
 	$(PYTHON) bench/cephfs all --binaries $(TARGET)/release --records $(TARGET)/cephfs.jsonl \
 		--document bench/results.d/cephfs.json --page bench/results.d/cephfs.md $(BENCH)

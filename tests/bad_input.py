@@ -1,4 +1,5 @@
-"""How every bad-input test judges: one clear line, an exit code that is not 0, nothing written or lost."""
+"""The criteria of every bad-input test: one clear line, an exit code that is not 0, nothing written
+or lost."""
 
 import hashlib
 import os
@@ -20,7 +21,7 @@ def snapshot(root):
 
 
 def assert_refused(result, *words):
-    """The command failed with exactly one line of its own, which has all the words."""
+    """The command failed with exactly one line of its own, which contains all the words."""
     assert result.code == 1, str(result)
     said = [line for line in result.err.splitlines() if line.strip()]
     assert len(said) == 1 and said[0].startswith("stripewise: "), str(result)
@@ -30,7 +31,7 @@ def assert_refused(result, *words):
 
 
 class Unchanged:
-    """`with Unchanged(root):` fails when anything below root was created, removed or changed inside."""
+    """`with Unchanged(root):` fails if anything below root was created, removed or changed."""
 
     def __init__(self, root):
         self.root = root

@@ -1,8 +1,10 @@
-"""What the tests of real programs share: where things are built, the MPIs, clusters of directories, commands.
+"""Fixtures and helpers of the tests of real programs: build directories, the MPIs, clusters of
+directories, commands.
 
-Variables: STRIPEWISE_BIN_DIR (with the stripewise binary and its library; default: the newest build in the cargo target
-directory), STRIPEWISE_BUILD_DIR (the workloads; default build/), STRIPEWISE_LONG=1 (long variants), STRIPEWISE_KEEP=1 (keep
-the directories of the tests).
+Environment variables: STRIPEWISE_BIN_DIR (directory of the stripewise binary and its library;
+default: the newest build in the cargo target directory), STRIPEWISE_BUILD_DIR (the workloads;
+default build/), STRIPEWISE_LONG=1 (long variants), STRIPEWISE_KEEP=1 (keep the directories of the
+tests).
 """
 
 import contextlib
@@ -28,14 +30,14 @@ LONG = os.environ.get("STRIPEWISE_LONG") == "1"
 BUILD = Path(os.environ.get("STRIPEWISE_BUILD_DIR", ROOT / "build")).resolve()
 LIBRARY_NAME = "libstripewise_posix.so"
 MPIS = ["mpich", "openmpi"]
-# What has not ended by then hangs, seconds. No test waits for it: beside twenty busy loops a minute
-# of work takes ten and more.
+# Seconds after which a command counts as hung. No passing test waits for it: next to twenty busy
+# loops, a minute of work takes more than ten.
 HANGS_S = 3600
 
-# What a shell starts in the background ignores SIGINT, and so would all programs that are tested with it.
+# A shell's background jobs ignore SIGINT, and so would all programs under test.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# 2 cores, up to 16 ranks, as root in a container: what both MPIs need to be told.
+# Both MPIs need these settings for 2 cores, up to 16 ranks, and root in a container.
 MPI_ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -46,7 +48,7 @@ MPI_ENVIRONMENT = {
 
 
 def find_bin_dir():
-    """The directory with the binary and the library that are under test."""
+    """The directory with the binary and the library under test."""
     named = os.environ.get("STRIPEWISE_BIN_DIR")
     if named:
         return Path(named).resolve()
@@ -76,7 +78,8 @@ class Result:
 
 
 def run_command(*args, env=None, cwd=None, timeout=HANGS_S, ok=True, stdin=None):
-    """Runs a command to its end. With ok=True a failure fails the test, showing what the command printed."""
+    """Runs a command to its end. With ok=True a failure fails the test and shows the command's
+    output."""
     environment = {**os.environ, **MPI_ENVIRONMENT, **(env or {})}
     process = subprocess.run(
         [str(a) for a in args],
@@ -96,7 +99,7 @@ def run_command(*args, env=None, cwd=None, timeout=HANGS_S, ok=True, stdin=None)
 
 @contextlib.contextmanager
 def small_disk(directory, size):
-    """A file system of `size` ("400k"), and empty, in the directory's place."""
+    """Mounts an empty file system of `size` ("400k") over the directory."""
     mounted = run_command("mount", "-t", "tmpfs", "-o", f"size={size}", "none", directory, ok=False)
     if mounted.code != 0:
         pytest.skip(f"cannot mount here: {mounted.err.strip()}")
@@ -107,8 +110,7 @@ def small_disk(directory, size):
 
 
 def wait_until(condition, process=None):
-    """Returns when the condition is true. It must become so, and while `process` runs, if one is
-    given."""
+    """Waits until the condition is true. Fails if `process` (if given) ends before that."""
     deadline = time.monotonic() + HANGS_S
     while not condition():
         assert process is None or process.poll() is None, f"ended before: {process.args}, {process.returncode}"
@@ -118,12 +120,13 @@ def wait_until(condition, process=None):
 
 @pytest.fixture
 def count(record_property):
-    """count(what, number=1): when all tests have run, the sum for each `what` is printed."""
+    """count(what, number=1): the sums for each `what` are printed after all tests have run."""
     return lambda what, number=1: record_property("counted", (what, number))
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Not printed by the tests themselves: those that run in several processes have no terminal."""
+    """Prints the counts. The tests themselves cannot: with several test processes they have no
+    terminal."""
     totals = Counter()
     for report in itertools.chain.from_iterable(terminalreporter.stats.values()):
         if getattr(report, "when", None) == "teardown":
@@ -137,7 +140,8 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture
 def tmp_path():
-    """A directory whose own name has no digits: plans generalise them, and would be for the files of other test runs, too.
+    """A directory whose own name has no digits. Plans generalize digits, so they would also match
+    the files of other test runs.
 
     STRIPEWISE_KEEP=1 keeps it.
     """
@@ -198,7 +202,7 @@ class Mpi:
     build: Path
 
     def command(self, ranks, program, *args):
-        """The command line: program is a workload's name or a path."""
+        """The command line; `program` is the name of a workload or a path."""
         found = self.build / self.name / str(program)
         return [f"mpirun.{self.name}", "-n", str(ranks), str(found if found.exists() else program), *map(str, args)]
 
@@ -221,7 +225,8 @@ def python():
 
 @dataclass
 class Tier:
-    """A tier of cluster.toml. The default parameters are the published HDD, a thousand times faster to keep tests quick."""
+    """A tier of cluster.toml. The default parameters are the published HDD, a thousand times faster
+    to keep tests quick."""
 
     name: str
     servers: int
@@ -237,13 +242,14 @@ SSD = Tier("ssd", 4, startup_s=5e-8, per_byte_s=2.38e-12)
 
 @dataclass
 class ClusterDir:
-    """A cluster of directories below `root`, with its cluster.toml and a directory for the user's files."""
+    """A cluster of directories below `root`, with its cluster.toml and a directory for the user's
+    files."""
 
     root: Path
     tiers: list
     bin_dir: Path
     targets: list = field(default_factory=list)  # directories, in the order of the target numbers
-    data: Path = None  # where the user's files go
+    data: Path = None  # directory of the user's files
 
     def __post_init__(self):
         self.data = self.root / "data"
@@ -257,12 +263,12 @@ class ClusterDir:
 
     @property
     def toml(self):
-        """cluster.toml."""
+        """The path of cluster.toml."""
         return self.root / "cluster.toml"
 
     @property
     def plan(self):
-        """plan.toml, where plan_with writes it."""
+        """The path of plan.toml, where plan_with writes it."""
         return self.root / "plan.toml"
 
     def text(self):
@@ -282,7 +288,7 @@ class ClusterDir:
         return "\n".join(parts)
 
     def environment(self, plan=None):
-        """What a program needs to run over the layouts without `stripewise run`."""
+        """The environment in which a program runs over the layouts without `stripewise run`."""
         return {"LD_PRELOAD": str(self.bin_dir / LIBRARY_NAME), "STRIPEWISE_PLAN": str(plan or self.plan)}
 
     def run(self, *args, plan=None, env=None, **options):
@@ -308,13 +314,14 @@ def cluster(make_cluster):
 
 @pytest.fixture
 def small_ssds():
-    """Tiers whose SSDs are full after 1 MiB: schemes that use them have two parts then."""
+    """Tiers whose SSDs are full after 1 MiB, so that schemes that use them have two regions."""
     return (HDD, Tier("ssd", 4, startup_s=5e-8, per_byte_s=2.38e-12, capacity="256K"))
 
 
 @pytest.fixture
 def trace(stripewise, cluster):
-    """A trace of 4 processes that read a shared file of 4 MiB, cluster.data / "f", 64 KiB at a time."""
+    """A trace of 4 processes that read the shared file cluster.data / "f" of 4 MiB, 64 KiB at a
+    time."""
     path = cluster.root / "ior.trace"
     synth = ["synth", "ior", "--procs", 4, "--transfer", "64K", "--total", "4M", "--access", "random", "--op", "read"]
     stripewise(*synth, "--shared", "--file", cluster.data / "f", "-o", path)

@@ -1,4 +1,4 @@
-"""Plans with replicas and caches, and what is done to files that have them, for the tests of files with several copies."""
+"""Plans with replicas and caches, and helpers for the tests of files with several copies."""
 
 import json
 import os
@@ -17,8 +17,9 @@ HOLD = "import sys; f = open(sys.argv[1], 'r+b'); f.write(b'x' * 5000); f.flush(
 
 
 def write_plan(cluster, kind, mode="nsca", capacity="1G", pattern=None, name="plan.toml", lazy=False, original="64K", pools=False):
-    """A plan for all files in cluster.data: originals on the HDDs, copies on the SSDs. In mode nsca everything is cached. `pools`: the
-    file system stripes over the servers, in 64K at least."""
+    """A plan for all files in cluster.data: originals on the HDDs, copies on the SSDs. In mode nsca
+    everything is cached. With `pools`, the file system stripes over the servers, in stripes of at
+    least 64K."""
     overlay = f"lazy_close = {str(lazy).lower()}\nprocs = 4\nprocs_per_node = 4\n"
     if kind == "cache":
         overlay += f'mode = "{mode}"\ncapacity_per_server = "{capacity}"\n'
@@ -58,20 +59,21 @@ def journal_of(cluster):
 
 
 def components(cluster, tier, manifest_too=False):
-    """The components on a tier's servers."""
+    """The objects on a tier's servers."""
     servers = [target for target in cluster.targets if target.name.startswith(tier)]
     found = [p for server in servers for p in server.glob("stripewise/*/*")]
     return [p for p in found if p.suffix[1:].isdigit() or manifest_too]
 
 
 def remove_components(cluster, tier):
-    """As if the tier's servers had lost what lay on them."""
+    """Removes all objects on the tier's servers, as if the servers had lost them."""
     for component in components(cluster, tier):
         component.unlink()
 
 
 def hold(cluster, python):
-    """A program that has written 5000 bytes to `cluster.path` and has it open until it gets a line."""
+    """Starts a program that writes 5000 bytes to `cluster.path` and keeps it open until it reads a
+    line."""
     command = [python, "-c", HOLD, cluster.path]
     environment = {**os.environ, **cluster.environment()}
     holder = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -80,7 +82,8 @@ def hold(cluster, python):
 
 
 def batches(journal):
-    """(kind, sequence number) of the journal's batches, and where they end: docs/formats/extents.md."""
+    """(kind, sequence number) of the journal's batches, and the offset of their end
+    (docs/formats/extents.md)."""
     data, at, found = Path(journal).read_bytes(), 64, []
     while data[at : at + 4] == b"swb\x01":
         kind, number, _count, length = struct.unpack_from("<B3xQII", data, at + 4)
@@ -90,7 +93,7 @@ def batches(journal):
 
 
 def append_opened(journal, node, boot=bytes(16)):
-    """What another node writes to the journal before it writes to the file."""
+    """Appends what another node writes to the journal before it writes to the file."""
     found, end = batches(journal)
     number = found[-1][1] + 1 if found else 1
     payload = boot + node.encode()
@@ -100,9 +103,9 @@ def append_opened(journal, node, boot=bytes(16)):
 
 
 def lengthen(journal, bytes_):
-    """Says again and again that this node opened the file, until the journal is that long, as if
-    the node's index had been lost then: `fsck --repair` writes the journal anew, and so would
-    whoever commits next to one of that length."""
+    """Appends records of this node opening the file until the journal has that length, as if the
+    node's index had been lost then. `fsck --repair` rewrites such a journal, and so does any
+    process whose next commit finds that length."""
     data = Path(journal).read_bytes()
     found, end = batches(journal)
     number, at, payload = found[-1][1], 64, None
@@ -119,7 +122,7 @@ def lengthen(journal, bytes_):
 
 
 def status(stripewise, path, **options):
-    """What status --json says of a file, by copy in "by_name"."""
+    """The output of status --json for a file, with the copies by name in "by_name"."""
     (file,) = json.loads(stripewise("status", "--json", path, **options).out)["files"]
     file["by_name"] = {copy["name"]: copy for copy in file.get("copies", [])}
     return file
@@ -132,9 +135,10 @@ def kind(request):
 
 @pytest.fixture
 def make_copied(stripewise, cluster):
-    """make_copied(kind, ...) -> the cluster, with a file `cluster.path` of CONTENT that has copies; see write_plan.
+    """make_copied(kind, ...) -> the cluster, with a file `cluster.path` of CONTENT that has copies
+    (see write_plan).
 
-    Without options, all of it is in the cache alone."""
+    Without options, all of CONTENT is in the cache alone."""
 
     def make(kind, content=CONTENT, **options):
         write_plan(cluster, kind, **options)
@@ -144,7 +148,7 @@ def make_copied(stripewise, cluster):
         for _ in range(20):
             cluster.run("cp", source, cluster.path)
             assert cluster.path.read_bytes().startswith(b"stripewise file, format 2\n")
-            # On a busy machine the background work may have been faster than cp's end.
+            # On a busy machine the background copying may finish before cp does.
             if kind == "replicas" or len(options) > 0 or dirty(stripewise, cluster.path) == len(content):
                 return cluster
         pytest.fail("no data stay dirty")
@@ -154,13 +158,14 @@ def make_copied(stripewise, cluster):
 
 @pytest.fixture
 def copied(make_copied, kind):
-    """A file with copies whose newest bytes are not in the original: in the cache, or in the replica that was written."""
+    """A file with copies whose newest bytes are not in the original: in the cache, or in the
+    replica that was written."""
     return make_copied(kind, **({"lazy": True} if kind == "replicas" else {}))
 
 
 @pytest.fixture
 def cat(bin_dir):
-    """cat(path) -> bytes, of `stripewise cat`."""
+    """cat(path) -> bytes: the output of `stripewise cat`."""
 
     def run(path):
         return subprocess.run([bin_dir / "stripewise", "cat", path], capture_output=True, check=True).stdout
@@ -169,7 +174,7 @@ def cat(bin_dir):
 
 
 def kinds_of(result):
-    """The kinds of the problems that fsck --json found, unless they were repaired."""
+    """The kinds of the problems that fsck --json found and did not repair."""
     return [f["kind"] for f in result.json()["findings"] if f["problem"] and not f["repaired"]]
 
 

@@ -1,4 +1,5 @@
-"""Malformed cluster files: refused by every command that reads one, with the file, key, value and remedy."""
+"""Malformed cluster files are rejected by every command that reads one, with the file, key, value
+and remedy."""
 
 import pytest
 
@@ -6,7 +7,7 @@ from bad_input import Unchanged, assert_refused
 
 
 def replaced(old, new, count=1):
-    """A damage: the first `count` occurrences of old become new."""
+    """A damage: replaces the first `count` occurrences of old by new."""
 
     def damage(text):
         assert old in text, old
@@ -16,7 +17,8 @@ def replaced(old, new, count=1):
 
 
 def emulated_without_class(text):
-    """A damage: servers that are to be emulated, with the parameters of nothing. (Real ones calibration would measure.)"""
+    """A damage: emulated servers of a class without parameters. (Those of real servers would be
+    measured.)"""
     return replaced("emulate = false", "emulate = true")(replaced('class = "hdd"', 'class = "tape"')(text))
 
 

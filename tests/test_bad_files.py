@@ -1,4 +1,5 @@
-"""Damaged managed files, missing servers, full disks: one clear line, nothing lost, and a proper errno for programs."""
+"""Damaged managed files, missing servers, full disks: one clear line, nothing lost, and the proper
+errno for programs."""
 
 import os
 import shutil
@@ -24,7 +25,7 @@ def managed(planned, python):
 
 
 def replace_line(key, line):
-    """A damage: the manifest's line of this key becomes another of the same length or not."""
+    """A damage: replaces the manifest's line with this key by another one of any length."""
 
     def damage(data):
         lines = data.split(b"\n")
@@ -91,7 +92,7 @@ def test_missing_server(stripewise, managed, python, loss):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a small file system can only be mounted by root")
 def test_full_server(stripewise, managed, python):
-    """A write that does not fit fails with ENOSPC; what was there before stays right."""
+    """A write that does not fit fails with ENOSPC; the existing content stays intact."""
     server = managed.targets[1]
     before = managed.run("sha256sum", managed.path).out
     kept = managed.root / "kept"

@@ -1,4 +1,5 @@
-"""Malformed plans: refused by `place` and `run`; a program under the preload library alone runs as without it."""
+"""Malformed plans are rejected by `place` and `run`; a program with only the preload library runs
+as without it."""
 
 import re
 
@@ -14,7 +15,7 @@ DAMAGES = {
     "stripe 0": (lambda text: text.replace(":64K", ":0", 1), ["0"]),
     "negative stripe": (lambda text: text.replace(":64K", ":-64K", 1), ["-64K"]),
     "stripe no size": (lambda text: text.replace(":64K", ":lots", 1), ["lots"]),
-    # Everywhere: the sentence of the reason names servers, too.
+    # Replaced everywhere, because the text of the reason names servers, too.
     "unknown target": (lambda text: text.replace("hdd/0", "tape/0"), ["tape/0"]),
     "server out of range": (lambda text: text.replace("hdd/0-3", "hdd/0-9", 1), ["hdd/9"]),
     "unknown key": (lambda text: text.replace("reason =", "raison =", 1), ["raison"]),
@@ -48,7 +49,7 @@ def test_missing_plan(stripewise, cluster, command):
 
 
 def test_library_with_a_bad_plan_leaves_programs_alone(planned):
-    """Invariant 6: the program runs as without the library, and is told once."""
+    """Invariant 6: the program runs as without the library, which warns once."""
     planned.plan.write_text("nonsense")
     result = planned.run("cp", "/etc/passwd", planned.data / "copy")
     assert (planned.data / "copy").read_bytes() == open("/etc/passwd", "rb").read()

@@ -1,4 +1,4 @@
-"""Damaged and incomplete traces: `plan` refuses them."""
+"""Damaged and incomplete traces are rejected by `plan`."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""The benchmark on CephFS (bench/cephfs): what its page says of records that are given here. Nothing is measured."""
+"""The CephFS benchmark (bench/cephfs): the page that it renders from given records. Nothing is
+measured."""
 
 import json
 import subprocess
@@ -8,7 +9,7 @@ from conftest import HANGS_S, ROOT
 
 
 def record(experiment, scheme, labels, seconds, details, size=1 << 20):
-    """As bench/common/records.py writes them."""
+    """A record as bench/common/records.py writes it."""
     return {
         "experiment": experiment,
         "where": "cephfs",
@@ -24,7 +25,7 @@ def record(experiment, scheme, labels, seconds, details, size=1 << 20):
 
 
 def page(tmp_path, lines):
-    """The rows of its tables: [[cell, ...], ...]."""
+    """The rows of the page's tables: [[cell, ...], ...]."""
     records = tmp_path / "records.jsonl"
     records.write_text("\n".join(lines) + "\n")
     command = [sys.executable, ROOT / "bench" / "cephfs", "all", "--only-print", "--records", records]
@@ -34,7 +35,7 @@ def page(tmp_path, lines):
 
 
 def case(op, picked_s):
-    """1-DV is expected to be the fastest, 2-D is: in 1 s."""
+    """A case in which 1-DV is predicted to be the fastest, but 2-D is, with 1 s."""
     labels = {"size": "64K", "file": "own", "op": op}
     expected = {"1-DH": 3.0, "2-D": 2.0, "1-DV": 1.5}
     measured = {"1-DH": [4.0, 4.0], "2-D": [1.0, 1.0], "1-DV": [picked_s, picked_s]}

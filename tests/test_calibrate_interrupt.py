@@ -1,4 +1,5 @@
-"""Ctrl-C while servers are measured: a clear line, an exit code that tells, and everything as it was."""
+"""Ctrl-C while servers are measured: a clear line, the right exit code, and everything as before.
+"""
 
 import os
 import signal
@@ -13,7 +14,7 @@ version = 1
 
 
 def open_scratch_file(pid, directory):
-    """Whether the process has a file open in the directory (it has no name there)."""
+    """Whether the process has an unnamed file open in the directory."""
     links = []
     for fd in os.listdir(f"/proc/{pid}/fd"):
         try:
@@ -24,7 +25,7 @@ def open_scratch_file(pid, directory):
 
 
 def interrupt(process, directory, how):
-    """Sends the signal when the process is measuring on the directory."""
+    """Sends the signal while the process is measuring on the directory."""
     wait_until(lambda: open_scratch_file(process.pid, directory), process)
     process.send_signal(how)
     out, err = process.communicate(timeout=HANGS_S)

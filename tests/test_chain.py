@@ -1,10 +1,12 @@
-"""The whole chain with real programs: trace or synth, plan, place, run, fsck, export; both MPIs and h5py."""
+"""The whole chain with real programs: trace or synth, plan, place, run, fsck, export; both MPIs and
+h5py."""
 
 import hashlib
 
 import pytest
 
-# Every layout that the planner makes for a shared file; PSA, PA and DEF have two parts when the SSDs are small.
+# All layouts that the planner makes for a shared file; PSA, PA and DEF have two regions with small
+# SSDs.
 SCHEMES = ["1-DH", "1-DV", "2-D g=2", "def", "pa", "psa", "auto"]
 
 

@@ -1,4 +1,4 @@
-"""The commands on files with several copies: replicas and caches. What they do."""
+"""The commands on files with several copies: replicas and caches."""
 
 import json
 import os
@@ -28,10 +28,10 @@ from copies import (
     write_plan,
 )
 
-# ---------------------------------------------------------------------------------------------------------------- the chain
+# --------------------------------------------------------------------------------- the chain
 
 
-# Sixteen processes read a file together, then one alone: for the first it should lie in other pieces than for the last.
+# Sixteen processes read a file together, then one alone. The two phases favor different stripes.
 TWO_PHASES = """
 import os, sys, time
 f = os.open(sys.argv[1], os.O_RDONLY)
@@ -94,7 +94,7 @@ def test_chain(stripewise, planned_copies, scheme, cat, python):
     assert not any(components(cluster, "", manifest_too=True)), "nothing is left on the targets"
 
 
-# ------------------------------------------------------------------------------------------------------------ drain, warm
+# ------------------------------------------------------------------------------- drain, warm
 
 
 def test_drain_completes_the_original(stripewise, copied, kind, cat):
@@ -125,16 +125,15 @@ def test_drain_takes_directories_and_leaves_plain_files_alone(stripewise, copied
 
 
 def slow_plan(cluster):
-    """The cluster's plan, with servers so slow that each of the 4 MiB that are copied at once take
-    seconds."""
+    """The cluster's plan with servers so slow that every 4 MiB piece of copying takes seconds."""
     paced = cluster.root / "paced.toml"
     paced.write_text(cluster.plan.read_text().replace("emulate = false", "emulate = true").replace("7.95e-12", "2e-6"))
     return paced
 
 
 def wait_for_the_second_step(cluster, process):
-    """Until a drain has copied 4 MiB, and begun with the next ones. No command is asked: it may
-    take longer than the rest."""
+    """Waits until a drain has copied 4 MiB and begun with the next piece. It runs no command,
+    because that might take longer than the remaining copying."""
     wait_until(lambda: sum(it.stat().st_blocks * 512 for it in components(cluster, "hdd")) > 5 << 20, process)
 
 
@@ -163,11 +162,11 @@ with mmap.mmap(f, 4096) as memory:
 
 
 def test_a_drain_that_is_stopped_holds_nothing(stripewise, make_copied, bin_dir, python):
-    """Ctrl-Z in the middle of it: others cut the file and map it."""
+    """Ctrl-Z in the middle of a drain: other processes can truncate the file and map it."""
     cluster = make_copied("cache", content=CONTENT * 24)
     paced = slow_plan(cluster)
     command = [bin_dir / "stripewise", "drain", "-p", paced, cluster.path]
-    # A process group of its own: where no shell looks after it, Ctrl-Z does nothing.
+    # A process group of its own. Ctrl-Z has no effect in a group without a shell.
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, process_group=0)
     try:
         wait_for_the_second_step(cluster, process)
@@ -178,7 +177,7 @@ def test_a_drain_that_is_stopped_holds_nothing(stripewise, make_copied, bin_dir,
     finally:
         process.send_signal(signal.SIGCONT)
     said = process.communicate(timeout=HANGS_S)[1]
-    # What is mapped is not copied, and need not be.
+    # A mapped file is not copied, and need not be.
     assert process.returncode == 0 and "drained" in said, said
 
 
@@ -196,7 +195,7 @@ def test_warm_fetches_what_the_last_run_wanted(stripewise, make_copied, python):
     assert cluster.run("cmp", cluster.root / "source", cluster.path).code == 0
 
 
-# Until its input ends.
+# Runs until its input ends.
 SCRIBBLE = """
 import os, random, select, sys
 f, source = os.open(sys.argv[1], os.O_RDWR), random.Random(1)
@@ -225,7 +224,7 @@ def test_drain_beside_a_program_that_writes(stripewise, copied, python, cat):
     assert dirty(stripewise, copied.path) == 0 and cat(copied.path) == expected.read_bytes()
 
 
-# ------------------------------------------------------------------------------------------------------------------ status
+# ------------------------------------------------------------------------------------ status
 
 
 def test_status_while_a_program_has_the_file_open_and_after_it_was_killed(stripewise, copied, python, cat):
@@ -249,7 +248,7 @@ def test_status_while_a_program_has_the_file_open_and_after_it_was_killed(stripe
 
 @pytest.mark.parametrize("end", ["", "sys.exit(3)", "os._exit(0)", "os.execv('/bin/true', ['true'])", "f = m"])
 def test_a_program_that_ends_without_closing_leaves_nothing_behind(stripewise, copied, python, cat, end):
-    """As if it had closed: the journal knows everything, and a machine that is booted anew finds it."""
+    """The same as after a close: the journal is complete, so the map survives a reboot."""
     program = "import mmap, os, sys; f = os.open(sys.argv[1], os.O_RDWR); os.pwrite(f, b'y' * 70000, 1000)\n"
     program += "m = open(sys.argv[1], 'r+b'); n = mmap.mmap(f, 4096); n[:5] = b'yyyyy'\n" if end == "f = m" else ""
     copied.run(python, "-c", program + end, copied.path, ok=False)
@@ -275,7 +274,7 @@ def test_status_of_servers_shows_caches_beside_their_limit(stripewise, make_copi
     assert cluster.run("cmp", cluster.root / "source", cluster.path).code == 0, "what does not fit is in the original"
 
 
-# -------------------------------------------------------------------------------------------------- the other commands
+# ------------------------------------------------------------------------ the other commands
 
 
 def test_files_are_moved_copied_and_removed_with_their_copies(stripewise, copied, cat):
@@ -316,7 +315,8 @@ def test_place_gives_copies_and_another_plan_takes_them(stripewise, make_copied,
 
 
 def test_a_second_plan_joins_the_file_as_it_is(stripewise, copied, python, cat):
-    """Never mixes: the manifest's copies count, whatever another program's plan says."""
+    """The manifest's copies apply, whatever another program's plan says; the two are never mixed.
+    """
     manifest = copied.path.read_bytes()[:700]
     other = write_plan(copied, "replicas", name="other.toml", original="8K")
     copied.run(python, "-c", OVERWRITE, copied.path, "1000", plan=other)

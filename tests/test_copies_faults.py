@@ -1,5 +1,5 @@
-"""Files with several copies of which something is lost, damaged, full, or another node's: what the
-commands find, say and mend."""
+"""Files with several copies where data is lost, damaged or full, or that another node uses: what
+the commands find, report and repair."""
 
 import os
 import re
@@ -110,7 +110,8 @@ def test_a_replica_that_is_lost_is_missed_by_drain_and_made_anew_by_fsck(stripew
 
 
 def test_space_of_the_cache_that_holds_nothing_is_given_back(stripewise, make_copied, cat):
-    """What a killed process had written before it could say so; here, what a stranger wrote into a hole."""
+    """Space that a killed process filled before it could record it; here, bytes written into a hole
+    directly."""
     cluster = make_copied("cache", mode="off")
     copy_id = re.search(rb'name = "1-DH"\nid = "(\w+)"', cluster.path.read_bytes())[1].decode()
     component = next(path for path in components(cluster, "ssd") if path.name == f"{copy_id}.3")
@@ -169,7 +170,8 @@ def test_an_anchor_that_was_overwritten(stripewise, copied, cat):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 def test_a_cache_server_without_space(stripewise, cluster, cat):
-    """The disk is smaller than the limit says: what does not fit goes to the original, and that is said once."""
+    """The disk is smaller than the limit says. Data that does not fit goes to the original, which
+    is logged once."""
     server = cluster.targets[-1]
     with small_disk(server, "400k"):
         source, path = cluster.root / "source", cluster.data / "f"
@@ -204,7 +206,7 @@ def test_a_read_only_cache_server(stripewise, make_copied, execute, python, cat)
     assert cat(cluster.path) == CONTENT[:5] + b"new" * 1000 + CONTENT[3005:]
 
 
-# Journal and lease.
+# The journal and the write intent.
 
 
 def test_a_journal_that_is_gone_or_damaged(stripewise, make_copied, python, cat, kind):
@@ -266,7 +268,8 @@ def test_another_node_is_refused_until_it_is_taken_over(stripewise, copied, pyth
 
 
 def test_a_machine_that_went_down_while_the_file_was_written(stripewise, copied, cat):
-    """The boot id in the journal is another one: only what was synced counts, and that is all there is here."""
+    """The boot id in the journal is another one, so only synced data counts, which is all of it
+    here."""
     name = next(path for path in (Path("/etc/machine-id"), Path("/proc/sys/kernel/hostname")) if path.exists())
     append_opened(journal_of(copied), name.read_text().strip())
     assert status(stripewise, copied.path)["lease"]["state"] == "earlier-boot"

@@ -1,4 +1,5 @@
-"""The demo's short version: every layout of the papers is predicted, measured and verified, and it refuses foreign directories."""
+"""The demo's short version predicts, measures and verifies every layout of the papers, and rejects
+directories with other files."""
 
 import json
 import re

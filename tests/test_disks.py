@@ -1,5 +1,5 @@
-"""Slowed real disks (testbed/disks): they take the time that was asked for, a request of a program is one of a disk, and
-nothing is left behind."""
+"""Throttled real disks (testbed/disks): they take the configured time, a request of a program is
+one request of a disk, and nothing is left behind."""
 
 import json
 import mmap
@@ -27,7 +27,7 @@ def disks(*words, ok=True):
 
 
 def why_not():
-    """Why slowed disks cannot be had here; None if they can."""
+    """Why throttled disks are not possible here; None if they are."""
     if os.geteuid() != 0:
         return "needs root"
     for path, remedy in ((SLOWDISK, "make slowdisk"), ("/dev/fuse", "a kernel with FUSE"), ("/dev/loop-control", "loop devices")):
@@ -38,7 +38,7 @@ def why_not():
 
 @pytest.fixture(scope="module")
 def bed():
-    """{name: mount point} of two disks; they are removed by `down` alone."""
+    """{name: mount point} of two disks. Only `down` removes them."""
     if reason := why_not():
         pytest.skip(f"slowed disks: {reason}")
     directory = Path(tempfile.mkdtemp(prefix="stripewise-disks-"))
@@ -58,26 +58,25 @@ def bed():
 
 
 def counts(bed):
-    """What all disks have done, summed up."""
+    """The counters of all disks, summed up."""
     lines = [json.loads(line) for line in disks("status", "--dir", bed[0])[1].splitlines()]
     assert len(lines) == DISKS
     return {key: sum(line[key] for line in lines) for key in lines[0] if key != "disk"}
 
 
 def changes(bed, action):
-    """What the disks did because of it."""
+    """The change of the counters caused by the action."""
     before = counts(bed)
     action()
     return {key: value - before[key] for key, value in counts(bed).items()}
 
 
 def prepared(bed, size):
-    """A file on the first disk, its bytes on the disk, opened for direct I/O."""
+    """A file on the first disk, written back, and opened for direct I/O."""
     path = Path(bed[1]["hdd0"]) / "file"
     path.write_bytes(os.urandom(size))
     fd = os.open(path, os.O_RDWR | os.O_DIRECT)
-    # Of the whole file system: what the kernel writes back after some seconds would be counted,
-    # too.
+    # Syncs the whole file system. Otherwise the kernel's later write-back would be counted, too.
     subprocess.run(["sync", "--file-system", path], check=True, timeout=HANGS_S)
     return fd
 
@@ -118,8 +117,8 @@ def test_what_the_kernel_cuts_is_one_request(bed):
     size = 4 << 20
     memory = mmap.mmap(-1, size)
     fd = prepared(bed, size)
-    # A disk that has done all it knows of cannot tell: on a busy machine the next piece may come
-    # too late.
+    # A disk that has served all its requests cannot tell a cut request from separate ones: on a
+    # busy machine the next piece may come too late.
     for _ in range(100):
         done = changes(bed, lambda: os.preadv(fd, [memory], 0))
         if done["reads"] == 1:
@@ -170,8 +169,8 @@ def test_a_program_over_layouts_on_them(bed, stripewise, bin_dir, workloads, exe
     results = []
     done = changes(bed, lambda: results.append(ior("--api", "direct", "--op", "both", "--verify")))
     assert (results[0]["verified_bytes"], results[0]["wrong_bytes"]) == (2 << 20, 0)
-    # Of each of the 32 requests both disks get a half, in one piece; those of the two processes may meet. A few more are
-    # directories and inodes.
+    # Each disk gets half of each of the 32 requests, in one piece; the halves of the two processes
+    # may be adjacent. A few more requests are for directories and inodes.
     assert 2 * 64 <= done["reads"] + done["writes"] + done["continued"] <= 2 * 64 + 16, done
     assert (done["written_bytes"], done["read_bytes"]) == (pytest.approx(2 << 20, rel=0.05), pytest.approx(2 << 20, rel=0.05))
     stripewise("rm", file)

@@ -1,4 +1,5 @@
-"""Experiments are measured: every program of theirs, on emulated servers, every byte checked, and what fails is said."""
+"""Experiments are measured: each of their programs on emulated servers, with every byte verified
+and every failure reported."""
 
 import json
 import signal
@@ -7,7 +8,7 @@ import subprocess
 import pytest
 from conftest import HANGS_S, wait_until
 
-# One cell of each program: experiment, what of it, how many runs, the schemes that were asked for.
+# One cell per program: experiment, filter, number of runs, requested schemes.
 CELLS = {
     "ior": ("S2", ["procs=8", "scheme=stripe 64K"]),
     "hpio": ("S4", ["spacing=0", "scheme=SCA"]),
@@ -38,7 +39,8 @@ class Evaluation:
         lines = (self.root / "records" / "emulated.jsonl").read_text().splitlines()
         assert document["version"] == 1 and document["machine"]["cores"] > 0
         assert "--measured --quick" in document["command"] and "/" not in document["command"]
-        # The bound is of all schemes of a cell; a line was written when --only left one of them.
+        # A bound covers all schemes of a cell. A line in the store was written while --only
+        # selected one of them.
         for record in (known := [json.loads(line) for line in lines]) + document["records"]:
             record["details"].pop("least_s", None)
         assert document["records"][-1] in known
@@ -52,7 +54,7 @@ def evaluation(stripewise, tmp_path, workloads):
 
 @pytest.fixture
 def broken(workloads, tmp_path):
-    """Workloads whose ior starts, but then does what the script says."""
+    """Workloads whose ior starts, but then runs the given script."""
 
     def make(name, script):
         build = tmp_path / name
@@ -78,7 +80,8 @@ def test_each_program_is_measured_and_verified(evaluation, program):
         assert record["verified"] is True and "failed" not in record
         assert record["bytes"] > 1 << 20 and record["layout"]
         (seconds,) = record["seconds"]
-        # Servers are never faster than their class; how much slower is the machine's business.
+        # Servers are never faster than their class. How much slower they are depends on the
+        # machine.
         busy_s = record["details"].get("busy_s", 0)
         assert 0.9 * busy_s < seconds
         assert record["details"]["elapsed_s"] > 0

@@ -1,6 +1,8 @@
-"""The fakes of the file systems' tools (tests/fakes) reject what the tools reject, with their status and message.
+"""The fakes of the file systems' tools (tests/fakes) reject what the tools reject, with their
+status and message.
 
-Where each rule comes from is said in the fakes. That the drivers conform on them, `cargo test -p stripewise-drivers` tests.
+The fakes state the source of each rule. `cargo test -p stripewise-drivers` tests that the drivers
+conform to them.
 """
 
 import fcntl
@@ -31,7 +33,8 @@ class Fake:
         (self.state / "fake.conf").write_text(f"mount {self.mount}\n{CONFIGURATION[tool.split('-')[0]]}")
 
     def start(self, line):
-        """A command line in the mount; the last word is a path in it, unless it starts with a slash."""
+        """Starts a command line in the mount. The last word is a path in it unless it begins with a
+        slash."""
         program, *words = line.split()
         environment = {**os.environ, "STRIPEWISE_FAKE": str(self.state)}
         call = [str(FAKES / program), *(word.replace("~", " ") for word in words)]
@@ -48,9 +51,9 @@ class Fake:
         return done.stdout
 
 
-# Words are separated by spaces; ~ is a space within a word.
+# Words are separated by spaces; ~ stands for a space within a word.
 REJECTED = [
-    # lfs: status 4 is its usage (CMD_HELP), others are errnos.
+    # lfs: status 4 is its usage (CMD_HELP), other statuses are errnos.
     ("lfs setstripe -S 100K new", 4, "invalid stripe size '100K'"),
     ("lfs setstripe -S 28K d", 4, "invalid stripe size '28K'"),
     ("lfs setstripe -S 4G new", 22, "over 4GB limit"),
@@ -79,7 +82,7 @@ REJECTED = [
     ("lfs pool_list other", 2, "Lustre filesystem 'other' not found"),
     ("lfs pool_list testfs.tape", 2, "cannot open"),
     ("lfs paint new", 2, "is not a valid command"),
-    # beegfs: status 1 for all.
+    # beegfs: status 1 for all errors.
     ("beegfs entry set --chunk-size=64K d", 1, "did you mean to specify an SI or IEC prefix"),
     ("beegfs entry set --chunk-size=192Ki d", 1, "chunksize is not a power of 2: 196608"),
     ("beegfs entry set --chunk-size=32Ki d", 1, "is out of bounds"),
@@ -133,7 +136,7 @@ def test_stripes_of_lustre(tmp_path):
     text = fake.works("lfs getstripe -d --yaml d/new").split()
     assert text.count("lcme_id:") == 2 and text[text.index("lmm_pool:") + 1] == "hdd"
     assert sorted(text[i + 1] for i, word in enumerate(text) if word == "l_ost_idx:") == ["0", "1"]
-    # A file that was there keeps what it has; a new default is for others.
+    # An existing file keeps its layout; a new default applies to later files.
     fake.works("lfs setstripe -d d")
     assert fake.works("lfs getstripe -d --yaml d/new").split() == text
     assert "stripe_size:   1048576" in fake.works("lfs getstripe -d --yaml d")
@@ -184,7 +187,8 @@ VARSTRIP = "pvfs2-xattr -s -k user.pvfs2.dist_name -v varstrip_dist d"
     ["strips:0:28K;2:28K", "strips:1:28K", "strips:0:0", "strips:0:28T", "strips:", "strip_size:65536", "strips:0:1;1:1;2:1;3:1"],
 )
 def test_orangefs_passes_over_what_it_does_not_understand(tmp_path, params):
-    """Gaps in the datafiles' numbers, sizes of 0, wrong units: no call fails, and the new file has the default or cannot be made."""
+    """Gaps in the datafiles' numbers, sizes of 0, wrong units: no call fails, and the new file gets
+    the default or cannot be created."""
     fake = Fake("pvfs2", tmp_path)
     fake.works(VARSTRIP)
     fake.works(f"pvfs2-xattr -s -k user.pvfs2.dist_params -v {params} d")
@@ -205,13 +209,14 @@ def test_hints_of_orangefs(tmp_path):
     told = fake.works("pvfs2-viewdist -f d/new")
     assert "strips:0:28K;1:172K;0:5" in told
     assert told.index("Datafile 0 - tcp://c:1") < told.index("Datafile 1 - tcp://a:1")
-    # Without -l the directory's list is overridden.
+    # Without -l, the directory's list is overridden.
     fake.works("pvfs2-touch d/touched")
     assert "Number of datafiles/servers = 2" in fake.works("pvfs2-viewdist -f d/touched")
 
 
 def test_calls_take_turns(tmp_path):
-    """A call that looked between a file's creation and its layout would give it another one."""
+    """A call that ran between a file's creation and its layout would give the file another layout.
+    """
     fake = Fake("lfs", tmp_path)
     other = os.open(fake.state, os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_EX)

@@ -1,4 +1,5 @@
-"""What the documents tell people to type works: the guide, the README's chain, the examples of every --help."""
+"""The commands in the documentation work: the guide, the README's chain, the examples of every
+--help."""
 
 import os
 import re
@@ -8,13 +9,14 @@ from conftest import ROOT
 
 NOT_RUN = "<!-- tests/test_guide.py builds in its own way -->"
 
-# Real servers are measured for minutes, these for moments.
+# Real servers are measured for minutes; these directories for moments.
 HURRY = {"STRIPEWISE_SECONDS_PER_POINT": "0.001", "STRIPEWISE_FILE_SIZE": "64M"}
 
 
 @pytest.fixture
 def shell(execute, bin_dir, tmp_path):
-    """Types lines into one bash that stops at the first failure, with stripewise (and tmp_path/bin) in the PATH."""
+    """Runs lines in one bash that stops at the first failure, with stripewise (and tmp_path/bin) in
+    the PATH."""
 
     def run(lines, directory, **environment):
         script = tmp_path / "script"
@@ -48,7 +50,8 @@ exec dd if="${1:-input}" of=/dev/null bs=64K status=none
 
 @pytest.fixture
 def desk(make_cluster, tmp_path):
-    """A directory with what the examples name; tmp_path / "scratch", which it is in, stands for /scratch."""
+    """A directory with the files that the examples name. Its parent, tmp_path / "scratch", stands
+    for /scratch."""
     desk = tmp_path / "scratch" / "run7"
     desk.mkdir(parents=True)
     (desk.parent / "run8").mkdir()
@@ -75,9 +78,9 @@ def test_the_chain_of_the_readme(shell, desk):
 
 COMMANDS = "init calibrate trace synth plan cost place export run drain warm status fsck cat cp rm report sim".split()
 
-# A measurement between two machines: crates/cli/tests/calibrate.rs does it on one.
+# A measurement between two machines; crates/cli/tests/calibrate.rs runs one on a single machine.
 NEEDS_TWO_MACHINES = ("--serve", "--network")
-# A parallel file system: tests/test_native_only.py pretends one, tests/cephfs has one.
+# A parallel file system; tests/test_native_only.py fakes one, tests/cephfs uses one.
 NEEDS_A_FILE_SYSTEM = ("--native", "/mnt/cephfs")
 
 RESULTS = """{"version": 1, "date": "2026-11-21T01:00:00Z", "command": "stripewise demo",
@@ -100,7 +103,8 @@ cp cluster.toml big.toml
 
 
 def examples(text):
-    """The command lines among the examples of a help text; a comment is behind three blanks or more."""
+    """The command lines among the examples of a help text. A comment follows three or more spaces.
+    """
     lines = re.sub(r"\s*\\\n\s*", " ", text[text.index("Examples:") :]).splitlines()[1:]
     typed = [re.sub(r"^node\d\$ ", "", line.strip()) for line in lines if line.startswith("  ")]
     commands = [line for line in typed if re.match(r"stripewise |\(eval |mkdir |[A-Z_]+=", line)]

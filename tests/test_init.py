@@ -1,4 +1,5 @@
-"""`stripewise init` on plain directories; tests/cephfs/test_init.py has a parallel file system."""
+"""`stripewise init` on plain directories; tests/cephfs/test_init.py covers a parallel file system.
+"""
 
 import os
 
@@ -7,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def disks(tmp_path):
-    """Two directories, of one disk."""
+    """Two directories on one disk."""
     found = [tmp_path / "first", tmp_path / "second"]
     for disk in found:
         disk.mkdir()

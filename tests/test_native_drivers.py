@@ -1,5 +1,6 @@
-"""The commands on Lustre, BeeGFS and OrangeFS, as far as strict fakes of their tools go (tests/fakes): targets are prepared and
-hold what the plan says, files get native layouts, `init` says what is there."""
+"""The commands on Lustre, BeeGFS and OrangeFS, with strict fakes of their tools (tests/fakes):
+targets are prepared and hold what the plan says, files get native layouts, `init` describes the
+file system."""
 
 import hashlib
 import os
@@ -21,13 +22,13 @@ CLASSES = "".join(
 
 @dataclass
 class System:
-    """A fake file system, and how it calls its servers."""
+    """A fake file system, and its names for its servers."""
 
     name: str
     configuration: str
     hdd: list
     ssd: list
-    # The tier's lines, where the file system stripes.
+    # The lines of each tier if the file system stripes.
     pools: tuple
 
 
@@ -59,7 +60,7 @@ SYSTEMS = [
 
 
 class Site:
-    """A fake file system with the project's commands."""
+    """A fake file system together with the project's commands."""
 
     def __init__(self, system, where, stripewise):
         self.system, self.mount, self.state, self.command = system, where / "mount", where / "state", stripewise
@@ -78,7 +79,8 @@ class Site:
         return self.command(*args, env=self.environment, **options)
 
     def cluster(self, *members):
-        """A cluster.toml of an hdd and an ssd tier; `members` are their lines."""
+        """A cluster.toml with an hdd and an ssd tier; `members` are the lines that describe their
+        servers."""
         text = CLASSES
         for name, lines in zip(["hdd", "ssd"], members, strict=True):
             text += f'[[tier]]\nname = "{name}"\nclass = "{name}"\ndriver = "{self.system.name}"\nroot = "{self.root}"\n'
@@ -95,13 +97,13 @@ class Site:
         return plan
 
     def ask(self, *call):
-        """What a tool says."""
+        """The output of a tool."""
         environment = {**os.environ, **self.environment}
         call = [str(FAKES / call[0]), *map(str, call[1:])]
         return subprocess.run(call, env=environment, capture_output=True, text=True, check=True).stdout
 
     def servers_of(self, path):
-        """The servers that a file is on, as its layout names them."""
+        """The servers that a file is on, by the names in its layout."""
         if self.system.name == "lustre":
             words = self.ask("lfs", "getstripe", "-d", "--yaml", path).split()
             return [words[i + 1] for i, word in enumerate(words) if word == "l_ost_idx:"]
@@ -125,7 +127,7 @@ CONTENT = bytes(range(256)) * (4 << 12)
 
 
 def written_and_exported(site, plan, python):
-    """Writes a file over a plan; its components, by target."""
+    """Writes a file over a plan and returns its objects, by target."""
     path, source = site.data / "shared.dat", site.mount.parent / "source"
     source.write_bytes(CONTENT)
     script = f"import shutil; shutil.copyfileobj(open({str(source)!r}, 'rb'), open({str(path)!r}, 'wb'), 1 << 18)"
@@ -152,7 +154,7 @@ def test_servers_one_by_one_hold_what_the_plan_says(site, python):
     names = [numbers.get(name, name) for name in site.system.hdd + site.system.ssd]
     servers = {f"{tier}-{index}": [names[2 * place + index]] for place, tier in enumerate(["hdd", "ssd"]) for index in (0, 1)}
     assert {target: servers for target, (_, servers) in found.items()} == {target: servers[target] for target in found}
-    # Varied stripes: the fast servers hold more.
+    # With varied stripes the fast servers hold more.
     assert min(found[f"ssd-{i}"][0] for i in (0, 1)) > max((found.get(f"hdd-{i}", (0, 0))[0] for i in (0, 1)))
 
 
@@ -169,7 +171,8 @@ def test_pools_are_striped_by_the_file_system(site, python):
 
 @pytest.mark.parametrize("site", SYSTEMS[:1], ids=["lustre"], indirect=True)
 def test_a_cache_fills_what_all_servers_of_a_pool_may_hold(site, python):
-    """Its targets are directories over all of them; tests/cephfs does the same where a file system stripes."""
+    """The targets are directories over all servers of the pool. tests/cephfs does the same on a
+    file system that stripes."""
     slow, fast = (f'pool = "{pool}"\ncount = 2' for pool in site.system.pools)
     capacity = 1 << 20
     plan = site.plan(site.cluster(slow, fast), "cache", "--cache-mode", "nsca", "--cache-capacity", capacity)

@@ -1,4 +1,5 @@
-"""Native only: `place --native` on a fake of Lustre's tools (tests/fakes), killed and undone; what `plan --native` says."""
+"""Native placement: `place --native` on a fake of Lustre's tools (tests/fakes), killed and undone;
+the output of `plan --native`."""
 
 import json
 import os
@@ -15,7 +16,8 @@ KINDS = "\n".join(f"{op}.{how} = {SERVICE}" for op in ["read", "write"] for how 
 
 
 class Site:
-    """A directory that the fake takes for a Lustre with OSTs 0 to 3 (pool hdd) and 4 to 7 (ssd), and plans for it."""
+    """A directory that the fake treats as a Lustre with OSTs 0 to 3 (pool hdd) and 4 to 7 (ssd),
+    and plans for it."""
 
     def __init__(self, root):
         self.mount = root / "mount"
@@ -40,7 +42,7 @@ class Site:
         return f"[{prefix}network]\nestablish_s = 0.0\nper_byte_s = 0.0\n{classes}{tiers}"
 
     def write_plan(self, *rules):
-        """Of rules (pattern below data, cycle)."""
+        """Writes a plan with these rules: (pattern below data, cycle)."""
         text = 'version = 1\nscheme = "auto"\n'
         for pattern, cycle in rules:
             text += (
@@ -53,7 +55,7 @@ class Site:
         return run_command(BIN / "stripewise", "place", "--native", self.plan, *words, env=self.environment, **options)
 
     def lfs(self, path):
-        """What the file system says of a path."""
+        """The file system's description of a path."""
         words = [FAKES / "lfs", "getstripe", "-d", "--yaml", path]
         if os.path.isfile(path):
             words.remove("-d")

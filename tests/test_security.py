@@ -1,9 +1,9 @@
-"""What users can do to each other and to root where they share targets: docs/security.md names each
-of these tests.
+"""Attacks of users on each other and on root through shared targets. docs/security.md names each of
+these tests.
 
-A *planter* prepares something below a target, in /dev/shm or in a manifest; the *owner*, or root
-with the commands or the library, then does ordinary work. Nothing of the owner's or of root's may
-be read, changed, given away or removed by that.
+A *planter* prepares something below a target, in /dev/shm or in a manifest. Then the *owner*, or
+root with the commands or the library, does ordinary work. The planter's preparation must not lead
+to any of the owner's or root's data being read, changed, given away or removed.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ import pytest
 from conftest import HANGS_S, LIBRARY_NAME
 from copies import lengthen, write_plan
 
-# Nobody's numbers, so that no other files of these users are about.
+# Unused user ids, so that these users have no other files.
 OWNER, PLANTER = 64131, 64132
 CONTENT = b"of the owner " * 10_000
-# A journal may have 64 KiB more than its map takes.
+# A journal may be 64 KiB longer than its map requires.
 LONG_JOURNAL = 160 << 10
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
@@ -46,8 +46,8 @@ def remove_run_dirs():
 
 @pytest.fixture
 def shared(cluster, stripewise):
-    """Targets for everybody, prepared by root; shared.run(user, ...) runs a command with the
-    library, shared.plain(user, ...) without."""
+    """Targets for all users, prepared by root. shared.run(user, ...) runs a command with the
+    library, shared.plain(user, ...) without it."""
     shutil.copy2(cluster.bin_dir / LIBRARY_NAME, cluster.root)
     plan = write_plan(cluster, "cache", pattern=f"{cluster.data}/cached/**")
     text = plan.read_text()
@@ -87,7 +87,7 @@ def shared(cluster, stripewise):
 
 
 def make(shared, user, name, content=CONTENT):
-    """A managed file of a user's."""
+    """A managed file that belongs to the user."""
     path = shared.data / name
     shared.run(user, "tee", path, input=content)
     assert path.read_bytes().startswith(b"stripewise file"), "it is managed"
@@ -103,7 +103,8 @@ def clean(stripewise, path):
 
 
 def test_objects_cannot_be_read_past_a_closed_directory(shared):
-    """A file for everybody in a directory for nobody: its components are as hidden as it is."""
+    """A world-readable file in a directory that other users cannot enter: its objects are as
+    inaccessible as the file."""
     closed = shared.data / "closed"
     shared.plain(OWNER, "mkdir", "-m", "700", closed)
     make(shared, OWNER, "closed/f")
@@ -124,7 +125,8 @@ def test_others_may_do_with_a_shared_file_what_its_mode_says(shared):
 
 
 def test_permissions_follow_directories_with_groups_and_access_lists(shared):
-    """setgid directories and default access lists: components have what the anchor has."""
+    """With setgid directories and default access lists, objects get the same permissions as the
+    anchor."""
     grouped = shared.data / "grouped"
     grouped.mkdir()
     os.chown(grouped, OWNER, 64199)
@@ -145,8 +147,8 @@ def test_permissions_follow_directories_with_groups_and_access_lists(shared):
     new = [path for path in objects(shared, OWNER) if path not in before and path.suffix != ".manifest"]
     assert new and all(os.getxattr(path, ACCESS_LIST) == value for path in new)
     assert content_of(shared, path, PLANTER) == CONTENT
-    # A plain setfacl: the group's rights are those of its entry, and not those of the mask, which
-    # the mode shows.
+    # A plain setfacl: the group's permissions are those of its entry, while the mode shows those of
+    # the mask.
     value = access_list(owner=6, planter=6, group=0, mask=6)
     os.setxattr(path, ACCESS_LIST, value)
     content_of(shared, path, OWNER)
@@ -155,8 +157,8 @@ def test_permissions_follow_directories_with_groups_and_access_lists(shared):
 
 
 def access_list(owner, planter, group, mask):
-    """user::OWNER, user:PLANTER:PLANTER, group::GROUP, mask::MASK, other::---, as the kernel takes
-    it."""
+    """user::OWNER, user:PLANTER:PLANTER, group::GROUP, mask::MASK, other::---, in the kernel's
+    encoding."""
     nobody = 0xFFFFFFFF
     entries = [(1, owner, nobody), (2, planter, PLANTER), (4, group, nobody), (16, mask, nobody), (32, 0, nobody)]
     of_entry = lambda tag, mode, who: tag.to_bytes(2, "little") + mode.to_bytes(2, "little") + who.to_bytes(4, "little")
@@ -175,14 +177,14 @@ def test_a_plain_chmod_is_noticed_and_followed(shared, stripewise):
 
 @pytest.mark.parametrize("what", ["symlink", "fifo", "hard link", "directory"])
 def test_what_is_planted_in_place_of_a_journal_is_not_used(shared, stripewise, what):
-    """Root looks after the files of a user who wants root's."""
+    """Root's commands work on files of a user who tries to obtain root's data."""
     secret = shared.root / "secret"
     secret.write_text("secret")
     secret.chmod(0o600)
     path = make(shared, PLANTER, "cached/f")
     (journal,) = [p for p in objects(shared, PLANTER) if p.suffix == ".extents"]
     before = secret.stat()
-    # It has to be written anew, which is done beside it and as .new.
+    # The journal must be rewritten, which happens in a new file next to it, .new.
     lengthen(journal, LONG_JOURNAL)
     for suffix in (".new", ".times", ".wanted", ""):
         planted = journal.with_name(journal.name + suffix)
@@ -214,8 +216,8 @@ def test_what_is_planted_in_place_of_a_journal_is_not_used(shared, stripewise, w
 
 
 def test_components_that_are_no_files_of_the_owner_are_not_used(shared):
-    """Links, FIFOs and others' files in place of components: an error at once, for the owner and
-    for root."""
+    """Links, FIFOs and other users' files in place of objects are an error at once, for the owner
+    and for root."""
     secret = shared.root / "secret"
     secret.write_text("secret")
     path = make(shared, PLANTER, "f")
@@ -230,8 +232,8 @@ def test_components_that_are_no_files_of_the_owner_are_not_used(shared):
 
 
 def crafted(shared, victim, name):
-    """A manifest of the planter's with the id of somebody else's file; how long the file is does
-    not matter."""
+    """A manifest of the planter's with the id of another user's file; the size of the file does not
+    matter."""
     text = victim.read_bytes().split(b"\0")[0].decode()
     path = shared.data / name
     path.write_text(text)
@@ -241,8 +243,8 @@ def crafted(shared, victim, name):
 
 @pytest.mark.parametrize("command", [["rm"], ["chown", str(PLANTER)], ["chmod", "666"], ["truncate", "-s", "0"], ["cp", "/etc/passwd"]])
 def test_a_crafted_manifest_does_not_lead_to_others_objects(shared, stripewise, command):
-    """Root gives away, changes, empties or removes what a user has prepared: the owner of the id
-    loses nothing."""
+    """Root gives away, changes, empties or removes a file that the planter prepared. The owner of
+    the id loses nothing."""
     victim = make(shared, OWNER, "victim")
     before = {p: (p.stat().st_uid, p.stat().st_mode, p.stat().st_size) for p in objects(shared, OWNER)}
     assert len(before) > len(shared.targets) / 2, "there is something to lose"
@@ -257,8 +259,8 @@ def test_a_crafted_manifest_does_not_lead_to_others_objects(shared, stripewise, 
 
 
 def test_fsck_does_not_believe_paths_on_targets(shared, stripewise):
-    """A copy of a manifest that claims a file of root's in a closed directory, and one in an open
-    one."""
+    """Copies of a manifest that claim a file of root's, one in a closed directory and one in an
+    open one."""
     path = make(shared, PLANTER, "f")
     copy = next(p for p in objects(shared, PLANTER) if p.suffix == ".manifest")
     closed = shared.root / "closed"
@@ -270,8 +272,8 @@ def test_fsck_does_not_believe_paths_on_targets(shared, stripewise):
         target.write_text("root's")
         shared.plain(PLANTER, "rm", "-f", path)
         text = copy.read_text()
-        # The file's path comes before those of the targets, which stay: with them fsck would not
-        # get as far as the file.
+        # The file's path precedes those of the targets, which stay; otherwise fsck would not get as
+        # far as the file.
         text = re.sub(r'(?m)^path = ".*"$', f'path = "{target}"', text, count=1)
         copy.write_text(sealed(text))
         for directory in ([], [target.parent], [shared.root]):
@@ -293,7 +295,8 @@ def sealed(text):
 
 
 def test_a_directory_that_somebody_made_first_is_refused(shared, stripewise):
-    """Whoever makes the owner's directory on a target gets none of the owner's data."""
+    """If another user creates the owner's directory on a target, it gets none of the owner's data.
+    """
     for home in homes(shared, OWNER):
         shared.plain(PLANTER, "mkdir", "-m", "777", home)
     refused = shared.run(OWNER, "tee", shared.data / "f", input=CONTENT, ok=False)
@@ -306,7 +309,7 @@ def test_a_directory_that_somebody_made_first_is_refused(shared, stripewise):
 
 @pytest.mark.parametrize("mode", [0o700, 0o777])
 def test_a_run_directory_that_somebody_made_first_is_passed_over(shared, mode):
-    """Also if it was made to look like the owner's, or by way of a link."""
+    """The same if that directory is made to look like the owner's, or is reached through a link."""
     base = Path(f"/dev/shm/stripewise-{OWNER}")
     shared.plain(PLANTER, "mkdir", base)
     base.chmod(mode)
@@ -322,7 +325,7 @@ def test_a_run_directory_that_somebody_made_first_is_passed_over(shared, mode):
 
 
 def test_root_does_not_use_the_index_of_a_user(shared, stripewise):
-    """A program of root's with the library is refused; the commands go on as the user."""
+    """A program of root's with the library gets an error; the commands continue as the user."""
     path = make(shared, OWNER, "cached/f")
     holder = subprocess.Popen(
         ["setpriv", f"--reuid={OWNER}", f"--regid={OWNER}", "--clear-groups", "env", f"LD_PRELOAD={shared.root / LIBRARY_NAME}",
@@ -356,7 +359,8 @@ def test_root_gives_a_file_to_another_user_with_all_that_belongs_to_it(shared, s
 
 
 def test_root_places_the_files_of_users(shared, stripewise):
-    """Of one copy and of several: they are the users' afterwards, to read and to write."""
+    """Files with one copy and with several copies belong to their users afterwards, who can read
+    and write them."""
     paths = [shared.data / "plain", shared.data / "cached" / "plain"]
     for path in paths:
         shared.plain(OWNER, "tee", path, input=CONTENT)
@@ -399,8 +403,8 @@ int main(int argc, char **argv) {
 
 
 def test_the_environment_does_not_direct_programs_with_more_rights(shared, tmp_path):
-    """A set-user-id program that has the library loaded takes no plan, and records nothing, for
-    whoever calls it."""
+    """A set-user-id program that has the library loaded uses no plan and records no trace on behalf
+    of its caller."""
     (tmp_path / "opener.c").write_text(OPENER)
     program = shared.root / "opener"
     library = shared.root / LIBRARY_NAME
@@ -426,8 +430,8 @@ def test_the_environment_does_not_direct_programs_with_more_rights(shared, tmp_p
 
 @pytest.mark.parametrize("name", ["f", "cached/f"])
 def test_files_of_earlier_versions_are_used_and_brought_to_the_new_form(shared, stripewise, name):
-    """Their objects lie in directories that all users share, their manifests do not say which file
-    the anchor is, and anchors are as long as the file and may be written to."""
+    """Objects of earlier versions lie in directories that all users share, their manifests do not
+    identify the anchor, and anchors are as long as the file and writable."""
     path = make(shared, OWNER, name)
     earlier = lambda text: re.sub(rb'(?m)^anchor = ".*"\n', b"", text)
     for p in [*(p for p in objects(shared, OWNER) if p.suffix == ".manifest"), path]:

@@ -1,4 +1,5 @@
-"""The recorder sees every request of real programs: compared with what the programs say they do."""
+"""The recorder sees every request of real programs, compared with the requests that the programs
+report."""
 
 from collections import Counter
 
@@ -23,7 +24,7 @@ def metadata(trace):
 
 
 def dry_run(mpi, ranks, *args):
-    """What the program is going to do: Counter of (rank, op, offset, bytes)."""
+    """The program's planned requests: Counter of (rank, op, offset, bytes)."""
     lines = mpi.run(ranks, "ior", *args, "--dry-run").out.splitlines()
     return Counter((int(r), op, int(o), int(n)) for r, op, o, n, _ in (line.split(maxsplit=4) for line in lines))
 
@@ -60,7 +61,8 @@ def test_every_block_of_an_h5py_program(python, workloads, stripewise, tmp_path)
 
 
 def test_collective_requests_cover_the_file(mpi, stripewise, tmp_path):
-    """Two-phase I/O changes who does which request, but not which bytes are moved."""
+    """Two-phase I/O changes which process issues which request, but the bytes that move are the
+    same."""
     path, trace = tmp_path / "f", tmp_path / "t.trace"
     args = ["-o", path, "-t", "16K", "-b", "256K", "--access", "strided", "--call", "view-all", "--op", "write"]
     stripewise("trace", "-o", trace, "--", *mpi.command(4, "ior", *args))

@@ -1,5 +1,5 @@
-"""Files with copies that belong to a user, and that root looks after: the user goes on with what
-root has left, or both are at it at once."""
+"""Files with copies that belong to a user, on which root's commands also work: the user continues
+with what root left, or both work at the same time."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import pytest
 from conftest import HANGS_S, LIBRARY_NAME
 from copies import KINDS, write_plan
 
-# Nobody's number, so that no other files of that user are about.
+# An unused user id, so that this user has no other files.
 USER = 64123
 BASE = Path(f"/dev/shm/stripewise-{USER}")
 NEW = b"new" * 1000
@@ -22,7 +22,8 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be some
 
 @pytest.fixture
 def users(cluster):
-    """The cluster, all of it the user's, who may read the library there; users.as_user(...) and users.as_root(...) are commands."""
+    """The cluster, owned by the user, who can read the library there. users.as_user(...) and
+    users.as_root(...) run commands."""
     shutil.copy2(cluster.bin_dir / LIBRARY_NAME, cluster.root)
     for path in (cluster.root, *cluster.root.rglob("*")):
         os.chown(path, USER, USER)
@@ -42,7 +43,8 @@ def write(path, number):
 
 
 def test_root_leaves_the_users_files_usable(users, stripewise):
-    """Every command of root's that looks at the file, the first of this boot; then the user goes on."""
+    """Runs every command of root's that reads the file, each as the first of this boot; then the
+    user continues."""
     write_plan(users, "cache")
     path = users.data / "f"
     content = os.urandom(100_000)
@@ -50,7 +52,7 @@ def test_root_leaves_the_users_files_usable(users, stripewise):
     subprocess.run(users.as_user("cp", users.root / "source", path), check=True)
     expected = bytearray(content)
     for number, command in enumerate((["status"], ["drain"], ["warm"], ["fsck"], ["fsck", "--repair"], ["cat"])):
-        # As after a boot.
+        # Simulates a reboot.
         shutil.rmtree(BASE, ignore_errors=True)
         stripewise(*command, path)
         subprocess.run(users.as_user(*write(path, number)), input=NEW, check=True)
@@ -63,7 +65,7 @@ def test_root_leaves_the_users_files_usable(users, stripewise):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_root_looks_after_a_file_that_the_user_has_open(users, stripewise, kind):
-    """The commands go on as the user, in the map that the user's processes share."""
+    """The commands continue as the user, in the map that the user's processes share."""
     write_plan(users, kind, lazy=True)
     path = users.data / "f"
     subprocess.run(users.as_user("cp", "/bin/true", path), check=True)

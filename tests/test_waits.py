@@ -1,5 +1,5 @@
-"""Waiting for a lock that another process holds and does not give back: signals end it, commands
-give up and say who has it."""
+"""Waiting for a lock that another process does not release: signals end the wait; commands give up
+and name the process."""
 
 import fcntl
 import os
@@ -29,7 +29,7 @@ os.write(1, b"cut to %d" % os.fstat(f).st_size)
 
 
 def lock(paths):
-    """Locks all of the files, until they are closed."""
+    """Locks all of the files until they are closed."""
     held = [open(path, "r+b") for path in paths]
     for file in held:
         fcntl.fcntl(file, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
@@ -37,7 +37,7 @@ def lock(paths):
 
 
 def internal(cluster, end):
-    """Our files of that kind on the targets."""
+    """The internal files of that kind on the targets."""
     found = [path for target in cluster.targets for path in target.glob(f"stripewise/*/*{end}")]
     assert found
     return found
@@ -59,7 +59,7 @@ def state(process):
 
 @pytest.fixture
 def cut(used, python):
-    """cut(how): a program that cuts the file, and begins to."""
+    """cut(how): starts a program that truncates the file, and waits until it has begun."""
 
     def start(how):
         command = [python, "-c", CUT, used.path, how]
@@ -99,7 +99,7 @@ def test_commands_give_up_and_say_who_has_it(stripewise, used, kind, end, comman
     held = lock(internal(used, end))
     given_up = stripewise(*command, used.path, ok=False, env={"STRIPEWISE_LOCK_WAIT": "1"})
     assert "panicked" not in given_up.err
-    # fsck looks at what it can have; the size lock is taken by those who change the size.
+    # fsck checks what it can get; only operations that change the size take the size lock.
     if end == ".extents" and command[0] != "fsck":
         assert f"by process {os.getpid()} (" in given_up.err and end in given_up.err and given_up.code != 0, str(given_up)
     [file.close() for file in held]

@@ -1,4 +1,5 @@
-"""The workloads themselves: the request streams are what they say, and verification finds what is wrong."""
+"""The workloads themselves: their request streams are as specified, and verification finds damage.
+"""
 
 import json
 import re
@@ -157,5 +158,5 @@ def test_h5py_finds_damage(python, workloads, tmp_path, execute):
 def test_h5py_says_which_file_is_missing(python, workloads, tmp_path, execute):
     args = ["-o", tmp_path / "none.h5", "--procs", 2, "--op", "read"]
     result = execute(python, workloads / "h5.py", *args, ok=False)
-    # Either process may be the first to miss its own.
+    # Either process may be the first to miss its file.
     assert result.code != 0 and re.search(r"none\.[01]\.h5", result.err) and "Traceback" not in result.err

@@ -1,16 +1,20 @@
 #!/bin/sh
-# Installs what building and testing stripewise needs, and only what is missing. Safe to run again.
-#   tools/setup.sh          packages, cargo's version, Python environment in .venv
-#   tools/setup.sh disks    only the packages that slowed disks need (testbed/disks)
-#   tools/setup.sh cephfs   only those of a CephFS on this machine (testbed/cephfs); nothing is started or configured
+# Installs what building and testing stripewise needs, and only what is missing. It is safe to run
+# again.
+#
+#     tools/setup.sh          packages, Rust version check, Python environment in .venv
+#     tools/setup.sh disks    only the packages for throttled disks (testbed/disks)
+#     tools/setup.sh cephfs   only the packages for a CephFS on this machine (testbed/cephfs);
+#                             nothing is started or configured
+#
 # Variables: PYTHON (default python3), VENV (default .venv).
 set -eu
 cd "$(dirname "$0")/.."
 
-# Both MPIs side by side, because programs are tested under both; fio for the data path's verification.
+# Both MPIs, because programs are tested under both; fio for the verification of the data path.
 PACKAGES="gcc make python3 python3-venv mpich libmpich-dev openmpi-bin libopenmpi-dev gfortran fio libaio-dev libc6-dev strace rsync hdf5-tools"
 PACKAGES_OF_DISKS="gcc make python3 pkg-config fuse3 libfuse3-dev e2fsprogs util-linux"
-# Ceph's daemons as plain programs: without the packages that would start services of them.
+# Ceph's daemons as plain programs, without the packages that would start them as services.
 PACKAGES_OF_CEPHFS="$PACKAGES_OF_DISKS ceph-mon ceph-osd ceph-mgr ceph-mds ceph-fuse ceph-common python3-rados attr linux-libc-dev"
 PYTHON=${PYTHON:-python3}
 VENV=${VENV:-.venv}
@@ -60,7 +64,7 @@ check_cargo() {
 }
 
 make_venv() {
-    # The stamp is the pins themselves: changed pins are installed again.
+    # The stamp is a copy of the pins, so changed pins are installed again.
     if [ -x "$VENV/bin/python" ] && cmp -s tools/requirements.txt "$VENV/requirements.installed"; then
         say "Python environment $VENV is up to date"
         return

@@ -1,7 +1,11 @@
 #!/bin/sh
-# What is tested on a real CephFS: brings the test bed up, runs the tests, takes the bed down in any case.
-#   tools/test-cephfs.sh PYTHON     with the variables of tests/conftest.py; STRIPEWISE_LONG=1: the long variants, too
-# Variables: CEPHFS_BED, flags of `testbed/cephfs up` (--base, --port): beside the bed of somebody else.
+# The tests on a real CephFS: brings the testbed up, runs the tests, and always takes the testbed
+# down.
+#
+#     tools/test-cephfs.sh PYTHON
+#
+# Variables: those of tests/conftest.py (STRIPEWISE_LONG=1: long variants, too); CEPHFS_BED: flags
+# of `testbed/cephfs up` (--base, --port), to run next to another testbed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 python=$1

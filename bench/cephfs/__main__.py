@@ -1,17 +1,20 @@
-"""Measures stripewise on CephFS (testbed/cephfs: real daemons, each OSD on a disk that takes its time), as root.
+"""Measures stripewise on CephFS (testbed/cephfs: real daemons, throttled disks), as root.
 
-    sudo python3 bench/cephfs all --records cephfs.jsonl --document bench/results.d/cephfs.json --page bench/results.d/cephfs.md
+    sudo python3 bench/cephfs all --records cephfs.jsonl \\
+        --document bench/results.d/cephfs.json --page bench/results.d/cephfs.md
     sudo python3 bench/cephfs layouts --quick --records quick.jsonl
     python3 bench/cephfs all --only-print --records cephfs.jsonl
 
 layouts: does the planner choose the best of 1-DH, 2-D and 1-DV?
-schemes: DEF, PA, PSA and what the planner chooses, on both classes; the bytes of each OSD beside what is expected.
+schemes: DEF, PA, PSA and the planner's choice, on both classes; the expected and the measured
+    bytes of each OSD.
 cache: a cache on one class for a file on the other; the bytes of each OSD.
 replicas: two copies of different layouts; the bytes of each OSD.
 pools: the layouts again where the file system stripes over a pool.
 
-Interrupted, it goes on where it was; more --repeats are added to what is there. The disks' parameters are measured once, by
-`stripewise calibrate`, and kept beside the records. The tables go to standard output.
+An interrupted run continues where it was; more --repeats are added to the existing records. The
+disks' parameters are measured once, by `stripewise calibrate`, and kept next to the records. The
+tables go to standard output.
 """
 
 import argparse
@@ -42,7 +45,7 @@ EXPERIMENTS = {"layouts": choice, "schemes": schemes, "cache": cache, "replicas"
 
 @dataclass
 class Run:
-    """What all cells are measured with."""
+    """The context in which all cells are measured."""
 
     bed: object
     records: object
@@ -95,7 +98,7 @@ def measure(args, records):
 
 def main():
     args = flags()
-    # The bed is taken down then, too.
+    # SIGTERM takes the testbed down, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("cephfs: ended by SIGTERM"))
     records = Records(args.records, where="cephfs")
     if not args.only_print:

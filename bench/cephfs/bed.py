@@ -1,4 +1,5 @@
-"""The CephFS (testbed/cephfs), the cluster on it, its calibration, and what its OSDs have done."""
+"""The CephFS (testbed/cephfs), the cluster on it, its calibration, and the bytes that its OSDs
+moved."""
 
 import json
 import os
@@ -13,16 +14,18 @@ from slowed import Slowed
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTBED = ROOT / "testbed" / "cephfs"
-# OSDs report what they did every 2 s (mgr_stats_period of the bed): what does not change for longer is complete.
+# OSDs report their counters every 2 s (mgr_stats_period of the testbed). Counters that do not
+# change for longer are complete.
 SETTLED_S = 4.5
-# For a bed to be ready, or at rest, on a machine that does other things, too.
+# Maximum wait for a testbed to be ready, or at rest, on a machine that also does other work.
 WAIT_MOST_S = 60
 
 
 class Bed(Slowed):
-    """A CephFS that was brought up for as long as this is entered."""
+    """A CephFS that exists while this context is active."""
 
-    # Past the kernel's cache: a direct write where that has pages takes three times as long.
+    # Bypasses the kernel's cache: a direct write where the cache has pages takes three times as
+    # long.
     api_before = "direct"
 
     def __init__(self, args, programs):
@@ -36,14 +39,15 @@ class Bed(Slowed):
         self.directory.mkdir(parents=True, exist_ok=True)
         args = self.args
         shape = ["--port", args.port, "--hdds", args.servers, "--ssds", args.servers, "--hdd", args.hdd, "--ssd", args.ssd]
-        # What a run that was killed has left may be another bed than this one.
+        # A killed run may have left another testbed than this one.
         self.testbed("down")
         self.testbed("up", *shape, "--size-mib", args.size_mib, "--slowdisk", args.slowdisk)
         os.environ["CEPH_CONF"] = str(self.base / "ceph.conf")
         try:
             for directory in (self.data, self.mount / "targets"):
                 directory.mkdir()
-            # A new cluster has no free space, and does not know its pools, until all OSDs have reported.
+            # A new cluster has no free space, and does not know its pools, until all OSDs have
+            # reported.
             self._wait("free space", lambda: os.statvfs(self.mount).f_bavail > 0 and self._counters())
         except BaseException:
             self.testbed("down")
@@ -54,7 +58,7 @@ class Bed(Slowed):
         self.testbed("down")
 
     def testbed(self, what, *words):
-        """python3 testbed/cephfs WHAT WORDS..."""
+        """Runs python3 testbed/cephfs WHAT WORDS..."""
         words = [str(word) for word in ["python3", TESTBED, what, "--base", self.base, *words]]
         done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         if done.returncode != 0:
@@ -63,12 +67,13 @@ class Bed(Slowed):
     # --- the cluster
 
     def write_cluster(self, tiers):
-        """cluster.toml with these tiers, {class: bytes of each server}: each OSD is a server."""
+        """Writes cluster.toml with these tiers, {class: bytes of each server}. Each OSD is a
+        server."""
         of = {name: [f"{name}{number}" for number in range(self.args.servers)] for name in tiers}
         self._write([(name, f"servers = {json.dumps(of[name])}", capacity) for name, capacity in tiers.items()])
 
     def write_cluster_of_pools(self, tiers):
-        """The same, but the OSDs of a class are a pool, over which the file system stripes."""
+        """The same, but the OSDs of a class form a pool, over which the file system stripes."""
         self._write([(name, f'pool = "{name}"\ncount = {self.args.servers}', capacity) for name, capacity in tiers.items()])
 
     def _write(self, tiers):
@@ -79,8 +84,8 @@ class Bed(Slowed):
         self.cluster.write_text("\n".join(parts) + "\n")
 
     def calibrated(self, keep):
-        """Measures both classes with `stripewise calibrate`, unless the profile `keep` is there from an earlier run on a bed
-        like this."""
+        """Measures both classes with `stripewise calibrate`, unless an earlier run on such a
+        testbed has left the profile `keep`."""
         self.write_cluster({"hdd": self.capacity_bytes(), "ssd": self.capacity_bytes()})
         if not keep.exists():
             self.profile.unlink(missing_ok=True)
@@ -89,14 +94,15 @@ class Bed(Slowed):
         self.profile.write_text(keep.read_text())
 
     def capacity_bytes(self):
-        """Of a disk, for data: half of it, as bluestore writes anew before it frees."""
+        """A disk's capacity for data: half of its size, because bluestore writes new blocks before
+        it frees the old ones."""
         return self.args.size_mib // 2 * MIB
 
     # --- what the OSDs have done
 
     def counted(self):
-        """Bytes written to and read from each OSD's pool so far, {"hdd/0": {"write", "read"}, ...}, as `rados df` has them once
-        all OSDs have reported."""
+        """Bytes written to and read from each OSD's pool so far, {"hdd/0": {"write", "read"}, ...},
+        from `rados df` after all OSDs have reported."""
         last, since_s = None, 0.0
 
         def settled():
@@ -125,5 +131,5 @@ class Bed(Slowed):
 
 
 def difference(before, after, op):
-    """Bytes of one direction per OSD, between two `counted`."""
+    """Bytes of one direction per OSD, between two results of `counted`."""
     return {server: after[server][op] - before[server][op] for server in after}

@@ -1,5 +1,5 @@
-"""The cache: a shared file striped over the OSDs of one class, parts of it on those of the other; throughput, and the bytes of
-each OSD."""
+"""The cache: a shared file striped over the OSDs of one class, parts of it cached on those of the
+other; throughput, and the bytes of each OSD."""
 
 import grid
 import statistics_of
@@ -9,20 +9,20 @@ from sizes import KIB, human
 
 EXPERIMENT = "cache"
 SIZES = [64 * KIB, 256 * KIB]
-# Of the data, that the cache holds.
+# The fraction of the data that the cache holds.
 SPACE = 0.3
 ORIGINAL = "1-DH:64K@hdd"
-# Per second, at most: what it copies depends on when, and is not what is measured here.
+# Limit per second. The amount of background copying depends on timing and is not measured here.
 BACKGROUND = "4K"
-# Times as long as other runs: which requests find the cache full depends on who comes first, and one request is to be little of what an
-# OSD gets.
+# Factor by which runs are longer than others. Which requests find the cache full depends on their
+# order, so one request should be a small fraction of an OSD's bytes.
 LONGER = 3
-# Under each mode: which critical writes the cache admits.
+# Mode -> which critical writes the cache admits.
 MODES = {"no cache": "balanced", "as printed": "as-printed", "balanced": "balanced"}
 
 
 def measure(run, args):
-    """Every mode with requests of every size, so often."""
+    """Every mode with requests of every size, repeated as often as the flags say."""
     for repeat in range(args.repeats):
         for size in SIZES:
             for mode in MODES:
@@ -35,13 +35,14 @@ def labels(size, op):
 
 
 def one(run, mode, size, repeat):
-    """A new file is written and read, under one mode."""
+    """Writes and reads a new file under one mode."""
     bed, args = run.bed, run.args
     block_bytes = size * grid.Cell(size, private=False).requests(args.hdd, args.servers, args.seconds * LONGER)
     space_bytes = int(block_bytes * grid.PROCESSES * SPACE / args.servers) // 4096 * 4096
     bed.write_cluster({"hdd": bed.capacity_bytes(), "ssd": space_bytes})
     seed = repeat + 1
-    # First: the plan takes the layout that a file has for the present one, whatever it is told.
+    # This comes first, because the plan takes an existing file's layout for the present one,
+    # whatever the flags say.
     bed.remove_files()
     plan, expected = plan_and_expected(bed, mode, size, block_bytes, seed)
     bed.farm.delay(True)
@@ -65,8 +66,8 @@ def one(run, mode, size, repeat):
 
 
 def plan_and_expected(bed, mode, size, block_bytes, seed):
-    """The original in stripes over all HDDs, with or without a cache, planned for writing and then reading everything; and what
-    the simulator says of both, {op: {"elapsed_s", "bytes"}}."""
+    """A plan for writing and then reading everything, with the original in stripes over all HDDs,
+    with or without a cache; and the simulator's results for both, {op: {"elapsed_s", "bytes"}}."""
     traces = {op: bed.trace(grid.PROCESSES, size, block_bytes, "random", op, private=False, seed=seed) for op in ("write", "both")}
     words = ["--present", ORIGINAL, "--with", "cache", "--cache-admission", MODES[mode], "--background", BACKGROUND]
     plan, _ = bed.plan(traces["both"], f"cache over {ORIGINAL}", *words)

@@ -3,18 +3,19 @@
 import grid
 
 EXPERIMENT = "layouts"
-# What the planner chooses among all layouts that it knows; measured where that is none of the three.
+# The planner's choice among all its layouts; measured if it is none of the three.
 FREE = "free choice"
 
 
 def measure(run, args):
-    """Every cell on every layout, each OSD a server."""
+    """Every cell on every layout. Each OSD is a server."""
     run.bed.write_cluster({"hdd": run.bed.capacity_bytes()})
     all_cells(run, EXPERIMENT, grid.cells(args))
 
 
 def all_cells(run, experiment, cells):
-    """Every cell, so often; each repeat goes through all of them, so that whatever else the machine does falls on all."""
+    """Every cell, repeatedly. Each repeat goes through all cells, so that other load of the machine
+    affects all of them."""
     for repeat in range(run.args.repeats):
         for number, cell in enumerate(cells, 1):
             if behind(run, experiment, cell, repeat, grid.groups(run.args.servers)):
@@ -23,7 +24,7 @@ def all_cells(run, experiment, cells):
 
 
 def behind(run, experiment, cell, repeat, schemes):
-    """The schemes that were not measured so often."""
+    """The schemes with fewer repeats so far."""
     times = {scheme: [run.records.repeats(experiment, scheme, cell.labels(op)) for op in grid.OPS] for scheme in schemes}
     return [scheme for scheme, counts in times.items() if min(counts) <= repeat]
 
@@ -49,7 +50,7 @@ def one_cell(run, experiment, cell, repeat):
 
 
 def one(run, experiment, cell, repeat, scheme, plan, block_bytes, predicted, layout):
-    """Both directions under one layout; those with a prediction are recorded."""
+    """Both directions under one layout. Those with a prediction are recorded."""
     run.bed.prepare(grid.PROCESSES, plan, block_bytes, cell.private)
     words = ["--transfer", cell.size, "--block", block_bytes, "--access", "random", "--seed", repeat + 1]
     measured = run.bed.measured(grid.PROCESSES, plan, cell.private, *words)
@@ -62,7 +63,7 @@ def one(run, experiment, cell, repeat, scheme, plan, block_bytes, predicted, lay
 
 
 def predict(bed, trace, schemes, made):
-    """{scheme: {"elapsed_s", "cost_s": what the planner expects, "simulated_s"}}"""
+    """{scheme: {"elapsed_s", "cost_s": the planner's predictions, "simulated_s"}}"""
     _, said = bed.plan(trace, "overall", "--candidates")
     of = {candidate["name"]: candidate for candidate in said["candidates"]}
     return {
@@ -76,5 +77,5 @@ def predict(bed, trace, schemes, made):
 
 
 def text(said):
-    """For people: `<8K>`, the stripe on the servers of each tier, region by region."""
+    """A layout for humans: `<8K>`, the stripes on the servers of each tier, region by region."""
     return " ".join("<" + ",".join(map(grid.human, region["stripes"].values())) + ">" for region in said["regions"])

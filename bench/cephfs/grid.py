@@ -1,4 +1,4 @@
-"""The cells of the table of layouts: what the processes do, and for how long."""
+"""The cells of the table of layouts: the processes' requests and the duration."""
 
 import itertools
 import math
@@ -9,23 +9,25 @@ from sizes import KIB, MIB, human
 PROCESSES = 8
 SIZES = [64 * KIB, 256 * KIB, 1 * MIB, 4 * MIB]
 OPS = ["write", "read"]
-# Requests of a process, at least.
+# Minimum number of requests of a process.
 REQUESTS_MIN = 2
 
 
 def groups(servers):
-    """The three layouts, by their groups of servers: one, of two servers each, of one."""
+    """The three layouts and their number of server groups: one group, groups of two servers, groups
+    of one server."""
     return {"1-DH": 1, "2-D": servers // 2, "1-DV": servers}
 
 
 def candidate(scheme, servers):
-    """What `stripewise plan` calls it."""
+    """The name of the layout in `stripewise plan`."""
     return f"2-D g={groups(servers)[scheme]}" if scheme == "2-D" else scheme
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Requests of one size, to a file of each process's own or to parts of one file, in an order by chance."""
+    """Requests of one size in random order, to one file per process or to segments of one shared
+    file."""
 
     size: int
     private: bool
@@ -38,10 +40,11 @@ class Cell:
         return {"size": human(self.size), "file": "own" if self.private else "shared", "op": op}
 
     def requests(self, speed, servers, seconds):
-        """Of a process, so that the fastest layout takes about this long at least."""
+        """Number of requests per process with which the fastest layout takes at least about this
+        long."""
 
         def each_s(count):
-            """Of one request: all servers are busy, or all processes wait."""
+            """Seconds per request: all servers are busy, or all processes wait."""
             touched = servers // count
             startup_s, transfer_s = speed.random_us / 1e6, self.size / (speed.mib_per_s * MIB)
             return max((touched * startup_s + transfer_s) / servers, (startup_s + transfer_s / touched) / PROCESSES)
@@ -51,5 +54,5 @@ class Cell:
 
 
 def cells(args):
-    """All cells that the flags ask for, the smaller ones first."""
+    """All cells selected by the flags, the smaller ones first."""
     return [Cell(size, private) for size, private in itertools.product(args.sizes or SIZES, (True, False))]

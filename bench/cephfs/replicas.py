@@ -1,4 +1,5 @@
-"""A shared file on one class of OSDs with two replicas of different layouts, beside each of the layouts alone."""
+"""A shared file on one class of OSDs with two replicas of different layouts, compared with each of
+the layouts alone."""
 
 from dataclasses import dataclass
 
@@ -8,7 +9,8 @@ from layouts import plan_text, striped
 from sizes import KIB, MIB, human
 
 EXPERIMENT = "replicas"
-# Many processes with small requests, which one OSD each serves best; and one with large ones, which need all. A layout for each.
+# Many processes with small requests, which are best served by one OSD each, and one process with
+# large requests, which need all OSDs. There is one layout for each.
 CASES = [(grid.PROCESSES, 64 * KIB), (1, 4 * MIB)]
 STRIPES = [16 * KIB, 4 * MIB]
 FILE_BYTES = 32 * MIB
@@ -17,14 +19,14 @@ BOTH = "replicas"
 
 @dataclass(frozen=True)
 class Servers:
-    """Of a class, as layouts name them."""
+    """The servers of a class, as layouts name them."""
 
     name: str
     count: int
 
 
 def measure(run, args):
-    """Both cases on each of the layouts and on both, so often."""
+    """Both cases on each of the layouts alone and with both as replicas, repeatedly."""
     layouts = [striped(Servers("hdd", args.servers), stripe) for stripe in STRIPES]
     for repeat in range(args.repeats):
         for ranks, size in CASES:
@@ -35,7 +37,7 @@ def measure(run, args):
 
 
 def one(run, name, layouts, case, repeat, labels):
-    """New data are written, brought to rest, and read."""
+    """New data is written, drained, and read."""
     bed, args = run.bed, run.args
     bed.write_cluster({"hdd": bed.capacity_bytes()})
     (ranks, size), seed = case, repeat + 1
@@ -49,7 +51,7 @@ def one(run, name, layouts, case, repeat, labels):
     times = []
     for op, trace in traces.items():
         plan.write_text(plan_text(str(bed.file), layouts, ranks, text[text.index("# The cluster") :]))
-        # What a write leaves to do is done by the simulated end of a run, too.
+        # The simulated end of a run includes the synchronization that a write leaves to be done.
         expected = bed.simulated(trace, plan)
         before = bed.counted()
         values = bed.measured(ranks, plan, False, *words, op=op)[op]

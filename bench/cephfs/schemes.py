@@ -1,4 +1,5 @@
-"""One shared file over both classes of OSDs under DEF, PA, PSA and what the planner chooses: throughput, and the bytes of each OSD."""
+"""One shared file over both classes of OSDs under DEF, PA, PSA and the planner's choice:
+throughput, and the bytes of each OSD."""
 
 import grid
 from bed import difference
@@ -7,14 +8,14 @@ from sizes import KIB, human
 
 EXPERIMENT = "schemes"
 SIZES = [128 * KIB, 512 * KIB]
-# On all HDDs alone, for comparison; the papers' schemes; the planner's choice.
+# All HDDs alone, for comparison; the papers' schemes; the planner's choice.
 SCHEMES = ["1-DH on hdd", "DEF", "PA", "PSA", "auto"]
-# Of the file, that fits on all SSDs together.
+# The fraction of the file that fits on all SSDs together.
 SPACE = 1 / 4
 
 
 def measure(run, args):
-    """Every scheme with requests of every size, so often."""
+    """Every scheme with requests of every size, repeatedly."""
     for repeat in range(args.repeats):
         for size in SIZES:
             for scheme in SCHEMES:
@@ -24,7 +25,7 @@ def measure(run, args):
 
 
 def one(run, scheme, size, repeat, labels):
-    """One scheme: the plan for writing, as a file has one, then written and read."""
+    """One scheme: the file gets the plan for writing, and is then written and read."""
     bed, args = run.bed, run.args
     block_bytes = size * grid.Cell(size, private=False).requests(args.hdd, args.servers, args.seconds)
     space_bytes = int(SPACE * block_bytes * grid.PROCESSES / args.servers)

@@ -1,4 +1,4 @@
-"""What was found, as tables in Markdown."""
+"""The results as Markdown tables."""
 
 import subprocess
 import tomllib
@@ -11,7 +11,7 @@ from choices import cases, errors, fastest, judged, repeats
 from markdown import table
 from records import command_line, machine, now
 
-# What is not worse than the best by more than this is as good.
+# A layout counts as equally good if it is worse than the best by at most this fraction.
 NEAR = 0.05
 MODELS = {"elapsed_s": "planner", "simulated_s": "simulator", "cost_s": "general cost model"}
 
@@ -43,7 +43,7 @@ models know the disks by `stripewise calibrate --quick` alone.
 
 
 def page(records, args):
-    """Everything, as bench/results.d/ has it."""
+    """The whole page, in the form of bench/results.d/."""
     of = machine()
     where = f"{of['cores']} x {of['cpu']}, {of['system']}"
     known = {"processes": grid.PROCESSES, "date": now(), "machine": where, "commit": commit(), "command": command_line()}
@@ -53,7 +53,7 @@ def page(records, args):
 
 
 def runs(records):
-    """How many phases were measured, when, and whether all bytes were checked."""
+    """Number of measured phases, their dates, and whether all bytes were verified."""
     found = records.by_key.values()
     dates = sorted(date for record in found for date in record["dates"])
     wrong = sum(not record["verified"] for record in found)
@@ -67,7 +67,7 @@ def commit():
 
 
 def calibration(args):
-    """What `stripewise calibrate` found."""
+    """The parameters found by `stripewise calibrate`."""
     profile = args.records.with_suffix(".profile.toml")
     if not profile.exists():
         return ""
@@ -82,7 +82,7 @@ def calibration(args):
 
 
 def layouts(records):
-    """1-DH, 2-D and 1-DV, each OSD a server."""
+    """1-DH, 2-D and 1-DV. Each OSD is a server."""
     found = cases(records, choice.EXPERIMENT, but=[choice.FREE])
     if not found:
         return ""
@@ -102,7 +102,7 @@ def mib_per_s(record):
 
 
 def spread(record):
-    """How far a repeat is from the median at most."""
+    """The largest deviation of a repeat from the median."""
     middle = median(record["seconds"])
     return max(abs(seconds / middle - 1) for seconds in record["seconds"])
 
@@ -112,13 +112,13 @@ def spread_text(record):
 
 
 def widest(found):
-    """The largest spread, for people; nothing where nothing was repeated."""
+    """The largest spread as text; empty if nothing was repeated."""
     most = max(spread(record) for case in found.values() for record in case.values())
     return f"; the farthest from its median by {most:.1%}" if most else ""
 
 
 def throughput(found):
-    """A row for each size, a column for each layout of own files and of a shared one."""
+    """A row per size, with a column per layout for own files and for a shared one."""
     schemes = list(next(iter(found.values())))
     by = {(dict(labels)["size"], dict(labels)["file"], dict(labels)["op"]): case for labels, case in found.items()}
     sizes = list(dict.fromkeys(size for size, *_ in by))
@@ -159,7 +159,7 @@ def title(labels):
 
 
 def free(records, found):
-    """What the planner takes when it may take anything."""
+    """The planner's choice among all layouts."""
     rows = []
     for record in records.all(choice.EXPERIMENT):
         labels = tuple(sorted(record["labels"].items()))
@@ -175,7 +175,7 @@ def free(records, found):
 
 
 def of_experiment(records, experiment):
-    """{labels: {scheme: record}}, as far as they were measured."""
+    """{labels: {scheme: record}} of all measured records."""
     by = {}
     for record in records.all(experiment):
         by.setdefault(tuple(sorted(record["labels"].items())), {})[record["scheme"]] = record
@@ -183,7 +183,8 @@ def of_experiment(records, experiment):
 
 
 def worst_bytes(expected, counted):
-    """How far bytes of a server are from what was expected at most, as a part of the average server's of its class."""
+    """The largest deviation of a server's bytes from the expected ones, as a fraction of the
+    average server's bytes in its class."""
     mean = {name: total / sum(server.startswith(f"{name}/") for server in expected) for name, total in classes(expected).items()}
     parts = [(abs(counted[server] - size), mean[server.split("/")[0]]) for server, size in expected.items()]
     return max((difference / usual for difference, usual in parts if usual), default=0.0)
@@ -259,13 +260,13 @@ def mib(sums):
 
 
 def off(expected, counted):
-    """How far a class is from what was expected at most, as a part of all bytes."""
+    """The largest deviation of a class from the expected bytes, as a fraction of all bytes."""
     return f"{max(abs(counted[name] - size) for name, size in expected.items()) / sum(expected.values()):.1%}"
 
 
 def own_count(statistics):
-    """The bytes of each class by the library's count: copy 0 is on the HDDs, the others are on the SSDs. What is copied to
-    one is read from the other."""
+    """The bytes of each class by the library's count: copy 0 is on the HDDs, the others are on the
+    SSDs. Bytes copied to one class are read from the other."""
     if not statistics:
         return None
 

@@ -1,15 +1,18 @@
-"""What models choose, beside what was measured: records whose details have predictions (records.py)."""
+"""The models' choices compared with measurements: records whose details have predictions
+(records.py)."""
 
 from statistics import median
 
-# What a choice is made by: the details of a record with a prediction, of which the least is picked.
+# The criteria of a choice: entries of a record's details that hold a prediction. The least one is
+# picked.
 MODELS = {"cil_s": "CIL's formula", "cost_s": "general cost model", "elapsed_s": "planner", "simulated_s": "simulator"}
-# What the planner holds for equal; then it goes by cost (docs/decisions/0002).
+# The planner treats times within this fraction as equal and then decides by cost
+# (docs/decisions/0002).
 EQUAL = 0.005
 
 
 def cases(records, experiment, but=()):
-    """{labels: {scheme: record}}, of those that are complete; without the schemes `but`."""
+    """{labels: {scheme: record}} of the complete cases, without the schemes `but`."""
     by_labels = {}
     for record in records.all(experiment):
         if record["scheme"] in but:
@@ -24,7 +27,8 @@ def fastest(case):
 
 
 def judged(case, model):
-    """(what is picked, whether it is the best or not to be told from it, regret: the part of the best's time that is lost)"""
+    """(the pick, whether it is the best or indistinguishable from it, regret: the fraction of the
+    best's time that is lost)"""
     best = fastest(case)
     predicted = {scheme: record["details"] for scheme, record in case.items()}
     most = min(details[model] for details in predicted.values()) * (1 + (EQUAL if model == "elapsed_s" else 0))
@@ -42,7 +46,7 @@ def repeats(found):
 
 
 def errors(found):
-    """How far the planner's expected times are off."""
+    """How far the planner's predicted times deviate from the measured ones."""
     records = [record for case in found.values() for record in case.values()]
     off = sorted(record["details"]["elapsed_s"] / median(record["seconds"]) - 1 for record in records)
     if not off:

@@ -1,4 +1,4 @@
-"""The layouts that replicas have, as texts of plan.toml, and plans made of them."""
+"""The layouts of replicas as text of plan.toml, and plans made from them."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,8 @@ import sizes
 
 @dataclass(frozen=True)
 class Layout:
-    """One copy of a file: `cycles` has one layout, or several of which a file gets one by its number."""
+    """One copy of a file. `cycles` has one layout, or several of which a file gets one by its
+    number."""
 
     name: str
     cycles: tuple
@@ -18,13 +19,14 @@ class Layout:
 
 
 def striped(tier, stripe):
-    """Stripes of this size over all servers: a shared file's layout."""
+    """Stripes of this size over all servers: the layout of a shared file."""
     cycle = f"{tier.name}/0-{tier.count - 1}:{sizes.human(stripe)}"
     return Layout(f"stripe {sizes.human(stripe)}", (cycle,), lambda size: min(tier.count, -(-size // stripe)))
 
 
 def grouped(tier, name, per_group, stripe):
-    """Files of processes of their own, each on a group of servers: 1-DV (groups of one), 2-D, 1-DH (one group of all)."""
+    """Files that one process uses each, on a group of servers each: 1-DV (groups of one), 2-D, 1-DH
+    (one group of all)."""
 
     def cycle(first):
         last = first + per_group - 1
@@ -35,7 +37,8 @@ def grouped(tier, name, per_group, stripe):
 
 
 def plan_text(pattern, layouts, processes, cluster):
-    """plan.toml: the first layout is the original's, the others are replicas. `cluster`: the plan's part about it."""
+    """plan.toml: the first layout is the original's, the others are replicas. `cluster` is the
+    plan's cluster section."""
     original, *replicas = layouts
     spread = "spread = { field = 0, stride = 1 }"
     parts = [f'version = 1\nscheme = "replicas"\n\n[[rule]]\npattern = "{pattern}"\nscheme = "replicas"']

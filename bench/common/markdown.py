@@ -1,11 +1,11 @@
-"""Tables in markdown, and what goes into their cells."""
+"""Markdown tables, and formatting of their cells."""
 
 from collections import defaultdict
 from statistics import median
 
 
 def table(header, rows, numbers=1):
-    """A table whose columns from `numbers` on are numbers."""
+    """A table. Columns from index `numbers` on are numbers."""
     lines = ["| " + " | ".join(header) + " |"]
     lines.append("|" + "|".join("---" if column < numbers else "---:" for column in range(len(header))) + "|")
     lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
@@ -18,13 +18,14 @@ def gain(factor):
 
 
 def spread(*samples):
-    """How far the values of a sample are from their median at most; of several, of the one where that is most."""
+    """The largest deviation of a sample's values from their median; of several samples, the largest
+    one."""
     farthest = [max(abs(value / median(values) - 1) for value in values) for values in samples if len(values) > 1]
     return f"{100 * max(farthest):.1f} %" if farthest else ""
 
 
 def by(records, *names):
-    """Records that did not fail, by the values of these keys."""
+    """Records that did not fail, grouped by the values of these keys."""
     groups = defaultdict(list)
     for record in records:
         if "failed" not in record:

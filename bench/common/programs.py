@@ -1,4 +1,4 @@
-"""The programs that are run: stripewise, the workload under an MPI, and what they say when they fail."""
+"""The programs to run: stripewise, and the workload under an MPI; and their failures."""
 
 import json
 import os
@@ -8,7 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# With more ranks than cores Open MPI's waiting ranks yield; as root it has to be told that it may run.
+# With more ranks than cores, Open MPI's waiting ranks must yield. As root it needs permission to
+# run.
 ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -16,16 +17,17 @@ ENVIRONMENT = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
 }
-# Nothing measured here takes longer, unless it hangs.
+# Timeout, seconds. No command measured here takes longer.
 SECONDS_MAX = 600
 
 
 class Failed(Exception):
-    """A command failed, or did not end."""
+    """A command failed or timed out."""
 
 
 class Programs:
-    """Where things are: the binary with its library, the workloads of `make workloads`, of one MPI (openmpi or mpich)."""
+    """Paths of the binary with its library, and of the workloads of `make workloads` for one MPI
+    (openmpi or mpich)."""
 
     def __init__(self, binaries, workloads, mpi="openmpi"):
         self.stripewise = Path(binaries).resolve() / "stripewise"
@@ -71,7 +73,8 @@ class Programs:
         return self.run(self.stripewise, *words)
 
     def warm(self, plan, path):
-        """Fetches what was wanted, as far as there is space: that not all of it fits is no failure here."""
+        """Fetches the hinted ranges as far as there is space. It is no failure if some
+        do not fit."""
         try:
             self.command("warm", "-p", plan, path)
         except Failed as error:
@@ -79,7 +82,8 @@ class Programs:
                 raise
 
     def run_ior(self, ranks, path, *words, plan=None, env=None):
-        """The workload on `path`, over the layouts of a plan if there is one: what it printed as JSON."""
+        """Runs the workload on `path`, over the layouts of a plan if given. Returns its JSON
+        output."""
         launch = [self.stripewise, "run", "-p", plan, "--"] if plan else []
         launch += [f"mpirun.{self.mpi}", "-n", ranks, self.ior, "--file", path, *words, "--json"]
         return json.loads(self.run(*launch, env=env))

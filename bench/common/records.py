@@ -1,5 +1,5 @@
-"""What was measured: a JSON object per line, as `stripewise evaluate` reads it. The last line with a key counts, so a record
-can be written again with more repeats."""
+"""The measurements: one JSON object per line, as `stripewise evaluate` reads it. The last line with
+a key wins, so a record can be rewritten with more repeats."""
 
 import datetime
 import json
@@ -10,12 +10,12 @@ from pathlib import Path
 
 
 def key(record):
-    """What tells a record from the others."""
+    """The key that identifies a record."""
     return (record["experiment"], record["scheme"], *sorted(record["labels"].items()))
 
 
 def parsed(line):
-    """A record; None for half a line, as a run that was killed may leave it."""
+    """Parses a record; None for an incomplete line, which a killed run may leave."""
     try:
         return json.loads(line)
     except json.JSONDecodeError:
@@ -23,28 +23,28 @@ def parsed(line):
 
 
 class Records:
-    """The records of a file; what is added is written at once, so that an interrupted run goes on where it was. `where`: the
-    name of what it was measured on."""
+    """The records of a file. New ones are written at once, so that an interrupted run can continue.
+    `where` names the system under test."""
 
     def __init__(self, path, where):
         self.path, self.where = Path(path), where
         text = self.path.read_text() if self.path.exists() else ""
         lines = text.splitlines()
-        # What is added goes on a line of its own, also after half a line.
+        # New records begin on a line of their own, also after an incomplete line.
         self.begin = "" if text.endswith("\n") or not text else "\n"
         self.by_key = {key(record): record for record in map(parsed, lines) if record}
 
     def all(self, experiment):
-        """Those of an experiment."""
+        """The records of an experiment."""
         return [record for record in self.by_key.values() if record["experiment"] == experiment]
 
     def repeats(self, experiment, scheme, labels):
-        """How often this was measured already."""
+        """Number of repeats measured so far."""
         record = self.by_key.get(key({"experiment": experiment, "scheme": scheme, "labels": labels}))
         return len(record["seconds"]) if record else 0
 
     def add(self, experiment, scheme, labels, measured, details, layout=""):
-        """Adds one repeat: `measured` has seconds, bytes, and whether all were right."""
+        """Adds one repeat. `measured` has seconds, bytes, and whether all bytes were right."""
         record = {
             "experiment": experiment,
             "where": self.where,
@@ -67,7 +67,7 @@ class Records:
         self.begin = ""
 
     def document(self, command):
-        """All records as `stripewise evaluate` keeps them: one line for each."""
+        """All records in the form that `stripewise evaluate` keeps: one line per record."""
         head = {"version": 1, "date": now(), "command": command, "machine": machine()}
         head = json.dumps(head, indent=2).removesuffix("\n}")
         lines = ",\n".join(json.dumps(record) for record in self.by_key.values())
@@ -75,7 +75,7 @@ class Records:
 
 
 def command_line():
-    """How this was started, without directories of this machine."""
+    """The command line without directories of this machine."""
     words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
     return " ".join([f"python3 bench/{Path(sys.argv[0]).resolve().name}", *words])
 
@@ -85,7 +85,7 @@ def now():
 
 
 def machine():
-    """Where this was measured."""
+    """A description of this machine."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown")
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,4 +1,5 @@
-"""The workload's files on slowed disks (testbed/disks): prepared, measured past all caches, and what is planned for them."""
+"""The workload's files on throttled disks (testbed/disks): prepared, measured without caches, and
+planned."""
 
 import json
 import os
@@ -8,17 +9,18 @@ from pathlib import Path
 from programs import Failed
 from sizes import human
 
-# Data that files hold before they are written in the timed part; those have other seeds.
+# Seed of the data that files hold before the timed writes, which use other seeds.
 SEED_BEFORE = 1 << 20
-# Transfers that prepare files: large ones, so that a file system lays a file out in one piece.
+# Size of the transfers that prepare files. It is large, so that a file system allocates a file
+# contiguously.
 PREPARE_BYTES = 4 << 20
 
 
 class Slowed:
-    """What has disks, a cluster on them, and files there. `directory` gets traces and plans; `file` is the workload's, in the
-    directory `data` of its own. `farm` makes the disks slow."""
+    """Throttled disks, a cluster on them, and files there. `directory` gets traces and plans.
+    `file` is the workload's file, alone in the directory `data`. `farm` throttles the disks."""
 
-    # How files are written before they are measured.
+    # How files are written before the measurement.
     api_before = "mpiio"
 
     def __init__(self, programs, farm, directory, data):
@@ -27,14 +29,14 @@ class Slowed:
         self.file = data / "file"
 
     def remove_files(self):
-        """Removes the workload's files with their components."""
+        """Removes the workload's files with their objects."""
         files = sorted(path for path in self.data.iterdir())
         if files:
             self.farm.delay(False)
             self.programs.command("rm", *files)
 
     def prepare(self, ranks, plan, block_bytes, private):
-        """Fills the files over a plan, at full speed: timed writes overwrite them where they are."""
+        """Fills the files over a plan, unthrottled. Timed writes overwrite them in place."""
         self.remove_files()
         self.farm.delay(False)
         transfer = min(PREPARE_BYTES, block_bytes)
@@ -47,9 +49,9 @@ class Slowed:
         self.farm.delay(True)
 
     def measured(self, ranks, plan, private, *words, op="both", env=None):
-        """Writes or reads the files, or both, each request past all caches; every byte that is read is checked.
-        {op: {"seconds", "bytes", "verified", "requests", "cpu"}}: requests to the disks, and the part of all processors that was
-        busy meanwhile."""
+        """Writes or reads the files, or both; each request bypasses all caches, and every byte read
+        is verified. Returns {op: {"seconds", "bytes", "verified", "requests", "cpu"}}: requests to
+        the disks, and the fraction of all processors that was busy meanwhile."""
         words = [*words, *private_words(private), "--api", "direct", "--op", op, *["--verify"] * (op != "write")]
         before, busy_s, begun_s = self.farm.statistics(), cpu_s(), time.monotonic()
         result = self.programs.run_ior(ranks, self.file, *words, plan=plan, env=env)
@@ -73,7 +75,8 @@ class Slowed:
         }
 
     def check_exported(self, ranks, *words):
-        """Makes the file a plain one again, and reads it without the library: every byte is right, or Failed."""
+        """Exports the file and reads it without the library. Every byte must be right,
+        else Failed."""
         self.farm.delay(False)
         self.programs.command("export", self.file)
         result = self.programs.run_ior(ranks, self.file, *words, *private_words(False), "--op", "read", "--verify")
@@ -84,7 +87,7 @@ class Slowed:
     # --- traces and plans
 
     def trace(self, ranks, size, block_bytes, access, op, private, seed=0):
-        """What the workload would do, as a trace; with its seed the very same requests."""
+        """A trace of the workload's requests. The same seed gives exactly the same requests."""
         path = self.directory / f"{op}.trace"
         path.unlink(missing_ok=True)
         words = ["--procs", ranks, "--transfer", human(size), "--block", human(block_bytes), "--access", access, "--op", op]
@@ -93,13 +96,13 @@ class Slowed:
         return path
 
     def plan(self, trace, scheme, *words):
-        """The plan of a scheme for a trace, and what `stripewise plan --json` says of it."""
+        """The plan of a scheme for a trace, and the output of `stripewise plan --json` about it."""
         path = Path(f"{self.directory}/{scheme.replace(' ', '-').replace(':', '-')}.plan.toml")
         words = ["-c", self.cluster, "--min-gain", "none", "--quiet", "--json", "--force", "-o", path, *words]
         return path, json.loads(self.programs.command("plan", trace, "--scheme", scheme, *words))["files"][0]
 
     def simulated(self, trace, plan):
-        """What `stripewise sim` says of a plan: {"elapsed_s", "bytes": {server: bytes}}."""
+        """The result of `stripewise sim` for a plan: {"elapsed_s", "bytes": {server: bytes}}."""
         (found,) = json.loads(self.programs.command("sim", trace, "-p", plan, "--json", "--quiet"))["plans"]
         (run,) = found["runs"]
         of_servers = zip(found["servers"], run["servers"], strict=True)
@@ -107,11 +110,11 @@ class Slowed:
 
 
 def private_words(private):
-    """A file for each process, or one in which each has a part of its own."""
+    """One file per process, or one file with a segment for each process."""
     return ["--file-per-process"] if private else ["--random-within", "block"]
 
 
 def cpu_s():
-    """Seconds that all cores were busy so far, with whatever."""
+    """Seconds that all cores together were busy since boot, with any work."""
     user, nice, system, _, _, irq, softirq, *_ = map(int, Path("/proc/stat").read_text().splitlines()[0].split()[1:])
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")

@@ -1,11 +1,13 @@
-"""What the runtime itself counted: the lines that processes leave in STRIPEWISE_STATISTICS, and `stripewise status`."""
+"""Counters of the runtime itself: the lines that processes write to STRIPEWISE_STATISTICS, and
+`stripewise status`."""
 
 import json
 from collections import Counter
 
 
 def counted(path):
-    """The sum over all processes (docs/formats/statistics.md): counts by name, those of copy N as `NAME.N`."""
+    """The sums over all processes (docs/formats/statistics.md) by name; those of copy N are named
+    `NAME.N`."""
     if not path.exists():
         return {}
     total = Counter()
@@ -22,13 +24,13 @@ def numbers(values, suffix):
 
 
 def dirty_bytes(work):
-    """Bytes of the file whose newest value is only in the cache, as `status` says."""
+    """Bytes of the file whose newest value is only in the cache, according to `status`."""
     answer = json.loads(work.programs.command("status", "--json", work.file))
     return sum(copy.get("dirty_bytes") or 0 for copy in find_copies(answer))
 
 
 def find_copies(answer):
-    """The "copies" of the first file in what `status` says."""
+    """The "copies" of the first file in the output of `status`."""
     if isinstance(answer, dict):
         if "copies" in answer and isinstance(answer["copies"], list):
             return answer["copies"]

@@ -1,8 +1,11 @@
-"""Measures files with several copies on emulated servers: the cache, the replicas, and what they cost who gains nothing.
+"""Measures files with several copies on emulated servers: the cache, the replicas, and their
+overhead for programs that gain nothing.
 
-    python3 bench/copies cache --binaries target/release --dir /dev/shm/copies --results copies-cache.json
+    python3 bench/copies cache --binaries target/release --dir /dev/shm/copies \\
+        --results copies-cache.json
 
-Interrupted, it goes on where it was. The tables go to standard output; `--only-print` prints those of earlier results.
+An interrupted run continues where it was. The tables go to standard output; `--only-print` prints
+those of earlier results.
 """
 
 import argparse
@@ -51,7 +54,7 @@ def common(parser, hdds):
 
 
 def with_cache(parser):
-    """Flags of the benchmarks that have a cache."""
+    """Flags of the benchmarks with a cache."""
     common(parser, hdds=8)
     add = parser.add_argument
     add("--ranks", type=int, default=32)
@@ -77,7 +80,7 @@ def flags():
 
 
 def settings(args):
-    """What results must agree in to be of one table."""
+    """The settings that results of one table must share."""
     ours = {"dir", "binaries", "workloads", "results", "repeats", "only_print", "modes", "sizes", "what", "quick", "only"}
     return {name: value for name, value in vars(args).items() if name not in ours}
 

@@ -1,16 +1,20 @@
-"""What a cache can give at most: from the cache's space and the servers' service times alone.
+"""The upper bound of a cache's gain, from the cache's space and the servers' service times alone.
 
-Requests of one size at random places, every byte once. A share x of them is served by the SServers, the rest by the
-HServers, both at once, all servers of a kind equally busy. The run takes at least as long as either kind is busy:
+Requests of one size access random places, every byte once. The SServers serve a fraction x of them,
+the HServers the rest, concurrently, with all servers of a kind equally busy. The run takes at least
+as long as either kind is busy:
 
-    T(x) = max((1 - x) * h, x * s)          h, s: seconds that a request costs the HServers, SServers together
+    T(x) = max((1 - x) * h, x * s)
 
-More than the share `space` of the data cannot be in the cache, so x <= space, and the best split is
-x = min(space, h / (h + s)). Without a cache T = h. Caching parts of requests changes nothing:
-what a byte in the cache saves the HServers is the same.
+with h, s: seconds that a request costs all HServers, all SServers together.
 
-What is written back during the run makes room for more, but costs the HServers as much as if it had been written there
-at once, unless neighbours can be written back together. At random places few are there: `written_back` counts them.
+At most the fraction `space` of the data can be in the cache, so x <= space, and the best split is
+x = min(space, h / (h + s)). Without a cache T = h. Caching parts of requests changes nothing: a
+byte in the cache saves the HServers the same amount.
+
+Write-back during the run frees space, but costs the HServers as much as writing there directly,
+unless neighbors can be written back together. At random places there are few neighbors:
+`written_back` counts them.
 """
 
 from dataclasses import dataclass
@@ -18,15 +22,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds that a request keeps each tier busy, its servers taken together and working evenly."""
+    """Seconds that a request keeps each tier busy, with its servers taken together and evenly
+    loaded."""
 
     hdd_s: float
     ssd_s: float
 
 
 def costs(hdd, ssd, op, size, stripe):
-    """Originals in stripes over all HServers; the cache in the layout that costs its servers least, 1-DV: a server for each
-    request."""
+    """Originals in stripes over all HServers. The cache has the layout that costs its servers
+    least, 1-DV: one server per request."""
     touched = min(hdd.count, -(-size // stripe))
     slow, fast = hdd.service(op), ssd.service(op)
     return Costs(
@@ -36,37 +41,40 @@ def costs(hdd, ssd, op, size, stripe):
 
 
 def best_split(cost, space):
-    """The share of the requests that the SServers serve at best."""
+    """The fraction of the requests that the SServers serve in the best case."""
     return min(space, cost.hdd_s / (cost.hdd_s + cost.ssd_s))
 
 
 def speed_up(cost, space):
-    """Of a cache that holds the share `space`, at best: 1.4 is 40 % faster."""
+    """The best speed-up by a cache that holds the fraction `space`: 1.4 is 40 % faster."""
     x = best_split(cost, space)
     return cost.hdd_s / max((1 - x) * cost.hdd_s, x * cost.ssd_s)
 
 
 def first_come(cost, space):
-    """The same, when the first requests fill the cache and the others follow: the tiers work one after the other."""
+    """The same if the first requests fill the cache and the others follow: the tiers work one after
+    the other."""
     return cost.hdd_s / (space * cost.ssd_s + (1 - space) * cost.hdd_s)
 
 
 def space_needed(cost, claimed):
-    """The share of the data that would have to be in the cache for a speed-up; none if the SServers are too slow."""
+    """The fraction of the data that would have to be in the cache for a speed-up; none if the
+    SServers are too slow."""
     share = 1 - 1 / claimed
     return share if share * cost.ssd_s <= cost.hdd_s / claimed else None
 
 
 def written_back(hdd, cost, size, stripe, space):
-    """The speed-up of writing when the SServers make room during the run by writing back, neighbours within a stripe as one
-    request."""
+    """The speed-up of writing if the SServers free space during the run by write-back, with
+    neighbors within a stripe as one request."""
     slots = max(1, stripe // size)
-    # Of `slots` neighbours, each in the cache with this chance: how many runs they form, for each that is there.
+    # Each of `slots` neighbors is in the cache with this probability: expected number of runs per
+    # cached neighbor.
     runs = (1 + (slots - 1) * (1 - space)) / slots
     touched = min(hdd.count, -(-size // stripe))
     slow = hdd.write
     back_s = (runs * touched * slow.startup_s + size * slow.per_byte_s) / hdd.count
-    # A share x is written to the SServers, x - space of it is read there again and written back.
+    # A fraction x is written to the SServers; x - space of it is read there again and written back.
 
     def seconds(x):
         hdd_s = (1 - x) * cost.hdd_s + (x - space) * back_s

@@ -1,4 +1,5 @@
-"""S1: IOR at random over HServers, with a cache of 30 % of the data on SServers, under each of the cache's modes."""
+"""S1: random IOR over HServers, with a cache for 30 % of the data on SServers, under each cache
+mode."""
 
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from workspace import Workspace
 
 STRIPE = 64 << 10
 PRINTED, BALANCED = "sla-as-printed", "sla-balanced"
-# Of the plan's flags: which data are cached, and whether all of them while there is space.
+# Plan flags: which data is cached, and whether all of it while there is space.
 MODES = {
     "stock": ("off", "as-printed"),
     "off": ("off", "as-printed"),
@@ -21,8 +22,8 @@ MODES = {
     PRINTED: ("sla", "as-printed"),
     BALANCED: ("sla", "balanced"),
 }
-# What is done with a file, one after the other: name, flags of the workload. Data are written in the order of seed 1. After the first
-# read what it wanted is fetched.
+# The phases of a run, in order: name, flags of the workload. Data is written in the order of seed
+# 1. After the first read, the ranges that it requested are fetched.
 PHASES = (
     ("write", ["--op", "write"]),
     ("read, first run", ["--op", "read"]),
@@ -34,12 +35,12 @@ PHASES = (
 
 @dataclass(frozen=True)
 class Setting:
-    """One row of the table's conditions."""
+    """The conditions of one table row."""
 
-    size: int  # bytes of a request
-    requests: int  # of each rank
+    size: int  # of a request, bytes
+    requests: int  # per rank
     ranks: int
-    space: float  # part of the data that the cache holds
+    space: float  # fraction of the data that the cache holds
 
     @property
     def total(self):
@@ -51,19 +52,19 @@ class Setting:
         return ["--transfer", self.size, "--block", block, "--access", "random"]
 
     def capacity(self, count):
-        """Bytes of the cache on each of `count` servers: whole pages."""
+        """Size of the cache on each of `count` servers in whole pages, bytes."""
         return -(-int(self.total * self.space) // count // 4096) * 4096
 
 
 def as_given(args):
-    """The HServers and the SServers, as fast as the papers have them."""
+    """The HServers and the SServers with the speeds of the papers."""
     hdd = servers.hdds(args.hdds, args.hdd_startup)
     return hdd, servers.ssds_by_ratio(args.ssds, hdd) if args.ssd == "ratios" else servers.ssds(args.ssds)
 
 
 def tiers(args, size):
-    """The HServers and the SServers, so slow that the requests take the time wanted on the HServers alone: they shall be
-    the bottleneck, not two cores."""
+    """The HServers and the SServers, slowed down so that the requests take the requested time on
+    the HServers alone. The bottleneck must be the servers instead of two cores."""
     hdd, ssd = as_given(args)
     this = setting(args, size)
     all_s = bound.costs(hdd, ssd, "write", size, STRIPE).hdd_s * this.requests * this.ranks
@@ -71,13 +72,13 @@ def tiers(args, size):
 
 
 def setting(args, size):
-    """As many requests as wanted, or as the data allow."""
+    """As many requests as requested, or as the data limit allows."""
     requests = min(args.requests, args.most_data // size // args.ranks)
     return Setting(size, max(4, requests), args.ranks, args.space)
 
 
 def measure(args, programs, emulation, store):
-    """Every size under every mode, so often; what was measured already is left out."""
+    """Every size under every mode, repeatedly; cells that were already measured are skipped."""
     steps = [(r, size, mode) for r in range(args.repeats) for size in args.sizes for mode in args.modes]
     for number, (repeat, size, mode) in enumerate(steps, 1):
         key = [size, mode, repeat]
@@ -121,7 +122,7 @@ def one(args, programs, emulation, setting, mode):
 
 
 def plan_for(work, setting, mode, durability):
-    """The original in stripes over all HServers, with or without a cache."""
+    """A plan with the original in stripes over all HServers, with or without a cache."""
     trace = work.directory / "trace"
     synth = ["synth", "ior", "--procs", setting.ranks, "--transfer", setting.size, "--total", setting.total]
     synth += ["--access", "random", "--op", "write", "--shared", "--file", work.file, "-o", trace]

@@ -1,4 +1,4 @@
-"""The tables of the cache: what it can give, and what it gave; the servers are emulated."""
+"""The tables of the cache on emulated servers: its bounds and its measured gain."""
 
 from statistics import median
 
@@ -8,7 +8,8 @@ import sizes
 import simulate
 from markdown import by, gain, spread, table
 
-# SLA's figures (Fig. 8): what SCA gains over the stock system, by request size. For reads it names the largest only.
+# SLA's figures (Fig. 8): the gain of SCA over the stock system, by request size. For reads the
+# paper states only the largest.
 PAPER = {
     "write": {8 << 10: "+92 %", 64 << 10: "+83 %", 512 << 10: "+25 %", 4 << 20: "0 %"},
     "read, second run": {8 << 10: "+179 %"},
@@ -26,7 +27,7 @@ def middle(records, phase):
 
 
 def tables(args, records):
-    """Per phase: every size and mode."""
+    """One table per phase, with every size and mode."""
     groups = by(records, "size", "mode")
     parts = [bounds(args)]
     for phase in args.phases:
@@ -38,7 +39,7 @@ def tables(args, records):
 
 
 def bounds(args):
-    """What the space and the service times allow, and what the paper has."""
+    """The bounds from space and service times, and the paper's values."""
     rows = []
     for op, phase in (("write", "write"), ("read", "read, second run")):
         for size in args.sizes:
@@ -101,7 +102,7 @@ def cache_rows(args, groups, size, phase):
 
 
 def statistics_cells(run):
-    """hits, written back, evicted: what the runtime counted."""
+    """Hits, bytes written back and evicted, from the runtime's counters."""
     counted = run["statistics"]
     if not counted:
         return ["", "", "", ""]
@@ -111,7 +112,7 @@ def statistics_cells(run):
 
 
 def because(mode, run, busy):
-    """The cause of the time, from what the servers did."""
+    """The cause of the run time, from the servers' counters."""
     share = run["servers"]["ssd"]["bytes"] / max(1, sum(tier["bytes"] for tier in run["servers"].values()))
     if share == 0:
         return "all on the HServers" if mode == "stock" else "nothing admitted"

@@ -1,4 +1,5 @@
-"""S7: what the cache costs writes that gain nothing from it, since they all miss and nothing is admitted."""
+"""S7: the cost of the cache for writes that gain nothing from it, because they all miss and nothing
+is admitted."""
 
 from statistics import median
 
@@ -9,14 +10,15 @@ from programs import Failed
 from workspace import Workspace
 
 SIZES = (8 << 10, 16 << 10, 32 << 10)
-# stock: no cache; off: nothing is admitted; full: sla, and the cache holds a page of each server.
+# stock: no cache. off: nothing is admitted. full: sla, and the cache holds one page of each server.
 MODES = ("stock", "off", "full")
 KINDS = ("emulated", "bare")
 PAGES_OF_FULL = 64 << 10
 
 
 def measure(args, programs, emulation, store):
-    """On emulated servers: what of it is seen. Without emulation, one process: what it costs."""
+    """On emulated servers: the visible overhead. Without emulation, with one process: the pure
+    cost."""
     repeats = range(args.repeats)
     steps = [(r, kind, size, mode) for r in repeats for kind in KINDS for size in SIZES for mode in MODES]
     for number, (repeat, kind, size, mode) in enumerate(steps, 1):
@@ -41,13 +43,15 @@ def emulated(args, programs, emulation, size, mode):
 
 
 def bare(args, programs, emulation, size, mode):
-    """One process on the machine's own files: what a request takes is the processor's work."""
+    """One process on the machine's own files, where the time of a request is the
+    processor's work."""
     requests = 16384 if args.quick else 65536
     return writes(args, programs, emulation, cache.Setting(size, requests, 1, args.space), mode, emulate=False, passes=5)
 
 
 def writes(args, programs, emulation, setting, mode, emulate, passes):
-    """Seconds of a pass over a file that exists: the median, or of what the processor does the least disturbed."""
+    """Seconds of a pass over an existing file: the median, or the least disturbed one if only the
+    processor counts."""
     hdd, ssd = cache.tiers(args, setting.size)
     capacity = {"hdd": 1 << 40, "ssd": PAGES_OF_FULL if mode == "full" else setting.capacity(ssd.count)}
     work = Workspace(args.dir, programs, emulation, (hdd, ssd), capacity, emulate)

@@ -8,7 +8,7 @@ from markdown import by, table
 
 
 def tables(args, records):
-    """What a write that misses takes under each mode, beside stock."""
+    """The time of a write that misses under each mode, compared with stock."""
     del args
     groups = by(records, "kind", "size", "mode")
     rows = []
@@ -27,6 +27,7 @@ def tables(args, records):
 
 
 def request_us(kind, records):
-    """Of the median run; where the processor alone counts, of the least disturbed one."""
+    """Microseconds per request of the median run; if only the processor counts, of the least
+    disturbed run."""
     middle = min if kind == "bare" else median
     return 1e6 * middle(record["seconds"] for record in records) / records[0]["requests"]

@@ -10,7 +10,7 @@ OPS = ("read", "write")
 
 
 def tables(args, records):
-    """Per mix and direction: the cells, and what they sum up to."""
+    """The cells and their sums, per mix and direction."""
     parts = []
     for experiment in replicas.experiments(replicas.tier(args)):
         if experiment.name not in args.only:
@@ -57,7 +57,7 @@ def seconds(records, size, op):
 
 
 def copies_used(records, names, size, op):
-    """Which copies served how much of the cell."""
+    """The fraction of the cell that each copy served."""
     counted = records[0]["cells"][sizes.human(size)][op]["statistics"]
     key = "read_bytes" if op == "read" else "written_bytes"
     shares = {name: counted.get(f"{key}.{number}", 0) for number, name in enumerate(names)}

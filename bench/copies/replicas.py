@@ -1,4 +1,5 @@
-"""C3, C4: mixed workloads on files with three replicas, against each of the replicas' layouts alone."""
+"""C3, C4: mixed workloads on files with three replicas, compared with each of the replicas' layouts
+alone."""
 
 from dataclasses import dataclass
 
@@ -14,10 +15,10 @@ DYNAMIC = "replicas"
 
 @dataclass(frozen=True)
 class Experiment:
-    """One kind of files, the layouts of their replicas, and what is done with them."""
+    """One kind of files, the layouts of their replicas, and the workload on them."""
 
     name: str
-    private: bool  # a file of each process, or one for all
+    private: bool  # one file per process, or one shared file
     layouts: tuple
     sizes: tuple
     processes: tuple
@@ -29,7 +30,7 @@ class Cell:
 
     processes: int
     size: int
-    requests: int  # of each process
+    requests: int  # per process
     private: bool
 
     @property
@@ -40,7 +41,8 @@ class Cell:
 
 
 def experiments(hdd):
-    """C4's stripes of a shared file; C3's layouts of files of the processes' own, with CIL's groups of two."""
+    """C4's stripes of a shared file; C3's layouts of files that one process uses each, with CIL's
+    groups of two."""
     sizes, processes = (16 * KIB, 256 * KIB, 4 * MIB), (1, 8, 32)
     shared = tuple(striped(hdd, stripe) for stripe in (16 * KIB, 256 * KIB, 4 * MIB))
     stripe = 64 * KIB
@@ -55,8 +57,8 @@ def tier(args):
 
 
 def cell(args, experiment, processes, size):
-    """As many requests as wanted, or as the data allow; and the servers, so slow that the layout that serves them fastest
-    takes the time wanted: servers or processes are always busy."""
+    """As many requests as requested, or as the data limit allows. The servers are slowed down so
+    that the fastest layout takes the requested time: servers or processes are always busy."""
     hdd = tier(args)
     requests = args.requests * (1 if processes > 8 else 2)
     requests = max(4, min(requests, args.most_data // size // processes))
@@ -72,7 +74,7 @@ def cell(args, experiment, processes, size):
 
 
 def measure(args, programs, emulation, store):
-    """Every cell of both mixes on every layout alone and on all together."""
+    """Every cell of both mixes, on every layout alone and with all as replicas."""
     hdd = tier(args)
     steps = [
         (repeat, experiment, layout, processes)
@@ -101,7 +103,8 @@ def measure(args, programs, emulation, store):
 
 
 def one(args, programs, emulation, experiment, layout, processes):
-    """All cells of one number of processes on one layout, or on all as replicas; each on new servers."""
+    """All cells of one number of processes on one layout, or with all as replicas; each on new
+    servers."""
     chosen = [each for each in experiment.layouts if layout in (each.name, DYNAMIC)]
     cells = {}
     for seed, size in enumerate(experiment.sizes, 1):
@@ -116,7 +119,8 @@ def one(args, programs, emulation, experiment, layout, processes):
 
 
 def one_cell(work, plan, cell, seed, copies):
-    """Writes new data, reads them before the copies are in sync and after that; each byte must be the newest."""
+    """Writes new data and reads it before and after the copies are synchronized. Each byte must be
+    the newest."""
     words = [*cell.words, "--seed", seed]
     measured = {}
 

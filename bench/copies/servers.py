@@ -1,4 +1,4 @@
-"""The emulated servers: their parameters, the cluster file, and what each of them did."""
+"""The emulated servers: their parameters, the cluster file, and their counters."""
 
 import fcntl
 import json
@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Service:
-    """What a request costs a server: startup_s + bytes * per_byte_s."""
+    """The service time of a request: startup_s + bytes * per_byte_s."""
 
     startup_s: float
     per_byte_s: float
@@ -37,7 +37,7 @@ class Tier:
         return self.read if op == "read" else self.write
 
     def slowed(self, factor):
-        """The same, so many times slower."""
+        """The same tier, slower by this factor."""
 
         def slow(service):
             return Service(service.startup_s * factor, service.per_byte_s * factor)
@@ -47,20 +47,20 @@ class Tier:
 
 
 def hdds(count, startup_s=3e-4):
-    """The published values (CIL): 0.3 ms at random, 0.1 ms in order, 120 MB/s."""
+    """The published values (CIL): 0.3 ms random, 0.1 ms sequential, 120 MB/s."""
     service = Service(startup_s, 1 / (120 * MIB))
     return Tier("hdd", count, service, service, startup_s / 3)
 
 
 def ssds(count, startup_s=5e-5):
-    """The values that the papers leave open, as chosen for all of stripewise: 0.05 ms, 400 MB/s."""
+    """Values that the papers leave open, as chosen everywhere in stripewise: 0.05 ms, 400 MB/s."""
     service = Service(startup_s, 1 / (400 * MIB))
     return Tier("ssd", count, service, service, startup_s)
 
 
 def ssds_by_ratio(count, hdd):
-    """SSDs that are as much faster than `hdd` as SLA's: 4 KiB at random 14.5 (read) and 27.2 times (write), 256 KiB in
-    order 2.2 and 1.9 times."""
+    """SSDs that are as much faster than `hdd` as SLA's: 4 KiB random 14.5 times (read) and 27.2
+    times (write), 256 KiB sequential 2.2 and 1.9 times."""
 
     def solve(small_ratio, large_ratio):
         small_s = hdd.read.busy_s(4096) / small_ratio
@@ -76,8 +76,9 @@ def ssds_by_ratio(count, hdd):
 
 
 def write_cluster(directory, tiers, capacity_bytes, emulate=True):
-    """Writes cluster.toml and makes the servers' directories below `directory`; `capacity_bytes`: of each server, by tier;
-    not emulated they are as fast as the disk that they are on."""
+    """Writes cluster.toml and creates the servers' directories below `directory`. `capacity_bytes`
+    is the capacity of each server, by tier. Without emulation the servers are as fast as their
+    disk."""
     parts = ["[network]\nestablish_s = 0.0\nper_byte_s = 0.0\n"]
     for tier in tiers:
         parts.append(f"[class.{tier.name}]")
@@ -104,7 +105,8 @@ def server_dirs(directory, tier):
 
 @dataclass(frozen=True)
 class Usage:
-    """What the servers of a tier did: all requests and bytes, and the time that the busiest one was busy."""
+    """The work of a tier's servers: all requests and bytes, and the busy time of the busiest
+    server."""
 
     requests: int
     bytes: int
@@ -112,8 +114,8 @@ class Usage:
 
 
 class Emulation:
-    """The state that all emulated servers of a user share (`crates/target/src/emulate/state.rs`), attached to for as
-    long as this lives, so that nobody empties it."""
+    """The state that all emulated servers of a user share (`crates/target/src/emulate/state.rs`).
+    This object stays attached while it exists, so that no process clears the state."""
 
     SLOTS, SLOT_WORDS, HEADER_WORDS = 1 << 14, 8, 8
     MAGIC = b"swemul01"
@@ -165,7 +167,7 @@ def marker_id(server):
 
 
 class Watch:
-    """What the servers do from now on."""
+    """The servers' work from now on."""
 
     def __init__(self, emulation, directory, tiers):
         self.emulation, self.directory, self.tiers = emulation, directory, tiers
@@ -175,7 +177,7 @@ class Watch:
         return {tier.name: self.emulation.counts(self.directory, tier) for tier in self.tiers}
 
     def usage(self):
-        """By tier: what was done since this was made."""
+        """The work since this object was created, by tier."""
         now = self._counts()
 
         def of(tier):

@@ -1,7 +1,8 @@
-"""What ideal programs would measure: processes that make one request after the other, on servers with one queue each.
+"""Measurements of ideal programs: processes that make one request after the other, on servers with
+one queue each.
 
-Between the bound, for which all servers of a tier are equally busy, and a run lies that requests at random places meet on
-some servers while others wait. This counts it.
+The bound assumes that all servers of a tier are equally busy. In a run, requests at random places
+meet on some servers while others idle. The simulation includes this effect.
 """
 
 import heapq
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass
 class FirstCome:
-    """Algorithm 1: the cache until it is full."""
+    """Algorithm 1: requests go to the cache until it is full."""
 
     space: int  # requests
 
@@ -23,7 +24,7 @@ class FirstCome:
 
 @dataclass
 class AtRandom:
-    """As reads that find a share of the data in the cache."""
+    """Like reads that find a fraction of the data in the cache."""
 
     share: float
 
@@ -36,7 +37,7 @@ class AtRandom:
 
 
 class Balanced:
-    """What crates/policy/src/balance.rs does with writes while there is space."""
+    """The balancing of writes in crates/policy/src/balance.rs while there is space."""
 
     def __init__(self, space, cost):
         self.space, self.cost, self.lead_s = space, cost, {}
@@ -50,8 +51,9 @@ class Balanced:
 
 
 def run(tiers, op, setting, stripe, policy):
-    """Seconds until all requests are done, of which each process makes equally many. `policy`: which go to the SServers.
-    `tiers`: HServers in stripes over all, SServers with a server for each request."""
+    """Seconds until all requests are done; each process makes equally many. `policy` decides which
+    go to the SServers. `tiers`: HServers with stripes over all, SServers with one server per
+    request."""
     hdd, ssd = tiers
     chance = random.Random(1)
     free_at = {tier.name: [0.0] * tier.count for tier in tiers}

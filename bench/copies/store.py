@@ -1,4 +1,5 @@
-"""What was measured, in a JSON file that is written after every run: an interrupted benchmark goes on where it was."""
+"""The measurements in a JSON file that is rewritten after every run, so that an interrupted
+benchmark can continue."""
 
 import datetime
 import json
@@ -28,11 +29,11 @@ class Store:
         return self.content["records"]
 
     def has(self, key):
-        """Whether it was measured; what failed is tried again."""
+        """Whether the key was measured. Failed runs are tried again."""
         return any(record["key"] == key and "failed" not in record for record in self.records)
 
     def add(self, key, **values):
-        """Adds a record, in the place of an earlier one, and writes everything."""
+        """Adds a record, replacing an earlier one with the same key, and writes the file."""
         date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.content["records"] = [record for record in self.records if record["key"] != key]
         self.records.append({"key": key, "date": date, "load": os.getloadavg()[0], **values})
@@ -41,12 +42,12 @@ class Store:
         temporary.rename(self.path)
 
     def say(self, message):
-        """Tells a person what is happening."""
+        """Prints a progress message."""
         print(f"[{time.monotonic() - self.begin_s:6.1f} s] {message}", file=sys.stderr, flush=True)
 
 
 def machine():
-    """The machine, in a line."""
+    """A description of the machine in one line."""
     text = Path("/proc/cpuinfo").read_text()
     model = next((line.split(":")[1].strip() for line in text.splitlines() if line.startswith("model name")), "CPU")
     return f"{os.cpu_count()} x {model}, Linux {platform.release()}"

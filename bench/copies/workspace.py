@@ -18,7 +18,7 @@ class Workspace:
         self.cluster = servers.write_cluster(self.directory, tiers, capacity_bytes, emulate)
 
     def remove(self):
-        """Everything that an earlier one made here."""
+        """Removes everything that an earlier workspace created here."""
         for own in ("servers", "data"):
             shutil.rmtree(self.directory / own, ignore_errors=True)
 
@@ -27,14 +27,14 @@ class Workspace:
         return self.directory / "data" / "file"
 
     def plan(self, name, trace, *words):
-        """The plan called `name` for a trace; what it says is thrown away."""
+        """Makes the plan called `name` for a trace; discards the output."""
         path = self.directory / f"{name}.plan.toml"
         stripewise = self.programs.command
         stripewise("plan", trace, "-c", self.cluster, "--min-gain", "none", "--quiet", "-o", path, *words)
         return path
 
     def cluster_of_plans(self):
-        """What a plan says of the cluster."""
+        """The cluster section of a plan."""
         trace = self.directory / "trace"
         synth = ["synth", "ior", "--procs", 1, "--transfer", "64K", "--total", "1M", "--op", "read", "--shared"]
         self.programs.command(*synth, "--file", self.file, "-o", trace)
@@ -42,8 +42,9 @@ class Workspace:
         return text[text.index("# The cluster") :]
 
     def measured(self, ranks, plan, *words, path=None, env=None):
-        """Runs the workload over a plan, in one direction: seconds, and what the servers did for it. Every byte that it
-        reads is checked; what it writes is when it is read (a check at once would read all, and the cache notices)."""
+        """Runs the workload over a plan, in one direction. Returns the seconds and the servers'
+        work. Every byte read is verified. Written bytes are verified when they are read, because an
+        immediate check would read everything and affect the cache."""
         counts = self.directory / "statistics.jsonl"
         counts.unlink(missing_ok=True)
         watch = servers.Watch(self.emulation, self.directory, self.tiers)
@@ -61,6 +62,7 @@ class Workspace:
         }
 
     def export_and_check(self, ranks, words):
-        """Makes the file a plain one again and reads it without the library; the number of bytes, all of them right."""
+        """Exports the file and reads it without the library. Returns the number of bytes, all of
+        which are right."""
         self.programs.command("export", self.file)
         return self.programs.run_ior(ranks, self.file, *words, "--op", "read", "--verify")["verified_bytes"]

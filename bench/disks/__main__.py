@@ -1,12 +1,13 @@
-r"""Measures C1 and the rows of PSA on slowed real disks under a real file system (testbed/disks), as root.
+r"""Measures C1 and the rows of PSA on throttled disks under a file system (testbed/disks), as root.
 
-    sudo python3 bench/disks all --quick --records disks.jsonl --document docs/evaluation/disks.json \
-        --page bench/results.d/disks.md
+    sudo python3 bench/disks all --quick --records disks.jsonl \
+        --document docs/evaluation/disks.json --page bench/results.d/disks.md
     sudo python3 bench/disks c1 --sizes 64K --processes 2 --records disks.jsonl
     python3 bench/disks all --only-print --records disks.jsonl
 
-Every request of a program is one of each disk that its layout touches: files are overwritten in place past the page cache.
-Interrupted, it goes on where it was; more --repeats are added to what is there. The tables go to standard output.
+Every request of a program becomes one request of each disk that its layout touches, because files
+are overwritten in place without the page cache. An interrupted run continues where it was; more
+--repeats are added to the existing records. The tables go to standard output.
 """
 
 import argparse
@@ -74,7 +75,7 @@ def measure(args, records):
 
 def main():
     args = flags()
-    # The disks are removed then, too.
+    # SIGTERM removes the disks, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("disks: ended by SIGTERM"))
     records = Records(args.records, where="disks")
     if not args.only_print:

@@ -5,12 +5,12 @@ import json
 from farm import Farm
 from slowed import Slowed
 
-# Of a disk, for the file system itself.
+# Space of a disk that the file system itself needs, MiB.
 RESERVE_MIB = 64
 
 
 class Bed(Slowed):
-    """Disks that were brought up for as long as this is entered."""
+    """Disks that exist while this context is active."""
 
     def __init__(self, args, programs, disks):
         directory = args.dir.resolve()
@@ -27,7 +27,8 @@ class Bed(Slowed):
         self.farm.down()
 
     def calibrated(self, tiers, quick=True):
-        """Writes cluster.toml with these tiers, {name: (disks, bytes per disk)}, and measures them with `stripewise calibrate`."""
+        """Writes cluster.toml with these tiers, {name: (disks, bytes per disk)}, and calibrates
+        them with `stripewise calibrate`."""
         parts = []
         for tier, (names, capacity_bytes) in tiers.items():
             servers = [self.farm.mount_point(name) / "target" for name in names]
@@ -42,5 +43,5 @@ class Bed(Slowed):
         self.programs.command("calibrate", "-c", self.cluster, "--quiet", *words)
 
     def capacity_bytes(self):
-        """Of a disk, for data."""
+        """Capacity of a disk for data, bytes."""
         return self.args.size_mib - RESERVE_MIB << 20

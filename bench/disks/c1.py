@@ -1,4 +1,5 @@
-"""C1: does the planner choose the best of 1-DH, 2-D and 1-DV? Files of the processes' own, as in the CIL paper."""
+"""C1: does the planner choose the best of 1-DH, 2-D and 1-DV? One file per process, as in the CIL
+paper."""
 
 import json
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ EXPERIMENT = "C1"
 
 @dataclass
 class Run:
-    """What all cells are measured with."""
+    """The context in which all cells are measured."""
 
     bed: object
     records: object
@@ -26,8 +27,8 @@ def disks(args):
 
 
 def measure(run, args):
-    """Every cell on every layout, so often; each repeat goes through the whole grid, so that whatever else the machine does
-    falls on all of it."""
+    """Every cell on every layout, repeatedly. Each repeat goes through the whole grid, so that
+    other load of the machine affects all of it."""
     bed = run.bed
     bed.calibrated({"hdd": ([name for name, _ in disks(bed.args)], bed.capacity_bytes())})
     cells = grid.cells(args)
@@ -66,12 +67,13 @@ def one_cell(run, cell, schemes, repeat):
 
 
 def expected_requests(cell, scheme, all_bytes):
-    """Requests to disks: one to each that a request of the program touches."""
+    """Expected requests to disks: one to each disk that a request of the program touches."""
     return all_bytes // cell.size * cell.disks_touched(grid.GROUPS[scheme])
 
 
 def predict(bed, cell, block_bytes, access, plans):
-    """{op: {scheme: {"cil_s": cost by CIL's formula, "elapsed_s", "cost_s": what the planner expects, "simulated_s"}}}"""
+    """{op: {scheme: {"cil_s": cost by CIL's formula, "elapsed_s", "cost_s": the planner's
+    predictions, "simulated_s"}}}"""
     predictions = {}
     for op in grid.OPS:
         trace = bed.trace(cell.processes, cell.size, block_bytes, access, op, private=True)
@@ -92,7 +94,7 @@ def predict(bed, cell, block_bytes, access, plans):
 
 
 def cil_cost_s(bed, cell, groups, access, op):
-    """Of one request, by CIL's formula."""
+    """Cost of one request by CIL's formula, seconds."""
     layout = {1: ["1-DH"], grid.DISKS: ["1-DV"]}.get(groups, ["2-D", "--groups", groups])
     words = ["--model", "cil", "--layout", *layout, "--servers", grid.DISKS, "--class", "hdd", "-c", bed.cluster]
     words += ["--procs", cell.processes, "--procs-per-node", cell.processes, "--size", human(cell.size)]
@@ -100,5 +102,5 @@ def cil_cost_s(bed, cell, groups, access, op):
 
 
 def layout_text(said):
-    """For people: `<8K>`, the stripe on the disks of each tier."""
+    """A layout for humans: `<8K>`, the stripes on the disks of each tier."""
     return "<" + ",".join(human(bytes_) for bytes_ in said["stripes"].values()) + ">"

@@ -1,4 +1,4 @@
-"""C1's cells: what the processes do, on which layouts, and for how long."""
+"""C1's cells: the processes' requests, the layouts, and the duration."""
 
 import itertools
 from dataclasses import dataclass
@@ -7,7 +7,8 @@ from sizes import human
 
 KIB, MIB = 1 << 10, 1 << 20
 DISKS = 8
-# The paper's three layouts, by their groups of disks: all, two, one; and what `stripewise plan` calls them.
+# The paper's three layouts and their number of disk groups: one group, groups of two, groups of
+# one.
 GROUPS = {"1-DH": 1, "2-D": DISKS // 2, "1-DV": DISKS}
 CANDIDATES = {"1-DH": "1-DH", "2-D": f"2-D g={DISKS // 2}", "1-DV": "1-DV"}
 SIZES = [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, 1 * MIB, 4 * MIB]
@@ -16,15 +17,16 @@ QUICK_SIZES = [4 * KIB, 64 * KIB, 512 * KIB, 4 * MIB]
 QUICK_PROCESSES = [1, 2, 16]
 ACCESSES = ["sequential", "random"]
 OPS = ["read", "write"]
-# Requests of a process, at least: the first one of a stream in order is never in order.
+# Minimum number of requests of a process: the first request of a sequential stream is never
+# sequential.
 REQUESTS_MIN = 4
-# Of all processes together; the data are kept in memory to be verified.
+# Maximum for all processes together, because the data is kept in memory for verification.
 BYTES_MAX = 256 * MIB
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Files of a size, one for each process; they are used in both orders and both directions."""
+    """Files of a size, one per process, that are accessed in both orders and both directions."""
 
     size: int
     processes: int
@@ -33,15 +35,15 @@ class Cell:
         return {"size": human(self.size), "procs": str(self.processes), "access": access, "op": op}
 
     def disks_touched(self, groups):
-        """Disks that a request is on."""
+        """Number of disks that a request touches."""
         return DISKS // groups
 
     def requests(self, speed, seconds):
-        """Of a process, so that the layouts take about this much on average: where one is much slower than the others, they
-        are told apart by short runs, too."""
+        """Number of requests per process with which the layouts take about this long on average. If
+        one is much slower than the others, short runs distinguish them, too."""
 
         def each_s(groups):
-            """Of one request: all disks are busy, or all processes wait."""
+            """Seconds per request: all disks are busy, or all processes wait."""
             touched = self.disks_touched(groups)
             startup_s = (speed.sequential_us + speed.random_us) / 2e6
             transfer_s = self.size / (speed.mib_per_s * MIB)
@@ -55,7 +57,7 @@ class Cell:
 
 
 def cells(args):
-    """All cells that the flags ask for, the smaller ones first."""
+    """All cells selected by the flags, the smaller ones first."""
     sizes = args.sizes or (QUICK_SIZES if args.quick else SIZES)
     processes = args.processes or (QUICK_PROCESSES if args.quick else PROCESSES)
     return [Cell(size, count) for size, count in itertools.product(sizes, processes)]

@@ -1,4 +1,5 @@
-"""P1: one shared file on HDDs and SSDs that hold a quarter of it, under DEF, PA, PSA, whole requests, and what the planner picks."""
+"""P1: one shared file on HDDs and SSDs that hold a quarter of it, under DEF, PA, PSA, whole
+requests, and the planner's choice."""
 
 import grid
 from sizes import human
@@ -8,7 +9,7 @@ HDDS = SSDS = 4
 PROCESSES = 16
 TRANSFER = 512 * grid.KIB
 SCHEMES = ["DEF", "PA", "PSA", "whole requests", "auto"]
-# Of the file, that fits on all SSDs together.
+# The fraction of the file that fits on all SSDs together.
 SPACE = 1 / 4
 
 
@@ -17,7 +18,7 @@ def disks(args):
 
 
 def measure(run, args):
-    """Every scheme in both orders and directions, so often."""
+    """Every scheme in both orders and directions, repeatedly."""
     bed = run.bed
     block_bytes = TRANSFER * (8 if args.quick else 16)
     space_bytes = int(SPACE * block_bytes * PROCESSES / SSDS)
@@ -33,7 +34,7 @@ def measure(run, args):
 
 
 def one(run, scheme, access, block_bytes, space_bytes, repeat, labels):
-    """One scheme: the plan for writing, as the file is one, then write and read."""
+    """One scheme: the file gets the plan for writing, and is then written and read."""
     bed = run.bed
     trace = bed.trace(PROCESSES, TRANSFER, block_bytes, access, "write", private=False)
     if scheme == "whole requests":
@@ -51,7 +52,7 @@ def one(run, scheme, access, block_bytes, space_bytes, repeat, labels):
 
 
 def whole_requests(bed, trace, space_bytes):
-    """As many requests as fit on one SSD each, the others on all HDDs."""
+    """As many whole requests as fit are each on one SSD; the others are on all HDDs."""
     plan, _ = bed.plan(trace, "1-DH")
     text = plan.read_text()
     start, end = text.index("layouts = ["), text.index("# The cluster")

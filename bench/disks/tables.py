@@ -1,4 +1,4 @@
-"""What was found, as tables in Markdown."""
+"""The results as Markdown tables."""
 
 from statistics import median
 
@@ -23,7 +23,7 @@ overwrite files in place; every byte is checked. The models know the disks by
 
 
 def page(records, args):
-    """Everything, as bench/results.d/ has it."""
+    """The whole page, in the form of bench/results.d/."""
     of = machine()
     where = f"{of['cores']} x {of['cpu']}, {of['system']}"
     parts = [HEAD.format(**vars(args), date=now(), machine=where, command=command_line())]
@@ -35,7 +35,7 @@ def page(records, args):
 
 
 def c1(records):
-    """The choices of each model, and where they were worst."""
+    """The choices of each model, and its worst cases."""
     found = cases(records, "C1")
     parts = [f"{len(found)} cases, {sum(len(case) for case in found.values())} runs with {repeats(found)} repeats.", ""]
     parts += ["A pick is *alike* if its fastest repeat is not slower than the slowest repeat of the best layout.", ""]
@@ -59,7 +59,7 @@ def rows(found):
 
 
 def unexpected(found):
-    """Part of all requests to disks that a layout does not explain."""
+    """The fraction of all requests to disks that the layouts do not explain."""
     details = [record["details"] for case in found.values() for record in case.values()]
     expected = sum(each["requests_expected"] for each in details)
     return f"{sum(each['requests'] for each in details) / max(1, expected) - 1:+.2%}"

@@ -1,10 +1,12 @@
-"""Migration on a CephFS: many short files and a long one, by `place --native` and by `place`, beside `cp -a`; killed, resumed, checked.
+"""Migration on a CephFS: many short files and a long one, by `place --native` and by `place`,
+compared with `cp -a`; killed, resumed, verified.
 
     python3 testbed/cephfs up --base /tmp/cephfs --no-limits
     python3 bench/migration --base /tmp/cephfs --bin target/release
 
-The bed's disks hold every file and its copy at once. With --compress its pools compress, and the long file can be compressed, so that 10 GiB and
-their copy fit on a small machine; then compression is part of what is measured. Prints the table of bench/results.d/migration.md.
+The testbed's disks hold every file and its copy at once. With --compress its pools compress, and
+the long file is compressible, so that 10 GiB and their copy fit on a small machine; compression is
+then part of the measurement. Prints the table of bench/results.d/migration.md.
 """
 
 import argparse
@@ -37,7 +39,7 @@ def arguments():
 
 
 class Bed:
-    """A mounted bed, and plans for it."""
+    """A mounted testbed, and plans for it."""
 
     def __init__(self, args):
         self.base, self.stripewise = args.base, args.bin / "stripewise"
@@ -48,7 +50,7 @@ class Bed:
         for pool in self.pools:
             if pool.startswith(("hdd", "ssd")):
                 self.ceph("osd", "pool", "set", pool, "compression_algorithm", "lz4")
-                # A read decompresses all of what was compressed together.
+                # A read decompresses everything that was compressed together.
                 self.ceph("osd", "pool", "set", pool, "compression_max_blob_size", str(128 << 10))
                 self.ceph("osd", "pool", "set", pool, "compression_mode", "force" if args.compress else "none")
 
@@ -56,7 +58,7 @@ class Bed:
         return subprocess.run(["ceph", "-c", self.base / "ceph.conf", *words], check=True, capture_output=True, text=True).stdout
 
     def plan(self, mode, directory):
-        """All files of a directory in stripes of 1 MiB over all HDD servers."""
+        """A plan with all files of a directory in stripes of 1 MiB over all HDD servers."""
         names = json.dumps([f"hdd{i}" for i in range(self.servers)])
         members = f'pool = "hdd"\ncount = {self.servers}' if mode == "native" else f"servers = {names}"
         service = "{ startup_s = 1e-3, per_byte_s = 1e-8 }"
@@ -72,7 +74,7 @@ class Bed:
         return path
 
     def place(self, mode, plan, log):
-        """The command, started."""
+        """Starts the command."""
         native = ["--native"] if mode == "native" else []
         return subprocess.Popen([self.stripewise, "place", *native, plan], stdout=log, stderr=log)
 
@@ -104,7 +106,7 @@ def seconds(work):
 
 
 def make_short(directory, files):
-    """Bytes of all."""
+    """Creates the files; returns their total size, bytes."""
     directory.mkdir(parents=True)
     numbers, total = random.Random(1), 0
     for index in range(files):
@@ -115,7 +117,7 @@ def make_short(directory, files):
 
 
 def make_long(directory, gib):
-    """Blocks of 64 KiB that differ, of 4 KiB that repeat."""
+    """Writes distinct blocks of 64 KiB, each of which repeats 4 KiB."""
     directory.mkdir(parents=True)
     numbers, total = random.Random(2), int(gib * (1 << 30)) // BLOCK * BLOCK
     with (directory / "long.dat").open("wb", buffering=0) as file:
@@ -126,7 +128,7 @@ def make_long(directory, gib):
 
 
 def copied_by_cp(directory):
-    """Seconds of `cp -a`, and with the bytes made durable, as `place` does."""
+    """Seconds of `cp -a` alone, and including a sync, as in `place`."""
     copy = directory.with_name("copy")
     bare = seconds(lambda: subprocess.run(["cp", "-a", directory, copy], check=True))
     flushed = seconds(lambda: subprocess.run(["sync", "-f", copy], check=True))
@@ -140,7 +142,7 @@ def finish(process):
 
 
 def killed_and_resumed(bed, mode, plan, log, waits):
-    """Seconds of all runs together: those that were killed after so many seconds, and the last."""
+    """Total seconds of all runs: those killed after the given seconds, and the last one."""
     start = time.monotonic()
     kills = 0
     for wait in waits:
@@ -171,7 +173,7 @@ def run(bed, mode, kind, args, log):
     cp_s, cp_durable_s = copied_by_cp(directory)
     print(f"{mode} {kind}: place", file=sys.stderr, flush=True)
     place_s = seconds(lambda: finish(bed.place(mode, plan, log)))
-    # The way back reads every byte that was placed; what it leaves is as it was.
+    # The way back reads every placed byte and restores the original state.
     bed.back(mode, plan, directory)
     right = sums(directory) == expected
     print(f"{mode} {kind}: place, killed", file=sys.stderr, flush=True)

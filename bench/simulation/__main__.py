@@ -1,11 +1,13 @@
-"""Validates the simulator against real MPI programs on emulated servers: the same requests, measured and simulated.
+"""Validates the simulator against real MPI programs on emulated servers: the same requests,
+measured and simulated.
 
     python3 bench/simulation --results simulation.jsonl -o bench/results.d/sim.md
 
-Every cell is one kind of file in one layout, used by one number of processes with requests of one size in one order, written and
-read. The servers are slowed down so that a phase takes --seconds. A table of errors goes to standard output (and into the
-file of -o, behind the line `<!-- simulation -->` if it has one), every cell to --results; what is there already is not measured again. The
-cells come in an order by chance, always the same; when --minutes are over those that were measured count.
+Every cell is one kind of file in one layout, written and read by a number of processes with
+requests of one size in one order. The servers are slowed down so that a phase takes --seconds. A
+table of errors goes to standard output (and into the file of -o, after the line `<!-- simulation
+-->` if it has one), every cell to --results. Existing results are not measured again. The cells
+come in a fixed pseudo-random order, so that --minutes can end the run at any cell.
 """
 
 import argparse
@@ -27,12 +29,12 @@ from store import machine  # noqa: E402
 from tables import tables  # noqa: E402
 
 
-# What comes behind it in the output is replaced.
+# The output after this mark is replaced.
 MARK = "<!-- simulation -->"
 
 
 def by_chance(cell):
-    """An order that has all kinds of cells among the first ones."""
+    """A fixed pseudo-random order, which has all kinds of cells among the first ones."""
     return hashlib.sha256(cell.name.encode()).digest()
 
 
@@ -65,7 +67,7 @@ def known(path):
 def main():
     args = flags()
     records = known(args.results)
-    # Those with several copies first: they are few.
+    # Cells with several copies come first, because they are few.
     cells = sorted(grid(args), key=by_chance) if "striped" in args.only else []
     cells = [cell for cell in copies(args) if cell.kind in args.only] + cells[:: args.every]
     began_s = time.monotonic()
@@ -94,7 +96,7 @@ def main():
 
 
 def run(bench, cell: Cell):
-    """What became of a cell; a failure is no reason to stop."""
+    """The result of a cell. A failure does not end the run."""
     load = os.getloadavg()[0]
     try:
         return {"cell": cell.name, "kind": cell.kind, "load": load, **bench.cell(cell)}

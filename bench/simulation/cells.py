@@ -1,4 +1,4 @@
-"""What is measured: files in layouts, and who uses them how."""
+"""The cells: files in layouts, and their use by processes."""
 
 from dataclasses import dataclass
 
@@ -15,14 +15,14 @@ STRIPE = 64 * KIB
 
 @dataclass(frozen=True)
 class Cell:
-    """One file (or one for each process) in one layout, written and read."""
+    """One file (or one per process) in one layout, written and read."""
 
     kind: str  # striped, replicas or cache
     layout: str
     private: bool
     ranks: int
     size: int
-    requests: int  # of each process
+    requests: int  # per process
     access: str
 
     @property
@@ -35,14 +35,14 @@ class Cell:
         return self.size * self.requests
 
     def words(self):
-        """Of the program."""
+        """The flags of the program."""
         words = ["--transfer", self.size, "--block", self.block, "--access", self.access]
         # With this seed every rank shuffles as in the synthetic trace.
         random = ["--random-within", "block", "--order", 0] if self.access == "random" else []
         return words + random + ["--file-per-process"] * self.private
 
     def synth(self, op):
-        """The same requests as a synthetic trace."""
+        """The command for a synthetic trace with the same requests."""
         words = ["synth", "ior", "--procs", self.ranks, "--transfer", self.size, "--block", self.block, "--op", op]
         random = ["--random-within", "own"] if self.access == "random" and not self.private else []
         return words + ["--access", self.access] + random + ([] if self.private else ["--shared"])
@@ -54,7 +54,7 @@ def cycle(hdd, ssd):
 
 
 def shared_layouts(size):
-    """What requests of a size make 1-DH, 2-D, 1-DV and varied stripes of a shared file."""
+    """The stripes that make requests of this size 1-DH, 2-D, 1-DV and varied on a shared file."""
     part = size // 32
     stripes = {"1-DH": size // COUNT, "2-D": size // 2, "1-DV": size}
     cycles = {name: cycle(stripe, stripe) for name, stripe in stripes.items()}
@@ -63,7 +63,7 @@ def shared_layouts(size):
 
 
 def private_layouts(_size):
-    """The same for files of processes of their own: on all servers, on a group, on one."""
+    """The same for files that one process uses each: on all servers, on a group, on one."""
     pair = STRIPE
     twos = [f"hdd/{first}-{first + 1}:{pair}" for first in (0, 2)] + [f"ssd/{first}-{first + 1}:{pair}" for first in (0, 2)]
     ones = list(grouped(HDDS, "", 1, pair).cycles) + list(grouped(SSDS, "", 1, pair).cycles)
@@ -80,7 +80,8 @@ def layouts(cell):
 
 
 def requests(size, ranks, most_data):
-    """Of each process: enough for a rhythm, as far as the data allow."""
+    """Number of requests per process: enough to reach a steady state, as far as the data limit
+    allows."""
     return max(2, min(64, most_data // (size * ranks)))
 
 
@@ -97,7 +98,7 @@ def grid(args):
 
 
 def copies(args):
-    """A few with several."""
+    """A few cells with several copies."""
     few = [(16, 64 * KIB), (16, MIB)]
     cells = [Cell("replicas", "all", True, ranks, size, requests(size, ranks, args.most_data), "random") for ranks, size in few]
     cells += [Cell("cache", "sla", False, ranks, size, requests(size, ranks, args.most_data), "random") for ranks, size in few]

@@ -8,9 +8,10 @@ from cells import HDDS, MIB, TIERS, layouts
 from layouts import grouped, plan_text
 from servers import Emulation, Watch
 
-# A run without slowed servers is simulated first, to know by how much to slow them.
+# Factor of the first simulation, without slowing the servers; it determines by how much to slow
+# them.
 UNSLOWED = 1.0
-# Files of more bytes are written once before.
+# Files larger than this are written once before the measurement, bytes.
 MADE_BEFORE = 32 << 20
 
 
@@ -33,7 +34,7 @@ class Bench:
         return self.directory / "data" / "file"
 
     def trace(self, cell, op):
-        """The synthetic trace of one phase; made once."""
+        """The synthetic trace of one phase; created once."""
         key = json.dumps([str(word) for word in cell.synth(op)])
         if key not in self.traces:
             path = self.directory / "traces" / f"{len(self.traces)}.trace"
@@ -42,13 +43,13 @@ class Bench:
         return self.traces[key]
 
     def clean(self):
-        """Servers and files are new."""
+        """Makes servers and files new."""
         for own in ("servers", "data"):
             shutil.rmtree(self.directory / own, ignore_errors=True)
         (self.directory / "data").mkdir()
 
     def plan(self, cell, factor):
-        """The cluster, so many times slower, and the plan of a cell on it."""
+        """The cluster, slower by this factor, and the plan of a cell on it."""
         self.tiers = tuple(tier.slowed(factor) for tier in TIERS)
         capacity = {tier.name: 1 << 40 for tier in TIERS}
         cluster = servers.write_cluster(self.directory, self.tiers, capacity)
@@ -57,12 +58,12 @@ class Bench:
         return path
 
     def simulate(self, cell, op, plan, *words):
-        """What the simulator says of a phase: the runs."""
+        """The simulator's runs for a phase."""
         said = self.programs.command("sim", self.trace(cell, op), "-p", plan, "--json", "--quiet", *words)
         return json.loads(said)["plans"][0]["runs"]
 
     def measure(self, cell, op, plan):
-        """What the program says of its phases, and what the servers did in all of them."""
+        """The program's report about its phases, and the servers' work in all of them."""
         watch = Watch(self.emulation, self.directory, self.tiers)
         words = [*cell.words(), "--op", op, "--api", "posix"]
         result = self.programs.run_ior(cell.ranks, self.file, *words, plan=plan)
@@ -71,18 +72,18 @@ class Bench:
         return {phase["op"]: phase["elapsed_s"] for phase in result["phases"]}, used
 
     def factor(self, cell):
-        """How many times slower the servers are to be."""
+        """The factor by which to slow down the servers."""
         factor = UNSLOWED
         for _ in range(2 if cell.kind != "striped" else 1):
             factor *= self.args.seconds / self.simulate(cell, "write", self.plan(cell, factor))[0]["elapsed_s"]
         return factor
 
     def cell(self, cell):
-        """Both phases, measured and simulated; and what the servers did in both."""
+        """Both phases, measured and simulated, and the servers' work in both."""
         factor = self.factor(cell)
         self.clean()
         if cell.kind == "striped" and cell.block * cell.ranks > MADE_BEFORE:
-            # The memory behind large files is there before they are measured: servers that take no time.
+            # Unthrottled servers allocate the memory behind large files before the measurement.
             self.measure(cell, "write", self.plan(cell, 1e-6))
         plan = self.plan(cell, factor)
         simulated = {op: self.simulate_copies(cell, op, plan) for op in ("write", "read")}
@@ -104,7 +105,8 @@ class Bench:
         }
 
     def simulate_copies(self, cell, op, plan):
-        """Replicas at rest are read as those that were never written; of a cache what was written is there."""
+        """Drained replicas are read like ones that were never written. A cache still has the
+        written data."""
         simulated = self.simulate(cell, op, plan)[0]
         if cell.kind == "cache" and op == "read":
             both, written = self.simulate(cell, "both", plan)[0], self.simulate(cell, "write", plan)[0]
@@ -113,7 +115,7 @@ class Bench:
 
 
 def in_plan(text):
-    """A cluster file as the part of a plan about it."""
+    """A cluster file as the cluster section of a plan."""
     return text.replace("[network]", "[cluster.network]").replace("[class.", "[cluster.class.").replace("[[tier]]", "[[cluster.tier]]")
 
 
@@ -128,7 +130,7 @@ def plan_of(cell, file, cluster):
 
 
 def cache_text(cell, pattern, cluster):
-    """Files on the HDDs, of which the SSDs may hold 30 %."""
+    """A plan with files on the HDDs, of which the SSDs may hold 30 %."""
     space = max(cell.block * cell.ranks * 3 // 10 // 4, MIB)
     copies = [("1-DH", "ssd/0-3:64K", 1), ("2-D", "ssd/0-3:512K", 2), ("1-DV", "ssd/0-3:4M", 4)]
     parts = [f'version = 1\nscheme = "cache"\n\n[[rule]]\npattern = "{pattern}"\nscheme = "cache"\nreason = "given"']

@@ -1,4 +1,4 @@
-"""The errors, as tables in markdown."""
+"""The errors as Markdown tables."""
 
 import datetime
 from statistics import median
@@ -18,7 +18,7 @@ def tables(records, command, machine):
 
 
 def error(phase):
-    """Of the simulated time."""
+    """Relative error of the simulated time."""
     return phase["simulated_s"] / phase["measured_s"] - 1
 
 
@@ -36,7 +36,7 @@ def row(name, phases):
 
 
 def errors(phases):
-    """By what is measured."""
+    """The errors, grouped by kind of cell."""
     rows = [row("all", phases), row("all striped", [item for item in phases if item[0]["kind"] == "striped"])]
     words = [("shared", 2), ("private", 2), ("sequential", 3), ("random", 3)]
 
@@ -59,7 +59,7 @@ def errors(phases):
 
 
 def counts(records):
-    """Of files with one copy all requests and bytes are to be the same."""
+    """Comparison of requests and bytes, which must be equal for files with one copy."""
     striped = [record for record in records if record["kind"] == "striped"]
     same = sum(record["measured"] == record["simulated"] for record in striped)
     return f"Requests and bytes on the servers are the same, measured and simulated, in {same} of {len(striped)} cells of files with one copy."

@@ -1,6 +1,6 @@
-/* What the kernel's descriptor cannot tell any more, because it is open for reading only:
+/* Properties that the kernel's descriptor no longer shows, because it is open for reading only:
  *   access CASE FILE
- * prints the same for a plain and for a managed file. FILE is there, and long. */
+ * The output is the same for a plain and for a managed file. FILE exists and is long. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static const int flags_tried[] = {
 };
 #define FLAGS (sizeof flags_tried / sizeof *flags_tried)
 
-/* Whether a raw system call could write: printed for the managed file only, where it must not. */
+/* Whether a raw system call could write. Printed for the managed file only, where it must not. */
 static void check_kernel(int fd)
 {
     char magic[17] = "";
@@ -48,7 +48,7 @@ static void use(int fd)
     byte = 'y';
     printf("flags %#o\n", fcntl(fd, F_GETFL));
     fflush(stdout);
-    /* Only a plain file minds that these are not aligned. */
+    /* These are not aligned, which only a plain file rejects. */
     if (!(fcntl(fd, F_GETFL) & O_DIRECT)) {
         SHOW(read(fd, &byte, 1));
         SHOW(pread(fd, &byte, 1, 5));
@@ -96,7 +96,7 @@ static void forked(void)
     }
 }
 
-/* The program itself, started anew with the descriptor: it knows nothing else of it. */
+/* The program executes itself with the descriptor and knows nothing else about it. */
 static void executed(void)
 {
     for (size_t i = 0; i < FLAGS; i++) {
@@ -113,7 +113,7 @@ static void executed(void)
     }
 }
 
-/* The same where the child borrows its parent's memory. */
+/* The same with a child that borrows its parent's memory. */
 static void vforked(void)
 {
     for (size_t i = 0; i < FLAGS; i++) {
@@ -128,7 +128,7 @@ static void vforked(void)
     }
 }
 
-/* The same where libc opens the file in the child. */
+/* The same with libc opening the file in the child. */
 static void spawned(void)
 {
     for (size_t i = 0; i < FLAGS; i++) {
@@ -189,7 +189,7 @@ static void sent(void)
     }
 }
 
-/* Who may only read cannot make others write by what he notes on his descriptor. */
+/* A process that may only read cannot make others write by the mark it sets on its descriptor. */
 static void forged(void)
 {
     int ends[2], fd;
@@ -202,7 +202,7 @@ static void forged(void)
                 abort();
             for (int signal = 60; signal <= 64; signal++)
                 SHOW(fcntl(fd, F_SETSIG, signal));
-            /* Past the library. */
+            /* Bypasses the library. */
             if (syscall(SYS_fcntl, fd, F_SETSIG, 62L) < 0 || (owner && syscall(SYS_fcntl, fd, F_SETOWN, 1L) < 0))
                 abort();
             fflush(stdout);
@@ -238,7 +238,7 @@ static int set(int fd, int command, int type, int whence, long start, long len)
     return fcntl(fd, command, &lock);
 }
 
-/* What another process, or another description, sees in the way. */
+/* The conflicting lock that another process, or another description, sees. */
 static void probe(int command)
 {
     fflush(stdout);
@@ -270,7 +270,7 @@ static void record_locks(void)
         probe(F_GETLK);
         printf("%s\n", failed(set(other, F_SETLKW, F_WRLCK, SEEK_END, -(1 << 20), 5)));
         probe(F_GETLK);
-        /* Opening drops nothing; closing any descriptor drops all. */
+        /* An open drops no locks; closing any descriptor drops all. */
         int third = open(path, O_RDWR);
         probe(F_GETLK);
         SHOW(close(third));
@@ -339,7 +339,7 @@ static void streams(void)
     }
 }
 
-/* By the names that the kernel has for open files. */
+/* By the kernel's names of open files. */
 static void reopened(void)
 {
     for (size_t i = 0; i < 4; i++) {
@@ -396,7 +396,7 @@ static void permissions(void)
     wait(NULL);
 }
 
-/* What each user is told that he may do, and may do. */
+/* The permissions reported to each user, and those it has. */
 static void asked(void)
 {
     static const mode_t modes[] = {0644, 0600, 0444, 0666, 0400, 0464, 0755};
@@ -415,7 +415,7 @@ static void asked(void)
                            failed(faccessat(AT_FDCWD, path, may, AT_EACCESS)));
                 struct stat status;
                 SHOW(stat(path, &status));
-                /* Of a file that may not be read nobody knows what it is. */
+                /* Whether a file that may not be read is managed is unknown. */
                 if (access(path, R_OK) == 0)
                     printf("mode %o\n", status.st_mode);
                 for (size_t i = 0; i < 3; i++)

@@ -1,9 +1,9 @@
-/* Calls that go past the library, on a descriptor that the program got from the library:
+/* Calls that bypass the library, on a descriptor that the program got from the library:
  *   bypass list
  *   bypass CASE FILE SCRATCH
- * FILE is opened through libc's `open`; the case then uses raw system calls or an io_uring of
- * its own. Prints, for every call, its name and its result: "ok" or the errno. SCRATCH is a
- * plain file with bytes to copy. */
+ * The program opens FILE through libc's `open`; the case then uses raw system calls or an
+ * io_uring of its own. It prints the name and the result of every call: "ok" or the errno.
+ * SCRATCH is a plain file with bytes to copy. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,8 @@ static void say(const char *call, long result)
 /* A raw system call with up to six arguments. */
 #define RAW(name, ...) say(#name, syscall(SYS_##name, __VA_ARGS__))
 
-/* Six arguments, past libc, too: what the library serves when it is called by number. */
+/* A raw system call with six arguments that also bypasses libc's `syscall`, which the library
+ * serves. */
 static long unseen(long number, long a, long b, long c, long d, long e, long f)
 {
 #ifdef __x86_64__
@@ -78,7 +79,7 @@ static void maps(void)
     if (at != MAP_FAILED)
         memset(at, 'x', 4096);
     say("mmap", at == MAP_FAILED ? -1 : 0);
-    /* One that may only be read cannot be made writable later. */
+    /* A read-only mapping cannot be made writable later. */
     at = (void *)syscall(SYS_mmap, NULL, 4096L, PROT_READ, MAP_SHARED, fd, 0L);
     long done = at == MAP_FAILED ? -1 : syscall(SYS_mprotect, at, 4096L, both);
     if (done == 0)
@@ -98,7 +99,7 @@ static void copies(void)
         abort();
     to = 0;
     RAW(splice, pipe_ends[0], NULL, fd, &to, 4096L, 0);
-    /* Pages of the program given to a pipe, and from there to the file. */
+    /* Pages of the program are given to a pipe, and from there to the file. */
     if (syscall(SYS_vmsplice, pipe_ends[1], &vector, 1L, 0) < 0)
         abort();
     to = 0;
@@ -173,7 +174,7 @@ static void uring(void)
     ring_does("uring_writev", entry);
     struct io_uring_sqe space = {.opcode = IORING_OP_FALLOCATE, .fd = fd, .addr = 1 << 20};
     ring_does("uring_fallocate", space);
-    /* As fio does it. */
+    /* As fio does. */
     if (syscall(SYS_io_uring_register, ring, IORING_REGISTER_FILES, &fd, 1) == 0) {
         struct io_uring_sqe fixed = {
             .opcode = IORING_OP_WRITE, .flags = IOSQE_FIXED_FILE, .fd = 0, .addr = (uintptr_t)junk, .len = sizeof junk};
@@ -181,7 +182,7 @@ static void uring(void)
     }
 }
 
-/* What only reads sees the manifest, and changes nothing. */
+/* Calls that only read see the manifest and change nothing. */
 static void reads(void)
 {
     static char in[16];
@@ -200,7 +201,7 @@ static void reads(void)
         abort();
 }
 
-/* The descriptor's duplicates, and what comes through another process, are no better. */
+/* The descriptor's duplicates, and those passed through another process, give no more access. */
 static void duplicates(void)
 {
     int first = fd;
@@ -212,7 +213,7 @@ static void duplicates(void)
     RAW(pwrite64, fd, junk, sizeof junk, 0L);
 }
 
-/* `fcntl` of the kernel may change what the library notes on the descriptor, but gives no
+/* The kernel's `fcntl` may change the library's mark on the descriptor, but that gives no
  * access. */
 static void notes(void)
 {

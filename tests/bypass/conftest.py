@@ -1,4 +1,4 @@
-"""Managed files of every kind, and what goes past the library that serves them."""
+"""Managed files of every kind, and calls that bypass the library that serves them."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ CACHE = (
     '[[rule.copy]]\nkind = "cache"\nname = "cache"\nlayouts = [[{ cycle = "ssd/0-3:64K" }]]\n'
     '[rule.overlay]\nmode = "nsca"\ncapacity_per_server = "1G"\n'
 )
-# Layout and further copies of each kind of managed file.
+# The layout and the extra copies of each kind of managed file.
 REGIONS = '[{ end = "100K", cycle = "hdd/0-3:4K ssd/0-3:12K" }, { cycle = "hdd/0-3:64K" }]'
 KINDS = {
     "1-DH": ('[{ cycle = "hdd/0-3:64K ssd/0-3:64K" }]', ""),
@@ -28,7 +28,7 @@ KINDS = {
 
 
 def plan_text(cluster, layout, copies):
-    """A plan with one rule: everything in the cluster's directory of data."""
+    """A plan with one rule for all files in the cluster's data directory."""
     text = cluster.text().replace("[network]", "[cluster.network]").replace("[class.", "[cluster.class.")
     pattern = json.dumps(f"{cluster.data}/**")
     return (
@@ -38,7 +38,7 @@ def plan_text(cluster, layout, copies):
 
 
 class Prey:
-    """A managed file, its anchor's bytes and its own."""
+    """A managed file, with the expected bytes of its anchor and of its data."""
 
     def __init__(self, cluster, kind, stripewise):
         self.cluster, self.kind, self.stripewise = cluster, kind, stripewise
@@ -53,7 +53,7 @@ class Prey:
         self.anchor = self.anchor_now()
 
     def restore(self):
-        """Puts the bytes back that were there."""
+        """Writes the original bytes again."""
         self.with_library("dd", f"if={self.scratch}", f"of={self.path}", "conv=notrunc", "status=none")
         self.settle()
 
@@ -62,27 +62,27 @@ class Prey:
         return self.cluster.run(*command, **options)
 
     def settle(self):
-        """Brings copies and anchor up to date."""
+        """Drains the file, so that copies and anchor are up to date."""
         self.stripewise("drain", self.path)
 
     def content(self):
-        """The bytes, as a program with the library sees them."""
+        """The bytes as a program with the library reads them."""
         environment = {"PATH": "/usr/bin:/bin", **self.cluster.environment()}
         return subprocess.run(["cat", self.path], env=environment, capture_output=True, check=True).stdout
 
     def anchor_now(self):
-        """The anchor's size, and a digest of all its bytes, as they are without the library."""
+        """The anchor's size and a digest of its bytes, read without the library."""
         content = self.path.read_bytes()
         return len(content), hashlib.sha256(content).hexdigest()
 
     def assert_unharmed(self):
-        """Not a byte of the manifest or of the data has changed, and fsck finds nothing."""
+        """The manifest and the data are unchanged, and fsck finds nothing."""
         assert self.anchor_now() == self.anchor
         assert self.content() == self.data
         self.assert_clean()
 
     def assert_clean(self):
-        """fsck finds nothing to say of file and targets."""
+        """fsck finds nothing in the file and the targets."""
         checked = self.stripewise("fsck", "-c", self.cluster.toml, self.cluster.data, ok=False)
         assert checked.code == 0, checked
 

@@ -1,7 +1,7 @@
-/* Maps a file in every way, in a process whose `mmap` another library has patched; prints what
- * is seen.
+/* Maps a file in every way, in a process whose `mmap` another library has patched, and prints
+ * the bytes it sees.
  *   mapped FILE [LIBRARY]
- * With LIBRARY that one is loaded after FILE was opened, and nothing happens between that and
+ * With LIBRARY, that library is loaded after FILE was opened, and no call comes between that and
  * the first mapping. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
-/* A program that the library is not in (linked statically): opens a managed file by its name and
- * does one thing to it.
+/* A program without the library (statically linked) that opens a managed file by its name and
+ * performs one operation on it.
  *   outsider read|write|append|truncate|grow|empty|map|punch|stdout FILE
- * `stdout` writes to descriptor 1, whatever that is. Prints what it read; exits with 1 and the
- * errno where a call fails. */
+ * `stdout` writes to descriptor 1, whatever that is. It prints the bytes it read. If a call
+ * fails, it prints the errno and exits with 1. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* A library that writes a jump to a function of its own over `mmap` when it is loaded, as UCX
- * does, in one of three forms: 0 near, where that reaches, 1 and 2 through a register. */
+/* A library that, when loaded, overwrites `mmap` with a jump to a function of its own, as UCX
+ * does, in one of three forms: 0 is a near jump if that reaches, 1 and 2 go through a register. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>

@@ -1,4 +1,5 @@
-"""The access mode that a program asked for, where the kernel's descriptor does not have it."""
+"""The access mode that a program asked for, where it differs from that of the kernel's descriptor.
+"""
 
 import pytest
 
@@ -15,12 +16,12 @@ def access(tmp_path_factory):
 def test_a_managed_file_answers_as_a_plain_one(prey, access, case, execute):
     if prey.kind in ("replicas", "cache") and case in ("forged", "permissions", "asked"):
         pytest.skip("other users may not join in on the copies of a file")
-    # Other users look at the files, too.
+    # Other users open the files, too.
     prey.cluster.root.parent.chmod(0o755)
     plain = prey.cluster.root / "plain"
     results = []
     for path, run in ((plain, execute), (prey.path, prey.with_library)):
-        # Both are new, and as long.
+        # Both files are new and equally long.
         run("truncate", "-s", 0, path)
         run("truncate", "-s", 1 << 20, path)
         result = run(access, case, path)

@@ -1,5 +1,4 @@
-"""Mappings of managed files in processes whose `mmap` UCX has patched, as Debian's MPICH brings it
-along."""
+"""Mappings of managed files in processes whose `mmap` UCX has patched, as Debian's MPICH does."""
 
 import ctypes.util
 import os
@@ -15,7 +14,7 @@ needs_ucx = pytest.mark.skipif(not (UCX and LIBMPICH), reason="no MPICH with UCX
 
 @pytest.fixture(scope="session")
 def mapped(tmp_path_factory):
-    """The program without MPI, and with MPICH."""
+    """The program without MPI and with MPICH."""
     directory = tmp_path_factory.mktemp("mapped")
     compiled(directory, ["gcc"], "mapped.c", "-ldl")
     compiled(directory, ["mpicc.mpich", "-DWITH_MPI"], "mapped.c", "-ldl", to="mapped.mpich")
@@ -23,7 +22,7 @@ def mapped(tmp_path_factory):
 
 
 def both(prey, execute, program, *more, env=None):
-    """What the program prints on a plain file and on the managed one, which have the same bytes."""
+    """The program's output on a plain file and on the managed one, which have the same bytes."""
     plain = prey.cluster.root / "plain"
     plain.write_bytes(prey.data)
     outputs = [run(program, path, *more, env=env).out for path, run in ((plain, execute), (prey.path, prey.with_library))]
@@ -48,7 +47,7 @@ def test_a_library_that_patches_after_the_file_was_opened(prey, mapped, execute)
 
 @needs_ucx
 def test_ucx_goes_on_seeing_what_is_mapped(prey, mapped):
-    """UCX tests its own hooks: they work as without the library."""
+    """UCX tests its own hooks; they work as without the library."""
     environment = {"UCX_MEM_LOG_LEVEL": "debug"}
     result = prey.with_library(mapped / "mapped.mpich", prey.path, env=environment)
     tests = [line for line in (result.out + result.err).splitlines() if "events test: got" in line]
@@ -59,7 +58,7 @@ def test_ucx_goes_on_seeing_what_is_mapped(prey, mapped):
 
 
 def test_other_ways_to_patch(prey, mapped, execute, tmp_path):
-    """A near jump, and two through registers, to a function that calls the kernel itself."""
+    """A near jump, and two through registers, to a function that makes the system call itself."""
     if os.uname().machine != "x86_64":
         pytest.skip("only on x86-64 the entry of mmap is watched")
     for form in range(3):

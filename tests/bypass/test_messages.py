@@ -1,10 +1,10 @@
-"""What the library says, where the standard error output is a managed file."""
+"""The library's messages when standard error is a managed file."""
 
 import subprocess
 
 
 def test_messages_go_where_the_program_writes(prey):
-    """One that is said while a call runs on another file (a target is missing), and one at an open."""
+    """One message comes during a call on another file (a target is missing), one at an open."""
     log, plain = prey.cluster.data / "log", prey.cluster.data / "plain"
     plain.write_text("not managed")
     lost = prey.cluster.targets[0] / "stripewise-target.toml"

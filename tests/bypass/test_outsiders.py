@@ -1,6 +1,6 @@
-"""Programs that the library is not in. They cannot write to an anchor, neither by its name nor
-through what they inherit from a program of the library: nobody has the permission. Root needs none;
-no byte of data is lost by what root does, and `fsck --repair` brings the file back."""
+"""Programs without the library. They cannot write to an anchor, neither by its name nor through a
+descriptor inherited from a program with the library, because no user has write permission. Root
+needs none, but nothing that root does loses data, and `fsck --repair` restores the file."""
 
 import contextlib
 import shutil
@@ -14,7 +14,7 @@ from conftest import HANGS_S
 from .conftest import compiled, run_raw
 
 HARMFUL = ["write", "append", "truncate", "grow", "empty", "map", "punch"]
-# Root without the rights of root: as any user with files of his own.
+# Root without capabilities behaves like any user with files of its own.
 OWNER = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
 HOLD = """
 import sys
@@ -32,13 +32,13 @@ COUNTED = "programs without the library on managed files"
 
 @pytest.fixture(scope="session", params=["static", "go"])
 def outsider(request, tmp_path_factory):
-    """A program that makes its system calls itself."""
+    """A program that makes its system calls directly."""
     directory = tmp_path_factory.mktemp("outsider")
     if request.param == "static":
         return compiled(directory, ["gcc", "-static"], "outsider.c")
     if not shutil.which("go"):
         pytest.skip("no Go toolchain is installed")
-    # All processes that run tests share it.
+    # Shared by all processes that run tests.
     cache = tmp_path_factory.getbasetemp().parent / "go-cache"
     environment = {"CGO_ENABLED": "0", "GOCACHE": str(cache), "GOFLAGS": "-mod=mod", "GO111MODULE": "off"}
     return compiled(directory, ["go", "build"], "outsider.go", env=environment)
@@ -53,7 +53,8 @@ def test_reading_gives_the_manifest(prey, outsider, count):
 
 
 def test_what_is_inherited_cannot_be_written(prey, outsider, count):
-    """A program with the library opens the file, and gives the descriptor to the other one."""
+    """A program with the library opens the file and passes the descriptor to a program without it.
+    """
     shell = f'exec 1<>"{prey.path}"; exec "{outsider}" stdout -'
     result = prey.with_library("bash", "-c", shell, ok=False)
     assert result.code == 1 and "EBADF" in result.err, result
@@ -63,8 +64,8 @@ def test_what_is_inherited_cannot_be_written(prey, outsider, count):
 
 @contextlib.contextmanager
 def held_open(prey):
-    """A program with the library has the file open meanwhile. In the end it reads and writes all of
-    it with what it knows."""
+    """A program with the library holds the file open. In the end it reads and writes all of the
+    file through its existing state."""
     command = [*OWNER, sys.executable, "-c", HOLD, str(prey.path), str(prey.scratch)]
     environment = {"PATH": "/usr/bin:/bin", **prey.cluster.environment()}
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
@@ -96,7 +97,7 @@ def test_what_root_does_to_an_anchor_costs_no_data(prey, outsider, used, what, c
         done = run_raw(outsider, what, prey.path)
         assert done.returncode == 0 and prey.anchor_now() != prey.anchor, f"it does no harm: {done}"
     count(COUNTED)
-    # A file that is just being created looks the same: without the option fsck waits for an hour.
+    # A file that is being created looks the same. Without the option fsck waits for an hour.
     prey.stripewise("fsck", "--repair", "--orphan-age", 0, "-c", prey.cluster.toml, prey.cluster.data, ok=False)
     assert prey.content() == prey.data
     prey.assert_clean()

@@ -1,10 +1,10 @@
-"""Raw system calls and io_uring on descriptors that the library gave: an error, and no damage."""
+"""Raw system calls and io_uring on descriptors from the library: an error, and no damage."""
 
 import pytest
 
 from .conftest import cases
 
-# What does not write: it may succeed.
+# Calls that do not write may succeed.
 HARMLESS = ("fcntl", "get_")
 
 

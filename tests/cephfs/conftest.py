@@ -1,5 +1,6 @@
-"""A mounted CephFS, and clusters on it with a server per OSD. `make test-cephfs` gives it: STRIPEWISE_CEPHFS is the mount, CEPH_CONF
-the bed's configuration (testbed/cephfs). Without it these tests are skipped."""
+"""A mounted CephFS, and clusters on it with one server per OSD. `make test-cephfs` sets the
+environment: STRIPEWISE_CEPHFS is the mount, CEPH_CONF the testbed's configuration (testbed/cephfs).
+Without it these tests are skipped."""
 
 import json
 import os
@@ -15,35 +16,36 @@ import pytest
 from conftest import HDD, ROOT, SSD, ClusterDir, run_command
 
 MOUNT = os.environ.get("STRIPEWISE_CEPHFS")
-# Who places: we, on directories that the test pinned to a pool; or `place`, through the driver. "pools", only where it is
-# asked for: through the driver, with a pool for each class.
+# How files are placed. "dirs": by stripewise, in directories that the test has pinned to a pool.
+# "cephfs": by `place`, through the driver. "pools" (only on request): through the driver, with one
+# pool per class.
 DRIVERS = ["dirs", "cephfs"]
-SECONDS_OF_STATISTICS = 30  # until the monitor has been told
+SECONDS_OF_STATISTICS = 30  # until the monitor has the statistics
 
 
 @dataclass(frozen=True)
 class Bed:
-    """The test bed that is up."""
+    """The running testbed."""
 
     base: Path
     mount: Path
 
     def __call__(self, *words, **options):
-        """testbed/cephfs WORDS..."""
+        """Runs testbed/cephfs WORDS..."""
         command, *more = words
         return run_command(sys.executable, ROOT / "testbed" / "cephfs", command, "--base", self.base, *more, **options)
 
     def ceph(self, *words):
-        """What `ceph WORDS...` says, as JSON."""
+        """The JSON output of `ceph WORDS...`."""
         return run_command("ceph", "-c", self.base / "ceph.conf", *words, "--format", "json").json()
 
     def bytes_of_pools(self):
-        """What `rados df` says of each pool."""
+        """The bytes of each pool according to `rados df`."""
         pools = run_command("rados", "-c", self.base / "ceph.conf", "df", "--format", "json").json()["pools"]
         return {pool["name"]: pool["size_bytes"] for pool in pools}
 
     def wait_for_bytes(self, is_so):
-        """The pools' bytes, as soon as they are what is expected, or after a while."""
+        """The pools' bytes, as soon as they are as expected, or after a timeout."""
         end_s = time.monotonic() + SECONDS_OF_STATISTICS
         while not is_so(found := self.bytes_of_pools()) and time.monotonic() < end_s:
             time.sleep(0.5)
@@ -52,7 +54,7 @@ class Bed:
 
 @pytest.fixture(scope="session")
 def bed():
-    """The bed; its disks take no time: what is right does not depend on it."""
+    """The testbed with unthrottled disks, because correctness does not depend on their speed."""
     if not MOUNT:
         pytest.skip("no CephFS: `make test-cephfs` brings one up")
     bed = Bed(Path(os.environ["CEPH_CONF"]).parent, Path(MOUNT))
@@ -63,8 +65,8 @@ def bed():
 
 @dataclass
 class CephCluster(ClusterDir):
-    """A cluster below a directory of the mount; a server is a directory whose files are in the pool of one OSD, a tier one whose
-    files are in that of a class."""
+    """A cluster below a directory of the mount. A server is a directory whose files are in the pool
+    of one OSD; a tier is a directory whose files are in the pool of a class."""
 
     driver: str = "dirs"
 
@@ -76,7 +78,7 @@ class CephCluster(ClusterDir):
             return
         for target in self.targets:
             target.rmdir()
-        # As the driver calls them: hdd-0 for the first server of the tier hdd.
+        # The driver's names: hdd-0 for the first server of the tier hdd.
         self.targets = [self.root / "servers" / f"{tier.name}-{i}" for tier in self.tiers for i in range(tier.servers)]
 
     def text(self):
@@ -95,7 +97,7 @@ class CephCluster(ClusterDir):
 
 
 def new_name():
-    """A name that nobody has, without digits (tests/conftest.py says why)."""
+    """An unused name without digits (tests/conftest.py says why)."""
     return "test-" + "".join(random.choices(string.ascii_lowercase, k=12))
 
 

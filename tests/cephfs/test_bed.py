@@ -1,4 +1,5 @@
-"""The test bed itself: its disks take their time, OSDs are where their pools are, and a bed that was killed is cleaned up."""
+"""The testbed itself: its disks take their configured time, OSDs are in their pools, and a testbed
+that was killed is cleaned up."""
 
 import json
 import mmap
@@ -16,7 +17,7 @@ from conftest import ROOT, run_command
 PROGRAM = [sys.executable, ROOT / "testbed" / "cephfs"]
 SIZE, COUNT = 1 << 20, 4
 ATTEMPTS = 8
-# As the flags of `up` have it by default, or as asked for.
+# The defaults of the flags of `up`, or the requested values.
 SECONDS = {"hdd": 8e-3 + 1 / 8, "ssd": 3e-3 + 1 / 24}
 
 
@@ -25,7 +26,7 @@ def test_a_request_takes_what_its_disk_takes(bed, on_ceph, pool):
     (on_ceph / "target").mkdir()
     os.setxattr(on_ceph / "target", "ceph.dir.layout.pool", pool.encode())
     fd = os.open(on_ceph / "target" / "file", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
-    # An OSD writes a little of its own now and then, a new one above all.
+    # An OSD, above all a new one, occasionally writes a little of its own.
     for attempt in range(ATTEMPTS):
         requests = written(bed, pool, fd, attempt * COUNT * SIZE)
         if requests <= COUNT + 3:
@@ -35,7 +36,8 @@ def test_a_request_takes_what_its_disk_takes(bed, on_ceph, pool):
 
 
 def written(bed, pool, fd, offset):
-    """How many requests a disk gets for so many of a program's; their bytes and time are checked."""
+    """Number of requests that a disk gets for COUNT requests of a program; also checks their bytes
+    and time."""
     memory, before = mmap.mmap(-1, SIZE), statistics(bed)
     bed("limits", "on")
     begin_s = time.monotonic()
@@ -47,13 +49,13 @@ def written(bed, pool, fd, offset):
     grown = {disk: after[disk]["written_bytes"] - before[disk]["written_bytes"] for disk in after}
     assert grown[pool] == pytest.approx(COUNT * SIZE, rel=0.02)
     assert sum(grown.values()) == pytest.approx(COUNT * SIZE, rel=0.05), "nothing goes elsewhere"
-    # The rest is Ceph's, and other programs'; there is no upper limit.
+    # The rest is overhead of Ceph and of other programs, so there is no upper limit.
     assert took_s >= COUNT * SECONDS[pool[:3]]
     return after[pool]["writes"] - before[pool]["writes"]
 
 
 def statistics(bed):
-    """What each disk has done."""
+    """The statistics of each disk."""
     lines = [json.loads(line) for line in bed("status").out.splitlines() if line.startswith("{")]
     return {line["disk"]: line for line in lines}
 
@@ -81,7 +83,7 @@ def test_what_it_cannot_do_is_said(bed, tmp_path):
 
 
 def free_port():
-    """A port that nobody listens at, and the next one."""
+    """A free port whose successor is free, too."""
     for port in range(28100, 32700, 10):
         with socket.socket() as one, socket.socket() as next_one:
             try:

@@ -1,8 +1,9 @@
-"""Programs on CephFS are killed, an OSD is away for a while, the mount's process dies: what was acknowledged is there, fsck is
-content, and failures are errors of calls, not calls that never end.
+"""Programs on CephFS are killed, an OSD is away for a while, the mount's process dies: all
+acknowledged data is there, fsck finds nothing, and failures are errors of calls instead of hangs.
 
-Fault model: as in tests/crash, whose writers these are; and of the file system, that an acknowledged write is on an OSD's disk
-(the bed's clients keep nothing back: client_oc = false).
+Fault model: processes die as in tests/crash, whose writers these are. The file system has written
+every acknowledged write to an OSD's disk (the testbed's clients cache no writes: client_oc =
+false).
 """
 
 import errno
@@ -21,21 +22,21 @@ from .test_programs import plan_of
 KINDS = ["striped", "replicas", "cache"]
 ROUNDS = 17 if LONG else 1
 OUTAGES = [(kind, how) for kind in KINDS for how in ("stopped", "killed")] if LONG else [("striped", "stopped"), ("cache", "killed")]
-# For a call to return once the file system is gone; not what it takes, but what would be a hang.
+# Seconds after which a call on a lost file system counts as hung.
 SECONDS_MAX = 30
 
 
-# What placed the files makes no difference any more.
+# The result no longer depends on what placed the files.
 only_dirs = pytest.mark.parametrize("cluster", ["dirs"], indirect=True)
 
 
 def acknowledged(notes):
-    """How many operations the writers have finished so far."""
+    """Number of operations that the writers have finished so far."""
     return sum(len(read_notes(notes / f"notes{number}")[0]) for number in range(WRITERS))
 
 
 def wait_until(condition, seconds=SECONDS_MAX):
-    """Whether it comes to hold."""
+    """Whether the condition becomes true within that time."""
     end_s = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end_s:
@@ -65,7 +66,7 @@ def test_what_was_acknowledged_survives_kill_9(stripewise, cluster, tmp_path, ki
 @only_dirs
 @pytest.mark.parametrize(("kind", "how"), OUTAGES)
 def test_an_osd_is_away_for_a_while(bed, stripewise, cluster, tmp_path, kind, how):
-    """Whoever needs it waits, and goes on when it is back; meanwhile the program can be killed."""
+    """Processes that need the OSD wait until it is back; meanwhile they can be killed."""
     place(cluster, stripewise, kind)
     writers = start_writers(cluster, tmp_path, 1)
     assert wait_until(lambda: acknowledged(tmp_path) >= WRITERS), "nothing is written"
@@ -86,7 +87,7 @@ def test_an_osd_is_away_for_a_while(bed, stripewise, cluster, tmp_path, kind, ho
 
 @pytest.fixture
 def second_mount(bed, bin_dir):
-    """second_mount(*options) -> a cluster on a mount of its own, which can break."""
+    """second_mount(*options) -> a cluster on a separate mount, which the test can break."""
     directory, name = bed.base / "second", new_name()
 
     def mount(*options):
@@ -99,7 +100,7 @@ def second_mount(bed, bin_dir):
 
 
 def ended_with_error(writers):
-    """Waits for the writers and returns the errors that they ended with."""
+    """Waits for the writers and returns the errors with which they ended."""
     said = [writer.communicate(timeout=SECONDS_MAX)[1] for writer in writers]
     assert all(writer.returncode == 1 for writer in writers), said
     found = [re.search(r"Error: \[Errno (\d+)\]", text) for text in said]
@@ -122,7 +123,7 @@ def test_an_osd_is_away_for_longer_than_the_client_waits(bed, stripewise, second
 
 
 def test_the_mounts_process_dies(bed, stripewise, second_mount, tmp_path):
-    """Calls fail at once; after a new mount everything is there."""
+    """Calls fail at once. After a new mount everything is there."""
     cluster = second_mount()
     place(cluster, stripewise, "striped")
     writers = start_writers(cluster, tmp_path, 1, stderr=subprocess.PIPE, text=True)

@@ -1,4 +1,5 @@
-"""From a mount to placed files, with what `stripewise init` writes: servers one by one, and the class pools instead."""
+"""From a mount to placed files, with the cluster file that `stripewise init` writes: individual
+servers, and the class pools instead of them."""
 
 import os
 import re
@@ -18,7 +19,7 @@ def place(bed, tmp_path):
 
 
 def pools_instead(text):
-    """The cluster file with the tiers that stand as comments, instead of the others."""
+    """The cluster file with the commented-out tiers instead of the active ones."""
     _, *tiers = re.split(r"(?m)^(?=\[\[tier\]\]|# \[\[tier\]\])", text)
     comments = [tier for tier in tiers if tier.startswith("# [[tier]]")]
     lines = [line[2:] for tier in comments for line in tier.splitlines() if " = " in line or "[[tier]]" in line]

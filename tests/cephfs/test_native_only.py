@@ -1,4 +1,5 @@
-"""Native only, on a real CephFS: files and directories get CephFS's layouts, programs run without stripewise, and back."""
+"""Native placement on a real CephFS: files and directories get CephFS's layouts, programs run
+without stripewise, and the layouts are undone."""
 
 import hashlib
 import os
@@ -13,7 +14,7 @@ LAYOUT = "ceph.file.layout"
 
 @pytest.fixture
 def cluster_file(on_ceph):
-    """A cluster.toml over the pools hdd and ssd, as `plan` takes it; the same within a plan."""
+    """A cluster.toml over the pools hdd and ssd, as a file for `plan` and as text for a plan."""
     service = "{ startup_s = 1e-3, per_byte_s = 1e-8 }"
     kinds = "\n".join(f"{op}.{how} = {service}" for op in ["read", "write"] for how in ["random", "sequential"])
 
@@ -31,7 +32,7 @@ def cluster_file(on_ceph):
 
 @pytest.fixture
 def plan(on_ceph, cluster_file):
-    """All files of data in stripes of 64 KiB over two HDD servers."""
+    """A plan with all files of data in stripes of 64 KiB over two HDD servers."""
     (on_ceph / "data").mkdir()
     path = on_ceph / "plan.toml"
     path.write_text(
@@ -84,7 +85,7 @@ def test_a_long_file_goes_on_where_it_was_killed_and_that_is_said(on_ceph, plan,
         file.writelines(os.urandom(1 << 20) for _ in range(400))
     first = sums(data)
     process = subprocess.Popen([bin_dir / "stripewise", "place", "--native", "-q", plan])
-    # A line of the journal for each chunk of 64 MiB.
+    # The journal has a line for each chunk of 64 MiB.
     noted = lambda: any("chunk 0" in path.read_text() or "chunk 1" in path.read_text() for path in data.glob("*.journal"))
     while process.poll() is None and not noted():
         time.sleep(0.005)
@@ -97,7 +98,7 @@ def test_a_long_file_goes_on_where_it_was_killed_and_that_is_said(on_ceph, plan,
 
 
 def test_undo_gives_back_lengths_of_objects_too(on_ceph, plan, stripewise):
-    """A directory and a file of it with layouts of their own, and one that inherits."""
+    """A directory and a file in it with layouts of their own, and a file that inherits."""
     data = on_ceph / "data"
     own, other = (f"stripe_unit=65536 stripe_count=2 object_size={size} pool=hdd" for size in [4 << 20, 8 << 20])
     os.setxattr(data, "ceph.dir.layout", own.encode())
@@ -109,14 +110,14 @@ def test_undo_gives_back_lengths_of_objects_too(on_ceph, plan, stripewise):
         (data / name).write_bytes(os.urandom(100_000))
     before, first = {name: layout(data / name) for name in names}, {name: (data / name).read_bytes() for name in names}
     assert before == {"first.dat": own, "other.dat": other, "deeper/third.dat": own}
-    # What the plan wants but for the length of other.dat's objects: it alone is made anew.
+    # The plan's layout except for the object size of other.dat, which alone is rewritten.
     inode = os.stat(data / "first.dat").st_ino
     stripewise("place", "--native", "-q", plan)
     assert {name: layout(data / name) for name in names} == dict.fromkeys(names, own)
     assert os.stat(data / "first.dat").st_ino == inode
     stripewise("place", "--native", "--undo", "-q", plan)
     assert {name: layout(data / name) for name in names} == before
-    # Another stripe than all of them have.
+    # A stripe that none of them has.
     plan.write_text(plan.read_text().replace("hdd/0-1:64K", "hdd/0-1:128K"))
     stripewise("place", "--native", "-q", plan)
     assert all("stripe_unit=131072" in layout(data / name) for name in names)
@@ -130,7 +131,8 @@ def test_undo_gives_back_lengths_of_objects_too(on_ceph, plan, stripewise):
 
 
 def test_a_program_without_stripewise_before_and_after(on_ceph, cluster_file, stripewise):
-    """trace, plan --native, place --native, trace, report: the whole way of those who preload nothing."""
+    """trace, plan --native, place --native, trace, report: the whole workflow without
+    preloading."""
     data, cluster = on_ceph / "data", on_ceph / "cluster.toml"
     data.mkdir()
     cluster.write_text(cluster_file())

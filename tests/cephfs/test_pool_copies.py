@@ -1,4 +1,5 @@
-"""Replicas and caches on pools that CephFS stripes over: a prepared directory there is several servers, for the choice and for the space."""
+"""Replicas and caches on pools that CephFS stripes over. A prepared directory there counts as
+several servers, for the choice of copies and for space."""
 
 import random
 
@@ -7,12 +8,13 @@ from conftest import Mpi
 from copies import cat, status, write_plan
 
 RANKS, BLOCK, TRANSFER = 4, 4 << 20, "256K"
-SERVERS = 4  # of each pool
+SERVERS = 4  # per pool
 
 
 @pytest.fixture
 def placed(cluster, stripewise, tmp_path):
-    """placed(WORDS of plan...): a plan for a file that several processes share is made and placed; its path."""
+    """placed(WORDS of plan...): plans and places a file that several processes share; returns its
+    path."""
 
     def place(*words):
         path = cluster.data / "f"
@@ -26,7 +28,7 @@ def placed(cluster, stripewise, tmp_path):
 
 
 def ior(stripewise, cluster, workloads, path):
-    """IOR writes the file and reads it again, over the plan."""
+    """IOR writes the file and reads it back, over the plan."""
     words = ["--file", path, "--transfer", TRANSFER, "--block", BLOCK, "--access", "random", "--op", "both", "--fsync", "--verify", "--json"]
     command = Mpi("mpich", workloads).command(RANKS, "ior", *words)
     result = stripewise("run", "-p", cluster.plan, "--", *command).json()
@@ -34,7 +36,7 @@ def ior(stripewise, cluster, workloads, path):
 
 
 def written(cluster, cat, path):
-    """Random bytes, written over the plan by cp."""
+    """Random bytes that cp writes over the plan."""
     content = random.Random(5).randbytes(RANKS * BLOCK)
     source = cluster.root / "source"
     source.write_bytes(content)
@@ -48,7 +50,7 @@ def assert_clean(stripewise, cluster):
 
 
 def cached_bytes(stripewise, path):
-    """What the file's cache copies hold."""
+    """Bytes in the file's cache copies."""
     original, *caches = status(stripewise, path)["copies"]
     assert all(name.startswith("ssd/") and "x" in name for copy in caches for name in (target["name"] for target in copy["targets"]))
     return sum(copy["valid_bytes"] for copy in caches)
@@ -66,7 +68,7 @@ def test_a_cache_fills_what_all_servers_of_the_pool_may_hold(cluster, placed, st
     assert 2 * capacity < cached_bytes(stripewise, path) <= SERVERS * capacity
     assert_clean(stripewise, cluster)
     stripewise("rm", path)
-    # And is given back: the next file finds it all free.
+    # The space is given back: the next file finds all of it free.
     written(cluster, cat, path)
     assert 2 * capacity < cached_bytes(stripewise, path) <= SERVERS * capacity
 

@@ -1,4 +1,5 @@
-"""Programs on CephFS, without the library and over layouts of it: the same results, the same bytes."""
+"""Programs on CephFS, without the library and over its layouts: the same results, the same bytes.
+"""
 
 import hashlib
 from dataclasses import dataclass
@@ -42,7 +43,8 @@ os.fsync(fd); print(os.fstat(fd).st_size, os.stat("f").st_size); os.close(fd)
 
 @dataclass(frozen=True)
 class Program:
-    """What makes the file "f" of a directory, and fails if it reads other bytes there than it wrote."""
+    """Creates the file "f" in a directory, and fails if it reads other bytes there than it wrote.
+    """
 
     kind: str
     words: list
@@ -74,21 +76,22 @@ OTHERS = {
 }
 PROGRAMS = [(name, mpi) for name in MPI_PROGRAMS for mpi in ("mpich", "openmpi")] + [(name, "") for name in OTHERS]
 WITH_COPIES = [("ior", "mpich"), ("ior collective", "openmpi"), ("btio", "mpich"), ("h5py", ""), ("python", ""), ("fio", "")]
-# Once files are placed it makes no difference what placed them: a few with the driver.
+# Once files are placed it makes no difference what placed them, so only a few programs run with the
+# driver.
 PLACED = ("btio", "h5py")
 
 
 def with_drivers(*parameters):
-    """The parameters with each driver; (name, MPI) are the last two."""
+    """The parameters with each driver; the last two are (name, MPI)."""
     return [("dirs", *row) for row in parameters] + [("cephfs", *row) for row in parameters if LONG or row[-2] in PLACED]
 
 
-# Two parts, as PSA makes them; the stripes are no multiples of CephFS's.
+# Two regions, as PSA makes them. The stripes are no multiples of CephFS's.
 TWO_PARTS = '[{ end = "600K", cycle = "hdd/0-3:4K ssd/0-3:12K" }, { cycle = "hdd/0-3:16K" }]'
 
 
 def plan_of(cluster, kind):
-    """A plan for everything in cluster.data: striped, with replicas, or cached."""
+    """A plan for all files in cluster.data: striped, with replicas, or cached."""
     if kind != "striped":
         copies.write_plan(cluster, kind, capacity="256K")
         return
@@ -98,12 +101,13 @@ def plan_of(cluster, kind):
 
 
 def digest(path):
-    """Of a file's bytes."""
+    """A digest of a file's bytes."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def run_both(cluster, stripewise, program, mpi, python, execute):
-    """The program in a plain directory of the CephFS and over the plan: same output, same bytes. Returns the file's digest."""
+    """Runs the program in a plain directory of the CephFS and over the plan: same output, same
+    bytes. Returns the file's digest."""
     plain = cluster.root / "plain"
     plain.mkdir()
     without = execute(*program.command(mpi, plain, python))
@@ -112,7 +116,7 @@ def run_both(cluster, stripewise, program, mpi, python, execute):
         assert over.out == without.out and without.out
     copy = cluster.root / "copy"
     stripewise("cp", cluster.data / "f", copy)
-    # What fio writes for its own checks is of another time in each run.
+    # fio's verification headers contain the time, which differs between runs.
     assert digest(copy) == digest(plain / "f") or program.kind == "fio"
     assert copy.stat().st_size == (plain / "f").stat().st_size
     assert (cluster.data / "f").read_bytes().startswith(b"stripewise file"), "not managed"

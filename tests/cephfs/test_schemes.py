@@ -1,5 +1,5 @@
-"""The planner's schemes on CephFS: IOR with both MPIs verifies every byte, and the OSDs hold what the plan says, as `rados df` and
-`stripewise status` count it."""
+"""The planner's schemes on CephFS: IOR with both MPIs verifies every byte, and the OSDs hold what
+the plan says according to `rados df` and `stripewise status`."""
 
 import re
 import tomllib
@@ -9,7 +9,7 @@ from conftest import Mpi
 
 RANKS, BLOCK = 4, 4 << 20
 SIZE = RANKS * BLOCK
-# Scheme, what IOR does, which MPI.
+# Scheme, flags of IOR, MPI.
 SCHEMES = {
     "1-DH": (["--shared"], "mpich"),
     "1-DV": ([], "openmpi"),
@@ -20,17 +20,18 @@ SCHEMES = {
 }
 POOL_SCHEMES = ["1-DH on hdd", "def"]
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-MARKERS = 16 << 10  # of a target and of the files' manifests, in blocks of 4 KiB
+MARKERS = 16 << 10  # of a target and the files' manifests, in blocks of 4 KiB
 
 
 def size_of(text):
-    """64K"""
+    """Bytes of a size like 64K."""
     number, unit = re.fullmatch(r"(\d+)([KMGT]?)", text).groups()
     return int(number) * UNITS[unit]
 
 
 def pools_of(target):
-    """Of "hdd/0-3" those of the servers; of "hdd/64Kx4", which CephFS stripes, that of the class."""
+    """The pools of "hdd/0-3" (one per server) or of "hdd/64Kx4" (that of the class, which CephFS
+    stripes over)."""
     tier, first, last = re.fullmatch(r"(\w+)/(?:\w+x\d+|(\d+)(?:-(\d+))?)", target).groups()
     return [f"{tier}{i}" for i in range(int(first), int(last or first) + 1)] if first else [tier]
 
@@ -56,7 +57,7 @@ def dealt_out(layout, size):
 
 
 def expected(plan, files, size):
-    """{pool: bytes} of all the files of the plan's only rule."""
+    """{pool: bytes} of all files of the plan's only rule."""
     (rule,) = tomllib.loads(plan.read_text())["rule"]
     layouts, stride = rule["layouts"], rule.get("spread", {}).get("stride", 1)
     sums = {}
@@ -75,12 +76,12 @@ def test_a_pool_for_each_osd(bed, cluster, stripewise, workloads, scheme, tmp_pa
 @pytest.mark.parametrize("cluster", ["pools"], indirect=True)
 @pytest.mark.parametrize("scheme", POOL_SCHEMES)
 def test_a_pool_for_each_class(bed, cluster, stripewise, workloads, scheme, tmp_path):
-    """CephFS stripes; how much of a file is in which class is still the plan's."""
+    """CephFS stripes; the plan still decides how much of a file is in which class."""
     assert_right_and_where_planned(bed, cluster, stripewise, scheme, ["--shared"], Mpi("mpich", workloads), tmp_path)
 
 
 def assert_right_and_where_planned(bed, cluster, stripewise, scheme, words, mpi, tmp_path):
-    """IOR of a scheme's plan; `words`: of synth, for a shared file."""
+    """Runs IOR over a scheme's plan. `words` are the flags of synth, for a shared file."""
     path, files = cluster.data / "f", 1 if words else RANKS
     shape = ["--transfer", "256K", "--block", BLOCK, "--access", "sequential"]
     synth = ["synth", "ior", *shape, "--procs", RANKS, "--op", "write", *words, "--file", path]

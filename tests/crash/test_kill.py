@@ -1,7 +1,9 @@
-"""kill -9 of plain programs that write over a plan's layouts: everything that was acknowledged is there, fsck is content.
+"""kill -9 of plain programs that write over a plan's layouts: all acknowledged data is there, and
+fsck finds nothing after one repair.
 
-Fault model: processes die between any two instructions, the kernel goes on. Of the one call that was in flight, any part
-may be there. The rounds with the data path itself, without the preload library, are in crates/datapath/tests/kill.
+Fault model: processes die between any two instructions, and the kernel keeps running. Of the one
+call in flight, any part may have been written. crates/datapath/tests/kill has the rounds on the
+data path itself, without the preload library.
 """
 
 import os
@@ -22,7 +24,8 @@ WRITERS = 3
 
 
 def plan_text(cluster):
-    """Everything below cluster.data is striped over all servers, 20 KiB on an HDD and 12 KiB on an SSD."""
+    """A rule that stripes everything below cluster.data over all servers, 20 KiB on an HDD and 12
+    KiB on an SSD."""
     rule = (
         'version = 1\nscheme = "psa"\n[[rule]]\n'
         f'pattern = "{cluster.data}/**"\nscheme = "PSA"\nreason = ""\npredicted_s = 1.0\nelapsed_s = 1.0\n'
@@ -33,7 +36,7 @@ def plan_text(cluster):
 
 
 def read_notes(path):
-    """(operations that were acknowledged, the one in flight or None), each a tuple (kind, mark, slot)."""
+    """(acknowledged operations, the one in flight or None), each a tuple (kind, mark, slot)."""
     done, flying = [], None
     text = path.read_text() if path.exists() else ""
     for line in text[: text.rfind("\n") + 1].splitlines():
@@ -51,7 +54,8 @@ def test_what_was_acknowledged_survives_kill_9(stripewise, cluster, round_):
     cluster.plan.write_text(plan_text(cluster))
     stripewise("place", cluster.plan)
     writers = start_writers(cluster, cluster.root, round_)
-    # Some are killed while they create their files, some when they have certainly done something.
+    # Some are killed while they create their files, others after they have certainly done
+    # something.
     if round_ % 2:
         wait_until(lambda: all(read_notes(cluster.root / f"notes{number}")[0] for number in range(WRITERS)))
     time.sleep(0.05 + random.Random(round_).random() * 0.4)
@@ -61,7 +65,8 @@ def test_what_was_acknowledged_survives_kill_9(stripewise, cluster, round_):
 
 
 def start_writers(cluster, notes, seed, **options):
-    """Several processes that write side by side until they are killed, and note in a directory what they do."""
+    """Starts several processes that write concurrently until they are killed, and note their
+    operations in a directory."""
     writers = []
     for number in range(WRITERS):
         command = [sys.executable, WRITER, cluster.data, notes / f"notes{number}", number, WRITERS, seed]
@@ -71,7 +76,7 @@ def start_writers(cluster, notes, seed, **options):
 
 
 def kill(writers):
-    """kill -9."""
+    """Kills the processes with SIGKILL."""
     for process in writers:
         process.send_signal(signal.SIGKILL)
     for process in writers:
@@ -79,14 +84,14 @@ def kill(writers):
 
 
 def whole_cephfs(directory):
-    """The mount that a directory on CephFS is in: there the kernel cannot be asked whether a file is
-    gone, and orphans are known by a look at the whole file system."""
+    """The mount that a directory on CephFS is in. There the kernel cannot tell whether a file is
+    gone, so fsck finds orphans by scanning the whole file system."""
     mounts = [line.split()[1:3] for line in Path("/proc/self/mounts").read_text().splitlines()]
     return [point for point, kind in mounts if "ceph" in kind and directory.is_relative_to(point)][-1:]
 
 
 def assert_recovered(stripewise, cluster):
-    """After one repair fsck is content."""
+    """After one repair, fsck finds nothing."""
     age = ["--orphan-age", 0]
     looked_at = [cluster.data, *whole_cephfs(cluster.data)]
     stripewise("fsck", "-p", cluster.plan, *looked_at, "--repair", "--remove-orphans", *age)
@@ -95,7 +100,8 @@ def assert_recovered(stripewise, cluster):
 
 
 def verify(stripewise, cluster, notes):
-    """Compares all files with the notes in a directory. Returns how many operations were acknowledged."""
+    """Compares all files with the notes in a directory. Returns the number of acknowledged
+    operations."""
     notes = [read_notes(notes / f"notes{number}") for number in range(WRITERS)]
     done = [operation for acknowledged, _ in notes for operation in acknowledged]
     flying = [operation for _, operation in notes if operation]
@@ -112,7 +118,7 @@ def verify(stripewise, cluster, notes):
 
 
 def read(stripewise, cluster, name):
-    """The file's bytes, as the command line reads them; none if there is no such file."""
+    """The file's bytes as the command line tool reads them; empty if there is no such file."""
     path = cluster.data / name
     if not path.exists():
         return b""
@@ -123,7 +129,7 @@ def read(stripewise, cluster, name):
 
 
 def verify_slots(shared, done, flying):
-    """Every slot holds what was last acknowledged, or in part what was in flight."""
+    """Every slot holds the bytes last acknowledged, or partly those of the operation in flight."""
     last = {slot: mark for kind, mark, slot in done if kind == "slot"}
     coming = {slot: mark for kind, mark, slot in flying if kind == "slot"}
     for slot, mark in last.items():
@@ -138,7 +144,7 @@ def verify_slots(shared, done, flying):
 
 
 def verify_log(log, done, flying):
-    """Every acknowledged record is there once, whole."""
+    """Every acknowledged record is there exactly once, and whole."""
     found = {}
     at = gap = 0
     while at < len(log):

@@ -1,6 +1,8 @@
-"""A power cut may leave a file that was never synced without some of its components: what a person then sees, and does.
+"""A power cut may leave a file that was never synced without some of its objects: what the user
+then sees and can do.
 
-Which states a power cut can leave, and that `fsck` has a remedy for each: `stripewise_datapath` `tests::never_synced`.
+`stripewise_datapath` `tests::never_synced` tests which states a power cut can leave, and that
+`fsck` has a remedy for each.
 """
 
 import sys
@@ -10,14 +12,14 @@ def test_a_file_with_a_lost_component_is_named_and_can_be_removed(stripewise, pl
     planned.run("sh", "-c", 'seq 1 200000 > "$0/f"', planned.data)
     stripewise("fsck", "-c", planned.toml, planned.data)
     next(planned.targets[2].glob("stripewise/*/*.2")).unlink()
-    # What a program gets: an error, and a line that says whom to ask.
+    # A program gets an error, and the library logs which command helps.
     read = planned.run(sys.executable, "-c", "open(__import__('sys').argv[1]).read()", planned.data / "f", ok=False)
     assert "Input/output error" in read.err and "a part of the file is lost; `stripewise fsck`" in read.err, str(read)
     found = stripewise("fsck", planned.data, ok=False)
     assert found.code == 1 and f"problem: {planned.data}/f: " in found.out, str(found)
     assert "never synced, remove it with `stripewise rm -f`" in found.out, str(found)
     assert stripewise("fsck", "--repair", planned.data, ok=False).code == 1
-    # Not without being asked twice, and then all of it.
+    # Without -f nothing is removed; with it, everything is.
     assert stripewise("rm", planned.data / "f", ok=False).code == 1
     stripewise("rm", "-f", planned.data / "f")
     assert stripewise("fsck", "--orphan-age", 0, "-c", planned.toml, planned.data).out.endswith(": 0 problems\n")

@@ -1,52 +1,53 @@
 """A plain program that writes until it is killed: writer.py DATA NOTES WRITER WRITERS SEED.
 
-It knows nothing of stripewise. Before and after each operation it notes it, by one write(2) each to a file of its own.
+It knows nothing of stripewise. It notes the begin and the end of each operation with one write(2)
+each to a file of its own.
 """
 
 import os
 import random
 import sys
 
-SLOT = 70_000  # parts of two or three stripes
+SLOT = 70_000  # covers two or three stripes
 SLOTS = 12
 RECORD = 900
 
 
 def content(seed, size):
-    """Bytes of which none is 0."""
+    """Bytes that are all nonzero."""
     return bytes(random.Random(seed).choices(range(1, 256), k=97)) * (size // 97 + 1)
 
 
 def slot_bytes(seed):
-    """What a slot of the shared file holds."""
+    """The bytes of a slot of the shared file."""
     return content(seed, SLOT)[:SLOT]
 
 
 def saved_bytes(seed):
-    """A saved file."""
+    """The bytes of a saved file."""
     return content(seed, 300_000)[: 1000 + seed * 7919 % 290_000]
 
 
 def record(seed):
-    """A record of the log: says whose it is, all along."""
+    """A record of the log, filled with its own number."""
     return (b"<%016x>" % seed * RECORD)[:RECORD]
 
 
 def write_all(fd, data):
-    """write(2) until everything is written."""
+    """Calls write(2) until everything is written."""
     while data:
         data = data[os.write(fd, data) :]
 
 
 def pwrite_all(fd, data, offset):
-    """pwrite(2) until everything is written."""
+    """Calls pwrite(2) until everything is written."""
     while data:
         count = os.pwrite(fd, data, offset)
         data, offset = data[count:], offset + count
 
 
 def save(path, data):
-    """As editors do: complete and synced under another name, then renamed."""
+    """Saves as editors do: writes and syncs the file under another name, then renames it."""
     fd = os.open(path + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     write_all(fd, data)
     os.fsync(fd)
@@ -55,7 +56,7 @@ def save(path, data):
 
 
 def main():
-    """Until it is killed."""
+    """Writes until the process is killed."""
     data, notes = sys.argv[1:3]
     writer, writers, seed = map(int, sys.argv[3:])
     rng = random.Random(seed * 1000 + writer)

@@ -1,4 +1,5 @@
-/* Every interposed function, once: what it is called with, and what it must have done when it says that it succeeded. */
+/* Every interposed function once: its arguments, and the effect it must have had if it reports
+ * success. */
 #define _GNU_SOURCE
 #include "campaign.h"
 
@@ -24,7 +25,7 @@
 #include <unistd.h>
 #include <utime.h>
 
-/* Past the library: a call by number would be served. */
+/* Bypasses the library, which would serve a call by number. */
 static long call_kernel(long number, long a, long b, long c)
 {
 #ifdef __x86_64__
@@ -39,7 +40,7 @@ static long call_kernel(long number, long a, long b, long c)
 int opened_elsewhere(const char *path)
 {
     int fd = (int)call_kernel(SYS_openat, AT_FDCWD, (long)path, O_RDONLY);
-    /* The note of the access mode: decision 0001, "Access mode". */
+    /* The mark of the access mode: decision 0001, "Access mode". */
     call_kernel(SYS_fcntl, fd, F_SETOWN, 1);
     call_kernel(SYS_fcntl, fd, F_SETSIG, 62);
     return fd;
@@ -47,7 +48,7 @@ int opened_elsewhere(const char *path)
 
 #define CALL(name) static long call_##name(struct subject *s __attribute__((unused)))
 
-/* The value of a call, made inside the window; minus errno where it is below 0. */
+/* The result of a call inside the window, or minus errno if the result is negative. */
 #define IN(expression) \
     ({ \
         window_begin(); \
@@ -96,7 +97,8 @@ static long sized(long result, const struct stat *stat, off_t size)
     return result == 0 && stat->st_size != size ? WRONG : result;
 }
 
-/* Of a name. Whether a file that may not be read is managed cannot be found out: its size is what the kernel says. */
+/* Size by name. Whether an unreadable file is managed cannot be determined, so its size is the
+ * kernel's. */
 static long sized_by_name(long result, off_t size) { return result == 0 && size != SIZE ? MANIFESTS_SIZE : result; }
 
 ssize_t __read_chk(int, void *, size_t, size_t);
@@ -183,7 +185,7 @@ CALL(statx_empty)
     return result == 0 && stat.stx_size != SIZE ? WRONG : result;
 }
 
-/* Opens, and reads what is there: an open that succeeds leads to the file, never to its manifest. */
+/* Opens and reads: an open that succeeds leads to the file, never to its manifest. */
 static long opened(int fd)
 {
     if (fd < 0)
@@ -305,7 +307,7 @@ CALL(futimens) { return IN(futimens(s->fd, exact)); }
 CALL(utimensat) { return IN(utimensat(AT_FDCWD, s->path, exact, 0)); }
 CALL(utimensat_empty) { return IN(utimensat(s->fd, "", exact, AT_EMPTY_PATH)); }
 
-/* What comes out of a pipe is what the file has. */
+/* The bytes that come out of a pipe are those of the file. */
 static long piped(long moved, int end) { return moved < 0 ? moved : checked(read(end, buffer, (size_t)moved), WRITE_AT); }
 CALL(sendfile)
 {
@@ -333,7 +335,8 @@ CALL(copy_file_range_to)
     return pwrite(from, to_write(), WRITE_LEN, 0) != WRITE_LEN ? WRONG : IN(copy_file_range(from, &(off_t){0}, s->fd, &at, WRITE_LEN, 0));
 }
 
-/* These serve no managed file: whatever they say, nothing of the manifest comes out, and nothing goes in. */
+/* These serve no managed file. Whatever they return, they transfer no bytes of or to the
+ * manifest. */
 static long refused(long result) { return result >= 0 ? WRONG : result; }
 CALL(ioctl) { int to = memfd_create("to", 0); return refused(IN(ioctl(to, FICLONE, s->fd))); }
 CALL(ioctl_left) { int left = 0; lseek(s->fd, 0, SEEK_SET); long r = IN(ioctl(s->fd, FIONREAD, &left)); return r == 0 && left != SIZE ? WRONG : r; }
@@ -411,7 +414,7 @@ CALL(spawn)
     int pid, status;
     posix_spawn_file_actions_init(&actions);
     long result = -IN(posix_spawn_file_actions_addopen(&actions, 1, s->path, O_WRONLY | O_CREAT | O_TRUNC, 0644));
-    /* What was left to the child fails there, or is done right. */
+    /* An error deferred to the child appears there, or the child works correctly. */
     if (result == 0)
         result = -posix_spawn(&pid, "/bin/true", &actions, NULL, none, environ);
     return result == 0 && (waitpid(pid, &status, 0) != pid || status) ? -EIO : result;

@@ -1,11 +1,13 @@
 /* Every interposed call on a managed file, with each of its system calls failing in turn:
  *
  *   campaign DIRECTORY LABEL few|short|long [CALL|PART/PARTS]
- *                      (LD_PRELOAD and STRIPEWISE_PLAN set; the plan has a rule for the directory)
+ *                      (LD_PRELOAD and STRIPEWISE_PLAN are set; the plan has a rule for the
+ *                      directory)
  *   campaign names     prints the functions that are called
  *
- * Each case is a forked child with a file of its own. The child makes the call, in which the parent makes one system call fail (ptrace),
- * then uses the file again. In the end another process reads all the files: each must be one that the call's result permits. */
+ * Each case is a forked child with a file of its own. The child makes the call, in which the
+ * parent makes one system call fail (ptrace), and then uses the file again. In the end another
+ * process reads all the files: each must be in a state that the call's result permits. */
 #define _GNU_SOURCE
 #include "campaign.h"
 
@@ -25,11 +27,11 @@
 
 enum { CASES_MAX = 100000, INJECTIONS_MAX = 400, CASE_SECONDS_MAX = 1800 };
 
-/* What is known of one case; shared with its child. */
+/* The result of one case, shared with its child. */
 struct outcome {
     const struct call *call;
     int cold, nth, error, ended, later;
-    /* What failed was to open the plan, or the file, and as if the rights for it were missing. */
+    /* The open of the plan, or of the file, failed with an error of missing permission. */
     int plan_refused, file_refused;
     long number, result;
 };
@@ -75,7 +77,7 @@ static int make_file(const char *path, unsigned char (*byte_of)(size_t))
     return fd;
 }
 
-/* Uses the file as if nothing had been. */
+/* Uses the file as if nothing had happened. */
 static int use_later(struct subject *s)
 {
     unsigned char bytes[LATER_LEN];
@@ -88,7 +90,7 @@ static int use_later(struct subject *s)
     long got = written < 0 || synced < 0 ? 0 : pread(fd, bytes, LATER_LEN, LATER_AT);
     if (written < 0 || synced < 0 || got < 0)
         return -errno;
-    /* What was written and synced is not all there: errno says nothing. */
+    /* The bytes were written and synced and are not all there; errno is meaningless. */
     if (written != LATER_LEN || got != LATER_LEN)
         return -ENODATA;
     for (size_t i = 0; i < LATER_LEN; i++)
@@ -101,7 +103,8 @@ static void make_files(const struct call *call, struct subject *s)
 {
     if (call->effect == REPLACES)
         close(make_file(s->other, byte_other));
-    /* What is opened where no rule is goes to the kernel at once in a process that has used a managed file. */
+    /* In a process that has used a managed file, an open where no rule applies goes directly to
+     * the kernel. */
     const char *made = call->way >= ABSENT_UNRULED ? s->other : s->path;
     if (call->way != ABSENT)
         s->fd = make_file(made, byte_before);
@@ -144,14 +147,14 @@ static void say(const struct outcome *it, const char *what)
            it->nth, system_call_name(it->number), strerrorname_np(it->error), it->result, what, (size_t)(it - outcomes));
 }
 
-/* A child that waits for ever, or works for ever, ends, and is told. */
+/* Ends a child that waits or runs forever, and reports it. */
 static void end_child(int signal)
 {
     (void)signal;
     kill(child, SIGKILL);
 }
 
-/* One case; `injection` says what is to fail, and then what did. */
+/* Runs one case. `injection` selects the failing system call, and then holds what failed. */
 static void run_case(const struct call *call, int cold, struct injection *injection)
 {
     int nth = injection->nth;
@@ -186,11 +189,11 @@ static void run_case(const struct call *call, int cold, struct injection *inject
         say(it, "fails without being made to");
 }
 
-/* A state that the file may be in. */
+/* A permitted state of the file. */
 struct state {
     int present;
-    size_t base, least, most;      /* bytes of before that are there; the size */
-    size_t from, done, until;      /* written: certainly to `done`, perhaps to `until` */
+    size_t base, least, most;      /* leading bytes from before that remain; size range */
+    size_t from, done, until;      /* written: certainly up to `done`, perhaps up to `until` */
     unsigned char (*byte_of)(size_t);
 };
 
@@ -236,9 +239,9 @@ static int is_permitted(const struct outcome *it, const unsigned char *bytes, lo
     return is_in(&new, it, bytes, size) || (r < 0 && is_in(&old, it, bytes, size));
 }
 
-/* Whether the kernel has there what must be there: an anchor, or, where no rule is, a plain file. A
- * plan that may not be read is none (the library says so, and goes on): then what is created is
- * plain. */
+/* Whether the kernel has the right kind of file there: an anchor, or, where no rule applies, a
+ * plain file. If the plan may not be read there is none (the library warns and continues), and
+ * new files are plain. */
 static int is_as_made(const struct outcome *it, const char *path)
 {
     char start[24] = {0};
@@ -272,7 +275,7 @@ static void verify(void)
     }
 }
 
-/* Calls that touch what only files with several copies have. */
+/* Calls that touch objects which only files with several copies have. */
 static const char *const few[] = {"read", "pread, first use", "write", "write, first use", "write, appending", "ftruncate", "truncate",
                                   "fallocate", "fsync", "fstat", "stat", "open for writing", "open, O_TRUNC", "open, O_CREAT", "close",
                                   "unlink", "rename", "mmap", "open, O_CREAT of a moved file", "open, O_TRUNC of a moved file"};
@@ -285,7 +288,8 @@ static int is_one_of_few(const char *label_)
     return 0;
 }
 
-/* One system call of a call, with one errno of its list, or with each. 0: the call makes fewer. */
+/* Runs one system call of a call with one errno of its list, or with each. Returns 0 if the call
+ * makes fewer system calls. */
 static int run_system_call(const struct call *call, int cold, int nth, int is_long)
 {
     static int turn;
@@ -296,7 +300,8 @@ static int run_system_call(const struct call *call, int cold, int nth, int is_lo
         for (it.which = 1; it.which < it.listed; it.which++)
             run_case(call, cold, &it);
     } else if (*it.path && !was_refused) {
-        /* What the kernel refuses to open may be an anchor: each open once like that. */
+        /* A file that the kernel refuses to open may be an anchor, so each open fails once like
+         * that. */
         it.which = it.listed - 1 - turn % it.refusals;
         run_case(call, cold, &it);
     }
@@ -335,7 +340,7 @@ int main(int argc, char **argv)
             continue;
         made++;
         run_call(&calls[i], 0, is_long);
-        /* In a new process also what is read once per process may fail. */
+        /* In a new process, reads that happen once per process can fail, too. */
         if (calls[i].way == INHERITED || calls[i].way == ABSENT || (is_long && calls[i].way == CLOSED))
             run_call(&calls[i], 1, is_long);
     }

@@ -1,4 +1,4 @@
-/* Makes one system call of a traced child fail, without doing it. */
+/* Makes one system call of a traced child fail without executing it. */
 #define _GNU_SOURCE
 #include "campaign.h"
 
@@ -17,8 +17,7 @@
 
 enum { END = 100001, SMALL_MAP = 65536 };
 
-/* To this thread: another one that takes it, which nobody traces, would stop the whole process
- * for good. */
+/* Sent to this thread. If an untraced thread took it, the whole process would stop for good. */
 void window_begin(void) { syscall(SYS_tgkill, (int)syscall(SYS_getpid), (int)syscall(SYS_gettid), SIGSTOP); }
 
 void window_end(void) { syscall(END); }
@@ -28,13 +27,13 @@ enum { BROKEN_MAX = 7, REFUSED_MAX = 2 };
 struct listed {
     long number;
     const char *name;
-    int broken[BROKEN_MAX];   /* where a file system, memory or descriptors run out */
-    int refused[REFUSED_MAX]; /* where rights are missing: the library expects these for anchors, and looks what is meant */
+    int broken[BROKEN_MAX];   /* exhausted file system, memory or descriptors */
+    int refused[REFUSED_MAX]; /* missing permission: expected for anchors, so the library checks for one */
 };
 
-/* What each system call fails with. Those that never fail are not here. Of the refusals, EACCES
- * comes also from servers (NFS, BeeGFS), of any call that they serve; EPERM from attributes
- * (immutable), sticky directories, O_NOATIME, and filters of system calls. */
+/* The errnos of each system call; those that never fail are missing. Among the refusals, EACCES
+ * also comes from servers (NFS, BeeGFS) for any call that they serve; EPERM comes from
+ * attributes (immutable), sticky directories, O_NOATIME, and system call filters. */
 static const struct listed lists[] = {
     {SYS_openat, "openat", {EMFILE, ENFILE, EIO, ESTALE, ENOMEM, EINTR}, {EACCES, EPERM}},
     {SYS_openat2, "openat2", {EMFILE, ENFILE, EIO, ESTALE, ENOMEM, EINTR}, {EACCES, EPERM}},
@@ -96,7 +95,7 @@ const char *system_call_name(long number)
 
 static const struct listed *may_fail(const struct user_regs_struct *regs)
 {
-    /* malloc's own memory: without it Rust ends the process. */
+    /* malloc's own memory: without it Rust aborts the process. */
     int is_mallocs = regs->orig_rax == SYS_mmap && (int)regs->r8 < 0 && regs->rsi >= SMALL_MAP;
     return is_mallocs ? NULL : find((long)regs->orig_rax);
 }
@@ -106,7 +105,8 @@ static int wait_for(int pid, int *status)
     return waitpid(pid, status, __WALL) == pid && WIFSTOPPED(*status);
 }
 
-/* From the entry of a system call to its exit, where it has failed. close(2) always closes. */
+/* Steps from the entry of a system call to its exit, where it has failed. close(2) always
+ * closes. */
 static int fail(int pid, struct user_regs_struct *regs, int error, int *status)
 {
     if (regs->orig_rax != SYS_close) {
@@ -122,18 +122,18 @@ static int fail(int pid, struct user_regs_struct *regs, int error, int *status)
     return 1;
 }
 
-/* The path of an open: what failed there, some results depend on. */
+/* The path of an open, because some results depend on which open failed. */
 static void note_path(int pid, const struct user_regs_struct *regs, struct injection *it)
 {
     unsigned long at = regs->orig_rax == SYS_open ? regs->rdi : regs->rsi;
     int opens = regs->orig_rax == SYS_open || regs->orig_rax == SYS_openat || regs->orig_rax == SYS_openat2;
     struct iovec to = {it->path, sizeof it->path - 1}, from = {(void *)at, sizeof it->path - 1};
-    /* It may end before the end of the memory that is asked for. */
+    /* The path may end before the end of the requested memory. */
     while (opens && from.iov_len > 0 && process_vm_readv(pid, &to, 1, &from, 1, 0) < 0)
         from.iov_len -= 1 + from.iov_len / 8;
 }
 
-/* How many there are before the end of a list. */
+/* Number of errnos in a list. */
 static int count_errors(const int *errors, int most)
 {
     int count = 0;

@@ -1,9 +1,10 @@
 /* How much of the caller's stack each interposed function touches on a plain file:
  *
- *   stack DIRECTORY      prints a line for each call: bytes of its first call in a process, of its second, and its name
+ *   stack DIRECTORY      prints a line for each call: bytes of its first call in a process, of its
+ *                        second, and its name
  *
- * The stack below the call is painted before it and looked through after it. Run with and without the library, the difference is what the
- * library takes. */
+ * The program paints the stack below the call before it and scans it after it. The difference
+ * between runs with and without the library is the library's use. */
 #define _GNU_SOURCE
 #include "campaign.h"
 
@@ -21,7 +22,7 @@ enum { AREA = 192 * 1024, PAINT = 0xa5 };
 
 static size_t touched;
 
-/* Both have the same frame, so that the area is the same memory. */
+/* Both have the same frame, so the area is the same memory. */
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 __attribute__((noinline)) static size_t area(int looks)
 {
@@ -58,7 +59,7 @@ static size_t measure(const struct call *call, const char *path, const char *oth
     struct subject s = {path, other, -1};
     int status, maker = fork();
     if (maker == 0) {
-        /* So that the call may be the first one of its process on any file. */
+        /* A child makes the files, so that the measured call can be its process's first one. */
         make(other);
         unlink(path);
         if (call->way != ABSENT)

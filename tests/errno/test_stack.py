@@ -1,4 +1,5 @@
-"""What the library takes of its caller's stack on plain files: signal handlers and small threads have little."""
+"""How much of its caller's stack the library uses on plain files: signal handlers and small threads
+have little."""
 
 import pytest
 from conftest import LIBRARY_NAME, run_command
@@ -7,8 +8,8 @@ from .conftest import HERE, WARNINGS
 from .test_errno import plan_text
 
 BUDGET_BYTES = 2048
-# What takes more takes it each time. The C library's aio_write starts a thread, which takes 4 KB,
-# unless its last one rests already.
+# A call that uses too much does so in every run. The C library's aio_write starts a thread, which
+# takes 4 KB, unless its previous one is still idle.
 RUNS_MAX = 10
 WAYS = {
     "library alone": lambda cluster, spool: {"STRIPEWISE_PLAN": ""},
@@ -19,20 +20,21 @@ WAYS = {
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory):
-    """The built program. Bound at its start: the loader's stack is not the library's."""
+    """The built program. It is bound at startup, because the loader's stack does not count as the
+    library's."""
     program = tmp_path_factory.mktemp("stack") / "stack"
     run_command("gcc", *WARNINGS, "-Wl,-z,now", "-o", program, HERE / "stack.c", HERE / "calls.c", "-laio", "-pthread")
     return program
 
 
 def depths(text):
-    """Bytes of the first and of the second call, by call."""
+    """Stack used by the first and by the second call, bytes, by call."""
     rows = [line.split(" ", 2) for line in text.splitlines()]
     return {label: (int(first), int(second)) for first, second, label in rows}
 
 
 def over_budget(bare, loaded):
-    """What the library takes, by call, where it is too much."""
+    """The stack that the library uses in addition, by call, where it is over the budget."""
     taken = {label: [with_it - without for with_it, without in zip(loaded[label], bare[label])] for label in bare}
     return {label: bytes_ for label, bytes_ in taken.items() if max(bytes_) > BUDGET_BYTES}
 

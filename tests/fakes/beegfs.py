@@ -1,11 +1,13 @@
-"""A strict fake of BeeGFS 8's `beegfs`: entry info, entry set, entry create file, pool list, target list.
+"""A strict fake of BeeGFS 8's `beegfs`: entry info, entry set, entry create file, pool list, target
+list.
 
-`fake.conf`: `mount DIR`, `target NUMBER POOL BYTES_FREE`, `pool NUMBER NAME` (the first is the default pool), `may set`
-(sysAllowUserSetPattern).
+`fake.conf`: `mount DIR`, `target NUMBER POOL BYTES_FREE`, `pool NUMBER NAME` (the first is the
+default pool), `may set` (sysAllowUserSetPattern).
 
-Sources, all of ThinkParQ/beegfs-go: ctl/internal/cmd/entry/{set,info,create,flags}.go, ctl/pkg/ctl/entry/{set,create}.go,
-ctl/internal/cmd/pool/list.go, ctl/internal/cmd/target/list.go, ctl/internal/cmd/root.go, ctl/internal/config/config.go,
-ctl/internal/cmdfmt/json.go, common/beegfs/{entity,entry}.go. Errors are cobra's `Error: ...` and status 1.
+Sources, all of ThinkParQ/beegfs-go: ctl/internal/cmd/entry/{set,info,create,flags}.go,
+ctl/pkg/ctl/entry/{set,create}.go, ctl/internal/cmd/pool/list.go, ctl/internal/cmd/target/list.go,
+ctl/internal/cmd/root.go, ctl/internal/config/config.go, ctl/internal/cmdfmt/json.go,
+common/beegfs/{entity,entry}.go. Errors are cobra's `Error: ...` with status 1.
 """
 
 import errno
@@ -46,7 +48,7 @@ def of_pool(pool):
 
 
 def inherited(text, path):
-    """What a new file or directory gets: the pattern, and for a file targets of its pool."""
+    """The layout of a new file or directory: the pattern, and for a file targets of its pool."""
     chunk, count, pool, _ = (text or ROOT_PATTERN).split(",")
     if os.path.isdir(path):
         return f"{chunk},{count},{pool},"
@@ -61,7 +63,7 @@ def settle(path):
 
 
 def chunk_size(text):
-    """chunksizeFlag.Set and ParseIntFromStr"""
+    """Parses a size like chunksizeFlag.Set and ParseIntFromStr."""
     flag = f'invalid argument "{text}" for "--chunk-size" flag'
     number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     prefix = text[len(number) :]
@@ -114,7 +116,7 @@ def pattern(given):
 
 
 def pool_called(name):
-    """An alias or a number."""
+    """A pool by alias or number."""
     by_number = {str(number): alias for alias, number in POOLS.items()}
     return by_number.get(name.removeprefix("s:"), name if name in POOLS else None)
 
@@ -137,7 +139,7 @@ def entry_set(arguments):
             if not of_pool(pool) and "--force" not in given:
                 failed(f"storage pool with ID {POOLS[pool]} does not contain any targets (use force to override)")
             values["pool"] = pool
-        # Entries that are no directories are passed over without a word.
+        # Entries that are not directories are skipped silently.
         if not os.path.isdir(path):
             continue
         if os.geteuid() != 0 and (["set"] not in CONF.get("may", []) or os.stat(path).st_uid != os.geteuid()):
@@ -188,7 +190,7 @@ def entry_create(arguments):
         os.chmod(path, int(given.get("--permissions", "0644"), 8))
         chunk = values.get("chunk", chunk)
         if chosen:
-            # checkAndGetTargets puts them into a map: their order is lost.
+            # checkAndGetTargets puts them into a map, which loses their order.
             fake.keep(path, f"{chunk},{count},{pool},{':'.join(map(str, reversed(chosen)))}")
         else:
             fake.keep(path, inherited(f"{chunk},{count},{pool},", path))
@@ -199,7 +201,7 @@ def quoted(text):
 
 
 def printed(rows):
-    """cmdfmt/json.go: objects whose keys are sorted, as Go does."""
+    """Prints like cmdfmt/json.go: objects with sorted keys, as in Go."""
     objects = ["{" + ",".join(f"{quoted(key)}:{value}" for key, value in sorted(row.items())) + "}" for row in rows]
     print("[" + ",".join(objects) + "]\n")
 
@@ -260,7 +262,8 @@ def main():
         run, rest = commands.get(tuple(arguments[:2])), arguments[2:]
     if run is None:
         failed(f'unknown command "{" ".join(arguments[:2])}" for "beegfs"')
-    # Without --output json a table is printed, which this fake has not; set prints nothing.
+    # Without --output json the tool prints a table, which this fake does not support; set prints
+    # nothing.
     if run not in (entry_set, entry_create) and ("json" not in rest and "--output=json" not in rest or "--raw" not in rest):
         failed("the fake prints --output json --raw only")
     try:

@@ -1,12 +1,14 @@
-"""What the fakes of file systems' tools share.
+"""Shared code of the fakes of file systems' tools.
 
-A fake file system is a directory. STRIPEWISE_FAKE names another one, with what it consists of: `fake.conf`, lines of words
-(`mount DIR`, and what the fake says), and files that make trouble: `ignore` (hints are taken and not obeyed), `fail_after` (a
-number: so many calls work, then none), `user` (a number: root's calls are this user's). What a file has is kept in an attribute
-of it, so that it moves and goes with it.
+A fake file system is a directory. STRIPEWISE_FAKE names a second directory with its description:
+`fake.conf`, with lines of words (`mount DIR`, and further ones defined by each fake), and files
+that inject faults: `ignore` (hints are accepted and not obeyed), `fail_after` (a number: that many
+calls work, all later ones fail), `user` (a number: root's calls act as this user). The layout of a
+file is stored in an attribute of it, so that it moves and disappears with the file.
 
-A kernel would give a new file its layout; here every call first does that for the files that have come since the last one.
-Calls take turns: between a file's creation and its layout nobody looks at it, as with a kernel.
+A kernel would give a new file its layout. Here every call first does that for the files created
+since the last call. Calls take turns: as with a kernel, no call sees a file between its creation
+and its layout.
 """
 
 import errno
@@ -23,7 +25,7 @@ if os.path.exists(f"{STATE}/user") and os.geteuid() == 0:
     os.setresuid(USER, USER, USER)
 
 TURN = os.open(STATE, os.O_RDONLY | os.O_DIRECTORY)
-fcntl.flock(TURN, fcntl.LOCK_EX)  # Until the call ends.
+fcntl.flock(TURN, fcntl.LOCK_EX)  # held until the call ends
 
 
 def end(status, message=""):
@@ -45,12 +47,12 @@ def configuration():
 
 
 def ignores_hints():
-    """Whether hints are to be taken and not obeyed."""
+    """Whether hints are accepted and not obeyed."""
     return os.path.exists(f"{STATE}/ignore")
 
 
 def count_the_call(status, message):
-    """Fails if no more calls are to work."""
+    """Fails if no more calls may work."""
     path = f"{STATE}/fail_after"
     if not os.path.exists(path):
         return
@@ -63,7 +65,8 @@ def count_the_call(status, message):
 
 
 def kept(path):
-    """What is kept of a file or directory; None: nothing. A copied attribute is not the file's own."""
+    """The text stored with a file or directory, or None. A copied attribute does not count as the
+    file's own."""
     try:
         owner, _, text = os.getxattr(path, ATTRIBUTE).decode().partition(" ")
     except OSError as error:
@@ -74,12 +77,12 @@ def kept(path):
 
 
 def keep(path, text):
-    """Keeps a text with a file or directory; those who may not write it may not do this."""
+    """Stores a text with a file or directory. It needs permission to write to it."""
     os.setxattr(path, ATTRIBUTE, f"{os.stat(path).st_ino} {text}".encode())
 
 
 def forget(path):
-    """Keeps nothing any more."""
+    """Removes the stored text."""
     try:
         os.removexattr(path, ATTRIBUTE)
     except OSError as error:
@@ -88,7 +91,7 @@ def forget(path):
 
 
 def nearest(directory, top):
-    """What is kept of a directory or the nearest above it, up to `top`."""
+    """The text stored with a directory or its nearest ancestor that has one, up to `top`."""
     while True:
         text = kept(directory)
         if text is not None or len(directory) <= len(top):
@@ -97,7 +100,8 @@ def nearest(directory, top):
 
 
 def settle(path, top, inherited, directories=False):
-    """Gives files (and directories) below `path` that have nothing what `inherited(what their directory has)` says."""
+    """Stores `inherited(text of their directory)` with the files (and directories) below `path`
+    that have no text yet."""
     if not os.path.isdir(path):
         path = os.path.dirname(path)
     if not os.path.isdir(path):
@@ -111,11 +115,12 @@ def settle(path, top, inherited, directories=False):
                     if text is not None:
                         keep(child, text)
             except (PermissionError, FileNotFoundError):
-                pass  # Somebody else's, or renamed meanwhile: the next call settles it.
+                pass  # Another user owns it, or it was renamed meanwhile: the next call settles it.
 
 
 def size(text):
-    """Bytes of `64K`, as `llapi_parse_size` and `strtoull` read it; None: not a size."""
+    """The bytes of `64K`, as `llapi_parse_size` and `strtoull` read it; None if it is
+    not a size."""
     units = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40, "P": 50}
     number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
     return int(number) << units[unit] if number.isdigit() and unit in units else None

@@ -1,11 +1,14 @@
 """A strict fake of Lustre's `lfs`: setstripe, getstripe -d [--yaml], df, pool_list.
 
-`fake.conf`: `mount DIR`, `fsname NAME`, `ost INDEX KIB_FREE [STATE]`, `pool NAME INDEX...`, `full INDEX...`.
+`fake.conf`: `mount DIR`, `fsname NAME`, `ost INDEX KIB_FREE [STATE]`, `pool NAME INDEX...`, `full
+INDEX...`.
 
-Sources: lustre/utils/lfs.c (lfs_setstripe_internal, parse_targets, lfs_poollist), lustre/utils/liblustreapi.c
-(llapi_stripe_param_verify, llapi_file_open_param, llapi_get_poollist, llapi_get_poolmembers, lov_dump_user_lmm_header,
-lov_dump_user_lmm_v1v3, lov_dump_comp_v1), lustre/lod/lod_lov.c (lod_verify_striping), lustre/lod/lod_qos.c (lod_alloc_ost_list),
-lustre/doc/lfs-setstripe.1, lfs-df.1, libcfs/include/libcfs/util/parser.h (CMD_HELP), all of lustre/lustre-release, 2.12 to 2.15.
+Sources: lustre/utils/lfs.c (lfs_setstripe_internal, parse_targets, lfs_poollist),
+lustre/utils/liblustreapi.c (llapi_stripe_param_verify, llapi_file_open_param, llapi_get_poollist,
+llapi_get_poolmembers, lov_dump_user_lmm_header, lov_dump_user_lmm_v1v3, lov_dump_comp_v1),
+lustre/lod/lod_lov.c (lod_verify_striping), lustre/lod/lod_qos.c (lod_alloc_ost_list),
+lustre/doc/lfs-setstripe.1, lfs-df.1, libcfs/include/libcfs/util/parser.h (CMD_HELP), all of
+lustre/lustre-release, 2.12 to 2.15.
 """
 
 import errno
@@ -30,17 +33,17 @@ DEFAULT = {"end": EOF, "size": 1 << 20, "count": 1, "pool": "", "first": -1, "os
 
 
 def failed(number, message):
-    """llapi_error and the status of lfs's main."""
+    """Prints and exits like llapi_error and lfs's main."""
     fake.end(number, f"{message}: {os.strerror(number)} ({number})")
 
 
 def usage(message):
-    """goto usage_error"""
+    """Prints the usage like the label usage_error."""
     fake.end(CMD_HELP, f"{message}\nset striping pattern of a file or directory default\nusage: setstripe ...")
 
 
 def on_lustre(path):
-    """llapi_search_fsname"""
+    """Fails like llapi_search_fsname if the path is not on Lustre."""
     real = os.path.realpath(path)
     if real != MOUNT and not real.startswith(MOUNT + "/"):
         failed(errno.ENODEV, f"'{path}' is not on a Lustre filesystem")
@@ -48,14 +51,14 @@ def on_lustre(path):
 
 
 def dumps(components):
-    """A layout as one line."""
+    """Serializes a layout to one line."""
     fields = ("end", "size", "count", "pool", "first")
     line = lambda c: ",".join(str(c[f]) for f in fields) + f",{int(c['over'])}," + ":".join(map(str, c["osts"]))
     return ";".join(map(line, components))
 
 
 def loads(text):
-    """What dumps wrote."""
+    """Parses the output of dumps."""
     components = []
     for line in text.split(";"):
         end, size, count, pool, first, over, osts = line.split(",")
@@ -66,14 +69,14 @@ def loads(text):
 
 
 def allocate(components, path):
-    """Gives the first component its objects; the others get theirs when they are written."""
+    """Gives the first component its objects; later components get theirs when they are written."""
     for number, component in enumerate(components):
         if number > 0:
             continue
         candidates = POOLS.get(component["pool"], list(OSTS)) if component["pool"] else list(OSTS)
         if not component["osts"]:
             count = len(candidates) if component["count"] == -1 else component["count"]
-            # Without overstriping a component has no more stripes than there are OSTs.
+            # Without overstriping a component has at most one stripe per OST.
             count = min(count, len(candidates))
             start = candidates.index(component["first"]) if component["first"] in candidates else os.stat(path).st_ino
             component["osts"] = [candidates[(start + k) % len(candidates)] for k in range(count)]
@@ -85,14 +88,14 @@ def allocate(components, path):
 
 
 def inherited(text, path):
-    """What a new file gets."""
+    """The layout of a new file."""
     components = loads(text) if text else [dict(DEFAULT)]
     allocate(components, path)
     return dumps(components)
 
 
 def parse_targets(text, found):
-    """`0,2-4,0x5`; None: not understood."""
+    """Parses `0,2-4,0x5`; None if it is invalid."""
     for part in text.split(","):
         first, dash, last = part.partition("-")
         try:
@@ -107,7 +110,8 @@ def parse_targets(text, found):
 
 
 def check(component, several):
-    """llapi_stripe_param_verify, and for components llapi_layout_sanity and lod_verify_striping."""
+    """Checks like llapi_stripe_param_verify, and for components like llapi_layout_sanity and
+    lod_verify_striping."""
     pool, count, osts = component["pool"], component["count"], component["osts"]
     if component["size"] >= 1 << 32:
         failed(errno.EINVAL, f"error: stripe size '{component['size']}' over 4GB limit")
@@ -133,7 +137,7 @@ def check(component, several):
 
 
 def options(arguments):
-    """The components that the options describe, whether to delete, and the files."""
+    """The components described by the options, whether to delete, and the files."""
     components, delete = [], False
     now, started = dict(DEFAULT, osts=[], end=0), False
     place = 0
@@ -150,7 +154,7 @@ def options(arguments):
         if option == "-E":
             if now["end"]:
                 components.append(now)
-                # Later components inherit the options of the one before, but for its OSTs.
+                # Later components inherit the options of the previous one, except its OSTs.
                 now = dict(now, osts=[], first=-1, counted=False)
             text = value()
             now["end"] = EOF if text in ("-1", "eof", "EOF") else fake.size(text)
@@ -217,7 +221,7 @@ def setstripe(arguments):
         if delete:
             failed(errno.ENOTDIR, f"unable to open '{path}'")
         if os.path.lexists(path):
-            # It has objects, whether it was written or not.
+            # The file has objects already, whether or not it was written.
             fake.end(errno.EEXIST, f"setstripe error for '{path}': stripe already set")
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o644))
         if fake.ignores_hints():
@@ -230,7 +234,7 @@ def setstripe(arguments):
 
 
 def dump(component, is_dir, indent, chosen):
-    """lov_dump_user_lmm_header and lov_dump_user_lmm_v1v3, --yaml."""
+    """Prints like lov_dump_user_lmm_header and lov_dump_user_lmm_v1v3 with --yaml."""
     space, prefix = "      " if indent else "", "" if is_dir else "lmm_"
     pattern = "raid0,overstriped" if component["over"] else "raid0"
     first = component["osts"][0] if component["osts"] and (chosen or is_dir) else component["first"]

@@ -1,14 +1,17 @@
-"""A strict fake of OrangeFS 2.10's `pvfs2-xattr`, `pvfs2-viewdist`, `pvfs2-touch` and `pvfs2-statfs`: which one, its name says.
+"""A strict fake of OrangeFS 2.10's `pvfs2-xattr`, `pvfs2-viewdist`, `pvfs2-touch` and
+`pvfs2-statfs`, selected by its name.
 
 `fake.conf`: `mount DIR`, `server ADDRESS BYTES_FREE`.
 
-Hints are real attributes `user.pvfs2.*` of directories here. Those that OrangeFS does not understand it passes over: a new file
-then has the default distribution, and no call fails.
+Hints are real attributes `user.pvfs2.*` of directories here. OrangeFS ignores those that it does
+not understand: no call fails, and a new file has the default distribution.
 
-Sources, all of waltligon/orangefs: src/apps/admin/{pvfs2-xattr,pvfs2-viewdist,pvfs2-touch,pvfs2-statfs}.c,
+Sources, all of waltligon/orangefs:
+src/apps/admin/{pvfs2-xattr,pvfs2-viewdist,pvfs2-touch,pvfs2-statfs}.c,
 src/io/description/{dist-simple-stripe,dist-varstrip,dist-varstrip-parser,dist-twod-stripe}.c,
-src/client/sysint/sys-create.sm (create_parent_getattr_inspect), include/pvfs2-types.h (PVFS_SYS_LAYOUT_*),
-pvfs2-dist-varstrip.h; what the hints do was found with a 2.10.
+src/client/sysint/sys-create.sm (create_parent_getattr_inspect), include/pvfs2-types.h
+(PVFS_SYS_LAYOUT_*), pvfs2-dist-varstrip.h. The effect of the hints was determined with a 2.10
+installation.
 """
 
 import errno
@@ -35,7 +38,7 @@ def failed(message):
 
 
 def resolve(path, call="PVFS_util_resolve"):
-    """PVFS_util_resolve"""
+    """Resolves a path like PVFS_util_resolve."""
     real = os.path.realpath(path)
     if real != MOUNT and not real.startswith(MOUNT + "/"):
         return None
@@ -43,7 +46,8 @@ def resolve(path, call="PVFS_util_resolve"):
 
 
 def hint(directory, name):
-    """A directory's hint, or that of the nearest above it that has any: they are copied when a directory is made."""
+    """The hint of a directory or of its nearest ancestor that has any. (OrangeFS copies hints when
+    a directory is created.)"""
     while True:
         try:
             return os.getxattr(directory, f"user.pvfs2.{name}").decode()
@@ -56,7 +60,8 @@ def hint(directory, name):
 
 
 def strips(text):
-    """PINT_dist_strips_parse and varstrip's get_num_dfiles: [(datafile, bytes)]; None: not understood."""
+    """[(datafile, bytes)] like PINT_dist_strips_parse and varstrip's get_num_dfiles; None if
+    invalid."""
     if len(text) >= STRIPS_MAX - 1:
         return None
     found = []
@@ -67,29 +72,32 @@ def strips(text):
             return None
         found.append((int(datafile), bytes_))
     numbers = {datafile for datafile, _ in found}
-    # "The strip partitioning string must contain all data file numbers from 0 to the highest one specified!"
+    # "The strip partitioning string must contain all data file numbers from 0 to the highest one
+    # specified!"
     return found if numbers == set(range(len(numbers))) else None
 
 
 def distribution(name, params):
-    """(name, params_string, datafiles or None) that the hints give; the default for what is not understood."""
+    """(name, params_string, datafiles or None) from the hints; the default for anything not
+    understood."""
     pairs = dict(pair.split(":", 1) for pair in (params or "").split(",") if ":" in pair)
     number = lambda key: int(pairs[key]) if pairs.get(key, "").isdigit() and int(pairs[key]) > 0 else None
     if name == "simple_stripe" and number("strip_size"):
         return name, f"strip_size:{number('strip_size')}", None
     if name == "varstrip_dist" and (params or "").startswith("strips:"):
-        # The value of strips is all that follows: it has no commas.
+        # The value of strips extends to the end; it contains no commas.
         found = strips(params.removeprefix("strips:"))
         if found:
             return name, params, 1 + max(datafile for datafile, _ in found)
     if name == "twod_stripe" and all(map(number, ("num_groups", "strip_size", "group_strip_factor"))):
-        # params_string calls it otherwise.
+        # params_string uses another name for it.
         return name, params.replace("group_strip_factor", "factor"), None
     return *DEFAULT, None
 
 
 def layout(path, directory, listed=None, obeyed=True):
-    """What a new file in a directory gets, as one line; None: it cannot be made. The directory's list may not be obeyed."""
+    """The layout of a new file in a directory, as one line; None if the file cannot be created.
+    With obeyed=False the directory's list is ignored."""
     name, params, datafiles = distribution(hint(directory, "dist_name"), hint(directory, "dist_params"))
     servers = listed
     if servers is None and obeyed and hint(directory, "layout") == f"{LIST:05}":
@@ -99,7 +107,7 @@ def layout(path, directory, listed=None, obeyed=True):
     if servers is not None and any(server not in SERVERS for server in servers):
         return None
     if servers is None:
-        # The first server is another one for every file.
+        # The first server differs from file to file.
         every, first = list(SERVERS), os.stat(path).st_ino if os.path.exists(path) else 0
         wanted = hint(directory, "num_dfiles") or ""
         count = datafiles or (int(wanted) if wanted.isdigit() and int(wanted) else len(every))
@@ -110,7 +118,7 @@ def layout(path, directory, listed=None, obeyed=True):
 
 
 def arrived(_, child):
-    """A new file has what its directory's hints say; a new directory has the hints."""
+    """Gives a new file the layout of its directory's hints, and a new directory the hints."""
     directory = os.path.dirname(child)
     if not os.path.isdir(child):
         return layout(child, directory)
@@ -121,12 +129,12 @@ def arrived(_, child):
 
 
 def settle(path):
-    """`path` itself may be new."""
+    """Settles the files next to `path`, which may be new itself."""
     fake.settle(path if path == MOUNT else os.path.dirname(path), MOUNT, arrived, directories=True)
 
 
 def getopt(flags, usage):
-    """({option: value}, the other arguments); an option with a colon has a value."""
+    """({option: value}, the other arguments); an option with a colon takes a value."""
     given, others, arguments = {}, [], sys.argv[1:]
     while arguments:
         word = arguments.pop(0)
@@ -218,7 +226,7 @@ def touch():
         if os.path.lexists(path):
             failed(f"Error: An error occurred while creating {path}\nPVFS_sys_create: File exists")
         settle(real)
-        # Without -l round robin, whatever the directory's list says.
+        # Without -l the layout is round robin, whatever the directory's list says.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o777))
         text = layout(path, real, servers, obeyed=False)
         if text is None:

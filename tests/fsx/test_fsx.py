@@ -1,8 +1,8 @@
-"""fsx on managed files of every kind: random reads, writes, mappings, truncates, allocations, each
-compared with a model in memory.
+"""fsx on managed files of every kind: random reads, writes, mappings, truncates and allocations,
+each compared with a model in memory.
 
-fsx is the crate of that name; `make workloads` installs it. To see the operations of a run that
-failed, run its command again with `-v`: the same seed gives the same operations.
+fsx is the crate of that name; `make workloads` installs it. To see the operations of a failed run,
+run its command again with `-v`: the same seed gives the same operations.
 """
 
 import json
@@ -16,26 +16,26 @@ from conftest import LONG, run_command
 
 OPERATIONS = 1_000_000 if LONG else 10_000
 SEEDS = range(1, 4) if LONG else [1]
-# fsx does not unmap what it reads through mappings, and a process has at most 65530 of them.
+# fsx does not unmap what it reads through mappings, and a process can have at most 65530 mappings.
 SEGMENT = 50_000
 SIZE = 4 << 20
 
 
 def copy(kind, name, cycle, more=""):
-    """A further copy of the rule."""
+    """An extra copy of the rule."""
     return f'[[rule.copy]]\nkind = "{kind}"\nname = "{name}"\n{more}\nlayouts = [[{{ cycle = "{cycle}" }}]]\n'
 
 
 def cache(overlay):
-    """Two cache copies that are much smaller than the file: what is cached is written back and
-    evicted all the time."""
+    """Two cache copies that are much smaller than the file, so that write-back and eviction are
+    constantly active."""
     copies = copy("cache", "1-DH", "ssd/0-3:16K", "groups = 1") + copy("cache", "1-DV", "ssd/0-3:1M", "groups = 4")
     return f"{copies}[rule.overlay]\n{overlay}\n"
 
 
 HDDS = '[{ cycle = "hdd/0-3:64K" }]'
-# The first layout is that of the file; a plan of file-per-process schemes has several, which files
-# take by turns.
+# The first layout is that of the file. Plans of file-per-process schemes have several layouts,
+# which files use in turn.
 KINDS = {
     "1-DH": ('[{ cycle = "hdd/0-3:64K ssd/0-3:64K" }]', ""),
     "1-DV": (", ".join(f'[{{ cycle = "{tier}/{n}:64K" }}]' for tier in ("ssd", "hdd") for n in range(4)), ""),
@@ -56,12 +56,12 @@ WEIGHTS = {
     "read": 20, "write": 20, **MAPPED, "truncate": 2, "posix_fallocate": 1, "copy_file_range": 3, "sendfile": 3, "close_open": 0.5,
     "fsync": 0.2, "fdatasync": 0.2, "posix_fadvise": 0.5,
 }  # fmt: skip
-# What `fsx -v` calls them, where it is not the name of the weight.
+# Names in the output of `fsx -v` where they differ from the name of the weight.
 SAID = {"invalidate": "msync(MS_INVALIDATE)", "close_open": "close/open"}
 
 
 def write_plan(cluster, kind):
-    """A plan with one rule: everything in the cluster's directory of data."""
+    """A plan with one rule for all files in the cluster's data directory."""
     layouts, copies = KINDS[kind]
     text = re.sub(r"^(\[+)", r"\1cluster.", cluster.text(), flags=re.MULTILINE)
     cluster.plan.write_text(
@@ -71,7 +71,7 @@ def write_plan(cluster, kind):
 
 
 def write_weights(path, kind, seed):
-    """fsx's configuration; returns the operations that occur."""
+    """Writes fsx's configuration; returns the operations that occur."""
     weights = {name: 0 if kind == "unmappable" and name in MAPPED else weight for name, weight in WEIGHTS.items()}
     # A third of the long runs syncs every mapping that it wrote to.
     unsynced = "false" if seed % 3 == 0 else "true"
@@ -81,8 +81,8 @@ def write_weights(path, kind, seed):
 
 
 class Bystander:
-    """Other processes that have the file open meanwhile, read it and sync it; and bring copies to
-    rest, if it has some."""
+    """Other processes that keep the file open during the run, read and sync it, and drain its
+    copies if it has any."""
 
     READER = r"""
 import os, random, sys, time
@@ -112,7 +112,7 @@ print(reads)
         self.copier = threading.Thread(target=self.copy) if has_copies else None
 
     def copy(self):
-        """Until fsx has ended."""
+        """Drains the copies until fsx has ended."""
         while not self.ended.wait(0.2):
             for command in ("drain", "warm"):
                 subprocess.run([self.cluster.bin_dir / "stripewise", command, "-q", self.path], capture_output=True, check=False)
@@ -132,12 +132,12 @@ print(reads)
 
 
 def operations(said):
-    """How often each operation was made, from what `fsx -v` says."""
+    """Number of operations of each kind, from the output of `fsx -v`."""
     return Counter(re.findall(r"^\[INFO +fsx\] +\d+ ([a-z_]+(?:/open|\(MS_INVALIDATE\))?)", said, re.MULTILINE))
 
 
 def run(cluster, fsx, path, seed, count):
-    """Runs fsx over the plan; the operations that it made."""
+    """Runs fsx over the plan. Returns the number of its operations by kind."""
     command = [fsx, "-v", "-f", cluster.root / "fsx.toml", "-P", cluster.root, "-N", count, "-S", seed, path]
     environment = {"STRIPEWISE_STATISTICS": str(cluster.root / "statistics")}
     result = cluster.run(*command, env=environment, ok=False, timeout=7200)
@@ -146,7 +146,7 @@ def run(cluster, fsx, path, seed, count):
 
 
 def assert_managed(cluster, stripewise, path, has_copies):
-    """The file is an anchor, and fsck finds nothing; with several copies, others than the original
+    """The file is an anchor, and fsck finds nothing. With several copies, others than the original
     were used."""
     assert path.read_bytes().startswith(b"stripewise file, format ")
     found = stripewise("fsck", "--json", "-p", cluster.plan, cluster.data, "--orphan-age", 0, ok=False).json()
@@ -173,15 +173,16 @@ def test_every_byte_is_as_the_model_says(cluster, stripewise, fsx, python, kind,
         for segment in range(OPERATIONS // min(SEGMENT, OPERATIONS)):
             made += run(cluster, fsx, path, seed * 1000 + segment, min(SEGMENT, OPERATIONS))
     assert_managed(cluster, stripewise, path, has_copies)
-    # Weights add up to 60: of the rarest there are 30 in 10,000. Some reads of an empty file are
-    # left out.
+    # The weights add up to 60, so the rarest operation occurs about 30 times in 10,000. Some
+    # reads of an empty file are skipped.
     assert all(made[name] > OPERATIONS / 1000 for name in occur), made
     assert sum(made.values()) > OPERATIONS * 0.9, made
 
 
 @pytest.mark.parametrize("how", ["--punch-hole", "--zero-range", "--collapse-range", "--insert-range"])
 def test_what_stripes_of_many_files_cannot_do_at_once_is_refused(cluster, how):
-    """With the errno on which programs fall back to zeros or to copying; nothing is changed."""
+    """These operations fail with the errno on which programs fall back to zeros or to copying, and
+    nothing is changed."""
     write_plan(cluster, "1-DH")
     path, content = cluster.data / "file", bytes(n % 251 for n in range(300_000))
     (cluster.root / "plain").write_bytes(content)

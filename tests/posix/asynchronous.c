@@ -2,7 +2,8 @@
  *
  *   asynchronous CASE FILE
  *
- * Each case prints what it found: on a plain file without the library and on a managed one with it, the same. */
+ * Each case prints its results, which are the same on a plain file without the library and on a
+ * managed one with it. */
 #include "cases.h"
 
 #include <aio.h>

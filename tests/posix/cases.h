@@ -1,4 +1,5 @@
-/* What the programs of cases share: `PROGRAM CASE FILE` runs one, `PROGRAM list` names them. */
+/* Shared code of the programs with cases: `PROGRAM CASE FILE` runs one, `PROGRAM list` lists
+ * them. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,12 @@
-/* Does the same random calls on two files, one plain and one managed, and compares every result.
+/* Makes the same random calls on two files, one plain and one managed, and compares every
+ * result.
  *
  *   conform PLAIN_DIR MANAGED_DIR SEED STEPS [page]
  *
- * The two worlds differ only in the directory: results, errno, bytes, offsets and sizes must be equal after every call.
- * With `page` the stripes are multiples of the page size, so shared mappings are compared too. Prints the calls that led
- * to the first difference, and the seed. Run without the library (both plain) it must pass as well. */
+ * The two worlds differ only in the directory: results, errno, bytes, offsets and sizes must be
+ * equal after every call. With `page` the stripes are multiples of the page size, so shared
+ * mappings are compared, too. It prints the calls that led to the first difference, and the
+ * seed. Without the library (both plain) it must pass as well. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +39,7 @@ static unsigned long step, seed;
 struct result {
     long value;
     int error;
-    uint64_t hash; /* of what came back besides */
+    uint64_t hash; /* of the other data returned */
 };
 
 static uint64_t next(void)
@@ -135,7 +137,7 @@ static void fill(size_t len)
         out[i] = (unsigned char)((x = x * 6364136223846793005u + 1442695040888963407u) >> 56);
 }
 
-/* Some vectors over the buffer, in all len bytes. */
+/* Several vectors over the buffer, with len bytes in total. */
 static int split(unsigned char *base, size_t len, struct iovec *vectors)
 {
     int count = 1 + below(7);
@@ -489,7 +491,7 @@ static void do_odd(int slot)
     }
 }
 
-/* Everything about every file, through fresh descriptors. */
+/* Compares everything about every file, through fresh descriptors. */
 static void check_all(void)
 {
     note("all files");

@@ -1,4 +1,5 @@
-"""Programs on plain files, and the same programs on managed files with the library: results and bytes must be equal."""
+"""Programs on plain files, and the same programs on managed files with the library: results and
+bytes must be equal."""
 
 import hashlib
 import json
@@ -13,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 MAGIC = b"stripewise file, format "
 WARNINGS = ["-O1", "-g", "-Wall", "-Wextra", "-Wno-unused-result"]
 
-# Stripes that are multiples of the page size, odd ones, one server, and regions.
+# Stripes that are multiples of the page size, odd ones, one server, and several regions.
 CYCLES = {
     "striped": '[{ cycle = "hdd/0-3:4K ssd/0-3:8K" }]',
     "odd": '[{ cycle = "hdd/0-3:1000 ssd/0-3:333" }]',
@@ -25,12 +26,12 @@ CYCLES = {
 
 @dataclass
 class Worlds:
-    """Two directories: files of one are plain, those of the other managed."""
+    """Two directories: the files of one are plain, those of the other managed."""
 
     cluster: ClusterDir
     layout: str = CYCLES["striped"]
-    copies: str = ""  # tables of the rule: further copies, and how they are kept
-    counts: bool = False  # processes say what they did with the copies
+    copies: str = ""  # tables of the rule: extra copies and their settings
+    counts: bool = False  # processes write statistics of their use of the copies
 
     def __post_init__(self):
         self.plain = self.cluster.root / "plain"
@@ -39,7 +40,7 @@ class Worlds:
         self.cluster.plan.write_text(self.plan_text())
 
     def plan_text(self):
-        """A plan with one rule: everything in the managed directory."""
+        """A plan with one rule for all files in the managed directory."""
         cluster = self.cluster.text().replace("[network]", "[cluster.network]").replace("[class.", "[cluster.class.")
         return (
             f'version = 1\nscheme = "DEF"\n[[rule]]\npattern = {json.dumps(f"{self.managed}/**")}\nscheme = "DEF"\n'
@@ -55,15 +56,16 @@ class Worlds:
 
     @property
     def statistics(self):
-        """Where processes say what they did."""
+        """The file into which processes write their statistics."""
         return self.cluster.root / "statistics"
 
     def counted(self):
-        """What they said: docs/formats/statistics.md."""
+        """The statistics that were written (docs/formats/statistics.md)."""
         return [json.loads(line) for line in self.statistics.read_text().splitlines()] if self.statistics.exists() else []
 
     def both(self, make_args, ok=True, **options):
-        """Runs make_args(directory) in both worlds. What is printed must be equal, but for the directory's name."""
+        """Runs make_args(directory) in both directories. The output must be equal except for the
+        directory's name."""
         results = []
         for directory, run in ((self.plain, run_command), (self.managed, self.with_library)):
             result = run(*make_args(directory), ok=ok, **options)
@@ -73,7 +75,7 @@ class Worlds:
         return managed
 
     def content(self, name):
-        """The bytes of a managed file, as a program with the library sees them."""
+        """The bytes of a managed file as a program with the library reads them."""
         done = subprocess.run(
             ["cat", self.managed / name], env={"PATH": "/usr/bin:/bin", **self.cluster.environment()}, capture_output=True, check=True
         )
@@ -87,7 +89,7 @@ class Worlds:
         assert self.anchor_length(name) == (self.managed / name).stat().st_size, "the anchor is the manifest, and nothing else"
 
     def anchor_length(self, name):
-        """Bytes of the manifest."""
+        """Size of the manifest, bytes."""
         with open(self.managed / name, "rb") as anchor:
             return int(next(line for line in anchor if line.startswith(b"length")).split(b"=")[1].split()[0])
 
@@ -97,19 +99,19 @@ class Worlds:
             return file.read(len(MAGIC)) == MAGIC
 
     def components(self):
-        """All component files."""
+        """All object files."""
         return [file for target in self.cluster.targets for file in target.rglob("*") if file.is_file() and "stripewise/" in str(file)]
 
 
 @pytest.fixture
 def worlds(cluster):
-    """Plain and managed files, in stripes of 4K and 8K."""
+    """Plain and managed files; the latter in stripes of 4K and 8K."""
     return Worlds(cluster)
 
 
 @pytest.fixture(params=CYCLES)
 def layouts(cluster, request):
-    """Plain and managed files, in each of several layouts."""
+    """Plain and managed files; the latter in each of several layouts."""
     worlds = Worlds(cluster, CYCLES[request.param])
     worlds.name = request.param
     return worlds
@@ -144,10 +146,11 @@ def cases(program):
     return [line.split('"')[1] for part in table.split("{")[2:] if '"' in part for line in [part]]
 
 
-# What programs do to descriptors, processes, threads and signals: each case, and the program that has it.
+# Case of operations on descriptors, processes, threads and signals -> the program that has
+# the case.
 PROGRAM_OF = {case: program for program in ("robust", "processes") for case in cases(program)}
 
 
 def seeds(quick, long):
-    """How many random runs."""
+    """The seeds of the random runs."""
     return range(1, 1 + (long if LONG else quick))

@@ -1,9 +1,10 @@
-/* Opens files as the lines on standard input say, and prints what came of each:  creates < LINES
+/* Opens files as the lines on standard input say, and prints the results:  creates < LINES
  *
- *   open PATH FLAGS     with the flags' number; a short text is written
- *   at DIR PATH FLAGS   openat, by a descriptor of DIR
+ *   open PATH FLAGS     with the number of the flags; a short text is written
+ *   at DIR PATH FLAGS   openat with a descriptor of DIR
  *   cd PATH             chdir
- *   link TARGET PATH    a symbolic link, in place of what was there; not by libc's functions, as another process would do it */
+ *   link TARGET PATH    a symbolic link that replaces PATH; made without libc's functions, like by
+ *                       another process */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
-/* What programs do at the edges of the calls: memory that is not there, numbers that are used
- * again, threads that are cancelled, limits, and bytes that the kernel moves.
+/* Programs at the edges of the calls: missing memory, reused descriptor numbers, cancelled
+ * threads, limits, and bytes that the kernel moves.
  *
  *   edges CASE FILE
  *
- * As robust.c: on a plain file without the library and on a managed one with it, the output and
- * the file must be the same. */
+ * As in robust.c, the output and the file must be the same on a plain file without the library
+ * and on a managed one with it. */
 #include "cases.h"
 
 #include <dirent.h>
@@ -27,8 +27,8 @@ static void told(const char *what, long result)
     errno = 0;
 }
 
-/* Two pages; the second one cannot be touched. It is not given up: what the library maps could come
- * to lie there. */
+/* Two pages; the second one cannot be accessed. It stays mapped, because the library might
+ * otherwise map something there. */
 static char *before_a_hole(void)
 {
     char *pages = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -64,7 +64,7 @@ static void bad_vectors(void)
     told("offset", lseek(fd, 0, SEEK_CUR));
 }
 
-/* A system call that nothing can see. */
+/* A system call that no library can intercept. */
 static long unseen(long number, long a, long b, long c, long d)
 {
 #ifdef __x86_64__
@@ -77,7 +77,7 @@ static long unseen(long number, long a, long b, long c, long d)
 #endif
 }
 
-/* A number that was a plain file's, and that is the file's at `path` now. */
+/* A number that was a plain file's and now belongs to the file at `path`. */
 static void is_served(const char *what, int fd, int number)
 {
     printf("%s: same number %d\n", what, fd == number);
@@ -172,7 +172,7 @@ static void cancel_in_calls(void)
                 sched_yield();
             CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
         }
-    /* Nothing is left behind that others would wait for. */
+    /* Nothing that other calls would wait for is left behind. */
     use(fd, 2);
     CHECK(ftruncate(fd, 1000) == 0);
     pid_t child = fork();
@@ -204,14 +204,14 @@ static int sleeps(int thread)
     return strstr(text, ") S") != 0;
 }
 
-/* An open waits for the other end of a FIFO, in a directory that no plan is for. */
+/* An open that waits for the other end of a FIFO, in a directory without a rule. */
 static void cancel_waiting_open(void)
 {
     char *slash = strrchr(waited_for, '/');
     *slash = 0;
     CHECK(mkdtemp(waited_for) != 0);
     *slash = '/';
-    /* From here on the plan is known. */
+    /* From here on the process has loaded the plan. */
     close(fresh());
     CHECK(close(open(waited_for, O_WRONLY | O_CREAT, 0644)) == 0 && unlink(waited_for) == 0 && mkfifo(waited_for, 0644) == 0);
     int kinds[] = {O_WRONLY, O_WRONLY | O_CREAT, O_WRONLY | O_CREAT | O_TRUNC, O_RDONLY | O_CREAT};
@@ -225,7 +225,7 @@ static void cancel_waiting_open(void)
         CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0);
         printf("%zu %s\n", i, result == PTHREAD_CANCELED ? "cancelled" : "went on");
     }
-    /* The thread left nothing behind: opens go on. */
+    /* The thread left nothing behind, so later opens work. */
     int fd = open(waited_for, O_RDWR | O_CREAT, 0644);
     CHECK(fd >= 0 && close(fd) == 0 && unlink(waited_for) == 0);
     *slash = 0;
@@ -258,7 +258,7 @@ static int child_of(void *argument)
     return pwrite(own, record, sizeof record, (long)argument * 100) == 100 && close(own) == 0 ? 0 : 1;
 }
 
-/* Ways to make a process that call no handlers. */
+/* Ways to create a process that call no fork handlers. */
 static pid_t (*alone)(void);
 static pid_t make_process(long i)
 {
@@ -291,7 +291,7 @@ static void processes_alone(void)
     CHECK(ftruncate(shared_fd, 30000) == 0);
 }
 
-/* Pages that come into the file after it was mapped. */
+/* Pages that are added to the file after it was mapped. */
 static void mapping_grows(void)
 {
     int fd = fresh();
@@ -376,7 +376,7 @@ static void sent(void)
 {
     pattern(expected, BYTES, 5);
     int plain = with_bytes(), fd = fresh(), target = with_bytes(), pipes[2], pair[2];
-    /* From a plain file to ours. */
+    /* From a plain file to the tested one. */
     told("to it", sendfile(fd, plain, 0, BYTES));
     same_bytes(fd, 0, BYTES, "it");
     told("the rest", sendfile(fd, plain, 0, BYTES));
@@ -385,7 +385,7 @@ static void sent(void)
     told("at an offset", sendfile(fd, plain, &at, 50000));
     same_bytes(fd, 100000, 50000, "it");
     printf("at %ld, plain %ld\n", (long)at, (long)lseek(plain, 0, SEEK_CUR));
-    /* From ours to a plain file, behind the end, to itself. */
+    /* From the tested file to a plain one, past the end, and to itself. */
     at = 150000, lseek(target, 150000, SEEK_SET);
     told("from it", sendfile(target, fd, &at, BYTES));
     same_bytes(target, 0, BYTES, "target");
@@ -393,14 +393,14 @@ static void sent(void)
     lseek(fd, 0, SEEK_SET), lseek(target, 0, SEEK_SET);
     told("with its offset", sendfile(target, fd, 0, 70001));
     same_bytes(fd, 0, BYTES, "it");
-    /* To a socket, with a reader that is slow to come. */
+    /* To a socket whose reader starts late. */
     pthread_t reader;
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && pthread_create(&reader, 0, reader_of, &pair[1]) == 0);
     at = 0;
     for (ssize_t n; at < BYTES && (n = sendfile(pair[0], fd, &at, BYTES)) > 0;)
         ;
     CHECK(at == BYTES && pthread_join(reader, 0) == 0);
-    /* Mistakes. */
+    /* Invalid calls. */
     int readable = open(path, O_RDONLY), appends = open(path, O_WRONLY | O_APPEND), writable = open(path, O_WRONLY);
     CHECK(pipe(pipes) == 0);
     at = -5;
@@ -412,7 +412,7 @@ static void sent(void)
     told("nothing", sendfile(fd, plain, &(off_t){0}, 0));
     told("no descriptor", sendfile(-1, fd, &(off_t){0}, 10));
     told("no source", sendfile(fd, -1, 0, 10));
-    /* A pipe that is full takes nothing. */
+    /* A full pipe accepts nothing. */
     CHECK(fcntl(pipes[1], F_SETFL, O_NONBLOCK) == 0);
     while (write(pipes[1], expected, 4096) > 0)
         ;
@@ -426,7 +426,7 @@ static void spliced(void)
     pattern(expected, BYTES, 6);
     int plain = with_bytes(), fd = fresh(), pipes[2];
     CHECK(pipe(pipes) == 0);
-    /* plain -> pipe -> ours -> pipe -> plain, as much as goes each time, in one thread. */
+    /* plain -> pipe -> tested -> pipe -> plain, as much as possible each time, in one thread. */
     for (ssize_t n, m; (n = splice(plain, 0, pipes[1], 0, BYTES, 0)) > 0;)
         for (; n > 0; n -= m)
             CHECK((m = splice(pipes[0], 0, fd, 0, n, SPLICE_F_MOVE)) > 0);
@@ -445,7 +445,7 @@ static void spliced(void)
     printf("to %ld\n", (long)to);
     pwrite(fd, expected, BYTES, 0);
     same_bytes(fd, 0, BYTES, "it");
-    /* Mistakes, and pipes that would have to be waited for. */
+    /* Invalid calls, and pipes that would block. */
     int readable = open(path, O_RDONLY), appends = open(path, O_WRONLY | O_APPEND);
     told("empty", splice(pipes[0], 0, fd, 0, 100, SPLICE_F_NONBLOCK));
     told("no pipe", splice(fd, 0, plain, 0, 100, 0));
@@ -470,7 +470,7 @@ static void spliced(void)
     told("end", splice(fd, &(off_t){BYTES}, again[1], 0, 100, 0));
 }
 
-/* A file beside the directory of ours, which no plan knows. */
+/* A file next to the directory of the tested one, without a rule. */
 static int beside(void)
 {
     char name[4096];
@@ -490,7 +490,7 @@ static long copied(int from, off_t *from_at, int to, off_t *to_at, size_t len)
     return all;
 }
 
-/* As libraries call it that also run where libc has no function for it. */
+/* The same by system call number, as in libraries that also run where libc has no such function. */
 static long copied_by_number(int from, off_t *from_at, int to, off_t *to_at, size_t len)
 {
     return syscall(SYS_copy_file_range, from, from_at, to, to_at, len, 0);
@@ -501,7 +501,7 @@ static void ranges_copied(void)
     pattern(expected, BYTES, 7);
     int fd = fresh(), plain = beside(), pipes[2], directory = open("/", O_RDONLY);
     CHECK(pwrite(plain, expected, BYTES, 0) == BYTES && pipe(pipes) == 0);
-    /* plain -> ours -> plain, with the descriptors' offsets and with others. */
+    /* plain -> tested -> plain, with the descriptors' offsets and with explicit ones. */
     told("to it", copied(plain, 0, fd, 0, 2 * BYTES));
     same_bytes(fd, 0, BYTES, "it");
     CHECK(ftruncate(plain, 0) == 0);
@@ -509,7 +509,7 @@ static void ranges_copied(void)
     told("from it", copied(fd, &from, plain, &to, BYTES));
     CHECK(pread(plain, seen, BYTES, 70001) == BYTES && memcmp(seen, expected, BYTES) == 0);
     printf("from %ld, to %ld, offset %ld\n", (long)from, (long)to, (long)lseek(fd, 0, SEEK_CUR));
-    /* Inside it: from the front to behind the end, and over itself. */
+    /* Within the file: from the front to beyond the end, and onto itself. */
     from = 5, to = 2 * BYTES + 3;
     told("behind the end", copied(fd, &from, fd, &to, BYTES - 5));
     told("bytes", lseek(fd, 0, SEEK_END));
@@ -525,7 +525,7 @@ static void ranges_copied(void)
     from = 3 * BYTES;
     told("from behind the end", copy_file_range(fd, &from, plain, &to, 100, 0));
     told("nothing", copy_file_range(fd, &(off_t){0}, plain, &(off_t){0}, 0, 0));
-    /* Mistakes. */
+    /* Invalid calls. */
     int readable = open(path, O_RDONLY), appends = open(path, O_WRONLY | O_APPEND), writable = open(path, O_WRONLY);
     told("flags", copy_file_range(fd, &(off_t){0}, plain, &(off_t){0}, 10, 1));
     told("not writable", copy_file_range(plain, &(off_t){0}, readable, &(off_t){0}, 10, 0));

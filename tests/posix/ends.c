@@ -1,9 +1,11 @@
 /* Ways in which a process ends, or stops using a file:
  *
- *   ends WAY FILE      writes four blocks to FILE, then ends so; once more itself as `ends after` where it calls exec
- *   ends ways          lists them
+ *   ends WAY FILE      writes four blocks to FILE, then ends in that way (after an exec it runs
+ *                      again as `ends after`)
+ *   ends ways          lists the ways
  *
- * All but "kill" must leave what they wrote, the size at the path, and statistics of four requests. */
+ * All ways except "kill" must leave the written data, the size at the path, and statistics of
+ * four requests. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -60,7 +62,7 @@ static void wait_for(pid_t pid)
         fail("child");
 }
 
-/* The process goes on as another program. */
+/* The process continues as another program. */
 static void call_exec(const char *way, char *self)
 {
     char *const argv[] = {self, "after", NULL}, *const none[] = {NULL};
@@ -105,7 +107,7 @@ int main(int argc, char **argv)
         pthread_exit(NULL);
     }
     if (!strcmp(way, "handler")) {
-        /* Writes when other libraries are already closing down. */
+        /* Writes while other libraries are already shutting down. */
         put(fd, 0, BLOCKS - 1);
         return atexit(put_last);
     }
@@ -132,7 +134,7 @@ int main(int argc, char **argv)
         _exit(0);
     }
     if (!strcmp(way, "twice")) {
-        /* Two descriptions; the second is closed by the end. */
+        /* Two descriptions; the end of the process closes the second one. */
         int other = open(argv[2], O_RDONLY);
         close(fd);
         return other < 0;

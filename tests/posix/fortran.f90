@@ -1,4 +1,5 @@
-! Fortran I/O without MPI (formatted, direct access, stream) on one file, and MPI-IO from Fortran on another.
+! Fortran I/O without MPI (formatted, direct access, stream) on one file, and MPI-IO from Fortran on
+! another.
 !
 !   fortran FILE
 program fortran

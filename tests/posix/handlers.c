@@ -3,9 +3,9 @@
  *
  *   handlers CASE FILE
  *
- * The program's own malloc is libc's. It counts the handlers that find it in the middle of its
- * work, and the allocations that are made while it may not be called. Each case prints what it
- * found; on a plain file without the library the output and the bytes must be the same. */
+ * The program's own malloc wraps libc's. It counts the handlers that interrupt it, and the
+ * allocations made while it must not be called. Each case prints its results. The output and the
+ * bytes must be the same as on a plain file without the library. */
 #include "cases.h"
 
 #include <pthread.h>
@@ -22,8 +22,8 @@ extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_real
 extern void *__libc_memalign(size_t, size_t);
 extern void __libc_free(void *);
 
-/* Of the calling thread: it is in malloc; malloc may not be called by it; how often it was
- * called all the same. */
+/* State of the calling thread: it is in malloc; it must not call malloc; number of times it did
+ * so anyway. */
 static _Thread_local volatile int in_malloc, forbidden;
 static volatile int violations;
 static const char *volatile doing = "";
@@ -84,8 +84,8 @@ static unsigned random_below(unsigned limit)
     return (unsigned)(random_state % limit);
 }
 
-/* Many sizes, freed in another order: blocks are cut, joined and looked for, which takes long
- * and happens under malloc's lock. */
+/* Many sizes, freed in another order. Splitting, joining and searching blocks takes long and
+ * happens under malloc's lock. */
 static void churn(void)
 {
     static void *blocks[512];
@@ -97,8 +97,8 @@ static void churn(void)
     }
 }
 
-/* What a file may be used for in a handler: only functions that POSIX permits there, and their
- * relatives by position. */
+/* The uses of a file in a handler: only functions that POSIX permits there, and their positional
+ * variants. */
 static void expect(const char *what, int ok)
 {
     if (ok) return;
@@ -111,7 +111,7 @@ static void expect(const char *what, int ok)
 
 #define HANDLED_BYTES 400000
 static int handler_fd = -1;
-/* Where in the file this thread writes. */
+/* File offset where this thread writes. */
 static _Thread_local off_t base;
 
 static void write_and_read(int fd, unsigned n)
@@ -187,7 +187,7 @@ static void make_and_remove(unsigned n)
     doing = "unlink", EXPECT(unlink(second) == 0);
 }
 
-/* A child that has malloc's lock from its parent. `fork` takes that lock itself. */
+/* A child that inherits malloc's lock from its parent. `fork` takes that lock itself. */
 static void child(int fd, unsigned n)
 {
     doing = "_Fork";
@@ -204,7 +204,7 @@ static void child(int fd, unsigned n)
     expect("the child's status", WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
-/* Everything in turn; what takes long, seldom. */
+/* Every use in turn; slow ones less often. */
 static void use_file(int fd, unsigned n)
 {
     write_and_read(fd, n);
@@ -253,8 +253,8 @@ static void *wait_for_ever(void *nothing)
     return nothing;
 }
 
-/* With one thread libc takes no locks: what comes in between breaks the heap instead of waiting
- * for ever. */
+/* With one thread libc takes no locks. An interruption then breaks the heap instead of
+ * deadlocking. */
 static void have_threads(void)
 {
     pthread_t second;
@@ -293,7 +293,7 @@ static void in_malloc_open(void)
     end(handler_fd);
 }
 
-/* Nothing of the file was used before the first handler. */
+/* The file is first used in a handler. */
 static void first_handler(int signal)
 {
     if (!in_malloc || handled >= wanted_handled) return;
@@ -317,7 +317,7 @@ static void in_malloc_first(void)
     end(handler_fd);
 }
 
-/* Handlers end the process, or what it runs. */
+/* Handlers end the process, or replace its program. */
 static volatile int ends_now, by_exec;
 static void ending_handler(int signal)
 {
@@ -354,7 +354,7 @@ static void in_malloc_exit(void)
     end(fd);
 }
 
-/* The process forks while handlers come in; the children use the file, too, and have handlers of
+/* The process forks while handlers run. The children use the file, too, and have handlers of
  * their own. */
 static void in_malloc_forks(void)
 {

@@ -1,9 +1,9 @@
 /* MPI-IO in all its ways: writes a file, reads it back in another way, compares every byte.
  *
- *   mpi FILE [BLOCKS]           how much each rank writes, at most 24 blocks of 5000 bytes
+ *   mpi FILE [BLOCKS]           blocks of 5000 bytes that each rank writes, at most 24
  *
- * Prints one line per way. The content is a function of the file offset, so runs with different ranks and libraries can be
- * compared with cmp. */
+ * It prints one line per way. The content is a function of the file offset, so runs with
+ * different ranks and libraries can be compared with cmp. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -108,7 +108,7 @@ static void collective(unsigned char *buffer)
     done("collective");
 }
 
-/* Each rank sees every ranks-th block: a view, so one request of many pieces. */
+/* Each rank sees every ranks-th block: a view, so that one request has many pieces. */
 static void strided(unsigned char *buffer, int all)
 {
     MPI_Datatype type;
@@ -158,7 +158,7 @@ static void nonblocking(unsigned char *buffer)
     done("nonblocking");
 }
 
-/* A shared file pointer hands out places in any order: each record carries its number. */
+/* A shared file pointer assigns positions in any order, so each record carries its number. */
 static void shared_pointer(unsigned char *buffer)
 {
     MPI_File file = open_file(MPI_MODE_RDWR);
@@ -193,7 +193,7 @@ static void shared_pointer(unsigned char *buffer)
     done("shared pointer");
 }
 
-/* What is left behind is the same whatever the order was. */
+/* The final content does not depend on the order. */
 static void last(unsigned char *buffer)
 {
     MPI_File file = open_file(MPI_MODE_RDWR);
@@ -203,7 +203,7 @@ static void last(unsigned char *buffer)
         fill(buffer, place(i), BLOCK, 6);
         check(MPI_File_write_at(file, place(i), buffer, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE), "write_at");
     }
-    /* No further: OMPIO leaves whatever its buffer holds in new bytes. */
+    /* No larger: OMPIO fills new bytes with whatever its buffer holds. */
     check(MPI_File_preallocate(file, (MPI_Offset)blocks * ranks * BLOCK), "preallocate");
     check(MPI_File_close(&file), "close");
     done("set_size and preallocate");

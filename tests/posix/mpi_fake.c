@@ -1,4 +1,4 @@
-/* In place of the preload library: notes what the MPI library tells it, a line each, in SHIM_LOG.PID. */
+/* Replaces the preload library: writes each call of the MPI library as a line to SHIM_LOG.PID. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* MPI as Python has it: in a library that the program loads for itself only. PROGRAM is the program, else the library. */
+/* MPI as Python loads it: in a library that the program loads for itself only. PROGRAM selects
+ * the program, otherwise this is the library. */
 #ifdef PROGRAM
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-! Every collective call of MPI-IO once from Fortran, each with another count, and what each should be marked with, as mpi_shim.c.
-! With -DF08 through the module mpi_f08, else through mpi.
+! Makes every collective call of MPI-IO once from Fortran, each with another count, and prints the
+! mark that each should leave, like mpi_shim.c. With -DF08 through the module mpi_f08, else through
+! mpi.
 #ifdef F08
 #define HANDLE(kind) type(MPI_/**/kind)
 #define STATUS_T type(MPI_Status)

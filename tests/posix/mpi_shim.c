@@ -1,10 +1,13 @@
-/* Every collective call of MPI-IO once, each with another count, and what each should be marked with: "NAME BYTES", by rank 0.
+/* Makes every collective call of MPI-IO once, each with another count. Rank 0 prints the mark
+ * that each should leave: "NAME BYTES".
  *
- *   mpi_shim FILE           all of them
- *   mpi_shim FILE close     opens and closes in ways of which one needs a sync; prints what MPI_File_close says
- *   mpi_shim FILE views     makes views; prints the pieces and strides of those that have any, and the hint then: "PIECE STRIDE HINT"
+ *   mpi_shim FILE           all calls
+ *   mpi_shim FILE close     opens and closes in several ways, one of which needs a sync; prints
+ *                           the result of MPI_File_close
+ *   mpi_shim FILE views     makes views; prints "PIECE STRIDE HINT" of those that have pieces
  *
- * Before MPI starts, rank and size are taken out of the environment and a file is looked at: the recorder learns nothing there. */
+ * Before MPI starts, the program removes rank and size from the environment and accesses a file,
+ * so that the recorder cannot learn them from there. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -29,7 +32,7 @@ static void say(const char *name, int bytes)
         printf("%s %d\n", name, bytes);
 }
 
-/* A call with a buffer, then the mark that it should leave. */
+/* A call with a buffer, and the mark that it should leave. */
 #define DATA(name, ...)                                                                                              \
     do {                                                                                                             \
         count++;                                                                                                     \
@@ -99,7 +102,7 @@ static void close_with(const char *path, int mode, const char *how)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Takes the type over. The numbers are what the view should be taken for; 0: nothing to think about. */
+/* Takes ownership of the type. The numbers are the expected description of the view; 0: none. */
 static void view(MPI_File file, MPI_Datatype type, int extent, int piece, int stride)
 {
     MPI_Datatype resized;

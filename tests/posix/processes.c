@@ -1,9 +1,9 @@
-/* How programs make processes, become other programs, begin and end while they use a file.
+/* How programs create processes, execute other programs, start and end while they use a file.
  *
  *   processes CASE FILE
  *
- * As robust.c: on a plain file without the library and on a managed one with it, the output and the
- * file must be the same. */
+ * As in robust.c, the output and the file must be the same on a plain file without the library
+ * and on a managed one with it. */
 #include "cases.h"
 
 #include <pthread.h>
@@ -119,7 +119,8 @@ static void spawn(void)
     printf("status %d, popen %d\n", status, pclose(pipe));
 }
 
-/* A child of a process whose other threads are in the middle of calls: no lock of theirs may stop it. */
+/* A child of a process whose other threads are in the middle of calls. None of their locks may
+ * block it. */
 static volatile int stop;
 static void *busy(void *argument)
 {
@@ -167,7 +168,7 @@ static void fork_among_threads(void)
     printf("%d failed\n", bad);
 }
 
-/* Before main and after exit: only where the variable asks for it. */
+/* Used before main and after exit, if the variable asks for it. */
 static FILE *late;
 __attribute__((constructor)) static void early_call(void)
 {

@@ -1,9 +1,9 @@
-/* What programs do to their descriptors, threads and signals while they use a file.
+/* Operations of programs on their descriptors, threads and signals while they use a file.
  *
  *   robust CASE FILE
  *
- * Each case prints what it found. Run on a plain file without the library and on a managed one with it, the output and the
- * file must be the same. */
+ * Each case prints its results. The output and the file must be the same on a plain file without
+ * the library and on a managed one with it. */
 #include "cases.h"
 
 #include <dlfcn.h>
@@ -93,7 +93,7 @@ static void threads(void)
         pthread_join(all[i], 0);
 }
 
-/* Many threads move one descriptor's offset: every record arrives, once. */
+/* Many threads move one descriptor's offset. Every record arrives exactly once. */
 static int shared_fd;
 static void *appender(void *argument)
 {
@@ -364,7 +364,7 @@ static void reused_number(void)
 {
     int fd = fresh();
     use(fd, 1);
-    /* Closed where nobody sees it; the number becomes another file's. */
+    /* Closed by a call that the library does not see; the number then becomes another file's. */
     FILE *stream = fdopen(dup(fd), "r+");
     CHECK(stream);
     int number = fileno(stream);
@@ -402,7 +402,7 @@ static void dynamic(void)
     }
 }
 
-/* Neither memory nor descriptors are lost. */
+/* Neither memory nor descriptors leak. */
 static void open_and_close(void)
 {
     struct rusage before, after;

@@ -1,5 +1,6 @@
-/* Another library between the program and libc: counts the bytes that pass, and prints them at the end to the file in
- * SHIM_OUT. Independent of what the library under test says of itself. */
+/* Another library between the program and libc. It counts the bytes that pass, and prints them
+ * at the end to the file in SHIM_OUT. It is independent of the statistics of the library under
+ * test. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-"""The same random calls on a plain and on a managed file, in one process: every result is compared."""
+"""The same random calls on a plain and on a managed file, in one process, with all results
+compared."""
 
 import pytest
 from conftest import LONG, run_command
@@ -10,13 +11,14 @@ STEPS = 20000 if LONG else 3000
 
 @pytest.mark.parametrize("seed", seeds(4, 200))
 def test_random_calls(layouts, programs, seed):
-    """conform.c says at which call they differ, and how to see it again."""
+    """conform.c prints the call at which the results differ, and how to reproduce it."""
     page = ["page"] if layouts.name in ("striped", "one server") else []
     layouts.with_library(programs / "conform", layouts.plain, layouts.managed, seed, STEPS, *page)
 
 
 def test_the_program_itself(worlds, programs):
-    """Two plain directories behave alike: what conform finds is the library's doing."""
+    """Two plain directories behave alike, so any difference that conform finds comes from the
+    library."""
     other = worlds.cluster.root / "other"
     other.mkdir()
     run_command(programs / "conform", worlds.plain, other, 1, STEPS, "page")
@@ -33,6 +35,6 @@ def test_while_recorded(worlds, programs, tmp_path):
 
 @pytest.mark.parametrize("engine", ["uring", "threads", "serial"])
 def test_engines(worlds, programs, engine):
-    """However the pieces of a request are done."""
+    """The result does not depend on how the pieces of a request are executed."""
     env = {"STRIPEWISE_FANOUT": engine}
     worlds.with_library(programs / "conform", worlds.plain, worlds.managed, 5, STEPS, "page", env=env)

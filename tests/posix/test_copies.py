@@ -1,5 +1,6 @@
-"""Programs on plain files, and on managed files with several copies: results and bytes must be equal, while the copies are brought in
-sync, written back and evicted as fast as it goes; and afterwards for another program, for the original alone, and exported."""
+"""Programs on plain files, and on managed files with several copies: results and bytes must be
+equal while the copies are synchronized, written back and evicted as fast as possible. Afterwards
+they must be equal for another program, for the original alone, and for the exported file."""
 
 import json
 import re
@@ -23,7 +24,7 @@ def copy(kind, name, cycle, groups=""):
 
 
 CACHES = copy("cache", "1-DH", "ssd/0-3:4K", "groups = 1") + copy("cache", "1-DV", "ssd/0-3:64K", "groups = 4")
-# The caches are far smaller than the files: what is cached is written back and evicted all the time.
+# The caches are far smaller than the files, so that write-back and eviction are constantly active.
 COPIES = {
     "replicas": copy("replica", "1-DV", "ssd/0-3:256K") + copy("replica", "odd", "hdd/0-1:333 ssd/2:1000"),
     "cache": CACHES + '[rule.overlay]\nmode = "sla"\ncapacity_per_server = "256K"\nprocs = 4\n',
@@ -35,27 +36,28 @@ RUNS_MAX = 8
 
 
 def some(pairs):
-    """Pairs to be tested with all kinds of copies in the long variant, else with the ones named."""
+    """Pairs: in the long variant with all kinds of copies, else only with the named ones."""
     names = list(dict.fromkeys(name for name, _ in pairs))
     return [(name, kind) for name in names for kind in COPIES] if LONG else pairs
 
 
 @pytest.fixture
 def kind():
-    """Which copies; tests say it in other ways, too."""
+    """The kind of copies; tests override it by their parameters."""
     return "replicas"
 
 
 @pytest.fixture
 def copies(cluster, kind):
-    """Plain files, and managed ones with several copies, in a process that counts."""
+    """Plain files, and managed files with several copies, in processes that write statistics."""
     worlds = Worlds(cluster, HDDS, COPIES[kind])
     worlds.counts = True
     return worlds
 
 
 def assert_all_same(worlds, *names):
-    """For another program; then for the original alone, and without the library."""
+    """The bytes are the same for another program; then for the original alone, and without the
+    library."""
     for name in names:
         worlds.assert_same(name)
     stripewise = worlds.cluster.bin_dir / "stripewise"
@@ -74,7 +76,8 @@ def assert_all_same(worlds, *names):
 
 
 def assert_busy(worlds, others, evicted=False):
-    """The copies were used, and somebody copied meanwhile: the program's processes, or others."""
+    """The copies were used, and there was background copying meanwhile, in the program's processes
+    or in others."""
     counted = worlds.counted()
     further = [copy for line in counted for copy in line["copies"][1:]]
     assert sum(copy["written_bytes"] for copy in further) > 0, "nothing went to a further copy"
@@ -85,20 +88,20 @@ def assert_busy(worlds, others, evicted=False):
 
 
 def has_evicted(worlds):
-    """Of a cache, whether something was given up; of replicas nothing ever is."""
+    """Whether a cache has evicted anything; replicas never evict."""
     counted = worlds.counted()
     return counted[0]["kind"] != "cache" or any(line["evictions"] for line in counted)
 
 
 class Others:
-    """Other processes that bring the files to rest meanwhile, again and again."""
+    """Other processes that repeatedly drain the files meanwhile."""
 
     def __init__(self, worlds):
         self.worlds, self.ended, self.copied_bytes = worlds, threading.Event(), 0
         self.thread = threading.Thread(target=self.run)
 
     def run(self):
-        """Until the program has ended."""
+        """Drains until the program has ended."""
         while not self.ended.wait(0.02):
             for command in ("drain", "warm"):
                 program = [self.worlds.cluster.bin_dir / "stripewise", command, "-q", "--json", self.worlds.managed]
@@ -117,14 +120,14 @@ class Others:
 @pytest.mark.parametrize("kind", COPIES)
 @pytest.mark.parametrize("seed", seeds(1, 100))
 def test_random_calls(copies, programs, seed):
-    """conform.c says at which call they differ, and how to see it again."""
+    """conform.c prints the call at which the results differ, and how to reproduce it."""
     copies.with_library(programs / "conform", copies.plain, copies.managed, seed, 1500)
 
 
 @pytest.mark.parametrize("kind", COPIES)
 def test_fio(copies):
-    """Jobs at once on one file, each in a part of its own, four times over; what was written is verified while others write, and by another
-    run."""
+    """Concurrent jobs on one file, each in a segment of its own, four times. Each run verifies the
+    data while others write; another run verifies it again."""
     part = "4m" if LONG else "512k"
     options = ["--rw=randwrite", "--bsrange=1k-32k", "--numjobs=4", f"--size={part}", f"--offset_increment={part}", "--verify=md5"]
     command = [*fio("psync", copies.managed / "file", *options)]
@@ -149,7 +152,7 @@ SCRIPTS = {"io": IO, "numpy": NUMPY, "h5py": H5PY, "sqlite": SQLITE}
     some([("h5py", "replicas"), ("io", "cache"), ("sqlite", "cache"), ("numpy", "cache of everything")]),
 )
 def test_python(copies, python, script):
-    # Every commit of SQLite syncs, and closes.
+    # Every commit of SQLite syncs and closes.
     text = SCRIPTS[script] if LONG else SCRIPTS[script].replace("range(20)", "range(4)").replace("range(8)", "range(4)")
     copies.both(lambda directory: [python, "-c", text, directory])
 
@@ -181,7 +184,8 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("kind", COPIES)
 def test_h5py_in_turns(copies, python, kind, tmp_path):
-    """Processes that open, change and close one file after the other; then the tools of HDF5 see the same."""
+    """Processes open, change and close one file after the other; then the tools of HDF5 see the
+    same content."""
     script = tmp_path / "turns.py"
     script.write_text(IN_TURNS)
     start = "spawn" if LONG else "fork"
@@ -197,7 +201,7 @@ def test_h5py_in_turns(copies, python, kind, tmp_path):
 
 @pytest.mark.parametrize(("stack", "kind"), some([("mpich", "cache"), ("ompio", "replicas"), ("romio321", "cache of everything")]))
 def test_mpi(copies, programs, stack):
-    """Independent, collective, strided, nonblocking access by four processes."""
+    """Independent, collective, strided and nonblocking access by four processes."""
     with Others(copies) as others:
         copies.both(lambda directory: launch(stack, 4, programs / "mpi", directory / "file", 8))
     assert_busy(copies, others)
@@ -206,7 +210,7 @@ def test_mpi(copies, programs, stack):
 
 @pytest.mark.parametrize(("stack", "kind"), some([("mpich", "replicas"), ("ompio", "cache")]))
 def test_fortran(copies, programs, stack):
-    """Also without MPI: formatted, direct access and stream I/O of the Fortran runtime."""
+    """Fortran also without MPI: formatted, direct access and stream I/O of its runtime."""
     copies.both(lambda directory: launch(stack, 4, programs / "fortran", directory / "file"))
     assert_all_same(copies, "file", "file.direct", "file.text", "file.stream")
 
@@ -215,13 +219,15 @@ QUICK = [("fork_storm", "cache"), ("signals", "replicas"), ("dlopen", "replicas"
 QUICK += [("cancellation", "cache"), ("vfork", "replicas"), ("few_descriptors", "replicas"), ("fork_among_threads", "replicas")]
 
 
-# Opening and closing 6000 times takes minutes, as each joins and leaves the extent map.
+# Opening and closing 6000 times takes minutes, because each time the process joins and leaves the
+# extent map.
 ALL = [(case, "replicas") for case in PROGRAM_OF if LONG and case != "open_and_close"]
 
 
 @pytest.mark.parametrize(("case", "kind"), some(QUICK + ALL))
 def test_processes(copies, programs, case):
-    """What programs do to descriptors, processes, threads and signals, with a thread of ours beside theirs: robust.c and processes.c."""
+    """Operations on descriptors, processes, threads and signals, with a thread of the library
+    next to theirs: robust.c and processes.c."""
     copies.both(lambda directory: [programs / PROGRAM_OF[case], case, directory / "file"])
     assert_all_same(copies, "file")
 

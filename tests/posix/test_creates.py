@@ -1,5 +1,5 @@
-"""O_CREAT: whatever way leads into a rule's directory, a new file there is managed. No other file
-is. Results are those of plain files."""
+"""O_CREAT: a new file in a rule's directory is managed, whichever path leads there, and no other
+file is. Results are those of plain files."""
 
 import os
 import random
@@ -16,18 +16,18 @@ APPEND, NOFOLLOW, NONBLOCK, DIRECTORY = os.O_APPEND, os.O_NOFOLLOW, os.O_NONBLOC
 
 @pytest.fixture
 def creates(tmp_path):
-    """The program."""
+    """The built program creates.c."""
     run_command("gcc", "-O1", "-Wall", "-Wextra", "-o", tmp_path / "creates", HERE / "creates.c")
     return tmp_path / "creates"
 
 
 class Trees:
-    """Twice the same tree: in one the program runs alone, in the other one with the library. `data`
-    is the rule's directory."""
+    """Two copies of a tree: in one the program runs without the library, in the other with it.
+    `data` is the rule's directory."""
 
     def __init__(self, worlds, creates, directory):
         self.worlds, self.creates = worlds, creates
-        # So deep that no way leads out of it.
+        # Deep enough that no path of the test leads out of it.
         self.bare, self.loaded = (directory / name / "/".join("abcdefghij") / "tree" for name in ("bare", "loaded"))
         plan = worlds.cluster.plan
         plan.write_text(plan.read_text().replace(str(worlds.managed), str(self.loaded / "data")))
@@ -44,11 +44,11 @@ class Trees:
             (root / "data/strayed").rename(root / "plain/strayed")
 
     def run(self, root, lines):
-        """The program in one of the trees."""
+        """Runs the program in one of the trees."""
         lines = lines.replace("ROOT", str(root))
         env = self.worlds.cluster.environment() if root == self.loaded else {}
         result = run_command(self.creates, cwd=root, env=env, stdin=lines)
-        # The library says it of files that were there before the plan.
+        # The library warns about files that existed before the plan.
         err = re.sub(r"stripewise: .*exists and is not in the planned layout.*\n", "", result.err)
         return result.out.replace(str(root), "ROOT"), err
 
@@ -57,8 +57,8 @@ class Trees:
         return run_command("cat", path, env=env).out
 
     def check(self, lines):
-        """Runs both, and compares what was said, the files and their bytes, and which of them are
-        managed."""
+        """Runs both programs, and compares the output, the files and their bytes, and which of them
+        are managed."""
         (bare, errors), (loaded, loaded_errors) = self.run(self.bare, lines), self.run(self.loaded, lines)
         steps = dict(enumerate(lines.splitlines(), 1))
         different = [(said, steps[int(said.split(":")[0])]) for said in set(bare.splitlines()) ^ set(loaded.splitlines())]
@@ -78,7 +78,7 @@ def trees(worlds, creates, tmp_path):
     return Trees(worlds, creates, tmp_path)
 
 
-# After the first line the plan is known to the process.
+# The process has loaded the plan after the first line.
 WAYS = {
     "links in the path": ["ROOT/link/a", "ROOT/plain/into/b", "plain/into/sub/c", "plain/sub/deep/d", "plain/out/e"],
     "a link at its end": ["plain/none", "plain/stray", "ROOT/plain/stray"],
@@ -97,7 +97,7 @@ WAYS = {
 @pytest.mark.parametrize("flags", [W | CREAT, RW | CREAT | TRUNC | NONBLOCK], ids=["created", "emptied"])
 @pytest.mark.parametrize("way", WAYS)
 def test_ways(trees, way, flags):
-    # The end of a FIFO that only writes would wait for the other one.
+    # Opening a FIFO only for writing would wait for a reader.
     steps = [step if " " in step else f"open {step}" for step in WAYS[way]]
     opens = {step: f"{step} {flags | (RW if 'fifo' in step else 0)}" for step in steps if step.startswith(("open", "at"))}
     kept, again = [opens.get(step, step) for step in steps], opens.values()
@@ -133,7 +133,7 @@ def test_random_ways(trees, seed):
 
 
 def test_a_library_behind_is_not_passed_by(worlds, creates, tmp_path):
-    """A library that has an `open` of its own goes on seeing the opens of plain files."""
+    """A library with an `open` of its own, behind ours, still sees the opens of plain files."""
     source, shim = tmp_path / "shim.c", tmp_path / "shim.so"
     source.write_text("""#define _GNU_SOURCE
         #include <dlfcn.h>
@@ -152,7 +152,8 @@ def test_a_library_behind_is_not_passed_by(worlds, creates, tmp_path):
 
 
 def test_one_call_of_the_kernel_creates_it(worlds, creates, tmp_path):
-    """A plain file is created without looking first: that would cost as much as the open."""
+    """A plain file is created without a check before the open, which would cost as much as the open
+    itself."""
     (tmp_path / "old").write_bytes(b"x")
     lines = [f"open {name} {flags}" for name in ("new", "old", tmp_path / "new", tmp_path / "old") for flags in (W | CREAT, W | CREAT | TRUNC)]
     env = {f"-E{key}={value}" for key, value in worlds.cluster.environment().items()}

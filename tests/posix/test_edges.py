@@ -1,4 +1,4 @@
-"""What programs do at the edges of the calls: edges.c."""
+"""Programs at the edges of the calls: edges.c."""
 
 import pytest
 
@@ -16,14 +16,14 @@ def test_edges(worlds, programs, case):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", ["cancel_in_calls", "processes_alone"])
 def test_with_copies(cluster, programs, kind, case):
-    """Files with copies have a thread of their own, and locks of LMDB's."""
+    """Files with copies involve a thread of their own, and locks of LMDB."""
     write_plan(cluster, kind)
     cluster.run(programs / "edges", case, cluster.data / "file")
 
 
 def test_a_removed_file_in_another_program(worlds):
-    """Whoever gets the descriptor of a file that was removed cannot reach its bytes, and is told
-    so."""
+    """A program that inherits the descriptor of a removed file cannot reach its bytes, and gets an
+    error."""
     result = worlds.with_library("sh", "-c", 'exec 3<>"$0"; echo x >&3; rm "$0"; cat <&3', worlds.managed / "file", ok=False)
     assert result.code != 0 and "Input/output error" in result.err
     assert "was removed; only programs that had opened it themselves by then can use it" in result.err, result

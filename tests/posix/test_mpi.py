@@ -1,4 +1,5 @@
-"""MPI-IO of MPICH and of both stacks of Open MPI: independent, collective, strided, nonblocking, shared pointers."""
+"""MPI-IO of MPICH and of both I/O stacks of Open MPI: independent, collective, strided,
+nonblocking, shared pointers."""
 
 import pytest
 from conftest import LONG
@@ -19,8 +20,8 @@ def launch(stack, ranks, program, *args):
 @pytest.mark.parametrize("ranks", RANKS)
 @pytest.mark.parametrize("stack", STACKS)
 def test_all_ways(worlds, programs, stack, ranks):
-    """Each rank checks what it reads; the files are compared after that."""
-    # Ranks of MPICH that wait burn their share of the processor.
+    """Each rank checks the data it reads; afterwards the files are compared."""
+    # Waiting ranks of MPICH poll and use up their share of the processor.
     blocks = 24 if ranks <= 4 or LONG else 4
     worlds.both(lambda directory: launch(stack, ranks, programs / "mpi", directory / "file", blocks))
     worlds.assert_same("file")
@@ -28,7 +29,7 @@ def test_all_ways(worlds, programs, stack, ranks):
 
 @pytest.mark.parametrize("stack", ["mpich", "ompio"])
 def test_fortran(worlds, programs, stack):
-    """Also without MPI: formatted, direct access and stream I/O of the Fortran runtime."""
+    """Fortran also without MPI: formatted, direct access and stream I/O of its runtime."""
     worlds.both(lambda directory: launch(stack, 4, programs / "fortran", directory / "file"))
     for name in ("file", "file.direct", "file.text", "file.stream"):
         worlds.assert_same(name)
@@ -36,6 +37,6 @@ def test_fortran(worlds, programs, stack):
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_odd_stripes(layouts, programs, stack):
-    """Requests and stripes that fit nowhere."""
+    """Requests and stripes that are not aligned to each other."""
     layouts.both(lambda directory: launch(stack, 4, programs / "mpi", directory / "file", 10))
     layouts.assert_same("file")

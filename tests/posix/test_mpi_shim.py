@@ -1,4 +1,5 @@
-"""The library in front of MPI: what it learns and marks, in every language; and that it stays out of the way where it has no business."""
+"""The library in front of MPI: what it learns and marks, in every language, and that it does
+nothing where it has no task."""
 
 import hashlib
 import json
@@ -45,7 +46,7 @@ def shim_programs(tmp_path_factory):
 
 
 def shim(mpi):
-    """The library for an MPI."""
+    """The shim library for an MPI."""
     path = BUILD / mpi / SHIM
     assert path.exists(), f"no {path}: run `make workloads`"
     return path
@@ -57,7 +58,7 @@ def other(mpi):
 
 
 def preload(*libraries):
-    """The environment that loads them."""
+    """The environment that loads these libraries."""
     return {"LD_PRELOAD": ":".join(map(str, libraries))}
 
 
@@ -67,19 +68,19 @@ def launch(mpi, ranks, *args, env=None, **options):
 
 
 def said_marks(result):
-    """The marks that a program says it should leave: Counter of (name, bytes)."""
+    """The marks that a program reports it should leave: Counter of (name, bytes)."""
     return Counter((name, int(size)) for name, size in (line.split() for line in result.out.splitlines()))
 
 
 @dataclass
 class Traced:
-    """What was recorded, merged."""
+    """A recorded job and its merged trace."""
 
     spool: Path
     stripewise: object
 
     def environment(self, library, *shims):
-        """Of a recorded job."""
+        """The environment of a job to record."""
         self.spool.mkdir()
         return {**preload(library, *shims), "STRIPEWISE_TRACE_DIR": str(self.spool)}
 
@@ -94,7 +95,7 @@ class Traced:
 
     @property
     def path(self):
-        """The trace."""
+        """The path of the trace."""
         return self.spool.with_suffix(".trace")
 
 
@@ -117,7 +118,8 @@ def marks(rows, path):
 @pytest.mark.parametrize("language", ["c", "fortran", "f08"])
 @pytest.mark.parametrize("mpi", MPIS)
 def test_every_collective_call_is_marked(shim_programs, library, traced, mpi, language, tmp_path):
-    """And ranks are known although the environment hides them from the recorder (in C)."""
+    """Also, the shim knows the ranks although the environment hides them from the
+    recorder (in C)."""
     file = tmp_path / "f"
     result = launch(mpi, 2, shim_programs / f"{language}.{mpi}", file, env=traced.environment(library, shim(mpi)))
     rows = traced.rows()
@@ -127,13 +129,14 @@ def test_every_collective_call_is_marked(shim_programs, library, traced, mpi, la
     inside = [row for row in rows if row["flags"] & COLLECTIVE and row["op"] != "mark"]
     spans = [(row["pid"], row["start_ns"], row["end_ns"]) for row in rows if row["op"] == "mark"]
     for row in inside:
-        # Asynchronous ones may end later.
+        # Asynchronous requests may end later.
         assert any(p == row["pid"] and s <= row["start_ns"] <= e for p, s, e in spans), row
     assert {"read", "write", "open", "close", "sync"} <= {row["op"] for row in inside}
 
 
 def test_independent_calls_are_not_marked(mpi, workloads, stripewise, tmp_path):
-    """The summary says how much of a file moved collectively; the libraries are found and the right one works."""
+    """The summary shows how much of a file moved collectively. The shims are found, and the right
+    one works."""
     for call, share in (("at", 0), ("all", 1)):
         args = ["-o", tmp_path / call, "-t", "4K", "-b", "64K", "--call", call]
         command = ["trace", "--mpi-lib", workloads, "-o", tmp_path / "t", "--json", "--", *mpi.command(2, "ior", *args)]
@@ -148,7 +151,7 @@ def test_independent_calls_are_not_marked(mpi, workloads, stripewise, tmp_path):
 
 
 def test_which_libraries_are_loaded(workloads, stripewise, tmp_path):
-    """--mpi, STRIPEWISE_MPI, and what is there."""
+    """--mpi, STRIPEWISE_MPI, and the shims that exist."""
     seen = tmp_path / "seen"
     see = ["--mpi-lib", workloads, "-q", "-o", tmp_path / "t", "--", "sh", "-c", f"echo $LD_PRELOAD > {seen}"]
 
@@ -165,12 +168,12 @@ def test_which_libraries_are_loaded(workloads, stripewise, tmp_path):
 
 
 def notes(directory):
-    """What the library told the fake preload library, per process."""
+    """The calls that the shim made to the fake preload library, per process."""
     return sorted((path.read_text().splitlines() for path in directory.glob("log.*")), key=str)
 
 
 def fake_environment(shim_programs, tmp_path, *shims):
-    """With the fake preload library."""
+    """The environment with the fake preload library."""
     return {**preload(shim_programs / "fake.so", *shims), "SHIM_LOG": str(tmp_path / "log")}
 
 
@@ -181,7 +184,7 @@ def test_ranks_and_nodes(shim_programs, mpi, tmp_path):
 
 
 def test_several_nodes(shim_programs, library, traced, tmp_path):
-    """MPICH can make two nodes of one; they have one name, and are told apart."""
+    """MPICH can make two nodes out of one. They have the same name and are still distinguished."""
     env = {"MPIR_CVAR_ODD_EVEN_CLIQUES": "1"}
     launch("mpich", 3, shim_programs / "c.mpich", tmp_path / "f", env={**fake_environment(shim_programs, tmp_path, shim("mpich")), **env})
     assert [lines[0] for lines in notes(tmp_path)] == ["job 3 0 2 0", "job 3 1 1 1", "job 3 2 2 0"]
@@ -216,14 +219,15 @@ def test_close_makes_durable_what_was_written(shim_programs, mpi, tmp_path):
 
 @pytest.mark.parametrize("kind", ["striped", "replicas"])
 def test_every_rank_waits_until_copies_are_durable(cluster, workloads, mpi, kind, tmp_path):
-    """With one copy nobody does: as MPI's own close."""
+    """With one copy no rank waits, as in MPI's own close."""
     worlds = Worlds(cluster, copies=COPIES.get(kind, ""))
     env = {**worlds.cluster.environment(), "LD_PRELOAD": f"{worlds.cluster.environment()['LD_PRELOAD']}:{shim(mpi.name)}"}
     worlds.with_library("touch", worlds.managed / "first")  # prepares the targets
     trace = ["strace", "-ff", "-y", "-o", tmp_path / "calls", "-e", "trace=fsync,fdatasync", *(f"-E{key}={value}" for key, value in env.items())]
     program = [workloads / mpi.name / "ior", "-o", worlds.managed / "f", "-t", "4K", "-b", "64K", "--op", "write"]
     launch(mpi.name, 2, *trace, *program)
-    # OMPIO probes locks on a file beside, whose removal is synced in the directory.
+    # OMPIO probes locks on a file next to the data file, and syncs the directory when it removes
+    # that.
     ours = re.compile(rf"sync\(\d+<{cluster.root}/servers/")
     syncs = sorted((len(ours.findall(path.read_text())) for path in tmp_path.glob("calls.*")), reverse=True)[:2]
     components = 8
@@ -231,7 +235,7 @@ def test_every_rank_waits_until_copies_are_durable(cluster, workloads, mpi, kind
 
 
 def test_views_are_understood(shim_programs, tmp_path):
-    """Open MPI's default MPI-IO has no data sieving, and is asked nothing."""
+    """Open MPI's default MPI-IO has no data sieving, so the shim does not query it."""
     (tmp_path / "f").touch()
     for mpi in MPIS:
         env = fake_environment(shim_programs, tmp_path, shim(mpi))
@@ -259,10 +263,11 @@ def test_each_view_has_its_own_hint(shim_programs, tmp_path):
 
 
 def test_data_sieving_where_it_pays(worlds, workloads, traced, tmp_path):
-    """Large pieces go one by one, small ones are sieved; what the application wants counts more."""
+    """Large pieces are written one by one, small ones are sieved. The application's own hints take
+    precedence."""
 
     def writes(piece, *args, **env):
-        """Requests of the independent write of 4 ranks, 256 KiB each, in pieces."""
+        """Number of requests of an independent write of 4 ranks, 256 KiB each, in pieces."""
         file = worlds.managed / f"f{len(list(worlds.managed.iterdir()))}"
         job = Traced(tmp_path / file.name, traced.stripewise)
         environment = {**worlds.cluster.environment(), **job.environment(worlds.cluster.environment()["LD_PRELOAD"], shim("mpich")), **env}
@@ -289,7 +294,7 @@ def test_the_wrong_mpi_is_refused_with_one_line(shim_programs, library, traced, 
     [line] = result.err.splitlines()
     assert line.startswith("stripewise: this program's MPI is ") and "it does nothing" in line
     assert marks(traced.rows(), file) == {}
-    # Of several wrong ones one speaks.
+    # If several shims are wrong, only one of them prints the error.
     copy = tmp_path / SHIM
     copy.write_bytes(shim(other(mpi)).read_bytes())
     result = launch(mpi, 2, program, file, env=preload(library, shim(other(mpi)), copy))
@@ -316,7 +321,7 @@ def test_it_does_nothing_alone_or_when_off(shim_programs, library, traced, mpi, 
 
 @pytest.mark.parametrize("mpi", MPIS)
 def test_an_mpi_that_was_loaded_for_one_library_only(shim_programs, library, traced, mpi, tmp_path):
-    """As Python's modules are."""
+    """An MPI that is loaded for one library only, as Python's modules do."""
     args = [shim_programs / "plugin", shim_programs / f"plugin.{mpi}.so", tmp_path / "f"]
     launch(mpi, 2, *args, env=traced.environment(library, *map(shim, MPIS)))
     expected = Counter({("open", 0): 1, ("write_at_all", 400): 1, ("close", 0): 1})
@@ -328,7 +333,7 @@ def test_programs_without_mpi_are_as_they_were(library, tmp_path):
     bare = run_command("sh", "-c", script)
     loaded = run_command("sh", "-c", script, env=preload(library, *map(shim, MPIS)))
     assert (bare.out, bare.err) == (loaded.out, loaded.err)
-    # One that finds the names and tries them gets an error, not a crash.
+    # A program that finds the names and calls them gets an error instead of a crash.
     call = "import ctypes; print(ctypes.CDLL(None).MPI_Init(None, None) != 0)"
     assert run_command("python3", "-c", call, env=preload(*map(shim, MPIS))).out == "True\n"
 
@@ -338,7 +343,7 @@ STACKS = {"mpich": ["mpirun.mpich"], "ompio": ["mpirun.openmpi", "--mca", "io", 
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_the_same_bytes_on_managed_files(worlds, programs, stack):
-    """With hints and all."""
+    """The same bytes, including hints."""
     mpi = "mpich" if stack == "mpich" else "openmpi"
     env = worlds.cluster.environment()
     worlds.cluster.environment = lambda plan=None: {**env, "LD_PRELOAD": f"{env['LD_PRELOAD']}:{shim(mpi)}"}

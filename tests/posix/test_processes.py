@@ -1,10 +1,11 @@
-"""What programs do to descriptors, processes, threads and signals, and asynchronous I/O: robust.c, processes.c, asynchronous.c."""
+"""Operations on descriptors, processes, threads and signals, and asynchronous I/O: robust.c,
+processes.c, asynchronous.c."""
 
 import pytest
 
 from .conftest import PROGRAM_OF, cases
 
-# What the C library itself does not survive: only the library's side is run.
+# The C library itself does not survive these cases, so only the library's side runs.
 LIBRARY_ONLY = {"after_fork"}
 
 
@@ -17,7 +18,7 @@ def test_processes(worlds, programs, case):
 @pytest.mark.parametrize("engine", ["uring", "threads", "serial"])
 @pytest.mark.parametrize("case", ["signals_inside", "threads", "fork_among_threads", "few_descriptors"])
 def test_engines(worlds, programs, case, engine):
-    """Whatever has locks and threads of its own inside."""
+    """Every engine with locks and threads of its own."""
     worlds.with_library(programs / PROGRAM_OF[case], case, worlds.managed / "file", env={"STRIPEWISE_FANOUT": engine})
 
 

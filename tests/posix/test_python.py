@@ -97,7 +97,8 @@ print(sorted(os.listdir(".")))
 def test_python(layouts, python, name):
     script = {"io": IO, "numpy": NUMPY, "h5py": H5PY, "sqlite": SQLITE}[name]
     if layouts.name in ("odd", "regions"):
-        # Shared mappings need stripes of whole pages; that they are refused is tested below.
+        # Shared mappings need stripes of whole pages; another test below checks that others are
+        # refused.
         script = script.split("with open(\"a\", \"r+b\") as f:\n    with mmap")[0] if name == "io" else script
         script = script.split("m = np.memmap")[0] if name == "numpy" else script
     without_maps = ["without wal"] if layouts.name in ("odd", "regions") else []

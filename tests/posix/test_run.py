@@ -26,7 +26,7 @@ def test_print_env_is_enough_for_a_launcher(worlds, stripewise, execute):
     assert worlds.is_managed("f")
     as_json = json.loads(stripewise("run", "-p", worlds.cluster.plan, "--print-env", "--json").out)
     assert as_json["STRIPEWISE_PLAN"] == str(worlds.cluster.plan) and "STRIPEWISE_FANOUT" not in as_json
-    # Other preloaded libraries stay; ours is there once.
+    # Other preloaded libraries stay; ours appears once.
     env = {"LD_PRELOAD": as_json["LD_PRELOAD"]}
     again = json.loads(stripewise("run", "-p", worlds.cluster.plan, "--print-env", "--json", env=env).out)
     assert again == as_json

@@ -38,17 +38,17 @@ def cache(cluster):
 
 
 def lines(path):
-    """The statistics in a file."""
+    """The statistics in a file, one object per line."""
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def total(found, key, copies=False):
-    """The sum of a number over lines, or over all copies of all lines."""
+    """The sum of a value over lines, or over all copies of all lines."""
     return sum(sum(copy[key] for copy in line["copies"]) if copies else line[key] for line in found)
 
 
 def with_statistics(worlds, *args, **options):
-    """Runs a command; what it did."""
+    """Runs a command; returns its result and its statistics."""
     worlds.counts = True
     worlds.statistics.unlink(missing_ok=True)
     result = worlds.with_library(*args, **options)
@@ -56,14 +56,14 @@ def with_statistics(worlds, *args, **options):
 
 
 def types(value):
-    """The shape of JSON."""
+    """The structure of a JSON value: its keys and types."""
     if isinstance(value, dict):
         return {key: types(inner) for key, inner in value.items()}
     return [types(value[0])] if isinstance(value, list) else type(value).__name__
 
 
 def test_the_page_says_what_lines_are_like(cache, python):
-    """Keys, their order and types, and what null stands for."""
+    """The page gives the keys, their order and types, and the meaning of null."""
     script = "import sys; f = open(sys.argv[1], 'w+b', buffering=0); f.write(b'x' * 5000); f.seek(0); f.read(4000)"
     _, found = with_statistics(cache, python, "-c", script, cache.managed / "ä \"file\"", env={"PMI_RANK": "3"})
     assert len(found) == 1 and types(found[0]) == types(EXAMPLE), found
@@ -83,20 +83,20 @@ def test_replicas_have_no_mode(replicas, python):
     environment = {name: "" for name in os.environ if "RANK" in name or "PROCID" in name}
     _, found = with_statistics(replicas, python, "-c", script, replicas.managed / "file", env=environment)
     assert [(line["kind"], line["mode"], line["rank"]) for line in found] == [("replicas", None, None)]
-    # Close brought the two others in sync.
+    # The close synchronized the two other replicas.
     assert Counter(c["copied_bytes"] for c in found[0]["copies"]) == {0: 1, 5000: 2}
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_end_is_counted(replicas, ends, way):
-    """And leaves data, size, and copies in sync."""
+    """Every kind of end also leaves the data, the size, and synchronized copies."""
     _, found = with_statistics(replicas, ends, way, replicas.managed / "file")
     assert total(found, "requests") == 4, found
     assert total(found, "written_bytes", copies=True) == 4 * 4096
     assert all(line["path"] == str(replicas.managed / "file") for line in found)
     assert len({line["pid"] for line in found}) == (2 if way == "fork" else 1)
     assert replicas.content("file") == b"x" * 4 * 4096
-    # Each copy has everything: the components of each are as long as the file.
+    # Each copy is complete: its objects add up to the length of the file.
     sizes = Counter()
     for component in replicas.components():
         if not {".extents", ".manifest"} & set(component.suffixes):
@@ -116,7 +116,7 @@ def test_files_with_one_copy_are_not_counted(worlds, ends):
 
 
 def test_processes_add_up(cache, workloads):
-    """Every rank says what it did: together, all of it."""
+    """Every rank reports its own work; together they report all of it."""
     size = ["-t", "8K", "-b", "64K", "-s", 4]
     command = ["mpirun.mpich", "-n", 8, workloads / "mpich" / "ior", *size, "--verify", "-C", "-o", cache.managed / "file"]
     _, found = with_statistics(cache, *command)
@@ -141,14 +141,14 @@ def test_run_sets_it(replicas, stripewise, ends):
 
 
 def test_a_file_that_cannot_be_written_to_is_said_once(replicas, ends):
-    """And is no error of the program's."""
+    """The failure is logged once and is no error of the program."""
     env = {"STRIPEWISE_STATISTICS": "/no/such/directory/s"}
     result = replicas.with_library(ends, "exit", replicas.managed / "file", env=env)
     assert result.err.count("/no/such/directory/s") == 1 and len(result.err.splitlines()) == 1
 
 
 class TestConcurrency:
-    """Which replica a file per process goes to depends on how many processes there are."""
+    """The replica that a file per process is written to depends on the number of processes."""
 
     LAYOUTS = {"1-DH": '[{ cycle = "ssd/0-3:4K" }]', "1-DV": ", ".join(f'[{{ cycle = "ssd/{n}:64K" }}]' for n in range(4))}
     ALPHA, BETA = 1e-6, 1e-9
@@ -160,7 +160,7 @@ class TestConcurrency:
         return Worlds(make_cluster([Tier("ssd", 4, self.ALPHA, self.BETA)]), self.LAYOUTS["1-DH"], replica)
 
     def cheapest(self, stripewise, procs):
-        """By the cost model, for requests of 16 KiB."""
+        """The cheapest copy by the cost model, for requests of 16 KiB."""
         cost = ["cost", "--model", "cil", "--servers", 4, "--procs", procs, "--size", "16K", "--json", "--procs-per-node", procs]
         cost += ["--alpha", self.ALPHA, "--beta", self.BETA, "--establish", 0, "--per-byte", 0]
         cost = {layout: stripewise(*cost, "--layout", layout).json()["total_s"] for layout in self.LAYOUTS}
@@ -175,7 +175,7 @@ for n in range(8):
 """
 
     def written(self, found):
-        """Where the bytes went."""
+        """The copies that were written to."""
         return {c["name"].replace("original", "1-DH") for line in found for c in line["copies"] if c["written_bytes"]}
 
     def test_the_launcher_says_p(self, worlds, stripewise, python):
@@ -189,7 +189,7 @@ for n in range(8):
 
     @pytest.mark.parametrize("learns", [False, True])
     def test_mpi_counts_more_than_the_launcher(self, worlds, workloads, learns):
-        """Eight ranks of a launcher that says 1."""
+        """Eight ranks of a launcher that reports 1."""
         library = workloads / "openmpi" / "libstripewise_mpi.so"
         env = {"LD_PRELOAD": f"{worlds.cluster.environment()['LD_PRELOAD']}:{library}"} if learns else {}
         says = ["env", "OMPI_COMM_WORLD_SIZE=1", "OMPI_COMM_WORLD_LOCAL_SIZE=1"]

@@ -1,4 +1,4 @@
-"""The tools of every day: shells, cp, dd, tar, rsync, editors of streams."""
+"""Everyday tools: shells, cp, dd, tar, rsync, stream editors."""
 
 import os
 
@@ -42,7 +42,7 @@ def test_shell(worlds, shell):
     assert sorted(os.listdir(worlds.managed)) == names
     for name in names:
         if (worlds.plain / name).is_symlink() or name in ("moved", "copy", "dd.err", "archive.tar", "soft"):
-            continue  # sed renames a file of its own; tar writes times
+            continue  # sed's result is a renamed plain file; tar's contains times
         if worlds.is_managed(name):
             worlds.assert_same(name)
         else:
@@ -88,7 +88,7 @@ print(data)
 
 
 def test_copies_of_sparse_files_stay_sparse(worlds, python):
-    """cp and tar can ask where the holes are, and need not read them."""
+    """cp and tar can query the holes and need not read them."""
     worlds.both(lambda directory: ["bash", "-c", SPARSE, directory])
     for name in ("sparse", "copy", "out/sparse"):
         assert worlds.is_managed(name)
@@ -96,7 +96,7 @@ def test_copies_of_sparse_files_stay_sparse(worlds, python):
         assert blocks * 512 < 2 << 20, f"{name}: {blocks} blocks"
         data = int(worlds.with_library(python, "-c", DATA_BYTES, worlds.managed / name).out)
         assert 280000 <= data < 2 << 20, f"{name}: {data} bytes of data"
-    # 280000 bytes of data, and what tar and the blocks around them add.
+    # 280000 bytes of data, plus the headers and padding of tar.
     size = int(worlds.with_library("stat", "-c", "%s", worlds.managed / "archive.tar").out)
     assert size < 1 << 20, f"the archive has {size} bytes"
 
@@ -116,7 +116,7 @@ def test_without_the_library_a_program_sees_what_it_is(worlds):
 
 
 def test_managed_files_need_no_plan(worlds):
-    """The library alone serves what is there, and makes nothing managed."""
+    """The library alone serves existing managed files, and creates no new ones."""
     worlds.with_library("bash", "-c", 'seq 1 100000 > "$0/file"', worlds.managed)
     alone = {**worlds.cluster.environment(), "STRIPEWISE_PLAN": ""}
     command = 'cd "$0"; tail -n 1 file; echo more >> file; tail -c 12 file; seq 3 > new; stat -c %s file new'
@@ -126,7 +126,7 @@ def test_managed_files_need_no_plan(worlds):
 
 
 def test_existing_plain_files_stay(worlds):
-    """And it is said, once per process."""
+    """The file stays plain, and the library logs that once per process."""
     (worlds.managed / "old").write_text("as it was\n")
     result = worlds.with_library("bash", "-c", 'echo more >> "$0/old"; cat "$0/old"', worlds.managed)
     assert result.out == "as it was\nmore\n"

@@ -19,7 +19,7 @@ WAYS = {"library alone": {"STRIPEWISE_PLAN": ""}, "with a plan": {}, "recorded":
 
 
 def environment(worlds, way, tmp_path):
-    """The library's, in one of the ways of using it."""
+    """The library's environment, in one of the ways of using it."""
     spool = tmp_path / "spool"
     spool.mkdir(exist_ok=True)
     return {**worlds.cluster.environment(), **{k: v.replace("SPOOL", str(spool)) for k, v in WAYS[way].items()}}
@@ -39,22 +39,23 @@ def test_a_script(worlds, way, tmp_path):
 
 
 def calls(trace, directory):
-    """The calls of a program as strace saw them, without those of loading the library and of looking at files."""
+    """A program's calls in the strace output, without those that load the library or
+    check files."""
     lines = []
     for line in trace.read_text().splitlines():
         line = re.sub(r"^\d+ +", "", line).replace(str(directory), "DIR")
         line = re.sub(r"0x[0-9a-f]+|/tmp/\S+", "_", line)
         lines.append(line)
-    # What the loader does comes before the first call on a file of the program.
+    # The loader's calls come before the program's first call on a file.
     start = next(i for i, line in enumerate(lines) if "DIR/" in line and not line.startswith("execve"))
     own = (
         r"pread64\(\d+, .*, 24, 0\) ",  # is it an anchor?
         r"fstat\(", r"newfstatat\(", r"fcntl\(\d+, F_GETFL\)", r"mmap\(NULL, (4096|8192|524288),", r"mprotect\(_, 65536, PROT_NONE", r"madvise\(", r"brk\(", r"munmap\(",
-        r"rt_sigprocmask\(.*~\[ILL TRAP ABRT BUS FPE (KILL )?SEGV (STOP )?RTMIN RT_1\]",  # a function is looked up: no handler runs on that stack
+        r"rt_sigprocmask\(.*~\[ILL TRAP ABRT BUS FPE (KILL )?SEGV (STOP )?RTMIN RT_1\]",  # symbol lookup, on a stack where no handler may run
         r"getpid\(", r"gettid\(", r"exit_group", r"\+\+\+", r"sysinfo\(",
     )  # fmt: skip
     kept = [line for line in lines[start:] if not any(re.match(pattern, line) for pattern in own)]
-    # A name is looked into through a descriptor that is closed at once.
+    # The library inspects a file by name through a descriptor that it closes at once.
     text = "\n".join(kept)
     return re.sub(r"openat\([^\n]*O_NOATIME\|O_CLOEXEC\) = (\d+)\nclose\(\1\) += 0\n", "", text).split("\n")
 
@@ -65,7 +66,7 @@ def calls(trace, directory):
     ids=lambda command: command[0],
 )
 def test_the_same_system_calls(worlds, command, tmp_path):
-    """Beyond looking at what a file is, the library adds nothing and leaves nothing out."""
+    """Apart from checking what a file is, the library adds no calls and omits none."""
     seen = []
     for name, env in (("bare", {}), ("loaded", {**worlds.cluster.environment(), "STRIPEWISE_PLAN": ""})):
         directory = tmp_path / name
@@ -80,7 +81,7 @@ def test_the_same_system_calls(worlds, command, tmp_path):
 
 
 def test_another_library_sees_the_same(worlds, tmp_path):
-    """An independent counter behind ours counts the same bytes and calls as without ours."""
+    """An independent counter behind the library counts the same bytes and calls as without it."""
     shim = tmp_path / "shim.so"
     run_command("gcc", "-O1", "-fPIC", "-shared", "-o", shim, HERE / "shim.c", "-ldl")
     (tmp_path / "a").write_bytes(bytes(1000003))
@@ -94,7 +95,8 @@ def test_another_library_sees_the_same(worlds, tmp_path):
 
 
 def test_record_locks_stay(worlds, programs, tmp_path):
-    """Closing any descriptor of a file drops the process's locks on it: the library looks at files without that."""
+    """Closing any descriptor of a file drops the process's locks on it, so the library checks files
+    without that."""
     said = []
     for name, env in (("bare", {}), ("loaded", worlds.cluster.environment())):
         said.append(run_command(programs / "robust", "locks", tmp_path / name, env=env).out)
@@ -102,7 +104,7 @@ def test_record_locks_stay(worlds, programs, tmp_path):
 
 
 def test_managed_bytes_do_not_pass_by(worlds, tmp_path):
-    """On a managed file nothing goes through libc's write: all of it goes to the components."""
+    """On a managed file no bytes go through libc's write; all of them go to the objects."""
     shim = tmp_path / "shim.so"
     run_command("gcc", "-O1", "-fPIC", "-shared", "-o", shim, HERE / "shim.c", "-ldl")
     out = tmp_path / "count"

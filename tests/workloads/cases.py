@@ -1,4 +1,5 @@
-"""Parameters that the programs are tried with: the flags, which `stripewise synth` shares, and what they mean."""
+"""The parameters with which the programs are tested: flags, which `stripewise synth` shares, and
+the expected requests."""
 
 import random
 from dataclasses import dataclass
@@ -10,15 +11,16 @@ from . import derive
 
 @dataclass(frozen=True)
 class Case:
-    """program and flags: of the program as of `stripewise synth`; by_piece: what to add for one call per request."""
+    """A program and its flags, which are also those of `stripewise synth`. `by_piece` are the
+    additional flags for one call per request."""
 
     program: str
     ranks: int
     flags: tuple
     expected: dict  # one call per request, in one direction
-    by_piece: tuple  # flags of the program
-    in_synth: bool = True  # `stripewise synth` has this
-    calls: int = 1  # through a view, in one direction
+    by_piece: tuple  # additional flags of the program
+    in_synth: bool = True  # `stripewise synth` supports this
+    calls: int = 1  # number of calls through a view, in one direction
 
     def __str__(self):
         return f"{self.program} {self.ranks} {' '.join(map(str, self.flags))}"
@@ -70,10 +72,10 @@ def by_chance(count, seed):
 
 
 def cases(count):
-    """The corners, and `count` of each by chance."""
-    yield hpio(2, 2, 1, 3, True)  # as HPIO's own --help draws it
+    """The corner cases, and `count` random cases of each program."""
+    yield hpio(2, 2, 1, 3, True)  # the picture in the --help of HPIO
     yield hpio(32, 64, 65536, 0, True)
-    yield hpio(1, 5, 100, 0, False)  # one request of everything through a view
+    yield hpio(1, 5, 100, 0, False)  # a single request through a view
     yield hpio(3, 4, 1000, 24, False)
     yield tile((1, 3), (4, 2), 8)  # a tile as wide as the array
     yield tile((10, 10), (8, 8), 32768)

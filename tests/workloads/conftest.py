@@ -1,4 +1,4 @@
-"""Runs the programs for what they would do, and synthesises what they would have done."""
+"""Dry runs of the programs, and synthetic traces of the same runs."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def by_rank(rows):
 
 @pytest.fixture(scope="session")
 def dry_run(workloads):
-    """dry_run(program, ranks, *flags) -> by_rank of a dry run; one process speaks for all ranks."""
+    """dry_run(program, ranks, *flags) -> by_rank of a dry run; one process stands for all ranks."""
 
     def run(program, ranks, *flags, mpi="mpich"):
         args = ["--file", NOWHERE, f"--dry-run={ranks}", *flags]
@@ -47,5 +47,5 @@ def synth(stripewise, tmp_path):
 
 @pytest.fixture
 def mpich(workloads):
-    """The MPI where it does not matter which."""
+    """The MPI for tests that do not depend on the choice."""
     return Mpi("mpich", workloads)

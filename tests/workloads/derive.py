@@ -1,5 +1,6 @@
-"""Where the benchmarks put their requests, derived once more from their documentation, slowly and by other means than the
-programs: {rank: [(offset, length), ...]}, in order, one for each region, row or transfer; and the bytes that are there.
+"""The benchmarks' requests, derived independently from their documentation, slowly and by other
+means than in the programs: {rank: [(offset, length), ...]}, in order, one for each region, row or
+transfer; and the bytes at these places.
 """
 
 import numpy as np
@@ -9,7 +10,8 @@ WORD = (1 << 64) - 1
 
 
 def hpio(ranks, regions, size, spacing=0, interleaved=False):
-    """HPIO's --help draws it: 0___1___0___1 for 2 processes, 2 regions of 1 byte, spacing 3 (interleaved)."""
+    """The picture in HPIO's --help: 0___1___0___1 for 2 processes, 2 regions of 1 byte, spacing 3
+    (interleaved)."""
     turns = [(i, r) for i in range(regions) for r in range(ranks)]
     if not interleaved:
         turns.sort(key=lambda turn: turn[1])
@@ -21,7 +23,8 @@ def hpio(ranks, regions, size, spacing=0, interleaved=False):
 
 
 def tile(tiles, elements, size, overlap=(0, 0), header=0):
-    """mpi-tile-io: which elements of the array each display of a video wall shows. Arguments are (x, y)."""
+    """mpi-tile-io: the elements of the array that each display of a video wall shows. Arguments are
+    (x, y)."""
     firsts = [[i * (elements[a] - overlap[a]) for i in range(tiles[a])] for a in (0, 1)]
     width = firsts[0][-1] + elements[0]
     found = {}
@@ -34,7 +37,7 @@ def tile(tiles, elements, size, overlap=(0, 0), header=0):
 
 
 def bt_cell(points, q, rank, layer):
-    """make_set.f90 of NPB, with its coordinates from 1 on: [(first point, points)] in x, y and z."""
+    """make_set.f90 of NPB, whose coordinates begin at 1: [(first point, points)] in x, y and z."""
     coord = [rank % q, rank // q, 0]
     for c in range(1, layer + 1):
         coord = [(coord[0] + 1) % q, (coord[1] - 1 + q) % q, c]
@@ -67,7 +70,8 @@ def btio(ranks, points, dumps):
 
 
 def joined(requests, calls=1):
-    """The contiguous pieces that so many calls over a file view make of the requests, equally many each."""
+    """The contiguous pieces that `calls` calls over a file view make of the requests, equally many
+    each."""
     result, each = [], len(requests) // calls
     for i, (offset, length) in enumerate(requests):
         if i % each and sum(result[-1]) == offset:
@@ -78,21 +82,22 @@ def joined(requests, calls=1):
 
 
 def mix(x):
-    """The output function of splitmix64, of an array."""
+    """The output function of splitmix64, applied to an array."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
 def content(size, seed=1, file=0):
-    """The first `size` bytes that all the programs would write into a file (0: shared; rank + 1: the rank's own)."""
+    """The first `size` bytes that all the programs would write into a file (0: shared; rank + 1:
+    the rank's own)."""
     key = mix(np.array([(seed * GOLDEN + file + 1) & WORD], dtype=np.uint64))
     words = np.arange((size + 7) // 8, dtype=np.uint64) * np.uint64(GOLDEN) + key
     return mix(words).tobytes()[:size]
 
 
 def covered(requests):
-    """The bytes of a file that these requests write, as a NumPy mask; a dict by rank."""
+    """The bytes of a file that these requests (by rank) write, as a NumPy mask."""
     everything = [request for own in requests.values() for request in own]
     mask = np.zeros(max(offset + length for offset, length in everything), dtype=bool)
     for offset, length in everything:

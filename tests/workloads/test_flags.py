@@ -1,4 +1,5 @@
-"""The programs' flags: help that names them all, errors in one line with value and remedy."""
+"""The programs' flags: a help text that names them all, and one-line errors with value
+and remedy."""
 
 import re
 
@@ -37,7 +38,8 @@ BAD = [
 
 @pytest.mark.parametrize(("program", "ranks", "flags", "words"), BAD, ids=str)
 def test_bad_flags_are_one_clear_line(workloads, program, ranks, flags, words, tmp_path):
-    """One process tells it of any number of ranks by a dry run; what only a run finds, it runs into."""
+    """A dry run of one process reports the error for any number of ranks. Errors that only a run
+    detects are provoked by a run."""
     dry = [f"--dry-run={ranks}"] if ranks > 1 else []
     result = run_command(workloads / "mpich" / program, "-o", tmp_path / "f", *dry, *flags, ok=False)
     said = [line for line in result.err.splitlines() if line.startswith(f"{program}:")]
@@ -58,7 +60,7 @@ def test_help_teaches(workloads, program):
 
 
 def test_examples_of_the_help_are_possible(workloads):
-    """Dry runs of the commands that the help shows."""
+    """Dry-runs the commands in the help text."""
     for program in PROGRAMS:
         text = run_command(workloads / "mpich" / program, "--help").out.replace("\\\n", " ")
         examples = re.findall(rf"mpirun -n (\d+) {program} (-o .*?)(?:  |\n|$)", text.split("example", 1)[1] + "\n")

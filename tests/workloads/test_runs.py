@@ -1,5 +1,5 @@
-"""Runs of hpio, tile and btio with both MPIs: they make the requests that they said, put the right bytes where they belong,
-find wrong ones, and run over layouts."""
+"""Runs of hpio, tile and btio with both MPIs: they make the requests that the dry run lists, write
+the right bytes to the right places, detect wrong ones, and run over layouts."""
 
 import json
 from collections import Counter
@@ -34,7 +34,7 @@ COLLECTIVE = {
 
 
 def check_bytes(path, requests, seed=1):
-    """The file has the pattern where somebody wrote, and zeros elsewhere; checked by NumPy alone."""
+    """The file has the pattern where a rank wrote, and zeros elsewhere. NumPy alone checks this."""
     mask = derive.covered(requests)
     found = np.frombuffer(path.read_bytes(), dtype=np.uint8)
     expected = np.frombuffer(derive.content(len(mask), seed), dtype=np.uint8) * mask
@@ -42,7 +42,7 @@ def check_bytes(path, requests, seed=1):
 
 
 def bytes_of(requests):
-    """The sum over all ranks."""
+    """Bytes of the requests of all ranks."""
     return sum(length for own in requests.values() for _, length in own)
 
 
@@ -101,7 +101,7 @@ def test_the_data_of_another_seed_are_other_data(mpich, tmp_path):
 
 
 def test_a_file_that_is_too_short_is_said(workloads, tmp_path):
-    """Without mpirun, which may lose a message when a rank ends all."""
+    """Runs without mpirun, which may lose a message when a rank ends the job."""
     run = [workloads / "mpich" / "hpio", "-o", tmp_path / "f", "--region-size", 1000]
     run_command(*run, "--regions", 5, "--op", "write")
     result = run_command(*run, "--regions", 9, "--op", "read", ok=False)
@@ -134,7 +134,8 @@ def test_computing_is_told_apart(mpich, tmp_path):
 
 
 def test_hints_reach_mpi_io(mpich, stripewise, tmp_path):
-    """ROMIO's data sieving is off unless it is asked for; then a rank writes whole ranges, with what it read between."""
+    """ROMIO's data sieving is off unless requested. With it, a rank writes whole ranges, including
+    the bytes it read in between."""
     path, trace = tmp_path / "f", tmp_path / "t.trace"
     flags = [*HPIO, "--spacing", 7, "--interleaved", "--op", "write", "--verify", "--hint", "romio_ds_write=enable"]
     stripewise("trace", "-o", trace, "--", *mpich.command(2, "hpio", "-o", path, *flags))
@@ -144,7 +145,7 @@ def test_hints_reach_mpi_io(mpich, stripewise, tmp_path):
 
 @pytest.mark.parametrize("within", ["file", "block"])
 def test_ior_deals_out_every_byte(mpich, within, tmp_path):
-    """As IOR does it, ranks may get no transfer at all."""
+    """As in IOR, a rank may get no transfer at all."""
     args = ["-t", "1K", "-b", "1K", "-s", 3, "--access", "random", "--random-within", within, "--order", 3]
     result = mpich.run(4, "ior", "-o", tmp_path / "f", *args, "-C", "--verify", "--json").json()
     assert (result["verified_bytes"], result["wrong_bytes"]) == (12 << 10, 0)

@@ -1,5 +1,5 @@
-"""The requests of hpio, tile, btio and ior are those of the benchmarks they are like: the programs, `stripewise synth` and a
-derivation of our own agree."""
+"""The requests of hpio, tile, btio and ior are those of the original benchmarks: the programs,
+`stripewise synth` and an independent derivation agree."""
 
 import pytest
 from conftest import LONG, MPIS
@@ -11,7 +11,7 @@ EVERY = list(cases(40 if LONG else 2))
 
 
 def both(expected):
-    """A dict by rank as one by (op, rank), for writes and reads."""
+    """Converts a dict by rank to one by (op, rank), for writes and reads."""
     return {(op, rank): own for op in ("write", "read") for rank, own in expected.items()}
 
 
@@ -36,7 +36,8 @@ def test_both_builds_say_the_same(case, dry_run):
 
 
 def test_the_picture_of_hpio(dry_run):
-    """0___1___0___1: 2 processes, 2 regions of 1 byte, spacing 3 (HPIO's --help, --region_spacing)."""
+    """HPIO's --help, --region_spacing: 0___1___0___1 for 2 processes, 2 regions of 1 byte, spacing
+    3."""
     flags = ["--regions", 2, "--region-size", 1, "--spacing", 3, "--op", "write"]
     assert dry_run("hpio", 2, *flags, "--type", "c-nc") == {("write", 0): [(0, 1), (8, 1)], ("write", 1): [(4, 1), (12, 1)]}
     assert dry_run("hpio", 2, *flags, "--type", "c-c") == {("write", 0): [(0, 2)], ("write", 1): [(2, 2)]}

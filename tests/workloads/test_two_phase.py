@@ -1,4 +1,5 @@
-"""ROMIO's two-phase I/O: what its aggregators do in a real collective run is what `stripewise synth --collective` says."""
+"""ROMIO's two-phase I/O: the aggregators' requests in a real collective run are those of
+`stripewise synth --collective`."""
 
 import pytest
 from conftest import run_command
@@ -6,7 +7,7 @@ from conftest import run_command
 from .cases import btio, hpio, tile
 from .conftest import by_rank, parquet
 
-# Sizes at which domains end within holes, and buffers do not divide domains.
+# Sizes at which domains end in holes, and buffers do not divide domains.
 CASES = [
     hpio(2, 5, 1000, 100, True),
     hpio(3, 5, 1000, 100, False),
@@ -17,7 +18,8 @@ CASES = [
 
 
 def in_order(found):
-    """{op: [the requests of each process that made any]}: which ones are aggregators differs with the nodes."""
+    """{op: [the requests of each process that made any]}. Which processes are aggregators depends
+    on the nodes."""
     return {op: [found[key] for key in sorted(found) if key[0] == op] for op in ("read", "write")}
 
 

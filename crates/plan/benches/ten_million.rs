@@ -1,7 +1,9 @@
-//! How long planning takes from a trace of 10 million requests: `cargo bench -p stripewise-plan --bench ten_million`.
+//! Planning time for a trace of 10 million requests: `cargo bench -p stripewise-plan --bench
+//! ten_million`.
 //!
-//! Prints one line per application: the passes over the trace, the planning, and the most memory the process ever had
-//! (everything before in the same process included). `TRACE_REQUESTS` changes the number of requests.
+//! Prints one line per application: the time of the passes over the trace and of the planning, and
+//! the peak memory of the process so far, including earlier applications. `TRACE_REQUESTS` changes
+//! the number of requests.
 
 use std::path::Path;
 use std::time::Instant;
@@ -72,12 +74,12 @@ fn main() {
     }
 }
 
-/// In which order a process accesses the file.
+/// The order in which a process accesses its blocks.
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
     Random,
     Segmented,
-    /// Blocks in turns with the others.
+    /// The processes' blocks take turns.
     Interleaved,
 }
 
@@ -102,7 +104,7 @@ fn synthesise(path: &Path, processes: u32, transfer: u64, order: Order, shared: 
     writer.finish(&Meta { origin: "synthetic".into(), ..Meta::default() }).expect("the trace can be written");
 }
 
-/// VmHWM of this process.
+/// Peak resident memory of this process (VmHWM), MiB.
 fn most_memory_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();

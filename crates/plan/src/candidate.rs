@@ -1,4 +1,4 @@
-//! A layout that was considered, and how it is judged.
+//! A candidate layout for a file set, and its predicted cost.
 
 use stripewise_cluster::{CopySpec, Overlay, Spread};
 use stripewise_layout::Layout;
@@ -7,22 +7,22 @@ use stripewise_model::Cost;
 use crate::spread::layout_of;
 use crate::workload::FileSet;
 
-/// A way to lay out the files of a set.
+/// One way to lay out the files of a set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     /// Unique within a set: `1-DH`, `2-D g=2`, `stripe 64K on ssd`, `PSA <120K,8K>`, ...
     pub name: String,
-    /// The planner that proposed it: `overall`, `psa`, `pa`, `def` or `present`.
+    /// The planner that proposed it (`overall`, `psa`, ...), or `present`.
     pub scheme: &'static str,
-    /// One for all files, or several over which the files are spread.
+    /// One layout for all files, or several over which the files are spread.
     pub layouts: Vec<Layout>,
-    /// How a file picks one of several.
+    /// How a file picks one of several layouts.
     pub spread: Spread,
-    /// Per file of the set, where it is known: which layout it has, whatever the spread says.
+    /// Per file of the set: the index of its layout, if known. Takes precedence over `spread`.
     pub by_file: Option<Vec<u32>>,
-    /// Further copies, if it has any: `layouts` are then the original's.
+    /// The extra copies, if any; `layouts` then describe the original.
     pub overlay: Option<Overlay>,
-    /// What else there is to know about it, in sentences without a full stop.
+    /// Further facts for the user, as sentences without a full stop.
     pub remarks: Vec<String>,
 }
 
@@ -37,17 +37,17 @@ impl Candidate {
         Self { name: name.into(), scheme, layouts, spread, by_file: None, overlay: None, remarks: Vec::new() }
     }
 
-    /// The further copies.
+    /// The extra copies; empty if there are none.
     pub fn copies(&self) -> &[CopySpec] {
         self.overlay.as_ref().map_or(&[], |overlay| &overlay.copies)
     }
 
-    /// Per file of the set: which of the layouts it has.
+    /// Per file of the set: the index of its layout.
     pub fn layout_of(&self, set: &FileSet) -> Vec<u32> {
         self.by_file.clone().unwrap_or_else(|| layout_of(set, &self.spread, self.layouts.len()))
     }
 
-    /// Number of targets used.
+    /// Number of distinct targets in the layouts of all copies.
     pub fn targets(&self) -> usize {
         let layouts = self.copies().iter().flat_map(|copy| &copy.layouts).chain(&self.layouts);
         let mut targets: Vec<u32> = layouts.flat_map(Layout::targets).collect();
@@ -57,45 +57,47 @@ impl Candidate {
     }
 }
 
-/// How `elapsed_s` was found: by sending sampled requests through the servers ([`crate::elapsed::replay`]).
+/// How much of the trace was replayed ([`crate::elapsed::replay`]) to find `elapsed_s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
-    /// Some 2000 requests per group of like ones: this candidate was far from the best.
+    /// About 2000 requests per group: this candidate was far from the best.
     Short,
     /// At least 8000 requests per group, or all of them.
     Full,
 }
 
-/// A candidate and what it is predicted to cost.
+/// A candidate and its predicted cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     /// The candidate.
     pub candidate: Candidate,
-    /// One that people look for: a layout of the papers over all servers, or a planner's own choice.
+    /// Users look for this one: a layout of the papers over all servers, or a planner's own choice.
     pub notable: bool,
-    /// The papers' overall cost, term by term, over all requests.
+    /// The papers' overall cost, term by term, summed over all requests.
     pub cost: Cost,
     /// Expected wall-clock seconds.
     pub elapsed_s: f64,
-    /// How they were found.
+    /// How much of the trace was replayed to find `elapsed_s`.
     pub method: Method,
-    /// The busiest server.
+    /// Target index of the busiest server.
     pub busiest: u32,
     /// Its busy time, seconds.
     pub busiest_s: f64,
-    /// Servers that a request touches, mean over all requests.
+    /// Mean number of servers that a request touches.
     pub servers_per_request: f64,
-    /// What is copied in the background for it.
+    /// Background copying that this candidate causes.
     pub background: Background,
 }
 
-/// Copying between the copies of files that does not serve requests: lazy synchronisation, write-back, fetches.
+/// Copying between the copies of files that serves no request: lazy synchronization, write-back and
+/// fetches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Background {
     /// Bytes that are read from one copy and written to another.
     pub bytes: u64,
-    /// How long that keeps the busiest server busy, or how long the limit of background copying makes it take, seconds.
+    /// Seconds that the copying keeps the busiest server busy, or that it takes under the bandwidth
+    /// limit of background copying, whichever is longer.
     pub seconds: f64,
 }
 

@@ -1,4 +1,4 @@
-//! From judged candidates to a decision: which layout, why, and whether it is worth a change.
+//! From judged candidates to a decision: which layout, why, and whether a change is worth it.
 
 use stripewise_cluster::{CopySpec, OverlayKind, Spread, size};
 use stripewise_layout::constructors;
@@ -16,9 +16,11 @@ use crate::problem::Problem;
 use crate::serving::{Alone, Expected};
 use crate::workload::File;
 
-/// Elapsed times within this part of the least are equally good: predictions are no more exact.
+/// Elapsed times within this fraction of the least count as equal: the predictions are no more
+/// exact than this.
 const EQUAL_ELAPSED: f64 = 0.005;
-/// The same of overall costs, which are sums of formulas.
+/// Overall costs within this fraction of the least count as equal: they are sums of formulas, so
+/// only rounding differs.
 const EQUAL_COST: f64 = 1e-9;
 
 /// The decision for one file set.
@@ -26,39 +28,40 @@ const EQUAL_COST: f64 = 1e-9;
 pub struct Decision {
     /// The set's path pattern.
     pub pattern: String,
-    /// Its files: how many, and bytes of all.
+    /// Number of files.
     pub files: usize,
-    /// Bytes of all files.
+    /// Total size of the files, bytes.
     pub file_bytes: u64,
-    /// Data requests traced.
+    /// Number of traced data requests.
     pub requests: u64,
     /// S: the request size that moves the most bytes.
     pub request_size: u64,
-    /// The layout that the files have now.
+    /// The files' present layout.
     pub present: Judged,
     /// All candidates, in the order of the planners.
     pub candidates: Vec<Judged>,
-    /// The best candidate: an index into `candidates`.
+    /// Index of the best candidate in `candidates`.
     pub best: usize,
-    /// The part of the present layout's time (or cost) that the best candidate saves; negative: it is slower.
+    /// The fraction of the present layout's time (or cost) that the best candidate saves; negative
+    /// if it is slower.
     pub gain: f64,
-    /// The files should stay as they are.
+    /// The files should stay in their present layout.
     pub keep: bool,
-    /// One sentence.
+    /// Why, in one sentence.
     pub reason: String,
-    /// Planners that were asked and could not plan, with the reason.
+    /// Planners that ran and could not plan, and candidates that were dropped, with the reasons.
     pub notes: Vec<String>,
-    /// What the copies of the best candidate are expected to do, if it has several.
+    /// Predicted use of each copy, if the best candidate has several.
     pub expected: Option<Expected>,
 }
 
 impl Decision {
-    /// The best candidate, whether it is worth a change or not.
+    /// The best candidate, whether or not it is worth a change.
     pub fn best(&self) -> &Judged {
         &self.candidates[self.best]
     }
 
-    /// What the files should have: the best candidate, or the present layout.
+    /// The layout that the files should have: the best candidate's or the present one.
     pub fn chosen(&self) -> &Judged {
         if self.keep { &self.present } else { &self.candidates[self.best] }
     }
@@ -67,7 +70,7 @@ impl Decision {
 /// Plans one file set.
 ///
 /// # Errors
-/// The planner that was asked for cannot plan for this cluster, or no candidate has the name asked for.
+/// The requested planner cannot plan for this cluster, or no candidate has the requested name.
 pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
     let Field { mut entries, picks, notes } = propose(problem)?;
     entries.push(Entry { candidate: present(problem)?, notable: true });
@@ -103,7 +106,9 @@ pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
     })
 }
 
-/// What the copies of a candidate do, if it has several: beside what each would cost alone, as far as it holds everything.
+/// Predicted use of each copy of a candidate, if it has several. For comparison it includes the
+/// cost of each copy alone: of the original, and of replicas, which hold all bytes; cache copies do
+/// not.
 fn expected(problem: &Problem<'_>, candidate: &Candidate) -> Option<Expected> {
     let overlay = candidate.overlay.as_ref()?;
     let original = Candidate { overlay: None, ..candidate.clone() };
@@ -122,13 +127,13 @@ fn expected(problem: &Problem<'_>, candidate: &Candidate) -> Option<Expected> {
     Expected::of(problem, candidate, &alone.collect::<Vec<_>>())
 }
 
-/// All candidates of the planners that are asked.
+/// All candidates of the planners that run.
 #[derive(Default)]
 struct Field {
     entries: Vec<Entry>,
-    /// Those that compete.
+    /// Indices of the entries that compete for the decision.
     picks: Vec<usize>,
-    /// Why some planners have none.
+    /// Why planners or candidates are missing.
     notes: Vec<String>,
 }
 
@@ -203,7 +208,7 @@ fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
     Ok(Field { entries, picks, notes })
 }
 
-/// Whether two planners mean the same: one has looked at what another proposes.
+/// Whether two planners propose the same candidate. Some planners build on another's proposal.
 fn same(one: &Candidate, other: &Candidate) -> bool {
     one.name == other.name && one.layouts == other.layouts && one.overlay == other.overlay
 }
@@ -233,7 +238,8 @@ fn present(problem: &Problem<'_>) -> Result<Candidate, PlanError> {
     }
 }
 
-/// The candidate of this name, also where it goes on elsewhere because it does not fit (`1-DH` for `1-DH, then hdd`).
+/// Index of the candidate of this name. A candidate that overflows onto other servers also matches
+/// its name without them (`1-DH` finds `1-DH, then hdd`).
 fn named(candidates: &[Judged], name: &str) -> Result<usize, PlanError> {
     let is_it = |judged: &Judged| {
         let rest = judged.candidate.name.strip_prefix(name);
@@ -245,8 +251,10 @@ fn named(candidates: &[Judged], name: &str) -> Result<usize, PlanError> {
     })
 }
 
-/// The least objective; among those that are as good ([`EQUAL_ELAPSED`], [`EQUAL_COST`]) the least other one, then the
-/// fewest servers, then the first name. Candidates whose elapsed time is known only roughly were far from the best.
+/// Index of the candidate with the least objective. Among equally good ones ([`EQUAL_ELAPSED`],
+/// [`EQUAL_COST`]) the least value of the other objective decides, then the fewest servers, then
+/// the name. When elapsed times are compared, candidates with only a short replay do not compete:
+/// they were far from the best.
 pub(crate) fn best_of(problem: &Problem<'_>, candidates: &[Judged], picks: &[usize]) -> usize {
     let exact = |index: &usize| {
         candidates[*index].method == Method::Full || problem.options.objective == Objective::Cost
@@ -281,7 +289,7 @@ fn gain(problem: &Problem<'_>, present: &Judged, best: &Judged) -> f64 {
     if now > 0.0 { 1.0 - then / now } else { 0.0 }
 }
 
-/// Why a change is recommended, or was asked for.
+/// Why a change is recommended or, if the user requested it, how it compares.
 fn reason_for(problem: &Problem<'_>, present: &Judged, best: &Judged, gain: f64) -> String {
     let what = objective_name(problem);
     let group = problem.main_group();

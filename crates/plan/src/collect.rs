@@ -11,20 +11,22 @@ use crate::mapping::Hash;
 use crate::windows::RUN;
 use crate::workload::{File, FileSet, Group, Request, Workload};
 
-/// Sampled requests of one group at most: so many are planned with exactly.
+/// Maximum number of sampled requests of one group; planning is exact for a group of up to this
+/// many requests.
 const GROUP_SAMPLE_MAX: usize = 64 * 1024;
-/// Sampled requests of all groups together at most (56 bytes each).
+/// Maximum number of sampled requests of all groups together (56 bytes each).
 const TOTAL_SAMPLE_MAX: usize = 2 * 1024 * 1024;
-/// Groups at most; requests of further kinds join the nearest group of their files.
+/// Maximum number of groups; requests of further kinds join the nearest group of their file set.
 const GROUPS_MAX: usize = 4096;
 
-/// Takes the calls of a trace, in its order, and makes a [`Workload`] of them.
+/// Builds a [`Workload`] from the calls of a trace, added in the trace's order.
 ///
-/// Memory: the file names, and at most some 200 MB of samples, groups and streams, whatever the number of calls.
+/// Memory: the file names, and at most about 200 MB of samples, groups and streams, however many
+/// calls the trace has.
 pub struct Collector<'a> {
     summary: &'a Summary,
     classifier: Classifier<'a>,
-    /// Largest size by file.
+    /// Largest size seen, by file, bytes.
     sizes: Vec<u64>,
     known: HashMap<Key, usize, Hash>,
     groups: Vec<(Key, Sampled)>,
@@ -32,7 +34,7 @@ pub struct Collector<'a> {
     limit: usize,
 }
 
-/// What makes requests alike.
+/// The properties that requests of one group share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     file_set: u32,
@@ -40,7 +42,7 @@ struct Key {
     procs: u32,
     procs_per_node: u32,
     collective: bool,
-    /// Power of two and the next three bits.
+    /// The size's power of two and the three bits below its leading one.
     size_class: u32,
 }
 
@@ -49,17 +51,18 @@ struct Key {
 struct Sampled {
     count: u64,
     bytes: u64,
-    /// Requests that begin where their process's last one in the file ended.
+    /// Requests that begin in the file where their process's previous request there ended.
     in_order: u64,
-    /// Those, and others that keep a distance.
+    /// The requests counted in `in_order`, and those that keep a constant distance to their
+    /// process's previous ones.
     regular: u64,
-    /// Every how manyth run is kept.
+    /// Every `every`-th run of `RUN` requests is kept.
     every: u64,
     requests: Vec<Request>,
 }
 
 impl<'a> Collector<'a> {
-    /// For the trace that `summary` was made from, and its processes.
+    /// A collector for the trace that `summary` was made from, and for the processes of that trace.
     pub fn new(summary: &'a Summary, processes: &[ProcessInfo]) -> Self {
         Self {
             summary,
@@ -72,7 +75,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Takes the next call of the trace. Every call must be passed, in the trace's order.
+    /// Adds the next call. The caller passes every call of the trace, in the trace's order.
     pub fn add(&mut self, call: &Call) {
         use stripewise_trace::Op::{Open, Resize, Write};
         let end = match call.op {
@@ -107,13 +110,14 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// What the trace was, largest file sets first.
+    /// The workload, with the largest file sets first (by bytes of their requests).
     pub fn finish(self) -> Workload {
         let mut sets: Vec<FileSet> = self.summary.groups.iter().map(|_| FileSet::default()).collect();
         let mut index_of = vec![0u32; self.summary.files.len()];
         for (file, index) in self.summary.files.iter().zip(0usize..) {
             let set = &mut sets[file.group as usize];
-            // A name without a directory (in synthetic traces) stands for the file of that name anywhere.
+            // A name without a directory (in synthetic traces) matches the file of that name in any
+            // directory.
             let absolute = file.name.starts_with('/');
             let name = if absolute { file.name.clone() } else { format!("/{}", file.name) };
             if set.files.is_empty() {
@@ -159,7 +163,8 @@ impl<'a> Collector<'a> {
         index
     }
 
-    /// An existing group that `key` resembles most, or a new one for a file set that has none.
+    /// Index of the existing group of the same file set that is most similar to `key`, or of a new
+    /// group if the file set has none.
     fn nearest(&mut self, key: Key) -> usize {
         let distance = |other: &Key| {
             u64::from(other.write != key.write) << 41
@@ -185,8 +190,8 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// In groups in which less than this part of the requests follow their process's last ones in any regular way, they do so by
-/// chance.
+/// In a group where a smaller fraction of the requests than this follows their process's previous
+/// ones in a regular way, the regularity is taken for chance.
 const STRAY: f64 = 0.05;
 
 impl Sampled {
@@ -239,14 +244,14 @@ impl Sampled {
     }
 }
 
-/// Sizes within an eighth of a power of two of each other.
+/// Size class: an eighth of a power of two.
 fn size_class(size: u64) -> u32 {
     let log = size.max(1).ilog2();
     let eighth = if log >= 3 { (size >> (log - 3)) & 7 } else { 0 };
     log * 8 + eighth as u32
 }
 
-/// What is kept of requests when at most `limit` are.
+/// The sample that a group keeps of `requests` under a limit of `limit` requests.
 #[cfg(test)]
 pub(crate) fn sampled(requests: &[Request], limit: usize) -> Vec<Request> {
     let mut sampled = Sampled { every: 1, ..Sampled::default() };

@@ -1,4 +1,5 @@
-//! Judging candidates: the overall cost and a short replay for all, a longer replay for those that matter.
+//! Judging candidates: the overall cost and a short replay for all, a full replay for the promising
+//! and the notable ones.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,16 +15,18 @@ use crate::serving::Serving;
 use crate::windows::{RUN, windows};
 use crate::workload::{Group, Request};
 
-/// Requests per group in a short replay; neighbours among them, at least, and per process.
+/// A short replay: 2048 requests per group, in windows of at least 256 neighbors and of at least 4
+/// requests per process.
 const SHORT: Effort = Effort { requests: 2048, window: 256, per_process: 4 };
-/// The same of a full replay; as many more as the budget allows.
+/// A full replay at its shortest; [`Effort::full`] raises `requests` as far as the budget allows.
 pub const FULL: Effort = Effort { requests: 8192, window: RUN, per_process: 16 };
-/// Requests that are replayed in full in all, over all candidates of a set.
+/// Budget of a file set for full replays: requests summed over all candidates.
 const FULL_BUDGET: usize = 1 << 24;
-/// Candidates that are replayed in full in any case, besides the notable ones: the best by the short replay.
+/// Number of candidates that are always replayed in full in addition to the notable ones: the best
+/// by the short replay.
 const FULL_LEAST: usize = 8;
 
-/// How much of a group is replayed.
+/// How many requests of a group are replayed.
 #[derive(Clone, Copy)]
 pub struct Effort {
     requests: usize,
@@ -32,7 +35,7 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// A full replay of every one of `candidates` as the budget allows.
+    /// The effort of a full replay when all `candidates` of them share the budget.
     pub fn full(problem: &Problem<'_>, candidates: usize) -> Self {
         let replays = (candidates * problem.set.groups.len()).max(1);
         Self { requests: FULL.requests.max(FULL_BUDGET / replays), ..FULL }
@@ -48,11 +51,11 @@ impl Effort {
 pub struct Entry {
     /// The candidate.
     pub candidate: Candidate,
-    /// Replay it in full, however far it seems from the best: people will look at it.
+    /// Replay this candidate in full even if it is far from the best, because users look for it.
     pub notable: bool,
 }
 
-/// Judges all candidates, in their order. Candidates with the same layouts are judged once.
+/// Judges all candidates and keeps their order. Candidates with the same layouts are judged once.
 pub fn judge(problem: &Problem<'_>, entries: Vec<Entry>) -> Vec<Judged> {
     let first = first_with_layouts(&entries);
     let mut judged: Vec<Judged> = entries
@@ -79,7 +82,7 @@ pub fn judge(problem: &Problem<'_>, entries: Vec<Entry>) -> Vec<Judged> {
     judged
 }
 
-/// Per entry: the first with the same layouts.
+/// Per entry: the index of the first entry with the same layouts.
 fn first_with_layouts(entries: &[Entry]) -> Vec<usize> {
     let mut known = HashMap::new();
     let key = |candidate: &Candidate| {
@@ -94,7 +97,8 @@ fn first_with_layouts(entries: &[Entry]) -> Vec<usize> {
     entries.iter().enumerate().map(first).collect()
 }
 
-/// Which candidates to replay in full: the notable ones, and the others, best first, as far as the budget goes.
+/// Indices of the candidates to replay in full: all notable ones, then the best others as far as
+/// the budget allows, at least [`FULL_LEAST`] of them.
 fn worth_a_full_replay(
     entries: &[Entry],
     first: &[usize],
@@ -147,13 +151,13 @@ fn judge_one(problem: &Problem<'_>, entry: &Entry, wanted: bool, candidates: usi
     judged
 }
 
-/// Expected wall-clock seconds of a candidate.
+/// Expected wall-clock seconds of a candidate, including the wait at close for replicas.
 pub fn elapsed(problem: &Problem<'_>, candidate: &Candidate, effort: Effort) -> f64 {
     let serving = Serving::new(problem, candidate);
     let of_group = |group: &Group| {
         let requests = effort.sample(group);
         let flow = serving.serve(group, &requests).mapped.flow(group, &requests, problem.servers);
-        // Too few requests of too many processes tell nothing about their order.
+        // With too few requests per process the sample says nothing about their order.
         let per_process = SHORT.per_process as u64 * u64::from(group.procs);
         let servers_s = if (requests.len() as u64) < group.count.min(per_process) {
             group.count as f64 * estimate(&flow, group.procs)
@@ -165,7 +169,7 @@ pub fn elapsed(problem: &Problem<'_>, candidate: &Candidate, effort: Effort) -> 
     problem.set.groups.iter().map(of_group).sum::<f64>() + serving.wait_at_close_s()
 }
 
-/// The effort of the judgement that is not full.
+/// The effort of a short replay.
 #[cfg(test)]
 pub fn short() -> Effort {
     SHORT

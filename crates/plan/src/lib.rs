@@ -9,8 +9,10 @@
 //! ```
 //!
 //! Every candidate gets two predictions: the papers' overall cost and the expected elapsed time
-//! (`docs/decisions/0002-costs-and-elapsed.md`). Pure: no I/O, no clock, no randomness; the same input gives the same
-//! plan. All types are plain data, shareable between threads.
+//! (`docs/decisions/0002-costs-and-elapsed.md`).
+//!
+//! The crate does no I/O and uses neither clock nor randomness: the same input gives the same plan.
+//! All types are plain data that threads can share.
 
 mod candidate;
 mod choose;

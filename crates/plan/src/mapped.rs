@@ -1,4 +1,4 @@
-//! Files that programs map into memory: their stripes are whole pages, or the mapping fails with
+//! Files that programs map into memory. Their stripes must be whole pages, or mmap fails with
 //! ENODEV.
 
 use stripewise_layout::Layout;
@@ -6,13 +6,13 @@ use stripewise_layout::Layout;
 use crate::candidate::Candidate;
 use crate::planners::Proposal;
 
-/// Page size, bytes. A trace does not record it; machines with larger pages map files in such
-/// stripes only where the stripes are multiples of those, too.
+/// Page size, bytes. A trace does not record it. A machine with larger pages maps files in these
+/// stripes only if the stripes are also multiples of its page size.
 pub const PAGE: u64 = 4 << 10;
 
-/// The proposal without the candidates whose files cannot be mapped; where its pick is among those,
-/// all others compete. And that some are missing. Mappings are made of the original, so other
-/// copies may have any stripes.
+/// Removes the candidates whose files cannot be mapped. If the proposal's pick is among them, all
+/// remaining candidates compete. Also returns a note about the removed candidates, if there are
+/// any. Mappings are made of the original, so extra copies may have any stripes.
 pub(crate) fn filter(planner: &str, proposal: Proposal) -> (Proposal, Option<String>) {
     let (mut kept, mut pick) = (Vec::new(), None);
     let (mut missing, mut example) = (0, None);

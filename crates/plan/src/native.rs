@@ -1,4 +1,5 @@
-//! The commands that give a set's files the chosen layout on parallel file systems, or why there are none.
+//! The commands that give a set's files the chosen layout on parallel file systems, or the reason
+//! why there are none.
 
 use std::path::Path;
 
@@ -9,22 +10,23 @@ use stripewise_native::{commands, express_spread, note};
 use crate::candidate::Candidate;
 use crate::workload::FileSet;
 
-/// How one file system is told a layout.
+/// How to express a layout to one file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Native {
     /// `Lustre`, `CephFS`, `BeeGFS` or `OrangeFS`.
     pub system: &'static str,
-    /// To be given in order; empty where the layout cannot be expressed.
+    /// Shell commands, to be run in this order; empty if the layout cannot be expressed.
     pub commands: Vec<String>,
-    /// Why it cannot be expressed, or what to know about the commands.
+    /// Why the layout cannot be expressed, or what to know about the commands.
     pub note: Option<String>,
 }
 
-/// In the order in which they are said.
+/// All systems, in the order of the output.
 const SYSTEMS: [FileSystem; 4] =
     [FileSystem::Lustre, FileSystem::CephFs, FileSystem::BeeGfs, FileSystem::OrangeFs];
 
-/// The commands of every system for a set's candidate; none for one with several copies, which no system has.
+/// The commands of every system for a set's candidate. Empty for a candidate with several copies,
+/// which no system supports.
 pub fn native(candidate: &Candidate, set: &FileSet, cluster: &Cluster) -> Vec<Native> {
     if candidate.overlay.is_some() {
         return Vec::new();
@@ -48,12 +50,13 @@ pub fn native(candidate: &Candidate, set: &FileSet, cluster: &Cluster) -> Vec<Na
     SYSTEMS.into_iter().map(told).collect()
 }
 
-/// Whether a file is given a layout by name; the others' commands are for the directory that it is made in.
+/// Whether the system sets the layout of a single file by name. The commands of the others set it
+/// for the directory in which the file is created.
 fn sets_files(system: FileSystem) -> bool {
     matches!(system, FileSystem::Lustre | FileSystem::CephFs)
 }
 
-/// The directory of a pattern, as far as it has no wildcards.
+/// The directory of a pattern, up to its first wildcard.
 fn directory(pattern: &str) -> String {
     let fixed = pattern.find(['<', '*']).map_or(pattern, |end| &pattern[..end]);
     match fixed.rsplit_once('/') {

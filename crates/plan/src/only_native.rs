@@ -1,4 +1,5 @@
-//! Plans that a file system can keep by itself: only candidates that it has layouts for, and one layout per directory.
+//! Plans for a file system alone, without stripewise: only candidates whose layouts the file system
+//! has, and one layout per directory.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +13,23 @@ use crate::error::PlanError;
 use crate::planners::Proposal;
 use crate::workload::FileSet;
 
-/// Candidates of one reason that are named.
+/// Number of dropped candidates that a note names per reason.
 const NAMED: usize = 3;
 
-/// Only what one file system has layouts for.
+/// Restricts planning to the layouts of one file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnlyNative {
     /// The file system that all tiers are on.
     pub system: FileSystem,
-    /// Only this layout: what other files of the same directory get.
+    /// The only layout allowed, because other files of the same directory get it; `None`: any.
     pub layout: Option<NativeLayout>,
 }
 
 impl OnlyNative {
-    /// For the file system of a cluster's tiers.
+    /// The restriction for the file system that the cluster's tiers are on.
     ///
     /// # Errors
-    /// They are on several, or on none.
+    /// The tiers are on several file systems, or one of them is on none.
     pub fn of(cluster: &Cluster) -> Result<Self, PlanError> {
         let mut systems = Vec::new();
         for tier in &cluster.tiers {
@@ -53,8 +54,9 @@ impl OnlyNative {
         }
     }
 
-    /// The proposal without the candidates that the file system has no layout for; where its pick is among those, all others
-    /// compete. And why some are missing, a sentence per reason.
+    /// Removes the candidates whose layouts the file system does not have. If the proposal's pick
+    /// is among them, all remaining candidates compete. Returns one note per reason for removing
+    /// candidates.
     pub(crate) fn filter(
         &self,
         planner: &str,
@@ -82,7 +84,8 @@ impl OnlyNative {
         (Proposal { candidates: kept, pick }, missing.into_iter().map(note).collect())
     }
 
-    /// The candidate's layouts as far as files reach, if new files of its directory can get them.
+    /// The candidate's layouts, cut to the size of the largest file, if new files of its directory
+    /// can get them; otherwise the reason.
     fn admit(&self, candidate: &Candidate, set: &FileSet, cluster: &Cluster) -> Result<Vec<Layout>, String> {
         let title = self.system.title();
         if candidate.overlay.is_some() {
@@ -102,8 +105,8 @@ impl OnlyNative {
         express_spread(self.system, &candidate.layouts, cluster, set.largest())
     }
 
-    /// The file sets that have to be decided anew because files of their directory need another layout, each with the one
-    /// that is best for all of the directory together.
+    /// The file sets to decide again because files of their directory need another layout. Each
+    /// comes with the layout that is best for the whole directory.
     pub(crate) fn shared(
         &self,
         decisions: &[Decision],
@@ -143,7 +146,7 @@ impl OnlyNative {
     }
 }
 
-/// The layout that all sets have a cost for and that costs them least together.
+/// The layout with the least total cost among those that every set has a cost for.
 fn cheapest_of_all(costs: &[Vec<(NativeLayout, f64)>]) -> Option<&NativeLayout> {
     let least = |of: &[(NativeLayout, f64)], layout: &NativeLayout| {
         of.iter().filter(|(known, _)| known == layout).map(|(_, cost)| *cost).min_by(f64::total_cmp)
@@ -154,8 +157,8 @@ fn cheapest_of_all(costs: &[Vec<(NativeLayout, f64)>]) -> Option<&NativeLayout> 
     all.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(layout, _)| layout)
 }
 
-/// The layout without the regions that files of `size` bytes do not reach, so that whoever places the plan need not know their
-/// size.
+/// The layout without the regions that files of `size` bytes do not reach, so that placing the plan
+/// does not require the file size.
 fn reached(layout: &Layout, size: u64) -> Layout {
     let used = |region: &&Region| region.start == 0 || region.start < size;
     let mut regions: Vec<Region> = layout.regions().iter().filter(used).cloned().collect();

@@ -1,11 +1,11 @@
-//! What a user can choose about planning.
+//! User options of planning.
 
 use stripewise_cluster::{CacheAdmission, CacheMode, Durability};
 
 use crate::only_native::OnlyNative;
 use crate::present::Present;
 
-/// What is compared.
+/// The prediction by which candidates are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Objective {
     /// Expected wall-clock time.
@@ -15,13 +15,13 @@ pub enum Objective {
     Cost,
 }
 
-/// Which planners are asked.
+/// Which planners run and which candidate is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Scheme {
-    /// All of them; the cheapest wins.
+    /// All planners of `auto`; the best candidate wins.
     #[default]
     Auto,
-    /// The planner of this name ([`crate::planners::ALL`]).
+    /// Only the planner of this name ([`crate::planners::ALL`]).
     Planner(String),
     /// The candidate of this name, whatever it costs.
     Named(String),
@@ -30,44 +30,45 @@ pub enum Scheme {
 /// Everything that planning depends on besides the workload and the cluster.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which planners are asked.
+    /// Which planners run and which candidate is chosen.
     pub scheme: Scheme,
-    /// What is compared.
+    /// The prediction by which candidates are compared.
     pub objective: Objective,
-    /// Algorithm 1's step, bytes, at least 1.
+    /// Step of PSA's Algorithm 1, bytes, at least 1.
     pub step: u64,
-    /// A change is recommended only if it saves more than this part of the present layout's time.
+    /// A change is recommended only if it saves at least this fraction of the present layout's time
+    /// or cost.
     pub min_gain: f64,
-    /// Stripe sizes tried for every file set, bytes; `S/k` for its request size is added.
+    /// Stripe sizes to try for every file set, bytes; `S/k` for the set's request size S is added.
     pub stripes: Vec<u64>,
-    /// The layout that files have now, where nothing is known of the files themselves.
+    /// The present layout of files whose own layout is not known.
     pub present: Present,
-    /// The layouts that files of a set have now, by pattern.
+    /// The present layouts of the files of a set, by pattern.
     pub present_of: std::collections::HashMap<String, Present>,
-    /// Planners that take part in [`Scheme::Auto`] although they do not unasked: `replicas`, `cache`.
+    /// Planners that [`Scheme::Auto`] runs in addition to its default ones: `replicas`, `cache`.
     pub with: Vec<String>,
-    /// How files with several copies are made and kept.
+    /// Options of files with several copies.
     pub copies: CopyOptions,
-    /// Only layouts that the file system has itself; `None`: stripewise will be there.
+    /// Restricts planning to the file system's own layouts; `None`: programs run with stripewise.
     pub native: Option<OnlyNative>,
 }
 
-/// What a user can choose about files with several copies.
+/// User options of files with several copies.
 #[derive(Clone, Debug)]
 pub struct CopyOptions {
-    /// Replicas of a file at most, the original included; at least 1.
+    /// Maximum number of replicas of a file, including the original; at least 1.
     pub most: usize,
     /// Bytes that cached data may fill on each server; `None`: the capacity of the tier.
     pub cache_capacity: Option<u64>,
-    /// What the cache admits.
+    /// Which requests the cache admits.
     pub cache_mode: CacheMode,
-    /// Whether it admits all of that while there is space.
+    /// Whether the cache admits all of them while it has space.
     pub cache_admission: CacheAdmission,
     /// Close does not wait until the replicas are in sync.
     pub lazy_close: bool,
     /// When the extent map is made durable.
     pub durability: Durability,
-    /// Bytes per second that background copying may move; `None`: as many as it can.
+    /// Limit of background copying, bytes per second; `None`: unlimited.
     pub background: Option<u64>,
 }
 
@@ -85,9 +86,9 @@ impl Default for CopyOptions {
     }
 }
 
-/// 4 KiB: Algorithm 1's step.
+/// Default step of Algorithm 1: 4 KiB.
 pub const STEP: u64 = 4 << 10;
-/// 5 %.
+/// Default of [`Options::min_gain`]: 5 %.
 pub const MIN_GAIN: f64 = 0.05;
 
 impl Default for Options {

@@ -1,4 +1,4 @@
-//! The whole plan: a decision per file set, and the plan file made of them.
+//! The whole plan: a decision per file set, and the plan file made from them.
 
 use stripewise_cluster::{Cluster, KEEP, Plan, Rule, Spread};
 
@@ -14,7 +14,7 @@ use crate::workload::{FileSet, Workload};
 /// Decides for every file set of the workload, in its order.
 ///
 /// # Errors
-/// There is nothing to plan, the cluster is unusable, or the planner that was asked for cannot plan for it.
+/// There is nothing to plan, the cluster is unusable, or the requested planner cannot plan for it.
 pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result<Vec<Decision>, PlanError> {
     if workload.file_sets.is_empty() {
         return Err(PlanError::new("the trace has no reads or writes, so there is nothing to plan"));
@@ -29,7 +29,7 @@ pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result
     for (index, set) in workload.file_sets.iter().enumerate() {
         match (of_set(set, options), &options.scheme) {
             (Ok(decision), _) => decisions.push(decision),
-            // A candidate that only the main files have is asked for: the others stay.
+            // The requested candidate exists only for the main files; all others keep their layout.
             (Err(error), Scheme::Named(_)) if index > 0 => {
                 let reason = format!("keep the present layout: {error}");
                 decisions.push(Decision { keep: true, reason, ..of_set(set, &auto)? });
@@ -52,7 +52,7 @@ pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result
     Ok(decisions)
 }
 
-/// Files whose I/O takes less than this part of the whole are not worth a change.
+/// File sets whose I/O takes less than this fraction of the total time are not worth a change.
 const NEGLIGIBLE: f64 = 0.01;
 
 fn keep_what_hardly_counts(decisions: &mut [Decision]) {

@@ -1,13 +1,15 @@
-//! Tiers whose servers the file system stripes over: only candidates that it can be told, and what it decides itself.
+//! Tiers that are pools, over which the file system stripes: only candidates that can be expressed
+//! to the file system, with remarks on what it decides itself.
 
 use stripewise_cluster::{Cluster, Driver, Members, size};
 
 use crate::candidate::Candidate;
 use crate::planners::Proposal;
 
-/// The proposal without the candidates that the file systems cannot be told; where its pick is among those, all others
-/// compete. And that some are missing, with the reason of the first. In the others it is remarked what is left to the
-/// file system.
+/// Removes the candidates that cannot be expressed to the file systems. If the proposal's pick is
+/// among them, all remaining candidates compete. Also returns a note about the removed candidates,
+/// if there are any, with the reason for the first. Each remaining candidate gets a remark on what
+/// is left to the file system.
 pub fn foldable(planner: &str, proposal: Proposal, cluster: &Cluster) -> (Proposal, Option<String>) {
     if !cluster.has_pools() {
         return (proposal, None);
@@ -33,10 +35,10 @@ pub fn foldable(planner: &str, proposal: Proposal, cluster: &Cluster) -> (Propos
     (Proposal { candidates: kept, pick }, note)
 }
 
-/// What the file systems decide of a candidate's layouts, a sentence per tier.
+/// What the file systems decide about a candidate's layouts, one sentence per tier.
 ///
 /// # Errors
-/// Why they cannot be told these layouts.
+/// Why these layouts cannot be expressed to them.
 fn left_to_the_file_system(candidate: &Candidate, cluster: &Cluster) -> Result<Vec<String>, String> {
     let mut folded = cluster.clone();
     let copies = candidate.copies().iter().flat_map(|copy| &copy.layouts);

@@ -1,4 +1,4 @@
-//! The layout that files have now: what a change must be better than.
+//! The files' present layout, which a change must improve on.
 
 use std::collections::HashMap;
 
@@ -10,31 +10,33 @@ use crate::error::PlanError;
 /// What is known about the present layout.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Present {
-    /// Nothing: a plain file, which lies on one disk; the first server of the slowest tier is assumed.
+    /// Nothing is known. A plain file lies on one disk; the first server of the slowest tier is
+    /// assumed.
     #[default]
     Plain,
-    /// What a hybrid file system does unasked: DEF, as far as the faster servers have space.
+    /// The default of a hybrid file system: DEF, as far as the faster servers have space.
     Def,
-    /// Known, or given by the user.
+    /// The layout is known from the files or given by the user.
     Known {
-        /// As the user or the files say it.
+        /// The layout in the words of the user or of the files.
         name: String,
-        /// Target indices as in the cluster; at least one.
+        /// Target indices as in the cluster; at least one layout.
         layouts: Vec<Layout>,
-        /// By file name: which of the layouts a file has; the first, for files that are not here.
+        /// By file name: index of the file's layout. Files that are not in the map have the first.
         layout_of: HashMap<String, u32>,
     },
 }
 
-/// What [`Present::parse`] accepts.
+/// The syntax that [`Present::parse`] accepts.
 pub const GRAMMAR: &str = "plain, def, one:TARGET (one:hdd/0), 1-DH:STRIPE (1-DH:64K), 1-DH:STRIPE@TIER (1-DH:64K@hdd) or \
                            cycle:STRIPES (\"cycle:hdd/0-3:64K ssd/0-3:8K\")";
 
 impl Present {
-    /// Reads what a user says the present layout is, in the words of [`GRAMMAR`].
+    /// Parses the user's description of the present layout ([`GRAMMAR`]).
     ///
     /// # Errors
-    /// Anything else, or targets and tiers that the cluster does not have.
+    /// The text does not follow [`GRAMMAR`], or names targets or tiers that the cluster does not
+    /// have.
     pub fn parse(text: &str, cluster: &Cluster) -> Result<Self, PlanError> {
         if text == "plain" {
             return Ok(Self::Plain);

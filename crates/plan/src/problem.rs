@@ -1,4 +1,4 @@
-//! One file set with everything that its planning needs.
+//! One file set with everything that is needed to plan it.
 
 use std::borrow::Cow;
 
@@ -13,30 +13,33 @@ use crate::servers::Servers;
 use crate::windows::windows;
 use crate::workload::{FileSet, Group, Request};
 
-/// Requests that are costed in all, over all candidates and groups of a set.
+/// Maximum number of costed requests of a file set, over all candidates and groups.
 const COST_BUDGET: usize = 1 << 25;
-/// Requests of a group that are costed for each candidate at least, in windows of so many.
+/// Minimum number of requests of a group that are costed for each candidate, in windows of
+/// [`COST_WINDOW`].
 const COST_SAMPLE_MIN: usize = 2048;
 const COST_WINDOW: usize = 128;
 
-/// A file set to be planned.
+/// A file set to plan.
 pub struct Problem<'a> {
     /// The files and their requests.
     pub set: &'a FileSet,
-    /// The storage.
+    /// The storage servers and the network.
     pub cluster: &'a Cluster,
-    /// The same, by target.
+    /// The cluster's parameters by target.
     pub servers: &'a Servers,
-    /// What the user chose.
+    /// The user's options.
     pub options: &'a Options,
-    /// Bytes of all files of all sets: the space of every target is shared out in proportion to size.
+    /// Total size of all files of all sets, bytes. The file sets share the space of every target in
+    /// proportion to their sizes.
     pub plan_bytes: u64,
     /// S: the request size that moves the most bytes.
     pub size: u64,
 }
 
 impl<'a> Problem<'a> {
-    /// Of a set out of a plan whose files have `plan_bytes` together. The set has at least one request.
+    /// The problem of one set of a plan whose files have `plan_bytes` bytes in total. The set must
+    /// have at least one request.
     pub fn new(
         set: &'a FileSet,
         cluster: &'a Cluster,
@@ -47,8 +50,8 @@ impl<'a> Problem<'a> {
         Self { set, cluster, servers, options, plan_bytes, size: set.dominant_size() }
     }
 
-    /// What the widths of stripes must be multiples of, where a file system stripes or programs map
-    /// the files; `None`: nothing.
+    /// Stripe widths must be multiples of this many bytes where a file system stripes or programs
+    /// map the files; `None`: any width.
     pub fn width_unit(&self) -> Option<u64> {
         let native = self.options.native.is_some();
         let pools = self.cluster.tiers.iter().filter(|tier| native || tier.driver.is_pool());
@@ -56,23 +59,24 @@ impl<'a> Problem<'a> {
         of_pools.chain(self.is_mapped().then_some(PAGE)).max()
     }
 
-    /// Whether stripewise must map the files: a file system maps its own layouts, whatever their
+    /// Whether stripewise must map the files. A file system maps its own layouts, whatever their
     /// stripes.
     pub fn is_mapped(&self) -> bool {
         self.set.mapped && self.options.native.is_none()
     }
 
-    /// What planners round the widths of stripes to, bytes.
+    /// The multiple to which planners round the widths of stripes, bytes.
     pub fn align(&self) -> u64 {
         self.width_unit().unwrap_or(1).max(PAGE)
     }
 
-    /// Bytes of target `target` that all files of the set may fill together.
+    /// Bytes of target `target` that all files of the set together may fill.
     pub fn space_for_set(&self, target: u32) -> u64 {
         self.part_of_space(target, self.set.total_size())
     }
 
-    /// Bytes of target `target` that the set's largest file may fill: `C_s` where the target is an SServer.
+    /// Bytes of target `target` that the set's largest file may fill: `C_s` if the target is an
+    /// SServer.
     pub fn space_for_file(&self, target: u32) -> u64 {
         self.part_of_space(target, self.set.largest())
     }
@@ -83,18 +87,18 @@ impl<'a> Problem<'a> {
         u64::try_from(share).unwrap_or(u64::MAX).min(capacity)
     }
 
-    /// The group that moves the most bytes: the kind of request that servers are compared by.
+    /// The group that moves the most bytes. Servers are compared by its kind of requests.
     pub fn main_group(&self) -> &'a Group {
         self.set.groups.iter().max_by_key(|group| group.bytes).expect("a planned set has requests")
     }
 
-    /// How long the network link of a client node takes for its processes' part of a group, seconds.
+    /// Seconds that a client node's network link needs for its processes' share of a group.
     pub fn client_link_s(&self, group: &Group) -> f64 {
         let share = f64::from(group.procs_per_node) / f64::from(group.procs.max(1));
         group.bytes as f64 * share * self.servers.network().per_byte_s
     }
 
-    /// The overall cost of one of `candidates` candidates.
+    /// The overall cost of `candidate`, which is one of `candidates` that share the budget.
     pub fn cost(&self, candidate: &Candidate, candidates: usize) -> Cost {
         let layout_of = candidate.layout_of(self.set);
         let of_group = |group: &Group| {
@@ -104,8 +108,8 @@ impl<'a> Problem<'a> {
         self.set.groups.iter().map(of_group).sum()
     }
 
-    /// The requests of a group that are costed for each of `candidates` candidates: all that were kept, unless that
-    /// would take too long.
+    /// The requests of a group to cost for each of `candidates` candidates: the whole sample,
+    /// unless it exceeds the budget.
     pub fn cost_sample(&self, group: &'a Group, candidates: usize) -> Cow<'a, [Request]> {
         let evaluations = (candidates * self.set.groups.len()).max(1);
         windows(group, (COST_BUDGET / evaluations).max(COST_SAMPLE_MIN), COST_WINDOW)

@@ -1,11 +1,11 @@
-//! The cluster as planners use it: per target its class's parameters and its capacity.
+//! The cluster as planners use it: class parameters and capacity by target.
 
 use stripewise_cluster::{Cluster, Tier};
 use stripewise_model::{Access, ClassParams, ModelError, Network, Op, Server, Service};
 
 use crate::error::PlanError;
 
-/// Parameters by target index.
+/// Parameters and capacities by target index.
 #[derive(Clone, Debug)]
 pub struct Servers {
     classes: Vec<ClassParams>,
@@ -15,11 +15,11 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Of all targets of a cluster.
+    /// The parameters of all targets of a cluster.
     ///
     /// # Errors
-    /// There is no target, or one whose class is not described, or a parameter that is no time. None of them occurs
-    /// with a parsed cluster.
+    /// There is no target, a target's class is not described, or a parameter is not a valid time. A
+    /// parsed cluster has none of these errors.
     pub fn of(cluster: &Cluster) -> Result<Self, PlanError> {
         let targets = cluster.targets();
         let mut classes = Vec::with_capacity(targets.len());
@@ -44,44 +44,46 @@ impl Servers {
         self.classes.len()
     }
 
-    /// α and β by target.
+    /// The class parameters (α and β) by target.
     pub fn classes(&self) -> &[ClassParams] {
         &self.classes
     }
 
-    /// e and t.
+    /// The network parameters e and t.
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// Bytes that a target may hold.
+    /// Capacity of a target, bytes.
     pub fn capacity(&self, target: u32) -> u64 {
         self.capacities[target as usize]
     }
 
-    /// Whether an access is in order on this target only while no other process uses the target.
+    /// Whether an access is sequential on this target only while no other process uses the target.
     ///
-    /// Calibration measures access in order by one process. A real server that several processes use in turns has to go from
-    /// one's place to the other's: what it measured holds for one alone. Emulated servers keep every process's place.
-    /// Parameters that somebody wrote down mean what they mean in the papers: `q` processes in order cost `q` startups
-    /// in order.
+    /// Calibration measures sequential access with a single process. A real server that several
+    /// processes use in turns seeks between their positions, so the measured value holds for one
+    /// process alone. Emulated servers keep every process's position. Parameters that a user wrote
+    /// into the cluster file mean what they mean in the papers: `q` sequential processes cost `q`
+    /// sequential startups.
     pub fn has_one_arm(&self, target: u32) -> bool {
         self.one_arm[target as usize]
     }
 
-    /// α and β of a target.
+    /// α and β of a target for one operation and access.
     pub fn service(&self, target: u32, op: Op, access: Access) -> Service {
         self.classes[target as usize].service(op, access)
     }
 
-    /// The same with `q` processes that share the target.
+    /// α and β of a target that `q` processes share.
     pub(crate) fn shared(&self, target: u32, op: Op, access: Access, q: u32) -> Server {
         Server::new(self.service(target, op, access), q).expect("the parameters were checked")
     }
 
-    /// How long a target is busy with `bytes` of one request.
+    /// Seconds that a target is busy with `bytes` of one request.
     ///
-    /// Its network link works on one sub-request while its device works on another, so the slower of the two counts.
+    /// Its network link works on one sub-request while its device works on another, so the slower
+    /// of the two counts.
     pub fn busy_s(&self, target: u32, op: Op, access: Access, bytes: u64) -> f64 {
         let link_s = self.network.establish_s + bytes as f64 * self.network.per_byte_s;
         self.service(target, op, access).busy_s(bytes).max(link_s)
@@ -102,7 +104,7 @@ mod tests {
     use super::*;
     use crate::tests::{cluster, with_order};
 
-    /// Whether a measured class and emulation of the tier make it a server with one arm.
+    /// Whether servers have one arm if their class is measured or their tier emulated.
     fn has_one_arm(measured: bool, emulate: bool) -> bool {
         let mut cluster = with_order(cluster((2, 3e-3, 8e-9), (0, 0.0, 0.0), ("1G", "1G"), (0.0, 0.0)));
         if measured {

@@ -1,4 +1,4 @@
-//! Whether a candidate's files fit on the targets, and what becomes of those that do not.
+//! Whether a candidate's files fit on the targets, and where the rest goes if they do not.
 
 use stripewise_layout::{Layout, LayoutError, constructors};
 
@@ -6,12 +6,13 @@ use crate::error::PlanError;
 use crate::mapped::PAGE;
 use crate::problem::Problem;
 
-/// Makes layouts fit: where a target would hold more than the set's share of its space, the files go on, from the byte
-/// where the first target is full, on the targets that are not; where the second part is too much for some of those, on the
-/// others of them. `rest(targets, index)` gives the layout of that second part for the layout with this index. Returns the
-/// layouts and, where they changed, the targets of the second part.
+/// Makes layouts fit. If targets would hold more than the set's share of their space, the files get
+/// a second region from the byte where the first of these targets is full, on the targets that are
+/// not full. If the second region overfills some of those, only the remaining ones hold it.
+/// `rest(targets, index)` gives the layout of the second region for the layout with this index.
+/// Returns the layouts and the targets of the second region, which are empty if nothing changed.
 ///
-/// `None` where even that does not fit.
+/// `None` if the files do not fit that way either.
 pub fn fit(
     problem: &Problem<'_>,
     layouts: Vec<Layout>,
@@ -51,10 +52,12 @@ pub fn fit(
     None
 }
 
-/// A file in two parts, as DEF, PA and PSA lay it out: `first` until one of the targets `bounding` is full, then `second`.
+/// A layout of two regions, as in DEF, PA and PSA: `first` until one of the targets `bounding` is
+/// full, then `second`.
 ///
-/// A file may fill its part of a target's space, in proportion to the sizes of all files of the plan (`C_s`). Where a set
-/// has files of several sizes and that is too much for the set, all its files change over where the set is full.
+/// A file may fill a share of a target's space in proportion to its size among all files of the
+/// plan (`C_s`). If a set has files of several sizes and this is too much for the whole set, all
+/// its files change to `second` at the byte where the set has filled its share.
 pub fn two_part(
     problem: &Problem<'_>,
     first: &[(u32, u64)],
@@ -90,7 +93,7 @@ struct Use<'p> {
 }
 
 impl Use<'_> {
-    /// Targets that hold more than the set's share when every file is cut at `boundary`.
+    /// Targets that would hold more than the set's share if every file ended at `boundary`.
     fn overfull(&self, layouts: &[Layout], boundary: u64) -> Vec<u32> {
         let mut bytes = vec![0u64; self.problem.servers.count()];
         for (file, &layout) in self.problem.set.files.iter().zip(self.layout_of) {
@@ -104,7 +107,7 @@ impl Use<'_> {
         (0..bytes.len() as u32).filter(over).collect()
     }
 
-    /// The largest byte up to which all files fit on the targets `bounding`.
+    /// The largest offset up to which all files fit on the targets `bounding`.
     fn largest_boundary_of(&self, layouts: &[Layout], bounding: &[u32]) -> u64 {
         let (mut low, mut high) = (0, self.problem.set.largest());
         while low < high {

@@ -1,4 +1,5 @@
-//! Spreading the files of a set over several layouts so that concurrent requests meet on as few servers as possible.
+//! Spreads the files of a set over several layouts so that concurrent requests contend for as few
+//! servers as possible.
 
 use std::path::Path;
 
@@ -6,11 +7,13 @@ use stripewise_cluster::Spread;
 
 use crate::workload::FileSet;
 
-/// The spread under which the busiest layout gets the fewest of the requests that are made at about the same time.
+/// The spread under which the busiest layout gets the fewest of the requests that are issued at
+/// about the same time.
 ///
-/// Tried are every `<n>` of the pattern, with the greatest common divisor of the differences of its values as stride
-/// (files 0, 4, 8, ... are neighbours), and the hash of the path. Of equal ones the last field wins: names count
-/// inwards, `step12/rank3`.
+/// The candidates are every `<n>` of the pattern and the hash of the path. The stride of an `<n>`
+/// is the greatest common divisor of the differences of its values (files 0, 4, 8, ... are
+/// neighbors). Of equal candidates the last field wins, because the last number usually counts
+/// fastest (`step12/rank3`).
 pub fn choose_spread(set: &FileSet, layouts: usize) -> Spread {
     let hashed = Spread::default();
     if layouts <= 1 {
@@ -22,7 +25,7 @@ pub fn choose_spread(set: &FileSet, layouts: usize) -> Spread {
     candidates.min_by_key(|spread| crowding(set, &layout_of(set, spread, layouts), layouts)).unwrap_or(hashed)
 }
 
-/// Per file of the set: which layout it gets.
+/// Per file of the set: index of its layout.
 pub fn layout_of(set: &FileSet, spread: &Spread, layouts: usize) -> Vec<u32> {
     let index = |name: &str| spread.index(&set.pattern, Path::new(name), layouts).unwrap_or(0) as u32;
     if layouts <= 1 {
@@ -32,9 +35,9 @@ pub fn layout_of(set: &FileSet, spread: &Spread, layouts: usize) -> Vec<u32> {
     }
 }
 
-/// The greatest common divisor of the differences of a field's values; 1 if they are all equal.
+/// The greatest common divisor of the differences of a field's values; 1 if all values are equal.
 fn stride(set: &FileSet, field: usize) -> u64 {
-    // With one layout per number, the number modulo 2^63 comes back as the index.
+    // With stride 1 and this many layouts, the index is the number itself (modulo 2^63).
     let all = Spread { field: Some(field), stride: 1 };
     let numbers = set.files.iter().map(|file| all.index(&set.pattern, Path::new(&file.name), usize::MAX));
     let mut numbers = numbers.map(|number| number.unwrap_or(0) as u64);
@@ -46,10 +49,10 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Requests that are made at about the same time.
+/// Number of neighboring requests that are taken to be issued at about the same time.
 const RUN: usize = 256;
 
-/// Requests that the fullest layout gets, summed over runs of neighbouring requests.
+/// Number of requests that the fullest layout gets, summed over runs of neighboring requests.
 fn crowding(set: &FileSet, layout_of: &[u32], layouts: usize) -> u64 {
     let mut sum = 0;
     let mut counts = vec![0u64; layouts];
@@ -97,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_field_that_tells_concurrent_files_apart_is_taken() {
-        // 20 steps, one after the other, of 256 ranks each.
+        // 20 steps one after the other, each of 256 ranks.
         let names = (0..20).flat_map(|step| (0..256).map(move |rank| format!("/s{}/r{rank}", step * 100)));
         assert_eq!(choose_spread(&set("/s<n>/r<n>", names), 8), Spread { field: Some(1), stride: 1 });
         // 256 members of an ensemble, each with steps of its own.

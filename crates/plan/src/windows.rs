@@ -1,23 +1,24 @@
-//! Which of a group's requests are looked at: all, or windows of neighbours.
+//! Selects the requests of a group to examine: all, or windows of neighbors.
 //!
-//! Neighbours stay together because their order matters: a window shows how the requests of one moment meet on the
-//! servers, and several windows show how that changes in the course of the run.
+//! Neighbors stay together because their order matters. A window shows how concurrent requests meet
+//! on the servers; several windows show how that changes over the run.
 
 use std::borrow::Cow;
 
 use crate::workload::{Group, Request};
 
-/// Neighbouring requests that are kept together when not all requests of a group are kept.
+/// Number of neighboring requests that stay together when a group keeps only a sample.
 pub const RUN: usize = 1024;
 
-/// About `limit` requests of a group, in evenly spaced windows of `window`; the whole sample, where it is no longer.
+/// About `limit` requests of a group, in evenly spaced windows of `window` requests; the whole
+/// sample if it is no longer than that.
 pub fn windows(group: &Group, limit: usize, window: usize) -> Cow<'_, [Request]> {
     let sample = &group.sample[..];
     let window = window.clamp(1, sample.len().max(1));
     if sample.len() <= limit || window == sample.len() {
         return Cow::Borrowed(sample);
     }
-    // In a sample with gaps, neighbours begin at multiples of RUN.
+    // If the sample has gaps, runs of neighbors begin at multiples of RUN.
     let step = if sample.len() as u64 == group.count { 1 } else { RUN };
     let count = (limit / window).clamp(1, sample.len() / window);
     let start = |index: usize| index * sample.len() / count / step * step;

@@ -1,28 +1,29 @@
-//! What the planners see of an application: files by name pattern, and their requests in groups of like ones.
+//! The planners' view of an application: files by name pattern, and their requests in groups of
+//! like ones.
 
 use stripewise_model::{Access, Op};
 use stripewise_trace::summary::Past;
 
-/// Everything that planning needs to know of a trace; bounded in size however long the trace is, but for the file
-/// names.
+/// Everything that planning needs to know of a trace. Apart from the file names, its size is
+/// bounded however long the trace is.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
-    /// One per file-name pattern, those with the most bytes first.
+    /// One set per file-name pattern, sorted by bytes, most first.
     pub file_sets: Vec<FileSet>,
 }
 
-/// The files of one name pattern and the data requests on them.
+/// The files that match one name pattern, and the data requests on them.
 #[derive(Clone, Debug, Default)]
 pub struct FileSet {
     /// Path pattern in the form of [`stripewise_cluster::pattern`].
     pub pattern: String,
-    /// The files; [`Request::file`] is an index.
+    /// The files, indexed by [`Request::file`].
     pub files: Vec<File>,
-    /// Requests by operation, access, size class and concurrency.
+    /// The requests, grouped by operation, size class and concurrency.
     pub groups: Vec<Group>,
-    /// Requests on files of the set that are open at most by one process each.
+    /// There are several files, and each is open in at most one process.
     pub private: bool,
-    /// Programs map some of them into memory.
+    /// Programs map some of the files into memory.
     pub mapped: bool,
 }
 
@@ -31,49 +32,52 @@ pub struct FileSet {
 pub struct File {
     /// Absolute path.
     pub name: String,
-    /// The largest size seen: at open, set, or reached by a request; bytes.
+    /// The largest size seen, bytes: at open, by resize, or reached by a request.
     pub size: u64,
 }
 
-/// Like requests: same files, operation and concurrency, sizes within an eighth of a power of two.
+/// Like requests on one file set: same operation and concurrency, sizes within an eighth of a power
+/// of two.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Direction.
+    /// Read or write.
     pub op: Op,
-    /// Whether most of them go on in the file where their process's last one ended. What a server sees depends on the layout:
-    /// that is found out request by request, from [`Request::past`].
+    /// Whether most of the requests continue in the file where their process's previous one ended.
+    /// The access that a server sees depends on the layout; it is derived request by request from
+    /// [`Request::past`].
     pub access: Access,
-    /// p: processes that issue them concurrently; at least 1.
+    /// p: number of processes that issue the requests concurrently; at least 1.
     pub procs: u32,
-    /// c: of those, on one node; at least 1, at most p.
+    /// c: number of those processes on one node; at least 1, at most p.
     pub procs_per_node: u32,
-    /// They are made inside collective calls, in rounds: none begins before all of the round before are done.
+    /// The requests are made in collective calls, in rounds: none begins before all of the previous
+    /// round are done.
     pub collective: bool,
-    /// How many there are.
+    /// Number of requests.
     pub count: u64,
-    /// Their bytes.
+    /// Bytes of the requests.
     pub bytes: u64,
-    /// All of them, or evenly spaced runs of them, in order of start.
+    /// All requests, or evenly spaced runs of them, in order of start.
     pub sample: Vec<Request>,
 }
 
 /// One data request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Who issues it; any number, the same for the same process.
+    /// The issuing process; any number, the same for the same process.
     pub process: u32,
     /// Index into [`FileSet::files`].
     pub file: u32,
-    /// Bytes.
+    /// File offset, bytes.
     pub offset: u64,
-    /// Bytes, more than 0.
+    /// Size, bytes; more than 0.
     pub size: u64,
-    /// What its process did in the file just before.
+    /// The process's preceding accesses to the file.
     pub past: Past,
 }
 
 impl FileSet {
-    /// Bytes of all files.
+    /// Total size of the files, bytes.
     pub fn total_size(&self) -> u64 {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.size))
     }
@@ -83,7 +87,7 @@ impl FileSet {
         self.files.iter().map(|file| file.size).max().unwrap_or(0)
     }
 
-    /// Data requests.
+    /// Number of data requests.
     pub fn requests(&self) -> u64 {
         self.groups.iter().map(|group| group.count).sum()
     }

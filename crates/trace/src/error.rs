@@ -1,19 +1,19 @@
-//! What can go wrong with traces, in one line for people.
+//! The error type of traces. Messages are one line for the user.
 
 use std::path::{Path, PathBuf};
 
-/// A trace or spool that cannot be read or written.
+/// A trace or spool cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// The operating system said no.
+    /// An I/O operation failed.
     #[error("{path}: {reason}", path = .path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why. Part of the message, and so no `source`, which would be printed once more.
+        /// The cause. It is part of the message; as a `source` it would be printed twice.
         reason: std::io::Error,
     },
-    /// The content is not what it should be.
+    /// The content is damaged or has another format.
     #[error("{path}: {what}", path = .path.display())]
     Damaged {
         /// The file.
@@ -21,12 +21,12 @@ pub enum TraceError {
         /// What is wrong, and what helps.
         what: String,
     },
-    /// A caller of [`crate::TraceWriter`] broke its rules.
+    /// A caller of [`crate::TraceWriter`] violated its contract.
     #[error("{path}: cannot write the trace: {what}", path = .path.display())]
     Misuse {
         /// The file.
         path: PathBuf,
-        /// Which rule.
+        /// The violated rule.
         what: String,
     },
 }

@@ -1,7 +1,7 @@
 //! Trace records, trace files, phases and pattern statistics.
 //!
-//! A traced process writes a *spool* ([`spool`], through the recorder); the spools of a job are merged into one
-//! *trace file* (Parquet, `docs/formats/trace.md`), which readers stream.
+//! A traced process writes a *spool* ([`spool`], through the recorder). The spools of a job are
+//! merged into one *trace file* (Parquet, `docs/formats/trace.md`), which readers stream.
 //!
 //! ```text
 //! let trace = Trace::open("t.parquet")?;              // the footer only
@@ -13,7 +13,7 @@
 //! }
 //! ```
 //!
-//! Types that stream are `Send`, not `Sync`; everything else is plain data.
+//! Streaming types are `Send` but not `Sync`; everything else is plain data.
 
 pub mod mark;
 pub mod record;

@@ -1,4 +1,4 @@
-//! The collective calls of MPI-IO that a trace has marks of ([`Op::Mark`](crate::Op::Mark)).
+//! The collective calls of MPI-IO that a trace marks ([`Op::Mark`](crate::Op::Mark)).
 
 /// A collective call of MPI-IO. The numbers are those of `docs/formats/trace.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,7 +37,8 @@ pub enum MpiCall {
 }
 
 impl MpiCall {
-    /// Every call with its name, in the order of the numbers: `MPI_File_` and the name is the C function.
+    /// Every call with its name, in the order of the numbers. The C function is `MPI_File_`
+    /// followed by the name.
     pub const ALL: [(MpiCall, &'static str); 28] = {
         use MpiCall::*;
         [

@@ -1,13 +1,15 @@
-//! File-name patterns: what the files of one purpose have in common.
+//! File-name patterns, which group files that serve the same purpose.
 
-/// Extensions that end in a digit which is no number of anything.
+/// Extensions that end in a digit that is not a number of the file.
 const EXTENSIONS_WITH_DIGITS: [&str; 15] = [
     "h4", "h5", "he4", "he5", "hdf4", "hdf5", "nc3", "nc4", "bz2", "lz4", "mp3", "mp4", "jp2", "md5", "sha256",
 ];
 
-/// The pattern of a path: every run of digits becomes `<n>`, but for those in well-known extensions (`.h5`).
+/// The pattern of a path: every run of digits becomes `<n>`, except in well-known extensions
+/// (`.h5`).
 ///
-/// Files with the same pattern are one *group*: `/data/out.0001.h5` and `/data/out.0002.h5` are `/data/out.<n>.h5`.
+/// Files with the same pattern form one *group*: `/data/out.0001.h5` and `/data/out.0002.h5` are
+/// both `/data/out.<n>.h5`.
 pub fn pattern_of(path: &str) -> String {
     let (stem, extension) = match path.rsplit_once('.') {
         Some((stem, extension)) if EXTENSIONS_WITH_DIGITS.contains(&extension) => (stem, Some(extension)),

@@ -1,31 +1,33 @@
 //! One traced call, and the process that made it.
 
-/// What a call did.
+/// The kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "files", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 #[repr(u8)]
 pub enum Op {
-    /// A descriptor of the file came to be; `size` is the file's size then, if known, else 0.
+    /// A descriptor of the file was created. `size` is the file's size at that time, or 0 if
+    /// unknown.
     Open = 1,
-    /// A descriptor of the file went.
+    /// A descriptor of the file was closed.
     Close = 2,
-    /// Data from the file.
+    /// Data was read from the file.
     Read = 3,
-    /// Data to the file.
+    /// Data was written to the file.
     Write = 4,
     /// fsync, fdatasync, sync_file_range, msync.
     Sync = 5,
-    /// The size was set (truncate, fallocate, O_TRUNC): `size` is the new size.
+    /// The size was set (truncate, fallocate, O_TRUNC). `size` is the new size.
     Resize = 6,
-    /// The descriptor's offset was set: `offset` is the result.
+    /// The descriptor's offset was set. `offset` is the result.
     Seek = 7,
-    /// The size or other attributes were asked for.
+    /// The size or other attributes were queried.
     Stat = 8,
-    /// A range of the file was mapped: the accesses through the mapping are not seen.
+    /// A range of the file was mapped. Accesses through the mapping are not traced.
     Map = 9,
-    /// A collective call of MPI-IO on the file, from its begin to its end: `offset` is the number of the call
-    /// ([`crate::MpiCall`]), `size` the number of processes that opened the file together, the result the bytes that
-    /// this process asked for. What it did in between has rows of its own, with [`Flags::COLLECTIVE`].
+    /// A collective call of MPI-IO on the file, from begin to end. `offset` is the number of the
+    /// call ([`crate::MpiCall`]), `size` the number of processes that opened the file together, and
+    /// the result the bytes that this process requested. The calls made in between have rows of
+    /// their own, with [`Flags::COLLECTIVE`].
     Mark = 10,
 }
 
@@ -60,36 +62,38 @@ impl Op {
         Op::ALL.into_iter().find(|op| op.name() == name)
     }
 
-    /// Whether data moves: reads and writes.
+    /// Whether the operation moves data: reads and writes.
     pub fn is_data(self) -> bool {
         matches!(self, Op::Read | Op::Write)
     }
 }
 
-/// How a call was made; a set of bits.
+/// Bit set that tells how a call was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// None.
+    /// No flag.
     pub const NONE: Flags = Flags(0);
-    /// The call named its offset (pread, pwrite, aio); without it the descriptor's offset was used.
+    /// The call passed an explicit offset (pread, pwrite, aio); without this flag it used the
+    /// descriptor's offset.
     pub const POSITIONAL: Flags = Flags(1);
-    /// The descriptor appends: `offset` is where the data went, if that is known, else the size at open.
+    /// The descriptor appends. `offset` is where the data went if that is known, else the size at
+    /// open.
     pub const APPEND: Flags = Flags(2);
-    /// Asynchronous: `start` is the submission, `end` when the completion was seen.
+    /// Asynchronous: `start` is the submission, `end` the time when the completion was seen.
     pub const ASYNC: Flags = Flags(4);
-    /// Made inside a collective call of MPI-IO, by the thread that is in it.
+    /// Made during a collective call of MPI-IO, by the thread that made that call.
     pub const COLLECTIVE: Flags = Flags(8);
-    /// Several buffers (readv, writev, ...), one extent of the file.
+    /// Several buffers (readv, writev, ...) for one extent of the file.
     pub const VECTOR: Flags = Flags(16);
 
-    /// Both sets together.
+    /// The union of both sets.
     pub const fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
 
-    /// Whether all of `other` are set.
+    /// Whether all flags of `other` are set.
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
@@ -104,24 +108,24 @@ pub struct Request {
     pub tid: u32,
     /// Index into the trace's file names.
     pub file: u32,
-    /// What was done.
+    /// The operation.
     pub op: Op,
-    /// How.
+    /// How the call was made.
     pub flags: Flags,
-    /// Where in the file, bytes.
+    /// File offset, bytes.
     pub offset: u64,
-    /// Bytes asked for (see [`Op`] for calls other than reads and writes).
+    /// Requested bytes (see [`Op`] for calls other than reads and writes).
     pub size: u64,
-    /// What the call returned: bytes moved, 0, or minus an errno.
+    /// The return value of the call: bytes moved, 0, or minus an errno.
     pub result: i64,
-    /// When it was called, nanoseconds since the start of the trace.
+    /// Time of the call, nanoseconds since the start of the trace.
     pub start_ns: u64,
-    /// When it returned, nanoseconds since the start of the trace.
+    /// Time of the return, nanoseconds since the start of the trace.
     pub end_ns: u64,
 }
 
 impl Request {
-    /// Bytes that were read or written; 0 for other calls and for those that failed.
+    /// Bytes that were read or written; 0 for other calls and for failed ones.
     pub fn bytes(&self) -> u64 {
         if self.op.is_data() { u64::try_from(self.result).unwrap_or(0) } else { 0 }
     }
@@ -131,7 +135,7 @@ impl Request {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub struct ProcessInfo {
-    /// Host name (with `#` and a number where nodes of the job have the same one).
+    /// Host name, followed by `#` and a number if several nodes of the job have the same one.
     pub node: String,
     /// Process id on that node.
     pub pid: u32,

@@ -1,14 +1,16 @@
-//! The spool: what a traced process leaves behind, as bytes on disk (described in `docs/formats/trace.md`).
+//! The spool: what a traced process leaves on disk (`docs/formats/trace.md`).
 //!
-//! Two files per process, `STEM.live` and `STEM.log`, STEM being `HOST-PID-STARTTIME`:
+//! Every process has two files, `STEM.live` and `STEM.log`, where STEM is `HOST-PID-STARTTIME`:
 //!
-//! - `.live` is memory that the process shares with the file: a [`Header`], then [`Window`]s, one per thread at a
-//!   time, in which records are collected. It survives the process, however that ends.
-//! - `.log` is only appended to: blocks, each a [`BlockHeader`] and a payload. A full window becomes a block of
-//!   records; the name of a file becomes a block when the file is first opened.
+//! - `.live` is memory that the process maps shared: a [`Header`], then [`Window`]s, in which
+//!   records are collected, one window per thread at a time. It survives the process, however that
+//!   ends.
+//! - `.log` is append-only. It is a sequence of blocks, each a [`BlockHeader`] and a payload. A
+//!   full window becomes a block of records; a file name becomes a block when the file is first
+//!   opened.
 //!
-//! Numbers are in the byte order of the machine, which the magic number tells. All structs are plain bytes without
-//! padding. Changing any of them changes [`MAGIC`].
+//! Numbers are in the byte order of the machine, which the magic number identifies. All structs are
+//! plain bytes without padding. Changing any of them changes [`MAGIC`].
 
 use crate::Op;
 
@@ -23,20 +25,20 @@ pub const LIVE: &str = "live";
 /// File name extension of the log.
 pub const LOG: &str = "log";
 
-/// Bytes of [`Header`]: a page.
+/// Size of [`Header`]: one page, bytes.
 pub const HEADER_BYTES: usize = 4096;
-/// Bytes of a window with its header.
+/// Size of a window including its header, bytes.
 pub const WINDOW_BYTES: usize = 64 * 1024;
-/// Records that fit into a window.
+/// Number of records that fit into a window.
 pub const WINDOW_RECORDS: usize = (WINDOW_BYTES - size_of::<WindowHeader>()) / size_of::<Record>();
-/// The window number of records that never were in a window.
+/// The window number of records that were never in a window.
 pub const NO_WINDOW: u32 = u32::MAX;
 
-/// Longest host name, in bytes, that is kept.
+/// Maximum length of the stored host name, bytes.
 pub const HOST_BYTES: usize = 256;
-/// Longest program name, in bytes, that is kept.
+/// Maximum length of the stored program name, bytes.
 pub const PROGRAM_BYTES: usize = 1024;
-/// Longest stem, in bytes: host name and two numbers.
+/// Maximum length of a stem, bytes: host name and two numbers.
 pub const STEM_BYTES: usize = HOST_BYTES + 64;
 
 /// One call.
@@ -47,34 +49,34 @@ pub struct Record {
     pub start: u64,
     /// Ticks after the call.
     pub end: u64,
-    /// Bytes.
+    /// File offset, bytes.
     pub offset: u64,
-    /// Bytes.
+    /// Requested bytes.
     pub size: u64,
     /// Bytes moved, 0, or minus an errno.
     pub result: i64,
-    /// Number of the file's name.
+    /// Number of the file's name in the log.
     pub file: u32,
-    /// [`Op`] as its code.
+    /// Code of the [`Op`].
     pub op: u8,
-    /// [`crate::Flags`].
+    /// Bits of the [`crate::Flags`].
     pub flags: u8,
-    /// 0.
+    /// Always 0.
     pub reserved: u16,
 }
 
 impl Record {
-    /// The operation, if the code is one.
+    /// The operation, if the code is valid.
     pub fn op(&self) -> Option<Op> {
         Op::from_code(self.op)
     }
 }
 
-/// The same moment on two clocks.
+/// One moment, read from two clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Instant {
-    /// The clock of the records.
+    /// The clock of the records (see [`Header::clock`]).
     pub ticks: u64,
     /// `CLOCK_MONOTONIC`, nanoseconds.
     pub monotonic_ns: u64,
@@ -86,41 +88,42 @@ pub struct Instant {
 pub struct Header {
     /// [`MAGIC`].
     pub magic: u64,
-    /// The process.
+    /// Process id.
     pub pid: u32,
-    /// Its rank in the job, or -1.
+    /// Rank in the job, or -1.
     pub rank: i32,
-    /// 1: ticks are of the time stamp counter; 0: they are nanoseconds of `CLOCK_MONOTONIC`.
+    /// 1: ticks are those of the time stamp counter. 0: ticks are nanoseconds of `CLOCK_MONOTONIC`.
     pub clock: u32,
-    /// Processes of the job, as its MPI library says; 0: not known.
+    /// Number of processes of the job according to its MPI library; 0: unknown.
     pub ranks: u32,
-    /// When the spool was opened.
+    /// The moment when the spool was opened.
     pub start: Instant,
-    /// The same moment, `CLOCK_REALTIME`, nanoseconds.
+    /// The same moment on `CLOCK_REALTIME`, nanoseconds since 1970.
     pub start_realtime_ns: u64,
-    /// Bytes of the log and the windows.
+    /// Size of the log and the windows, bytes.
     pub spooled_bytes: u64,
-    /// Records that were dropped because the spool had reached its limit.
+    /// Number of records that were dropped because the spool had reached its limit.
     pub dropped_limit: u64,
-    /// Records and names that were dropped because they could not be written.
+    /// Number of records and names that were dropped because they could not be written.
     pub dropped_failed: u64,
     /// The errno of the last such failure.
     pub failure: u32,
-    /// Children whose calls, or some of them, have no spool.
+    /// Number of child processes for which some or all calls are in no spool.
     pub lost_children: u32,
-    /// Lengths of the names that follow.
+    /// Length of `host`, bytes.
     pub host_len: u32,
-    /// Length of `program`.
+    /// Length of `program`, bytes.
     pub program_len: u32,
-    /// Length of `parent`; 0: none.
+    /// Length of `parent`, bytes; 0: no parent.
     pub parent_len: u32,
-    /// 1 + the number of the node in the job, as its MPI library says; 0: not known.
+    /// 1 + the number of the node in the job according to its MPI library; 0: unknown.
     pub node: u32,
     /// Host name.
     pub host: [u8; HOST_BYTES],
     /// argv\[0\].
     pub program: [u8; PROGRAM_BYTES],
-    /// Stem of the process that forked this one: it knows the names of the files whose numbers this one's log lacks.
+    /// Stem of the process that forked this one. Its spool has the file names for the numbers that
+    /// are missing in this process's log.
     pub parent: [u8; STEM_BYTES],
 }
 
@@ -128,32 +131,34 @@ pub struct Header {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct WindowHeader {
-    /// Records of this window that went to the log already, or were dropped: the number of its first one.
+    /// Number of the first record in the window, counted over the life of the window: as many
+    /// records have moved to the log or were dropped.
     pub first: u64,
-    /// Records in it. Written after the record, so that a record that counts is complete.
+    /// Number of records in the window. It is increased after the record is written, so that every
+    /// counted record is complete.
     pub len: u64,
-    /// Two places for the latest known moment; `latest` says which one is whole.
+    /// Two slots for the latest known moment; `latest` is the index of the complete one.
     pub moments: [Instant; 2],
     /// 0 or 1.
     pub latest: u32,
-    /// The thread that writes it.
+    /// The thread that writes into the window.
     pub tid: u32,
-    /// 0.
+    /// Always 0.
     pub reserved: u64,
 }
 
-/// A window.
+/// A buffer of one thread's records.
 #[repr(C)]
 pub struct Window {
-    /// What it holds.
+    /// State of the window.
     pub header: WindowHeader,
-    /// The records, `header.len` of them.
+    /// The records; the first `header.len` are valid.
     pub records: [Record; WINDOW_RECORDS],
 }
 
-/// The kind of a block of records.
+/// Kind of a block of records.
 pub const BLOCK_RECORDS: u32 = 1;
-/// The kind of a block with a file name.
+/// Kind of a block with a file name.
 pub const BLOCK_NAME: u32 = 2;
 
 /// The start of a block in the log.
@@ -164,17 +169,17 @@ pub struct BlockHeader {
     pub magic: u32,
     /// [`BLOCK_RECORDS`] or [`BLOCK_NAME`].
     pub kind: u32,
-    /// Bytes that follow: records, or the name.
+    /// Size of the payload, bytes: records, or the name.
     pub payload_bytes: u32,
-    /// Of a name: the file's number. Of records: the number of their window, or [`NO_WINDOW`].
+    /// For a name: the file's number. For records: the number of their window, or [`NO_WINDOW`].
     pub number: u32,
-    /// Of records: the number of the first one in its window.
+    /// For records: the number of the first one in its window.
     pub first: u64,
-    /// Of records: a moment on both clocks.
+    /// For records: a moment on both clocks.
     pub moment: Instant,
-    /// Of records: the thread.
+    /// For records: the thread.
     pub tid: u32,
-    /// 0.
+    /// Always 0.
     pub reserved: u32,
 }
 

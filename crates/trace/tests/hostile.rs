@@ -1,5 +1,5 @@
-//! Trace files that were made to do harm: sealed correctly, with everything else open to change.
-//! Reading one never panics, never ends the process, and never reserves memory out of proportion.
+//! Malicious trace files: correctly sealed, with arbitrary changes everywhere else. Reading one
+//! never panics, never ends the process, and never allocates memory out of proportion.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -8,21 +8,21 @@ use std::path::Path;
 
 use stripewise_trace::{Flags, Meta, Op, ProcessInfo, Request, Summary, Trace, TraceError, TraceWriter};
 
-/// No single reservation for a file of a few KiB is larger than this, bytes.
+/// Maximum size of a single allocation for a file of a few KiB, bytes.
 const LARGEST_BYTES: usize = 128 << 20;
 
 thread_local! {
     static LARGEST: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Notes the largest reservation of each thread.
+/// An allocator that records the largest allocation of each thread.
 struct Counting;
 
 fn note(bytes: usize) {
     let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(bytes)));
 }
 
-// SAFETY: everything is passed on to the system's allocator.
+// SAFETY: all calls are passed on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
@@ -51,7 +51,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A trace of `rows` rows over `names` files as bytes.
+/// The bytes of a trace of `rows` rows over `names` files.
 fn trace(rows: u64, names: u64) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t");
@@ -80,7 +80,7 @@ fn trace(rows: u64, names: u64) -> Vec<u8> {
     std::fs::read(&path).unwrap()
 }
 
-/// A trace file, taken apart: its seal is made again when it is put together.
+/// The parts of a trace file. Putting them together computes a new seal.
 #[derive(Clone)]
 struct Parts {
     groups: Vec<u8>,
@@ -111,7 +111,7 @@ impl Parts {
     }
 }
 
-/// splitmix64: the same cases in every run.
+/// splitmix64, so that every run tests the same cases.
 struct Random(u64);
 
 impl Random {
@@ -128,7 +128,7 @@ impl Random {
     }
 }
 
-/// Numbers as Thrift writes them that are small, negative or huge.
+/// Small, negative and huge numbers in Thrift's encoding.
 const NUMBERS: [&[u8]; 9] = [
     &[0],
     &[1],
@@ -170,7 +170,7 @@ fn change(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// One file that differs from `whole` in a few places.
+/// A file that differs from `whole` in a few places.
 fn crafted(whole: &Parts, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     let mut parts = whole.clone();
@@ -191,7 +191,7 @@ fn read_all(path: &Path) -> Result<u64, TraceError> {
     Ok(rows)
 }
 
-/// Reads a file with these bytes; returns what is wrong with how that ended.
+/// Reads a file with these bytes. Returns a description if that did any harm.
 fn harm(path: &Path, bytes: &[u8]) -> Option<String> {
     std::fs::write(path, bytes).unwrap();
     LARGEST.set(0);
@@ -231,8 +231,8 @@ fn crafted_traces_are_read_or_refused() {
 #[test]
 fn a_page_that_claims_to_be_huge_reserves_nothing() {
     let mut parts = Parts::of(&trace(200, 2));
-    // The first page's header: after its type, its size in memory, here 2 GiB. What follows keeps
-    // its place.
+    // The first page's header: its size in memory, after its type, is set to 2 GiB. The bytes after
+    // it keep their place.
     let (size_at, rest) = (7, 40);
     assert_eq!((parts.groups[4], parts.groups[6]), (0x15, 0x15), "two 32-bit numbers");
     let old_len = 1 + parts.groups[size_at..].iter().position(|byte| byte & 0x80 == 0).unwrap();
@@ -246,7 +246,7 @@ fn a_page_that_claims_to_be_huge_reserves_nothing() {
     assert!(message.contains("record it again"), "{message}");
 }
 
-/// Numbers at the ends of their ranges, in every combination of a few calls.
+/// Numbers at the ends of their ranges, in every combination over a few calls.
 #[test]
 fn extreme_numbers_are_summarised() {
     const ENDS: [u64; 5] = [0, 1, 1 << 62, i64::MAX as u64, u64::MAX];

@@ -1,20 +1,20 @@
-//! Bounds, and a closed form between them.
+//! Lower bounds, and a closed form for requests that meet by chance.
 
 use super::{Flow, Sub};
 
-/// What no run of a group can beat, seconds per request.
+/// Lower bounds on the time of any run of a group, seconds per request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bounds {
     /// The busiest server's mean busy time per request.
     pub bottleneck_s: f64,
-    /// That server.
+    /// Target index of that server.
     pub busiest: u32,
-    /// The mean latency of a request that meets no other, divided by the processes.
+    /// The mean latency of a request without contention, divided by the number of processes.
     pub latency_s: f64,
 }
 
 impl Bounds {
-    /// The larger of the two.
+    /// The larger of the two bounds, seconds per request.
     pub fn most_s(&self) -> f64 {
         self.bottleneck_s.max(self.latency_s)
     }
@@ -42,15 +42,19 @@ fn longest(subs: &[Sub]) -> f64 {
     subs.iter().map(|sub| sub.busy_s).fold(0.0, f64::max)
 }
 
-/// Expected seconds per request for `procs` processes, when the requests of different processes meet by chance.
+/// Expected seconds per request for `procs` processes, if the requests of different processes meet
+/// by chance.
 ///
-/// With throughput X, server i is busy a share `ρ_i = X·D_i` of the time (`D_i`: its mean busy time per request). A
-/// sub-request that comes by chance waits `W_i = r_i (ρ_i - D_i/L) / (1 - ρ_i)`, where `r_i = E[s²]/2E[s]` is what is left of
-/// the one in service (Pollaczek-Khinchine) and `D_i/L` is the share that the waiting process itself contributes (L: its
-/// latency when alone). X follows from Little's law: `X · E[max_i (W_i + s_i)] = p`, bounded by the busiest server.
+/// At throughput X, server i is busy a fraction `ρ_i = X·D_i` of the time (`D_i`: its mean busy
+/// time per request). A sub-request that arrives at random waits `W_i = r_i (ρ_i - D_i/L) / (1 -
+/// ρ_i)`. `r_i = E[s²]/2E[s]` is the mean residual time of the sub-request in service
+/// (Pollaczek-Khinchine). `D_i/L` is the load that the waiting process itself contributes (L: its
+/// latency without contention). X follows from Little's law, `X · E[max_i (W_i + s_i)] = p`, and is
+/// bounded by the busiest server.
 ///
-/// For equal servers and requests that touch one each this is the memory-interference formula of Baskett and Smith
-/// (Comm. ACM 19(6), 1976); when all requests touch the same servers, and with one process, it is exact.
+/// For equal servers and requests that touch one server each, this is the memory-interference
+/// formula of Baskett and Smith (Comm. ACM 19(6), 1976). It is exact if all requests touch the same
+/// servers, and for one process.
 pub fn estimate(flow: &Flow, procs: u32) -> f64 {
     let flow = &*flow.simplified();
     let bounds = bounds(flow, procs);
@@ -59,7 +63,7 @@ pub fn estimate(flow: &Flow, procs: u32) -> f64 {
         return floor_s;
     }
     let servers = Servers::of(flow, bounds.latency_s * f64::from(procs));
-    // Bisection for the throughput, as a share of the most that the bounds allow.
+    // Bisection for the throughput, as a fraction of the most that the bounds allow.
     let (mut low, mut high) = (0.0f64, 1.0f64);
     let mut waits = vec![0.0; servers.demand.len()];
     for _ in 0..40 {
@@ -76,7 +80,8 @@ fn response(subs: &[Sub], waits: &[f64]) -> f64 {
     subs.iter().map(|sub| waits[sub.server as usize] + sub.busy_s).fold(0.0, f64::max)
 }
 
-/// First and second moments of the busy time per request, per server.
+/// First and second moments of the busy time per request, by server, and the latency of a request
+/// without contention.
 struct Servers {
     demand: Vec<f64>,
     residual: Vec<f64>,

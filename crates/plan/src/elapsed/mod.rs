@@ -1,14 +1,20 @@
-//! Expected wall-clock time of a group of like requests: p processes in a closed loop over FIFO servers.
+//! Expected wall-clock time of a group of like requests: p processes in a closed loop over FIFO
+//! servers.
 //!
-//! Every process issues a request, whose sub-requests go to their servers in parallel, waits for all of them, and
-//! issues its next one. Every server works on one sub-request at a time, in order of arrival.
+//! Every process issues a request, whose sub-requests go to their servers in parallel, waits for
+//! all of them, and issues its next request. Every server serves one sub-request at a time, in
+//! order of arrival.
 //!
-//! - [`replay`]: the sampled requests, in their order, through the servers. It is used wherever the sample has enough
-//!   requests of every process, as the order matters: processes may march over the servers in step, or crowd on one.
-//! - [`estimate`]: a closed form for requests that meet by chance, for more processes than a sample can represent.
-//! - [`bounds`]: no run can be faster than the busiest server, nor than the chain of one process's latencies.
+//! - [`replay`]: sends the sampled requests through the servers, in their order. It is used
+//!   wherever the sample has enough requests of every process, because the order matters: processes
+//!   may move over the servers in step, or crowd on one.
+//! - [`estimate`]: a closed form for requests that meet by chance, for more processes than a sample
+//!   can represent.
+//! - [`bounds`]: no run is faster than the busiest server, or than one process's chain of
+//!   latencies.
 //!
-//! Sources: `docs/decisions/0002-costs-and-elapsed.md`; errors against a brute-force simulation: `bench/RESULTS.md`.
+//! Sources: `docs/decisions/0002-costs-and-elapsed.md`. Errors against a brute-force simulation:
+//! `bench/RESULTS.md`.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -27,21 +33,22 @@ mod tests;
 pub use estimate::{Bounds, bounds, estimate};
 pub use replay::replay;
 
-/// The part of one request that one server gets.
+/// A sub-request: the share of one request that one server serves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sub {
     /// Target index.
     pub server: u32,
-    /// How long it keeps the server busy, seconds.
+    /// Seconds that it keeps the server busy.
     pub busy_s: f64,
-    /// The same if another process used the server since this one did: its arm is elsewhere then.
+    /// The same if another process used the server since this one did, because the disk arm has
+    /// moved.
     pub after_others_s: f64,
-    /// How long its bytes take on a network link, seconds.
+    /// Seconds that its bytes take on a network link.
     pub transfer_s: f64,
 }
 
 impl Sub {
-    /// One that takes the same time whoever used the server before.
+    /// A sub-request that takes the same time whichever process used the server before.
     pub fn new(server: u32, busy_s: f64) -> Self {
         Self { server, busy_s, after_others_s: busy_s, transfer_s: 0.0 }
     }
@@ -52,38 +59,40 @@ impl Sub {
 pub struct Links {
     /// e: seconds that a connection keeps each of its ends busy.
     pub establish_s: f64,
-    /// c: chains of one node, which share its link.
+    /// c: number of chains on one node, which share its link.
     pub per_node: u32,
-    /// Which way the bytes go.
+    /// Direction of the bytes.
     pub op: Op,
 }
 
-/// Requests as the servers see them: what shapes there are, and which request has which.
+/// Sampled requests as the servers see them. Requests with the same sub-requests share a *shape*.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
     /// The sub-requests of all shapes, one shape after the other.
     subs: Vec<Sub>,
-    /// Per shape: where its sub-requests end in `subs`.
+    /// Per shape: the end of its sub-requests in `subs`.
     ends: Vec<u32>,
-    /// Per shape: how many of the sampled requests have it.
+    /// Per shape: number of sampled requests that have it.
     counts: Vec<u32>,
     /// Per sampled request, in order: its shape.
     order: Vec<u32>,
     /// Per sampled request, in order: the process that issues it.
     chains: Vec<u32>,
-    /// The network, where it takes time.
+    /// The network; `None` if it takes no time.
     links: Option<Links>,
-    /// A process's next request begins when the present ones of all processes are done.
+    /// Requests come in rounds: a process issues its next request when the current ones of all
+    /// processes are done.
     pub rounds: bool,
 }
 
 impl Flow {
-    /// Of requests that come over a network.
+    /// An empty flow of requests over a network.
     pub fn over(links: Links) -> Self {
         Self { links: Some(links), ..Self::default() }
     }
 
-    /// Adds a shape: the sub-requests of a request, at most one per server. Returns its number.
+    /// Adds a shape: the sub-requests of a request, at most one per server. Returns the shape's
+    /// number.
     pub fn add_shape(&mut self, subs: impl IntoIterator<Item = Sub>) -> u32 {
         self.subs.extend(subs);
         self.ends.push(self.subs.len() as u32);
@@ -113,9 +122,10 @@ impl Flow {
         self.subs.iter().map(|sub| sub.server as usize + 1).max().unwrap_or(0)
     }
 
-    /// The same with every access to a server that several processes use as if another one had always been there before, and
-    /// of a server's link and its device, which work on different sub-requests at the same time, only the slower one; borrowed where
-    /// nothing depends on that.
+    /// An equivalent without order and network, for the closed form. Every access to a server that
+    /// several processes use costs as much as after another process's. A server's link and its
+    /// device work on different sub-requests at the same time, so only the slower of the two
+    /// counts. Borrowed if nothing changes.
     fn simplified(&self) -> Cow<'_, Self> {
         if self.links.is_none() && self.subs.iter().all(|sub| sub.busy_s == sub.after_others_s) {
             return Cow::Borrowed(self);
@@ -142,14 +152,14 @@ impl Flow {
         &self.subs[self.range_of(shape)]
     }
 
-    /// Where the sub-requests of a shape are.
+    /// The range of a shape's sub-requests in `subs`.
     fn range_of(&self, shape: u32) -> Range<usize> {
         let shape = shape as usize;
         let start = if shape == 0 { 0 } else { self.ends[shape - 1] };
         start as usize..self.ends[shape] as usize
     }
 
-    /// The shapes that occur, with their share of all requests.
+    /// The shapes that occur, each with its fraction of all requests.
     fn shapes(&self) -> impl Iterator<Item = (f64, &[Sub])> + Clone {
         let total = self.order.len().max(1) as f64;
         let shapes = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);

@@ -1,4 +1,4 @@
-//! The sampled requests, in their order, over network links and through FIFO servers.
+//! Replay of the sampled requests, in their order, over network links and through FIFO servers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,11 +8,12 @@ use stripewise_model::Op;
 use super::replay::{Chains, Devices, Gate};
 use super::{Flow, Links, Sub};
 
-/// As [`super::replay`], with the network, whose links are FIFO, too.
+/// Like [`super::replay`], with a network whose links are FIFO, too.
 ///
-/// A connection of every sub-request takes e at the client's node and e at the server, its bytes pass the link of the node and
-/// that of the server at t each, the receiver beginning with the sender at the earliest. A write is sent, then served; a
-/// read is served, then sent. Different sub-requests overlap. O(sub-requests · log sub-requests under way).
+/// For every sub-request a connection takes e at the client's node and e at the server. Its bytes
+/// then pass the node's link and the server's link at t per byte each; the receiver begins no
+/// earlier than the sender. A write is sent, then served; a read is served, then sent. Different
+/// sub-requests overlap. O(sub-requests · log(sub-requests in flight)).
 pub(super) fn replay(flow: &Flow, links: Links, total: u64) -> f64 {
     let chains = Chains::of(flow);
     let mut run = Run::new(flow, links, &chains);
@@ -23,7 +24,8 @@ pub(super) fn replay(flow: &Flow, links: Links, total: u64) -> f64 {
     run.end_s * (total as f64 / flow.len().max(1) as f64).max(1.0)
 }
 
-/// What comes next for a sub-request, in the order of a write; of a read the device comes before the links.
+/// The next step of a sub-request, in the order of a write. In a read, the device (`Serves`) comes
+/// before the links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Connects,
@@ -33,7 +35,7 @@ enum Stage {
     Done,
 }
 
-/// A sub-request under way.
+/// A sub-request in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Moving {
     stage: Stage,
@@ -42,7 +44,7 @@ struct Moving {
     sub: u32,
 }
 
-/// Until when one end of the network is busy, seconds.
+/// The times until which one end of the network is busy, seconds.
 #[derive(Clone, Copy, Default)]
 struct End {
     connects_s: f64,
@@ -53,14 +55,15 @@ struct Run<'a> {
     flow: &'a Flow,
     links: Links,
     chains: &'a Chains,
-    /// Per chain: its next request; sub-requests of the present one that are under way.
+    /// Per chain: index of its next request.
     next: Vec<u32>,
+    /// Per chain: sub-requests of its current request that are in flight.
     left: Vec<u32>,
     nodes: Vec<End>,
     servers: Vec<End>,
     devices: Devices,
     gate: Gate,
-    /// By time, then in the order in which they were added.
+    /// Sorted by time, then by order of insertion.
     events: BinaryHeap<Reverse<(u64, u64, Moving)>>,
     added: u64,
     end_s: f64,
@@ -87,7 +90,7 @@ impl<'a> Run<'a> {
 
     fn add(&mut self, at_s: f64, moving: Moving) {
         self.added += 1;
-        // Times are not negative, so their bits order as they do.
+        // Times are not negative, so their bits have the same order.
         self.events.push(Reverse((at_s.to_bits(), self.added, moving)));
     }
 
@@ -95,7 +98,8 @@ impl<'a> Run<'a> {
         &mut self.nodes[(chain / self.links.per_node.max(1)) as usize]
     }
 
-    /// The chain has done what it did: those that need not wait for others go on.
+    /// The chain has finished its request. Issues the next request of every chain that need not
+    /// wait for others.
     fn go_on(&mut self, now_s: f64, chain: u32) {
         self.end_s = self.end_s.max(now_s);
         for chain in self.gate.through(chain, self.chains.is_done(&self.next, chain)) {
@@ -146,14 +150,14 @@ impl<'a> Run<'a> {
         self.add(at_s, Moving { stage: next, ..moving });
     }
 
-    /// When the bytes begin to pass one end.
+    /// Returns when the bytes begin to pass one end, seconds.
     fn pass(&mut self, at_node: bool, chain: u32, sub: &Sub, now_s: f64) -> f64 {
         let end = if at_node { self.node(chain) } else { &mut self.servers[sub.server as usize] };
         reserve(&mut end.transfers_s, now_s, sub.transfer_s)
     }
 }
 
-/// Takes a FIFO resource for so long: when that begins.
+/// Occupies a FIFO resource for `took_s` seconds and returns when that begins.
 fn reserve(until_s: &mut f64, now_s: f64, took_s: f64) -> f64 {
     let begin_s = until_s.max(now_s);
     *until_s = begin_s + took_s;

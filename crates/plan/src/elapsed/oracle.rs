@@ -1,10 +1,12 @@
-//! Brute force: an event-driven simulation with an explicit queue per server. Written without looking at `replay`.
+//! Brute-force event-driven simulation with an explicit queue per server. It was written
+//! independently of `replay`.
 
 use std::collections::VecDeque;
 
 use super::Sub;
 
-/// When the last of all processes' requests is done. `chains[c]` are the requests of process c, in order.
+/// The time when the last request of all processes is done. `chains[c]` are the requests of process
+/// c, in order.
 pub fn simulate(chains: &[Vec<Vec<Sub>>]) -> f64 {
     let servers = chains.iter().flatten().flatten().map(|sub| sub.server as usize + 1).max().unwrap_or(0);
     let mut queues: Vec<VecDeque<(usize, Sub)>> = vec![VecDeque::new(); servers];

@@ -1,20 +1,22 @@
-//! The sampled requests, in their order, through FIFO servers.
+//! Replay of the sampled requests, in their order, through FIFO servers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{Flow, Sub, network};
 
-/// Service times vary by this part up and down. Without it, equal times make processes arrive at the same instant again
-/// and again, and the result hangs on who is let in first; no device is that regular.
+/// Service times vary by up to this fraction in both directions. With equal times, processes would
+/// keep arriving at the same instant, and the result would depend on which one is served first; no
+/// device is that regular.
 const JITTER: f64 = 0.01;
 
 /// Seconds that `total` requests take, of which `flow` has a sample, in order.
 ///
-/// The processes work concurrently, each through its own requests. Where `total` exceeds the sample, each of its requests
-/// stands for several: the time is scaled. So processes that are faster than others get ahead, and those that crowd on one
-/// server for a while do so for as long as they really would. Deterministic; O(requests · (sub-requests + log processes)) without
-/// a network; with one every sub-request is followed over its links.
+/// The processes run concurrently, each through its own requests. If `total` exceeds the sample,
+/// each sampled request stands for several: the time is scaled. So faster processes get ahead, and
+/// processes that crowd on one server do so for as long as in the real run. Deterministic.
+/// O(requests · (sub-requests + log processes)) without a network; with one, every sub-request is
+/// followed over its links.
 pub fn replay(flow: &Flow, total: u64) -> f64 {
     if let Some(links) = flow.links {
         return network::replay(flow, links, total);
@@ -23,7 +25,7 @@ pub fn replay(flow: &Flow, total: u64) -> f64 {
     let mut next = chains.firsts();
     let mut devices = Devices::new(flow.servers());
     let mut gate = Gate::new(flow.rounds, chains.len());
-    // Times are not negative, so their bits order as they do.
+    // Times are not negative, so their bits have the same order.
     let mut ready: BinaryHeap<Reverse<(u64, u32)>> =
         (0..chains.len() as u32).map(|c| Reverse((0, c))).collect();
     let mut end_s = 0.0f64;
@@ -40,10 +42,10 @@ pub fn replay(flow: &Flow, total: u64) -> f64 {
     end_s * (total as f64 / flow.len().max(1) as f64).max(1.0)
 }
 
-/// Where processes wait for each other between rounds, if there are rounds.
+/// The barrier between rounds; without rounds every process passes.
 pub(super) struct Gate {
     rounds: bool,
-    /// Processes that have requests left.
+    /// Number of processes that have requests left.
     alive: usize,
     waiting: Vec<u32>,
 }
@@ -53,7 +55,8 @@ impl Gate {
         Self { rounds, alive: processes, waiting: Vec::new() }
     }
 
-    /// A process has come, to go on or to end: those that go on now.
+    /// A process has arrived, to continue or (`ends`) to leave. Returns the processes that continue
+    /// now.
     pub fn through(&mut self, chain: u32, ends: bool) -> Vec<u32> {
         match (ends, self.rounds) {
             (true, false) => return Vec::new(),
@@ -77,7 +80,8 @@ impl Devices {
         Self { free_at_s: vec![0.0; servers], last_chain: vec![None; servers], noise: Noise(1) }
     }
 
-    /// Serves what arrives now, after all that arrived before: when it is done.
+    /// Serves a sub-request that arrives now, after all that arrived before. Returns when it is
+    /// done, seconds.
     pub fn serve(&mut self, sub: &Sub, chain: u32, now_s: f64) -> f64 {
         let server = sub.server as usize;
         let last = self.last_chain[server].replace(chain);
@@ -88,7 +92,8 @@ impl Devices {
     }
 }
 
-/// A fixed sequence of numbers between 1 - [`JITTER`] and 1 + [`JITTER`] (xorshift64*).
+/// A fixed pseudo-random sequence of numbers between 1 - [`JITTER`] and 1 + [`JITTER`]
+/// (xorshift64*).
 struct Noise(u64);
 
 impl Noise {
@@ -101,7 +106,7 @@ impl Noise {
     }
 }
 
-/// The requests of every process, in order: those of process c are `requests[starts[c]..starts[c + 1]]`.
+/// The requests of every process, in order. Process c has `requests[starts[c]..starts[c + 1]]`.
 pub(super) struct Chains {
     starts: Vec<u32>,
     requests: Vec<u32>,
@@ -131,7 +136,7 @@ impl Chains {
         self.starts.len() - 1
     }
 
-    /// Per process: where its requests start.
+    /// Per process: the index of its first request.
     pub fn firsts(&self) -> Vec<u32> {
         self.starts[..self.len()].to_vec()
     }
@@ -141,7 +146,7 @@ impl Chains {
         next[chain as usize] == self.starts[chain as usize + 1]
     }
 
-    /// The shape of a process's next request, if it has one; `next` goes on.
+    /// The shape of a process's next request, if it has one. Advances `next`.
     pub fn next(&self, flow: &Flow, next: &mut [u32], chain: u32) -> Option<u32> {
         let at = &mut next[chain as usize];
         if *at == self.starts[chain as usize + 1] {

@@ -6,8 +6,8 @@ use super::oracle::simulate;
 use super::*;
 use crate::tests::{Random, cluster, in_simulator};
 
-/// `per_process` requests of each of `procs` processes, each on `touched` of `servers` servers by chance; server i takes
-/// `busy_s(i)`.
+/// `per_process` requests of each of `procs` processes, each on `touched` of `servers` servers
+/// chosen at random; server i takes `busy_s(i)`.
 fn by_chance(servers: u64, touched: u64, procs: u32, per_process: u32, busy_s: impl Fn(u64) -> f64) -> Flow {
     let mut random = Random(11);
     let mut flow = Flow::default();
@@ -23,7 +23,7 @@ fn by_chance(servers: u64, touched: u64, procs: u32, per_process: u32, busy_s: i
     flow
 }
 
-/// What the brute force takes, with service times that vary by 1 %.
+/// The brute-force result, with service times that vary by 1 %.
 fn simulated(flow: &Flow, procs: u32) -> f64 {
     let mut random = Random(5);
     let mut jitter = || 0.99 + 0.02 * (random.next() >> 11) as f64 / (1u64 << 53) as f64;
@@ -98,7 +98,8 @@ fn a_replay_is_the_simulation() {
     }
 }
 
-/// Processes that begin on the same server and go round in step: they spread out, and every server is busy.
+/// Processes that begin on the same server and go round in step spread out, and every server is
+/// busy.
 #[test]
 fn order_counts() {
     let rounds = |shift: u32| {
@@ -116,7 +117,8 @@ fn order_counts() {
     assert!((1590.0..1610.0).contains(&stays), "all crowd on one server: {stays}");
 }
 
-/// Streams in order: each of `procs` processes has a server, or two share one, or all go over all.
+/// Sequential streams: each of `procs` processes has a server, two share one, or all use all
+/// servers.
 fn streams(servers: u32, touched: u32, procs: u32) -> Flow {
     let mut flow = Flow::default();
     let on = |server| Sub { after_others_s: 3.0, ..Sub::new(server, 1.0) };
@@ -139,7 +141,8 @@ fn order_is_lost_where_others_use_the_server() {
         let of = format!("{touched} of {servers}, p = {procs}");
         assert!((replayed / measured - 1.0).abs() < 0.02, "{of}: {replayed} instead of {measured}");
         assert!((replayed / (200.0 * each_s) - 1.0).abs() < 0.02, "{of}: {replayed}");
-        // It has processes meet by chance: here they do not, unless all go over all servers.
+        // The closed form assumes that processes meet by chance. Here they do so only if all use
+        // all servers.
         let closed = estimate(&flow, procs) * flow.len() as f64;
         assert!(
             touched < servers || (closed / measured - 1.0).abs() < 0.02,
@@ -148,7 +151,7 @@ fn order_is_lost_where_others_use_the_server() {
     }
 }
 
-/// The replay of requests at random places of a striped file, and what the simulator takes for them; seconds.
+/// Seconds that the replay and the simulator take for requests at random places of a striped file.
 fn over_network(
     (servers, stripe): (u32, u64),
     (procs, per_node): (u32, u32),
@@ -186,7 +189,8 @@ fn over_a_network_a_replay_is_the_simulation_too() {
                     let (replayed_s, simulated_s) = over_network(servers, procs, request, network);
                     let error = replayed_s / simulated_s - 1.0;
                     let what = (servers, procs, request, network);
-                    // Who is let in first decides for a while how processes meet: seeds of the simulation differ by 4 %.
+                    // Which process is served first decides for a while how processes meet:
+                    // simulations with different seeds differ by 4 %.
                     assert!(error.abs() < 0.05, "{what:?}: {replayed_s} s and {simulated_s} s");
                     sum += error.abs();
                     cases += 1.0;
@@ -197,7 +201,7 @@ fn over_a_network_a_replay_is_the_simulation_too() {
     assert!(sum / cases < 0.01, "mean error {}", sum / cases);
 }
 
-/// A request alone takes a connection, its bytes on the wire and the device, one after the other.
+/// An isolated request takes the sum of its connection, its transfer and its service.
 #[test]
 fn a_request_alone_takes_what_its_steps_take() {
     let alone = |op| {
@@ -210,7 +214,7 @@ fn a_request_alone_takes_what_its_steps_take() {
     assert!((110.0..112.1).contains(&alone(Op::Write)), "{}", alone(Op::Write));
 }
 
-/// Four processes, of which another one is slow in each round, and one has fewer requests.
+/// Four processes: in each round a different one is slow, and one has fewer requests.
 #[test]
 fn a_round_ends_with_its_slowest_request() {
     let seconds = |rounds, links: bool| {
@@ -230,7 +234,7 @@ fn a_round_ends_with_its_slowest_request() {
         replay(&flow, 1)
     };
     for links in [false, true] {
-        // In rounds 23, 27, ... 39 the one that would be slow has ended.
+        // In rounds 23, 27, ... 39 the process that would be slow has finished.
         let (rounds_s, free_s) = (seconds(true, links), seconds(false, links));
         assert!((178.0..182.0).contains(&rounds_s), "35 rounds of 5 s and 5 of 1 s: {rounds_s}");
         assert!((78.0..82.0).contains(&free_s), "{free_s}");

@@ -1,4 +1,4 @@
-//! Which requests are alike on a layout, and a hash for that.
+//! The equivalence of requests on a layout, and a hash for it.
 
 use std::hash::{BuildHasherDefault, Hash as Hashed, Hasher};
 
@@ -8,28 +8,31 @@ use stripewise_trace::summary::Past;
 
 use crate::workload::Request;
 
-/// What decides how a request divides over the servers, and on which of them it goes on where its process's last one
-/// ended.
+/// Everything that decides how a request divides over the servers, and on which of them it
+/// continues where its process's previous request ended. Requests with equal keys form one shape.
 #[derive(PartialEq, Eq)]
 pub struct Key {
     layout: u32,
     region: u32,
-    /// Where in the cycle it begins; the offset itself where another region matters.
+    /// Offset in the stripe cycle where the request begins. If another region matters, the file
+    /// offset instead.
     phase: u64,
     size: u64,
     past: Past,
 }
 
 impl Key {
-    /// Of a request on `layout`, number `which` of several, whose regions' cycles are `cycles` long ([`cycle_len`]); and
-    /// the region that it begins in.
+    /// The key of a request on `layout`, which is number `which` of several and whose regions have
+    /// the cycle lengths `cycles` ([`cycle_len`]). Also returns the region that the request begins
+    /// in.
     pub fn of(request: &Request, which: u32, layout: &Layout, cycles: &[u64]) -> (Self, u32) {
         let &Request { offset, size, past, .. } = request;
         let regions = layout.regions();
         let region = regions.partition_point(|r| r.end.is_some_and(|end| end <= offset)).min(regions.len() - 1);
         let end = regions[region].end.unwrap_or(u64::MAX);
         let (within, cycle) = (offset - regions[region].start, cycles[region]);
-        // In the region, the byte before the request on every target of it lies in the cycle before the request.
+        // Within the region, every target's byte before the request lies in the cycle before the
+        // request.
         let near = past.within(cycle);
         let before = if within < cycle { past } else { near };
         let crosses = offset.saturating_add(size) > end || before.reach() > within;
@@ -41,8 +44,9 @@ impl Key {
         (key, region as u32)
     }
 
-    /// The access on every target that the request touches, where that is clear without looking: at random after no known
-    /// past, in order after a whole cycle in order. `cycle` is that of the request's region.
+    /// The access on every target that the request touches, if it follows from the key alone:
+    /// random without a known past, sequential after a whole cycle in order. `cycle` is the cycle
+    /// length of the request's region.
     pub fn access_everywhere(&self, cycle: u64) -> Option<Access> {
         if self.past == Past::default() {
             Some(Access::Random)
@@ -55,7 +59,7 @@ impl Key {
 }
 
 impl Hashed for Key {
-    /// Most requests have no past that matters: those are hashed without.
+    /// Most requests have no past that matters, so an empty past adds nothing to the hash.
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Past { run, stride, length, count } = self.past;
         state.write_u64(u64::from(self.layout) << 32 | u64::from(self.region));
@@ -70,8 +74,8 @@ impl Hashed for Key {
     }
 }
 
-/// After how many bytes of a region its targets follow one another as before. All bytes of a region with a single target
-/// are alike.
+/// Number of bytes of a region after which its sequence of targets repeats. With a single target
+/// all bytes are alike: 1.
 pub fn cycle_len(region: &Region) -> u64 {
     match region.cycle.as_slice() {
         [first, rest @ ..] if rest.iter().all(|stripe| stripe.target == first.target) => 1,
@@ -79,11 +83,11 @@ pub fn cycle_len(region: &Region) -> u64 {
     }
 }
 
-/// Hashing with [`Mixer`].
+/// Hash builder of [`Mixer`].
 pub type Hash = BuildHasherDefault<Mixer>;
 
-/// A fast hash for few small numbers (multiply and fold); not for input that an adversary chooses, whose worst is a
-/// slow plan.
+/// A fast hash for few small numbers (multiply and fold). It does not resist chosen input; the
+/// worst effect of that is a slow plan.
 #[derive(Default)]
 pub struct Mixer(u64);
 

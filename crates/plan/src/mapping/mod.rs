@@ -1,5 +1,5 @@
-//! A group's requests on a candidate's layouts: bytes per server, in order there or not, their cost, and their flow
-//! through the servers.
+//! Maps a group's requests to a candidate's layouts: bytes per server, sequential or random there,
+//! the requests' cost, and their flow through the servers.
 
 mod key;
 
@@ -18,30 +18,31 @@ use crate::elapsed::{Flow, Links, Sub};
 use crate::servers::Servers;
 use crate::workload::{Group, Request};
 
-/// Which requests of a sample divide alike over the servers.
+/// A sample of requests, grouped by how they divide over the servers.
 pub struct Mapped {
     shapes: Vec<Shape>,
-    /// Of all shapes, one after the other.
+    /// The pieces of all shapes, one shape after the other.
     pieces: Vec<Piece>,
     /// Per sampled request: its shape.
     order: Vec<u32>,
 }
 
-/// What one target gets of a request.
+/// The bytes of a request on one target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Piece {
     target: u32,
     bytes: u64,
     access: Access,
-    /// Where the first of its bytes is in the file: requests are sent to their servers in this order.
+    /// File offset of the first of its bytes. Requests go to their servers in this order.
     first: u64,
 }
 
 struct Shape {
-    /// Region of the first byte: requests of different regions are not alike.
+    /// Region of the request's first byte. Requests that begin in different regions have different
+    /// shapes.
     region: u32,
     size: u64,
-    /// Where its pieces begin in [`Mapped::pieces`]; they end where the next shape's begin.
+    /// Index of its first piece in [`Mapped::pieces`]; they end where the next shape's begin.
     start: u32,
     count: u64,
 }
@@ -104,17 +105,19 @@ impl Mapped {
         &self.pieces[self.shapes[shape].start as usize..end]
     }
 
-    /// The papers' overall cost of the whole group: the sum of all requests' costs by the general formula.
+    /// The papers' overall cost of the whole group: the sum of all requests' costs by the general
+    /// formula.
     ///
-    /// Server i is shared by `q_i = ⌈p · requests that touch i / requests⌉` of the processes, counted among the
-    /// requests that begin in the same region (PSA's heterogeneous and homogeneous requests each have p).
+    /// Server i is shared by `q_i = ⌈p · requests that touch i / requests⌉` processes. Both counts
+    /// include only requests that begin in the same region, because PSA's heterogeneous and
+    /// homogeneous requests each have p processes.
     pub fn cost(&self, group: &Group, servers: &Servers) -> Cost {
         let of_shape = self.shapes.iter().zip(self.cost_by_shape(group, servers));
         let sum: Cost = of_shape.map(|(shape, cost)| cost * shape.count as f64).sum();
         sum * (group.count as f64 / self.order.len().max(1) as f64)
     }
 
-    /// The same of every sampled request, in order.
+    /// The overall cost of every sampled request, in order.
     pub fn costs(&self, group: &Group, servers: &Servers) -> Vec<Cost> {
         let of_shape = self.cost_by_shape(group, servers);
         self.order.iter().map(|&shape| of_shape[shape as usize]).collect()
@@ -152,8 +155,8 @@ impl Mapped {
             .collect()
     }
 
-    /// Adds to `busy_s[target]` how long the group's requests keep each target busy, seconds, and returns how many
-    /// servers they touch in sum.
+    /// Adds to `busy_s[target]` the seconds that the group's requests keep each target busy.
+    /// Returns the number of servers that each request touches, summed over all requests.
     pub fn add_busy(&self, group: &Group, servers: &Servers, busy_s: &mut [f64]) -> f64 {
         let weight = group.count as f64 / self.order.len().max(1) as f64;
         let mut touched = 0.0;
@@ -167,7 +170,7 @@ impl Mapped {
         touched
     }
 
-    /// The mapped requests as they flow through the servers; `sample` is what was mapped.
+    /// The mapped requests as a flow through the servers. `sample` is the sample that was mapped.
     pub fn flow(&self, group: &Group, sample: &[Request], servers: &Servers) -> Flow {
         let network = servers.network();
         let mut flow = match *network == Network::default() {
@@ -184,7 +187,8 @@ impl Mapped {
             pieces.clear();
             pieces.extend_from_slice(self.pieces_of(shape));
             if *network != Network::default() {
-                // Who asks a server first gets its bytes first: where requests begin decides whose link is busy when.
+                // The request that reaches a server first gets its bytes first, so the order of the
+                // pieces decides which link is busy when.
                 pieces.sort_by_key(|piece| piece.first);
             }
             flow.add_shape(pieces.iter().map(|piece| piece.sub(group, servers)));
@@ -197,7 +201,7 @@ impl Mapped {
     }
 }
 
-/// As `Access as usize` counts.
+/// Indexed by `Access as usize`.
 const BY_ACCESS: [Access; 2] = [Access::Random, Access::Sequential];
 
 impl Piece {
@@ -218,8 +222,9 @@ impl Piece {
     }
 }
 
-/// How a request that touches `target` is seen there. In order is what begins, in the component, where the process's last access
-/// to that component ended: the byte before it in the component is the last that the process accessed on the target.
+/// The kind of access that `target` sees in a request. It is sequential if it begins in the object
+/// where the process's previous access to that object ended: the byte before it in the object is
+/// then the last one that the process accessed on the target.
 fn access_on(layout: &Layout, target: u32, request: &Request) -> Access {
     let before = layout.component_size(target, request.offset).checked_sub(1);
     let before = before.and_then(|last| layout.file_offset(target, last));
@@ -229,14 +234,15 @@ fn access_on(layout: &Layout, target: u32, request: &Request) -> Access {
     }
 }
 
-/// Where the first byte of the request on `target` is in the file.
+/// File offset of the request's first byte on `target`.
 fn first_on(layout: &Layout, target: u32, request: &Request) -> u64 {
     let before = layout.component_size(target, request.offset);
     layout.file_offset(target, before).unwrap_or(u64::MAX)
 }
 
-/// Gives every process one of `procs` chains: where the trace has more processes than are ever concurrent, several
-/// follow one another in a chain; where it has fewer (asynchronous requests, threads), a process has several.
+/// Assigns the processes of a sample to `procs` chains. If the trace has more processes than are
+/// ever concurrent, several of them follow one another in one chain. If it has fewer (asynchronous
+/// requests, threads), a process has several chains.
 struct ChainOf {
     known: HashMap<u32, (u32, u32)>,
     procs: u32,

@@ -1,5 +1,6 @@
-//! In order or not on each server: predicted from what is known of a request's past, against a replay of all requests over the
-//! components, which remembers where every process's last access to each of them ended (as an emulated server does).
+//! Sequential or random on each server, as predicted from a request's past, against a replay of all
+//! requests over the objects. Like an emulated server, the replay remembers where every process's
+//! last access to each object ended.
 
 use std::collections::HashMap;
 
@@ -13,21 +14,21 @@ use super::*;
 use crate::elapsed::replay;
 use crate::tests::{cluster, in_simulator, with_order};
 
-/// The requests, with their pasts.
+/// Fills in the requests' pasts.
 fn with_pasts(requests: &[Request]) -> Vec<Request> {
     let mut pasts = Pasts::default();
     let past = |r: &Request| Request { past: pasts.next(r.process, r.file, r.offset, r.size), ..*r };
     requests.iter().map(past).collect()
 }
 
-/// Per request the targets that it touches and how.
+/// Per request: the targets that it touches, and the predicted access on each.
 fn predicted(requests: &[Request], layouts: &[Layout], layout_of: &[u32]) -> Vec<Vec<(u32, Access)>> {
     let mapped = Mapped::new(&with_pasts(requests), layouts, layout_of);
     let pieces = |&shape: &u32| mapped.pieces_of(shape as usize).iter().map(|p| (p.target, p.access)).collect();
     mapped.order.iter().map(pieces).collect()
 }
 
-/// The same by brute force.
+/// Per request: the targets and accesses, found by brute force.
 fn replayed(requests: &[Request], layouts: &[Layout], layout_of: &[u32]) -> Vec<Vec<(u32, Access)>> {
     let mut last_end = HashMap::<(u32, u32, u32), u64>::new();
     let mut of_request = |request: &Request| {
@@ -47,7 +48,7 @@ fn replayed(requests: &[Request], layouts: &[Layout], layout_of: &[u32]) -> Vec<
     requests.iter().map(&mut of_request).collect()
 }
 
-/// Layouts in one or two parts, with any cycles; targets may recur in a cycle.
+/// Layouts of one or two regions with arbitrary cycles; a target may recur in a cycle.
 fn layouts() -> impl Strategy<Value = Layout> {
     let cycle = || prop::collection::vec((0u32..4, 1u64..9), 1..6);
     (cycle(), prop::option::of((1u64..150, cycle()))).prop_map(|(first, second)| match second {
@@ -56,7 +57,8 @@ fn layouts() -> impl Strategy<Value = Layout> {
     })
 }
 
-/// Extents of a process in a file: `count` blocks, `gap` bytes apart, each of `transfers` requests.
+/// Requests of a process on a file, as (offset, size): `count` blocks, `gap` bytes apart, each of
+/// `transfers` requests.
 fn regular() -> impl Strategy<Value = Vec<(u64, u64)>> {
     (0u64..40, 1u64..9, 1u64..4, 0u64..60, 1u64..20).prop_map(|(from, size, transfers, gap, count)| {
         let block = |i| (0..transfers).map(move |k| (from + i * (transfers * size + gap) + k * size, size));
@@ -64,13 +66,13 @@ fn regular() -> impl Strategy<Value = Vec<(u64, u64)>> {
     })
 }
 
-/// Any extents, and parts of them regular.
+/// Arbitrary requests, some runs of which are regular.
 fn irregular() -> impl Strategy<Value = Vec<(u64, u64)>> {
     let free = prop::collection::vec((0u64..120, 1u64..20), 1..15);
     prop::collection::vec(prop_oneof![free, regular()], 1..4).prop_map(|parts| parts.concat())
 }
 
-/// Requests of several processes on two files, in turns.
+/// Requests of several processes on two files, issued in turns.
 fn in_turns(streams: &[Vec<(u64, u64)>]) -> Vec<Request> {
     let most = streams.iter().map(Vec::len).max().unwrap_or(0);
     let request = |turn: usize| {
@@ -85,7 +87,7 @@ fn in_turns(streams: &[Vec<(u64, u64)>]) -> Vec<Request> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("STRIPEWISE_LONG").is_some() { 100_000 } else { 1000 }))]
 
-    /// Blocks at equal distances, which is what programs do: exactly as on the servers.
+    /// Blocks at equal distances, which is what programs do, are predicted exactly.
     #[test]
     fn regular_access_is_known_exactly(streams in prop::collection::vec(regular(), 1..5), layouts in [layouts(), layouts()]) {
         let requests = in_turns(&streams);
@@ -93,7 +95,7 @@ proptest! {
         prop_assert_eq!(predicted(&requests, &layouts, &layout_of), replayed(&requests, &layouts, &layout_of));
     }
 
-    /// Whatever programs do: what is said to be in order is.
+    /// Whatever programs do, an access that is predicted as sequential is sequential.
     #[test]
     fn nothing_is_in_order_that_is_not(streams in prop::collection::vec(irregular(), 1..5), layouts in [layouts(), layouts()]) {
         let requests = in_turns(&streams);
@@ -108,7 +110,8 @@ proptest! {
     }
 }
 
-/// Rank r of p accesses blocks r, r + p, ...: at random in the file, in order on p servers with stripes of a block.
+/// Rank r of p accesses blocks r, r + p, ...: random in the file, sequential on p servers with
+/// stripes of one block.
 #[test]
 fn interleaved_access_is_in_order_where_every_process_has_a_server() {
     let stride = |rank: u64, p: u64| (0..20).map(|i| ((i * p + rank) * 64, 64)).collect::<Vec<_>>();
@@ -132,8 +135,8 @@ fn interleaved_access_is_in_order_where_every_process_has_a_server() {
     assert_eq!(in_order(1 << 20, 1), 0, "one server sees what the file sees");
 }
 
-/// Processes that go through files of their own in order, on two servers: on measured ones each of them is in order only if it is
-/// alone, on others always.
+/// Processes that read files of their own sequentially, on two servers. On measured servers each
+/// process is sequential only if it is alone, on others always.
 #[test]
 fn order_is_lost_to_others_on_servers_with_one_arm() {
     let mut cluster = with_order(cluster((2, 4.0, 0.0), (0, 0.0, 0.0), ("1G", "1G"), (0.0, 0.0)));
@@ -173,9 +176,10 @@ fn order_is_lost_to_others_on_servers_with_one_arm() {
     }
 }
 
-/// In every round each of eight nodes reads as many bytes from every server. Where their requests begin on different servers all
-/// links are busy at once; where all begin on the same one, every server serves the nodes in the same order. The simulator's
-/// word on it, with stripes that requests touch once, and often.
+/// In every round each of eight nodes reads the same number of bytes from every server. If their
+/// requests begin on different servers, all links are busy at once; if all begin on the same
+/// server, every server serves the nodes in the same order. The simulator is the reference, with
+/// stripes that requests touch once or several times.
 #[test]
 fn over_a_network_it_matters_where_the_requests_of_a_round_begin() {
     let network = (1e-6, 8e-9);

@@ -1,5 +1,5 @@
-//! The selective, layout-aware cache (SLA): the files stay on the slow servers, and what gains most from the fast ones is kept
-//! there, in the layout in which it gains most.
+//! The selective, layout-aware cache (SLA). The files stay on the slow servers; the data that gains
+//! most from the fast servers is kept there, in the layout in which it gains most.
 
 use stripewise_cluster::{CacheMode, CopySpec, Overlay, OverlayKind, Spread, size};
 use stripewise_layout::{Layout, LayoutError, constructors};
@@ -14,11 +14,13 @@ use crate::serving::{Admission, CacheCosts, CacheLayout};
 use crate::space;
 use crate::spread::choose_spread;
 
-/// The fixed stripe of parallel file systems, which SLA has for the original and for its 1-DH copy, bytes.
+/// The fixed stripe of parallel file systems, bytes. SLA uses it for the original and for the 1-DH
+/// copy.
 const STRIPE: u64 = 64 << 10;
 
-/// Originals on the slowest class of servers (as they are now, in stripes of 64 KiB, in the layout of least overall cost),
-/// each with copies in 1-DH, 1-DV and 2-D on the fastest, 2-D with the group count that costs least by SLA's model.
+/// Proposes originals on the slowest class of servers: in their present layout, in stripes of 64
+/// KiB, and in the layout of least overall cost. Each original has cache copies in 1-DH, 1-DV and
+/// 2-D on the fastest class. The 2-D copy has the group count that costs least by SLA's model.
 pub struct Cache;
 
 impl Planner for Cache {
@@ -61,7 +63,7 @@ fn capacity(problem: &Problem<'_>, fast: &[u32]) -> Result<u64, PlanError> {
     }
 }
 
-/// Where the files may be while parts of them are cached: layouts on slow servers alone, on which they fit.
+/// The layouts of the original to consider: those on slow servers alone on which the files fit.
 fn originals(problem: &Problem<'_>, slow: &[u32]) -> Result<Vec<Candidate>, PlanError> {
     let on_slow = |candidate: &Candidate| {
         candidate.layouts.iter().all(|l| l.targets().all(|target| slow.contains(&target)))
@@ -100,7 +102,7 @@ fn originals(problem: &Problem<'_>, slow: &[u32]) -> Result<Vec<Candidate>, Plan
     Ok(distinct)
 }
 
-/// The original with its cache copies, and what they do.
+/// The original with its cache copies, and remarks on what the cache does.
 fn cached(
     problem: &Problem<'_>,
     original: Candidate,
@@ -113,7 +115,7 @@ fn cached(
         copies.push(copy(problem, fast, n)?);
     }
     let mut best: Option<(Candidate, CacheCosts)> = None;
-    // Without a group count in between, 1-DH and 1-DV are all there is.
+    // With at most two servers there is no group count between those of 1-DH and 1-DV.
     for groups in (2..n).map(Some).chain([None].into_iter().filter(|_| n <= 2)) {
         let of_two_d = groups.map(|groups| copy(problem, fast, groups)).transpose()?;
         let copies = copies.iter().cloned().chain(of_two_d).collect();
@@ -128,7 +130,8 @@ fn cached(
     Ok(candidate)
 }
 
-/// What a cache with one layout only would do, for every layout that is considered for it: what the choice of layouts is worth.
+/// The predicted cost with a single layout in the cache, for every layout that is considered for
+/// it. It shows what the choice of layouts is worth.
 pub fn layouts(problem: &Problem<'_>, candidate: &Candidate) -> Vec<CacheLayout> {
     let Some(Overlay { kind: OverlayKind::Cache { mode, capacity_per_server, .. }, copies, .. }) =
         &candidate.overlay
@@ -136,7 +139,7 @@ pub fn layouts(problem: &Problem<'_>, candidate: &Candidate) -> Vec<CacheLayout>
         return Vec::new();
     };
     let fast: Vec<u32> = copies.first().map(CopySpec::targets).unwrap_or_default();
-    // The other modes use 1-DH alone.
+    // The other modes use 1-DH alone, so there is nothing to compare.
     let most = if *mode == CacheMode::Sla { fast.len() } else { 0 };
     let layout = |groups: usize| {
         let only = copy(problem, &fast, groups).ok()?;
@@ -174,8 +177,8 @@ fn with_copies(
     }
 }
 
-/// A copy on `fast` in so many groups: 1-DH in fixed stripes, as SLA has it; else every request, or every file of a process of
-/// its own, in one group.
+/// A cache copy on `fast` in `groups` groups. 1-DH has fixed stripes, as in SLA. In the other
+/// layouts every request, or every file that a single process uses, lies in one group.
 fn copy(problem: &Problem<'_>, fast: &[u32], groups: usize) -> Result<CopySpec, PlanError> {
     let name = match groups {
         1 => "1-DH".to_owned(),

@@ -1,4 +1,4 @@
-//! DEF: what parallel file systems do unasked (PSA §4.1).
+//! DEF: the default layout of parallel file systems (PSA §4.1).
 
 use super::{Planner, Proposal, Tiers, homogeneous};
 use crate::candidate::Candidate;
@@ -6,10 +6,11 @@ use crate::error::PlanError;
 use crate::problem::Problem;
 use crate::space;
 
-/// The fixed stripe of DEF, bytes.
+/// DEF's fixed stripe, bytes.
 const STRIPE: u64 = 64 << 10;
 
-/// Fixed stripes of 64 KiB over all servers until one of the faster servers is full, then S/M over the slowest class.
+/// Fixed stripes of 64 KiB over all servers until one of the faster servers is full, then stripes
+/// of S/M over the M servers of the slowest class.
 pub struct Def;
 
 impl Planner for Def {

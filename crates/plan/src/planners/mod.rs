@@ -14,37 +14,38 @@ use crate::problem::Problem;
 pub use cache::layouts as cache_layouts;
 pub use tiers::{Tiers, divide, homogeneous};
 
-/// Proposes layouts for a file set.
+/// A scheme that proposes layouts for a file set.
 pub trait Planner: Sync {
-    /// What users call it.
+    /// The name by which users select it.
     fn name(&self) -> &'static str;
 
-    /// Its candidates, and which of them it picks.
+    /// Its candidates, and the one it picks.
     ///
     /// # Errors
-    /// It cannot plan for this cluster, and why.
+    /// The planner cannot plan for this cluster; the text says why.
     fn propose(&self, problem: &Problem<'_>) -> Result<Proposal, PlanError>;
 
-    /// Whether `auto` asks it without being told to ([`crate::Options::with`]).
+    /// Whether `auto` runs it by default. The others run only if [`crate::Options::with`] names
+    /// them.
     fn unasked(&self) -> bool {
         true
     }
 }
 
-/// What a planner proposes.
+/// The candidates of a planner.
 #[derive(Clone, Debug, Default)]
 pub struct Proposal {
-    /// At least one.
+    /// At least one candidate.
     pub candidates: Vec<Candidate>,
-    /// The one that counts; `None`: all of them, the caller compares.
+    /// Index of the only candidate that competes; `None`: all of them compete.
     pub pick: Option<usize>,
 }
 
-/// All planners, in the order in which they are asked.
+/// All planners, in the order in which they run.
 pub const ALL: [&dyn Planner; 6] =
     [&overall::Overall, &psa::Psa, &psa::Pa, &def::Def, &replicas::Replicas, &cache::Cache];
 
-/// Bytes for people: at most one digit after the point.
+/// Formats a byte count for humans, with at most one decimal.
 fn about(bytes: f64) -> String {
     let units = ["", "K", "M", "G", "T", "P", "E"];
     let power = (bytes.max(1.0).log2() / 10.0) as usize;

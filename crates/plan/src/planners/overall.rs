@@ -10,11 +10,12 @@ use crate::problem::Problem;
 use crate::space;
 use crate::spread::{choose_spread, layout_of};
 
-/// Files over which [`weighted`] balances at most; more repeat the pattern.
+/// Maximum number of files over which [`Made::weighted`] balances; further files repeat the
+/// pattern.
 const WEIGHTED_MAX: usize = 256;
 
-/// All layouts of CIL, over all servers and over each tier alone. A tier that is too small for the files is filled as far
-/// as it goes, and the rest of each file goes on elsewhere in the same manner.
+/// All layouts of CIL, over all servers and over each tier alone. Where a tier is too small for the
+/// files, each file continues on other servers in the same kind of layout.
 pub struct Overall;
 
 impl Planner for Overall {
@@ -45,11 +46,12 @@ struct Made<'p> {
     candidates: Vec<Candidate>,
 }
 
-/// How a candidate divides a file over targets: the same for its second part, on other targets.
+/// Divides a file over targets: (targets, index of the layout) -> layout. Also used for the second
+/// region, on other targets.
 type Shape<'s> = &'s dyn Fn(&[u32], usize) -> Option<Layout>;
 
 impl Made<'_> {
-    /// All candidates on `targets`.
+    /// Adds all candidates on `targets`.
     fn scope(&mut self, targets: &[u32], suffix: &str) {
         let n = targets.len();
         let (size, align) = (self.problem.size, self.problem.align());
@@ -79,7 +81,8 @@ impl Made<'_> {
         }
     }
 
-    /// Files of one process each: every file is striped over its group of servers.
+    /// Adds a candidate for files that one process uses each: every file is striped over its group
+    /// of servers.
     fn private(&mut self, name: &str, targets: &[u32], groups: usize) {
         let (size, align) = (self.problem.size, self.problem.align());
         let shape = |on: &[u32], index: usize| {
@@ -89,8 +92,8 @@ impl Made<'_> {
         self.add(name, targets, groups, &shape);
     }
 
-    /// Files of one process each, every one on one server, and more of them on faster servers: each next file goes where
-    /// it would be done first.
+    /// Adds a candidate that keeps each of these files on one server, with more files on faster
+    /// servers: each next file goes to the server that would finish it first.
     fn weighted(&mut self, name: &str, targets: &[u32]) {
         let group = self.problem.main_group();
         let busy_s =
@@ -117,14 +120,14 @@ impl Made<'_> {
         self.add(name, targets, files, &shape);
     }
 
-    /// The stripe sizes worth trying on `n` targets: the candidate list, and S/k for the sizes that occur.
+    /// The stripe sizes to try on `n` targets: those of the options, and S/k for k from 1 to `n`.
     fn stripes(&self, n: u64) -> Vec<u64> {
         let problem = self.problem;
         let mut stripes = problem.options.stripes.clone();
         for k in 1..=n {
             stripes.push(problem.size.div_ceil(k).next_multiple_of(problem.align()));
         }
-        // Stripes that put the whole of every file on one server are all the same.
+        // All stripes that hold the largest file whole give the same layout.
         let largest = problem.set.largest().max(1).checked_next_power_of_two().unwrap_or(u64::MAX);
         stripes.retain(|&stripe| stripe > 0 && stripe <= largest.max(problem.align()));
         stripes.sort_unstable();
@@ -132,7 +135,8 @@ impl Made<'_> {
         stripes
     }
 
-    /// Adds the candidate with `count` layouts, made to fit; of stripe sizes only those that give new layouts.
+    /// Adds the candidate with `count` layouts, made to fit. A stripe size is added only if it
+    /// gives a new layout.
     fn add(&mut self, name: &str, targets: &[u32], count: usize, shape: Shape<'_>) {
         let layouts: Option<Vec<Layout>> = (0..count).map(|index| shape(targets, index)).collect();
         let Some(layouts) = layouts else { return };

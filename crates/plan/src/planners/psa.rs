@@ -1,12 +1,14 @@
 //! PSA's Algorithm 1, and PA, the scheme that it is compared with.
 //!
-//! Both lay a file out in two parts: heterogeneous requests over all servers, with stripes of h bytes on each of the M
-//! HServers and s on each of the N SServers, `M·h + N·s = S`; and, when the SServers are full, homogeneous requests over
-//! the HServers with S/M. S is the request size that moves the most bytes; requests of other sizes are costed by where
-//! the layout really puts them.
+//! Both lay a file out in two regions. Heterogeneous requests lie on all servers, with stripes of h
+//! bytes on each of the M HServers and s bytes on each of the N SServers, `M·h + N·s = S`. When the
+//! SServers are full, homogeneous requests follow on the HServers with stripes of S/M. S is the
+//! request size that moves the most bytes; requests of other sizes are costed by their real place
+//! in the layout.
 //!
-//! **Tie rule** (both): of stripe pairs whose costs agree to a relative 1e-12, the one with the larger h counts, as it
-//! takes less space on the SServers. With it the search prints what the paper prints (<120K,8K>).
+//! **Tie rule** (both): of stripe pairs whose costs agree to a relative 1e-12, the one with the
+//! larger h wins, because it takes less space on the SServers. With this rule the search gives the
+//! paper's result, <120K,8K>.
 
 use rayon::prelude::*;
 
@@ -19,17 +21,18 @@ use crate::error::PlanError;
 use crate::problem::Problem;
 use crate::space;
 
-/// Costs that differ by less than this part are equal.
+/// Costs that differ by less than this fraction are equal.
 const TIE: f64 = 1e-12;
 
-/// Stripe pairs tried at most: with more the step grows.
+/// Maximum number of stripe pairs to try; the step grows to stay below it.
 const PAIRS_MAX: u64 = 4096;
 
-/// Performance and space: h from S/(M+N) to S/M; the pair with the least total cost of all requests.
+/// PSA, performance and space: h from S/(M+N) to S/M. Picks the pair with the least total cost of
+/// all requests.
 pub struct Psa;
 
-/// Performance alone: any h below S/M; the pair with which a heterogeneous request costs least, however fast that fills
-/// the SServers.
+/// PA, performance alone: any h below S/M. Picks the pair with which a heterogeneous request costs
+/// least, however fast it fills the SServers.
 pub struct Pa;
 
 impl Planner for Psa {
@@ -57,7 +60,7 @@ impl Planner for Pa {
         let tiers = Tiers::of(problem);
         let search = Search::new(problem, &tiers, "pa")?;
         let step = search.step(search.most());
-        // The grid of PSA, continued below S/(M+N): the SServers get bytes in every pair.
+        // PSA's grid, continued below S/(M+N). The SServers get bytes in every pair.
         let below = search.even() % step;
         let from = if below == 0 { step.min(search.most()) } else { below };
         let mut pairs = search.pairs(from..=search.most());
@@ -76,13 +79,13 @@ impl Planner for Pa {
     }
 }
 
-/// The index of the least cost; of equal ones ([`TIE`]) the last, which has the largest h.
+/// The index of the least cost. Among equal ones ([`TIE`]) the last, which has the largest h.
 fn cheapest(costs: Vec<f64>) -> Option<usize> {
     let least = costs.iter().copied().min_by(f64::total_cmp)?;
     costs.iter().rposition(|&cost| cost <= least * (1.0 + TIE))
 }
 
-/// The stripe pairs of one problem.
+/// The search over the stripe pairs of one problem; `h` and `s` are the HServers and the SServers.
 struct Search<'p> {
     problem: &'p Problem<'p>,
     h: Vec<u32>,
@@ -95,7 +98,7 @@ impl<'p> Search<'p> {
         Ok(Self { problem, h: h.to_vec(), s: s.to_vec() })
     }
 
-    /// S/(M+N): the same stripe everywhere, at least 1 byte.
+    /// S/(M+N): the same stripe on all servers, at least 1 byte.
     fn even(&self) -> u64 {
         (self.problem.size / (self.h.len() + self.s.len()) as u64).max(1)
     }
@@ -105,13 +108,13 @@ impl<'p> Search<'p> {
         (self.problem.size / self.h.len() as u64).max(1)
     }
 
-    /// The step of the search up to `to`.
+    /// The step of a search over a range of `to` bytes.
     fn step(&self, to: u64) -> u64 {
         let step = self.problem.options.step.max(1).max(to / PAIRS_MAX);
         self.problem.width_unit().map_or(step, |unit| step.next_multiple_of(unit))
     }
 
-    /// <h, s> for every step of h, and for h = S/M.
+    /// The pairs <h, s> for every step of h in `range`, and for h = S/M.
     fn pairs(&self, range: std::ops::RangeInclusive<u64>) -> Vec<(u64, u64)> {
         let step = self.step(range.end() - range.start());
         let range = match self.problem.width_unit() {
@@ -131,8 +134,8 @@ impl<'p> Search<'p> {
         (h, rest / self.s.len() as u64)
     }
 
-    /// Those of the pairs whose stripes the file system has, where one stripes over a pool, or that
-    /// can be mapped.
+    /// The pairs that are possible where a file system stripes over a pool or programs map the
+    /// files: stripes are multiples of the width unit and add up to S exactly.
     fn that_there_are(&self, scheme: &str, mut pairs: Vec<(u64, u64)>) -> Result<Vec<(u64, u64)>, PlanError> {
         let Some(unit) = self.problem.width_unit() else { return Ok(pairs) };
         let size = self.problem.size;
@@ -157,8 +160,8 @@ impl<'p> Search<'p> {
         Ok(pairs)
     }
 
-    /// One turn of the cycle of heterogeneous requests: S bytes, in the order of the targets. What the divisions leave
-    /// over goes to the first servers byte by byte.
+    /// One cycle of heterogeneous requests: S bytes, in the order of the targets. The remainders of
+    /// the divisions go to the first servers, one byte each.
     fn cycle(&self, (h, s): (u64, u64)) -> Vec<(u32, u64)> {
         let size = self.problem.size;
         let mut cycle = if s == 0 {
@@ -173,7 +176,7 @@ impl<'p> Search<'p> {
         cycle
     }
 
-    /// The file if it were heterogeneous throughout.
+    /// The layout of a file that is heterogeneous throughout.
     fn heterogeneous(&self, pair: (u64, u64)) -> Layout {
         constructors::varied(&self.cycle(pair)).expect("a cycle of S bytes has a stripe")
     }

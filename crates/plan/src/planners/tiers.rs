@@ -3,15 +3,16 @@
 use crate::error::PlanError;
 use crate::problem::Problem;
 
-/// Targets of one class each.
+/// The targets, grouped by class.
 pub struct Tiers {
-    /// (class name, targets), by how long a server takes for its part of the main request, longest first.
+    /// (class name, targets), sorted by the service time of one server, longest first.
     pub by_speed: Vec<(String, Vec<u32>)>,
 }
 
 impl Tiers {
-    /// Of the problem's cluster. Servers are compared by their service time for an equal part of a request of size S
-    /// of the kind that moves the most bytes; of equally fast classes the one named first is the slower.
+    /// The classes of the problem's cluster. Servers are compared by their service time for an
+    /// equal share of a request of size S, of the kind that moves the most bytes. Of equally fast
+    /// classes the one named first counts as the slower.
     pub fn of(problem: &Problem<'_>) -> Self {
         let mut by_class: Vec<(String, Vec<u32>)> = Vec::new();
         for (tier, spec) in problem.cluster.tiers.iter().enumerate() {
@@ -33,7 +34,7 @@ impl Tiers {
         Self { by_speed: by_class }
     }
 
-    /// HServers and SServers.
+    /// HServers and SServers, if there are exactly two classes.
     ///
     /// # Errors
     /// There are fewer or more than two classes.
@@ -53,8 +54,8 @@ impl Tiers {
     }
 }
 
-/// The stripes of homogeneous requests of S bytes: S/M on each of the M servers, rounded up where a file system that
-/// stripes over a pool has no such widths, or programs map the files.
+/// The stripes of homogeneous requests of S bytes: S/M on each of the M servers. The width is
+/// rounded up to the width unit if a file system stripes over a pool or programs map the files.
 pub fn homogeneous(problem: &Problem<'_>, targets: &[u32]) -> Vec<(u32, u64)> {
     match problem.width_unit() {
         None => divide(targets, problem.size),
@@ -65,7 +66,7 @@ pub fn homogeneous(problem: &Problem<'_>, targets: &[u32]) -> Vec<(u32, u64)> {
     }
 }
 
-/// `bytes` over `targets` as evenly as whole bytes allow, the larger parts first.
+/// `bytes` over `targets` as evenly as whole bytes allow, larger shares first.
 pub fn divide(targets: &[u32], bytes: u64) -> Vec<(u32, u64)> {
     let n = targets.len() as u64;
     let part = |(index, &target): (u64, &u32)| (target, bytes / n + u64::from(index < bytes % n));

@@ -1,4 +1,4 @@
-//! How much the copies of a file make the servers copy.
+//! The background copying between the copies of files.
 
 use stripewise_layout::Layout;
 use stripewise_model::{Access, Op};
@@ -13,8 +13,10 @@ struct Flow {
     bytes: f64,
 }
 
-/// Replicas: what is written to one is copied to all others, at most every byte of the files once, as the synchronisation
-/// is lazy. Cache copies: what is written to them is written back, what is read there was fetched, both once.
+/// The background copying of a candidate. Replicas: bytes written to one copy are copied to all
+/// others. Every byte of the files is copied at most once, because the synchronization is lazy.
+/// Cache copies: bytes written to them are written back, bytes read from them were fetched; both at
+/// most once.
 pub fn of(serving: &Serving<'_>) -> Background {
     let copies = serving.copies.len();
     let mut bytes = [vec![0.0; copies], vec![0.0; copies]];
@@ -45,7 +47,7 @@ pub fn of(serving: &Serving<'_>) -> Background {
     Background { bytes: total.round() as u64, seconds: busiest_s(serving, &flows).max(at_limit_s) }
 }
 
-/// Scaled down so that the sum is at most `most`.
+/// Scales `amounts` down so that their sum is at most `most`.
 fn at_most(mut amounts: Vec<f64>, most: f64) -> Vec<f64> {
     let sum: f64 = amounts.iter().sum();
     if sum > most {
@@ -54,7 +56,8 @@ fn at_most(mut amounts: Vec<f64>, most: f64) -> Vec<f64> {
     amounts
 }
 
-/// Busy time of the busiest server when everything is copied in large pieces, in order: only β counts, or the link.
+/// Busy seconds of the busiest server when everything is copied sequentially in large pieces: only
+/// β, or the link's t if that is larger, counts.
 fn busiest_s(serving: &Serving<'_>, flows: &[Flow]) -> f64 {
     let servers = serving.problem.servers;
     let shares: Vec<Vec<f64>> = serving.copies.iter().map(|copy| shares(serving, copy)).collect();
@@ -71,7 +74,7 @@ fn busiest_s(serving: &Serving<'_>, flows: &[Flow]) -> f64 {
     (0..servers.count()).map(busy_s).fold(0.0, f64::max)
 }
 
-/// The part of the files' bytes that a copy has on each target.
+/// The fraction of the files' bytes that a copy has on each target.
 fn shares(serving: &Serving<'_>, copy: &CopyOfFiles<'_>) -> Vec<f64> {
     let mut bytes = vec![0.0; serving.problem.servers.count()];
     for (file, &layout) in serving.problem.set.files.iter().zip(&copy.layout_of) {

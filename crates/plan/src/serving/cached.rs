@@ -1,4 +1,5 @@
-//! What of a cached file is served by the cache: SLA's choice, and how much of the chosen data fits.
+//! The requests of a cached file that the cache serves: SLA's choice, and the fraction of the
+//! chosen data that fits.
 
 use std::collections::HashMap;
 use std::hash::Hasher;
@@ -13,46 +14,46 @@ use crate::problem::Problem;
 use crate::spread::layout_of;
 use crate::workload::{Group, Request};
 
-/// Which requests are critical, and which of their data fit.
+/// Decides which requests are critical, and which of their data fits into the cache.
 pub struct Admission<'a> {
     chooser: Chooser<'a>,
-    /// The part of the critical data that fits.
+    /// The fraction of the critical data that fits.
     fits: f64,
-    /// Bytes that the files may fill.
+    /// Bytes that cached data of the files may fill, on all servers together.
     space: f64,
     costs: CacheCosts,
 }
 
-/// What becomes of one request.
+/// The predicted handling of one request.
 pub struct Expectation<'a> {
-    /// What it costs on every copy, seconds.
+    /// Its cost on every copy, seconds.
     pub costs_s: &'a [f64],
-    /// The copy that it gains most in; the original: it is not critical.
+    /// The copy in which it gains most; 0, the original, if it is not critical.
     pub critical: u8,
     /// The copy that serves it.
     pub served: u8,
 }
 
-/// What a cache does to the requests of a problem.
+/// The effect of a cache on the requests of a problem.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CacheCosts {
-    /// Requests, and how many of them are critical.
+    /// Number of requests.
     pub requests: f64,
-    /// Of these.
+    /// Number of critical requests.
     pub critical: f64,
-    /// Bytes of the data of critical requests, each byte once.
+    /// Bytes of the data of critical requests, each byte counted once.
     pub critical_bytes: f64,
-    /// The part of these that fits into the cache.
+    /// The fraction of these bytes that fits into the cache.
     pub fits: f64,
-    /// All requests by SLA's model without a cache, process-seconds.
+    /// Cost of all requests by SLA's model without a cache, process-seconds.
     pub original_s: f64,
-    /// The same with it.
+    /// The same with the cache.
     pub cached_s: f64,
 }
 
 impl<'a> Admission<'a> {
-    /// For a candidate with cache copies of `capacity_per_server` bytes, shared by all files of the plan in proportion to their
-    /// sizes.
+    /// For a candidate with cache copies of `capacity_per_server` bytes. All files of the plan
+    /// share the cache in proportion to their sizes.
     pub fn new(
         problem: &'a Problem<'a>,
         candidate: &'a Candidate,
@@ -61,7 +62,7 @@ impl<'a> Admission<'a> {
     ) -> Self {
         let chooser = Chooser::new(problem, candidate, mode);
         let mut costs = CacheCosts::default();
-        // What the critical requests gain if all fits.
+        // The gain of the critical requests if all their data fits.
         let (mut saved_s, mut bytes) = (0.0, 0.0);
         let mut extents = Vec::new();
         for group in &problem.set.groups {
@@ -91,7 +92,7 @@ impl<'a> Admission<'a> {
         Self { chooser, fits: costs.fits, space, costs }
     }
 
-    /// What the cache does.
+    /// The effect of the cache.
     pub fn costs(&self) -> CacheCosts {
         self.costs
     }
@@ -101,7 +102,7 @@ impl<'a> Admission<'a> {
         self.space
     }
 
-    /// Tells of every request of a sample, in order, what it costs and where it goes.
+    /// Calls `tell` with the cost and the copy of every request of a sample, in order.
     pub fn expect(&self, group: &Group, sample: &[Request], mut tell: impl FnMut(Expectation<'_>)) {
         let copies = 1 + self.chooser.copies.len() as u8;
         let mut identifiers = HashMap::new();
@@ -116,8 +117,8 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// The copy that serves each request of a sample. Which of the critical data fit is decided place by place, by chance, but
-    /// always alike.
+    /// The copy that serves each request of a sample. Whether a request's critical data fits is
+    /// random by file and offset, but deterministic.
     pub fn copies(&self, group: &Group, sample: &[Request]) -> Vec<u8> {
         let mut identifiers = HashMap::new();
         let copy_of = |request: &Request| {
@@ -129,7 +130,7 @@ impl<'a> Admission<'a> {
     }
 }
 
-/// Makes the Identifiers of a problem's files.
+/// Creates the [`Identifier`]s of a problem's files.
 struct Chooser<'a> {
     problem: &'a Problem<'a>,
     original: (&'a [Layout], Vec<u32>),
@@ -137,7 +138,7 @@ struct Chooser<'a> {
     mode: CacheMode,
 }
 
-/// By the layouts that a file has in its copies: the original's first.
+/// Identifiers by the layouts that a file has in its copies, the original's first.
 type Identifiers = HashMap<Vec<u32>, Identifier>;
 
 impl<'a> Chooser<'a> {
@@ -148,7 +149,7 @@ impl<'a> Chooser<'a> {
         Self { problem, original: (&candidate.layouts, candidate.layout_of(set)), copies, mode }
     }
 
-    /// That of a request's file, for the concurrency of its group.
+    /// The identifier of a request's file, for the concurrency of its group.
     fn identifier<'i>(&self, known: &'i mut Identifiers, group: &Group, request: &Request) -> &'i Identifier {
         let file = request.file as usize;
         let original = self.original.1[file];
@@ -177,7 +178,8 @@ fn targets(copies: &[CopySpec]) -> Vec<u32> {
     targets
 }
 
-/// The part of the extents (file, start, end) that is left when every byte counts once.
+/// The fraction of the extents' total length (file, start, end) that remains when every byte counts
+/// once.
 fn unique_part(mut extents: Vec<(u32, u64, u64)>) -> f64 {
     let all: f64 = extents.iter().map(|extent| (extent.2 - extent.1) as f64).sum();
     extents.sort_unstable();
@@ -190,7 +192,7 @@ fn unique_part(mut extents: Vec<(u32, u64, u64)>) -> f64 {
     if all > 0.0 { unique / all } else { 1.0 }
 }
 
-/// A number from 0 to 1 that depends on the request's place alone.
+/// A pseudo-random number from 0 to 1 that depends only on the request's file and offset.
 fn chance(request: &Request) -> f64 {
     let mut mixer = Mixer::default();
     mixer.write_u32(request.file);

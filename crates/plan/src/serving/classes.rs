@@ -1,4 +1,4 @@
-//! Requests that the same copy serves.
+//! Classes of requests that the same copy serves.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use stripewise_model::Cost;
 
 use crate::workload::Request;
 
-/// A group's sampled requests by the regions that they begin in, in every copy.
+/// A group's sampled requests, classified by the regions that they begin in, in every copy.
 ///
-/// Like requests are served by the same copy, wherever they are: if every request chose by its own place, where groups or stripes
-/// are unequal, all processes would choose the servers that few others use. The parts of a file that have different
-/// layouts are another matter.
+/// The same copy serves all requests of a class, wherever they are. If instead every request chose
+/// by its own offset, then with unequal groups or stripes all processes would choose the servers
+/// that few others use. Regions of a file with different layouts are different classes.
 pub struct Classes {
     /// Per request: its class.
     class_of: Vec<u32>,
@@ -19,10 +19,10 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// For copies with these layouts, of which each file has the one that is given.
+    /// Classifies `sample` for copies given as (layouts, index of the layout by file).
     pub fn of(sample: &[Request], copies: &[(&[Layout], &Vec<u32>)]) -> Self {
         let mut known = HashMap::<Vec<u32>, u32>::new();
-        // Copies whose layouts have one region do not tell requests apart.
+        // Copies whose layouts have one region do not distinguish requests.
         let parted: Vec<_> =
             copies.iter().filter(|copy| copy.0.iter().any(|l| l.regions().len() > 1)).collect();
         let mut class_of = Vec::with_capacity(sample.len());
@@ -46,7 +46,7 @@ impl Classes {
         sums
     }
 
-    /// Per request: what its class has.
+    /// Per request: the value of its class.
     pub fn expand<T: Copy>(&self, by_class: &[T]) -> Vec<T> {
         self.class_of.iter().map(|&class| by_class[class as usize]).collect()
     }

@@ -1,4 +1,5 @@
-//! What the copies of a candidate are expected to do, for people: which kinds of requests go to which copy, and why.
+//! The predicted use of a candidate's copies, for the report: which kinds of requests go to which
+//! copy, and why.
 
 use stripewise_cluster::OverlayKind;
 use stripewise_layout::Layout;
@@ -12,37 +13,39 @@ use crate::planners;
 use crate::problem::Problem;
 use crate::workload::{Group, Request};
 
-/// What the copies of a candidate do.
+/// The predicted use of a candidate's copies.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Expected {
     /// Copy 0 is the original.
     pub copies: Vec<ExpectedCopy>,
-    /// Kinds of requests, those with the most bytes first.
+    /// Kinds of requests, sorted by bytes, most first.
     pub classes: Vec<RequestClass>,
-    /// Bytes that all copies take (of a cache: may take), as a multiple of the files' bytes.
+    /// Bytes that all copies together take, or may take in the case of a cache, as a multiple of
+    /// the files' bytes.
     pub space_factor: f64,
-    /// Close waits until everything is copied, and the elapsed time has it.
+    /// Close waits until everything is copied, and the elapsed time includes the wait.
     pub close_waits: bool,
-    /// Of a cache.
+    /// The cache, if the candidate has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<ExpectedCache>,
 }
 
-/// One copy.
+/// The predicted use of one copy.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct ExpectedCopy {
-    /// `original`, or the plan's name for it.
+    /// `original`, or the copy's name in the plan.
     pub name: String,
-    /// Requests that it serves.
+    /// Number of requests that it serves.
     pub requests: f64,
-    /// Their bytes.
+    /// Bytes of these requests.
     pub bytes: f64,
-    /// What everything would cost if it were the only copy; not of copies that hold parts of a file only.
+    /// The cost of all requests if this were the only copy; `None` for cache copies, which do not
+    /// hold whole files.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub alone: Option<Alone>,
 }
 
-/// A copy without the others.
+/// The cost of all requests on one copy alone.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Alone {
     /// The papers' overall cost, process-seconds.
@@ -51,71 +54,75 @@ pub struct Alone {
     pub alone_elapsed_s: f64,
 }
 
-/// Like requests: one operation, order, concurrency, and sizes within an eighth of a power of two.
+/// The requests of one group: one operation, access and concurrency, and sizes within an eighth of
+/// a power of two.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct RequestClass {
     /// Direction.
     pub op: Op,
-    /// Order.
+    /// Sequential or random.
     pub access: Access,
-    /// Mean bytes of a request.
+    /// Mean size of a request, bytes.
     pub request_bytes: u64,
-    /// p.
+    /// p: number of concurrent processes.
     pub procs: u32,
-    /// c.
+    /// c: of those, processes per node.
     pub procs_per_node: u32,
-    /// How many there are.
+    /// Number of requests.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes of all requests.
     pub bytes: u64,
-    /// Mean cost of one on every copy, seconds, by the model that chooses at run time: CIL's for replicas, SLA's for a cache.
+    /// Mean cost of a request on every copy, seconds, by the model that chooses at run time: CIL's
+    /// for replicas, SLA's for a cache.
     pub cost_s: Vec<f64>,
-    /// The part of them that every copy serves.
+    /// The fraction of the requests that every copy serves.
     pub served: Vec<f64>,
-    /// Of a cache: the part that is performance-critical, by the copy that it gains most in (the original: not critical).
+    /// For a cache: the fraction of performance-critical requests, by the copy in which they gain
+    /// most. Entry 0, the original, is the fraction that is not critical.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub critical: Vec<f64>,
 }
 
-/// What a cache is expected to do.
+/// The predicted effect of a cache.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct ExpectedCache {
-    /// What is admitted: `sla`, `sca`, `nsca`, `off`.
+    /// The admission mode: `sla`, `sca`, `nsca`, `off`.
     pub mode: &'static str,
     /// Bytes that cached data of these files may fill, on all servers together.
     pub capacity_bytes: f64,
-    /// Performance-critical requests.
+    /// Number of performance-critical requests.
     pub critical_requests: f64,
     /// Bytes that they move.
     pub critical_request_bytes: f64,
-    /// Bytes of their data, each byte once.
+    /// Bytes of their data, each byte counted once.
     pub critical_bytes: f64,
-    /// The part of these data that fits.
+    /// The fraction of this data that fits.
     pub fits: f64,
-    /// The part of the time of all requests on the original that hits would take there: x. If hits took no time, everything
-    /// would be 1/(1-x) times as fast.
+    /// x: the fraction of all requests' time on the original that hits would take there. If hits
+    /// took no time, the requests would run 1/(1-x) times as fast.
     pub time_of_hits: f64,
-    /// All requests by SLA's model without a cache, process-seconds.
+    /// Cost of all requests by SLA's model without a cache, process-seconds.
     pub original_s: f64,
-    /// The same with it.
+    /// The same with the cache.
     pub cached_s: f64,
-    /// The same if there were one layout only in the cache: 1-DH, 2-D in every number of groups, 1-DV.
+    /// The cost with a single layout in the cache: 1-DH, 2-D with every number of groups, 1-DV.
     pub layouts: Vec<CacheLayout>,
 }
 
-/// A cache that has one layout only.
+/// A cache with a single layout.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct CacheLayout {
     /// `1-DH`, `2-D g=2`, ..., `1-DV`.
     pub name: String,
-    /// Whether the plan has it.
+    /// Whether the plan's cache has this layout.
     pub chosen: bool,
-    /// All requests by SLA's model, process-seconds.
+    /// Cost of all requests by SLA's model, process-seconds.
     pub cached_s: f64,
 }
 
 impl Expected {
-    /// Of a candidate with several copies, whose copies cost what is given if each were alone.
+    /// The prediction for a candidate with several copies; `None` if it has only one. `alone` holds
+    /// the cost of each copy alone.
     pub fn of(problem: &Problem<'_>, candidate: &Candidate, alone: &[Alone]) -> Option<Self> {
         let overlay = candidate.overlay.as_ref()?;
         let serving = Serving::new(problem, candidate);
@@ -191,7 +198,7 @@ fn class<'a>(serving: &Serving<'a>, group: &'a Group) -> RequestClass {
     }
 }
 
-/// Of all sampled requests on one copy, as if all were there; seconds.
+/// Cost of all sampled requests if one copy served them all, seconds.
 fn sum_of_costs(serving: &Serving<'_>, group: &Group, sample: &[Request], copy: &CopyOfFiles<'_>) -> f64 {
     let layouts: &[Layout] = copy.layouts;
     let costs = Mapped::new(sample, layouts, &copy.layout_of).costs(group, serving.problem.servers);

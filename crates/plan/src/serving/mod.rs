@@ -1,8 +1,9 @@
-//! Which copy serves which request of a candidate, and what is copied between its copies in the background.
+//! Which copy of a candidate serves which request, and the background copying between the copies.
 //!
-//! With one copy that is the one. Of replicas the one on which requests like it cost least serves it, as if all of them were
-//! there (CIL §5.1). Of a cached file critical requests are served by the cache copy that SLA's model finds best, as far as
-//! their data fit: an estimate of a run that finds the cache as an earlier one like it left it.
+//! With replicas, the copy on which requests of the same class cost least serves a request, as if
+//! all of them went there (CIL §5.1). With a cache, the copy that SLA's model finds best serves a
+//! critical request, as far as the critical data fits. This predicts a run that finds the cache as
+//! an earlier, similar run left it.
 
 mod background;
 mod cached;
@@ -24,7 +25,7 @@ use crate::problem::Problem;
 use crate::spread::layout_of;
 use crate::workload::{Group, Request};
 
-/// How a candidate's copies serve the requests of a problem.
+/// Assigns the requests of a problem to a candidate's copies.
 pub struct Serving<'a> {
     problem: &'a Problem<'a>,
     candidate: &'a Candidate,
@@ -36,21 +37,21 @@ pub struct Serving<'a> {
 /// One copy of all files.
 struct CopyOfFiles<'a> {
     layouts: &'a [Layout],
-    /// Per file: which of the layouts it has.
+    /// Per file: index of its layout.
     layout_of: Vec<u32>,
 }
 
-/// A group's sampled requests on the copies that serve them.
+/// A group's sampled requests, mapped to the copies that serve them.
 pub struct Served {
-    /// On the layouts of all copies, one copy after the other: costs count how the requests meet on the servers that they
-    /// are really sent to, from whichever copy.
+    /// Mapped to the layouts of all copies, one copy after the other. So the cost counts how
+    /// requests meet on the servers that they really go to, whichever copies those belong to.
     pub mapped: Mapped,
-    /// Per sampled request: the copy; empty where there is only one.
+    /// Per sampled request: the copy that serves it; empty if there is only one copy.
     copy_of: Vec<u8>,
 }
 
 impl<'a> Serving<'a> {
-    /// Of a candidate for the problem's files.
+    /// For one candidate and the problem's files.
     pub fn new(problem: &'a Problem<'a>, candidate: &'a Candidate) -> Self {
         let set = problem.set;
         let mut copies = vec![CopyOfFiles { layouts: &candidate.layouts, layout_of: candidate.layout_of(set) }];
@@ -67,7 +68,7 @@ impl<'a> Serving<'a> {
         Self { problem, candidate, copies, admission }
     }
 
-    /// Which copies serve `sample`, requests of `group`.
+    /// Assigns `sample`, requests of `group`, to copies.
     pub fn serve(&self, group: &Group, sample: &[Request]) -> Served {
         if let [original] = &self.copies[..] {
             let mapped = Mapped::new(sample, original.layouts, &original.layout_of);
@@ -80,7 +81,7 @@ impl<'a> Serving<'a> {
         Served { mapped: self.map(sample, &copy_of), copy_of }
     }
 
-    /// Per request: the copy on which requests of its class cost least, the first of equal ones.
+    /// Per request: the copy on which requests of its class cost least; the first of equal ones.
     fn cheapest(&self, group: &Group, sample: &[Request]) -> Vec<u8> {
         let copies: Vec<_> = self.copies.iter().map(|copy| (copy.layouts, &copy.layout_of)).collect();
         let classes = Classes::of(sample, &copies);
@@ -110,13 +111,13 @@ impl<'a> Serving<'a> {
         })
     }
 
-    /// What is copied in the background.
+    /// The background copying between the copies.
     pub fn background(&self) -> Background {
         if self.copies.len() == 1 { Background::default() } else { background::of(self) }
     }
 
-    /// How long the last close waits for the replicas to be in sync, if it does: all of the copying, as the servers
-    /// have no time for it while they serve requests.
+    /// Seconds that the last close waits for the replicas to be in sync, if it does. It includes
+    /// all of the copying, because the servers have no time for it while they serve requests.
     pub fn wait_at_close_s(&self) -> f64 {
         match &self.candidate.overlay {
             Some(overlay) if overlay.kind == OverlayKind::Replicas && !overlay.lazy_close => {

@@ -14,23 +14,23 @@ use crate::{CopyOptions, Decision, Objective, Options, Present, Scheme, plan, to
 const K: u64 = 1 << 10;
 const M: u64 = 1 << 20;
 
-/// Eight equal disks.
+/// Eight equal disks with this capacity each.
 fn disks(capacity: &str) -> Cluster {
     cluster((8, 2e-3, 1e-8), (0, 0.0, 0.0), (capacity, "1T"), (0.0, 0.0))
 }
 
-/// Eight disks and four SSDs.
+/// Eight disks, and four SSDs with this capacity each.
 fn hybrid(ssd: &str) -> Cluster {
     cluster((8, 5e-3, 8e-9), (4, 5e-5, 2e-9), ("1T", ssd), (1e-4, 8e-9))
 }
 
-/// One file that 64 processes access together and a single one alone, both at random and 1 MiB at a time: the ones want a server
-/// for every request, the other all servers.
+/// A file that 64 processes access together, and then one process alone, both at random in requests
+/// of 1 MiB. The 64 processes need one server per request, the single one needs all servers.
 fn mixed(op: Op) -> Workload {
     mixed_of(op, 16, 512)
 }
 
-/// The same with so many requests of each of the 64, and of the one.
+/// The same with `each` requests of each of the 64 processes, and `alone` of the single one.
 fn mixed_of(op: Op, each: u64, alone: u64) -> Workload {
     let mut many = ior(Pattern::Random, op, 64, M, each);
     let alone = ior(Pattern::Random, op, 1, M, alone).file_sets.remove(0);
@@ -61,7 +61,8 @@ fn with(options: Options, change: impl FnOnce(&mut CopyOptions)) -> Options {
 
 #[test]
 fn two_replicas_beat_every_single_layout_on_a_mixed_workload() {
-    // The cost of a request is counted for every process that waits, so that the 64 weigh more in it than in elapsed time.
+    // The cost counts a request once for every waiting process, so the 64 processes weigh more in
+    // it than in elapsed time.
     for (objective, each, alone) in [(Objective::Elapsed, 16, 512), (Objective::Cost, 4, 2048)] {
         let (cluster, workload) = (disks("1T"), mixed_of(Op::Read, each, alone));
         let of = |scheme: &str| decide(&workload, &cluster, &Options { objective, ..options(scheme) });
@@ -84,7 +85,7 @@ fn two_replicas_beat_every_single_layout_on_a_mixed_workload() {
     }
 }
 
-/// 1 MiB from one server where 64 processes read, from all eight where one does.
+/// Each request of 1 MiB uses one server while 64 processes read, and all eight while one does.
 #[test]
 fn the_replicas_are_what_the_requests_want() {
     let replicas = decide(&mixed(Op::Read), &disks("1T"), &options("replicas"));
@@ -102,7 +103,7 @@ fn a_copy_that_gains_too_little_is_not_recommended() {
     assert!(decision.best().candidate.overlay.is_none(), "{}", decision.best().candidate.name);
     let remark = &decision.best().candidate.remarks[0];
     assert!(remark.starts_with("no second copy that fits"), "{remark}");
-    // The same of a third copy where two are worth it.
+    // A third copy is not recommended either if two copies are enough.
     let three = with(options("replicas"), |copies| copies.most = 3);
     assert_eq!(decide(&mixed(Op::Read), &disks("1T"), &three).chosen().candidate.copies().len(), 1);
     let greedy = Options { min_gain: 0.9, ..options("replicas") };
@@ -114,7 +115,7 @@ fn a_copy_that_gains_too_little_is_not_recommended() {
 
 #[test]
 fn copies_have_to_fit_together() {
-    // 1 GiB over eight disks is 128 MiB on each and copy.
+    // 1 GiB over eight disks takes 128 MiB on each disk and copy.
     for (capacity, copies) in [("256M", 1), ("255M", 0)] {
         let decision = decide(&mixed(Op::Read), &disks(capacity), &options("replicas"));
         assert_eq!(decision.best().candidate.copies().len(), copies, "{capacity} on each disk");
@@ -136,7 +137,7 @@ fn what_is_written_is_copied_later_and_close_waits() {
     };
     let (waits, lazy) = (of(|_| {}), of(|copies| copies.lazy_close = true));
     assert_eq!(waits.background.bytes, bytes, "every byte once, however often it was written");
-    // A byte is read on one of eight disks and written on one of them, 10 ns each.
+    // Every byte is read from one of eight disks and written to one of them, 10 ns each.
     let expected_s = bytes as f64 * 2e-8 / 8.0;
     assert!((waits.background.seconds / expected_s - 1.0).abs() < 0.01, "{:?}", waits.background);
     let waited_s = waits.elapsed_s - lazy.elapsed_s;
@@ -147,7 +148,7 @@ fn what_is_written_is_copied_later_and_close_waits() {
     assert!(waits.candidate.remarks[1].contains("close waits"), "{:?}", waits.candidate.remarks);
 }
 
-/// The totals that sets are chosen by are those of the overall cost.
+/// The totals by which sets are chosen are those of the overall cost.
 #[test]
 fn three_copies_are_never_dearer_than_two() {
     let cost = |most: usize| {
@@ -205,7 +206,7 @@ fn files_of_a_process_each_are_spread_over_the_cache() {
     assert_eq!(copies[2].layouts.len(), copies[2].groups as usize);
 }
 
-/// The more fits, the faster; and what fits is the cache's part of the data.
+/// The more fits, the faster; the data that fits is the cache's fraction of the data.
 #[test]
 fn capacity_decides_how_much_is_gained() {
     let workload = ior(Pattern::Random, Op::Read, 32, 8 * K, 256);
@@ -219,12 +220,12 @@ fn capacity_decides_how_much_is_gained() {
     assert!(all.elapsed_s < 0.1 * none.elapsed_s, "{} {}", all.elapsed_s, none.elapsed_s);
     let saved = |judged: &crate::Judged| 1.0 - judged.elapsed_s / none.elapsed_s;
     assert!((0.2..0.4).contains(&saved(&some)), "{}", saved(&some));
-    // What was read was fetched once.
+    // Data that was read was fetched once.
     let fetched = some.background.bytes as f64 / bytes as f64;
     assert!((0.27..0.33).contains(&fetched), "{fetched}");
 }
 
-/// Only what is accessed needs space, and once.
+/// Only accessed data needs space, each byte once.
 #[test]
 fn what_fits_is_a_part_of_what_is_accessed() {
     let once = ior(Pattern::Random, Op::Read, 32, 8 * K, 256);
@@ -252,7 +253,8 @@ fn modes_of_the_cache() {
     let plain = plain.candidates.iter().find(|judged| judged.candidate.name == "stripe 64K on hdd").unwrap();
     assert!(off.elapsed_s <= plain.elapsed_s * 1.01 && off.background.bytes == 0, "nothing is cached");
     assert!(of(CacheMode::Sla, &small).elapsed_s < 0.1 * off.elapsed_s);
-    // Sequential reads of one process, large: the disks are faster together, and only nsca caches them.
+    // Large sequential reads of one process: the disks together are faster, so only nsca caches
+    // them.
     let large = ior(Pattern::Segmented, Op::Read, 1, 64 * M, 16);
     let slow_ssds = cluster((8, 1e-4, 8e-9), (4, 5e-5, 8e-9), ("1T", "1T"), (0.0, 0.0));
     let of = |mode: CacheMode| {
@@ -304,7 +306,7 @@ fn the_same_input_gives_the_same_plan() {
     }
 }
 
-/// What is said of the copies is what the prediction was made with.
+/// The report about the copies agrees with the prediction.
 #[test]
 fn what_replicas_are_expected_to_do_adds_up() {
     let workload = mixed(Op::Read);
@@ -354,7 +356,8 @@ fn what_a_cache_is_expected_to_do_adds_up() {
     let gains_most = class.critical.iter().position(|&part| part > 0.999).expect("all in the same copy");
     let least = class.cost_s[1..].iter().copied().fold(f64::INFINITY, f64::min);
     assert_eq!(class.cost_s[gains_most], least);
-    // One layout alone, then: never better than all; the best of them as good here, where all requests are alike.
+    // A single layout is never better than all of them. The best one is as good here, because all
+    // requests are alike.
     let names: Vec<&str> = of_cache.layouts.iter().map(|layout| layout.name.as_str()).collect();
     assert_eq!(names, ["1-DH", "2-D g=2", "2-D g=3", "1-DV"]);
     assert!(of_cache.layouts.iter().all(|layout| layout.cached_s >= of_cache.cached_s * (1.0 - 1e-9)));

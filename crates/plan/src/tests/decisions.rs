@@ -1,4 +1,4 @@
-//! What is decided, and what is left alone.
+//! Which files get a new layout, and which keep theirs.
 
 use std::collections::HashMap;
 
@@ -87,7 +87,7 @@ fn the_objective_decides() {
 
 #[test]
 fn files_that_are_laid_out_well_already_stay() {
-    // What a plan with the same request gave before, file by file.
+    // The present layouts, by file, are those of an earlier plan with the same request.
     let workload = ior(Pattern::FilePerProcess, Op::Write, 16, 256 * K, 64);
     let first = decide(&workload, &mixed(), &Options::default());
     let candidate = &first.chosen().candidate;

@@ -1,4 +1,4 @@
-//! From calls to workloads.
+//! From the calls of a trace to workloads.
 
 use std::path::Path;
 
@@ -26,8 +26,8 @@ fn ior(access: Access, shared: bool, file: &str) -> Workload {
     traced(&Ior { access, shared, file: file.into(), ..interleaved(64 << 10, 1, 64) })
 }
 
-/// 8 processes take blocks of a shared file in turns, `count` each, and transfer them `transfer` bytes at a time, `transfers`
-/// times: first all to write, then all to read.
+/// 8 processes access the blocks of a shared file in turns, `count` blocks each, in `transfers`
+/// requests of `transfer` bytes per block. First all of them write, then all of them read.
 fn interleaved(transfer: u64, count: u64, transfers: u64) -> Ior {
     Ior {
         processes: 8,
@@ -44,7 +44,7 @@ fn interleaved(transfer: u64, count: u64, transfers: u64) -> Ior {
     }
 }
 
-/// What is collected of the benchmark's trace.
+/// The workload that is collected from the benchmark's trace.
 fn traced(ior: &Ior) -> Workload {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t");
@@ -107,13 +107,13 @@ fn striped(decision: &Decision, stripe: u64) -> &Judged {
     decision.candidates.iter().find(is_it).unwrap()
 }
 
-/// 8 equal servers.
+/// Eight equal servers.
 fn equal(alpha: f64, beta: f64) -> Cluster {
     with_order(cluster((8, alpha, beta), (0, 0.0, 0.0), ("1T", "1T"), (0.0, 0.0)))
 }
 
-/// Where every process's blocks are alone on a server, each but the first goes on where the last one ended, although in the
-/// file it does not; where processes share a server, none does.
+/// If every process's blocks are alone on a server, all blocks but the first continue where the
+/// previous one ended, although they do not in the file. If processes share a server, none does.
 #[test]
 fn interleaved_blocks_are_in_order_on_servers_of_their_own() {
     let (size, blocks, alpha, beta) = (64u64 << 10, 256u64, 2e-3, 8e-9);
@@ -129,20 +129,21 @@ fn interleaved_blocks_are_in_order_on_servers_of_their_own() {
         assert!((own.predicted_s() / (8.0 * of_process(1)) - 1.0).abs() < 1e-9, "{}", own.predicted_s());
         assert!((own.elapsed_s / of_process(1) - 1.0).abs() < 0.01, "{}", own.elapsed_s);
         assert_eq!(decision.chosen().candidate.layouts, own.candidate.layouts, "{}", decision.reason);
-        // Two processes' blocks lie side by side on every server.
+        // The blocks of two processes lie side by side on every server.
         let shared = striped(&decision, 2 * size);
         assert!((shared.busiest_s / of_process(blocks) - 1.0).abs() < 1e-9, "{}", shared.busiest_s);
     }
 }
 
-/// Processes that go through a part of the file each do so on every server, however their part is striped.
+/// Processes that read a segment of the file sequentially do so on every server, however the
+/// segment is striped.
 #[test]
 fn what_is_in_order_in_the_file_is_in_order_in_every_component() {
     let (size, requests, alpha) = (64u64 << 10, 512u64, 2e-3);
     let ior = Ior { direction: Direction::Write, ..interleaved(size, 1, requests) };
     let decision = plan(&traced(&ior), &equal(alpha, 0.0), &Options::default()).unwrap().remove(0);
     for (stripe, touched) in [(size, 1), (size / 4, 4), (size / 8, 8)] {
-        // Every process begins once on each server.
+        // Every process starts once on each server.
         let begin = (alpha - alpha / 4.0) * 8.0;
         let expected = alpha / 4.0 * (requests * touched) as f64 + begin;
         let busiest_s = striped(&decision, stripe).busiest_s;
@@ -178,7 +179,7 @@ fn files_that_were_mapped_are_known_as_such() {
     }
 }
 
-/// Numbers that no program has, but a file may.
+/// Numbers that no program produces, but that a file may contain.
 #[test]
 fn extreme_numbers_are_planned_or_refused() {
     const ENDS: [u64; 5] = [0, 1, 1 << 62, i64::MAX as u64, u64::MAX];

@@ -1,7 +1,9 @@
-//! Predicted elapsed times against a brute-force simulation, over a grid of applications and clusters.
+//! Predicted elapsed times against a brute-force simulation, over a grid of applications and
+//! clusters.
 //!
-//! `STRIPEWISE_LONG=1 cargo test -p stripewise-plan --release grid -- --nocapture` runs the whole grid and prints the
-//! distribution of the errors (bench/RESULTS.md); without the variable a small part of it is checked.
+//! `STRIPEWISE_LONG=1 cargo test -p stripewise-plan --release grid -- --nocapture` runs the whole
+//! grid and prints the distribution of the errors (bench/RESULTS.md). Without the variable, a small
+//! subset of it is checked.
 
 use std::collections::HashMap;
 
@@ -53,15 +55,15 @@ fn cases(long: bool) -> Vec<Case> {
     cases
 }
 
-/// What the brute force says that a candidate takes.
+/// Seconds that a candidate takes in the brute-force simulation.
 fn measured(problem: &Problem<'_>, candidate: &Candidate) -> f64 {
     let group = &problem.set.groups[0];
     let files = candidate.layout_of(problem.set);
     let mut chains: Vec<Vec<Vec<Sub>>> = vec![Vec::new(); group.procs as usize];
-    // Real servers are not so regular that processes arrive at the same instant again and again.
+    // Real servers are not so regular that processes keep arriving at the same instant.
     let mut random = Random(7);
     let mut jitter = || 0.99 + 0.02 * (random.next() >> 11) as f64 / (1u64 << 53) as f64;
-    // Per process, file and server: where in the component the last access ended.
+    // Per process, file and server: the object offset where the last access ended.
     let mut last_end = HashMap::new();
     for request in &group.sample {
         let layout = &candidate.layouts[files[request.file as usize] as usize];
@@ -81,7 +83,7 @@ fn measured(problem: &Problem<'_>, candidate: &Candidate) -> f64 {
     simulate(&chains)
 }
 
-/// Errors and regrets of one way of predicting.
+/// Errors and regrets of one prediction method.
 #[derive(Default)]
 struct Record {
     errors: Vec<f64>,
@@ -94,7 +96,7 @@ impl Record {
         values[((values.len() - 1) as f64 * q) as usize]
     }
 
-    /// Median of the errors, and the largest regret.
+    /// Checks the median of the errors and the largest regret.
     fn check(&self, error_max: f64, regret_max: f64) {
         let mut errors: Vec<f64> = self.errors.iter().map(|e| e.abs()).collect();
         let (error, regret) =
@@ -129,7 +131,7 @@ impl Record {
     }
 }
 
-/// Predicts and simulates all candidates of a workload; `seen` is what the planner sees of it.
+/// Predicts and simulates all candidates of a workload. `seen` is the planner's view of it.
 fn compare(
     record: &mut Record,
     name: &str,
@@ -144,7 +146,7 @@ fn compare(
     let problem = Problem::new(set, cluster, &servers, &options, set.total_size());
     let seen = Problem::new(&seen.file_sets[0], cluster, &servers, &options, set.total_size());
     let mut candidates = planners::by_name("overall").unwrap().propose(&seen).unwrap().candidates;
-    // Of the stripe sizes a few: the brute force is slow.
+    // Only a few of the stripe sizes, because the brute force is slow.
     let mut stripes = 0;
     candidates.retain(|candidate| {
         let stripe = candidate.name.starts_with("stripe");
@@ -179,7 +181,7 @@ fn predictions_are_close_to_a_brute_force_simulation() {
     }
 }
 
-/// Runs of which only a part is sampled, on SSDs that hold a third of the file.
+/// Runs of which only a sample is kept, on SSDs that hold a third of the file.
 #[test]
 fn long_runs_are_predicted_from_a_part_of_their_requests() {
     let (count, kept) = if is_long() { (1 << 16, 1 << 14) } else { (1 << 14, 1 << 13) };

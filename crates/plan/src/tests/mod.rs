@@ -18,7 +18,7 @@ use stripewise_trace::summary::{Past, Pasts};
 
 use crate::workload::{File, FileSet, Group, Request, Workload};
 
-/// `h` slow and `s` fast servers with one α and β each for everything.
+/// `h` slow and `s` fast servers, each class with one α and β for all operations and accesses.
 pub fn cluster(
     h: (usize, f64, f64),
     s: (usize, f64, f64),
@@ -48,7 +48,7 @@ pub fn cluster(
     Cluster::parse(&text, "test").unwrap()
 }
 
-/// The cluster, with a quarter of the startup time for accesses that are in order.
+/// The cluster with a quarter of the startup time for sequential accesses.
 pub fn with_order(mut cluster: Cluster) -> Cluster {
     for class in cluster.classes.values_mut() {
         for by_access in [&mut class.read, &mut class.write] {
@@ -58,7 +58,8 @@ pub fn with_order(mut cluster: Cluster) -> Cluster {
     cluster
 }
 
-/// How long processes, so many on each node, take in the simulator for these steps on a file, over the network; seconds.
+/// Seconds that the processes, `per_node` on each node, take in the simulator for these steps on a
+/// file, over the network.
 pub fn in_simulator(cluster: &Cluster, layout: Layout, steps: Vec<Vec<Step>>, per_node: u32) -> f64 {
     let rule = Rule {
         pattern: "/f".into(),
@@ -96,20 +97,20 @@ impl Random {
     }
 }
 
-/// In which order processes access their part.
+/// The order in which processes access the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// One file; every request anywhere.
+    /// One shared file, every request at a random place.
     Random,
-    /// One file; every process goes through a segment of its own.
+    /// One shared file; every process accesses a segment of its own sequentially.
     Segmented,
-    /// One file; the processes' requests interleave.
+    /// One shared file; the processes' requests interleave.
     Strided,
-    /// Every process goes through a file of its own.
+    /// Every process accesses a file of its own sequentially.
     FilePerProcess,
 }
 
-/// `procs` processes, two per node, move `per_process` requests of `size` bytes each.
+/// `procs` processes, two per node, issue `per_process` requests of `size` bytes each.
 pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) -> Workload {
     let total = u64::from(procs) * per_process;
     let mut blocks: Vec<u64> = (0..total).collect();
@@ -125,7 +126,7 @@ pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) ->
                 Pattern::FilePerProcess => (process, i),
             };
             let offset = block * size;
-            // In random order, what follows does so by chance.
+            // In random order, requests follow one another only by chance.
             let past = if pattern == Pattern::Random {
                 Past::default()
             } else {

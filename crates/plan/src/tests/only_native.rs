@@ -1,4 +1,4 @@
-//! Plans for programs that run without stripewise: all of them can be told to the file system.
+//! Plans for programs that run without stripewise: the file system can express all of them.
 
 use stripewise_cluster::{Cluster, Driver, FileSystem, Members};
 use stripewise_model::Op;
@@ -9,7 +9,7 @@ use crate::{OnlyNative, Options, Scheme, Workload, plan, to_plan};
 
 const K: u64 = 1 << 10;
 
-/// Four slow and four fast servers, in a pool each or by name.
+/// Four slow and four fast servers, each class in a pool or by name.
 fn on(system: FileSystem, pools: bool) -> Cluster {
     let mut cluster = cluster((4, 2e-3, 8e-9), (4, 5e-5, 2e-9), ("1T", "1T"), (0.0, 0.0));
     for (tier, first) in cluster.tiers.iter_mut().zip([0, 4]) {
@@ -27,7 +27,7 @@ fn options(cluster: &Cluster) -> Options {
     Options { min_gain: 0.0, native: Some(OnlyNative::of(cluster).unwrap()), ..Options::default() }
 }
 
-/// The file set of `workload` elsewhere.
+/// The file set of `workload` under another path.
 fn renamed(mut workload: Workload, prefix: &str) -> crate::workload::FileSet {
     let mut set = workload.file_sets.remove(0);
     set.pattern = set.pattern.replace("/data/out", prefix);
@@ -44,14 +44,15 @@ fn every_candidate_is_one_that_the_file_system_has() {
         {
             let workload = ior(pattern, Op::Write, 8, size, 32);
             let decisions = plan(&workload, &cluster, &options(&cluster));
-            // A file in one pool, and every server is one: then nothing is left for a shared file.
+            // A file lies in one pool. If every server is a pool of its own, no layout is left for
+            // a shared file.
             if let (Err(error), false) = (&decisions, pools) {
                 assert!(error.to_string().contains("pool = "), "{error}");
                 continue;
             }
             let decision = decisions.unwrap().remove(0);
             for judged in &decision.candidates {
-                // Also without knowing how long the files are.
+                // The layout can be expressed even if the file size is unknown.
                 let native = express_spread(system, &judged.candidate.layouts, &cluster, u64::MAX);
                 assert!(native.is_ok(), "{system:?} {pools} {}: {native:?}", judged.candidate.name);
             }

@@ -1,5 +1,5 @@
-//! The choice by overall cost (CIL §4) by brute force: every request of a mix of runs on its own, in the formula as printed, summed
-//! per candidate; the smallest sum wins.
+//! The choice by overall cost (CIL §4) by brute force. Every request of a mix of runs is costed
+//! separately with the printed formula and summed per candidate; the smallest sum wins.
 
 use std::collections::HashMap;
 
@@ -12,18 +12,20 @@ use super::{Pattern, Random, cluster, ior, with_order};
 use crate::workload::{File, FileSet, Group, Request, Workload};
 use crate::{Decision, Judged, Objective, Options, Scheme, plan};
 
-/// Runs that follow one another on the same files, each of requests of one kind.
+/// Runs that follow one another on the same files, each with requests of one kind.
 struct Mix {
     set: FileSet,
-    /// All requests in order, each with the number of its run, which is that of its group.
+    /// All requests in order, each with the number of its run, which is also the number of its
+    /// group.
     requests: Vec<(usize, Request)>,
-    /// Of the runs.
+    /// The access pattern of every run.
     patterns: Vec<Pattern>,
 }
 
 const SIZES: [u64; 5] = [4 << 10, 64 << 10, 100_000, 512 << 10, 2 << 20];
 
-/// 6 to 10 runs of one pattern, operation, size and number of processes each; a file for all, or one for each process.
+/// 6 to 10 runs, each of one pattern, operation, size and number of processes, on one shared file
+/// or one file per process.
 fn mix(random: &mut Random) -> Mix {
     let private = random.next().is_multiple_of(2);
     let (mut requests, mut groups, mut patterns) = (Vec::new(), Vec::new(), Vec::new());
@@ -63,7 +65,8 @@ fn overall_cost(mix: &Mix, cluster: &Cluster, layouts: &[Layout], layout_of: &[u
         layout.pieces(request.offset, request.size).for_each(|piece| bytes[piece.target as usize] += piece.len);
         bytes
     };
-    // Requests share a server with those of their run that begin in the same part of a file.
+    // Requests share a server with the requests of their run that begin in the same region of a
+    // file.
     let part = |(run, request): &(usize, Request)| {
         let regions = layouts[layout_of[request.file as usize] as usize].regions();
         (*run, regions.iter().rposition(|region| region.start <= request.offset))
@@ -74,7 +77,8 @@ fn overall_cost(mix: &Mix, cluster: &Cluster, layouts: &[Layout], layout_of: &[u
         *requests += 1;
         counts.iter_mut().zip(bytes_on(&item.1)).for_each(|(count, bytes)| *count += u64::from(bytes > 0));
     }
-    // Every run opens its files anew, and in random order what follows does so by chance.
+    // Every run opens its files anew, and in random order requests follow one another only by
+    // chance.
     let mut last_end = HashMap::new();
     let (e, t) = (cluster.network.establish_s, cluster.network.per_byte_s);
     let cost_of = |item: &(usize, Request)| {
@@ -108,7 +112,8 @@ fn by_cost(set: FileSet, cluster: &Cluster) -> Decision {
     plan(&Workload { file_sets: vec![set] }, cluster, &options).unwrap().remove(0)
 }
 
-/// The least sum; of equal ones the least elapsed time, then the fewest servers, then the first name.
+/// Index of the least sum. Among equal ones the least elapsed time decides, then the fewest
+/// servers, then the name.
 fn first_of(candidates: &[Judged], sums: &[f64]) -> usize {
     let least = sums.iter().copied().fold(f64::INFINITY, f64::min);
     let mut best: Option<usize> = None;
@@ -130,7 +135,7 @@ fn the_smallest_sum_over_all_requests_wins() {
     let mut winners = std::collections::BTreeSet::new();
     for _ in 0..if std::env::var_os("STRIPEWISE_LONG").is_some() { 200 } else { 12 } {
         let mix = mix(&mut random);
-        // Fast servers that may or may not hold all.
+        // Fast servers that may or may not hold all files.
         let capacity = ["1T", "8M"][(random.next() % 2) as usize];
         let network = [(0.0, 0.0), (3e-4, 7.95e-9)][(random.next() % 2) as usize];
         let cluster = with_order(cluster((3, 3e-4, 7.95e-9), (2, 5e-5, 2.38e-9), ("1T", capacity), network));
@@ -149,7 +154,7 @@ fn the_smallest_sum_over_all_requests_wins() {
     assert!(winners.len() >= 4, "different mixes are for different layouts: {winners:?}");
 }
 
-/// On equal servers, requests of one size: CIL's table, request by request.
+/// On equal servers with requests of one size: CIL's table, request by request.
 #[test]
 fn the_sum_is_of_the_papers_table() {
     let (alpha, beta, e, t) = (3e-4, 7.95e-9, 3e-4, 7.95e-9);
@@ -171,7 +176,7 @@ fn the_sum_is_of_the_papers_table() {
     }
 }
 
-/// One process, whose requests cost a startup each wherever they go: all candidates tie.
+/// One process, whose requests cost one startup each on any server: all candidates tie.
 #[test]
 fn equal_sums_go_to_the_least_time_then_the_fewest_servers_then_the_first_name() {
     let alike = cluster((3, 1e-3, 0.0), (2, 1e-3, 0.0), ("1T", "1T"), (0.0, 0.0));
@@ -179,7 +184,8 @@ fn equal_sums_go_to_the_least_time_then_the_fewest_servers_then_the_first_name()
     let decision = by_cost(set, &alike);
     let sums: Vec<f64> = decision.candidates.iter().map(Judged::predicted_s).collect();
     assert!(sums.iter().all(|sum| (sum / 0.064 - 1.0).abs() < 1e-12), "{sums:?}");
-    // A request on several servers waits for the slowest; of those that do not, the ones on the SSDs have the fewest.
+    // A request on several servers waits for the slowest one. Among the candidates that do not
+    // split requests, those on the SSDs use the fewest servers.
     assert_eq!(decision.candidates[decision.best].candidate.name, "1-DV on ssd");
     assert_eq!(decision.best, first_of(&decision.candidates, &sums));
 }

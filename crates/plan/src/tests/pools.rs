@@ -1,4 +1,5 @@
-//! Tiers whose servers the file system stripes over: every plan can be folded, and says what is left to the file system.
+//! Tiers that are pools: every plan can be expressed to the file system, and states what is left to
+//! it.
 
 use stripewise_cluster::{Cluster, Driver, FileSystem, Members};
 use stripewise_model::Op;
@@ -8,7 +9,7 @@ use crate::{Options, Scheme, plan, to_plan};
 
 const K: u64 = 1 << 10;
 
-/// Four slow and four fast servers, in a pool each.
+/// Four slow and four fast servers, each class in a pool.
 fn pools(system: FileSystem) -> Cluster {
     let mut cluster = cluster((4, 2e-3, 8e-9), (4, 5e-5, 2e-9), ("1T", "1T"), (0.0, 0.0));
     for tier in &mut cluster.tiers {

@@ -1,4 +1,4 @@
-//! What holds for every workload and cluster.
+//! Properties that hold for every workload and cluster.
 
 use proptest::prelude::*;
 use stripewise_cluster::{Cluster, Plan};
@@ -84,7 +84,7 @@ fn schemes() -> impl Strategy<Value = Scheme> {
     ]
 }
 
-/// Whether a mapping of a file with this layout can be made of the components.
+/// Whether a file with this layout can be mapped from its objects.
 fn is_whole_pages(layout: &Layout) -> bool {
     layout.pieces(0, 1 << 24).all(|piece| {
         let ends = piece.file_offset + piece.len == 1 << 24 || piece.len.is_multiple_of(4096);
@@ -136,7 +136,7 @@ proptest! {
         prop_assert_eq!(Plan::parse(&file.to_toml(), "plan"), Ok(file));
     }
 
-    /// The grouped cost against the sum of the formula over single requests.
+    /// Compares the cost by groups with the sum of the formula over single requests.
     #[test]
     fn the_cost_is_the_sum_over_all_requests(set in file_sets(), cluster in clusters(), cut in 1u64..1 << 27, x in 1u64..1 << 20) {
         let servers = Servers::of(&cluster).unwrap();

@@ -1,5 +1,5 @@
-//! Algorithm 1 against the worked example of `docs/papers.md`: the published parameters, 16 processes, 16 GiB in requests
-//! of 512 KiB, 256 MiB per SServer.
+//! Algorithm 1 against the worked example of `docs/papers.md`: the published parameters, 16
+//! processes, 16 GiB in requests of 512 KiB, 256 MiB per SServer.
 
 use stripewise_cluster::Cluster;
 use stripewise_model::Op;
@@ -67,8 +67,8 @@ fn def_is_the_first_pair() {
     assert_eq!(decision.candidates[0].candidate.layouts[0].regions()[0].end, Some(2 << 30));
 }
 
-/// The pair of the grid with the least cost by the printed formula, ties (here between network and storage, as t = β_h) to
-/// the larger h.
+/// The pair of the grid with the least cost by the printed formula. Ties (here between network and
+/// storage, because t = β_h) go to the larger h.
 #[test]
 fn pa_minimises_the_heterogeneous_cost_alone() {
     for with_network in [true, false] {

@@ -1,4 +1,4 @@
-//! Calls of the Parquet library, which panics on some damaged files.
+//! Calls into the Parquet library, which panics on some damaged files.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
@@ -8,15 +8,15 @@ use std::sync::Once;
 use crate::TraceError;
 
 thread_local! {
-    /// This thread is in a call whose panic becomes an error.
+    /// Whether this thread is in a [`call`], which turns a panic into an error.
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What helps against a damaged trace.
+/// What the user can do about a damaged trace.
 pub(super) const REMEDY: &str = "record it again";
 
-/// Calls the library; its errors and panics become one error that names the file. What `call`
-/// changes must not be used after an error.
+/// Calls the library and turns its errors and panics into an error that names the file. State that
+/// `call` modifies must not be used after an error.
 ///
 /// # Errors
 /// [`TraceError::Damaged`].
@@ -33,7 +33,7 @@ pub(super) fn call<T>(path: &Path, call: impl FnOnce() -> parquet::errors::Resul
     }
 }
 
-/// From now on, panics in [`call`] are not reported on stderr; all others are, as before.
+/// Installs a panic hook that keeps panics in [`call`] off stderr and reports all others as before.
 fn silence() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

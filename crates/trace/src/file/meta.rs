@@ -1,4 +1,4 @@
-//! What a trace file says about itself: the key-value metadata of the Parquet footer.
+//! The metadata of a trace file: the key-value metadata of the Parquet footer.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use parquet::file::metadata::KeyValue;
 
 use crate::{ProcessInfo, TraceError};
 
-/// The version of the format that this code writes, and the only one that it reads.
+/// The only format version that this code writes and reads.
 const FORMAT: &str = "1";
 
 const KEY_FORMAT: &str = "stripewise.format";
@@ -19,27 +19,28 @@ const KEY_EXIT_CODE: &str = "stripewise.exit_code";
 const KEY_START: &str = "stripewise.start_unix_ns";
 const KEY_PROCESSES: &str = "stripewise.processes";
 
-/// What is known of a trace besides its rows.
+/// Everything known about a trace besides its rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Meta {
     /// Where the rows come from: `recorded`, or `synthetic` (no program ran).
     pub origin: String,
-    /// The traced command and its arguments, or the synthetic one's.
+    /// The traced command with its arguments, or that of the synthetic trace.
     pub command: Vec<String>,
-    /// How long the command ran, seconds; `None` if nobody watched it (spools merged later, synthetic traces).
+    /// How long the command ran, seconds; `None` if that was not observed (spools merged later,
+    /// synthetic traces).
     pub wall_s: Option<f64>,
-    /// The command's exit code, as in a shell: 128 + n if signal n ended it. `None` if nobody
-    /// watched it, or an earlier version did.
+    /// The command's exit code as in a shell: 128 + n if signal n ended it. `None` if it was not
+    /// observed, or in traces of earlier versions.
     pub exit_code: Option<u8>,
-    /// When `start_ns` 0 was, nanoseconds since 1970; 0 in synthetic traces.
+    /// The time at which `start_ns` is 0, nanoseconds since 1970; 0 in synthetic traces.
     pub start_unix_ns: u64,
-    /// Why calls are missing from the trace, one sentence each; empty: it is complete.
+    /// Why calls are missing from the trace, one sentence each; empty if the trace is complete.
     pub incomplete: Vec<String>,
 }
 
 impl Meta {
-    /// How the command failed, as part of a sentence; `None`: it did not, or nothing is known of
-    /// it.
+    /// How the command failed, as part of a sentence; `None` if it did not fail or its exit code is
+    /// unknown.
     pub fn failure(&self) -> Option<String> {
         let code = self.exit_code.filter(|&code| code != 0)?;
         Some(match code.checked_sub(128).filter(|signal| (1..=64).contains(signal)) {
@@ -48,7 +49,7 @@ impl Meta {
         })
     }
 
-    /// As the footer's entries.
+    /// The entries of the footer.
     pub(super) fn to_key_values(&self, processes: &[ProcessInfo]) -> Vec<KeyValue> {
         let json = |value: serde_json::Value| value.to_string();
         let mut entries = vec![
@@ -69,7 +70,7 @@ impl Meta {
         entries.into_iter().map(|(key, value)| KeyValue::new(key.to_string(), value)).collect()
     }
 
-    /// From the footer's entries.
+    /// Parses the entries of the footer.
     pub(super) fn from_key_values(
         path: &Path,
         entries: &[KeyValue],

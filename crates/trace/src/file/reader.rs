@@ -16,10 +16,10 @@ use super::source::Source;
 use super::{library, sound};
 use crate::{Flags, Op, ProcessInfo, Request, TraceError};
 
-/// Rows of one batch.
+/// Rows per batch.
 const BATCH_ROWS: usize = 16 * 1024;
 
-/// An open trace file: what its footer says.
+/// An open trace file and the content of its footer.
 pub struct Trace {
     path: PathBuf,
     source: Source,
@@ -29,7 +29,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Opens a trace file: checks the checksum of all of it, and reads its footer.
+    /// Opens a trace file: verifies the checksum of the whole file and reads the footer.
     pub fn open(path: &Path) -> Result<Trace, TraceError> {
         let io = |error| TraceError::io(path, error);
         let source = File::open(path).and_then(Source::new).map_err(io)?;
@@ -61,17 +61,17 @@ impl Trace {
         &self.path
     }
 
-    /// Command, times and the like.
+    /// The metadata: command, times and the like.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// Why calls are missing, one sentence each, joined; `None`: the trace is complete.
+    /// Why calls are missing, one sentence each, joined; `None` if the trace is complete.
     pub fn incomplete(&self) -> Option<String> {
         (!self.meta.incomplete.is_empty()).then(|| self.meta.incomplete.join("; "))
     }
 
-    /// The processes that [`Request::process`] numbers.
+    /// The processes, indexed by [`Request::process`].
     pub fn processes(&self) -> &[ProcessInfo] {
         &self.processes
     }
@@ -86,7 +86,7 @@ impl Trace {
         self.requests == 0
     }
 
-    /// All rows from the first on, in order of start; memory: some batches and the file names.
+    /// Streams all rows in order of start. Memory: a few batches and the file names.
     pub fn requests(&self) -> Result<Requests, TraceError> {
         Ok(Requests {
             parquet: open_parquet(&self.path, &self.source)?,
@@ -110,12 +110,12 @@ fn unsound(path: &Path, problem: &str) -> TraceError {
     TraceError::damaged(path, format!("damaged trace ({problem}): {}", library::REMEDY))
 }
 
-/// Some rows of a trace.
+/// Consecutive rows of a trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
     /// The rows, in order of start.
     pub requests: &'a [Request],
-    /// The names of all files from the first row on: [`Request::file`] is an index.
+    /// The names of all files from the first row on, indexed by [`Request::file`].
     pub files: &'a [String],
 }
 
@@ -132,12 +132,13 @@ pub struct Requests {
     last_start_ns: u64,
 }
 
-/// File names by number; numbers are given in order of first appearance.
+/// File names by number. Numbers are assigned in order of first appearance.
 #[derive(Default)]
 struct Files {
     names: Vec<String>,
     ids: HashMap<String, u32>,
-    /// The strings of one row group's dictionary lie at one place each: most look-ups end here.
+    /// Numbers by address. Each string of a row group's dictionary lies at one address, so most
+    /// look-ups end here.
     by_address: HashMap<(usize, usize), u32>,
     last: Option<((usize, usize), u32)>,
 }
@@ -172,7 +173,7 @@ impl Files {
         id
     }
 
-    /// The addresses are only good as long as the row group's dictionary lives.
+    /// Addresses are valid only as long as the row group's dictionary lives.
     fn forget_addresses(&mut self) {
         self.by_address.clear();
         self.last = None;
@@ -256,14 +257,14 @@ fn op_of(name: &[u8]) -> Option<Op> {
     }
 }
 
-/// One column of a row group and its values of the present batch.
+/// One column of a row group and its values in the current batch.
 struct Values<T: DataType> {
     reader: ColumnReaderImpl<T>,
     values: Vec<T::T>,
 }
 
 impl<T: DataType> Values<T> {
-    /// `Trace::open` has checked that all columns are there and of their types.
+    /// `Trace::open` has checked that all columns exist and have the right types.
     fn open(group: &dyn RowGroupReader, name: &str) -> parquet::errors::Result<Values<T>> {
         let columns = group.metadata().schema_descr().columns();
         let index = columns.iter().position(|column| column.name() == name);
@@ -279,7 +280,7 @@ impl<T: DataType> Values<T> {
     }
 }
 
-/// The columns that make a [`Request`]; the others repeat what the processes say.
+/// The columns that make up a [`Request`]; the others repeat the list of processes.
 struct Columns {
     process: Values<Int32Type>,
     tid: Values<Int32Type>,

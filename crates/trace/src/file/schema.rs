@@ -25,7 +25,7 @@ pub(super) const SCHEMA: &str = "
         REQUIRED INT64 end_ns;
     }";
 
-/// Rows of one row group: what a writer keeps in memory (some 80 bytes each).
+/// Rows per row group. A writer keeps one row group in memory (about 80 bytes per row).
 pub(super) const ROW_GROUP_ROWS: usize = 512 * 1024;
 
 /// [`SCHEMA`], parsed.
@@ -33,7 +33,7 @@ pub(super) fn schema() -> TypePtr {
     Arc::new(parse_message_type(SCHEMA).expect("the schema is a constant"))
 }
 
-/// How the columns are stored.
+/// The encoding of the columns.
 pub(super) fn properties() -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_created_by(concat!("stripewise ", env!("CARGO_PKG_VERSION")).to_string())
@@ -41,7 +41,7 @@ pub(super) fn properties() -> WriterProperties {
         // One dictionary per row group even with many files: readers rely on few distinct strings.
         .set_dictionary_page_size_limit(64 << 20)
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        // Nothing may stand between the seal and the footer.
+        // The seal must directly precede the footer.
         .set_offset_index_disabled(true);
     for name in ["offset", "start_ns", "end_ns"] {
         let column = ColumnPath::from(name);

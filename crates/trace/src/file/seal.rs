@@ -1,21 +1,23 @@
-//! The seal: a checksum of the whole file, between the last row group and the footer, where Parquet readers do not look.
+//! The seal: a checksum of the whole file, between the last row group and the footer, where Parquet
+//! readers do not look.
 //!
-//! Parquet's own parts have no checksum, and the library does not take damaged ones well; so damage is found first.
+//! Parquet's own structures have no checksum, and the library does not handle damaged ones well. So
+//! the seal detects damage before the library reads the file.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// What the seal starts with.
+/// The first bytes of the seal.
 const MAGIC: &[u8; 12] = b"stripewise\n\0";
 
-/// Bytes of the seal: the magic and a CRC-32, little-endian.
+/// Size of the seal, bytes: the magic and a CRC-32, little-endian.
 const SEAL_BYTES: usize = 16;
 
-/// Bytes at the end of a Parquet file: length of the footer, `PAR1`.
+/// Size of the end of a Parquet file, bytes: length of the footer, `PAR1`.
 const TAIL_BYTES: u64 = 8;
 
-/// A seal before it is filled.
+/// A seal without its checksum.
 pub(super) const BLANK: [u8; SEAL_BYTES] = {
     let mut seal = [0; SEAL_BYTES];
     let mut i = 0;
@@ -26,14 +28,14 @@ pub(super) const BLANK: [u8; SEAL_BYTES] = {
     seal
 };
 
-/// What a file's seal says.
+/// The state of a file's seal.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Seal {
     /// The file is as it was written.
     Whole,
-    /// It is not.
+    /// The checksum does not match the file.
     Broken,
-    /// There is no seal where it should be.
+    /// There is no seal in front of the footer.
     None,
 }
 
@@ -44,7 +46,7 @@ pub(super) fn fill(file: &File) -> io::Result<()> {
     file.write_all_at(&checksum(file, checksum_at)?.to_le_bytes(), checksum_at)
 }
 
-/// Compares the checksum with the file's content: reads all of it.
+/// Compares the checksum with the file's content, all of which it reads.
 pub(super) fn check(file: &File) -> io::Result<Seal> {
     let Some(at) = position(file)? else { return Ok(Seal::None) };
     let checksum_at = at + MAGIC.len() as u64;
@@ -54,7 +56,7 @@ pub(super) fn check(file: &File) -> io::Result<Seal> {
     Ok(if same { Seal::Whole } else { Seal::Broken })
 }
 
-/// Where the seal starts: just before the footer, whose length the last bytes tell.
+/// The offset of the seal: just before the footer, whose length is in the last bytes of the file.
 fn position(file: &File) -> io::Result<Option<u64>> {
     let len = file.metadata()?.len();
     let mut tail = [0; TAIL_BYTES as usize];
@@ -67,7 +69,7 @@ fn position(file: &File) -> io::Result<Option<u64>> {
     Ok((&magic == MAGIC).then_some(at))
 }
 
-/// The checksum of everything but the four bytes where it stands.
+/// The checksum of everything except its own four bytes.
 fn checksum(file: &File, checksum_at: u64) -> io::Result<u32> {
     let mut hasher = crc32fast::Hasher::new();
     let mut buffer = vec![0; 1 << 20];

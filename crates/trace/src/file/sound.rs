@@ -1,6 +1,6 @@
-//! Whether a trace file's parts are what a trace writer makes, before the Parquet library reads
-//! them: the library reserves what the file says, and takes impossible numbers for errors of its
-//! caller.
+//! Checks that the structures of a trace file are such as a trace writer makes them, before the
+//! Parquet library reads them. The library allocates whatever size the file claims, and treats
+//! impossible numbers as errors of its caller.
 
 use parquet::basic::{Compression, Type};
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
@@ -10,17 +10,17 @@ use super::schema::ROW_GROUP_ROWS;
 use super::source::Source;
 use super::thrift::PageHeader;
 
-/// Bytes in memory of one row group's dictionaries and of the largest page of each of its columns,
-/// together. Writers end a dictionary at 64 MiB and a page at 1 MiB.
+/// Maximum memory for one row group, bytes: its dictionaries and the largest page of each of its
+/// columns. Writers end a dictionary at 64 MiB and a page at 1 MiB.
 const ROW_GROUP_BYTES_MAX: u64 = 192 << 20;
 
-/// Bytes of one page in memory.
+/// Maximum size of one page in memory, bytes.
 const PAGE_BYTES_MAX: u64 = 96 << 20;
 
-/// Page headers are shorter than this, bytes; nearly all are shorter than the first.
+/// Maximum sizes of page headers, bytes: nearly all are within the first, all within the second.
 const HEADER_BYTES: [u64; 2] = [128, 64 << 10];
 
-/// What is wrong.
+/// What is wrong with the file.
 type Problem = &'static str;
 
 /// The columns' types, in the order of the schema.
@@ -39,7 +39,7 @@ const TYPES: [Type; 13] = {
     types
 };
 
-/// The row group's rows, if what the footer says of it can be.
+/// The number of rows of the row group, if its footer entry is plausible.
 pub(super) fn rows(group: &RowGroupMetaData, file_bytes: u64) -> Result<u64, Problem> {
     let rows = u64::try_from(group.num_rows()).ok().filter(|rows| *rows <= ROW_GROUP_ROWS as u64);
     let rows = rows.ok_or("impossible number of rows")?;
@@ -59,7 +59,7 @@ pub(super) fn rows(group: &RowGroupMetaData, file_bytes: u64) -> Result<u64, Pro
     Ok(rows)
 }
 
-/// Where a column chunk starts and ends.
+/// Start and end of a column chunk in the file.
 fn range(column: &ColumnChunkMetaData, file_bytes: u64) -> Option<(u64, u64)> {
     let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
     let start = u64::try_from(start).ok()?;
@@ -67,7 +67,7 @@ fn range(column: &ColumnChunkMetaData, file_bytes: u64) -> Option<(u64, u64)> {
     (end <= file_bytes).then_some((start, end))
 }
 
-/// Whether the pages of a row group, of which [`rows`] has been asked, can be.
+/// Checks that the pages of a row group are plausible. [`rows`] must have accepted the group.
 pub(super) fn check_pages(source: &Source, group: &RowGroupMetaData) -> Result<(), Problem> {
     let mut memory_bytes = 0;
     for column in group.columns() {
@@ -79,7 +79,7 @@ pub(super) fn check_pages(source: &Source, group: &RowGroupMetaData) -> Result<(
     Ok(())
 }
 
-/// Returns how much of the column is in memory at once, bytes.
+/// Returns the number of bytes of the column that are in memory at once.
 fn check_column(source: &Source, column: &ColumnChunkMetaData) -> Result<u64, Problem> {
     let range = range(column, source.len()).ok_or("a column lies beyond the end of the file")?;
     let ((mut at, end), rows) = (range, column.num_values() as u64);

@@ -1,4 +1,5 @@
-//! Where the Parquet library reads from: a file, by position, so that column readers do not disturb each other.
+//! The input of the Parquet library: a file that is read by position, so that column readers do not
+//! interfere with each other.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
-/// A file that is read by position only.
+/// A file that is only read by position.
 #[derive(Clone)]
 pub(super) struct Source {
     file: Arc<File>,
@@ -26,7 +27,7 @@ impl Source {
     }
 }
 
-/// Sequential reading from a position on.
+/// Reads sequentially from a position on.
 pub(super) struct SourceReader {
     file: Arc<File>,
     position: u64,
@@ -50,13 +51,13 @@ impl ChunkReader for Source {
     type T = BufReader<SourceReader>;
 
     fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
-        // Page headers are small: a big buffer would be read for nothing at every page.
+        // Page headers are small. A larger buffer would be filled in vain at every page.
         let reader = SourceReader { file: self.file.clone(), position: start };
         Ok(BufReader::with_capacity(512, reader))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<bytes::Bytes> {
-        // Checked first: a damaged length must not become a huge allocation.
+        // Checked first, so that a damaged length does not become a huge allocation.
         if start.checked_add(length as u64).is_none_or(|end| end > self.length_bytes) {
             return Err(ParquetError::EOF(format!("{length} bytes at {start} lie beyond the end of the file")));
         }

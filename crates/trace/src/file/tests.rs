@@ -131,7 +131,7 @@ fn small() -> Vec<u8> {
     std::fs::read(&path).unwrap()
 }
 
-/// Reads everything of a file with these bytes; how does not matter, as long as it returns.
+/// Reads all of a file with these bytes. The result does not matter, as long as the call returns.
 fn read_all(bytes: &[u8]) -> Result<u64, crate::TraceError> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
@@ -157,7 +157,7 @@ fn truncated_traces_are_refused() {
 #[test]
 fn a_changed_bit_is_noticed() {
     let mut bytes = small();
-    // One bit of every fourth byte; all of them take a while.
+    // One bit of every fourth byte, because testing all of them takes a while.
     let step = if std::env::var_os("STRIPEWISE_LONG").is_some() { 1 } else { 33 };
     for bit in (0..bytes.len() * 8).step_by(step) {
         bytes[bit / 8] ^= 1 << (bit % 8);
@@ -167,7 +167,7 @@ fn a_changed_bit_is_noticed() {
     }
 }
 
-/// Entries as `Meta` writes them, with changes.
+/// The entries that `Meta` writes, to be changed by the test.
 fn entries() -> Vec<parquet::file::metadata::KeyValue> {
     meta().to_key_values(&[process(1)])
 }

@@ -1,8 +1,8 @@
-//! Page headers, read before the Parquet library acts on what they say: the part of Thrift's
-//! compact protocol that a trace writer uses. Everything else is refused, so the library sees no
-//! header that is not understood here.
+//! Parses page headers before the Parquet library acts on them. The parser knows the subset of
+//! Thrift's compact protocol that a trace writer uses and rejects everything else, so the library
+//! only sees headers that this module understands.
 
-/// Headers nest less deep than this.
+/// Maximum nesting depth of a header.
 const DEPTH_MAX: u32 = 8;
 
 const I32: u8 = 5;
@@ -17,7 +17,7 @@ const RLE: i64 = 3;
 const DELTA_BINARY_PACKED: i64 = 5;
 const RLE_DICTIONARY: i64 = 8;
 
-/// What a page header says.
+/// A parsed page header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PageHeader {
     pub is_dictionary: bool,
@@ -33,8 +33,8 @@ pub(super) struct PageHeader {
 }
 
 impl PageHeader {
-    /// The header at the start of `bytes`; `None` if it is cut off or none that a trace writer
-    /// makes.
+    /// Parses the header at the start of `bytes`; `None` if it is cut off or not such as a trace
+    /// writer makes it.
     pub fn parse(bytes: &[u8]) -> Option<PageHeader> {
         let mut input = Input { bytes, at: 0 };
         let (mut kind, mut uncompressed, mut compressed) = (None, None, None);
@@ -70,8 +70,7 @@ impl PageHeader {
     }
 }
 
-/// Bytes that are read from the start. Every method returns `None` where they are cut off or make
-/// no sense.
+/// Input bytes, read from the start. Every method returns `None` if they are cut off or invalid.
 struct Input<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -99,7 +98,7 @@ impl Input<'_> {
     fn number(&mut self) -> Option<i64> {
         let value = self.unsigned()?;
         let value = (value >> 1) as i64 ^ -((value & 1) as i64);
-        // The library cuts longer ones to 32 bits.
+        // The library truncates longer numbers to 32 bits.
         i32::try_from(value).is_ok().then_some(value)
     }
 
@@ -107,8 +106,8 @@ impl Input<'_> {
         u64::try_from(self.number()?).ok()
     }
 
-    /// The next field's id and type; `Some(None)` after the last. Ids rise, as every writer has
-    /// them.
+    /// The next field's id and type; `Some(None)` after the last field. Ids must ascend, as all
+    /// writers emit them.
     fn field(&mut self, last: &mut i16) -> Option<Option<(i16, u8)>> {
         let head = self.byte()?;
         if head == 0 {
@@ -119,7 +118,7 @@ impl Input<'_> {
         (delta != 0).then_some(Some((*last, type_)))
     }
 
-    /// Of a data or dictionary page's own header: the number of values, and their encoding.
+    /// The number of values and their encoding from the header of a data or dictionary page.
     fn page_details(&mut self) -> Option<(u64, i64)> {
         let (mut values, mut encoding, mut last) = (None, None, 0);
         while let Some((id, type_)) = self.field(&mut last)? {
@@ -134,7 +133,7 @@ impl Input<'_> {
 
     fn skip(&mut self, type_: u8, depth: u32) -> Option<()> {
         match type_ {
-            // A boolean, whose type is its value.
+            // A boolean; its type is its value.
             1 | 2 => {}
             3 => drop(self.byte()?),
             4..=6 => drop(self.unsigned()?),
@@ -158,7 +157,7 @@ impl Input<'_> {
 mod tests {
     use super::PageHeader;
 
-    /// A data page of 300 values, 1000 bytes that are 100 in the file, RLE_DICTIONARY.
+    /// A data page of 300 values in RLE_DICTIONARY, 1000 bytes in memory and 100 in the file.
     const DATA: [u8; 19] =
         [0x15, 0, 0x15, 0xd0, 0x0f, 0x15, 0xc8, 0x01, 0x2c, 0x15, 0xd8, 0x04, 0x15, 0x10, 0x15, 6, 0x15, 6, 0];
 

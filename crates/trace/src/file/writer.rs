@@ -15,10 +15,11 @@ use super::schema::{ROW_GROUP_ROWS, properties, schema};
 use super::seal;
 use crate::{Op, ProcessInfo, Request, TraceError};
 
-/// Writes a trace file, row group by row group; memory: one row group, the file names and the processes.
+/// Writes a trace file, row group by row group. Memory: one row group, the file names and the
+/// processes.
 ///
-/// Nothing is at `path` before [`TraceWriter::finish`]: the file is written under a temporary name beside it, which
-/// goes when the writer is dropped unfinished.
+/// The file is written under a temporary name next to `path` and appears there with
+/// [`TraceWriter::finish`]. Dropping an unfinished writer removes the temporary file.
 pub struct TraceWriter {
     path: PathBuf,
     temporary: PathBuf,
@@ -52,7 +53,7 @@ impl Interner {
 }
 
 impl TraceWriter {
-    /// Starts the file that will be at `path`, replacing what is there.
+    /// Starts the file that [`TraceWriter::finish`] puts at `path`, replacing any existing one.
     pub fn create(path: &Path) -> Result<TraceWriter, TraceError> {
         let mut name = path.file_name().unwrap_or_default().to_os_string();
         name.push(format!(".tmp{}", std::process::id()));
@@ -90,7 +91,7 @@ impl TraceWriter {
         id
     }
 
-    /// Adds a row. Rows must come in order of their start; numbers beyond 2^63 - 1 are cut to it.
+    /// Adds a row. Rows must come in order of start. Numbers beyond 2^63 - 1 are capped at that.
     pub fn push(&mut self, request: &Request) -> Result<(), TraceError> {
         if request.start_ns < self.last_start_ns {
             return Err(TraceError::misuse(&self.path, "requests must come in order of their start"));
@@ -104,12 +105,13 @@ impl TraceWriter {
         if self.rows.len() == ROW_GROUP_ROWS { self.write_row_group() } else { Ok(()) }
     }
 
-    /// Rows so far.
+    /// Number of rows so far.
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// Writes what is left and the footer, syncs, and puts the file at its path. Returns the file's size in bytes.
+    /// Writes the remaining rows and the footer, syncs, and renames the file to its path. Returns
+    /// the file's size in bytes.
     pub fn finish(mut self, meta: &Meta) -> Result<u64, TraceError> {
         if !self.rows.is_empty() {
             self.write_row_group()?;
@@ -181,12 +183,12 @@ impl TraceWriter {
 
 impl Drop for TraceWriter {
     fn drop(&mut self) {
-        // After a finish the name is gone already; nothing more can be done about a failure here.
+        // After a finish the name is gone already, and a failure here cannot be handled.
         let _ = fs::remove_file(&self.temporary);
     }
 }
 
-/// Writes the next column, in batches that stay in the processor's cache.
+/// Writes the next column, in batches that fit into the processor's cache.
 fn column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, BufWriter<File>>,
     rows: &[Request],

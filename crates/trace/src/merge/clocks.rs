@@ -1,16 +1,16 @@
-//! From a process's ticks to nanoseconds since 1970.
+//! Converts a process's ticks to nanoseconds since 1970.
 
 use std::collections::HashMap;
 
 use crate::spool::Instant;
 
-/// Known moments closer together than this tell nothing new.
+/// Known moments closer together than this add no information, nanoseconds.
 const MOMENT_DISTANCE_NS: u64 = 10_000_000;
 
-/// What is known of the clocks of one process.
+/// Known moments on the clocks of one process.
 #[derive(Clone, Debug)]
 pub(super) struct Moments {
-    /// Ticks are nanoseconds of `CLOCK_MONOTONIC` already.
+    /// Ticks are already nanoseconds of `CLOCK_MONOTONIC`.
     is_monotonic: bool,
     moments: Vec<Instant>,
 }
@@ -20,18 +20,19 @@ impl Moments {
         Moments { is_monotonic: !clock_is_tsc, moments: vec![start] }
     }
 
-    /// Adds a moment; they come in any order.
+    /// Adds a moment; the order does not matter.
     pub(super) fn add(&mut self, moment: Instant) {
         if !self.is_monotonic && moment != Instant::default() {
             self.moments.push(moment);
-            // Thinned now and then: a long run has one per thousand calls.
+            // A long run has a moment per thousand calls, so they are thinned regularly.
             if self.moments.len() >= 1 << 16 {
                 self.thin();
             }
         }
     }
 
-    /// Sorts, and keeps the first, the last, and some in between. Both clocks rise between any two that are kept.
+    /// Sorts the moments and keeps the first, the last, and some in between. Both clocks advance
+    /// between any two that are kept.
     fn thin(&mut self) {
         self.moments.sort_unstable_by_key(|moment| (moment.ticks, moment.monotonic_ns));
         let mut kept: Vec<Instant> = Vec::new();
@@ -70,17 +71,18 @@ impl Moments {
 pub(super) struct Clock {
     moments: Moments,
     ns_per_tick: f64,
-    /// To be added to `CLOCK_MONOTONIC`.
+    /// Offset from `CLOCK_MONOTONIC` to real time, nanoseconds.
     realtime_offset_ns: i128,
-    /// Index of the moment that the last conversion started from: times come nearly in order.
+    /// Index of the moment that the last conversion started from; times are nearly sorted.
     last: usize,
 }
 
-/// Makes the clocks of all processes: `processes` are (node, start, start in real time, moments).
+/// Creates the clocks of all processes. `processes` are (node, start, start in real time, moments).
 ///
-/// All processes of a host share its real-time offset, that of the first one, so that order within a host is that of
-/// the monotonic clock; between hosts it is as good as their synchronisation. And they share the rate of
-/// the time stamp counter, as the process with the longest span saw it.
+/// All processes of a node share the real-time offset of its first process, so the order within a
+/// node is that of the monotonic clock. The order between nodes is as good as their clock
+/// synchronization. The processes of a node also share the rate of the time stamp counter as the
+/// process with the longest span saw it.
 pub(super) fn clocks(processes: Vec<(&str, Instant, u64, Moments)>) -> Vec<Clock> {
     let mut offsets: HashMap<&str, (u64, i128)> = HashMap::new();
     let mut rates: HashMap<&str, (u64, u64)> = HashMap::new();
@@ -100,7 +102,7 @@ pub(super) fn clocks(processes: Vec<(&str, Instant, u64, Moments)>) -> Vec<Clock
         .into_iter()
         .map(|(host, moments)| {
             let (ticks, ns) = rates[host];
-            // A job that ended at once tells no rate, but has no calls that are apart either.
+            // A job that ended at once gives no rate, but its calls do not need one.
             let ns_per_tick = if ticks > 0 && ns > 0 { ns as f64 / ticks as f64 } else { 1.0 };
             Clock { moments, ns_per_tick, realtime_offset_ns: offsets[host].1, last: 0 }
         })
@@ -108,7 +110,7 @@ pub(super) fn clocks(processes: Vec<(&str, Instant, u64, Moments)>) -> Vec<Clock
 }
 
 impl Clock {
-    /// Nanoseconds since 1970; 0 for times before.
+    /// Nanoseconds since 1970; 0 for earlier times.
     pub(super) fn unix_ns(&mut self, ticks: u64) -> u64 {
         let monotonic_ns = if self.moments.is_monotonic { i128::from(ticks) } else { self.monotonic_ns(ticks) };
         u64::try_from(monotonic_ns + self.realtime_offset_ns).unwrap_or(0)
@@ -128,7 +130,7 @@ impl Clock {
             _ => self.ns_per_tick,
         };
         let distance = (i128::from(ticks) - i128::from(known.ticks)) as f64 * rate;
-        // `as` saturates: damaged times end up far away, not in a panic.
+        // `as` saturates, so damaged times become remote times instead of a panic.
         i128::from(known.monotonic_ns) + i128::from(distance as i64)
     }
 }
@@ -154,7 +156,7 @@ mod tests {
         assert_eq!(ns(1000), 500);
         assert_eq!(ns(1000 + second), 500 + second / 2);
         assert_eq!(ns(1000 + 4 * second), 500 + second + second / 2);
-        assert_eq!(ns(1000 + 9 * second), 500 + 3 * second); // 3 ticks per ns on the whole
+        assert_eq!(ns(1000 + 9 * second), 500 + 3 * second); // 3 ticks per ns on average
         assert_eq!(ns(1000 - 300), 400);
     }
 
@@ -164,7 +166,7 @@ mod tests {
         let mut long = Moments::new(true, early);
         long.add(moment(10_000 + 3_000_000_000, 100 + 1_000_000_000));
         let short = Moments::new(true, late);
-        // The real-time clock was set back in between: the first process's offset counts.
+        // The real-time clock was set back in between; the first process's offset applies.
         let mut clocks = clocks(vec![("h", late, 7, short), ("h", early, 5100, long)]);
         assert_eq!(clocks[0].unix_ns(30_000_000 + 300), 10_000_000 + 5000 + 100);
         assert_eq!(clocks[1].unix_ns(10_000 + 300), 5100 + 100);

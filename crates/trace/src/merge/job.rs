@@ -1,11 +1,11 @@
-//! What the spools of an MPI job say together: where its nodes are, and whether a rank is missing.
+//! Properties of an MPI job, from all its spools: the names of its nodes, and missing ranks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::spool_reader::Spool;
 
-/// Per spool: the name of its node. That is the host name, unless MPI tells apart nodes that have the same one (containers
-/// often do): then `#` and the node's number in the job follow.
+/// Per spool: the name of its node. This is the host name. If MPI distinguishes nodes with the same
+/// host name (common for containers), `#` and the node's number in the job follow.
 pub(super) fn nodes(spools: &[Spool]) -> Vec<String> {
     let mut numbers: HashMap<&str, HashSet<u32>> = HashMap::new();
     for spool in spools.iter().filter(|spool| spool.node > 0) {
@@ -19,8 +19,8 @@ pub(super) fn nodes(spools: &[Spool]) -> Vec<String> {
     spools.iter().map(name).collect()
 }
 
-/// The ranks of jobs that left no spool, one sentence for each size of a job: programs of that size that ran one after the
-/// other count as one.
+/// The ranks of jobs that left no spool, one sentence per job size. Programs of the same size that
+/// ran one after the other count as one job.
 pub(super) fn missing_ranks(spools: &[Spool]) -> Vec<String> {
     let mut jobs: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for spool in spools.iter().filter(|spool| spool.ranks > 0) {

@@ -1,4 +1,4 @@
-//! From the spools of a job to one trace file.
+//! Merges the spools of a job into one trace file.
 
 mod clocks;
 mod job;
@@ -18,22 +18,23 @@ use clocks::{Clock, Moments, clocks};
 use sorter::Sorter;
 use spool_reader::{Item, Spool, Wanted};
 
-/// What a merge found.
+/// The result of a merge.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Merged {
-    /// Processes that had a recorder, with calls or without.
+    /// Number of processes that had a recorder, including those without calls.
     pub processes: u64,
-    /// Calls in the trace.
+    /// Number of calls in the trace.
     pub calls: u64,
     /// Why calls are missing, one sentence each (also in the trace's [`Meta`]).
     pub incomplete: Vec<String>,
-    /// Bytes of the trace file.
+    /// Size of the trace file, bytes.
     pub trace_bytes: u64,
 }
 
-/// Merges all spools in `dir` to a trace file at `output`; `meta` tells what the caller knows (the rest is filled in).
-/// Memory: bounded but for the file names, whatever the number of calls; a temporary file beside `output` takes them
-/// when they are many. The spools are left as they are. `progress` is told the share that is done, 0 to 1.
+/// Merges all spools in `dir` into a trace file at `output`. `meta` holds what the caller knows;
+/// the rest is filled in. Memory is bounded except for the file names, however many calls there
+/// are; large numbers of calls go through a temporary file next to `output`. The spools are not
+/// changed. `progress` receives the fraction done, 0 to 1.
 pub fn merge(
     dir: &Path,
     output: &Path,
@@ -60,7 +61,7 @@ pub fn merge(
             rank: spool.rank,
             program: spool.program.clone(),
         };
-        // Damage was noted in the first pass.
+        // The first pass has already reported damage.
         spool.read(Wanted::Records, &mut |item| {
             let Item::Records(tid, records) = item else { return Ok(()) };
             let process = writer.process_id(&process);
@@ -84,7 +85,7 @@ pub fn merge(
     Ok(Merged { processes: spools.len() as u64, calls, incomplete, trace_bytes })
 }
 
-/// The spools in the directory, in order of their names.
+/// The spools in the directory, sorted by name.
 fn open_spools(dir: &Path, incomplete: &mut Vec<String>) -> Result<Vec<Spool>, TraceError> {
     let io = |error| TraceError::io(dir, error);
     let mut paths = Vec::new();
@@ -106,15 +107,15 @@ fn open_spools(dir: &Path, incomplete: &mut Vec<String>) -> Result<Vec<Spool>, T
     Ok(spools)
 }
 
-/// Per spool: the trace's numbers of the file names that its own numbers stand for.
+/// Per spool: its own file numbers -> the trace's file numbers.
 struct Names {
     by_spool: Vec<HashMap<u32, u32>>,
     parents: Vec<Option<usize>>,
 }
 
 impl Names {
-    /// The trace's number of file number `id` of a spool. A forked child's numbers go on where its parent's were at
-    /// the fork: what it does not know is its parent's.
+    /// The trace's number of file number `id` of a spool. A forked child continues its parent's
+    /// numbering from the fork on, so numbers missing in its own spool are its parent's.
     fn find(&self, mut spool: usize, id: u32) -> Option<u32> {
         for _ in 0..=self.by_spool.len() {
             match self.by_spool[spool].get(&id) {
@@ -122,11 +123,11 @@ impl Names {
                 None => spool = self.parents[spool]?,
             }
         }
-        None // The parents go in a circle: damage.
+        None // The parents form a cycle: damage.
     }
 }
 
-/// The first pass.
+/// First pass: collects the file names and the clocks.
 fn learn_names_and_clocks(
     spools: &[Spool],
     nodes: &[String],
@@ -159,7 +160,7 @@ fn learn_names_and_clocks(
     Ok((names, clocks(processes)))
 }
 
-/// What the recorders counted as lost.
+/// Reports the losses that the recorders counted.
 fn count_losses(spools: &[Spool], incomplete: &mut Vec<String>) {
     let limit: u128 = spools.iter().map(|spool| u128::from(spool.dropped_limit)).sum();
     if limit > 0 {
@@ -179,7 +180,8 @@ fn count_losses(spools: &[Spool], incomplete: &mut Vec<String>) {
     }
 }
 
-/// A record as a row, with times in nanoseconds since 1970; `None` if it is damaged or the file has no name.
+/// A record as a row, with times in nanoseconds since 1970; `None` if it is damaged or its file has
+/// no name.
 fn request(
     record: &Record,
     process: u32,
@@ -202,7 +204,7 @@ fn request(
     })
 }
 
-/// Writes the rows in order; times become relative to the first.
+/// Writes the rows in order, with times relative to the first.
 fn write_sorted(
     sorter: Sorter,
     writer: &mut TraceWriter,

@@ -1,4 +1,5 @@
-//! Sorts any number of requests by start in bounded memory: sorted runs in a temporary file, then a merge.
+//! Sorts any number of requests by start in bounded memory: sorted runs in a temporary file, then a
+//! merge.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,23 +10,23 @@ use std::path::{Path, PathBuf};
 
 use crate::{Flags, Op, Request};
 
-/// Requests that are sorted in memory at a time: some 120 MB.
+/// Requests that are sorted in memory at a time (about 120 MB).
 const RUN_REQUESTS: usize = 2 << 20;
 
-/// Bytes of one request in the temporary file.
+/// Size of one request in the temporary file, bytes.
 const ROW_BYTES: usize = 56;
 
-/// Rows that are read at a time of each run.
+/// Rows read from each run at a time.
 const READ_ROWS: usize = 1024;
 
-/// Where equal starts are told apart, so that the result does not depend on the order of arrival.
+/// The sort key. The fields after the start make the result independent of the order of arrival.
 type Key = (u64, u64, u32, u32, u64, u8);
 
 fn key(request: &Request) -> Key {
     (request.start_ns, request.end_ns, request.process, request.tid, request.offset, request.op as u8)
 }
 
-/// Collects requests.
+/// Collects and sorts requests.
 pub(super) struct Sorter {
     rows: Vec<Request>,
     capacity: usize,
@@ -36,7 +37,7 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    /// Runs go to a temporary file at `path`, which is unlinked at once.
+    /// Runs go to a temporary file at `path`, which is created when needed and unlinked at once.
     pub(super) fn new(path: &Path) -> Sorter {
         Sorter::with_capacity(path, RUN_REQUESTS)
     }
@@ -50,7 +51,7 @@ impl Sorter {
         if self.rows.len() == self.capacity { self.spill() } else { Ok(()) }
     }
 
-    /// Requests so far.
+    /// Number of requests so far.
     pub(super) fn len(&self) -> u64 {
         self.runs.iter().sum::<usize>() as u64 + self.rows.len() as u64
     }
@@ -74,7 +75,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// All requests, in order.
+    /// All requests, sorted.
     pub(super) fn finish(mut self) -> io::Result<Sorted> {
         let Some(file) = self.file.take() else {
             self.rows.sort_unstable_by_key(key);
@@ -101,13 +102,13 @@ impl Sorter {
     }
 }
 
-/// Sorted requests.
+/// An iterator over the sorted requests.
 pub(super) enum Sorted {
     Memory(std::vec::IntoIter<Request>),
     Runs(Merge),
 }
 
-/// Merges the runs of a file.
+/// Merges the runs in a file.
 pub(super) struct Merge {
     file: File,
     runs: Vec<Run>,
@@ -120,7 +121,7 @@ struct Run {
     rows: std::vec::IntoIter<Request>,
 }
 
-/// Rides along in the heap without taking part in its order.
+/// Payload of a heap entry that does not take part in the order.
 struct Ordered(Request);
 
 impl PartialEq for Ordered {

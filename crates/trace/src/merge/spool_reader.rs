@@ -1,4 +1,4 @@
-//! Reading the spool of one process, whole or torn.
+//! Reads the spool of one process, complete or cut off.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -10,19 +10,19 @@ use crate::spool::{
     NO_WINDOW, Record, WINDOW_BYTES, WINDOW_RECORDS, WindowHeader,
 };
 
-/// A file name in a log may be this long; longer ones are damage.
+/// Maximum length of a file name in a log, bytes; a longer one is damage.
 const NAME_BYTES_MAX: usize = 64 * 1024;
 
-/// What is known of a process before its records are read.
+/// Everything known of a process before its records are read.
 #[derive(Debug)]
 pub(super) struct Spool {
     /// Path without extension.
     base: PathBuf,
     pub(super) pid: u32,
     pub(super) rank: i32,
-    /// Processes of the job, 0 if not known.
+    /// Number of processes of the job; 0 if unknown.
     pub(super) ranks: u32,
-    /// 1 + the number of the node in the job, 0 if not known.
+    /// 1 + the number of the node in the job; 0 if unknown.
     pub(super) node: u32,
     pub(super) host: String,
     pub(super) program: String,
@@ -37,17 +37,17 @@ pub(super) struct Spool {
     pub(super) lost_children: u32,
 }
 
-/// One thing that a spool says.
+/// One item of a spool.
 pub(super) enum Item<'a> {
-    /// The number of a file name.
+    /// A file number and its name.
     Name(u32, &'a [u8]),
-    /// The same time on both clocks.
+    /// One moment on both clocks.
     Moment(Instant),
-    /// Calls of one thread, in order of their end.
+    /// A thread and its calls, in order of their end.
     Records(u32, &'a [Record]),
 }
 
-/// Which items are wanted: skipping records makes a pass much cheaper.
+/// The items to read. Skipping records makes a pass much cheaper.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     NamesAndMoments,
@@ -83,7 +83,7 @@ fn record_at(bytes: &[u8]) -> Record {
     }
 }
 
-/// Fills as much of the buffer as there is.
+/// Fills the buffer as far as the input reaches.
 fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
@@ -98,8 +98,8 @@ fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 }
 
 impl Spool {
-    /// Reads the header of `base.live`. `Ok(None)`: the process ended before it had recorded anything.
-    /// `Ok(Some(Err))`: it is damaged, and why.
+    /// Reads the header of `base.live`. `Ok(None)`: the process ended before it recorded anything.
+    /// `Ok(Some(Err))`: the header is damaged; the text says why.
     pub(super) fn open(live: &Path) -> io::Result<Option<Result<Spool, String>>> {
         let mut page = [0; HEADER_BYTES];
         let n = read_up_to(&mut File::open(live)?, &mut page)?;
@@ -143,7 +143,7 @@ impl Spool {
         })
     }
 
-    /// The spool's file name without extension: how children name their parent.
+    /// The spool's file name without extension, by which children refer to their parent.
     pub(super) fn stem(&self) -> String {
         self.base.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
@@ -155,8 +155,8 @@ impl Spool {
         path.into()
     }
 
-    /// Passes everything wanted of the spool to `take`. Returns what is damaged, if anything is: then it passed what
-    /// comes before.
+    /// Passes all `wanted` items of the spool to `take`. If something is damaged, it passes
+    /// everything before the damage and returns a description of it.
     pub(super) fn read(
         &self,
         wanted: Wanted,
@@ -165,7 +165,7 @@ impl Spool {
         let log_path = self.path(LOG);
         let log = match File::open(&log_path) {
             Ok(log) => Some(log),
-            // Nothing was opened, no window filled.
+            // There is no log: no file was opened and no window was filled.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(crate::TraceError::io(&log_path, error)),
         };
@@ -184,7 +184,7 @@ impl Spool {
     }
 }
 
-/// Either the file could not be read, or the taker failed.
+/// The file could not be read, or `take` failed.
 enum Failure {
     Io(io::Error),
     Taker(crate::TraceError),
@@ -214,16 +214,17 @@ impl Failure {
 /// The state of a pass over a spool.
 struct Reader {
     wanted: Wanted,
-    /// Per window: the number of the first record that is not in the log.
+    /// Per window: number of its first record that is not in the log.
     in_log: Vec<u64>,
-    /// The window and record number up to which the torn block at the end of the log was read, if there is one.
+    /// If the block at the end of the log is cut off: its window, and the record number up to which
+    /// it was read.
     torn: Option<(u32, u64)>,
     buffer: Vec<u8>,
     records: Vec<Record>,
 }
 
 impl Reader {
-    /// Reads the log. Damage ends it.
+    /// Reads the log up to its end or the first damage.
     fn log(
         &mut self,
         log: &mut BufReader<File>,
@@ -269,7 +270,7 @@ impl Reader {
         take: &mut impl FnMut(Item) -> Result<(), crate::TraceError>,
     ) -> Result<(), Failure> {
         if here < payload {
-            // The open that needed the name never returned: no record has its number.
+            // The open that needed this name never returned, so no record has its number.
             return Ok(log.seek_relative(here as i64)?);
         }
         if self.wanted == Wanted::Records {
@@ -280,7 +281,7 @@ impl Reader {
         Ok(take(Item::Name(u32_at(header, offset_of!(BlockHeader, number)), &self.buffer))?)
     }
 
-    /// A block of records, of whose payload only the first `here` bytes are there.
+    /// Reads a block of records, of whose payload only the first `here` bytes exist.
     fn records(
         &mut self,
         log: &mut BufReader<File>,
@@ -318,7 +319,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// Passes on the records in the buffer, from its start.
+    /// Passes on the first `count` records of the buffer.
     fn take_records(
         &mut self,
         tid: u32,
@@ -330,7 +331,7 @@ impl Reader {
         Ok(take(Item::Records(tid, &self.records))?)
     }
 
-    /// Reads the windows: what is not in the log yet.
+    /// Reads the windows: the records that are not in the log yet.
     fn windows(
         &mut self,
         mut live: File,
@@ -341,7 +342,7 @@ impl Reader {
             self.buffer.resize(WINDOW_BYTES, 0);
             let n = read_up_to(&mut live, &mut self.buffer)?;
             if n < WINDOW_BYTES {
-                // The process ended while it made the window: it is empty.
+                // The process ended while it created the window, which is empty.
                 break;
             }
             if let Some(what) = self.window(window, take)? {
@@ -364,7 +365,7 @@ impl Reader {
         }
         let in_log = self.in_log.get(window as usize).copied().unwrap_or(0);
         if self.torn.is_some_and(|(torn, end)| torn == window && first <= end) {
-            // The process ended while it moved the window to the log: the rest is here.
+            // The process ended while it moved the window to the log; the window has the rest.
             self.torn = None;
         }
         let skip = in_log.saturating_sub(first).min(len) as usize;

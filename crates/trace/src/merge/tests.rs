@@ -13,7 +13,7 @@ fn bytes_of<T>(value: &T) -> Vec<u8> {
     unsafe { std::slice::from_raw_parts((&raw const *value).cast(), size_of::<T>()) }.to_vec()
 }
 
-/// A spool made by hand: its two files.
+/// A handmade spool: its two files.
 #[derive(Clone)]
 struct Files {
     live: Vec<u8>,
@@ -27,7 +27,7 @@ fn text<const N: usize>(text: &str) -> [u8; N] {
 }
 
 impl Files {
-    /// Clock: one tick is one nanosecond, real time is 1000 later.
+    /// A tick is one nanosecond; real time is 1000 ns ahead.
     fn new(pid: u32, parent: &str) -> Files {
         let header = Header {
             magic: MAGIC,
@@ -55,7 +55,7 @@ impl Files {
         Files { live, log: Vec::new() }
     }
 
-    /// What an MPI library says.
+    /// Sets what an MPI library reports.
     fn job(mut self, rank: i32, ranks: u32, node: u32) -> Files {
         let mut put = |at: usize, value: u32| self.live[at..at + 4].copy_from_slice(&value.to_ne_bytes());
         put(offset_of!(Header, rank), rank.cast_unsigned());
@@ -122,7 +122,7 @@ fn record(i: u64, file: u32) -> Record {
     }
 }
 
-/// A spool with everything in it: names, blocks, windows, a record past all windows.
+/// A spool with every kind of content: names, blocks, windows, a record that was never in a window.
 fn whole() -> Files {
     let mut files = Files::new(7, "");
     files.name(1, "/data/a");
@@ -193,7 +193,7 @@ fn a_block_that_was_cut_off_is_completed_by_its_window() {
         torn.log.truncate(cut);
         assert_eq!(merged(&[("n0-7-1", torn)]), ((0..40).collect(), vec![]), "cut at {cut}");
     }
-    // Without the window some are lost, and that is said.
+    // Without the window some records are lost, and the merge reports that.
     files.live.truncate(HEADER_BYTES);
     files.log.truncate(end - 1);
     let (offsets, incomplete) = merged(&[("n0-7-1", files)]);
@@ -259,7 +259,7 @@ fn foreign_and_empty_files_in_the_directory_are_no_harm() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("STRIPEWISE_LONG").is_some() { 5000 } else { 64 }))]
 
-    /// Truncated spools lose at most what was cut off, and never make something up.
+    /// Truncated spools lose at most what was cut off, and no record is invented.
     #[test]
     fn any_tail_may_be_missing(live in 0usize..4096 + 3 * 65536, log in 0usize..3000) {
         let mut files = whole();
@@ -281,7 +281,7 @@ proptest! {
     ) {
         let mut files = whole();
         for (in_live, index, value) in changes {
-            // Headers are where it hurts: every second time only these are changed.
+            // Headers are the critical bytes, so half of the cases change only these.
             let bytes = if in_live { &mut files.live } else { &mut files.log };
             let len = if front { bytes.len().min(if in_live { 96 } else { 200 }) } else { bytes.len() };
             bytes[index.index(len)] = value;
@@ -297,7 +297,7 @@ proptest! {
     }
 }
 
-/// Merges spools of these (rank, ranks, node); each has recorded one call.
+/// Merges spools of these (rank, ranks, node). Each has recorded one call.
 fn merged_job(spools: &[(i32, u32, u32)]) -> (Merged, Vec<ProcessInfo>) {
     let dir = tempfile::tempdir().unwrap();
     let spool = dir.path().join("spool");

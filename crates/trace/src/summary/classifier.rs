@@ -1,22 +1,23 @@
-//! A second pass: every request with the concurrency that the first pass found for its phase.
+//! Second pass: classifies every request by the concurrency that the first pass found for its
+//! phase.
 
 use super::Summary;
 use super::grouping::Grouping;
 use super::past::{Past, Pasts};
 use crate::{ProcessInfo, Request};
 
-/// What a read or write is, seen from the whole trace.
+/// The class of a read or write within the whole trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Class {
     /// Index into [`Summary::groups`].
     pub group: u32,
     /// The phase's number in its group.
     pub phase: u32,
-    /// `p`: processes in the phase.
+    /// `p`: number of processes in the phase.
     pub processes: u32,
-    /// `c`: the most of them on one node.
+    /// `c`: the largest number of them on one node.
     pub per_node: u32,
-    /// What its process did in the file just before.
+    /// The process's preceding accesses to the file.
     pub past: Past,
 }
 
@@ -37,7 +38,7 @@ pub struct Classifier<'a> {
 }
 
 impl<'a> Classifier<'a> {
-    /// For the trace that `summary` was made from, and its processes.
+    /// A classifier for the trace that `summary` was made from, and for its processes.
     pub fn new(summary: &'a Summary, processes: &[ProcessInfo]) -> Classifier<'a> {
         let mut grouping = Grouping::new(processes);
         let names: Vec<String> = summary.files.iter().map(|file| file.name.clone()).collect();
@@ -45,8 +46,8 @@ impl<'a> Classifier<'a> {
         Classifier { summary, grouping, pasts: Pasts::default() }
     }
 
-    /// The class of a read or write that moved at least a byte; `None` for all other calls. All requests of the trace
-    /// must be passed, in its order.
+    /// The class of a read or write that moved at least one byte; `None` for all other calls. The
+    /// caller passes all requests of the trace, in its order.
     pub fn classify(&mut self, request: &Request) -> Option<Class> {
         let place = self.grouping.place(request)?;
         let phases = &self.summary.groups[place.group as usize].phases;

@@ -1,24 +1,26 @@
-//! Sorts requests: to which file group and phase each belongs.
+//! Assigns every request to a file group and a phase.
 
 use std::collections::HashMap;
 
 use super::phases::{PhaseTracker, Visit};
 use crate::{Op, ProcessInfo, Request, pattern_of};
 
-/// So many file-name patterns get a group of their own; the files of further patterns form one group together.
+/// Number of file-name patterns that get a group of their own; the files of all further patterns
+/// share one group.
 const MAX_GROUPS: usize = 1 << 16;
 
 /// The pattern of the group for files beyond [`MAX_GROUPS`] patterns.
 const OTHER_FILES: &str = "**";
 
-/// Where a read or write belongs.
+/// The group and phase of a read or write.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub(super) group: u32,
     pub(super) phase: u32,
 }
 
-/// The state of a pass over a trace that every pass needs. Deterministic: two passes give the same numbers.
+/// The state that every pass over a trace needs. It is deterministic: two passes give the same
+/// numbers.
 pub(super) struct Grouping {
     /// Per process: the number of its node.
     nodes: Vec<u32>,
@@ -48,7 +50,7 @@ impl Grouping {
         }
     }
 
-    /// Learns the names of files that are new since the last call.
+    /// Adds the files that are new since the last call.
     pub(super) fn files(&mut self, names: &[String]) {
         for name in &names[self.group_of_file.len()..] {
             let group = self.group_of_pattern(pattern_of(name));
@@ -75,7 +77,7 @@ impl Grouping {
         self.group_of_file[file as usize]
     }
 
-    /// Where a read or write belongs that moved at least a byte; `None` for all other calls.
+    /// The place of a read or write that moved at least one byte; `None` for all other calls.
     pub(super) fn place(&mut self, request: &Request) -> Option<Place> {
         let bytes = request.bytes();
         if bytes == 0 {

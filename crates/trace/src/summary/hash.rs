@@ -1,4 +1,5 @@
-//! A hasher for small integer keys: the default one would be a third of the time of a pass over a trace.
+//! A hasher for small integer keys. The default one would take a third of the time of a pass over a
+//! trace.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -6,7 +7,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A map with integer keys.
 pub(super) type IntMap<K, V> = HashMap<K, V, BuildHasherDefault<IntHasher>>;
 
-/// Multiplies and folds; good for numbers that a trace gives out one by one, not against an adversary.
+/// Multiplies and folds. It suits numbers that a trace assigns consecutively; it does not resist
+/// chosen input.
 #[derive(Default)]
 pub(super) struct IntHasher(u64);
 

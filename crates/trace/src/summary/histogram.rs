@@ -1,18 +1,18 @@
-//! Counts of values: exact for the frequent few, by powers of two for the rest.
+//! Counts of values: exact for the first 64 distinct values, by powers of two for the rest.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// So many values are counted exactly: those that appear first.
+/// Number of distinct values that are counted exactly: those that appear first.
 const EXACT_VALUES: usize = 64;
 
-/// How often which request size was seen.
+/// Number of requests by size.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sizes {
-    /// Requests by size in bytes; the first 64 sizes that were seen.
+    /// Requests by size in bytes, for the first 64 distinct sizes.
     pub exact: BTreeMap<u64, u64>,
-    /// Requests of other sizes, by the size rounded down to a power of two.
+    /// Requests of other sizes, by size rounded down to a power of two, bytes.
     pub rounded: BTreeMap<u64, u64>,
 }
 
@@ -28,7 +28,8 @@ impl Sizes {
         }
     }
 
-    /// Sizes and counts, the most frequent first; those of `rounded` are rounded down.
+    /// Sizes in bytes and their counts, most frequent first; the sizes of `rounded` are rounded
+    /// down.
     pub fn by_count(&self) -> Vec<(u64, u64)> {
         let mut all: BTreeMap<u64, u64> = self.exact.clone();
         for (size, count) in &self.rounded {
@@ -40,7 +41,7 @@ impl Sizes {
     }
 }
 
-/// How often which distance between requests was seen; the first 64 distances.
+/// Number of requests by distance to the previous one, bytes, for the first 64 distinct distances.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Distances(pub BTreeMap<i64, u64>);
@@ -52,7 +53,7 @@ impl Distances {
         }
     }
 
-    /// The most frequent one and how often it was seen.
+    /// The most frequent distance and its count.
     pub fn most_frequent(&self) -> Option<(i64, u64)> {
         self.0.iter().max_by_key(|(_, count)| **count).map(|(distance, count)| (*distance, *count))
     }

@@ -1,38 +1,39 @@
-//! The marks of collective calls, counted.
+//! Statistics of the marks of collective calls.
 
 use serde::Serialize;
 
 use crate::{MpiCall, Request};
 
-/// The collective calls of MPI-IO on the files of a group, each by the number of processes that made it.
+/// The collective calls of MPI-IO on the files of a group. A call counts once per process that
+/// makes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Marks {
-    /// Calls of each kind, in order of first appearance.
+    /// Number of calls of each kind, in order of first appearance.
     pub calls: Vec<Count>,
-    /// The most processes that had a file open together.
+    /// The largest number of processes that had a file open together.
     pub processes: u64,
-    /// Bytes that the processes asked for in collective reads and writes.
+    /// Bytes that the processes requested in collective reads and writes.
     pub bytes: u64,
-    /// Time spent in collective calls, seconds, summed over processes: with waiting for each other.
+    /// Time in collective calls, including the wait for each other, seconds, summed over processes.
     pub busy_s: f64,
 }
 
-/// How often one of them was made.
+/// The number of calls of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Count {
-    /// Which.
+    /// The kind of call.
     pub call: MpiCall,
-    /// By all processes together.
+    /// Number of calls, summed over processes.
     pub calls: u64,
 }
 
 impl Marks {
-    /// Whether there is none.
+    /// Whether there are no marks.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Counts a mark; one of a kind that this version does not know is left out.
+    /// Counts a mark. Marks of unknown kind are ignored.
     pub(super) fn add(&mut self, mark: &Request) {
         let Some(call) = MpiCall::from_code(mark.offset) else { return };
         match self.calls.iter_mut().find(|count| count.call == call) {

@@ -1,4 +1,5 @@
-//! What an application does, from its trace: groups of files, sizes, concurrency, order. One pass, bounded memory.
+//! Summary of an application's I/O from its trace: groups of files, sizes, concurrency, order. One
+//! pass, bounded memory.
 
 mod classifier;
 mod grouping;
@@ -24,28 +25,28 @@ use crate::{Flags, Op, ProcessInfo, Request, Trace, TraceError};
 use grouping::{Grouping, Place};
 use streams::{Step, Streams};
 
-/// What is known of one direction, reads or writes, of a file group.
+/// Statistics of one direction, reads or writes, of a file group.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Direction {
-    /// Calls that moved at least a byte.
+    /// Calls that moved at least one byte.
     pub requests: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// Bytes moved per request.
+    /// Number of requests by the bytes that they moved.
     pub sizes: Sizes,
-    /// First requests of a stream (a process's reads, or writes, of one file).
+    /// Number of streams (one process's reads, or writes, of one file), and so of first requests.
     pub streams: u64,
-    /// Requests that start where their stream's last one ended.
+    /// Requests that start where the previous one of their stream ended.
     pub sequential: u64,
-    /// Requests that follow their predecessor at the same distance as that did its own.
+    /// Requests at the same distance from their predecessor as that has from its own.
     pub strided: u64,
-    /// The distances of the strided ones, bytes.
+    /// The distances of the strided requests, bytes.
     pub strides: Distances,
     /// Time spent in the calls, seconds, summed over processes.
     pub busy_s: f64,
-    /// Requests made inside a collective call of MPI-IO.
+    /// Requests made during a collective call of MPI-IO.
     pub collective: u64,
-    /// Their bytes.
+    /// Bytes of these requests.
     pub collective_bytes: u64,
 }
 
@@ -70,17 +71,19 @@ impl Direction {
         }
     }
 
-    /// Of the requests that have a predecessor in their stream, the part that is sequential; 0 if none has.
+    /// The fraction of sequential requests among those with a predecessor in their stream; 0 if
+    /// there are none.
     pub fn sequential_share(&self) -> f64 {
         share(self.sequential, self.requests - self.streams)
     }
 
-    /// Of the requests that have a predecessor in their stream, the part that is strided; 0 if none has.
+    /// The fraction of strided requests among those with a predecessor in their stream; 0 if there
+    /// are none.
     pub fn strided_share(&self) -> f64 {
         share(self.strided, self.requests - self.streams)
     }
 
-    /// The part of the bytes that moved inside collective calls; 0 if none moved.
+    /// The fraction of the bytes that moved during collective calls; 0 if none moved.
     pub fn collective_share(&self) -> f64 {
         share(self.collective_bytes, self.bytes)
     }
@@ -90,30 +93,30 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Calls that move no data.
+/// Numbers of calls that move no data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OtherCalls {
-    /// Opened.
+    /// Opens.
     pub open: u64,
-    /// Closed.
+    /// Closes.
     pub close: u64,
-    /// Synced.
+    /// Syncs.
     pub sync: u64,
-    /// Size set.
+    /// Calls that set the size.
     pub resize: u64,
-    /// Offset set.
+    /// Calls that set the offset.
     pub seek: u64,
-    /// Attributes asked.
+    /// Calls that query attributes.
     pub stat: u64,
-    /// Mapped: what was accessed through the mapping is not in the trace.
+    /// Mappings; accesses through them are not in the trace.
     pub map: u64,
     /// Reads and writes that moved nothing: end of file, errors.
     pub empty: u64,
-    /// Calls of any kind that failed.
+    /// Failed calls of any kind.
     pub failed: u64,
 }
 
-/// One file.
+/// The use of one file.
 #[derive(Clone, Debug, Serialize)]
 pub struct FileUse {
     /// Its path.
@@ -126,9 +129,9 @@ pub struct FileUse {
     pub written_bytes: u64,
     /// Reads and writes that moved data.
     pub requests: u64,
-    /// End of the farthest byte that was read or written.
+    /// End of the farthest byte that was read or written, as a file offset.
     pub extent_bytes: u64,
-    /// Bytes read and written inside collective calls of MPI-IO.
+    /// Bytes read and written during collective calls of MPI-IO.
     pub collective_bytes: u64,
     /// Whether more than one process moved data.
     pub shared: bool,
@@ -139,15 +142,15 @@ pub struct FileUse {
 /// The files of one pattern.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Group {
-    /// The files' path with every run of digits as `<n>` (see [`crate::pattern_of`]).
+    /// The files' path with every run of digits replaced by `<n>` (see [`crate::pattern_of`]).
     pub pattern: String,
-    /// The first file's path: the very name, when there is only one.
+    /// The path of the group's first file.
     pub first_file: String,
-    /// How many.
+    /// Number of files.
     pub files: u64,
-    /// How many of them were accessed by several processes.
+    /// Number of files that several processes accessed.
     pub shared_files: u64,
-    /// Sum over the files of the end of the farthest byte accessed.
+    /// Sum over the files of `extent_bytes`.
     pub extent_bytes: u64,
     /// Reads.
     pub read: Direction,
@@ -157,33 +160,34 @@ pub struct Group {
     pub other: OtherCalls,
     /// The collective calls of MPI-IO.
     pub marks: Marks,
-    /// The concurrency `p`, processes per node `c`, and when.
+    /// The phases, with the concurrency `p` and the processes per node `c`.
     pub phases: Phases,
-    /// Start of the group's first call.
+    /// Start of the group's first call, nanoseconds since the start of the trace.
     pub start_ns: u64,
-    /// End of the group's last call.
+    /// End of the group's last call, nanoseconds since the start of the trace.
     pub end_ns: u64,
 }
 
-/// What an application does.
+/// The I/O of an application.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
     /// Groups of files, in order of first appearance.
     pub groups: Vec<Group>,
-    /// All files, as [`Request::file`] numbers them.
+    /// All files, indexed by [`Request::file`].
     pub files: Vec<FileUse>,
-    /// Processes in the trace.
+    /// Number of processes in the trace.
     pub processes: u64,
-    /// Nodes they ran on.
+    /// Number of nodes on which they ran.
     pub nodes: u64,
-    /// All calls.
+    /// Number of calls.
     pub calls: u64,
-    /// From the first call's start to the last one's end, seconds.
+    /// Time from the start of the first call to the end of the last, seconds.
     pub span_s: f64,
 }
 
 impl Summary {
-    /// Reads the whole trace once. Memory: the files, groups and streams (bounded), not the requests.
+    /// Reads the whole trace once. Memory: the files, groups and streams (bounded); it does not
+    /// depend on the number of requests.
     pub fn of(trace: &Trace) -> Result<Summary, TraceError> {
         let mut builder = Builder::new(trace.processes());
         let mut requests = trace.requests()?;
@@ -195,7 +199,7 @@ impl Summary {
     }
 }
 
-/// A summary in the making, of requests that are in no trace file.
+/// Builds a summary from requests that need not be in a trace file.
 pub struct Builder {
     grouping: Grouping,
     streams: Streams,
@@ -205,7 +209,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Of requests of these processes.
+    /// An empty summary for requests of these processes.
     pub fn new(processes: &[ProcessInfo]) -> Builder {
         let mut nodes: Vec<_> = processes.iter().map(|process| &process.node).collect();
         nodes.sort_unstable();
@@ -221,7 +225,7 @@ impl Builder {
         }
     }
 
-    /// Learns the names of files that are new since the last call: `names` has all of them.
+    /// Adds the files that are new since the last call. `names` has all files so far.
     pub fn files(&mut self, names: &[String]) {
         self.grouping.files(names);
         for name in &names[self.summary.files.len()..] {
@@ -245,7 +249,7 @@ impl Builder {
         }
     }
 
-    /// Takes the next request, in order of start; its file is known by name.
+    /// Adds the next request, in order of start. [`Builder::files`] must have added its file.
     pub fn add(&mut self, request: &Request) {
         self.summary.calls += 1;
         self.start_ns.get_or_insert(request.start_ns);
@@ -279,7 +283,7 @@ impl Builder {
         }
     }
 
-    /// What they were.
+    /// The finished summary.
     pub fn finish(self) -> Summary {
         let mut summary = self.summary;
         let (patterns, trackers) = self.grouping.finish();
@@ -309,7 +313,7 @@ impl OtherCalls {
             Op::Stat => &mut self.stat,
             Op::Map => &mut self.map,
             Op::Read | Op::Write => &mut self.empty,
-            Op::Mark => return, // They have a place of their own.
+            Op::Mark => return, // Counted in `Group::marks`.
         };
         *count += 1;
     }

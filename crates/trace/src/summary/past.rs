@@ -1,34 +1,37 @@
-//! What a process accessed in a file right before a request: so much of it that whoever knows where the file's bytes lie
-//! can tell on which servers the request goes on where the process's last one ended.
+//! The past of a request: enough of its process's preceding accesses to the file to decide, given
+//! where the file's bytes lie, on which servers the request continues where the process's previous
+//! one ended.
 //!
-//! Order in the file says little about that. Where processes take a file's blocks in turns, nobody's requests follow one
-//! another in the file, but with as many servers as processes and stripes of a block, everybody's do on the server.
+//! Order in the file says little about that. If processes access a file's blocks in turns, no
+//! process's requests are sequential in the file. With as many servers as processes and stripes of
+//! one block, all of them are sequential on their server.
 
 use super::hash::IntMap;
 
-/// After so many streams all are forgotten and start anew: the memory's bound (some 100 MiB).
+/// When there are this many streams, all are forgotten; this bounds the memory (about 100 MiB).
 const MAX_STREAMS: usize = 1 << 20;
 
-/// What the process did in the file, reads and writes together, just before a request.
+/// The process's accesses to the file, reads and writes together, just before a request.
 ///
-/// A *run* is bytes that were accessed in order, one request beginning where the one before ended. Known are the run that
-/// the request continues, if it does, and before it runs of equal length at equal distances: all that was accessed from
-/// the first known run on, in ascending order. The default: nothing is known.
+/// A *run* is a range that was accessed sequentially, each request beginning where the previous one
+/// ended. A past knows the run that the request continues, if there is one, and before it a number
+/// of runs of equal length at equal distances. These are all accesses since the first known run, in
+/// ascending order. The default value knows nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Past {
-    /// Bytes directly before the request that its run has so far; 0: it begins a run.
+    /// Length of the current run directly before the request, bytes; 0 if the request begins a run.
     pub run: u64,
-    /// From the start of a run before to the start of the next, bytes; 0 if none is known.
+    /// Distance between the starts of consecutive earlier runs, bytes; 0 if none is known.
     pub stride: u64,
-    /// Bytes of each of the runs before; at most `stride`.
+    /// Length of each earlier run, bytes; at most `stride`.
     pub length: u64,
-    /// How many runs before are known.
+    /// Number of known earlier runs.
     pub count: u32,
 }
 
 impl Past {
-    /// Whether a byte before the request, which begins at `offset`, is in a known run: then all that the process accessed
-    /// in the file since lies between that byte and the request.
+    /// Whether `byte`, before the request at `offset`, is in a known run. If so, everything that
+    /// the process has accessed in the file since then lies between that byte and the request.
     pub fn covers(&self, offset: u64, byte: u64) -> bool {
         let start = offset - self.run;
         if byte >= start {
@@ -38,13 +41,13 @@ impl Past {
         back <= u64::from(self.count) && byte - (start - back * self.stride) < self.length
     }
 
-    /// How many bytes before the request the first known run begins.
+    /// Distance from the start of the first known run to the request, bytes.
     pub fn reach(&self) -> u64 {
         self.run.saturating_add(self.stride.saturating_mul(u64::from(self.count)))
     }
 
-    /// As much of it as tells the same of the last `window` bytes before the request, and is equal for requests of which
-    /// the same can be told.
+    /// Reduces the past to what it says about the last `window` bytes before the request. Two pasts
+    /// that say the same about these bytes become equal.
     #[must_use]
     pub fn within(self, window: u64) -> Self {
         let (run, rest) = (self.run.min(window), window.saturating_sub(self.run));
@@ -52,31 +55,32 @@ impl Past {
         if self.count == 0 || rest == 0 || most <= self.stride {
             return Self { run, ..Self::default() };
         }
-        // The runs that end less than `rest` bytes before the request's own run begins.
+        // Runs that end less than `rest` bytes before the start of the request's own run.
         let ends = most.div_ceil(self.stride.max(1)) - 1;
         Self { run, count: ends.min(u64::from(self.count)) as u32, ..self }
     }
 }
 
-/// A process in a file.
+/// The accesses of one process to one file.
 struct Stream {
-    /// Its present run.
+    /// The current run.
     start: u64,
     end: u64,
-    /// Of the runs before, as in [`Past`].
+    /// The earlier runs, as in [`Past`].
     stride: u64,
     length: u64,
     count: u32,
 }
 
-/// The pasts of all requests of a trace, one after the other.
+/// Computes the pasts of all requests of a trace, one after the other.
 #[derive(Default)]
 pub struct Pasts {
     streams: IntMap<(u32, u32), Stream>,
 }
 
 impl Pasts {
-    /// The past of the next request, of `size` bytes at `offset`. Requests must come in order of their start.
+    /// The past of the next request, of `size` bytes at `offset`. Requests must come in order of
+    /// start.
     pub fn next(&mut self, process: u32, file: u32, offset: u64, size: u64) -> Past {
         if self.streams.len() >= MAX_STREAMS {
             self.streams.clear();
@@ -100,7 +104,8 @@ impl Stream {
     fn begin_run(&mut self, offset: u64) {
         let (stride, length) = (offset.saturating_sub(self.start), self.end - self.start);
         if stride < length {
-            // Back, or into the run itself: what follows is no part of anything that ascends.
+            // A step back, or into the run itself: the accesses no longer ascend, so the earlier
+            // runs are forgotten.
             (self.stride, self.length, self.count) = (0, 0, 0);
         } else if (stride, length) == (self.stride, self.length) {
             self.count = self.count.saturating_add(1);
@@ -124,7 +129,7 @@ mod tests {
 
     #[test]
     fn blocks_at_equal_distances() {
-        // Blocks of two requests, 100 apart.
+        // Blocks of two requests, 100 bytes apart.
         let found = pasts(&[(0, 10), (10, 10), (100, 10), (110, 10), (200, 10), (210, 10), (40, 10)]);
         let blocks = |run, count| Past { run, stride: 100, length: 20, count };
         let expected = [
@@ -159,7 +164,8 @@ mod tests {
     }
 
     proptest! {
-        /// A byte that is covered was accessed, and nothing between it and the request was accessed after it.
+        /// A covered byte was accessed, and nothing between it and the request was accessed after
+        /// it.
         #[test]
         fn what_is_covered_is_the_last_before(requests in requests()) {
             for (index, past) in pasts(&requests).into_iter().enumerate() {

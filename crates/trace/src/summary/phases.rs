@@ -1,17 +1,20 @@
-//! Phases: who accesses a group of files together, and so the concurrency `p` and the processes per node `c`.
+//! Phases: which processes access a group of files together, and so the concurrency `p` and the
+//! processes per node `c`.
 //!
-//! Overlap in time says little about that: on a fast page cache, 16 ranks that write at once hardly ever overlap.
-//! So phases follow the processes' order, not the clock. Per file group, and over its reads and writes only:
+//! Overlap in time is a poor criterion: on a fast page cache, 16 ranks that write concurrently
+//! hardly ever overlap. So phases follow the processes' order instead of the clock. The rules apply
+//! per file group, and only to its reads and writes:
 //!
-//! - Each process is in one phase at a time, and only ever goes on to later ones. A phase has one operation.
-//! - A request with the operation of its process's phase stays in it. Otherwise the process goes to the *first*
-//!   later phase with that operation that another process has opened already; if there is none, it opens a new one.
-//!   (So all ranks' first writes are one phase, all their first reads after it the next, and so on, however the
-//!   ranks are scheduled.)
-//! - A *gap* closes all phases: nothing in the group for longer than everything since the last gap took, and for
-//!   at least [`GAP_NS`].
+//! - Each process is in one phase at a time and only moves on to later phases. A phase has one
+//!   operation.
+//! - A request with the operation of its process's phase stays in that phase. Otherwise the process
+//!   joins the *first* later phase with the request's operation that another process has already
+//!   opened; if there is none, it opens a new phase. (So the first writes of all ranks form one
+//!   phase, all their first reads after that the next, and so on, however the ranks are scheduled.)
+//! - A *gap* closes all phases: a pause in the group that is longer than [`GAP_NS`] and longer than
+//!   the time from the last gap to the pause.
 //!
-//! `p` of a phase is the number of processes in it, `c` the largest number of them on one node.
+//! `p` of a phase is the number of its processes, `c` the largest number of them on one node.
 
 use std::collections::VecDeque;
 
@@ -20,43 +23,44 @@ use serde::Serialize;
 use super::hash::IntMap;
 use crate::Op;
 
-/// The shortest pause that ends a phase, nanoseconds.
+/// A pause must be longer than this to end a phase, nanoseconds.
 pub const GAP_NS: u64 = 100_000_000;
 
-/// So many phases can still be joined; a process that lags further behind joins the oldest of them.
+/// Number of phases that can still be joined; a process that lags further behind joins the oldest
+/// of them.
 const OPEN_PHASES: usize = 1024;
 
-/// After so many phases of one group no new one is opened: processes stay in theirs, whatever they do.
+/// Maximum number of phases of a group. After that, processes stay in their phase whatever they do.
 const MAX_PHASES: usize = 1 << 20;
 
-/// So many phases of a group are kept with times and bytes.
+/// Number of phases of a group that are kept with times and bytes.
 const DETAILED_PHASES: usize = 1024;
 
 /// A phase of a file group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Phase {
-    /// What its processes do: read or write.
+    /// The operation of its requests: read or write.
     pub op: Op,
-    /// `p`: the processes in it.
+    /// `p`: number of processes.
     pub processes: u32,
-    /// `c`: the most of them on one node.
+    /// `c`: the largest number of them on one node.
     pub per_node: u32,
-    /// Reads or writes.
+    /// Number of requests.
     pub requests: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// Start of its first request.
+    /// Start of its first request, nanoseconds since the start of the trace.
     pub start_ns: u64,
-    /// End of its last request.
+    /// End of its last request, nanoseconds since the start of the trace.
     pub end_ns: u64,
 }
 
 /// The finished phases of a file group, by number.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Phases {
-    /// The first phases, with all that is known of them (up to 1024).
+    /// The first phases with all details (up to 1024).
     pub first: Vec<Phase>,
-    /// Per (p, c): what was done with it.
+    /// All phases, summed up by operation and (p, c).
     pub by_concurrency: Vec<Concurrency>,
     /// Per phase: index into `by_concurrency`.
     #[serde(skip)]
@@ -72,21 +76,21 @@ pub struct Concurrency {
     pub processes: u32,
     /// `c`.
     pub per_node: u32,
-    /// How many phases.
+    /// Number of phases.
     pub phases: u64,
-    /// Their requests.
+    /// Number of requests in these phases.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes moved in these phases.
     pub bytes: u64,
 }
 
 impl Phases {
-    /// How many there are.
+    /// Number of phases.
     pub fn len(&self) -> usize {
         self.concurrency_of.len()
     }
 
-    /// Whether nothing was read or written.
+    /// Whether there are no phases.
     pub fn is_empty(&self) -> bool {
         self.concurrency_of.is_empty()
     }
@@ -99,7 +103,7 @@ impl Phases {
     fn add(&mut self, phase: Phase) {
         let same =
             |c: &Concurrency| (c.op, c.processes, c.per_node) == (phase.op, phase.processes, phase.per_node);
-        // From the end: neighbours are alike.
+        // Searched from the end, because consecutive phases are often alike.
         let index = self.by_concurrency.iter().rposition(same).unwrap_or_else(|| {
             let Phase { op, processes, per_node, .. } = phase;
             let empty = Concurrency { op, processes, per_node, phases: 0, requests: 0, bytes: 0 };
@@ -124,20 +128,21 @@ struct OpenPhase {
     nodes: IntMap<u32, u32>,
 }
 
-/// Finds the phases of one file group. Deterministic: the same requests give the same numbers again.
+/// Finds the phases of one file group. It is deterministic: the same requests give the same
+/// numbers.
 #[derive(Default)]
 pub(super) struct PhaseTracker {
     open: VecDeque<OpenPhase>,
     /// The number of `open[0]`.
     first_open: usize,
-    /// The phase each process is in, if that is still open.
+    /// The phase of each process, if that is still open.
     phase_of: IntMap<u32, usize>,
-    /// Start of the first request after the last gap, end of the last request.
+    /// Start of the first request after the last gap, and end of the last request, nanoseconds.
     span_ns: Option<(u64, u64)>,
     done: Phases,
 }
 
-/// What the tracker needs to know of a request.
+/// The properties of a request that the tracker needs.
 #[derive(Clone, Copy)]
 pub(super) struct Visit {
     pub(super) process: u32,
@@ -149,7 +154,7 @@ pub(super) struct Visit {
 }
 
 impl PhaseTracker {
-    /// The number of the request's phase. Requests must come in order of their start.
+    /// The number of the request's phase. Requests must come in order of start.
     pub(super) fn visit(&mut self, visit: &Visit) -> u32 {
         self.close_at_gap(visit);
         let number = match self.phase_of.get(&visit.process) {
@@ -168,7 +173,7 @@ impl PhaseTracker {
         number as u32
     }
 
-    /// All phases, the open ones too.
+    /// All phases, including the open ones.
     pub(super) fn finish(mut self) -> Phases {
         self.close_all();
         self.done
@@ -193,7 +198,8 @@ impl PhaseTracker {
         }
     }
 
-    /// The first open phase after the process's present one with the operation, or a new one.
+    /// The first open phase with the request's operation after the process's current one, or a new
+    /// phase.
     fn next_phase(&mut self, present: Option<usize>, visit: &Visit) -> usize {
         let from = present.map_or(0, |number| (number + 1).saturating_sub(self.first_open));
         let found = (from..self.open.len()).find(|i| self.open[*i].phase.op == visit.op);
@@ -242,7 +248,7 @@ impl PhaseTracker {
         while !self.open.is_empty() {
             self.close_first();
         }
-        // Nobody can be in an open phase now.
+        // No phase is open now, so no process is in one.
         self.phase_of.clear();
     }
 }

@@ -1,19 +1,20 @@
-//! Streams: the reads, or the writes, of one process in one file, one after the other.
+//! Streams: the reads, or the writes, of one process in one file, in order.
 
 use super::hash::IntMap;
 use crate::{Op, Request};
 
-/// After so many streams all are forgotten and start anew: the memory's bound (some 50 MiB).
+/// When there are this many streams, all are forgotten; this bounds the memory (about 50 MiB).
 const MAX_STREAMS: usize = 1 << 20;
 
-/// How a request follows the one before it in its stream.
+/// How a request relates to the previous one of its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It is the stream's first.
+    /// The stream's first request.
     First,
-    /// It starts where the last one ended.
+    /// It starts where the previous one ended.
     Sequential,
-    /// It starts as far from the last one's start as that did from its predecessor's: the distance in bytes.
+    /// It starts at the same distance from the previous one's start as that from its predecessor's;
+    /// the distance in bytes.
     Strided(i64),
     /// None of these.
     Random,
@@ -32,7 +33,8 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// How this read or write follows. Requests must come in order of their start.
+    /// How this read or write relates to the previous one of its stream. Requests must come in
+    /// order of start.
     pub(super) fn step(&mut self, request: &Request) -> Step {
         if self.streams.len() >= MAX_STREAMS {
             self.streams.clear();

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{Flags, MpiCall};
 
-/// A job in the making: its calls go into a summary, and again through a classifier.
+/// Collects calls and passes them to a summary, and again through a classifier.
 struct Job {
     processes: Vec<ProcessInfo>,
     files: Vec<String>,
@@ -10,7 +10,7 @@ struct Job {
 }
 
 impl Job {
-    /// `processes` processes, `per_node` on each node.
+    /// A job of `processes` processes, `per_node` on each node.
     fn new(processes: u32, per_node: u32) -> Job {
         let processes = (0..processes)
             .map(|i| ProcessInfo {
@@ -106,7 +106,7 @@ fn a_header_by_one_rank_does_not_split_the_rest() {
 
 #[test]
 fn read_modify_write_is_as_concurrent_as_its_processes_however_they_are_scheduled() {
-    // Rank 0 runs 20 cycles before rank 1 gets the processor; then they take turns the other way round.
+    // Rank 0 runs 20 cycles before rank 1 is scheduled; then they take turns the other way round.
     let mut job = Job::new(2, 1);
     let cycles = |job: &mut Job, rank: u32, from: u64, to: u64| {
         for i in from..to {
@@ -131,7 +131,7 @@ fn a_gap_separates_jobs_that_follow_one_another() {
     }
     job.clock_ns += GAP_NS - 10_000;
     job.call(1, "/d/shared", Op::Write, 8, 8);
-    // The span is now as long as the shortest gap: a gap must be longer than it.
+    // The span is now as long as the shortest gap. A gap must be longer than the span.
     job.clock_ns += GAP_NS / 2;
     job.call(0, "/d/shared", Op::Write, 8, 8);
     job.clock_ns += 2 * GAP_NS;
@@ -211,7 +211,7 @@ fn collective_calls_are_counted_and_so_is_what_moves_in_them() {
     let [shared, other] = &summary.groups[..] else { panic!("two groups") };
     let count = |call, calls| marks::Count { call, calls };
     assert_eq!(shared.marks.calls, [count(MpiCall::WriteAtAll, 4)]);
-    // As made here, a mark's result is its size.
+    // In these calls a mark's result equals its size.
     assert_eq!((shared.marks.processes, shared.marks.bytes), (4, 16));
     assert_eq!(shared.write.collective_share(), 0.75);
     assert_eq!((shared.write.requests, shared.write.collective, shared.read.collective_share()), (2, 1, 0.0));

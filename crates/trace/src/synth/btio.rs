@@ -1,36 +1,39 @@
-//! BT-IO of the NAS Parallel Benchmarks: the solution of a block-tridiagonal solver, written every few time steps.
+//! BT-IO of the NAS Parallel Benchmarks: a block-tridiagonal solver that writes its solution every
+//! few time steps.
 //!
-//! The file is a sequence of dumps; a dump is a cube of elements of five doubles, x fastest. P processes (a square
-//! number, q * q) divide the cube into q * q * q cells by diagonal multi-partitioning: every process has q cells, one per
-//! layer in z. After the last time step everything is read back to be verified.
+//! The file is a sequence of dumps. A dump is a cube of elements of five doubles, with x varying
+//! fastest. P processes (a square number, q * q) divide the cube into q * q * q cells by diagonal
+//! multi-partitioning: every process has q cells, one per layer in z. After the last time step
+//! everything is read back for verification.
 
 use super::collective::Wanted;
 use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};
 use crate::{Flags, Op};
 
-/// Bytes of an element: five doubles.
+/// Size of an element, bytes: five doubles.
 const ELEMENT_BYTES: u64 = 40;
 
-/// The smallest cell, in elements in each direction, that the solver takes (NPB, BT/make_set).
+/// Minimum number of elements of a cell in each direction that the solver accepts (NPB,
+/// BT/make_set).
 const LEAST_CELL: u64 = 3;
 
 /// Time steps between two dumps (`wr_interval`).
 const WRITE_INTERVAL: u64 = 5;
 
-/// Problem sizes.
+/// Problem sizes of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BtioClass {
     /// 12 elements in each direction.
     S,
-    /// 24.
+    /// 24 elements in each direction.
     W,
-    /// 64.
+    /// 64 elements in each direction.
     A,
-    /// 102.
+    /// 102 elements in each direction.
     B,
-    /// 162.
+    /// 162 elements in each direction.
     C,
-    /// 408.
+    /// 408 elements in each direction.
     D,
 }
 
@@ -47,7 +50,7 @@ impl BtioClass {
         }
     }
 
-    /// Dumps that are written: every fifth time step.
+    /// Number of dumps: one every fifth time step.
     pub fn dumps(self) -> u64 {
         let time_steps = match self {
             BtioClass::S => 60,
@@ -57,7 +60,7 @@ impl BtioClass {
         time_steps / WRITE_INTERVAL
     }
 
-    /// Bytes of the whole file.
+    /// Size of the whole file, bytes.
     pub fn file_bytes(self) -> u64 {
         self.dump_bytes() * self.dumps()
     }
@@ -76,9 +79,9 @@ pub struct Btio {
     pub processes: u32,
     /// Processes per node.
     pub per_node: u32,
-    /// `full`: collective I/O; otherwise `simple`: every row of a cell is a request.
+    /// `full`: collective I/O. Otherwise `simple`: every row of a cell is a request.
     pub full: Option<TwoPhase>,
-    /// Writes, the reads that verify, or both.
+    /// Writes, the verifying reads, or both.
     pub direction: Direction,
     /// The shared file.
     pub file: String,
@@ -124,14 +127,15 @@ impl Btio {
         };
         (0..q)
             .map(|layer| {
-                // From one layer to the next a process's cell moves one to the right in x and back in y.
+                // From layer to layer, a process's cell moves one part forward in x and one part
+                // back in y.
                 let parts = [(rank % q + layer) % q, (rank / q + q - layer) % q, layer].map(part);
                 Cell { low: parts.map(|(low, _)| low), size: parts.map(|(_, size)| size) }
             })
             .collect()
     }
 
-    /// Offsets within a dump and sizes of the rows of a process, in order.
+    /// The rows of a process, in order: offset within a dump, and size, bytes.
     fn rows(&self, rank: u32) -> Vec<(u64, u64)> {
         let n = self.class.elements();
         let rows = self.cells(rank).into_iter().flat_map(move |cell| {
@@ -188,8 +192,9 @@ mod tests {
 
     #[test]
     fn cells_are_on_a_diagonal() {
-        // 12 = 3 + 3 + 2 + 2 + 2 elements with 25 processes. Rank 7 (x 2, y 1) has in layer 0 the third part in x and
-        // the second in y; in every further layer it is one further in x and one back in y.
+        // 12 = 3 + 3 + 2 + 2 + 2 elements with 25 processes. In layer 0, rank 7 (x 2, y 1) has the
+        // third part in x and the second in y. In every further layer it is one part further in x
+        // and one part back in y.
         let file = String::new();
         let direction = Direction::Write;
         let btio = Btio { class: BtioClass::S, processes: 25, per_node: 1, full: None, direction, file };

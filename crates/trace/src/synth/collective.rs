@@ -1,10 +1,11 @@
-//! Two-phase collective I/O, as ROMIO's generic driver does it: what reaches the file system.
+//! Two-phase collective I/O as in ROMIO's generic driver: the requests that reach the file system.
 //!
-//! In the first phase the processes exchange data, which no file system sees. In the second, some of them, the
-//! *aggregators*, access the file: the range from the first to the last byte of the collective call is cut into as many
-//! contiguous *file domains* of equal size; every aggregator goes through its domain, from the first byte to the last that
-//! somebody wants there, in buffers of `cb_buffer_size` bytes, one contiguous request each. A buffer that is not
-//! overwritten as a whole is read first.
+//! In the first phase the processes exchange data, without file I/O. In the second, some of them,
+//! the *aggregators*, access the file. The range from the first to the last byte of the collective
+//! call is divided into one contiguous *file domain* per aggregator, all of equal size. Every
+//! aggregator accesses its domain, from the first to the last requested byte there, in buffers of
+//! `cb_buffer_size` bytes with one contiguous request each. If a write does not overwrite a buffer
+//! completely, the buffer is read first.
 
 use super::{Call, Step};
 use crate::{Flags, Op};
@@ -12,22 +13,24 @@ use crate::{Flags, Op};
 /// The hints of two-phase I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwoPhase {
-    /// `cb_nodes`: aggregators. ROMIO takes one process per node unless told otherwise.
+    /// `cb_nodes`: number of aggregators. ROMIO's default is one process per node.
     pub aggregators: u32,
-    /// `cb_buffer_size`: the most bytes of one request. ROMIO's default is 16 MiB.
+    /// `cb_buffer_size`: maximum size of a request, bytes. ROMIO's default is 16 MiB.
     pub buffer: u64,
 }
 
-/// The bytes of a collective call, of all processes together.
+/// The bytes that all processes together request in a collective call: `[start, end)`, or pieces of
+/// it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
-    /// The first.
+    /// Offset of the first byte.
     pub start: u64,
-    /// Behind the last.
+    /// Offset after the last byte.
     pub end: u64,
-    /// If not all between: pieces of so many bytes, from `start` on, ...
+    /// Size of each contiguous piece, bytes; the first begins at `start`.
     pub piece: u64,
-    /// ... the next so many bytes after the start of the one before.
+    /// Distance between the starts of consecutive pieces, bytes; equal to `piece` if there are no
+    /// holes.
     pub stride: u64,
 }
 
@@ -41,12 +44,13 @@ impl Wanted {
         self.stride > self.piece
     }
 
-    /// Whether somebody wants every one of these bytes.
+    /// Whether all of these bytes are requested.
     fn has_all(&self, offset: u64, size: u64) -> bool {
         !self.has_holes() || (offset - self.start) % self.stride + size <= self.piece
     }
 
-    /// From the first wanted byte to the last of a file domain; empty if there is none.
+    /// The range from the first to the last requested byte of a file domain; empty if there is
+    /// none.
     fn part(&self, start: u64, end: u64) -> (u64, u64) {
         let (first, end) = (start - self.start, end.min(self.end).saturating_sub(self.start));
         let into = first % self.stride;
@@ -59,8 +63,8 @@ impl Wanted {
 }
 
 impl TwoPhase {
-    /// The steps of one collective call of `processes` processes on file 0. Aggregators are spread over the ranks as evenly
-    /// as nodes are.
+    /// The steps of one collective call of `processes` processes on file 0. The aggregators are
+    /// spread evenly over the ranks, like the nodes.
     pub(super) fn steps(self, op: Op, wanted: Wanted, processes: u32) -> impl Iterator<Item = Step> {
         let aggregators = u64::from(self.aggregators.clamp(1, processes));
         let domain = (wanted.end - wanted.start).div_ceil(aggregators);

@@ -1,4 +1,4 @@
-//! The numbers of glibc's `srandom` and `random`: IOR's random offsets are made of them.
+//! The generator of glibc's `srandom` and `random`, which determines IOR's random offsets.
 
 /// An additive feedback generator of degree 31.
 #[derive(Clone)]
@@ -8,13 +8,14 @@ pub(super) struct Random {
 }
 
 impl Random {
-    /// As after `srandom(seed)`.
+    /// The state after `srandom(seed)`.
     pub(super) fn new(seed: u32) -> Random {
         let mut state = [0; 31];
         let mut word = i64::from(if seed == 0 { 1 } else { seed } as i32);
         for slot in &mut state {
             *slot = word as u32;
-            // A Lehmer generator; the remainder has the sign of a C division, then is made positive.
+            // A Lehmer generator. The remainder has the sign of a C division and is then made
+            // positive.
             word = 16807 * word % 0x7fff_ffff;
             if word < 0 {
                 word += 0x7fff_ffff;
@@ -28,9 +29,10 @@ impl Random {
         random
     }
 
-    /// As `random()`.
+    /// The next number, as from `random()`.
     pub(super) fn next(&mut self) -> u64 {
-        // state[next] is 31 numbers old; the one 3 numbers old stands 3 places before it.
+        // `state[next]` is 31 numbers old. The number that is 3 numbers old stands 3 places before
+        // it.
         let recent = self.state[(self.next + 28) % 31];
         let sum = self.state[self.next].wrapping_add(recent);
         self.state[self.next] = sum;
@@ -39,7 +41,7 @@ impl Random {
     }
 }
 
-/// The C library's own generator, for tests to compare with.
+/// The C library's own generator, as a reference for tests.
 #[cfg(test)]
 pub(super) mod c_library {
     use std::ffi::{c_long, c_uint};
@@ -50,7 +52,7 @@ pub(super) mod c_library {
         fn random() -> c_long;
     }
 
-    /// There is one generator in the process.
+    /// The process has only one generator.
     static ONLY: Mutex<()> = Mutex::new(());
 
     pub struct CRandom(#[allow(dead_code)] MutexGuard<'static, ()>);
@@ -58,7 +60,7 @@ pub(super) mod c_library {
     impl CRandom {
         pub fn new(seed: u32) -> CRandom {
             let guard = ONLY.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            // SAFETY: nothing else in the tests uses it without the lock.
+            // SAFETY: the tests use the generator only under this lock.
             unsafe { srandom(seed) };
             CRandom(guard)
         }

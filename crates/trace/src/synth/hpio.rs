@@ -1,10 +1,11 @@
 //! HPIO (Ching et al., IPDPS 2006): regions of one size with spacing between them.
 //!
-//! Every process has `regions` regions of `region_size` bytes. In HPIO's noncontiguous files the processes are
-//! interleaved: process r's i-th region starts at `(i * processes + r) * (region_size + spacing)`. In its contiguous ones
-//! every process has a part of its own, without spacing. Here the own parts may have spacing, too: the region starts
-//! at `(r * regions + i) * (region_size + spacing)`. Without collective I/O every region is one request (where regions of
-//! a process touch each other, HPIO itself, which makes one call for all of them, would make one request of them).
+//! Every process has `regions` regions of `region_size` bytes. In HPIO's noncontiguous files the
+//! processes are interleaved: process r's i-th region starts at `(i * processes + r) * (region_size
+//! + spacing)`. In its contiguous files every process has a segment of its own, without spacing.
+//! Here these segments may have spacing, too: the region starts at `(r * regions + i) *
+//! (region_size + spacing)`. Without collective I/O every region is one request. (HPIO itself makes
+//! one call for all regions of a process, so regions that touch each other would form one request.)
 
 use super::collective::Wanted;
 use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};
@@ -17,17 +18,18 @@ pub struct Hpio {
     pub processes: u32,
     /// Processes per node.
     pub per_node: u32,
-    /// Region count, per process.
+    /// Number of regions per process.
     pub regions: u64,
-    /// Bytes of a region.
+    /// Size of a region, bytes.
     pub region_size: u64,
     /// Bytes between regions.
     pub spacing: u64,
-    /// Whether the processes' regions take turns in the file; otherwise each has a part of its own.
+    /// Whether the processes' regions take turns in the file; otherwise each process has a segment
+    /// of its own.
     pub interleaved: bool,
     /// Writes, reads, or both.
     pub direction: Direction,
-    /// Collective I/O.
+    /// Collective I/O, if used.
     pub collective: Option<TwoPhase>,
     /// The shared file.
     pub file: String,

@@ -1,29 +1,31 @@
-//! IOR (github.com/hpc/ior): its file layout and the order of its transfers, as in versions 3 and 4.
+//! IOR (github.com/hpc/ior): its file layout and the order of its transfers, as in versions 3 and
+//! 4.
 //!
-//! The file is a sequence of segments; in a shared file, a segment has one block of every rank, in order of rank; a
-//! block is transferred piece by piece. With random offsets (`-z`) on a shared file, IOR deals all transfers
-//! of a segment out to the ranks by chance, so that ranks get different numbers of them, and then every rank
-//! shuffles its own; all with the C library's generator, which is reproduced here.
+//! The file is a sequence of segments. In a shared file, a segment has one block per rank, in order
+//! of rank. A block is accessed transfer by transfer. With random offsets (`-z`) on a shared file,
+//! IOR deals all transfers of a segment out to the ranks at random, so that ranks get different
+//! numbers of them, and then every rank shuffles its own. Both use the C library's generator, which
+//! is reproduced here.
 
 use super::glibc_random::Random;
 use super::{BadParameters, Benchmark, Call, Direction, Job, Step};
 use crate::{Flags, Op};
 
-/// In which order a rank makes its transfers.
+/// The order in which a rank makes its transfers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// From the start of its blocks to the end.
     Sequential,
-    /// By chance.
+    /// In random order.
     Random,
 }
 
-/// Where the random transfers of a rank lie in a shared file.
+/// The range of a rank's random transfers in a shared file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RandomWithin {
-    /// Anywhere, as IOR's `-z` does.
+    /// The whole file, as with IOR's `-z`.
     File,
-    /// In its own block, as the published experiments describe it.
+    /// The rank's own block, as the published experiments describe it.
     OwnBlock,
 }
 
@@ -34,23 +36,23 @@ pub struct Ior {
     pub processes: u32,
     /// Processes per node.
     pub per_node: u32,
-    /// `-t`: bytes per request.
+    /// `-t`: size of a transfer, bytes.
     pub transfer: u64,
-    /// `-b`: bytes of one rank in a segment.
+    /// `-b`: size of a rank's block in a segment, bytes.
     pub block: u64,
-    /// `-s`: segments.
+    /// `-s`: number of segments.
     pub segments: u64,
-    /// Sequential, or `-z`.
+    /// Sequential, or random (`-z`).
     pub access: Access,
-    /// Only for random access to a shared file.
+    /// Range of random transfers; only used for random access to a shared file.
     pub random_within: RandomWithin,
-    /// `-w`, `-r`.
+    /// `-w`, `-r`, or both.
     pub direction: Direction,
-    /// One file for all; otherwise `-F`: one per process.
+    /// One file for all processes; otherwise (`-F`) one file per process.
     pub shared: bool,
-    /// `-G`: for the random order.
+    /// `-G`: seed of the random order.
     pub seed: u32,
-    /// `-o`: the file; with one per process, a number is appended.
+    /// `-o`: the file. With one file per process, a number is appended.
     pub file: String,
 }
 
@@ -78,7 +80,7 @@ impl Ior {
         segment * self.block * if self.shared { u64::from(self.processes) } else { 1 }
     }
 
-    /// Per rank: the offsets of its transfers in the first segment, in order.
+    /// Per rank: the offsets of its transfers in the first segment, in order, bytes.
     fn offsets(&self) -> Vec<Vec<u64>> {
         let per_block = self.block / self.transfer;
         let sequential = |rank: u32| -> Vec<u64> {
@@ -98,7 +100,7 @@ impl Ior {
         }
     }
 
-    /// Deals the transfers of a segment out to the ranks.
+    /// Deals the transfers of a segment out to the ranks at random.
     fn dealt(&self) -> Vec<Vec<u64>> {
         let mut random = Random::new(self.seed);
         let mut offsets = vec![Vec::new(); self.processes as usize];
@@ -107,7 +109,7 @@ impl Ior {
             let rank = random.next() % u64::from(self.processes);
             offsets[rank as usize].push(i * self.transfer);
         }
-        // Every rank goes on with the generator where the dealing left it.
+        // Every rank continues with the generator in the state after the dealing.
         for own in &mut offsets {
             shuffle(own, &mut random.clone());
         }
@@ -115,7 +117,7 @@ impl Ior {
     }
 }
 
-/// IOR's way to shuffle.
+/// Shuffles like IOR.
 fn shuffle(offsets: &mut [u64], random: &mut Random) {
     let len = offsets.len() as u64;
     for i in 0..offsets.len() {

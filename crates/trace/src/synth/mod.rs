@@ -1,8 +1,8 @@
-//! Synthetic traces: the requests that a benchmark would make, without running it.
+//! Synthetic traces: the requests of a benchmark, without running it.
 //!
-//! A benchmark is a sequence of [`Step`]s; in each step every process makes at most one request, all at once. Times
-//! are nominal: a step takes [`STEP_NS`], and what the storage would need is not modelled. So order, phases and
-//! concurrency are right, durations mean nothing.
+//! A benchmark is a sequence of [`Step`]s. In each step every process makes at most one request,
+//! and all of these run concurrently. Times are nominal: a step takes [`STEP_NS`], and the storage
+//! is not modeled. So order, phases and concurrency are realistic, but durations have no meaning.
 
 mod btio;
 mod collective;
@@ -25,34 +25,34 @@ use crate::{Flags, Op, ProcessInfo, Request, TraceError, TraceWriter};
 /// Nominal duration of a step, nanoseconds.
 pub const STEP_NS: u64 = 1_000_000;
 
-/// How long a request takes of its step, nanoseconds: all requests of a step overlap.
+/// Nominal duration of a request, nanoseconds. All requests of a step overlap.
 const REQUEST_NS: u64 = STEP_NS / 10 * 9;
 
-/// One request.
+/// One request of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The process.
+    /// The issuing process.
     pub rank: u32,
     /// Index into [`Job::files`].
     pub file: u32,
-    /// Bytes.
+    /// File offset, bytes.
     pub offset: u64,
-    /// Bytes.
+    /// Size, bytes.
     pub size: u64,
 }
 
-/// Requests that are made at once.
+/// Concurrent requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Read or write.
     pub op: Op,
-    /// How.
+    /// The flags of the calls.
     pub flags: Flags,
     /// At most one per process, in order of rank.
     pub calls: Vec<Call>,
 }
 
-/// Which of the two directions a benchmark does.
+/// The directions that a benchmark runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Only writes.
@@ -78,31 +78,31 @@ impl Direction {
 pub struct Job {
     /// Name of the program.
     pub program: String,
-    /// How many processes.
+    /// Number of processes.
     pub processes: u32,
-    /// How many of them run on each node.
+    /// Number of processes per node.
     pub per_node: u32,
-    /// Absolute paths.
+    /// Absolute paths of the files.
     pub files: Vec<String>,
 }
 
-/// A benchmark.
+/// A benchmark with fixed parameters.
 pub trait Benchmark {
     /// Its processes and files.
     fn job(&self) -> Job;
 
-    /// What each direction does, in the order of [`Direction::ops`]: an operation and its steps. All processes open the
-    /// files that they use before, and close them after.
+    /// The operation and the steps of each direction, in the order of [`Direction::ops`]. All
+    /// processes open the files that they use before each round, and close them after it.
     fn rounds(&self) -> Vec<(Op, Box<dyn Iterator<Item = Step> + '_>)>;
 }
 
-/// Parameters that contradict each other: what, and the remedy, in one line.
+/// Parameters that contradict each other: the problem and the remedy, in one line.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{0}")]
 pub struct BadParameters(pub String);
 
 impl Job {
-    /// A process of the job, as a trace has it.
+    /// The description of a process, as in a recorded trace.
     pub fn process(&self, rank: u32) -> ProcessInfo {
         ProcessInfo {
             node: format!("node{}", rank / self.per_node),
@@ -113,7 +113,8 @@ impl Job {
     }
 }
 
-/// Appends the benchmark's trace to an empty writer. `progress` is told the number of calls now and then.
+/// Appends the benchmark's trace to an empty writer. `progress` is called regularly with the number
+/// of calls so far.
 pub fn write(
     benchmark: &dyn Benchmark,
     writer: &mut TraceWriter,
@@ -136,22 +137,22 @@ pub fn write(
     Ok(())
 }
 
-/// What a trace calls the processes and files of a benchmark, and when that begins.
+/// A trace's numbers for the processes and files of a benchmark, and the benchmark's start time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numbers {
-    /// By rank.
+    /// Numbers of the processes, by rank.
     pub processes: Vec<u32>,
-    /// In the order of [`Job::files`].
+    /// Numbers of the files, in the order of [`Job::files`].
     pub files: Vec<u32>,
-    /// Nanoseconds since the start of the trace.
+    /// Start of the benchmark, nanoseconds since the start of the trace.
     pub start_ns: u64,
 }
 
-/// Gives all calls of a benchmark to `push`, in order of start, until that fails. Returns when the last has ended, nanoseconds
-/// since the start of the trace.
+/// Passes all calls of a benchmark to `push`, in order of start, until that fails. Returns the end
+/// of the last call, nanoseconds since the start of the trace.
 ///
 /// # Errors
-/// Those of `push`.
+/// The errors of `push`.
 pub fn calls_of<E>(
     benchmark: &dyn Benchmark,
     numbers: &Numbers,
@@ -159,7 +160,7 @@ pub fn calls_of<E>(
 ) -> Result<u64, E> {
     let shared = numbers.files.len() == 1;
     let mut push = |clock_ns: u64, i: usize, op: Op, flags: Flags, call: &Call| {
-        // A nanosecond apart, so that the order is the same in every reader.
+        // Starts are a nanosecond apart, so that the order is the same in every reader.
         let start_ns = clock_ns + i as u64;
         push(&Request {
             process: numbers.processes[call.rank as usize],

@@ -14,7 +14,8 @@ fn of_rank(benchmark: &dyn Benchmark, rank: u32) -> Vec<(u64, u64)> {
     own.map(|call| (call.offset, call.size)).collect()
 }
 
-/// Checks that the calls cover every byte of each of `files` files exactly once. Returns the bytes of one file.
+/// Checks that the calls cover every byte of each of `files` files exactly once. Returns the size
+/// of one file, bytes.
 fn covered(benchmark: &dyn Benchmark, files: u32) -> u64 {
     let mut size = None;
     for file in 0..files {
@@ -69,7 +70,8 @@ fn ior_file_per_process_has_the_segments_of_one_process() {
     assert_eq!(ior.job().files[3], "/d/ior.00000003");
 }
 
-/// What IOR's `GetOffsetArrayRandom` computes for a rank, with the C library's own generator.
+/// The offsets that IOR's `GetOffsetArrayRandom` computes for a rank, with the C library's own
+/// generator.
 fn ior_reference(ior: &Ior, rank: u64) -> Vec<u64> {
     let per_segment = if ior.shared { ior.block * u64::from(ior.processes) } else { ior.block };
     let all = (0..per_segment).step_by(ior.transfer as usize);
@@ -154,16 +156,18 @@ fn two_phase_covers_the_range_in_domains_and_buffers() {
 
 #[test]
 fn file_domains_start_and_end_with_data() {
-    // 10 regions of 1000 bytes, 1100 apart: 10900 bytes in two domains of 5450, whose border lies in the hole 5400..5500.
+    // 10 regions of 1000 bytes, 1100 apart: 10900 bytes in two domains of 5450. The domain border
+    // lies in the hole 5400..5500.
     let two_phase = Some(TwoPhase { aggregators: 2, buffer: 4096 });
     let sizes = Hpio { region_size: 1000, spacing: 100, regions: 5, processes: 2, interleaved: true, ..hpio() };
     let collective = Hpio { collective: two_phase, direction: Direction::Read, ..sizes.clone() };
     assert_eq!(of_rank(&collective, 0), [(0, 4096), (4096, 1304)]);
     assert_eq!(of_rank(&collective, 1), [(5500, 4096), (9596, 1304)]);
-    // Written, a buffer of which every byte is wanted is not read first: the last 8 bytes of the first domain of 8200.
+    // A write does not read a buffer first if all of its bytes are requested: here the last 8 bytes
+    // of the first domain of 8200.
     let written = Hpio { direction: Direction::Write, processes: 3, ..collective };
     assert_eq!(of_rank(&written, 0), [(0, 4096), (0, 4096), (4096, 4096), (4096, 4096), (8192, 8)]);
-    // Against brute force: from a domain's first wanted byte to its last, if there is one.
+    // Against brute force: from a domain's first requested byte to its last, if there is one.
     for (region_size, spacing, regions) in [(3, 5, 7), (1, 9, 5), (4, 1, 3), (2, 30, 2), (1, 99, 1)] {
         let collective = Some(TwoPhase { aggregators: 2, buffer: 1 << 20 });
         let odd = Hpio { region_size, spacing, regions, collective, ..sizes.clone() };
@@ -198,7 +202,8 @@ fn tile() -> Tile {
 
 #[test]
 fn tiles_are_rows_of_a_two_dimensional_array() {
-    // 12 x 10 elements of 8 bytes; rank 4 has the tile at x = 1, y = 1: elements 4..8 of rows 5..10.
+    // 12 x 10 elements of 8 bytes; rank 4 has the tile at x = 1, y = 1: elements 4..8 of rows
+    // 5..10.
     let expected: Vec<(u64, u64)> = (5..10).map(|row| ((row * 12 + 4) * 8, 32)).collect();
     assert_eq!(of_rank(&tile(), 4), expected);
     assert_eq!(covered(&tile(), 1), 12 * 10 * 8);
@@ -229,7 +234,7 @@ fn btio(class: BtioClass, processes: u32) -> Btio {
 #[test]
 fn btio_rows_of_cells_cover_the_file() {
     for processes in [1, 4, 9, 16, 25] {
-        // (25 are more than BT-IO takes for this class, but make cells of different sizes.)
+        // (The class does not allow 25 processes in BT-IO, but they make cells of different sizes.)
         assert_eq!(covered(&btio(BtioClass::S, processes), 1), 12 * 12 * 12 * 40 * 12);
     }
     let full = Btio { full: Some(TwoPhase { aggregators: 3, buffer: 10_000 }), ..btio(BtioClass::S, 4) };

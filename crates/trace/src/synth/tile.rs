@@ -1,9 +1,10 @@
-//! mpi-tile-io (Parallel I/O Benchmarking Consortium): a dense two-dimensional array of elements, a tile per process.
+//! mpi-tile-io (Parallel I/O Benchmarking Consortium): a dense two-dimensional array of elements
+//! with one tile per process.
 //!
-//! Tiles are numbered along x first; the elements of a row lie one after the other in the file, after a header.
-//! Neighbouring tiles overlap by some elements. Every process makes one call, through a file view that is a subarray of
-//! elements. Without collective I/O every contiguous piece of it is one request, in order: a row of the tile, or
-//! the whole tile if it is as wide as the array.
+//! Tiles are numbered along x first. The array follows a header in the file, row by row.
+//! Neighboring tiles overlap by some elements. Every process makes one call, through a file view
+//! that is a subarray of elements. Without collective I/O, every contiguous piece of the view is
+//! one request, in order: a row of the tile, or the whole tile if it is as wide as the array.
 
 use super::collective::Wanted;
 use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};
@@ -14,7 +15,7 @@ use crate::{Flags, Op};
 pub struct Tile {
     /// `--nr_tiles_x`.
     pub tiles_x: u32,
-    /// `--nr_tiles_y`: x times y is the number of processes.
+    /// `--nr_tiles_y`: the number of processes is x times y.
     pub tiles_y: u32,
     /// Processes per node.
     pub per_node: u32,
@@ -22,17 +23,17 @@ pub struct Tile {
     pub elements_x: u64,
     /// `--sz_tile_y`: elements of a tile in y.
     pub elements_y: u64,
-    /// `--sz_element`: bytes.
+    /// `--sz_element`: size of an element, bytes.
     pub element_size: u64,
-    /// `--overlap_x`: elements that neighbours in x share.
+    /// `--overlap_x`: elements that neighbors in x share.
     pub overlap_x: u64,
-    /// `--overlap_y`: elements that neighbours in y share.
+    /// `--overlap_y`: elements that neighbors in y share.
     pub overlap_y: u64,
-    /// `--header_bytes`: bytes of the file before the array.
+    /// `--header_bytes`: size of the header before the array, bytes.
     pub header: u64,
     /// Writes, reads, or both.
     pub direction: Direction,
-    /// Collective I/O.
+    /// Collective I/O, if used.
     pub collective: Option<TwoPhase>,
     /// The shared file.
     pub file: String,
@@ -63,7 +64,7 @@ impl Tile {
         self.tiles_x * self.tiles_y
     }
 
-    /// Elements of the whole array in x and y.
+    /// Number of elements of the whole array in x and y.
     fn elements(&self) -> (u64, u64) {
         let all = |tiles: u32, elements: u64, overlap: u64| {
             u64::from(tiles) * elements - u64::from(tiles - 1) * overlap
@@ -71,14 +72,14 @@ impl Tile {
         (all(self.tiles_x, self.elements_x, self.overlap_x), all(self.tiles_y, self.elements_y, self.overlap_y))
     }
 
-    /// Where row `row` of a rank's tile starts in the file.
+    /// File offset of row `row` of a rank's tile, bytes.
     fn offset(&self, rank: u32, row: u64) -> u64 {
         let x = u64::from(rank % self.tiles_x) * (self.elements_x - self.overlap_x);
         let y = u64::from(rank / self.tiles_x) * (self.elements_y - self.overlap_y) + row;
         self.header + (y * self.elements().0 + x) * self.element_size
     }
 
-    /// How many requests a process makes without collective I/O, and how many rows each has.
+    /// Number of requests of a process without collective I/O, and number of rows in each.
     fn pieces(&self) -> (u64, u64) {
         if self.elements_x == self.elements().0 { (1, self.elements_y) } else { (self.elements_y, 1) }
     }

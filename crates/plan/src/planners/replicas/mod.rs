@@ -1,4 +1,5 @@
-//! Hybrid replication (CIL §5): several copies with different layouts, every request served by the cheapest.
+//! Hybrid replication (CIL §5): several copies with different layouts; the cheapest copy serves
+//! each request.
 
 mod rows;
 mod search;
@@ -19,8 +20,9 @@ use crate::problem::Problem;
 use crate::spread::layout_of;
 use search::{Found, best_set};
 
-/// For every number of copies allowed, the layouts among those of the other planners that are cheapest together; of these the
-/// fewest copies than which no more save another [`crate::Options::min_gain`].
+/// Considers, for every allowed number of copies, the cheapest set of the other planners' layouts.
+/// Picks the smallest of these sets such that no larger one saves at least
+/// [`crate::Options::min_gain`] more.
 pub struct Replicas;
 
 impl Planner for Replicas {
@@ -41,7 +43,8 @@ impl Planner for Replicas {
         let judged = judged(problem, &singles);
         let picks: Vec<usize> = (0..judged.len()).collect();
         let best = best_of(problem, &judged, &picks);
-        // The formula may be wrong about that one; what goes with it best is worth a look, too.
+        // The formula may be wrong about the best single layout, so the set that complements it
+        // best is judged, too.
         if let Some(largest) = sets.last().map(|set| set.members.len()) {
             let with_best = |set: &[usize]| space.fits(set) && (set.contains(&best) || set.len() < largest);
             sets.extend(best_set(&rows, largest, with_best));
@@ -80,14 +83,14 @@ fn sets(rows: &[Vec<f64>], most: usize, fits: impl Fn(&[usize]) -> bool) -> Vec<
     sets
 }
 
-/// The layouts that may be copies: all of `overall`, and what the other planners pick.
+/// The layouts that may be copies: all of `overall`'s, and the picks of the other planners.
 fn singles(problem: &Problem<'_>) -> Result<Vec<Candidate>, PlanError> {
     let mut singles = Vec::new();
     for planner in planners::ALL.into_iter().filter(|planner| planner.unasked()) {
         match planner.propose(problem) {
             Ok(Proposal { mut candidates, pick: Some(pick) }) => singles.push(candidates.swap_remove(pick)),
             Ok(Proposal { candidates, pick: None }) => singles.extend(candidates),
-            // Two classes are too few or too many for some.
+            // Some planners need exactly two classes of servers.
             Err(_) => {}
         }
     }
@@ -104,7 +107,7 @@ fn singles(problem: &Problem<'_>) -> Result<Vec<Candidate>, PlanError> {
 }
 
 fn judged(problem: &Problem<'_>, candidates: &[Candidate]) -> Vec<Judged> {
-    // Those with several copies are few and matter.
+    // Candidates with several copies are few, and they matter.
     let entry = |candidate: &Candidate| Entry {
         candidate: candidate.clone(),
         notable: candidate.overlay.is_some() || candidates.len() <= MAX_COPIES,
@@ -112,7 +115,8 @@ fn judged(problem: &Problem<'_>, candidates: &[Candidate]) -> Vec<Judged> {
     judge(problem, candidates.iter().map(entry).collect())
 }
 
-/// The first, from fewest copies on, than which no other is better by more than the least gain.
+/// Index of the candidate with the fewest copies such that no other is better by more than
+/// `min_gain`.
 fn fewest_worthwhile(problem: &Problem<'_>, judged: &[Judged]) -> usize {
     let seconds = |index: usize| objective(problem, &judged[index]);
     let mut order: Vec<usize> = (0..judged.len()).collect();
@@ -122,8 +126,8 @@ fn fewest_worthwhile(problem: &Problem<'_>, judged: &[Judged]) -> usize {
     order.into_iter().find(enough).unwrap_or(least)
 }
 
-/// The members of a set as one candidate. The original is the present layout, if that is a member; else the one that is best
-/// by itself.
+/// Combines the members of a set into one candidate. The original is the present layout if that is
+/// a member, else the member that is best by itself.
 fn together(problem: &Problem<'_>, singles: &[Candidate], judged: &[Judged], found: &Found) -> Candidate {
     let options = problem.options;
     let is_present = |member: &usize| match options.present_of.get(&problem.set.pattern) {
@@ -206,11 +210,11 @@ fn not_worthwhile(problem: &Problem<'_>, judged: &[Judged]) -> String {
     }
 }
 
-/// What every candidate takes of the servers' space.
+/// The space that every candidate takes on the servers.
 struct Space {
     /// By candidate and target, bytes.
     used: Vec<Vec<u64>>,
-    /// By target, bytes that the files may fill.
+    /// By target: bytes that the files of the set may fill.
     allowed: Vec<u64>,
 }
 

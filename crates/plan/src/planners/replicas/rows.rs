@@ -1,4 +1,4 @@
-//! What every kind of request costs under every candidate.
+//! The cost of every class of requests under every candidate.
 
 use std::borrow::Cow;
 
@@ -11,13 +11,16 @@ use crate::serving::Classes;
 use crate::windows::windows;
 use crate::workload::{Group, Request};
 
-/// Requests that are looked at in all, about, and of a group at least; neighbours among them.
+/// Approximate number of sampled requests, over all groups.
 const REQUESTS: usize = 1 << 14;
+/// Minimum number of sampled requests of a group.
 const GROUP_LEAST: usize = 16;
+/// Neighboring requests per window of a sample.
 const WINDOW: usize = 128;
 
-/// Per candidate the cost of every row, seconds. A row is all requests of a group that begin in the same regions of all
-/// candidates' layouts: those that the same copy serves, whichever candidates are copies ([`Classes`]).
+/// Per candidate: the cost of every row, seconds. A row is all requests of a group that begin in
+/// the same regions of all candidates' layouts. The same copy serves them, whichever candidates
+/// become copies ([`Classes`]).
 pub fn of(problem: &Problem<'_>, candidates: &[Candidate]) -> Vec<Vec<f64>> {
     let of_each = (REQUESTS / problem.set.groups.len().max(1)).max(GROUP_LEAST);
     let layouts_of: Vec<Vec<u32>> =

@@ -1,26 +1,28 @@
-//! The set of layouts whose cheapest one, request by request, costs least in sum: exact, by branch and bound.
+//! The set of layouts with the least total cost when the cheapest member serves each request. The
+//! search is exact, by branch and bound.
 
-/// Sets whose totals differ by less than this part are equal.
+/// Sets whose totals differ by less than this fraction are equal.
 const TIE: f64 = 1e-12;
-/// Additions after which a search gives up and takes the best set it has found; some seconds.
+/// Number of additions after which a search stops with the best set found so far; a few seconds.
 const WORK_MAX: u64 = 1 << 33;
 
 /// A set of candidates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// Indices, ascending.
+    /// Indices of the candidates, ascending.
     pub members: Vec<usize>,
-    /// The sum over all requests of the cost on the cheapest member.
+    /// The sum over all requests of the cost on the cheapest member, seconds.
     pub total: f64,
     /// No other set of this size is better by more than rounding.
     pub exact: bool,
 }
 
-/// The best set of exactly `size` candidates that `fits` accepts. `costs[c][r]` is what all requests of row r cost with candidate
-/// c; a set that does not fit does not fit with more members either. `None` if no set fits.
+/// The best set of exactly `size` candidates that `fits` accepts, or `None` if no set fits.
+/// `costs[c][r]` is the cost of all requests of row r with candidate c. `fits` must reject every
+/// superset of a set that it rejects.
 ///
-/// Of equally good sets that counts whose members are the best by themselves: the first, where candidates are in the order
-/// of their totals, then of their numbers.
+/// Of equally good sets, the one whose members are best by themselves wins: the first when
+/// candidates are ordered by their totals, then by their indices.
 pub fn best_set(costs: &[Vec<f64>], size: usize, fits: impl Fn(&[usize]) -> bool) -> Option<Found> {
     if size == 0 || size > costs.len() {
         return None;
@@ -44,8 +46,9 @@ pub fn best_set(costs: &[Vec<f64>], size: usize, fits: impl Fn(&[usize]) -> bool
 }
 
 struct Search<'c, F> {
-    /// Candidates by their own totals, and their costs in that order.
+    /// Candidates, ordered by their own totals.
     order: &'c [usize],
+    /// Their costs, in the same order.
     sorted: Vec<&'c [f64]>,
     /// Per place in the order: the least cost of every row with any candidate from there on.
     least_from: Vec<Vec<f64>>,
@@ -53,16 +56,17 @@ struct Search<'c, F> {
     fits: F,
     best: Option<(f64, Vec<usize>)>,
     work: u64,
-    /// Candidates in the set so far.
+    /// Candidates in the current set.
     chosen: Vec<usize>,
 }
 
 impl<F: Fn(&[usize]) -> bool> Search<'_, F> {
-    /// Tries every way to complete the set with candidates from place `from` on; `costs` are those of the set so far.
+    /// Tries every way to complete the set with candidates from place `from` on. `costs` are the
+    /// costs of the current set.
     fn extend(&mut self, from: usize, costs: &[f64]) {
         let missing = self.size - self.chosen.len();
         for place in from..=self.sorted.len() - missing {
-            // Whatever is added from here on cannot do better than all of it together.
+            // Bound: no selection of the remaining candidates beats all of them together.
             if self.work >= WORK_MAX || !self.improves(sum_of_smaller(costs, &self.least_from[place])) {
                 return;
             }
@@ -101,7 +105,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// All sets of `size` of `candidates` candidates.
+    /// All sets of `size` out of `candidates` candidates.
     fn all_sets(candidates: usize, size: usize) -> Vec<Vec<usize>> {
         let members = |bits: u32| (0..candidates).filter(move |c| bits & 1 << c != 0).collect::<Vec<_>>();
         (0..1u32 << candidates).filter(|bits| bits.count_ones() as usize == size).map(members).collect()
@@ -113,7 +117,7 @@ mod tests {
     }
 
     fn costs() -> impl Strategy<Value = Vec<Vec<f64>>> {
-        // Few different values: many ties.
+        // Few distinct values, so that there are many ties.
         let cost = prop_oneof![(0u32..4).prop_map(f64::from), 0.0..10.0f64];
         (1usize..9, 1usize..12).prop_flat_map(move |(candidates, rows)| {
             prop::collection::vec(prop::collection::vec(cost.clone(), rows), candidates)
@@ -121,7 +125,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against all subsets, with room for all of them or not.
+        /// Compares with all subsets, whether or not `room` holds them.
         #[test]
         fn no_set_is_better(costs in costs(), size in 1usize..5, weights in prop::collection::vec(0u32..10, 9), room in 5u32..40) {
             let fits = |set: &[usize]| set.iter().map(|&c| weights[c]).sum::<u32>() <= room;

@@ -1,4 +1,5 @@
-//! The sets that are proposed, against all subsets, costed group by group without the planner's help.
+//! The proposed sets, compared with all subsets, which are costed group by group without the
+//! planner.
 
 use proptest::prelude::*;
 use stripewise_model::Op;
@@ -10,7 +11,7 @@ use crate::servers::Servers;
 use crate::tests::{Pattern, cluster, ior};
 use crate::workload::{FileSet, Group};
 
-/// Groups of one file: (processes, KiB of a request, requests of each process, whether they write).
+/// Groups of one file: (processes, KiB per request, requests per process, whether they write).
 fn set_of(groups: &[(u32, u64, u64, bool)]) -> FileSet {
     let mut set = FileSet::default();
     for &(procs, size, each, write) in groups {
@@ -25,7 +26,7 @@ fn set_of(groups: &[(u32, u64, u64, bool)]) -> FileSet {
     set
 }
 
-/// All sets of `size` of `candidates` candidates.
+/// All sets of `size` out of `candidates` candidates.
 fn all_sets(candidates: usize, size: usize) -> Vec<Vec<usize>> {
     match size {
         0 => vec![Vec::new()],
@@ -62,7 +63,7 @@ proptest! {
         let servers = Servers::of(&cluster).unwrap();
         let problem = Problem::new(&set, &cluster, &servers, &options, set.total_size());
         let singles = singles(&problem).unwrap();
-        // Every group as a problem of its own.
+        // The cost of every group as a problem of its own.
         let costs: Vec<Vec<f64>> = set
             .groups
             .iter()
@@ -81,7 +82,7 @@ proptest! {
         prop_assert!(found.exact);
         prop_assert!((found.total - least).abs() <= 1e-9 * least, "{} instead of {}", found.total, least);
         prop_assert!((total(&found.members) - least).abs() <= 1e-9 * least);
-        // What is proposed costs as much.
+        // The cheapest proposed candidate costs the same.
         let proposed = Replicas.propose(&problem).unwrap().candidates;
         let several = proposed.iter().filter(|c| c.copies().len() < size);
         let cheapest = several.map(|c| judged(&problem, std::slice::from_ref(c))[0].predicted_s());
