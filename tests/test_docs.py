@@ -8,12 +8,12 @@ from functools import cache
 import pytest
 from conftest import ROOT
 
-CRATES = ROOT / "crates"
-CRATES = {manifest.parent.name: tomllib.loads(manifest.read_text()) for manifest in sorted(CRATES.glob("*/Cargo.toml"))}
+FOLDER = ROOT / "crates"
+CRATES = {manifest.parent.name: tomllib.loads(manifest.read_text()) for manifest in sorted(FOLDER.glob("*/Cargo.toml"))}
 NAMES = {manifest["package"]["name"]: crate for crate, manifest in CRATES.items()}
 
 ARCHITECTURE, PAPERS = ROOT / "ARCHITECTURE.md", ROOT / "docs" / "papers.md"
-READMES = sorted(CRATES.glob("*/README.md"))
+READMES = sorted(FOLDER.glob("*/README.md"))
 CHECKED = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs" / "glossary.md", ARCHITECTURE, PAPERS, *READMES]
 ALL = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/**/*.md"), *READMES]
 
@@ -43,7 +43,7 @@ def source(path):
 
 
 @cache
-def sources(folder=CRATES):
+def sources(folder=FOLDER):
     """All Rust files of a folder."""
     return sorted(path for path in folder.rglob("*.rs") if path.is_file())
 
@@ -53,8 +53,8 @@ def rust_tests(crate):
     """The paths of all tests of a crate as `cargo test` prints them; tests in its folder tests/ by
     the name of their file."""
     found = set()
-    for path in sources(CRATES / crate):
-        parts = path.relative_to(CRATES / crate).with_suffix("").parts[1:]
+    for path in sources(FOLDER / crate):
+        parts = path.relative_to(FOLDER / crate).with_suffix("").parts[1:]
         module = [part for part in parts if part not in ("mod", "lib")]
         text = source(path)
         for match in re.finditer(r"#\[test\](?:\s*///?[^\n]*|\s*#\[[^\]]*\])*\s+fn (\w+)", text):
@@ -78,7 +78,7 @@ def test_links_lead_somewhere(page):
 def found(page, path):
     """The file that a path on a page refers to: relative to the page, the checkout, or the crates.
     """
-    bases = [page.parent, ROOT, CRATES, page.parent / "src"]
+    bases = [page.parent, ROOT, FOLDER, page.parent / "src"]
     return next((base / path for base in bases if (base / path).exists()), None)
 
 
@@ -122,7 +122,7 @@ def test_every_function_of_the_papers_is_in_the_file_named():
     for row in table_rows(PAPERS):
         for name in code(row[-2]):
             if "/" in name:
-                path = CRATES / name
+                path = FOLDER / name
             elif re.fullmatch(r"[\w:]+", name) and path and path.is_file():
                 last = name.split("::")[-1]
                 assert re.search(rf"\b(fn|struct|enum|trait|const) {last}\b|^\s+{last}\b", source(path), re.MULTILINE), (name, path)
@@ -152,7 +152,7 @@ def assert_tests_exist(text, script):
         if word in CRATES:
             crate = word
         elif word.startswith("--test "):
-            assert (CRATES / crate / "tests" / word.removeprefix("--test ")).with_suffix("").exists(), word
+            assert (FOLDER / crate / "tests" / word.removeprefix("--test ")).with_suffix("").exists(), word
         elif ".py" in word or word.startswith(("::", "test_")):
             path, _, test = word.rpartition("::") if word.startswith("test_") else word.partition("::")
             script = ROOT / path if path else script
@@ -165,7 +165,7 @@ def assert_tests_exist(text, script):
 def test_cargo_commands_name_what_is_there(page):
     for command in re.findall(r"cargo (?:test|bench|run) [^`\n]*", page.read_text()):
         packages = re.findall(r"-p ([\w-]+)", command)
-        folders = [CRATES / NAMES[name] for name in packages if name != "stripewise-CRATE"]
+        folders = [FOLDER / NAMES[name] for name in packages if name != "stripewise-CRATE"]
         for kind, name in re.findall(r"--(test|bench|example) (\w+)", command):
             places = [folder / f"{kind}{'es' if kind == 'bench' else 's'}" / name for folder in folders]
             assert any(place.with_suffix(".rs").exists() or place.is_dir() for place in places), command
@@ -175,7 +175,7 @@ def test_cargo_commands_name_what_is_there(page):
 def test_names_of_the_code_are_in_the_code(page):
     """`Type`, `Type::method`, `module::function` occur in the crate's code (on the architecture
     page: in any crate's)."""
-    folder = CRATES if page == ARCHITECTURE else page.parent
+    folder = FOLDER if page == ARCHITECTURE else page.parent
     text = "\n".join(source(path) for path in sources(folder))
     names = [name for name in code(outside_of_blocks(page)) if re.fullmatch(r"[A-Z]\w*[a-z]\w*|\w+(::\w+)+", name)]
     elsewhere = "\n".join(source(path) for path in sources())
@@ -219,7 +219,7 @@ def test_pure_crates_do_nothing_but_compute():
     pure = {crate for crate, (layer, _) in crates_of_the_architecture().items() if layer == "pure"}
     assert len(pure) == 9
     for crate in pure:
-        for path in sources(CRATES / crate / "src"):
+        for path in sources(FOLDER / crate / "src"):
             if "tests" not in path.parts and path.stem != "tests":
                 text = source(path).split("#[cfg(test)]\nmod tests {")[0]
                 assert not re.search(IMPURE, text), (path, re.search(IMPURE, text)[0])
