@@ -179,7 +179,7 @@ fn state(
         Ok(journal) => journal,
         Err(error) => return Ok(Err(error)),
     };
-    let mut live = match spec.has_board(sys) {
+    let mut live = match spec.has_shared_state(sys) {
         Ok(live) => live,
         Err(error) => return Ok(Err(error)),
     };
@@ -257,7 +257,7 @@ fn ask(
     }
     state.spans = whole(&list(&map, Select::Listed, size)?, journal.default, size);
     for (number, wanted) in wanted.iter_mut().enumerate() {
-        *wanted = list(&map, Select::Wanted(CopyId::new(number)), size)?.iter().map(Span::len).sum();
+        *wanted = list(&map, Select::Hinted(CopyId::new(number)), size)?.iter().map(Span::len).sum();
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::board::Stamp;
 use crate::index::SEGMENT;
+use crate::shared::Stamp;
 use crate::{Mask, Span};
 
 /// Number of pages. A page covers 64 MiB of the file, so up to 128 GiB no two segments compete for

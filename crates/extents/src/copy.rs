@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 
 use stripewise_sys::{LockKind, Mode, OFlags};
 
-use crate::board::{self, COPIER_BYTE, Counter, Extent, SlotState, Word};
 use crate::error::{caller, io};
 use crate::hooks::{self, reach};
 use crate::index::Entry;
 use crate::joined::Joined;
 use crate::journal::Locked;
+use crate::shared::{self, COPIER_BYTE, Counter, Extent, SlotState, Word};
 use crate::{CopyId, Map, MapError, Mask, Result};
 
 /// The right to copy and evict. One process of the node holds it per file, until it is dropped or
@@ -40,7 +40,7 @@ pub(crate) struct Work<'c>(&'c Joined);
 impl Drop for Work<'_> {
     fn drop(&mut self) {
         if !hooks::dead() {
-            self.0.board.slot().set(SlotState::Idle);
+            self.0.shared.slot().set(SlotState::Idle);
         }
     }
 }
@@ -53,7 +53,7 @@ impl Map {
     pub fn copier(&self) -> Result<Option<Copier<'_>>> {
         let joined = self.joined()?;
         joined.ensure_opened()?;
-        let path = joined.spec.run_dir.join(board::LOCK);
+        let path = joined.spec.run_dir.join(shared::LOCK);
         // A description of its own: all threads share the description that holds the block.
         let file = joined.sys.open(None, &path, OFlags::RDWR, Mode::empty()).map_err(io(&path, "open"))?;
         let same = joined.is_lock(&file).map_err(io(&path, "stat"))?;
@@ -69,7 +69,7 @@ impl Map {
         }
         let lock = Locked::new(&joined.sys, &joined.held, file);
         // The previous copier may have died during an operation.
-        joined.board.slot().clear();
+        joined.shared.slot().clear();
         Ok(Some(Copier { joined, for_own_mapping: false, _lock: lock }))
     }
 }
@@ -140,10 +140,10 @@ impl<'m> Copier<'m> {
             return None;
         }
         reach("set slot");
-        joined.board.slot().begin(range, destination, extent);
+        joined.shared.slot().begin(range, destination, extent);
         let work = Work(joined);
         reach("look at pins");
-        let pinned = joined.board.is_pinned(
+        let pinned = joined.shared.is_pinned(
             &joined.sys,
             joined.lock.as_fd(),
             &joined.block,
@@ -151,7 +151,7 @@ impl<'m> Copier<'m> {
             self.for_own_mapping,
         );
         if pinned {
-            joined.board.count(&joined.block, Counter::GivenUp, 1);
+            joined.shared.count(&joined.block, Counter::GivenUp, 1);
             return None;
         }
         Some(work)
@@ -182,17 +182,17 @@ impl<'m> Copier<'m> {
         let Some(_work) = self.work(&range, all, Some(copy), Extent::Everywhere) else { return Ok(0) };
         let Some(evicted) = joined.take_out(&range, copy)? else { return Ok(0) };
         // From here on writers need not wait; they only avoid the copy.
-        joined.board.slot().set(SlotState::Tainted);
+        joined.shared.slot().set(SlotState::Tainted);
         let mut writer = commit.writer(false);
         evicted.changed.iter().for_each(|(range, mask)| writer.change(range.clone(), *mask));
         commit.put(writer, false)?;
-        joined.board.word(Word::Evictions).fetch_add(1, Ordering::SeqCst);
+        joined.shared.word(Word::Evictions).fetch_add(1, Ordering::SeqCst);
         reach("punch");
         if !evicted.punched.is_empty() {
             punch(&evicted.punched).map_err(caller("punch a hole"))?;
         }
-        joined.board.count(&joined.block, Counter::Evictions, evicted.changed.len() as u64);
-        joined.board.count(&joined.block, Counter::EvictedBytes, evicted.bytes());
+        joined.shared.count(&joined.block, Counter::Evictions, evicted.changed.len() as u64);
+        joined.shared.count(&joined.block, Counter::EvictedBytes, evicted.bytes());
         Ok(evicted.bytes())
     }
 }
@@ -235,8 +235,8 @@ impl Joined {
     /// journal may still name the copy there. `None` if a writer has tainted the operation.
     fn take_out(&self, range: &Range<u64>, copy: CopyId) -> Result<Option<Evicted>> {
         reach("finish");
-        if !self.board.slot().finish() {
-            self.board.count(&self.block, Counter::GivenUp, 1);
+        if !self.shared.slot().finish() {
+            self.shared.count(&self.block, Counter::GivenUp, 1);
             return Ok(None);
         }
         reach("change");
@@ -300,8 +300,8 @@ impl CopyGuard<'_> {
     pub fn finish(self) -> Result<bool> {
         let joined = self.joined;
         reach("finish");
-        if !joined.board.slot().finish() {
-            joined.board.count(&joined.block, Counter::GivenUp, 1);
+        if !joined.shared.slot().finish() {
+            joined.shared.count(&joined.block, Counter::GivenUp, 1);
             return Ok(false);
         }
         let done = self.add();
@@ -317,12 +317,12 @@ impl CopyGuard<'_> {
         let to = |part: Entry| is_as_noted(&self.noted, &part).then(|| part.mask.with(self.to));
         let changed = joined.index.change(&mut txn, self.range.clone(), to).map_err(&failed)?;
         for range in &changed {
-            joined.index.want(&mut txn, range.clone(), self.to, false).map_err(&failed)?;
+            joined.index.add_hint(&mut txn, range.clone(), self.to, false).map_err(&failed)?;
         }
         let bytes = |ranges: &[Range<u64>]| ranges.iter().map(|range| range.end - range.start).sum::<u64>();
         if !changed.is_empty() {
             joined.commit_change(txn, &changed)?;
-            joined.board.count(&joined.block, Counter::Copied(self.to), bytes(&changed));
+            joined.shared.count(&joined.block, Counter::Copied(self.to), bytes(&changed));
         }
         Ok(bytes(&changed) == bytes(&self.parts))
     }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, Stat, SysRef};
 
-use crate::board::{self, Board, Geometry, Opened, Whose, Word};
 use crate::cache::Cache;
 use crate::error::{index_error, io};
 use crate::hooks::reach;
@@ -15,6 +14,7 @@ use crate::index::Index;
 use crate::joined::{Joined, exists, put_all};
 use crate::journal::{Commit, HEADER_BYTES, Header, Held, JOIN_BYTE, Journal, Locked, Place, Position};
 use crate::lmdb::{self, Env, Limits, Space};
+use crate::shared::{self, Geometry, Opened, SharedState, Whose, Word};
 use crate::spec::is_private;
 use crate::{CopyId, MapError, MapSpec, Mask, Node, Result, Span};
 
@@ -30,7 +30,7 @@ impl Default for Tuning {
     /// of address space hold an index of 100 million extents.
     fn default() -> Self {
         Self {
-            geometry: Geometry { generations: 8192, blocks: 1024 },
+            geometry: Geometry { seqlocks: 8192, blocks: 1024 },
             limits: Limits { map_bytes: 4 << 30, readers: 4096 },
         }
     }
@@ -58,27 +58,27 @@ pub(crate) fn join(sys: &SysRef, spec: &Arc<MapSpec>, tuning: &Tuning) -> Result
     let place = Place::new(sys, spec)?;
     let held = Held::default();
     let joining = Joining { sys, spec, tuning, place: &place, held: &held, header };
-    let (lock, board, block, env, header) = {
+    let (lock, shared, block, env, header) = {
         let locked = joining.lock_journal()?;
         let header = locked.as_ref().map_or(Ok(header), |locked| joining.header_of(locked.file()))?;
-        let (lock, board, env, _new_lock) = joining.attach(locked.as_ref())?;
-        let claimed = board.claim(sys, lock.as_fd()).map_err(io(&spec.run_dir, "claim a block"))?;
+        let (lock, shared, env, _new_lock) = joining.attach(locked.as_ref())?;
+        let claimed = shared.claim(sys, lock.as_fd()).map_err(io(&spec.run_dir, "claim a block"))?;
         let limit = tuning.geometry.blocks;
-        let full = || MapError::Full { path: spec.run_dir.join(board::BOARD), limit };
+        let full = || MapError::Full { path: spec.run_dir.join(shared::FILE), limit };
         let block = claimed.ok_or_else(full)?;
         reach("joined");
-        (lock, board, block, env, header)
+        (lock, shared, block, env, header)
     };
     // Dead readers would keep pages from being reused.
     let _ = env.clear_dead_readers();
     let index = Index::new(env, header.default);
-    let (sys, spec) = (sys.clone(), named_as(&board, spec));
-    Ok(Box::new(Joined { sys, spec, header, place, held, lock, board, block, index, cache: Cache::new() }))
+    let (sys, spec) = (sys.clone(), named_as(&shared, spec));
+    Ok(Box::new(Joined { sys, spec, header, place, held, lock, shared, block, index, cache: Cache::new() }))
 }
 
 /// The parameters with the node's name as the journal and the other processes of this boot have it.
-fn named_as(board: &Board, spec: &Arc<MapSpec>) -> Arc<MapSpec> {
-    match board.node_name() {
+fn named_as(shared: &SharedState, spec: &Arc<MapSpec>) -> Arc<MapSpec> {
+    match shared.node_name() {
         Some(name) if name != spec.node.name => {
             let node = Node { name, boot: spec.node.boot };
             Arc::new(MapSpec { node, ..(**spec).clone() })
@@ -106,8 +106,8 @@ impl<'a> Joining<'a> {
     }
 
     fn is_unlinked(&self) -> bool {
-        let board = Board::open(self.sys, &self.spec.run_dir, self.whose());
-        matches!(board, Ok(Opened::Ready(board)) if board.is(Word::Unlinked))
+        let shared = SharedState::open(self.sys, &self.spec.run_dir, self.whose());
+        matches!(shared, Ok(Opened::Ready(shared)) if shared.is(Word::Unlinked))
     }
 
     fn whose(&self) -> Whose {
@@ -142,26 +142,26 @@ impl<'a> Joining<'a> {
     }
 
     /// Opens the index and the shared state, or rebuilds them from the journal.
-    fn attach(&self, locked: Option<&Locked<'_>>) -> Result<(Fd, Board, Arc<Env>, Option<Locked<'a>>)> {
+    fn attach(&self, locked: Option<&Locked<'_>>) -> Result<(Fd, SharedState, Arc<Env>, Option<Locked<'a>>)> {
         let run_dir = &self.spec.run_dir;
-        let lock = self.open_lock(&run_dir.join(board::LOCK))?;
-        let opened = Board::open(self.sys, run_dir, self.whose());
-        match opened.map_err(io(&run_dir.join(board::BOARD), "open"))? {
-            Opened::Ready(board) if self.has_index() => match Env::open(self.sys, run_dir, None) {
-                Ok(env) => return Ok((lock, board, env, None)),
+        let lock = self.open_lock(&run_dir.join(shared::LOCK))?;
+        let opened = SharedState::open(self.sys, run_dir, self.whose());
+        match opened.map_err(io(&run_dir.join(shared::FILE), "open"))? {
+            Opened::Ready(shared) if self.has_index() => match Env::open(self.sys, run_dir, None) {
+                Ok(env) => return Ok((lock, shared, env, None)),
                 Err(failure) if self.is_used(&lock)? => {
                     return Err(index_error(run_dir, "open the index", failure));
                 }
                 Err(_) => {}
             },
             Opened::Other { version } if self.is_used(&lock)? => {
-                let path = run_dir.join(board::BOARD);
-                return Err(MapError::Version { path, found: version, known: board::VERSION });
+                let path = run_dir.join(shared::FILE);
+                return Err(MapError::Version { path, found: version, known: shared::VERSION });
             }
             _ => {}
         }
         match locked {
-            Some(locked) => self.rebuild(locked.file()).map(|(board, env, new)| (lock, board, env, new)),
+            Some(locked) => self.rebuild(locked.file()).map(|(shared, env, new)| (lock, shared, env, new)),
             None => Err(self.lost()),
         }
     }
@@ -210,7 +210,7 @@ impl<'a> Joining<'a> {
 
     /// Rebuilds the index and the shared state from the journal. Returns the new journal's lock as
     /// well if the journal had to be rewritten.
-    fn rebuild(&self, journal: &Fd) -> Result<(Board, Arc<Env>, Option<Locked<'a>>)> {
+    fn rebuild(&self, journal: &Fd) -> Result<(SharedState, Arc<Env>, Option<Locked<'a>>)> {
         let path = &self.place.path;
         let read = Journal::read_from(self.sys, journal.as_fd(), path)?;
         let (spans, collapsed) = match &read.opened {
@@ -223,34 +223,34 @@ impl<'a> Joining<'a> {
         };
         self.wipe()?;
         let run_dir = &self.spec.run_dir;
-        let board = Board::create(self.sys, run_dir, self.whose(), self.tuning.geometry);
-        let board = board.map_err(io(&run_dir.join(board::BOARD), "create"))?;
-        let env = self.make_index(&board, &spans, read.default)?;
-        board.set_node_name(&self.spec.node.name);
+        let shared = SharedState::create(self.sys, run_dir, self.whose(), self.tuning.geometry);
+        let shared = shared.map_err(io(&run_dir.join(shared::FILE), "create"))?;
+        let env = self.make_index(&shared, &spans, read.default)?;
+        shared.set_node_name(&self.spec.node.name);
         let stat = self.sys.stat(journal.as_fd()).map_err(io(path, "stat"))?;
-        Position { end: read.valid_bytes, next: read.next }.store(&board);
+        Position { end: read.valid_bytes, next: read.next }.store(&shared);
         // The needed length instead of the actual one: otherwise a journal that is never rewritten
         // could double in length with every session.
-        board.set(Word::JournalBase, read.needed_bytes());
-        board.set(Word::JournalInode, stat.st_ino);
+        shared.set(Word::JournalBase, read.needed_bytes());
+        shared.set(Word::JournalInode, stat.st_ino);
         let mut new_lock = None;
         if collapsed {
             let node = &self.spec.node;
-            let mut commit = Commit::begin(self.place, &board, self.held, read.header(), node, true)?;
+            let mut commit = Commit::begin(self.place, &shared, self.held, read.header(), node, true)?;
             let mut writer = commit.writer(true);
             put_all(&mut writer, &spans, read.default);
             commit.put(writer, true)?;
             new_lock = commit.into_lock();
         }
         reach("ready");
-        board.set(Word::Ready, 1);
-        Ok((board, env, new_lock))
+        shared.set(Word::Ready, 1);
+        Ok((shared, env, new_lock))
     }
 
     /// Removes what an earlier boot, another version or an incomplete rebuild has left. No process
     /// uses these files.
     fn wipe(&self) -> Result<()> {
-        for name in [board::BOARD, lmdb::DATA, lmdb::LOCK] {
+        for name in [shared::FILE, lmdb::DATA, lmdb::LOCK] {
             let path = self.spec.run_dir.join(name);
             match self.sys.unlink(None, &path) {
                 Ok(()) | Err(Errno::NOENT) => {}
@@ -260,7 +260,7 @@ impl<'a> Joining<'a> {
         Ok(())
     }
 
-    fn make_index(&self, board: &Board, spans: &[Span], default: Mask) -> Result<Arc<Env>> {
+    fn make_index(&self, shared: &SharedState, spans: &[Span], default: Mask) -> Result<Arc<Env>> {
         let run_dir = &self.spec.run_dir;
         let failed = |failure| index_error(run_dir, "make the index", failure);
         let mut limits = self.tuning.limits;
@@ -271,11 +271,11 @@ impl<'a> Joining<'a> {
             }
         }
         let env = Env::open(self.sys, run_dir, Some(limits)).map_err(failed)?;
-        let space = Space { sys: self.sys, allocated: board.word(Word::Allocated) };
+        let space = Space { sys: self.sys, allocated: shared.word(Word::Allocated) };
         let mut txn = env.write(space).map_err(failed)?;
         let index = Index::new(env.clone(), default);
         index.fill(&mut txn, spans).map_err(failed)?;
-        board.set_clean(&index.state(&txn).map_err(failed)?.clean);
+        shared.set_clean(&index.state(&txn).map_err(failed)?.clean);
         txn.commit().map_err(failed)?;
         Ok(env)
     }
@@ -283,9 +283,9 @@ impl<'a> Joining<'a> {
 
 /// Whether a live process owns a block, as the locks of this `board.lock` show.
 pub(crate) fn is_used(sys: &SysRef, lock: BorrowedFd<'_>) -> stripewise_sys::Result<bool> {
-    let free = sys.try_lock(lock, board::FIRST_BLOCK_BYTE, 0, LockKind::Exclusive)?;
+    let free = sys.try_lock(lock, shared::FIRST_BLOCK_BYTE, 0, LockKind::Exclusive)?;
     if free {
-        sys.unlock(lock, board::FIRST_BLOCK_BYTE, 0)?;
+        sys.unlock(lock, shared::FIRST_BLOCK_BYTE, 0)?;
     }
     Ok(!free)
 }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use stripewise_sys::{Fd, SysRef};
 
-use crate::board::{self, Block, Board, OPENED, Pin, Stamp, Word, of_segment, segments};
 use crate::cache::{self, Cache, Known};
 use crate::error::{index_error, io};
 use crate::hooks::{self, reach};
 use crate::index::{Entry, Index};
 use crate::journal::{Commit, Header, Held, Place, Writer};
 use crate::lmdb::{Failure, ReadTxn, Space, WriteTxn};
+use crate::shared::{self, Block, OPENED, Pin, SharedState, Stamp, Word, of_segment, segments};
 use crate::wait::Wait;
 use crate::{MapError, MapSpec, Mask, Result, Span};
 
@@ -30,7 +30,7 @@ pub(crate) struct Joined {
     pub held: Held,
     /// The open file description of `board.lock` whose lock owns the block.
     pub lock: Fd,
-    pub board: Board,
+    pub shared: SharedState,
     pub block: Block,
     pub index: Index,
     pub cache: Cache,
@@ -41,7 +41,7 @@ impl Joined {
     /// leaked.
     pub fn abandon(&self) {
         self.held.close_inherited();
-        let own = [self.lock.as_raw_fd(), self.place.dir.as_raw_fd(), self.board.raw_fd()];
+        let own = [self.lock.as_raw_fd(), self.place.dir.as_raw_fd(), self.shared.raw_fd()];
         own.into_iter().for_each(stripewise_sys::fd::close_inherited);
         self.index.env.abandon();
     }
@@ -56,25 +56,25 @@ impl Joined {
     }
 
     pub fn write(&self) -> Result<WriteTxn<'_>> {
-        let space = Space { sys: &self.sys, allocated: self.board.word(Word::Allocated) };
+        let space = Space { sys: &self.sys, allocated: self.shared.word(Word::Allocated) };
         self.index.env.write(space).map_err(self.failed("change the index"))
     }
 
     /// Stores in the shared state what could be evicted after this change.
     pub fn tell_clean(&self, txn: &WriteTxn<'_>) -> Result<()> {
         let state = self.index.state(txn).map_err(self.failed("read the index"))?;
-        self.board.set_clean(&state.clean);
+        self.shared.set_clean(&state.clean);
         Ok(())
     }
 
     /// Commits a transaction that changes the map in `ranges`.
     pub fn commit_change(&self, txn: WriteTxn<'_>, ranges: &[Range<u64>]) -> Result<()> {
         self.tell_clean(&txn)?;
-        let marks = self.board.mark(ranges);
+        let marks = self.shared.mark(ranges);
         reach("commit");
         txn.commit().map_err(self.failed("change the index"))?;
         reach("committed");
-        self.board.settle(marks);
+        self.shared.settle(marks);
         Ok(())
     }
 
@@ -102,10 +102,10 @@ impl Joined {
     /// become part of the map with the next commit.
     pub fn spans(&self, range: &Range<u64>, for_write: bool) -> Result<(Vec<Span>, Stamp)> {
         reach("read map");
-        let mut stamp = self.board.stamp(range);
+        let mut stamp = self.shared.stamp(range);
         if for_write && !stamp.is_certain() {
             self.heal(range)?;
-            stamp = self.board.stamp(range);
+            stamp = self.shared.stamp(range);
         }
         let mut spans = Vec::with_capacity(4);
         let segments = segments(range);
@@ -122,7 +122,7 @@ impl Joined {
     }
 
     fn spans_in(&self, segment: u64, part: &Range<u64>, spans: &mut Vec<Span>) -> Result<()> {
-        let stamp = self.board.stamp(part);
+        let stamp = self.shared.stamp(part);
         match self.cache.look(segment, part, stamp, spans) {
             Known::Yes => Ok(()),
             Known::No => self.ask(part, spans),
@@ -135,7 +135,7 @@ impl Joined {
                 self.ask(&whole, &mut all)?;
                 // The entries read may be cached under this seqlock value only if it has not
                 // changed since.
-                if self.board.stamp(part).equals(stamp) {
+                if self.shared.stamp(part).equals(stamp) {
                     self.cache.keep(segment, stamp, &all);
                 }
                 for span in all {
@@ -159,7 +159,7 @@ impl Joined {
     /// Waits until no commit is in progress, and makes odd seqlocks even.
     fn heal(&self, range: &Range<u64>) -> Result<()> {
         let txn = self.write()?;
-        self.board.heal(range);
+        self.shared.heal(range);
         drop(txn);
         Ok(())
     }
@@ -168,7 +168,7 @@ impl Joined {
     pub fn pin(&self, range: &Range<u64>) -> Pin {
         let mut wait = Wait::new(&self.sys);
         loop {
-            if let Some(pin) = self.board.pin(&self.block, range) {
+            if let Some(pin) = self.shared.pin(&self.block, range) {
                 return pin;
             }
             wait.pause();
@@ -177,13 +177,13 @@ impl Joined {
 
     pub fn unpin(&self, pin: &Pin) {
         if !hooks::dead() {
-            self.board.unpin(&self.block, pin);
+            self.shared.unpin(&self.block, pin);
         }
     }
 
     /// Takes the commit lock.
     pub fn commit(&self, has_join_lock: bool) -> Result<Commit<'_, '_>> {
-        Commit::begin(&self.place, &self.board, &self.held, self.header, &self.spec.node, has_join_lock)
+        Commit::begin(&self.place, &self.shared, &self.held, self.header, &self.spec.node, has_join_lock)
     }
 
     /// Takes the commit lock for a sync. A broken journal has to be rewritten; then this waits
@@ -205,11 +205,11 @@ impl Joined {
     /// Declares the write intent: the journal records that this node writes the file before it
     /// does.
     pub fn ensure_opened(&self) -> Result<()> {
-        let is_opened = || self.board.get(Word::Opened) == OPENED;
+        let is_opened = || self.shared.get(Word::Opened) == OPENED;
         if is_opened() {
             return Ok(());
         }
-        self.board_has_its_name()?;
+        self.shared_state_has_its_name()?;
         let mut commit = self.commit_to_sync()?;
         if is_opened() {
             return Ok(());
@@ -224,11 +224,11 @@ impl Joined {
 
     /// Checks that the shared state still has its name. If it was removed, other processes cannot
     /// find it and would create their own, so no process may begin to write under this one.
-    fn board_has_its_name(&self) -> Result<()> {
+    fn shared_state_has_its_name(&self) -> Result<()> {
         let lost = || MapError::Lost { path: self.place.path.clone(), run_dir: self.spec.run_dir.clone() };
-        let path = self.spec.run_dir.join(board::BOARD);
+        let path = self.spec.run_dir.join(shared::FILE);
         let named = self.sys.stat_at(None, &path, false).map_err(|_| lost())?;
-        let own = self.board.identity(&self.sys).map_err(io(&path, "stat"))?;
+        let own = self.shared.identity(&self.sys).map_err(io(&path, "stat"))?;
         if (named.st_dev, named.st_ino) == own { Ok(()) } else { Err(lost()) }
     }
 
@@ -274,7 +274,7 @@ pub(crate) fn exists(sys: &SysRef, path: &Path) -> bool {
 impl Drop for Joined {
     fn drop(&mut self) {
         if !hooks::dead() {
-            self.board.release(&self.sys, self.lock.as_fd(), &self.block);
+            self.shared.release(&self.sys, self.lock.as_fd(), &self.block);
         }
     }
 }

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use stripewise_sys::SysRef;
 
-use crate::board::{self, Word};
 use crate::hooks::reach;
 use crate::joined::Joined;
 use crate::journal::JOIN_BYTE;
 use crate::lmdb;
+use crate::shared::{self, Word};
 use crate::{MapError, Result};
 
 pub(crate) fn leave(joined: Box<Joined>, sync_data: impl FnOnce() -> stripewise_sys::Result<()>) -> Result<()> {
@@ -30,12 +30,12 @@ pub(crate) fn leave(joined: Box<Joined>, sync_data: impl FnOnce() -> stripewise_
         let segments = joined.index.pending_segments(&txn).map_err(joined.failed("read the index"))?;
         !segments.is_empty()
     };
-    let is_closed = !joined.board.is(Word::Opened) && !pending && !commit.is_broken();
-    if !is_closed && !joined.board.is(Word::Unlinked) {
+    let is_closed = !joined.shared.is(Word::Opened) && !pending && !commit.is_broken();
+    if !is_closed && !joined.shared.is(Word::Unlinked) {
         joined.sync_with(&mut commit, sync_data, true)?;
     }
     reach("clean");
-    joined.board.set(Word::Ready, 0);
+    joined.shared.set(Word::Ready, 0);
     remove_run_dir(&joined.sys, &joined.spec.run_dir);
     Ok(())
 }
@@ -43,7 +43,7 @@ pub(crate) fn leave(joined: Box<Joined>, sync_data: impl FnOnce() -> stripewise_
 /// Removes the index and the shared state. Errors are ignored: files that remain are useless
 /// without the others.
 pub(crate) fn remove_run_dir(sys: &SysRef, run_dir: &Path) {
-    for name in [board::BOARD, lmdb::DATA, lmdb::LOCK, board::LOCK] {
+    for name in [shared::FILE, lmdb::DATA, lmdb::LOCK, shared::LOCK] {
         let _ = sys.unlink(None, &run_dir.join(name));
     }
     let _ = sys.rmdir(None, run_dir);

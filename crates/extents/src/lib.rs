@@ -19,7 +19,6 @@
     )
 )]
 
-mod board;
 mod cache;
 mod copy;
 mod error;
@@ -33,8 +32,10 @@ mod leave;
 mod lists;
 mod lmdb;
 mod map;
+mod prefetch;
 mod read;
 pub mod repair;
+mod shared;
 mod spec;
 mod sync;
 #[cfg(test)]
@@ -42,16 +43,15 @@ mod tests;
 mod truncate;
 mod types;
 mod wait;
-mod wishes;
 mod write;
 
-pub use board::Counter;
 pub use copy::{Copier, CopyGuard};
 pub use error::MapError;
 pub use journal::Journal;
 pub use lists::{Select, Space};
 pub use map::Map;
 pub use read::ReadGuard;
+pub use shared::Counter;
 pub use spec::{MapSpec, Node, default_run_dir};
 pub use truncate::TruncateGuard;
 pub use types::{CopyId, Mask, Span};

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::board::{SlotState, of_segment, segments};
 use crate::index::{Entry, SEGMENT_BITS};
 use crate::joined::Joined;
+use crate::shared::{SlotState, of_segment, segments};
 use crate::{CopyId, Map, Result, Span};
 
 /// The ranges that [`Map::list`] selects.
@@ -19,7 +19,7 @@ pub enum Select {
     /// copy.
     CleanIn(CopyId),
     /// Ranges in the prefetch queue of this copy.
-    Wanted(CopyId),
+    Hinted(CopyId),
     /// Ranges with another mask than the default one.
     Listed,
 }
@@ -33,22 +33,22 @@ impl Map {
     ///
     /// # Errors
     /// ENOSPC if the index cannot grow, EIO if it is gone.
-    pub fn want(&self, range: Range<u64>, copy: CopyId) -> Result<()> {
+    pub fn add_hint(&self, range: Range<u64>, copy: CopyId) -> Result<()> {
         let joined = self.joined()?;
         let failed = joined.failed("change the index");
-        let mut wanted = Vec::new();
+        let mut hints = Vec::new();
         joined.each_part(range, |part| {
             if !part.mask.contains(copy) {
-                wanted.push(part.start..part.end);
+                hints.push(part.start..part.end);
             }
             true
         })?;
-        if wanted.is_empty() {
+        if hints.is_empty() {
             return Ok(());
         }
         let mut txn = joined.write()?;
-        for range in wanted {
-            joined.index.want(&mut txn, range, copy, true).map_err(&failed)?;
+        for range in hints {
+            joined.index.add_hint(&mut txn, range, copy, true).map_err(&failed)?;
         }
         txn.commit().map_err(failed)
     }
@@ -57,11 +57,11 @@ impl Map {
     ///
     /// # Errors
     /// As [`Map::want`].
-    pub fn want_no_more(&self, range: Range<u64>, copy: CopyId) -> Result<()> {
+    pub fn remove_hints(&self, range: Range<u64>, copy: CopyId) -> Result<()> {
         let joined = self.joined()?;
         let failed = joined.failed("change the index");
         let mut txn = joined.write()?;
-        joined.index.want(&mut txn, range, copy, false).map_err(&failed)?;
+        joined.index.add_hint(&mut txn, range, copy, false).map_err(&failed)?;
         txn.commit().map_err(failed)
     }
 
@@ -73,15 +73,15 @@ impl Map {
     /// If the index is gone.
     pub fn list(&self, select: Select, range: Range<u64>, max: usize) -> Result<Vec<Span>> {
         let joined = self.joined()?;
-        if let Select::Wanted(copy) = select {
-            return joined.wanted(range, copy, max);
+        if let Select::Hinted(copy) = select {
+            return joined.hints(range, copy, max);
         }
         let default = joined.index.map.default;
         let fits = |part: &Entry| match select {
             Select::NotValidIn(copy) => !part.mask.contains(copy),
             Select::Dirty => !part.mask.contains(CopyId::ORIGINAL),
             Select::CleanIn(copy) => could_be_evicted(part, copy),
-            Select::Wanted(_) => false,
+            Select::Hinted(_) => false,
             Select::Listed => part.mask != default,
         };
         let mut spans = Vec::new();
@@ -101,7 +101,7 @@ impl Map {
     /// # Errors
     /// Only in a forked child that cannot join.
     pub fn clean_bytes(&self, copy: CopyId) -> Result<u64> {
-        Ok(self.joined()?.board.clean(copy))
+        Ok(self.joined()?.shared.clean(copy))
     }
 
     /// Ranges that could be evicted from `copy`, together at least `bytes` long if there are that
@@ -112,7 +112,7 @@ impl Map {
     /// If the index is gone.
     pub fn least_recent(&self, copy: CopyId, bytes: u64) -> Result<Vec<Span>> {
         let joined = self.joined()?;
-        let mut found = Found { spans: Vec::new(), bytes: 0, wanted: bytes };
+        let mut found = Found { spans: Vec::new(), bytes: 0, hints: bytes };
         let (entries, segments) = joined.extent()?;
         if segments <= entries {
             for (_, segment) in joined.by_last_use(0..segments) {
@@ -161,7 +161,7 @@ impl Map {
     /// Only in a forked child that cannot join.
     pub fn is_copying(&self) -> Result<bool> {
         const AT_WORK: [SlotState; 3] = [SlotState::Active, SlotState::Tainted, SlotState::Finishing];
-        let slot = self.joined()?.board.slot();
+        let slot = self.joined()?.shared.slot();
         Ok(AT_WORK.iter().any(|&state| slot.work_in(state).is_some()))
     }
 
@@ -175,7 +175,7 @@ impl Map {
         let txn = joined.read()?;
         let (entries, entry_bytes) = joined.index.size(&txn).map_err(&failed)?;
         let index_bytes = joined.index.env.used_bytes().map_err(failed)?;
-        let journal_bytes = crate::journal::Position::load(&joined.board).end;
+        let journal_bytes = crate::journal::Position::load(&joined.shared).end;
         Ok(Space { entries, entry_bytes, index_bytes, journal_bytes })
     }
 }
@@ -197,12 +197,12 @@ pub struct Space {
 struct Found {
     spans: Vec<Span>,
     bytes: u64,
-    wanted: u64,
+    hints: u64,
 }
 
 impl Found {
     fn is_enough(&self) -> bool {
-        self.bytes >= self.wanted
+        self.bytes >= self.hints
     }
 
     /// Adds a span while more bytes are needed. Returns whether more are needed.
@@ -250,17 +250,17 @@ impl Joined {
     /// Segments sorted by last use, the least recently used one first.
     fn by_last_use(&self, segments: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
         let mut sorted: Vec<(u64, u64)> =
-            segments.map(|segment| (self.board.last_use(segment), segment)).collect();
+            segments.map(|segment| (self.shared.last_use(segment), segment)).collect();
         sorted.sort_unstable();
         sorted
     }
 
-    fn wanted(&self, range: Range<u64>, copy: CopyId, max: usize) -> Result<Vec<Span>> {
+    fn hints(&self, range: Range<u64>, copy: CopyId, max: usize) -> Result<Vec<Span>> {
         let txn = self.read()?;
         let (mut spans, mut more) = (Vec::new(), true);
         let failed = self.failed("read the index");
         let mut inner = Ok(());
-        let visited = self.index.wanted.visit(&txn, range.clone(), |entry| {
+        let visited = self.index.hints.visit(&txn, range.clone(), |entry| {
             if entry.mask.contains(copy) {
                 let part = entry.start.max(range.start)..entry.end.min(range.end);
                 inner = self.index.map.parts(&txn, part, |part| {

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use stripewise_sys::SysRef;
 
-use crate::board::{Counter, Extent, Met, SlotState, Word};
 use crate::fork::PidLock;
 use crate::hooks::reach;
 use crate::join::{self, Tuning};
 use crate::joined::Joined;
+use crate::shared::{Counter, Extent, Met, SlotState, Word};
 use crate::wait::Wait;
-use crate::{CopyId, MapSpec, Result, wishes};
+use crate::{CopyId, MapSpec, Result, prefetch};
 
 /// The extent map of a file, joined by this process. All threads of a process can share one map;
 /// two maps of the same file in a process share the index environment.
@@ -52,7 +52,7 @@ impl Map {
         let spec = Arc::new(spec);
         let joined = join::join(&sys, &spec, &tuning)?;
         if joined.living() <= 1 {
-            wishes::recall(&joined);
+            prefetch::recall(&joined);
         }
         let spec = Arc::new(MapSpec { create: false, ..(*spec).clone() });
         let joined = AtomicPtr::new(Box::into_raw(joined));
@@ -102,7 +102,7 @@ impl Map {
         match self.take() {
             Some(joined) => {
                 if joined.living() <= 1 {
-                    wishes::keep(&joined);
+                    prefetch::keep(&joined);
                 }
                 crate::leave::leave(joined, sync_data)
             }
@@ -145,11 +145,11 @@ impl Map {
             joined.ensure_opened()?;
         }
         if !mapped {
-            joined.board.pin_everything(&joined.block, false);
+            joined.shared.pin_everything(&joined.block, false);
             return Ok(());
         }
-        joined.board.set(Word::Mapped, 1);
-        joined.board.pin_everything(&joined.block, true);
+        joined.shared.set(Word::Mapped, 1);
+        joined.shared.pin_everything(&joined.block, true);
         joined.wait_for_copier(&(0..u64::MAX))?;
         joined.wait_for_pins();
         Ok(())
@@ -169,7 +169,7 @@ impl Map {
     /// Adds `by` to a counter of this process.
     pub fn count(&self, counter: Counter, by: u64) {
         if let Ok(joined) = self.joined() {
-            joined.board.count(&joined.block, counter, by);
+            joined.shared.count(&joined.block, counter, by);
         }
     }
 
@@ -178,7 +178,7 @@ impl Map {
     /// # Errors
     /// Only in a forked child that cannot join.
     pub fn counted(&self, counter: Counter) -> Result<u64> {
-        Ok(self.joined()?.board.counted(counter))
+        Ok(self.joined()?.shared.counted(counter))
     }
 
     /// The value that this process has added to a counter since it joined; 0 in a forked child that
@@ -186,7 +186,7 @@ impl Map {
     pub fn counted_here(&self, counter: Counter) -> u64 {
         // SAFETY: as in `joined`.
         let joined = unsafe { self.joined.load(Ordering::Acquire).as_ref() };
-        joined.map_or(0, |joined| joined.board.counted_by(&joined.block, counter))
+        joined.map_or(0, |joined| joined.shared.counted_by(&joined.block, counter))
     }
 
     /// The sums of all counters by name. Names of per-copy counters end in the copy number:
@@ -195,7 +195,7 @@ impl Map {
     /// # Errors
     /// As [`Map::counted`].
     pub fn statistics(&self) -> Result<Vec<(String, u64)>> {
-        Ok(self.joined()?.board.all_counted(self.spec.copies))
+        Ok(self.joined()?.shared.all_counted(self.spec.copies))
     }
 }
 
@@ -219,20 +219,20 @@ pub(crate) struct Working {
 impl Joined {
     pub fn living(&self) -> usize {
         use std::os::fd::AsFd;
-        self.board.living(&self.sys, self.lock.as_fd(), &self.block)
+        self.shared.living(&self.sys, self.lock.as_fd(), &self.block)
     }
 
     fn is_mapped(&self) -> bool {
         use std::os::fd::AsFd;
-        self.board.is_everything_pinned(&self.sys, self.lock.as_fd(), &self.block)
+        self.shared.is_everything_pinned(&self.sys, self.lock.as_fd(), &self.block)
     }
 
     /// Waits until every pin that is set now has been released, or its process has died.
     fn wait_for_pins(&self) {
         use std::os::fd::AsFd;
         let mut wait = Wait::new(&self.sys);
-        for pin in self.board.pins() {
-            while self.board.is_still_set(&self.sys, self.lock.as_fd(), &self.block, &pin) {
+        for pin in self.shared.pins() {
+            while self.shared.is_still_set(&self.sys, self.lock.as_fd(), &self.block, &pin) {
                 wait.pause();
             }
         }
@@ -244,7 +244,7 @@ impl Joined {
         let mut wait = Wait::new(&self.sys);
         reach("look at slot");
         loop {
-            match self.board.slot().meet(range) {
+            match self.shared.slot().meet(range) {
                 Met::Nobody => return Ok(None),
                 Met::Destination { copy, part, work, extent } => {
                     return Ok(Some(Working { copy, part, work, extent }));
@@ -264,10 +264,10 @@ impl Joined {
         while let Some(Working { work, .. }) = self.meet_copier(range)? {
             // A tainted operation does not change the map any more, so the slot can be reset
             // whenever its owner turns out to be dead.
-            if !self.board.slot().taint(work) {
+            if !self.shared.slot().taint(work) {
                 continue;
             }
-            while self.board.slot().is_at(work) {
+            while self.shared.slot().is_at(work) {
                 if wait.pause() {
                     self.bury_copier(SlotState::Tainted);
                 }
@@ -279,9 +279,9 @@ impl Joined {
     /// Sets the slot to idle if it is in `state` and its owner is dead.
     fn bury_copier(&self, state: SlotState) {
         use std::os::fd::AsFd;
-        let slot = self.board.slot();
+        let slot = self.shared.slot();
         let Some(work) = slot.work_in(state) else { return };
-        let byte = crate::board::COPIER_BYTE;
+        let byte = crate::shared::COPIER_BYTE;
         let kind = stripewise_sys::LockKind::Exclusive;
         if let Ok(true) = self.sys.try_lock(self.lock.as_fd(), byte, 1, kind) {
             slot.bury(work, state);

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::board::{Stamp, Word};
 use crate::hooks::reach;
 use crate::joined::Joined;
+use crate::shared::{Stamp, Word};
 use crate::{CopyId, Map, Result, Span};
 
 /// A read of a range in progress.
@@ -24,7 +24,7 @@ impl Map {
     /// If the index is gone.
     pub fn begin_read(&self, range: Range<u64>) -> Result<ReadGuard<'_>> {
         let joined = self.joined()?;
-        let evictions = joined.board.get(Word::Evictions);
+        let evictions = joined.shared.get(Word::Evictions);
         let (spans, stamp) = joined.spans(&range, false)?;
         if let Some(span) = spans.iter().find(|span| span.mask != joined.index.map.default) {
             joined.touch(&(span.start..range.end));
@@ -47,7 +47,7 @@ impl ReadGuard<'_> {
     /// If the index is gone.
     pub fn still_valid(&self, chosen: impl Fn(&Span) -> CopyId) -> Result<bool> {
         reach("read");
-        if self.joined.board.stamp(&self.range).equals(self.stamp) {
+        if self.joined.shared.stamp(&self.range).equals(self.stamp) {
             return Ok(true);
         }
         let (now, _) = self.joined.spans(&self.range, false)?;
@@ -57,6 +57,6 @@ impl ReadGuard<'_> {
             now.iter().filter(overlaps).all(|now| now.mask.contains(copy))
         });
         // A copy may have been evicted and fetched again in between.
-        Ok(valid && self.joined.board.get(Word::Evictions) == self.evictions)
+        Ok(valid && self.joined.shared.get(Word::Evictions) == self.evictions)
     }
 }

@@ -8,7 +8,6 @@ use std::os::fd::AsFd;
 
 use stripewise_sys::{Errno, Mode, OFlags, SysRef};
 
-use crate::board::{self, Board, Opened, Whose, Word};
 use crate::error::{caller, index_error, io};
 use crate::index::Index;
 use crate::join::{collapsed, is_used};
@@ -16,6 +15,7 @@ use crate::joined::{collect, put_all};
 use crate::journal::{Header, Held, JOIN_BYTE, Journal, Locked, Place, Writer, write_new};
 use crate::leave::remove_run_dir;
 use crate::lmdb::Env;
+use crate::shared::{self, Opened, SharedState, Whose, Word};
 use crate::{CopyId, MapError, MapSpec, Mask, Node, Result, Span};
 
 /// Result of a repair.
@@ -155,16 +155,16 @@ pub fn remove(sys: &SysRef, spec: &MapSpec) -> Result<()> {
         lock => Some(lock?),
     };
     // Root may also remove other users' files; their processes will find the journal missing.
-    let board = spec.is_owners(sys).then(|| open_board(sys, spec));
-    if let Some(Ok(Opened::Ready(board))) = &board {
-        board.set(Word::Unlinked, 1);
+    let shared = spec.is_owners(sys).then(|| open_shared(sys, spec));
+    if let Some(Ok(Opened::Ready(shared))) = &shared {
+        shared.set(Word::Unlinked, 1);
     }
     // A commit that is in progress finishes first, and the next one sees `Unlinked`.
     let _commit = match place.lock(&held, crate::journal::COMMIT_BYTE, false) {
         Err(MapError::Missing { .. }) => None,
         lock => Some(lock?),
     };
-    crate::wishes::remove(&place);
+    crate::prefetch::remove(&place);
     for name in [place.new_name(), place.beside("")] {
         match sys.unlink(Some(place.dir.as_fd()), &name) {
             Ok(()) | Err(Errno::NOENT) => {}
@@ -177,14 +177,14 @@ pub fn remove(sys: &SysRef, spec: &MapSpec) -> Result<()> {
     Ok(())
 }
 
-fn open_board(sys: &SysRef, spec: &MapSpec) -> Result<Opened> {
+fn open_shared(sys: &SysRef, spec: &MapSpec) -> Result<Opened> {
     let whose = Whose { id: spec.id, boot: spec.node.boot };
-    Board::open(sys, &spec.run_dir, whose).map_err(io(&spec.run_dir.join(board::BOARD), "open"))
+    SharedState::open(sys, &spec.run_dir, whose).map_err(io(&spec.run_dir.join(shared::FILE), "open"))
 }
 
 /// Whether a process of this node has joined the map.
 fn used(sys: &SysRef, spec: &MapSpec) -> Result<bool> {
-    let path = spec.run_dir.join(board::LOCK);
+    let path = spec.run_dir.join(shared::LOCK);
     match sys.open(None, &path, OFlags::RDWR, Mode::empty()) {
         Ok(lock) => is_used(sys, lock.as_fd()).map_err(io(&path, "lock")),
         Err(Errno::NOENT) => Ok(false),
@@ -235,14 +235,14 @@ impl<'a> Repair<'a> {
     }
 
     /// The shared state, if it exists and its index can be opened.
-    fn live(&self) -> Result<Option<Board>> {
-        match open_board(self.sys, self.spec)? {
-            Opened::Ready(board) if Env::open(self.sys, &self.spec.run_dir, None).is_ok() => Ok(Some(board)),
+    fn live(&self) -> Result<Option<SharedState>> {
+        match open_shared(self.sys, self.spec)? {
+            Opened::Ready(shared) if Env::open(self.sys, &self.spec.run_dir, None).is_ok() => Ok(Some(shared)),
             _ => Ok(None),
         }
     }
 
-    fn spans_of(&self, _board: &Board) -> Result<Vec<Span>> {
+    fn spans_of(&self, _shared: &SharedState) -> Result<Vec<Span>> {
         let failed = |failure| index_error(&self.spec.run_dir, "read the index", failure);
         let env = Env::open(self.sys, &self.spec.run_dir, None).map_err(failed)?;
         let index = Index::new(env.clone(), self.spec.default);

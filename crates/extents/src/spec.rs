@@ -188,8 +188,8 @@ impl MapSpec {
     ///
     /// # Errors
     /// As stat(2); EACCES if the directory belongs to another user.
-    pub fn has_board(&self, sys: &SysRef) -> Result<bool> {
-        let path = self.run_dir.join(crate::board::BOARD);
+    pub fn has_shared_state(&self, sys: &SysRef) -> Result<bool> {
+        let path = self.run_dir.join(crate::shared::FILE);
         match sys.stat_at(None, &path, false) {
             Ok(_) => Ok(true),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),

@@ -1,12 +1,12 @@
 //! Making the map durable.
 
-use crate::board::Word;
 use crate::error::{caller, io};
 use crate::hooks::reach;
 use crate::index::SEGMENTS_AT_ONCE;
 use crate::joined::Joined;
 use crate::journal::{Commit, Writer};
 use crate::lmdb::Txn;
+use crate::shared::Word;
 use crate::{Map, Result};
 
 /// A list of pending changes: the number of the last transaction that it includes, the segments
@@ -28,10 +28,10 @@ impl Map {
     /// changes then stay pending.
     pub fn sync(&self, sync_data: impl FnOnce() -> stripewise_sys::Result<()>) -> Result<()> {
         let joined = self.joined()?;
-        let begun = joined.board.get(Word::SyncsStarted);
+        let begun = joined.shared.get(Word::SyncsStarted);
         reach("sync");
         let mut commit = joined.commit_to_sync()?;
-        let done = joined.board.get(Word::SyncsDone);
+        let done = joined.shared.get(Word::SyncsDone);
         if done > begun {
             return Ok(());
         }
@@ -48,8 +48,8 @@ impl Joined {
         sync_data: impl FnOnce() -> stripewise_sys::Result<()>,
         closing: bool,
     ) -> Result<()> {
-        let number = self.board.get(Word::SyncsStarted) + 1;
-        self.board.set(Word::SyncsStarted, number);
+        let number = self.shared.get(Word::SyncsStarted) + 1;
+        self.shared.set(Word::SyncsStarted, number);
         let whole = commit.is_due() && commit.may_rewrite()?;
         if commit.is_broken() && !whole {
             return Err(io(&self.place.path, "write anew, after an error,")(stripewise_sys::Errno::IO));
@@ -66,7 +66,7 @@ impl Joined {
         commit.put(list.writer, whole)?;
         reach("synced");
         self.forget_pending(list.synced, &list.segments)?;
-        self.board.set(Word::SyncsDone, number);
+        self.shared.set(Word::SyncsDone, number);
         Ok(())
     }
 

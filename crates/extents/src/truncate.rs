@@ -6,10 +6,10 @@
 
 use std::ops::Range;
 
-use crate::board::{Extent, Pin, SlotState};
 use crate::hooks::reach;
 use crate::index::Entry;
 use crate::joined::Joined;
+use crate::shared::{Extent, Pin, SlotState};
 use crate::{Copier, Map, Result};
 
 /// Maximum number of entries that one transaction changes.
@@ -76,11 +76,11 @@ impl Copier<'_> {
             return Ok(false);
         }
         reach("finish");
-        if !joined.board.slot().finish() {
+        if !joined.shared.slot().finish() {
             return Ok(false);
         }
         joined.forget_masks(range)?;
-        joined.board.slot().set(SlotState::Idle);
+        joined.shared.slot().set(SlotState::Idle);
         drop(work);
         Ok(true)
     }
@@ -96,7 +96,7 @@ impl Joined {
             self.change(part, |_| Some(default))?;
         }
         let mut txn = self.write()?;
-        self.index.want_nothing(&mut txn, range).map_err(&failed)?;
+        self.index.clear_hints(&mut txn, range).map_err(&failed)?;
         txn.commit().map_err(failed)
     }
 

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use crate::board::{Extent, Pin};
 use crate::error::caller;
 use crate::hooks::reach;
 use crate::joined::Joined;
 use crate::map::Working;
+use crate::shared::{Extent, Pin};
 use crate::{CopyId, Map, Mask, Result, Span};
 
 /// A write of a range in progress, from before its first byte is written until the guard is
@@ -69,7 +69,7 @@ impl<'m> WriteGuard<'m> {
                 let cut = |span: &Span| span.start.max(part.start)..span.end.min(part.end);
                 let parts: Vec<Range<u64>> = invalid.map(cut).collect();
                 reach("taint");
-                if !parts.is_empty() && !joined.board.slot().taint(work) {
+                if !parts.is_empty() && !joined.shared.slot().taint(work) {
                     return Ok(false);
                 }
                 parts
@@ -195,6 +195,6 @@ impl Joined {
     /// Records the time of use of a range, in ms.
     pub fn touch(&self, range: &Range<u64>) {
         const NS_OF_MS: u64 = 1_000_000;
-        self.board.touch(range, self.sys.now_ns() / NS_OF_MS);
+        self.shared.touch(range, self.sys.now_ns() / NS_OF_MS);
     }
 }

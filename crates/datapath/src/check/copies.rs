@@ -152,7 +152,7 @@ impl Checked<'_> {
             self.add(Kind::Map, error.to_string());
             return Ok(found);
         }
-        let live = self.spec()?.has_board(self.runtime.sys()).unwrap_or(false);
+        let live = self.spec()?.has_shared_state(self.runtime.sys()).unwrap_or(false);
         let held: u64 = found.copies.iter().skip(1).flat_map(|copy| &copy.allocated_bytes).sum();
         let lost = found.copies.iter().any(|copy| copy.lost.is_some());
         let may_lose = !live && (held > 0 || lost);

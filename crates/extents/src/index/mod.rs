@@ -5,7 +5,7 @@
 //! - `map`: start of a range -> end, mask, number of the transaction that changed it.
 //! - `pending`: number of a segment -> empty. An entry that starts in the segment has changed since
 //!   the journal's last commit.
-//! - `wanted`: start of a range -> end, mask of the copies that should prefetch it.
+//! - `hints`: start of a range -> end, mask of the copies that should prefetch it.
 //! - the unnamed table: `state` -> number of the last transaction that the journal contains; for
 //!   each copy, the listed bytes, and those of them that another copy also has.
 //!
@@ -23,8 +23,8 @@ use std::sync::Arc;
 pub(crate) use entry::{Entry, SEGMENT, SEGMENT_BITS};
 pub(crate) use intervals::{Event, Intervals};
 
-use crate::board::of_segment;
 use crate::lmdb::{Env, Outcome, Tables, Txn, WriteTxn};
+use crate::shared::of_segment;
 use crate::{CopyId, Mask, Span};
 
 const STATE: &[u8] = b"state";
@@ -36,7 +36,7 @@ pub(crate) const SEGMENTS_AT_ONCE: usize = 128;
 pub(crate) struct Index {
     pub env: Arc<Env>,
     pub map: Intervals,
-    pub wanted: Intervals,
+    pub hints: Intervals,
     tables: Tables,
 }
 
@@ -55,8 +55,8 @@ impl Index {
     pub fn new(env: Arc<Env>, default: Mask) -> Self {
         let tables = env.tables();
         let map = Intervals { table: tables.map, default };
-        let wanted = Intervals { table: tables.wanted, default: Mask::NONE };
-        Self { env, map, wanted, tables }
+        let hints = Intervals { table: tables.hints, default: Mask::NONE };
+        Self { env, map, hints, tables }
     }
 
     pub fn state(&self, txn: &impl Txn) -> Outcome<State> {
@@ -166,19 +166,25 @@ impl Index {
     }
 
     /// Adds or removes `copy` in the prefetch queue for `range`.
-    pub fn want(&self, txn: &mut WriteTxn<'_>, range: Range<u64>, copy: CopyId, wanted: bool) -> Outcome<()> {
-        let to = |part: Entry| Some(if wanted { part.mask.with(copy) } else { part.mask.without(copy) });
-        self.wanted.change(txn, range.clone(), to, |_, _| Ok(()))?;
-        if !wanted {
-            self.wanted.remove(txn, range, |entry| entry.mask.is_empty())?;
+    pub fn add_hint(
+        &self,
+        txn: &mut WriteTxn<'_>,
+        range: Range<u64>,
+        copy: CopyId,
+        hints: bool,
+    ) -> Outcome<()> {
+        let to = |part: Entry| Some(if hints { part.mask.with(copy) } else { part.mask.without(copy) });
+        self.hints.change(txn, range.clone(), to, |_, _| Ok(()))?;
+        if !hints {
+            self.hints.remove(txn, range, |entry| entry.mask.is_empty())?;
         }
         Ok(())
     }
 
     /// Removes `range` from the prefetch queue of all copies.
-    pub fn want_nothing(&self, txn: &mut WriteTxn<'_>, range: Range<u64>) -> Outcome<()> {
-        self.wanted.change(txn, range.clone(), |_| Some(Mask::NONE), |_, _| Ok(()))?;
-        self.wanted.remove(txn, range, |entry| entry.mask.is_empty())
+    pub fn clear_hints(&self, txn: &mut WriteTxn<'_>, range: Range<u64>) -> Outcome<()> {
+        self.hints.change(txn, range.clone(), |_| Some(Mask::NONE), |_, _| Ok(()))?;
+        self.hints.remove(txn, range, |entry| entry.mask.is_empty())
     }
 
     /// Fills an empty index with the ranges of a journal, in order, all of them committed.

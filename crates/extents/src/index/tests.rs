@@ -43,7 +43,7 @@ struct Byte {
     mask: u8,
     /// Lower bound of the sequence number.
     seq: u64,
-    wanted: u8,
+    hints: u8,
 }
 
 struct Pair {
@@ -68,7 +68,7 @@ impl Pair {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         let limits = Limits { map_bytes: 16 << 20, readers: 16 };
         let env = Env::open(&sys, dir.path(), Some(limits)).unwrap();
-        let model = vec![Byte { mask: DEFAULT.bits(), seq: 0, wanted: 0 }; BYTES + 1];
+        let model = vec![Byte { mask: DEFAULT.bits(), seq: 0, hints: 0 }; BYTES + 1];
         let index = Index::new(env, DEFAULT);
         Self { sys, _dir: dir, index, allocated: AtomicU64::new(0), model, committed: 0 }
     }
@@ -105,11 +105,11 @@ impl Pair {
                 self.index.committed(&mut txn, id - 1, &segments).unwrap();
                 committed = id - 1;
             }
-            Step::Want(range, copy, wanted) => {
+            Step::Want(range, copy, hints) => {
                 let id = CopyId::new(usize::from(*copy));
-                self.index.want(&mut txn, range.clone(), id, *wanted).unwrap();
+                self.index.add_hint(&mut txn, range.clone(), id, *hints).unwrap();
                 for byte in &mut model[bytes_of(range)] {
-                    byte.wanted = if *wanted { byte.wanted | 1 << copy } else { byte.wanted & !(1 << copy) };
+                    byte.hints = if *hints { byte.hints | 1 << copy } else { byte.hints & !(1 << copy) };
                 }
             }
         }
@@ -143,16 +143,16 @@ impl Pair {
         assert_eq!((state.committed, state.listed, state.clean), (self.committed, listed, clean));
         self.check_bytes(&entries, before);
         self.check_pending(&entries);
-        let mut wanted = vec![0; BYTES + 1];
+        let mut hints = vec![0; BYTES + 1];
         self.index
-            .wanted
+            .hints
             .visit(&txn, 0..u64::MAX, |entry| {
                 assert!(!entry.mask.is_empty());
-                wanted[bytes_of(&(entry.start..entry.end))].fill(entry.mask.bits());
+                hints[bytes_of(&(entry.start..entry.end))].fill(entry.mask.bits());
                 true
             })
             .unwrap();
-        assert!(self.model.iter().map(|byte| byte.wanted).eq(wanted));
+        assert!(self.model.iter().map(|byte| byte.hints).eq(hints));
         entries
     }
 

@@ -9,9 +9,9 @@ use stripewise_sys::{Errno, Fd, Kind, LockKind, Mode};
 use super::contents::Journal;
 use super::format::{Batch, HEADER_BYTES, Header, Writer, decode_batch};
 use super::place::{COMMIT_BYTE, Held, JOIN_BYTE, Locked, Place};
-use crate::board::{Board, OPENED, PERHAPS_OPENED, Word};
 use crate::error::io;
 use crate::hooks::reach;
+use crate::shared::{OPENED, PERHAPS_OPENED, SharedState, Word};
 use crate::{MapError, Node, Result};
 
 /// Bytes by which a journal may exceed twice the length that its map needs. Small in tests, where
@@ -35,20 +35,20 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    pub fn load(board: &Board) -> Self {
-        let word = board.get(Word::JournalPosition);
+    pub fn load(shared: &SharedState) -> Self {
+        let word = shared.get(Word::JournalPosition);
         Self { end: word >> NEXT_BITS, next: word & NEXT_MAX }
     }
 
-    pub fn store(self, board: &Board) {
-        board.set(Word::JournalPosition, self.end << NEXT_BITS | self.next.min(NEXT_MAX));
+    pub fn store(self, shared: &SharedState) {
+        shared.set(Word::JournalPosition, self.end << NEXT_BITS | self.next.min(NEXT_MAX));
     }
 }
 
 /// The commit lock, and the journal that its holder may change.
 pub(crate) struct Commit<'a, 'b> {
     place: &'a Place,
-    board: &'b Board,
+    shared: &'b SharedState,
     held: &'a Held,
     header: Header,
     node: &'b Node,
@@ -73,20 +73,20 @@ impl<'a, 'b> Commit<'a, 'b> {
     /// Waits for the commit lock. `has_join_lock`: the caller already holds the join lock.
     pub fn begin(
         place: &'a Place,
-        board: &'b Board,
+        shared: &'b SharedState,
         held: &'a Held,
         header: Header,
         node: &'b Node,
         has_join_lock: bool,
     ) -> Result<Self> {
         let join = if has_join_lock { JoinLock::Callers } else { JoinLock::Perhaps };
-        let mut commit = Self { place, board, held, header, node, file: None, join };
-        if !board.is(Word::Unlinked) {
+        let mut commit = Self { place, shared, held, header, node, file: None, join };
+        if !shared.is(Word::Unlinked) {
             commit.file = Some(place.lock(held, COMMIT_BYTE, true)?);
         }
         // A process that removes the file sets `Unlinked` first, and then waits for the commit
         // lock.
-        if board.is(Word::Unlinked) && commit.file.is_some() {
+        if shared.is(Word::Unlinked) && commit.file.is_some() {
             // `Place::lock` has just created this journal.
             let _ = place.sys.unlink(Some(place.dir.as_fd()), Path::new(&place.name));
             commit.file = None;
@@ -100,18 +100,18 @@ impl<'a, 'b> Commit<'a, 'b> {
     fn catch_up(&self) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let stat = self.place.sys.stat(file.file().as_fd()).map_err(io(&self.place.path, "stat"))?;
-        let (board, size) = (self.board, stat.st_size as u64);
-        if stat.st_ino == board.get(Word::JournalInode) {
-            let position = Position::load(board);
+        let (shared, size) = (self.shared, stat.st_size as u64);
+        if stat.st_ino == shared.get(Word::JournalInode) {
+            let position = Position::load(shared);
             if size < position.end {
-                board.set(Word::JournalBroken, 1);
+                shared.set(Word::JournalBroken, 1);
             } else if size > position.end && !self.is_broken() {
                 self.catch_up_with_tail(position)?;
             }
         } else if size == 0 {
             // The journal was removed and `Place::lock` created it; the next sync rewrites it.
-            board.set(Word::JournalBroken, 1);
-        } else if stat.st_ino == board.get(Word::JournalNewInode) {
+            shared.set(Word::JournalBroken, 1);
+        } else if stat.st_ino == shared.get(Word::JournalNewInode) {
             let journal = Journal::read_from(&self.place.sys, file.file().as_fd(), &self.place.path)?;
             // The rename may not be on disk yet.
             self.place.sync_dir().inspect_err(|_| self.set_broken())?;
@@ -147,7 +147,7 @@ impl<'a, 'b> Commit<'a, 'b> {
             self.announce(opened);
             self.sync_file().inspect_err(|_| self.set_broken())?;
             self.set_opened(opened);
-            position.store(self.board);
+            position.store(self.shared);
         }
         Ok(())
     }
@@ -156,40 +156,40 @@ impl<'a, 'b> Commit<'a, 'b> {
     /// the next commit catches up with.
     fn set_opened(&self, opened: Option<bool>) {
         if let Some(opened) = opened {
-            self.board.set(Word::Opened, if opened { OPENED } else { 0 });
+            self.shared.set(Word::Opened, if opened { OPENED } else { 0 });
         }
     }
 
     /// Called before a batch that opens or closes the file is written. A process killed around that
     /// write must not leave a shared state that claims a write intent exists.
     fn announce(&self, opened: Option<bool>) {
-        let is_opened = self.board.get(Word::Opened) == OPENED;
+        let is_opened = self.shared.get(Word::Opened) == OPENED;
         if opened.is_some_and(|opened| opened != is_opened) {
-            self.board.set(Word::Opened, PERHAPS_OPENED);
+            self.shared.set(Word::Opened, PERHAPS_OPENED);
         }
     }
 
     /// Marks the journal broken: its end on disk is unknown, and a later successful sync proves
     /// nothing.
     fn set_broken(&self) {
-        self.board.set(Word::JournalBroken, 1);
+        self.shared.set(Word::JournalBroken, 1);
     }
 
     fn adopt(&self, position: Position, base: u64, inode: u64) {
-        position.store(self.board);
-        self.board.set(Word::JournalBase, base);
+        position.store(self.shared);
+        self.shared.set(Word::JournalBase, base);
         // Last: until now the inode is recognized as that of the new journal.
-        self.board.set(Word::JournalInode, inode);
+        self.shared.set(Word::JournalInode, inode);
     }
 
     pub fn is_broken(&self) -> bool {
-        self.file.is_some() && self.board.is(Word::JournalBroken)
+        self.file.is_some() && self.shared.is(Word::JournalBroken)
     }
 
     /// Whether the journal should be rewritten, with the whole map instead of the pending ranges.
     pub fn is_due(&self) -> bool {
-        let position = Position::load(self.board);
-        let is_long = position.end > limit_bytes(self.board.get(Word::JournalBase));
+        let position = Position::load(self.shared);
+        let is_long = position.end > limit_bytes(self.shared.get(Word::JournalBase));
         self.is_broken() || (self.file.is_some() && (is_long || position.next > NEXT_MAX / 2))
     }
 
@@ -209,10 +209,10 @@ impl<'a, 'b> Commit<'a, 'b> {
     /// A writer for what is to be appended, or with `whole` for the batches of a rewritten journal.
     pub fn writer(&self, whole: bool) -> Writer {
         if !whole {
-            return Writer::new(Position::load(self.board).next);
+            return Writer::new(Position::load(self.shared).next);
         }
         let mut writer = Writer::new(1);
-        if self.board.is(Word::Opened) {
+        if self.shared.is(Word::Opened) {
             writer.opened(self.node);
         }
         writer
@@ -225,7 +225,7 @@ impl<'a, 'b> Commit<'a, 'b> {
         let file = self.file.as_ref().ok_or_else(failed)?.file();
         let bytes =
             self.place.sys.read_start(file.as_fd(), usize::MAX).map_err(io(&self.place.path, "read"))?;
-        let end = Position::load(self.board).end;
+        let end = Position::load(self.shared).end;
         let journal = Journal::parse(bytes.get(..end as usize).ok_or_else(failed)?, &self.place.path)?;
         if journal.valid_bytes != end || !self.may_rewrite()? {
             return Err(failed());
@@ -255,7 +255,7 @@ impl<'a, 'b> Commit<'a, 'b> {
         if self.is_broken() {
             return Err(io(&self.place.path, "append, after an error,")(Errno::IO));
         }
-        let position = Position::load(self.board);
+        let position = Position::load(self.shared);
         let opens = writer.opens();
         let (bytes, next) = writer.finish();
         let (sys, fd) = (&self.place.sys, file.file().as_fd());
@@ -277,7 +277,7 @@ impl<'a, 'b> Commit<'a, 'b> {
         reach("appended");
         self.set_opened(opens);
         reach("position");
-        Position { end: position.end + bytes.len() as u64, next }.store(self.board);
+        Position { end: position.end + bytes.len() as u64, next }.store(self.shared);
         Ok(())
     }
 
@@ -293,12 +293,12 @@ impl<'a, 'b> Commit<'a, 'b> {
         let (bytes, next) = writer.finish();
         self.announce(opens);
         let old = self.file.as_ref().map(Locked::file);
-        let note = |inode| self.board.set(Word::JournalNewInode, inode);
+        let note = |inode| self.shared.set(Word::JournalNewInode, inode);
         let (new, inode) = write_new(self.place, self.held, &self.header, &bytes, old, note)?;
         reach("renamed");
         self.set_opened(opens);
         let size = (HEADER_BYTES + bytes.len()) as u64;
-        self.board.set(Word::JournalBroken, 0);
+        self.shared.set(Word::JournalBroken, 0);
         self.adopt(Position { end: size, next }, size, inode);
         if self.join == JoinLock::Taken {
             let _ = self.place.sys.unlock(new.file().as_fd(), JOIN_BYTE, 1);

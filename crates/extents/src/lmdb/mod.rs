@@ -79,7 +79,7 @@ pub(crate) struct Env {
     data: RawFd,
     lock: Option<RawFd>,
     idle: PidLock<Idle>,
-    /// The tables `map`, `pending` and `wanted`, and the unnamed one.
+    /// The tables `map`, `pending` and `hints`, and the unnamed one.
     tables: Tables,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct Tables {
     pub state: Table,
     pub map: Table,
     pub pending: Table,
-    pub wanted: Table,
+    pub hints: Table,
 }
 
 // SAFETY: all threads may use an LMDB environment; with NOTLS, any thread may use a read
@@ -264,7 +264,7 @@ fn allocate_lock(sys: &SysRef, path: &Path, readers: u32) -> stripewise_sys::Res
 /// The descriptor of this process that is open on `path`. LMDB does not report that of its lock
 /// file.
 fn descriptor_of(sys: &SysRef, path: &Path) -> Option<RawFd> {
-    let wanted = identity(sys, path)?;
+    let hints = identity(sys, path)?;
     let list = PathBuf::from("/proc/self/fd");
     let dir = sys.open(None, &list, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).ok()?;
     let names = sys.list(dir.as_fd()).ok()?;
@@ -273,6 +273,6 @@ fn descriptor_of(sys: &SysRef, path: &Path) -> Option<RawFd> {
     // found.
     numbers.into_iter().find(|raw| {
         let stat = sys.stat_at(None, &list.join(raw.to_string()), true);
-        stat.is_ok_and(|stat| (stat.st_dev, stat.st_ino) == wanted)
+        stat.is_ok_and(|stat| (stat.st_dev, stat.st_ino) == hints)
     })
 }

@@ -39,7 +39,7 @@ fn with_tables(env: *mut ffi::MDB_env, txn_flags: u32, table_flags: u32) -> Outc
             state: open(None)?,
             map: open(Some(c"map"))?,
             pending: open(Some(c"pending"))?,
-            wanted: open(Some(c"wanted"))?,
+            hints: open(Some(c"wanted"))?,
         })
     })();
     // SAFETY: the live transaction, not used again.

@@ -116,16 +116,16 @@ fn wishes_last_until_they_are_fulfilled() {
     let stage = Stage::cached();
     let map = stage.join();
     write(&map, 10..20, 1);
-    map.want(0..40, copy(1)).unwrap();
-    let wanted = |map: &crate::Map| -> Vec<_> {
-        let list = map.list(Select::Wanted(copy(1)), 0..u64::MAX, 10).unwrap();
+    map.add_hint(0..40, copy(1)).unwrap();
+    let hints = |map: &crate::Map| -> Vec<_> {
+        let list = map.list(Select::Hinted(copy(1)), 0..u64::MAX, 10).unwrap();
         list.iter().map(|span| span.range()).collect()
     };
-    assert_eq!(wanted(&map), [0..10, 20..40]);
+    assert_eq!(hints(&map), [0..10, 20..40]);
     assert!(copy_over(&map, 0..30, 0, 1));
-    assert_eq!(wanted(&map), std::iter::once(30..40).collect::<Vec<_>>());
-    map.want_no_more(0..100, copy(1)).unwrap();
-    assert!(wanted(&map).is_empty());
+    assert_eq!(hints(&map), std::iter::once(30..40).collect::<Vec<_>>());
+    map.remove_hints(0..100, copy(1)).unwrap();
+    assert!(hints(&map).is_empty());
 }
 
 #[test]
@@ -145,9 +145,9 @@ fn what_was_used_last_is_evicted_last() {
 
 fn in_order_of_use(map: &crate::Map) {
     const SEGMENT: u64 = 1 << 20;
-    let board = &map.joined().unwrap().board;
+    let shared = &map.joined().unwrap().shared;
     for (segment, used) in [(0u64, 50), (1, 10), (2, 40), (3, 20), (4, 30)] {
-        board.touch(&(segment * SEGMENT..segment * SEGMENT + 1), used);
+        shared.touch(&(segment * SEGMENT..segment * SEGMENT + 1), used);
     }
     let oldest = map.least_recent(copy(1), 250).unwrap();
     let starts: Vec<u64> = oldest.iter().map(|span| span.start / SEGMENT).collect();
@@ -244,7 +244,7 @@ fn what_lies_behind_the_size_is_forgotten_if_nobody_writes_there() {
     let stage = Stage::cached();
     let map = stage.join();
     write(&map, 0..100, 1);
-    map.want(100..200, copy(1)).unwrap();
+    map.add_hint(100..200, copy(1)).unwrap();
     drop(map.begin_truncate(50).unwrap());
     assert_eq!(spans(&map, 0..100), [(0, 100, only(1))], "a truncate alone changes no mask");
     assert!(!map.truncated(50, || Ok(51)).unwrap(), "somebody has made the file longer");
@@ -253,7 +253,7 @@ fn what_lies_behind_the_size_is_forgotten_if_nobody_writes_there() {
     drop(guard);
     assert!(map.truncated(50, || Ok(50)).unwrap());
     assert_eq!(spans(&map, 0..100), [(0, 50, only(1)), (50, 100, only(0))]);
-    assert!(map.list(Select::Wanted(copy(1)), 0..u64::MAX, 10).unwrap().is_empty());
+    assert!(map.list(Select::Hinted(copy(1)), 0..u64::MAX, 10).unwrap().is_empty());
 }
 
 #[test]

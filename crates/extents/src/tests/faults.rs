@@ -3,8 +3,8 @@
 use stripewise_sys::Errno;
 
 use super::support::*;
-use crate::board::Word;
 use crate::journal::Journal;
+use crate::shared::Word;
 use crate::{Map, MapError, MapSpec, Mask, Node, Span, repair};
 
 fn refused(stage: &Stage) -> MapError {
@@ -178,7 +178,7 @@ fn another_file_or_plan_is_refused() {
 fn another_version_is_refused_while_it_runs_and_replaced_when_it_is_gone() {
     let stage = Stage::cached();
     let map = stage.join();
-    map.joined().unwrap().board.set(Word::Version, 99);
+    map.joined().unwrap().shared.set(Word::Version, 99);
     assert!(matches!(refused(&stage), MapError::Version { found: 99, .. }));
     drop(map);
     stage.join();
@@ -219,7 +219,7 @@ fn a_journal_removed_while_in_use_is_made_anew_by_the_next_sync() {
 }
 
 #[test]
-fn who_began_to_write_refuses_when_its_board_has_lost_its_name() {
+fn writes_are_refused_when_the_shared_state_has_lost_its_name() {
     let stage = Stage::cached();
     let map = stage.join();
     std::fs::remove_dir_all(&stage.spec.run_dir).unwrap();
@@ -258,7 +258,7 @@ fn removing_a_file_that_nobody_has_open_removes_everything() {
 fn full_memory_is_an_error_of_the_write() {
     let stage = Stage::cached();
     let map = Map::join_tuned(real(), stage.spec.clone(), SMALL).unwrap();
-    map.joined().unwrap().board.set(Word::Allocated, 0);
+    map.joined().unwrap().shared.set(Word::Allocated, 0);
     let full = Map::join_tuned(Failing::new("allocate", Errno::NOSPC), stage.spec.clone(), SMALL);
     assert_eq!(full.unwrap_err().errno(), Errno::NOSPC);
 }

@@ -264,7 +264,7 @@ fn one_boot(world: &mut World) {
         }
         let _ = work(world, &processes[which]);
         if world.random.one_in(25) {
-            processes[which].map.joined().unwrap().board.set(crate::board::Word::JournalBase, 0);
+            processes[which].map.joined().unwrap().shared.set(crate::shared::Word::JournalBase, 0);
         }
         if processes[which].faulty.is_dead() {
             processes.remove(which);

@@ -13,9 +13,9 @@ use tempfile::TempDir;
 
 use super::delegate::delegate;
 
-use crate::board::Geometry;
 use crate::join::Tuning;
 use crate::lmdb::Limits;
+use crate::shared::Geometry;
 use crate::{CopyId, Map, MapSpec, Mask, Node};
 
 type Result<T> = stripewise_sys::Result<T>;
@@ -24,7 +24,7 @@ pub const ID: [u8; 16] = *b"0123456789abcdef";
 
 /// Small sizes, so that a map is created quickly.
 pub const SMALL: Tuning = Tuning {
-    geometry: Geometry { generations: 16, blocks: 8 },
+    geometry: Geometry { seqlocks: 16, blocks: 8 },
     limits: Limits { map_bytes: 64 << 20, readers: 64 },
 };
 

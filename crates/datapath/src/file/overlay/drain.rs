@@ -229,7 +229,7 @@ impl LogicalFile {
         for copy in self.present().filter(|copy| copy.is_cache()) {
             let mut at = 0;
             while at < size {
-                let spans = map.list(Select::Wanted(CopyId::new(copy.number())), at..size, RANGES);
+                let spans = map.list(Select::Hinted(CopyId::new(copy.number())), at..size, RANGES);
                 let spans = spans.map_err(|error| trouble::map_told(&error))?;
                 let Some(last) = spans.last() else { break };
                 at = last.end;

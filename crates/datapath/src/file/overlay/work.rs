@@ -217,7 +217,7 @@ impl LogicalFile {
         for copy in self.present().filter(|copy| copy.is_cache()) {
             let number = CopyId::new(copy.number());
             let wanted =
-                if size == 0 { Ok(Vec::new()) } else { map.list(Select::Wanted(number), 0..size, WANTED) };
+                if size == 0 { Ok(Vec::new()) } else { map.list(Select::Hinted(number), 0..size, WANTED) };
             for span in wanted.map_err(|error| trouble::map_told(&error))? {
                 let begun_ns = self.sys().now_ns();
                 let bytes = self.fetch(overlay, map, copy.number(), &pace.piece(&span, size))?;

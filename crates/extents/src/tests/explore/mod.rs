@@ -10,7 +10,7 @@
 //! descriptors are closed, as the kernel does, and its guards do nothing. A transaction of the
 //! index is one step; the campaign with real processes shows that LMDB's transactions are atomic
 //! (`tests/kill`). Memory is sequentially consistent here;
-//! `board::tests::a_pin_or_a_slot_is_always_seen` shows that the fences are there.
+//! `shared::tests::a_pin_or_a_slot_is_always_seen` shows that the fences are there.
 //!
 //! # What is checked at every step
 //!
@@ -208,7 +208,7 @@ impl Observer {
 
     /// The mask of every byte; `None` if there is no index at the moment.
     fn masks(&self) -> Option<Vec<Mask>> {
-        if !self.spec.run_dir.join(crate::board::BOARD).exists() {
+        if !self.spec.run_dir.join(crate::shared::FILE).exists() {
             return None;
         }
         let env = Env::open(&super::support::real(), &self.spec.run_dir, None).ok()?;

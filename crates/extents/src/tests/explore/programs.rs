@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::Process;
-use crate::board::Word;
 use crate::hooks::reach;
+use crate::shared::Word;
 use crate::tests::support::copy;
 use crate::{CopyId, Map, Span};
 
@@ -120,7 +120,7 @@ impl Process {
 
     /// Makes the next sync rewrite the journal, as after a failed append.
     pub fn break_journal(&self) {
-        self.with_map(|map| map.joined().unwrap().board.set(Word::JournalBroken, 1));
+        self.with_map(|map| map.joined().unwrap().shared.set(Word::JournalBroken, 1));
     }
 
     pub fn leave(&self) {

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use stripewise_sys::{LockKind, SysRef};
 
 use super::counters::COUNTERS;
-use super::{Board, FIRST_BLOCK_BYTE, Word};
+use super::{FIRST_BLOCK_BYTE, SharedState, Word};
 
-/// Number of pins of a process. The last one is reserved for [`Board::pin_everything`].
+/// Number of pins of a process. The last one is reserved for [`SharedState::pin_everything`].
 const PINS: usize = 64;
 const EVERYTHING: usize = PINS - 1;
 /// Words of a block: the owner's process id, then the pins (start, end; an end of 0 means free),
@@ -32,7 +32,7 @@ pub(crate) struct Block {
 #[derive(Debug)]
 pub(crate) struct Pin(usize);
 
-/// A set pin, as [`Board::pins`] found it.
+/// A set pin, as [`SharedState::pins`] found it.
 #[derive(Debug)]
 pub(crate) struct Seen {
     block: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Seen {
     range: Range<u64>,
 }
 
-impl Board {
+impl SharedState {
     fn block_word(&self, block: usize, word: usize) -> &AtomicU64 {
         &self.words.words()[self.geometry.words_before_blocks() + block * WORDS + word]
     }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::atomic::{Ordering, fence};
 
-use super::{Board, Word};
+use super::{SharedState, Word};
 use crate::CopyId;
 
 /// State of the copier's operation.
@@ -53,7 +53,7 @@ pub(crate) enum Met {
 
 /// The copier slot of a shared state.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot<'b>(pub &'b Board);
+pub(crate) struct Slot<'b>(pub &'b SharedState);
 
 fn split(word: u64) -> (u64, SlotState) {
     (word >> 8, STATES[(word & 3) as usize])

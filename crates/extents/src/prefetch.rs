@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use stripewise_sys::OFlags;
 
-use crate::board::Word;
 use crate::joined::Joined;
 use crate::journal::Place;
+use crate::shared::Word;
 use crate::{CopyId, Mask, Result, Span};
 
 const MAGIC: &str = "stripewise wanted, format 1";
@@ -23,22 +23,22 @@ const BYTES_MAX: usize = 4 << 20;
 /// Number of ranges that one transaction adds.
 const AT_ONCE: usize = 128;
 
-/// Name of the file: `ID.extents.wanted`.
+/// Name of the file: `ID.extents.hints`.
 pub(crate) fn name(place: &Place) -> PathBuf {
     place.beside(".wanted")
 }
 
 /// Stores the hints, unless the file has lost its last name. Errors are ignored.
 pub(crate) fn keep(joined: &Joined) {
-    if joined.board.is(Word::Unlinked) {
+    if joined.shared.is(Word::Unlinked) {
         return;
     }
-    let Ok(wanted) = listed(joined) else { return };
-    if wanted.is_empty() {
+    let Ok(hints) = listed(joined) else { return };
+    if hints.is_empty() {
         return;
     }
     if let Ok(file) = joined.place.create_anew(&name(&joined.place)) {
-        let _ = joined.sys.write_all_at(file.as_fd(), format(&joined.spec.id, &wanted).as_bytes(), 0);
+        let _ = joined.sys.write_all_at(file.as_fd(), format(&joined.spec.id, &hints).as_bytes(), 0);
     }
 }
 
@@ -48,8 +48,8 @@ pub(crate) fn recall(joined: &Joined) {
     let name = name(&joined.place);
     let Ok(file) = joined.place.open(&name, OFlags::RDONLY) else { return };
     let bytes = sys.read_start(file.as_fd(), BYTES_MAX).unwrap_or_default();
-    let wanted = parse(&bytes, &joined.spec.id).unwrap_or_default();
-    if put(joined, &wanted).is_ok() {
+    let hints = parse(&bytes, &joined.spec.id).unwrap_or_default();
+    if put(joined, &hints).is_ok() {
         let _ = sys.unlink(dir, &name);
     }
 }
@@ -61,22 +61,22 @@ pub(crate) fn remove(place: &Place) {
 
 fn listed(joined: &Joined) -> Result<Vec<Span>> {
     let txn = joined.read()?;
-    let mut wanted = Vec::new();
-    let visited = joined.index.wanted.visit(&txn, 0..u64::MAX, |entry| {
-        wanted.push(Span::new(entry.start..entry.end, entry.mask));
-        wanted.len() < RANGES_MAX
+    let mut hints = Vec::new();
+    let visited = joined.index.hints.visit(&txn, 0..u64::MAX, |entry| {
+        hints.push(Span::new(entry.start..entry.end, entry.mask));
+        hints.len() < RANGES_MAX
     });
     visited.map_err(joined.failed("read the index"))?;
-    Ok(wanted)
+    Ok(hints)
 }
 
-fn put(joined: &Joined, wanted: &[Span]) -> Result<()> {
+fn put(joined: &Joined, hints: &[Span]) -> Result<()> {
     let failed = joined.failed("change the index");
-    for spans in wanted.chunks(AT_ONCE) {
+    for spans in hints.chunks(AT_ONCE) {
         let mut txn = joined.write()?;
         for span in spans {
             for copy in span.mask.iter().filter(|copy| copy.index() < joined.spec.copies) {
-                joined.index.want(&mut txn, span.range(), copy, true).map_err(&failed)?;
+                joined.index.add_hint(&mut txn, span.range(), copy, true).map_err(&failed)?;
             }
         }
         txn.commit().map_err(&failed)?;
@@ -84,9 +84,9 @@ fn put(joined: &Joined, wanted: &[Span]) -> Result<()> {
     Ok(())
 }
 
-fn format(id: &[u8; 16], wanted: &[Span]) -> String {
+fn format(id: &[u8; 16], hints: &[Span]) -> String {
     let mut text = format!("{MAGIC}\nid {:032x}\n", u128::from_be_bytes(*id));
-    for span in wanted {
+    for span in hints {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{} {} {}", span.start, span.end, span.mask.bits());
     }
@@ -121,17 +121,17 @@ mod tests {
     use crate::Select;
     use crate::tests::support::*;
 
-    fn wanted(map: &crate::Map) -> Vec<(u64, u64)> {
-        let listed = map.list(Select::Wanted(copy(1)), 0..1000, 10).unwrap();
+    fn hints(map: &crate::Map) -> Vec<(u64, u64)> {
+        let listed = map.list(Select::Hinted(copy(1)), 0..1000, 10).unwrap();
         listed.iter().map(|span| (span.start, span.end)).collect()
     }
 
     #[test]
-    fn what_is_wanted_is_so_in_the_next_session() {
+    fn hints_are_there_in_the_next_session() {
         let mut stage = Stage::cached();
         let (one, two) = (stage.join(), stage.join());
-        one.want(10..20, copy(1)).unwrap();
-        two.want(30..40, copy(1)).unwrap();
+        one.add_hint(10..20, copy(1)).unwrap();
+        two.add_hint(30..40, copy(1)).unwrap();
         one.leave(nothing).unwrap();
         let file = stage.disk.path().join("f.extents.wanted");
         assert!(!file.exists(), "somebody still has it open");
@@ -139,15 +139,15 @@ mod tests {
         assert!(file.exists());
         stage.spec.create = false;
         let map = stage.join();
-        assert_eq!(wanted(&map), [(10, 20), (30, 40)]);
+        assert_eq!(hints(&map), [(10, 20), (30, 40)]);
         assert!(!file.exists());
         map.leave(nothing).unwrap();
         let mut bytes = std::fs::read(&file).unwrap();
         *bytes.last_mut().unwrap() = b'x';
         std::fs::write(&file, bytes).unwrap();
-        assert_eq!(wanted(&stage.join()), [], "damaged");
+        assert_eq!(hints(&stage.join()), [], "damaged");
         let map = stage.join();
-        map.want(10..20, copy(1)).unwrap();
+        map.add_hint(10..20, copy(1)).unwrap();
         std::fs::write(&file, "x").unwrap();
         crate::repair::remove(&real(), &stage.spec).unwrap();
         map.leave(nothing).unwrap();
@@ -160,12 +160,12 @@ mod tests {
             bytes in prop::collection::vec(any::<u8>(), 0..200), at in any::<prop::sample::Index>(), byte in any::<u8>(),
         ) {
             let _ = parse(&bytes, &ID);
-            let wanted = [Span::new(1..5, only(1)), Span::new(7..9, mask(&[1, 2]))];
-            let mut text = format(&ID, &wanted).into_bytes();
-            prop_assert_eq!(parse(&text, &ID), Some(wanted.to_vec()));
+            let hints = [Span::new(1..5, only(1)), Span::new(7..9, mask(&[1, 2]))];
+            let mut text = format(&ID, &hints).into_bytes();
+            prop_assert_eq!(parse(&text, &ID), Some(hints.to_vec()));
             let at = at.index(text.len());
             let old = std::mem::replace(&mut text[at], byte);
-            prop_assert!(old == byte || parse(&text, &ID) != Some(wanted.to_vec()) || byte.eq_ignore_ascii_case(&old));
+            prop_assert!(old == byte || parse(&text, &ID) != Some(hints.to_vec()) || byte.eq_ignore_ascii_case(&old));
         }
     }
 }

@@ -10,7 +10,7 @@
 
 mod blocks;
 mod counters;
-mod generations;
+mod seqlocks;
 mod slot;
 #[cfg(test)]
 mod tests;
@@ -25,7 +25,7 @@ use crate::CopyId;
 
 pub(crate) use blocks::{Block, Pin};
 pub use counters::Counter;
-pub(crate) use generations::{Stamp, of_segment, segments};
+pub(crate) use seqlocks::{Stamp, of_segment, segments};
 pub(crate) use slot::{Extent, Met, Slot, SlotState};
 
 /// Version of the layout of the shared state and of the index, and of the meaning of their words.
@@ -33,7 +33,7 @@ pub(crate) const VERSION: u64 = 4;
 const MAGIC: u64 = u64::from_le_bytes(*b"swboard\0");
 
 /// File names in the run directory.
-pub(crate) const BOARD: &str = "board";
+pub(crate) const FILE: &str = "board";
 pub(crate) const LOCK: &str = "board.lock";
 
 /// Bytes of `board.lock` that are locked: the copier's, and the first of the blocks'.
@@ -59,7 +59,7 @@ pub(crate) enum Word {
     Boot,
     BootRest,
     /// Number of seqlocks, which is also the number of last-use times.
-    Generations,
+    Seqlocks,
     Blocks,
     /// [`OPENED`]: the journal contains this node's write intent. [`PERHAPS_OPENED`]: it may
     /// contain it. 0: it does not.
@@ -67,7 +67,7 @@ pub(crate) enum Word {
     /// 1 once the file has lost its last name; the journal is then removed too.
     Unlinked,
     /// The seqlock for changes of more segments than are marked one by one.
-    GlobalGeneration,
+    GlobalSeqlock,
     /// Number of evictions, counted before each one punches holes.
     Evictions,
     /// Length of the valid journal in bytes, and the sequence number of its next batch.
@@ -113,14 +113,14 @@ const _: () = assert!(NODE_NAME + 1 + NODE_NAME_WORDS <= HEADER_WORDS);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
     /// Number of seqlocks, a power of 2.
-    pub generations: usize,
+    pub seqlocks: usize,
     /// Number of blocks: the maximum number of processes.
     pub blocks: usize,
 }
 
 /// The memory-mapped shared state.
 #[derive(Debug)]
-pub(crate) struct Board {
+pub(crate) struct SharedState {
     words: SharedMap,
     file: Fd,
     geometry: Geometry,
@@ -133,10 +133,10 @@ pub(crate) struct Whose {
     pub boot: [u8; 16],
 }
 
-/// Result of [`Board::open`].
+/// Result of [`SharedState::open`].
 #[derive(Debug)]
 pub(crate) enum Opened {
-    Ready(Board),
+    Ready(SharedState),
     /// No shared state exists, or it belongs to another boot, or its creation did not complete.
     None,
     /// The shared state belongs to another file, or has another version.
@@ -152,11 +152,11 @@ fn halves(bytes: [u8; 16]) -> [u64; 2] {
 
 impl Geometry {
     fn is_possible(self) -> bool {
-        self.generations.is_power_of_two() && self.generations <= 1 << 24 && self.blocks <= 1 << 16
+        self.seqlocks.is_power_of_two() && self.seqlocks <= 1 << 24 && self.blocks <= 1 << 16
     }
 
     fn words_before_blocks(self) -> usize {
-        HEADER_WORDS + 2 * self.generations
+        HEADER_WORDS + 2 * self.seqlocks
     }
 
     fn words(self) -> usize {
@@ -164,7 +164,7 @@ impl Geometry {
     }
 }
 
-impl Board {
+impl SharedState {
     /// Creates a shared state that is not yet ready. An old one in the directory must have been
     /// removed.
     pub fn create(
@@ -174,12 +174,12 @@ impl Board {
         geometry: Geometry,
     ) -> stripewise_sys::Result<Self> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-        let file = sys.open(None, &run_dir.join(BOARD), flags, Mode::RUSR | Mode::WUSR)?;
+        let file = sys.open(None, &run_dir.join(FILE), flags, Mode::RUSR | Mode::WUSR)?;
         let bytes = (geometry.words() * size_of::<u64>()) as u64;
         sys.truncate(file.as_fd(), bytes)?;
         sys.allocate(file.as_fd(), 0, (geometry.words_before_blocks() * size_of::<u64>()) as u64, true)?;
         let words = sys.map_shared(file.as_fd(), geometry.words())?;
-        let board = Self { words, file, geometry };
+        let shared = Self { words, file, geometry };
         let [id, id_rest] = halves(whose.id);
         let [boot, boot_rest] = halves(whose.boot);
         let values = [
@@ -189,16 +189,16 @@ impl Board {
             (Word::IdRest, id_rest),
             (Word::Boot, boot),
             (Word::BootRest, boot_rest),
-            (Word::Generations, geometry.generations as u64),
+            (Word::Seqlocks, geometry.seqlocks as u64),
             (Word::Blocks, geometry.blocks as u64),
         ];
-        values.iter().for_each(|&(word, value)| board.set(word, value));
-        Ok(board)
+        values.iter().for_each(|&(word, value)| shared.set(word, value));
+        Ok(shared)
     }
 
     /// Maps the existing shared state.
     pub fn open(sys: &SysRef, run_dir: &Path, whose: Whose) -> stripewise_sys::Result<Opened> {
-        let file = match sys.open(None, &run_dir.join(BOARD), OFlags::RDWR, Mode::empty()) {
+        let file = match sys.open(None, &run_dir.join(FILE), OFlags::RDWR, Mode::empty()) {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(Opened::None),
             Err(error) => return Err(error),
@@ -222,7 +222,7 @@ impl Board {
             return Ok(Opened::Other { version: word(Word::Version) });
         }
         let geometry =
-            Geometry { generations: word(Word::Generations) as usize, blocks: word(Word::Blocks) as usize };
+            Geometry { seqlocks: word(Word::Seqlocks) as usize, blocks: word(Word::Blocks) as usize };
         let size = sys.stat(file.as_fd())?.st_size as u64;
         if !geometry.is_possible() || size < (geometry.words() * size_of::<u64>()) as u64 {
             return Ok(Opened::None);
@@ -299,11 +299,11 @@ impl Board {
         Slot(self)
     }
 
-    fn generation_words(&self) -> &[AtomicU64] {
-        &self.words.words()[HEADER_WORDS..][..self.geometry.generations]
+    fn seqlock_words(&self) -> &[AtomicU64] {
+        &self.words.words()[HEADER_WORDS..][..self.geometry.seqlocks]
     }
 
     fn last_use_words(&self) -> &[AtomicU64] {
-        &self.words.words()[HEADER_WORDS + self.geometry.generations..][..self.geometry.generations]
+        &self.words.words()[HEADER_WORDS + self.geometry.seqlocks..][..self.geometry.seqlocks]
     }
 }

@@ -10,18 +10,18 @@ use super::*;
 use crate::CopyId;
 use crate::index::SEGMENT;
 
-const GEOMETRY: Geometry = Geometry { generations: 8, blocks: 4 };
+const GEOMETRY: Geometry = Geometry { seqlocks: 8, blocks: 4 };
 const WHOSE: Whose = Whose { id: [7; 16], boot: [9; 16] };
 
 fn real() -> SysRef {
     Arc::new(Real)
 }
 
-fn made() -> (TempDir, Board) {
+fn made() -> (TempDir, SharedState) {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    let board = Board::create(&real(), dir.path(), WHOSE, GEOMETRY).unwrap();
-    board.set(Word::Ready, 1);
-    (dir, board)
+    let shared = SharedState::create(&real(), dir.path(), WHOSE, GEOMETRY).unwrap();
+    shared.set(Word::Ready, 1);
+    (dir, shared)
 }
 
 fn lock(dir: &TempDir) -> Fd {
@@ -30,103 +30,103 @@ fn lock(dir: &TempDir) -> Fd {
 }
 
 #[test]
-fn a_board_is_only_opened_by_whose_it_is() {
-    let (dir, board) = made();
-    let open = |whose| Board::open(&real(), dir.path(), whose).unwrap();
+fn shared_state_is_only_opened_for_its_own_file() {
+    let (dir, shared) = made();
+    let open = |whose| SharedState::open(&real(), dir.path(), whose).unwrap();
     assert!(matches!(open(WHOSE), Opened::Ready(_)));
     assert!(matches!(open(Whose { boot: [1; 16], ..WHOSE }), Opened::None));
     assert!(matches!(open(Whose { id: [1; 16], ..WHOSE }), Opened::Other { version: VERSION }));
-    board.set(Word::Version, 77);
+    shared.set(Word::Version, 77);
     assert!(matches!(open(WHOSE), Opened::Other { version: 77 }));
-    board.set(Word::Version, VERSION);
-    board.set(Word::Generations, u64::MAX);
+    shared.set(Word::Version, VERSION);
+    shared.set(Word::Seqlocks, u64::MAX);
     assert!(matches!(open(WHOSE), Opened::None));
-    board.set(Word::Generations, 8);
-    board.set(Word::Ready, 0);
+    shared.set(Word::Seqlocks, 8);
+    shared.set(Word::Ready, 0);
     assert!(matches!(open(WHOSE), Opened::None));
-    std::fs::write(dir.path().join(BOARD), b"short").unwrap();
+    std::fs::write(dir.path().join(FILE), b"short").unwrap();
     assert!(matches!(open(WHOSE), Opened::None));
 }
 
 #[test]
 fn pins_of_the_living_count_and_those_of_the_dead_do_not() {
-    let (dir, board) = made();
+    let (dir, shared) = made();
     let sys = real();
     let (one, other) = (lock(&dir), lock(&dir));
-    let mine = board.claim(&sys, one.as_fd()).unwrap().unwrap();
-    let theirs = board.claim(&sys, other.as_fd()).unwrap().unwrap();
-    let pinned = |range| board.is_pinned(&sys, one.as_fd(), &mine, std::slice::from_ref(&range), false);
-    let pin = board.pin(&theirs, &(10..20)).unwrap();
+    let mine = shared.claim(&sys, one.as_fd()).unwrap().unwrap();
+    let theirs = shared.claim(&sys, other.as_fd()).unwrap().unwrap();
+    let pinned = |range| shared.is_pinned(&sys, one.as_fd(), &mine, std::slice::from_ref(&range), false);
+    let pin = shared.pin(&theirs, &(10..20)).unwrap();
     assert!(pinned(19..30) && pinned(0..11) && !pinned(20..30) && !pinned(0..10));
-    board.unpin(&theirs, &pin);
+    shared.unpin(&theirs, &pin);
     assert!(!pinned(0..100));
-    board.pin_everything(&theirs, true);
+    shared.pin_everything(&theirs, true);
     assert!(pinned(1 << 50..1 << 51));
-    assert_eq!(board.living(&sys, one.as_fd(), &mine), 2);
+    assert_eq!(shared.living(&sys, one.as_fd(), &mine), 2);
     drop(other);
     assert!(!pinned(0..u64::MAX));
-    assert_eq!(board.living(&sys, one.as_fd(), &mine), 1);
-    let own = board.pin(&mine, &(10..20)).unwrap();
+    assert_eq!(shared.living(&sys, one.as_fd(), &mine), 1);
+    let own = shared.pin(&mine, &(10..20)).unwrap();
     assert!(pinned(0..100));
-    board.unpin(&mine, &own);
+    shared.unpin(&mine, &own);
 }
 
 #[test]
 fn a_process_has_63_pins_and_the_board_so_many_blocks() {
-    let (dir, board) = made();
+    let (dir, shared) = made();
     let sys = real();
     let first = lock(&dir);
-    let block = board.claim(&sys, first.as_fd()).unwrap().unwrap();
-    let pins: Vec<Pin> = (0..63).map(|number| board.pin(&block, &(number..number + 1)).unwrap()).collect();
-    assert!(board.pin(&block, &(0..1)).is_none());
-    board.unpin(&block, &pins[30]);
-    assert!(board.pin(&block, &(0..1)).is_some());
+    let block = shared.claim(&sys, first.as_fd()).unwrap().unwrap();
+    let pins: Vec<Pin> = (0..63).map(|number| shared.pin(&block, &(number..number + 1)).unwrap()).collect();
+    assert!(shared.pin(&block, &(0..1)).is_none());
+    shared.unpin(&block, &pins[30]);
+    assert!(shared.pin(&block, &(0..1)).is_some());
     let others: Vec<Fd> = (0..4).map(|_| lock(&dir)).collect();
-    let claim = |other: &Fd| board.claim(&sys, other.as_fd()).unwrap();
+    let claim = |other: &Fd| shared.claim(&sys, other.as_fd()).unwrap();
     let blocks: Vec<Option<Block>> = others.iter().map(claim).collect();
     assert!(blocks[..3].iter().all(Option::is_some) && blocks[3].is_none());
 }
 
 #[test]
-fn generations_tell_changes_of_their_segment_only() {
-    let (_dir, board) = made();
+fn seqlocks_tell_changes_of_their_segment_only() {
+    let (_dir, shared) = made();
     let (one, other) = (0..10, SEGMENT..SEGMENT + 10);
-    let before = (board.stamp(&one), board.stamp(&other));
-    let marks = board.mark(std::slice::from_ref(&one));
-    assert!(!board.stamp(&one).is_certain());
-    assert!(!board.stamp(&(0..SEGMENT * 2)).is_certain());
-    board.settle(marks);
-    assert!(board.stamp(&one).is_certain() && !board.stamp(&one).equals(before.0));
-    assert!(board.stamp(&other).equals(before.1));
+    let before = (shared.stamp(&one), shared.stamp(&other));
+    let marks = shared.mark(std::slice::from_ref(&one));
+    assert!(!shared.stamp(&one).is_certain());
+    assert!(!shared.stamp(&(0..SEGMENT * 2)).is_certain());
+    shared.settle(marks);
+    assert!(shared.stamp(&one).is_certain() && !shared.stamp(&one).equals(before.0));
+    assert!(shared.stamp(&other).equals(before.1));
     // A change of many segments marks the global seqlock.
-    let marks = board.mark(&[0..SEGMENT * 1000]);
-    board.settle(marks);
-    assert!(!board.stamp(&other).equals(before.1));
+    let marks = shared.mark(&[0..SEGMENT * 1000]);
+    shared.settle(marks);
+    assert!(!shared.stamp(&other).equals(before.1));
 }
 
 #[test]
-fn of_two_changes_the_last_one_makes_the_generation_even() {
-    let (_dir, board) = made();
+fn of_two_changes_the_last_one_makes_the_seqlock_even() {
+    let (_dir, shared) = made();
     let range = 0..10;
-    let first = board.mark(std::slice::from_ref(&range));
-    let second = board.mark(std::slice::from_ref(&range));
-    board.settle(first);
-    assert!(!board.stamp(&range).is_certain());
-    board.settle(second);
-    assert!(board.stamp(&range).is_certain());
+    let first = shared.mark(std::slice::from_ref(&range));
+    let second = shared.mark(std::slice::from_ref(&range));
+    shared.settle(first);
+    assert!(!shared.stamp(&range).is_certain());
+    shared.settle(second);
+    assert!(shared.stamp(&range).is_certain());
     // A change whose process died is healed, and its late end does no harm.
-    let dead = board.mark(std::slice::from_ref(&range));
-    board.heal(&range);
-    let healed = board.stamp(&range);
+    let dead = shared.mark(std::slice::from_ref(&range));
+    shared.heal(&range);
+    let healed = shared.stamp(&range);
     assert!(healed.is_certain());
-    board.settle(dead);
-    assert!(board.stamp(&range).equals(healed));
+    shared.settle(dead);
+    assert!(shared.stamp(&range).equals(healed));
 }
 
 #[test]
 fn writers_taint_what_they_meet_and_wait_for_what_finishes() {
-    let (_dir, board) = made();
-    let slot = board.slot();
+    let (_dir, shared) = made();
+    let slot = shared.slot();
     let to = CopyId::new(3);
     assert_eq!(slot.meet(&(0..10)), Met::Nobody);
     slot.begin(&(5..15), Some(to), Extent::Everywhere);
@@ -214,27 +214,27 @@ fn run_first_on(processor: usize) {
 /// fails if the threads run on different processors.
 #[test]
 fn a_pin_or_a_slot_is_always_seen() {
-    let (dir, board) = made();
+    let (dir, shared) = made();
     let sys = real();
     let (one, other) = (lock(&dir), lock(&dir));
-    let writer = board.claim(&sys, one.as_fd()).unwrap().unwrap();
-    let copier = board.claim(&sys, other.as_fd()).unwrap().unwrap();
+    let writer = shared.claim(&sys, one.as_fd()).unwrap().unwrap();
+    let copier = shared.claim(&sys, other.as_fd()).unwrap().unwrap();
     let rounds = if std::env::var_os("STRIPEWISE_LONG").is_some() { 1_000_000 } else { 20_000 };
     let (meeting, range) = (Meeting::default(), 10..20);
     let write = || {
         meeting.wait();
-        let pin = board.pin(&writer, &range).unwrap();
-        let met = board.slot().meet(&range) != Met::Nobody;
+        let pin = shared.pin(&writer, &range).unwrap();
+        let met = shared.slot().meet(&range) != Met::Nobody;
         meeting.wait();
-        board.unpin(&writer, &pin);
+        shared.unpin(&writer, &pin);
         met
     };
     let copy = || {
         meeting.wait();
-        board.slot().begin(&range, Some(CopyId::ORIGINAL), Extent::Everywhere);
-        let met = board.is_pinned(&sys, other.as_fd(), &copier, std::slice::from_ref(&range), false);
+        shared.slot().begin(&range, Some(CopyId::ORIGINAL), Extent::Everywhere);
+        let met = shared.is_pinned(&sys, other.as_fd(), &copier, std::slice::from_ref(&range), false);
         meeting.wait();
-        board.slot().set(SlotState::Idle);
+        shared.slot().set(SlotState::Idle);
         met
     };
     let all = |round: &dyn Fn() -> bool| -> Vec<bool> { (0..rounds).map(|_| round()).collect() };
@@ -245,25 +245,25 @@ fn a_pin_or_a_slot_is_always_seen() {
 
 #[test]
 fn counters_are_summed_over_processes_also_dead_ones() {
-    let (dir, board) = made();
+    let (dir, shared) = made();
     let sys = real();
     let (one, other) = (lock(&dir), lock(&dir));
-    let first = board.claim(&sys, one.as_fd()).unwrap().unwrap();
-    let second = board.claim(&sys, other.as_fd()).unwrap().unwrap();
-    board.count(&first, Counter::Requests, 3);
-    board.count(&second, Counter::Requests, 4);
-    board.count(&second, Counter::Written(CopyId::new(7)), 5);
+    let first = shared.claim(&sys, one.as_fd()).unwrap().unwrap();
+    let second = shared.claim(&sys, other.as_fd()).unwrap().unwrap();
+    shared.count(&first, Counter::Requests, 3);
+    shared.count(&second, Counter::Requests, 4);
+    shared.count(&second, Counter::Written(CopyId::new(7)), 5);
     drop(other);
-    assert_eq!(board.living(&sys, one.as_fd(), &first), 1);
-    assert_eq!(board.counted(Counter::Requests), 7);
-    let all = board.all_counted(8);
+    assert_eq!(shared.living(&sys, one.as_fd(), &first), 1);
+    assert_eq!(shared.counted(Counter::Requests), 7);
+    let all = shared.all_counted(8);
     assert!(all.contains(&("written_bytes.7".to_owned(), 5)));
     let names: std::collections::HashSet<&String> = all.iter().map(|(name, _)| name).collect();
     assert_eq!(names.len(), all.len());
     // The process that gets the dead one's block counts from 0.
-    let third = board.claim(&sys, lock(&dir).as_fd()).unwrap().unwrap();
-    board.count(&third, Counter::Requests, 2);
-    assert_eq!(board.counted_by(&third, Counter::Requests), 2);
-    assert_eq!(board.counted_by(&third, Counter::Written(CopyId::new(7))), 0);
-    assert_eq!(board.counted(Counter::Requests), 9);
+    let third = shared.claim(&sys, lock(&dir).as_fd()).unwrap().unwrap();
+    shared.count(&third, Counter::Requests, 2);
+    assert_eq!(shared.counted_by(&third, Counter::Requests), 2);
+    assert_eq!(shared.counted_by(&third, Counter::Written(CopyId::new(7))), 0);
+    assert_eq!(shared.counted(Counter::Requests), 9);
 }

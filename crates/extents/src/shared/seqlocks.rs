@@ -8,12 +8,12 @@
 //!   as long as it does not change.
 //! - A value that stays odd because its process died around its commit stands for nothing, so the
 //!   index is read instead. The holder of the index writer lock knows that no transaction is in
-//!   progress and may make the value even ([`Board::heal`]).
+//!   progress and may make the value even ([`SharedState::heal`]).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Board, Word};
+use super::{SharedState, Word};
 use crate::hooks::reach;
 use crate::index::{SEGMENT, SEGMENT_BITS};
 
@@ -42,8 +42,8 @@ impl Stamp {
         self.certain && other.certain && self.sum == other.sum
     }
 
-    fn add(self, generation: u64) -> Self {
-        Self { sum: self.sum.wrapping_add(generation), certain: self.certain && generation.is_multiple_of(2) }
+    fn add(self, seqlock: u64) -> Self {
+        Self { sum: self.sum.wrapping_add(seqlock), certain: self.certain && seqlock.is_multiple_of(2) }
     }
 }
 
@@ -65,24 +65,24 @@ pub(crate) fn of_segment(segment: u64) -> Range<u64> {
     start..start.saturating_add(SEGMENT)
 }
 
-impl Board {
-    fn generation_index(&self, segment: u64) -> usize {
-        segment as usize & (self.geometry.generations - 1)
+impl SharedState {
+    fn seqlock_index(&self, segment: u64) -> usize {
+        segment as usize & (self.geometry.seqlocks - 1)
     }
 
-    fn generation(&self, index: usize) -> &AtomicU64 {
-        if index == GLOBAL { self.word(Word::GlobalGeneration) } else { &self.generation_words()[index] }
+    fn seqlock(&self, index: usize) -> &AtomicU64 {
+        if index == GLOBAL { self.word(Word::GlobalSeqlock) } else { &self.seqlock_words()[index] }
     }
 
     /// The current seqlock values of `range`.
     pub fn stamp(&self, range: &Range<u64>) -> Stamp {
-        let load = |stamp: Stamp, index| stamp.add(self.generation(index).load(Ordering::SeqCst));
+        let load = |stamp: Stamp, index| stamp.add(self.seqlock(index).load(Ordering::SeqCst));
         let stamp = load(Stamp { sum: 0, certain: true }, GLOBAL);
         let segments = segments(range);
-        if segments.end - segments.start >= self.geometry.generations as u64 {
-            return (0..self.geometry.generations).fold(stamp, load);
+        if segments.end - segments.start >= self.geometry.seqlocks as u64 {
+            return (0..self.geometry.seqlocks).fold(stamp, load);
         }
-        segments.map(|segment| self.generation_index(segment)).fold(stamp, load)
+        segments.map(|segment| self.seqlock_index(segment)).fold(stamp, load)
     }
 
     /// Makes the seqlocks of `ranges` odd. The caller holds the index writer lock and has not
@@ -93,12 +93,12 @@ impl Board {
         let mut indices: Vec<usize> = if count > NAMED_MAX {
             vec![GLOBAL]
         } else {
-            ranges.iter().flat_map(segments).map(|segment| self.generation_index(segment)).collect()
+            ranges.iter().flat_map(segments).map(|segment| self.seqlock_index(segment)).collect()
         };
         indices.sort_unstable();
         indices.dedup();
         for index in indices {
-            let word = self.generation(index);
+            let word = self.seqlock(index);
             let before = word.load(Ordering::SeqCst);
             let odd = if before.is_multiple_of(2) { before + 1 } else { before + 2 };
             word.store(odd, Ordering::SeqCst);
@@ -110,8 +110,8 @@ impl Board {
     /// Makes the marked seqlocks even. The caller has committed.
     pub fn settle(&self, marks: Marks) {
         for (index, odd) in marks.0 {
-            let word = self.generation(index);
-            reach("generation even");
+            let word = self.seqlock(index);
+            reach("seqlock even");
             let _ = word.compare_exchange(odd, odd + 1, Ordering::SeqCst, Ordering::SeqCst);
         }
     }
@@ -119,7 +119,7 @@ impl Board {
     /// Makes odd seqlocks of `range` even, with new values. The caller holds the index writer lock.
     pub fn heal(&self, range: &Range<u64>) {
         let heal = |index| {
-            let word = self.generation(index);
+            let word = self.seqlock(index);
             let odd = word.load(Ordering::SeqCst);
             if !odd.is_multiple_of(2) {
                 let _ = word.compare_exchange(odd, odd + 1, Ordering::SeqCst, Ordering::SeqCst);
@@ -127,15 +127,15 @@ impl Board {
         };
         heal(GLOBAL);
         let segments = segments(range);
-        let count = (segments.end - segments.start).min(self.geometry.generations as u64);
-        (segments.start..segments.start + count).for_each(|segment| heal(self.generation_index(segment)));
+        let count = (segments.end - segments.start).min(self.geometry.seqlocks as u64);
+        (segments.start..segments.start + count).for_each(|segment| heal(self.seqlock_index(segment)));
     }
 
     /// Records that the segments of `range` were used at `now`, in units of any clock that all
     /// processes share.
     pub fn touch(&self, range: &Range<u64>, now: u64) {
-        for segment in segments(range).take(self.geometry.generations) {
-            let word = &self.last_use_words()[self.generation_index(segment)];
+        for segment in segments(range).take(self.geometry.seqlocks) {
+            let word = &self.last_use_words()[self.seqlock_index(segment)];
             if word.load(Ordering::Relaxed) != now {
                 word.store(now, Ordering::Relaxed);
             }
@@ -144,6 +144,6 @@ impl Board {
 
     /// When a segment was last used; segments that share a word are not distinguished.
     pub fn last_use(&self, segment: u64) -> u64 {
-        self.last_use_words()[self.generation_index(segment)].load(Ordering::Relaxed)
+        self.last_use_words()[self.seqlock_index(segment)].load(Ordering::Relaxed)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Block, Board};
+use super::{Block, SharedState};
 use crate::CopyId;
 
 /// A counter.
@@ -72,7 +72,7 @@ impl Counter {
     }
 }
 
-impl Board {
+impl SharedState {
     /// Adds to a counter of the process that owns `block`; no other process writes that word.
     pub fn count(&self, block: &Block, counter: Counter, by: u64) {
         self.counter(block, counter.index()).fetch_add(by, Ordering::Relaxed);
