@@ -5,7 +5,8 @@ use std::os::fd::BorrowedFd;
 use stripewise_sys::SeekFrom;
 
 use super::{LogicalFile, OpenCopy};
-use crate::{Errno, Result, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result};
 
 /// The lseek(2) search mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ impl LogicalFile {
         let mut first: Option<u64> = None;
         for index in 0..components.len() {
             let target = index as u32;
-            let fd = components.fd(index).map_err(|error| trouble::told(&error))?;
+            let fd = components.fd(index).logged()?;
             let found = self.find(fd, whence, layout.component_size(target, offset))?;
             let found = found.and_then(|found| layout.file_offset(target, found));
             // `chain` skips `None`; `min` on `Option` would prefer it.

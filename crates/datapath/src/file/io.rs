@@ -9,7 +9,8 @@ use stripewise_target::{Outcome, Piece};
 use super::LogicalFile;
 use super::overlay::Request;
 use super::split::{grouped, leading, split, total};
-use crate::{Errno, Result, trouble};
+use crate::error::LogOnce;
+use crate::{Errno, Result};
 
 /// Options of one read or write.
 #[derive(Clone, Copy, Debug, Default)]
@@ -98,7 +99,7 @@ impl LogicalFile {
         let failed = |done, error| Outcome { done, error: Some(error) };
         let fd = match self.components().fd(piece.component as usize) {
             Ok(fd) => fd,
-            Err(error) => return failed(done, trouble::told(&error)),
+            Err(error) => return failed(done, error.log_once()),
         };
         while done < to {
             let (base, at) = (piece.base.wrapping_add(done), piece.offset + done as u64);

@@ -31,10 +31,10 @@ pub(crate) use overlay::{Overlay, Rates, Surroundings, check_times, forget_times
 pub(crate) use sync::sync_directory;
 
 use crate::anchor::Anchored;
+use crate::error::{FileError, LogOnce};
 use crate::forked::ForkSafe;
 use crate::manifest::Manifest;
 use crate::runtime::FileKey;
-use crate::trouble::{self, Trouble};
 
 /// State that all files of a process share.
 pub(crate) struct Shared {
@@ -181,7 +181,7 @@ impl LogicalFile {
         match (left, self.overlay(), times) {
             (Ok(()), Some(overlay), Some(times)) => self.note_times(overlay, times),
             (Ok(()), _, _) => {}
-            (Err(error), _, _) => drop(trouble::map_told(&error)),
+            (Err(error), _, _) => drop(error.log_once()),
         }
     }
 
@@ -205,7 +205,7 @@ impl LogicalFile {
     ///
     /// # Errors
     /// The map cannot be used.
-    pub(crate) fn join(&self) -> std::result::Result<(), Trouble> {
+    pub(crate) fn join(&self) -> std::result::Result<(), FileError> {
         self.overlay().map_or(Ok(()), |overlay| overlay.join().map(drop))
     }
 

@@ -7,7 +7,8 @@ use stripewise_layout::MAX_OFFSET;
 
 use super::lock::SizeLock;
 use super::{LogicalFile, OpenCopy};
-use crate::{Errno, Result, anchor, intent, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result, anchor, intent};
 
 impl LogicalFile {
     /// The current logical size in bytes: the largest size that any copy gives. Costs one fstat per
@@ -88,7 +89,7 @@ impl LogicalFile {
         }
         let lock = self.lock_size_as_it_is()?;
         let now = anchor::read(self.sys(), self.anchor(), &self.parts.path);
-        let now = now.map_err(|trouble| trouble.told())?;
+        let now = now.logged()?;
         let Some(size) = now.and_then(|now| now.manifest.pending_truncate) else { return Ok(()) };
         self.note_intent(&lock, size)?;
         anchor::blank_pending(self.sys(), self.anchor())
@@ -143,7 +144,7 @@ impl LogicalFile {
     /// Refuses to cut while a copy is lost: on its return, that copy would bring back the bytes cut
     /// off.
     fn refuse_if_lost(&self) -> Result<()> {
-        self.lost().next().map_or(Ok(()), |lost| Err(lost.told()))
+        self.lost().next().map_or(Ok(()), |lost| Err(lost.log_once()))
     }
 
     /// posix_fallocate(3), or fallocate(2) with FALLOC_FL_KEEP_SIZE if `keep_size`.
@@ -165,7 +166,7 @@ impl LogicalFile {
             let start = layout.component_size(index as u32, offset);
             let bytes = layout.component_size(index as u32, end) - start;
             if bytes > 0 {
-                let fd = self.components().fd(index).map_err(|error| trouble::told(&error))?;
+                let fd = self.components().fd(index).logged()?;
                 self.sys().allocate(fd, start, bytes, keep_size)?;
             }
         }

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use stripewise_sys::{Dir, Kind, Mode, OFlags, SysRef, Timestamps};
 
 use super::{Attributes, LogicalFile, OpenCopy, attributes};
-use crate::{Errno, Result, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result};
 
 impl LogicalFile {
     /// fsync(2), or fdatasync(2) if `data_only`: everything that any process wrote before the call
@@ -32,13 +33,13 @@ impl LogicalFile {
     pub(super) fn sync_components(&self, data_only: bool) -> Result<()> {
         let sync = |copy: &OpenCopy| copy.components().sync(&self.shared.fan_out, data_only);
         // Sync all copies even if one fails.
-        self.present().map(sync).fold(Ok(()), std::result::Result::and).map_err(|error| trouble::told(&error))
+        self.present().map(sync).fold(Ok(()), std::result::Result::and).logged()
     }
 
     /// Syncs the directory entries of the objects, of `ID.manifest` and of the anchor.
     fn sync_names(&self) -> Result<()> {
         for copy in self.present() {
-            copy.components().sync_names().map_err(|error| trouble::told(&error))?;
+            copy.components().sync_names().logged()?;
         }
         sync_directory(self.sys(), None, &self.parts.path)
     }

@@ -12,9 +12,9 @@ use super::maker::Maker;
 use super::place::Place;
 use super::{Progress, short};
 use crate::Errno;
+use crate::error::FileError;
 use crate::manifest::Manifest;
 use crate::runtime::{Runtime, Shape, temporary_id, temporary_name};
-use crate::trouble::Trouble;
 
 /// Bytes of a chunk, each recorded in the journal: the maximum work lost in a kill, per stream.
 const CHUNK_BYTES: u64 = 64 << 20;
@@ -94,7 +94,7 @@ pub(crate) fn migrate_in_chunks(
     pace: Pace,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Migration> {
-    let io = |what| Trouble::io(path, what);
+    let io = |what| FileError::io(path, what);
     let stat = runtime.sys().stat_at(None, path, false).map_err(io("migrate"))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(MigrateError::NotRegular(path.into()));
@@ -200,7 +200,7 @@ impl<'a> Job<'a> {
         pace: Pace,
         progress: &'a mut dyn FnMut(Progress),
     ) -> Result<Self> {
-        let stat = source.stat().map_err(Trouble::io(path, "stat"))?;
+        let stat = source.stat().map_err(FileError::io(path, "stat"))?;
         let version = source.version_of(&stat);
         Ok(Self { runtime, path, source, stat, version, place, pace, progress })
     }
@@ -231,7 +231,7 @@ impl Job<'_> {
 
     pub(super) fn io(&self, what: &'static str) -> impl Fn(Errno) -> MigrateError + use<> {
         let path = self.path.to_owned();
-        move |errno| MigrateError::Trouble(Trouble::Io { path: path.clone(), what, errno })
+        move |errno| MigrateError::File(FileError::Io { path: path.clone(), what, errno })
     }
 
     /// The temporary and the chunk checksums of an earlier run, if it had the same source and goal.
@@ -259,7 +259,7 @@ impl Job<'_> {
             destination: temporary_name(id),
             goal: self.place.sum(),
             chunk_bytes: self.pace.chunk_bytes,
-            replaced: replaced.map_err(Trouble::from)?,
+            replaced: replaced.map_err(FileError::from)?,
         };
         journal.begin(&header).map_err(self.io("write the journal of"))?;
         self.place.make(self.runtime, self.path, temporary, id)

@@ -53,7 +53,7 @@ impl Runtime {
                 }
                 Err(error) if missing == Missing::LeaveOut => {
                     let name = &spec.name;
-                    notice::say(&format!("{error}; new files have no copy {name} there"));
+                    notice::warn_once(&format!("{error}; new files have no copy {name} there"));
                 }
                 Err(error) => return Err(error),
             }

@@ -10,9 +10,9 @@ use stripewise_target::{Access, CACHED, ComponentSet, FileId, Objects, access_li
 use super::blueprint::{Blueprint, Missing, Placed};
 use super::{FileKey, Runtime, Shape};
 use crate::anchor::Anchored;
+use crate::error::FileError;
 use crate::file::{LogicalFile, OpenCopy, Parts, sync_directory, without_write};
 use crate::manifest::{Manifest, copy_id};
-use crate::trouble::Trouble;
 
 /// Temporary anchors are named `.stripewise-ID.new`.
 pub(crate) const TEMPORARY_PREFIX: &str = ".stripewise-";
@@ -49,7 +49,7 @@ impl Runtime {
     /// # Errors
     /// A target of the original is missing or full, or the directory of `path` is not writable.
     /// Nothing is left behind then.
-    pub fn build(&self, dir: Dir<'_>, path: &Path, mode: Mode, shape: Shape<'_>) -> Result<NewFile, Trouble> {
+    pub fn build(&self, dir: Dir<'_>, path: &Path, mode: Mode, shape: Shape<'_>) -> Result<NewFile, FileError> {
         self.build_on(dir, path, mode, self.resolve(shape, Missing::LeaveOut)?, None)
     }
 
@@ -60,7 +60,7 @@ impl Runtime {
         path: &Path,
         mode: Mode,
         blueprint: Blueprint,
-    ) -> Result<NewFile, Trouble> {
+    ) -> Result<NewFile, FileError> {
         self.build_on(None, path, mode, blueprint, Some(id))
     }
 
@@ -74,7 +74,7 @@ impl Runtime {
         path: &Path,
         mode: Mode,
         like: &Manifest,
-    ) -> Result<NewFile, Trouble> {
+    ) -> Result<NewFile, FileError> {
         self.build_on(dir, path, mode, self.blueprint_of(like)?, None)
     }
 
@@ -85,9 +85,9 @@ impl Runtime {
         mode: Mode,
         blueprint: Blueprint,
         id: Option<FileId>,
-    ) -> Result<NewFile, Trouble> {
+    ) -> Result<NewFile, FileError> {
         let sys = self.sys();
-        let io = |what| Trouble::io(path, what);
+        let io = |what| FileError::io(path, what);
         let id = id.map_or_else(|| FileId::random(&**sys), Ok).map_err(io("make an id"))?;
         let temporary = super::paths::directory_of(path).join(temporary_name(id));
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
@@ -141,7 +141,7 @@ impl Runtime {
         (_, targets): &Placed,
         owner: u32,
         access: &Access<'_>,
-    ) -> Result<OpenCopy, Trouble> {
+    ) -> Result<OpenCopy, FileError> {
         let servers = self.targets.servers(targets)?;
         let id = copy_id(manifest.id, number);
         let mode = access.mode;
@@ -157,7 +157,7 @@ impl Runtime {
         id: FileId,
         path: &Path,
         anchor: Identity,
-    ) -> Result<(String, Anchored), Trouble> {
+    ) -> Result<(String, Anchored), FileError> {
         let created = utc(self.sys().wall_ns() / 1_000_000_000);
         let manifest = Manifest { anchor, ..blueprint.manifest(id, path, created) };
         let text = manifest.format()?;

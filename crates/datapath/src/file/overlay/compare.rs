@@ -10,7 +10,8 @@ use super::super::{IoOptions, LogicalFile};
 use super::choice::Part;
 use super::drain::Tell;
 use super::request::{Ended, Request, Transfer};
-use crate::{Errno, Result, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result};
 
 /// Bytes of each copy compared at a time.
 const CHUNK_BYTES: u64 = 4 << 20;
@@ -39,7 +40,7 @@ impl LogicalFile {
         let (mut differences, mut at) = (Vec::new(), 0);
         while at < size && differences.len() < DIFFERENCES_MAX {
             let end = size.min(at + CHUNK_BYTES);
-            let guard = map.begin_read(at..end).map_err(|error| trouble::map_told(&error))?;
+            let guard = map.begin_read(at..end).logged()?;
             let mut found = Vec::new();
             for span in guard.spans() {
                 self.compare_span(span, size, &mut memory, &mut found)?;
@@ -50,7 +51,7 @@ impl LogicalFile {
                 let chosen =
                     |span: &Span| if span.mask.contains(copy) { Some(copy) } else { span.mask.lowest() };
                 let still = guard.still_valid(|span| chosen(span).unwrap_or(copy));
-                valid &= found.is_empty() || still.map_err(|error| trouble::map_told(&error))?;
+                valid &= found.is_empty() || still.logged()?;
             }
             if valid {
                 differences.extend(found);

@@ -9,7 +9,8 @@ use stripewise_sys::IoVec;
 use super::super::{IoOptions, LogicalFile};
 use super::choice::Part;
 use super::request::{Ended, Request, Transfer, whole};
-use crate::{Errno, Result, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result};
 
 /// Maximum bytes copied at once. A process that writes there meanwhile writes to another copy or
 /// waits.
@@ -35,7 +36,7 @@ impl LogicalFile {
         to: usize,
     ) -> Result<u64> {
         let begun = copier.begin(range, CopyId::new(from), CopyId::new(to));
-        let Some(guard) = begun.map_err(|error| trouble::map_told(&error))? else { return Ok(0) };
+        let Some(guard) = begun.logged()? else { return Ok(0) };
         // Get the size now: a truncate waits for the guard.
         let size = self.size()?;
         if guard.parts().iter().any(|part| part.end > size) {
@@ -43,7 +44,7 @@ impl LogicalFile {
         }
         self.copy_parts(guard.parts(), from, to, size)?;
         let bytes = guard.parts().iter().map(|part| part.end - part.start).sum();
-        let valid = guard.finish().map_err(|error| trouble::map_told(&error))?;
+        let valid = guard.finish().logged()?;
         Ok(if valid { bytes } else { 0 })
     }
 

@@ -9,7 +9,8 @@ use super::super::LogicalFile;
 use super::Overlay;
 use super::copying::{CHUNK_BYTES, PIECES_MAX};
 use super::work::chunk;
-use crate::{Errno, Result, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result};
 
 /// Pause between polls for a copier of another process to finish, ns.
 const LOOK_NS: u64 = 1_000_000;
@@ -203,7 +204,7 @@ impl LogicalFile {
     /// Copies one chunk; `None` if another process is the copier. Returns without holding any lock,
     /// because the progress callback may stop this process.
     fn copy_chunk(&self, map: &Map, chunk: Range<u64>, from: usize, to: usize) -> Result<Option<u64>> {
-        match map.copier().map_err(|error| trouble::map_told(&error))? {
+        match map.copier().logged()? {
             Some(mut copier) => self.copy_between(&mut copier, chunk, from, to).map(Some),
             None => Ok(None),
         }
@@ -214,7 +215,7 @@ impl LogicalFile {
         let (size, mut at, mut bytes) = (self.size()?, 0, 0);
         while at < size {
             let spans = map.list(Select::NotValidIn(CopyId::new(copy)), at..size, RANGES);
-            let spans = spans.map_err(|error| trouble::map_told(&error))?;
+            let spans = spans.logged()?;
             let Some(last) = spans.last() else { break };
             at = last.end;
             bytes += spans.iter().map(stripewise_extents::Span::len).sum::<u64>();
@@ -230,7 +231,7 @@ impl LogicalFile {
             let mut at = 0;
             while at < size {
                 let spans = map.list(Select::Wanted(CopyId::new(copy.number())), at..size, RANGES);
-                let spans = spans.map_err(|error| trouble::map_told(&error))?;
+                let spans = spans.logged()?;
                 let Some(last) = spans.last() else { break };
                 at = last.end;
                 wanted.extend(spans.iter().map(|span| (copy.number(), span.range())));

@@ -7,7 +7,8 @@ use stripewise_extents::{CopyId, Map, Select, Span};
 
 use super::super::{LogicalFile, OpenCopy};
 use super::Overlay;
-use crate::{Errno, Result, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result};
 
 /// Minimum bytes evicted at once, because each eviction syncs the journal. In a small cache the
 /// minimum is 1/`BATCH_PART` of the cache, so that most of the data stays.
@@ -52,15 +53,15 @@ impl LogicalFile {
         copy: &OpenCopy,
         range: Range<u64>,
     ) -> Result<u64> {
-        let Some(mut copier) = map.copier().map_err(|error| trouble::map_told(&error))? else { return Ok(0) };
+        let Some(mut copier) = map.copier().logged()? else { return Ok(0) };
         let number = CopyId::new(copy.number());
         let clean = || map.list(Select::CleanIn(number), range.clone(), RANGES_MAX);
-        let before = clean().map_err(|error| trouble::map_told(&error))?;
+        let before = clean().logged()?;
         let punch = |parts: &[Range<u64>]| parts.iter().try_for_each(|part| self.punch(copy, part));
         let evicted = copier.evict(range.clone(), number, || self.sync_components(true), punch);
-        let evicted = evicted.map_err(|error| trouble::map_told(&error))?;
+        let evicted = evicted.logged()?;
         if evicted > 0 {
-            let after = clean().map_err(|error| trouble::map_told(&error))?;
+            let after = clean().logged()?;
             self.give_space(overlay, copy, &without(&before, &after));
         }
         Ok(evicted)
@@ -73,7 +74,7 @@ impl LogicalFile {
             let start = layout.component_size(index as u32, range.start);
             let end = layout.component_size(index as u32, range.end);
             if start < end {
-                let fd = components.fd(index).map_err(|error| trouble::told(&error))?;
+                let fd = components.fd(index).logged()?;
                 match self.sys().punch_hole(fd, start, end - start) {
                     // The file system cannot punch holes: the space stays allocated until the file
                     // is removed.

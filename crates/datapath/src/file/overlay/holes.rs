@@ -5,7 +5,8 @@ use stripewise_extents::{CopyId, Span};
 
 use super::super::{LogicalFile, Whence};
 use super::Overlay;
-use crate::{Result, trouble};
+use crate::Result;
+use crate::error::Logged;
 
 /// Bytes of the file for which the map is read at a time.
 const WINDOW_BYTES: u64 = 1 << 30;
@@ -35,7 +36,7 @@ impl LogicalFile {
     fn first_between(&self, overlay: &Overlay, whence: Whence, from: u64, to: u64) -> Result<Option<u64>> {
         let map = overlay.map()?;
         loop {
-            let guard = map.begin_read(from..to).map_err(|error| trouble::map_told(&error))?;
+            let guard = map.begin_read(from..to).logged()?;
             let mut found = None;
             for span in guard.spans() {
                 found = self.first_of(span, whence)?.filter(|&found| found < span.end);
@@ -47,7 +48,7 @@ impl LogicalFile {
                 let lost = span.mask.lowest().unwrap_or(CopyId::ORIGINAL);
                 self.copy_of(span).map_or(lost, CopyId::new)
             };
-            if guard.still_valid(from).map_err(|error| trouble::map_told(&error))? {
+            if guard.still_valid(from).logged()? {
                 return Ok(found);
             }
         }

@@ -10,7 +10,8 @@ use stripewise_sys::asking;
 use super::super::LogicalFile;
 use super::Overlay;
 use super::copying::CHUNK_BYTES;
-use crate::{Errno, Result, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result};
 
 /// Maximum ranges listed at a time.
 const RANGES: usize = 64;
@@ -73,13 +74,13 @@ impl LogicalFile {
     }
 
     fn map_read_only(&self, overlay: &Overlay, map: &Map) -> Result<()> {
-        map.set_mapped(true).map_err(|error| trouble::map_told(&error))?;
+        map.set_mapped(true).logged()?;
         if self.dirty(map, 1)?.is_empty() {
             overlay.mapped.store(true, Ordering::Release);
             return Ok(());
         }
         if !overlay.has_mapped() {
-            map.set_mapped(false).map_err(|error| trouble::map_told(&error))?;
+            map.set_mapped(false).logged()?;
         }
         Err(Errno::NODEV)
     }
@@ -92,12 +93,12 @@ impl LogicalFile {
         // copying.
         let patience = Patience::new(self, overlay);
         let mut copier = loop {
-            match map.copier().map_err(|error| trouble::map_told(&error))? {
+            match map.copier().logged()? {
                 Some(copier) => break copier,
                 None => patience.pause()?,
             }
         };
-        map.set_mapped(true).map_err(|error| trouble::map_told(&error))?;
+        map.set_mapped(true).logged()?;
         // All writes go to the original from here on.
         copier.copies_for_own_mapping();
         let brought = self.bring_rest(overlay, map, &mut copier);
@@ -105,7 +106,7 @@ impl LogicalFile {
             Ok(()) => overlay.mapped.store(true, Ordering::Release),
             // Earlier mappings of this process still need the flag.
             Err(_) if overlay.has_mapped() => {}
-            Err(_) => map.set_mapped(false).map_err(|error| trouble::map_told(&error))?,
+            Err(_) => map.set_mapped(false).logged()?,
         }
         brought
     }
@@ -120,7 +121,7 @@ impl LogicalFile {
         if range.is_empty() {
             return Ok(Vec::new());
         }
-        map.list(Select::Dirty, range, max).map_err(|error| trouble::map_told(&error))
+        map.list(Select::Dirty, range, max).logged()
     }
 
     /// Copies the dirty ranges to the original in one pass over the file, so that little remains
@@ -131,7 +132,7 @@ impl LogicalFile {
             let dirty = self.dirty_in(map, at..size, RANGES)?;
             let Some(last) = dirty.last() else { return Ok(()) };
             at = last.end;
-            if let Some(mut copier) = map.copier().map_err(|error| trouble::map_told(&error))? {
+            if let Some(mut copier) = map.copier().logged()? {
                 self.copy_dirty(overlay, &mut copier, &dirty)?;
             }
         }
@@ -191,8 +192,8 @@ impl LogicalFile {
     /// Makes `range` valid in the original alone, also where other copies are valid too: stores
     /// through the mapping change only the original. Past the file size all copies are identical.
     fn make_alone(&self, map: &Map, range: Range<u64>) -> Result<()> {
-        let mut guard = map.begin_write(range.clone()).map_err(|error| trouble::map_told(&error))?;
-        guard.wrote(range, CopyId::ORIGINAL).map_err(|error| trouble::map_told(&error))
+        let mut guard = map.begin_write(range.clone()).logged()?;
+        guard.wrote(range, CopyId::ORIGINAL).logged()
     }
 }
 

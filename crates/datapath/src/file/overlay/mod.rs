@@ -63,9 +63,9 @@ pub(crate) use times::{check_times, forget_times};
 pub(crate) use turn::Turn;
 
 use super::{LogicalFile, OpenCopy};
+use crate::error::{FileError, Logged};
 use crate::forked::ForkSafe;
 use crate::manifest::{Copies, Manifest};
-use crate::trouble::{self, Trouble};
 use crate::{Errno, Result, notice};
 use choice::{Choice, Part};
 use slot::MapSlot;
@@ -134,7 +134,7 @@ impl Surroundings {
         manifest: &Manifest,
         target: &Target,
         owner: u32,
-    ) -> std::result::Result<MapSpec, Trouble> {
+    ) -> std::result::Result<MapSpec, FileError> {
         let (id, copies) = (manifest.id, manifest.all_copies().count());
         let kind = manifest.copies.as_ref().map(|copies| copies.kind);
         let default = match kind {
@@ -206,11 +206,10 @@ impl Overlay {
     /// Whether other processes have the file open, or were killed while they had it open.
     pub fn is_used_by_others(&self) -> Result<bool> {
         let sys = &self.surroundings.sys;
-        let told = |error| trouble::map_told(&error);
         if self.spec().is_owners(sys) {
-            return Ok(self.map()?.processes().map_err(told)? > 1);
+            return Ok(self.map()?.processes().logged()? > 1);
         }
-        Ok(Journal::read(sys, self.spec()).map_err(told)?.opened.is_some())
+        Ok(Journal::read(sys, self.spec()).logged()?.opened.is_some())
     }
 
     /// Switches to the map of the new owner `user`. This process must have left the old map.
@@ -219,7 +218,7 @@ impl Overlay {
     /// EBUSY: this process gave the file away before.
     pub fn now_owned_by(&self, user: u32, original: &OpenCopy) -> Result<()> {
         let target = original.components().targets().first().ok_or(Errno::IO)?;
-        let spec = self.surroundings.spec(&self.manifest, target, user).map_err(|trouble| trouble.told())?;
+        let spec = self.surroundings.spec(&self.manifest, target, user).logged()?;
         self.given.set(spec).map_err(|_| Errno::BUSY)
     }
 
@@ -233,16 +232,16 @@ impl Overlay {
     ///
     /// # Errors
     /// Every [`stripewise_extents::MapError`].
-    pub fn join(&self) -> std::result::Result<MapRef<'_>, Trouble> {
+    pub fn join(&self) -> std::result::Result<MapRef<'_>, FileError> {
         self.slot.get(|| Ok(Map::join(self.surroundings.sys.clone(), self.spec().clone())?))
     }
 
     pub fn map(&self) -> Result<MapRef<'_>> {
-        self.join().map_err(|trouble| trouble.told())
+        self.join().logged()
     }
 
     /// Removes the map of a file that is removed.
-    pub(super) fn remove(&self) -> std::result::Result<(), Trouble> {
+    pub(super) fn remove(&self) -> std::result::Result<(), FileError> {
         Ok(stripewise_extents::repair::remove(&self.surroundings.sys, self.spec())?)
     }
 
@@ -298,7 +297,9 @@ impl Overlay {
             let path = file.path().display();
             let name = copy.checked_sub(1).and_then(|index| self.copies.list.get(index));
             let name = name.map_or("original", |copy| &copy.name);
-            notice::say(&format!("{path}: copy {name} fails ({error}); others are used where they can be"));
+            notice::warn_once(&format!(
+                "{path}: copy {name} fails ({error}); others are used where they can be"
+            ));
         }
         newly
     }

@@ -9,7 +9,8 @@ use super::super::LogicalFile;
 use super::Overlay;
 use super::choice::{Part, spans_of};
 use super::request::{Ended, Request, Transfer, whole};
-use crate::{Errno, Result, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result};
 
 impl LogicalFile {
     /// Reads a range that does not reach past the last known size. Reads again if the map changed
@@ -29,7 +30,7 @@ impl LogicalFile {
         let mut what = Transfer::Read;
         let mut lock = None;
         loop {
-            let guard = map.begin_read(request.range()).map_err(|error| trouble::map_told(&error))?;
+            let guard = map.begin_read(request.range()).logged()?;
             let (parts, end) = self.choose_read(overlay, map, kind, request, guard.spans());
             // SAFETY: the caller's promise.
             let ended = unsafe { self.transfer(overlay, what, request, &parts) };
@@ -96,13 +97,13 @@ impl LogicalFile {
         let Some(span) = known.get(first) else { return Errno::IO };
         let lost = (0..8usize).filter(|&number| span.mask.bits() & 1 << number != 0);
         let lost = lost.filter_map(|number| self.parts.further.get(number.checked_sub(1)?)?.as_ref().err());
-        crate::notice::say(&format!(
+        crate::notice::warn_once(&format!(
             "{}: bytes {} to {} are only in a copy that is lost; `stripewise fsck` says which",
             self.path().display(),
             span.start,
             span.end
         ));
-        lost.map(super::super::Lost::told).last().unwrap_or(Errno::IO)
+        lost.map(super::super::Lost::log_once).last().unwrap_or(Errno::IO)
     }
 
     /// After a copy failed: if other copies can serve the range, avoids the failed copy from now on
@@ -130,7 +131,7 @@ fn still_valid(guard: &ReadGuard<'_>, parts: &[Part]) -> Result<bool> {
         // A range that was not read needs no check: any valid copy will do.
         part.map_or_else(|| span.mask.lowest().unwrap_or(CopyId::ORIGINAL), |part| CopyId::new(part.copy))
     };
-    guard.still_valid(from).map_err(|error| trouble::map_told(&error))
+    guard.still_valid(from).logged()
 }
 
 fn count(map: &Map, parts: &[Part], ended: &[Ended]) {

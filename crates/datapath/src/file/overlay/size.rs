@@ -6,7 +6,8 @@ use stripewise_extents::{CopyId, Map, Select, Span};
 
 use super::super::{LogicalFile, OpenCopy};
 use super::Overlay;
-use crate::{Result, trouble};
+use crate::Result;
+use crate::error::Logged;
 
 /// Maximum ranges listed at a time.
 const RANGES: usize = 4096;
@@ -30,7 +31,7 @@ impl LogicalFile {
     fn each_listed(&self, map: &Map, mut from: u64, mut each: impl FnMut(&Span)) -> Result<()> {
         loop {
             let spans = map.list(Select::Listed, from..u64::MAX, RANGES);
-            let spans = spans.map_err(|error| trouble::map_told(&error))?;
+            let spans = spans.logged()?;
             let Some(last) = spans.last() else { return Ok(()) };
             from = last.end;
             spans.iter().for_each(&mut each);
@@ -46,12 +47,12 @@ impl LogicalFile {
         cut: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let map = overlay.map()?;
-        let guard = map.begin_truncate(to).map_err(|error| trouble::map_told(&error))?;
+        let guard = map.begin_truncate(to).logged()?;
         cut()?;
         drop(guard);
         let freed = self.cached_behind(overlay, to)?;
         let forgotten = map.truncated(to, || self.largest());
-        if forgotten.map_err(|error| trouble::map_told(&error))? {
+        if forgotten.logged()? {
             // Ranges that were not forgotten count as used until they are evicted.
             freed.iter().for_each(|(copy, ranges)| self.give_space(overlay, copy, ranges));
         }

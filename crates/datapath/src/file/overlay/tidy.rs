@@ -5,7 +5,8 @@ use stripewise_extents::{CopyId, Select};
 
 use super::super::LogicalFile;
 use super::Overlay;
-use crate::{Errno, Result, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result};
 
 /// With more invalid ranges than this a copy is skipped: each range costs a sync.
 const RANGES_MAX: usize = 4096;
@@ -36,7 +37,7 @@ impl LogicalFile {
             return Ok(());
         }
         let invalid = map.list(Select::NotValidIn(CopyId::new(copy.number())), 0..size, RANGES_MAX + 1);
-        let invalid = invalid.map_err(|error| trouble::map_told(&error))?;
+        let invalid = invalid.logged()?;
         if invalid.len() <= RANGES_MAX {
             for span in invalid {
                 // Nothing in the range is valid, so the eviction only punches it out.

@@ -10,7 +10,8 @@ use stripewise_extents::{CopyId, Counter, Map, Select, Span};
 use super::super::LogicalFile;
 use super::Overlay;
 use super::copying::{CHUNK_BYTES, PIECES_MAX_IDLE};
-use crate::{Result, trouble};
+use crate::Result;
+use crate::error::Logged;
 
 /// While applications use the file's servers, the processes take turns at write-back: after each
 /// range, a process pauses for this multiple of the time it took, times the number of processes.
@@ -104,7 +105,7 @@ impl LogicalFile {
         let mut written = 0;
         for copy in self.present().filter(|copy| copy.is_cache()) {
             let counted = map.counted(Counter::Written(CopyId::new(copy.number())));
-            written += counted.map_err(|error| trouble::map_told(&error))?;
+            written += counted.logged()?;
         }
         if overlay.progress.written.swap(written, Ordering::Relaxed) == written {
             return Ok(false);
@@ -113,7 +114,7 @@ impl LogicalFile {
         for copy in self.present().filter(|copy| copy.is_cache()) {
             fullest = fullest.max(self.used_space(overlay, copy).unwrap_or(0));
             let bytes = map.clean_bytes(CopyId::new(copy.number()));
-            clean += bytes.map_err(|error| trouble::map_told(&error))? / overlay.servers_of_space(copy);
+            clean += bytes.logged()? / overlay.servers_of_space(copy);
         }
         Ok(fullest.saturating_sub(clean) > capacity_per_server / 2)
     }
@@ -159,7 +160,7 @@ impl LogicalFile {
         let range = self.chunk(map, to, &span, pace.piece(&span, size), pieces)?;
         place.store(range.end, Ordering::Relaxed);
         let Some(from) = self.source(overlay, map, &span) else { return Ok(0) };
-        let Some(mut copier) = map.copier().map_err(|error| trouble::map_told(&error))? else { return Ok(0) };
+        let Some(mut copier) = map.copier().logged()? else { return Ok(0) };
         let begun_ns = self.sys().now_ns();
         let bytes = self.copy_between(&mut copier, range, from, to)?;
         pace.rest(&overlay.progress, begun_ns, bytes);
@@ -180,7 +181,7 @@ impl LogicalFile {
             return Ok(whole);
         }
         let spans = map.list(Select::NotValidIn(CopyId::new(to)), whole.clone(), pieces);
-        let spans = spans.map_err(|error| trouble::map_told(&error))?;
+        let spans = spans.logged()?;
         Ok(whole.start..spans.last().map_or(whole.end, |last| last.end))
     }
 
@@ -190,7 +191,7 @@ impl LogicalFile {
             return Ok(None);
         }
         let spans = map.list(Select::NotValidIn(CopyId::new(to)), range, 1);
-        Ok(spans.map_err(|error| trouble::map_told(&error))?.first().copied())
+        Ok(spans.logged()?.first().copied())
     }
 
     /// The best copy to copy a range from.
@@ -218,7 +219,7 @@ impl LogicalFile {
             let number = CopyId::new(copy.number());
             let wanted =
                 if size == 0 { Ok(Vec::new()) } else { map.list(Select::Wanted(number), 0..size, WANTED) };
-            for span in wanted.map_err(|error| trouble::map_told(&error))? {
+            for span in wanted.logged()? {
                 let begun_ns = self.sys().now_ns();
                 let bytes = self.fetch(overlay, map, copy.number(), &pace.piece(&span, size))?;
                 if bytes > 0 {
@@ -242,7 +243,7 @@ impl LogicalFile {
         if !self.take_space(overlay, copy, &range) {
             return Ok(0);
         }
-        let copied = match map.copier().map_err(|error| trouble::map_told(&error)) {
+        let copied = match map.copier().logged() {
             Ok(Some(mut copier)) => self.copy_between(&mut copier, range.clone(), from, to),
             Ok(None) => Ok(0),
             Err(error) => Err(error),

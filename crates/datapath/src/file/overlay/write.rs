@@ -15,7 +15,8 @@ use super::choice::{Part, spans_of};
 use super::read::is_of_device;
 use super::request::{Ended, Request, Transfer, whole};
 use super::space::Room;
-use crate::{Errno, Result, notice, trouble};
+use crate::error::{LogOnce, Logged};
+use crate::{Errno, Result, notice};
 
 /// The number of the original.
 const ORIGINAL: usize = 0;
@@ -61,7 +62,7 @@ impl LogicalFile {
     ) -> Result<(usize, bool)> {
         let (mut room, mut look_ns) = (Room::of(self, overlay, map), LOOK_NS);
         loop {
-            let mut guard = map.begin_write(request.range()).map_err(|error| trouble::map_told(&error))?;
+            let mut guard = map.begin_write(request.range()).logged()?;
             let parts = self.choose_write(overlay, map, kind, request, guard.spans(), &mut room);
             let mut written = Few::new();
             if let Some(parts) = parts {
@@ -151,7 +152,7 @@ impl LogicalFile {
     /// Syncs everything, including the map.
     pub(in super::super) fn sync_map(&self, overlay: &Overlay, data_only: bool) -> Result<()> {
         let map = overlay.map()?;
-        map.sync(|| self.sync_components(data_only)).map_err(|error| trouble::map_told(&error))
+        map.sync(|| self.sync_components(data_only)).logged()
     }
 }
 
@@ -209,7 +210,7 @@ impl Writer<'_, '_> {
             if part.copy == ORIGINAL || !is_of_device(error) {
                 continue;
             }
-            notice::say(&format!(
+            notice::warn_once(&format!(
                 "{}: a copy cannot be written to ({error}); the original is used",
                 self.file.path().display()
             ));
@@ -227,7 +228,7 @@ impl Writer<'_, '_> {
         for part in parts {
             let prepared = self.guard.prepare(part.start..part.end, CopyId::new(part.copy));
             if let Err(error) = prepared {
-                let error = Some(trouble::map_told(&error));
+                let error = Some(error.log_once());
                 return smallvec![Ended { done: 0, error }; parts.len()];
             }
         }
@@ -244,7 +245,7 @@ impl Writer<'_, '_> {
                     self.written.push(Part { end, ..*part });
                 }
                 // The range counts as not written.
-                Err(error) => *ended = Ended { done: 0, error: Some(trouble::map_told(&error)) },
+                Err(error) => *ended = Ended { done: 0, error: Some(error.log_once()) },
             }
         }
         ended
