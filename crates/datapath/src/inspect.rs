@@ -140,8 +140,8 @@ pub fn inspect(
 }
 
 fn look(runtime: &Runtime, manifest: &Manifest, number: usize, copy: CopyRef<'_>, owner: u32) -> CopyState {
-    let further = manifest.copies.as_ref().and_then(|copies| copies.list.get(number.checked_sub(1)?));
-    let name = further.map_or("original", |copy| &copy.name).to_owned();
+    let extra = manifest.copies.as_ref().and_then(|copies| copies.list.get(number.checked_sub(1)?));
+    let name = extra.map_or("original", |copy| &copy.name).to_owned();
     let stats = || {
         let open = |target: &stripewise_target::TargetRef| {
             Target::open(runtime.sys(), &target.path, Some(&target.id)).map(Arc::new)

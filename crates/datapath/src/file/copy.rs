@@ -124,7 +124,7 @@ impl OpenCopy {
 }
 
 /// An extra copy of an open file, or the reason why it cannot be used.
-pub(crate) type Further = std::result::Result<OpenCopy, Lost>;
+pub(crate) type OpenOrLost = std::result::Result<OpenCopy, Lost>;
 
 /// A copy with a missing target or object.
 #[derive(Clone, Debug)]

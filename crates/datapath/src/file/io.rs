@@ -44,10 +44,10 @@ impl LogicalFile {
         if len == 0 {
             return Ok(0);
         }
-        if let Some(overlay) = self.overlay() {
+        if let Some(copies) = self.copies()? {
             let request = Request { buffers, offset, len, options };
             // SAFETY: the caller's promise.
-            return unsafe { self.read_copies(overlay, &request) };
+            return unsafe { copies.read(&request) };
         }
         let pieces = split(self.original().layout(), offset, len, buffers);
         let set = self.original().set_for(self.sys(), &pieces, options);
@@ -149,10 +149,10 @@ impl LogicalFile {
             return if total(buffers) == 0 { Ok(0) } else { Err(Errno::FBIG) };
         }
         self.mark_written();
-        if let Some(overlay) = self.overlay() {
+        if let Some(copies) = self.copies()? {
             let request = Request { buffers, offset, len, options };
             // SAFETY: the caller's promise.
-            return unsafe { self.write_copies(overlay, &request) };
+            return unsafe { copies.write(&request) };
         }
         let pieces = split(self.original().layout(), offset, len, buffers);
         let set = self.original().set_for(self.sys(), &pieces, options);

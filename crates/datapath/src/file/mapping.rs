@@ -39,8 +39,8 @@ impl LogicalFile {
             return Err(Errno::INVAL);
         }
         let end = offset.checked_add(len).filter(|&end| end <= MAX_OFFSET).ok_or(Errno::OVERFLOW)?;
-        if let Some(overlay) = self.overlay() {
-            self.bring_to_original(overlay, offset..end)?;
+        if let Some(copies) = self.copies()? {
+            copies.bring_to_original(offset..end)?;
         }
         self.mapped_to.fetch_max(end, Ordering::AcqRel);
         {

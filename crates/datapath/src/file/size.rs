@@ -18,10 +18,13 @@ impl LogicalFile {
     /// EIO.
     pub fn size(&self) -> Result<u64> {
         let largest = self.largest()?;
-        let size = match (self.interrupted_truncate()?, self.overlay()) {
-            (Some(size), _) => size,
-            (None, Some(overlay)) if self.lost().next().is_some() => largest.max(self.end_of_lost(overlay)?),
-            _ => largest,
+        let size = match self.interrupted_truncate()? {
+            Some(size) => size,
+            None if self.lost().next().is_some() => match self.copies()? {
+                Some(copies) => largest.max(copies.end_of_lost()?),
+                None => largest,
+            },
+            None => largest,
         };
         self.size_hint.store(size, Ordering::Relaxed);
         Ok(size)
@@ -134,8 +137,8 @@ impl LogicalFile {
             // write.
             self.sync_components(true)
         };
-        match self.overlay() {
-            Some(overlay) => self.cut_map(overlay, size, cut)?,
+        match self.copies()? {
+            Some(copies) => copies.cut_map(size, cut)?,
             None => cut()?,
         }
         intent::forget(self.sys(), lock.copy()?)

@@ -18,7 +18,7 @@ impl LogicalFile {
     /// Same as fsync(2).
     pub fn sync(&self, data_only: bool) -> Result<()> {
         match self.overlay().filter(|overlay| !overlay.is_given_away()) {
-            Some(overlay) => self.sync_map(overlay, data_only)?,
+            Some(_) => self.sync_copies(data_only)?,
             None => self.sync_components(data_only)?,
         }
         if !self.names_synced.load(Ordering::Acquire) {
@@ -27,6 +27,11 @@ impl LogicalFile {
         }
         self.update_anchor();
         if data_only { self.sys().sync_data(self.anchor()) } else { self.sys().sync(self.anchor()) }
+    }
+
+    /// Syncs the copies and the extent map.
+    fn sync_copies(&self, data_only: bool) -> Result<()> {
+        self.copies()?.map_or(Ok(()), |copies| copies.sync(data_only))
     }
 
     /// Syncs the objects of all usable copies.
@@ -52,7 +57,7 @@ impl LogicalFile {
         if let Some(overlay) = self.overlay().filter(|overlay| !overlay.is_given_away()) {
             overlay.turn().pause(self.sys());
             // A later process completes the rest.
-            let _ = self.bring_in_sync(overlay);
+            let _ = self.copies_if_joined().map_or(Ok(()), |copies| copies.bring_in_sync());
         }
         self.update_anchor();
     }
@@ -67,7 +72,7 @@ impl LogicalFile {
             // still see its stores through the mapping.
             Some(overlay) if overlay.has_mapped() => {
                 // As in close, errors cannot be reported.
-                let _ = self.sync_map(overlay, true);
+                let _ = self.sync_copies(true);
             }
             Some(_) => self.leave(),
             None => {}

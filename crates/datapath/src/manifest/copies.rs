@@ -36,12 +36,12 @@ pub struct Copies {
     /// targets of this file's original.
     pub servers: u32,
     /// Copies 1, 2, ...: 1 to [`MAX_COPIES`]` - 1` of them.
-    pub list: Vec<FurtherCopy>,
+    pub list: Vec<ExtraCopy>,
 }
 
 /// An extra copy.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FurtherCopy {
+pub struct ExtraCopy {
     /// A name for people, unique within the file.
     pub name: String,
     /// The id that names the copy's objects.
@@ -99,9 +99,9 @@ impl Manifest {
     /// All copies, the original first.
     pub fn all_copies(&self) -> impl Iterator<Item = CopyRef<'_>> {
         let original = CopyRef { id: self.id, targets: &self.targets, layout: &self.layout };
-        let further = self.copies.iter().flat_map(|copies| &copies.list);
-        let further = further.map(|copy| CopyRef { id: copy.id, targets: &copy.targets, layout: &copy.layout });
-        std::iter::once(original).chain(further)
+        let extra = self.copies.iter().flat_map(|copies| &copies.list);
+        let extra = extra.map(|copy| CopyRef { id: copy.id, targets: &copy.targets, layout: &copy.layout });
+        std::iter::once(original).chain(extra)
     }
 }
 
@@ -135,7 +135,7 @@ impl Copies {
         let Self { procs, procs_per_node, servers, .. } = self;
         let _ = writeln!(text, "procs = {procs}\nprocs_per_node = {procs_per_node}\nservers = {servers}");
         let kind = if self.is_cache() { CACHE } else { REPLICA };
-        for FurtherCopy { name, id, groups, servers, pool_servers, targets, layout } in &self.list {
+        for ExtraCopy { name, id, groups, servers, pool_servers, targets, layout } in &self.list {
             let name = quoted(name);
             let _ = writeln!(text, "[[copy]]\nkind = \"{kind}\"\nname = {name}\nid = \"{id}\"");
             let _ = writeln!(text, "groups = {groups}\nservers = {servers}");
@@ -242,7 +242,7 @@ fn kind_of(overlay: &TextOverlay, cache: bool) -> Result<OverlayKind, String> {
     }
 }
 
-fn copy_of(text: TextCopy, cache: bool) -> Result<FurtherCopy, String> {
+fn copy_of(text: TextCopy, cache: bool) -> Result<ExtraCopy, String> {
     if text.kind != if cache { CACHE } else { REPLICA } {
         return Err(format!(
             "key `copy.kind`: {:?}, but all must be \"{REPLICA}\" or all \"{CACHE}\"; {RESTORE}",
@@ -264,5 +264,5 @@ fn copy_of(text: TextCopy, cache: bool) -> Result<FurtherCopy, String> {
         return Err(format!("key `copy.pool_servers`: has {said} numbers for {count} targets; {RESTORE}"));
     }
     let TextCopy { name, groups, servers, pool_servers, .. } = text;
-    Ok(FurtherCopy { name, id, groups, servers, pool_servers, targets, layout })
+    Ok(ExtraCopy { name, id, groups, servers, pool_servers, targets, layout })
 }

@@ -11,7 +11,7 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-pub use copies::{Copies, CopyRef, FurtherCopy};
+pub use copies::{Copies, CopyRef, ExtraCopy};
 pub(crate) use copies::{copy_id, family};
 pub(crate) use format::pending_text;
 use stripewise_layout::Layout;

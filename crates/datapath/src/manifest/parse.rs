@@ -121,7 +121,7 @@ fn parse(bytes: &[u8]) -> Result<Manifest, String> {
     })?;
     verify_checksum(text)?;
     let text = std::str::from_utf8(text).map_err(|error| format!("is not UTF-8 ({error}); {RESTORE}"))?;
-    let further = magic_line(text.as_bytes()) == Some(1);
+    let has_copies = magic_line(text.as_bytes()) == Some(1);
     let body = &text[TEXT_BYTES_MIN..];
     let parsed: Text = toml::from_str(body).map_err(|error| toml_problem(body, &error))?;
     if parsed.length != length as u64 || !parsed.checksum.starts_with("crc32:") {
@@ -134,10 +134,10 @@ fn parse(bytes: &[u8]) -> Result<Manifest, String> {
     let tables = parsed.copy.iter().map(TextCopy::table_size);
     check_size(tables.chain([(parsed.region.len(), parsed.target.len())]))?;
     let copies = match parsed.overlay {
-        Some(overlay) if further => {
+        Some(overlay) if has_copies => {
             Some(Box::new(copies::read(overlay, parsed.copy, id, parsed.target.len())?))
         }
-        None if !further && parsed.copy.is_empty() => None,
+        None if !has_copies && parsed.copy.is_empty() => None,
         _ => {
             return Err(format!(
                 "keys `overlay` and `copy`: manifests of format 2 have both, of format 1 none; {RESTORE}"

@@ -11,7 +11,7 @@ use super::blueprint::{Blueprint, Missing, Placed};
 use super::{FileKey, Runtime, Shape};
 use crate::anchor::Anchored;
 use crate::error::FileError;
-use crate::file::{LogicalFile, OpenCopy, Parts, sync_directory, without_write};
+use crate::file::{FileParts, LogicalFile, OpenCopy, sync_directory, without_write};
 use crate::manifest::{Manifest, copy_id};
 
 /// Temporary anchors are named `.stripewise-ID.new`.
@@ -120,14 +120,14 @@ impl Runtime {
             Some(original) => original?,
             None => create(0, blueprint.original())?,
         };
-        let further = copies.map(|copy| copy.map(Ok)).collect::<Result<_, _>>()?;
+        let extra = copies.map(|copy| copy.map(Ok)).collect::<Result<_, _>>()?;
         let manifest_copy = original.components().create_manifest(text.as_bytes(), &access)?;
         sys.write_all_at(anchor.as_fd(), text.as_bytes(), 0).map_err(io("write the manifest"))?;
         let key = FileKey::of(&stat);
         let overlay = self.overlay(&anchored.manifest, &original, owner, true)?;
         let path = absolute;
         let parts =
-            Parts { key, path, anchored, anchor, manifest_copy, original, further, overlay, writable: true };
+            FileParts { key, path, anchored, anchor, manifest_copy, original, extra, overlay, writable: true };
         let file = LogicalFile::new(self.shared.clone(), parts);
         file.join()?;
         new.file = Some(file);

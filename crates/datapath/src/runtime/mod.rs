@@ -29,7 +29,7 @@ pub use open::Opened;
 pub(crate) use paths::link_of;
 pub use shape::Shape;
 
-use crate::file::{Around, LogicalFile, Shared, Surroundings};
+use crate::file::{Around, Context, LogicalFile, Shared};
 use crate::forked::ForkSafe;
 use crate::migrate::FreeSpace;
 
@@ -110,9 +110,9 @@ impl Runtime {
     pub fn with_settings(sys: SysRef, plan: Option<&Plan>, settings: Settings) -> Arc<Self> {
         let targets = targets::TargetTable::new(&sys, plan);
         let fan_out = FanOut::new(sys.clone(), settings.engine);
-        let surroundings =
-            Arc::new(Surroundings::new(sys.clone(), settings.node, settings.run_base, settings.background));
-        let shared = Arc::new(Shared { sys, fan_out, surroundings, leaving: settings.leaving });
+        let context =
+            Arc::new(Context::new(sys.clone(), settings.node, settings.run_base, settings.background));
+        let shared = Arc::new(Shared { sys, fan_out, context, leaving: settings.leaving });
         Arc::new(Self {
             shared,
             plan: plan.cloned().map(Arc::new),
@@ -150,7 +150,7 @@ impl Runtime {
     /// them on this node, to `procs_per_node`, as known from an MPI library or its launcher.
     /// Otherwise the processes that have a file open are counted.
     pub fn set_procs(&self, procs: u32, procs_per_node: u32) {
-        self.shared.surroundings.concurrency.set(procs, procs_per_node);
+        self.shared.context.concurrency.set(procs, procs_per_node);
     }
 
     /// The managed file, if this process has it open. Makes no system call.
@@ -161,7 +161,7 @@ impl Runtime {
     /// Must be called in a forked child before any other use of the data path: gives up the locks
     /// that threads of the parent held.
     pub fn after_fork_child(&self) {
-        if let Some(background) = &self.shared.surroundings.background {
+        if let Some(background) = &self.shared.context.background {
             background.after_fork_child();
         }
         let files: Vec<_> = self.files.lock().values().filter_map(Weak::upgrade).collect();
@@ -182,7 +182,7 @@ impl Runtime {
             }
             return present;
         }
-        if let Some(background) = &self.shared.surroundings.background {
+        if let Some(background) = &self.shared.context.background {
             background.add(&file);
         }
         files.insert(key, Arc::downgrade(&file));

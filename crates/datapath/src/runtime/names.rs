@@ -339,7 +339,7 @@ impl Runtime {
             what: "find its first target",
             errno: Errno::IO,
         })?;
-        self.shared.surroundings.spec(manifest, target, owner)
+        self.shared.context.spec(manifest, target, owner)
     }
 
     /// Removes the objects of all copies of a file whose anchor is gone and belonged to `owner`.

@@ -12,7 +12,7 @@ use stripewise_target::{ComponentSet, Objects, Opening, TargetError};
 use super::{FileKey, Runtime, access, paths};
 use crate::anchor::{self, Anchored};
 use crate::error::{FileError, LogOnce, Logged};
-use crate::file::{Further, LogicalFile, Lost, OpenCopy, Overlay, Parts, Rates, check_times};
+use crate::file::{FileParts, LogicalFile, Lost, OpenCopy, OpenOrLost, Overlay, Rates, check_times};
 use crate::manifest::{CopyRef, Manifest};
 use crate::{Errno, Result, notice};
 
@@ -294,16 +294,17 @@ impl Runtime {
             }
         }
         let (original, manifest_copy) = opened?;
-        let further = self.open_further(manifest, owner, writable)?;
+        let extra = self.open_extra_copies(manifest, owner, writable)?;
         let overlay = self.overlay(manifest, &original, owner, false)?;
         let times = overlay.as_ref().map(Overlay::known_times).unwrap_or_default();
         check_times(&times, &original)?;
-        let checked = |copy: Further| {
+        let checked = |copy: OpenOrLost| {
             let copy = copy?;
             check_times(&times, &copy).map_err(|error| Lost { error }).map(|()| copy)
         };
-        let further = further.into_iter().map(checked).collect();
-        let parts = Parts { key, path, anchored, anchor, manifest_copy, original, further, overlay, writable };
+        let extra = extra.into_iter().map(checked).collect();
+        let parts =
+            FileParts { key, path, anchored, anchor, manifest_copy, original, extra, overlay, writable };
         let file = LogicalFile::new(self.shared.clone(), parts);
         if file.is_interrupted() != Ok(false) {
             file.settle().map_err(FileError::io(file.path(), "finish an interrupted truncate"))?;
@@ -362,27 +363,27 @@ impl Runtime {
         let (Some(copies), Some(target)) = (&manifest.copies, original.components().targets().first()) else {
             return Ok(None);
         };
-        let surroundings = &self.shared.surroundings;
-        let spec = MapSpec { create, ..surroundings.spec(manifest, target, owner)? };
+        let context = &self.shared.context;
+        let spec = MapSpec { create, ..context.spec(manifest, target, owner)? };
         let planned = |copy: CopyRef<'_>| {
             copy.targets.iter().map(|target| self.targets.planned_at(&target.path)).collect()
         };
         let targets: Option<Vec<Vec<_>>> = manifest.all_copies().map(planned).collect();
         let rates = targets.zip(self.plan.clone()).map(|(targets, plan)| Rates { plan, targets });
         debug_assert!(!copies.list.is_empty());
-        Ok(Overlay::new(surroundings, manifest, spec, rates))
+        Ok(Overlay::new(context, manifest, spec, rates))
     }
 
     /// Opens copies 1, 2, ...; a copy with a missing target or object becomes [`Lost`].
     ///
     /// # Errors
     /// This process is out of descriptors or memory, or may not use a copy.
-    fn open_further(
+    fn open_extra_copies(
         &self,
         manifest: &Arc<Manifest>,
         owner: u32,
         writable: bool,
-    ) -> std::result::Result<Vec<Further>, FileError> {
+    ) -> std::result::Result<Vec<OpenOrLost>, FileError> {
         let open = |(number, copy)| match self.open_copy(manifest, number, copy, owner, writable) {
             Ok(copy) => Ok(Ok(copy)),
             Err(error) if is_ours(error.errno()) => Err(error),
