@@ -8,8 +8,8 @@ use stripewise_sys::{Fd, FileType, Kind, Mode, OFlags, Stat, SysRef};
 
 use crate::error::FileError;
 use crate::manifest::{HEAD_BYTES, MAGIC, Manifest, TEXT_BYTES_MAX, TEXT_BYTES_MIN, pending_text};
+use crate::paths::link_of;
 use crate::permissions::{is_protected, of_anchor};
-use crate::runtime::link_of;
 use crate::{Errno, Result};
 
 /// Maximum number of 512-byte blocks of an anchor: twice the largest manifest, for file systems

@@ -3,10 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use stripewise_extents::MapError;
+pub use stripewise_sys::Errno;
 use stripewise_target::TargetError;
 
 use crate::manifest::ManifestError;
-use crate::{Errno, notice};
+use crate::notice;
+
+/// The result of every call of the data path.
+pub type Result<T> = std::result::Result<T, Errno>;
 
 /// One line that names the file, the problem and, if there is one, the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,11 +73,11 @@ pub(crate) trait LogOnce {
 /// Turns the errors of the layers below into errnos.
 pub(crate) trait Logged<T> {
     /// The result for the application, see [`LogOnce::log_once`].
-    fn logged(self) -> Result<T, Errno>;
+    fn logged(self) -> Result<T>;
 }
 
-impl<T, E: LogOnce> Logged<T> for Result<T, E> {
-    fn logged(self) -> Result<T, Errno> {
+impl<T, E: LogOnce> Logged<T> for std::result::Result<T, E> {
+    fn logged(self) -> Result<T> {
         self.map_err(|error| error.log_once())
     }
 }

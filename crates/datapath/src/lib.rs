@@ -32,10 +32,13 @@ pub mod file;
 mod forked;
 pub mod inspect;
 mod intent;
+mod key;
+mod layouts;
 pub mod manifest;
 pub mod migrate;
 pub mod notice;
 pub mod parallel;
+mod paths;
 mod permissions;
 mod pool;
 pub mod runtime;
@@ -43,13 +46,11 @@ pub mod runtime;
 #[allow(missing_docs, reason = "helpers of tests")]
 mod tests;
 
-pub use error::FileError;
+pub use error::{Errno, FileError, Result};
 pub use file::{
-    Around, Attributes, Difference, Drained, IoOptions, LogicalFile, MapExtent, Statistics, Tell, Whence,
+    Around, Attributes, Change, Difference, Drained, IoOptions, LogicalFile, MapExtent, Statistics, Tell,
+    Whence,
 };
+pub use key::FileKey;
 pub use manifest::{Manifest, ManifestError};
-pub use runtime::{Change, FileKey, NewFile, Opened, Runtime, Settings, Shape};
-pub use stripewise_sys::Errno;
-
-/// The result of every call of the data path.
-pub type Result<T> = std::result::Result<T, Errno>;
+pub use runtime::{NewFile, Opened, Runtime, Settings, Shape};

@@ -8,8 +8,8 @@ use stripewise_extents::{CopyId, MapError, MapSpec, Mask, Span, repair};
 use stripewise_sys::{Mode, OFlags};
 use stripewise_target::{Access, CACHED, ComponentSet, FileId, Objects, Opening};
 
-use super::Options;
 use super::findings::{Finding, Kind};
+use super::scope::Options;
 use crate::error::FileError;
 use crate::inspect::{CopyState, Inspection, Lease, MapState, inspect};
 use crate::manifest::{CopyRef, Manifest};

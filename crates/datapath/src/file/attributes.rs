@@ -1,17 +1,27 @@
 //! Attributes of a managed file: stat, chmod, chown and utimens.
 
 use stripewise_layout::Layout;
-use stripewise_sys::{Kind, Mode, Stat, Timespec};
+use stripewise_sys::{Kind, Mode, Stat, Timespec, Timestamps};
 use stripewise_target::{CACHED, TargetError, access_list};
 
 use super::{LogicalFile, OpenCopy};
 use crate::error::Logged;
 use crate::permissions::{is_protected, of_anchor, of_file};
-use crate::runtime::Change;
 use crate::{Errno, Result, anchor};
 
 /// UTIME_OMIT of utimensat(2): leaves this time unchanged.
 pub(super) const OMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: (1 << 30) - 2 };
+
+/// A change of a file's metadata.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// utimensat(2).
+    Times(Timestamps),
+    /// chmod(2).
+    Mode(Mode),
+    /// chown(2); `None` leaves the user or group unchanged.
+    Owner(Option<u32>, Option<u32>),
+}
 
 /// Size, permissions and times of a managed file, computed from its anchor and objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use stripewise_target::{ComponentSet, Opening, Piece, Server, TargetError};
 
 use super::io::IoOptions;
 use crate::error::{FileError, LogOnce, Logged};
-use crate::manifest::{CopyRef, Manifest};
+use crate::manifest::Manifest;
 use crate::{Errno, Result};
 
 /// The smallest alignment that any device accepts for direct I/O, bytes.
@@ -137,12 +137,5 @@ impl Lost {
     pub fn log_once(&self) -> Errno {
         self.error.log_once();
         Errno::IO
-    }
-}
-
-impl Manifest {
-    /// Copy `number`; 0 is the original.
-    pub(crate) fn copy(&self, number: usize) -> Option<CopyRef<'_>> {
-        self.all_copies().nth(number)
     }
 }

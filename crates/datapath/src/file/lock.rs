@@ -11,7 +11,7 @@ use stripewise_target::TargetError;
 
 use super::LogicalFile;
 use crate::error::Logged;
-use crate::runtime::link_of;
+use crate::paths::link_of;
 use crate::{Errno, Result};
 
 /// The locked byte of `ID.manifest`.

@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use stripewise_sys::{Fd, SysRef};
 use stripewise_target::{ComponentSet, FanOut};
 
-pub use attributes::Attributes;
 pub(crate) use attributes::without_write;
+pub use attributes::{Attributes, Change};
 pub(crate) use copy::{Lost, OpenCopy, OpenOrLost};
 pub use holes::Whence;
 pub use io::IoOptions;
@@ -33,8 +33,8 @@ pub(crate) use sync::sync_directory;
 use crate::anchor::Anchored;
 use crate::error::{FileError, LogOnce};
 use crate::forked::ForkSafe;
+use crate::key::FileKey;
 use crate::manifest::Manifest;
-use crate::runtime::FileKey;
 
 /// State that all files of a process share.
 pub(crate) struct Shared {

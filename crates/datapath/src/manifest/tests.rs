@@ -3,6 +3,9 @@ use proptest::prelude::*;
 use stripewise_cluster::{CacheAdmission, CacheMode, Durability, OverlayKind};
 use stripewise_layout::{Layout, Region, Stripe, constructors};
 
+use stripewise_target::{FileId, TargetRef};
+
+use super::fields::MAGIC_LINES;
 use super::parse::parse_pending;
 use super::*;
 

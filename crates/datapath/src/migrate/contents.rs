@@ -10,9 +10,9 @@ use stripewise_sys::{Fd, IoVec, Kind, Mode, OFlags, SeekFrom, Stat, SysRef, Time
 use super::extended;
 use crate::anchor;
 use crate::error::FileError;
-use crate::file::{IoOptions, LogicalFile};
+use crate::file::{Change, IoOptions, LogicalFile};
 use crate::manifest::MAGIC;
-use crate::runtime::{Change, Runtime};
+use crate::runtime::Runtime;
 use crate::{Errno, Result};
 
 /// An open file, plain or managed.

@@ -8,7 +8,7 @@ use stripewise_target::FileId;
 use super::contents::Contents;
 use super::copy::{checksum, copy_range};
 use super::error::MigrateError;
-use super::{Phase, Progress};
+use super::progress::{Phase, Progress};
 use crate::Errno;
 use crate::error::FileError;
 use crate::runtime::{Runtime, Shape, temporary_name};

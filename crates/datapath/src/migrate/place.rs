@@ -9,12 +9,22 @@ use stripewise_target::FileId;
 use super::contents::Contents;
 use super::error::MigrateError;
 use super::maker::Maker;
-use super::steps::Goal;
 use crate::error::FileError;
-use crate::runtime::{Blueprint, Missing, Runtime};
+use crate::runtime::{Blueprint, Missing, Runtime, Shape};
 
 /// Permissions of the temporary until it is complete: only its owner may access it.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// The goal of a migration.
+#[derive(Clone, Copy, Debug)]
+pub enum Goal<'a> {
+    /// A managed file of this shape.
+    Managed(Shape<'a>),
+    /// A plain file.
+    Plain,
+    /// A plain file with a native layout of its file system.
+    Native(&'a dyn Maker),
+}
 
 /// A [`Goal`] resolved to targets or a maker.
 pub(super) enum Place<'a> {

@@ -8,11 +8,13 @@ use stripewise_sys::{Dir, Errno, Fd, Identity, Kind, Mode, OFlags, SysRef};
 use stripewise_target::{Access, CACHED, ComponentSet, FileId, Objects, access_list};
 
 use super::blueprint::{Blueprint, Missing, Placed};
-use super::{FileKey, Runtime, Shape};
+use super::{Runtime, Shape};
 use crate::anchor::Anchored;
 use crate::error::FileError;
 use crate::file::{FileParts, LogicalFile, OpenCopy, sync_directory, without_write};
+use crate::key::FileKey;
 use crate::manifest::{Manifest, copy_id};
+use crate::paths;
 
 /// Temporary anchors are named `.stripewise-ID.new`.
 pub(crate) const TEMPORARY_PREFIX: &str = ".stripewise-";
@@ -89,7 +91,7 @@ impl Runtime {
         let sys = self.sys();
         let io = |what| FileError::io(path, what);
         let id = id.map_or_else(|| FileId::random(&**sys), Ok).map_err(io("make an id"))?;
-        let temporary = super::paths::directory_of(path).join(temporary_name(id));
+        let temporary = paths::directory_of(path).join(temporary_name(id));
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let anchor = sys.open(dir, &temporary, flags, mode).map_err(io("create the anchor"))?;
         let dir = dir.map(Fd::duplicate).transpose();
@@ -105,7 +107,7 @@ impl Runtime {
         new.dir = dir.map_err(io("create the anchor"))?;
         let stat = sys.stat(anchor.as_fd()).map_err(io("create the anchor"))?;
         let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
-        let absolute = super::paths::absolute(sys, new.dir.as_ref().map(AsFd::as_fd), path);
+        let absolute = paths::absolute(sys, new.dir.as_ref().map(AsFd::as_fd), path);
         let absolute = absolute.unwrap_or_else(|_| path.to_owned());
         let identity = sys.identity(anchor.as_fd()).map_err(io("create the anchor"))?;
         let (text, anchored) = self.manifest(&blueprint, id, &absolute, identity)?;

@@ -10,10 +10,12 @@ use stripewise_target::{ComponentSet, Objects};
 
 use super::build::NewFile;
 use super::open::Public;
-use super::{FileKey, Opened, Runtime, Shape, access, paths};
+use super::{Opened, Runtime, Shape, access};
 use crate::error::{FileError, Logged};
 use crate::file::LogicalFile;
+use crate::key::FileKey;
 use crate::manifest::Manifest;
+use crate::paths;
 use crate::permissions::of_file;
 use crate::{Errno, Result};
 

@@ -7,7 +7,6 @@ mod create;
 mod known;
 mod names;
 mod open;
-mod paths;
 mod shape;
 mod stat;
 mod targets;
@@ -19,46 +18,19 @@ use std::sync::{Arc, Weak};
 
 use stripewise_cluster::{Plan, Reach};
 use stripewise_extents::Node;
-use stripewise_sys::{Mode, Stat, SysRef, Timestamps};
+use stripewise_sys::SysRef;
 use stripewise_target::{Engine, FanOut};
 
-pub(crate) use blueprint::{Blueprint, Missing, compact};
+pub(crate) use blueprint::{Blueprint, Missing};
 pub use build::NewFile;
 pub(crate) use build::{TEMPORARY_PREFIX, temporary_id, temporary_name};
 pub use open::Opened;
-pub(crate) use paths::link_of;
 pub use shape::Shape;
 
 use crate::file::{Around, Context, LogicalFile, Shared};
 use crate::forked::ForkSafe;
+use crate::key::FileKey;
 use crate::migrate::FreeSpace;
-
-/// The kernel's identity of a file: device and inode number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FileKey {
-    /// `st_dev`.
-    pub device: u64,
-    /// `st_ino`.
-    pub inode: u64,
-}
-
-impl FileKey {
-    /// The key from an fstat(2) result.
-    pub fn of(stat: &Stat) -> Self {
-        Self { device: stat.st_dev, inode: stat.st_ino }
-    }
-}
-
-/// A change of a file's metadata.
-#[derive(Clone, Debug)]
-pub enum Change {
-    /// utimensat(2).
-    Times(Timestamps),
-    /// chmod(2).
-    Mode(Mode),
-    /// chown(2); `None` leaves the user or group unchanged.
-    Owner(Option<u32>, Option<u32>),
-}
 
 /// Settings of a [`Runtime`].
 #[derive(Clone, Debug, Default)]

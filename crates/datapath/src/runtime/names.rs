@@ -8,12 +8,15 @@ use stripewise_extents::MapSpec;
 use stripewise_sys::{Dir, Fd, Kind, Mode, OFlags};
 use stripewise_target::{ComponentSet, Objects, TargetError, read_manifest_copy};
 
-use super::{Change, FileKey, Runtime, paths};
+use super::Runtime;
 use crate::anchor::{self, Anchored};
 use crate::error::{FileError, LogOnce, Logged};
+use crate::file::Change;
 use crate::file::{LogicalFile, forget_times, sync_directory, without_write};
+use crate::key::FileKey;
 use crate::manifest::{Manifest, TEXT_BYTES_MAX};
 use crate::notice;
+use crate::paths;
 use crate::{Errno, Result};
 
 const RENAME_NOREPLACE: u32 = 1;

@@ -9,11 +9,13 @@ use stripewise_sys::fd::{borrow, close_public};
 use stripewise_sys::{Dir, Fd, Mode, OFlags, Stat, StatVfsMountFlags};
 use stripewise_target::{ComponentSet, Objects, Opening, TargetError};
 
-use super::{FileKey, Runtime, access, paths};
+use super::{Runtime, access};
 use crate::anchor::{self, Anchored};
 use crate::error::{FileError, LogOnce, Logged};
 use crate::file::{FileParts, LogicalFile, Lost, OpenCopy, OpenOrLost, Overlay, Rates, check_times};
+use crate::key::FileKey;
 use crate::manifest::{CopyRef, Manifest};
+use crate::paths;
 use crate::{Errno, Result, notice};
 
 /// The result of [`Runtime::open`]: a descriptor for the application (the lowest free number,

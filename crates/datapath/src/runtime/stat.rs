@@ -12,10 +12,12 @@ use stripewise_extents::MapError;
 use stripewise_sys::{Dir, Fd, Stat};
 use stripewise_target::{ComponentSet, Objects, TargetError};
 
-use super::{FileKey, Runtime, paths};
+use super::Runtime;
 use crate::anchor::{self, Anchored};
 use crate::error::{FileError, LogOnce};
 use crate::file::Attributes;
+use crate::key::FileKey;
+use crate::paths;
 use crate::{Errno, Result, intent};
 
 /// Attempts to stat a file that other processes replace at the same time.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use stripewise_cluster::{CacheAdmission, Cluster, OverlayKind, Plan};
 use stripewise_extents::Span as Known;
-use stripewise_layout::{Layout, Region, Stripe};
+use stripewise_layout::Layout;
 use stripewise_model::{Access, ClassParams, Op};
 use stripewise_policy::{
     Balance, CacheView, Cdt, CopyView, Costs, Identifier, Kind, Redirected, Request, Sent, Span,
@@ -15,8 +15,8 @@ use stripewise_target::Few;
 use super::space::Reservation;
 use super::{CopySet, Overlay};
 use crate::forked::ForkSafe;
+use crate::layouts::{compact, renumbered};
 use crate::manifest::{Copies, Manifest};
-use crate::runtime::compact;
 
 /// Maximum entries of the table of critical data of a process, about 100 bytes each.
 const CRITICAL_MAX: usize = 1 << 16;
@@ -141,17 +141,6 @@ impl Modelled {
         }
         Some(modelled)
     }
-}
-
-/// The same layout with its targets renumbered.
-fn renumbered(layout: &Layout, number: impl Fn(u32) -> u32) -> Layout {
-    let stripe = |stripe: &Stripe| Stripe { target: number(stripe.target), width: stripe.width };
-    let regions = layout.regions().iter().map(|region| Region {
-        start: region.start,
-        end: region.end,
-        cycle: region.cycle.iter().map(stripe).collect(),
-    });
-    Layout::new(regions.collect()).unwrap_or_else(|_| layout.clone())
 }
 
 impl Choice {
